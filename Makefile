@@ -1,0 +1,194 @@
+# kiln: one non-recursive Makefile.
+#
+#   make                 build build/release/{kiln,train,libkiln.a,libkiln.so}
+#   make VARIANT=asan    another variant: debug release asan tsan cov
+#   make demo            install what is missing, build, train the default config
+#   make check           install what the tests need, build and run them all
+#   make bench           measure against PyTorch (PEER=python with torch)
+#   make install         PREFIX=/usr/local DESTDIR=
+#   make help            the other goals
+
+VARIANT ?= release
+PREFIX ?= /usr/local
+CC ?= cc
+B := build/$(VARIANT)
+
+OPT_debug := -O1 -g
+OPT_release := -O3 -g
+OPT_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+OPT_tsan := -O1 -g -fsanitize=thread
+OPT_cov := -O0 -g --coverage
+OPT_clang := -O2 -g
+OPT := $(OPT_$(VARIANT))
+ifeq ($(OPT),)
+$(error VARIANT=$(VARIANT) is not one of debug release asan tsan cov clang)
+endif
+ifeq ($(VARIANT),clang)
+CC := clang
+endif
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef
+ifdef WERROR
+WARN += -Werror
+endif
+
+# Before the packages are there (make demo on a fresh machine) pkg-config finds
+# nothing; the goals that build run after `deps`.
+PACKAGES := yaml-0.1 libcyaml openblas libpng jansson libxxhash libdeflate
+PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
+PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
+
+CPPFLAGS += -Isrc -I. -D_POSIX_C_SOURCE=200809L -MMD -MP $(PKG_CFLAGS)
+CFLAGS += -std=c17 $(OPT) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fopenmp
+LDFLAGS += $(filter -fsanitize% --coverage,$(OPT)) -fopenmp
+LDLIBS += $(PKG_LIBS) -ldnnl -lm -ldl -lpthread
+
+COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c datamodules/*/*.c \
+	tasks/*/*.c src/nn/optimizers/*.c src/nn/schedulers/*.c))
+CONF := $(sort $(shell find conf -name '*.yaml'))
+# Compiled once per instruction set; chosen at run time.
+ISA_SRC := src/backend/cpu/loops.c
+ISAS := base avx2 avx512
+ISA_FLAGS_base :=
+ISA_FLAGS_avx2 := -mavx2 -mfma
+ISA_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+
+LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% $(ISA_SRC), \
+	$(sort $(wildcard src/*/*.c src/*/*/*.c))) $(COMPONENTS)
+CLI_SRC := $(sort $(wildcard src/cli/*.c))
+GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o
+ISA_OBJ := $(foreach isa,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(isa).o))
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ) $(ISA_OBJ)
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
+UNITS := $(UNIT_SRC:%.c=$(B)/%)
+PLUGINS := $(B)/examples/plugin/focal.so
+
+.PHONY: all demo check bench install format lint check-format check-layers check-headers units \
+	plugins deps deps-check help clean FORCE
+
+all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
+
+# ---- Building -----------------------------------------------------------------
+
+# The stamp changes only when the flags change, so objects follow the flags.
+$(B)/.flags: FORCE
+	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || \
+		echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' >$@
+
+$(B)/%.o: %.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+define ISA_RULE
+$(ISA_SRC:%.c=$(B)/%.$(1).o): $(ISA_SRC) $(B)/.flags
+	@mkdir -p $$(@D)
+	$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(ISA_FLAGS_$(1)) -DKILN_ISA=$(1) -c -o $$@ $$<
+endef
+$(foreach isa,$(ISAS),$(eval $(call ISA_RULE,$(isa))))
+
+# Lists that decide generated files; rewritten only when they change, so that
+# adding or deleting a component or a config file is noticed.
+$(B)/gen/lists: FORCE
+	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF)' | cmp -s - $@ || echo '$(COMPONENTS) $(CONF)' >$@
+
+$(B)/gen/builtin.c: tools/gen_builtin.sh $(COMPONENTS) $(B)/gen/lists
+	sh tools/gen_builtin.sh $(COMPONENTS) >$@.tmp && mv $@.tmp $@
+
+$(B)/gen/conf.c: tools/gen_conf.sh $(CONF) $(B)/gen/lists
+	sh tools/gen_conf.sh $(CONF) >$@.tmp && mv $@.tmp $@
+
+$(B)/gen/%.o: $(B)/gen/%.c $(B)/.flags
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# ar replaces but never removes: start anew so that deleted files go.
+$(B)/libkiln.a: $(LIB_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(B)/libkiln.so: $(LIB_OBJ)
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libkiln.so.0 -o $@ $^ $(LDLIBS)
+
+# From objects, not from the archive, and -rdynamic: plugins call functions
+# that the program itself may not.
+$(B)/kiln: $(CLI_OBJ) $(LIB_OBJ)
+	$(CC) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
+
+$(B)/train: $(B)/kiln
+	ln -sf kiln $@
+
+$(B)/kiln.pc: tools/kiln.pc.in $(B)/.flags
+	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(shell sed -n 's/.*KILN_VERSION "\(.*\)"/\1/p' src/kiln/base.h),' $< >$@
+
+$(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libkiln.a
+	$(CC) $(LDFLAGS) $(LDFLAGS_$(notdir $@)) -rdynamic -o $@ $< -Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS) -lcmocka
+# Counts the allocations that kiln's own code makes.
+LDFLAGS_test_alloc := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
+$(B)/examples/plugin/%.so: examples/plugin/%.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -DKILN_BUILD_PLUGIN -shared -o $@ $<
+
+units: $(UNITS)
+plugins: $(PLUGINS)
+
+# ---- Using ----------------------------------------------------------------------
+
+deps:
+	@sh tools/deps.sh build
+deps-check:
+	@sh tools/deps.sh build check
+
+# A second make, for the first one looked for the libraries before they were there.
+demo: deps
+	@$(MAKE) --no-print-directory -j$(shell nproc) all
+	$(B)/train
+
+check: deps-check
+	@sh tests/run.sh
+
+bench: all
+	sh bench/run.sh
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+		$(DESTDIR)$(PREFIX)/include/kiln $(DESTDIR)$(PREFIX)/share/kiln
+	install -m 755 $(B)/kiln $(DESTDIR)$(PREFIX)/bin/kiln
+	ln -sf kiln $(DESTDIR)$(PREFIX)/bin/train
+	install -m 644 $(B)/libkiln.a $(DESTDIR)$(PREFIX)/lib/libkiln.a
+	install -m 755 $(B)/libkiln.so $(DESTDIR)$(PREFIX)/lib/libkiln.so.0
+	ln -sf libkiln.so.0 $(DESTDIR)$(PREFIX)/lib/libkiln.so
+	install -m 644 $(B)/kiln.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/kiln.pc
+	install -m 644 src/kiln.h $(DESTDIR)$(PREFIX)/include/kiln.h
+	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
+	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/
+
+# ---- Keeping clean ----------------------------------------------------------------
+
+SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(wildcard examples/*/*.c)
+HEADERS := $(sort $(wildcard src/*.h src/*/*.h src/*/*/*.h tests/unit/*.h))
+
+format:
+	clang-format -i $(SOURCES) $(HEADERS)
+check-format:
+	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
+lint:
+	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppressions-list=tools/cppcheck.txt \
+		--enable=warning,performance,portability -Isrc -I. -D_POSIX_C_SOURCE=200809L \
+		-DKILN_ISA=base -j$(shell nproc) src callbacks datamodules tasks examples
+check-layers:
+	sh tools/check_layers.sh
+check-headers:
+	@for h in $(HEADERS); do \
+		$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) -std=c17 -Wall -Wextra -Werror -fsyntax-only -x c $$h || exit 1; \
+	done; echo "headers: $(words $(HEADERS)) compile alone"
+
+clean:
+	rm -rf build
+
+help:
+	@echo 'make [VARIANT=debug|release|asan|tsan|cov] [WERROR=1]   build'
+	@echo 'make demo | check | bench | install PREFIX= DESTDIR=     use'
+	@echo 'make format | check-format | lint | check-layers | check-headers | clean'
+
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(ISA_OBJ:.o=.d)

@@ -1,0 +1,309 @@
+/* Files and folders over POSIX. */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+char *kiln_path_join(const char *dir, const char *name)
+{
+    KilnText text = { 0 };
+
+    if (dir[0] != '\0' && strcmp(dir, ".") != 0) {
+        kiln_text_append(&text, dir);
+        if (!kiln_ends_with(dir, "/"))
+            kiln_text_char(&text, '/');
+    }
+    kiln_text_append(&text, name);
+    return kiln_text_take(&text);
+}
+
+bool kiln_is_dir(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool kiln_is_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+double kiln_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static KilnStatus read_fd(int fd, const char *path, size_t limit, char **ret, size_t *ret_size,
+                          KilnError *err)
+{
+    size_t size = 0, capacity = 1 << 14;
+    struct stat st;
+    char *data;
+
+    if (fstat(fd, &st) != 0)
+        return kiln_error_errno(err, path);
+    if (S_ISDIR(st.st_mode))
+        return kiln_error_set(err, KILN_E_IO, "%s: is a folder, not a file", path);
+    if (S_ISREG(st.st_mode) && st.st_size > 0 && (uintmax_t)st.st_size <= limit)
+        capacity = (size_t)st.st_size + 1;
+    data = malloc(capacity + 1);
+    while (data != NULL) {
+        ssize_t got = read(fd, data + size, capacity - size);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            kiln_error_errno(err, path);
+            free(data);
+            return KILN_E_IO;
+        }
+        if (got == 0) {
+            data[size] = '\0';
+            *ret = data;
+            *ret_size = size;
+            return KILN_OK;
+        }
+        size += (size_t)got;
+        if (size > limit) {
+            free(data);
+            return kiln_error_set(err, KILN_E_FORMAT, "%s: larger than %zu bytes", path, limit);
+        }
+        if (size == capacity) {
+            char *more = realloc(data, capacity * 2 + 1);
+
+            if (more == NULL)
+                free(data);
+            data = more;
+            capacity *= 2;
+        }
+    }
+    return kiln_error_nomem(err, capacity + 1);
+}
+
+KilnStatus kiln_file_read(const char *path, size_t limit, char **ret, size_t *ret_size,
+                          KilnError *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return kiln_error_errno(err, path);
+    KilnStatus status = read_fd(fd, path, limit, ret, ret_size, err);
+    close(fd);
+    return status;
+}
+
+static bool write_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t put = write(fd, data, size);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return false;
+        data += put;
+        size -= (size_t)put;
+    }
+    return true;
+}
+
+/* The folder that holds `path`, owned by the caller. */
+static char *parent_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    KilnText text = { 0 };
+
+    if (slash == NULL)
+        kiln_text_append(&text, ".");
+    else
+        kiln_text_append_n(&text, path, slash == path ? 1 : (size_t)(slash - path));
+    return kiln_text_take(&text);
+}
+
+KilnStatus kiln_path_sync(const char *path, KilnError *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return kiln_error_errno(err, path);
+    int failed = fsync(fd);
+    if (failed != 0)
+        kiln_error_errno(err, path);
+    close(fd);
+    return failed != 0 ? KILN_E_IO : KILN_OK;
+}
+
+static KilnStatus sync_parent(const char *path, KilnError *err)
+{
+    char *parent = parent_of(path);
+
+    if (parent == NULL)
+        return kiln_error_nomem(err, strlen(path));
+    KilnStatus status = kiln_path_sync(parent, err);
+    free(parent);
+    return status;
+}
+
+/* A name beside `path` that no other process uses; owned by the caller. */
+static char *temporary_name(const char *path)
+{
+    KilnText text = { 0 };
+
+    kiln_text_printf(&text, "%s.%ld.tmp", path, (long)getpid());
+    return kiln_text_take(&text);
+}
+
+KilnStatus kiln_file_write(const char *path, const void *data, size_t size, KilnError *err)
+{
+    char *tmp = temporary_name(path);
+
+    if (tmp == NULL)
+        return kiln_error_nomem(err, strlen(path));
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    bool ok = fd >= 0 && write_all(fd, data, size) && fsync(fd) == 0;
+    if (fd >= 0 && close(fd) != 0)
+        ok = false;
+    if (!ok || rename(tmp, path) != 0) {
+        KilnStatus status = kiln_error_errno(err, path);
+
+        unlink(tmp);
+        free(tmp);
+        return status;
+    }
+    free(tmp);
+    return sync_parent(path, err);
+}
+
+KilnStatus kiln_link_write(const char *target, const char *path, KilnError *err)
+{
+    char *tmp = temporary_name(path);
+
+    if (tmp == NULL)
+        return kiln_error_nomem(err, strlen(path));
+    unlink(tmp);
+    if (symlink(target, tmp) != 0 || rename(tmp, path) != 0) {
+        KilnStatus status = kiln_error_errno(err, path);
+
+        unlink(tmp);
+        free(tmp);
+        return status;
+    }
+    free(tmp);
+    return sync_parent(path, err);
+}
+
+KilnStatus kiln_dir_make(const char *path, KilnError *err)
+{
+    if (kiln_is_dir(path))
+        return KILN_OK;
+    if (mkdir(path, 0777) == 0 || (errno == EEXIST && kiln_is_dir(path)))
+        return KILN_OK;
+    if (errno != ENOENT)
+        return kiln_error_errno(err, path);
+    char *parent = parent_of(path);
+    if (parent == NULL)
+        return kiln_error_nomem(err, strlen(path));
+    KilnStatus status = strcmp(parent, path) == 0 ? kiln_error_errno(err, path)
+                                                  : kiln_dir_make(parent, err);
+    free(parent);
+    if (status < 0)
+        return status;
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? KILN_OK : kiln_error_errno(err, path);
+}
+
+KilnStatus kiln_path_remove(const char *path, KilnError *err)
+{
+    struct stat st;
+    char **names;
+    size_t count;
+    KilnStatus status;
+
+    if (lstat(path, &st) != 0)
+        return errno == ENOENT ? KILN_OK : kiln_error_errno(err, path);
+    if (!S_ISDIR(st.st_mode))
+        return unlink(path) == 0 ? KILN_OK : kiln_error_errno(err, path);
+    status = kiln_dir_list(path, &names, &count, err);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        char *child = kiln_path_join(path, names[i]);
+
+        status = child != NULL ? kiln_path_remove(child, err) : kiln_error_nomem(err, 1);
+        free(child);
+    }
+    kiln_names_free(names, count);
+    if (status >= 0 && rmdir(path) != 0)
+        status = kiln_error_errno(err, path);
+    return status;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+KilnStatus kiln_dir_list(const char *path, char ***ret, size_t *ret_count, KilnError *err)
+{
+    size_t count = 0, capacity = 16;
+    char **names = malloc(capacity * sizeof(*names));
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+
+    if (dir == NULL || names == NULL) {
+        KilnStatus status = dir == NULL ? kiln_error_errno(err, path) : kiln_error_nomem(err, 1);
+
+        if (dir != NULL)
+            closedir(dir);
+        free(names);
+        return status;
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (count == capacity) {
+            char **more = realloc(names, 2 * capacity * sizeof(*names));
+
+            if (more == NULL)
+                break;
+            names = more;
+            capacity *= 2;
+        }
+        names[count] = kiln_strdup(entry->d_name);
+        if (names[count] == NULL)
+            break;
+        count++;
+    }
+    closedir(dir);
+    if (entry != NULL) {
+        kiln_names_free(names, count);
+        return kiln_error_nomem(err, capacity * sizeof(*names));
+    }
+    qsort(names, count, sizeof(*names), compare_names);
+    *ret = names;
+    *ret_count = count;
+    return KILN_OK;
+}
+
+void kiln_names_free(char **names, size_t count)
+{
+    if (names == NULL)
+        return;
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}

@@ -1,0 +1,32 @@
+/* Files and folders: whole reads, atomic writes, paths. */
+#ifndef KILN_BASE_FILE_H
+#define KILN_BASE_FILE_H
+
+#include "kiln/base.h"
+
+/* The whole file, NUL-terminated, owned by the caller; KILN_E_FORMAT above `limit` bytes. */
+KILN_NODISCARD KilnStatus kiln_file_read(const char *path, size_t limit, char **ret,
+                                         size_t *ret_size, KilnError *err);
+/* Replace the file at once: temporary name beside it, fsync, rename, fsync of the folder. */
+KILN_NODISCARD KilnStatus kiln_file_write(const char *path, const void *data, size_t size,
+                                          KilnError *err);
+/* Create the folder and its parents; fine when it is there. */
+KILN_NODISCARD KilnStatus kiln_dir_make(const char *path, KilnError *err);
+/* Remove a file or a whole folder; fine when it is not there. Links are not followed. */
+KILN_NODISCARD KilnStatus kiln_path_remove(const char *path, KilnError *err);
+/* Flush a file's or folder's data to disk. */
+KILN_NODISCARD KilnStatus kiln_path_sync(const char *path, KilnError *err);
+/* Replace the symbolic link `path` by one to `target`, at once. */
+KILN_NODISCARD KilnStatus kiln_link_write(const char *target, const char *path, KilnError *err);
+/* Names in a folder without . and .., in byte order; owned by the caller (kiln_names_free). */
+KILN_NODISCARD KilnStatus kiln_dir_list(const char *path, char ***ret, size_t *ret_count,
+                                        KilnError *err);
+void kiln_names_free(char **names, size_t count);
+bool kiln_is_dir(const char *path);
+bool kiln_is_file(const char *path);
+/* "dir/name" ("name" when dir is "" or "."), owned by the caller; NULL when memory is out. */
+char *kiln_path_join(const char *dir, const char *name);
+/* Seconds since some fixed time, for measuring. */
+double kiln_clock(void);
+
+#endif

@@ -1,0 +1,20 @@
+/* Strict numbers: the whole text, in range, or an error. The only place that
+ * turns text into numbers. */
+#ifndef KILN_BASE_PARSE_H
+#define KILN_BASE_PARSE_H
+
+#include "kiln/base.h"
+
+/* A decimal integer with optional sign and single underscores between digits
+ * (1_000), as YAML has it. KILN_E_TYPE when it is no integer, KILN_E_RANGE when
+ * it does not fit. The message says "'TEXT' is not an integer". */
+KILN_NODISCARD KilnStatus kiln_parse_i64(const char *text, int64_t *ret, KilnError *err);
+/* A decimal number (1, 0.5, 1e-3, .5, 1_000.0); inf and nan only in YAML's
+ * spelling (.inf, -.inf, .nan) or as inf, -inf, nan. */
+KILN_NODISCARD KilnStatus kiln_parse_f64(const char *text, double *ret, KilnError *err);
+/* The shortest text that reads back as the same double; always looks like a
+ * float (1.0, 1e-05, .inf). `buf` of at least KILN_F64_TEXT bytes; returns buf. */
+const char *kiln_format_f64(double value, char *buf, size_t size);
+#define KILN_F64_TEXT 32
+
+#endif

@@ -1,0 +1,158 @@
+/* Growable text and the nearest-name search. */
+#include "base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool reserve(KilnText *text, size_t more)
+{
+    if (text->failed || more > SIZE_MAX / 2 - text->length) {
+        text->failed = true;
+        return false;
+    }
+    size_t need = text->length + more + 1;
+    if (need <= text->capacity)
+        return true;
+    size_t capacity = text->capacity < 64 ? 64 : text->capacity;
+    while (capacity < need)
+        capacity *= 2;
+    char *data = realloc(text->data, capacity);
+    if (data == NULL) {
+        text->failed = true;
+        return false;
+    }
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+void kiln_text_append_n(KilnText *text, const char *more, size_t n)
+{
+    if (!reserve(text, n))
+        return;
+    memcpy(text->data + text->length, more, n);
+    text->length += n;
+    text->data[text->length] = '\0';
+}
+
+void kiln_text_append(KilnText *text, const char *more)
+{
+    kiln_text_append_n(text, more, strlen(more));
+}
+
+void kiln_text_char(KilnText *text, char c)
+{
+    kiln_text_append_n(text, &c, 1);
+}
+
+void kiln_text_printf(KilnText *text, const char *format, ...)
+{
+    va_list args, again;
+
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length >= 0 && reserve(text, (size_t)length)) {
+        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+        text->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+void kiln_text_clear(KilnText *text)
+{
+    text->length = 0;
+    text->failed = false;
+    if (text->data != NULL)
+        text->data[0] = '\0';
+}
+
+char *kiln_text_take(KilnText *text)
+{
+    char *data = NULL;
+
+    if (reserve(text, 0)) {
+        data = text->data;
+        data[text->length] = '\0';
+        text->data = NULL;
+    }
+    kiln_text_release(text);
+    return data;
+}
+
+void kiln_text_release(KilnText *text)
+{
+    free(text->data);
+    *text = (KilnText){ 0 };
+}
+
+bool kiln_starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool kiln_ends_with(const char *text, const char *suffix)
+{
+    size_t n = strlen(text), m = strlen(suffix);
+
+    return n >= m && memcmp(text + n - m, suffix, m) == 0;
+}
+
+char *kiln_strdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = malloc(size);
+
+    return copy != NULL ? memcpy(copy, text, size) : NULL;
+}
+
+enum { LONGEST_NAME = 63 };
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Edit distance with swaps of neighbours (optimal string alignment). */
+static int edit_distance(const char *a, const char *b)
+{
+    int n = (int)strlen(a), m = (int)strlen(b);
+    int rows[3][LONGEST_NAME + 1];
+
+    if (n > LONGEST_NAME || m > LONGEST_NAME)
+        return LONGEST_NAME;
+    for (int j = 0; j <= m; j++)
+        rows[0][j] = j;
+    for (int i = 1; i <= n; i++) {
+        int *now = rows[i % 3], *up = rows[(i + 2) % 3], *up2 = rows[(i + 1) % 3];
+
+        now[0] = i;
+        for (int j = 1; j <= m; j++) {
+            now[j] = least(least(up[j], now[j - 1]) + 1, up[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                now[j] = least(now[j], up2[j - 2] + 1);
+        }
+    }
+    return rows[n % 3][m];
+}
+
+const char *kiln_nearest(const char *text, const char *const *names, size_t n)
+{
+    const char *best = NULL;
+    int length = (int)strlen(text);
+    int limit = length <= 2 ? 1 : length <= 5 ? 2 : length / 3 + 1;
+
+    for (size_t i = 0; i < n; i++) {
+        int distance = edit_distance(text, names[i]);
+
+        if (length >= 3 && distance > limit && kiln_starts_with(names[i], text))
+            distance = limit; /* an unfinished name */
+        if (distance < limit || (distance == limit && best == NULL)) {
+            limit = distance;
+            best = names[i];
+        }
+    }
+    return best;
+}

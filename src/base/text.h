@@ -1,0 +1,33 @@
+/* Growable text, and small questions about text. */
+#ifndef KILN_BASE_TEXT_H
+#define KILN_BASE_TEXT_H
+
+#include "kiln/base.h"
+
+/* Text that grows; a zeroed one is ready. When memory runs out `failed` is set,
+ * later appends do nothing, and kiln_text_take returns NULL: check once. */
+typedef struct KilnText {
+    char *data; /* NUL-terminated when not NULL */
+    size_t length, capacity;
+    bool failed;
+} KilnText;
+
+void kiln_text_append(KilnText *text, const char *more);
+void kiln_text_append_n(KilnText *text, const char *more, size_t n);
+void kiln_text_char(KilnText *text, char c);
+void kiln_text_printf(KilnText *text, const char *format, ...) KILN_PRINTF(2, 3);
+/* Empty, memory kept. */
+void kiln_text_clear(KilnText *text);
+/* The text, owned by the caller ("" when nothing was appended); NULL when memory ran out. */
+char *kiln_text_take(KilnText *text);
+void kiln_text_release(KilnText *text);
+
+bool kiln_starts_with(const char *text, const char *prefix);
+bool kiln_ends_with(const char *text, const char *suffix);
+/* A heap copy, owned by the caller; NULL when memory is out. */
+char *kiln_strdup(const char *text);
+/* The name in `names` closest to `text` by edit distance, close enough to be a
+ * likely typo; NULL when there is none. */
+const char *kiln_nearest(const char *text, const char *const *names, size_t n);
+
+#endif

@@ -1,0 +1,41 @@
+/* Composition without knowledge of components: files, defaults lists, packages,
+ * overrides. Components come in through hooks, so that this layer knows neither
+ * the schema nor the registry. */
+#ifndef KILN_CONFIG_COMPOSE_H
+#define KILN_CONFIG_COMPOSE_H
+
+#include "base/text.h"
+#include "config/node.h"
+
+typedef struct KilnComposeHooks {
+    void *ctx;
+    /* Merge bottom layers (options tables' defaults) below what the files gave:
+     * called when all files are merged, before value overrides are applied, and
+     * again after each override that changed a _target_ or added a mapping.
+     * Must be idempotent. Adds what is wrong to `errors`. */
+    KilnStatus (*bottom)(void *ctx, KilnConfig *config, KilnErrors *errors);
+    /* YAML text of a group option that no file provides (group "model", option
+     * "resmlp"), or false. `ret_source` is its origin's source, static or in the
+     * config's arena. */
+    bool (*option)(void *ctx, KilnConfig *config, const char *group, const char *option,
+                   const char **ret_yaml, const char **ret_source);
+    /* Names of such options of a group, for suggestions; NULL-terminated, owned
+     * by the hook. */
+    const char *const *(*options)(void *ctx, const char *group);
+} KilnComposeHooks;
+
+/* kiln_compose with hooks instead of a registry; request->registry is not read. */
+KILN_NODISCARD KilnStatus kiln_config_compose(const KilnComposeRequest *request,
+                                              const KilnComposeHooks *hooks, KilnConfig **ret,
+                                              KilnErrors *errors);
+/* The sections of the request that made it; NULL when none. */
+const KilnSection *kiln_config_sections(const KilnConfig *config);
+
+/* Put `value` into the mapping under `key` if nothing is there; if both are
+ * mappings, do so recursively; if a scalar or list is there, push `value` to
+ * the end of its history. Both live in the config's arena. */
+KILN_NODISCARD KilnStatus kiln_node_underlay(KilnConfig *config, KilnConfigNode *map,
+                                             const char *key, KilnOrigin key_origin,
+                                             KilnConfigNode *value, KilnError *err);
+
+#endif

@@ -1,0 +1,72 @@
+/* The backend table: who runs operations. Nothing outside a backend knows where
+ * memory is or which library computes. */
+#ifndef KILN_GRAPH_BACKEND_H
+#define KILN_GRAPH_BACKEND_H
+
+#include "graph/op.h"
+
+/* How a value's elements lie in memory. 0 is plain order (row-major in the
+ * tensor's shape); other numbers are the backend's own, equal numbers meaning
+ * equal order. */
+typedef uint32_t KilnLayout;
+#define KILN_PLAIN 0u
+
+/* One input or output of a call. */
+typedef struct KilnArg {
+    KilnDType dtype;
+    KilnShape shape;
+    KilnLayout layout;
+    bool fixed;   /* outputs: has a place of its own, must be plain */
+    bool absent;  /* optional input not given */
+    size_t bytes; /* of the value in its layout */
+    void *data;   /* set before each run; aligned to 64 bytes unless a leaf's */
+} KilnArg;
+
+/* A planned node: what a kernel prepares once and runs every step. */
+typedef struct KilnCall {
+    KilnBackend *backend;
+    const KilnOp *op;
+    const void *attrs;
+    int n_inputs, n_outputs;
+    KilnArg inputs[KILN_MAX_INPUTS], outputs[KILN_MAX_OUTPUTS];
+    size_t workspace_size; /* asked for by prepare; scratch valid during run only */
+    void *workspace;       /* aligned to 64 bytes */
+    void *priv;            /* the kernel's own, freed by its release */
+} KilnCall;
+
+typedef struct KilnKernel {
+    const KilnOp *op;
+    /* Optional; default: all inputs plain, all outputs plain.
+     * On entry inputs[i].layout is what the producer gives and outputs are
+     * plain with their plain size. The kernel may set inputs[i].layout to what
+     * it wants (the planner converts), and the layout and bytes of outputs that
+     * are not fixed; and workspace_size. May be called with layouts only (no data). */
+    KilnStatus (*prepare)(KilnCall *call, KilnError *err);
+    void (*run)(KilnCall *call);
+    void (*release)(KilnCall *call); /* optional */
+    bool in_place;       /* output 0 may lie over input 0 when their layout and size agree */
+    bool alias;          /* output 0 is input 0's bytes; run does nothing (reshape) */
+} KilnKernel;
+
+typedef struct KilnBackendOps {
+    const char *name;
+    const KilnKernel *(*kernel)(const KilnBackend *backend, const KilnOp *op); /* NULL: none */
+    /* Bytes of a value in a layout. */
+    size_t (*layout_bytes)(const KilnBackend *backend, KilnLayout layout, KilnDType dtype,
+                           const KilnShape *shape);
+    /* The kernel that copies input 0 to output 0 between any two layouts of one shape. */
+    const KilnKernel *reorder;
+    void (*free)(KilnBackend *backend);
+} KilnBackendOps;
+
+/* First member of every backend. */
+struct KilnBackend {
+    const KilnBackendOps *ops;
+    KilnDType float_type; /* of kiln_graph_full and of checks: f32, or f64 on the reference */
+    int threads;
+};
+
+/* The reference backend in double precision, for gradient checks. */
+KILN_API KILN_NODISCARD KilnStatus kiln_backend_ref_f64_new(KilnBackend **ret, KilnError *err);
+
+#endif

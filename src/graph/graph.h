@@ -1,0 +1,72 @@
+/* The recorded step: nodes, tensors, and the graph that owns them. Recording is
+ * an arena of nodes in program order, which is also the order of execution:
+ * an operation that updates a variable comes after everything recorded before
+ * it that reads the variable, and before everything after. */
+#ifndef KILN_GRAPH_GRAPH_H
+#define KILN_GRAPH_GRAPH_H
+
+#include <xxhash.h>
+
+#include "base/arena.h"
+#include "kiln/ops.h"
+
+#define KILN_MAX_INPUTS 6
+#define KILN_MAX_OUTPUTS 4
+
+typedef struct KilnOp KilnOp;
+typedef struct KilnNode KilnNode;
+typedef struct KilnPlan KilnPlan;
+
+struct KilnTensor {
+    KilnGraph *graph;
+    KilnNode *node;    /* that makes it; NULL: a leaf */
+    int output;        /* which of the node's outputs */
+    int id;            /* index among the step's tensors */
+    KilnDType dtype;
+    bool poisoned;
+    bool wants_grad;   /* a variable that wants one, or depends on one */
+    bool variable;     /* a leaf that operations may update */
+    KilnShape shape;
+    void *data;        /* leaf: the caller's bytes; else set after a run that asked for it */
+    void *place;       /* not NULL: the value must be written here (a gradient's place) */
+    void *grad_place;  /* variables: where the gradient goes, or NULL */
+    KilnTensor *grad;  /* set by kiln_graph_backward */
+};
+
+struct KilnNode {
+    const KilnOp *op;
+    int index;         /* in recording order */
+    int n_inputs, n_outputs;
+    KilnTensor *inputs[KILN_MAX_INPUTS];   /* NULL: an optional input that is absent */
+    KilnTensor *outputs[KILN_MAX_OUTPUTS];
+    void *attrs;       /* op->attrs_size bytes; padding is zero */
+    const char *layer; /* borrowed for the step */
+};
+
+struct KilnGraph {
+    KilnBackend *backend;
+    KilnArena arena;       /* nodes and tensors of this step */
+    KilnNode **nodes;      /* grow-only arrays, kept between steps */
+    size_t n_nodes, cap_nodes;
+    KilnTensor **tensors;
+    size_t n_tensors, cap_tensors;
+    XXH3_state_t *hash;    /* over everything that decides the plan */
+    KilnError error;       /* first error of recording */
+    KilnTensor *poison;    /* what failed operations return */
+    const char *layer;
+    KilnDType float_type;  /* f32; f64 on a reference backend made for it */
+    KilnPlan *plans;       /* linked list, newest first */
+    void *block;           /* activations and workspace, as large as the largest plan needs */
+    size_t block_size;
+    bool profile;
+};
+
+/* Record `op` with its inputs and attributes: infers output shapes, appends to
+ * the hash, and returns output 0 (poisoned when something does not fit). Other
+ * outputs are node->outputs[i] of the returned tensor's node. */
+KilnTensor *kiln_graph_record(KilnGraph *graph, const KilnOp *op, KilnTensor *const *inputs,
+                              int n_inputs, const void *attrs);
+/* Remember the first error and return the poisoned tensor. */
+KilnTensor *kiln_graph_poison(KilnGraph *graph, const char *format, ...) KILN_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,19 @@
+/* The public interface of kiln: everything that a component, a plugin or an
+ * embedding program sees. Including this one header is enough. */
+#ifndef KILN_H
+#define KILN_H
+
+#include "kiln/base.h"
+#include "kiln/component.h"
+#include "kiln/config.h"
+#include "kiln/data.h"
+#include "kiln/image.h"
+#include "kiln/module.h"
+#include "kiln/nn.h"
+#include "kiln/ops.h"
+#include "kiln/rng.h"
+#include "kiln/run.h"
+#include "kiln/tensor.h"
+#include "kiln/trainer.h"
+
+#endif

@@ -1,0 +1,83 @@
+/* What a datamodule yields and how: features, datasets, batches, and the
+ * datamodule's own operations. */
+#ifndef KILN_DATA_H
+#define KILN_DATA_H
+
+#include "kiln/component.h"
+#include "kiln/rng.h"
+#include "kiln/tensor.h"
+
+#define KILN_MAX_FEATURES 8
+
+/* One named part of a sample, e.g. "image" f32 [28, 28, 1] or "label" i32 []. */
+typedef struct KilnFeature {
+    const char *name;
+    KilnDType dtype;
+    KilnShape shape; /* of one sample; a batch puts the batch axis in front */
+} KilnFeature;
+
+/* What every sample looks like. Pointers belong to the datamodule's state (or
+ * to the checkpoint it was read from). */
+typedef struct KilnDataSpec {
+    size_t n_features;
+    KilnFeature features[KILN_MAX_FEATURES];
+    int64_t n_classes;              /* 0: no classes */
+    const char *const *class_names; /* n_classes entries */
+} KilnDataSpec;
+
+/* The feature of that name; NULL when there is none. */
+KILN_API const KilnFeature *kiln_spec_feature(const KilnDataSpec *spec, const char *name);
+
+/* Where one sample is to be written: data[i] has room for feature i. */
+typedef struct KilnSample {
+    void *data[KILN_MAX_FEATURES];
+} KilnSample;
+
+/* A finite, indexable set of samples. `get` is called from several threads at
+ * once and must only read shared state; `rng` is this sample's own stream for
+ * this epoch (augmentation). Returning KILN_E_SKIP with a message leaves the
+ * sample out with one warning; any other failure stops the run. */
+typedef struct KilnDataset {
+    int64_t count;
+    void *ctx; /* borrowed from the datamodule */
+    KilnStatus (*get)(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err);
+    /* Optional: a name for sample `index` (its file), for messages and predictions. */
+    const char *(*name)(void *ctx, int64_t index);
+} KilnDataset;
+
+typedef enum KilnSplit { KILN_TRAIN, KILN_VAL, KILN_TEST, KILN_SPLIT_COUNT } KilnSplit;
+
+/* "train", "val", "test". */
+KILN_API const char *kiln_split_name(KilnSplit split);
+
+typedef enum KilnStage {
+    KILN_STAGE_FIT,    /* train and val are needed; test may be asked for later */
+    KILN_STAGE_TEST,   /* only test is needed */
+    KILN_STAGE_PREDICT /* none: the spec comes from a checkpoint */
+} KilnStage;
+
+/* Passed to setup. */
+typedef struct KilnDataContext {
+    KilnStage stage;
+    uint64_t seed;
+    /* In KILN_STAGE_PREDICT what the checkpoint remembers, else NULL. */
+    const KilnDataSpec *remembered;
+} KilnDataContext;
+
+struct KilnDataModuleOps {
+    /* Open and scan the data; everything that can be wrong with it is found
+     * here as far as possible. Big files may be read lazily by `dataset`. */
+    KilnStatus (*setup)(KilnInstance *self, const KilnDataContext *context, KilnError *err);
+    /* What the samples are; valid after setup, until release. */
+    KilnStatus (*spec)(KilnInstance *self, KilnDataSpec *ret, KilnError *err);
+    /* The samples of one split. count 0: this module has no such split. */
+    KilnStatus (*dataset)(KilnInstance *self, KilnSplit split, KilnDataset *ret, KilnError *err);
+    /* Optional: samples from a file or folder that a user names, prepared as the
+     * test split is; labels are absent (their bytes stay zero). */
+    KilnStatus (*open_input)(KilnInstance *self, const char *path, KilnDataset *ret,
+                             KilnError *err);
+    /* Samples a batch; asked after init. */
+    int64_t (*batch_size)(KilnInstance *self);
+};
+
+#endif

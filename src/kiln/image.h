@@ -1,0 +1,48 @@
+/* Images for datamodules and transforms: decode, convert, resize. */
+#ifndef KILN_IMAGE_H
+#define KILN_IMAGE_H
+
+#include "kiln/component.h"
+#include "kiln/rng.h"
+
+/* Height × width × channels floats in rows, 0..1 until a normalize transform. */
+typedef struct KilnImage {
+    int64_t height, width, channels;
+    float *data;     /* owned by the image */
+    size_t capacity; /* floats allocated; kept between uses */
+} KilnImage;
+
+/* Room for that size; contents undefined. A zeroed image is a valid start. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_resize_buffer(KilnImage *image, int64_t height,
+                                                            int64_t width, int64_t channels,
+                                                            KilnError *err);
+KILN_API void kiln_image_release(KilnImage *image);
+
+/* Read a PNG of any kind (grey, colour, palette, alpha, 1 to 16 bits) as 1
+ * (grey) or 3 (colour) channels; alpha is laid over black. A file that is not
+ * a PNG or is damaged is KILN_E_FORMAT; the message names the file. At most
+ * 2^28 pixels. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_read_png(const char *path, int64_t channels,
+                                                       KilnImage *image, KilnError *err);
+/* Height, width, channels (1 or 3, what the file itself has) without decoding the pixels. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_png_size(const char *path, int64_t ret[3],
+                                                       KilnError *err);
+/* Write 8-bit PNG from `image` (1 or 3 channels, values clamped to 0..1). */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_write_png(const char *path, const KilnImage *image,
+                                                        KilnError *err);
+/* Bilinear with antialiasing when shrinking (as Pillow and torchvision do). */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_scale(const KilnImage *from, int64_t height,
+                                                    int64_t width, KilnImage *to, KilnError *err);
+
+/* A transform changes one image. `training` is false for val, test and predict:
+ * random transforms then do their deterministic counterpart or nothing. */
+struct KilnTransformOps {
+    /* In place or by swapping with `scratch` (a spare image that the caller keeps). */
+    KilnStatus (*apply)(KilnInstance *self, KilnImage *image, KilnImage *scratch, KilnRng *rng,
+                        bool training, KilnError *err);
+    /* Height, width, channels after apply, from those before; -1: not known
+     * before decoding (differs per file). NULL: unchanged. */
+    KilnStatus (*shape)(KilnInstance *self, int64_t size[3], KilnError *err);
+};
+
+#endif

@@ -1,0 +1,119 @@
+/* Parameters and layers. Names, shapes, layouts and initial distributions are
+ * PyTorch's, so that a state dict moves between both without conversion. */
+#ifndef KILN_NN_H
+#define KILN_NN_H
+
+#include "kiln/ops.h"
+#include "kiln/rng.h"
+
+/* ---- Parameters ----------------------------------------------------------- */
+
+/* All parameters and buffers of a run. Parameters, and their gradients, lie in
+ * one flat f32 buffer each, with named views. */
+typedef struct KilnParams KilnParams;
+/* One named view; belongs to its KilnParams. */
+typedef struct KilnParam KilnParam;
+
+typedef enum KilnInitKind {
+    KILN_INIT_CONSTANT,       /* a */
+    KILN_INIT_UNIFORM,        /* [-a, a) */
+    KILN_INIT_NORMAL,         /* mean 0, standard deviation a */
+} KilnInitKind;
+
+typedef struct KilnInit {
+    KilnInitKind kind;
+    double a;
+} KilnInit;
+
+/* A place in the tree of names ("layer1.0") where parameters are declared. */
+typedef struct KilnScope {
+    KilnParams *params;
+    char path[128]; /* "" at the root */
+} KilnScope;
+
+/* A scope below `parent`; the formatted name is one or more dotted parts. */
+KILN_API KilnScope kiln_scope(const KilnScope *parent, const char *format, ...) KILN_PRINTF(2, 3);
+/* Declare a trained f32 parameter; its place exists after kiln_params_seal,
+ * its value is drawn from the run's seed and the full name alone. */
+KILN_API KILN_NODISCARD KilnStatus kiln_param_new(const KilnScope *scope, const char *name,
+                                                  KilnShape shape, KilnInit init,
+                                                  KilnParam **ret, KilnError *err);
+/* Declare saved state that is not trained (f32 or i64), filled with `value`. */
+KILN_API KILN_NODISCARD KilnStatus kiln_buffer_new(const KilnScope *scope, const char *name,
+                                                   KilnDType dtype, KilnShape shape, double value,
+                                                   KilnParam **ret, KilnError *err);
+/* The parameter or buffer as a leaf of the graph's current step (made once a step). */
+KILN_API KilnTensor *kiln_param_tensor(KilnParam *param, KilnGraph *graph);
+KILN_API const char *kiln_param_name(const KilnParam *param); /* full name */
+KILN_API const KilnShape *kiln_param_shape(const KilnParam *param);
+KILN_API KilnDType kiln_param_dtype(const KilnParam *param);
+KILN_API bool kiln_param_trained(const KilnParam *param); /* false: a buffer */
+/* The bytes, in plain order; NULL before the store is sealed. */
+KILN_API void *kiln_param_data(KilnParam *param);
+
+/* An empty store; owned by the caller. */
+KILN_API KILN_NODISCARD KilnStatus kiln_params_new(uint64_t seed, KilnParams **ret,
+                                                   KilnError *err);
+KILN_API void kiln_params_free(KilnParams *params);
+KILN_API KilnScope kiln_params_root(KilnParams *params);
+/* Allocate the flat buffers and draw the initial values. No declaration after this. */
+KILN_API KILN_NODISCARD KilnStatus kiln_params_seal(KilnParams *params, KilnError *err);
+/* Parameters and buffers together, in order of declaration. */
+KILN_API size_t kiln_params_count(const KilnParams *params);
+KILN_API KilnParam *kiln_params_at(const KilnParams *params, size_t i);
+/* NULL when there is none of that name. */
+KILN_API KilnParam *kiln_params_find(const KilnParams *params, const char *name);
+/* Trained values in all: elements of the flat buffer. */
+KILN_API int64_t kiln_params_size(const KilnParams *params);
+/* The flat buffers, f32 [kiln_params_size]. */
+KILN_API float *kiln_params_values(KilnParams *params);
+KILN_API float *kiln_params_gradients(KilnParams *params);
+/* Offset of a trained parameter in the flat buffers, in elements. */
+KILN_API int64_t kiln_param_offset(const KilnParam *param);
+
+/* ---- Layers: declare with _init, use in a step by the plain name ----------- */
+
+typedef struct KilnLinear {
+    KilnParam *weight, *bias; /* bias NULL: none */
+    char path[128];
+} KilnLinear;
+
+/* torch.nn.Linear(in, out, bias): weight and bias ~ U(±1/sqrt(in)). */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_linear_init(KilnLinear *layer, const KilnScope *scope,
+                                                       const char *name, int64_t in, int64_t out,
+                                                       bool bias, KilnError *err);
+KILN_API KilnTensor *kiln_nn_linear(const KilnLinear *layer, KilnTensor *x);
+
+typedef struct KilnConv2d {
+    KilnParam *weight, *bias;
+    KilnConv conv;
+    char path[128];
+} KilnConv2d;
+
+typedef struct KilnConv2dSpec {
+    int64_t in, out, kernel;
+    KilnConv conv;
+    bool bias;
+    bool kaiming_fan_out; /* N(0, sqrt(2/(out*k*k))), torchvision's ResNet; else torch.nn.Conv2d's default */
+} KilnConv2dSpec;
+
+/* torch.nn.Conv2d. */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_conv2d_init(KilnConv2d *layer, const KilnScope *scope,
+                                                       const char *name, KilnConv2dSpec spec,
+                                                       KilnError *err);
+KILN_API KilnTensor *kiln_nn_conv2d(const KilnConv2d *layer, KilnTensor *x);
+
+typedef struct KilnBatchNorm2d {
+    KilnParam *weight, *bias, *running_mean, *running_var, *num_batches_tracked;
+    char path[128];
+} KilnBatchNorm2d;
+
+/* torch.nn.BatchNorm2d(features). */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_batch_norm2d_init(KilnBatchNorm2d *layer,
+                                                             const KilnScope *scope,
+                                                             const char *name, int64_t features,
+                                                             KilnError *err);
+KILN_API KilnTensor *kiln_nn_batch_norm2d(const KilnBatchNorm2d *layer, KilnTensor *x,
+                                          bool training);
+
+#endif

@@ -1,0 +1,49 @@
+/* Entry points for programs that embed kiln: what the commands of the command
+ * line do, as functions. */
+#ifndef KILN_RUN_H
+#define KILN_RUN_H
+
+#include "kiln/config.h"
+#include "kiln/trainer.h"
+
+/* The options that a run has besides its components: the root's (task,
+ * datamodule, callbacks, logger, seed, ckpt_path, test), `trainer`'s and
+ * `kiln.run`'s. For KilnComposeRequest. */
+KILN_API const KilnSection *kiln_run_sections(void);
+
+/* What a run needs besides its config. */
+typedef struct KilnRunEnv {
+    const KilnRegistry *registry;
+    const KilnConsole *console;     /* NULL: silent */
+    const char *const *overrides;   /* as given, for the run folder; NULL-terminated or NULL */
+    /* Set to non-zero (by a signal handler, say) to stop cleanly with a
+     * checkpoint after the current batch. May be NULL. */
+    const volatile int *stop;
+} KilnRunEnv;
+
+/* How a run ended. */
+typedef struct KilnRunResult {
+    char run_dir[4096];
+    char status[16]; /* "finished", "stopped" (by a callback), "interrupted" */
+} KilnRunResult;
+
+/* Train, validate and test what a checked config says; writes the run folder. */
+KILN_API KILN_NODISCARD KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env,
+                                                KilnRunResult *ret, KilnError *err);
+/* Test the checkpoint that config's ckpt_path names; metrics go to the console
+ * and, as JSON text, to `ret_json` (owned by the caller, may be NULL). */
+KILN_API KILN_NODISCARD KilnStatus kiln_run_test(KilnConfig *config, const KilnRunEnv *env,
+                                                 char **ret_json, KilnError *err);
+/* One line of JSON a sample of `input` (a file or folder) to `write`. */
+KILN_API KILN_NODISCARD KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env,
+                                                    const char *input,
+                                                    void (*write)(void *ctx, const char *line),
+                                                    void *ctx, KilnError *err);
+/* Absolute path of the checkpoint folder that `ckpt_path` means: a checkpoint
+ * folder, a run folder (its last), "last" or "best" (of the newest run below
+ * `runs`). Owned by the caller (free). */
+KILN_API KILN_NODISCARD KilnStatus kiln_checkpoint_resolve(const char *ckpt_path,
+                                                           const char *runs, char **ret,
+                                                           KilnError *err);
+
+#endif

@@ -1,0 +1,109 @@
+/* Shapes, element types and tensors. A tensor is either a leaf (a parameter, a
+ * buffer, an input) or the output of an operation that was recorded on a step's
+ * graph. Recording computes nothing; the bytes exist after kiln_graph_run. */
+#ifndef KILN_TENSOR_H
+#define KILN_TENSOR_H
+
+#include "kiln/base.h"
+
+#define KILN_MAX_RANK 6
+
+typedef enum KilnDType {
+    KILN_F32,
+    KILN_I32,
+    KILN_U8,
+    KILN_I64, /* storage only: PyTorch's counters */
+    KILN_F64  /* the reference backend's type; used by gradient checks */
+} KilnDType;
+
+/* Bytes of one element, and the name ("f32"). */
+KILN_API size_t kiln_dtype_size(KilnDType dtype);
+KILN_API const char *kiln_dtype_name(KilnDType dtype);
+
+/* Sizes of up to KILN_MAX_RANK axes, the slowest first. Rank 0 is a scalar. */
+typedef struct KilnShape {
+    int rank;
+    int64_t dim[KILN_MAX_RANK];
+} KilnShape;
+
+/* KILN_SHAPE(2, 3) is the shape [2, 3]; KILN_SCALAR the shape []. */
+#define KILN_SHAPE(...)                                                        \
+    ((KilnShape){ .rank = (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)),   \
+                  .dim = { __VA_ARGS__ } })
+#define KILN_SCALAR ((KilnShape){ .rank = 0 })
+
+/* Number of elements; -1 on overflow of int64_t or a negative size. */
+KILN_API int64_t kiln_shape_count(const KilnShape *shape);
+KILN_API bool kiln_shape_equal(const KilnShape *a, const KilnShape *b);
+/* Writes "[2, 3]" (truncated to size) and returns buf. */
+KILN_API const char *kiln_shape_text(const KilnShape *shape, char *buf, size_t size);
+#define KILN_SHAPE_TEXT 128
+
+typedef struct KilnTensor KilnTensor;
+typedef struct KilnGraph KilnGraph;
+typedef struct KilnBackend KilnBackend;
+
+KILN_API const KilnShape *kiln_tensor_shape(const KilnTensor *tensor);
+KILN_API KilnDType kiln_tensor_dtype(const KilnTensor *tensor);
+/* Size of one axis; negative axes count from the end. 0 for a poisoned tensor. */
+KILN_API int64_t kiln_tensor_dim(const KilnTensor *tensor, int axis);
+KILN_API KilnGraph *kiln_tensor_graph(const KilnTensor *tensor);
+/* True when the tensor, or something it was made from, did not fit. */
+KILN_API bool kiln_tensor_poisoned(const KilnTensor *tensor);
+/* Bytes in plain order; valid after kiln_graph_run that asked for this tensor,
+ * until the next kiln_graph_begin. NULL when it was not computed. */
+KILN_API const void *kiln_tensor_data(const KilnTensor *tensor);
+/* A computed scalar (f32, f64 or i32) as double; NaN when not computed. */
+KILN_API double kiln_tensor_scalar(const KilnTensor *tensor);
+
+/* ---- Backends ----------------------------------------------------------- */
+
+/* The fast CPU backend: OpenBLAS, oneDNN and vector loops chosen for the
+ * processor at run time; `threads` >= 1. Owned by the caller. */
+KILN_API KILN_NODISCARD KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret,
+                                                        KilnError *err);
+/* The plain C reference: slow, one thread, f32 and f64, the oracle of tests. */
+KILN_API KILN_NODISCARD KilnStatus kiln_backend_ref_new(KilnBackend **ret, KilnError *err);
+/* Accepts NULL. No graph may use it any more. */
+KILN_API void kiln_backend_free(KilnBackend *backend);
+
+/* ---- Graphs ------------------------------------------------------------- */
+
+/* A graph records one step at a time and caches a plan per structure.
+ * `backend` must outlive it. Owned by the caller. */
+KILN_API KILN_NODISCARD KilnStatus kiln_graph_new(KilnBackend *backend, KilnGraph **ret,
+                                                  KilnError *err);
+KILN_API void kiln_graph_free(KilnGraph *graph);
+/* Forget the recorded step (its tensors become invalid) and start the next. */
+KILN_API void kiln_graph_begin(KilnGraph *graph);
+/* Record operations made from now on as part of layer `path` ("layer1.0.conv1"),
+ * used in error messages, profiles and drawings; borrowed until the next begin. */
+KILN_API void kiln_graph_layer(KilnGraph *graph, const char *path);
+/* A leaf over bytes that the caller keeps valid until after kiln_graph_run.
+ * `data` may be NULL when the graph is only recorded for its shapes. */
+KILN_API KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
+                                      const void *data);
+/* The same, over bytes that operations may update in place; with
+ * `wants_grad` kiln_graph_backward computes its gradient. When `grad` is not
+ * NULL the gradient is written there (same dtype and shape). */
+KILN_API KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape shape,
+                                         void *data, bool wants_grad, void *grad);
+/* A constant f32 (or f64 on the reference backend) filled with `value`. */
+KILN_API KilnTensor *kiln_graph_full(KilnGraph *graph, KilnShape shape, double value);
+/* Record the gradients of the scalar `loss` with respect to every variable
+ * that wants one. Afterwards kiln_tensor_grad gives a variable's gradient. */
+KILN_API void kiln_graph_backward(KilnGraph *graph, KilnTensor *loss);
+/* The gradient of a variable; NULL when loss does not depend on it. */
+KILN_API KilnTensor *kiln_tensor_grad(const KilnTensor *variable);
+/* Plan (once per structure) and execute: computes `outputs`, every gradient
+ * with a place of its own, and every operation that updates a variable. The
+ * first error of recording (shapes) is returned here. */
+KILN_API KILN_NODISCARD KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs,
+                                                  size_t n, KilnError *err);
+/* The first error of recording, if any, without running. */
+KILN_API KILN_NODISCARD KilnStatus kiln_graph_check(const KilnGraph *graph, KilnError *err);
+/* Plans made so far, and bytes held for activations and workspace. */
+KILN_API size_t kiln_graph_plans(const KilnGraph *graph);
+KILN_API size_t kiln_graph_bytes(const KilnGraph *graph);
+
+#endif

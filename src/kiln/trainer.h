@@ -1,0 +1,141 @@
+/* The training loop as callbacks and loggers see it. Hook names and their order
+ * are PyTorch Lightning's. */
+#ifndef KILN_TRAINER_H
+#define KILN_TRAINER_H
+
+#include "kiln/module.h"
+
+typedef struct KilnTrainer KilnTrainer;
+
+/* ---- What a hook can ask ----------------------------------------------------- */
+
+KILN_API int64_t kiln_trainer_epoch(const KilnTrainer *trainer);       /* current, from 0 */
+KILN_API int64_t kiln_trainer_global_step(const KilnTrainer *trainer); /* optimizer steps done */
+KILN_API int64_t kiln_trainer_batch(const KilnTrainer *trainer);       /* batches of this loop done */
+KILN_API int64_t kiln_trainer_batches(const KilnTrainer *trainer);     /* batches of this loop in all */
+KILN_API int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer);  /* -1: no limit */
+/* What runs now: "fit", "validate", "test" (validation inside fit is "validate"). */
+KILN_API const char *kiln_trainer_phase(const KilnTrainer *trainer);
+KILN_API double kiln_trainer_learning_rate(const KilnTrainer *trainer);
+KILN_API double kiln_trainer_samples_per_s(const KilnTrainer *trainer); /* of this loop so far */
+/* The run folder, absolute; "" when the run has none. */
+KILN_API const char *kiln_trainer_run_dir(const KilnTrainer *trainer);
+KILN_API KilnParams *kiln_trainer_params(KilnTrainer *trainer);
+KILN_API KilnInstance *kiln_trainer_module(KilnTrainer *trainer);
+
+/* The last value logged under `name`; false when there is none yet. */
+KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
+/* All metrics, in order of first logging. */
+typedef struct KilnMetric {
+    const char *name;
+    double value; /* last */
+    unsigned flags;
+    int64_t epoch, step; /* when */
+} KilnMetric;
+KILN_API size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret);
+
+/* ---- What a hook can do ------------------------------------------------------ */
+
+/* Log a number from a callback; flags as kiln_step_log, 0 = KILN_LOG_STEP. */
+KILN_API void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value,
+                               unsigned flags);
+/* End training after this batch (Lightning's should_stop); `reason` is copied
+ * into summary.json and the log. */
+KILN_API void kiln_trainer_stop(KilnTrainer *trainer, const char *reason);
+/* Write a checkpoint folder `name` below the run's checkpoints/, atomically.
+ * `ret_path` (may be NULL): buffer of `size` bytes for its absolute path. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer, const char *name,
+                                                     char *ret_path, size_t size,
+                                                     KilnError *err);
+/* Point checkpoints/<link> ("best", "last") to checkpoint `name`, atomically. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link,
+                                                     const char *name, KilnError *err);
+/* Remove checkpoint `name`. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer, const char *name,
+                                                       KilnError *err);
+/* A line for the user and train.log. */
+KILN_API void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...) KILN_PRINTF(2, 3);
+
+/* The screen, as far as a callback may use it. */
+typedef struct KilnConsole {
+    bool terminal; /* false: line-wise output, no cursor movement, no colours */
+    bool colour;
+    int width;
+    void *ctx;
+    /* Write text as it is. */
+    void (*write)(void *ctx, const char *text);
+} KilnConsole;
+/* Never NULL; `write` may be a sink. */
+KILN_API const KilnConsole *kiln_trainer_console(const KilnTrainer *trainer);
+/* Text that stands below everything printed until it is replaced or cleared
+ * (NULL): a progress bar. Ignored when the console is no terminal. */
+KILN_API void kiln_trainer_status_line(KilnTrainer *trainer, const char *text);
+
+/* The layers of the network as the trainer saw them when it recorded a
+ * training step on shapes alone: one per layer that owns parameters or not. */
+typedef struct KilnLayerInfo {
+    const char *path;  /* "layer1.0.conv1" */
+    const char *op;    /* last operation recorded under that path */
+    KilnShape output;  /* with the batch axis */
+    int64_t parameters;
+} KilnLayerInfo;
+KILN_API size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **ret);
+
+/* ---- State that a checkpoint keeps for a component ---------------------------- */
+
+/* Named numbers and texts; written into state.json under the component's path. */
+typedef struct KilnState KilnState;
+KILN_API void kiln_state_set_i64(KilnState *state, const char *name, int64_t value);
+KILN_API void kiln_state_set_f64(KilnState *state, const char *name, double value); /* exact; NaN and infinities too */
+KILN_API void kiln_state_set_str(KilnState *state, const char *name, const char *value); /* NULL allowed */
+/* False, and the output untouched, when the name is absent or of another type. */
+KILN_API bool kiln_state_get_i64(const KilnState *state, const char *name, int64_t *ret);
+KILN_API bool kiln_state_get_f64(const KilnState *state, const char *name, double *ret);
+KILN_API bool kiln_state_get_str(const KilnState *state, const char *name, const char **ret);
+
+/* ---- Callbacks and loggers ---------------------------------------------------- */
+
+typedef KilnStatus KilnHook(KilnInstance *self, KilnTrainer *trainer, KilnError *err);
+
+/* Every hook is optional. A hook that fails stops the run with its error. */
+struct KilnCallbackOps {
+    KilnHook *setup; /* before fit, validate, test: everything is built */
+    KilnHook *on_fit_start;
+    KilnHook *on_train_start;
+    KilnHook *on_train_epoch_start;
+    KilnHook *on_train_batch_start;
+    KilnHook *on_train_batch_end;
+    KilnHook *on_train_epoch_end;
+    KilnHook *on_validation_start;
+    KilnHook *on_validation_epoch_start;
+    KilnHook *on_validation_batch_start;
+    KilnHook *on_validation_batch_end;
+    KilnHook *on_validation_epoch_end;
+    KilnHook *on_validation_end;
+    KilnHook *on_train_end;
+    KilnHook *on_fit_end;
+    KilnHook *on_test_start;
+    KilnHook *on_test_epoch_start;
+    KilnHook *on_test_batch_start;
+    KilnHook *on_test_batch_end;
+    KilnHook *on_test_epoch_end;
+    KilnHook *on_test_end;
+    KilnHook *on_exception; /* a run that ends by an error or an interrupt */
+    KilnHook *teardown;
+    /* What a checkpoint must keep of this callback, and its return. */
+    void (*state_dict)(KilnInstance *self, KilnState *state);
+    KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);
+};
+
+struct KilnLoggerOps {
+    /* The run folder exists; `resumed_step` is 0 for a new run. */
+    KilnStatus (*open)(KilnInstance *self, const char *run_dir, int64_t resumed_step,
+                       KilnError *err);
+    /* Values logged together at (epoch, step). */
+    KilnStatus (*log_metrics)(KilnInstance *self, const KilnMetric *metrics, size_t n,
+                              int64_t epoch, int64_t step, KilnError *err);
+    /* Everything so far must be on disk after this (called with each checkpoint and at the end). */
+    KilnStatus (*flush)(KilnInstance *self, KilnError *err);
+};
+
+#endif
