@@ -7,6 +7,7 @@
 #include "kiln/component.h"
 #include "kiln/config.h"
 #include "kiln/data.h"
+#include "kiln/idx.h"
 #include "kiln/image.h"
 #include "kiln/module.h"
 #include "kiln/nn.h"

@@ -142,7 +142,7 @@ const char *kiln_nearest(const char *text, const char *const *names, size_t n)
 {
     const char *best = NULL;
     int length = (int)strlen(text);
-    int limit = length <= 2 ? 1 : length <= 5 ? 2 : length / 3 + 1;
+    int limit = length <= 4 ? 1 : length <= 8 ? 2 : length / 3;
 
     for (size_t i = 0; i < n; i++) {
         int distance = edit_distance(text, names[i]);

@@ -30,9 +30,37 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_png_size(const char *path, int64_t
 /* Write 8-bit PNG from `image` (1 or 3 channels, values clamped to 0..1). */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_write_png(const char *path, const KilnImage *image,
                                                         KilnError *err);
-/* Bilinear with antialiasing when shrinking (as Pillow and torchvision do). */
+/* Bilinear with antialiasing when shrinking (as Pillow and torchvision do).
+ * `from` and `to` are different images. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_scale(const KilnImage *from, int64_t height,
                                                     int64_t width, KilnImage *to, KilnError *err);
+
+/* ---- Sets of PNG files ---------------------------------------------------- */
+
+/* PNG files with their classes. Everything belongs to the set. */
+typedef struct KilnImageSet {
+    int64_t count;
+    const char *const *paths;   /* in byte order of class, then name */
+    const int32_t *labels;      /* index of the class of each file; NULL: no classes */
+    int64_t n_classes;
+    const char *const *classes; /* in byte order */
+    void *memory;
+} KilnImageSet;
+
+/* The files FOLDER/<class>/<name>.png. Names that start with a dot and files that
+ * are no PNG by name are passed over; a folder inside a class, a class without
+ * PNG files and a folder without classes are KILN_E_FORMAT. With `known` the
+ * classes are that set's (copied), some may be missing here, and one that it
+ * lacks is KILN_E_FORMAT. Release with kiln_image_set_release. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_set_scan(const char *folder,
+                                                       const KilnImageSet *known,
+                                                       KilnImageSet *ret, KilnError *err);
+/* One PNG file, or all below a folder in byte order, without classes. Links to
+ * folders are not followed. No file at all is KILN_E_FORMAT. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_set_find(const char *path, KilnImageSet *ret,
+                                                       KilnError *err);
+/* Accepts a zeroed set. */
+KILN_API void kiln_image_set_release(KilnImageSet *set);
 
 /* A transform changes one image. `training` is false for val, test and predict:
  * random transforms then do their deterministic counterpart or nothing. */

@@ -1,0 +1,165 @@
+/* Reference kernels that treat elements one by one, or only move them. */
+#include "backend/ref/ref.h"
+
+#include "kiln/rng.h"
+
+static void add_run(KilnCall *call)
+{
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
+        kiln_ref_set(&call->outputs[0], i,
+                     kiln_ref_get(&call->inputs[0], i) + kiln_ref_get(&call->inputs[1], i));
+}
+
+static void mul_run(KilnCall *call)
+{
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
+        kiln_ref_set(&call->outputs[0], i,
+                     kiln_ref_get(&call->inputs[0], i) * kiln_ref_get(&call->inputs[1], i));
+}
+
+static void scale_run(KilnCall *call)
+{
+    const KilnScaleAttrs *attrs = call->attrs;
+
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
+        kiln_ref_set(&call->outputs[0], i, kiln_ref_get(&call->inputs[0], i) * attrs->factor);
+}
+
+static void fill_run(KilnCall *call)
+{
+    const KilnFillAttrs *attrs = call->attrs;
+
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
+        kiln_ref_set(&call->outputs[0], i, attrs->value);
+}
+
+static void relu_run(KilnCall *call)
+{
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
+        double x = kiln_ref_get(&call->inputs[0], i);
+
+        kiln_ref_set(&call->outputs[0], i, x < 0.0 ? 0.0 : x); /* NaN stays NaN */
+    }
+}
+
+static void relu_grad_run(KilnCall *call)
+{
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
+        double dy = kiln_ref_get(&call->inputs[0], i), y = kiln_ref_get(&call->inputs[1], i);
+
+        kiln_ref_set(&call->outputs[0], i, y > 0.0 ? dy : 0.0);
+    }
+}
+
+static void reshape_run(KilnCall *call)
+{
+    (void)call; /* the output is the input's bytes */
+}
+
+/* The output's multi-index is counted up; `from` follows it in the input. */
+static void permute_run(KilnCall *call)
+{
+    const KilnPermuteAttrs *attrs = call->attrs;
+    const KilnShape *in = &call->inputs[0].shape, *out = &call->outputs[0].shape;
+    int64_t stride[KILN_MAX_RANK] = { 0 }, step[KILN_MAX_RANK] = { 0 };
+    int64_t index[KILN_MAX_RANK] = { 0 };
+    int64_t size = 1, from = 0;
+
+    for (int axis = in->rank - 1; axis >= 0; axis--) {
+        stride[axis] = size;
+        size *= in->dim[axis];
+    }
+    for (int axis = 0; axis < out->rank; axis++)
+        step[axis] = stride[attrs->order[axis]];
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
+        kiln_ref_set(&call->outputs[0], i, kiln_ref_get(&call->inputs[0], from));
+        for (int axis = out->rank - 1; axis >= 0; axis--) {
+            from += step[axis];
+            if (++index[axis] < out->dim[axis])
+                break;
+            from -= step[axis] * out->dim[axis];
+            index[axis] = 0;
+        }
+    }
+}
+
+/* Element i is dropped when word i%4 of the Philox block with counter
+ * [i/4, stream] under the step's key, as a number in [0, 1), is below p. */
+static bool keeps(const int32_t *key, int64_t stream, int64_t i, double p)
+{
+    const uint32_t philox_key[2] = { (uint32_t)key[0], (uint32_t)key[1] };
+    const uint64_t block = (uint64_t)i / 4, lane = (uint64_t)i % 4;
+    const uint32_t counter[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream,
+                                  (uint32_t)((uint64_t)stream >> 32) };
+    uint32_t words[4];
+
+    kiln_philox(philox_key, counter, words);
+    return (double)(words[lane] >> 8) * 0x1p-24 >= p;
+}
+
+static void dropout_run(KilnCall *call)
+{
+    const KilnDropoutAttrs *attrs = call->attrs;
+    const int32_t *key = call->inputs[1].data;
+
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
+        bool kept = keeps(key, attrs->stream, i, attrs->p);
+        double x = kiln_ref_get(&call->inputs[0], i);
+
+        kiln_ref_set(&call->outputs[0], i, kept ? x / (1.0 - attrs->p) : 0.0);
+        kiln_ref_set(&call->outputs[1], i, kept);
+    }
+}
+
+static void dropout_grad_run(KilnCall *call)
+{
+    const KilnDropoutAttrs *attrs = call->attrs;
+
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
+        bool kept = kiln_ref_get(&call->inputs[1], i) > 0.0;
+
+        kiln_ref_set(&call->outputs[0], i,
+                     kept ? kiln_ref_get(&call->inputs[0], i) / (1.0 - attrs->p) : 0.0);
+    }
+}
+
+static void broadcast_run(KilnCall *call)
+{
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
+        kiln_ref_set(&call->outputs[0], i, kiln_ref_get(&call->inputs[0], 0));
+}
+
+static void broadcast_rows_run(KilnCall *call)
+{
+    int64_t columns = kiln_ref_columns(&call->outputs[0]);
+
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
+        kiln_ref_set(&call->outputs[0], i, kiln_ref_get(&call->inputs[0], i % columns));
+}
+
+static void equal_run(KilnCall *call)
+{
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
+        double a = kiln_ref_get(&call->inputs[0], i), b = kiln_ref_get(&call->inputs[1], i);
+
+        kiln_ref_set(&call->outputs[0], i, a == b ? 1.0 : 0.0);
+    }
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_add, .run = add_run, .in_place = true },
+    { .op = &kiln_op_mul, .run = mul_run, .in_place = true },
+    { .op = &kiln_op_scale, .run = scale_run, .in_place = true },
+    { .op = &kiln_op_fill, .run = fill_run },
+    { .op = &kiln_op_relu, .run = relu_run, .in_place = true },
+    { .op = &kiln_op_relu_grad, .run = relu_grad_run, .in_place = true },
+    { .op = &kiln_op_reshape, .run = reshape_run, .alias = true },
+    { .op = &kiln_op_permute, .run = permute_run },
+    { .op = &kiln_op_dropout, .run = dropout_run, .in_place = true },
+    { .op = &kiln_op_dropout_grad, .run = dropout_grad_run, .in_place = true },
+    { .op = &kiln_op_broadcast, .run = broadcast_run },
+    { .op = &kiln_op_broadcast_rows, .run = broadcast_rows_run },
+    { .op = &kiln_op_equal, .run = equal_run },
+};
+
+const KilnRefTable kiln_ref_elementwise = { kernels, KILN_COUNT(kernels) };

@@ -1,0 +1,125 @@
+/* The reference backend: plain C, one thread, plain order, computed in double
+ * over f32 or f64 storage. It is the oracle of tests, written to be read. */
+#include "backend/ref/ref.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int64_t kiln_ref_count(const KilnArg *arg)
+{
+    return kiln_shape_count(&arg->shape);
+}
+
+int64_t kiln_ref_columns(const KilnArg *arg)
+{
+    return arg->shape.rank > 0 ? arg->shape.dim[arg->shape.rank - 1] : 1;
+}
+
+int64_t kiln_ref_rows(const KilnArg *arg)
+{
+    int64_t rows = 1;
+
+    for (int axis = 0; axis + 1 < arg->shape.rank; axis++)
+        rows *= arg->shape.dim[axis];
+    return rows;
+}
+
+double kiln_ref_get(const KilnArg *arg, int64_t i)
+{
+    switch (arg->dtype) {
+    case KILN_F32:
+        return ((const float *)arg->data)[i];
+    case KILN_F64:
+        return ((const double *)arg->data)[i];
+    case KILN_I32:
+        return ((const int32_t *)arg->data)[i];
+    case KILN_I64:
+        return (double)((const int64_t *)arg->data)[i];
+    case KILN_U8:
+        return ((const uint8_t *)arg->data)[i];
+    }
+    return 0.0;
+}
+
+void kiln_ref_set(KilnArg *arg, int64_t i, double value)
+{
+    switch (arg->dtype) {
+    case KILN_F32:
+        ((float *)arg->data)[i] = (float)value;
+        break;
+    case KILN_F64:
+        ((double *)arg->data)[i] = value;
+        break;
+    case KILN_I32:
+        ((int32_t *)arg->data)[i] = (int32_t)value;
+        break;
+    case KILN_I64:
+        ((int64_t *)arg->data)[i] = (int64_t)value;
+        break;
+    case KILN_U8:
+        ((uint8_t *)arg->data)[i] = (uint8_t)value;
+        break;
+    }
+}
+
+static const KilnKernel *ref_kernel(const KilnBackend *backend, const KilnOp *op)
+{
+    const KilnRefTable *const tables[] = {
+        &kiln_ref_elementwise, &kiln_ref_reductions,    &kiln_ref_products, &kiln_ref_convolution,
+        &kiln_ref_pooling,     &kiln_ref_normalization, &kiln_ref_losses,   &kiln_ref_updates,
+    };
+
+    (void)backend;
+    for (size_t t = 0; t < KILN_COUNT(tables); t++)
+        for (size_t i = 0; i < tables[t]->count; i++)
+            if (tables[t]->kernels[i].op == op)
+                return &tables[t]->kernels[i];
+    return NULL;
+}
+
+static size_t ref_layout_bytes(const KilnBackend *backend, KilnLayout layout, KilnDType dtype,
+                               const KilnShape *shape)
+{
+    (void)backend;
+    (void)layout; /* there is only the plain one */
+    return (size_t)kiln_shape_count(shape) * kiln_dtype_size(dtype);
+}
+
+static void reorder_run(KilnCall *call)
+{
+    memcpy(call->outputs[0].data, call->inputs[0].data, call->outputs[0].bytes);
+}
+
+static void ref_free(KilnBackend *backend)
+{
+    free(backend);
+}
+
+static KilnStatus ref_new(KilnDType float_type, KilnBackend **ret, KilnError *err)
+{
+    static const KilnKernel reorder = { .run = reorder_run };
+    static const KilnBackendOps ops = {
+        .name = "reference",
+        .kernel = ref_kernel,
+        .layout_bytes = ref_layout_bytes,
+        .reorder = &reorder,
+        .free = ref_free,
+    };
+    KilnBackend *backend = malloc(sizeof(*backend));
+
+    if (backend == NULL)
+        return kiln_error_nomem(err, sizeof(*backend));
+    *backend = (KilnBackend) { .ops = &ops, .float_type = float_type, .threads = 1 };
+    *ret = backend;
+    return KILN_OK;
+}
+
+KilnStatus kiln_backend_ref_new(KilnBackend **ret, KilnError *err)
+{
+    return ref_new(KILN_F32, ret, err);
+}
+
+KilnStatus kiln_backend_ref_f64_new(KilnBackend **ret, KilnError *err)
+{
+    return ref_new(KILN_F64, ret, err);
+}

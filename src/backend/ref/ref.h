@@ -1,0 +1,27 @@
+/* Private to the reference backend: how its kernels read and write elements,
+ * and the tables in which each file lists its kernels. */
+#ifndef KILN_BACKEND_REF_H
+#define KILN_BACKEND_REF_H
+
+#include "graph/backend.h"
+
+/* The kernels of one subject. */
+typedef struct KilnRefTable {
+    const KilnKernel *kernels;
+    size_t count;
+} KilnRefTable;
+
+extern const KilnRefTable kiln_ref_elementwise, kiln_ref_reductions, kiln_ref_products,
+    kiln_ref_convolution, kiln_ref_pooling, kiln_ref_normalization, kiln_ref_losses,
+    kiln_ref_updates;
+
+/* Elements of a value. */
+int64_t kiln_ref_count(const KilnArg *arg);
+/* Size of the last axis (1 for a scalar), and how many such rows there are. */
+int64_t kiln_ref_columns(const KilnArg *arg);
+int64_t kiln_ref_rows(const KilnArg *arg);
+/* Element i in plain order, whatever its type, as a double; and the way back. */
+double kiln_ref_get(const KilnArg *arg, int64_t i);
+void kiln_ref_set(KilnArg *arg, int64_t i, double value);
+
+#endif

@@ -1,0 +1,166 @@
+/* The command line: one table of flags, strict and with suggestions. */
+#include "cli/args.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+typedef enum Takes { TAKES_NOTHING, TAKES_ONE, TAKES_MANY } Takes;
+
+typedef struct Flag {
+    const char *name;  /* "--config-name" */
+    const char *brief; /* "-cn", Hydra's; NULL: none */
+    Takes takes;
+    size_t offset;
+} Flag;
+
+static const Flag flags[] = {
+    { "--cfg", "-c", TAKES_ONE, offsetof(KilnArgs, cfg) },
+    { "--resolve", NULL, TAKES_NOTHING, offsetof(KilnArgs, resolve) },
+    { "--package", "-p", TAKES_ONE, offsetof(KilnArgs, package) },
+    { "--explain", NULL, TAKES_MANY, offsetof(KilnArgs, explain) },
+    { "--config-path", "-cp", TAKES_ONE, offsetof(KilnArgs, config_path) },
+    { "--config-name", "-cn", TAKES_ONE, offsetof(KilnArgs, config_name) },
+    { "--config-dir", "-cd", TAKES_MANY, offsetof(KilnArgs, config_dirs) },
+    { "--plugin", NULL, TAKES_MANY, offsetof(KilnArgs, plugins) },
+    { "--help", "-h", TAKES_NOTHING, offsetof(KilnArgs, help) },
+    { "--version", NULL, TAKES_NOTHING, offsetof(KilnArgs, version) },
+};
+
+const char *kiln_args_help(void)
+{
+    return "  --cfg job              print the composed config and stop\n"
+           "  --resolve              with --cfg: with every ${...} resolved\n"
+           "  --package KEY          with --cfg: only the part at KEY\n"
+           "  --explain KEY          where the value of KEY comes from, and what it replaced\n"
+           "  --config-path DIR      the folder of the primary config (default: ./conf, else\n"
+           "                         the one inside the program)\n"
+           "  --config-name NAME     the primary config (default: config)\n"
+           "  --config-dir DIR       one more folder to search for groups; can be repeated\n"
+           "  --plugin FILE.so       load components from a plugin; can be repeated\n"
+           "  --help, --version\n";
+}
+
+static KilnStatus unknown_flag(const char *word, KilnError *err)
+{
+    const char *names[KILN_COUNT(flags)];
+
+    for (size_t i = 0; i < KILN_COUNT(flags); i++)
+        names[i] = flags[i].name;
+    const char *nearest = kiln_nearest(word, names, KILN_COUNT(names));
+    return kiln_error_set(err, KILN_E_USAGE, "unknown flag %s%s%s%s (--help lists them)", word,
+                          nearest != NULL ? ": did you mean " : "",
+                          nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
+}
+
+/* The flag that `word` is; *ret_value is the text behind = or NULL. */
+static const Flag *flag_find(const char *word, const char **ret_value)
+{
+    const char *equals = strchr(word, '=');
+    size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
+
+    for (size_t i = 0; i < KILN_COUNT(flags); i++) {
+        const char *names[2] = { flags[i].name, flags[i].brief };
+
+        for (int k = 0; k < 2; k++) {
+            if (names[k] == NULL || strlen(names[k]) != length ||
+                strncmp(names[k], word, length) != 0)
+                continue;
+            *ret_value = equals != NULL ? equals + 1 : NULL;
+            return &flags[i];
+        }
+    }
+    return NULL;
+}
+
+static KilnStatus flag_store(const Flag *flag, const char *value, KilnArgs *args, KilnError *err)
+{
+    void *place = (char *)args + flag->offset;
+
+    if (flag->takes == TAKES_NOTHING) {
+        *(bool *)place = true;
+        return KILN_OK;
+    }
+    const char **list = place;
+    size_t n = 0;
+    if (flag->takes == TAKES_ONE && list[0] != NULL)
+        return kiln_error_set(err, KILN_E_USAGE, "%s is given twice", flag->name);
+    if (flag->takes == TAKES_MANY)
+        while (list[n] != NULL)
+            n++;
+    if (n == KILN_MAX_REPEATED)
+        return kiln_error_set(err, KILN_E_USAGE, "%s is given more than %d times", flag->name,
+                              KILN_MAX_REPEATED);
+    list[n] = value;
+    return KILN_OK;
+}
+
+/* ~key deletes, so a lone dash or a negative number is no flag either. */
+static bool is_flag(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0' && !(word[1] >= '0' && word[1] <= '9');
+}
+
+KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+    KilnArgs args = { 0 };
+
+    args.words = calloc((size_t)argc + 1, sizeof(*args.words));
+    if (args.words == NULL)
+        return kiln_error_nomem(err, (size_t)argc * sizeof(*args.words));
+    for (int i = 0; i < argc && status >= 0; i++) {
+        const char *value = NULL;
+        const Flag *flag;
+
+        if (!is_flag(argv[i])) {
+            args.words[args.n_words++] = argv[i];
+            continue;
+        }
+        flag = flag_find(argv[i], &value);
+        if (flag == NULL)
+            status = unknown_flag(argv[i], err);
+        else if (flag->takes == TAKES_NOTHING && value != NULL)
+            status = kiln_error_set(err, KILN_E_USAGE, "%s takes no value", flag->name);
+        else if (flag->takes != TAKES_NOTHING && value == NULL && i + 1 == argc)
+            status = kiln_error_set(err, KILN_E_USAGE, "%s needs a value", flag->name);
+        else
+            status = flag_store(flag, value != NULL || flag->takes == TAKES_NOTHING ? value
+                                                                                    : argv[++i],
+                                &args, err);
+    }
+    if (status >= 0 && args.cfg != NULL && strcmp(args.cfg, "job") != 0)
+        status = kiln_error_set(err, KILN_E_USAGE, "--cfg %s: expected `--cfg job`", args.cfg);
+    if (status < 0) {
+        kiln_args_release(&args);
+        return status;
+    }
+    *ret = args;
+    return KILN_OK;
+}
+
+void kiln_args_release(KilnArgs *args)
+{
+    free(args->words);
+    *args = (KilnArgs){ 0 };
+}
+
+const char *kiln_args_take(KilnArgs *args, const char *key)
+{
+    size_t length = strlen(key);
+    const char *value = NULL;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < args->n_words; i++) {
+        const char *word = args->words[i];
+
+        if (strncmp(word, key, length) == 0 && word[length] == '=')
+            value = word + length + 1;
+        else
+            args->words[kept++] = word;
+    }
+    args->n_words = kept;
+    args->words[kept] = NULL;
+    return value;
+}

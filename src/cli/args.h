@@ -1,0 +1,32 @@
+/* The command line: flags taken apart from overrides. */
+#ifndef KILN_CLI_ARGS_H
+#define KILN_CLI_ARGS_H
+
+#include "kiln/base.h"
+
+enum { KILN_MAX_REPEATED = 64 };
+
+typedef struct KilnArgs {
+    const char *command;     /* "train", "eval", ... */
+    const char *config_path, *config_name;
+    const char *config_dirs[KILN_MAX_REPEATED + 1]; /* NULL-terminated, as all lists here */
+    const char *plugins[KILN_MAX_REPEATED + 1];
+    const char *explain[KILN_MAX_REPEATED + 1];
+    const char *cfg;         /* --cfg job */
+    const char *package;     /* --package: the part that --cfg prints */
+    const char *input;       /* predict's input=..., taken from the words */
+    bool resolve, help, version;
+    const char **words;      /* everything else, in order: overrides; owned by KilnArgs */
+    size_t n_words;
+} KilnArgs;
+
+/* Take argv apart. The strings are borrowed from argv; kiln_args_release frees
+ * the list of words. KILN_E_USAGE names the flag and the nearest one. */
+KILN_NODISCARD KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, KilnError *err);
+void kiln_args_release(KilnArgs *args);
+/* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
+const char *kiln_args_take(KilnArgs *args, const char *key);
+/* The flags, one line each, for --help. */
+const char *kiln_args_help(void);
+
+#endif

@@ -1,0 +1,28 @@
+/* The commands of the program: each takes its arguments and returns the exit
+ * status of the process. */
+#ifndef KILN_CLI_COMMANDS_H
+#define KILN_CLI_COMMANDS_H
+
+#include "cli/args.h"
+#include "kiln/config.h"
+
+int kiln_command_train(KilnArgs *args);
+int kiln_command_eval(KilnArgs *args);
+int kiln_command_predict(KilnArgs *args);
+int kiln_command_list(KilnArgs *args);
+int kiln_command_version(KilnArgs *args);
+
+/* A registry with the plugins of the command line; the error is printed. */
+KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret);
+/* Compose (and, with `check`, check) what the command line says; everything
+ * found wrong is printed. */
+KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry, bool check,
+                                KilnConfig **ret);
+/* A config that was saved with the checkpoint which ckpt_path=... names, with
+ * the other words as overrides; errors are printed. */
+KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry,
+                                   KilnConfig **ret);
+/* --help of train: usage, groups, and the options of what is chosen. */
+int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry);
+
+#endif

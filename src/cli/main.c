@@ -1,0 +1,101 @@
+/* The program: `kiln COMMAND ...`, or a command by the program's own name. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/screen.h"
+
+typedef struct Command {
+    const char *name;
+    int (*run)(KilnArgs *args);
+    const char *usage, *summary;
+} Command;
+
+static const Command commands[] = {
+    { "train", kiln_command_train, "train [OVERRIDE...]", "compose a config and train it" },
+    { "eval", kiln_command_eval, "eval ckpt_path=PATH|last|best [OVERRIDE...]",
+      "test a checkpoint" },
+    { "predict", kiln_command_predict, "predict ckpt_path=... input=FILE|FOLDER",
+      "one line of JSON for each image" },
+    { "list", kiln_command_list, "list [GROUP]", "components and their options" },
+    { "version", kiln_command_version, "version", "versions of kiln and its libraries" },
+};
+
+static void print_usage(FILE *stream)
+{
+    fputs("usage: kiln COMMAND [FLAG...] [KEY=VALUE...]\n\ncommands:\n", stream);
+    for (size_t i = 0; i < KILN_COUNT(commands); i++)
+        fprintf(stream, "  %-46s %s\n", commands[i].usage, commands[i].summary);
+    fputs("\n`train ...` is `kiln train ...`; `kiln train --help` teaches the rest.\n", stream);
+}
+
+static const Command *command_find(const char *name)
+{
+    for (size_t i = 0; i < KILN_COUNT(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    const char *names[KILN_COUNT(commands)];
+
+    for (size_t i = 0; i < KILN_COUNT(commands); i++)
+        names[i] = commands[i].name;
+    const char *nearest = kiln_nearest(name, names, KILN_COUNT(names));
+    fprintf(stderr, "kiln: unknown command %s", name);
+    if (nearest != NULL)
+        fprintf(stderr, ": did you mean %s?", nearest);
+    fputs("\n\n", stderr);
+    print_usage(stderr);
+    return 2;
+}
+
+static int run_command(const Command *command, int argc, char **argv)
+{
+    KilnError err = { 0 };
+    KilnArgs args;
+
+    if (kiln_args_parse(argc, argv, &args, &err) < 0) {
+        kiln_screen_error(command->name, &err);
+        return kiln_screen_exit_status(err.status);
+    }
+    args.command = command->name;
+    int status;
+    if (args.version) {
+        status = kiln_command_version(&args);
+    } else if (args.help && command->run != kiln_command_train) {
+        printf("usage: kiln %s\n\n%s\n\nflags:\n%s", command->usage, command->summary,
+               kiln_args_help());
+        status = 0;
+    } else {
+        status = command->run(&args);
+    }
+    kiln_args_release(&args);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const char *self = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "kiln";
+    const Command *command = command_find(self);
+
+    if (command != NULL)
+        return run_command(command, argc - 1, argv + 1);
+    if (argc < 2) {
+        print_usage(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_usage(stdout);
+        return 0;
+    }
+    command = command_find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
+    if (command == NULL)
+        return unknown_command(argv[1]);
+    return run_command(command, argc - 2, argv + 2);
+}

@@ -1,0 +1,25 @@
+/* What the commands share of the screen and the process: the console, signals,
+ * and the printing of errors. */
+#ifndef KILN_CLI_SCREEN_H
+#define KILN_CLI_SCREEN_H
+
+#include <stdio.h>
+
+#include "kiln/config.h"
+#include "kiln/trainer.h"
+
+/* A console over `stream`: a terminal when it is one and TERM is not "dumb";
+ * colours unless NO_COLOR is set. */
+KilnConsole kiln_screen_console(FILE *stream);
+/* SIGINT and SIGTERM set the flag that comes back; the second one ends the
+ * process at once. */
+const volatile int *kiln_screen_catch_signals(void);
+/* 128 + the signal that came, 0 when none did. */
+int kiln_screen_signal_status(void);
+/* "train: MESSAGE" on stderr, "train" being `command`. */
+void kiln_screen_error(const char *command, const KilnError *err);
+void kiln_screen_errors(const char *command, const KilnErrors *errors);
+/* 0, 1 (the user's mistake) or 2 (wrong command line). */
+int kiln_screen_exit_status(KilnStatus status);
+
+#endif

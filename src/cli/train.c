@@ -1,0 +1,90 @@
+/* train: compose, check, print what was asked for, or run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/screen.h"
+#include "kiln/run.h"
+
+/* Print the composed config, or the part that --package names. */
+static KilnStatus print_config(const KilnArgs *args, const KilnConfig *config, KilnError *err)
+{
+    char *yaml = NULL;
+    KilnStatus status = kiln_config_yaml(config, args->package, args->resolve, &yaml, err);
+
+    if (status >= 0)
+        fputs(yaml, stdout);
+    free(yaml);
+    return status;
+}
+
+static KilnStatus print_explanations(const KilnArgs *args, const KilnConfig *config,
+                                     KilnError *err)
+{
+    for (size_t i = 0; args->explain[i] != NULL; i++) {
+        char *text = NULL;
+        KilnStatus status = kiln_config_explain(config, args->explain[i], &text, err);
+
+        if (status < 0)
+            return status;
+        fputs(text, stdout);
+        free(text);
+    }
+    return KILN_OK;
+}
+
+static int run(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry)
+{
+    KilnConsole console = kiln_screen_console(stdout);
+    KilnRunResult result = { 0 };
+    KilnError err = { 0 };
+    KilnRunEnv env = {
+        .registry = registry,
+        .console = &console,
+        .overrides = args->words,
+        .stop = kiln_screen_catch_signals(),
+    };
+    KilnStatus status = kiln_run_fit(config, &env, &result, &err);
+
+    if (status < 0) {
+        kiln_screen_error(args->command, &err);
+        return kiln_screen_exit_status(status);
+    }
+    return strcmp(result.status, "interrupted") == 0 ? kiln_screen_signal_status() : 0;
+}
+
+static int train(const KilnArgs *args, const KilnRegistry *registry)
+{
+    bool show = args->cfg != NULL || args->explain[0] != NULL;
+    KilnConfig *config = NULL;
+    KilnError err = { 0 };
+    int exit_status;
+
+    KilnStatus status = kiln_command_compose(args, registry, !show, &config);
+    if (status < 0) {
+        exit_status = kiln_screen_exit_status(status);
+    } else if (show) {
+        status = args->cfg != NULL ? print_config(args, config, &err)
+                                   : print_explanations(args, config, &err);
+        if (status < 0)
+            kiln_screen_error(args->command, &err);
+        exit_status = kiln_screen_exit_status(status);
+    } else {
+        exit_status = run(args, config, registry);
+    }
+    kiln_config_free(config);
+    return exit_status;
+}
+
+int kiln_command_train(KilnArgs *args)
+{
+    KilnRegistry *registry = NULL;
+    KilnStatus status = kiln_command_registry(args, &registry);
+
+    if (status < 0)
+        return kiln_screen_exit_status(status);
+    int exit_status = args->help ? kiln_command_train_help(args, registry) : train(args, registry);
+    kiln_registry_free(registry);
+    return exit_status;
+}

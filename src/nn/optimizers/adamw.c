@@ -1,0 +1,97 @@
+/* AdamW (Loshchilov and Hutter 2019) as torch.optim.AdamW has it. */
+#include "kiln.h"
+
+#include <math.h>
+
+typedef struct Opts {
+    double lr, eps, weight_decay;
+    double *betas;
+    size_t betas_count;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_F64(Opts, lr, "0.001", 0.0, 1e6, "learning rate, before the scheduler's factor"),
+    KILN_FIELD_F64_LIST(Opts, betas, "[0.9, 0.999]", 0.0, 1.0,
+                        "two numbers below 1: how slowly the averages of the gradient and of its "
+                        "square forget"),
+    KILN_FIELD_F64(Opts, eps, "1e-8", 0.0, 1.0, "added to the denominator"),
+    KILN_FIELD_F64(Opts, weight_decay, "0.01", 0.0, 1e3,
+                   "the parameters shrink by this times the learning rate in every step"),
+    KILN_FIELD_END,
+};
+
+static KilnStatus init(KilnInstance *self, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+
+    if (opts->betas_count != 2)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "betas has %zu values; give two, such as [0.9, 0.999]",
+                              opts->betas_count);
+    for (size_t i = 0; i < 2; i++)
+        if (opts->betas[i] >= 1.0)
+            return kiln_error_set(err, KILN_E_RANGE,
+                                  "betas[%zu] is %g; it must be at least 0 and below 1", i,
+                                  opts->betas[i]);
+    return KILN_OK;
+}
+
+static double learning_rate(const KilnInstance *self)
+{
+    return ((const Opts *)kiln_opts(self))->lr;
+}
+
+static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])
+{
+    (void)self;
+    names[0] = "exp_avg";
+    names[1] = "exp_avg_sq";
+    return 2;
+}
+
+static size_t hyper(const KilnInstance *self, double lr, int64_t step, float ret[KILN_MAX_HYPER])
+{
+    const Opts *opts = kiln_opts(self);
+
+    ret[0] = (float)lr;
+    ret[1] = (float)(1.0 - pow(opts->betas[0], (double)step));
+    ret[2] = (float)(1.0 - pow(opts->betas[1], (double)step));
+    return 3;
+}
+
+static void update(const KilnInstance *self, KilnTensor *param, KilnTensor *grad,
+                   KilnTensor *const slot[KILN_MAX_SLOTS], KilnTensor *numbers)
+{
+    const Opts *opts = kiln_opts(self);
+    KilnAdam adam = {
+        .beta1 = opts->betas[0],
+        .beta2 = opts->betas[1],
+        .eps = opts->eps,
+        .weight_decay = opts->weight_decay,
+        .decoupled = true,
+    };
+
+    kiln_adam_update(param, grad, slot[0], slot[1], numbers, adam);
+}
+
+static const KilnOptimizerOps ops = {
+    .learning_rate = learning_rate,
+    .slots = slots,
+    .hyper = hyper,
+    .update = update,
+};
+
+const KilnComponent kiln_optimizer_adamw = {
+    .kind = KILN_KIND_OPTIMIZER,
+    .name = "adamw",
+    .summary = "Adam with weight decay apart from the gradient",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .init = init,
+    .ops.optimizer = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_optimizer_adamw, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

@@ -1,0 +1,85 @@
+/* Stochastic gradient descent as torch.optim.SGD has it. */
+#include "kiln.h"
+
+typedef struct Opts {
+    double lr, momentum, weight_decay;
+    bool nesterov;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_F64(Opts, lr, "0.001", 0.0, 1e6, "learning rate, before the scheduler's factor"),
+    KILN_FIELD_F64(Opts, momentum, "0.0", 0.0, 1.0, "share of the last update that is kept"),
+    KILN_FIELD_F64(Opts, weight_decay, "0.0", 0.0, 1e3,
+                   "L2 penalty: this times the parameters is added to the gradient"),
+    KILN_FIELD_BOOL(Opts, nesterov, "false", "look ahead along the momentum; needs momentum > 0"),
+    KILN_FIELD_END,
+};
+
+static KilnStatus init(KilnInstance *self, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+
+    if (opts->nesterov && opts->momentum <= 0.0)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "nesterov=true needs a momentum above 0; set momentum (0.9, say) or "
+                              "nesterov=false");
+    return KILN_OK;
+}
+
+static double learning_rate(const KilnInstance *self)
+{
+    return ((const Opts *)kiln_opts(self))->lr;
+}
+
+static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])
+{
+    const Opts *opts = kiln_opts(self);
+
+    if (opts->momentum <= 0.0)
+        return 0;
+    names[0] = "momentum_buffer";
+    return 1;
+}
+
+static size_t hyper(const KilnInstance *self, double lr, int64_t step, float ret[KILN_MAX_HYPER])
+{
+    (void)self;
+    ret[0] = (float)lr;
+    ret[1] = step == 1 ? 1.0f : 0.0f;
+    return 2;
+}
+
+static void update(const KilnInstance *self, KilnTensor *param, KilnTensor *grad,
+                   KilnTensor *const slot[KILN_MAX_SLOTS], KilnTensor *numbers)
+{
+    const Opts *opts = kiln_opts(self);
+    KilnSgd sgd = {
+        .momentum = opts->momentum,
+        .weight_decay = opts->weight_decay,
+        .nesterov = opts->nesterov,
+    };
+
+    kiln_sgd_update(param, grad, opts->momentum > 0.0 ? slot[0] : NULL, numbers, sgd);
+}
+
+static const KilnOptimizerOps ops = {
+    .learning_rate = learning_rate,
+    .slots = slots,
+    .hyper = hyper,
+    .update = update,
+};
+
+const KilnComponent kiln_optimizer_sgd = {
+    .kind = KILN_KIND_OPTIMIZER,
+    .name = "sgd",
+    .summary = "Stochastic gradient descent with momentum, Nesterov and weight decay",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .init = init,
+    .ops.optimizer = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_optimizer_sgd, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

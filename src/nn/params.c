@@ -1,0 +1,331 @@
+/* The parameter store: declarations by full name, sealed into flat buffers.
+ * Initial values are in init.c, loading in params_load.c. */
+#include "nn/params.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "graph/graph.h"
+
+enum { ALIGNMENT = 64, LONGEST_NAME = 255 };
+
+/* ---- Scopes ----------------------------------------------------------------- */
+
+/* A path that does not fit can't be reported here; the store remembers it and
+ * refuses the next declaration. */
+KilnScope kiln_scope(const KilnScope *parent, const char *format, ...)
+{
+    KilnScope scope = { .params = parent->params };
+    size_t room = sizeof(scope.path), used = 0;
+    va_list args;
+
+    if (parent->path[0] != '\0')
+        used = (size_t)snprintf(scope.path, room, "%s.", parent->path);
+    if (used < room) {
+        va_start(args, format);
+        int more = vsnprintf(scope.path + used, room - used, format, args);
+        va_end(args);
+        used += more > 0 ? (size_t)more : 0;
+    }
+    if (used >= room)
+        scope.params->scope_too_long = true;
+    return scope;
+}
+
+KilnScope kiln_params_root(KilnParams *params)
+{
+    return (KilnScope){ .params = params };
+}
+
+/* ---- Declarations ------------------------------------------------------------ */
+
+static KilnParam *find(const KilnParams *params, const char *name, uint64_t hash)
+{
+    for (size_t i = 0; i < params->count; i++)
+        if (params->items[i]->hash == hash && strcmp(params->items[i]->name, name) == 0)
+            return params->items[i];
+    return NULL;
+}
+
+static KilnStatus check_declaration(const KilnParams *params, const char *full, size_t length,
+                                    const KilnShape *shape, KilnError *err)
+{
+    char text[KILN_SHAPE_TEXT];
+
+    if (params->sealed)
+        return kiln_error_set(err, KILN_E_INTERNAL,
+                              "parameter %s is declared after the store was sealed; declare "
+                              "parameters in setup only",
+                              full);
+    if (params->scope_too_long || length > LONGEST_NAME)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "the name of parameter %s is too long: layer paths hold %zu "
+                              "characters, names %d; use fewer or shorter levels",
+                              full, sizeof(((KilnScope *)0)->path) - 1, LONGEST_NAME);
+    if (kiln_shape_count(shape) < 1)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "parameter %s has shape %s; every size must be at least 1", full,
+                              kiln_shape_text(shape, text, sizeof(text)));
+    if (find(params, full, XXH3_64bits(full, strlen(full))) != NULL)
+        return kiln_error_set(err, KILN_E_KEY,
+                              "parameter %s is declared twice; give one of both layers "
+                              "another name",
+                              full);
+    return KILN_OK;
+}
+
+/* Enter `param` into the store under its full name, and check it. */
+static KilnStatus declare(const KilnScope *scope, const char *name, KilnParam param,
+                          KilnParam **ret, KilnError *err)
+{
+    KilnParams *params = scope->params;
+    char full[LONGEST_NAME + 2];
+    int length = snprintf(full, sizeof(full), "%s%s%s", scope->path,
+                          scope->path[0] != '\0' ? "." : "", name);
+    KilnStatus status = check_declaration(params, full, (size_t)length, &param.shape, err);
+
+    if (status < 0)
+        return status;
+    if (params->count == params->capacity) {
+        size_t capacity = params->capacity > 0 ? params->capacity * 2 : 64;
+        KilnParam **items = realloc(params->items, capacity * sizeof(KilnParam *));
+
+        if (items == NULL)
+            return kiln_error_nomem(err, capacity * sizeof(KilnParam *));
+        params->items = items;
+        params->capacity = capacity;
+    }
+    KilnParam *made = kiln_arena_alloc(&params->arena, sizeof(*made));
+    const char *copy = kiln_arena_strdup(&params->arena, full);
+    if (made == NULL || copy == NULL)
+        return kiln_error_nomem(err, sizeof(*made));
+    *made = param;
+    made->store = params;
+    made->name = copy;
+    made->hash = XXH3_64bits(full, strlen(full));
+    made->count = kiln_shape_count(&param.shape);
+    params->items[params->count++] = made;
+    *ret = made;
+    return KILN_OK;
+}
+
+KilnStatus kiln_param_new(const KilnScope *scope, const char *name, KilnShape shape, KilnInit init,
+                          KilnParam **ret, KilnError *err)
+{
+    KilnParam *param = NULL;
+    KilnStatus status = declare(
+        scope, name, (KilnParam){ .dtype = KILN_F32, .shape = shape, .trained = true, .init = init },
+        &param, err);
+
+    if (status < 0)
+        return status;
+    if (param->count > INT64_MAX / (int64_t)sizeof(float) - scope->params->size)
+        return kiln_error_set(err, KILN_E_RANGE, "parameter %s makes the network too large",
+                              param->name);
+    param->offset = scope->params->size;
+    scope->params->size += param->count;
+    *ret = param;
+    return KILN_OK;
+}
+
+KilnStatus kiln_buffer_new(const KilnScope *scope, const char *name, KilnDType dtype,
+                           KilnShape shape, double value, KilnParam **ret, KilnError *err)
+{
+    KilnParam *param = NULL;
+    KilnInit init = { .kind = KILN_INIT_CONSTANT, .a = value };
+
+    if (dtype != KILN_F32 && dtype != KILN_I64)
+        return kiln_error_set(err, KILN_E_TYPE, "buffer %s has type %s; f32 and i64 are possible",
+                              name, kiln_dtype_name(dtype));
+    KilnStatus status = declare(
+        scope, name, (KilnParam){ .dtype = dtype, .shape = shape, .init = init }, &param, err);
+    if (status < 0)
+        return status;
+    size_t size = kiln_dtype_size(dtype), room = SIZE_MAX / 2 - scope->params->buffer_bytes;
+    if ((size_t)param->count > (room - ALIGNMENT) / size)
+        return kiln_error_set(err, KILN_E_RANGE, "buffer %s makes the network too large",
+                              param->name);
+    size_t bytes = (size_t)param->count * size;
+    param->offset = (int64_t)scope->params->buffer_bytes;
+    scope->params->buffer_bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *ret = param;
+    return KILN_OK;
+}
+
+void kiln_param_set_init(KilnParam *param, KilnInit init)
+{
+    param->init = init;
+}
+
+/* ---- The store ----------------------------------------------------------------- */
+
+KilnStatus kiln_params_new(uint64_t seed, KilnParams **ret, KilnError *err)
+{
+    KilnParams *params = calloc(1, sizeof(*params));
+
+    if (params == NULL)
+        return kiln_error_nomem(err, sizeof(*params));
+    params->seed = seed;
+    *ret = params;
+    return KILN_OK;
+}
+
+void kiln_params_free(KilnParams *params)
+{
+    if (params == NULL)
+        return;
+    free(params->values);
+    free(params->gradients);
+    free(params->buffers);
+    free(params->items);
+    kiln_arena_release(&params->arena);
+    free(params);
+}
+
+/* `bytes` zeroed bytes at a multiple of ALIGNMENT; a store without trained
+ * values still gets a block, so that its pointers are not NULL. */
+static void *aligned_zeros(size_t bytes)
+{
+    size_t rounded = (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
+    void *block = aligned_alloc(ALIGNMENT, rounded);
+
+    return block != NULL ? memset(block, 0, rounded) : NULL;
+}
+
+KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)
+{
+    size_t bytes = (size_t)params->size * sizeof(float);
+
+    if (params->sealed)
+        return kiln_error_set(err, KILN_E_INTERNAL, "the parameter store is sealed already");
+    params->values = aligned_zeros(bytes);
+    params->gradients = aligned_zeros(bytes);
+    params->buffers = aligned_zeros(params->buffer_bytes);
+    if (params->values == NULL || params->gradients == NULL || params->buffers == NULL) {
+        free(params->values);
+        free(params->gradients);
+        free(params->buffers);
+        params->values = params->gradients = NULL;
+        params->buffers = NULL;
+        return kiln_error_nomem(err, 2 * bytes + params->buffer_bytes);
+    }
+    for (size_t i = 0; i < params->count; i++) {
+        KilnParam *param = params->items[i];
+
+        if (param->trained) {
+            param->data = params->values + param->offset;
+            param->gradient = params->gradients + param->offset;
+        } else {
+            param->data = (char *)params->buffers + param->offset;
+        }
+        kiln_param_draw(param, params->seed);
+    }
+    params->sealed = true;
+    return KILN_OK;
+}
+
+size_t kiln_params_count(const KilnParams *params)
+{
+    return params->count;
+}
+
+KilnParam *kiln_params_at(const KilnParams *params, size_t i)
+{
+    return i < params->count ? params->items[i] : NULL;
+}
+
+KilnParam *kiln_params_find(const KilnParams *params, const char *name)
+{
+    return find(params, name, XXH3_64bits(name, strlen(name)));
+}
+
+int64_t kiln_params_size(const KilnParams *params)
+{
+    return params->size;
+}
+
+float *kiln_params_values(KilnParams *params)
+{
+    return params->values;
+}
+
+float *kiln_params_gradients(KilnParams *params)
+{
+    return params->gradients;
+}
+
+/* ---- One parameter ---------------------------------------------------------------- */
+
+/* The leaf that was made earlier in this very step, or NULL. Steps reuse memory,
+ * so an address proves nothing: what the graph holds now at the remembered
+ * place is looked at. */
+static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph)
+{
+    if (param->leaf == NULL || param->leaf_id < 0 || (size_t)param->leaf_id >= graph->n_tensors)
+        return NULL;
+    KilnTensor *leaf = graph->tensors[param->leaf_id];
+    bool same = leaf == param->leaf && leaf->node == NULL && leaf->variable &&
+                leaf->data == param->data && leaf->grad_place == param->gradient &&
+                leaf->dtype == param->dtype && leaf->wants_grad == param->trained &&
+                kiln_shape_equal(&leaf->shape, &param->shape);
+
+    return same ? leaf : NULL;
+}
+
+KilnTensor *kiln_param_tensor(KilnParam *param, KilnGraph *graph)
+{
+    if (!param->store->sealed)
+        return kiln_graph_poison(graph, "parameter %s is used before its store was sealed",
+                                 param->name);
+    KilnTensor *leaf = leaf_of_step(param, graph);
+    if (leaf != NULL)
+        return leaf;
+    leaf = kiln_graph_variable(graph, param->dtype, param->shape, param->data, param->trained,
+                               param->gradient);
+    param->leaf = kiln_tensor_poisoned(leaf) ? NULL : leaf;
+    param->leaf_id = leaf->id;
+    return leaf;
+}
+
+const char *kiln_param_name(const KilnParam *param)
+{
+    return param->name;
+}
+
+const KilnShape *kiln_param_shape(const KilnParam *param)
+{
+    return &param->shape;
+}
+
+KilnDType kiln_param_dtype(const KilnParam *param)
+{
+    return param->dtype;
+}
+
+bool kiln_param_trained(const KilnParam *param)
+{
+    return param->trained;
+}
+
+void *kiln_param_data(KilnParam *param)
+{
+    return param->data;
+}
+
+int64_t kiln_param_offset(const KilnParam *param)
+{
+    return param->trained ? param->offset : -1;
+}
+
+KilnTensor *kiln_params_flat_values(KilnParams *params, KilnGraph *graph)
+{
+    return kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(params->size), params->values, false,
+                               NULL);
+}
+
+KilnTensor *kiln_params_flat_gradients(KilnParams *params, KilnGraph *graph)
+{
+    return kiln_graph_input(graph, KILN_F32, KILN_SHAPE(params->size), params->gradients);
+}

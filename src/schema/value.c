@@ -1,0 +1,244 @@
+/* Reads one scalar as the value of one option, and says what was expected. */
+#include "schema/value.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/parse.h"
+
+void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size)
+{
+    const char *text = node->text != NULL ? node->text : "";
+    bool longer = strlen(text) > 60;
+    int shown = 60;
+
+    if (node->kind != KILN_NODE_SCALAR) {
+        snprintf(buf, size, "%s", node->kind == KILN_NODE_MAP ? "a mapping" : "a list");
+    } else if (node->scalar == KILN_SCALAR_NULL) {
+        snprintf(buf, size, "null");
+    } else if (node->scalar == KILN_SCALAR_STR) {
+        while (longer && shown > 0 && ((unsigned char)text[shown] & 0xC0) == 0x80)
+            shown--; /* not in the middle of a character */
+        snprintf(buf, size, "\"%.*s%s\"", longer ? shown : 60, text, longer ? "..." : "");
+    } else {
+        snprintf(buf, size, "%.60s", text);
+    }
+}
+
+static void expected_bounds(KilnText *text, double min, double max)
+{
+    bool low = !isinf(min), high = !isinf(max);
+
+    if (low && high)
+        kiln_text_printf(text, " from %.15g to %.15g", min, max);
+    else if (low)
+        kiln_text_printf(text, " of at least %.15g", min);
+    else if (high)
+        kiln_text_printf(text, " of at most %.15g", max);
+}
+
+void kiln_value_expected(KilnText *text, const KilnField *field)
+{
+    switch (field->type) {
+    case KILN_TYPE_BOOL:
+        kiln_text_append(text, "true or false");
+        break;
+    case KILN_TYPE_I64:
+        kiln_text_append(text, "an integer");
+        expected_bounds(text, field->min, field->max);
+        break;
+    case KILN_TYPE_F64:
+        kiln_text_append(text, "a number");
+        expected_bounds(text, field->min, field->max);
+        break;
+    case KILN_TYPE_STR:
+        kiln_text_append(text, "text");
+        break;
+    case KILN_TYPE_PATH:
+        kiln_text_append(text, "a path");
+        break;
+    case KILN_TYPE_ENUM:
+        kiln_text_append(text, "one of ");
+        for (const KilnChoice *c = field->choices; c->name != NULL; c++)
+            kiln_text_printf(text, "%s%s", c == field->choices ? "" : ", ", c->name);
+        break;
+    case KILN_TYPE_COMPONENT:
+        kiln_text_printf(text, "%s %s (a name, or a mapping with _target_)",
+                         field->component_kind == KILN_KIND_OPTIMIZER ? "an" : "a",
+                         kiln_kind_name(field->component_kind));
+        break;
+    case KILN_TYPE_END:
+        break;
+    }
+    if (field->optional)
+        kiln_text_append(text, " or null");
+}
+
+/* "expected ..., got ..."; `bounds` as a number's type alone says what is wrong
+ * when the type is, and the range when only that is. */
+static KilnStatus refuse(const KilnField *field, const KilnConfigNode *node, KilnStatus status,
+                         const char *hint, KilnError *err)
+{
+    KilnField plain = *field;
+    KilnText text = { 0 };
+    char got[KILN_GOT_TEXT];
+
+    if (status == KILN_E_TYPE) {
+        plain.min = -(double)INFINITY;
+        plain.max = (double)INFINITY;
+    }
+    kiln_value_expected(&text, &plain);
+    kiln_value_got(node, got, sizeof(got));
+    if (text.failed)
+        status = kiln_error_nomem(err, 0);
+    else
+        kiln_error_set(err, status, "expected %s, got %s%s", text.data, got, hint);
+    kiln_text_release(&text);
+    return status;
+}
+
+/* True for yes-words; the node is known to be a YAML 1.1 boolean. */
+static bool truth(const char *text)
+{
+    return strcasecmp(text, "true") == 0 || strcasecmp(text, "yes") == 0 ||
+           strcasecmp(text, "on") == 0;
+}
+
+/* 0x1f, 0b1, 010 and 1:30 are integers to YAML 1.1, but not what most people
+ * read there: only plain decimals are taken. */
+static bool plain_decimal(const char *text)
+{
+    if (*text == '-' || *text == '+')
+        text++;
+    return text[0] != '0' || text[1] == '\0';
+}
+
+static KilnStatus read_integer(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                               KilnError *err)
+{
+    int64_t value;
+
+    if (node->scalar != KILN_SCALAR_INT) {
+        const char *hint = node->scalar == KILN_SCALAR_FLOAT ? " (write all its digits)" : "";
+        return refuse(field, node, KILN_E_TYPE, hint, err);
+    }
+    KilnStatus status = plain_decimal(node->text) ? kiln_parse_i64(node->text, &value, NULL)
+                                                  : KILN_E_TYPE;
+    if (status == KILN_E_TYPE)
+        return refuse(field, node, KILN_E_TYPE, " (only decimal digits are read)", err);
+    if (status < 0 || !((double)value >= field->min && (double)value <= field->max))
+        return refuse(field, node, KILN_E_RANGE, "", err);
+    ret->integer = value;
+    return KILN_OK;
+}
+
+static KilnStatus read_number(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                              KilnError *err)
+{
+    double value;
+
+    if (node->scalar != KILN_SCALAR_INT && node->scalar != KILN_SCALAR_FLOAT)
+        return refuse(field, node, KILN_E_TYPE, "", err);
+    KilnStatus status = kiln_parse_f64(node->text, &value, NULL);
+    if (status == KILN_E_TYPE)
+        return refuse(field, node, KILN_E_TYPE, " (only decimal digits are read)", err);
+    if (status < 0 || !(value >= field->min && value <= field->max))
+        return refuse(field, node, KILN_E_RANGE, "", err);
+    ret->number = value;
+    return KILN_OK;
+}
+
+static KilnStatus read_choice(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                              KilnError *err)
+{
+    const char *names[64], *near;
+    char hint[96] = "";
+    size_t n = 0;
+
+    for (const KilnChoice *c = field->choices; c->name != NULL; c++) {
+        if (strcmp(c->name, node->text) == 0) {
+            ret->integer = c->value;
+            return KILN_OK;
+        }
+        if (n < KILN_COUNT(names))
+            names[n++] = c->name;
+    }
+    near = kiln_nearest(node->text, names, n);
+    if (near != NULL)
+        snprintf(hint, sizeof(hint), "; did you mean \"%s\"?", near);
+    return refuse(field, node, KILN_E_RANGE, hint, err);
+}
+
+/* The text goes through YAML once more on its way into the options struct. */
+static bool utf8(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+
+    while (*p != '\0') {
+        int more = *p < 0x80 ? 0 : *p >= 0xC2 && *p < 0xE0 ? 1 : (*p & 0xF0) == 0xE0 ? 2
+                   : *p >= 0xF0 && *p < 0xF5                     ? 3
+                                                                 : -1;
+        if (more < 0 || (*p == 0xE0 && p[1] < 0xA0) || (*p == 0xED && p[1] > 0x9F) ||
+            (*p == 0xF0 && p[1] < 0x90) || (*p == 0xF4 && p[1] > 0x8F))
+            return false;
+        for (p++; more > 0; more--, p++)
+            if ((*p & 0xC0) != 0x80)
+                return false;
+    }
+    return true;
+}
+
+static KilnStatus read_text(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                            KilnError *err)
+{
+    if (!utf8(node->text))
+        return refuse(field, node, KILN_E_TYPE, " (not valid UTF-8)", err);
+    ret->text = node->text;
+    return KILN_OK;
+}
+
+KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                           KilnError *err)
+{
+    KilnValue value = { 0 };
+    KilnStatus status;
+
+    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING)
+        return kiln_error_set(err, KILN_E_MISSING, "required value missing (???)");
+    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL && field->optional) {
+        *ret = (KilnValue){ .null = true };
+        return KILN_OK;
+    }
+    if (node->kind != KILN_NODE_SCALAR || node->scalar == KILN_SCALAR_NULL ||
+        node->scalar == KILN_SCALAR_INTERPOLATION)
+        return refuse(field, node, KILN_E_TYPE, "", err);
+    switch (field->type) {
+    case KILN_TYPE_BOOL:
+        value.boolean = truth(node->text);
+        status = node->scalar == KILN_SCALAR_BOOL ? KILN_OK
+                                                  : refuse(field, node, KILN_E_TYPE, "", err);
+        break;
+    case KILN_TYPE_I64:
+        status = read_integer(field, node, &value, err);
+        break;
+    case KILN_TYPE_F64:
+        status = read_number(field, node, &value, err);
+        break;
+    case KILN_TYPE_STR:
+    case KILN_TYPE_PATH:
+        status = read_text(field, node, &value, err);
+        break;
+    case KILN_TYPE_ENUM:
+        status = read_choice(field, node, &value, err);
+        break;
+    default:
+        status = refuse(field, node, KILN_E_TYPE, "", err);
+        break;
+    }
+    if (status == KILN_OK)
+        *ret = value;
+    return status;
+}

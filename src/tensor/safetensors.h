@@ -1,0 +1,70 @@
+/* The safetensors file format: named tensors behind a JSON header. Reading
+ * checks everything before a byte of data is used, so a truncated or hostile
+ * file is an error that names the file and what is wrong, never a crash. */
+#ifndef KILN_TENSOR_SAFETENSORS_H
+#define KILN_TENSOR_SAFETENSORS_H
+
+#include "kiln/tensor.h"
+
+/* ---- Reading -------------------------------------------------------------- */
+
+/* An open file whose header has been checked; data is read on demand. */
+typedef struct KilnSafetensors KilnSafetensors;
+
+/* One tensor of an open file. */
+typedef struct KilnStEntry {
+    const char *name;  /* borrowed from the file */
+    const char *dtype; /* the file's name of the type: "F32", "BF16", ... */
+    KilnShape shape;
+    uint64_t begin, end; /* bytes within the data */
+} KilnStEntry;
+
+/* Open and check `path`. KILN_E_IO when it can't be read, KILN_E_FORMAT when it
+ * is damaged, truncated or another kind of file. Owned by the caller. */
+KILN_NODISCARD KilnStatus kiln_safetensors_open(const char *path, KilnSafetensors **ret,
+                                                KilnError *err);
+/* Accepts NULL. */
+void kiln_safetensors_close(KilnSafetensors *file);
+size_t kiln_safetensors_count(const KilnSafetensors *file);
+/* In the order of the data. */
+const KilnStEntry *kiln_safetensors_at(const KilnSafetensors *file, size_t i);
+/* NULL when there is none of that name. */
+const KilnStEntry *kiln_safetensors_find(const KilnSafetensors *file, const char *name);
+/* A text of `__metadata__`; NULL when absent. */
+const char *kiln_safetensors_metadata(const KilnSafetensors *file, const char *key);
+/* The element type that an entry is read as without loss of kind: F16, BF16,
+ * F32 and F64 as KILN_F32, I64, I32, U8 as themselves; false when kiln has no
+ * type for it. */
+bool kiln_safetensors_dtype(const KilnStEntry *entry, KilnDType *ret);
+/* Read all elements as `dtype` into `data`, which has room for the entry's
+ * shape. F16, BF16 and F64 are converted to f32 (rounding to nearest even);
+ * F64 can also be read as KILN_F64. Anything else needs the file's own type,
+ * else KILN_E_TYPE. */
+KILN_NODISCARD KilnStatus kiln_safetensors_read(const KilnSafetensors *file,
+                                                const KilnStEntry *entry, KilnDType dtype,
+                                                void *data, KilnError *err);
+
+/* ---- Writing -------------------------------------------------------------- */
+
+/* A tensor to write; all pointers borrowed for the call. */
+typedef struct KilnStView {
+    const char *name;
+    KilnDType dtype;
+    KilnShape shape;
+    const void *data; /* plain order */
+} KilnStView;
+
+/* A text of `__metadata__`. */
+typedef struct KilnStText {
+    const char *key, *value;
+} KilnStText;
+
+/* Write `path` anew and flush it to disk. Data lies by size of element, largest
+ * first, and within that in the order given, so that every tensor is aligned
+ * as readers expect; the same input gives the same bytes. {"format": "pt"}
+ * always stands in the metadata. On failure the file is removed. */
+KILN_NODISCARD KilnStatus kiln_safetensors_write(const char *path, const KilnStView *tensors,
+                                                 size_t n, const KilnStText *metadata,
+                                                 size_t n_metadata, KilnError *err);
+
+#endif

@@ -1,0 +1,82 @@
+"""eval, predict, plugins, installing and embedding."""
+import json
+import os
+import subprocess
+
+from kilntest import BUILD, ROOT, TINY, Case, main, png, read, read_json
+
+
+class Checkpoints(Case):
+    def test_eval_remembers_the_config(self):
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        out, _ = self.run_kiln("eval", "ckpt_path=run", program="kiln")
+        tested = json.loads(out)
+        summary = read_json(self.path("run/summary.json"))
+        best, _ = self.run_kiln("eval", "ckpt_path=run/checkpoints/best", program="kiln")
+        self.assertAlmostEqual(json.loads(best)["test/accuracy"],
+                               summary["metrics"]["test/accuracy"]["last"]["value"], places=6)
+        self.assertIn("test/loss", tested)
+
+    def test_predict_prints_a_line_for_each_image(self):
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        self.write("images/a.png", png(28, 28))
+        self.write("images/deep/b.png", png(40, 30))
+        out, _ = self.run_kiln("predict", "ckpt_path=run", "input=images", program="kiln")
+        lines = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(len(lines), 2)
+        for line in lines:
+            self.assertEqual(len(line["probabilities"]), 10)
+            self.assertAlmostEqual(sum(line["probabilities"]), 1.0, places=4)
+            self.assertEqual(line["class"], str(max(range(10), key=lambda i: line["probabilities"][i])))
+            self.assertTrue(line["file"].endswith(".png"))
+
+    def test_bad_checkpoints_are_refused(self):
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        self.refused("eval", "ckpt_path=nowhere", program="kiln", says=["nowhere"])
+        self.refused("eval", program="kiln", says=["ckpt_path"], status=2)
+        other = [t for t in TINY if not t.startswith("model")] + ["model=linear"]
+        self.refused(*other, "ckpt_path=run", "kiln.run.dir=other", says=["weight"])
+        target = os.path.realpath(self.path("run/checkpoints/last/model.safetensors"))
+        data = read(target)
+        with open(target, "wb") as f:
+            f.write(data[:len(data) // 2])
+        self.refused("eval", "ckpt_path=run", program="kiln", says=["model.safetensors"])
+
+
+class Plugins(Case):
+    def test_example_plugin_trains(self):
+        plugin = os.path.join(BUILD, "examples/plugin/resmlp.so")
+        self.run_kiln("--plugin", plugin, *TINY[2:], "model=resmlp", "model.width=24", "kiln.run.dir=run")
+        self.assertEqual(read_json(self.path("run/summary.json"))["status"], "finished")
+        out, _ = self.run_kiln("list", "model", "--plugin", plugin, program="kiln")
+        self.assertIn("resmlp", out)
+        self.refused("--plugin", plugin, "model=resmlp", "model.width=-1", says=["model.width"])
+
+    def test_bad_plugins_are_refused(self):
+        self.refused("--plugin", "nothing.so", says=["nothing.so"])
+        self.write("text.so", "not a library")
+        self.refused("--plugin", self.path("text.so"), says=["text.so"])
+
+
+class Embedding(Case):
+    def test_install_and_link(self):
+        if "asan" in BUILD:
+            return
+        variant = os.path.basename(BUILD)
+        subprocess.run(["make", "--no-print-directory", f"VARIANT={variant}", "WERROR=1", "install",
+                        f"DESTDIR={self.dir}", "PREFIX=/opt/kiln"], cwd=ROOT, check=True,
+                       stdout=subprocess.DEVNULL)
+        prefix = self.path("opt/kiln")
+        out = subprocess.run([f"{prefix}/bin/train", "--cfg", "job"], cwd=self.dir, check=True,
+                             capture_output=True, text=True).stdout
+        self.assertIn("lr:", out)
+        for flags in [[f"-L{prefix}/lib", "-lkiln"]]:
+            subprocess.run(["cc", f"-I{prefix}/include", os.path.join(ROOT, "examples/embed/embed.c"),
+                            "-o", self.path("embed"), *flags], check=True)
+            out = subprocess.run([self.path("embed"), *TINY], cwd=self.dir, check=True, capture_output=True,
+                                 text=True, env=dict(os.environ, LD_LIBRARY_PATH=f"{prefix}/lib")).stdout
+            self.assertIn("finished", out)
+
+
+if __name__ == "__main__":
+    main()
