@@ -25,6 +25,7 @@ typedef struct KilnConfigNode KilnConfigNode;
 /* One child of a mapping (key) or a list (key NULL). */
 typedef struct KilnEntry {
     const char *key;
+    bool key_typed; /* the key is no text in YAML: 0, true, 1.5 (canonical spelling) */
     KilnOrigin key_origin;
     KilnConfigNode *value;
 } KilnEntry;

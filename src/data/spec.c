@@ -1,6 +1,8 @@
 /* Small questions about what a datamodule yields. */
 #include "kiln/data.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const KilnFeature *kiln_spec_feature(const KilnDataSpec *spec, const char *name)
@@ -20,4 +22,31 @@ const char *kiln_split_name(KilnSplit split)
     };
 
     return (size_t)split < KILN_COUNT(names) ? names[split] : "unknown split";
+}
+
+const char **kiln_class_names_copy(const char *const *names, int64_t n)
+{
+    const size_t count = n > 0 ? (size_t)n : 0, number_size = 21; /* of any int64_t */
+    size_t text_size = names == NULL ? count * number_size : 0;
+    char *text;
+    const char **ret;
+
+    for (size_t i = 0; i < count && names != NULL; i++)
+        text_size += strlen(names[i]) + 1;
+    ret = malloc((count + 1) * sizeof(*ret) + text_size);
+    if (ret == NULL)
+        return NULL;
+    text = (char *)(ret + count + 1);
+    for (size_t i = 0; i < count; i++) {
+        size_t room = names != NULL ? strlen(names[i]) + 1 : number_size;
+
+        ret[i] = text;
+        if (names != NULL)
+            memcpy(text, names[i], room);
+        else
+            snprintf(text, room, "%zu", i);
+        text += room;
+    }
+    ret[count] = NULL;
+    return ret;
 }

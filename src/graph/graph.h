@@ -50,12 +50,16 @@ struct KilnGraph {
     size_t n_nodes, cap_nodes;
     KilnTensor **tensors;
     size_t n_tensors, cap_tensors;
-    XXH3_state_t *hash;    /* over everything that decides the plan */
+    XXH3_state_t *hash;    /* over everything recorded that decides the plan */
+    XXH3_state_t *key;     /* scratch: the hash with outputs and places */
     KilnError error;       /* first error of recording */
     KilnTensor *poison;    /* what failed operations return */
     const char *layer;
     KilnDType float_type;  /* f32; f64 on a reference backend made for it */
-    KilnPlan *plans;       /* linked list, newest first */
+    bool backward;         /* gradients of this step are recorded */
+    size_t n_forward;      /* nodes before the gradients, when `backward` */
+    KilnPlan *plans;       /* linked list, last used first */
+    size_t n_plans;        /* made so far */
     void *block;           /* activations and workspace, as large as the largest plan needs */
     size_t block_size;
     bool profile;

@@ -28,6 +28,16 @@ typedef struct KilnDataSpec {
 /* The feature of that name; NULL when there is none. */
 KILN_API const KilnFeature *kiln_spec_feature(const KilnDataSpec *spec, const char *name);
 
+/* Names of `n` classes in one block: copies of `names`, or "0", "1", ... when it
+ * is NULL. Owned by the caller (free); NULL when memory is out. */
+KILN_API const char **kiln_class_names_copy(const char *const *names, int64_t n);
+
+/* Choose `held` of the indices 0..n-1 by the seed, for a validation split. `ret`
+ * has room for n: first the n - held that stay, then those held out, both
+ * ascending. n is at most INT32_MAX. */
+KILN_API KILN_NODISCARD KilnStatus kiln_hold_out(int64_t n, int64_t held, uint64_t seed,
+                                                 int32_t *ret, KilnError *err);
+
 /* Where one sample is to be written: data[i] has room for feature i. */
 typedef struct KilnSample {
     void *data[KILN_MAX_FEATURES];

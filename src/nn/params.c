@@ -1,5 +1,5 @@
 /* The parameter store: declarations by full name, sealed into flat buffers.
- * Initial values are in init.c, loading in params_load.c. */
+ * Initial values are in init.c. */
 #include "nn/params.h"
 
 #include <stdio.h>
@@ -10,6 +10,9 @@
 #include "graph/graph.h"
 
 enum { ALIGNMENT = 64, LONGEST_NAME = 255 };
+
+/* Elements, or bytes of buffers: far above any memory, far below an overflow. */
+static const int64_t largest_store = INT64_C(1) << 50;
 
 /* ---- Scopes ----------------------------------------------------------------- */
 
@@ -106,51 +109,66 @@ static KilnStatus declare(const KilnScope *scope, const char *name, KilnParam pa
     made->name = copy;
     made->hash = XXH3_64bits(full, strlen(full));
     made->count = kiln_shape_count(&param.shape);
+    made->index = params->count;
     params->items[params->count++] = made;
     *ret = made;
     return KILN_OK;
 }
 
+static KilnStatus too_large(const KilnScope *scope, const char *name, KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_RANGE, "%s%s%s makes the network too large for memory",
+                          scope->path, scope->path[0] != '\0' ? "." : "", name);
+}
+
 KilnStatus kiln_param_new(const KilnScope *scope, const char *name, KilnShape shape, KilnInit init,
                           KilnParam **ret, KilnError *err)
 {
-    KilnParam *param = NULL;
-    KilnStatus status = declare(
-        scope, name, (KilnParam){ .dtype = KILN_F32, .shape = shape, .trained = true, .init = init },
-        &param, err);
+    KilnParams *params = scope->params;
+    KilnParam param = {
+        .dtype = KILN_F32,
+        .shape = shape,
+        .trained = true,
+        .init = init,
+        .offset = params->size,
+    };
+    int64_t count = kiln_shape_count(&shape);
+    KilnParam *made = NULL;
 
+    if (count > largest_store - params->size)
+        return too_large(scope, name, err);
+    KilnStatus status = declare(scope, name, param, &made, err);
     if (status < 0)
         return status;
-    if (param->count > INT64_MAX / (int64_t)sizeof(float) - scope->params->size)
-        return kiln_error_set(err, KILN_E_RANGE, "parameter %s makes the network too large",
-                              param->name);
-    param->offset = scope->params->size;
-    scope->params->size += param->count;
-    *ret = param;
+    params->size += count;
+    *ret = made;
     return KILN_OK;
 }
 
 KilnStatus kiln_buffer_new(const KilnScope *scope, const char *name, KilnDType dtype,
                            KilnShape shape, double value, KilnParam **ret, KilnError *err)
 {
-    KilnParam *param = NULL;
-    KilnInit init = { .kind = KILN_INIT_CONSTANT, .a = value };
+    KilnParams *params = scope->params;
+    KilnParam param = {
+        .dtype = dtype,
+        .shape = shape,
+        .init = { .kind = KILN_INIT_CONSTANT, .a = value },
+        .offset = (int64_t)params->buffer_bytes,
+    };
+    int64_t count = kiln_shape_count(&shape);
+    KilnParam *made = NULL;
 
     if (dtype != KILN_F32 && dtype != KILN_I64)
         return kiln_error_set(err, KILN_E_TYPE, "buffer %s has type %s; f32 and i64 are possible",
                               name, kiln_dtype_name(dtype));
-    KilnStatus status = declare(
-        scope, name, (KilnParam){ .dtype = dtype, .shape = shape, .init = init }, &param, err);
+    if (count > largest_store - (int64_t)params->buffer_bytes)
+        return too_large(scope, name, err);
+    KilnStatus status = declare(scope, name, param, &made, err);
     if (status < 0)
         return status;
-    size_t size = kiln_dtype_size(dtype), room = SIZE_MAX / 2 - scope->params->buffer_bytes;
-    if ((size_t)param->count > (room - ALIGNMENT) / size)
-        return kiln_error_set(err, KILN_E_RANGE, "buffer %s makes the network too large",
-                              param->name);
-    size_t bytes = (size_t)param->count * size;
-    param->offset = (int64_t)scope->params->buffer_bytes;
-    scope->params->buffer_bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    *ret = param;
+    size_t bytes = (size_t)count * kiln_dtype_size(dtype);
+    params->buffer_bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *ret = made;
     return KILN_OK;
 }
 

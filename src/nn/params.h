@@ -1,5 +1,5 @@
 /* Inside of the parameter store, and what training does with a whole store:
- * flat leaves for the optimizer, loading by name. */
+ * flat leaves for the optimizer, comparison with a saved state dict. */
 #ifndef KILN_NN_PARAMS_H
 #define KILN_NN_PARAMS_H
 
@@ -10,6 +10,7 @@ struct KilnParam {
     const KilnParams *store;
     const char *name; /* full name, in the store's arena */
     uint64_t hash;    /* of the name */
+    size_t index;     /* in order of declaration */
     KilnDType dtype;
     KilnShape shape;
     int64_t count;    /* elements */
@@ -45,19 +46,17 @@ void kiln_param_draw(KilnParam *param, uint64_t seed);
 KilnTensor *kiln_params_flat_values(KilnParams *params, KilnGraph *graph);
 KilnTensor *kiln_params_flat_gradients(KilnParams *params, KilnGraph *graph);
 
-/* One tensor of a saved state dict; pointers are borrowed. */
-typedef struct KilnParamView {
-    const char *name;
+/* Name and form of one tensor of a saved state dict. */
+typedef struct KilnParamForm {
+    const char *name; /* borrowed */
     KilnDType dtype;
     KilnShape shape;
-    const void *data;
-} KilnParamView;
+} KilnParamForm;
 
-/* Copy a saved state dict into a sealed store. All names, types and shapes must
- * agree in both directions; otherwise KILN_E_FORMAT, a message that names
- * `source` and what is missing, unexpected or of another form, and the store is
- * as it was. */
-KILN_NODISCARD KilnStatus kiln_params_load(KilnParams *params, const KilnParamView *views,
-                                           size_t n, const char *source, KilnError *err);
+/* Check that a saved state dict fits: every name, type and shape agrees, in
+ * both directions. Otherwise KILN_E_FORMAT, with a message that names `source`
+ * and what is missing, unexpected or of another form. */
+KILN_NODISCARD KilnStatus kiln_params_compare(const KilnParams *params, const KilnParamForm *forms,
+                                              size_t n, const char *source, KilnError *err);
 
 #endif

@@ -117,7 +117,7 @@ static KilnStatus check_default_node(const KilnField *f, const KilnConfigNode *n
     if (f->type == KILN_TYPE_COMPONENT) {
         bool null = node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL;
 
-        if (f->shape == KILN_ONE && null != f->optional && null)
+        if (f->shape == KILN_ONE && null && !f->optional)
             return kiln_error_set(err, KILN_E_TYPE, "null is not allowed");
         return KILN_OK;
     }

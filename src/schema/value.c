@@ -77,8 +77,7 @@ void kiln_value_expected(KilnText *text, const KilnField *field)
         kiln_text_append(text, " or null");
 }
 
-/* "expected ..., got ..."; `bounds` as a number's type alone says what is wrong
- * when the type is, and the range when only that is. */
+/* "expected ..., got ..."; with a wrong type the bounds do not matter yet. */
 static KilnStatus refuse(const KilnField *field, const KilnConfigNode *node, KilnStatus status,
                          const char *hint, KilnError *err)
 {
@@ -207,7 +206,8 @@ KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, K
     KilnStatus status;
 
     if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING)
-        return kiln_error_set(err, KILN_E_MISSING, "required value missing (???)");
+        return kiln_error_set(err, KILN_E_MISSING, "required value missing (%s)",
+                              field->help);
     if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL && field->optional) {
         *ret = (KilnValue){ .null = true };
         return KILN_OK;

@@ -1,9 +1,8 @@
-/* Copying a saved state dict into a store: first everything is compared, so
+/* Comparing a saved state dict with a store before anything is read into it, so
  * that a misfit changes nothing and is reported whole. */
 #include "nn/params.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 
@@ -26,42 +25,36 @@ static bool name_it(Differences *list)
     return true;
 }
 
-static void compare_one(const KilnParam *param, const KilnParamView *view, Differences *misfit)
+static void compare_one(const KilnParam *param, const KilnParamForm *saved, Differences *misfit)
 {
     char here[KILN_SHAPE_TEXT], there[KILN_SHAPE_TEXT];
 
-    if (param->dtype == view->dtype && kiln_shape_equal(&param->shape, &view->shape))
+    if (param->dtype == saved->dtype && kiln_shape_equal(&param->shape, &saved->shape))
         return;
     if (name_it(misfit))
         kiln_text_printf(&misfit->text, "%s (%s %s in the file, %s %s in the model)", param->name,
-                         kiln_dtype_name(view->dtype),
-                         kiln_shape_text(&view->shape, there, sizeof(there)),
+                         kiln_dtype_name(saved->dtype),
+                         kiln_shape_text(&saved->shape, there, sizeof(there)),
                          kiln_dtype_name(param->dtype),
                          kiln_shape_text(&param->shape, here, sizeof(here)));
 }
 
-/* Find each parameter's view, order[i] for parameter i, and what differs. */
-static void compare(const KilnParams *params, const KilnParamView *views, size_t n, size_t *order,
+/* Look at every saved form, then at every parameter that none stands for. */
+static void compare(const KilnParams *params, const KilnParamForm *forms, size_t n, bool *found,
                     Differences *missing, Differences *unexpected, Differences *misfit)
 {
-    for (size_t i = 0; i < params->count; i++)
-        order[i] = SIZE_MAX;
-    for (size_t v = 0; v < n; v++) {
-        const KilnParam *param = kiln_params_find(params, views[v].name);
-        size_t i = 0;
+    for (size_t i = 0; i < n; i++) {
+        const KilnParam *param = kiln_params_find(params, forms[i].name);
 
-        if (param == NULL) {
-            if (name_it(unexpected))
-                kiln_text_append(&unexpected->text, views[v].name);
-            continue;
+        if (param != NULL) {
+            found[param->index] = true;
+            compare_one(param, &forms[i], misfit);
+        } else if (name_it(unexpected)) {
+            kiln_text_append(&unexpected->text, forms[i].name);
         }
-        while (params->items[i] != param)
-            i++;
-        order[i] = v;
-        compare_one(param, &views[v], misfit);
     }
     for (size_t i = 0; i < params->count; i++)
-        if (order[i] == SIZE_MAX && name_it(missing))
+        if (!found[i] && name_it(missing))
             kiln_text_append(&missing->text, params->items[i]->name);
 }
 
@@ -85,35 +78,23 @@ static KilnStatus report(Differences *const *lists, size_t n, const char *source
     return status;
 }
 
-KilnStatus kiln_params_load(KilnParams *params, const KilnParamView *views, size_t n,
-                            const char *source, KilnError *err)
+KilnStatus kiln_params_compare(const KilnParams *params, const KilnParamForm *forms, size_t n,
+                               const char *source, KilnError *err)
 {
     Differences missing = { .title = "missing in the file" };
     Differences unexpected = { .title = "not in the model" };
     Differences misfit = { .title = "of another form" };
     Differences *const lists[] = { &missing, &unexpected, &misfit };
     KilnStatus status = KILN_OK;
-    size_t *order;
+    bool *found = calloc(params->count + 1, sizeof(*found));
 
-    if (!params->sealed)
-        return kiln_error_set(err, KILN_E_INTERNAL,
-                              "%s is loaded into a store that is not sealed", source);
-    order = calloc(params->count + 1, sizeof(*order));
-    if (order == NULL)
-        return kiln_error_nomem(err, (params->count + 1) * sizeof(*order));
-    compare(params, views, n, order, &missing, &unexpected, &misfit);
-    if (missing.count + unexpected.count + misfit.count > 0) {
+    if (found == NULL)
+        return kiln_error_nomem(err, params->count + 1);
+    compare(params, forms, n, found, &missing, &unexpected, &misfit);
+    if (missing.count + unexpected.count + misfit.count > 0)
         status = report(lists, KILN_COUNT(lists), source, err);
-    } else {
-        for (size_t i = 0; i < params->count; i++) {
-            KilnParam *param = params->items[i];
-
-            memcpy(param->data, views[order[i]].data,
-                   (size_t)param->count * kiln_dtype_size(param->dtype));
-        }
-    }
     for (size_t i = 0; i < KILN_COUNT(lists); i++)
         kiln_text_release(&lists[i]->text);
-    free(order);
+    free(found);
     return status;
 }

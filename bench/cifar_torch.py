@@ -1,0 +1,117 @@
+"""PyTorch's side of the accuracy comparison: what conf/experiment/cifar10/
+resnet18.yaml trains, with the same network, augmentation and schedule.
+
+    python bench/cifar_torch.py FOLDER [--epochs 15]
+
+FOLDER holds train/<class>/*.png and test/<class>/*.png (or val/), 32×32 colour.
+Prints the training loss and test accuracy of each epoch."""
+import argparse
+import math
+import os
+import time
+
+import numpy as np
+import torch
+import torchvision
+from torchvision.io import ImageReadMode, read_image
+
+
+def load(folder):
+    """uint8 [N, 3, 32, 32] and labels of a folder of classes."""
+    classes = sorted(d for d in os.listdir(folder) if os.path.isdir(os.path.join(folder, d)))
+    images, labels = [], []
+    for k, name in enumerate(classes):
+        for file in sorted(os.listdir(os.path.join(folder, name))):
+            if file.lower().endswith(".png"):
+                images.append(read_image(os.path.join(folder, name, file), ImageReadMode.RGB))
+                labels.append(k)
+    return torch.stack(images), torch.tensor(labels), classes
+
+
+def augment(images, generator):
+    """Random crop of 32 from 4 pixels of zero padding, and a flip for every other one."""
+    n = len(images)
+    padded = torch.nn.functional.pad(images, (4, 4, 4, 4))
+    top = torch.randint(9, (n,), generator=generator)
+    left = torch.randint(9, (n,), generator=generator)
+    flip = torch.rand(n, generator=generator) < 0.5
+    out = torch.empty_like(images)
+    for i in range(n):
+        crop = padded[i, :, top[i]:top[i] + 32, left[i]:left[i] + 32]
+        out[i] = crop.flip(2) if flip[i] else crop
+    return out
+
+
+def accuracy(model, images, labels, batch):
+    model.eval()
+    right = 0
+    with torch.no_grad():
+        for i in range(0, len(images), batch):
+            right += (model(images[i:i + batch]).argmax(1) == labels[i:i + batch]).sum().item()
+    model.train()
+    return right / len(images)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--lr", type=float, default=0.1)
+    parser.add_argument("--mean", type=float, nargs=3, default=[0.4914, 0.4822, 0.4465])
+    parser.add_argument("--std", type=float, nargs=3, default=[0.2470, 0.2435, 0.2616])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)
+    generator = torch.Generator().manual_seed(args.seed)
+
+    test_folder = next(f for f in (os.path.join(args.folder, s) for s in ("test", "val")) if os.path.isdir(f))
+    train_images, train_labels, classes = load(os.path.join(args.folder, "train"))
+    test_images, test_labels, _ = load(test_folder)
+    mean = torch.tensor(args.mean).reshape(1, 3, 1, 1)
+    std = torch.tensor(args.std).reshape(1, 3, 1, 1)
+
+    # Padding is black, as before normalizing: kiln crops first too.
+    def normalize(images):
+        x = (images.float() / 255 - mean) / std
+        return x.to(memory_format=torch.channels_last)
+
+    model = torchvision.models.resnet18(num_classes=len(classes))
+    model.conv1 = torch.nn.Conv2d(3, 64, 3, padding=1, bias=False)
+    model.conv1.weight.data.normal_(0, math.sqrt(2 / (64 * 9)))
+    model.maxpool = torch.nn.Identity()
+    model = model.to(memory_format=torch.channels_last).train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9, nesterov=True,
+                                weight_decay=5e-4)
+    steps = math.ceil(len(train_images) / args.batch)
+    total = steps * args.epochs
+
+    def factor(step):
+        if step < steps:
+            return (step + 1) / steps
+        return 0.5 * (1 + math.cos(math.pi * (step - steps) / max(1, total - steps)))
+
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+    test_x = normalize(test_images)
+    begin = time.time()
+    for epoch in range(args.epochs):
+        order = torch.randperm(len(train_images), generator=generator)
+        losses = []
+        for i in range(0, len(order), args.batch):
+            index = order[i:i + args.batch]
+            x = normalize(augment(train_images[index], generator))
+            loss = torch.nn.functional.cross_entropy(model(x), train_labels[index])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            losses.append(loss.item())
+        print(f"epoch {epoch}: loss {np.mean(losses):.4f}, test accuracy "
+              f"{accuracy(model, test_x, test_labels, args.batch):.4f}, {time.time() - begin:.0f} s", flush=True)
+    print(f"test accuracy {accuracy(model, test_x, test_labels, args.batch):.4f}")
+
+
+if __name__ == "__main__":
+    main()

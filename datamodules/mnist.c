@@ -1,0 +1,433 @@
+/* MNIST and every set in its format: four idx files of grey images and labels,
+ * plain or gzip. The bytes are kept as they are and become floats per sample. */
+#include "kiln.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct Opts {
+    char *root;
+    int64_t batch_size;
+    int64_t val_count;
+    int64_t classes;
+    int64_t shift;
+    double mean;
+    double std;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_PATH(Opts, root, NULL,
+                    "folder with train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz] and "
+                    "the same for t10k"),
+    KILN_FIELD_I64(Opts, batch_size, "64", 1, 1e6, "samples a batch"),
+    KILN_FIELD_I64(Opts, val_count, "5000", 0, 1e9,
+                   "training images that are set aside for validation"),
+    KILN_FIELD_I64(Opts, classes, "0", 0, 256,
+                   "number of classes; 0: the largest training label and one"),
+    KILN_FIELD_I64(Opts, shift, "0", 0, 64,
+                   "training images are moved by up to so many pixels at random"),
+    KILN_FIELD_F64(Opts, mean, "0.1307", -1e6, 1e6, "subtracted from pixel values of 0..1"),
+    KILN_FIELD_F64(Opts, std, "0.3081", 1e-6, 1e6, "divided by afterwards"),
+    KILN_FIELD_END,
+};
+
+/* A pair of files: images [n, h, w] and labels [n]. */
+typedef struct Files {
+    KilnIdx images, labels;
+} Files;
+
+typedef struct Samples Samples;
+
+typedef struct State {
+    const Opts *opts;
+    Files train, test;
+    int32_t *order; /* indices of the training images, then those for validation */
+    int64_t n_train, n_val;
+    bool has_test;
+    int64_t height, width, n_classes;
+    const char **class_names;
+    float value[256]; /* of each grey level, normalized */
+    /* What the datasets point to. */
+    struct Samples {
+        const struct State *state;
+        const Files *files;
+        const int32_t *order; /* NULL: as in the files */
+        bool training;
+    } samples[KILN_SPLIT_COUNT];
+    KilnImageSet input;
+} State;
+
+/* ---- Reading -------------------------------------------------------------------- */
+
+static KilnStatus read_file(const Opts *opts, const char *prefix, const char *what, int rank,
+                            KilnIdx *ret, KilnError *err)
+{
+    char path[4096];
+    int length = snprintf(path, sizeof(path), "%s/%s-%s-idx%d-ubyte", opts->root, prefix, what, rank);
+
+    if (length < 0 || (size_t)length >= sizeof(path))
+        return kiln_error_set(err, KILN_E_RANGE, "root: the path is longer than %zu bytes",
+                              sizeof(path));
+    return kiln_idx_read(path, rank, ret, err);
+}
+
+static int64_t label_max(const KilnIdx *labels)
+{
+    int max = 0;
+
+    for (int64_t i = 0; i < labels->dim[0]; i++)
+        max = labels->data[i] > max ? labels->data[i] : max;
+    return max;
+}
+
+static KilnStatus check_labels(const State *state, const char *prefix, const KilnIdx *labels,
+                               KilnError *err)
+{
+    for (int64_t i = 0; i < labels->dim[0]; i++)
+        if (labels->data[i] >= state->n_classes)
+            return kiln_error_set(err, KILN_E_FORMAT,
+                                  "%s/%s-labels-idx1-ubyte: label %d of item %lld, expected 0 to "
+                                  "%lld (classes=%lld)",
+                                  state->opts->root, prefix, labels->data[i], (long long)i,
+                                  (long long)state->n_classes - 1, (long long)state->n_classes);
+    return KILN_OK;
+}
+
+/* Read one pair, labels first: they are small and fail fast. */
+static KilnStatus read_pair(const State *state, const char *prefix, Files *files, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    if (files->labels.data == NULL)
+        status = read_file(state->opts, prefix, "labels", 1, &files->labels, err);
+    if (status >= 0 && files->images.data == NULL)
+        status = read_file(state->opts, prefix, "images", 3, &files->images, err);
+    if (status >= 0 && files->images.dim[0] != files->labels.dim[0])
+        status = kiln_error_set(err, KILN_E_FORMAT,
+                                "%s: %lld %s images but %lld labels; both files must be of one set",
+                                state->opts->root, (long long)files->images.dim[0], prefix,
+                                (long long)files->labels.dim[0]);
+    return status;
+}
+
+static KilnStatus read_train(State *state, KilnError *err)
+{
+    KilnStatus status = read_pair(state, "train", &state->train, err);
+
+    if (status < 0)
+        return status;
+    state->height = state->train.images.dim[1];
+    state->width = state->train.images.dim[2];
+    state->n_classes = state->opts->classes > 0 ? state->opts->classes
+                                                : label_max(&state->train.labels) + 1;
+    return check_labels(state, "train", &state->train.labels, err);
+}
+
+static KilnStatus read_test(State *state, KilnError *err)
+{
+    KilnStatus status = read_pair(state, "t10k", &state->test, err);
+    const int64_t *dim = state->test.images.dim;
+
+    if (status < 0)
+        return status;
+    if (state->height == 0) {
+        state->height = dim[1];
+        state->width = dim[2];
+    }
+    if (dim[1] != state->height || dim[2] != state->width)
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "%s: test images of %lld x %lld, expected %lld x %lld as in training",
+                              state->opts->root, (long long)dim[1], (long long)dim[2],
+                              (long long)state->height, (long long)state->width);
+    return check_labels(state, "t10k", &state->test.labels, err);
+}
+
+/* ---- Setup ------------------------------------------------------------------------ */
+
+static KilnStatus split(State *state, uint64_t seed, KilnError *err)
+{
+    int64_t n = state->train.images.dim[0], n_val = state->opts->val_count;
+
+    if (n > INT32_MAX)
+        return kiln_error_set(err, KILN_E_RANGE, "%s: %lld images; at most %d are read",
+                              state->opts->root, (long long)n, INT32_MAX);
+    if (n_val >= n)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "val_count=%lld leaves no training image: %s has %lld in all",
+                              (long long)n_val, state->opts->root, (long long)n);
+    state->order = malloc((size_t)n * sizeof(*state->order));
+    if (state->order == NULL)
+        return kiln_error_nomem(err, (size_t)n * sizeof(*state->order));
+    state->n_train = n - n_val;
+    state->n_val = n_val;
+    return kiln_hold_out(n, n_val, seed, state->order, err);
+}
+
+/* Is the file there, plain or as .gz? */
+static bool present(const Opts *opts, const char *what, int rank)
+{
+    static const char *const suffixes[] = { "", ".gz" };
+    struct stat st;
+
+    for (size_t i = 0; i < KILN_COUNT(suffixes); i++) {
+        char path[4096];
+
+        snprintf(path, sizeof(path), "%s/t10k-%s-idx%d-ubyte%s", opts->root, what, rank,
+                 suffixes[i]);
+        if (stat(path, &st) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The test files are read when they are asked for; that one of them is missing
+ * must not be noticed only then, after the training. */
+static KilnStatus setup_fit(State *state, uint64_t seed, KilnError *err)
+{
+    bool images = present(state->opts, "images", 3), labels = present(state->opts, "labels", 1);
+    KilnStatus status;
+
+    if (images != labels)
+        return kiln_error_set(err, KILN_E_IO,
+                              "%s: has t10k-%s but not t10k-%s[.gz]; expected both test files, "
+                              "or none to go without a test split",
+                              state->opts->root, images ? "images-idx3-ubyte" : "labels-idx1-ubyte",
+                              images ? "labels-idx1-ubyte" : "images-idx3-ubyte");
+    state->has_test = images;
+    status = read_train(state, err);
+    return status < 0 ? status : split(state, seed, err);
+}
+
+/* The training labels say how many classes there are; their images stay unread. */
+static KilnStatus setup_test(State *state, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    state->has_test = true;
+    state->n_classes = state->opts->classes;
+    if (state->n_classes == 0)
+        status = read_file(state->opts, "train", "labels", 1, &state->train.labels, err);
+    if (status < 0)
+        return status;
+    if (state->n_classes == 0)
+        state->n_classes = label_max(&state->train.labels) + 1;
+    return read_test(state, err);
+}
+
+static KilnStatus setup_predict(State *state, const KilnDataSpec *spec, KilnError *err)
+{
+    const KilnFeature *image = kiln_spec_feature(spec, "image");
+
+    if (image == NULL || image->shape.rank != 3 || image->shape.dim[2] != 1)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "datamodule mnist: the checkpoint was not trained on grey images");
+    state->height = image->shape.dim[0];
+    state->width = image->shape.dim[1];
+    state->n_classes = spec->n_classes;
+    return KILN_OK;
+}
+
+static KilnStatus check_root(const Opts *opts, KilnError *err)
+{
+    struct stat st;
+    bool there = stat(opts->root, &st) == 0;
+
+    if (there && S_ISDIR(st.st_mode))
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_IO,
+                          "datamodule mnist: root: %s %s; expected the folder with "
+                          "train-images-idx3-ubyte[.gz] and the other idx files",
+                          opts->root, there ? "is a file" : "is not there");
+}
+
+static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, KilnError *err)
+{
+    State *state = kiln_state(self);
+    const char *const *names = NULL;
+    KilnStatus status = KILN_OK;
+
+    state->opts = kiln_opts(self);
+    for (int i = 0; i < 256; i++)
+        state->value[i] =
+            ((float)i / 255.0f - (float)state->opts->mean) / (float)state->opts->std;
+    if (context->stage != KILN_STAGE_PREDICT)
+        status = check_root(state->opts, err);
+    if (status < 0)
+        return status;
+    if (context->stage == KILN_STAGE_PREDICT) {
+        status = setup_predict(state, context->remembered, err);
+        names = context->remembered->class_names;
+    } else if (context->stage == KILN_STAGE_TEST) {
+        status = setup_test(state, err);
+    } else {
+        status = setup_fit(state, context->seed, err);
+    }
+    if (status < 0)
+        return status;
+    state->class_names = kiln_class_names_copy(names, state->n_classes);
+    return state->class_names != NULL ? KILN_OK : kiln_error_nomem(err, (size_t)state->n_classes);
+}
+
+static void release(KilnInstance *self)
+{
+    State *state = kiln_state(self);
+
+    kiln_idx_release(&state->train.images);
+    kiln_idx_release(&state->train.labels);
+    kiln_idx_release(&state->test.images);
+    kiln_idx_release(&state->test.labels);
+    kiln_image_set_release(&state->input);
+    free(state->order);
+    free(state->class_names);
+}
+
+static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
+{
+    const State *state = kiln_state(self);
+
+    (void)err;
+    *ret = (KilnDataSpec){
+        .n_features = 2,
+        .features = {
+            { "image", KILN_F32, KILN_SHAPE(state->height, state->width, 1) },
+            { "label", KILN_I32, KILN_SCALAR },
+        },
+        .n_classes = state->n_classes,
+        .class_names = state->class_names,
+    };
+    return KILN_OK;
+}
+
+/* ---- Samples ------------------------------------------------------------------------ */
+
+/* The image moved down and right; what comes in from outside is black. */
+static void put_shifted(const State *state, const uint8_t *from, int64_t down, int64_t right,
+                        float *to)
+{
+    for (int64_t y = 0; y < state->height; y++)
+        for (int64_t x = 0; x < state->width; x++) {
+            int64_t fy = y - down, fx = x - right;
+            bool inside = fy >= 0 && fy < state->height && fx >= 0 && fx < state->width;
+
+            *to++ = state->value[inside ? from[fy * state->width + fx] : 0];
+        }
+}
+
+static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
+{
+    const Samples *samples = ctx;
+    const State *state = samples->state;
+    int64_t at = samples->order != NULL ? samples->order[index] : index;
+    int64_t pixels = state->height * state->width, shift = state->opts->shift;
+    const uint8_t *from = samples->files->images.data + at * pixels;
+    float *to = sample->data[0];
+
+    (void)err;
+    if (samples->training && shift > 0) {
+        uint32_t places = (uint32_t)(2 * shift + 1);
+        int64_t down = (int64_t)kiln_rng_below(rng, places) - shift;
+        int64_t right = (int64_t)kiln_rng_below(rng, places) - shift;
+
+        put_shifted(state, from, down, right, to);
+    } else {
+        for (int64_t i = 0; i < pixels; i++)
+            to[i] = state->value[from[i]];
+    }
+    *(int32_t *)sample->data[1] = samples->files->labels.data[at];
+    return KILN_OK;
+}
+
+static KilnStatus dataset(KilnInstance *self, KilnSplit which, KilnDataset *ret, KilnError *err)
+{
+    State *state = kiln_state(self);
+    Samples *samples = &state->samples[which];
+    int64_t count = 0;
+
+    *samples = (Samples){ .state = state, .training = which == KILN_TRAIN };
+    if (which == KILN_TEST && state->has_test) {
+        KilnStatus status = read_test(state, err);
+
+        if (status < 0)
+            return status;
+        samples->files = &state->test;
+        count = state->test.images.dim[0];
+    } else if (which != KILN_TEST) {
+        samples->files = &state->train;
+        samples->order =
+            which == KILN_TRAIN || state->order == NULL ? state->order : state->order + state->n_train;
+        count = which == KILN_TRAIN ? state->n_train : state->n_val;
+    }
+    *ret = (KilnDataset){ .count = count, .ctx = samples, .get = get };
+    return KILN_OK;
+}
+
+/* ---- Images of a user ----------------------------------------------------------------- */
+
+static KilnStatus input_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample,
+                            KilnError *err)
+{
+    const State *state = ctx;
+    const Opts *opts = state->opts;
+    KilnImage image = { 0 }, scaled = { 0 };
+    KilnStatus status = kiln_image_read_png(state->input.paths[index], 1, &image, err);
+
+    (void)rng;
+    if (status >= 0)
+        status = kiln_image_scale(&image, state->height, state->width, &scaled, err);
+    if (status >= 0)
+        for (int64_t i = 0; i < state->height * state->width; i++)
+            ((float *)sample->data[0])[i] = (scaled.data[i] - (float)opts->mean) / (float)opts->std;
+    kiln_image_release(&image);
+    kiln_image_release(&scaled);
+    return status;
+}
+
+static const char *input_name(void *ctx, int64_t index)
+{
+    const State *state = ctx;
+
+    return state->input.paths[index];
+}
+
+static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *ret, KilnError *err)
+{
+    State *state = kiln_state(self);
+    KilnStatus status;
+
+    kiln_image_set_release(&state->input);
+    status = kiln_image_set_find(path, &state->input, err);
+    if (status < 0)
+        return status;
+    *ret = (KilnDataset){
+        .count = state->input.count, .ctx = state, .get = input_get, .name = input_name
+    };
+    return KILN_OK;
+}
+
+static int64_t batch_size(KilnInstance *self)
+{
+    const Opts *opts = kiln_opts(self);
+
+    return opts->batch_size;
+}
+
+static const KilnDataModuleOps ops = {
+    .setup = setup,
+    .spec = spec,
+    .dataset = dataset,
+    .open_input = open_input,
+    .batch_size = batch_size,
+};
+
+const KilnComponent kiln_datamodule_mnist = {
+    .kind = KILN_KIND_DATAMODULE,
+    .name = "mnist",
+    .summary = "MNIST, or any set of grey images in its idx format",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .state_size = sizeof(State),
+    .release = release,
+    .ops.datamodule = &ops,
+};

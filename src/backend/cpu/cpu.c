@@ -1,0 +1,189 @@
+/* The CPU backend: which kernel runs an operation, and which vector loops this
+ * processor takes. */
+#include "backend/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cpu/steps.h"
+
+KilnCpuBackend *kiln_cpu(const KilnCall *call)
+{
+    return (KilnCpuBackend *)call->backend;
+}
+
+int64_t kiln_cpu_count(const KilnArg *arg)
+{
+    return kiln_shape_count(&arg->shape);
+}
+
+int64_t kiln_cpu_floats(const KilnArg *arg)
+{
+    return (int64_t)(arg->bytes / sizeof(float));
+}
+
+int64_t kiln_cpu_columns(const KilnArg *arg)
+{
+    return arg->shape.rank > 0 ? arg->shape.dim[arg->shape.rank - 1] : 1;
+}
+
+int64_t kiln_cpu_rows(const KilnArg *arg)
+{
+    int64_t rows = 1;
+
+    for (int axis = 0; axis + 1 < arg->shape.rank; axis++)
+        rows *= arg->shape.dim[axis];
+    return rows;
+}
+
+void kiln_cpu_each(KilnCall *call, int64_t n, KilnRange range)
+{
+    /* Below this a thread costs more than it brings. */
+    const int64_t grain = 16384;
+
+    kiln_parallel(call->backend->threads, n, grain, 64, range, call);
+}
+
+static const KilnKernel *cpu_kernel(const KilnBackend *backend, const KilnOp *op)
+{
+    const KilnCpuTable *const tables[] = {
+        &kiln_cpu_elementwise, &kiln_cpu_movement,      &kiln_cpu_reductions,
+        &kiln_cpu_products,    &kiln_cpu_convolution,   &kiln_cpu_pooling,
+        &kiln_cpu_losses,      &kiln_cpu_normalization, &kiln_cpu_updates,
+    };
+
+    (void)backend;
+    for (size_t t = 0; t < KILN_COUNT(tables); t++)
+        for (size_t i = 0; i < tables[t]->count; i++)
+            if (tables[t]->kernels[i].op == op)
+                return &tables[t]->kernels[i];
+    return NULL;
+}
+
+static size_t cpu_layout_bytes(const KilnBackend *backend, KilnLayout layout, KilnDType dtype,
+                               const KilnShape *shape)
+{
+    const KilnCpuBackend *cpu = (const KilnCpuBackend *)backend;
+
+    if (layout == KILN_PLAIN)
+        return (size_t)kiln_shape_count(shape) * kiln_dtype_size(dtype);
+    return kiln_md_bytes(kiln_layout_md(&cpu->dnnl, layout, NULL));
+}
+
+static void cpu_free(KilnBackend *backend)
+{
+    KilnCpuBackend *cpu = (KilnCpuBackend *)backend;
+
+    kiln_dnnl_release(&cpu->dnnl);
+    free(cpu);
+}
+
+/* ---- Reorder ------------------------------------------------------------------ */
+
+static KilnStatus reorder_prepare(KilnCall *call, KilnError *err)
+{
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    KilnArg *from = &call->inputs[0], *to = &call->outputs[0];
+    KilnLayout known = from->layout != KILN_PLAIN ? from->layout : to->layout;
+    KilnMdRole role = KILN_MD_IMAGE;
+    KilnMd source = NULL, target = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+
+    if (from->layout == to->layout)
+        return KILN_OK; /* copied byte by byte */
+    kiln_layout_md(dnnl, known, &role);
+
+    KilnStatus status = kiln_md_of(dnnl, role, from, &source, err);
+
+    if (status == KILN_OK)
+        status = kiln_md_of(dnnl, role, to, &target, err);
+    if (status != KILN_OK)
+        return status;
+
+    int before = kiln_threads_set(dnnl->threads);
+    dnnl_status_t made = kiln_pd_reorder(dnnl, source, target, &pd);
+
+    if (made == dnnl_success) {
+        const KilnStepArg args[] = {
+            { DNNL_ARG_FROM, source, KILN_AT_INPUT, 0 },
+            { DNNL_ARG_TO, target, KILN_AT_OUTPUT, 0 },
+        };
+
+        status = kiln_steps_add(call, pd, args, (int)KILN_COUNT(args), err);
+        dnnl_primitive_desc_destroy(pd);
+    } else {
+        status = kiln_dnnl_error(err, made, "a change of layout");
+    }
+    kiln_threads_set(before);
+    return status;
+}
+
+static void reorder_run(KilnCall *call)
+{
+    if (call->priv == NULL)
+        memcpy(call->outputs[0].data, call->inputs[0].data, call->outputs[0].bytes);
+    else
+        kiln_steps_run(call);
+}
+
+const KilnKernel kiln_cpu_reorder = {
+    .prepare = reorder_prepare,
+    .run = reorder_run,
+    .release = kiln_steps_release,
+};
+
+/* ---- Making one --------------------------------------------------------------- */
+
+/* The best vector loops that the processor runs, and the blocks that oneDNN
+ * prefers there. */
+static void choose_isa(KilnCpuBackend *cpu)
+{
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+        cpu->loops = &kiln_loops_avx512;
+        cpu->blocked = KILN_MD_C16;
+    } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        cpu->loops = &kiln_loops_avx2;
+        cpu->blocked = KILN_MD_C8;
+    } else {
+        cpu->loops = &kiln_loops_base;
+        cpu->blocked = KILN_MD_PLAIN;
+    }
+}
+
+KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
+{
+    static const KilnBackendOps ops = {
+        .name = "cpu",
+        .kernel = cpu_kernel,
+        .layout_bytes = cpu_layout_bytes,
+        .reorder = &kiln_cpu_reorder,
+        .free = cpu_free,
+    };
+
+    if (threads < 1)
+        return kiln_error_set(err, KILN_E_RANGE, "threads: expected at least 1, got %d", threads);
+
+    KilnCpuBackend *cpu = calloc(1, sizeof(*cpu));
+
+    if (cpu == NULL)
+        return kiln_error_nomem(err, sizeof(*cpu));
+    cpu->base = (KilnBackend) { .ops = &ops, .float_type = KILN_F32, .threads = threads };
+    cpu->conv = KILN_CONV_AUTO;
+    choose_isa(cpu);
+
+    KilnStatus status = kiln_dnnl_init(&cpu->dnnl, threads, err);
+
+    if (status != KILN_OK) {
+        cpu_free(&cpu->base);
+        return status;
+    }
+    *ret = &cpu->base;
+    return KILN_OK;
+}
+
+void kiln_backend_cpu_set_conv(KilnBackend *backend, KilnConvAlgorithm algorithm)
+{
+    ((KilnCpuBackend *)backend)->conv = algorithm;
+}

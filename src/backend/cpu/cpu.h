@@ -1,0 +1,49 @@
+/* Private to the CPU backend: its state, and the tables in which each file lists
+ * its kernels. */
+#ifndef KILN_BACKEND_CPU_H
+#define KILN_BACKEND_CPU_H
+
+#include "backend/cpu/layouts.h"
+#include "backend/cpu/loops.h"
+#include "backend/cpu/parallel.h"
+
+typedef enum KilnConvAlgorithm {
+    KILN_CONV_DIRECT, /* sums in the order of the definition */
+    KILN_CONV_AUTO    /* oneDNN may choose Winograd's: faster, rounding somewhat larger */
+} KilnConvAlgorithm;
+
+typedef struct KilnCpuBackend {
+    KilnBackend base;
+    const KilnLoops *loops;
+    KilnMdFormat blocked; /* of activations, where no neighbour says otherwise */
+    KilnConvAlgorithm conv;
+    KilnDnnl dnnl;
+} KilnCpuBackend;
+
+/* The algorithm of convolutions that are prepared from now on. */
+void kiln_backend_cpu_set_conv(KilnBackend *backend, KilnConvAlgorithm algorithm);
+
+/* The kernels of one subject. */
+typedef struct KilnCpuTable {
+    const KilnKernel *kernels;
+    size_t count;
+} KilnCpuTable;
+
+extern const KilnCpuTable kiln_cpu_elementwise, kiln_cpu_movement, kiln_cpu_reductions,
+    kiln_cpu_products, kiln_cpu_convolution, kiln_cpu_pooling, kiln_cpu_normalization,
+    kiln_cpu_losses, kiln_cpu_updates;
+extern const KilnKernel kiln_cpu_reorder;
+
+/* The backend of a call. */
+KilnCpuBackend *kiln_cpu(const KilnCall *call);
+/* Elements of a value in plain order; and floats in its bytes, padding of blocked layouts included.
+ */
+int64_t kiln_cpu_count(const KilnArg *arg);
+int64_t kiln_cpu_floats(const KilnArg *arg);
+/* Size of the last axis (1 for a scalar), and how many such rows there are. */
+int64_t kiln_cpu_columns(const KilnArg *arg);
+int64_t kiln_cpu_rows(const KilnArg *arg);
+/* Share the elements of an elementwise call between the threads. */
+void kiln_cpu_each(KilnCall *call, int64_t n, KilnRange range);
+
+#endif

@@ -1,0 +1,269 @@
+/* What differs between oneDNN 2 and 3 is here and nowhere else: memory descriptors
+ * as values or handles, and the making of primitive descriptors. */
+#include "backend/cpu/dnnl_util.h"
+
+#include <string.h>
+
+#define V3 (DNNL_VERSION_MAJOR >= 3)
+
+/* ---- Memory descriptors ------------------------------------------------------ */
+
+dnnl_status_t kiln_md_init(KilnMdStore *ret, const KilnMdFacts *facts, dnnl_format_tag_t tag)
+{
+#if V3
+    return dnnl_memory_desc_create_with_tag(ret, facts->rank, facts->dims, facts->type, tag);
+#else
+    return dnnl_memory_desc_init_by_tag(ret, facts->rank, facts->dims, facts->type, tag);
+#endif
+}
+
+dnnl_status_t kiln_md_copy(KilnMdStore *ret, KilnMd md)
+{
+#if V3
+    return dnnl_memory_desc_clone(ret, md);
+#else
+    *ret = *md;
+    return dnnl_success;
+#endif
+}
+
+void kiln_md_release(KilnMdStore *md)
+{
+#if V3
+    dnnl_memory_desc_destroy(*md);
+#else
+    (void)md;
+#endif
+}
+
+KilnMd kiln_md_get(const KilnMdStore *md)
+{
+#if V3
+    return *md;
+#else
+    return md;
+#endif
+}
+
+KilnMdFacts kiln_md_facts(KilnMd md)
+{
+    KilnMdFacts facts = { 0 };
+#if V3
+    dnnl_dims_t *dims = NULL;
+
+    dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &facts.rank);
+    dnnl_memory_desc_query(md, dnnl_query_data_type, &facts.type);
+    dnnl_memory_desc_query(md, dnnl_query_dims, &dims);
+    memcpy(facts.dims, *dims, sizeof(facts.dims));
+#else
+    facts.rank = md->ndims;
+    facts.type = md->data_type;
+    memcpy(facts.dims, md->dims, sizeof(facts.dims));
+#endif
+    return facts;
+}
+
+/* ---- Primitive descriptors --------------------------------------------------- */
+
+#if !V3
+/* Version 2 fills an operation descriptor first; `described` says how that went. */
+static dnnl_status_t pd_create(KilnDnnl *dnnl, dnnl_status_t described, const void *desc,
+                               const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *ret)
+{
+    if (described != dnnl_success)
+        return described;
+    return dnnl_primitive_desc_create(ret, desc, dnnl->attr, dnnl->engine, hint);
+}
+#endif
+
+static dnnl_alg_kind_t conv_algorithm(const KilnConvMd *conv)
+{
+    return conv->winograd ? dnnl_convolution_auto : dnnl_convolution_direct;
+}
+
+dnnl_status_t kiln_pd_conv(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret)
+{
+    const dnnl_dims_t stride = { conv->stride, conv->stride };
+    const dnnl_dims_t padding = { conv->padding, conv->padding };
+#if V3
+    const dnnl_dims_t dilation = { 0 };
+
+    return dnnl_convolution_forward_primitive_desc_create(
+        ret, dnnl->engine, dnnl_forward_training, conv_algorithm(conv), conv->src, conv->weights,
+        conv->bias, conv->dst, stride, dilation, padding, padding, dnnl->attr);
+#else
+    dnnl_convolution_desc_t desc;
+
+    return pd_create(dnnl,
+                     dnnl_convolution_forward_desc_init(
+                         &desc, dnnl_forward_training, conv_algorithm(conv), conv->src,
+                         conv->weights, conv->bias, conv->dst, stride, padding, padding),
+                     &desc, NULL, ret);
+#endif
+}
+
+dnnl_status_t kiln_pd_conv_data(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret)
+{
+    const dnnl_dims_t stride = { conv->stride, conv->stride };
+    const dnnl_dims_t padding = { conv->padding, conv->padding };
+    dnnl_primitive_desc_t hint = NULL;
+    dnnl_status_t status = kiln_pd_conv(dnnl, conv, &hint);
+
+    if (status != dnnl_success)
+        return status;
+#if V3
+    const dnnl_dims_t dilation = { 0 };
+
+    status = dnnl_convolution_backward_data_primitive_desc_create(
+        ret, dnnl->engine, conv_algorithm(conv), conv->src, conv->weights, conv->dst, stride,
+        dilation, padding, padding, hint, dnnl->attr);
+#else
+    dnnl_convolution_desc_t desc;
+
+    status = pd_create(dnnl,
+                       dnnl_convolution_backward_data_desc_init(&desc, conv_algorithm(conv),
+                                                                conv->src, conv->weights, conv->dst,
+                                                                stride, padding, padding),
+                       &desc, hint, ret);
+#endif
+    dnnl_primitive_desc_destroy(hint);
+    return status;
+}
+
+dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
+                                   dnnl_primitive_desc_t *ret)
+{
+    const dnnl_dims_t stride = { conv->stride, conv->stride };
+    const dnnl_dims_t padding = { conv->padding, conv->padding };
+    dnnl_primitive_desc_t hint = NULL;
+    dnnl_status_t status = kiln_pd_conv(dnnl, conv, &hint);
+
+    if (status != dnnl_success)
+        return status;
+#if V3
+    const dnnl_dims_t dilation = { 0 };
+
+    status = dnnl_convolution_backward_weights_primitive_desc_create(
+        ret, dnnl->engine, conv_algorithm(conv), conv->src, conv->weights, NULL, conv->dst, stride,
+        dilation, padding, padding, hint, dnnl->attr);
+#else
+    dnnl_convolution_desc_t desc;
+
+    status = pd_create(dnnl,
+                       dnnl_convolution_backward_weights_desc_init(
+                           &desc, conv_algorithm(conv), conv->src, conv->weights, NULL, conv->dst,
+                           stride, padding, padding),
+                       &desc, hint, ret);
+#endif
+    dnnl_primitive_desc_destroy(hint);
+    return status;
+}
+
+dnnl_status_t kiln_pd_pool(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_primitive_desc_t *ret)
+{
+    const dnnl_dims_t stride = { pool->stride, pool->stride };
+    const dnnl_dims_t kernel = { pool->kernel, pool->kernel };
+    const dnnl_dims_t padding = { pool->padding, pool->padding };
+#if V3
+    const dnnl_dims_t dilation = { 0 };
+
+    return dnnl_pooling_forward_primitive_desc_create(
+        ret, dnnl->engine, dnnl_forward_training, dnnl_pooling_max, pool->src, pool->dst, stride,
+        kernel, dilation, padding, padding, dnnl->attr);
+#else
+    dnnl_pooling_desc_t desc;
+
+    return pd_create(dnnl,
+                     dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, dnnl_pooling_max,
+                                                    pool->src, pool->dst, stride, kernel, padding,
+                                                    padding),
+                     &desc, NULL, ret);
+#endif
+}
+
+dnnl_status_t kiln_pd_pool_grad(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_primitive_desc_t *ret)
+{
+    const dnnl_dims_t stride = { pool->stride, pool->stride };
+    const dnnl_dims_t kernel = { pool->kernel, pool->kernel };
+    const dnnl_dims_t padding = { pool->padding, pool->padding };
+    dnnl_primitive_desc_t hint = NULL;
+    dnnl_status_t status = kiln_pd_pool(dnnl, pool, &hint);
+
+    if (status != dnnl_success)
+        return status;
+#if V3
+    const dnnl_dims_t dilation = { 0 };
+
+    status = dnnl_pooling_backward_primitive_desc_create(
+        ret, dnnl->engine, dnnl_pooling_max, pool->src, pool->dst, stride, kernel, dilation,
+        padding, padding, hint, dnnl->attr);
+#else
+    dnnl_pooling_desc_t desc;
+
+    status = pd_create(dnnl,
+                       dnnl_pooling_backward_desc_init(&desc, dnnl_pooling_max, pool->src,
+                                                       pool->dst, stride, kernel, padding, padding),
+                       &desc, hint, ret);
+#endif
+    dnnl_primitive_desc_destroy(hint);
+    return status;
+}
+
+dnnl_status_t kiln_pd_batch_norm(KilnDnnl *dnnl, KilnMd data, double eps, bool training,
+                                 dnnl_primitive_desc_t *ret)
+{
+    const dnnl_prop_kind_t kind = training ? dnnl_forward_training : dnnl_forward_inference;
+    const unsigned flags = (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift |
+                           (training ? 0u : (unsigned)dnnl_use_global_stats);
+#if V3
+    return dnnl_batch_normalization_forward_primitive_desc_create(
+        ret, dnnl->engine, kind, data, data, (float)eps, flags, dnnl->attr);
+#else
+    dnnl_batch_normalization_desc_t desc;
+
+    return pd_create(
+        dnnl, dnnl_batch_normalization_forward_desc_init(&desc, kind, data, (float)eps, flags),
+        &desc, NULL, ret);
+#endif
+}
+
+dnnl_status_t kiln_pd_batch_norm_grad(KilnDnnl *dnnl, KilnMd data, double eps,
+                                      dnnl_primitive_desc_t *ret)
+{
+    const unsigned flags = (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;
+    dnnl_primitive_desc_t hint = NULL;
+    dnnl_status_t status = kiln_pd_batch_norm(dnnl, data, eps, true, &hint);
+
+    if (status != dnnl_success)
+        return status;
+#if V3
+    status = dnnl_batch_normalization_backward_primitive_desc_create(
+        ret, dnnl->engine, dnnl_backward, data, data, data, (float)eps, flags, hint, dnnl->attr);
+#else
+    dnnl_batch_normalization_desc_t desc;
+
+    status = pd_create(dnnl,
+                       dnnl_batch_normalization_backward_desc_init(&desc, dnnl_backward, data, data,
+                                                                   (float)eps, flags),
+                       &desc, hint, ret);
+#endif
+    dnnl_primitive_desc_destroy(hint);
+    return status;
+}
+
+dnnl_status_t kiln_pd_reorder(KilnDnnl *dnnl, KilnMd from, KilnMd to, dnnl_primitive_desc_t *ret)
+{
+    return dnnl_reorder_primitive_desc_create(ret, from, dnnl->engine, to, dnnl->engine,
+                                              dnnl->attr);
+}
+
+KilnStatus kiln_dnnl_error(KilnError *err, dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_out_of_memory)
+        return kiln_error_set(err, KILN_E_NOMEM, "oneDNN ran out of memory making %s", what);
+    return kiln_error_set(err, KILN_E_INTERNAL, "oneDNN %d.%d cannot make %s: %s",
+                          DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, what,
+                          status == dnnl_unimplemented       ? "not implemented"
+                          : status == dnnl_invalid_arguments ? "invalid arguments"
+                                                             : "internal failure");
+}

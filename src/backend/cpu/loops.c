@@ -1,0 +1,248 @@
+/* Vector loops in plain C, compiled once per instruction set (KILN_ISA names
+ * it). `omp simd` says that arrays are equal or apart, which the compiler cannot
+ * know; the loops take one part each, threads are the callers' concern. */
+#include "backend/cpu/loops.h"
+
+#include <math.h>
+#include <stddef.h>
+
+static void add(float *y, const float *a, const float *b, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = a[i] + b[i];
+}
+
+static void mul(float *y, const float *a, const float *b, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = a[i] * b[i];
+}
+
+static void scale(float *y, const float *x, float factor, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] * factor;
+}
+
+static void fill(float *y, float value, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = value;
+}
+
+/* Written so that NaN stays NaN. */
+static void relu(float *y, const float *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] < 0.0f ? 0.0f : x[i];
+}
+
+static void relu_grad(float *dx, const float *dy, const float *y, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+}
+
+/* ---- Dropout ---------------------------------------------------------------- */
+
+enum { BLOCKS = 16, WORDS = 4 * BLOCKS };
+
+/* Sixteen Philox4x32-10 blocks at once (kiln/rng.h has the one-block form). */
+static void philox_blocks(const KilnDropoutLoop *dropout, uint64_t first, uint32_t words[WORDS])
+{
+    uint32_t k0 = dropout->key[0], k1 = dropout->key[1];
+    uint32_t c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS];
+
+    for (int j = 0; j < BLOCKS; j++) {
+        uint64_t block = first + (uint64_t)j;
+
+        c0[j] = (uint32_t)block;
+        c1[j] = (uint32_t)(block >> 32);
+        c2[j] = (uint32_t)dropout->stream;
+        c3[j] = (uint32_t)(dropout->stream >> 32);
+    }
+    for (int round = 0; round < 10; round++) {
+#pragma omp simd
+        for (int j = 0; j < BLOCKS; j++) {
+            uint64_t p0 = (uint64_t)0xD2511F53u * c0[j], p1 = (uint64_t)0xCD9E8D57u * c2[j];
+
+            c0[j] = (uint32_t)(p1 >> 32) ^ c1[j] ^ k0;
+            c2[j] = (uint32_t)(p0 >> 32) ^ c3[j] ^ k1;
+            c1[j] = (uint32_t)p1;
+            c3[j] = (uint32_t)p0;
+        }
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    for (int j = 0; j < BLOCKS; j++) {
+        words[4 * j + 0] = c0[j];
+        words[4 * j + 1] = c1[j];
+        words[4 * j + 2] = c2[j];
+        words[4 * j + 3] = c3[j];
+    }
+}
+
+static void dropout(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
+                    int64_t begin, int64_t end)
+{
+    for (int64_t from = begin; from < end; from += WORDS) {
+        const int64_t n = end - from < WORDS ? end - from : WORDS;
+        uint32_t words[WORDS];
+
+        philox_blocks(dropout, (uint64_t)from / 4, words);
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            int kept = (words[i] >> 8) >= dropout->threshold;
+
+            y[from + i] = kept ? x[from + i] * dropout->scale : 0.0f;
+            mask[from + i] = (uint8_t)kept;
+        }
+    }
+}
+
+static void dropout_grad(float *dx, const float *dy, const uint8_t *mask, float factor, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = mask[i] != 0 ? dy[i] * factor : 0.0f;
+}
+
+/* ---- Sums ------------------------------------------------------------------- */
+
+enum { LANES = 16 };
+
+static double sum(const float *x, int64_t n)
+{
+    double lanes[LANES] = { 0 }, total = 0.0;
+    int64_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+#pragma omp simd
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] += (double)x[i + lane];
+    for (; i < n; i++)
+        total += (double)x[i];
+    for (int lane = 0; lane < LANES; lane++)
+        total += lanes[lane];
+    return total;
+}
+
+static void sum_rows(float *out, const float *x, int64_t rows, int64_t columns, int64_t stride)
+{
+    int64_t c = 0;
+
+    for (; c + LANES <= columns; c += LANES) {
+        float lanes[LANES] = { 0 };
+
+        for (int64_t r = 0; r < rows; r++)
+#pragma omp simd
+            for (int lane = 0; lane < LANES; lane++)
+                lanes[lane] += x[r * stride + c + lane];
+        for (int lane = 0; lane < LANES; lane++)
+            out[c + lane] = lanes[lane];
+    }
+    for (; c < columns; c++) {
+        float total = 0.0f;
+
+        for (int64_t r = 0; r < rows; r++)
+            total += x[r * stride + c];
+        out[c] = total;
+    }
+}
+
+/* ---- Losses, updates -------------------------------------------------------- */
+
+static void softmax_grad(float *dx, const float *dy, const float *y, int64_t n)
+{
+    double dot = 0.0;
+
+#pragma omp simd reduction(+ : dot)
+    for (int64_t i = 0; i < n; i++)
+        dot += (double)dy[i] * (double)y[i];
+
+    const float shift = (float)dot;
+
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = y[i] * (dy[i] - shift);
+}
+
+static void blend(float *variable, const float *value, float keep, float take, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        variable[i] = keep * variable[i] + take * value[i];
+}
+
+static void sgd(float *param, float *buffer, const float *grad, const KilnSgdLoop *sgd, int64_t n)
+{
+    const float lr = sgd->lr, momentum = sgd->momentum, decay = sgd->weight_decay;
+
+    if (buffer == NULL) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            param[i] -= lr * (grad[i] + decay * param[i]);
+        return;
+    }
+
+    const float past = sgd->first ? 0.0f : momentum;
+    const float ahead = sgd->nesterov ? momentum : 1.0f, now = sgd->nesterov ? 1.0f : 0.0f;
+
+    if (sgd->first) /* whatever it holds, were it NaN, must not count */
+        fill(buffer, 0.0f, n);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float g = grad[i] + decay * param[i];
+        float b = past * buffer[i] + g;
+
+        buffer[i] = b;
+        param[i] -= lr * (now * g + ahead * b);
+    }
+}
+
+static void adam(float *param, float *average, float *square, const float *grad,
+                 const KilnAdamLoop *adam, int64_t n)
+{
+    const float beta1 = adam->beta1, beta2 = adam->beta2;
+    const float new1 = adam->new1, new2 = adam->new2;
+    const float step = adam->step, root_correction = adam->root_correction, eps = adam->eps;
+    const float decay = adam->decay, shrink = adam->shrink;
+
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float p = param[i] * shrink;
+        float g = grad[i] + decay * p;
+        float m = beta1 * average[i] + new1 * g;
+        float v = beta2 * square[i] + new2 * g * g;
+
+        average[i] = m;
+        square[i] = v;
+        param[i] = p - step * m / (sqrtf(v) / root_correction + eps);
+    }
+}
+
+#define TABLE_OF(isa) kiln_loops_##isa
+#define TABLE(isa) TABLE_OF(isa)
+
+const KilnLoops TABLE(KILN_ISA) = {
+    .add = add,
+    .mul = mul,
+    .scale = scale,
+    .fill = fill,
+    .relu = relu,
+    .relu_grad = relu_grad,
+    .dropout = dropout,
+    .dropout_grad = dropout_grad,
+    .sum = sum,
+    .sum_rows = sum_rows,
+    .softmax_grad = softmax_grad,
+    .blend = blend,
+    .sgd = sgd,
+    .adam = adam,
+};

@@ -1,0 +1,20 @@
+/* One way to share a loop between threads. */
+#ifndef KILN_BACKEND_CPU_PARALLEL_H
+#define KILN_BACKEND_CPU_PARALLEL_H
+
+#include <stdint.h>
+
+/* Does the part [begin, end) of a loop. */
+typedef void (*KilnRange)(void *context, int64_t begin, int64_t end);
+
+/* Run [0, n) in at most `threads` equal parts, each of at least `grain` and, but
+ * for the last, a multiple of `align`. The split depends on the arguments alone,
+ * so results are the same every time. Returns when all parts are done. */
+void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRange range,
+                   void *context);
+
+/* Make the libraries that share OpenMP (oneDNN, OpenBLAS) use `threads`, and
+ * return the number that the caller's thread had; give that back afterwards. */
+int kiln_threads_set(int threads);
+
+#endif

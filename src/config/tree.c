@@ -1,0 +1,227 @@
+/* Building and changing trees of nodes. */
+#include "config/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/text.h"
+#include "config/scalar.h"
+
+KilnConfigNode *kiln_node_new(const KilnMaker *maker, KilnNodeKind kind)
+{
+    KilnConfigNode *node = kiln_arena_alloc(maker->arena, sizeof(*node));
+
+    if (node != NULL) {
+        node->kind = kind;
+        node->origin = maker->origin;
+        node->layer = maker->layer;
+    }
+    return node;
+}
+
+KilnConfigNode *kiln_node_scalar(const KilnMaker *maker, KilnScalar type, const char *text)
+{
+    KilnConfigNode *node = text != NULL ? kiln_node_new(maker, KILN_NODE_SCALAR) : NULL;
+
+    if (node != NULL) {
+        node->scalar = type;
+        node->text = text;
+    }
+    return node;
+}
+
+KilnConfigNode *kiln_node_string(const KilnMaker *maker, const char *text)
+{
+    const char *copy = kiln_arena_strdup(maker->arena, text);
+    KilnConfigNode *node = kiln_node_scalar(maker, kiln_scalar_text(text), copy);
+
+    if (node != NULL)
+        node->quoted = true;
+    return node;
+}
+
+static bool grow(KilnArena *arena, KilnConfigNode *node)
+{
+    size_t capacity = node->capacity > 0 ? node->capacity * 2 : 4;
+    KilnEntry *entries = kiln_arena_alloc(arena, capacity * sizeof(*entries));
+
+    if (entries == NULL)
+        return false;
+    if (node->count > 0)
+        memcpy(entries, node->entries, node->count * sizeof(*entries));
+    node->entries = entries;
+    node->capacity = capacity;
+    return true;
+}
+
+KilnEntry *kiln_node_append(KilnArena *arena, KilnConfigNode *node, const char *key,
+                            KilnOrigin key_origin, KilnConfigNode *value)
+{
+    KilnEntry *entry;
+
+    if (value == NULL || (node->count == node->capacity && !grow(arena, node)))
+        return NULL;
+    entry = &node->entries[node->count++];
+    *entry = (KilnEntry){ .key = key, .key_origin = key_origin, .value = value };
+    value->parent = node;
+    return entry;
+}
+
+static KilnEntry *list_entry(const KilnConfigNode *list, const char *key)
+{
+    int64_t index;
+
+    if (kiln_parse_i64(key, &index, NULL) < 0 || index < 0 || (uint64_t)index >= list->count)
+        return NULL;
+    return &list->entries[index];
+}
+
+KilnEntry *kiln_node_entry(const KilnConfigNode *node, const char *key)
+{
+    if (node == NULL || node->kind == KILN_NODE_SCALAR)
+        return NULL;
+    if (node->kind == KILN_NODE_LIST)
+        return list_entry(node, key);
+    for (size_t i = 0; i < node->count; i++)
+        if (strcmp(node->entries[i].key, key) == 0)
+            return &node->entries[i];
+    return NULL;
+}
+
+void kiln_node_remove(KilnConfigNode *node, KilnEntry *entry)
+{
+    size_t index = (size_t)(entry - node->entries);
+
+    memmove(entry, entry + 1, (node->count - index - 1) * sizeof(*entry));
+    node->count--;
+}
+
+KilnConfigNode *kiln_node_copy(KilnArena *arena, const KilnConfigNode *node)
+{
+    KilnConfigNode *copy = kiln_arena_alloc(arena, sizeof(*copy));
+
+    if (copy == NULL)
+        return NULL;
+    *copy = *node;
+    copy->parent = NULL;
+    if (node->count == 0) {
+        copy->entries = NULL;
+        copy->capacity = 0;
+        return copy;
+    }
+    copy->entries = kiln_arena_alloc(arena, node->count * sizeof(*copy->entries));
+    copy->capacity = node->count;
+    if (copy->entries == NULL)
+        return NULL;
+    for (size_t i = 0; i < node->count; i++) {
+        copy->entries[i] = node->entries[i];
+        copy->entries[i].value = kiln_node_copy(arena, node->entries[i].value);
+        if (copy->entries[i].value == NULL)
+            return NULL;
+        copy->entries[i].value->parent = copy;
+    }
+    return copy;
+}
+
+void kiln_node_replace(KilnEntry *entry, KilnConfigNode *parent, KilnConfigNode *value)
+{
+    KilnConfigNode *last = value;
+
+    while (last->replaced != NULL)
+        last = last->replaced;
+    if (last != entry->value)
+        last->replaced = entry->value;
+    value->parent = parent;
+    entry->value = value;
+}
+
+const char *kiln_node_kind_name(const KilnConfigNode *node)
+{
+    static const char *const names[] = {
+        [KILN_SCALAR_STR] = "text",
+        [KILN_SCALAR_NULL] = "null",
+        [KILN_SCALAR_BOOL] = "a boolean",
+        [KILN_SCALAR_INT] = "an integer",
+        [KILN_SCALAR_FLOAT] = "a number",
+        [KILN_SCALAR_MISSING] = "a missing value (???)",
+        [KILN_SCALAR_INTERPOLATION] = "an interpolation",
+    };
+
+    if (node->kind == KILN_NODE_SCALAR)
+        return names[node->scalar];
+    return node->kind == KILN_NODE_MAP ? "a mapping" : "a list";
+}
+
+static bool equal_scalars(const KilnConfigNode *a, const KilnConfigNode *b)
+{
+    double x, y;
+
+    if (a->scalar == KILN_SCALAR_INT || a->scalar == KILN_SCALAR_FLOAT)
+        if ((b->scalar == KILN_SCALAR_INT || b->scalar == KILN_SCALAR_FLOAT) &&
+            kiln_parse_f64(a->text, &x, NULL) == KILN_OK &&
+            kiln_parse_f64(b->text, &y, NULL) == KILN_OK)
+            return x == y;
+    return a->scalar == b->scalar && strcmp(a->text, b->text) == 0;
+}
+
+bool kiln_node_equal(const KilnConfigNode *a, const KilnConfigNode *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == KILN_NODE_SCALAR)
+        return equal_scalars(a, b);
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++) {
+        const KilnEntry *other = a->kind == KILN_NODE_LIST
+                                     ? &b->entries[i]
+                                     : kiln_node_entry(b, a->entries[i].key);
+
+        if (other == NULL || !kiln_node_equal(a->entries[i].value, other->value))
+            return false;
+    }
+    return true;
+}
+
+bool kiln_path_next(const char **path, char buf[KILN_PATH_PART])
+{
+    const char *p = *path, *end;
+    size_t length;
+
+    if (*p == '.')
+        p++;
+    if (*p == '\0')
+        return false;
+    if (*p == '[') {
+        end = strchr(++p, ']');
+        if (end == NULL)
+            end = p + strlen(p);
+    } else {
+        end = p + strcspn(p, ".[");
+    }
+    length = (size_t)(end - p);
+    if (length >= KILN_PATH_PART)
+        return false;
+    memcpy(buf, p, length);
+    buf[length] = '\0';
+    *path = *end == ']' ? end + 1 : end;
+    return true;
+}
+
+const char *kiln_node_nearest(const KilnConfigNode *node, const char *key)
+{
+    const char *near;
+    const char **names;
+
+    if (node == NULL || node->kind != KILN_NODE_MAP || node->count == 0)
+        return NULL;
+    names = malloc(node->count * sizeof(*names));
+    if (names == NULL)
+        return NULL;
+    for (size_t i = 0; i < node->count; i++)
+        names[i] = node->entries[i].key;
+    near = kiln_nearest(key, names, node->count);
+    free(names);
+    return near;
+}

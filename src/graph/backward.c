@@ -1,0 +1,93 @@
+/* Gradients: walks the recorded nodes backwards and records more nodes. */
+#include "graph/check.h"
+#include "graph/graph.h"
+
+/* Add one more gradient to what `tensor` has. */
+static void accumulate(KilnTensor *tensor, KilnTensor *gradient)
+{
+    if (tensor->grad == NULL)
+        tensor->grad = gradient;
+    else
+        tensor->grad = kiln_add(tensor->grad, gradient);
+}
+
+/* Record the gradients of one node's inputs, when its outputs have any. */
+static void node_backward(KilnNode *node)
+{
+    KilnTensor *dy[KILN_MAX_OUTPUTS] = { NULL }, *dx[KILN_MAX_INPUTS] = { NULL };
+    bool any = false;
+
+    for (int i = 0; i < node->n_outputs; i++) {
+        dy[i] = node->outputs[i]->wants_grad ? node->outputs[i]->grad : NULL;
+        any |= dy[i] != NULL;
+    }
+    if (!any || node->op->gradient == NULL)
+        return;
+    node->op->gradient(node, dy, dx);
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (node->inputs[i] != NULL && node->inputs[i]->wants_grad && dx[i] != NULL)
+            accumulate(node->inputs[i], dx[i]);
+    }
+}
+
+/* Have the variable's gradient written where its owner wants it. A variable
+ * that the loss does not depend on gets zeros there. */
+static void place_gradient(KilnGraph *graph, KilnTensor *variable)
+{
+    KilnTensor *gradient = variable->grad;
+
+    if (variable->grad_place == NULL)
+        return;
+    if (gradient == NULL)
+        gradient = kiln_graph_full(graph, variable->shape, 0.0);
+    else if (gradient->place != NULL)
+        /* Two variables share a gradient (a + b): the second gets an exact copy. */
+        gradient = variable->grad = kiln_scale(gradient, 1.0);
+    if (!gradient->poisoned)
+        gradient->place = variable->grad_place;
+}
+
+static bool check_loss(KilnGraph *graph, const KilnTensor *loss)
+{
+    char text[KILN_SHAPE_TEXT];
+
+    if (loss->poisoned)
+        return false;
+    if (graph->backward)
+        kiln_graph_poison(graph, "backward: was called before in this step; "
+                                 "add the losses and call it once");
+    else if (loss->shape.rank != 0)
+        kiln_graph_poison(graph, "backward: the loss must be a scalar, got %s",
+                          kiln_shape_text(&loss->shape, text, sizeof(text)));
+    else if (!loss->wants_grad)
+        kiln_graph_poison(graph, "backward: the loss does not depend on any variable that "
+                                 "wants a gradient");
+    else
+        return true;
+    return false;
+}
+
+void kiln_graph_backward(KilnGraph *graph, KilnTensor *loss)
+{
+    const char *layer = graph->layer;
+    size_t n_tensors = graph->n_tensors;
+
+    if (!check_loss(graph, loss))
+        return;
+    graph->backward = true;
+    graph->n_forward = graph->n_nodes;
+    graph->layer = loss->node != NULL ? loss->node->layer : layer;
+    loss->grad = kiln_graph_full(graph, loss->shape, 1.0);
+    for (int i = loss->node != NULL ? loss->node->index : -1; i >= 0; i--) {
+        graph->layer = graph->nodes[i]->layer;
+        node_backward(graph->nodes[i]);
+    }
+    for (size_t i = 0; i < n_tensors; i++) {
+        KilnTensor *tensor = graph->tensors[i];
+
+        graph->layer = layer;
+        if (tensor->node == NULL && tensor->wants_grad)
+            place_gradient(graph, tensor);
+    }
+    graph->layer = layer;
+}

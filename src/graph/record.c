@@ -1,0 +1,364 @@
+/* Recording: the graph's life, its leaves, and the nodes that operations append.
+ * Keeps the running hash by which plans are found. Computes nothing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/backend.h"
+#include "graph/check.h"
+#include "graph/plan.h"
+
+/* Ids fit an int, and 32-bit indexing is safe in every kernel and library. */
+static const int64_t most_elements = INT64_C(1) << 31;
+
+/* ---- Life -------------------------------------------------------------------- */
+
+KilnStatus kiln_graph_new(KilnBackend *backend, KilnGraph **ret, KilnError *err)
+{
+    KilnGraph *graph = calloc(1, sizeof(*graph));
+
+    if (graph == NULL)
+        return kiln_error_nomem(err, sizeof(*graph));
+    graph->backend = backend;
+    graph->float_type = backend->float_type;
+    graph->hash = XXH3_createState();
+    graph->key = XXH3_createState();
+    graph->poison = calloc(1, sizeof(*graph->poison));
+    if (graph->hash == NULL || graph->key == NULL || graph->poison == NULL) {
+        kiln_graph_free(graph);
+        return kiln_error_nomem(err, sizeof(*graph));
+    }
+    *graph->poison = (KilnTensor){ .graph = graph, .id = -1, .poisoned = true };
+    kiln_graph_begin(graph);
+    *ret = graph;
+    return KILN_OK;
+}
+
+void kiln_graph_free(KilnGraph *graph)
+{
+    if (graph == NULL)
+        return;
+    kiln_plans_free(graph->plans);
+    kiln_arena_release(&graph->arena);
+    XXH3_freeState(graph->hash);
+    XXH3_freeState(graph->key);
+    free(graph->poison);
+    free(graph->nodes);
+    free(graph->tensors);
+    free(graph->block);
+    free(graph);
+}
+
+void kiln_graph_begin(KilnGraph *graph)
+{
+    kiln_arena_clear(&graph->arena);
+    graph->n_nodes = 0;
+    graph->n_tensors = 0;
+    graph->n_forward = 0;
+    graph->backward = false;
+    graph->layer = NULL;
+    graph->error.status = KILN_OK;
+    graph->error.text[0] = '\0';
+    XXH3_128bits_reset(graph->hash);
+}
+
+void kiln_graph_layer(KilnGraph *graph, const char *path)
+{
+    graph->layer = path;
+}
+
+/* ---- Errors ------------------------------------------------------------------ */
+
+KilnStatus kiln_graph_check(const KilnGraph *graph, KilnError *err)
+{
+    if (graph->error.status < 0)
+        return kiln_error_set(err, graph->error.status, "%s", graph->error.text);
+    return KILN_OK;
+}
+
+/* Keep `err` when it is the step's first, with the layer in front. */
+static KilnTensor *poison_with(KilnGraph *graph, const KilnError *err)
+{
+    if (graph->error.status >= 0) {
+        graph->error = *err;
+        if (graph->layer != NULL && graph->layer[0] != '\0')
+            kiln_error_prefix(&graph->error, "%s: ", graph->layer);
+    }
+    return graph->poison;
+}
+
+static KilnTensor *poison_nomem(KilnGraph *graph, size_t bytes)
+{
+    KilnError err;
+
+    kiln_error_nomem(&err, bytes);
+    return poison_with(graph, &err);
+}
+
+KilnTensor *kiln_graph_poison(KilnGraph *graph, const char *format, ...)
+{
+    KilnError err;
+    va_list args;
+
+    va_start(args, format);
+    kiln_error_vset(&err, KILN_E_SHAPE, format, args);
+    va_end(args);
+    return poison_with(graph, &err);
+}
+
+/* ---- Tensors ----------------------------------------------------------------- */
+
+/* Room for `more` in a grow-only array of pointers: the array, perhaps moved;
+ * NULL when memory is out, the old one is kept then. */
+static void *reserve(void *items, size_t count, size_t more, size_t *capacity)
+{
+    size_t wanted = *capacity > 0 ? *capacity : 256;
+
+    if (items != NULL && count + more <= *capacity)
+        return items;
+    while (wanted < count + more)
+        wanted *= 2;
+    void *fresh = realloc(items, wanted * sizeof(void *));
+    if (fresh != NULL)
+        *capacity = wanted;
+    return fresh;
+}
+
+static bool reserve_tensors(KilnGraph *graph, int more)
+{
+    KilnTensor **tensors =
+        reserve(graph->tensors, graph->n_tensors, (size_t)more, &graph->cap_tensors);
+
+    if (tensors != NULL)
+        graph->tensors = tensors;
+    return tensors != NULL;
+}
+
+static bool reserve_node(KilnGraph *graph)
+{
+    KilnNode **nodes = reserve(graph->nodes, graph->n_nodes, 1, &graph->cap_nodes);
+
+    if (nodes != NULL)
+        graph->nodes = nodes;
+    return nodes != NULL;
+}
+
+static KilnTensor *tensor_new(KilnGraph *graph, KilnNode *node, int output)
+{
+    KilnTensor *tensor = kiln_arena_alloc(&graph->arena, sizeof(*tensor));
+
+    if (tensor != NULL) {
+        tensor->graph = graph;
+        tensor->node = node;
+        tensor->output = output;
+    }
+    return tensor;
+}
+
+/* Tensors count only once they are whole, so that a failed node leaves none. */
+static void tensor_keep(KilnGraph *graph, KilnTensor *tensor)
+{
+    tensor->id = (int)graph->n_tensors;
+    graph->tensors[graph->n_tensors++] = tensor;
+}
+
+/* Axes that are not there are zero, so that shapes can be hashed and compared. */
+static KilnShape shape_normal(const KilnShape *shape)
+{
+    KilnShape normal;
+
+    memset(&normal, 0, sizeof(normal));
+    normal.rank = shape->rank;
+    for (int i = 0; i < shape->rank; i++)
+        normal.dim[i] = shape->dim[i];
+    return normal;
+}
+
+KilnStatus kiln_shape_check(const KilnShape *shape, KilnError *err)
+{
+    char text[KILN_SHAPE_TEXT];
+
+    if (shape->rank < 0 || shape->rank > KILN_MAX_RANK)
+        return kiln_error_set(err, KILN_E_SHAPE, "%d axes; 0 to %d are possible", shape->rank,
+                              KILN_MAX_RANK);
+    for (int i = 0; i < shape->rank; i++) {
+        if (shape->dim[i] < 1)
+            return kiln_error_set(err, KILN_E_SHAPE, "shape %s; every size must be at least 1",
+                                  kiln_shape_text(shape, text, sizeof(text)));
+    }
+    int64_t count = kiln_shape_count(shape);
+    if (count < 0 || count >= most_elements)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "shape %s has too many elements; less than 2^31 are possible",
+                              kiln_shape_text(shape, text, sizeof(text)));
+    return KILN_OK;
+}
+
+/* ---- Leaves ------------------------------------------------------------------ */
+
+static KilnTensor *leaf_new(KilnGraph *graph, const char *kind, KilnDType dtype,
+                            const KilnShape *shape)
+{
+    KilnError err;
+
+    if (kiln_shape_check(shape, &err) < 0) {
+        kiln_error_prefix(&err, "%s: ", kind);
+        return poison_with(graph, &err);
+    }
+    KilnTensor *tensor = reserve_tensors(graph, 1) ? tensor_new(graph, NULL, 0) : NULL;
+    if (tensor == NULL)
+        return poison_nomem(graph, sizeof(*tensor));
+    tensor->dtype = dtype;
+    tensor->shape = shape_normal(shape);
+    tensor_keep(graph, tensor);
+    return tensor;
+}
+
+static void hash_leaf(KilnGraph *graph, const KilnTensor *leaf)
+{
+    int64_t words[4 + KILN_MAX_RANK] = { -1, leaf->dtype,
+                                         (leaf->variable ? 1 : 0) | (leaf->wants_grad ? 2 : 0) |
+                                             (leaf->grad_place != NULL ? 4 : 0),
+                                         leaf->shape.rank };
+
+    memcpy(words + 4, leaf->shape.dim, sizeof(leaf->shape.dim));
+    XXH3_128bits_update(graph->hash, words, sizeof(words));
+}
+
+KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape, const void *data)
+{
+    KilnTensor *leaf = leaf_new(graph, "input", dtype, &shape);
+
+    if (leaf->poisoned)
+        return leaf;
+    leaf->data = (void *)data; /* never written: only variables can be updated */
+    hash_leaf(graph, leaf);
+    return leaf;
+}
+
+KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape shape, void *data,
+                                bool wants_grad, void *grad)
+{
+    KilnTensor *leaf = leaf_new(graph, "variable", dtype, &shape);
+
+    if (leaf->poisoned)
+        return leaf;
+    if (wants_grad && dtype != graph->float_type)
+        return kiln_graph_poison(graph, "variable: only %s has gradients here, this one is %s",
+                                 kiln_dtype_name(graph->float_type), kiln_dtype_name(dtype));
+    leaf->data = data;
+    leaf->variable = true;
+    leaf->wants_grad = wants_grad;
+    leaf->grad_place = wants_grad ? grad : NULL;
+    hash_leaf(graph, leaf);
+    return leaf;
+}
+
+/* ---- Nodes ------------------------------------------------------------------- */
+
+static void hash_node(KilnGraph *graph, const KilnNode *node)
+{
+    int64_t words[2 + KILN_MAX_INPUTS];
+    size_t n = 0;
+
+    words[n++] = (int64_t)(intptr_t)node->op;
+    words[n++] = node->n_inputs;
+    for (int i = 0; i < node->n_inputs; i++)
+        words[n++] = node->inputs[i] != NULL ? node->inputs[i]->id : -1;
+    XXH3_128bits_update(graph->hash, words, n * sizeof(*words));
+    if (node->op->attrs_size > 0)
+        XXH3_128bits_update(graph->hash, node->attrs, node->op->attrs_size);
+}
+
+/* A node with outputs that have no shape yet; NULL when memory is out. */
+static KilnNode *node_new(KilnGraph *graph, const KilnOp *op, KilnTensor *const *inputs,
+                          int n_inputs, const void *attrs)
+{
+    if (!reserve_node(graph) || !reserve_tensors(graph, op->n_outputs))
+        return NULL;
+    KilnNode *node = kiln_arena_alloc(&graph->arena, sizeof(*node) + op->attrs_size);
+    if (node == NULL)
+        return NULL;
+    node->op = op;
+    node->index = (int)graph->n_nodes;
+    node->n_inputs = n_inputs;
+    node->n_outputs = op->n_outputs;
+    node->layer = graph->layer;
+    for (int i = 0; i < n_inputs; i++)
+        node->inputs[i] = inputs[i];
+    if (op->attrs_size > 0) {
+        node->attrs = node + 1;
+        memcpy(node->attrs, attrs, op->attrs_size);
+    }
+    for (int i = 0; i < op->n_outputs; i++) {
+        node->outputs[i] = tensor_new(graph, node, i);
+        if (node->outputs[i] == NULL)
+            return NULL;
+    }
+    return node;
+}
+
+/* Whether the inputs can be used at all, before the operation looks at them. */
+static KilnStatus check_inputs(const KilnGraph *graph, const KilnOp *op, KilnTensor *const *inputs,
+                               int n_inputs, KilnError *err)
+{
+    for (int i = 0; i < n_inputs; i++) {
+        const KilnTensor *x = inputs[i];
+
+        if (x == NULL)
+            continue;
+        if (x->graph != graph)
+            return kiln_error_set(err, KILN_E_INTERNAL, "input %d belongs to another graph", i + 1);
+        if ((op->updates >> i & 1) != 0 && !x->variable)
+            return kiln_error_set(err, KILN_E_INTERNAL,
+                                  "input %d is updated and must be a variable", i + 1);
+    }
+    return KILN_OK;
+}
+
+/* Infer, check what came out, and pass on who wants a gradient. */
+static KilnStatus node_infer(KilnNode *node, KilnError *err)
+{
+    bool wants_grad = false;
+    KilnStatus status = node->op->infer(node, err);
+
+    if (status < 0)
+        return status;
+    for (int i = 0; i < node->n_inputs; i++)
+        wants_grad |= node->inputs[i] != NULL && node->inputs[i]->wants_grad;
+    for (int i = 0; i < node->n_outputs; i++) {
+        KilnTensor *output = node->outputs[i];
+
+        status = kiln_shape_check(&output->shape, err);
+        if (status < 0)
+            return kiln_error_prefix(err, "result: ");
+        output->wants_grad = wants_grad && node->op->gradient != NULL &&
+                             output->dtype == output->graph->float_type;
+    }
+    return KILN_OK;
+}
+
+KilnTensor *kiln_graph_record(KilnGraph *graph, const KilnOp *op, KilnTensor *const *inputs,
+                              int n_inputs, const void *attrs)
+{
+    KilnError err;
+
+    for (int i = 0; i < n_inputs; i++) {
+        if (inputs[i] != NULL && inputs[i]->poisoned)
+            return graph->poison;
+    }
+    KilnStatus status = check_inputs(graph, op, inputs, n_inputs, &err);
+    KilnNode *node = NULL;
+    if (status >= 0) {
+        node = node_new(graph, op, inputs, n_inputs, attrs);
+        status = node != NULL ? node_infer(node, &err) : kiln_error_nomem(&err, sizeof(*node));
+    }
+    if (status < 0) {
+        kiln_error_prefix(&err, "%s: ", op->name);
+        return poison_with(graph, &err);
+    }
+    graph->nodes[graph->n_nodes++] = node;
+    for (int i = 0; i < node->n_outputs; i++)
+        tensor_keep(graph, node->outputs[i]);
+    hash_node(graph, node);
+    return node->n_outputs > 0 ? node->outputs[0] : NULL;
+}

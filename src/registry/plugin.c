@@ -1,0 +1,113 @@
+/* Loads plugins: shared objects that export kiln_plugin_v1. */
+#include "registry/registry.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+typedef const KilnPluginInfo *PluginFunction(void);
+
+/* dlsym yields an object pointer; POSIX says that it converts to a function's. */
+static PluginFunction *plugin_function(void *library)
+{
+    PluginFunction *function = NULL;
+    void *symbol = dlsym(library, "kiln_plugin_v1");
+
+    memcpy(&function, &symbol, sizeof(function));
+    return function;
+}
+
+static KilnStatus check_info(const KilnPluginInfo *info, KilnError *err)
+{
+    if (info == NULL || info->magic != KILN_PLUGIN_MAGIC)
+        return kiln_error_set(err, KILN_E_PLUGIN,
+                              "its kiln_plugin_v1 does not describe a kiln plugin: define it with "
+                              "KILN_PLUGIN_DEFINE");
+    if (info->abi != KILN_ABI)
+        return kiln_error_set(err, KILN_E_PLUGIN,
+                              "built for ABI %u, this program has %u: rebuild the plugin with this "
+                              "program's headers",
+                              info->abi, KILN_ABI);
+    if (info->component_size != sizeof(KilnComponent))
+        return kiln_error_set(err, KILN_E_PLUGIN,
+                              "its KilnComponent has %u bytes, this program's %zu (kiln %.20s "
+                              "against %s): rebuild the plugin",
+                              info->component_size, sizeof(KilnComponent),
+                              info->version != NULL ? info->version : "?", KILN_VERSION);
+    if (info->field_size != sizeof(KilnField))
+        return kiln_error_set(err, KILN_E_PLUGIN,
+                              "its KilnField has %u bytes, this program's %zu (kiln %.20s against "
+                              "%s): rebuild the plugin",
+                              info->field_size, sizeof(KilnField),
+                              info->version != NULL ? info->version : "?", KILN_VERSION);
+    if (info->components == NULL || info->components[0] == NULL)
+        return kiln_error_set(err, KILN_E_PLUGIN, "it has no components");
+    return KILN_OK;
+}
+
+static KilnStatus register_library(KilnRegistry *registry, void *library, KilnError *err)
+{
+    PluginFunction *function = plugin_function(library);
+
+    if (function == NULL)
+        return kiln_error_set(err, KILN_E_PLUGIN,
+                              "no kiln_plugin_v1 symbol: this is no kiln plugin (was it compiled "
+                              "with -DKILN_BUILD_PLUGIN?)");
+    const KilnPluginInfo *info = function();
+    KilnStatus status = check_info(info, err);
+    for (size_t i = 0; status == KILN_OK && info->components[i] != NULL; i++)
+        status = kiln_component_check(info->components[i], err);
+    return status < 0 ? status : kiln_registry_add(registry, info->components, err);
+}
+
+/* dlopen looks for names without a slash in the system's folders. */
+static KilnStatus open_library(const char *path, void **ret, KilnError *err)
+{
+    char *local = kiln_path_join(strchr(path, '/') != NULL ? "" : "./", path);
+
+    if (local == NULL)
+        return kiln_error_nomem(err, strlen(path));
+    if (!kiln_is_file(local)) {
+        free(local);
+        return kiln_error_set(err, KILN_E_PLUGIN, "there is no such file");
+    }
+    void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL);
+    free(local);
+    if (library == NULL) {
+        const char *why = dlerror();
+
+        if (why != NULL && strstr(why, "undefined symbol") != NULL)
+            return kiln_error_set(err, KILN_E_PLUGIN,
+                                  "%.600s: this program does not have it, rebuild the plugin with "
+                                  "this program's headers",
+                                  why);
+        return kiln_error_set(err, KILN_E_PLUGIN, "not a shared object that can be loaded: %.600s",
+                              why != NULL ? why : "unknown error");
+    }
+    *ret = library;
+    return KILN_OK;
+}
+
+KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path, KilnError *err)
+{
+    size_t bytes = (registry->library_count + 1) * sizeof(*registry->libraries);
+    void *library = NULL, **libraries = realloc(registry->libraries, bytes);
+    KilnError inner = { 0 };
+
+    if (libraries == NULL)
+        return kiln_error_nomem(err, bytes);
+    registry->libraries = libraries;
+    KilnStatus status = open_library(path, &library, &inner);
+    if (status == KILN_OK)
+        status = register_library(registry, library, &inner);
+    if (status < 0) {
+        if (library != NULL)
+            dlclose(library);
+        return kiln_error_set(err, status, "plugin %.400s: %.1500s", path, inner.text);
+    }
+    registry->libraries[registry->library_count++] = library;
+    return KILN_OK;
+}

@@ -1,0 +1,32 @@
+/* The registry's inside: its storage, and finding what a _target_ means. */
+#ifndef KILN_REGISTRY_REGISTRY_H
+#define KILN_REGISTRY_REGISTRY_H
+
+#include "kiln/component.h"
+
+struct KilnRegistry {
+    const KilnComponent **items; /* in order of kind, then name */
+    size_t count, capacity;
+    void **libraries; /* plugins' dlopen handles */
+    size_t library_count;
+};
+
+/* For a place where any kind may stand. */
+#define KILN_KIND_ANY KILN_KIND_COUNT
+
+/* The component that `target` names: "kind/name", or "name" alone when `kind`
+ * is given or only one kind has it. KILN_E_KEY names the nearest; a component
+ * of another kind than `kind` is KILN_E_TYPE. */
+KILN_NODISCARD KilnStatus kiln_registry_target(const KilnRegistry *registry, const char *target,
+                                               KilnKind kind, const KilnComponent **ret,
+                                               KilnError *err);
+/* The kind of that name ("model"); KILN_KIND_ANY when there is none. */
+KilnKind kiln_kind_find(const char *name, size_t length);
+/* A descriptor is complete and its options table sound; KILN_E_PLUGIN. */
+KILN_NODISCARD KilnStatus kiln_component_check(const KilnComponent *component, KilnError *err);
+/* Insert all or none; a name that is taken is KILN_E_PLUGIN. */
+KILN_NODISCARD KilnStatus kiln_registry_add(KilnRegistry *registry,
+                                            const KilnComponent *const *components,
+                                            KilnError *err);
+
+#endif

@@ -1,0 +1,123 @@
+/* What a _target_ text names: "kind/name", or a name alone. */
+#include "registry/registry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+KilnKind kiln_kind_find(const char *name, size_t length)
+{
+    for (int k = 0; k < KILN_KIND_COUNT; k++) {
+        const char *text = kiln_kind_name((KilnKind)k);
+
+        if (strlen(text) == length && memcmp(text, name, length) == 0)
+            return (KilnKind)k;
+    }
+    return KILN_KIND_ANY;
+}
+
+/* Names of a kind's components (of all kinds with KILN_KIND_ANY) in one text:
+ * "cnn, linear, mlp". */
+static void append_names(KilnText *text, const KilnRegistry *registry, KilnKind kind)
+{
+    const char *separator = "";
+
+    for (size_t i = 0; i < registry->count; i++)
+        if (kind == KILN_KIND_ANY || registry->items[i]->kind == kind) {
+            kiln_text_printf(text, "%s%s", separator, registry->items[i]->name);
+            separator = ", ";
+        }
+}
+
+static const char *nearest(const KilnRegistry *registry, KilnKind kind, const char *name)
+{
+    const char **names = calloc(registry->count + 1, sizeof(*names)), *near = NULL;
+    size_t n = 0;
+
+    if (names == NULL)
+        return NULL; /* the message does without */
+    for (size_t i = 0; i < registry->count; i++)
+        if (kind == KILN_KIND_ANY || registry->items[i]->kind == kind)
+            names[n++] = registry->items[i]->name;
+    near = kiln_nearest(name, names, n);
+    free(names);
+    return near;
+}
+
+static KilnStatus unknown(const KilnRegistry *registry, KilnKind kind, const char *name,
+                          KilnError *err)
+{
+    const char *near = nearest(registry, kind, name);
+    KilnText text = { 0 };
+    KilnStatus status;
+
+    kiln_text_printf(&text, "there is no %s \"%.80s\"",
+                     kind == KILN_KIND_ANY ? "component" : kiln_kind_name(kind), name);
+    if (near != NULL)
+        kiln_text_printf(&text, "; did you mean \"%s\"?", near);
+    if (kind != KILN_KIND_ANY) {
+        kiln_text_append(&text, "\n  there are: ");
+        append_names(&text, registry, kind);
+    } else if (near == NULL) {
+        kiln_text_append(&text, "; kiln list shows all");
+    }
+    status = text.failed ? kiln_error_nomem(err, 0)
+                         : kiln_error_set(err, KILN_E_KEY, "%s", text.data);
+    kiln_text_release(&text);
+    return status;
+}
+
+static KilnStatus of_kind(const KilnRegistry *registry, KilnKind kind, const char *name,
+                          const KilnComponent **ret, KilnError *err)
+{
+    const KilnComponent *found = kiln_registry_find(registry, kind, name);
+
+    if (found == NULL)
+        return unknown(registry, kind, name, err);
+    *ret = found;
+    return KILN_OK;
+}
+
+static KilnStatus of_any_kind(const KilnRegistry *registry, const char *name,
+                              const KilnComponent **ret, KilnError *err)
+{
+    const KilnComponent *found = NULL;
+
+    for (size_t i = 0; i < registry->count; i++) {
+        const KilnComponent *c = registry->items[i];
+
+        if (strcmp(c->name, name) != 0)
+            continue;
+        if (found != NULL)
+            return kiln_error_set(err, KILN_E_KEY,
+                                  "\"%s\" is the name of a %s and of a %s: write %s/%s or %s/%s",
+                                  name, kiln_kind_name(found->kind), kiln_kind_name(c->kind),
+                                  kiln_kind_name(found->kind), name, kiln_kind_name(c->kind), name);
+        found = c;
+    }
+    if (found == NULL)
+        return unknown(registry, KILN_KIND_ANY, name, err);
+    *ret = found;
+    return KILN_OK;
+}
+
+KilnStatus kiln_registry_target(const KilnRegistry *registry, const char *target, KilnKind kind,
+                                const KilnComponent **ret, KilnError *err)
+{
+    const char *slash = strchr(target, '/');
+
+    if (slash == NULL)
+        return kind == KILN_KIND_ANY ? of_any_kind(registry, target, ret, err)
+                                     : of_kind(registry, kind, target, ret, err);
+    KilnKind said = kiln_kind_find(target, (size_t)(slash - target));
+    if (said == KILN_KIND_ANY)
+        return kiln_error_set(err, KILN_E_KEY,
+                              "\"%.80s\": there is no kind of components named \"%.*s\"", target,
+                              (int)(slash - target < 40 ? slash - target : 40), target);
+    if (kind != KILN_KIND_ANY && said != kind)
+        return kiln_error_set(err, KILN_E_TYPE, "expected a %s, got \"%.80s\", which is a %s",
+                              kiln_kind_name(kind), target, kiln_kind_name(said));
+    return of_kind(registry, said, slash + 1, ret, err);
+}

@@ -1,0 +1,314 @@
+/* Loads a checked subtree into a component's options struct through libcyaml,
+ * and frees it; the only file that knows libcyaml. libcyaml is not asked to
+ * check anything: it gets a canonical document in which every value was
+ * already read strictly (see docs/design.md). */
+#include "schema/bind.h"
+
+#include <cyaml/cyaml.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/table.h"
+#include "schema/value.h"
+
+/* ---- The libcyaml schema of a table ------------------------------------------ */
+
+/* Lives on the stack: freeing options must not be able to fail. */
+typedef struct Schema {
+    cyaml_schema_field_t fields[KILN_MAX_FIELDS + 1];
+    cyaml_schema_value_t items[KILN_MAX_FIELDS]; /* of lists */
+    cyaml_schema_value_t top;
+} Schema;
+
+static const cyaml_schema_value_t text_value = {
+    .type = CYAML_STRING,
+    .flags = CYAML_FLAG_POINTER, /* never the NULL variants: they eat "" and "null" */
+    .data_size = sizeof(char),
+    .string = { .min = 0, .max = CYAML_UNLIMITED },
+};
+
+static cyaml_schema_value_t one_value(const KilnField *field)
+{
+    switch (field->type) {
+    case KILN_TYPE_BOOL:
+        return (cyaml_schema_value_t){ .type = CYAML_BOOL, .data_size = sizeof(bool) };
+    case KILN_TYPE_I64:
+    case KILN_TYPE_ENUM: /* the document holds the choice's value */
+        return (cyaml_schema_value_t){ .type = CYAML_INT, .data_size = sizeof(int64_t) };
+    case KILN_TYPE_F64:
+        return (cyaml_schema_value_t){ .type = CYAML_FLOAT, .data_size = sizeof(double) };
+    default:
+        return text_value;
+    }
+}
+
+static void schema_make(const KilnField *fields, size_t size, Schema *ret)
+{
+    size_t n = 0;
+
+    memset(ret, 0, sizeof(*ret));
+    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
+        cyaml_schema_field_t *to = &ret->fields[n];
+
+        if (f->type == KILN_TYPE_COMPONENT || n == KILN_MAX_FIELDS)
+            continue; /* the builder's affair */
+        *to = (cyaml_schema_field_t){ .key = f->name, .data_offset = (uint32_t)f->offset };
+        if (f->shape == KILN_LIST) {
+            ret->items[n] = one_value(f);
+            to->count_offset = (uint32_t)f->count_offset;
+            to->count_size = sizeof(size_t);
+            to->value = (cyaml_schema_value_t){
+                .type = CYAML_SEQUENCE,
+                .flags = CYAML_FLAG_POINTER,
+                .data_size = f->type == KILN_TYPE_STR ? sizeof(char *) : sizeof(int64_t),
+                .sequence = { .entry = &ret->items[n], .min = 0, .max = CYAML_UNLIMITED },
+            };
+        } else {
+            to->value = one_value(f);
+            if (f->optional) /* null: the key is left out of the document */
+                to->value.flags |= CYAML_FLAG_OPTIONAL;
+        }
+        n++;
+    }
+    ret->top = (cyaml_schema_value_t){ .type = CYAML_MAPPING,
+                                       .flags = CYAML_FLAG_POINTER,
+                                       .data_size = (uint32_t)size,
+                                       .mapping = { .fields = ret->fields } };
+}
+
+typedef struct Log {
+    char text[512];
+} Log;
+
+static void log_keep(cyaml_log_t level, void *ctx, const char *format, va_list args)
+    KILN_PRINTF(3, 0);
+static void log_keep(cyaml_log_t level, void *ctx, const char *format, va_list args)
+{
+    Log *log = ctx;
+    size_t used = strlen(log->text);
+
+    (void)level;
+    vsnprintf(log->text + used, sizeof(log->text) - used, format, args);
+}
+
+static cyaml_config_t cyaml_setup(Log *log)
+{
+    return (cyaml_config_t){ .log_ctx = log,
+                             .log_fn = log_keep,
+                             .mem_fn = cyaml_mem,
+                             .log_level = CYAML_LOG_ERROR,
+                             .flags = CYAML_CFG_NO_ALIAS };
+}
+
+/* ---- The canonical document ---------------------------------------------------- */
+
+/* One character of valid UTF-8 at *p, which is moved behind it. */
+static unsigned long next_character(const char **p)
+{
+    const unsigned char *s = (const unsigned char *)*p;
+    int more = s[0] < 0x80 ? 0 : s[0] < 0xE0 ? 1 : s[0] < 0xF0 ? 2 : 3;
+    unsigned long c = more == 0 ? s[0] : s[0] & (0x3FU >> more);
+
+    for (int i = 1; i <= more; i++)
+        c = c << 6 | (s[i] & 0x3FU);
+    *p += more + 1;
+    return c;
+}
+
+/* Double-quoted; everything but printable ASCII as an escape, so that neither
+ * line folding nor YAML's set of allowed characters matters. */
+static void emit_text(KilnText *text, const char *value)
+{
+    kiln_text_char(text, '"');
+    while (*value != '\0') {
+        unsigned long c = next_character(&value);
+
+        if (c == '"' || c == '\\')
+            kiln_text_printf(text, "\\%c", (int)c);
+        else if (c >= ' ' && c <= '~')
+            kiln_text_char(text, (char)c);
+        else
+            kiln_text_printf(text, "\\U%08lx", c);
+    }
+    kiln_text_char(text, '"');
+}
+
+static KilnStatus emit_path(KilnText *text, const char *value, KilnError *err)
+{
+    KilnText whole = { 0 };
+
+    if (strcmp(value, "~") == 0 || kiln_starts_with(value, "~/")) {
+        const char *home = getenv("HOME");
+
+        if (home == NULL || home[0] == '\0')
+            return kiln_error_set(err, KILN_E_MISSING,
+                                  "%s: HOME is not set, so ~ can't be expanded", value);
+        kiln_text_append(&whole, home);
+        value++;
+    }
+    kiln_text_append(&whole, value);
+    if (whole.failed)
+        text->failed = true;
+    else
+        emit_text(text, whole.data);
+    kiln_text_release(&whole);
+    return KILN_OK;
+}
+
+static KilnStatus emit_value(KilnText *text, const KilnField *field, const KilnConfigNode *node,
+                             KilnError *err)
+{
+    KilnValue value;
+    KilnStatus status = kiln_value_read(field, node, &value, err);
+
+    if (status < 0)
+        return status;
+    switch (field->type) {
+    case KILN_TYPE_BOOL:
+        kiln_text_append(text, value.boolean ? "true" : "false");
+        break;
+    case KILN_TYPE_I64:
+    case KILN_TYPE_ENUM:
+        kiln_text_printf(text, "%lld", (long long)value.integer);
+        break;
+    case KILN_TYPE_F64: /* libcyaml reads inf and nan, not YAML's .inf and .nan */
+        kiln_text_printf(text, "%.17g", value.number);
+        break;
+    case KILN_TYPE_PATH:
+        return emit_path(text, value.text, err);
+    default:
+        emit_text(text, value.text);
+        break;
+    }
+    return KILN_OK;
+}
+
+static KilnStatus resolve(const KilnConfig *config, const KilnConfigNode *node,
+                          const KilnConfigNode **ret, KilnError *err)
+{
+    *ret = NULL;
+    if (config == NULL) { /* a default without interpolation */
+        *ret = node;
+        return KILN_OK;
+    }
+    KilnStatus status = kiln_config_resolve(config, node, ret, err);
+    if (status == KILN_OK && *ret == NULL)
+        status = kiln_error_set(err, KILN_E_MISSING, "there is no such value");
+    return status;
+}
+
+/* The field's line, from the node as written. */
+static KilnStatus emit_field(KilnText *text, const KilnConfig *config, const KilnField *field,
+                             const KilnConfigNode *written, KilnError *err)
+{
+    const KilnConfigNode *node, *item;
+    KilnStatus status = resolve(config, written, &node, err);
+
+    if (status < 0)
+        return status;
+    if (field->optional && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
+        return KILN_OK;
+    kiln_text_printf(text, "%s: ", field->name);
+    if (field->shape != KILN_LIST) {
+        status = emit_value(text, field, node, err);
+    } else if (node->kind != KILN_NODE_LIST) {
+        status = kiln_error_set(err, KILN_E_TYPE, "expected a list");
+    } else {
+        kiln_text_char(text, '[');
+        for (size_t i = 0; i < node->count && status == KILN_OK; i++) {
+            if (i > 0)
+                kiln_text_char(text, ',');
+            status = resolve(config, node->entries[i].value, &item, err);
+            if (status == KILN_OK)
+                status = emit_value(text, field, item, err);
+        }
+        kiln_text_char(text, ']');
+    }
+    kiln_text_char(text, '\n');
+    return status;
+}
+
+static KilnStatus emit_default(KilnText *text, KilnArena *arena, const KilnConfig *config,
+                               const KilnField *field, KilnError *err)
+{
+    KilnConfigNode *node;
+
+    if (field->value == NULL)
+        return kiln_error_set(err, KILN_E_MISSING, "required value missing (%s)", field->help);
+    KilnStatus status = kiln_node_parse(arena, field->value, "default", &node, err);
+    return status < 0 ? status : emit_field(text, config, field, node, err);
+}
+
+static KilnStatus emit_table(KilnText *text, const KilnConfig *config, const KilnConfigNode *map,
+                             const char *path, const KilnField *fields, KilnError *err)
+{
+    KilnArena arena = { 0 };
+    KilnStatus status = KILN_OK;
+
+    kiln_text_append(text, "---\n");
+    size_t start = text->length;
+    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
+        const KilnConfigNode *node = map != NULL ? kiln_node_get(map, f->name) : NULL;
+
+        if (f->type == KILN_TYPE_COMPONENT)
+            continue;
+        status = node != NULL ? emit_field(text, config, f, node, err)
+                              : emit_default(text, &arena, config, f, err);
+        if (status < 0) {
+            kiln_error_prefix(err, "%s%s%s: ", path, path[0] != '\0' ? "." : "", f->name);
+            break;
+        }
+    }
+    if (status == KILN_OK && text->length == start)
+        kiln_text_append(text, "{}\n");
+    if (status == KILN_OK && text->failed)
+        status = kiln_error_nomem(err, text->capacity);
+    kiln_arena_release(&arena);
+    return status;
+}
+
+/* ---- Loading and freeing -------------------------------------------------------- */
+
+KilnStatus kiln_bind(const KilnConfig *config, const KilnConfigNode *map, const char *path,
+                     const KilnField *fields, size_t size, void **ret, KilnError *err)
+{
+    KilnText text = { 0 };
+    Log log = { "" };
+    cyaml_config_t setup = cyaml_setup(&log);
+    Schema schema;
+    void *options = NULL;
+
+    if (size == 0) {
+        *ret = NULL;
+        return KILN_OK;
+    }
+    KilnStatus status = emit_table(&text, config, map, path, fields, err);
+    if (status == KILN_OK) {
+        schema_make(fields, size, &schema);
+        cyaml_err_t code = cyaml_load_data((const uint8_t *)text.data, text.length, &setup,
+                                           &schema.top, &options, NULL);
+        if (code == CYAML_ERR_OOM)
+            status = kiln_error_nomem(err, size);
+        else if (code != CYAML_OK)
+            status = kiln_error_set(err, KILN_E_INTERNAL, "%s: libcyaml: %s: %s", path,
+                                    cyaml_strerror(code), log.text);
+    }
+    if (status == KILN_OK)
+        *ret = options;
+    kiln_text_release(&text);
+    return status;
+}
+
+void kiln_options_free(const KilnField *fields, size_t size, void *options)
+{
+    Log log = { "" };
+    cyaml_config_t setup = cyaml_setup(&log);
+    Schema schema;
+
+    if (options == NULL)
+        return;
+    schema_make(fields, size, &schema);
+    (void)cyaml_free(&setup, &schema.top, options, 0);
+}

@@ -1,0 +1,29 @@
+/* Checking one subtree against an options table. Components are known here only
+ * as places; who checks what stands there is the caller's affair. */
+#ifndef KILN_SCHEMA_CHECK_H
+#define KILN_SCHEMA_CHECK_H
+
+#include "config/node.h"
+
+typedef struct KilnCheck {
+    const KilnConfig *config;
+    void *ctx;
+    /* A complete message about `at` (as written). Out of memory comes here too. */
+    void (*report)(void *ctx, const KilnConfigNode *at, const KilnError *err);
+    /* One node, as written, where a component of field's kind is expected;
+     * null ones where they are allowed do not come here. */
+    void (*component)(void *ctx, const KilnField *field, const char *path,
+                      const KilnConfigNode *node);
+} KilnCheck;
+
+/* Check `map` (resolved; NULL: nothing but defaults) at `path` against
+ * `fields`. `owner` ("model/resnet") names the table in messages. Without
+ * `open`, keys that are no options are errors; _target_ is one if `target`. */
+void kiln_check_table(const KilnCheck *check, const KilnConfigNode *map, const char *path,
+                      const char *owner, const KilnField *fields, bool open, bool target);
+/* Report "PATH: MESSAGE" and, below it, where the value was written. `written`
+ * may be NULL; `value` is what it resolved to (NULL: the same). */
+void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfigNode *written,
+                       const KilnConfigNode *value, const KilnError *err);
+
+#endif

@@ -1,0 +1,34 @@
+/* Lines for the user and train.log, above a status line that stays below. */
+#ifndef KILN_TRAIN_CONSOLE_H
+#define KILN_TRAIN_CONSOLE_H
+
+#include <stdio.h>
+
+#include "base/text.h"
+#include "kiln/trainer.h"
+
+typedef struct KilnOutput {
+    KilnConsole console; /* write is never NULL */
+    FILE *log;           /* train.log; NULL: lines are kept in `early` */
+    KilnText early;      /* lines from before the run folder, with their time */
+    KilnText status;     /* what stands below; empty: nothing */
+    KilnText line;       /* scratch */
+    bool log_failed;
+} KilnOutput;
+
+/* `console` NULL: silent. */
+void kiln_output_init(KilnOutput *output, const KilnConsole *console);
+/* Closes the log. Accepts a zeroed struct. */
+void kiln_output_release(KilnOutput *output);
+/* Append lines to `path` from now on, those printed before first. */
+KILN_NODISCARD KilnStatus kiln_output_open_log(KilnOutput *output, const char *path,
+                                               KilnError *err);
+/* One line (without \n); the text may hold several. */
+void kiln_output_print(KilnOutput *output, const char *format, ...) KILN_PRINTF(2, 3);
+void kiln_output_vprint(KilnOutput *output, const char *format, va_list args);
+/* A line for the log alone. */
+void kiln_output_log(KilnOutput *output, const char *text);
+/* NULL clears. */
+void kiln_output_status_line(KilnOutput *output, const char *text);
+
+#endif

@@ -1,0 +1,393 @@
+/* Metrics: declared names with running sums, and the values they lead to. */
+#include "train/metrics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "train/state.h"
+
+/* A name that steps log. */
+typedef struct Declared {
+    char *name;
+    KilnPhase phase;
+    unsigned flags;
+    double sum, weight;
+} Declared;
+
+struct KilnMetrics {
+    Declared *declared;
+    size_t n_declared;
+    /* Arrays of the same length: what was logged, in order of first logging. */
+    KilnMetric *list;
+    KilnMetricBest *best;
+    bool *fresh;
+    KilnMetric *taken; /* scratch of take */
+    size_t n, capacity;
+};
+
+enum { LONGEST_NAME = 256 };
+
+KilnStatus kiln_metrics_new(KilnMetrics **ret, KilnError *err)
+{
+    KilnMetrics *metrics = calloc(1, sizeof(*metrics));
+
+    if (metrics == NULL)
+        return kiln_error_nomem(err, sizeof(*metrics));
+    *ret = metrics;
+    return KILN_OK;
+}
+
+void kiln_metrics_free(KilnMetrics *metrics)
+{
+    if (metrics == NULL)
+        return;
+    for (size_t i = 0; i < metrics->n_declared; i++)
+        free(metrics->declared[i].name);
+    for (size_t i = 0; i < metrics->n; i++)
+        free((char *)metrics->list[i].name);
+    free(metrics->declared);
+    free(metrics->list);
+    free(metrics->best);
+    free(metrics->fresh);
+    free(metrics->taken);
+    free(metrics);
+}
+
+/* ---- Declared names --------------------------------------------------------- */
+
+unsigned kiln_log_flags(KilnPhase phase, unsigned flags)
+{
+    if ((flags & (KILN_LOG_STEP | KILN_LOG_EPOCH)) == 0)
+        flags |= phase == KILN_PHASE_FIT ? KILN_LOG_STEP : KILN_LOG_EPOCH;
+    return flags;
+}
+
+int kiln_metrics_declare(KilnMetrics *metrics, KilnPhase phase, const char *name, unsigned flags)
+{
+    size_t n = metrics->n_declared;
+
+    for (size_t i = 0; i < n; i++)
+        if (metrics->declared[i].phase == phase && strcmp(metrics->declared[i].name, name) == 0) {
+            metrics->declared[i].flags = flags;
+            return (int)i;
+        }
+    Declared *more = realloc(metrics->declared, (n + 1) * sizeof(*more));
+    if (more == NULL)
+        return -1;
+    metrics->declared = more;
+    more[n] = (Declared){ .name = kiln_strdup(name), .phase = phase, .flags = flags };
+    if (more[n].name == NULL)
+        return -1;
+    metrics->n_declared++;
+    return (int)n;
+}
+
+/* "loss" when it is logged in one way; else "loss_step" and "loss_epoch". */
+static const char *full_name(const Declared *declared, unsigned way, char buf[LONGEST_NAME])
+{
+    bool both = (declared->flags & KILN_LOG_STEP) != 0 && (declared->flags & KILN_LOG_EPOCH) != 0;
+
+    snprintf(buf, LONGEST_NAME, "%s%s", declared->name,
+             !both                  ? ""
+             : way == KILN_LOG_STEP ? "_step"
+                                    : "_epoch");
+    return buf;
+}
+
+bool kiln_metrics_declared(const KilnMetrics *metrics, KilnPhase phase, const char *name)
+{
+    char buf[LONGEST_NAME];
+
+    for (size_t i = 0; i < metrics->n_declared; i++) {
+        const Declared *declared = &metrics->declared[i];
+
+        if (declared->phase == phase &&
+            (strcmp(declared->name, name) == 0 ||
+             strcmp(full_name(declared, KILN_LOG_STEP, buf), name) == 0 ||
+             strcmp(full_name(declared, KILN_LOG_EPOCH, buf), name) == 0))
+            return true;
+    }
+    return false;
+}
+
+const char *kiln_metrics_declared_at(const KilnMetrics *metrics, size_t i)
+{
+    return i < metrics->n_declared ? metrics->declared[i].name : NULL;
+}
+
+/* ---- Values -------------------------------------------------------------------- */
+
+bool kiln_metric_rises(const char *name)
+{
+    static const char *const falling[] = { "loss", "error", "err", "perplexity", "mse", "mae" };
+
+    for (size_t i = 0; i < KILN_COUNT(falling); i++)
+        if (strstr(name, falling[i]) != NULL)
+            return false;
+    return true;
+}
+
+static KilnMetric *find(const KilnMetrics *metrics, const char *name)
+{
+    for (size_t i = 0; i < metrics->n; i++)
+        if (strcmp(metrics->list[i].name, name) == 0)
+            return &metrics->list[i];
+    return NULL;
+}
+
+static KilnStatus grow(KilnMetrics *metrics, KilnError *err)
+{
+    size_t capacity = metrics->capacity > 0 ? 2 * metrics->capacity : 16;
+    KilnMetric *list = realloc(metrics->list, capacity * sizeof(*list));
+
+    if (list != NULL)
+        metrics->list = list;
+    KilnMetricBest *best = realloc(metrics->best, capacity * sizeof(*best));
+    if (best != NULL)
+        metrics->best = best;
+    bool *fresh = realloc(metrics->fresh, capacity * sizeof(*fresh));
+    if (fresh != NULL)
+        metrics->fresh = fresh;
+    KilnMetric *taken = realloc(metrics->taken, capacity * sizeof(*taken));
+    if (taken != NULL)
+        metrics->taken = taken;
+    if (list == NULL || best == NULL || fresh == NULL || taken == NULL)
+        return kiln_error_nomem(err, capacity * sizeof(*list));
+    metrics->capacity = capacity;
+    return KILN_OK;
+}
+
+/* The metric of that name, made when it is new. */
+static KilnStatus get(KilnMetrics *metrics, const char *name, size_t *ret, KilnError *err)
+{
+    const KilnMetric *found = find(metrics, name);
+
+    if (found != NULL) {
+        *ret = (size_t)(found - metrics->list);
+        return KILN_OK;
+    }
+    if (metrics->n == metrics->capacity) {
+        KilnStatus status = grow(metrics, err);
+
+        if (status < 0)
+            return status;
+    }
+    char *copy = kiln_strdup(name);
+    if (copy == NULL)
+        return kiln_error_nomem(err, strlen(name) + 1);
+    *ret = metrics->n++;
+    metrics->list[*ret] = (KilnMetric){ .name = copy };
+    metrics->best[*ret] = (KilnMetricBest){ .value = (double)NAN };
+    metrics->fresh[*ret] = false;
+    return KILN_OK;
+}
+
+static KilnStatus set(KilnMetrics *metrics, const char *name, double value, unsigned flags,
+                      int64_t epoch, int64_t step, KilnError *err)
+{
+    size_t i;
+    KilnStatus status = get(metrics, name, &i, err);
+
+    if (status < 0)
+        return status;
+    KilnMetric *metric = &metrics->list[i];
+    KilnMetricBest *best = &metrics->best[i];
+    metric->value = value;
+    metric->flags = flags;
+    metric->epoch = epoch;
+    metric->step = step;
+    metrics->fresh[i] = true;
+    bool better = kiln_metric_rises(name) ? value > best->value : value < best->value;
+    if (better || (isnan(best->value) && !isnan(value)))
+        *best = (KilnMetricBest){ .value = value, .epoch = epoch, .step = step };
+    return KILN_OK;
+}
+
+KilnStatus kiln_metrics_add(KilnMetrics *metrics, int declared, double value, double weight,
+                            int64_t epoch, int64_t step, KilnError *err)
+{
+    Declared *to = &metrics->declared[declared];
+    unsigned shown = to->flags & KILN_LOG_PROG_BAR;
+    char name[LONGEST_NAME];
+
+    if ((to->flags & KILN_LOG_EPOCH) != 0) {
+        to->sum += value * weight;
+        to->weight += weight;
+    }
+    if ((to->flags & KILN_LOG_STEP) == 0)
+        return KILN_OK;
+    return set(metrics, full_name(to, KILN_LOG_STEP, name), value, KILN_LOG_STEP | shown, epoch,
+               step, err);
+}
+
+KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase, int64_t epoch,
+                                  int64_t step, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+    char name[LONGEST_NAME];
+
+    for (size_t i = 0; i < metrics->n_declared && status >= 0; i++) {
+        Declared *from = &metrics->declared[i];
+        unsigned shown = from->flags & KILN_LOG_PROG_BAR;
+
+        if (from->phase == phase && from->weight > 0.0)
+            status = set(metrics, full_name(from, KILN_LOG_EPOCH, name), from->sum / from->weight,
+                         KILN_LOG_EPOCH | shown, epoch, step, err);
+    }
+    kiln_metrics_clear(metrics, phase);
+    return status;
+}
+
+void kiln_metrics_clear(KilnMetrics *metrics, KilnPhase phase)
+{
+    for (size_t i = 0; i < metrics->n_declared; i++)
+        if (metrics->declared[i].phase == phase)
+            metrics->declared[i].sum = metrics->declared[i].weight = 0.0;
+}
+
+const KilnMetric *kiln_metrics_find(const KilnMetrics *metrics, const char *name)
+{
+    static const char *const endings[] = { "", "_epoch", "_step" };
+    const KilnMetric *found = NULL;
+    char full[LONGEST_NAME];
+
+    for (size_t i = 0; i < KILN_COUNT(endings) && found == NULL; i++) {
+        snprintf(full, sizeof(full), "%s%s", name, endings[i]);
+        found = find(metrics, full);
+    }
+    return found;
+}
+
+size_t kiln_metrics_list(const KilnMetrics *metrics, const KilnMetric **ret)
+{
+    *ret = metrics->list;
+    return metrics->n;
+}
+
+const KilnMetricBest *kiln_metrics_best(const KilnMetrics *metrics)
+{
+    return metrics->best;
+}
+
+size_t kiln_metrics_take(KilnMetrics *metrics, bool epoch_values, int64_t step,
+                         const KilnMetric **ret)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < metrics->n; i++) {
+        const KilnMetric *metric = &metrics->list[i];
+        bool of_epoch = (metric->flags & KILN_LOG_EPOCH) != 0;
+
+        if (!metrics->fresh[i] || of_epoch != epoch_values)
+            continue;
+        metrics->fresh[i] = false;
+        if (epoch_values || metric->step == step)
+            metrics->taken[count++] = *metric;
+    }
+    *ret = metrics->taken;
+    return count;
+}
+
+/* ---- In a checkpoint -------------------------------------------------------------- */
+
+/* Append `item` to `array` (both may be NULL for lack of memory). */
+static bool append(json_t *array, json_t *item)
+{
+    return array != NULL && item != NULL && json_array_append_new(array, item) == 0;
+}
+
+/* Sums and weights to the bit, so that an epoch that was cut in two has the
+ * same means as a whole one. */
+json_t *kiln_metrics_save(const KilnMetrics *metrics)
+{
+    json_t *values = json_array(), *sums = json_array();
+    bool ok = values != NULL && sums != NULL;
+
+    for (size_t i = 0; i < metrics->n && ok; i++) {
+        const KilnMetric *m = &metrics->list[i];
+        const KilnMetricBest *best = &metrics->best[i];
+
+        ok = append(values,
+                    json_pack("{s:s, s:o, s:i, s:I, s:I, s:o, s:I, s:I, s:b}", "name", m->name,
+                              "value", kiln_json_f64(m->value), "flags", (int)m->flags, "epoch",
+                              (json_int_t)m->epoch, "step", (json_int_t)m->step, "best",
+                              kiln_json_f64(best->value), "best_epoch", (json_int_t)best->epoch,
+                              "best_step", (json_int_t)best->step, "fresh",
+                              metrics->fresh[i] ? 1 : 0));
+    }
+    for (size_t i = 0; i < metrics->n_declared && ok; i++) {
+        const Declared *d = &metrics->declared[i];
+
+        if (d->weight > 0.0)
+            ok = append(sums, json_pack("{s:s, s:i, s:i, s:o, s:o}", "name", d->name, "phase",
+                                        (int)d->phase, "flags", (int)d->flags, "sum",
+                                        kiln_json_f64(d->sum), "weight",
+                                        kiln_json_f64(d->weight)));
+    }
+    if (!ok) {
+        json_decref(values);
+        json_decref(sums);
+        return NULL;
+    }
+    return json_pack("{s:o, s:o}", "values", values, "sums", sums);
+}
+
+static KilnStatus load_value(KilnMetrics *metrics, const json_t *saved, KilnError *err)
+{
+    const char *name = json_string_value(json_object_get(saved, "name"));
+    double value, best;
+    size_t i;
+
+    if (name == NULL || !kiln_json_get_f64(json_object_get(saved, "value"), &value) ||
+        !kiln_json_get_f64(json_object_get(saved, "best"), &best))
+        return kiln_error_set(err, KILN_E_FORMAT, "a metric without name, value or best");
+    KilnStatus status = get(metrics, name, &i, err);
+    if (status < 0)
+        return status;
+    metrics->list[i].value = value;
+    metrics->list[i].flags = (unsigned)json_integer_value(json_object_get(saved, "flags"));
+    metrics->list[i].epoch = json_integer_value(json_object_get(saved, "epoch"));
+    metrics->list[i].step = json_integer_value(json_object_get(saved, "step"));
+    metrics->best[i] = (KilnMetricBest){
+        .value = best,
+        .epoch = json_integer_value(json_object_get(saved, "best_epoch")),
+        .step = json_integer_value(json_object_get(saved, "best_step")),
+    };
+    metrics->fresh[i] = json_is_true(json_object_get(saved, "fresh"));
+    return KILN_OK;
+}
+
+static KilnStatus load_sum(KilnMetrics *metrics, const json_t *saved, KilnError *err)
+{
+    const char *name = json_string_value(json_object_get(saved, "name"));
+    json_int_t phase = json_integer_value(json_object_get(saved, "phase"));
+    json_int_t flags = json_integer_value(json_object_get(saved, "flags"));
+    double sum, weight;
+
+    if (name == NULL || phase < KILN_PHASE_FIT || phase > KILN_PHASE_TEST || flags < 1 ||
+        flags > 7 || !kiln_json_get_f64(json_object_get(saved, "sum"), &sum) ||
+        !kiln_json_get_f64(json_object_get(saved, "weight"), &weight))
+        return kiln_error_set(err, KILN_E_FORMAT, "a metric's sum without name, sum or weight");
+    int i = kiln_metrics_declare(metrics, (KilnPhase)phase, name, (unsigned)flags);
+    if (i < 0)
+        return kiln_error_nomem(err, strlen(name) + 1);
+    metrics->declared[i].sum = sum;
+    metrics->declared[i].weight = weight;
+    return KILN_OK;
+}
+
+KilnStatus kiln_metrics_load(KilnMetrics *metrics, const json_t *saved, KilnError *err)
+{
+    const json_t *values = json_object_get(saved, "values");
+    const json_t *sums = json_object_get(saved, "sums");
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < json_array_size(values) && status >= 0; i++)
+        status = load_value(metrics, json_array_get(values, i), err);
+    for (size_t i = 0; i < json_array_size(sums) && status >= 0; i++)
+        status = load_sum(metrics, json_array_get(sums, i), err);
+    return status;
+}

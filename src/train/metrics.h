@@ -1,0 +1,63 @@
+/* What was logged: last and best value of every metric, means over the epoch,
+ * and what loggers have not yet heard of. */
+#ifndef KILN_TRAIN_METRICS_H
+#define KILN_TRAIN_METRICS_H
+
+#include <jansson.h>
+
+#include "kiln/trainer.h"
+
+/* Who logs; a name is a mean of its own in each. */
+typedef enum KilnPhase { KILN_PHASE_FIT, KILN_PHASE_VALIDATE, KILN_PHASE_TEST } KilnPhase;
+
+/* The best value so far of the metric at the same index, and when it was. */
+typedef struct KilnMetricBest {
+    double value;
+    int64_t epoch, step;
+} KilnMetricBest;
+
+typedef struct KilnMetrics KilnMetrics;
+
+KILN_NODISCARD KilnStatus kiln_metrics_new(KilnMetrics **ret, KilnError *err);
+void kiln_metrics_free(KilnMetrics *metrics);
+
+/* The number of the name that a step of `phase` logs with these flags (not 0
+ * for the step's default: see kiln_log_flags), made when it is new; -1 when
+ * memory is out. */
+int kiln_metrics_declare(KilnMetrics *metrics, KilnPhase phase, const char *name, unsigned flags);
+/* Flags with the default of the phase put in. */
+unsigned kiln_log_flags(KilnPhase phase, unsigned flags);
+/* A value of the declared name from a step of `weight` samples. */
+KILN_NODISCARD KilnStatus kiln_metrics_add(KilnMetrics *metrics, int declared, double value,
+                                           double weight, int64_t epoch, int64_t step,
+                                           KilnError *err);
+/* Turn the sums of a phase into the epoch's means, and start new sums. */
+KILN_NODISCARD KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase,
+                                                 int64_t epoch, int64_t step, KilnError *err);
+/* Drop the sums of a phase. */
+void kiln_metrics_clear(KilnMetrics *metrics, KilnPhase phase);
+
+/* The metric of that name, or with _epoch or _step behind it; NULL when nothing
+ * was logged under it. */
+const KilnMetric *kiln_metrics_find(const KilnMetrics *metrics, const char *name);
+size_t kiln_metrics_list(const KilnMetrics *metrics, const KilnMetric **ret);
+/* In the order of the list. */
+const KilnMetricBest *kiln_metrics_best(const KilnMetrics *metrics);
+/* True when larger is better: all but losses, errors and perplexities. */
+bool kiln_metric_rises(const char *name);
+/* True when a step of `phase` declared a name that `name` finds. */
+bool kiln_metrics_declared(const KilnMetrics *metrics, KilnPhase phase, const char *name);
+/* The i-th name that any step declared; NULL past the end. */
+const char *kiln_metrics_declared_at(const KilnMetrics *metrics, size_t i);
+
+/* Metrics that were set since they were taken last: those of this very step,
+ * or those of epochs. Borrowed until the next call on `metrics`. */
+size_t kiln_metrics_take(KilnMetrics *metrics, bool epoch_values, int64_t step,
+                         const KilnMetric **ret);
+
+/* Everything as JSON, exactly; owned by the caller, NULL when memory is out. */
+json_t *kiln_metrics_save(const KilnMetrics *metrics);
+KILN_NODISCARD KilnStatus kiln_metrics_load(KilnMetrics *metrics, const json_t *saved,
+                                            KilnError *err);
+
+#endif

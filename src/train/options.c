@@ -1,0 +1,112 @@
+/* Options tables of the root, of `trainer` and of `kiln.run`. */
+#include "train/options.h"
+
+static const KilnField root_fields[] = {
+    KILN_FIELD_COMPONENT(KilnRootOptions, task, KILN_KIND_MODULE, NULL, "what is trained"),
+    KILN_FIELD_COMPONENT(KilnRootOptions, datamodule, KILN_KIND_DATAMODULE, NULL,
+                         "what it is trained on"),
+    KILN_FIELD_COMPONENT_MAP(KilnRootOptions, callbacks, KILN_KIND_CALLBACK, "{}",
+                             "what happens besides training"),
+    KILN_FIELD_COMPONENT_MAP(KilnRootOptions, logger, KILN_KIND_LOGGER, "{}",
+                             "where metrics are written"),
+    KILN_FIELD_I64(KilnRootOptions, seed, "1", 0, 9007199254740992.0,
+                   "start of all random numbers"),
+    KILN_FIELD_PATH_OPT(KilnRootOptions, ckpt_path, "null",
+                        "checkpoint to go on from: a checkpoint or run folder, last or best"),
+    KILN_FIELD_BOOL(KilnRootOptions, test, "true", "test the best checkpoint after training"),
+    KILN_FIELD_END,
+};
+
+enum { FIRST_PLAIN_ROOT_FIELD = 4 }; /* those before it are components */
+
+static const KilnField trainer_fields[] = {
+    KILN_FIELD_I64(KilnTrainerOptions, max_epochs, "10", -1, 1e9,
+                   "epochs after which training ends; -1: no limit"),
+    KILN_FIELD_I64(KilnTrainerOptions, max_steps, "-1", -1, 1e15,
+                   "optimizer steps after which training ends; -1: no limit"),
+    KILN_FIELD_I64(KilnTrainerOptions, limit_train_batches, "-1", -1, 1e12,
+                   "training batches an epoch; -1: all"),
+    KILN_FIELD_I64(KilnTrainerOptions, limit_val_batches, "-1", -1, 1e12,
+                   "validation batches; 0: no validation; -1: all"),
+    KILN_FIELD_I64(KilnTrainerOptions, limit_test_batches, "-1", -1, 1e12,
+                   "test batches; 0: no test; -1: all"),
+    KILN_FIELD_I64(KilnTrainerOptions, check_val_every_n_epoch, "1", 1, 1e9,
+                   "validate after every n-th epoch"),
+    KILN_FIELD_I64(KilnTrainerOptions, log_every_n_steps, "50", 1, 1e9,
+                   "steps between two rows of step values"),
+    KILN_FIELD_I64(KilnTrainerOptions, threads, "0", 0, 1024,
+                   "threads that compute; 0: all cores the process may use"),
+    KILN_FIELD_I64(KilnTrainerOptions, num_workers, "1", 0, 256,
+                   "threads that load data; 0: load between steps"),
+    KILN_FIELD_END,
+};
+
+static const KilnField run_fields[] = {
+    KILN_FIELD_PATH(KilnRunDirOptions, dir, "outputs/${now:%Y-%m-%d}/${now:%H-%M-%S}",
+                    "the run folder"),
+    KILN_FIELD_END,
+};
+
+const KilnSection *kiln_run_sections(void)
+{
+    static const KilnSection sections[] = {
+        {
+            .key = "",
+            .fields = root_fields,
+            .size = sizeof(KilnRootOptions),
+            .open = true,
+            .summary = "What is run",
+        },
+        {
+            .key = "trainer",
+            .fields = trainer_fields,
+            .size = sizeof(KilnTrainerOptions),
+            .summary = "How long and how to train",
+        },
+        {
+            .key = "kiln.run",
+            .fields = run_fields,
+            .size = sizeof(KilnRunDirOptions),
+            .hidden = true,
+            .summary = "Where a run writes",
+        },
+        { .key = NULL },
+    };
+
+    return sections;
+}
+
+KilnStatus kiln_options_read(const KilnConfig *config, KilnOptions *ret, KilnError *err)
+{
+    KilnOptions options = { 0 };
+    void *part = NULL;
+    KilnStatus status = kiln_config_options(config, "", root_fields + FIRST_PLAIN_ROOT_FIELD,
+                                            sizeof(KilnRootOptions), &part, err);
+
+    if (status >= 0) {
+        options.root = part;
+        status = kiln_config_options(config, "trainer", trainer_fields,
+                                     sizeof(KilnTrainerOptions), &part, err);
+    }
+    if (status >= 0) {
+        options.trainer = part;
+        status = kiln_config_options(config, "kiln.run", run_fields, sizeof(KilnRunDirOptions),
+                                     &part, err);
+    }
+    if (status < 0) {
+        kiln_options_release(&options);
+        return status;
+    }
+    options.run = part;
+    *ret = options;
+    return KILN_OK;
+}
+
+void kiln_options_release(KilnOptions *options)
+{
+    kiln_options_free(root_fields + FIRST_PLAIN_ROOT_FIELD, sizeof(KilnRootOptions),
+                      options->root);
+    kiln_options_free(trainer_fields, sizeof(KilnTrainerOptions), options->trainer);
+    kiln_options_free(run_fields, sizeof(KilnRunDirOptions), options->run);
+    *options = (KilnOptions){ 0 };
+}

@@ -1,0 +1,44 @@
+/* The options of a run that belong to no component. */
+#ifndef KILN_TRAIN_OPTIONS_H
+#define KILN_TRAIN_OPTIONS_H
+
+#include "kiln/run.h"
+
+/* The root's options. The components are built by key and are NULL here. */
+typedef struct KilnRootOptions {
+    KilnInstance *task, *datamodule;
+    KilnInstance **callbacks, **logger;
+    size_t callbacks_count, logger_count;
+    int64_t seed;
+    char *ckpt_path;
+    bool test;
+} KilnRootOptions;
+
+typedef struct KilnTrainerOptions {
+    int64_t max_epochs, max_steps; /* -1: no limit */
+    int64_t limit_train_batches, limit_val_batches, limit_test_batches; /* -1: all */
+    int64_t check_val_every_n_epoch;
+    int64_t log_every_n_steps;
+    int64_t threads; /* 0: all that the process may use */
+    int64_t num_workers;
+    int64_t convolution; /* KilnCpuConvolution */
+} KilnTrainerOptions;
+
+typedef struct KilnRunDirOptions {
+    char *dir;
+} KilnRunDirOptions;
+
+/* All three, read from a config; owned by this struct. */
+typedef struct KilnOptions {
+    KilnRootOptions *root;
+    KilnTrainerOptions *trainer;
+    KilnRunDirOptions *run;
+} KilnOptions;
+
+/* Read them from a checked config. */
+KILN_NODISCARD KilnStatus kiln_options_read(const KilnConfig *config, KilnOptions *ret,
+                                            KilnError *err);
+/* Accepts a zeroed struct. */
+void kiln_options_release(KilnOptions *options);
+
+#endif

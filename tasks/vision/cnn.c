@@ -1,0 +1,163 @@
+/* A small convolutional network in LeNet's manner: stages of convolution, batch
+ * normalization, ReLU and 2×2 max-pooling, then a hidden layer and the last. */
+#include "kiln.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct Opts {
+    int64_t *channels;
+    size_t channels_count;
+    int64_t kernel, hidden;
+    double dropout;
+    bool batch_norm;
+} Opts;
+
+typedef struct Stage {
+    KilnConv2d conv;
+    KilnBatchNorm2d bn;
+} Stage;
+
+typedef struct State {
+    Stage *stages;
+    KilnLinear fc1, fc2;
+} State;
+
+static const KilnField fields[] = {
+    KILN_FIELD_I64_LIST(Opts, channels, "[32, 64]", 1, 65536,
+                        "output channels of each stage; every stage halves height and width"),
+    KILN_FIELD_I64(Opts, kernel, "3", 1, 31,
+                   "height and width of the convolutions; odd, so that they keep the size"),
+    KILN_FIELD_I64(Opts, hidden, "128", 1, 1000000, "width of the hidden layer after the stages"),
+    KILN_FIELD_F64(Opts, dropout, "0.25", 0.0, 0.99,
+                   "share of the hidden layer's outputs that is zeroed in training"),
+    KILN_FIELD_BOOL(Opts, batch_norm, "true", "normalize after each convolution"),
+    KILN_FIELD_END,
+};
+
+enum { MOST_STAGES = 16 };
+
+static KilnStatus init(KilnInstance *self, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+
+    if (opts->kernel % 2 == 0)
+        return kiln_error_set(err, KILN_E_RANGE, "kernel is %lld; it must be odd, such as 3 or 5",
+                              (long long)opts->kernel);
+    if (opts->channels_count < 1 || opts->channels_count > MOST_STAGES)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "channels has %zu values; give one for each of 1 to %d stages",
+                              opts->channels_count, MOST_STAGES);
+    return KILN_OK;
+}
+
+static KilnStatus check_images(const Opts *opts, const KilnShape *in, KilnError *err)
+{
+    int64_t least = (int64_t)1 << opts->channels_count;
+    char text[KILN_SHAPE_TEXT];
+
+    if (in->rank != 3)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "needs images [height, width, channels], but samples have shape %s",
+                              kiln_shape_text(in, text, sizeof(text)));
+    if (in->dim[0] < least || in->dim[1] < least)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "images of %lld×%lld are too small for %zu stages, each of which "
+                              "halves them: they need at least %lld×%lld; use larger images or "
+                              "fewer entries in channels",
+                              (long long)in->dim[0], (long long)in->dim[1], opts->channels_count,
+                              (long long)least, (long long)least);
+    return KILN_OK;
+}
+
+static KilnStatus stage_init(Stage *stage, const KilnScope *scope, size_t number, int64_t in,
+                             int64_t out, const Opts *opts, KilnError *err)
+{
+    KilnConv2dSpec spec = {
+        .in = in,
+        .out = out,
+        .kernel = opts->kernel,
+        .conv = { .stride = 1, .padding = opts->kernel / 2 },
+        .bias = !opts->batch_norm, /* batch normalization has one of its own */
+    };
+    char conv[32], bn[32];
+
+    snprintf(conv, sizeof(conv), "conv%zu", number);
+    snprintf(bn, sizeof(bn), "bn%zu", number);
+    KilnStatus status = kiln_nn_conv2d_init(&stage->conv, scope, conv, spec, err);
+    if (status == KILN_OK && opts->batch_norm)
+        status = kiln_nn_batch_norm2d_init(&stage->bn, scope, bn, out, err);
+    return status;
+}
+
+static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnShape *in,
+                        int64_t out, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    KilnStatus status = check_images(opts, in, err);
+
+    if (status < 0)
+        return status;
+    state->stages = calloc(opts->channels_count, sizeof(*state->stages));
+    if (state->stages == NULL)
+        return kiln_error_nomem(err, opts->channels_count * sizeof(*state->stages));
+    int64_t height = in->dim[0], width = in->dim[1], channels = in->dim[2];
+    for (size_t i = 0; i < opts->channels_count; i++) {
+        status = stage_init(&state->stages[i], scope, i + 1, channels, opts->channels[i], opts, err);
+        if (status < 0)
+            return status;
+        channels = opts->channels[i];
+        height /= 2;
+        width /= 2;
+    }
+    status = kiln_nn_linear_init(&state->fc1, scope, "fc1", height * width * channels, opts->hidden,
+                                 true, err);
+    if (status == KILN_OK)
+        status = kiln_nn_linear_init(&state->fc2, scope, "fc2", opts->hidden, out, true, err);
+    return status;
+}
+
+static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
+{
+    const Opts *opts = kiln_opts(self);
+    const State *state = kiln_state(self);
+    bool training = kiln_step_training(step);
+
+    for (size_t i = 0; i < opts->channels_count; i++) {
+        x = kiln_nn_conv2d(&state->stages[i].conv, x);
+        if (opts->batch_norm)
+            x = kiln_nn_batch_norm2d(&state->stages[i].bn, x, training);
+        x = kiln_max_pool2d(kiln_relu(x), (KilnPool){ .kernel = 2 });
+    }
+    x = kiln_relu(kiln_nn_linear(&state->fc1, kiln_flatten(x)));
+    if (training && opts->dropout > 0.0)
+        x = kiln_dropout(x, opts->dropout, kiln_step_dropout_key(step), kiln_step_stream(step));
+    return kiln_nn_linear(&state->fc2, x);
+}
+
+static void release(KilnInstance *self)
+{
+    State *state = kiln_state(self);
+
+    free(state->stages);
+}
+
+static const KilnModelOps ops = { .setup = setup, .forward = forward };
+
+const KilnComponent kiln_model_cnn = {
+    .kind = KILN_KIND_MODEL,
+    .name = "cnn",
+    .summary = "Convolution and pooling stages and a hidden layer, in LeNet's manner",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .state_size = sizeof(State),
+    .init = init,
+    .release = release,
+    .ops.model = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_model_cnn, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

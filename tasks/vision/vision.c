@@ -1,0 +1,145 @@
+/* Image classification: cross-entropy and accuracy for any model that maps
+ * images to one logit a class. */
+#include "kiln.h"
+
+typedef struct Opts {
+    KilnInstance *model, *optimizer, *scheduler;
+    double label_smoothing;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_COMPONENT(Opts, model, KILN_KIND_MODEL, "${model}", "the network"),
+    KILN_FIELD_COMPONENT(Opts, optimizer, KILN_KIND_OPTIMIZER, "${optimizer}",
+                         "what updates the parameters"),
+    KILN_FIELD_COMPONENT_OPT(Opts, scheduler, KILN_KIND_SCHEDULER, "${scheduler}",
+                             "how the learning rate changes; null: it stays"),
+    KILN_FIELD_F64(Opts, label_smoothing, "0.0", 0.0, 1.0,
+                   "share of each label that is spread evenly over all classes"),
+    KILN_FIELD_END,
+};
+
+/* The feature `name` of that type and rank, or what is there instead. */
+static KilnStatus need_feature(const KilnDataSpec *data, const char *name, KilnDType dtype,
+                               int rank, const char *what, KilnShape *ret, KilnError *err)
+{
+    const KilnFeature *feature = kiln_spec_feature(data, name);
+    char text[KILN_SHAPE_TEXT];
+
+    if (feature == NULL)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "task vision needs a feature \"%s\" (%s), but the first of the %zu "
+                              "features that the datamodule yields is \"%s\"; choose a datamodule "
+                              "for images",
+                              name, what, data->n_features,
+                              data->n_features > 0 ? data->features[0].name : "");
+    if (feature->dtype != dtype || feature->shape.rank != rank)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "task vision needs feature \"%s\" as %s, but the datamodule yields "
+                              "%s %s; choose a datamodule for image classification",
+                              name, what, kiln_dtype_name(feature->dtype),
+                              kiln_shape_text(&feature->shape, text, sizeof(text)));
+    *ret = feature->shape;
+    return KILN_OK;
+}
+
+static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDataSpec *data,
+                        KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    KilnShape image, label;
+    KilnStatus status =
+        need_feature(data, "image", KILN_F32, 3, "f32 [height, width, channels]", &image, err);
+
+    if (status == KILN_OK)
+        status = need_feature(data, "label", KILN_I32, 0, "one i32 class index", &label, err);
+    if (status < 0)
+        return status;
+    if (data->n_classes < 2)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "task vision tells classes apart and needs at least 2, but the data "
+                              "has %lld; check the datamodule's folder",
+                              (long long)data->n_classes);
+    return kiln_model_setup(opts->model, scope, &image, data->n_classes, err);
+}
+
+/* Share of samples whose largest logit is the label's. */
+static KilnTensor *accuracy(KilnTensor *logits, KilnTensor *label)
+{
+    return kiln_mean(kiln_equal(kiln_argmax(logits), label));
+}
+
+static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
+{
+    const Opts *opts = kiln_opts(self);
+    KilnTensor *label = kiln_step_input(step, "label");
+    KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
+    KilnTensor *loss = kiln_cross_entropy(logits, label, opts->label_smoothing);
+
+    kiln_step_log(step, "train/loss", loss, KILN_LOG_STEP | KILN_LOG_PROG_BAR);
+    kiln_step_log(step, "train/accuracy", accuracy(logits, label), KILN_LOG_EPOCH);
+    return loss;
+}
+
+/* Loss without label smoothing, so that runs can be compared. */
+static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name,
+                     const char *accuracy_name)
+{
+    const Opts *opts = kiln_opts(self);
+    KilnTensor *label = kiln_step_input(step, "label");
+    KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
+
+    kiln_step_log(step, loss_name, kiln_cross_entropy(logits, label, 0.0),
+                  KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
+    kiln_step_log(step, accuracy_name, accuracy(logits, label),
+                  KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
+}
+
+static void validation_step(KilnInstance *self, KilnStep *step)
+{
+    evaluate(self, step, "val/loss", "val/accuracy");
+}
+
+static void test_step(KilnInstance *self, KilnStep *step)
+{
+    evaluate(self, step, "test/loss", "test/accuracy");
+}
+
+static void predict_step(KilnInstance *self, KilnStep *step)
+{
+    const Opts *opts = kiln_opts(self);
+    KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
+
+    kiln_step_output(step, "probabilities", kiln_softmax(logits));
+}
+
+static KilnStatus configure_optimizers(KilnInstance *self, KilnOptimizers *ret, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+
+    (void)err;
+    *ret = (KilnOptimizers){ .optimizer = opts->optimizer, .scheduler = opts->scheduler };
+    return KILN_OK;
+}
+
+static const KilnModuleOps ops = {
+    .setup = setup,
+    .training_step = training_step,
+    .validation_step = validation_step,
+    .test_step = test_step,
+    .predict_step = predict_step,
+    .configure_optimizers = configure_optimizers,
+};
+
+const KilnComponent kiln_module_vision = {
+    .kind = KILN_KIND_MODULE,
+    .name = "vision",
+    .summary = "Image classification: cross-entropy, accuracy",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .ops.module = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_module_vision, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif
