@@ -14,8 +14,8 @@
 #define SUBDIVISIONS 4 /* straight pieces between two points of a curve */
 
 /* Mean and deviation of the pixels drawn with the default options. */
-#define PIXEL_MEAN 0.17f
-#define PIXEL_STD 0.29f
+#define PIXEL_MEAN 0.158f
+#define PIXEL_STD 0.257f
 
 typedef struct Opts {
     int64_t batch_size;
@@ -33,7 +33,7 @@ static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, size, "28", 8, 256, "height and width in pixels"),
     KILN_FIELD_F64(Opts, distortion, "1.0", 0, 2,
                    "how far slant, size, place and strokes vary; 0: not at all"),
-    KILN_FIELD_F64(Opts, noise, "0.1", 0, 1, "deviation of the noise on pixels of 0..1"),
+    KILN_FIELD_F64(Opts, noise, "0.15", 0, 1, "deviation of the noise on pixels of 0..1"),
     KILN_FIELD_END,
 };
 
@@ -139,23 +139,23 @@ typedef struct Pen {
 static Pen pen_choose(const Opts *opts, float size, KilnRng *rng)
 {
     float amount = (float)opts->distortion;
-    float angle = amount * 0.20f * kiln_rng_range(rng, -1.0f, 1.0f);
-    float slant = amount * 0.30f * kiln_rng_range(rng, -1.0f, 1.0f);
-    float height = size * (0.70f + amount * 0.12f * kiln_rng_range(rng, -1.0f, 1.0f));
-    float width = size * (0.62f + amount * 0.14f * kiln_rng_range(rng, -1.0f, 1.0f));
-    float shift = amount * 0.09f * size;
+    float angle = amount * 0.21f * kiln_rng_range(rng, -1.0f, 1.0f);
+    float slant = amount * 0.32f * kiln_rng_range(rng, -1.0f, 1.0f);
+    float height = size * (0.70f + amount * 0.13f * kiln_rng_range(rng, -1.0f, 1.0f));
+    float width = size * (0.62f + amount * 0.15f * kiln_rng_range(rng, -1.0f, 1.0f));
+    float shift = amount * 0.096f * size;
     float c = cosf(angle), s = sinf(angle);
     Pen pen = {
         .xx = c * width,
         .xy = (c * -slant - s) * height,
         .yx = s * width,
         .yy = (c - s * slant) * height,
-        .wobble = amount * 0.025f,
+        .wobble = amount * 0.027f,
     };
 
     pen.x0 = 0.5f * size + kiln_rng_range(rng, -shift, shift) - 0.5f * (pen.xx + pen.xy);
     pen.y0 = 0.5f * size + kiln_rng_range(rng, -shift, shift) - 0.5f * (pen.yx + pen.yy);
-    pen.radius = size / 28.0f * (1.1f + amount * 0.45f * kiln_rng_range(rng, -1.0f, 1.0f));
+    pen.radius = size / 28.0f * (1.1f + amount * 0.48f * kiln_rng_range(rng, -1.0f, 1.0f));
     return pen;
 }
 

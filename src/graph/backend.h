@@ -43,7 +43,8 @@ typedef struct KilnKernel {
      * are not fixed; and workspace_size. May be called with layouts only (no data). */
     KilnStatus (*prepare)(KilnCall *call, KilnError *err);
     void (*run)(KilnCall *call);
-    void (*release)(KilnCall *call); /* optional */
+    /* Optional. Also called after a prepare that failed and left `priv` set. */
+    void (*release)(KilnCall *call);
     bool in_place;       /* output 0 may lie over input 0 when their layout and size agree */
     bool alias;          /* output 0 is input 0's bytes; run does nothing (reshape) */
 } KilnKernel;

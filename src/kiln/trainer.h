@@ -25,6 +25,13 @@ KILN_API KilnInstance *kiln_trainer_module(KilnTrainer *trainer);
 
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
+/* True when this run will log `name`, as far as its steps, recorded before
+ * anything runs, and its callbacks say; the moment to ask is `setup`. */
+KILN_API bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name);
+/* Fill err (KILN_E_KEY) with: option `option` names `name`, which is not
+ * logged; what is, and the nearest. */
+KILN_API KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *option,
+                                                const char *name, KilnError *err);
 /* All metrics, in order of first logging. */
 typedef struct KilnMetric {
     const char *name;
@@ -42,6 +49,9 @@ KILN_API void kiln_trainer_log(KilnTrainer *trainer, const char *name, double va
 /* End training after this batch (Lightning's should_stop); `reason` is copied
  * into summary.json and the log. */
 KILN_API void kiln_trainer_stop(KilnTrainer *trainer, const char *reason);
+/* "epoch=004-step=4690" for where training is now; returns buf. */
+KILN_API const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, char *buf,
+                                                  size_t size);
 /* Write a checkpoint folder `name` below the run's checkpoints/, atomically.
  * `ret_path` (may be NULL): buffer of `size` bytes for its absolute path. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer, const char *name,
@@ -50,7 +60,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer, const
 /* Point checkpoints/<link> ("best", "last") to checkpoint `name`, atomically. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link,
                                                      const char *name, KilnError *err);
-/* Remove checkpoint `name`. */
+/* The checkpoint that checkpoints/<link> points to, written to `buf`; false
+ * when there is no such link. */
+KILN_API bool kiln_trainer_link_target(const KilnTrainer *trainer, const char *link, char *buf,
+                                       size_t size);
+/* Remove checkpoint `name`; fine when there is none. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer, const char *name,
                                                        KilnError *err);
 /* A line for the user and train.log. */
@@ -125,6 +139,11 @@ struct KilnCallbackOps {
     /* What a checkpoint must keep of this callback, and its return. */
     void (*state_dict)(KilnInstance *self, KilnState *state);
     KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);
+    /* It saves checkpoints: its hooks run after those of all other callbacks,
+     * so that what it saves holds their state of the same moment. */
+    bool saves;
+    /* Names of metrics that it logs, NULL-terminated; NULL: none. */
+    const char *const *logs;
 };
 
 struct KilnLoggerOps {

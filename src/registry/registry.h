@@ -2,7 +2,7 @@
 #ifndef KILN_REGISTRY_REGISTRY_H
 #define KILN_REGISTRY_REGISTRY_H
 
-#include "kiln/component.h"
+#include "config/node.h"
 
 struct KilnRegistry {
     const KilnComponent **items; /* in order of kind, then name */
@@ -13,6 +13,8 @@ struct KilnRegistry {
 
 /* For a place where any kind may stand. */
 #define KILN_KIND_ANY KILN_KIND_COUNT
+/* Components within components deeper than this are refused. */
+#define KILN_MAX_NESTING 32
 
 /* The component that `target` names: "kind/name", or "name" alone when `kind`
  * is given or only one kind has it. KILN_E_KEY names the nearest; a component
@@ -20,6 +22,13 @@ struct KilnRegistry {
 KILN_NODISCARD KilnStatus kiln_registry_target(const KilnRegistry *registry, const char *target,
                                                KilnKind kind, const KilnComponent **ret,
                                                KilnError *err);
+/* The component of `node` (resolved) in a place of `kind`: a mapping with
+ * _target_, or text that is a component's name. The message has no path; it
+ * has the origin of the name. */
+KILN_NODISCARD KilnStatus kiln_node_component(const KilnConfig *config,
+                                              const KilnRegistry *registry,
+                                              const KilnConfigNode *node, KilnKind kind,
+                                              const KilnComponent **ret, KilnError *err);
 /* The kind of that name ("model"); KILN_KIND_ANY when there is none. */
 KilnKind kiln_kind_find(const char *name, size_t length);
 /* A descriptor is complete and its options table sound; KILN_E_PLUGIN. */

@@ -1,4 +1,4 @@
-/* What a _target_ text names: "kind/name", or a name alone. */
+/* What a _target_ names: "kind/name", or a name alone. */
 #include "registry/registry.h"
 
 #include <stdio.h>
@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "schema/table.h"
+#include "schema/value.h"
 
 KilnKind kiln_kind_find(const char *name, size_t length)
 {
@@ -92,8 +94,8 @@ static KilnStatus of_any_kind(const KilnRegistry *registry, const char *name,
             continue;
         if (found != NULL)
             return kiln_error_set(err, KILN_E_KEY,
-                                  "\"%s\" is the name of a %s and of a %s: write %s/%s or %s/%s",
-                                  name, kiln_kind_name(found->kind), kiln_kind_name(c->kind),
+                                  "\"%s\" is the name of %s and of %s: write %s/%s or %s/%s",
+                                  name, kiln_value_kind(found->kind), kiln_value_kind(c->kind),
                                   kiln_kind_name(found->kind), name, kiln_kind_name(c->kind), name);
         found = c;
     }
@@ -117,7 +119,62 @@ KilnStatus kiln_registry_target(const KilnRegistry *registry, const char *target
                               "\"%.80s\": there is no kind of components named \"%.*s\"", target,
                               (int)(slash - target < 40 ? slash - target : 40), target);
     if (kind != KILN_KIND_ANY && said != kind)
-        return kiln_error_set(err, KILN_E_TYPE, "expected a %s, got \"%.80s\", which is a %s",
-                              kiln_kind_name(kind), target, kiln_kind_name(said));
+        return kiln_error_set(err, KILN_E_TYPE, "expected %s, got \"%.80s\", which is %s",
+                              kiln_value_kind(kind), target, kiln_value_kind(said));
     return of_kind(registry, said, slash + 1, ret, err);
+}
+
+static KilnStatus no_name(const KilnConfigNode *node, KilnKind kind, KilnError *err)
+{
+    const char *what = kiln_value_kind(kind);
+    char got[KILN_GOT_TEXT];
+
+    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING)
+        return kiln_error_set(err, KILN_E_MISSING, "required value missing (name of %s)", what);
+    kiln_value_got(node, got, sizeof(got));
+    return kiln_error_set(err, KILN_E_TYPE, "expected the name of %s, got %s", what, got);
+}
+
+/* The name alone: `written` is a scalar, resolved or not. */
+static KilnStatus named_component(const KilnConfig *config, const KilnRegistry *registry,
+                                  const KilnConfigNode *written, KilnKind kind,
+                                  const KilnComponent **ret, KilnError *err)
+{
+    const KilnConfigNode *name = NULL;
+    KilnStatus status = kiln_config_resolve(config, written, &name, err);
+    char where[512];
+    KilnError inner = { 0 };
+
+    if (status < 0)
+        return status; /* the message has its places */
+    if (name == NULL)
+        name = written;
+    status = name->kind == KILN_NODE_SCALAR && name->scalar == KILN_SCALAR_STR
+                 ? kiln_registry_target(registry, name->text, kind, ret, &inner)
+                 : no_name(name, kind, &inner);
+    if (status == KILN_OK || status == KILN_E_NOMEM) {
+        if (err != NULL)
+            *err = inner;
+        return status;
+    }
+    kiln_node_where(config, written, name, where, sizeof(where));
+    return kiln_error_set(err, status, "%.1400s\n  %s", inner.text, where);
+}
+
+KilnStatus kiln_node_component(const KilnConfig *config, const KilnRegistry *registry,
+                               const KilnConfigNode *node, KilnKind kind,
+                               const KilnComponent **ret, KilnError *err)
+{
+    char where[512];
+
+    if (node->kind == KILN_NODE_SCALAR)
+        return named_component(config, registry, node, kind, ret, err);
+    const KilnConfigNode *target = kiln_node_get(node, KILN_TARGET_KEY);
+    if (target != NULL)
+        return named_component(config, registry, target, kind, ret, err);
+    kiln_node_where(config, node, node, where, sizeof(where));
+    return kiln_error_set(err, KILN_E_MISSING,
+                          "%s without " KILN_TARGET_KEY " where %s is expected\n  %s",
+                          node->kind == KILN_NODE_MAP ? "a mapping" : "a list",
+                          kiln_value_kind(kind), where);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/interpolate.h"
 #include "schema/table.h"
 #include "schema/value.h"
 
@@ -14,9 +15,8 @@ void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfi
     char where[1024] = "";
     KilnError whole;
 
-    if (written != NULL)
-        kiln_node_where(check->config, written, value != NULL ? value : written, where,
-                        sizeof(where));
+    if (value != NULL)
+        kiln_node_where(check->config, written, value, where, sizeof(where));
     kiln_error_set(&whole, err->status, "%s%s%.1000s%s%s", path, path[0] != '\0' ? ": " : "",
                    err->text, where[0] != '\0' ? "\n  " : "", where);
     check->report(check->ctx, written, &whole);
@@ -63,7 +63,7 @@ static void unknown_key(const KilnCheck *check, const KilnEntry *entry, const ch
         out_of_memory(check, entry->value);
     } else {
         kiln_error_set(&err, KILN_E_KEY, "%s", text.data);
-        kiln_check_report(check, path, entry->value, NULL, &err);
+        kiln_check_report(check, path, entry->value, entry->value, &err);
     }
     kiln_text_release(&text);
 }
@@ -86,6 +86,34 @@ static bool no_component(const KilnCheck *check, const KilnField *field, const c
     return true;
 }
 
+bool kiln_check_inherits_fault(const KilnConfig *config, const KilnConfigNode *written)
+{
+    const KilnConfigNode *root = kiln_config_root(config), *target, *top;
+
+    target = kiln_interpolation_target(config, written);
+    if (target == NULL || target == written || target->kind != KILN_NODE_SCALAR ||
+        target->scalar != KILN_SCALAR_INTERPOLATION)
+        return false;
+    /* In a circle all are at fault. */
+    const KilnConfigNode *hop = target;
+    for (int i = 0; hop != NULL && i < KILN_INTERPOLATION_DEPTH; i++) {
+        if (hop == written)
+            return false;
+        hop = kiln_interpolation_target(config, hop);
+    }
+    for (top = target; top->parent != NULL; top = top->parent)
+        ;
+    return hop == NULL && top == root;
+}
+
+static void unresolved(const KilnCheck *check, const char *path, const KilnConfigNode *written,
+                       const KilnError *err)
+{
+    /* The message holds the chain of interpolations and their places. */
+    if (!kiln_check_inherits_fault(check->config, written))
+        kiln_check_report(check, path, written, NULL, err);
+}
+
 /* One value, or one item of a list or mapping of them. */
 static void check_one(const KilnCheck *check, const KilnField *field, const char *path,
                       const KilnConfigNode *written)
@@ -95,11 +123,10 @@ static void check_one(const KilnCheck *check, const KilnField *field, const char
     KilnValue ignored;
 
     if (kiln_config_resolve(check->config, written, &value, &err) < 0) {
-        /* The message holds the chain of interpolations and their places. */
-        kiln_check_report(check, path, NULL, NULL, &err);
+        unresolved(check, path, written, &err);
     } else if (value == NULL) {
         kiln_error_set(&err, KILN_E_MISSING, "there is no such value");
-        kiln_check_report(check, path, written, NULL, &err);
+        kiln_check_report(check, path, written, written, &err);
     } else if (field->type == KILN_TYPE_COMPONENT) {
         if (!no_component(check, field, path, written, value))
             check->component(check->ctx, field, path, written);
@@ -136,7 +163,7 @@ static void check_many(const KilnCheck *check, const KilnField *field, const cha
     KilnError err = { 0 };
 
     if (kiln_config_resolve(check->config, written, &value, &err) < 0) {
-        kiln_check_report(check, path, NULL, NULL, &err);
+        unresolved(check, path, written, &err);
         return;
     }
     if (value == NULL)
@@ -189,7 +216,7 @@ static void missing(const KilnCheck *check, const KilnConfigNode *map, const cha
         return;
     }
     kiln_error_set(&err, KILN_E_MISSING, "required value missing (%s)", field->help);
-    kiln_check_report(check, path, map, NULL, &err);
+    kiln_check_report(check, path, map, map, &err);
     free(path);
 }
 

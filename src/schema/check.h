@@ -21,9 +21,12 @@ typedef struct KilnCheck {
  * `open`, keys that are no options are errors; _target_ is one if `target`. */
 void kiln_check_table(const KilnCheck *check, const KilnConfigNode *map, const char *path,
                       const char *owner, const KilnField *fields, bool open, bool target);
-/* Report "PATH: MESSAGE" and, below it, where the value was written. `written`
- * may be NULL; `value` is what it resolved to (NULL: the same). */
+/* Report "PATH: MESSAGE" about `written` and, below it, where its `value` came
+ * from; NULL: the message says so itself. */
 void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfigNode *written,
                        const KilnConfigNode *value, const KilnError *err);
+/* True when a node that does not resolve takes its fault from another node of
+ * the tree, which will be reported there. */
+bool kiln_check_inherits_fault(const KilnConfig *config, const KilnConfigNode *written);
 
 #endif

@@ -1,13 +1,13 @@
 /* Reads one scalar as the value of one option, and says what was expected. */
 #include "schema/value.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/parse.h"
+#include "config/scalar.h"
 
 void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size)
 {
@@ -26,6 +26,18 @@ void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size)
     } else {
         snprintf(buf, size, "%.60s", text);
     }
+}
+
+const char *kiln_value_kind(KilnKind kind)
+{
+    static const char *const texts[KILN_KIND_COUNT + 1] = {
+#define TEXT(name, text) [KILN_KIND_##name] = "a " text,
+        KILN_KIND_TABLE(TEXT)
+#undef TEXT
+            [KILN_KIND_COUNT] = "a component",
+    };
+
+    return kind == KILN_KIND_OPTIMIZER ? "an optimizer" : texts[kind];
 }
 
 static void expected_bounds(KilnText *text, double min, double max)
@@ -66,9 +78,8 @@ void kiln_value_expected(KilnText *text, const KilnField *field)
             kiln_text_printf(text, "%s%s", c == field->choices ? "" : ", ", c->name);
         break;
     case KILN_TYPE_COMPONENT:
-        kiln_text_printf(text, "%s %s (a name, or a mapping with _target_)",
-                         field->component_kind == KILN_KIND_OPTIMIZER ? "an" : "a",
-                         kiln_kind_name(field->component_kind));
+        kiln_text_printf(text, "%s (a name, or a mapping with _target_)",
+                         kiln_value_kind(field->component_kind));
         break;
     case KILN_TYPE_END:
         break;
@@ -106,15 +117,6 @@ static bool truth(const char *text)
            strcasecmp(text, "on") == 0;
 }
 
-/* 0x1f, 0b1, 010 and 1:30 are integers to YAML 1.1, but not what most people
- * read there: only plain decimals are taken. */
-static bool plain_decimal(const char *text)
-{
-    if (*text == '-' || *text == '+')
-        text++;
-    return text[0] != '0' || text[1] == '\0';
-}
-
 static KilnStatus read_integer(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
                                KilnError *err)
 {
@@ -124,11 +126,7 @@ static KilnStatus read_integer(const KilnField *field, const KilnConfigNode *nod
         const char *hint = node->scalar == KILN_SCALAR_FLOAT ? " (write all its digits)" : "";
         return refuse(field, node, KILN_E_TYPE, hint, err);
     }
-    KilnStatus status = plain_decimal(node->text) ? kiln_parse_i64(node->text, &value, NULL)
-                                                  : KILN_E_TYPE;
-    if (status == KILN_E_TYPE)
-        return refuse(field, node, KILN_E_TYPE, " (only decimal digits are read)", err);
-    if (status < 0 || !((double)value >= field->min && (double)value <= field->max))
+    if (kiln_parse_i64(node->text, &value, NULL) < 0 || !((double)value >= field->min && (double)value <= field->max))
         return refuse(field, node, KILN_E_RANGE, "", err);
     ret->integer = value;
     return KILN_OK;
@@ -141,10 +139,7 @@ static KilnStatus read_number(const KilnField *field, const KilnConfigNode *node
 
     if (node->scalar != KILN_SCALAR_INT && node->scalar != KILN_SCALAR_FLOAT)
         return refuse(field, node, KILN_E_TYPE, "", err);
-    KilnStatus status = kiln_parse_f64(node->text, &value, NULL);
-    if (status == KILN_E_TYPE)
-        return refuse(field, node, KILN_E_TYPE, " (only decimal digits are read)", err);
-    if (status < 0 || !(value >= field->min && value <= field->max))
+    if (kiln_parse_f64(node->text, &value, NULL) < 0 || !(value >= field->min && value <= field->max))
         return refuse(field, node, KILN_E_RANGE, "", err);
     ret->number = value;
     return KILN_OK;
@@ -171,29 +166,10 @@ static KilnStatus read_choice(const KilnField *field, const KilnConfigNode *node
     return refuse(field, node, KILN_E_RANGE, hint, err);
 }
 
-/* The text goes through YAML once more on its way into the options struct. */
-static bool utf8(const char *text)
-{
-    const unsigned char *p = (const unsigned char *)text;
-
-    while (*p != '\0') {
-        int more = *p < 0x80 ? 0 : *p >= 0xC2 && *p < 0xE0 ? 1 : (*p & 0xF0) == 0xE0 ? 2
-                   : *p >= 0xF0 && *p < 0xF5                     ? 3
-                                                                 : -1;
-        if (more < 0 || (*p == 0xE0 && p[1] < 0xA0) || (*p == 0xED && p[1] > 0x9F) ||
-            (*p == 0xF0 && p[1] < 0x90) || (*p == 0xF4 && p[1] > 0x8F))
-            return false;
-        for (p++; more > 0; more--, p++)
-            if ((*p & 0xC0) != 0x80)
-                return false;
-    }
-    return true;
-}
-
 static KilnStatus read_text(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
                             KilnError *err)
 {
-    if (!utf8(node->text))
+    if (!kiln_text_is_utf8(node->text, strlen(node->text)))
         return refuse(field, node, KILN_E_TYPE, " (not valid UTF-8)", err);
     ret->text = node->text;
     return KILN_OK;

@@ -23,5 +23,7 @@ void kiln_value_expected(KilnText *text, const KilnField *field);
 /* What a node is, for "got ...": "fast" in quotes, 7, null, a mapping. */
 void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size);
 #define KILN_GOT_TEXT 128
+/* "a model", "an optimizer"; "a component" beyond the last kind. */
+const char *kiln_value_kind(KilnKind kind);
 
 #endif

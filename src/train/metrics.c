@@ -185,8 +185,8 @@ static KilnStatus get(KilnMetrics *metrics, const char *name, size_t *ret, KilnE
     return KILN_OK;
 }
 
-static KilnStatus set(KilnMetrics *metrics, const char *name, double value, unsigned flags,
-                      int64_t epoch, int64_t step, KilnError *err)
+KilnStatus kiln_metrics_set(KilnMetrics *metrics, const char *name, double value, unsigned flags,
+                            int64_t epoch, int64_t step, KilnError *err)
 {
     size_t i;
     KilnStatus status = get(metrics, name, &i, err);
@@ -219,8 +219,8 @@ KilnStatus kiln_metrics_add(KilnMetrics *metrics, int declared, double value, do
     }
     if ((to->flags & KILN_LOG_STEP) == 0)
         return KILN_OK;
-    return set(metrics, full_name(to, KILN_LOG_STEP, name), value, KILN_LOG_STEP | shown, epoch,
-               step, err);
+    return kiln_metrics_set(metrics, full_name(to, KILN_LOG_STEP, name), value,
+                            KILN_LOG_STEP | shown, epoch, step, err);
 }
 
 KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase, int64_t epoch,
@@ -234,8 +234,9 @@ KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase, int64_t
         unsigned shown = from->flags & KILN_LOG_PROG_BAR;
 
         if (from->phase == phase && from->weight > 0.0)
-            status = set(metrics, full_name(from, KILN_LOG_EPOCH, name), from->sum / from->weight,
-                         KILN_LOG_EPOCH | shown, epoch, step, err);
+            status = kiln_metrics_set(metrics, full_name(from, KILN_LOG_EPOCH, name),
+                                      from->sum / from->weight, KILN_LOG_EPOCH | shown, epoch,
+                                      step, err);
     }
     kiln_metrics_clear(metrics, phase);
     return status;

@@ -31,6 +31,10 @@ unsigned kiln_log_flags(KilnPhase phase, unsigned flags);
 KILN_NODISCARD KilnStatus kiln_metrics_add(KilnMetrics *metrics, int declared, double value,
                                            double weight, int64_t epoch, int64_t step,
                                            KilnError *err);
+/* A value outside of steps, under this very name. */
+KILN_NODISCARD KilnStatus kiln_metrics_set(KilnMetrics *metrics, const char *name, double value,
+                                           unsigned flags, int64_t epoch, int64_t step,
+                                           KilnError *err);
 /* Turn the sums of a phase into the epoch's means, and start new sums. */
 KILN_NODISCARD KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase,
                                                  int64_t epoch, int64_t step, KilnError *err);

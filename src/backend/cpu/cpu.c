@@ -100,21 +100,16 @@ static KilnStatus reorder_prepare(KilnCall *call, KilnError *err)
     if (status != KILN_OK)
         return status;
 
-    int before = kiln_threads_set(dnnl->threads);
     dnnl_status_t made = kiln_pd_reorder(dnnl, source, target, &pd);
+    const KilnStepArg args[] = {
+        { DNNL_ARG_FROM, source, KILN_AT_INPUT, 0 },
+        { DNNL_ARG_TO, target, KILN_AT_OUTPUT, 0 },
+    };
 
-    if (made == dnnl_success) {
-        const KilnStepArg args[] = {
-            { DNNL_ARG_FROM, source, KILN_AT_INPUT, 0 },
-            { DNNL_ARG_TO, target, KILN_AT_OUTPUT, 0 },
-        };
-
-        status = kiln_steps_add(call, pd, args, (int)KILN_COUNT(args), err);
-        dnnl_primitive_desc_destroy(pd);
-    } else {
-        status = kiln_dnnl_error(err, made, "a change of layout");
-    }
-    kiln_threads_set(before);
+    if (made != dnnl_success)
+        return kiln_dnnl_error(err, made, "a change of layout");
+    status = kiln_steps_add(call, pd, args, (int)KILN_COUNT(args), err);
+    dnnl_primitive_desc_destroy(pd);
     return status;
 }
 

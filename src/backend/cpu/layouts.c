@@ -84,8 +84,7 @@ static KilnStatus md_tagged(KilnDnnl *dnnl, KilnMdRole role, const KilnMdFacts *
 {
     KilnMdStore md;
     size_t entry = 0;
-    dnnl_status_t status = md_with_tag(&md, facts->rank, facts->dims, facts->type,
-                                       tag_of(role, format));
+    dnnl_status_t status = kiln_md_init(&md, facts, tag_of(role, format));
 
     if (status != dnnl_success)
         return kiln_dnnl_error(err, status, "a memory descriptor");

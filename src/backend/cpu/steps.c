@@ -60,8 +60,10 @@ KilnStatus kiln_steps_add(KilnCall *call, dnnl_primitive_desc_t pd, const KilnSt
     Step *step = &steps->step[steps->n++];
     KilnMd scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     size_t bytes = scratch != NULL ? kiln_md_bytes(scratch) : 0;
+    int before = kiln_threads_set(dnnl->threads);
     dnnl_status_t status = dnnl_primitive_create(&step->primitive, pd);
 
+    kiln_threads_set(before);
     for (int i = 0; i < n && status == dnnl_success; i++)
         status = add_arg(step, dnnl, &args[i]);
     if (bytes > 0 && status == dnnl_success) {
@@ -70,7 +72,10 @@ KilnStatus kiln_steps_add(KilnCall *call, dnnl_primitive_desc_t pd, const KilnSt
 
         status = add_arg(step, dnnl, &arg);
     }
-    return status == dnnl_success ? KILN_OK : kiln_dnnl_error(err, status, call->op->name);
+    if (status == dnnl_success)
+        return KILN_OK;
+    kiln_steps_release(call);
+    return kiln_dnnl_error(err, status, "a primitive");
 }
 
 static void *bytes_of(KilnCall *call, KilnPlace place, size_t at)

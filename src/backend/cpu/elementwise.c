@@ -1,0 +1,223 @@
+/* Elementwise kernels over the vector loops. They take images in whatever
+ * layout they come, the same for all: the padding of a blocked layout is
+ * computed along, and zeros stay zeros. */
+#include "backend/cpu/cpu.h"
+
+#include <math.h>
+
+/* All inputs in the first layout that is not plain, and the output too. */
+static KilnStatus any_layout_prepare(KilnCall *call, KilnError *err)
+{
+    KilnLayout layout = KILN_PLAIN;
+
+    (void)err;
+    for (int i = 0; i < call->n_inputs && !call->outputs[0].fixed; i++)
+        if (layout == KILN_PLAIN)
+            layout = call->inputs[i].layout;
+    for (int i = 0; i < call->n_inputs; i++)
+        call->inputs[i].layout = layout;
+    kiln_output_layout(&kiln_cpu(call)->dnnl, &call->outputs[0], layout);
+    return KILN_OK;
+}
+
+static const float *input(const KilnCall *call, int i, int64_t begin)
+{
+    return (const float *)call->inputs[i].data + begin;
+}
+
+static float *output(const KilnCall *call, int64_t begin)
+{
+    return (float *)call->outputs[0].data + begin;
+}
+
+static void add_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+
+    kiln_cpu(call)->loops->add(output(call, begin), input(call, 0, begin), input(call, 1, begin),
+                               end - begin);
+}
+
+static void mul_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+
+    kiln_cpu(call)->loops->mul(output(call, begin), input(call, 0, begin), input(call, 1, begin),
+                               end - begin);
+}
+
+static void scale_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const KilnScaleAttrs *attrs = call->attrs;
+
+    kiln_cpu(call)->loops->scale(output(call, begin), input(call, 0, begin), (float)attrs->factor,
+                                 end - begin);
+}
+
+static void relu_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+
+    kiln_cpu(call)->loops->relu(output(call, begin), input(call, 0, begin), end - begin);
+}
+
+static void relu_grad_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+
+    kiln_cpu(call)->loops->relu_grad(output(call, begin), input(call, 0, begin),
+                                     input(call, 1, begin), end - begin);
+}
+
+static void broadcast_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+
+    kiln_cpu(call)->loops->fill(output(call, begin), *input(call, 0, 0), end - begin);
+}
+
+static void add_run(KilnCall *call)
+{
+    kiln_cpu_each(call, kiln_cpu_floats(&call->outputs[0]), add_part);
+}
+
+static void mul_run(KilnCall *call)
+{
+    kiln_cpu_each(call, kiln_cpu_floats(&call->outputs[0]), mul_part);
+}
+
+static void scale_run(KilnCall *call)
+{
+    kiln_cpu_each(call, kiln_cpu_floats(&call->outputs[0]), scale_part);
+}
+
+static void relu_run(KilnCall *call)
+{
+    kiln_cpu_each(call, kiln_cpu_floats(&call->outputs[0]), relu_part);
+}
+
+static void relu_grad_run(KilnCall *call)
+{
+    kiln_cpu_each(call, kiln_cpu_floats(&call->outputs[0]), relu_grad_part);
+}
+
+static void broadcast_run(KilnCall *call)
+{
+    kiln_cpu_each(call, kiln_cpu_count(&call->outputs[0]), broadcast_part);
+}
+
+/* ---- Fill, the only one that makes other types than float --------------------- */
+
+static void fill_f32_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const KilnFillAttrs *attrs = call->attrs;
+
+    kiln_cpu(call)->loops->fill(output(call, begin), (float)attrs->value, end - begin);
+}
+
+static void fill_other_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const KilnFillAttrs *attrs = call->attrs;
+    KilnArg *y = &call->outputs[0];
+
+    for (int64_t i = begin; i < end; i++)
+        switch (y->dtype) {
+        case KILN_I32:
+            ((int32_t *)y->data)[i] = (int32_t)attrs->value;
+            break;
+        case KILN_I64:
+            ((int64_t *)y->data)[i] = (int64_t)attrs->value;
+            break;
+        case KILN_U8:
+            ((uint8_t *)y->data)[i] = (uint8_t)attrs->value;
+            break;
+        case KILN_F64:
+            ((double *)y->data)[i] = attrs->value;
+            break;
+        case KILN_F32:
+            break;
+        }
+}
+
+static void fill_run(KilnCall *call)
+{
+    KilnArg *y = &call->outputs[0];
+
+    kiln_cpu_each(call, kiln_cpu_count(y), y->dtype == KILN_F32 ? fill_f32_part : fill_other_part);
+}
+
+/* ---- Dropout: plain order, for the mask is a function of the element's number -- */
+
+static void dropout_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const KilnDropoutAttrs *attrs = call->attrs;
+    const int32_t *key = call->inputs[1].data;
+    const KilnDropoutLoop dropout = {
+        .key = { (uint32_t)key[0], (uint32_t)key[1] },
+        .stream = (uint64_t)attrs->stream,
+        .threshold = (uint32_t)ceil(attrs->p * 0x1p24),
+        .scale = attrs->p < 1.0 ? (float)(1.0 / (1.0 - attrs->p)) : 0.0f,
+    };
+
+    kiln_cpu(call)->loops->dropout(call->outputs[0].data, call->outputs[1].data,
+                                   call->inputs[0].data, &dropout, begin, end);
+}
+
+static void dropout_grad_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const KilnDropoutAttrs *attrs = call->attrs;
+    const uint8_t *mask = call->inputs[1].data;
+    float scale = attrs->p < 1.0 ? (float)(1.0 / (1.0 - attrs->p)) : 0.0f;
+
+    kiln_cpu(call)->loops->dropout_grad(output(call, begin), input(call, 0, begin), mask + begin,
+                                        scale, end - begin);
+}
+
+static void dropout_run(KilnCall *call)
+{
+    kiln_cpu_each(call, kiln_cpu_count(&call->outputs[0]), dropout_part);
+}
+
+static void dropout_grad_run(KilnCall *call)
+{
+    kiln_cpu_each(call, kiln_cpu_count(&call->outputs[0]), dropout_grad_part);
+}
+
+/* ---- Equal --------------------------------------------------------------------- */
+
+static void equal_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const int32_t *a = call->inputs[0].data, *b = call->inputs[1].data;
+
+    for (int64_t i = begin; i < end; i++)
+        *output(call, i) = a[i] == b[i] ? 1.0f : 0.0f;
+}
+
+static void equal_run(KilnCall *call)
+{
+    kiln_cpu_each(call, kiln_cpu_count(&call->outputs[0]), equal_part);
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_add, .prepare = any_layout_prepare, .run = add_run, .in_place = true },
+    { .op = &kiln_op_mul, .prepare = any_layout_prepare, .run = mul_run, .in_place = true },
+    { .op = &kiln_op_scale, .prepare = any_layout_prepare, .run = scale_run, .in_place = true },
+    { .op = &kiln_op_relu, .prepare = any_layout_prepare, .run = relu_run, .in_place = true },
+    { .op = &kiln_op_relu_grad,
+      .prepare = any_layout_prepare,
+      .run = relu_grad_run,
+      .in_place = true },
+    { .op = &kiln_op_broadcast, .run = broadcast_run },
+    { .op = &kiln_op_fill, .run = fill_run },
+    { .op = &kiln_op_dropout, .run = dropout_run, .in_place = true },
+    { .op = &kiln_op_dropout_grad, .run = dropout_grad_run, .in_place = true },
+    { .op = &kiln_op_equal, .run = equal_run },
+};
+
+const KilnCpuTable kiln_cpu_elementwise = { kernels, KILN_COUNT(kernels) };

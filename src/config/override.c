@@ -1,0 +1,209 @@
+/* Parses overrides: sign, key, package; values are value.c's. */
+#include "config/override.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "config/scalar.h"
+#include "config/state.h"
+#include "config/value.h"
+
+bool kiln_is_foreign_node(const char *name, size_t n)
+{
+    return n == strlen("hydra") && memcmp(name, "hydra", n) == 0;
+}
+
+const char *kiln_own_path(KilnArena *arena, const char *path)
+{
+    size_t n = strcspn(path, "./");
+
+    if (!kiln_is_foreign_node(path, n))
+        return path;
+    return kiln_arena_printf(arena, "kiln%s", path + n);
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* One name of a key: letters, digits, _ - $, or a number; its length, 0: none. */
+static size_t name_length(const char *p, bool number)
+{
+    size_t n = 0;
+
+    if (number && is_digit(*p)) {
+        while (is_digit(p[n]))
+            n++;
+        return n;
+    }
+    if (!is_letter(*p) && *p != '$')
+        return 0;
+    while (is_letter(p[n]) || is_digit(p[n]) || p[n] == '-' || p[n] == '$')
+        n++;
+    return n;
+}
+
+/* "a.b.0" or "a/b"; the length of what is a key, and whether it is a group. */
+static size_t key_length(const char *p)
+{
+    size_t n = name_length(p, true);
+    char between = p[n];
+
+    if (n == 0 || (between != '.' && between != '/'))
+        return n;
+    while (p[n] == between) {
+        size_t more = name_length(p + n + 1, between == '.');
+
+        if (more == 0)
+            break;
+        n += 1 + more;
+    }
+    return n;
+}
+
+static KilnStatus bad_key(const KilnOverride *override, const char *p, KilnError *err)
+{
+    const char *written = override->written;
+    int column = (int)(p - written) + 1;
+
+    if (*p == '\0' && *override->assignment == '\0')
+        kiln_error_set(err, KILN_E_SYNTAX,
+                       "expected key=value, +key=value, ++key=value, ~key or group=option");
+    else if (*p == '\0')
+        kiln_error_set(err, KILN_E_SYNTAX,
+                       "'=' is missing; expected key=value or group=option");
+    else if (*p == '[')
+        kiln_error_set(err, KILN_E_SYNTAX,
+                       "column %d: '[' in a key; write an index with a dot (tags.0=x)", column);
+    else if (*p == ' ')
+        kiln_error_set(err, KILN_E_SYNTAX, "column %d: a blank in the key; write key=value",
+                       column);
+    else if (*p == '=' && p == override->assignment)
+        kiln_error_set(err, KILN_E_SYNTAX, "there is no key in front of '='");
+    else if (*p == '/' && p == override->assignment)
+        kiln_error_set(err, KILN_E_SYNTAX, "write a group without '/' in front: %s", p + 1);
+    else
+        kiln_error_set(err, KILN_E_SYNTAX,
+                       "column %d: '%c' can't stand there in a key; a key is names with dots "
+                       "(optimizer.lr), a group names with '/' (model/head)",
+                       column, *p);
+    return kiln_error_at(err, &override->origin);
+}
+
+/* The sign in front of the key. */
+static const char *read_sign(const char *p, KilnOverride *override)
+{
+    if (*p == '~') {
+        override->kind = KILN_OVERRIDE_DELETE;
+        p++;
+    } else if (*p == '+') {
+        override->kind = p[1] == '+' ? KILN_OVERRIDE_FORCE : KILN_OVERRIDE_ADD;
+        p += p[1] == '+' ? 2 : 1;
+    }
+    override->assignment = p;
+    return p;
+}
+
+static const char *copy_key(KilnArena *arena, const char *p, size_t n)
+{
+    const char *key = kiln_arena_strndup(arena, p, n);
+
+    return key != NULL ? kiln_own_path(arena, key) : NULL;
+}
+
+static KilnStatus read_value(KilnArena *arena, const char *p, KilnOverride *override,
+                             KilnError *err)
+{
+    KilnMaker maker = { .arena = arena,
+                        .origin = override->origin,
+                        .layer = KILN_LAYER_ARGUMENT };
+    KilnValueText value = { .maker = maker, .text = override->written, .functions = true };
+    KilnStatus status;
+
+    value.at = (size_t)(p - override->written);
+    kiln_value_skip_blanks(&value);
+    if (value.text[value.at] == '\0') {
+        override->value = kiln_node_string(&maker, "");
+        return override->value != NULL ? KILN_OK : kiln_error_nomem(err, 1);
+    }
+    status = kiln_value_element(&value, &override->value, err);
+    /* More elements behind commas are a sweep; they must be well-formed too. */
+    for (; status >= 0; value.sweep = true) {
+        KilnConfigNode *more = NULL;
+
+        kiln_value_skip_blanks(&value);
+        if (value.text[value.at] != ',')
+            break;
+        value.at++;
+        kiln_value_skip_blanks(&value);
+        status = kiln_value_element(&value, &more, err);
+    }
+    if (status >= 0 && value.text[value.at] != '\0')
+        status = kiln_value_fail(&value, value.at, err,
+                                 "'%c' closes nothing; quote the value if it is text",
+                                 value.text[value.at]);
+    override->sweep = value.sweep;
+    return status >= 0 ? status : kiln_error_at(err, &override->origin);
+}
+
+/* Nobody reads a message with a hundred lines of an argument in it. */
+static const char *origin_text(KilnArena *arena, const char *text, size_t number)
+{
+    size_t length = strlen(text);
+
+    if (length > 200)
+        return kiln_arena_printf(arena, "argument %zu `%.*s...`", number, 180, text);
+    return kiln_arena_printf(arena, "argument %zu `%s`", number, text);
+}
+
+KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number,
+                               KilnOverride *ret, KilnError *err)
+{
+    KilnOverride override = { .kind = KILN_OVERRIDE_SET };
+    const char *p;
+    size_t n;
+
+    if (!kiln_text_is_utf8(text, strlen(text)))
+        return kiln_error_set(err, KILN_E_SYNTAX, "argument %zu: the text is not UTF-8", number);
+    override.written = kiln_arena_strdup(arena, text);
+    override.origin.source = override.written != NULL ? origin_text(arena, text, number) : NULL;
+    if (override.origin.source == NULL)
+        return kiln_error_nomem(err, strlen(text));
+    p = read_sign(override.written, &override);
+    n = key_length(p);
+    if (n == 0)
+        return bad_key(&override, p, err);
+    override.key = copy_key(arena, p, n);
+    p += n;
+    if (*p == '@') {
+        n = key_length(p + 1);
+        override.package = copy_key(arena, p + 1, n);
+        p += 1 + n;
+    }
+    if (override.key == NULL)
+        return kiln_error_nomem(err, n);
+    if (*p == '\0' && override.kind == KILN_OVERRIDE_DELETE) {
+        *ret = override;
+        return KILN_OK;
+    }
+    if (*p != '=')
+        return bad_key(&override, p, err);
+    KilnStatus status = read_value(arena, p + 1, &override, err);
+    if (status >= 0)
+        *ret = override;
+    return status;
+}
+
+const char *kiln_override_choice_key(KilnArena *arena, const KilnOverride *override)
+{
+    if (override->package == NULL)
+        return override->key;
+    return kiln_arena_printf(arena, "%s@%s", override->key,
+                             *override->package != '\0' ? override->package : "_global_");
+}

@@ -1,0 +1,33 @@
+/* Overrides: arguments that change the config (`lr=0.1`, `+x=1`, `~model.norm`,
+ * `model=resnet`). */
+#ifndef KILN_CONFIG_OVERRIDE_H
+#define KILN_CONFIG_OVERRIDE_H
+
+#include "config/node.h"
+
+typedef enum KilnOverrideKind {
+    KILN_OVERRIDE_SET,    /* key=value: the key must be there */
+    KILN_OVERRIDE_ADD,    /* +key=value: the key must not be there */
+    KILN_OVERRIDE_FORCE,  /* ++key=value: either */
+    KILN_OVERRIDE_DELETE  /* ~key, ~key=value */
+} KilnOverrideKind;
+
+typedef struct KilnOverride {
+    KilnOverrideKind kind;
+    const char *written;   /* the whole argument */
+    const char *assignment; /* the part of it behind + and ~ */
+    KilnOrigin origin;     /* "argument 2 `lr=0.1`" */
+    const char *key;       /* "optimizer.lr", or a group "model/optimizer"; "kiln" for "hydra" */
+    const char *package;   /* behind @; NULL: none */
+    KilnConfigNode *value; /* NULL: only `~key` */
+    bool sweep;            /* several values: a comma, choice(...), range(...), ... */
+    bool is_group;         /* set while composing: chooses an option */
+} KilnOverride;
+
+/* Parse argument number `number` (from 1). Everything lives in the arena. */
+KILN_NODISCARD KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number,
+                                              KilnOverride *ret, KilnError *err);
+/* "model" or "model@other", the name that the defaults list knows it by. */
+const char *kiln_override_choice_key(KilnArena *arena, const KilnOverride *override);
+
+#endif

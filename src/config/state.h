@@ -1,0 +1,44 @@
+/* What a composed config holds. */
+#ifndef KILN_CONFIG_STATE_H
+#define KILN_CONFIG_STATE_H
+
+#include <time.h>
+
+#include "config/node.h"
+#include "config/search.h"
+
+/* A choice that the defaults list made. */
+typedef struct KilnChosen {
+    const char *key;    /* "model", "db@src" */
+    const char *option; /* "resnet", "[a, b]"; NULL: none (null) */
+} KilnChosen;
+
+/* A key that an override took away. */
+typedef struct KilnRemoved {
+    const char *path;
+    KilnOrigin origin;
+} KilnRemoved;
+
+struct KilnConfig {
+    KilnArena storage;
+    KilnArena *arena; /* == &storage: readers of a const config may allocate */
+    KilnConfigNode *root;
+    const KilnSection *sections; /* borrowed */
+    KilnSearch search;
+    const char *config_name;
+    const char **arguments; /* copies of the overrides */
+    size_t n_arguments;
+    KilnChosen *chosen;
+    size_t n_chosen;
+    KilnRemoved *removed;
+    size_t n_removed;
+    struct tm started; /* local time, for ${now:...} */
+};
+
+/* "hydra" as the first name of a path means "kiln": is `name` (`n` bytes) that? */
+bool kiln_is_foreign_node(const char *name, size_t n);
+/* A group or path with its first part "hydra" written as "kiln"; in the arena, or
+ * `path` itself. NULL when memory is out. */
+const char *kiln_own_path(KilnArena *arena, const char *path);
+
+#endif

@@ -1,0 +1,32 @@
+/* The bottom layers of a tree: what options tables say, below what was written. */
+#ifndef KILN_REGISTRY_BOTTOM_H
+#define KILN_REGISTRY_BOTTOM_H
+
+#include "config/node.h"
+
+/* What a mapping was given the defaults of. */
+typedef struct KilnLaid {
+    const KilnConfigNode *map;
+    const void *owner;  /* KilnComponent or KilnSection; NULL: of nothing known */
+    const char *source; /* of the defaults' origin */
+    int pass;
+} KilnLaid;
+
+/* What is remembered from one call to the next; zeroed at the start. */
+typedef struct KilnBottom {
+    const KilnRegistry *registry; /* NULL: none */
+    KilnLaid *laid;
+    size_t count, capacity;
+    int pass;
+    KilnErrors *unknown; /* names that the last call could not place */
+} KilnBottom;
+
+/* Lay defaults below the sections of `config` and below every mapping with
+ * _target_; plain names where a component is expected become mappings. Can be
+ * called again after changes: a mapping whose _target_ changed loses the old
+ * component's defaults. Names of no component are left for the check. */
+KILN_NODISCARD KilnStatus kiln_bottom_lay(KilnBottom *bottom, KilnConfig *config,
+                                          KilnErrors *errors);
+void kiln_bottom_release(KilnBottom *bottom);
+
+#endif

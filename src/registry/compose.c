@@ -1,0 +1,98 @@
+/* Composition with components: kiln_compose over the composer that knows none. */
+#include "config/compose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "registry/bottom.h"
+#include "registry/registry.h"
+
+typedef struct Context {
+    KilnBottom bottom;
+    const char **names; /* of the last call to options() */
+} Context;
+
+static KilnStatus bottom(void *ctx, KilnConfig *config, KilnErrors *errors)
+{
+    Context *context = ctx;
+
+    return kiln_bottom_lay(&context->bottom, config, errors);
+}
+
+/* The kind whose components are options of a group; a run's module is its task. */
+static KilnKind group_kind(const char *group)
+{
+    return strcmp(group, "task") == 0 ? KILN_KIND_MODULE : kiln_kind_find(group, strlen(group));
+}
+
+static bool option(void *ctx, KilnConfig *config, const char *group, const char *name,
+                   const char **ret_yaml, const char **ret_source)
+{
+    const Context *context = ctx;
+    KilnArena *arena = kiln_config_arena(config);
+    KilnKind kind = group_kind(group);
+
+    if (context->bottom.registry == NULL || kind == KILN_KIND_ANY ||
+        kiln_registry_find(context->bottom.registry, kind, name) == NULL)
+        return false;
+    const char *yaml = kiln_arena_printf(arena, "_target_: %s/%s\n", kiln_kind_name(kind), name);
+    const char *source = kiln_arena_printf(arena, "component %s/%s", kiln_kind_name(kind), name);
+    if (yaml == NULL || source == NULL)
+        return false;
+    *ret_yaml = yaml;
+    *ret_source = source;
+    return true;
+}
+
+static const char *const *options(void *ctx, const char *group)
+{
+    static const char *const none[] = { NULL };
+    Context *context = ctx;
+    const KilnRegistry *registry = context->bottom.registry;
+    KilnKind kind = group_kind(group);
+    size_t n = 0;
+
+    if (registry == NULL || kind == KILN_KIND_ANY)
+        return none;
+    free(context->names);
+    context->names = calloc(registry->count + 1, sizeof(*context->names));
+    if (context->names == NULL)
+        return none;
+    for (size_t i = 0; i < registry->count; i++)
+        if (registry->items[i]->kind == kind)
+            context->names[n++] = registry->items[i]->name;
+    return context->names;
+}
+
+/* When composing fails, a _target_ that names nothing is often the cause of what
+ * follows (its options do not exist): it is told first. */
+static void add_all(KilnErrors *to, const KilnErrors *from, KilnStatus status)
+{
+    KilnError err;
+
+    for (size_t i = 0; from != NULL && i < kiln_errors_count(from); i++) {
+        kiln_error_set(&err, status, "%s", kiln_errors_text(from, i));
+        kiln_errors_add(to, &err);
+    }
+}
+
+KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = {
+        .ctx = &context, .bottom = bottom, .option = option, .options = options
+    };
+    KilnErrors *found = NULL;
+    KilnStatus status = kiln_errors_new(&found);
+
+    if (status < 0)
+        return status;
+    status = kiln_config_compose(request, &hooks, ret, found);
+    if (status < 0)
+        add_all(errors, context.bottom.unknown, KILN_E_KEY);
+    add_all(errors, found, status);
+    kiln_errors_free(found);
+    kiln_bottom_release(&context.bottom);
+    free(context.names);
+    return status;
+}

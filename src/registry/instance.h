@@ -1,0 +1,17 @@
+/* Instances: what the builder makes. */
+#ifndef KILN_REGISTRY_INSTANCE_H
+#define KILN_REGISTRY_INSTANCE_H
+
+#include "kiln/config.h"
+
+struct KilnInstance {
+    const KilnComponent *component;
+    char *path;
+    void *opts;  /* lists of children in it point into `children` */
+    void *state; /* component->state_size bytes */
+    KilnInstance **children;
+    size_t child_count;
+    bool started; /* init was called: release must be */
+};
+
+#endif

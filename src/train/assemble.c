@@ -1,0 +1,315 @@
+/* Building a trainer: options, components, parameters, graph; and recording its
+ * steps on shapes alone, so that what does not fit is found before anything runs. */
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "graph/graph.h"
+#include "train/trainer.h"
+
+/* ---- Components --------------------------------------------------------------------- */
+
+/* Those that save go last; the order is otherwise the config's. */
+static void sort_callbacks(KilnTrainer *trainer)
+{
+    size_t plain = 0;
+
+    for (size_t i = 0; i < trainer->n_callbacks; i++) {
+        KilnInstance *callback = trainer->callbacks[i];
+
+        if (kiln_instance_component(callback)->ops.callback->saves)
+            continue;
+        for (size_t j = i; j > plain; j--)
+            trainer->callbacks[j] = trainer->callbacks[j - 1];
+        trainer->callbacks[plain++] = callback;
+    }
+}
+
+static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnError *err)
+{
+    const KilnRegistry *registry = trainer->env->registry;
+    KilnConfig *config = trainer->config;
+    KilnStatus status = kiln_config_build(config, "datamodule", registry, KILN_KIND_DATAMODULE,
+                                          &trainer->datamodule, err);
+
+    if (status >= 0)
+        status = kiln_config_build(config, "task", registry, KILN_KIND_MODULE, &trainer->module,
+                                   err);
+    if (status >= 0 && stage != KILN_STAGE_PREDICT)
+        status = kiln_config_build_map(config, "callbacks", registry, KILN_KIND_CALLBACK,
+                                       &trainer->callbacks, &trainer->n_callbacks, err);
+    if (status >= 0 && stage == KILN_STAGE_FIT)
+        status = kiln_config_build_map(config, "logger", registry, KILN_KIND_LOGGER,
+                                       &trainer->loggers, &trainer->n_loggers, err);
+    if (status >= 0)
+        sort_callbacks(trainer);
+    return status;
+}
+
+/* ---- Data ------------------------------------------------------------------------------- */
+
+static const KilnDataModuleOps *data_ops(const KilnTrainer *trainer)
+{
+    return kiln_instance_component(trainer->datamodule)->ops.datamodule;
+}
+
+static KilnStatus open_split(KilnTrainer *trainer, KilnSplit split, KilnError *err)
+{
+    if (trainer->opened[split])
+        return KILN_OK;
+    KilnStatus status = data_ops(trainer)->dataset(trainer->datamodule, split,
+                                                   &trainer->datasets[split], err);
+    if (status >= 0)
+        trainer->opened[split] = true;
+    return status;
+}
+
+static KilnStatus set_up_data(KilnTrainer *trainer, KilnStage stage,
+                              const KilnDataSpec *remembered, KilnError *err)
+{
+    KilnDataContext context = {
+        .stage = stage,
+        .seed = (uint64_t)trainer->options.root->seed,
+        .remembered = stage == KILN_STAGE_PREDICT ? remembered : NULL,
+    };
+    KilnStatus status = data_ops(trainer)->setup(trainer->datamodule, &context, err);
+
+    if (status >= 0)
+        status = data_ops(trainer)->spec(trainer->datamodule, &trainer->spec, err);
+    if (status < 0)
+        return status;
+    trainer->batch_size = data_ops(trainer)->batch_size(trainer->datamodule);
+    if (stage == KILN_STAGE_FIT) {
+        status = open_split(trainer, KILN_TRAIN, err);
+        if (status >= 0)
+            status = open_split(trainer, KILN_VAL, err);
+        if (status >= 0 && trainer->datasets[KILN_TRAIN].count < 1)
+            status = kiln_error_set(err, KILN_E_MISSING,
+                                    "datamodule %s has no training samples; check its options",
+                                    kiln_instance_name(trainer->datamodule));
+    }
+    return status;
+}
+
+static int64_t limit_of(const KilnTrainer *trainer, KilnSplit split)
+{
+    const KilnTrainerOptions *options = trainer->options.trainer;
+
+    return split == KILN_TRAIN ? options->limit_train_batches
+           : split == KILN_VAL ? options->limit_val_batches
+                               : options->limit_test_batches;
+}
+
+int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
+{
+    int64_t limit = limit_of(trainer, split);
+    int64_t batches =
+        (trainer->datasets[split].count + trainer->batch_size - 1) / trainer->batch_size;
+
+    return limit >= 0 && batches > limit ? limit : batches;
+}
+
+static void warn_of_sample(void *ctx, const char *message)
+{
+    KilnTrainer *trainer = ctx;
+
+    kiln_output_print(&trainer->output, "warning: sample left out: %s", message);
+}
+
+KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader **ret,
+                               KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    if (trainer->loaders[split] == NULL && limit_of(trainer, split) != 0)
+        status = open_split(trainer, split, err);
+    if (status >= 0 && trainer->loaders[split] == NULL &&
+        kiln_trainer_split_batches(trainer, split) > 0) {
+        KilnLoaderSpec spec = {
+            .data = &trainer->spec,
+            .dataset = trainer->datasets[split],
+            .batch_size = trainer->batch_size,
+            .limit = limit_of(trainer, split),
+            .seed = (uint64_t)trainer->options.root->seed,
+            .shuffle = split == KILN_TRAIN,
+            .workers = (int)trainer->options.trainer->num_workers,
+            .warn = warn_of_sample,
+            .warn_ctx = trainer,
+        };
+
+        status = kiln_loader_new(&spec, &trainer->loaders[split], err);
+    }
+    if (status >= 0)
+        *ret = trainer->loaders[split];
+    return status;
+}
+
+/* ---- Network ------------------------------------------------------------------------------- */
+
+static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
+{
+    const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
+    KilnStatus status =
+        kiln_params_new((uint64_t)trainer->options.root->seed, &trainer->params, err);
+
+    if (status < 0)
+        return status;
+    KilnScope scope = kiln_params_root(trainer->params);
+    status = ops->setup(trainer->module, &scope, &trainer->spec, err);
+    if (status >= 0)
+        status = kiln_params_seal(trainer->params, err);
+    if (status >= 0)
+        status = kiln_backend_cpu_new(trainer->threads, &trainer->backend, err);
+    if (status >= 0)
+        status = kiln_graph_new(trainer->backend, &trainer->graph, err);
+    trainer->step.graph = trainer->graph;
+    trainer->step.metrics = trainer->metrics;
+    trainer->step.spec = &trainer->spec;
+    return status;
+}
+
+static KilnStatus set_up_optimizer(KilnTrainer *trainer, KilnError *err)
+{
+    const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
+    size_t bytes = (size_t)kiln_params_size(trainer->params) * sizeof(float);
+    KilnStatus status = ops->configure_optimizers(trainer->module, &trainer->optimizers, err);
+
+    if (status < 0)
+        return status;
+    const KilnInstance *optimizer = trainer->optimizers.optimizer;
+    trainer->n_slots =
+        kiln_instance_component(optimizer)->ops.optimizer->slots(optimizer, trainer->slot_names);
+    for (size_t i = 0; i < trainer->n_slots; i++) {
+        trainer->slots[i] = aligned_alloc(64, (bytes + 64) / 64 * 64);
+        if (trainer->slots[i] == NULL)
+            return kiln_error_nomem(err, bytes);
+        memset(trainer->slots[i], 0, (bytes + 64) / 64 * 64);
+    }
+    return KILN_OK;
+}
+
+/* ---- Shapes ---------------------------------------------------------------------------------- */
+
+/* A batch without bytes, as large as the first of that split. */
+static KilnBatch shape_batch(const KilnTrainer *trainer, KilnSplit split)
+{
+    int64_t count = trainer->datasets[split].count;
+
+    return (KilnBatch){
+        .size = count > 0 && count < trainer->batch_size ? count : trainer->batch_size,
+    };
+}
+
+static KilnStatus check_graph(const KilnTrainer *trainer, const char *step, KilnError *err)
+{
+    KilnStatus status = kiln_graph_check(trainer->graph, err);
+
+    if (status < 0)
+        (void)kiln_error_prefix(err, "%s step of task %s: ", step,
+                                kiln_instance_name(trainer->module));
+    return status;
+}
+
+static KilnStatus missing_step(const KilnTrainer *trainer, const char *step, KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_MISSING, "task %s has no %s step",
+                          kiln_instance_name(trainer->module), step);
+}
+
+static KilnStatus record_eval(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
+{
+    KilnSplit split = phase == KILN_PHASE_TEST ? KILN_TEST : KILN_VAL;
+    KilnBatch batch = shape_batch(trainer, split);
+
+    kiln_eval_record(trainer, phase, &batch);
+    return check_graph(trainer, phase == KILN_PHASE_TEST ? "test" : "validation", err);
+}
+
+static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
+{
+    KilnBatch batch = shape_batch(trainer, KILN_TRAIN);
+
+    if (kiln_instance_component(trainer->module)->ops.module->training_step == NULL)
+        return missing_step(trainer, "training", err);
+    if (kiln_params_size(trainer->params) < 1)
+        return kiln_error_set(err, KILN_E_MISSING, "task %s has no parameters to train",
+                              kiln_instance_name(trainer->module));
+    (void)kiln_fit_record(trainer, &batch);
+    KilnStatus status = check_graph(trainer, "training", err);
+    if (status >= 0)
+        status = kiln_trainer_read_layers(trainer, err);
+    if (status >= 0)
+        status = record_eval(trainer, KILN_PHASE_VALIDATE, err);
+    if (status >= 0)
+        status = record_eval(trainer, KILN_PHASE_TEST, err);
+    return status;
+}
+
+static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError *err)
+{
+    if (stage == KILN_STAGE_FIT)
+        return record_fit(trainer, err);
+    if (stage == KILN_STAGE_TEST)
+        return record_eval(trainer, KILN_PHASE_TEST, err);
+    if (kiln_instance_component(trainer->module)->ops.module->predict_step == NULL)
+        return missing_step(trainer, "predict", err);
+    return KILN_OK;
+}
+
+/* ---- The whole ----------------------------------------------------------------------------------- */
+
+KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
+                                 KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
+{
+    *trainer = (KilnTrainer){ .config = config, .env = env };
+    trainer->timing.start = kiln_clock();
+    trainer->phase = stage == KILN_STAGE_FIT ? KILN_PHASE_FIT : KILN_PHASE_TEST;
+    kiln_output_init(&trainer->output, env->console);
+    trainer->timing.step_ms = malloc(KILN_STEP_TIMES * sizeof(float));
+    if (trainer->timing.step_ms == NULL)
+        return kiln_error_nomem(err, KILN_STEP_TIMES * sizeof(float));
+    KilnStatus status = kiln_metrics_new(&trainer->metrics, err);
+    if (status >= 0)
+        status = kiln_options_read(config, &trainer->options, err);
+    if (status >= 0)
+        status = kiln_config_yaml(config, NULL, true, &trainer->config_yaml, err);
+    if (status < 0)
+        return status;
+    trainer->threads = (int)trainer->options.trainer->threads;
+    if (trainer->threads == 0)
+        trainer->threads = omp_get_num_procs();
+    status = build_components(trainer, stage, err);
+    if (status >= 0)
+        status = set_up_data(trainer, stage, remembered, err);
+    if (status >= 0)
+        status = set_up_network(trainer, err);
+    if (status >= 0 && stage == KILN_STAGE_FIT)
+        status = set_up_optimizer(trainer, err);
+    return status >= 0 ? record_shapes(trainer, stage, err) : status;
+}
+
+void kiln_trainer_release(KilnTrainer *trainer)
+{
+    for (int i = 0; i < KILN_SPLIT_COUNT; i++)
+        kiln_loader_free(trainer->loaders[i]);
+    kiln_instances_free(trainer->callbacks, trainer->n_callbacks);
+    kiln_instances_free(trainer->loggers, trainer->n_loggers);
+    kiln_graph_free(trainer->graph);
+    kiln_backend_free(trainer->backend);
+    kiln_params_free(trainer->params);
+    for (size_t i = 0; i < trainer->n_slots; i++)
+        free(trainer->slots[i]);
+    for (size_t i = 0; i < trainer->n_layers; i++)
+        free((char *)trainer->layers[i].path);
+    free(trainer->layers);
+    kiln_instance_free(trainer->module);
+    kiln_instance_free(trainer->datamodule);
+    kiln_metrics_free(trainer->metrics);
+    kiln_options_release(&trainer->options);
+    kiln_output_release(&trainer->output);
+    free(trainer->timing.step_ms);
+    free(trainer->config_yaml);
+    free(trainer->run_dir);
+    *trainer = (KilnTrainer){ 0 };
+}

@@ -1,0 +1,53 @@
+/* Checkpoint folders: written whole or not at all, checked before a byte of them
+ * is used. */
+#ifndef KILN_TRAIN_CHECKPOINT_H
+#define KILN_TRAIN_CHECKPOINT_H
+
+#include <jansson.h>
+
+#include "train/trainer.h"
+
+#define KILN_CHECKPOINT_MODEL "model.safetensors"
+#define KILN_CHECKPOINT_TRAINER "trainer.safetensors"
+#define KILN_CHECKPOINT_CONFIG "config.yaml"
+#define KILN_CHECKPOINT_STATE "state.json"
+enum { KILN_CHECKPOINT_FORMAT = 1 };
+
+/* Size and XXH3 (64 bits) of a file's bytes. */
+KILN_NODISCARD KilnStatus kiln_file_hash(const char *path, uint64_t *ret_hash, int64_t *ret_size,
+                                         KilnError *err);
+
+/* ---- Saving (checkpoint_save.c) ------------------------------------------------- */
+
+/* Save `trainer` as the folder `path`: written beside it under another name,
+ * flushed to disk, and then put in its place at once. On failure nothing that
+ * was there is changed. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_save(KilnTrainer *trainer, const char *path,
+                                               KilnError *err);
+
+/* ---- Loading (checkpoint_load.c) ------------------------------------------------- */
+
+typedef struct KilnCheckpoint {
+    char *path; /* absolute */
+    json_t *state;
+    KilnDataSpec spec; /* what the data looked like; points into `state` */
+    const char **class_names;
+    KilnPosition at;
+} KilnCheckpoint;
+
+/* Open a checkpoint folder and check that its files are whole. `resume`: the
+ * optimizer's state is needed, too. Released with kiln_checkpoint_close. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_open(const char *path, bool resume,
+                                               KilnCheckpoint *ret, KilnError *err);
+void kiln_checkpoint_close(KilnCheckpoint *checkpoint);
+/* Parameters and buffers alone. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint,
+                                                       KilnTrainer *trainer, KilnError *err);
+/* Everything but the callbacks' state: weights, optimizer, position, metrics. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint,
+                                               KilnTrainer *trainer, KilnError *err);
+/* The callbacks' state, by their place in the config. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_load_callbacks(const KilnCheckpoint *checkpoint,
+                                                         KilnTrainer *trainer, KilnError *err);
+
+#endif

@@ -1,0 +1,335 @@
+/* Opening a checkpoint folder: is it whole, does it fit; and loading it. */
+#include "train/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "tensor/safetensors.h"
+#include "train/state.h"
+
+enum { LARGEST_STATE = 64 << 20 };
+
+/* ---- Is it whole? ------------------------------------------------------------------ */
+
+/* <checkpoint>/<name>, owned by the caller. */
+static KilnStatus file_of(const KilnCheckpoint *checkpoint, const char *name, char **ret,
+                          KilnError *err)
+{
+    *ret = kiln_path_join(checkpoint->path, name);
+    return *ret != NULL ? KILN_OK : kiln_error_nomem(err, strlen(name));
+}
+
+static KilnStatus check_file(const KilnCheckpoint *checkpoint, const char *name, KilnError *err)
+{
+    const json_t *file = json_object_get(json_object_get(checkpoint->state, "files"), name);
+    const char *want = json_string_value(json_object_get(file, "xxh3"));
+    json_int_t want_size = json_integer_value(json_object_get(file, "size"));
+    uint64_t hash = 0;
+    int64_t size = 0;
+    char *path = NULL, hex[17];
+
+    if (want == NULL)
+        return kiln_error_set(err, KILN_E_FORMAT, "%s/%s: has no checksum of %s", checkpoint->path,
+                              KILN_CHECKPOINT_STATE, name);
+    KilnStatus status = file_of(checkpoint, name, &path, err);
+    if (status >= 0)
+        status = kiln_file_hash(path, &hash, &size, err);
+    if (status >= 0) {
+        snprintf(hex, sizeof(hex), "%016" PRIx64, hash);
+        if (size != want_size)
+            status = kiln_error_set(err, KILN_E_FORMAT,
+                                    "%s: is %s: %lld bytes where %lld were saved; use another "
+                                    "checkpoint",
+                                    path, size < want_size ? "truncated" : "too long",
+                                    (long long)size, (long long)want_size);
+        else if (strcmp(hex, want) != 0)
+            status = kiln_error_set(err, KILN_E_FORMAT,
+                                    "%s: is damaged: its checksum is %s where %s was saved; use "
+                                    "another checkpoint",
+                                    path, hex, want);
+    }
+    free(path);
+    return status;
+}
+
+static KilnStatus read_state(KilnCheckpoint *checkpoint, KilnError *err)
+{
+    char *path = NULL, *text = NULL;
+    size_t size = 0;
+    json_error_t why;
+    KilnStatus status = file_of(checkpoint, KILN_CHECKPOINT_STATE, &path, err);
+
+    if (status >= 0)
+        status = kiln_file_read(path, LARGEST_STATE, &text, &size, err);
+    if (status >= 0) {
+        checkpoint->state = json_loadb(text, size, 0, &why);
+        if (!json_is_object(checkpoint->state))
+            status = kiln_error_set(err, KILN_E_FORMAT,
+                                    "%s: is truncated or damaged: %s in line %d; use another "
+                                    "checkpoint",
+                                    path, checkpoint->state == NULL ? why.text : "no object",
+                                    why.line);
+    }
+    json_int_t format = json_integer_value(json_object_get(checkpoint->state, "format"));
+    if (status >= 0 && format != KILN_CHECKPOINT_FORMAT)
+        status = kiln_error_set(err, KILN_E_FORMAT,
+                                "%s: has format %lld; this version of kiln reads format %d", path,
+                                (long long)format, (int)KILN_CHECKPOINT_FORMAT);
+    free(text);
+    free(path);
+    return status;
+}
+
+/* ---- What it says ------------------------------------------------------------------- */
+
+static bool read_dtype(const char *name, KilnDType *ret)
+{
+    static const KilnDType all[] = { KILN_F32, KILN_I32, KILN_U8, KILN_I64, KILN_F64 };
+
+    for (size_t i = 0; name != NULL && i < KILN_COUNT(all); i++)
+        if (strcmp(kiln_dtype_name(all[i]), name) == 0) {
+            *ret = all[i];
+            return true;
+        }
+    return false;
+}
+
+static bool read_feature(const json_t *saved, KilnFeature *feature)
+{
+    const json_t *shape = json_object_get(saved, "shape");
+
+    feature->name = json_string_value(json_object_get(saved, "name"));
+    feature->shape.rank = (int)json_array_size(shape);
+    if (feature->name == NULL || json_array_size(shape) > KILN_MAX_RANK ||
+        !read_dtype(json_string_value(json_object_get(saved, "dtype")), &feature->dtype))
+        return false;
+    for (int axis = 0; axis < feature->shape.rank; axis++)
+        feature->shape.dim[axis] = json_integer_value(json_array_get(shape, (size_t)axis));
+    return kiln_shape_count(&feature->shape) >= 0;
+}
+
+static bool read_spec(KilnCheckpoint *checkpoint)
+{
+    const json_t *data = json_object_get(checkpoint->state, "data");
+    const json_t *features = json_object_get(data, "features");
+    const json_t *classes = json_object_get(data, "classes");
+    KilnDataSpec *spec = &checkpoint->spec;
+
+    spec->n_features = json_array_size(features);
+    spec->n_classes = (int64_t)json_array_size(classes);
+    checkpoint->class_names = calloc((size_t)spec->n_classes + 1, sizeof(const char *));
+    if (spec->n_features > KILN_MAX_FEATURES || checkpoint->class_names == NULL)
+        return false;
+    spec->class_names = checkpoint->class_names;
+    for (size_t i = 0; i < spec->n_features; i++)
+        if (!read_feature(json_array_get(features, i), &spec->features[i]))
+            return false;
+    for (size_t i = 0; i < (size_t)spec->n_classes; i++) {
+        checkpoint->class_names[i] = json_string_value(json_array_get(classes, i));
+        if (checkpoint->class_names[i] == NULL)
+            return false;
+    }
+    return true;
+}
+
+static bool read_position(KilnCheckpoint *checkpoint)
+{
+    const json_t *epoch = json_object_get(checkpoint->state, "epoch");
+    const json_t *step = json_object_get(checkpoint->state, "step");
+    const json_t *batch = json_object_get(checkpoint->state, "batch");
+
+    checkpoint->at = (KilnPosition){
+        .epoch = json_integer_value(epoch),
+        .step = json_integer_value(step),
+        .batch = json_integer_value(batch),
+        .epoch_done = json_is_true(json_object_get(checkpoint->state, "epoch_done")),
+    };
+    return json_is_integer(epoch) && json_is_integer(step) && json_is_integer(batch) &&
+           checkpoint->at.epoch >= 0 && checkpoint->at.step >= 0 && checkpoint->at.batch >= 0;
+}
+
+KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *ret, KilnError *err)
+{
+    KilnCheckpoint checkpoint = { .path = kiln_strdup(path) };
+    KilnStatus status =
+        checkpoint.path != NULL ? read_state(&checkpoint, err) : kiln_error_nomem(err, 1);
+
+    if (status >= 0 && (!read_spec(&checkpoint) || !read_position(&checkpoint)))
+        status = kiln_error_set(err, KILN_E_FORMAT,
+                                "%s/%s: is damaged: epoch, step, batch or data are not what was "
+                                "saved; use another checkpoint",
+                                path, KILN_CHECKPOINT_STATE);
+    if (status >= 0)
+        status = check_file(&checkpoint, KILN_CHECKPOINT_MODEL, err);
+    if (status >= 0 && resume)
+        status = check_file(&checkpoint, KILN_CHECKPOINT_TRAINER, err);
+    if (status < 0) {
+        kiln_checkpoint_close(&checkpoint);
+        return status;
+    }
+    *ret = checkpoint;
+    return KILN_OK;
+}
+
+void kiln_checkpoint_close(KilnCheckpoint *checkpoint)
+{
+    json_decref(checkpoint->state);
+    free(checkpoint->class_names);
+    free(checkpoint->path);
+    *checkpoint = (KilnCheckpoint){ 0 };
+}
+
+/* ---- Weights ---------------------------------------------------------------------------- */
+
+static KilnStatus compare_params(const KilnSafetensors *file, KilnTrainer *trainer,
+                                 const char *source, KilnError *err)
+{
+    size_t n = kiln_safetensors_count(file);
+    KilnParamForm *forms = calloc(n + 1, sizeof(*forms));
+    KilnStatus status = forms != NULL ? KILN_OK : kiln_error_nomem(err, n * sizeof(*forms));
+
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        const KilnStEntry *entry = kiln_safetensors_at(file, i);
+
+        forms[i] = (KilnParamForm){ .name = entry->name, .shape = entry->shape };
+        if (!kiln_safetensors_dtype(entry, &forms[i].dtype))
+            status = kiln_error_set(err, KILN_E_FORMAT, "%s: %s has type %s, which kiln lacks",
+                                    source, entry->name, entry->dtype);
+    }
+    if (status >= 0)
+        status = kiln_params_compare(trainer->params, forms, n, source, err);
+    free(forms);
+    return status;
+}
+
+KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                        KilnError *err)
+{
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    KilnStatus status = file_of(checkpoint, KILN_CHECKPOINT_MODEL, &path, err);
+
+    if (status >= 0)
+        status = kiln_safetensors_open(path, &file, err);
+    if (status >= 0)
+        status = compare_params(file, trainer, path, err);
+    for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+
+        status = kiln_safetensors_read(file, kiln_safetensors_find(file, kiln_param_name(param)),
+                                       kiln_param_dtype(param), kiln_param_data(param), err);
+    }
+    kiln_safetensors_close(file);
+    free(path);
+    return status;
+}
+
+/* ---- Everything ---------------------------------------------------------------------------- */
+
+static KilnStatus load_slot(KilnTrainer *trainer, const KilnSafetensors *file, const char *path,
+                            size_t slot, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+        char name[512];
+
+        if (!kiln_param_trained(param))
+            continue;
+        snprintf(name, sizeof(name), "optimizer.%s.%s", trainer->slot_names[slot],
+                 kiln_param_name(param));
+        const KilnStEntry *entry = kiln_safetensors_find(file, name);
+        if (entry == NULL || !kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
+            return kiln_error_set(err, KILN_E_FORMAT,
+                                  "%s: has no %s of that shape, which optimizer %s needs: it was "
+                                  "saved with another optimizer; go on with that one, or start "
+                                  "anew",
+                                  path, name,
+                                  kiln_instance_name(trainer->optimizers.optimizer));
+        status = kiln_safetensors_read(file, entry, KILN_F32,
+                                       trainer->slots[slot] + kiln_param_offset(param), err);
+    }
+    return status;
+}
+
+static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                 KilnError *err)
+{
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    KilnStatus status = file_of(checkpoint, KILN_CHECKPOINT_TRAINER, &path, err);
+
+    if (status >= 0)
+        status = kiln_safetensors_open(path, &file, err);
+    for (size_t slot = 0; status >= 0 && slot < trainer->n_slots; slot++)
+        status = load_slot(trainer, file, path, slot, err);
+    kiln_safetensors_close(file);
+    free(path);
+    return status;
+}
+
+/* What a resume that differs from the saved run can't reproduce. */
+static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
+{
+    const struct {
+        const char *name;
+        int64_t now;
+    } all[] = {
+        { "seed", trainer->options.root->seed },
+        { "threads", trainer->threads },
+        { "batch_size", trainer->batch_size },
+        { "train_samples", trainer->datasets[KILN_TRAIN].count },
+    };
+
+    for (size_t i = 0; i < KILN_COUNT(all); i++) {
+        const json_t *saved = json_object_get(checkpoint->state, all[i].name);
+
+        if (json_is_integer(saved) && json_integer_value(saved) != all[i].now)
+            kiln_output_print(&trainer->output,
+                              "warning: %s was %lld in the checkpoint and is %lld now: the run "
+                              "goes on, but not exactly as it would have",
+                              all[i].name, (long long)json_integer_value(saved),
+                              (long long)all[i].now);
+    }
+}
+
+KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                KilnError *err)
+{
+    KilnStatus status = kiln_checkpoint_load_weights(checkpoint, trainer, err);
+
+    if (status >= 0)
+        status = load_optimizer(checkpoint, trainer, err);
+    if (status >= 0)
+        status = kiln_metrics_load(trainer->metrics,
+                                   json_object_get(checkpoint->state, "metrics"), err);
+    if (status < 0)
+        return status;
+    warn_of_differences(checkpoint, trainer);
+    trainer->at = checkpoint->at;
+    return KILN_OK;
+}
+
+KilnStatus kiln_checkpoint_load_callbacks(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                          KilnError *err)
+{
+    const json_t *all = json_object_get(checkpoint->state, "callbacks");
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < trainer->n_callbacks && status >= 0; i++) {
+        KilnInstance *callback = trainer->callbacks[i];
+        const KilnCallbackOps *ops = kiln_instance_component(callback)->ops.callback;
+        KilnState state = { .object = json_object_get(all, kiln_instance_path(callback)) };
+
+        if (ops->load_state_dict != NULL && json_is_object(state.object))
+            status = ops->load_state_dict(callback, &state, err);
+        if (status < 0)
+            (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(callback));
+    }
+    return status;
+}

@@ -1,0 +1,398 @@
+/* Writing a checkpoint folder, publishing it by rename, and the links to it. */
+#define _GNU_SOURCE /* renameat2 */
+#include "train/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "tensor/safetensors.h"
+#include "train/state.h"
+
+/* ---- Hashes ------------------------------------------------------------------------ */
+
+static KilnStatus hash_fd(int fd, const char *path, uint64_t *ret_hash, int64_t *ret_size,
+                          KilnError *err)
+{
+    enum { PART = 1 << 16 };
+    XXH3_state_t *hash = XXH3_createState();
+    char *part = malloc(PART);
+    int64_t size = 0;
+    ssize_t got = -1;
+
+    if (hash == NULL || part == NULL) {
+        XXH3_freeState(hash);
+        free(part);
+        return kiln_error_nomem(err, PART);
+    }
+    XXH3_64bits_reset(hash);
+    do {
+        got = read(fd, part, PART);
+        if (got > 0) {
+            XXH3_64bits_update(hash, part, (size_t)got);
+            size += got;
+        }
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    KilnStatus status = got < 0 ? kiln_error_errno(err, path) : KILN_OK;
+    if (status >= 0) {
+        *ret_hash = XXH3_64bits_digest(hash);
+        *ret_size = size;
+    }
+    XXH3_freeState(hash);
+    free(part);
+    return status;
+}
+
+KilnStatus kiln_file_hash(const char *path, uint64_t *ret_hash, int64_t *ret_size, KilnError *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return kiln_error_errno(err, path);
+    KilnStatus status = hash_fd(fd, path, ret_hash, ret_size, err);
+    close(fd);
+    return status;
+}
+
+/* ---- Tensors ------------------------------------------------------------------------- */
+
+/* A loss can be finite while the update after it is not: such parameters must
+ * not replace good ones. */
+static KilnStatus check_finite(KilnTrainer *trainer, KilnError *err)
+{
+    for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+        int64_t count = kiln_shape_count(kiln_param_shape(param));
+        const float *values = kiln_param_data(param);
+
+        if (kiln_param_dtype(param) != KILN_F32)
+            continue;
+        for (int64_t j = 0; j < count; j++)
+            if (!isfinite(values[j]))
+                return kiln_error_set(err, KILN_E_NUMERIC,
+                                      "%s is not finite after step %lld (learning rate %g): "
+                                      "nothing is saved and training stops; try a lower "
+                                      "learning rate or a warmup",
+                                      kiln_param_name(param), (long long)trainer->at.step,
+                                      trainer->learning_rate);
+    }
+    return KILN_OK;
+}
+
+static KilnStatus write_model(KilnTrainer *trainer, const char *path, KilnError *err)
+{
+    size_t n = kiln_params_count(trainer->params);
+    KilnStView *views = calloc(n + 1, sizeof(*views));
+
+    if (views == NULL)
+        return kiln_error_nomem(err, (n + 1) * sizeof(*views));
+    for (size_t i = 0; i < n; i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+
+        views[i] = (KilnStView){
+            .name = kiln_param_name(param),
+            .dtype = kiln_param_dtype(param),
+            .shape = *kiln_param_shape(param),
+            .data = kiln_param_data(param),
+        };
+    }
+    KilnStatus status = kiln_safetensors_write(path, views, n, NULL, 0, err);
+    free(views);
+    return status;
+}
+
+/* "optimizer.<slot>.<parameter>" for every slot and trained parameter. */
+static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnError *err)
+{
+    size_t n_params = kiln_params_count(trainer->params), n = 0;
+    KilnStView *views = calloc(n_params * trainer->n_slots + 1, sizeof(*views));
+    KilnArena names = { 0 };
+    KilnStatus status = views != NULL ? KILN_OK : kiln_error_nomem(err, n_params);
+
+    for (size_t s = 0; s < trainer->n_slots && status >= 0; s++)
+        for (size_t i = 0; i < n_params && status >= 0; i++) {
+            KilnParam *param = kiln_params_at(trainer->params, i);
+
+            if (!kiln_param_trained(param))
+                continue;
+            views[n] = (KilnStView){
+                .name = kiln_arena_printf(&names, "optimizer.%s.%s", trainer->slot_names[s],
+                                          kiln_param_name(param)),
+                .dtype = KILN_F32,
+                .shape = *kiln_param_shape(param),
+                .data = trainer->slots[s] + kiln_param_offset(param),
+            };
+            if (views[n++].name == NULL)
+                status = kiln_error_nomem(err, 1);
+        }
+    if (status >= 0)
+        status = kiln_safetensors_write(path, views, n, NULL, 0, err);
+    kiln_arena_release(&names);
+    free(views);
+    return status;
+}
+
+/* ---- state.json ------------------------------------------------------------------------- */
+
+static json_t *spec_json(const KilnDataSpec *spec)
+{
+    json_t *features = json_array(), *classes = json_array();
+
+    for (size_t i = 0; i < spec->n_features; i++) {
+        json_t *shape = json_array();
+
+        for (int axis = 0; axis < spec->features[i].shape.rank; axis++)
+            json_array_append_new(shape, json_integer(spec->features[i].shape.dim[axis]));
+        json_array_append_new(features, json_pack("{s:s, s:s, s:o}", "name",
+                                                  spec->features[i].name, "dtype",
+                                                  kiln_dtype_name(spec->features[i].dtype),
+                                                  "shape", shape));
+    }
+    for (int64_t i = 0; i < spec->n_classes; i++)
+        json_array_append_new(classes, json_string(spec->class_names[i]));
+    return json_pack("{s:o, s:o}", "features", features, "classes", classes);
+}
+
+static json_t *callbacks_json(const KilnTrainer *trainer, bool *failed)
+{
+    json_t *all = json_object();
+
+    for (size_t i = 0; i < trainer->n_callbacks; i++) {
+        KilnInstance *callback = trainer->callbacks[i];
+        const KilnCallbackOps *ops = kiln_instance_component(callback)->ops.callback;
+        KilnState state = { .object = json_object() };
+
+        if (ops->state_dict != NULL && state.object != NULL)
+            ops->state_dict(callback, &state);
+        *failed = *failed || state.failed || state.object == NULL;
+        if (ops->state_dict != NULL)
+            json_object_set_new(all, kiln_instance_path(callback), state.object);
+        else
+            json_decref(state.object);
+    }
+    return all;
+}
+
+/* Size and checksum of a file of the folder. */
+static KilnStatus file_json(const char *folder, const char *name, json_t *files, KilnError *err)
+{
+    char *path = kiln_path_join(folder, name), hex[17];
+    uint64_t hash = 0;
+    int64_t size = 0;
+
+    if (path == NULL)
+        return kiln_error_nomem(err, strlen(folder));
+    KilnStatus status = kiln_file_hash(path, &hash, &size, err);
+    free(path);
+    if (status < 0)
+        return status;
+    snprintf(hex, sizeof(hex), "%016" PRIx64, hash);
+    json_t *file = json_pack("{s:I, s:s}", "size", (json_int_t)size, "xxh3", hex);
+    if (file == NULL || json_object_set_new(files, name, file) != 0)
+        return kiln_error_nomem(err, sizeof(hex));
+    return KILN_OK;
+}
+
+static KilnStatus files_json(const char *folder, json_t *files, KilnError *err)
+{
+    static const char *const names[] = { KILN_CHECKPOINT_MODEL, KILN_CHECKPOINT_TRAINER,
+                                         KILN_CHECKPOINT_CONFIG };
+    KilnStatus status = files != NULL ? KILN_OK : kiln_error_nomem(err, 1);
+
+    for (size_t i = 0; i < KILN_COUNT(names) && status >= 0; i++)
+        status = file_json(folder, names[i], files, err);
+    return status;
+}
+
+static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, KilnError *err)
+{
+    char *path = kiln_path_join(folder, KILN_CHECKPOINT_STATE), *text = NULL;
+    json_t *files = json_object();
+    bool failed = false;
+    KilnStatus status = files_json(folder, files, err);
+
+    if (status >= 0) {
+        json_t *state = json_pack(
+            "{s:i, s:s, s:s, s:I, s:I, s:I, s:b, s:I, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:O}",
+            "format", (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "task",
+            kiln_instance_name(trainer->module), "epoch", (json_int_t)trainer->at.epoch, "step",
+            (json_int_t)trainer->at.step, "batch", (json_int_t)trainer->at.batch, "epoch_done",
+            trainer->at.epoch_done ? 1 : 0, "seed", (json_int_t)trainer->options.root->seed,
+            "threads", trainer->threads, "batch_size", (json_int_t)trainer->batch_size,
+            "train_samples", (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
+            (json_int_t)kiln_params_size(trainer->params), "data", spec_json(&trainer->spec),
+            "metrics", kiln_metrics_save(trainer->metrics), "callbacks",
+            callbacks_json(trainer, &failed), "files", files);
+
+        text = state != NULL && !failed
+                   ? json_dumps(state, JSON_INDENT(1) | JSON_REAL_PRECISION(17))
+                   : NULL;
+        json_decref(state);
+        if (text == NULL || path == NULL)
+            status = kiln_error_nomem(err, 1);
+    }
+    if (status >= 0)
+        status = kiln_file_write(path, text, strlen(text), err);
+    json_decref(files);
+    free(text);
+    free(path);
+    return status;
+}
+
+/* ---- The folder ----------------------------------------------------------------------------- */
+
+static KilnStatus write_files(KilnTrainer *trainer, const char *folder, KilnError *err)
+{
+    char *model = kiln_path_join(folder, KILN_CHECKPOINT_MODEL);
+    char *optimizer = kiln_path_join(folder, KILN_CHECKPOINT_TRAINER);
+    char *config = kiln_path_join(folder, KILN_CHECKPOINT_CONFIG);
+    KilnStatus status = model == NULL || optimizer == NULL || config == NULL
+                            ? kiln_error_nomem(err, strlen(folder))
+                            : kiln_dir_make(folder, err);
+
+    if (status >= 0)
+        status = write_model(trainer, model, err);
+    if (status >= 0)
+        status = write_optimizer(trainer, optimizer, err);
+    if (status >= 0)
+        status = kiln_file_write(config, trainer->config_yaml, strlen(trainer->config_yaml), err);
+    if (status >= 0)
+        status = write_state(trainer, folder, err);
+    if (status >= 0)
+        status = kiln_path_sync(folder, err);
+    free(model);
+    free(optimizer);
+    free(config);
+    return status;
+}
+
+/* Put `fresh` in the place of `path`. A folder that is there is exchanged with
+ * it in one step, so that at no moment there is none. */
+static KilnStatus publish(const char *fresh, const char *path, KilnError *err)
+{
+    if (rename(fresh, path) == 0)
+        return KILN_OK;
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        return kiln_error_errno(err, path);
+    if (renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_EXCHANGE) == 0)
+        return kiln_path_remove(fresh, err);
+    /* A file system that can't exchange. */
+    KilnStatus status = kiln_path_remove(path, err);
+    if (status >= 0 && rename(fresh, path) != 0)
+        status = kiln_error_errno(err, path);
+    return status;
+}
+
+KilnStatus kiln_checkpoint_save(KilnTrainer *trainer, const char *path, KilnError *err)
+{
+    const char *name = strrchr(path, '/');
+    KilnText text = { 0 }, folder = { 0 };
+    KilnStatus status = check_finite(trainer, err);
+
+    if (status < 0)
+        return status;
+    kiln_text_append_n(&folder, path, (size_t)(name - path));
+    /* One process writes a run folder: what a killed one left is in the way. */
+    kiln_text_printf(&text, "%s/.saving", folder.data != NULL ? folder.data : "");
+    if (text.failed || folder.failed)
+        status = kiln_error_nomem(err, strlen(path));
+    if (status >= 0)
+        status = kiln_path_remove(text.data, err);
+    if (status >= 0)
+        status = write_files(trainer, text.data, err);
+    if (status >= 0)
+        status = publish(text.data, path, err);
+    if (status >= 0)
+        status = kiln_path_sync(folder.data, err);
+    if (status < 0 && text.data != NULL) {
+        (void)!kiln_path_remove(text.data, NULL);
+        (void)kiln_error_prefix(err, "checkpoint %s is not saved: ", name + 1);
+    }
+    kiln_text_release(&text);
+    kiln_text_release(&folder);
+    return status;
+}
+
+/* ---- For components ----------------------------------------------------------------------------- */
+
+/* <run folder>/checkpoints/<name>, owned by the caller. */
+static KilnStatus checkpoint_path(const KilnTrainer *trainer, const char *name, char **ret,
+                                  KilnError *err)
+{
+    KilnText text = { 0 };
+
+    if (trainer->run_dir == NULL)
+        return kiln_error_set(err, KILN_E_INTERNAL, "checkpoint %s: this run has no folder", name);
+    if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "checkpoint \"%s\": a name without / that does not begin with a dot "
+                              "is needed",
+                              name);
+    kiln_text_printf(&text, "%s/checkpoints/%s", trainer->run_dir, name);
+    *ret = kiln_text_take(&text);
+    return *ret != NULL ? KILN_OK : kiln_error_nomem(err, strlen(name));
+}
+
+KilnStatus kiln_trainer_save(KilnTrainer *trainer, const char *name, char *ret_path, size_t size,
+                             KilnError *err)
+{
+    char *path = NULL;
+    KilnStatus status = checkpoint_path(trainer, name, &path, err);
+
+    if (status >= 0)
+        status = kiln_loggers_flush(trainer, err);
+    if (status >= 0)
+        status = kiln_checkpoint_save(trainer, path, err);
+    if (status >= 0) {
+        trainer->saved = trainer->at;
+        snprintf(trainer->saved_name, sizeof(trainer->saved_name), "%s", name);
+        if (ret_path != NULL)
+            snprintf(ret_path, size, "%s", path);
+    }
+    free(path);
+    return status;
+}
+
+KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link, const char *name,
+                             KilnError *err)
+{
+    char *path = NULL;
+    KilnStatus status = checkpoint_path(trainer, link, &path, err);
+
+    if (status >= 0)
+        status = kiln_link_write(name, path, err);
+    free(path);
+    return status;
+}
+
+bool kiln_trainer_link_target(const KilnTrainer *trainer, const char *link, char *buf, size_t size)
+{
+    char *path = NULL;
+    ssize_t length = -1;
+
+    if (checkpoint_path(trainer, link, &path, NULL) >= 0 && size > 0)
+        length = readlink(path, buf, size - 1);
+    if (length >= 0)
+        buf[length] = '\0';
+    free(path);
+    return length >= 0;
+}
+
+KilnStatus kiln_trainer_remove(KilnTrainer *trainer, const char *name, KilnError *err)
+{
+    char *path = NULL;
+    KilnStatus status = checkpoint_path(trainer, name, &path, err);
+
+    if (status >= 0)
+        status = kiln_path_remove(path, err);
+    free(path);
+    return status;
+}

@@ -1,0 +1,103 @@
+/* The validation and the test loop. */
+#include "base/file.h"
+#include "train/trainer.h"
+
+/* The hooks of one phase, by offset in KilnCallbackOps. */
+typedef struct EvalHooks {
+    size_t start, epoch_start, batch_start, batch_end, epoch_end, end;
+} EvalHooks;
+
+#define EVAL_HOOKS(phase)                                                                          \
+    {                                                                                              \
+        offsetof(KilnCallbackOps, on_##phase##_start),                                             \
+            offsetof(KilnCallbackOps, on_##phase##_epoch_start),                                   \
+            offsetof(KilnCallbackOps, on_##phase##_batch_start),                                   \
+            offsetof(KilnCallbackOps, on_##phase##_batch_end),                                     \
+            offsetof(KilnCallbackOps, on_##phase##_epoch_end),                                     \
+            offsetof(KilnCallbackOps, on_##phase##_end)                                            \
+    }
+
+static const EvalHooks validation_hooks = EVAL_HOOKS(validation);
+static const EvalHooks test_hooks = EVAL_HOOKS(test);
+
+static KilnStatus call(KilnTrainer *trainer, size_t hook, KilnError *err)
+{
+    return kiln_hooks_call(trainer, hook, KILN_HOOK_ALL, err);
+}
+
+void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *batch)
+{
+    const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
+
+    kiln_step_begin(&trainer->step, phase, false, batch, (uint64_t)trainer->options.root->seed,
+                    batch->index);
+    if (phase == KILN_PHASE_TEST && ops->test_step != NULL)
+        ops->test_step(trainer->module, &trainer->step);
+    else if (ops->validation_step != NULL)
+        ops->validation_step(trainer->module, &trainer->step);
+}
+
+static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
+                             const KilnBatch *batch, KilnError *err)
+{
+    KilnStatus status = call(trainer, hooks->batch_start, err);
+
+    if (status < 0)
+        return status;
+    kiln_eval_record(trainer, phase, batch);
+    status = kiln_step_run(&trainer->step, NULL, err);
+    if (status >= 0)
+        status = kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err);
+    trainer->eval_batch = batch->index + 1;
+    trainer->timing.phase_samples += batch->size;
+    return status >= 0 ? call(trainer, hooks->batch_end, err) : status;
+}
+
+static KilnStatus eval_batches(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
+                               KilnLoader *loader, KilnError *err)
+{
+    KilnStatus status = kiln_loader_start(loader, 0, 0, err);
+    KilnBatch batch;
+
+    while (status >= 0 && !kiln_trainer_interrupted(trainer)) {
+        status = kiln_loader_next(loader, &batch, err);
+        if (status < 0 || batch.size == 0)
+            break;
+        status = eval_batch(trainer, phase, hooks, &batch, err);
+    }
+    return status;
+}
+
+KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
+{
+    const EvalHooks *hooks = phase == KILN_PHASE_TEST ? &test_hooks : &validation_hooks;
+    KilnPhase before = trainer->phase;
+    KilnLoader *loader = NULL;
+    KilnStatus status = kiln_trainer_loader(
+        trainer, phase == KILN_PHASE_TEST ? KILN_TEST : KILN_VAL, &loader, err);
+
+    if (status < 0 || loader == NULL)
+        return status;
+    trainer->phase = phase;
+    trainer->eval_batch = 0;
+    trainer->eval_batches = kiln_loader_batches(loader);
+    trainer->timing.phase_start = kiln_clock();
+    trainer->timing.phase_samples = 0;
+    kiln_metrics_clear(trainer->metrics, phase);
+    status = call(trainer, hooks->start, err);
+    if (status >= 0)
+        status = call(trainer, hooks->epoch_start, err);
+    if (status >= 0)
+        status = eval_batches(trainer, phase, hooks, loader, err);
+    if (trainer->interrupted)
+        kiln_metrics_clear(trainer->metrics, phase);
+    if (status >= 0 && !trainer->interrupted)
+        status = kiln_metrics_end_epoch(trainer->metrics, phase, trainer->at.epoch,
+                                        trainer->at.step, err);
+    if (status >= 0 && !trainer->interrupted)
+        status = call(trainer, hooks->epoch_end, err);
+    if (status >= 0 && !trainer->interrupted)
+        status = call(trainer, hooks->end, err);
+    trainer->phase = before;
+    return status;
+}

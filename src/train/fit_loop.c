@@ -1,0 +1,247 @@
+/* The training loop: Lightning's order of hooks, one optimizer step a batch. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "graph/graph.h"
+#include "train/trainer.h"
+
+/* ---- One step -------------------------------------------------------------------- */
+
+static const KilnOptimizerOps *optimizer_ops(const KilnTrainer *trainer)
+{
+    return kiln_instance_component(trainer->optimizers.optimizer)->ops.optimizer;
+}
+
+/* The scheduler's factor for the next step. */
+static double schedule(const KilnTrainer *trainer)
+{
+    const KilnInstance *scheduler = trainer->optimizers.scheduler;
+    const KilnTrainerOptions *options = trainer->options.trainer;
+    int64_t epochs = options->max_epochs, steps = options->max_steps;
+    int64_t per_epoch = kiln_trainer_split_batches(trainer, KILN_TRAIN);
+
+    if (scheduler == NULL)
+        return 1.0;
+    if (epochs >= 0 && (steps < 0 || epochs * per_epoch < steps))
+        steps = epochs * per_epoch;
+    if (steps >= 0 && epochs < 0 && per_epoch > 0)
+        epochs = (steps + per_epoch - 1) / per_epoch;
+    KilnProgress progress = {
+        .step = trainer->at.step,
+        .epoch = trainer->at.epoch,
+        .steps_per_epoch = per_epoch,
+        .total_steps = steps,
+        .total_epochs = epochs,
+    };
+    return kiln_instance_component(scheduler)->ops.scheduler->factor(scheduler, &progress);
+}
+
+/* The update of all parameters, after the gradients in the order of recording. */
+static void record_update(KilnTrainer *trainer)
+{
+    const KilnOptimizerOps *ops = optimizer_ops(trainer);
+    KilnGraph *graph = trainer->graph;
+    KilnShape flat = KILN_SHAPE(kiln_params_size(trainer->params));
+    KilnTensor *slots[KILN_MAX_SLOTS] = { NULL };
+    double lr = ops->learning_rate(trainer->optimizers.optimizer) * schedule(trainer);
+    size_t n = ops->hyper(trainer->optimizers.optimizer, lr, trainer->at.step + 1, trainer->hyper);
+
+    trainer->learning_rate = lr;
+    for (size_t i = 0; i < trainer->n_slots; i++)
+        slots[i] = kiln_graph_variable(graph, KILN_F32, flat, trainer->slots[i], false, NULL);
+    ops->update(trainer->optimizers.optimizer, kiln_params_flat_values(trainer->params, graph),
+                kiln_params_flat_gradients(trainer->params, graph), slots,
+                kiln_graph_input(graph, KILN_F32, KILN_SHAPE((int64_t)n), trainer->hyper));
+}
+
+KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
+{
+    const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
+    KilnTensor *loss;
+
+    kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, batch,
+                    (uint64_t)trainer->options.root->seed, trainer->at.step);
+    loss = ops->training_step(trainer->module, &trainer->step);
+    if (!kiln_tensor_poisoned(loss) && kiln_tensor_shape(loss)->rank != 0) {
+        char text[KILN_SHAPE_TEXT];
+
+        loss = kiln_graph_poison(trainer->graph,
+                                 "the training step of %s returns a loss of shape %s; a scalar is "
+                                 "needed (kiln_mean)",
+                                 kiln_instance_name(trainer->module),
+                                 kiln_shape_text(kiln_tensor_shape(loss), text, sizeof(text)));
+    }
+    kiln_graph_backward(trainer->graph, loss);
+    record_update(trainer);
+    return loss;
+}
+
+/* The update of this step has spoilt the parameters; nothing saves them. */
+static KilnStatus not_finite(const KilnTrainer *trainer, double loss, KilnError *err)
+{
+    char kept[512] = "no checkpoint was saved yet";
+
+    if (trainer->saved_name[0] != '\0')
+        snprintf(kept, sizeof(kept), "the last good checkpoint is %s/checkpoints/%s",
+                 trainer->run_dir, trainer->saved_name);
+    return kiln_error_set(err, KILN_E_NUMERIC,
+                          "the loss is %s at epoch %lld, step %lld (learning rate %g): training "
+                          "stops; try a lower learning rate or a warmup; %s",
+                          isnan(loss) ? "NaN" : "infinite", (long long)trainer->at.epoch,
+                          (long long)trainer->at.step + 1, trainer->learning_rate, kept);
+}
+
+static void measure(KilnTiming *timing, double seconds)
+{
+    timing->step_ms[timing->steps % KILN_STEP_TIMES] = (float)(1e3 * seconds);
+    timing->steps++;
+}
+
+static KilnStatus train_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    double start = kiln_clock();
+    KilnTensor *loss = kiln_fit_record(trainer, batch);
+    KilnStatus status = kiln_step_run(&trainer->step, loss, err);
+
+    if (status < 0)
+        return status;
+    double value = kiln_tensor_scalar(loss);
+    measure(&trainer->timing, kiln_clock() - start);
+    if (!isfinite(value))
+        return not_finite(trainer, value, err);
+    trainer->at.step++;
+    trainer->at.batch = batch->index + 1;
+    trainer->timing.phase_samples += batch->size;
+    return kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err);
+}
+
+static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    const size_t end = offsetof(KilnCallbackOps, on_train_batch_end);
+    KilnStatus status = train_step(trainer, batch, err);
+
+    if (status >= 0)
+        status = kiln_hooks_call(trainer, end, KILN_HOOK_PLAIN, err);
+    if (status >= 0 && trainer->at.step % trainer->options.trainer->log_every_n_steps == 0)
+        status = kiln_loggers_send(trainer, false, err);
+    if (status >= 0)
+        status = kiln_hooks_call(trainer, end, KILN_HOOK_SAVING, err);
+    return status;
+}
+
+/* ---- One epoch --------------------------------------------------------------------- */
+
+static bool steps_left(const KilnTrainer *trainer)
+{
+    int64_t max_steps = trainer->options.trainer->max_steps;
+
+    return max_steps < 0 || trainer->at.step < max_steps;
+}
+
+static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
+{
+    KilnStatus status = kiln_loader_start(loader, trainer->at.epoch, trainer->at.batch, err);
+
+    while (status >= 0 && !trainer->should_stop && steps_left(trainer) &&
+           !kiln_trainer_interrupted(trainer)) {
+        KilnBatch batch;
+
+        status = kiln_loader_next(loader, &batch, err);
+        if (status < 0)
+            break;
+        if (batch.size == 0) {
+            trainer->at.batch = kiln_loader_batches(loader);
+            break;
+        }
+        trainer->in_batch = true;
+        trainer->batch_step = trainer->at.step + 1;
+        status = KILN_CALL(trainer, on_train_batch_start, err);
+        if (status >= 0)
+            status = train_batch(trainer, &batch, err);
+        trainer->in_batch = false;
+    }
+    return status;
+}
+
+/* Validation comes before the end of the training epoch, as Lightning has it.
+ * A run that ends within an epoch is validated, too. */
+static bool validation_due(const KilnTrainer *trainer, bool whole)
+{
+    if (kiln_trainer_split_batches(trainer, KILN_VAL) == 0)
+        return false;
+    return !whole || (trainer->at.epoch + 1) % trainer->options.trainer->check_val_every_n_epoch == 0;
+}
+
+static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
+{
+    const size_t end = offsetof(KilnCallbackOps, on_train_epoch_end);
+    KilnStatus status = kiln_metrics_end_epoch(trainer->metrics, KILN_PHASE_FIT, trainer->at.epoch,
+                                               trainer->at.step, err);
+
+    if (status >= 0 && validation_due(trainer, whole))
+        status = kiln_eval_loop(trainer, KILN_PHASE_VALIDATE, err);
+    if (status < 0 || trainer->interrupted)
+        return status;
+    trainer->at.epoch_done = whole;
+    status = kiln_hooks_call(trainer, end, KILN_HOOK_PLAIN, err);
+    if (status >= 0)
+        status = kiln_loggers_send(trainer, true, err);
+    if (status >= 0)
+        status = kiln_hooks_call(trainer, end, KILN_HOOK_SAVING, err);
+    return status;
+}
+
+static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
+{
+    KilnTiming *timing = &trainer->timing;
+    KilnStatus status;
+
+    timing->phase_start = kiln_clock();
+    timing->phase_samples = 0;
+    status = KILN_CALL(trainer, on_train_epoch_start, err);
+    if (status >= 0)
+        status = train_batches(trainer, loader, err);
+    timing->loop_s += kiln_clock() - timing->phase_start;
+    timing->samples += timing->phase_samples;
+    if (status < 0 || trainer->interrupted)
+        return status;
+    return end_epoch(trainer, trainer->at.batch >= kiln_loader_batches(loader), err);
+}
+
+/* ---- All epochs ---------------------------------------------------------------------- */
+
+static bool finished(const KilnTrainer *trainer)
+{
+    int64_t max_epochs = trainer->options.trainer->max_epochs;
+    int64_t done = trainer->at.epoch + (trainer->at.epoch_done ? 1 : 0);
+
+    return trainer->should_stop || trainer->interrupted || !steps_left(trainer) ||
+           (max_epochs >= 0 && done >= max_epochs);
+}
+
+KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err)
+{
+    KilnLoader *loader = NULL;
+    KilnStatus status = kiln_trainer_loader(trainer, KILN_TRAIN, &loader, err);
+
+    trainer->phase = KILN_PHASE_FIT;
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_fit_start, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_train_start, err);
+    while (status >= 0 && loader != NULL && !finished(trainer)) {
+        if (trainer->at.epoch_done) {
+            trainer->at.epoch++;
+            trainer->at.batch = 0;
+            trainer->at.epoch_done = false;
+        }
+        status = train_epoch(trainer, loader, err);
+    }
+    if (status < 0 || trainer->interrupted)
+        return status;
+    status = KILN_CALL(trainer, on_train_end, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_fit_end, err);
+    return status;
+}

@@ -1,0 +1,172 @@
+/* What a module's step may ask and say while it is recorded. */
+#include "train/step.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "graph/graph.h"
+
+void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnBatch *batch,
+                     uint64_t seed, int64_t number)
+{
+    KilnRng rng;
+
+    step->phase = phase;
+    step->training = training;
+    step->batch = *batch;
+    memset(step->inputs, 0, sizeof(step->inputs));
+    step->key = NULL;
+    step->stream = 0;
+    step->n_logs = 0;
+    step->n_outputs = 0;
+    kiln_rng_init(&rng, seed, KILN_RNG_DROPOUT, 0, (uint64_t)number);
+    for (size_t i = 0; i < KILN_COUNT(step->key_words); i++)
+        step->key_words[i] = (int32_t)(kiln_rng_u32(&rng) >> 1);
+    kiln_graph_begin(step->graph);
+}
+
+KilnGraph *kiln_step_graph(const KilnStep *step)
+{
+    return step->graph;
+}
+
+bool kiln_step_training(const KilnStep *step)
+{
+    return step->training;
+}
+
+int64_t kiln_step_batch_size(const KilnStep *step)
+{
+    return step->batch.size;
+}
+
+/* "image, label" */
+static KilnTensor *no_such_feature(KilnStep *step, const char *name)
+{
+    KilnText names = { 0 };
+
+    for (size_t i = 0; i < step->spec->n_features; i++)
+        kiln_text_printf(&names, "%s%s", i > 0 ? ", " : "", step->spec->features[i].name);
+    KilnTensor *poison = kiln_graph_poison(
+        step->graph, "the step asks for feature \"%s\", but the datamodule yields: %s", name,
+        names.length > 0 ? names.data : "nothing");
+    kiln_text_release(&names);
+    return poison;
+}
+
+KilnTensor *kiln_step_input(KilnStep *step, const char *name)
+{
+    const KilnFeature *feature = kiln_spec_feature(step->spec, name);
+
+    if (feature == NULL)
+        return no_such_feature(step, name);
+    size_t i = (size_t)(feature - step->spec->features);
+    if (step->inputs[i] == NULL) {
+        KilnShape shape = { .rank = feature->shape.rank + 1, .dim = { step->batch.size } };
+
+        if (shape.rank > KILN_MAX_RANK)
+            return kiln_graph_poison(step->graph,
+                                     "feature \"%s\" has %d axes; with the batch axis at most %d "
+                                     "are possible",
+                                     name, feature->shape.rank, KILN_MAX_RANK);
+        for (int axis = 0; axis < feature->shape.rank; axis++)
+            shape.dim[axis + 1] = feature->shape.dim[axis];
+        step->inputs[i] =
+            kiln_graph_input(step->graph, feature->dtype, shape, step->batch.data[i]);
+    }
+    return step->inputs[i];
+}
+
+KilnTensor *kiln_step_dropout_key(KilnStep *step)
+{
+    if (step->key == NULL)
+        step->key = kiln_graph_input(step->graph, KILN_I32, KILN_SHAPE(2), step->key_words);
+    return step->key;
+}
+
+int64_t kiln_step_stream(KilnStep *step)
+{
+    return step->stream++;
+}
+
+void kiln_step_log(KilnStep *step, const char *name, KilnTensor *value, unsigned flags)
+{
+    int declared;
+
+    if (kiln_tensor_poisoned(value))
+        return;
+    if (kiln_tensor_shape(value)->rank != 0) {
+        char text[KILN_SHAPE_TEXT];
+
+        kiln_graph_poison(step->graph,
+                          "\"%s\" is logged with a tensor %s; a scalar is needed (kiln_mean)",
+                          name, kiln_shape_text(kiln_tensor_shape(value), text, sizeof(text)));
+        return;
+    }
+    if (step->n_logs == KILN_STEP_LOGS) {
+        kiln_graph_poison(step->graph, "\"%s\": a step logs more than %d values", name,
+                          (int)KILN_STEP_LOGS);
+        return;
+    }
+    declared = kiln_metrics_declare(step->metrics, step->phase, name,
+                                    kiln_log_flags(step->phase, flags));
+    if (declared < 0) {
+        kiln_graph_poison(step->graph, "\"%s\" can't be logged: out of memory", name);
+        return;
+    }
+    step->logs[step->n_logs].declared = declared;
+    step->logs[step->n_logs].value = value;
+    step->n_logs++;
+}
+
+void kiln_step_output(KilnStep *step, const char *name, KilnTensor *value)
+{
+    if (kiln_tensor_poisoned(value))
+        return;
+    if (step->n_outputs == KILN_STEP_OUTPUTS || kiln_tensor_dtype(value) != KILN_F32 ||
+        kiln_tensor_shape(value)->rank < 1 ||
+        kiln_tensor_dim(value, 0) != kiln_step_batch_size(step)) {
+        kiln_graph_poison(step->graph,
+                          "output \"%s\": at most %d outputs are possible, each f32 with the "
+                          "batch as its first axis",
+                          name, (int)KILN_STEP_OUTPUTS);
+        return;
+    }
+    step->outputs[step->n_outputs].name = name;
+    step->outputs[step->n_outputs].value = value;
+    step->n_outputs++;
+}
+
+/* Add a tensor once. */
+static void want(KilnTensor **list, size_t *n, KilnTensor *tensor)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (list[i] == tensor)
+            return;
+    list[(*n)++] = tensor;
+}
+
+KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err)
+{
+    KilnTensor *wanted[1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS];
+    size_t n = 0;
+
+    if (loss != NULL)
+        want(wanted, &n, loss);
+    for (size_t i = 0; i < step->n_logs; i++)
+        want(wanted, &n, step->logs[i].value);
+    for (size_t i = 0; i < step->n_outputs; i++)
+        want(wanted, &n, step->outputs[i].value);
+    return kiln_graph_run(step->graph, wanted, n, err);
+}
+
+KilnStatus kiln_step_count(KilnStep *step, int64_t epoch, int64_t global_step, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < step->n_logs && status >= 0; i++)
+        status = kiln_metrics_add(step->metrics, step->logs[i].declared,
+                                  kiln_tensor_scalar(step->logs[i].value),
+                                  (double)step->batch.size, epoch, global_step, err);
+    return status;
+}

@@ -1,0 +1,43 @@
+/* One step while it is recorded and run: inputs from the batch, logged values
+ * and outputs. Knows nothing of epochs, optimizers or hooks. */
+#ifndef KILN_TRAIN_STEP_H
+#define KILN_TRAIN_STEP_H
+
+#include "train/loader.h"
+#include "train/metrics.h"
+
+enum { KILN_STEP_LOGS = 64, KILN_STEP_OUTPUTS = 8 };
+
+struct KilnStep {
+    KilnGraph *graph;
+    KilnMetrics *metrics;
+    const KilnDataSpec *spec;
+    KilnPhase phase;
+    bool training;
+    KilnBatch batch; /* data NULL: recorded for its shapes alone */
+    KilnTensor *inputs[KILN_MAX_FEATURES];
+    int32_t key_words[2];
+    KilnTensor *key;
+    int64_t stream;
+    struct {
+        int declared; /* number in the metrics */
+        KilnTensor *value;
+    } logs[KILN_STEP_LOGS];
+    size_t n_logs;
+    struct {
+        const char *name;
+        KilnTensor *value;
+    } outputs[KILN_STEP_OUTPUTS];
+    size_t n_outputs;
+};
+
+/* Start recording a step over `batch`; `seed` and `number` make its dropout key. */
+void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnBatch *batch,
+                     uint64_t seed, int64_t number);
+/* Execute what was recorded: `loss` (NULL: none), logged values, outputs. */
+KILN_NODISCARD KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err);
+/* Hand the logged values to the metrics. */
+KILN_NODISCARD KilnStatus kiln_step_count(KilnStep *step, int64_t epoch, int64_t global_step,
+                                          KilnError *err);
+
+#endif

@@ -1,0 +1,208 @@
+/* What components see of a run, and may do to it. Saving is in checkpoint.c. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "train/trainer.h"
+
+/* ---- Where training is ------------------------------------------------------------ */
+
+int64_t kiln_trainer_epoch(const KilnTrainer *trainer)
+{
+    return trainer->at.epoch;
+}
+
+int64_t kiln_trainer_global_step(const KilnTrainer *trainer)
+{
+    return trainer->at.step;
+}
+
+int64_t kiln_trainer_batch(const KilnTrainer *trainer)
+{
+    return trainer->phase == KILN_PHASE_FIT ? trainer->at.batch : trainer->eval_batch;
+}
+
+int64_t kiln_trainer_batches(const KilnTrainer *trainer)
+{
+    return trainer->phase == KILN_PHASE_FIT ? kiln_trainer_split_batches(trainer, KILN_TRAIN)
+                                            : trainer->eval_batches;
+}
+
+int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer)
+{
+    return trainer->options.trainer->max_epochs;
+}
+
+const char *kiln_trainer_phase(const KilnTrainer *trainer)
+{
+    static const char *const names[] = {
+        [KILN_PHASE_FIT] = "fit",
+        [KILN_PHASE_VALIDATE] = "validate",
+        [KILN_PHASE_TEST] = "test",
+    };
+
+    return names[trainer->phase];
+}
+
+double kiln_trainer_learning_rate(const KilnTrainer *trainer)
+{
+    return trainer->learning_rate;
+}
+
+double kiln_trainer_samples_per_s(const KilnTrainer *trainer)
+{
+    double seconds = kiln_clock() - trainer->timing.phase_start;
+
+    return seconds > 0.0 ? (double)trainer->timing.phase_samples / seconds : 0.0;
+}
+
+const char *kiln_trainer_run_dir(const KilnTrainer *trainer)
+{
+    return trainer->run_dir != NULL ? trainer->run_dir : "";
+}
+
+KilnParams *kiln_trainer_params(KilnTrainer *trainer)
+{
+    return trainer->params;
+}
+
+KilnInstance *kiln_trainer_module(KilnTrainer *trainer)
+{
+    return trainer->module;
+}
+
+size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **ret)
+{
+    *ret = trainer->layers;
+    return trainer->n_layers;
+}
+
+const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, char *buf, size_t size)
+{
+    snprintf(buf, size, "epoch=%03lld-step=%lld", (long long)trainer->at.epoch,
+             (long long)trainer->at.step);
+    return buf;
+}
+
+/* ---- Metrics ------------------------------------------------------------------------ */
+
+bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret)
+{
+    const KilnMetric *metric = kiln_metrics_find(trainer->metrics, name);
+
+    if (metric == NULL)
+        return false;
+    *ret = metric->value;
+    return true;
+}
+
+size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret)
+{
+    return kiln_metrics_list(trainer->metrics, ret);
+}
+
+static bool is_logged_by_callback(const KilnInstance *callback, const char *name)
+{
+    const char *const *logs = kiln_instance_component(callback)->ops.callback->logs;
+
+    for (size_t i = 0; logs != NULL && logs[i] != NULL; i++)
+        if (strcmp(logs[i], name) == 0)
+            return true;
+    return false;
+}
+
+bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
+{
+    if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_FIT, name))
+        return true;
+    if (kiln_trainer_split_batches(trainer, KILN_VAL) > 0 &&
+        kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, name))
+        return true;
+    for (size_t i = 0; i < trainer->n_callbacks; i++)
+        if (is_logged_by_callback(trainer->callbacks[i], name))
+            return true;
+    return false;
+}
+
+KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *option,
+                                       const char *name, KilnError *err)
+{
+    const char *names[64];
+    size_t n = 0;
+    KilnText list = { 0 };
+
+    for (size_t i = 0; kiln_metrics_declared_at(trainer->metrics, i) != NULL; i++) {
+        const char *known = kiln_metrics_declared_at(trainer->metrics, i);
+
+        if (n < KILN_COUNT(names) && kiln_trainer_logs(trainer, known)) {
+            kiln_text_printf(&list, "%s%s", n > 0 ? ", " : "", known);
+            names[n++] = known;
+        }
+    }
+    const char *nearest = kiln_nearest(name, names, n);
+    kiln_error_set(err, KILN_E_KEY, "%s=%s: this run logs no such metric%s%s%s; it logs: %s%s",
+                   option, name, nearest != NULL ? "; did you mean " : "",
+                   nearest != NULL ? nearest : "", nearest != NULL ? "?" : "",
+                   n > 0 && list.data != NULL ? list.data : "nothing",
+                   kiln_trainer_split_batches(trainer, KILN_VAL) == 0
+                       ? " (there is no validation: no samples, or limit_val_batches=0)"
+                       : "");
+    kiln_text_release(&list);
+    return KILN_E_KEY;
+}
+
+/* Within a training batch the value belongs to the step; elsewhere it goes out
+ * with the values of the epoch. */
+void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsigned flags)
+{
+    KilnError err = { 0 };
+    KilnStatus status;
+
+    flags = kiln_log_flags(KILN_PHASE_FIT, flags);
+    if (trainer->in_batch) {
+        int declared = kiln_metrics_declare(trainer->metrics, KILN_PHASE_FIT, name, flags);
+
+        status = declared < 0
+                     ? kiln_error_nomem(&err, strlen(name))
+                     : kiln_metrics_add(trainer->metrics, declared, value,
+                                        (double)trainer->step.batch.size, trainer->at.epoch,
+                                        trainer->batch_step, &err);
+    } else {
+        status = kiln_metrics_set(trainer->metrics, name, value,
+                                  KILN_LOG_EPOCH | (flags & KILN_LOG_PROG_BAR), trainer->at.epoch,
+                                  trainer->at.step, &err);
+    }
+    if (status < 0)
+        kiln_output_print(&trainer->output, "warning: %s is not logged: %s", name, err.text);
+}
+
+/* ---- The screen, and stopping ------------------------------------------------------------ */
+
+void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
+{
+    trainer->should_stop = true;
+    snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s",
+             reason != NULL ? reason : "");
+    kiln_output_print(&trainer->output, "stopping: %s", trainer->stop_reason);
+}
+
+void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    kiln_output_vprint(&trainer->output, format, args);
+    va_end(args);
+}
+
+const KilnConsole *kiln_trainer_console(const KilnTrainer *trainer)
+{
+    return &trainer->output.console;
+}
+
+void kiln_trainer_status_line(KilnTrainer *trainer, const char *text)
+{
+    kiln_output_status_line(&trainer->output, text);
+}

@@ -1,0 +1,129 @@
+/* The inside of a KilnTrainer: everything that one run has. Who does what:
+ * assemble.c builds it, fit_loop.c and eval_loop.c run it, checkpoint*.c save
+ * and load it, trainer.c is what components see of it. */
+#ifndef KILN_TRAIN_TRAINER_H
+#define KILN_TRAIN_TRAINER_H
+
+#include "nn/params.h"
+#include "train/console.h"
+#include "train/options.h"
+#include "train/step.h"
+
+/* Training steps measured so far; the newest KILN_STEP_TIMES are kept. */
+enum { KILN_STEP_TIMES = 1 << 15 };
+typedef struct KilnTiming {
+    double start;       /* of the run */
+    double loop_s;      /* spent in training batches, data and hooks included */
+    int64_t samples;    /* trained in that time */
+    double phase_start; /* of the loop that runs now */
+    int64_t phase_samples;
+    float *step_ms;
+    int64_t steps; /* measured, kept or not */
+} KilnTiming;
+
+/* Where training is. */
+typedef struct KilnPosition {
+    int64_t epoch;
+    int64_t batch; /* batches of this epoch done */
+    int64_t step;  /* optimizer steps done */
+    bool epoch_done; /* validation and the end of the epoch are over, too */
+} KilnPosition;
+
+struct KilnTrainer {
+    KilnConfig *config;
+    const KilnRunEnv *env;
+    KilnOptions options;
+    char *config_yaml; /* the job's config, resolved */
+    int threads;
+
+    KilnInstance *module, *datamodule;
+    KilnInstance **callbacks, **loggers; /* callbacks: those that save last */
+    size_t n_callbacks, n_loggers;
+    KilnDataSpec spec;
+    KilnDataset datasets[KILN_SPLIT_COUNT];
+    bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
+    KilnLoader *loaders[KILN_SPLIT_COUNT];
+    int64_t batch_size;
+
+    KilnBackend *backend;
+    KilnGraph *graph;
+    KilnParams *params;
+    KilnOptimizers optimizers;
+    const char *slot_names[KILN_MAX_SLOTS];
+    float *slots[KILN_MAX_SLOTS]; /* each as large as the parameters */
+    size_t n_slots;
+    float hyper[KILN_MAX_HYPER];
+    KilnStep step;
+    KilnLayerInfo *layers;
+    size_t n_layers;
+
+    KilnMetrics *metrics;
+    KilnOutput output;
+    KilnTiming timing;
+    char *run_dir; /* absolute; NULL: none */
+
+    KilnPhase phase;
+    KilnPosition at;
+    int64_t eval_batch, eval_batches;
+    double learning_rate;
+    bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
+    int64_t batch_step;
+    bool should_stop, interrupted;
+    char stop_reason[512];
+    KilnPosition saved; /* of the newest checkpoint of this run */
+    char saved_name[256]; /* "" : none yet */
+};
+
+/* ---- assemble.c ---------------------------------------------------------------- */
+
+/* Build every part for `stage` and record its steps for their shapes, so that
+ * whatever does not fit is found before anything is written. `remembered` as
+ * in KilnDataContext. */
+KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config,
+                                                const KilnRunEnv *env, KilnStage stage,
+                                                const KilnDataSpec *remembered, KilnError *err);
+/* Accepts a zeroed trainer. */
+void kiln_trainer_release(KilnTrainer *trainer);
+/* The loader of a split, made when it is first asked for; NULL when the split
+ * is empty or limited to nothing. */
+KILN_NODISCARD KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split,
+                                              KilnLoader **ret, KilnError *err);
+
+/* ---- layers.c --------------------------------------------------------------------- */
+
+/* Fill trainer->layers from the step that is recorded now. */
+KILN_NODISCARD KilnStatus kiln_trainer_read_layers(KilnTrainer *trainer, KilnError *err);
+
+/* ---- hooks.c --------------------------------------------------------------------------- */
+
+/* Callbacks that save checkpoints come after all others, and after what they
+ * logged went to the loggers. */
+typedef enum KilnHookWho { KILN_HOOK_ALL, KILN_HOOK_PLAIN, KILN_HOOK_SAVING } KilnHookWho;
+
+/* Call a hook of all callbacks. */
+#define KILN_CALL(trainer, hook, err)                                                              \
+    kiln_hooks_call(trainer, offsetof(KilnCallbackOps, hook), KILN_HOOK_ALL, err)
+KILN_NODISCARD KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookWho who,
+                                          KilnError *err);
+KILN_NODISCARD KilnStatus kiln_loggers_open(KilnTrainer *trainer, KilnError *err);
+/* Send the values of this step, or of epochs, that were not sent yet. */
+KILN_NODISCARD KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values,
+                                            KilnError *err);
+KILN_NODISCARD KilnStatus kiln_loggers_flush(KilnTrainer *trainer, KilnError *err);
+/* True when the caller of the run wants it to stop. */
+bool kiln_trainer_interrupted(KilnTrainer *trainer);
+
+/* ---- The loops --------------------------------------------------------------------------- */
+
+/* Record a training step with the update of the parameters; returns the loss. */
+KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch);
+void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *batch);
+/* From trainer->at to the end. Ends early, with success, when should_stop or
+ * interrupted is set. */
+KILN_NODISCARD KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err);
+/* Validation or test over the whole split. */
+KILN_NODISCARD KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err);
+/* Batches of a split, with its limit. */
+int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
+
+#endif

@@ -1,0 +1,98 @@
+#!/bin/sh
+# Who may include what: the table of folders in docs/design.md, enforced. Prints
+# each violation as file:line and exits 1.
+set -eu
+cd "$(dirname "$0")/.."
+
+files=$(find src callbacks datamodules tasks examples -name '*.[ch]' 2>/dev/null | sort)
+# shellcheck disable=SC2086 # file names hold no spaces
+awk '
+# A folder and the ones directly below it; a folder may include its own files,
+# all that is below, and the public headers.
+function below(folder, list,    parts, n, i) {
+    n = split(list, parts, " ")
+    for (i = 1; i <= n; i++)
+        under[folder, parts[i]] = 1
+    folders[folder] = 1
+}
+BEGIN {
+    below("base", "")
+    below("config", "base")
+    below("schema", "config")
+    below("registry", "schema")
+    below("image", "base")
+    below("tensor", "base")
+    below("graph", "tensor base")
+    below("backend", "graph")
+    below("nn", "graph tensor base")
+    below("data", "base")
+    below("train", "registry nn")
+    below("runs", "config")
+    below("sweep", "registry runs")
+    below("cli", "train sweep runs backend image data")
+    changed = 1
+    while (changed) { # what is below what is below
+        changed = 0
+        for (a in folders)
+            for (b in folders)
+                for (c in folders)
+                    if (((a, b) in under) && ((b, c) in under) && !((a, c) in under)) {
+                        under[a, c] = 1
+                        changed = 1
+                    }
+    }
+}
+function violation(why) {
+    printf "%s:%d: %s: %s\n", FILENAME, FNR, header, why
+    bad++
+}
+# The folder whose rules hold for a file: "component", "public", or a name.
+function place(file,    parts) {
+    if (file ~ /^(callbacks|datamodules|tasks|examples)\//) return "component"
+    if (file ~ /^src\/nn\/(optimizers|schedulers)\//) return "component"
+    if (file == "src/kiln.h" || file ~ /^src\/kiln\//) return "public"
+    split(file, parts, "/")
+    return parts[2]
+}
+FNR == 1 { here = place(FILENAME); count++ }
+/^[ \t]*#[ \t]*include[ \t]*[<"]/ {
+    match($0, /[<"][^>"]*[>"]/)
+    quoted = substr($0, RSTART, 1) == "\""
+    header = substr($0, RSTART + 1, RLENGTH - 2)
+    if (header ~ /^(cyaml\/)?cyaml\.h$/ && FILENAME != "src/schema/bind.c")
+        violation("only src/schema/bind.c knows libcyaml")
+    if (header ~ /^(cblas|openblas_config|dnnl|dnnl_.*|oneapi\/dnnl\/.*)\.h(pp)?$/ &&
+        FILENAME !~ /^src\/backend\/cpu\//)
+        violation("only src/backend/cpu knows the compute libraries")
+    if (!quoted)
+        next
+    if (here == "component") {
+        if (header != "kiln.h")
+            violation("a component is written against kiln.h alone")
+        next
+    }
+    if (header ~ /^kiln\//)
+        next
+    if (header == "kiln.h") {
+        if (here == "public")
+            violation("a public header includes the ones it needs from kiln/")
+        next
+    }
+    if (here == "public") {
+        violation("public headers include only public headers")
+        next
+    }
+    folder = header
+    sub(/\/.*/, "", folder)
+    if (folder == header) {
+        violation("write the folder: \"" here "/" header "\"")
+    } else if (!(here in folders)) {
+        violation("the folder src/" here " is not in the table of tools/check_layers.sh")
+    } else if (folder != here && !((here, folder) in under)) {
+        violation("src/" here " is not above src/" folder)
+    }
+}
+END {
+    if (bad) exit 1
+    printf "layers: %d files include only downward\n", count
+}' $files
