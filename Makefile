@@ -12,6 +12,9 @@ VARIANT ?= release
 PREFIX ?= /usr/local
 CC ?= cc
 B := build/$(VARIANT)
+# V=1 shows whole commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo '  $(1) $@')
 
 OPT_debug := -O1 -g
 OPT_release := -O3 -g
@@ -62,7 +65,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ) $(ISA_OBJ)
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNITS := $(UNIT_SRC:%.c=$(B)/%)
-PLUGINS := $(B)/examples/plugin/focal.so
+PLUGINS := $(B)/examples/plugin/resmlp.so
 
 .PHONY: all demo check bench install format lint check-format check-layers check-headers units \
 	plugins deps deps-check help clean FORCE
@@ -78,12 +81,14 @@ $(B)/.flags: FORCE
 
 $(B)/%.o: %.c $(B)/.flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,CC  )
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 define ISA_RULE
 $(ISA_SRC:%.c=$(B)/%.$(1).o): $(ISA_SRC) $(B)/.flags
 	@mkdir -p $$(@D)
-	$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(ISA_FLAGS_$(1)) -DKILN_ISA=$(1) -c -o $$@ $$<
+	$$(call say,CC  )
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(ISA_FLAGS_$(1)) -DKILN_ISA=$(1) -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call ISA_RULE,$(isa))))
 
@@ -93,41 +98,50 @@ $(B)/gen/lists: FORCE
 	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF)' | cmp -s - $@ || echo '$(COMPONENTS) $(CONF)' >$@
 
 $(B)/gen/builtin.c: tools/gen_builtin.sh $(COMPONENTS) $(B)/gen/lists
-	sh tools/gen_builtin.sh $(COMPONENTS) >$@.tmp && mv $@.tmp $@
+	$(call say,GEN )
+	$(Q)sh tools/gen_builtin.sh $(COMPONENTS) >$@.tmp && mv $@.tmp $@
 
 $(B)/gen/conf.c: tools/gen_conf.sh $(CONF) $(B)/gen/lists
-	sh tools/gen_conf.sh $(CONF) >$@.tmp && mv $@.tmp $@
+	$(call say,GEN )
+	$(Q)sh tools/gen_conf.sh $(CONF) >$@.tmp && mv $@.tmp $@
 
 $(B)/gen/%.o: $(B)/gen/%.c $(B)/.flags
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,CC  )
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # ar replaces but never removes: start anew so that deleted files go.
 $(B)/libkiln.a: $(LIB_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR  )
+	$(Q)ar rcs $@ $^
 
 $(B)/libkiln.so: $(LIB_OBJ)
-	$(CC) $(LDFLAGS) -shared -Wl,-soname,libkiln.so.0 -o $@ $^ $(LDLIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libkiln.so.0 -o $@ $^ $(LDLIBS)
 
 # From objects, not from the archive, and -rdynamic: plugins call functions
 # that the program itself may not.
 $(B)/kiln: $(CLI_OBJ) $(LIB_OBJ)
-	$(CC) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
 
 $(B)/train: $(B)/kiln
-	ln -sf kiln $@
+	$(Q)ln -sf kiln $@
 
 $(B)/kiln.pc: tools/kiln.pc.in $(B)/.flags
-	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(shell sed -n 's/.*KILN_VERSION "\(.*\)"/\1/p' src/kiln/base.h),' $< >$@
+	$(call say,GEN )
+	$(Q)sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(shell sed -n 's/.*KILN_VERSION "\(.*\)"/\1/p' src/kiln/base.h),' $< >$@
 
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libkiln.a
-	$(CC) $(LDFLAGS) $(LDFLAGS_$(notdir $@)) -rdynamic -o $@ $< -Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS) -lcmocka
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$(notdir $@)) -rdynamic -o $@ $< -Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS) -lcmocka
 # Counts the allocations that kiln's own code makes.
 LDFLAGS_test_alloc := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 $(B)/examples/plugin/%.so: examples/plugin/%.c $(B)/.flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -DKILN_BUILD_PLUGIN -shared -o $@ $<
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -DKILN_BUILD_PLUGIN -shared -o $@ $<
 
 units: $(UNITS)
 plugins: $(PLUGINS)

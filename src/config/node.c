@@ -28,7 +28,7 @@ KilnConfigNode *kiln_node_find(const KilnConfigNode *root, const char *path)
 
         node = entry != NULL ? entry->value : NULL;
     }
-    return *path == '\0' || strcmp(path, ".") == 0 ? (KilnConfigNode *)node : NULL;
+    return *path == '\0' ? (KilnConfigNode *)node : NULL;
 }
 
 KilnConfigNode *kiln_config_root(const KilnConfig *config)

@@ -14,9 +14,9 @@
 /* Names below these prefixes are looked up as they are, and then as Hydra calls them. */
 static const char *foreign_path(KilnArena *arena, const char *path)
 {
-    if (strcmp(path, "kiln") == 0)
-        return "hydra";
-    return kiln_starts_with(path, "kiln/") ? kiln_arena_printf(arena, "hydra%s", path + 4) : NULL;
+    if (strcspn(path, "/.") != strlen("kiln") || !kiln_starts_with(path, "kiln"))
+        return NULL;
+    return kiln_arena_printf(arena, "hydra%s", path + strlen("kiln"));
 }
 
 KilnStatus kiln_search_add(KilnSearch *search, const char *path, const char *what, KilnError *err)

@@ -105,6 +105,8 @@ KilnConfigNode *kiln_node_copy(KilnArena *arena, const KilnConfigNode *node)
         return NULL;
     *copy = *node;
     copy->parent = NULL;
+    if (node->replaced != NULL && (copy->replaced = kiln_node_copy(arena, node->replaced)) == NULL)
+        return NULL;
     if (node->count == 0) {
         copy->entries = NULL;
         copy->capacity = 0;

@@ -24,7 +24,7 @@ KilnEntry *kiln_node_append(KilnArena *arena, KilnConfigNode *node, const char *
 KilnEntry *kiln_node_entry(const KilnConfigNode *node, const char *key);
 /* Take an entry out; order of the others is kept. */
 void kiln_node_remove(KilnConfigNode *node, KilnEntry *entry);
-/* A deep copy below no parent, histories shared; NULL when memory is out. */
+/* A deep copy below no parent, histories too; NULL when memory is out. */
 KilnConfigNode *kiln_node_copy(KilnArena *arena, const KilnConfigNode *node);
 /* Let `value` stand in the entry; what stood there becomes the end of its history. */
 void kiln_node_replace(KilnEntry *entry, KilnConfigNode *parent, KilnConfigNode *value);

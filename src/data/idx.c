@@ -1,10 +1,12 @@
 /* Reading idx files, plain or gzip. libdeflate decompresses a whole buffer at
  * once, several times faster than a streaming reader. */
+#define _DEFAULT_SOURCE /* madvise */
 #include "kiln/idx.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <libdeflate.h>
@@ -32,12 +34,26 @@ typedef struct Buffer {
     size_t size, capacity;
 } Buffer;
 
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* Touching fresh memory in small pages takes a third of the time that reading
+ * MNIST does: big buffers ask for huge pages, where the system has them. */
 static bool grow(Buffer *buffer, size_t capacity)
 {
-    uint8_t *data = realloc(buffer->data, capacity);
+    bool big = capacity >= 2 * HUGE_PAGE;
+    uint8_t *data;
 
+    capacity = big ? (capacity + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE : capacity;
+    data = big ? aligned_alloc(HUGE_PAGE, capacity) : malloc(capacity);
     if (data == NULL)
         return false;
+#ifdef MADV_HUGEPAGE
+    if (big)
+        (void)madvise(data, capacity, MADV_HUGEPAGE);
+#endif
+    if (buffer->size > 0)
+        memcpy(data, buffer->data, buffer->size);
+    free(buffer->data);
     buffer->data = data;
     buffer->capacity = capacity;
     return true;

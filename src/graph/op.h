@@ -19,19 +19,53 @@ struct KilnOp {
     void (*gradient)(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx);
 };
 
-/* Every operation, in one table: kernels and tests loop over it. */
+/* Every operation, by subject: X(name) for kiln_op_<name>. */
+#define KILN_OP_TABLE(X)                                                                           \
+    X(add)                                                                                         \
+    X(mul)                                                                                         \
+    X(scale)                                                                                       \
+    X(fill)                                                                                        \
+    X(relu)                                                                                        \
+    X(relu_grad)                                                                                   \
+    X(reshape)                                                                                     \
+    X(permute)                                                                                     \
+    X(dropout)                                                                                     \
+    X(dropout_grad)                                                                                \
+    X(sum)                                                                                         \
+    X(mean)                                                                                        \
+    X(broadcast)                                                                                   \
+    X(sum_rows)                                                                                    \
+    X(broadcast_rows)                                                                              \
+    X(argmax)                                                                                      \
+    X(equal)                                                                                       \
+    X(matmul)                                                                                      \
+    X(linear)                                                                                      \
+    X(conv2d)                                                                                      \
+    X(conv2d_grad_input)                                                                           \
+    X(conv2d_grad_weight)                                                                          \
+    X(max_pool2d)                                                                                  \
+    X(max_pool2d_grad)                                                                             \
+    X(global_avg_pool2d)                                                                           \
+    X(global_avg_pool2d_grad)                                                                      \
+    X(batch_norm)                                                                                  \
+    X(batch_norm_grad)                                                                             \
+    X(batch_norm_eval)                                                                             \
+    X(softmax)                                                                                     \
+    X(softmax_grad)                                                                                \
+    X(cross_entropy)                                                                               \
+    X(cross_entropy_grad)                                                                          \
+    X(ema_update)                                                                                  \
+    X(increment)                                                                                   \
+    X(sgd_update)                                                                                  \
+    X(adam_update)
+
+#define KILN_OP_DECLARE(name) extern const KilnOp kiln_op_##name;
+KILN_OP_TABLE(KILN_OP_DECLARE)
+#undef KILN_OP_DECLARE
+
+/* The same as an array: kernels and tests loop over it. */
 extern const KilnOp *const kiln_ops[];
 extern const size_t kiln_ops_count;
-
-extern const KilnOp kiln_op_add, kiln_op_mul, kiln_op_scale, kiln_op_fill, kiln_op_relu,
-    kiln_op_relu_grad, kiln_op_reshape, kiln_op_permute, kiln_op_dropout, kiln_op_dropout_grad,
-    kiln_op_sum, kiln_op_mean, kiln_op_broadcast, kiln_op_sum_rows, kiln_op_broadcast_rows,
-    kiln_op_argmax, kiln_op_equal, kiln_op_matmul, kiln_op_linear, kiln_op_conv2d,
-    kiln_op_conv2d_grad_input, kiln_op_conv2d_grad_weight, kiln_op_max_pool2d,
-    kiln_op_max_pool2d_grad, kiln_op_global_avg_pool2d, kiln_op_global_avg_pool2d_grad,
-    kiln_op_batch_norm, kiln_op_batch_norm_grad, kiln_op_batch_norm_eval, kiln_op_softmax,
-    kiln_op_softmax_grad, kiln_op_cross_entropy, kiln_op_cross_entropy_grad, kiln_op_ema_update,
-    kiln_op_increment, kiln_op_sgd_update, kiln_op_adam_update;
 
 /* Attributes and signatures (inputs -> outputs). Structs have no padding that
  * is not zeroed, for they are hashed as bytes.

@@ -1,44 +1,8 @@
-/* The table of all operations: kernels and tests loop over it. */
+/* The array of all operations. */
 #include "graph/op.h"
 
-const KilnOp *const kiln_ops[] = {
-    &kiln_op_add,
-    &kiln_op_mul,
-    &kiln_op_scale,
-    &kiln_op_fill,
-    &kiln_op_relu,
-    &kiln_op_relu_grad,
-    &kiln_op_reshape,
-    &kiln_op_permute,
-    &kiln_op_dropout,
-    &kiln_op_dropout_grad,
-    &kiln_op_sum,
-    &kiln_op_mean,
-    &kiln_op_broadcast,
-    &kiln_op_sum_rows,
-    &kiln_op_broadcast_rows,
-    &kiln_op_argmax,
-    &kiln_op_equal,
-    &kiln_op_matmul,
-    &kiln_op_linear,
-    &kiln_op_conv2d,
-    &kiln_op_conv2d_grad_input,
-    &kiln_op_conv2d_grad_weight,
-    &kiln_op_max_pool2d,
-    &kiln_op_max_pool2d_grad,
-    &kiln_op_global_avg_pool2d,
-    &kiln_op_global_avg_pool2d_grad,
-    &kiln_op_batch_norm,
-    &kiln_op_batch_norm_grad,
-    &kiln_op_batch_norm_eval,
-    &kiln_op_softmax,
-    &kiln_op_softmax_grad,
-    &kiln_op_cross_entropy,
-    &kiln_op_cross_entropy_grad,
-    &kiln_op_ema_update,
-    &kiln_op_increment,
-    &kiln_op_sgd_update,
-    &kiln_op_adam_update,
-};
+#define KILN_OP_ADDRESS(name) &kiln_op_##name,
+const KilnOp *const kiln_ops[] = { KILN_OP_TABLE(KILN_OP_ADDRESS) };
+#undef KILN_OP_ADDRESS
 
 const size_t kiln_ops_count = KILN_COUNT(kiln_ops);

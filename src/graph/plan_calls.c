@@ -60,13 +60,16 @@ KilnPlanCall *kiln_plan_call_new(KilnPlan *plan, KilnBackend *backend, const Kil
     return made;
 }
 
-/* The kernel is told what the inputs' producers give and asks for what it wants. */
+/* The kernel is told what the inputs' producers give and asks for what it wants;
+ * plain order is what those without a say want, but for the conversion itself. */
 static KilnStatus prepare_kernel(KilnPlanCall *made, KilnError *err)
 {
     KilnCall *call = &made->call;
 
     if (made->kernel->prepare != NULL)
         return made->kernel->prepare(call, err);
+    if (made->kernel == call->backend->ops->reorder)
+        return KILN_OK;
     for (int i = 0; i < call->n_inputs; i++)
         call->inputs[i].layout = KILN_PLAIN;
     return KILN_OK;

@@ -11,7 +11,7 @@ KilnStatus kiln_nn_batch_norm2d_init(KilnBatchNorm2d *layer, const KilnScope *sc
     KilnInit zero = { .kind = KILN_INIT_CONSTANT, .a = 0.0 };
     KilnStatus status;
 
-    *layer = (KilnBatchNorm2d){ 0 };
+    *layer = (KilnBatchNorm2d) { 0 };
     kiln_layer_path(layer->path, &own);
     status = kiln_param_new(&own, "weight", shape, one, &layer->weight, err);
     if (status == KILN_OK)

@@ -12,7 +12,7 @@ KilnStatus kiln_nn_conv2d_init(KilnConv2d *layer, const KilnScope *scope, const 
     KilnInit kaiming = { .kind = KILN_INIT_NORMAL, .a = sqrt(2.0 / ((double)spec.out * area)) };
     KilnStatus status;
 
-    *layer = (KilnConv2d){ .conv = spec.conv };
+    *layer = (KilnConv2d) { .conv = spec.conv };
     kiln_layer_path(layer->path, &own);
     status = kiln_param_new(&own, "weight", KILN_SHAPE(spec.out, spec.in, spec.kernel, spec.kernel),
                             spec.kaiming_fan_out ? kaiming : uniform, &layer->weight, err);

@@ -2,6 +2,8 @@
  * name, so it does not depend on the other parameters or their order. */
 #include "nn/params.h"
 
+#include <math.h>
+
 static void fill_constant(KilnParam *param)
 {
     if (param->dtype == KILN_I64) {
@@ -14,6 +16,22 @@ static void fill_constant(KilnParam *param)
     float *data = param->data;
     for (int64_t i = 0; i < param->count; i++)
         data[i] = (float)param->init.a;
+}
+
+/* Box and Muller give two normal numbers for two uniform ones; a network has
+ * millions, so both are used, in single precision. */
+static void fill_normal(float *data, int64_t n, float deviation, KilnRng *rng)
+{
+    const float two_pi = 6.28318530717958647692f;
+
+    for (int64_t i = 0; i < n; i += 2) {
+        float radius = deviation * sqrtf(-2.0f * logf(1.0f - kiln_rng_uniform(rng)));
+        float angle = two_pi * kiln_rng_uniform(rng);
+
+        data[i] = radius * cosf(angle);
+        if (i + 1 < n)
+            data[i + 1] = radius * sinf(angle);
+    }
 }
 
 void kiln_param_draw(KilnParam *param, uint64_t seed)
@@ -32,8 +50,7 @@ void kiln_param_draw(KilnParam *param, uint64_t seed)
             data[i] = kiln_rng_range(&rng, -a, a);
         break;
     case KILN_INIT_NORMAL:
-        for (int64_t i = 0; i < param->count; i++)
-            data[i] = a * kiln_rng_normal(&rng);
+        fill_normal(data, param->count, a, &rng);
         break;
     }
 }

@@ -10,7 +10,7 @@ KilnStatus kiln_nn_linear_init(KilnLinear *layer, const KilnScope *scope, const 
     KilnInit init = { .kind = KILN_INIT_UNIFORM, .a = 1.0 / sqrt((double)in) };
     KilnStatus status;
 
-    *layer = (KilnLinear){ 0 };
+    *layer = (KilnLinear) { 0 };
     kiln_layer_path(layer->path, &own);
     status = kiln_param_new(&own, "weight", KILN_SHAPE(out, in), init, &layer->weight, err);
     if (status == KILN_OK && bias)

@@ -39,7 +39,7 @@ KilnScope kiln_scope(const KilnScope *parent, const char *format, ...)
 
 KilnScope kiln_params_root(KilnParams *params)
 {
-    return (KilnScope){ .params = params };
+    return (KilnScope) { .params = params };
 }
 
 /* ---- Declarations ------------------------------------------------------------ */

@@ -13,7 +13,7 @@ struct KilnParam {
     size_t index;     /* in order of declaration */
     KilnDType dtype;
     KilnShape shape;
-    int64_t count;    /* elements */
+    int64_t count; /* elements */
     bool trained;
     KilnInit init;
     int64_t offset;   /* trained: elements in the flat buffers; else bytes in `buffers` */
@@ -28,7 +28,7 @@ struct KilnParams {
     KilnArena arena;   /* parameters and their names */
     KilnParam **items; /* in order of declaration */
     size_t count, capacity;
-    int64_t size;          /* trained elements */
+    int64_t size; /* trained elements */
     size_t buffer_bytes;
     float *values, *gradients; /* [size] */
     void *buffers;

@@ -32,11 +32,10 @@ static void compare_one(const KilnParam *param, const KilnParamForm *saved, Diff
     if (param->dtype == saved->dtype && kiln_shape_equal(&param->shape, &saved->shape))
         return;
     if (name_it(misfit))
-        kiln_text_printf(&misfit->text, "%s (%s %s in the file, %s %s in the model)", param->name,
-                         kiln_dtype_name(saved->dtype),
-                         kiln_shape_text(&saved->shape, there, sizeof(there)),
-                         kiln_dtype_name(param->dtype),
-                         kiln_shape_text(&param->shape, here, sizeof(here)));
+        kiln_text_printf(
+            &misfit->text, "%s (%s %s in the file, %s %s in the model)", param->name,
+            kiln_dtype_name(saved->dtype), kiln_shape_text(&saved->shape, there, sizeof(there)),
+            kiln_dtype_name(param->dtype), kiln_shape_text(&param->shape, here, sizeof(here)));
 }
 
 /* Look at every saved form, then at every parameter that none stands for. */
@@ -71,7 +70,8 @@ static KilnStatus report(Differences *const *lists, size_t n, const char *source
         if (lists[i]->count > MOST_NAMED)
             kiln_text_printf(&text, " and %zu more", lists[i]->count - MOST_NAMED);
     }
-    kiln_text_append(&text, "\n  use the model and the options that made the file, or another file");
+    kiln_text_append(&text,
+                     "\n  use the model and the options that made the file, or another file");
     KilnStatus status = text.failed ? kiln_error_nomem(err, text.length)
                                     : kiln_error_set(err, KILN_E_FORMAT, "%s", text.data);
     kiln_text_release(&text);

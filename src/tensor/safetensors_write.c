@@ -91,12 +91,9 @@ static KilnStatus header_text(const char *path, const KilnStView *const *order, 
     int failed = json_object_set_new(header, "__metadata__", metadata_json(metadata, n_metadata));
 
     for (size_t i = 0; i < n && status >= 0 && failed == 0; i++) {
-        status = check_view(path, order[i], err);
-        if (status >= 0 && json_object_get(header, order[i]->name) != NULL)
+        if (json_object_get(header, order[i]->name) != NULL)
             status = kiln_error_set(err, KILN_E_INTERNAL, "%s: two tensors are named %s", path,
                                     order[i]->name);
-        if (status < 0)
-            break;
         failed = json_object_set_new(header, order[i]->name, entry_json(order[i], offset));
         offset += view_bytes(order[i]);
     }
@@ -194,13 +191,18 @@ static void order_views(const KilnStView *tensors, size_t n, const KilnStView **
 KilnStatus kiln_safetensors_write(const char *path, const KilnStView *tensors, size_t n,
                                   const KilnStText *metadata, size_t n_metadata, KilnError *err)
 {
-    const KilnStView **order = calloc(n + 1, sizeof(*order));
+    KilnStatus status = KILN_OK;
     char *header = NULL;
 
+    for (size_t i = 0; i < n && status >= 0; i++)
+        status = check_view(path, &tensors[i], err);
+    if (status < 0)
+        return status;
+    const KilnStView **order = calloc(n + 1, sizeof(*order));
     if (order == NULL)
         return kiln_error_nomem(err, (n + 1) * sizeof(*order));
     order_views(tensors, n, order);
-    KilnStatus status = header_text(path, order, n, metadata, n_metadata, &header, err);
+    status = header_text(path, order, n, metadata, n_metadata, &header, err);
     if (status >= 0)
         status = write_file(path, header, order, n, err);
     free(header);

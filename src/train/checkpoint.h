@@ -39,6 +39,9 @@ typedef struct KilnCheckpoint {
  * optimizer's state is needed, too. Released with kiln_checkpoint_close. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_open(const char *path, bool resume,
                                                KilnCheckpoint *ret, KilnError *err);
+/* The one that the config's ckpt_path names, which must name one. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config,
+                                                          KilnCheckpoint *ret, KilnError *err);
 void kiln_checkpoint_close(KilnCheckpoint *checkpoint);
 /* Parameters and buffers alone. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint,

@@ -175,6 +175,26 @@ KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *r
     return KILN_OK;
 }
 
+KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config, KilnCheckpoint *ret,
+                                           KilnError *err)
+{
+    KilnOptions options = { 0 };
+    char *path = NULL;
+    KilnStatus status = kiln_options_read(config, &options, err);
+
+    if (status >= 0 && options.root->ckpt_path == NULL)
+        status = kiln_error_set(err, KILN_E_MISSING,
+                                "ckpt_path is missing: a checkpoint folder, a run folder, last or "
+                                "best");
+    if (status >= 0)
+        status = kiln_checkpoint_resolve(options.root->ckpt_path, "outputs", &path, err);
+    if (status >= 0)
+        status = kiln_checkpoint_open(path, false, ret, err);
+    free(path);
+    kiln_options_release(&options);
+    return status;
+}
+
 void kiln_checkpoint_close(KilnCheckpoint *checkpoint)
 {
     json_decref(checkpoint->state);

@@ -1,9 +1,9 @@
-/* The layers of the network, read from a recorded step. */
+/* The layers of the network with their parameters, from a recorded step. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "graph/op.h"
+#include "graph/layers.h"
 #include "train/trainer.h"
 
 /* Trained values declared directly below `path`. */
@@ -23,40 +23,31 @@ static int64_t parameters_of(const KilnParams *params, const char *path)
     return sum;
 }
 
-/* The layer of that path, made when it is new; NULL when memory is out. */
-static KilnLayerInfo *layer_at(KilnTrainer *trainer, const char *path)
-{
-    for (size_t i = 0; i < trainer->n_layers; i++)
-        if (strcmp(trainer->layers[i].path, path) == 0)
-            return &trainer->layers[i];
-    KilnLayerInfo *more =
-        realloc(trainer->layers, (trainer->n_layers + 1) * sizeof(*trainer->layers));
-    if (more == NULL)
-        return NULL;
-    trainer->layers = more;
-    char *copy = kiln_strdup(path);
-    if (copy == NULL)
-        return NULL;
-    more[trainer->n_layers] =
-        (KilnLayerInfo){ .path = copy, .parameters = parameters_of(trainer->params, path) };
-    return &more[trainer->n_layers++];
-}
-
 KilnStatus kiln_trainer_read_layers(KilnTrainer *trainer, KilnError *err)
 {
-    const KilnGraph *graph = trainer->graph;
-    size_t n = graph->backward ? graph->n_forward : graph->n_nodes;
+    size_t n = kiln_graph_layers(trainer->graph, NULL, 0);
+    KilnLayerRow *rows = calloc(n + 1, sizeof(*rows));
+    KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < n; i++) {
-        const KilnNode *node = graph->nodes[i];
+    trainer->layers = calloc(n + 1, sizeof(*trainer->layers));
+    if (rows == NULL || trainer->layers == NULL)
+        status = kiln_error_nomem(err, (n + 1) * sizeof(*rows));
+    else
+        (void)kiln_graph_layers(trainer->graph, rows, n);
+    for (size_t i = 0; status >= 0 && i < n; i++) {
+        char *path = kiln_strdup(rows[i].path);
 
-        if (node->layer == NULL || node->layer[0] == '\0' || node->n_outputs == 0)
-            continue;
-        KilnLayerInfo *layer = layer_at(trainer, node->layer);
-        if (layer == NULL)
-            return kiln_error_nomem(err, (trainer->n_layers + 1) * sizeof(*layer));
-        layer->op = node->op->name;
-        layer->output = node->outputs[0]->shape;
+        if (path == NULL) {
+            status = kiln_error_nomem(err, strlen(rows[i].path));
+            break;
+        }
+        trainer->layers[trainer->n_layers++] = (KilnLayerInfo){
+            .path = path,
+            .op = rows[i].op,
+            .output = rows[i].output,
+            .parameters = parameters_of(trainer->params, path),
+        };
     }
-    return KILN_OK;
+    free(rows);
+    return status;
 }

@@ -104,7 +104,8 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnSh
         return kiln_error_nomem(err, opts->channels_count * sizeof(*state->stages));
     int64_t height = in->dim[0], width = in->dim[1], channels = in->dim[2];
     for (size_t i = 0; i < opts->channels_count; i++) {
-        status = stage_init(&state->stages[i], scope, i + 1, channels, opts->channels[i], opts, err);
+        status = stage_init(&state->stages[i], scope, i + 1, channels, opts->channels[i], opts,
+                            err);
         if (status < 0)
             return status;
         channels = opts->channels[i];
@@ -128,7 +129,7 @@ static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
         x = kiln_nn_conv2d(&state->stages[i].conv, x);
         if (opts->batch_norm)
             x = kiln_nn_batch_norm2d(&state->stages[i].bn, x, training);
-        x = kiln_max_pool2d(kiln_relu(x), (KilnPool){ .kernel = 2 });
+        x = kiln_max_pool2d(kiln_relu(x), (KilnPool) { .kernel = 2 });
     }
     x = kiln_relu(kiln_nn_linear(&state->fc1, kiln_flatten(x)));
     if (training && opts->dropout > 0.0)

@@ -40,8 +40,8 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnSh
         char name[32];
 
         snprintf(name, sizeof(name), "%zu", i);
-        KilnStatus status =
-            kiln_nn_linear_init(&state->layers[i], &layers, name, width, next, true, err);
+        KilnStatus status = kiln_nn_linear_init(&state->layers[i], &layers, name, width, next, true,
+                                                err);
         if (status < 0)
             return status;
         width = next;

@@ -30,7 +30,7 @@ typedef struct Block {
 } Block;
 
 typedef struct State {
-    bool large; /* stem */
+    bool large;   /* stem */
     size_t convs; /* in a block: 2 basic, 3 bottleneck */
     size_t count;
     KilnConv2d conv1;
@@ -96,7 +96,7 @@ static KilnStatus stem_init(State *state, const KilnScope *scope, int64_t channe
 
     if (state->large) {
         spec.kernel = 7;
-        spec.conv = (KilnConv){ .stride = 2, .padding = 3 };
+        spec.conv = (KilnConv) { .stride = 2, .padding = 3 };
     }
     return conv_bn(&state->conv1, &state->bn1, scope, "conv1", "bn1", spec, err);
 }
@@ -140,7 +140,7 @@ static KilnStatus block_init(Block *block, size_t convs, const KilnScope *scope,
         block->path[i] = scope->path[i];
     if (zero)
         kiln_param_set_init(block->bn[convs - 1].weight,
-                            (KilnInit){ .kind = KILN_INIT_CONSTANT, .a = 0.0 });
+                            (KilnInit) { .kind = KILN_INIT_CONSTANT, .a = 0.0 });
     block->downsample = stride != 1 || in != out;
     if (!block->downsample)
         return KILN_OK;
@@ -212,7 +212,7 @@ static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
     x = kiln_relu(x);
     if (state->large) {
         kiln_graph_layer(graph, "maxpool");
-        x = kiln_max_pool2d(x, (KilnPool){ .kernel = 3, .stride = 2, .padding = 1 });
+        x = kiln_max_pool2d(x, (KilnPool) { .kernel = 3, .stride = 2, .padding = 1 });
     }
     for (size_t i = 0; i < state->count; i++)
         x = block_forward(&state->blocks[i], state->convs, graph, x, training);

@@ -47,8 +47,8 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDa
 {
     const Opts *opts = kiln_opts(self);
     KilnShape image, label;
-    KilnStatus status =
-        need_feature(data, "image", KILN_F32, 3, "f32 [height, width, channels]", &image, err);
+    KilnStatus status = need_feature(data, "image", KILN_F32, 3, "f32 [height, width, channels]",
+                                     &image, err);
 
     if (status == KILN_OK)
         status = need_feature(data, "label", KILN_I32, 0, "one i32 class index", &label, err);
@@ -90,8 +90,7 @@ static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name,
 
     kiln_step_log(step, loss_name, kiln_cross_entropy(logits, label, 0.0),
                   KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
-    kiln_step_log(step, accuracy_name, accuracy(logits, label),
-                  KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
+    kiln_step_log(step, accuracy_name, accuracy(logits, label), KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
 }
 
 static void validation_step(KilnInstance *self, KilnStep *step)
@@ -117,7 +116,7 @@ static KilnStatus configure_optimizers(KilnInstance *self, KilnOptimizers *ret, 
     const Opts *opts = kiln_opts(self);
 
     (void)err;
-    *ret = (KilnOptimizers){ .optimizer = opts->optimizer, .scheduler = opts->scheduler };
+    *ret = (KilnOptimizers) { .optimizer = opts->optimizer, .scheduler = opts->scheduler };
     return KILN_OK;
 }
 

@@ -133,7 +133,7 @@ static inline KilnStatus build_overrides(Built *ret, KilnKind kind, const char *
     KilnErrors *errors = NULL;
     KilnStatus status;
 
-    *ret = (Built){ 0 };
+    *ret = (Built) { 0 };
     assert_int_equal(kiln_errors_new(&errors), KILN_OK);
     status = kiln_registry_new(&ret->registry, err);
     KilnComposeRequest request = {

@@ -14,7 +14,7 @@ typedef struct Network {
 static KilnStatus network_setup(Network *net, const char *model, char *const *options, size_t n,
                                 KilnShape in, int64_t classes, KilnError *err)
 {
-    *net = (Network){ 0 };
+    *net = (Network) { 0 };
     if (build(&net->built, KILN_KIND_MODEL, model, options, n, err) < 0)
         fail_msg("%s", err->text);
     assert_int_equal(kiln_params_new(1, &net->params, err), KILN_OK);
@@ -221,19 +221,19 @@ static void check_net(Record *record)
     KilnShape shape = KILN_SHAPE(record_i64(record, 2), record_i64(record, 3),
                                  record_i64(record, 4), record_i64(record, 5));
     KilnShape sample = KILN_SHAPE(shape.dim[1], shape.dim[2], shape.dim[3]);
-    uint32_t count = (uint32_t)kiln_shape_count(&shape);
+    uint32_t count = (uint32_t)kiln_shape_count(&shape), key = (uint32_t)record_i64(record, 7);
     float *images = malloc(count * sizeof(*images));
     KilnError err = { 0 };
     Network net;
 
     assert_non_null(images);
     for (uint32_t i = 0; i < count; i++)
-        images[i] = (float)pattern(1000, i);
-    if (network_setup(&net, record->word[1], record->word + 7, record->words - 7, sample,
+        images[i] = (float)pattern(key, i);
+    if (network_setup(&net, record->word[1], record->word + 8, record->words - 8, sample,
                       record_i64(record, 6), &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(kiln_params_seal(net.params, &err), KILN_OK);
-    assert_int_equal(kiln_backend_ref_new(&net.backend, &err), KILN_OK);
+    assert_int_equal(kiln_backend_cpu_new(2, &net.backend, &err), KILN_OK);
     assert_int_equal(kiln_graph_new(net.backend, &net.graph, &err), KILN_OK);
     fill(net.params);
     assert_true(record_line(record) && record_is(record, "eval"));
@@ -283,7 +283,7 @@ static void test_dropout_only_in_training(void **unused)
     if (network_setup(&net, "mlp", options, 2, KILN_SHAPE(3, 3, 1), 10, &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(kiln_params_seal(net.params, &err), KILN_OK);
-    assert_int_equal(kiln_backend_ref_new(&net.backend, &err), KILN_OK);
+    assert_int_equal(kiln_backend_cpu_new(2, &net.backend, &err), KILN_OK);
     assert_int_equal(kiln_graph_new(net.backend, &net.graph, &err), KILN_OK);
     for (int training = 0; training < 2; training++) {
         KilnTensor *logits = forward(&net, training != 0, shape, images);
@@ -305,12 +305,18 @@ static void test_images_too_small(void **unused)
         KilnStatus want;
         const char *part;
     } cases[] = {
-        { "resnet", "stem=large", { 3, { 31, 40, 3 } }, KILN_E_SHAPE,
+        { "resnet",
+          "stem=large",
+          { 3, { 31, 40, 3 } },
+          KILN_E_SHAPE,
           "images of 31×40 are too small" },
         { "resnet", "stem=large", { 3, { 32, 32, 3 } }, KILN_OK, "" },
         { "resnet", "stem=auto", { 3, { 28, 28, 1 } }, KILN_OK, "" },
         { "resnet", "stem=small", { 3, { 8, 7, 3 } }, KILN_E_SHAPE, "at least 8×8" },
-        { "resnet", "stem=small", { 2, { 32, 32 } }, KILN_E_SHAPE,
+        { "resnet",
+          "stem=small",
+          { 2, { 32, 32 } },
+          KILN_E_SHAPE,
           "needs images [height, width, channels], but samples have shape [32, 32]" },
         { "cnn", "channels=[4,4,4]", { 3, { 7, 28, 1 } }, KILN_E_SHAPE, "at least 8×8" },
         { "cnn", "channels=[4,4,4]", { 3, { 8, 9, 1 } }, KILN_OK, "" },
@@ -377,7 +383,7 @@ static void test_batch_norm_needs_values(void **unused)
     assert_int_equal(network_setup(&net, "resnet", options, 1, KILN_SHAPE(8, 8, 3), 4, &err),
                      KILN_OK);
     assert_int_equal(kiln_params_seal(net.params, &err), KILN_OK);
-    assert_int_equal(kiln_backend_ref_new(&net.backend, &err), KILN_OK);
+    assert_int_equal(kiln_backend_cpu_new(2, &net.backend, &err), KILN_OK);
     assert_int_equal(kiln_graph_new(net.backend, &net.graph, &err), KILN_OK);
     (void)forward(&net, false, shape, images);
     assert_int_equal(kiln_graph_check(net.graph, &err), KILN_OK);
@@ -403,13 +409,17 @@ static void test_vision_refuses_data(void **unused)
         const char *part;
     } cases[] = {
         { { .n_features = 2, .features = { image, label }, .n_classes = 10 }, KILN_OK, "" },
-        { { .n_features = 2, .features = { text, label }, .n_classes = 10 }, KILN_E_SHAPE,
+        { { .n_features = 2, .features = { text, label }, .n_classes = 10 },
+          KILN_E_SHAPE,
           "needs a feature \"image\"" },
-        { { .n_features = 1, .features = { image }, .n_classes = 10 }, KILN_E_SHAPE,
+        { { .n_features = 1, .features = { image }, .n_classes = 10 },
+          KILN_E_SHAPE,
           "needs a feature \"label\"" },
-        { { .n_features = 2, .features = { flat, label }, .n_classes = 10 }, KILN_E_SHAPE,
+        { { .n_features = 2, .features = { flat, label }, .n_classes = 10 },
+          KILN_E_SHAPE,
           "yields f32 [784]" },
-        { { .n_features = 2, .features = { image, label }, .n_classes = 1 }, KILN_E_SHAPE,
+        { { .n_features = 2, .features = { image, label }, .n_classes = 1 },
+          KILN_E_SHAPE,
           "needs at least 2, but the data has 1" },
     };
     static const char *const overrides[] = {
@@ -430,8 +440,8 @@ static void test_vision_refuses_data(void **unused)
             fail_msg("%s", err.text);
         assert_int_equal(kiln_params_new(1, &params, &err), KILN_OK);
         KilnScope root = kiln_params_root(params);
-        KilnStatus got = kiln_instance_component(built.self)->ops.module->setup(
-            built.self, &root, &cases[i].data, &err);
+        KilnStatus got = kiln_instance_component(built.self)
+                             ->ops.module->setup(built.self, &root, &cases[i].data, &err);
         if (got != cases[i].want || strstr(err.text, cases[i].part) == NULL)
             fail_msg("case %zu: status %d, want %d: %s", i, got, cases[i].want, err.text);
         if (got == KILN_OK) /* names carry no prefix */

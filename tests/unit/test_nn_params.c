@@ -126,16 +126,16 @@ static void test_distributions(void **unused)
     enum { N = 40000 };
     KilnParams *params = store(3);
     KilnScope root = kiln_params_root(params);
-    KilnParam *uniform =
-        add(&root, "u", KILN_SHAPE(N), (KilnInit){ .kind = KILN_INIT_UNIFORM, .a = 0.25 });
-    KilnParam *normal =
-        add(&root, "n", KILN_SHAPE(N), (KilnInit){ .kind = KILN_INIT_NORMAL, .a = 2.0 });
-    KilnParam *one =
-        add(&root, "c", KILN_SHAPE(3), (KilnInit){ .kind = KILN_INIT_UNIFORM, .a = 1.0 });
+    KilnParam *uniform = add(&root, "u", KILN_SHAPE(N),
+                             (KilnInit) { .kind = KILN_INIT_UNIFORM, .a = 0.25 });
+    KilnParam *normal = add(&root, "n", KILN_SHAPE(N),
+                            (KilnInit) { .kind = KILN_INIT_NORMAL, .a = 2.0 });
+    KilnParam *one = add(&root, "c", KILN_SHAPE(3),
+                         (KilnInit) { .kind = KILN_INIT_UNIFORM, .a = 1.0 });
     double sum[2] = { 0 }, square[2] = { 0 }, most = 0.0;
 
     (void)unused;
-    kiln_param_set_init(one, (KilnInit){ .kind = KILN_INIT_CONSTANT, .a = -4.0 });
+    kiln_param_set_init(one, (KilnInit) { .kind = KILN_INIT_CONSTANT, .a = -4.0 });
     seal(params);
     for (int i = 0; i < N; i++) {
         double u = (double)((const float *)kiln_param_data(uniform))[i];
@@ -228,8 +228,8 @@ static void test_gradient_place(void **unused)
 {
     KilnParams *params = store(1);
     KilnScope root = kiln_params_root(params);
-    KilnParam *a = add(&root, "a", KILN_SHAPE(3), (KilnInit){ KILN_INIT_CONSTANT, 1.5 });
-    KilnParam *b = add(&root, "b", KILN_SHAPE(2), (KilnInit){ KILN_INIT_CONSTANT, -2.0 });
+    KilnParam *a = add(&root, "a", KILN_SHAPE(3), (KilnInit) { KILN_INIT_CONSTANT, 1.5 });
+    KilnParam *b = add(&root, "b", KILN_SHAPE(2), (KilnInit) { KILN_INIT_CONSTANT, -2.0 });
     KilnBackend *backend = NULL;
     KilnGraph *graph = NULL;
     KilnError err = { 0 };

@@ -22,7 +22,7 @@ static void descent_open(Descent *d, const Record *record)
     const char *names[KILN_MAX_SLOTS] = { 0 };
     KilnError err = { 0 };
 
-    *d = (Descent){ .n = record_i64(record, 2) };
+    *d = (Descent) { .n = record_i64(record, 2) };
     assert_true(d->n <= MOST);
     if (build(&d->built, KILN_KIND_OPTIMIZER, record->word[1], record->word + 3, record->words - 3,
               &err) < 0)
@@ -55,12 +55,12 @@ static void descent_step(Descent *d, int64_t step)
     for (uint32_t i = 0; i < (uint32_t)d->n; i++)
         d->gradient[i] = (float)((1.0 + 0.5 * pattern(2, i)) * (double)d->value[i] - pattern(3, i) +
                                  0.1 * sin((double)step));
-    size_t n = d->ops->hyper(d->built.self, d->ops->learning_rate(d->built.self), step + 1, numbers);
+    size_t n = d->ops->hyper(d->built.self, d->ops->learning_rate(d->built.self), step + 1,
+                             numbers);
     kiln_graph_begin(d->graph);
     KilnTensor *param = kiln_graph_variable(d->graph, KILN_F32, shape, d->value, false, NULL);
     KilnTensor *grad = kiln_graph_input(d->graph, KILN_F32, shape, d->gradient);
-    KilnTensor *hyper =
-        kiln_graph_input(d->graph, KILN_F32, KILN_SHAPE((int64_t)n), numbers);
+    KilnTensor *hyper = kiln_graph_input(d->graph, KILN_F32, KILN_SHAPE((int64_t)n), numbers);
     for (size_t i = 0; i < d->slots; i++)
         slots[i] = kiln_graph_variable(d->graph, KILN_F32, shape, d->state[i], false, NULL);
     d->ops->update(d->built.self, param, grad, slots, hyper);
@@ -121,7 +121,8 @@ static void test_scheduler_curves(void **unused)
                 .total_steps = 20,
                 .total_epochs = 5,
             };
-            double got = kiln_instance_component(built.self)->ops.scheduler->factor(built.self, &at);
+            double got =
+                kiln_instance_component(built.self)->ops.scheduler->factor(built.self, &at);
 
             if (fabs(got - record_f64(&record, (size_t)step + 1)) > 1e-9)
                 fail_msg("case %zu (%s), step %d: %.12g, want %s", cases, name, (int)step, got,
@@ -148,7 +149,10 @@ static void test_scheduler_edges(void **unused)
         { "cosine", "min_factor=0.2", { .step = 1000, .total_steps = -1 }, 1.0 },
         { "cosine", "warmup_steps=50", { .step = 24, .total_steps = 20 }, 0.5 },
         { "cosine", "warmup_steps=20", { .step = 20, .total_steps = 20 }, 0.0 },
-        { "cosine", "warmup_epochs=0.5", { .step = 0, .steps_per_epoch = 8, .total_steps = 80 }, 0.25 },
+        { "cosine",
+          "warmup_epochs=0.5",
+          { .step = 0, .steps_per_epoch = 8, .total_steps = 80 },
+          0.25 },
         { "constant", "warmup_steps=0", { .step = 0 }, 1.0 },
         { "step", "gamma=0.5", { .epoch = 35 }, 0.125 },
     };

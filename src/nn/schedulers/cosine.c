@@ -13,8 +13,7 @@ typedef struct Opts {
 static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, warmup_steps, "0", 0, 1000000000,
                    "steps over which the learning rate rises in a straight line from 0"),
-    KILN_FIELD_F64(Opts, warmup_epochs, "0.0", 0.0, 1e6,
-                   "the same in epochs; give one of both"),
+    KILN_FIELD_F64(Opts, warmup_epochs, "0.0", 0.0, 1e6, "the same in epochs; give one of both"),
     KILN_FIELD_F64(Opts, min_factor, "0.0", 0.0, 1.0,
                    "where the cosine ends, as a share of the learning rate"),
     KILN_FIELD_END,

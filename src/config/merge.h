@@ -1,0 +1,18 @@
+/* Laying one tree over another. */
+#ifndef KILN_CONFIG_MERGE_H
+#define KILN_CONFIG_MERGE_H
+
+#include "config/tree.h"
+
+/* Lay `src` over `dest`, both mappings: mappings merge key by key, everything
+ * else replaces and keeps what it replaced in its history. ??? replaces nothing.
+ * A list over a mapping, or a mapping over a list, is an error. Takes `src`'s
+ * nodes over. What does not fit goes to `errors`; the first one's status. */
+KilnStatus kiln_merge(KilnConfig *config, KilnConfigNode *dest, KilnConfigNode *src,
+                      KilnErrors *errors);
+/* The status and message of a mapping that meets a list; KILN_OK when they fit. */
+KILN_NODISCARD KilnStatus kiln_merge_fits(const KilnConfig *config, const KilnConfigNode *dest,
+                                          const KilnConfigNode *src, const char *key,
+                                          KilnError *err);
+
+#endif

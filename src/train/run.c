@@ -1,0 +1,174 @@
+/* kiln_run_fit: the way of a run from a checked config to a closed run folder. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "train/checkpoint.h"
+#include "train/run_folder.h"
+
+/* ---- Going on from a checkpoint ---------------------------------------------------------- */
+
+/* What ckpt_path means for this config: the run folder that kiln.run.dir names
+ * comes before all others. */
+static KilnStatus find_checkpoint(const KilnTrainer *trainer, char **ret, KilnError *err)
+{
+    const char *ckpt_path = trainer->options.root->ckpt_path;
+    char place[4096], *runs = NULL;
+    KilnStatus status;
+
+    if (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0) {
+        snprintf(place, sizeof(place), "%s/checkpoints/%s", trainer->options.run->dir, ckpt_path);
+        if (kiln_is_dir(place) && kiln_checkpoint_resolve(place, "", ret, NULL) >= 0)
+            return KILN_OK;
+    }
+    status = kiln_run_folder_parent(trainer->config, &runs, err);
+    if (status >= 0)
+        status = kiln_checkpoint_resolve(ckpt_path, runs, ret, err);
+    free(runs);
+    return status;
+}
+
+static KilnStatus resume(KilnTrainer *trainer, KilnCheckpoint *checkpoint, KilnError *err)
+{
+    char *path = NULL;
+
+    if (trainer->options.root->ckpt_path == NULL)
+        return KILN_OK;
+    KilnStatus status = find_checkpoint(trainer, &path, err);
+    if (status >= 0)
+        status = kiln_checkpoint_open(path, true, checkpoint, err);
+    free(path);
+    return status >= 0 ? kiln_checkpoint_load(checkpoint, trainer, err) : status;
+}
+
+/* ---- The end of training ------------------------------------------------------------------ */
+
+static bool same_position(const KilnPosition *a, const KilnPosition *b)
+{
+    return a->epoch == b->epoch && a->batch == b->batch && a->step == b->step &&
+           a->epoch_done == b->epoch_done;
+}
+
+/* checkpoints/last is where training is now. */
+static KilnStatus save_last(KilnTrainer *trainer, KilnError *err)
+{
+    char name[sizeof(trainer->saved_name)];
+    KilnStatus status = KILN_OK;
+
+    if (trainer->saved_name[0] == '\0' || !same_position(&trainer->saved, &trainer->at)) {
+        kiln_trainer_checkpoint_name(trainer, name, sizeof(name));
+        status = kiln_trainer_save(trainer, name, NULL, 0, err);
+    }
+    return status >= 0 ? kiln_trainer_link(trainer, "last", trainer->saved_name, err) : status;
+}
+
+/* Test the best checkpoint when there is one, else the weights as they are. */
+static KilnStatus test(KilnTrainer *trainer, KilnError *err)
+{
+    KilnCheckpoint best = { 0 };
+    char name[256], path[4608];
+    KilnStatus status = KILN_OK;
+
+    if (kiln_trainer_link_target(trainer, "best", name, sizeof(name))) {
+        snprintf(path, sizeof(path), "%s/checkpoints/%s", trainer->run_dir, name);
+        status = kiln_checkpoint_open(path, false, &best, err);
+        if (status >= 0)
+            status = kiln_checkpoint_load_weights(&best, trainer, err);
+        kiln_checkpoint_close(&best);
+    }
+    if (status >= 0)
+        status = kiln_eval_loop(trainer, KILN_PHASE_TEST, err);
+    return status >= 0 ? kiln_loggers_send(trainer, true, err) : status;
+}
+
+/* ---- The run --------------------------------------------------------------------------------- */
+
+/* Everything that can go wrong before a file is written; then the run folder. */
+static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
+                          KilnCheckpoint *checkpoint, KilnError *err)
+{
+    KilnStatus status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+
+    if (status >= 0)
+        status = resume(trainer, checkpoint, err);
+    if (status >= 0)
+        status = kiln_run_folder_make(trainer, checkpoint->path, err);
+    if (status >= 0 && checkpoint->path != NULL)
+        kiln_output_print(&trainer->output, "going on from %s", checkpoint->path);
+    return status;
+}
+
+static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, KilnError *err)
+{
+    KilnStatus status = kiln_loggers_open(trainer, err);
+
+    if (status >= 0)
+        status = KILN_CALL(trainer, setup, err);
+    if (status >= 0 && checkpoint->path != NULL)
+        status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
+    if (status >= 0)
+        status = kiln_fit_loop(trainer, err);
+    if (status >= 0)
+        status = save_last(trainer, err);
+    if (status >= 0 && !trainer->interrupted && trainer->options.root->test)
+        status = test(trainer, err);
+    if (status >= 0 && trainer->interrupted)
+        status = KILN_CALL(trainer, on_exception, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, teardown, err);
+    return status >= 0 ? kiln_loggers_flush(trainer, err) : status;
+}
+
+/* A run that failed still leaves its log and summary; what goes wrong on the
+ * way must not hide why it failed. */
+static void close_failed(KilnTrainer *trainer, const KilnError *why)
+{
+    (void)!KILN_CALL(trainer, on_exception, NULL);
+    (void)!KILN_CALL(trainer, teardown, NULL);
+    (void)!kiln_loggers_flush(trainer, NULL);
+    (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
+    kiln_output_status_line(&trainer->output, NULL);
+    kiln_output_log(&trainer->output, why->text);
+}
+
+static KilnStatus close_well(KilnTrainer *trainer, KilnRunResult *ret, KilnError *err)
+{
+    const char *status = trainer->interrupted   ? "interrupted"
+                         : trainer->should_stop ? "stopped"
+                                                : "finished";
+
+    kiln_output_status_line(&trainer->output, NULL);
+    if (trainer->interrupted)
+        kiln_output_print(&trainer->output, "interrupted; go on with ckpt_path=%s",
+                          trainer->run_dir);
+    kiln_summary_print(trainer);
+    if (ret != NULL) {
+        snprintf(ret->run_dir, sizeof(ret->run_dir), "%s", trainer->run_dir);
+        snprintf(ret->status, sizeof(ret->status), "%s", status);
+    }
+    return kiln_summary_write(trainer, status, trainer->stop_reason, err);
+}
+
+KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult *ret,
+                        KilnError *err)
+{
+    KilnTrainer *trainer = calloc(1, sizeof(*trainer));
+    KilnCheckpoint checkpoint = { 0 };
+    KilnError why = { 0 };
+
+    if (trainer == NULL)
+        return kiln_error_nomem(err, sizeof(*trainer));
+    KilnStatus status = prepare(trainer, config, env, &checkpoint, &why);
+    if (status >= 0) {
+        status = train(trainer, &checkpoint, &why);
+        if (status >= 0)
+            status = close_well(trainer, ret, &why);
+        else
+            close_failed(trainer, &why);
+    }
+    kiln_checkpoint_close(&checkpoint);
+    kiln_trainer_release(trainer);
+    free(trainer);
+    return status < 0 ? kiln_error_set(err, status, "%s", why.text) : KILN_OK;
+}

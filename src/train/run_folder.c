@@ -1,0 +1,227 @@
+/* Making the run folder and writing into it what the run was asked to do. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "train/run_folder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+enum { MOST_RUNS_A_SECOND = 1000 };
+
+/* ---- Which folder -------------------------------------------------------------------- */
+
+/* kiln.run.dir as written, interpolations and all. */
+static KilnStatus dir_as_written(const KilnConfig *config, char **ret, KilnError *err)
+{
+    return kiln_config_yaml(config, "kiln.run.dir", false, ret, err);
+}
+
+KilnStatus kiln_run_folder_parent(const KilnConfig *config, char **ret, KilnError *err)
+{
+    char *written = NULL, *cut;
+    KilnStatus status = dir_as_written(config, &written, err);
+
+    if (status < 0)
+        return status;
+    const char *start = written[0] == '"' || written[0] == '\'' ? written + 1 : written;
+    if ((cut = strstr(written, "${")) != NULL)
+        *cut = '\0';
+    if (cut == NULL || (cut = strrchr(start, '/')) == NULL) {
+        start = "outputs";
+    } else {
+        *cut = '\0';
+        if (cut == start)
+            start = "/";
+    }
+    *ret = kiln_strdup(start);
+    if (*ret == NULL)
+        status = kiln_error_nomem(err, strlen(start));
+    free(written);
+    return status;
+}
+
+static bool is_empty(const char *dir)
+{
+    char **names = NULL;
+    size_t n = 0;
+
+    if (kiln_dir_list(dir, &names, &n, NULL) < 0)
+        return false;
+    kiln_names_free(names, n);
+    return n == 0;
+}
+
+/* True when `checkpoint` lies in dir/checkpoints. */
+static bool holds(const char *dir, const char *checkpoint)
+{
+    char *absolute = realpath(dir, NULL);
+    size_t length = absolute != NULL ? strlen(absolute) : 0;
+    bool in = absolute != NULL && checkpoint != NULL &&
+              strncmp(absolute, checkpoint, length) == 0 &&
+              kiln_starts_with(checkpoint + length, "/checkpoints/");
+
+    free(absolute);
+    return in;
+}
+
+static KilnStatus make_parent(const char *dir, KilnError *err)
+{
+    const char *slash = strrchr(dir, '/');
+    KilnText parent = { 0 };
+
+    if (slash == NULL || slash == dir)
+        return KILN_OK;
+    kiln_text_append_n(&parent, dir, (size_t)(slash - dir));
+    KilnStatus status =
+        parent.failed ? kiln_error_nomem(err, strlen(dir)) : kiln_dir_make(parent.data, err);
+    kiln_text_release(&parent);
+    return status;
+}
+
+/* Only one of several processes makes the folder; the others take the next number. */
+static KilnStatus make_numbered(const char *dir, KilnText *made, KilnError *err)
+{
+    for (int i = 0; i < MOST_RUNS_A_SECOND; i++) {
+        kiln_text_clear(made);
+        kiln_text_append(made, dir);
+        if (i > 0)
+            kiln_text_printf(made, "-%d", i);
+        if (made->failed)
+            return kiln_error_nomem(err, strlen(dir));
+        if (mkdir(made->data, 0777) == 0)
+            return KILN_OK;
+        if (errno != EEXIST)
+            return kiln_error_errno(err, made->data);
+    }
+    return kiln_error_set(err, KILN_E_IO, "%s: so are %d more with a number behind; set "
+                                          "kiln.run.dir to a folder that is not there",
+                          dir, MOST_RUNS_A_SECOND);
+}
+
+static KilnStatus make_named(const char *dir, KilnText *made, KilnError *err)
+{
+    kiln_text_append(made, dir);
+    if (made->failed)
+        return kiln_error_nomem(err, strlen(dir));
+    if (mkdir(dir, 0777) == 0 || (errno == EEXIST && kiln_is_dir(dir) && is_empty(dir)))
+        return KILN_OK;
+    if (errno != EEXIST && errno != ENOTDIR)
+        return kiln_error_errno(err, dir);
+    return kiln_error_set(err, KILN_E_IO,
+                          "kiln.run.dir=%s: is there already and not empty; name another folder, "
+                          "or go on with the run in it by ckpt_path=%s",
+                          dir, dir);
+}
+
+/* ---- What is in it -------------------------------------------------------------------- */
+
+/* These files serve people and other programs; unlike checkpoints nothing is
+ * lost with them, so they are not flushed to disk one by one. */
+static KilnStatus write_text(const char *dir, const char *name, const char *text, KilnError *err)
+{
+    char *path = kiln_path_join(dir, name);
+    KilnStatus status = KILN_OK;
+
+    if (path == NULL)
+        return kiln_error_nomem(err, strlen(name));
+    FILE *file = fopen(path, "we");
+    if (file == NULL || fputs(text, file) == EOF)
+        status = kiln_error_errno(err, path);
+    if (file != NULL && fclose(file) != 0 && status >= 0)
+        status = kiln_error_errno(err, path);
+    free(path);
+    return status;
+}
+
+/* A list of YAML texts, quoted where a plain one could be read as something else. */
+static char *overrides_yaml(const char *const *overrides)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_=./,@+-";
+    KilnText text = { 0 };
+
+    for (size_t i = 0; overrides != NULL && overrides[i] != NULL; i++) {
+        const char *p = overrides[i];
+        bool safe = p[0] != '\0' && strchr("+-.,@=", p[0]) == NULL &&
+                    p[strspn(p, plain)] == '\0' && strchr(p, '=') != NULL;
+
+        kiln_text_append(&text, safe ? "- " : "- '");
+        for (; *p != '\0'; p++) {
+            if (*p == '\'' && !safe)
+                kiln_text_char(&text, '\'');
+            kiln_text_char(&text, *p);
+        }
+        kiln_text_append(&text, safe ? "\n" : "'\n");
+    }
+    if (text.length == 0)
+        kiln_text_append(&text, "[]\n");
+    return kiln_text_take(&text);
+}
+
+static KilnStatus write_config_files(KilnTrainer *trainer, KilnError *err)
+{
+    char *dir = kiln_path_join(trainer->run_dir, ".kiln"), *kiln = NULL;
+    char *overrides = overrides_yaml(trainer->env->overrides);
+    KilnStatus status = dir == NULL || overrides == NULL ? kiln_error_nomem(err, 1)
+                                                         : kiln_dir_make(dir, err);
+
+    if (status >= 0)
+        status = write_text(dir, "config.yaml", trainer->config_yaml, err);
+    if (status >= 0)
+        status = write_text(dir, "overrides.yaml", overrides, err);
+    if (status >= 0)
+        status = kiln_config_yaml(trainer->config, "kiln", true, &kiln, err);
+    if (status >= 0)
+        status = write_text(dir, "kiln.yaml", kiln, err);
+    free(kiln);
+    free(overrides);
+    free(dir);
+    return status;
+}
+
+static KilnStatus fill(KilnTrainer *trainer, KilnError *err)
+{
+    char *log = kiln_path_join(trainer->run_dir, "train.log");
+    char *checkpoints = kiln_path_join(trainer->run_dir, "checkpoints");
+    KilnStatus status = log == NULL || checkpoints == NULL ? kiln_error_nomem(err, 1)
+                                                           : kiln_dir_make(checkpoints, err);
+
+    if (status >= 0)
+        status = kiln_output_open_log(&trainer->output, log, err);
+    if (status >= 0)
+        status = write_config_files(trainer, err);
+    free(log);
+    free(checkpoints);
+    return status;
+}
+
+KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char *checkpoint, KilnError *err)
+{
+    const char *dir = trainer->options.run->dir;
+    bool go_on = holds(dir, checkpoint);
+    char *written = NULL;
+    KilnText made = { 0 };
+    KilnStatus status = dir_as_written(trainer->config, &written, err);
+
+    if (status >= 0)
+        status = make_parent(dir, err);
+    if (status >= 0 && go_on)
+        kiln_text_append(&made, dir);
+    else if (status >= 0)
+        status = strstr(written, "${now") != NULL ? make_numbered(dir, &made, err)
+                                                  : make_named(dir, &made, err);
+    free(written);
+    if (status >= 0) {
+        trainer->run_dir = made.failed ? NULL : realpath(made.data, NULL);
+        status = trainer->run_dir == NULL ? kiln_error_errno(err, dir) : fill(trainer, err);
+    }
+    if (status < 0 && trainer->run_dir != NULL && !go_on)
+        (void)!kiln_path_remove(trainer->run_dir, NULL);
+    kiln_text_release(&made);
+    return status;
+}

@@ -1,0 +1,83 @@
+/* kiln_run_test: a checkpoint over the test split. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "train/checkpoint.h"
+
+static json_t *metrics_json(const KilnTrainer *trainer)
+{
+    const KilnMetric *metrics;
+    size_t n = kiln_metrics_list(trainer->metrics, &metrics);
+    json_t *all = json_object();
+
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(all, metrics[i].name,
+                            isfinite(metrics[i].value) ? json_real(metrics[i].value)
+                                                       : json_null());
+    return all;
+}
+
+/* {"checkpoint", "metrics": {name: value}, "samples", "wall_s"} as one line. */
+static KilnStatus report(const KilnTrainer *trainer, const KilnCheckpoint *checkpoint,
+                         char **ret_json, KilnError *err)
+{
+    json_t *json = json_pack("{s:s, s:o, s:I, s:f}", "checkpoint", checkpoint->path, "metrics",
+                             metrics_json(trainer), "samples",
+                             (json_int_t)trainer->timing.phase_samples, "wall_s",
+                             kiln_clock() - trainer->timing.start);
+    char *text = json != NULL ? json_dumps(json, JSON_REAL_PRECISION(17)) : NULL;
+
+    json_decref(json);
+    if (text == NULL)
+        return kiln_error_nomem(err, 1);
+    if (ret_json != NULL)
+        *ret_json = text;
+    else
+        free(text);
+    return KILN_OK;
+}
+
+static KilnStatus test(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
+                       KilnCheckpoint *checkpoint, KilnError *err)
+{
+    KilnStatus status = kiln_checkpoint_open_configured(config, checkpoint, err);
+
+    if (status >= 0)
+        status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_TEST, NULL, err);
+    if (status >= 0)
+        status = kiln_checkpoint_load_weights(checkpoint, trainer, err);
+    if (status < 0)
+        return status;
+    trainer->at = checkpoint->at;
+    status = KILN_CALL(trainer, setup, err);
+    if (status >= 0)
+        status = kiln_eval_loop(trainer, KILN_PHASE_TEST, err);
+    if (status >= 0 && trainer->loaders[KILN_TEST] == NULL)
+        status = kiln_error_set(err, KILN_E_MISSING,
+                                "datamodule %s has no test samples (or limit_test_batches=0)",
+                                kiln_instance_name(trainer->datamodule));
+    if (status >= 0 && trainer->interrupted)
+        status = kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted before the test was over");
+    if (status >= 0)
+        status = KILN_CALL(trainer, teardown, err);
+    return status;
+}
+
+KilnStatus kiln_run_test(KilnConfig *config, const KilnRunEnv *env, char **ret_json,
+                         KilnError *err)
+{
+    KilnTrainer *trainer = calloc(1, sizeof(*trainer));
+    KilnCheckpoint checkpoint = { 0 };
+
+    if (trainer == NULL)
+        return kiln_error_nomem(err, sizeof(*trainer));
+    KilnStatus status = test(trainer, config, env, &checkpoint, err);
+    if (status >= 0)
+        status = report(trainer, &checkpoint, ret_json, err);
+    kiln_trainer_release(trainer);
+    kiln_checkpoint_close(&checkpoint);
+    free(trainer);
+    return status;
+}

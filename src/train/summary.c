@@ -1,0 +1,170 @@
+/* summary.json, and the table that closes a run. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "train/run_folder.h"
+
+enum { WARM_UP_STEPS = 5 }; /* plans are made and caches filled in them */
+
+/* ---- Measured ------------------------------------------------------------------------ */
+
+static int compare_floats(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Median of the training steps that were kept; NaN when there are too few. */
+static double step_ms_median(const KilnTiming *timing)
+{
+    bool whole = timing->steps <= KILN_STEP_TIMES;
+    size_t kept = (size_t)(whole ? timing->steps : KILN_STEP_TIMES);
+    size_t first = whole ? WARM_UP_STEPS : 0;
+    double median = (double)NAN;
+
+    if (kept <= first)
+        return median;
+    size_t n = kept - first;
+    float *sorted = malloc(n * sizeof(*sorted));
+    if (sorted == NULL)
+        return median;
+    memcpy(sorted, timing->step_ms + first, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), compare_floats);
+    median = n % 2 == 1 ? (double)sorted[n / 2]
+                        : 0.5 * ((double)sorted[n / 2 - 1] + (double)sorted[n / 2]);
+    free(sorted);
+    return median;
+}
+
+static double samples_per_s(const KilnTiming *timing)
+{
+    return timing->loop_s > 0.0 ? (double)timing->samples / timing->loop_s : (double)NAN;
+}
+
+static int64_t peak_rss_bytes(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+static int64_t epochs_done(const KilnTrainer *trainer)
+{
+    return trainer->at.epoch + (trainer->at.epoch_done ? 1 : 0);
+}
+
+/* ---- summary.json ------------------------------------------------------------------------ */
+
+/* JSON has no NaN and no infinity; null stands for both. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *metrics_json(const KilnTrainer *trainer)
+{
+    const KilnMetric *metrics;
+    size_t n = kiln_metrics_list(trainer->metrics, &metrics);
+    const KilnMetricBest *best = kiln_metrics_best(trainer->metrics);
+    json_t *all = json_object();
+
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(
+            all, metrics[i].name,
+            json_pack("{s:{s:o, s:I, s:I}, s:{s:o, s:I, s:I}, s:s}", "last", "value",
+                      number(metrics[i].value), "epoch", (json_int_t)metrics[i].epoch, "step",
+                      (json_int_t)metrics[i].step, "best", "value", number(best[i].value), "epoch",
+                      (json_int_t)best[i].epoch, "step", (json_int_t)best[i].step, "mode",
+                      kiln_metric_rises(metrics[i].name) ? "max" : "min"));
+    return all;
+}
+
+static json_t *overrides_json(const KilnTrainer *trainer)
+{
+    const char *const *overrides = trainer->env->overrides;
+    json_t *list = json_array();
+
+    for (size_t i = 0; overrides != NULL && overrides[i] != NULL; i++)
+        json_array_append_new(list, json_string(overrides[i]));
+    return list;
+}
+
+/* "checkpoints/epoch=004-step=4690", below the run folder; null when there is none. */
+static json_t *checkpoint_json(const KilnTrainer *trainer, const char *link)
+{
+    char target[256];
+
+    if (!kiln_trainer_link_target(trainer, link, target, sizeof(target)))
+        return json_null();
+    return json_sprintf("checkpoints/%s", target);
+}
+
+KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status, const char *reason,
+                              KilnError *err)
+{
+    const KilnTiming *timing = &trainer->timing;
+    char *path = kiln_path_join(trainer->run_dir, "summary.json");
+    json_t *summary = json_pack(
+        "{s:s, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:i, s:s, s:s, s:{s:o, s:o}}",
+        "status", status, "reason", reason, "metrics", metrics_json(trainer), "parameters",
+        (json_int_t)kiln_params_size(trainer->params), "epochs", (json_int_t)epochs_done(trainer),
+        "steps", (json_int_t)trainer->at.step, "wall_s", number(kiln_clock() - timing->start),
+        "samples_per_s", number(samples_per_s(timing)), "step_ms_median",
+        number(step_ms_median(timing)), "peak_rss_bytes", (json_int_t)peak_rss_bytes(),
+        "overrides", overrides_json(trainer), "seed", (json_int_t)trainer->options.root->seed,
+        "threads", trainer->threads, "version", KILN_VERSION, "run_dir", trainer->run_dir,
+        "checkpoints", "best", checkpoint_json(trainer, "best"), "last",
+        checkpoint_json(trainer, "last"));
+    char *text = summary != NULL
+                     ? json_dumps(summary, JSON_INDENT(2) | JSON_REAL_PRECISION(17))
+                     : NULL;
+    KilnStatus result = text != NULL && path != NULL
+                            ? kiln_file_write(path, text, strlen(text), err)
+                            : kiln_error_nomem(err, 1);
+
+    json_decref(summary);
+    free(text);
+    free(path);
+    return result;
+}
+
+/* ---- The table ------------------------------------------------------------------------------ */
+
+static void print_metrics(KilnTrainer *trainer)
+{
+    const KilnMetric *metrics;
+    size_t n = kiln_metrics_list(trainer->metrics, &metrics);
+    const KilnMetricBest *best = kiln_metrics_best(trainer->metrics);
+    int width = 6;
+
+    for (size_t i = 0; i < n; i++)
+        if ((int)strlen(metrics[i].name) > width)
+            width = (int)strlen(metrics[i].name);
+    kiln_output_print(&trainer->output, "%-*s  %10s  %10s  %s", width, "metric", "last", "best",
+                      "of epoch");
+    for (size_t i = 0; i < n; i++)
+        kiln_output_print(&trainer->output, "%-*s  %10.5g  %10.5g  %lld", width, metrics[i].name,
+                          metrics[i].value, best[i].value, (long long)best[i].epoch);
+}
+
+void kiln_summary_print(KilnTrainer *trainer)
+{
+    const KilnTiming *timing = &trainer->timing;
+    double rate = samples_per_s(timing);
+
+    print_metrics(trainer);
+    kiln_output_print(&trainer->output, "%lld epochs, %lld steps, %lld parameters, %.1f s%s",
+                      (long long)epochs_done(trainer), (long long)trainer->at.step,
+                      (long long)kiln_params_size(trainer->params), kiln_clock() - timing->start,
+                      isfinite(rate) ? "" : ", nothing trained");
+    if (isfinite(rate))
+        kiln_output_print(&trainer->output, "%.0f samples/s", rate);
+    kiln_output_print(&trainer->output, "run folder: %s", trainer->run_dir);
+}

@@ -1,0 +1,97 @@
+/* Plugins for test_plugin.c, which compiles this file once for each variant:
+ * a good one, and ones that a program must refuse. */
+#include "kiln.h"
+
+typedef struct Opts {
+    int64_t size;
+    double rate;
+} Opts;
+
+#ifdef BAD_DEFAULT
+#define SIZE_DEFAULT "many"
+#else
+#define SIZE_DEFAULT "3"
+#endif
+
+static const KilnField fields[] = {
+    KILN_FIELD_I64(Opts, size, SIZE_DEFAULT, 1, 10, "how large"),
+    KILN_FIELD_F64(Opts, rate, "0.5", 0.0, 1.0, "how fast"),
+    KILN_FIELD_END,
+};
+
+static const KilnModelOps ops = { 0 };
+
+static const KilnComponent first = {
+    .kind = KILN_KIND_MODEL,
+    .name = "plugin_model",
+    .summary = "Nothing, for tests",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .ops.model = &ops,
+};
+
+static const KilnComponent second = {
+    .kind = KILN_KIND_MODEL,
+#ifdef DUPLICATE
+    .name = "plugin_model",
+#else
+    .name = "plugin_other",
+#endif
+    .summary = "Nothing either",
+#ifndef NO_OPS
+    .ops.model = &ops,
+#endif
+};
+
+static const KilnComponent *const list[] = { &first, &second, NULL };
+
+#if defined NO_SYMBOL
+KILN_API const void *some_other_symbol(void);
+KILN_API const void *some_other_symbol(void)
+{
+    return list;
+}
+#elif defined UNDEFINED
+KILN_API void kiln_no_such_function(void);
+KILN_API const KilnPluginInfo *kiln_plugin_v1(void);
+KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
+{
+    kiln_no_such_function();
+    return NULL;
+}
+#elif defined NULL_INFO
+KILN_API const KilnPluginInfo *kiln_plugin_v1(void);
+KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
+{
+    return list[0] == NULL ? (const KilnPluginInfo *)list : NULL;
+}
+#else
+#ifndef INFO_MAGIC
+#define INFO_MAGIC KILN_PLUGIN_MAGIC
+#endif
+#ifndef INFO_ABI
+#define INFO_ABI KILN_ABI
+#endif
+#ifndef INFO_COMPONENT
+#define INFO_COMPONENT sizeof(KilnComponent)
+#endif
+#ifndef INFO_FIELD
+#define INFO_FIELD sizeof(KilnField)
+#endif
+#ifndef INFO_LIST
+#define INFO_LIST list
+#endif
+KILN_API const KilnPluginInfo *kiln_plugin_v1(void);
+KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
+{
+    static const KilnPluginInfo info = {
+        .magic = INFO_MAGIC,
+        .abi = INFO_ABI,
+        .component_size = INFO_COMPONENT,
+        .field_size = INFO_FIELD,
+        .version = KILN_VERSION,
+        .components = INFO_LIST,
+    };
+    return list[0] != NULL ? &info : NULL;
+}
+#endif

@@ -1,0 +1,111 @@
+/* Reading one scalar as the value of one option. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "schema/table.h"
+#include "schema/value.h"
+#include "toy_components.h"
+
+static void test_read(void **unused)
+{
+    static const struct {
+        const char *field, *yaml, *error; /* NULL: fine */
+    } cases[] = {
+        { "flag", "true", NULL },
+        { "flag", "yes", NULL },
+        { "flag", "'true'", "expected true or false, got \"true\"" },
+        { "flag", "1", "expected true or false, got 1" },
+        { "flag", "null", "expected true or false, got null" },
+        { "count", "7", NULL },
+        { "count", "+7", NULL },
+        { "count", "-5", NULL },
+        { "count", "1_0", NULL },
+        { "count", "-6", "expected an integer from -5 to 1000, got -6" },
+        { "count", "99999999999999999999", "expected an integer from -5 to 1000, got 99999999999999999999" },
+        { "count", "1e3", "expected an integer, got" },
+        { "count", "1.0", "expected an integer, got 1.0" },
+        { "count", "'7'", "expected an integer, got \"7\"" },
+        { "count", "seven", "expected an integer, got \"seven\"" },
+        { "count", "7x", "expected an integer, got \"7x\"" },
+        { "count", "", "expected an integer, got null" },
+        { "count", "[1]", "expected an integer, got a list" },
+        { "count", "{a: 1}", "expected an integer, got a mapping" },
+        { "count", "???", "required value missing (a count)" },
+        { "rate", "0.25", NULL },
+        { "rate", "1", NULL },
+        { "rate", "1e-3", NULL },
+        { "rate", ".inf", NULL },
+        { "rate", ".nan", "expected a number of at least 0, got" },
+        { "rate", "-0.5", "expected a number of at least 0, got -0.5" },
+        { "rate", "fast", "expected a number, got \"fast\"" },
+        { "rate", "'0.1'", "expected a number, got \"0.1\"" },
+        { "rate", "0.1abc", "expected a number, got \"0.1abc\"" },
+        { "rate", "true", "expected a number, got true" },
+        { "label", "x y", NULL },
+        { "label", "7", NULL },
+        { "label", "true", NULL },
+        { "label", "''", NULL },
+        { "label", "'null'", NULL },
+        { "label", "null", "expected text, got null" },
+        { "label", "[a]", "expected text, got a list" },
+        { "note", "null", NULL },
+        { "note", "~", NULL },
+        { "note", "", NULL },
+        { "file", "null", "expected a path, got null" },
+        { "spare", "null", NULL },
+        { "spare", "{}", "expected a path or null, got a mapping" },
+        { "mode", "max", NULL },
+        { "mode", "maks", "expected one of min, max, got \"maks\"; did you mean \"max\"?" },
+        { "mode", "1", "expected one of min, max, got 1" },
+        { "mode", "null", "expected one of min, max, got null" },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        KilnArena arena = { 0 };
+        KilnConfigNode *node;
+        KilnValue value;
+        KilnError err = { 0 };
+
+        assert_int_equal(kiln_node_parse(&arena, cases[i].yaml, "case", &node, &err), KILN_OK);
+        const KilnField *field = kiln_table_find(toy_all_fields, cases[i].field);
+        assert_non_null(field);
+        KilnStatus status = kiln_value_read(field, node, &value, &err);
+        if ((status == KILN_OK) != (cases[i].error == NULL) ||
+            (status < 0 && strncmp(err.text, cases[i].error, strlen(cases[i].error)) != 0))
+            fail_msg("%s: %s: %d %s", cases[i].field, cases[i].yaml, status, err.text);
+        kiln_arena_release(&arena);
+    }
+}
+
+static void test_long_text_is_cut_between_characters(void **unused)
+{
+    KilnConfigNode node = { .kind = KILN_NODE_SCALAR, .scalar = KILN_SCALAR_STR };
+    char text[200], got[KILN_GOT_TEXT];
+
+    (void)unused;
+    text[0] = 'x';
+    for (size_t i = 0; i < 60; i++)
+        memcpy(text + 1 + 2 * i, "é", 2);
+    text[121] = '\0';
+    node.text = text;
+    kiln_value_got(&node, got, sizeof(got));
+    assert_int_equal(strlen(got), 1 + 59 + 3 + 1);
+    assert_true(kiln_ends_with(got, "é...\""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_long_text_is_cut_between_characters),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
