@@ -163,7 +163,7 @@ static Point pen_place(const Pen *pen, float x, float y, KilnRng *rng)
 {
     x += pen->wobble * kiln_rng_normal(rng);
     y += pen->wobble * kiln_rng_normal(rng);
-    return (Point){ pen->xx * x + pen->xy * y + pen->x0, pen->yx * x + pen->yy * y + pen->y0 };
+    return (Point) { pen->xx * x + pen->xy * y + pen->x0, pen->yx * x + pen->yy * y + pen->y0 };
 }
 
 /* Lower each pixel near the piece a-b to its squared distance from it. */
@@ -201,8 +201,8 @@ static Point between(Point a, Point b, Point c, Point d, float t)
     float wa = -0.5f * t3 + t2 - 0.5f * t, wb = 1.5f * t3 - 2.5f * t2 + 1.0f;
     float wc = -1.5f * t3 + 2.0f * t2 + 0.5f * t, wd = 0.5f * t3 - 0.5f * t2;
 
-    return (Point){ wa * a.x + wb * b.x + wc * c.x + wd * d.x,
-                    wa * a.y + wb * b.y + wc * c.y + wd * d.y };
+    return (Point) { wa * a.x + wb * b.x + wc * c.x + wd * d.x,
+                     wa * a.y + wb * b.y + wc * c.y + wd * d.y };
 }
 
 static void draw_stroke(const Stroke *stroke, const Pen *pen, int64_t size, KilnRng *rng,
@@ -218,10 +218,10 @@ static void draw_stroke(const Stroke *stroke, const Pen *pen, int64_t size, Kiln
         Point from = points[i];
 
         for (int k = 1; k <= pieces; k++) {
-            Point to = k == pieces ? points[i + 1]
-                                   : between(points[i > 0 ? i - 1 : 0], points[i], points[i + 1],
-                                             points[i + 2 < n ? i + 2 : n - 1],
-                                             (float)k / (float)pieces);
+            Point to = k == pieces
+                           ? points[i + 1]
+                           : between(points[i > 0 ? i - 1 : 0], points[i], points[i + 1],
+                                     points[i + 2 < n ? i + 2 : n - 1], (float)k / (float)pieces);
 
             draw_piece(from, to, pen->radius + 0.5f, size, distance);
             from = to;
@@ -239,7 +239,8 @@ static float cheap_normal(KilnRng *rng)
 }
 
 /* From squared distances to grey values with noise, normalized; in place. */
-static void shade(const Pen *pen, float ink, float noise, int64_t pixels, KilnRng *rng, float *value)
+static void shade(const Pen *pen, float ink, float noise, int64_t pixels, KilnRng *rng,
+                  float *value)
 {
     for (int64_t i = 0; i < pixels; i++) {
         float cover = pen->radius + 0.5f - sqrtf(value[i]);
@@ -357,8 +358,8 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret,
     };
 
     (void)err;
-    state->samples[split] = (Samples){ .state = state, .split = split };
-    *ret = (KilnDataset){ .count = counts[split], .ctx = &state->samples[split], .get = get };
+    state->samples[split] = (Samples) { .state = state, .split = split };
+    *ret = (KilnDataset) { .count = counts[split], .ctx = &state->samples[split], .get = get };
     return KILN_OK;
 }
 
@@ -397,7 +398,7 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     status = kiln_image_set_find(path, &state->input, err);
     if (status < 0)
         return status;
-    *ret = (KilnDataset){
+    *ret = (KilnDataset) {
         .count = state->input.count, .ctx = state, .get = input_get, .name = input_name
     };
     return KILN_OK;

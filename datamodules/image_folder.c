@@ -29,10 +29,12 @@ static const KilnField fields[] = {
     KILN_FIELD_PATH(Opts, root, NULL,
                     "folder with train/<class>/*.png and, if there, val/ and test/ alike"),
     KILN_FIELD_I64(Opts, batch_size, "64", 1, 1e6, "samples a batch"),
-    KILN_FIELD_I64(Opts, channels, "3", 1, 3, "1: grey, 3: colour; files of the other kind are converted"),
-    KILN_FIELD_I64_LIST(Opts, size, "[]", 1, 16384,
-                        "scale to [height, width], or [n] for both, before the transforms; empty: as "
-                        "the files are"),
+    KILN_FIELD_I64(Opts, channels, "3", 1, 3,
+                   "1: grey, 3: colour; files of the other kind are converted"),
+    KILN_FIELD_I64_LIST(
+        Opts, size, "[]", 1, 16384,
+        "scale to [height, width], or [n] for both, before the transforms; empty: as "
+        "the files are"),
     KILN_FIELD_COMPONENT_LIST(Opts, transforms, KILN_KIND_TRANSFORM, "[]",
                               "applied to each image in this order"),
     KILN_FIELD_F64(Opts, val_fraction, "0.1", 0, 0.9,
@@ -158,9 +160,8 @@ static KilnStatus scan(State *state, KilnStage stage, KilnError *err)
                                     train->classes[0]);
     }
     if (status >= 0 && stage == KILN_STAGE_TEST && state->sets[KILN_TEST].count == 0)
-        status = kiln_error_set(err, KILN_E_IO,
-                                "datamodule image_folder: %s has no folder test/ to test with",
-                                root);
+        status = kiln_error_set(
+            err, KILN_E_IO, "datamodule image_folder: %s has no folder test/ to test with", root);
     return status;
 }
 
@@ -231,12 +232,30 @@ static KilnStatus common_size(const State *state, int64_t size[3], KilnError *er
                     path, (long long)found[0], (long long)found[1], first, (long long)size[0],
                     (long long)size[1], (long long)size[0], (long long)size[1]);
         }
-    return first != NULL ? KILN_OK
-                         : kiln_error_set(err, KILN_E_FORMAT, "%s: none of its PNG files can be read",
-                                          state->opts->root);
+    return first != NULL
+               ? KILN_OK
+               : kiln_error_set(err, KILN_E_FORMAT, "%s: none of its PNG files can be read",
+                                state->opts->root);
 }
 
-/* The headers of the files are read only if the options leave the size open. */
+/* Where the transforms lead to one size from any, the first file still shows
+ * whether they suit the data at all. */
+static KilnStatus probe_first(const State *state, KilnError *err)
+{
+    const char *path = state->sets[KILN_TRAIN].paths[0];
+    int64_t size[3];
+    KilnStatus status = kiln_image_png_size(path, size, err);
+
+    if (status < 0)
+        return state->opts->on_error == SKIP ? KILN_OK : status;
+    size[2] = state->opts->channels;
+    status = transformed_shape(state->opts, size, err);
+    if (status < 0)
+        kiln_error_prefix(err, "%s: ", path);
+    return status;
+}
+
+/* The headers of all files are read only if the options leave the size open. */
 static KilnStatus find_shape(State *state, KilnError *err)
 {
     const Opts *opts = state->opts;
@@ -249,8 +268,10 @@ static KilnStatus find_shape(State *state, KilnError *err)
     }
     memcpy(state->shape, size, sizeof(size));
     status = transformed_shape(opts, state->shape, err);
-    if (status < 0 || (state->shape[0] > 0 && state->shape[1] > 0))
+    if (status < 0)
         return status;
+    if (state->shape[0] > 0 && state->shape[1] > 0)
+        return opts->size_count > 0 ? KILN_OK : probe_first(state, err);
     status = common_size(state, size, err);
     if (status < 0)
         return status;
@@ -315,7 +336,8 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     return KILN_OK;
 }
 
-/* ---- Samples ---------------------------------------------------------------------------------- */
+/* ---- Samples ----------------------------------------------------------------------------------
+ */
 
 static Scratch *take_scratch(State *state)
 {
@@ -342,8 +364,8 @@ static KilnStatus prepare(const Opts *opts, const char *path, Scratch *scratch, 
     KilnImage *image = &scratch->image;
     KilnStatus status = KILN_OK;
 
-    if (opts->size_count > 0 && (image->height != opts->size[0] ||
-                                 image->width != opts->size[opts->size_count - 1])) {
+    if (opts->size_count > 0 &&
+        (image->height != opts->size[0] || image->width != opts->size[opts->size_count - 1])) {
         KilnImage before = *image;
 
         status = kiln_image_scale(&before, opts->size[0], opts->size[opts->size_count - 1],
@@ -383,8 +405,7 @@ static KilnStatus load(const State *state, const char *path, Scratch *scratch, K
                               path, (long long)image->height, (long long)image->width,
                               (long long)image->channels, (long long)state->shape[0],
                               (long long)state->shape[1], (long long)state->shape[2]);
-    memcpy(to, image->data,
-           (size_t)(image->height * image->width * image->channels) * sizeof(*to));
+    memcpy(to, image->data, (size_t)(image->height * image->width * image->channels) * sizeof(*to));
     return KILN_OK;
 }
 
@@ -398,8 +419,8 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
 
     if (scratch == NULL)
         return kiln_error_nomem(err, sizeof(*scratch));
-    status = load(samples->state, set->paths[at], scratch, rng, samples->training,
-                  sample->data[0], err);
+    status = load(samples->state, set->paths[at], scratch, rng, samples->training, sample->data[0],
+                  err);
     if (status >= 0 && set->labels != NULL)
         *(int32_t *)sample->data[1] = set->labels[at];
     if (status == KILN_E_SKIP && err != NULL)
@@ -419,15 +440,16 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret,
 {
     State *state = kiln_state(self);
     Samples *samples = &state->samples[split];
-    bool from_train = split == KILN_TRAIN || (split == KILN_VAL && state->sets[KILN_VAL].count == 0);
+    bool from_train = split == KILN_TRAIN ||
+                      (split == KILN_VAL && state->sets[KILN_VAL].count == 0);
 
     (void)err;
-    *samples = (Samples){
+    *samples = (Samples) {
         .state = state,
         .set = &state->sets[from_train ? KILN_TRAIN : split],
         .training = split == KILN_TRAIN,
     };
-    *ret = (KilnDataset){ .count = samples->set->count, .ctx = samples, .get = get, .name = name };
+    *ret = (KilnDataset) { .count = samples->set->count, .ctx = samples, .get = get, .name = name };
     if (from_train) {
         samples->order = state->order;
         ret->count = state->n_train;
@@ -448,8 +470,8 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     status = kiln_image_set_find(path, &state->input, err);
     if (status < 0)
         return status;
-    state->input_samples = (Samples){ .state = state, .set = &state->input };
-    *ret = (KilnDataset){
+    state->input_samples = (Samples) { .state = state, .set = &state->input };
+    *ret = (KilnDataset) {
         .count = state->input.count, .ctx = &state->input_samples, .get = get, .name = name
     };
     return KILN_OK;

@@ -65,7 +65,8 @@ static KilnStatus read_file(const Opts *opts, const char *prefix, const char *wh
                             KilnIdx *ret, KilnError *err)
 {
     char path[4096];
-    int length = snprintf(path, sizeof(path), "%s/%s-%s-idx%d-ubyte", opts->root, prefix, what, rank);
+    int length = snprintf(path, sizeof(path), "%s/%s-%s-idx%d-ubyte", opts->root, prefix, what,
+                          rank);
 
     if (length < 0 || (size_t)length >= sizeof(path))
         return kiln_error_set(err, KILN_E_RANGE, "root: the path is longer than %zu bytes",
@@ -250,8 +251,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
 
     state->opts = kiln_opts(self);
     for (int i = 0; i < 256; i++)
-        state->value[i] =
-            ((float)i / 255.0f - (float)state->opts->mean) / (float)state->opts->std;
+        state->value[i] = ((float)i / 255.0f - (float)state->opts->mean) / (float)state->opts->std;
     if (context->stage != KILN_STAGE_PREDICT)
         status = check_root(state->opts, err);
     if (status < 0)
@@ -345,7 +345,7 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit which, KilnDataset *ret,
     Samples *samples = &state->samples[which];
     int64_t count = 0;
 
-    *samples = (Samples){ .state = state, .training = which == KILN_TRAIN };
+    *samples = (Samples) { .state = state, .training = which == KILN_TRAIN };
     if (which == KILN_TEST && state->has_test) {
         KilnStatus status = read_test(state, err);
 
@@ -355,11 +355,12 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit which, KilnDataset *ret,
         count = state->test.images.dim[0];
     } else if (which != KILN_TEST) {
         samples->files = &state->train;
-        samples->order =
-            which == KILN_TRAIN || state->order == NULL ? state->order : state->order + state->n_train;
+        samples->order = which == KILN_TRAIN || state->order == NULL
+                             ? state->order
+                             : state->order + state->n_train;
         count = which == KILN_TRAIN ? state->n_train : state->n_val;
     }
-    *ret = (KilnDataset){ .count = count, .ctx = samples, .get = get };
+    *ret = (KilnDataset) { .count = count, .ctx = samples, .get = get };
     return KILN_OK;
 }
 
@@ -400,7 +401,7 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     status = kiln_image_set_find(path, &state->input, err);
     if (status < 0)
         return status;
-    *ret = (KilnDataset){
+    *ret = (KilnDataset) {
         .count = state->input.count, .ctx = state, .get = input_get, .name = input_name
     };
     return KILN_OK;

@@ -34,11 +34,12 @@ static KilnStatus check_room(KilnInstance *self, int64_t height, int64_t width, 
 
     if (height + 2 * opts->padding >= wanted_h && width + 2 * opts->padding >= wanted_w)
         return KILN_OK;
-    return kiln_error_set(err, KILN_E_SHAPE,
-                          "%s: an image of %lld x %lld with padding %lld is smaller than the window "
-                          "of %lld x %lld; put a resize before the crop, or use a smaller size",
-                          kiln_instance_path(self), (long long)height, (long long)width,
-                          (long long)opts->padding, (long long)wanted_h, (long long)wanted_w);
+    return kiln_error_set(
+        err, KILN_E_SHAPE,
+        "%s: an image of %lld x %lld with padding %lld is smaller than the window "
+        "of %lld x %lld; put a resize before the crop, or use a smaller size",
+        kiln_instance_path(self), (long long)height, (long long)width, (long long)opts->padding,
+        (long long)wanted_h, (long long)wanted_w);
 }
 
 /* Copy the window whose corner is at (top, left) of the image; black outside. */

@@ -1,5 +1,5 @@
 /* Reading idx files, plain or gzip. libdeflate decompresses a whole buffer at
- * once, several times faster than a streaming reader. */
+ * once, in about half the time of a streaming reader. */
 #define _DEFAULT_SOURCE /* madvise */
 #include "kiln/idx.h"
 
@@ -85,9 +85,8 @@ static enum libdeflate_result inflate_member(struct libdeflate_decompressor *d, 
 {
     for (;;) {
         size_t got = 0;
-        enum libdeflate_result result =
-            libdeflate_gzip_decompress_ex(d, in, size, out->data + out->size,
-                                          out->capacity - out->size, ret_used, &got);
+        enum libdeflate_result result = libdeflate_gzip_decompress_ex(
+            d, in, size, out->data + out->size, out->capacity - out->size, ret_used, &got);
 
         if (result == LIBDEFLATE_SUCCESS)
             out->size += got;
@@ -155,9 +154,8 @@ static KilnStatus refuse_magic(const char *path, uint32_t magic, int rank, KilnE
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: idx elements of type 0x%02x, expected unsigned bytes (0x08)",
                               path, magic >> 8 & 0xff);
-    return kiln_error_set(err, KILN_E_FORMAT,
-                          "%s: an idx file with %u axes, expected %d (%s)", path, magic & 0xff,
-                          rank, rank == 1 ? "labels" : "images");
+    return kiln_error_set(err, KILN_E_FORMAT, "%s: an idx file with %u axes, expected %d (%s)",
+                          path, magic & 0xff, rank, rank == 1 ? "labels" : "images");
 }
 
 /* Check header and size of the content; fills all of `ret` but `memory`. */
@@ -179,8 +177,8 @@ static KilnStatus parse(const char *path, const uint8_t *data, size_t size, int 
         uint32_t dim = big_endian(data + 4 + 4 * i);
 
         if (dim == 0 || dim > MAX_BYTES / expected)
-            return kiln_error_set(err, KILN_E_FORMAT,
-                                  "%s: damaged idx header: axis %d has size %u", path, i, dim);
+            return kiln_error_set(err, KILN_E_FORMAT, "%s: damaged idx header: axis %d has size %u",
+                                  path, i, dim);
         idx.dim[i] = dim;
         expected *= dim;
     }
@@ -249,5 +247,5 @@ void kiln_idx_release(KilnIdx *idx)
     if (idx == NULL)
         return;
     free(idx->memory);
-    *idx = (KilnIdx){ 0 };
+    *idx = (KilnIdx) { 0 };
 }

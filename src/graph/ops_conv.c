@@ -6,16 +6,13 @@
 #include "graph/check.h"
 #include "graph/graph.h"
 
-/* Places of a window of `kernel` along `size` with padding on both sides, or
- * -1: the window is larger than the padded image, or the numbers overflow. */
+/* Places of a window of `kernel` along `size` with padding on both sides; less
+ * than 1: the window is larger than the padded image. All are below 2^31. */
 static int64_t places(int64_t size, int64_t kernel, const KilnConvAttrs *attrs)
 {
-    int64_t padded;
+    int64_t beyond = size + 2 * attrs->padding - kernel;
 
-    if (__builtin_mul_overflow(attrs->padding, 2, &padded) ||
-        __builtin_add_overflow(padded, size, &padded) || padded < kernel)
-        return -1;
-    return (padded - kernel) / attrs->stride + 1;
+    return beyond < 0 ? 0 : beyond / attrs->stride + 1;
 }
 
 static KilnStatus misfit(const KilnShape *x, const KilnShape *weight, const KilnConvAttrs *attrs,
@@ -37,11 +34,11 @@ static KilnStatus infer_conv2d(KilnNode *node, KilnError *err)
     const KilnShape *x = &node->inputs[0]->shape, *weight = &node->inputs[1]->shape;
     char text[KILN_SHAPE_TEXT];
 
-    if (attrs->stride < 1 || attrs->padding < 0)
+    if (attrs->stride < 1 || attrs->padding < 0 || attrs->padding > INT32_MAX)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "stride %" PRId64 " and padding %" PRId64
-                              "; at least 1 and 0 are needed",
-                              attrs->stride, attrs->padding);
+                              "the stride must be at least 1 and the padding from 0 to %" PRId32
+                              ", got %" PRId64 " and %" PRId64,
+                              INT32_MAX, attrs->stride, attrs->padding);
     if (kiln_check_rank(node, 0, "x", 4, "[N, H, W, C]", err) < 0 ||
         kiln_check_rank(node, 1, "weight", 4, "[O, I, kh, kw]", err) < 0)
         return err->status;

@@ -34,5 +34,5 @@ void kiln_image_release(KilnImage *image)
     if (image == NULL)
         return;
     free(image->data);
-    *image = (KilnImage){ 0 };
+    *image = (KilnImage) { 0 };
 }

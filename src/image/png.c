@@ -262,8 +262,8 @@ static KilnStatus check_plausible(const Reader *reader, KilnError *err)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: damaged PNG: %lld bytes can't hold the %lld x %lld pixels that "
                               "its header announces",
-                              reader->path, (long long)reader->file_size,
-                              (long long)reader->height, (long long)reader->width);
+                              reader->path, (long long)reader->file_size, (long long)reader->height,
+                              (long long)reader->width);
     return KILN_OK;
 }
 
@@ -389,7 +389,8 @@ KilnStatus kiln_image_write_png(const char *path, const KilnImage *image, KilnEr
         return kiln_error_set(
             err, KILN_E_SHAPE, "%s: an image of %lld x %lld x %lld; a PNG needs 1 or 3 channels",
             path, (long long)image->height, (long long)image->width, (long long)image->channels);
-    writer.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &writer, on_write_error, on_warning);
+    writer.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &writer, on_write_error,
+                                         on_warning);
     writer.info = writer.png != NULL ? png_create_info_struct(writer.png) : NULL;
     writer.row = malloc((size_t)(image->width * image->channels));
     if (writer.info == NULL || writer.row == NULL)

@@ -29,7 +29,7 @@ static KilnStatus axis_init(Axis *axis, int64_t from, int64_t to, KilnError *err
     double support = scale > 1.0 ? scale : 1.0;
     size_t n = (size_t)to;
 
-    *axis = (Axis){ .taps = 2 * (int64_t)ceil(support) + 1 };
+    *axis = (Axis) { .taps = 2 * (int64_t)ceil(support) + 1 };
     axis->first = malloc(n * sizeof(*axis->first));
     axis->count = malloc(n * sizeof(*axis->count));
     axis->weight = calloc(n * (size_t)axis->taps, sizeof(*axis->weight));

@@ -54,7 +54,7 @@ static bool add_file(Builder *b, const char *folder, const char *name, int32_t l
 /* Hands the lists over to the set. */
 static void finish(Builder *b, bool labelled, KilnImageSet *ret)
 {
-    *ret = (KilnImageSet){
+    *ret = (KilnImageSet) {
         .count = (int64_t)b->count,
         .paths = b->paths,
         .labels = labelled ? b->labels : NULL,
@@ -78,7 +78,7 @@ static void builder_release(Builder *b)
 
 static KilnStatus builder_init(Builder *b, KilnError *err)
 {
-    *b = (Builder){ .arena = calloc(1, sizeof(*b->arena)) };
+    *b = (Builder) { .arena = calloc(1, sizeof(*b->arena)) };
     return b->arena != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(*b->arena));
 }
 
@@ -92,7 +92,7 @@ void kiln_image_set_release(KilnImageSet *set)
     if (set->memory != NULL)
         kiln_arena_release(set->memory);
     free(set->memory);
-    *set = (KilnImageSet){ 0 };
+    *set = (KilnImageSet) { 0 };
 }
 
 /* ---- Folders of classes ----------------------------------------------------------- */
@@ -131,8 +131,10 @@ static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, Kiln
                                 "%s: no PNG file in this class, only others like \"%s\"", folder,
                                 other);
     else if (status >= 0 && b->count == before)
-        status = kiln_error_set(err, KILN_E_FORMAT, "%s: no PNG file in this class; the folder is "
-                                                    "empty", folder);
+        status = kiln_error_set(err, KILN_E_FORMAT,
+                                "%s: no PNG file in this class; the folder is "
+                                "empty",
+                                folder);
     kiln_names_free(names, count);
     return status;
 }
@@ -183,10 +185,11 @@ static KilnStatus known_label(const char *folder, const char *name, const KilnIm
             return KILN_OK;
         }
     near = kiln_nearest(name, known->classes, (size_t)known->n_classes);
-    return kiln_error_set(err, KILN_E_FORMAT,
-                          "%s: the class \"%s\" is not among the %lld classes of the training set%s%s%s",
-                          folder, name, (long long)known->n_classes, near ? "; is it \"" : "",
-                          near ? near : "", near ? "\"?" : "");
+    return kiln_error_set(
+        err, KILN_E_FORMAT,
+        "%s: the class \"%s\" is not among the %lld classes of the training set%s%s%s", folder,
+        name, (long long)known->n_classes, near ? "; is it \"" : "", near ? near : "",
+        near ? "\"?" : "");
 }
 
 /* Replace the names found by those of `known`. */
@@ -293,8 +296,8 @@ KilnStatus kiln_image_set_find(const char *path, KilnImageSet *ret, KilnError *e
     if (status >= 0)
         status = S_ISDIR(st.st_mode) ? find_below(&b, path, 0, err) : find_one(&b, path, err);
     if (status >= 0 && b.count == 0)
-        status = kiln_error_set(err, KILN_E_FORMAT,
-                                "%s: no PNG file in this folder or below it", path);
+        status = kiln_error_set(err, KILN_E_FORMAT, "%s: no PNG file in this folder or below it",
+                                path);
     if (status < 0) {
         builder_release(&b);
         return status;

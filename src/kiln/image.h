@@ -40,8 +40,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_scale(const KilnImage *from, int64
 /* PNG files with their classes. Everything belongs to the set. */
 typedef struct KilnImageSet {
     int64_t count;
-    const char *const *paths;   /* in byte order of class, then name */
-    const int32_t *labels;      /* index of the class of each file; NULL: no classes */
+    const char *const *paths; /* in byte order of class, then name */
+    const int32_t *labels;    /* index of the class of each file; NULL: no classes */
     int64_t n_classes;
     const char *const *classes; /* in byte order */
     void *memory;
@@ -53,8 +53,8 @@ typedef struct KilnImageSet {
  * classes are that set's (copied), some may be missing here, and one that it
  * lacks is KILN_E_FORMAT. Release with kiln_image_set_release. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_set_scan(const char *folder,
-                                                       const KilnImageSet *known,
-                                                       KilnImageSet *ret, KilnError *err);
+                                                       const KilnImageSet *known, KilnImageSet *ret,
+                                                       KilnError *err);
 /* One PNG file, or all below a folder in byte order, without classes. Links to
  * folders are not followed. No file at all is KILN_E_FORMAT. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_set_find(const char *path, KilnImageSet *ret,

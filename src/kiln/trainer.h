@@ -32,6 +32,8 @@ KILN_API bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name);
  * logged; what is, and the nearest. */
 KILN_API KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *option,
                                                 const char *name, KilnError *err);
+/* True when this run will validate: there are samples for it and no limit of 0. */
+KILN_API bool kiln_trainer_validates(const KilnTrainer *trainer);
 /* All metrics, in order of first logging. */
 typedef struct KilnMetric {
     const char *name;
@@ -64,6 +66,10 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_link(KilnTrainer *trainer, const
  * when there is no such link. */
 KILN_API bool kiln_trainer_link_target(const KilnTrainer *trainer, const char *link, char *buf,
                                        size_t size);
+/* Make sure that checkpoint `name` is in this run's folder: when it is not, it
+ * is brought over from the run folder that this run goes on from. False when
+ * it is in neither. */
+KILN_API bool kiln_trainer_adopt(KilnTrainer *trainer, const char *name);
 /* Remove checkpoint `name`; fine when there is none. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer, const char *name,
                                                        KilnError *err);

@@ -2,11 +2,11 @@
 #include "registry/registry.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
 typedef const KilnPluginInfo *PluginFunction(void);
 
@@ -63,6 +63,24 @@ static KilnStatus register_library(KilnRegistry *registry, void *library, KilnEr
     return status < 0 ? status : kiln_registry_add(registry, info->components, err);
 }
 
+/* What dlopen said, without the path in front that the caller names too. */
+static KilnStatus not_loaded(const char *path, KilnError *err)
+{
+    const char *why = dlerror();
+
+    if (why == NULL)
+        why = "unknown error";
+    if (kiln_starts_with(why, path))
+        why += strlen(path) + strspn(why + strlen(path), ": ");
+    if (kiln_starts_with(why, "undefined symbol"))
+        return kiln_error_set(err, KILN_E_PLUGIN,
+                              "%.600s: this program does not have it, rebuild the plugin with this "
+                              "program's headers",
+                              why);
+    return kiln_error_set(err, KILN_E_PLUGIN, "not a shared object that can be loaded: %.600s",
+                          why);
+}
+
 /* dlopen looks for names without a slash in the system's folders. */
 static KilnStatus open_library(const char *path, void **ret, KilnError *err)
 {
@@ -75,20 +93,11 @@ static KilnStatus open_library(const char *path, void **ret, KilnError *err)
         return kiln_error_set(err, KILN_E_PLUGIN, "there is no such file");
     }
     void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL);
+    KilnStatus status = library != NULL ? KILN_OK : not_loaded(local, err);
     free(local);
-    if (library == NULL) {
-        const char *why = dlerror();
-
-        if (why != NULL && strstr(why, "undefined symbol") != NULL)
-            return kiln_error_set(err, KILN_E_PLUGIN,
-                                  "%.600s: this program does not have it, rebuild the plugin with "
-                                  "this program's headers",
-                                  why);
-        return kiln_error_set(err, KILN_E_PLUGIN, "not a shared object that can be loaded: %.600s",
-                              why != NULL ? why : "unknown error");
-    }
-    *ret = library;
-    return KILN_OK;
+    if (library != NULL)
+        *ret = library;
+    return status;
 }
 
 KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path, KilnError *err)

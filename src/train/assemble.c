@@ -311,5 +311,6 @@ void kiln_trainer_release(KilnTrainer *trainer)
     free(trainer->timing.step_ms);
     free(trainer->config_yaml);
     free(trainer->run_dir);
+    free(trainer->resumed_from);
     *trainer = (KilnTrainer){ 0 };
 }

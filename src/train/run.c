@@ -38,7 +38,7 @@ static KilnStatus resume(KilnTrainer *trainer, KilnCheckpoint *checkpoint, KilnE
     KilnStatus status = find_checkpoint(trainer, &path, err);
     if (status >= 0)
         status = kiln_checkpoint_open(path, true, checkpoint, err);
-    free(path);
+    trainer->resumed_from = path;
     return status >= 0 ? kiln_checkpoint_load(checkpoint, trainer, err) : status;
 }
 

@@ -113,11 +113,16 @@ static bool is_logged_by_callback(const KilnInstance *callback, const char *name
     return false;
 }
 
+bool kiln_trainer_validates(const KilnTrainer *trainer)
+{
+    return kiln_trainer_split_batches(trainer, KILN_VAL) > 0;
+}
+
 bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
 {
     if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_FIT, name))
         return true;
-    if (kiln_trainer_split_batches(trainer, KILN_VAL) > 0 &&
+    if (kiln_trainer_validates(trainer) &&
         kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, name))
         return true;
     for (size_t i = 0; i < trainer->n_callbacks; i++)
@@ -146,9 +151,9 @@ KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *o
                    option, name, nearest != NULL ? "; did you mean " : "",
                    nearest != NULL ? nearest : "", nearest != NULL ? "?" : "",
                    n > 0 && list.data != NULL ? list.data : "nothing",
-                   kiln_trainer_split_batches(trainer, KILN_VAL) == 0
-                       ? " (there is no validation: no samples, or limit_val_batches=0)"
-                       : "");
+                   kiln_trainer_validates(trainer)
+                       ? ""
+                       : " (there is no validation: no samples, or limit_val_batches=0)");
     kiln_text_release(&list);
     return KILN_E_KEY;
 }

@@ -60,7 +60,8 @@ struct KilnTrainer {
     KilnMetrics *metrics;
     KilnOutput output;
     KilnTiming timing;
-    char *run_dir; /* absolute; NULL: none */
+    char *run_dir;      /* absolute; NULL: none */
+    char *resumed_from; /* the checkpoint folder, absolute; NULL: none */
 
     KilnPhase phase;
     KilnPosition at;

@@ -63,7 +63,7 @@ static inline void built_free(Built *built)
     kiln_instance_free(built->instance);
     kiln_config_free(built->config);
     kiln_registry_free(built->registry);
-    *built = (Built){ 0 };
+    *built = (Built) { 0 };
 }
 
 /* Build "{ _target_: KIND/NAME, OPTIONS }". On failure nothing is left to free. */
@@ -74,7 +74,7 @@ static inline KilnStatus build(KilnKind kind, const char *name, const char *opti
     KilnErrors *errors = NULL;
     KilnStatus status;
 
-    *ret = (Built){ 0 };
+    *ret = (Built) { 0 };
     snprintf(yaml, sizeof(yaml), "it: { _target_: %s/%s%s%s }\n", kiln_kind_name(kind), name,
              options[0] != '\0' ? ", " : "", options);
     fixture_put("config.yaml", yaml, strlen(yaml));

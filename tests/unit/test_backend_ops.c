@@ -270,7 +270,7 @@ static const Case cases[] = {
     { "conv2d, whole blocks",
       build_conv,
       "ggg",
-      { SHAPE(2, 16, 16, 32), SHAPE(48, 32, 3, 3), SHAPE(48) },
+      { SHAPE(2, 12, 12, 32), SHAPE(48, 32, 3, 3), SHAPE(48) },
       { 1, 1, 1 } },
     { "max_pool2d, 2x2", build_max_pool, "g", { SHAPE(2, 8, 10, 5) }, { 2, 2, 0 } },
     { "max_pool2d, 3x3", build_max_pool, "g", { SHAPE(2, 11, 9, 17) }, { 3, 2, 1 } },
@@ -587,7 +587,7 @@ static void test_blocks(void **unused)
                 .name = "block",
                 .build = build_block,
                 .leaves = "gggfvv",
-                .shape = { KILN_SHAPE(3, 10, 9, n), KILN_SHAPE(n, n, 3, 3), KILN_SHAPE(n),
+                .shape = { KILN_SHAPE(2, 7, 6, n), KILN_SHAPE(n, n, 3, 3), KILN_SHAPE(n),
                            KILN_SHAPE(n), KILN_SHAPE(n), KILN_SHAPE(n) },
                 .arg = { 1, ending },
             };

@@ -208,9 +208,9 @@ static void test_input(void **unused)
     assert_int_equal(data_ops(&built)->spec(built.instance, &spec, NULL), KILN_OK);
     assert_int_equal(spec.n_classes, 2);
     assert_string_equal(spec.class_names[1], "one");
-    assert_int_equal(data_ops(&built)->open_input(built.instance, fixture_path("digit.png"),
-                                                  &input, &err),
-                     KILN_OK);
+    assert_int_equal(
+        data_ops(&built)->open_input(built.instance, fixture_path("digit.png"), &input, &err),
+        KILN_OK);
     assert_int_equal(input.count, 1);
     assert_string_equal(input.name(input.ctx, 0), fixture_path("digit.png"));
     assert_int_equal(get_sample(&input, 0, 0, back, &label, &err), KILN_OK);
@@ -220,9 +220,9 @@ static void test_input(void **unused)
             fail_msg("pixel %d: %g from the file, drawn as %g", i, (double)back[i],
                      (double)drawn[i]);
     fixture_put("note.png", "a note", 6);
-    assert_int_equal(data_ops(&built)->open_input(built.instance, fixture_path("note.png"),
-                                                  &input, &err),
-                     KILN_OK);
+    assert_int_equal(
+        data_ops(&built)->open_input(built.instance, fixture_path("note.png"), &input, &err),
+        KILN_OK);
     assert_int_equal(get_sample(&input, 0, 0, back, &label, &err), KILN_E_FORMAT);
     assert_non_null(strstr(err.text, "note.png: not a PNG image"));
     built_free(&built);

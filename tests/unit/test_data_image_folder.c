@@ -192,10 +192,13 @@ static void test_errors(void **unused)
         { { "train/1.png", NULL }, "", "train: no classes: expected one folder per class" },
         { { "train/a/1.png", "train/b/note.txt", NULL }, "", "b: no PNG file in this class" },
         { { "train/a/1.png", "train/b/c/1.png", NULL }, "", "train/b/c: a folder inside a class" },
-        { { "train/ape/1.png", "train/bee/1.png", "val/bees/1.png", NULL }, "",
-          "val: the class \"bees\" is not among the 2 classes of the training set; is it \"bee\"?" },
+        { { "train/ape/1.png", "train/bee/1.png", "val/bees/1.png", NULL },
+          "",
+          "val: the class \"bees\" is not among the 2 classes of the training set; is it "
+          "\"bee\"?" },
         { { "train/a/1.png", "train/b/1.png", NULL }, "val_fraction: 0.9", "too few to be split" },
-        { { "train/a/1.png", "train/a/wide.png", "train/b/1.png", NULL }, "",
+        { { "train/a/1.png", "train/a/wide.png", "train/b/1.png", NULL },
+          "",
           "a/wide.png is 6 x 9 but " },
         { { "train/a/1.png", "train/b/1.png", NULL },
           "transforms: [{ _target_: transform/crop, size: [32] }]",
@@ -269,7 +272,8 @@ static void test_on_error(void **unused)
     built_free(&built);
 }
 
-/* ---- Prediction and threads -------------------------------------------------------------------- */
+/* ---- Prediction and threads --------------------------------------------------------------------
+ */
 
 static void test_predict(void **unused)
 {
@@ -289,8 +293,9 @@ static void test_predict(void **unused)
 
     (void)unused;
     put_small_set();
-    const char *options = "root: /nowhere, size: [5, 5], transforms: [{ _target_: transform/normalize, "
-                          "mean: [0.5], std: [0.5] }]";
+    const char *options =
+        "root: /nowhere, size: [5, 5], transforms: [{ _target_: transform/normalize, "
+        "mean: [0.5], std: [0.5] }]";
     if (open_data("image_folder", options, &predict, &built, &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(
@@ -339,7 +344,7 @@ static void test_threads(void **unused)
     folder_or_fail("val_fraction: 0", &built);
     KilnDataset train = open_split(&built, KILN_TRAIN);
     for (int i = 0; i < 4; i++) {
-        readers[i] = (Reader){ .dataset = &train };
+        readers[i] = (Reader) { .dataset = &train };
         assert_int_equal(pthread_create(&threads[i], NULL, read_all, &readers[i]), 0);
     }
     for (int i = 0; i < 4; i++) {
@@ -349,7 +354,8 @@ static void test_threads(void **unused)
     built_free(&built);
 }
 
-/* ---- Transforms ---------------------------------------------------------------------------------- */
+/* ---- Transforms
+ * ---------------------------------------------------------------------------------- */
 
 typedef struct Transform {
     Built built;
@@ -363,7 +369,7 @@ static void transform_open(Transform *t, const char *name, const char *options, 
 {
     KilnError err = { 0 };
 
-    *t = (Transform){ 0 };
+    *t = (Transform) { 0 };
     if (build(KILN_KIND_TRANSFORM, name, options, &t->built, &err) < 0)
         fail_msg("%s", err.text);
     kiln_rng_init(&t->rng, 3, KILN_RNG_AUGMENT, 0, 0);
@@ -493,11 +499,11 @@ static void test_resize(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders),   cmocka_unit_test(test_val_fraction),
-        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_on_error),  cmocka_unit_test(test_predict),
-        cmocka_unit_test(test_threads),   cmocka_unit_test(test_crop),
-        cmocka_unit_test(test_flip),      cmocka_unit_test(test_normalize),
+        cmocka_unit_test(test_folders),  cmocka_unit_test(test_val_fraction),
+        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_on_error), cmocka_unit_test(test_predict),
+        cmocka_unit_test(test_threads),  cmocka_unit_test(test_crop),
+        cmocka_unit_test(test_flip),     cmocka_unit_test(test_normalize),
         cmocka_unit_test(test_resize),
     };
 

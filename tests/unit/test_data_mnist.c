@@ -23,7 +23,7 @@ static size_t make_idx(uint8_t *buffer, int rank, const uint32_t *dims, unsigned
 {
     size_t at = 4, count = 1;
 
-    memcpy(buffer, (uint8_t[]){ 0, 0, 8, (uint8_t)rank }, 4);
+    memcpy(buffer, (uint8_t[]) { 0, 0, 8, (uint8_t)rank }, 4);
     for (int i = 0; i < rank; i++) {
         for (int byte = 3; byte >= 0; byte--)
             buffer[at++] = (uint8_t)(dims[i] >> 8 * byte);
@@ -116,7 +116,8 @@ static void test_idx_errors(void **unused)
         { { 0, 0, 8, 3, 0, 0, 0, 1 }, 8, "an idx file with 3 axes, expected 1 (labels)" },
         { { 0, 0, 13, 1, 0, 0, 0, 1 }, 8, "type 0x0d, expected unsigned bytes" },
         { "hello, world", 12, "not an idx file: it begins with 0x68656c6c, expected 0x00000801" },
-        { { 0, 0, 8, 1, 0, 0, 0, 9, 1, 2, 3 }, 11,
+        { { 0, 0, 8, 1, 0, 0, 0, 9, 1, 2, 3 },
+          11,
           "cut short: its header announces 9 items, 17 bytes in all, but there are 11" },
         { { 0, 0, 8, 1, 0, 0, 0, 2, 1, 2, 3 }, 11, "too long: its header announces 2 items" },
         { { 0, 0, 8, 1, 0, 0, 0, 0 }, 8, "axis 0 has size 0" },
@@ -235,8 +236,8 @@ static void test_splits(void **unused)
             assert_true(n < 60 && !seen[n]);
             seen[n] = true;
             for (int k = 0; k < 12; k++)
-                assert_float_equal(image[k],
-                                   ((float)((12 * n + k) % 256) / 255.0f - 0.5f) / 0.25f, 1e-6f);
+                assert_float_equal(image[k], ((float)((12 * n + k) % 256) / 255.0f - 0.5f) / 0.25f,
+                                   1e-6f);
         }
     }
     KilnDataset test = open_split(&built, KILN_TEST);
@@ -390,9 +391,9 @@ static void test_predict(void **unused)
         fail_msg("%s", err.text);
     assert_int_equal(data_ops(&built)->spec(built.instance, &spec, NULL), KILN_OK);
     assert_string_equal(spec.class_names[2], "c");
-    assert_int_equal(data_ops(&built)->open_input(built.instance, "tests/data/images/grey8.png",
-                                                  &input, &err),
-                     KILN_OK);
+    assert_int_equal(
+        data_ops(&built)->open_input(built.instance, "tests/data/images/grey8.png", &input, &err),
+        KILN_OK);
     assert_int_equal(get_sample(&input, 0, 0, got, &label, &err), KILN_OK);
     assert_int_equal(label, -1); /* left as it was */
     assert_int_equal(kiln_image_read_png("tests/data/images/grey8.png", 1, &image, &err), KILN_OK);

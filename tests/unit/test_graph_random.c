@@ -98,8 +98,10 @@ static void record_one(Step *step)
         to = append(step, kiln_mul(kiln_scale(x, 0.5), y), false);
     else if (kind == 2)
         to = append(step, kiln_scale(x, -1.5), false);
-    else if (kind == 3 || kind == 4)
+    else if (kind == 3)
         to = append(step, kiln_relu(x), false);
+    else if (kind == 4) /* of a leaf itself: converted to the order that relu wants */
+        to = append(step, kiln_relu(step->tensors[a]), false);
     else if (kind == 5)
         to = append(step, kiln_reshape(x, KILN_SHAPE(2, SIZE / 2)), false);
     else

@@ -160,7 +160,8 @@ static void test_not_files(void **unused)
  * never more (the sanitizers watch). */
 static void test_mutations(void **unused)
 {
-    static const char *const names[] = { "rgb8", "grey2_trns_adam7", "palette4_trns", "rgb_alpha16" };
+    static const char *const names[] = { "rgb8", "grey2_trns_adam7", "palette4_trns",
+                                         "rgb_alpha16" };
     KilnImage image = { 0 };
 
     (void)unused;
@@ -321,8 +322,9 @@ static void test_scan_errors(void **unused)
         { { "a/1.png", "b/", NULL }, "tree/b: no PNG file in this class; the folder is empty" },
         { { "a/1.png", "b/2.jpg", NULL }, "only others like \"2.jpg\"" },
         { { "a/1.png", "b/3.png", "b/deep/2.png", NULL }, "b/deep: a folder inside a class" },
-        { { "cat/1.png", "dgo/1.png", NULL }, "\"dgo\" is not among the 2 classes of the training "
-                                              "set; is it \"dog\"?" },
+        { { "cat/1.png", "dgo/1.png", NULL },
+          "\"dgo\" is not among the 2 classes of the training "
+          "set; is it \"dog\"?" },
     };
     static const char *const known_classes[] = { "cat", "dog" };
     static const KilnImageSet known = { .n_classes = 2, .classes = known_classes };
@@ -343,7 +345,9 @@ static void test_scan_errors(void **unused)
 
 static void test_find(void **unused)
 {
-    static const char *const files[] = { "b/c/2.png", "b/1.png", "a.png", "z.txt", ".d/3.png", NULL };
+    static const char *const files[] = {
+        "b/c/2.png", "b/1.png", "a.png", "z.txt", ".d/3.png", NULL
+    };
     static const char *const none[] = { "a/b/c.txt", NULL };
     static const char *const want[] = { "a.png", "b/1.png", "b/c/2.png" };
     KilnImageSet set = { 0 };
@@ -372,10 +376,10 @@ static void test_find(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),     cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_not_files), cmocka_unit_test(test_mutations),
-        cmocka_unit_test(test_write),     cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_buffer),    cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_kinds),       cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_not_files),   cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_write),       cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_buffer),      cmocka_unit_test(test_scan),
         cmocka_unit_test(test_scan_errors), cmocka_unit_test(test_find),
     };
 

@@ -61,7 +61,7 @@ static void test_read(void **unused)
         { "spare", "null", NULL },
         { "spare", "{}", "expected a path or null, got a mapping" },
         { "mode", "max", NULL },
-        { "mode", "maks", "expected one of min, max, got \"maks\"; did you mean \"max\"?" },
+        { "mode", "maxx", "expected one of min, max, got \"maxx\"; did you mean \"max\"?" },
         { "mode", "1", "expected one of min, max, got 1" },
         { "mode", "null", "expected one of min, max, got null" },
     };

@@ -1,0 +1,339 @@
+/* Applies value overrides. */
+#include "config/apply.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "config/interpolate.h"
+#include "config/merge.h"
+#include "config/state.h"
+
+typedef struct Target {
+    KilnConfig *config;
+    const KilnOverride *override;
+    KilnConfigNode *parent; /* of the key's last part */
+    char part[KILN_PATH_PART];
+    KilnError *err;
+} Target;
+
+static bool is_scalar(const KilnConfigNode *node, KilnScalar type)
+{
+    return node->kind == KILN_NODE_SCALAR && node->scalar == type;
+}
+
+/* ---- Keys that are not there ----------------------------------------------------- */
+
+/* The path of the only key called `name` in the tree; NULL when there is none or
+ * more than one. */
+static const KilnConfigNode *find_anywhere(const KilnConfigNode *node, const char *name,
+                                           size_t *found)
+{
+    const KilnConfigNode *result = NULL;
+
+    for (size_t i = 0; i < node->count && *found < 2; i++) {
+        const KilnEntry *entry = &node->entries[i];
+        const KilnConfigNode *below;
+
+        if (node->parent == NULL && entry->key != NULL && strcmp(entry->key, "kiln") == 0)
+            continue;
+        if (entry->key != NULL && strcmp(entry->key, name) == 0) {
+            ++*found;
+            result = entry->value;
+        }
+        below = find_anywhere(entry->value, name, found);
+        if (below != NULL)
+            result = below;
+    }
+    return *found == 1 ? result : NULL;
+}
+
+static bool say_near(const Target *target, const KilnConfigNode *at, const char *part,
+                     KilnText *text)
+{
+    const char *near = kiln_node_nearest(at, part);
+    size_t found = 0;
+    const KilnConfigNode *elsewhere;
+    const char *path = at != NULL ? kiln_node_path(target->config, at) : "";
+
+    if (near != NULL) {
+        kiln_text_printf(text, "; did you mean '%s%s%s'?", path, *path != '\0' ? "." : "", near);
+        return true;
+    }
+    elsewhere = find_anywhere(target->config->root, part, &found);
+    if (elsewhere != NULL)
+        kiln_text_printf(text, "; did you mean '%s'?", kiln_node_path(target->config, elsewhere));
+    return elsewhere != NULL;
+}
+
+static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const char *part)
+{
+    const KilnOverride *override = target->override;
+    const char *path = kiln_node_path(target->config, at);
+    KilnText text = { 0 };
+    bool near;
+
+    kiln_text_printf(&text, "%s has no key '%s'", *path != '\0' ? path : "the config", part);
+    for (size_t i = 0; i < target->config->n_removed; i++)
+        if (strcmp(target->config->removed[i].path, override->key) == 0)
+            kiln_text_printf(&text, " (%s removed it)", target->config->removed[i].origin.source);
+    near = say_near(target, at, part, &text);
+    if (override->kind == KILN_OVERRIDE_SET)
+        kiln_text_printf(&text, "%s to add a new key write +%s", near ? " Or" : ";",
+                         override->assignment);
+    kiln_error_set(target->err, KILN_E_KEY, "%s", text.data != NULL ? text.data : part);
+    kiln_text_release(&text);
+    return KILN_E_KEY;
+}
+
+static KilnStatus no_index(const Target *target, const KilnConfigNode *list, const char *part)
+{
+    return kiln_error_set(target->err, KILN_E_RANGE,
+                          "%s is a list of %zu items, '%s' is none of them (the first is 0); set "
+                          "the whole list: %s=[...]",
+                          kiln_node_path(target->config, list), list->count, part,
+                          kiln_node_path(target->config, list));
+}
+
+/* ---- The place ------------------------------------------------------------------- */
+
+/* Something that has no keys stands on the way. */
+static KilnStatus blocked(const Target *target, const KilnConfigNode *node, const char *part)
+{
+    const char *path = kiln_node_path(target->config, node);
+
+    if (is_scalar(node, KILN_SCALAR_INTERPOLATION))
+        return kiln_error_set(target->err, KILN_E_KEY,
+                              "%s refers to another node (%s): override '%s' there, or replace "
+                              "the reference",
+                              path, node->text, part);
+    return kiln_error_set(target->err, KILN_E_KEY, "%s is %s, it has no key '%s'", path,
+                          kiln_node_kind_name(node), part);
+}
+
+/* A mapping in the place of a scalar, for ++a.b.c=1 and +a.b.c=1. */
+static KilnStatus make_map(Target *target, KilnConfigNode *parent, KilnEntry *entry,
+                           const char *part, KilnConfigNode **ret)
+{
+    KilnMaker maker = { .arena = target->config->arena,
+                        .origin = target->override->origin,
+                        .layer = KILN_LAYER_ARGUMENT };
+    KilnConfigNode *map = kiln_node_new(&maker, KILN_NODE_MAP);
+    const char *key = kiln_arena_strdup(maker.arena, part);
+
+    if (map == NULL || key == NULL)
+        return kiln_error_nomem(target->err, sizeof(*map));
+    if (entry != NULL)
+        kiln_node_replace(entry, parent, map);
+    else if (kiln_node_append(maker.arena, parent, key, maker.origin, map) == NULL)
+        return kiln_error_nomem(target->err, sizeof(*entry));
+    *ret = map;
+    return KILN_OK;
+}
+
+/* Walk to the mapping or list that holds the last part of the key. */
+static KilnStatus find_parent(Target *target)
+{
+    const char *path = target->override->key;
+    bool force = target->override->kind == KILN_OVERRIDE_ADD ||
+                 target->override->kind == KILN_OVERRIDE_FORCE;
+    KilnConfigNode *node = target->config->root;
+    KilnStatus status = KILN_OK;
+
+    if (!kiln_path_next(&path, target->part))
+        return kiln_error_set(target->err, KILN_E_SYNTAX, "there is no key");
+    while (status >= 0 && *path != '\0') {
+        KilnEntry *entry = kiln_node_entry(node, target->part);
+
+        if (entry == NULL && node->kind == KILN_NODE_LIST)
+            return no_index(target, node, target->part);
+        if (entry == NULL && !force)
+            return no_key(target, node, target->part);
+        if (entry == NULL || (entry->value->kind == KILN_NODE_SCALAR && force))
+            status = make_map(target, node, entry, target->part, &node);
+        else
+            node = entry->value;
+        if (!kiln_path_next(&path, target->part))
+            return kiln_error_set(target->err, KILN_E_RANGE, "a name in the key is too long");
+        if (status >= 0 && node->kind == KILN_NODE_SCALAR)
+            return blocked(target, node, target->part);
+    }
+    target->parent = node;
+    return status;
+}
+
+/* ---- Setting ----------------------------------------------------------------------- */
+
+static KilnStatus check_merge(const Target *target, const KilnConfigNode *dest,
+                              const KilnConfigNode *src)
+{
+    KilnStatus status = kiln_merge_fits(target->config, dest, src,
+                                        kiln_node_path(target->config, dest), target->err);
+
+    if (status < 0 || dest->kind != KILN_NODE_MAP || src->kind != KILN_NODE_MAP)
+        return status;
+    for (size_t i = 0; i < src->count && status >= 0; i++) {
+        const KilnEntry *entry = kiln_node_entry(dest, src->entries[i].key);
+
+        if (entry == NULL && target->override->kind == KILN_OVERRIDE_SET)
+            return no_key(target, dest, src->entries[i].key);
+        if (entry != NULL)
+            status = check_merge(target, entry->value, src->entries[i].value);
+    }
+    return status;
+}
+
+/* What the component of a _target_ that is no more gave goes with it. */
+static void strip_defaults(KilnConfigNode *map)
+{
+    for (size_t i = map->count; i-- > 0;) {
+        KilnConfigNode *value = map->entries[i].value;
+
+        if (value->kind == KILN_NODE_MAP)
+            strip_defaults(value);
+        if (value->layer == KILN_LAYER_DEFAULT &&
+            (value->kind != KILN_NODE_MAP || value->count == 0))
+            kiln_node_remove(map, &map->entries[i]);
+    }
+}
+
+static bool names_target(const KilnConfigNode *map)
+{
+    return map->kind == KILN_NODE_MAP && kiln_node_get(map, "_target_") != NULL;
+}
+
+static KilnStatus put(Target *target, bool *ret_bottom)
+{
+    KilnConfig *config = target->config;
+    KilnConfigNode *value = target->override->value;
+    KilnEntry *entry = kiln_node_entry(target->parent, target->part);
+    KilnStatus status;
+
+    if (entry == NULL) {
+        const char *key = kiln_arena_strdup(config->arena, target->part);
+
+        *ret_bottom = true;
+        if (key == NULL || kiln_node_append(config->arena, target->parent, key,
+                                            target->override->origin, value) == NULL)
+            return kiln_error_nomem(target->err, sizeof(*entry));
+        return KILN_OK;
+    }
+    status = check_merge(target, entry->value, value);
+    if (status < 0)
+        return status;
+    if (value->kind != KILN_NODE_SCALAR || entry->value->kind != KILN_NODE_SCALAR ||
+        strcmp(target->part, "_target_") == 0)
+        *ret_bottom = true;
+    if (strcmp(target->part, "_target_") == 0 && !kiln_node_equal(entry->value, value))
+        strip_defaults(target->parent);
+    if (names_target(value) && names_target(entry->value) &&
+        !kiln_node_equal(kiln_node_get(value, "_target_"), kiln_node_get(entry->value, "_target_")))
+        strip_defaults(entry->value);
+    entry = kiln_node_entry(target->parent, target->part); /* stripping moved it */
+    if (entry == NULL)
+        return put(target, ret_bottom);
+    if (value->kind == KILN_NODE_MAP && entry->value->kind == KILN_NODE_MAP)
+        return kiln_merge(config, entry->value, value, NULL);
+    kiln_node_replace(entry, target->parent, value);
+    return KILN_OK;
+}
+
+static KilnStatus set(Target *target, bool *ret_bottom)
+{
+    const KilnOverride *override = target->override;
+    KilnStatus status = find_parent(target);
+    const KilnEntry *entry;
+
+    if (status < 0)
+        return status;
+    entry = kiln_node_entry(target->parent, target->part);
+    if (entry == NULL && target->parent->kind == KILN_NODE_LIST)
+        return no_index(target, target->parent, target->part);
+    if (entry == NULL && override->kind == KILN_OVERRIDE_SET)
+        return no_key(target, target->parent, target->part);
+    if (entry != NULL && override->kind == KILN_OVERRIDE_ADD &&
+        override->value->kind == KILN_NODE_SCALAR &&
+        !is_scalar(entry->value, KILN_SCALAR_NULL) &&
+        !is_scalar(entry->value, KILN_SCALAR_MISSING)) {
+        char where[512] = "";
+
+        kiln_node_where(target->config, entry->value, entry->value, where, sizeof(where));
+        return kiln_error_set(target->err, KILN_E_KEY,
+                              "%s is there already (%s); to change it write %s, to set it whether "
+                              "it is there or not ++%s",
+                              override->key, where, override->assignment, override->assignment);
+    }
+    return put(target, ret_bottom);
+}
+
+/* ---- Deleting ---------------------------------------------------------------------- */
+
+static KilnStatus remember_removal(Target *target)
+{
+    KilnConfig *config = target->config;
+    KilnRemoved *removed =
+        kiln_arena_alloc(config->arena, (config->n_removed + 1) * sizeof(*removed));
+
+    if (removed == NULL)
+        return kiln_error_nomem(target->err, sizeof(*removed));
+    if (config->n_removed > 0)
+        memcpy(removed, config->removed, config->n_removed * sizeof(*removed));
+    removed[config->n_removed++] =
+        (KilnRemoved){ .path = target->override->key, .origin = target->override->origin };
+    config->removed = removed;
+    return KILN_OK;
+}
+
+static KilnStatus take_away(Target *target)
+{
+    const KilnOverride *override = target->override;
+    const KilnConfigNode *value = NULL;
+    KilnEntry *entry;
+    KilnStatus status = find_parent(target);
+
+    if (status < 0)
+        return status;
+    entry = kiln_node_entry(target->parent, target->part);
+    if (entry == NULL && target->parent->kind == KILN_NODE_LIST)
+        return no_index(target, target->parent, target->part);
+    if (entry == NULL)
+        return no_key(target, target->parent, target->part);
+    if (override->value != NULL) {
+        status = kiln_config_resolve(target->config, entry->value, &value, target->err);
+        if (status < 0)
+            return status;
+        if (!kiln_node_equal(value, override->value) &&
+            !kiln_node_equal(entry->value, override->value))
+            return kiln_error_set(target->err, KILN_E_KEY,
+                                  "%s has another value (%s), so it is kept; ~%s deletes it "
+                                  "whatever its value is",
+                                  override->key,
+                                  value->kind == KILN_NODE_SCALAR ? value->text
+                                                                  : kiln_node_kind_name(value),
+                                  override->key);
+    }
+    kiln_node_remove(target->parent, entry);
+    return remember_removal(target);
+}
+
+KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
+                               bool *ret_bottom, KilnError *err)
+{
+    Target target = { .config = config, .override = override, .err = err };
+    KilnStatus status;
+
+    *ret_bottom = false;
+    if (override->package != NULL)
+        status = kiln_error_set(err, KILN_E_KEY,
+                                "'%s@%s' names a group, but there is no group '%s'", override->key,
+                                override->package, override->key);
+    else if (strchr(override->key, '/') != NULL)
+        status = kiln_error_set(err, KILN_E_KEY,
+                                "there is no group '%s' (searched %s); a key is written with dots",
+                                override->key, kiln_search_text(&config->search));
+    else
+        status = override->kind == KILN_OVERRIDE_DELETE ? take_away(&target)
+                                                        : set(&target, ret_bottom);
+    if (override->kind == KILN_OVERRIDE_DELETE)
+        *ret_bottom = true; /* an option falls back to its default */
+    return status >= 0 ? status : kiln_error_at(err, &override->origin);
+}

@@ -1,0 +1,369 @@
+/* Composes a config: overrides, search path, defaults lists, merging, values. */
+#include "config/compose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "config/apply.h"
+#include "config/defaults.h"
+#include "config/merge.h"
+#include "config/runtime.h"
+#include "config/state.h"
+
+typedef struct Composer {
+    KilnConfig *config;
+    const KilnComposeRequest *request;
+    const KilnComposeHooks *hooks;
+    KilnErrors *errors;
+    KilnOverride *overrides;
+    size_t n_overrides;
+    KilnDefaultsList defaults;
+    KilnStatus status; /* of the first error */
+} Composer;
+
+static void tell(Composer *composer, const KilnError *err)
+{
+    if (composer->status >= 0)
+        composer->status = err->status;
+    kiln_errors_add(composer->errors, err);
+}
+
+static void no_memory(Composer *composer)
+{
+    KilnError err = { 0 };
+
+    kiln_error_nomem(&err, sizeof(KilnConfigNode));
+    tell(composer, &err);
+}
+
+static KilnConfig *config_new(const KilnComposeRequest *request)
+{
+    KilnConfig *config = calloc(1, sizeof(*config));
+    time_t now = time(NULL);
+
+    if (config == NULL)
+        return NULL;
+    config->arena = &config->storage;
+    config->sections = request->sections;
+    config->search.arena = config->arena;
+    config->search.config = config;
+    config->config_name = kiln_arena_strdup(
+        config->arena, request->config_name != NULL ? request->config_name : "config");
+    localtime_r(&now, &config->started);
+    KilnMaker maker = { .arena = config->arena, .origin = { .source = "the config" } };
+    config->root = kiln_node_new(&maker, KILN_NODE_MAP);
+    if (config->config_name == NULL || config->root == NULL) {
+        kiln_config_free(config);
+        return NULL;
+    }
+    return config;
+}
+
+void kiln_config_free(KilnConfig *config)
+{
+    if (config == NULL)
+        return;
+    kiln_arena_release(config->arena);
+    free(config);
+}
+
+/* ---- Overrides ---------------------------------------------------------------- */
+
+static void sweep_alone(Composer *composer, const KilnOverride *override)
+{
+    KilnError err = { 0 };
+
+    kiln_error_set(&err, KILN_E_USAGE,
+                   "%s has several values; to run once with each add -m (--multirun), for a list "
+                   "write %s=[...], for text with commas quote it: \"%s='...'\"",
+                   override->key, override->key, override->key);
+    kiln_error_at(&err, &override->origin);
+    tell(composer, &err);
+}
+
+static void read_overrides(Composer *composer)
+{
+    const char *const *texts = composer->request->overrides;
+    size_t n = 0;
+
+    while (texts != NULL && texts[n] != NULL)
+        n++;
+    composer->overrides =
+        kiln_arena_alloc(composer->config->arena, (n + 1) * sizeof(*composer->overrides));
+    if (composer->overrides == NULL) {
+        no_memory(composer);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        KilnOverride *override = &composer->overrides[composer->n_overrides];
+        KilnError err = { 0 };
+
+        if (kiln_override_parse(composer->config->arena, texts[i], i + 1, override, &err) < 0) {
+            tell(composer, &err);
+            continue;
+        }
+        if (override->sweep)
+            sweep_alone(composer, override);
+        composer->n_overrides++;
+    }
+}
+
+static void keep_arguments(Composer *composer)
+{
+    KilnConfig *config = composer->config;
+
+    config->arguments =
+        kiln_arena_alloc(config->arena, (composer->n_overrides + 1) * sizeof(char *));
+    if (config->arguments == NULL) {
+        no_memory(composer);
+        return;
+    }
+    for (size_t i = 0; i < composer->n_overrides; i++)
+        config->arguments[i] = composer->overrides[i].written;
+    config->n_arguments = composer->n_overrides;
+}
+
+/* ---- Search path ----------------------------------------------------------------- */
+
+static void add_folder(Composer *composer, const char *path, const char *what)
+{
+    KilnError err = { 0 };
+
+    if (kiln_search_add(&composer->config->search, path, what, &err) < 0)
+        tell(composer, &err);
+}
+
+/* kiln.searchpath: the argument's list, else the primary config's. */
+static const KilnConfigNode *find_searchpath(Composer *composer)
+{
+    KilnFile *file = NULL;
+    const KilnConfigNode *own;
+    KilnError err = { 0 };
+
+    for (size_t i = 0; i < composer->n_overrides; i++)
+        if (strcmp(composer->overrides[i].key, "kiln.searchpath") == 0 &&
+            composer->overrides[i].value != NULL)
+            return composer->overrides[i].value;
+    if (kiln_search_file(&composer->config->search, composer->config->config_name, &file, &err) <
+        0) {
+        tell(composer, &err);
+        return NULL;
+    }
+    if (file == NULL || file->content == NULL)
+        return NULL;
+    own = kiln_node_get(file->content, "kiln");
+    if (own == NULL)
+        own = kiln_node_get(file->content, "hydra");
+    return kiln_node_get(own, "searchpath");
+}
+
+static void set_search_path(Composer *composer)
+{
+    const KilnComposeRequest *request = composer->request;
+    const char *const *dirs = request->config_dirs;
+    const KilnConfigNode *more;
+
+    if (request->config_path != NULL)
+        add_folder(composer, request->config_path, "--config-path");
+    else if (kiln_is_dir("conf"))
+        add_folder(composer, "conf", "conf");
+    for (; dirs != NULL && *dirs != NULL; dirs++)
+        add_folder(composer, *dirs, "--config-dir");
+    if (composer->status < 0)
+        return; /* nothing would be found, and everything reported */
+    more = find_searchpath(composer);
+    for (size_t i = 0; more != NULL && more->kind == KILN_NODE_LIST && i < more->count; i++)
+        if (more->entries[i].value->kind == KILN_NODE_SCALAR)
+            add_folder(composer, more->entries[i].value->text, "kiln.searchpath");
+}
+
+/* ---- Files ------------------------------------------------------------------------- */
+
+/* Hydra's name for our node. */
+static void adopt_foreign(KilnConfigNode *content)
+{
+    KilnEntry *entry = content->kind == KILN_NODE_MAP && kiln_node_get(content, "kiln") == NULL
+                           ? kiln_node_entry(content, "hydra")
+                           : NULL;
+
+    if (entry != NULL)
+        entry->key = "kiln";
+}
+
+/* `content` below the mappings that the package names. */
+static KilnConfigNode *wrap(Composer *composer, KilnConfigNode *content, const char *package)
+{
+    KilnMaker maker = { .arena = composer->config->arena,
+                        .origin = content->origin,
+                        .layer = content->layer };
+    KilnConfigNode *top = kiln_node_new(&maker, KILN_NODE_MAP), *map = top;
+    char part[KILN_PATH_PART];
+
+    while (map != NULL && kiln_path_next(&package, part)) {
+        const char *key = kiln_arena_strdup(maker.arena, part);
+        KilnConfigNode *value = *package != '\0' ? kiln_node_new(&maker, KILN_NODE_MAP) : content;
+
+        if (key == NULL ||
+            kiln_node_append(maker.arena, map, key, content->origin, value) == NULL)
+            return NULL;
+        map = value;
+    }
+    return *package == '\0' ? top : NULL;
+}
+
+static void merge_file(Composer *composer, const KilnResult *result)
+{
+    KilnConfig *config = composer->config;
+    KilnFile *file = result->file;
+    KilnConfigNode *content = file->content;
+    KilnError err = { 0 };
+    KilnStatus status;
+
+    if (file->used)
+        content = kiln_node_copy(config->arena, content);
+    else if (!result->primary)
+        file->used = true; /* taken over; but keep a copy for the next use */
+    if (content == file->content)
+        file->content = kiln_node_copy(config->arena, content);
+    if (content == NULL || file->content == NULL) {
+        no_memory(composer);
+        return;
+    }
+    if (*result->package == '\0' && content->kind != KILN_NODE_MAP) {
+        kiln_error_set(&err, KILN_E_TYPE, "%s: a list can't be the whole config; put it below a "
+                       "key, or give the file a package", file->source);
+        tell(composer, &err);
+        return;
+    }
+    if (*result->package != '\0')
+        content = wrap(composer, content, result->package);
+    if (content == NULL) {
+        no_memory(composer);
+        return;
+    }
+    adopt_foreign(content);
+    const KilnConfigNode *own = kiln_node_get(content, "kiln");
+    if (!result->primary && kiln_node_get(own, "searchpath") != NULL &&
+        strcmp(file->path, "kiln/config") != 0) {
+        kiln_error_set(&err, KILN_E_KEY,
+                       "kiln.searchpath can be set in the primary config only, or by an argument");
+        kiln_error_at(&err, &kiln_node_get(own, "searchpath")->origin);
+        tell(composer, &err);
+    }
+    status = kiln_merge(config, config->root, content, composer->errors);
+    if (composer->status >= 0)
+        composer->status = status;
+}
+
+static void merge_files(Composer *composer)
+{
+    size_t before = kiln_errors_count(composer->errors);
+
+    if (kiln_defaults_expand(composer->config, composer->overrides, composer->n_overrides,
+                             composer->errors, &composer->defaults) < 0) {
+        no_memory(composer);
+        return;
+    }
+    composer->config->chosen = composer->defaults.chosen;
+    composer->config->n_chosen = composer->defaults.n_chosen;
+    if (composer->status >= 0 && kiln_errors_count(composer->errors) > before)
+        composer->status = KILN_E_KEY;
+    for (size_t i = 0; i < composer->defaults.count; i++)
+        merge_file(composer, &composer->defaults.results[i]);
+}
+
+/* ---- Values ------------------------------------------------------------------------- */
+
+static void lay_bottom(Composer *composer)
+{
+    KilnStatus status;
+
+    if (composer->hooks == NULL || composer->hooks->bottom == NULL)
+        return;
+    status = composer->hooks->bottom(composer->hooks->ctx, composer->config, composer->errors);
+    if (composer->status >= 0)
+        composer->status = status;
+}
+
+/* Is the key below a package whose config could not be had? */
+static bool is_broken(const Composer *composer, const char *key)
+{
+    for (size_t i = 0; i < composer->defaults.n_broken; i++) {
+        const char *package = composer->defaults.broken[i];
+        size_t n = strlen(package);
+
+        if (n == 0 ||
+            (strncmp(package, key, n) == 0 && (key[n] == '\0' || key[n] == '.' || key[n] == '/')))
+            return true;
+    }
+    return false;
+}
+
+static void apply_overrides(Composer *composer)
+{
+    for (size_t i = 0; i < composer->n_overrides; i++) {
+        const KilnOverride *override = &composer->overrides[i];
+        KilnError err = { 0 };
+        bool bottom = false;
+
+        if (override->is_group || override->sweep || is_broken(composer, override->key))
+            continue;
+        if (kiln_override_apply(composer->config, override, &bottom, &err) < 0)
+            tell(composer, &err);
+        else if (bottom)
+            lay_bottom(composer);
+    }
+}
+
+static void compose(Composer *composer)
+{
+    read_overrides(composer);
+    keep_arguments(composer);
+    if (composer->status == KILN_E_NOMEM)
+        return;
+    size_t before = kiln_errors_count(composer->errors);
+    set_search_path(composer);
+    if (kiln_errors_count(composer->errors) > before)
+        return;
+    merge_files(composer);
+    if (composer->status == KILN_E_NOMEM)
+        return;
+    lay_bottom(composer);
+    apply_overrides(composer);
+    KilnStatus status = kiln_runtime_fill(composer->config, composer->overrides,
+                                          composer->n_overrides, composer->errors);
+    if (composer->status >= 0)
+        composer->status = status;
+}
+
+KilnStatus kiln_config_compose(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
+                               KilnConfig **ret, KilnErrors *errors)
+{
+    Composer composer = { .config = config_new(request),
+                          .request = request,
+                          .hooks = hooks,
+                          .errors = errors };
+    KilnErrors *own = NULL;
+
+    if (composer.config == NULL)
+        return KILN_E_NOMEM;
+    /* Whether a step failed is seen by the count: have a collection at any rate. */
+    if (errors == NULL && kiln_errors_new(&own) < 0) {
+        kiln_config_free(composer.config);
+        return KILN_E_NOMEM;
+    }
+    if (errors == NULL)
+        composer.errors = own;
+    composer.config->search.hooks = hooks;
+    compose(&composer);
+    composer.config->search.hooks = NULL;
+    kiln_errors_free(own);
+    if (composer.status < 0) {
+        kiln_config_free(composer.config);
+        return composer.status;
+    }
+    *ret = composer.config;
+    return KILN_OK;
+}

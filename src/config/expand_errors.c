@@ -1,0 +1,96 @@
+/* What can be wrong in defaults lists, in words. */
+#include <string.h>
+
+#include "base/text.h"
+#include "config/expand.h"
+
+void kiln_expand_tell(KilnExpander *expander, const KilnOrigin *origin, KilnError *err)
+{
+    expander->failed |= err->status == KILN_E_NOMEM;
+    if (origin != NULL)
+        kiln_error_at(err, origin);
+    kiln_errors_add(expander->errors, err);
+}
+
+/* What lies below the entry's package may be missing because of this error. */
+void kiln_expand_give_up(KilnExpander *expander, KilnDefault *entry)
+{
+    KilnDefaultsList *list = expander->list;
+    const char *package = kiln_default_package(expander->arena, entry, true);
+
+    entry->gone = true;
+    if (list->n_broken == list->broken_capacity) {
+        size_t capacity = list->broken_capacity * 2 + 8;
+        const char **more = kiln_arena_alloc(expander->arena, capacity * sizeof(*more));
+
+        if (more != NULL && list->n_broken > 0)
+            memcpy(more, list->broken, list->n_broken * sizeof(*more));
+        if (more == NULL)
+            package = NULL;
+        list->broken = more;
+        list->broken_capacity = capacity;
+    }
+    if (package == NULL)
+        expander->failed = true;
+    else
+        list->broken[list->n_broken++] = package;
+}
+
+static void say_options(KilnExpander *expander, const char *group, const char *wrong, KilnText *text)
+{
+    const char **options = kiln_search_options(&expander->config->search, group, false);
+    const char *near;
+    size_t n = 0;
+
+    while (options != NULL && options[n] != NULL)
+        n++;
+    if (n == 0)
+        return;
+    near = wrong != NULL ? kiln_nearest(wrong, options, n) : NULL;
+    if (near != NULL)
+        kiln_text_printf(text, "; did you mean '%s'?", near);
+    kiln_text_printf(text, "%s options of %s: ", near != NULL ? "" : ";", group);
+    for (size_t i = 0; i < n && i < 40; i++)
+        kiln_text_printf(text, "%s%s", i > 0 ? ", " : "", options[i]);
+    if (n > 40)
+        kiln_text_append(text, ", ...");
+}
+
+void kiln_expand_not_found(KilnExpander *expander, KilnDefault *entry, const char *path)
+{
+    KilnText text = { 0 };
+    KilnError err = { 0 };
+
+    if (entry->primary)
+        kiln_text_printf(&text, "there is no config '%s'", path);
+    else if (entry->kind == KILN_DEFAULT_GROUP)
+        kiln_text_printf(&text, "%s: there is no option '%s'", entry->name, entry->option);
+    else
+        kiln_text_printf(&text, "there is no config '%s'", path);
+    const char *slash = strrchr(path, '/');
+    const char *group = slash != NULL ? kiln_arena_strndup(expander->arena, path,
+                                                           (size_t)(slash - path))
+                                      : "";
+    if (group != NULL && *group != '\0')
+        say_options(expander, group, slash + 1, &text);
+    kiln_text_printf(&text, " (searched %s)", kiln_search_text(&expander->config->search));
+    kiln_error_set(&err, KILN_E_KEY, "%s", text.data != NULL ? text.data : "out of memory");
+    kiln_text_release(&text);
+    kiln_expand_tell(expander, entry->origin.source != NULL ? &entry->origin : NULL, &err);
+    kiln_expand_give_up(expander, entry);
+}
+
+void kiln_expand_choice_missing(KilnExpander *expander, KilnDefault *entry, const char *key)
+{
+    const char *group = kiln_default_group(expander->arena, entry);
+    KilnText text = { 0 };
+    KilnError err = { 0 };
+
+    kiln_text_printf(&text, "%s: an option must be chosen: %s=OPTION", key, key);
+    if (group != NULL)
+        say_options(expander, group, NULL, &text);
+    kiln_error_set(&err, KILN_E_MISSING, "%s", text.data != NULL ? text.data : "out of memory");
+    kiln_text_release(&text);
+    kiln_expand_tell(expander, &entry->origin, &err);
+    kiln_expand_give_up(expander, entry);
+}

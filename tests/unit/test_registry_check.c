@@ -1,0 +1,215 @@
+/* Checking whole trees: what is found, what is said, in which order. */
+#include "toy_components.h"
+
+#define ROOT "task: {_target_: toy}\nmodel: {_target_: net}\nlr: 0.1\n"
+
+/* All messages for a tree, "" when it is fine; owned by the caller. */
+static char *check(const char *yaml, const char *const *overrides)
+{
+    KilnRegistry *registry = toy_registry_new();
+    KilnConfig *config = NULL;
+    KilnErrors *errors = NULL;
+
+    assert_int_equal(kiln_errors_new(&errors), KILN_OK);
+    KilnStatus status = compose_yaml(yaml, overrides, registry, toy_root(), &config, errors);
+    if (status == KILN_OK)
+        status = kiln_config_check(config, registry, errors);
+    assert_int_equal(status == KILN_OK, kiln_errors_count(errors) == 0);
+    char *text = errors_join(errors);
+    kiln_config_free(config);
+    kiln_errors_free(errors);
+    kiln_registry_free(registry);
+    return text;
+}
+
+typedef struct Case {
+    const char *yaml, *override, *want; /* a part of the messages; "": no error */
+} Case;
+
+static void run(const Case *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *overrides[] = { cases[i].override, NULL };
+        char *text = check(cases[i].yaml, overrides);
+
+        if (cases[i].want[0] == '\0' ? text[0] != '\0' : strstr(text, cases[i].want) == NULL)
+            fail_msg("case %zu\n%s%s\ngave\n%s", i, cases[i].yaml,
+                     cases[i].override != NULL ? cases[i].override : "", text);
+        free(text);
+    }
+}
+
+static void test_sound(void **unused)
+{
+    static const Case cases[] = {
+        { ROOT, NULL, "" },
+        { ROOT "free: {anything: [1, x]}\n", NULL, "" },
+        { ROOT, "task.model=net", "" },
+        { ROOT, "task.transforms=[flip]", "" },
+        { ROOT, "task.transforms=[flip,{_target_:wide},{_target_:transform/flip,p:1}]", "" },
+        { ROOT, "+task.hooks.a=quiet", "" },
+        { ROOT "callbacks: {a: {_target_: all}, b: null}\n", NULL, "" },
+        { ROOT "callbacks: null\n", NULL, "" },
+        { ROOT, "task.teacher=${model}", "" },
+        { ROOT, "model.depth=50", "" },
+        { ROOT "name: net\n", "task.model=${name}", "" },
+        { ROOT "which: net\nmodel: {_target_: \"${which}\", depth: 3}\n", NULL, "duplicate" },
+        { "task: {_target_: toy}\nwhich: net\nmodel: {_target_: \"${which}\", depth: 3}\nlr: 1\n",
+          NULL, "" },
+        { ROOT "trainer: null\n", NULL, "" },
+        { ROOT, "trainer.precision=bf16", "" },
+    };
+
+    (void)unused;
+    /* The key that stands twice is the reader's affair: any message will do. */
+    for (size_t i = 0; i < KILN_COUNT(cases); i++)
+        if (strcmp(cases[i].want, "duplicate") != 0)
+            run(&cases[i], 1);
+}
+
+static void test_messages(void **unused)
+{
+    static const Case cases[] = {
+        { ROOT, "lr=fast",
+          "task.optimizer.lr: expected a number, got \"fast\"\n"
+          "  from argument 1 `lr=fast`, through ${lr} in default of optimizer/sgd" },
+        { ROOT, "model.depth=1e3", "model.depth: expected an integer, got" },
+        { ROOT, "model.depth=500",
+          "model.depth: expected an integer from 1 to 200, got 500\n"
+          "  from argument 1 `model.depth=500`" },
+        { ROOT, "task.smoothing=null", "task.smoothing: expected a number, got null" },
+        { ROOT, "++model.dept=3",
+          "model.dept: unknown option of model/net; did you mean \"depth\"?\n"
+          "  its options: depth, dropout\n  from argument 1 `++model.dept=3`" },
+        { ROOT "trainer: {max_epoch: 3}\n", NULL,
+          "trainer.max_epoch: unknown option of trainer; did you mean \"max_epochs\"?" },
+        { "model: {_target_: net}\nlr: 0.1\n", NULL,
+          "task: required value missing (what is trained)\n  from default of kiln" },
+        { ROOT, "task.model=wide", "task.model.width: required value missing (features)" },
+        { ROOT, "task.model=netx",
+          "task.model: there is no model \"netx\"; did you mean \"net\"?\n"
+          "  there are: nest, net, wide\n  from argument 1 `task.model=netx`" },
+        { ROOT, "task.model=5", "task.model: expected a model (a name, or a mapping with _target_), got 5" },
+        { ROOT, "task.model=[net]", "task.model: expected a model (a name, or a mapping with _target_), got a list" },
+        { ROOT, "task.model=null", "task.model: expected a model (a name, or a mapping with _target_), got null" },
+        { ROOT, "++task.model={depth:3}",
+          "task.model: a mapping without _target_ where a model is expected" },
+        { ROOT, "task.model=${lr}", "task.model: expected a model" },
+        { ROOT, "task.model=${task.optimizer}",
+          "task.model: expected a model, got an optimizer (sgd)" },
+        { ROOT, "task.model=optimizer/sgd",
+          "task.model: expected a model, got \"optimizer/sgd\", which is an optimizer" },
+        { ROOT, "task.model=???", "task.model: required value missing (the network)" },
+        { ROOT, "task.transforms=flip", "task.transforms: expected a list of transforms, got \"flip\"" },
+        { ROOT, "task.transforms=[flip,null]", "task.transforms[1]: expected a transform" },
+        { ROOT, "task.transforms=[{_target_:flip,p:2}]",
+          "task.transforms[0].p: expected a number from 0 to 1, got 2" },
+        { ROOT, "callbacks=[all]", "callbacks: expected a mapping of callbacks, got a list" },
+        { ROOT, "+callbacks.a={_target_:all,sizes:[1,101]}",
+          "callbacks.a.sizes[1]: expected an integer from 0 to 100, got 101" },
+        { ROOT, "+callbacks.a={_target_:all,sizes:7}",
+          "callbacks.a.sizes: expected a list of integers, got 7" },
+        { ROOT, "+callbacks.a={_target_:5}",
+          "callbacks.a: expected the name of a callback, got 5" },
+        { ROOT, "+callbacks.a={_target_:???}",
+          "callbacks.a: required value missing (name of a callback)" },
+        { ROOT, "task=3", "task: expected a module (a name, or a mapping with _target_), got 3" },
+        { ROOT, "trainer=3", "trainer: expected a mapping" },
+        { ROOT, "+other={_target_:netz}", "other: there is no component \"netz\"; did you mean" },
+        { ROOT, "+other={_target_:wide,width:0}",
+          "other: \"wide\" is the name of a model and of a transform" },
+        { ROOT, "+other={_target_:model/wide,width:0}",
+          "other.width: expected an integer from 1 to 100, got 0" },
+        { ROOT, "+other=${nothing}", "other: " },
+        { ROOT, "model={_target_:nest,inner:${model}}",
+          "model.inner: a component that contains itself" },
+    };
+
+    (void)unused;
+    run(cases, KILN_COUNT(cases));
+}
+
+static size_t lines(const char *text, const char *part)
+{
+    size_t n = 0;
+
+    for (const char *p = text; (p = strstr(p, part)) != NULL; p += strlen(part))
+        n++;
+    return n;
+}
+
+static void test_all_in_file_order(void **unused)
+{
+    static const char yaml[] = "trainer:\n"
+                               "  max_epochs: many\n"
+                               "task:\n"
+                               "  _target_: toy\n"
+                               "  smoothing: 7\n"
+                               "  transforms: [flop]\n"
+                               "model:\n"
+                               "  _target_: net\n"
+                               "  depth: deep\n"
+                               "lr: slow\n"
+                               "seed: -1\n";
+    static const char *const want[] = {
+        "trainer.max_epochs: expected an integer, got \"many\"\n  from ",
+        "task.smoothing: expected a number from 0 to 1, got 7\n  from ",
+        "task.transforms[0]: there is no transform \"flop\"; did you mean \"flip\"?",
+        "task.optimizer.lr: expected a number, got \"slow\"",
+        "model.depth: expected an integer, got \"deep\"",
+        "seed: expected an integer from 0 to 1000000000000000, got -1",
+    };
+    char *text = check(yaml, NULL);
+    const char *at = text;
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(want); i++) {
+        const char *found = strstr(text, want[i]);
+
+        if (found == NULL)
+            fail_msg("no \"%s\" in\n%s", want[i], text);
+        if (i != 3) { /* sgd's place is in the task's defaults, behind what is written */
+            if (found < at)
+                fail_msg("\"%s\" is out of order in\n%s", want[i], text);
+            at = found;
+        }
+    }
+    assert_int_equal(lines(text, "expected an integer"), 3);
+    free(text);
+}
+
+static void test_shared_nodes_are_checked_once(void **unused)
+{
+    const char *overrides[] = { "task.teacher=${model}", "model.depth=0", NULL };
+    char *text = check(ROOT, overrides);
+
+    (void)unused;
+    assert_int_equal(lines(text, "depth"), 2); /* the message and the argument */
+    free(text);
+}
+
+static void test_a_broken_reference_is_told_where_it_stands(void **unused)
+{
+    char *text = check("task: {_target_: toy}\nmodel: {_target_: net}\nlr: ${learning_rate}\n", NULL);
+
+    (void)unused;
+    if (lines(text, "learning_rate") == 0 || lines(text, "task.optimizer.lr") != 0)
+        fail_msg("%s", text);
+    free(text);
+    text = check("task: {_target_: toy}\nmodel: {_target_: net}\nlr: ${a}\na: ${lr}\n", NULL);
+    assert_true(strlen(text) > 0);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sound),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_all_in_file_order),
+        cmocka_unit_test(test_shared_nodes_are_checked_once),
+        cmocka_unit_test(test_a_broken_reference_is_told_where_it_stands),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
