@@ -213,21 +213,27 @@ static KilnConfigNode *wrap(Composer *composer, KilnConfigNode *content, const c
     return *package == '\0' ? top : NULL;
 }
 
-static void merge_file(Composer *composer, const KilnResult *result)
+/* The file's content to merge: itself, or a copy when it is used again. */
+static KilnConfigNode *take_content(Composer *composer, size_t index)
 {
+    KilnFile *file = composer->defaults.results[index].file;
+
+    for (size_t i = index + 1; i < composer->defaults.count; i++)
+        if (composer->defaults.results[i].file == file)
+            return kiln_node_copy(composer->config->arena, file->content);
+    return file->content;
+}
+
+static void merge_file(Composer *composer, size_t index)
+{
+    const KilnResult *result = &composer->defaults.results[index];
     KilnConfig *config = composer->config;
     KilnFile *file = result->file;
-    KilnConfigNode *content = file->content;
+    KilnConfigNode *content = take_content(composer, index);
     KilnError err = { 0 };
     KilnStatus status;
 
-    if (file->used)
-        content = kiln_node_copy(config->arena, content);
-    else if (!result->primary)
-        file->used = true; /* taken over; but keep a copy for the next use */
-    if (content == file->content)
-        file->content = kiln_node_copy(config->arena, content);
-    if (content == NULL || file->content == NULL) {
+    if (content == NULL) {
         no_memory(composer);
         return;
     }
@@ -271,7 +277,7 @@ static void merge_files(Composer *composer)
     if (composer->status >= 0 && kiln_errors_count(composer->errors) > before)
         composer->status = KILN_E_KEY;
     for (size_t i = 0; i < composer->defaults.count; i++)
-        merge_file(composer, &composer->defaults.results[i]);
+        merge_file(composer, i);
 }
 
 /* ---- Values ------------------------------------------------------------------------- */

@@ -71,32 +71,26 @@ KilnStatus kiln_resolve_path(KilnResolving *resolving, const KilnConfigNode *bas
     return node != NULL ? kiln_resolve_node(resolving, node, ret) : KILN_OK;
 }
 
-/* As far as `path` leads from `base`; the part that is not there in `part`. */
-static const KilnConfigNode *last_on_path(const KilnConfigNode *base, const char *path,
-                                          char part[KILN_PATH_PART])
-{
-    while (kiln_path_next(&path, part)) {
-        const KilnEntry *entry = kiln_node_entry(base, part);
-
-        if (entry == NULL)
-            break;
-        base = entry->value;
-    }
-    return base;
-}
-
 KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, KilnError *err)
 {
+    const char *rest = path, *before = path, *near;
     char part[KILN_PATH_PART] = "";
-    const KilnConfigNode *node = last_on_path(base, path, part);
-    const char *near = kiln_node_nearest(node, part);
+    const KilnEntry *entry;
 
-    if (node->kind == KILN_NODE_LIST)
-        return kiln_error_set(err, KILN_E_KEY, "there is no '%s': the list has %zu items (the "
-                              "first is 0)", path, node->count);
-    return kiln_error_set(err, KILN_E_KEY, "there is no key '%s'%s%s%s", path,
-                          near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
-                          near != NULL ? "'?" : "");
+    /* As far as the path leads as it is written. */
+    while (kiln_path_next(&rest, part) && (entry = kiln_node_entry(base, part)) != NULL) {
+        base = entry->value;
+        before = rest;
+    }
+    near = kiln_node_nearest(base, part);
+    if (base->kind == KILN_NODE_LIST)
+        return kiln_error_set(err, KILN_E_KEY,
+                              "there is no '%s': the list has %zu items (the first is 0)", path,
+                              base->count);
+    if (near == NULL)
+        return kiln_error_set(err, KILN_E_KEY, "there is no key '%s'", path);
+    return kiln_error_set(err, KILN_E_KEY, "there is no key '%s'; did you mean '%.*s%s%s'?", path,
+                          (int)(before - path), path, before > path ? "." : "", near);
 }
 
 /* ---- ${...} ------------------------------------------------------------------- */
@@ -139,6 +133,25 @@ static KilnStatus read_key(KilnResolving *resolving, const KilnConfigNode *node,
     }
 }
 
+/* An escaped \${x} is text where it stands, but who refers to it gets what it
+ * means: that is Hydra's order, which resolves values in place one by one. */
+static bool is_unescaped(const KilnConfigNode *node)
+{
+    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_STR && !node->quoted &&
+           strstr(node->text, "${") != NULL;
+}
+
+static KilnStatus resolve_again(KilnResolving *resolving, const KilnConfigNode **ret)
+{
+    KilnConfigNode *again = kiln_arena_alloc(resolving->config->arena, sizeof(*again));
+
+    if (again == NULL)
+        return kiln_error_nomem(resolving->err, sizeof(*again));
+    *again = **ret;
+    again->scalar = KILN_SCALAR_INTERPOLATION;
+    return kiln_resolve_node(resolving, again, ret);
+}
+
 static KilnStatus look_up(KilnResolving *resolving, const KilnConfigNode *node, const char *path,
                           const KilnConfigNode **ret)
 {
@@ -146,6 +159,8 @@ static KilnStatus look_up(KilnResolving *resolving, const KilnConfigNode *node, 
     const KilnConfigNode *base = skip_dots(resolving, node->parent, &rest);
     KilnStatus status = kiln_resolve_path(resolving, node->parent, path, ret);
 
+    if (status >= 0 && *ret != NULL && is_unescaped(*ret))
+        return resolve_again(resolving, ret);
     if (status < 0 || *ret != NULL)
         return status;
     if (base == NULL)
@@ -229,7 +244,8 @@ KilnStatus kiln_resolve_interpolation(KilnResolving *resolving, const KilnConfig
 /* Text and interpolations in turn. Backslashes in front of ${ count in pairs; an
  * odd one makes it text. */
 static KilnStatus resolve_text(KilnResolving *resolving, KilnValueText *value, KilnText *text,
-                               const KilnConfigNode *node, const KilnConfigNode **ret)
+                               const KilnConfigNode *node, const KilnConfigNode **ret,
+                               bool *ret_escaped)
 {
     while (value->text[value->at] != '\0') {
         const char *p = value->text + value->at;
@@ -242,6 +258,7 @@ static KilnStatus resolve_text(KilnResolving *resolving, KilnValueText *value, K
         kiln_text_append_n(text, p, here ? n / 2 : n);
         value->at += n;
         if (!here || n % 2 == 1) {
+            *ret_escaped |= here;
             if (p[n] != '\0')
                 kiln_text_char(text, value->text[value->at++]);
             continue;
@@ -271,7 +288,8 @@ static KilnStatus resolve_scalar(KilnResolving *resolving, const KilnConfigNode 
     };
     KilnText text = { 0 };
     const KilnConfigNode *whole = NULL;
-    KilnStatus status = resolve_text(resolving, &value, &text, node, &whole);
+    bool escaped = false;
+    KilnStatus status = resolve_text(resolving, &value, &text, node, &whole, &escaped);
 
     if (status >= 0 && whole == NULL) {
         KilnConfigNode *made = kiln_node_string(&maker, text.data != NULL ? text.data : "");
@@ -281,8 +299,10 @@ static KilnStatus resolve_scalar(KilnResolving *resolving, const KilnConfigNode 
         else
             made->scalar = KILN_SCALAR_STR; /* a ${ that is left is text */
         whole = made;
-        if (made != NULL)
+        if (made != NULL) {
             made->parent = node->parent;
+            made->quoted = !escaped;
+        }
     }
     kiln_text_release(&text);
     if (status >= 0)

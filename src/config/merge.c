@@ -25,7 +25,7 @@ KilnStatus kiln_merge_fits(const KilnConfig *config, const KilnConfigNode *dest,
                    "%s: %s can't be laid over %s (%s); give both the same shape", key,
                    map == src ? "a mapping" : "a list", map == src ? "a list" : "a mapping",
                    where);
-    return kiln_error_at(err, &src->origin);
+    return KILN_E_TYPE;
 }
 
 /* A mapping over a reference to a mapping extends a copy of what is referred to. */
@@ -72,8 +72,10 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
     if (value->kind == KILN_NODE_MAP && entry->value->kind == KILN_NODE_MAP)
         return kiln_merge(config, entry->value, value, errors);
     status = kiln_merge_fits(config, entry->value, value, from->key, &err);
-    if (status < 0)
+    if (status < 0) {
+        kiln_error_at(&err, &value->origin);
         return kiln_errors_add(errors, &err);
+    }
     kiln_node_replace(entry, dest, value);
     return KILN_OK;
 }

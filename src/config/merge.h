@@ -10,7 +10,8 @@
  * nodes over. What does not fit goes to `errors`; the first one's status. */
 KilnStatus kiln_merge(KilnConfig *config, KilnConfigNode *dest, KilnConfigNode *src,
                       KilnErrors *errors);
-/* The status and message of a mapping that meets a list; KILN_OK when they fit. */
+/* The status and message, without src's origin, of a mapping that meets a list;
+ * KILN_OK when they fit. */
 KILN_NODISCARD KilnStatus kiln_merge_fits(const KilnConfig *config, const KilnConfigNode *dest,
                                           const KilnConfigNode *src, const char *key,
                                           KilnError *err);

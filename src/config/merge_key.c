@@ -35,20 +35,24 @@ bool kiln_merge_key_apply(KilnArena *arena, KilnConfigNode *map, const KilnConfi
 
     map->entries = NULL;
     map->count = map->capacity = 0;
-    for (size_t i = 0; i < merged->count; i++) {
+    /* From the last to the first: the order of keys that PyYAML gives. */
+    for (size_t i = merged->count; i-- > 0;) {
         const KilnConfigNode *source = merged->entries[i].value;
 
         for (size_t j = 0; j < source->count; j++) {
             const KilnEntry *from = &source->entries[j];
-            KilnEntry *entry;
+            KilnEntry *entry = kiln_node_entry(map, from->key);
+            KilnConfigNode *value = kiln_node_copy(arena, from->value);
 
-            if (kiln_node_entry(map, from->key) != NULL ||
-                kiln_node_entry(&own, from->key) != NULL)
+            if (kiln_node_entry(&own, from->key) != NULL)
                 continue;
-            entry = kiln_node_append(arena, map, from->key, from->key_origin,
-                                     kiln_node_copy(arena, from->value));
             if (entry == NULL)
+                entry = kiln_node_append(arena, map, from->key, from->key_origin, value);
+            if (entry == NULL || value == NULL)
                 return false;
+            value->parent = map;
+            entry->value = value;
+            entry->key_origin = from->key_origin;
             entry->key_typed = from->key_typed;
         }
     }

@@ -5,6 +5,12 @@
 
 #include "config/compose.h"
 
+/* A choice that the defaults list made. */
+typedef struct KilnChosen {
+    const char *key;    /* "model", "db@src" */
+    const char *option; /* "resnet", "[a, b]"; NULL: none (null) */
+} KilnChosen;
+
 typedef struct KilnFile {
     const char *path;           /* "model/resnet", as the defaults list names it */
     const char *source;         /* "conf/model/resnet.yaml", for origins */
@@ -12,7 +18,6 @@ typedef struct KilnFile {
     KilnConfigNode *content;    /* mapping or list, defaults list taken out */
     KilnConfigNode *defaults;   /* the defaults list; NULL: none */
     KilnOrigin defaults_origin;
-    bool used;                  /* content is already part of a tree: copy it */
     bool broken;                /* could not be read; the error was told */
     struct KilnFile *next;
 } KilnFile;

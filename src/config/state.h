@@ -7,12 +7,6 @@
 #include "config/node.h"
 #include "config/search.h"
 
-/* A choice that the defaults list made. */
-typedef struct KilnChosen {
-    const char *key;    /* "model", "db@src" */
-    const char *option; /* "resnet", "[a, b]"; NULL: none (null) */
-} KilnChosen;
-
 /* A key that an override took away. */
 typedef struct KilnRemoved {
     const char *path;

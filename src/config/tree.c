@@ -146,7 +146,7 @@ const char *kiln_node_kind_name(const KilnConfigNode *node)
         [KILN_SCALAR_BOOL] = "a boolean",
         [KILN_SCALAR_INT] = "an integer",
         [KILN_SCALAR_FLOAT] = "a number",
-        [KILN_SCALAR_MISSING] = "a missing value (???)",
+        [KILN_SCALAR_MISSING] = "a missing value (?\?\?)",
         [KILN_SCALAR_INTERPOLATION] = "an interpolation",
     };
 

@@ -45,8 +45,8 @@ typedef struct KilnKernel {
     void (*run)(KilnCall *call);
     /* Optional. Also called after a prepare that failed and left `priv` set. */
     void (*release)(KilnCall *call);
-    bool in_place;       /* output 0 may lie over input 0 when their layout and size agree */
-    bool alias;          /* output 0 is input 0's bytes; run does nothing (reshape) */
+    bool in_place; /* output 0 may lie over input 0 when their layout and size agree */
+    bool alias;    /* output 0 is input 0's bytes; run does nothing (reshape) */
 } KilnKernel;
 
 typedef struct KilnBackendOps {

@@ -21,7 +21,7 @@ static XXH128_hash_t plan_key(const KilnGraph *graph, KilnTensor *const *outputs
     XXH3_128bits_update(graph->key, &recorded, sizeof(recorded));
     for (size_t i = 0; i < n; i++)
         XXH3_128bits_update(graph->key, &outputs[i]->id, sizeof(int));
-    XXH3_128bits_update(graph->key, &(int){ -1 }, sizeof(int));
+    XXH3_128bits_update(graph->key, &(int) { -1 }, sizeof(int));
     for (size_t i = 0; i < graph->n_tensors; i++) {
         if (graph->tensors[i]->place != NULL)
             XXH3_128bits_update(graph->key, &graph->tensors[i]->id, sizeof(int));
@@ -224,7 +224,7 @@ bool kiln_graph_profile(const KilnGraph *graph, size_t i, KilnProfileRow *ret)
     if (plan == NULL || i >= plan->n_calls)
         return false;
     const KilnPlanCall *made = plan->calls[i];
-    *ret = (KilnProfileRow){
+    *ret = (KilnProfileRow) {
         .layer = made->layer, .op = made->name, .seconds = made->seconds, .runs = made->runs
     };
     return true;

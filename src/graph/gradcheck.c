@@ -58,8 +58,8 @@ static KilnStatus compare(const Check *check, double *const *gradients, double s
 
         for (int64_t k = 0; k < count; k++) {
             double gradient = gradients[i][k], numeric;
-            KilnStatus status =
-                difference(check, &check->variables[i].values[k], step, &numeric, err);
+            KilnStatus status = difference(check, &check->variables[i].values[k], step, &numeric,
+                                           err);
 
             if (status < 0)
                 return status;
@@ -68,7 +68,7 @@ static KilnStatus compare(const Check *check, double *const *gradients, double s
             if (isnan(error))
                 error = INFINITY;
             if (error > worst->error)
-                *worst = (KilnGradWorst){ error, gradient, numeric, i, k };
+                *worst = (KilnGradWorst) { error, gradient, numeric, i, k };
         }
     }
     return KILN_OK;

@@ -19,25 +19,25 @@ typedef struct KilnPlan KilnPlan;
 
 struct KilnTensor {
     KilnGraph *graph;
-    KilnNode *node;    /* that makes it; NULL: a leaf */
-    int output;        /* which of the node's outputs */
-    int id;            /* index among the step's tensors */
+    KilnNode *node; /* that makes it; NULL: a leaf */
+    int output;     /* which of the node's outputs */
+    int id;         /* index among the step's tensors */
     KilnDType dtype;
     bool poisoned;
-    bool wants_grad;   /* a variable that wants one, or depends on one */
-    bool variable;     /* a leaf that operations may update */
+    bool wants_grad; /* a variable that wants one, or depends on one */
+    bool variable;   /* a leaf that operations may update */
     KilnShape shape;
-    void *data;        /* leaf: the caller's bytes; else set after a run that asked for it */
-    void *place;       /* not NULL: the value must be written here (a gradient's place) */
-    void *grad_place;  /* variables: where the gradient goes, or NULL */
-    KilnTensor *grad;  /* set by kiln_graph_backward */
+    void *data;       /* leaf: the caller's bytes; else set after a run that asked for it */
+    void *place;      /* not NULL: the value must be written here (a gradient's place) */
+    void *grad_place; /* variables: where the gradient goes, or NULL */
+    KilnTensor *grad; /* set by kiln_graph_backward */
 };
 
 struct KilnNode {
     const KilnOp *op;
-    int index;         /* in recording order */
+    int index; /* in recording order */
     int n_inputs, n_outputs;
-    KilnTensor *inputs[KILN_MAX_INPUTS];   /* NULL: an optional input that is absent */
+    KilnTensor *inputs[KILN_MAX_INPUTS]; /* NULL: an optional input that is absent */
     KilnTensor *outputs[KILN_MAX_OUTPUTS];
     void *attrs;       /* op->attrs_size bytes; padding is zero */
     const char *layer; /* borrowed for the step */
@@ -45,22 +45,22 @@ struct KilnNode {
 
 struct KilnGraph {
     KilnBackend *backend;
-    KilnArena arena;       /* nodes and tensors of this step */
-    KilnNode **nodes;      /* grow-only arrays, kept between steps */
+    KilnArena arena;  /* nodes and tensors of this step */
+    KilnNode **nodes; /* grow-only arrays, kept between steps */
     size_t n_nodes, cap_nodes;
     KilnTensor **tensors;
     size_t n_tensors, cap_tensors;
-    XXH3_state_t *hash;    /* over everything recorded that decides the plan */
-    XXH3_state_t *key;     /* scratch: the hash with outputs and places */
-    KilnError error;       /* first error of recording */
-    KilnTensor *poison;    /* what failed operations return */
+    XXH3_state_t *hash; /* over everything recorded that decides the plan */
+    XXH3_state_t *key;  /* scratch: the hash with outputs and places */
+    KilnError error;    /* first error of recording */
+    KilnTensor *poison; /* what failed operations return */
     const char *layer;
-    KilnDType float_type;  /* f32; f64 on a reference backend made for it */
-    bool backward;         /* gradients of this step are recorded */
-    size_t n_forward;      /* nodes before the gradients, when `backward` */
-    KilnPlan *plans;       /* linked list, last used first */
-    size_t n_plans;        /* made so far */
-    void *block;           /* activations and workspace, as large as the largest plan needs */
+    KilnDType float_type; /* f32; f64 on a reference backend made for it */
+    bool backward;        /* gradients of this step are recorded */
+    size_t n_forward;     /* nodes before the gradients, when `backward` */
+    KilnPlan *plans;      /* linked list, last used first */
+    size_t n_plans;       /* made so far */
+    void *block;          /* activations and workspace, as large as the largest plan needs */
     size_t block_size;
     bool profile;
 };

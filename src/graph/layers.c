@@ -39,9 +39,9 @@ size_t kiln_graph_layers(const KilnGraph *graph, KilnLayerRow *rows, size_t capa
                 last = graph->nodes[k];
         }
         if (count < capacity)
-            rows[count] = (KilnLayerRow){ .path = last->layer,
-                                          .op = last->op->name,
-                                          .output = last->outputs[0]->shape };
+            rows[count] = (KilnLayerRow) { .path = last->layer,
+                                           .op = last->op->name,
+                                           .output = last->outputs[0]->shape };
         count++;
     }
     return count;

@@ -5,9 +5,9 @@
 #include "graph/graph.h"
 
 typedef struct KilnLayerRow {
-    const char *path;  /* borrowed for the step */
-    const char *op;    /* the last operation recorded under that path that has a result */
-    KilnShape output;  /* of that operation */
+    const char *path; /* borrowed for the step */
+    const char *op;   /* the last operation recorded under that path that has a result */
+    KilnShape output; /* of that operation */
 } KilnLayerRow;
 
 /* One row per layer path, in order of first use; operations outside of any

@@ -6,10 +6,10 @@
 
 struct KilnOp {
     const char *name;
-    int n_inputs;        /* as recorded; optional ones are NULL pointers */
-    int n_outputs;       /* 0 only with `updates` */
+    int n_inputs;  /* as recorded; optional ones are NULL pointers */
+    int n_outputs; /* 0 only with `updates` */
     size_t attrs_size;
-    unsigned updates;    /* bit i: input i is a variable that the node writes */
+    unsigned updates; /* bit i: input i is a variable that the node writes */
     /* Check the inputs and set dtype and shape of every output. On a misfit set
      * err (what the operation needs and what came; the layer is added). */
     KilnStatus (*infer)(KilnNode *node, KilnError *err);
@@ -106,15 +106,41 @@ extern const size_t kiln_ops_count;
  * sgd_update          param*, grad, momentum_buffer*?, hyper ->        KilnSgd
  * adam_update         param*, grad, exp_avg*, exp_avg_sq*, hyper ->    KilnAdam
  * (* updated in place; ? optional) */
-typedef struct KilnScaleAttrs { double factor, correction; } KilnScaleAttrs;
-typedef struct KilnFillAttrs { double value; KilnShape shape; KilnDType dtype; int32_t zero; } KilnFillAttrs;
-typedef struct KilnShapeAttrs { KilnShape shape; } KilnShapeAttrs;
-typedef struct KilnPermuteAttrs { int32_t order[KILN_MAX_RANK]; } KilnPermuteAttrs;
-typedef struct KilnDropoutAttrs { double p; int64_t stream; } KilnDropoutAttrs;
-typedef struct KilnMatmulAttrs { int32_t transpose_a, transpose_b; } KilnMatmulAttrs;
-typedef struct KilnConvAttrs { int64_t stride, padding; KilnShape shape; } KilnConvAttrs;
-typedef struct KilnPoolAttrs { int64_t kernel, stride, padding; KilnShape shape; } KilnPoolAttrs;
-typedef struct KilnBatchNormAttrs { double eps; } KilnBatchNormAttrs;
-typedef struct KilnCrossEntropyAttrs { double label_smoothing; } KilnCrossEntropyAttrs;
+typedef struct KilnScaleAttrs {
+    double factor, correction;
+} KilnScaleAttrs;
+typedef struct KilnFillAttrs {
+    double value;
+    KilnShape shape;
+    KilnDType dtype;
+    int32_t zero;
+} KilnFillAttrs;
+typedef struct KilnShapeAttrs {
+    KilnShape shape;
+} KilnShapeAttrs;
+typedef struct KilnPermuteAttrs {
+    int32_t order[KILN_MAX_RANK];
+} KilnPermuteAttrs;
+typedef struct KilnDropoutAttrs {
+    double p;
+    int64_t stream;
+} KilnDropoutAttrs;
+typedef struct KilnMatmulAttrs {
+    int32_t transpose_a, transpose_b;
+} KilnMatmulAttrs;
+typedef struct KilnConvAttrs {
+    int64_t stride, padding;
+    KilnShape shape;
+} KilnConvAttrs;
+typedef struct KilnPoolAttrs {
+    int64_t kernel, stride, padding;
+    KilnShape shape;
+} KilnPoolAttrs;
+typedef struct KilnBatchNormAttrs {
+    double eps;
+} KilnBatchNormAttrs;
+typedef struct KilnCrossEntropyAttrs {
+    double label_smoothing;
+} KilnCrossEntropyAttrs;
 
 #endif

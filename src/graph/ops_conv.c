@@ -43,10 +43,9 @@ static KilnStatus infer_conv2d(KilnNode *node, KilnError *err)
         kiln_check_rank(node, 1, "weight", 4, "[O, I, kh, kw]", err) < 0)
         return err->status;
     if (x->dim[3] != weight->dim[1])
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "the image has %" PRId64 " channels, the weight %s takes %" PRId64,
-                              x->dim[3], kiln_shape_text(weight, text, sizeof(text)),
-                              weight->dim[1]);
+        return kiln_error_set(
+            err, KILN_E_SHAPE, "the image has %" PRId64 " channels, the weight %s takes %" PRId64,
+            x->dim[3], kiln_shape_text(weight, text, sizeof(text)), weight->dim[1]);
     if (kiln_check_shape(node, 2, "bias", &KILN_SHAPE(weight->dim[0]), err) < 0)
         return err->status;
     int64_t height = places(x->dim[1], weight->dim[2], attrs);

@@ -59,5 +59,5 @@ KilnTensor *kiln_dropout(KilnTensor *x, double p, KilnTensor *key, int64_t strea
 {
     KilnDropoutAttrs attrs = { .p = p, .stream = stream };
 
-    return kiln_graph_record(x->graph, &kiln_op_dropout, (KilnTensor *[]){ x, key }, 2, &attrs);
+    return kiln_graph_record(x->graph, &kiln_op_dropout, (KilnTensor *[]) { x, key }, 2, &attrs);
 }

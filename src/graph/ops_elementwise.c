@@ -55,12 +55,12 @@ const KilnOp kiln_op_mul = {
 
 KilnTensor *kiln_add(KilnTensor *a, KilnTensor *b)
 {
-    return kiln_graph_record(a->graph, &kiln_op_add, (KilnTensor *[]){ a, b }, 2, NULL);
+    return kiln_graph_record(a->graph, &kiln_op_add, (KilnTensor *[]) { a, b }, 2, NULL);
 }
 
 KilnTensor *kiln_mul(KilnTensor *a, KilnTensor *b)
 {
-    return kiln_graph_record(a->graph, &kiln_op_mul, (KilnTensor *[]){ a, b }, 2, NULL);
+    return kiln_graph_record(a->graph, &kiln_op_mul, (KilnTensor *[]) { a, b }, 2, NULL);
 }
 
 /* ---- scale --------------------------------------------------------------------- */

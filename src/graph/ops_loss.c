@@ -52,8 +52,7 @@ KilnTensor *kiln_softmax(KilnTensor *x)
 
 /* ---- cross_entropy ------------------------------------------------------------- */
 
-static KilnStatus check_labels(const KilnNode *node, int i, const KilnShape *logits,
-                               KilnError *err)
+static KilnStatus check_labels(const KilnNode *node, int i, const KilnShape *logits, KilnError *err)
 {
     const KilnShape *labels = &node->inputs[i]->shape;
     char text[KILN_SHAPE_TEXT];
@@ -87,8 +86,8 @@ static void gradient_cross_entropy(KilnNode *node, KilnTensor *const *dy, KilnTe
 
     /* The probabilities are kept for the gradient and are nobody's input. */
     if (dy[0] != NULL)
-        dx[0] =
-            kiln_graph_record(dy[0]->graph, &kiln_op_cross_entropy_grad, inputs, 3, node->attrs);
+        dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_cross_entropy_grad, inputs, 3,
+                                  node->attrs);
 }
 
 static KilnStatus infer_cross_entropy_grad(KilnNode *node, KilnError *err)
@@ -125,5 +124,5 @@ KilnTensor *kiln_cross_entropy(KilnTensor *logits, KilnTensor *labels, double la
     KilnCrossEntropyAttrs attrs = { .label_smoothing = label_smoothing };
 
     return kiln_graph_record(logits->graph, &kiln_op_cross_entropy,
-                             (KilnTensor *[]){ logits, labels }, 2, &attrs);
+                             (KilnTensor *[]) { logits, labels }, 2, &attrs);
 }

@@ -17,12 +17,12 @@ static KilnStatus infer_matmul(KilnNode *node, KilnError *err)
         return err->status;
     int row_a = attrs->transpose_a != 0 ? 1 : 0, row_b = attrs->transpose_b != 0 ? 1 : 0;
     if (a->dim[1 - row_a] != b->dim[row_b])
-        return kiln_error_set(err, KILN_E_SHAPE, "%s%s times %s%s does not go: %" PRId64
-                              " columns meet %" PRId64 " rows",
-                              kiln_shape_text(a, text_a, sizeof(text_a)),
-                              row_a != 0 ? " transposed" : "",
-                              kiln_shape_text(b, text_b, sizeof(text_b)),
-                              row_b != 0 ? " transposed" : "", a->dim[1 - row_a], b->dim[row_b]);
+        return kiln_error_set(
+            err, KILN_E_SHAPE,
+            "%s%s times %s%s does not go: %" PRId64 " columns meet %" PRId64 " rows",
+            kiln_shape_text(a, text_a, sizeof(text_a)), row_a != 0 ? " transposed" : "",
+            kiln_shape_text(b, text_b, sizeof(text_b)), row_b != 0 ? " transposed" : "",
+            a->dim[1 - row_a], b->dim[row_b]);
     kiln_infer_output(node, 0, kiln_node_float(node),
                       &KILN_SHAPE(a->dim[row_a], b->dim[1 - row_b]));
     return KILN_OK;
@@ -55,7 +55,7 @@ KilnTensor *kiln_matmul(KilnTensor *a, KilnTensor *b, bool transpose_a, bool tra
 {
     KilnMatmulAttrs attrs = { .transpose_a = transpose_a, .transpose_b = transpose_b };
 
-    return kiln_graph_record(a->graph, &kiln_op_matmul, (KilnTensor *[]){ a, b }, 2, &attrs);
+    return kiln_graph_record(a->graph, &kiln_op_matmul, (KilnTensor *[]) { a, b }, 2, &attrs);
 }
 
 /* ---- linear -------------------------------------------------------------------- */
@@ -70,9 +70,8 @@ static KilnStatus infer_linear(KilnNode *node, KilnError *err)
         return err->status;
     if (x->dim[1] != weight->dim[1])
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "x has %" PRId64 " features, the weight %s takes %" PRId64,
-                              x->dim[1], kiln_shape_text(weight, text, sizeof(text)),
-                              weight->dim[1]);
+                              "x has %" PRId64 " features, the weight %s takes %" PRId64, x->dim[1],
+                              kiln_shape_text(weight, text, sizeof(text)), weight->dim[1]);
     if (kiln_check_shape(node, 2, "bias", &KILN_SHAPE(weight->dim[0]), err) < 0)
         return err->status;
     kiln_infer_output(node, 0, kiln_node_float(node), &KILN_SHAPE(x->dim[0], weight->dim[0]));

@@ -45,8 +45,8 @@ static void gradient_batch_norm(KilnNode *node, KilnTensor *const *dy, KilnTenso
     /* The batch's statistics are for the running ones only: no gradient of their own. */
     if (dy[0] == NULL)
         return;
-    KilnTensor *first =
-        kiln_graph_record(dy[0]->graph, &kiln_op_batch_norm_grad, inputs, 5, node->attrs);
+    KilnTensor *first = kiln_graph_record(dy[0]->graph, &kiln_op_batch_norm_grad, inputs, 5,
+                                          node->attrs);
     if (first->poisoned)
         return;
     for (int i = 0; i < 3; i++)
@@ -108,11 +108,11 @@ static void gradient_batch_norm_eval(KilnNode *node, KilnTensor *const *dy, Kiln
     KilnTensor *zero = kiln_graph_full(x->graph, weight->shape, 0.0);
 
     if (x->wants_grad)
-        dx[0] = record_eval((KilnTensor *[]){ dy[0], weight, zero, zero, var }, node->attrs);
+        dx[0] = record_eval((KilnTensor *[]) { dy[0], weight, zero, zero, var }, node->attrs);
     if (weight->wants_grad) {
         KilnTensor *one = kiln_graph_full(x->graph, weight->shape, 1.0);
-        KilnTensor *unscaled =
-            record_eval((KilnTensor *[]){ x, one, zero, mean, var }, node->attrs);
+        KilnTensor *unscaled = record_eval((KilnTensor *[]) { x, one, zero, mean, var },
+                                           node->attrs);
 
         dx[1] = kiln_sum_rows(kiln_mul(dy[0], unscaled));
     }
@@ -138,7 +138,7 @@ static void update_running(KilnTensor *running, KilnTensor *batch, double moment
 {
     KilnScaleAttrs attrs = { .factor = momentum, .correction = correction };
 
-    kiln_graph_record(running->graph, &kiln_op_ema_update, (KilnTensor *[]){ running, batch }, 2,
+    kiln_graph_record(running->graph, &kiln_op_ema_update, (KilnTensor *[]) { running, batch }, 2,
                       &attrs);
 }
 

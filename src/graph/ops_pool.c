@@ -19,7 +19,8 @@ static KilnStatus check_pool(const KilnPoolAttrs *pool, const KilnShape *x, Kiln
                               pool->kernel, pool->stride, pool->padding);
     if (pool->padding > pool->kernel / 2)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "the padding %" PRId64 " is more than half of the kernel's size %" PRId64,
+                              "the padding %" PRId64
+                              " is more than half of the kernel's size %" PRId64,
                               pool->padding, pool->kernel);
     for (int axis = 1; axis <= 2; axis++) {
         if (pool->kernel - 2 * pool->padding > x->dim[axis])

@@ -201,5 +201,5 @@ KilnTensor *kiln_argmax(KilnTensor *x)
 
 KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b)
 {
-    return kiln_graph_record(a->graph, &kiln_op_equal, (KilnTensor *[]){ a, b }, 2, NULL);
+    return kiln_graph_record(a->graph, &kiln_op_equal, (KilnTensor *[]) { a, b }, 2, NULL);
 }

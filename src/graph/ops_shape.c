@@ -68,10 +68,10 @@ KilnTensor *kiln_reshape(KilnTensor *x, KilnShape shape)
     memset(&attrs, 0, sizeof(attrs));
     kiln_shape_store(&attrs.shape, &shape);
     if (!fill_in_size(&attrs.shape, kiln_shape_count(&x->shape)))
-        return kiln_graph_poison(x->graph, "reshape: %s (%" PRId64 " elements) does not fit into %s",
-                                 kiln_shape_text(&x->shape, from, sizeof(from)),
-                                 kiln_shape_count(&x->shape),
-                                 kiln_shape_text(&shape, to, sizeof(to)));
+        return kiln_graph_poison(
+            x->graph, "reshape: %s (%" PRId64 " elements) does not fit into %s",
+            kiln_shape_text(&x->shape, from, sizeof(from)), kiln_shape_count(&x->shape),
+            kiln_shape_text(&shape, to, sizeof(to)));
     return kiln_graph_record(x->graph, &kiln_op_reshape, &x, 1, &attrs);
 }
 
@@ -88,9 +88,10 @@ static KilnStatus infer_permute(KilnNode *node, KilnError *err)
         int axis = attrs->order[i];
 
         if (axis < 0 || axis >= x->shape.rank || (seen >> axis & 1) != 0)
-            return kiln_error_set(err, KILN_E_SHAPE,
-                                  "the order must hold each axis from 0 to %d once, got %d at place %d",
-                                  x->shape.rank - 1, axis, i);
+            return kiln_error_set(
+                err, KILN_E_SHAPE,
+                "the order must hold each axis from 0 to %d once, got %d at place %d",
+                x->shape.rank - 1, axis, i);
         seen |= 1u << axis;
         shape.dim[i] = x->shape.dim[axis];
     }

@@ -43,7 +43,7 @@ void kiln_ema_update(KilnTensor *variable, KilnTensor *value, double momentum)
 {
     KilnScaleAttrs attrs = { .factor = momentum, .correction = 1.0 };
 
-    kiln_graph_record(variable->graph, &kiln_op_ema_update, (KilnTensor *[]){ variable, value }, 2,
+    kiln_graph_record(variable->graph, &kiln_op_ema_update, (KilnTensor *[]) { variable, value }, 2,
                       &attrs);
 }
 

@@ -47,7 +47,7 @@ static Value *value_add(Builder *b, const KilnTensor *tensor, KilnLayout layout,
     }
     while (*end != NULL)
         end = &(*end)->next;
-    *value = (Value){ .layout = layout, .bytes = bytes, .storage = storage };
+    *value = (Value) { .layout = layout, .bytes = bytes, .storage = storage };
     return *end = value;
 }
 
@@ -56,16 +56,17 @@ static Value *value_made(Builder *b, const KilnTensor *tensor)
 {
     if (b->values[tensor->id] != NULL)
         return b->values[tensor->id];
-    int storage = kiln_plan_storage_new(b->plan, KILN_STORAGE_LEAF, tensor->id, plain_bytes(tensor), b->err);
+    int storage = kiln_plan_storage_new(b->plan, KILN_STORAGE_LEAF, tensor->id, plain_bytes(tensor),
+                                        b->err);
     return storage >= 0 ? value_add(b, tensor, KILN_PLAIN, plain_bytes(tensor), storage) : NULL;
 }
 
 static KilnArg arg_of(const KilnTensor *tensor, const Value *value)
 {
-    return (KilnArg){ .dtype = tensor->dtype,
-                      .shape = tensor->shape,
-                      .layout = value->layout,
-                      .bytes = value->bytes };
+    return (KilnArg) { .dtype = tensor->dtype,
+                       .shape = tensor->shape,
+                       .layout = value->layout,
+                       .bytes = value->bytes };
 }
 
 /* A call that copies `from`'s bytes to the storage `to`, in another layout or
@@ -74,7 +75,8 @@ static KilnStatus emit_copy(Builder *b, const KilnTensor *tensor, const Value *f
                             const Value *to, const char *layer)
 {
     const KilnKernel *kernel = b->graph->backend->ops->reorder;
-    KilnPlanCall *made = kiln_plan_call_new(b->plan, b->graph->backend, kernel, layer, "reorder", b->err);
+    KilnPlanCall *made = kiln_plan_call_new(b->plan, b->graph->backend, kernel, layer, "reorder",
+                                            b->err);
 
     if (made == NULL)
         return KILN_E_NOMEM;
@@ -99,9 +101,9 @@ static Value *value_in(Builder *b, const KilnTensor *tensor, KilnLayout layout, 
         if (value->layout == layout)
             return value;
     }
-    size_t bytes = layout == KILN_PLAIN ? plain_bytes(tensor)
-                                        : backend->ops->layout_bytes(backend, layout,
-                                                                     tensor->dtype, &tensor->shape);
+    size_t bytes = layout == KILN_PLAIN
+                       ? plain_bytes(tensor)
+                       : backend->ops->layout_bytes(backend, layout, tensor->dtype, &tensor->shape);
     int storage = kiln_plan_storage_new(b->plan, KILN_STORAGE_BLOCK, tensor->id, bytes, b->err);
     if (storage < 0)
         return NULL;
@@ -224,11 +226,11 @@ static KilnStatus fill_args(Builder *b, KilnPlanCall *made, const KilnNode *node
     for (int i = 0; i < node->n_outputs; i++) {
         const KilnTensor *output = node->outputs[i];
 
-        call->outputs[i] = (KilnArg){ .dtype = output->dtype,
-                                      .shape = output->shape,
-                                      .fixed = output->place != NULL ||
-                                               b->reach[output->id] == INT_MAX,
-                                      .bytes = plain_bytes(output) };
+        call->outputs[i] = (KilnArg) { .dtype = output->dtype,
+                                       .shape = output->shape,
+                                       .fixed = output->place != NULL ||
+                                                b->reach[output->id] == INT_MAX,
+                                       .bytes = plain_bytes(output) };
     }
     if (node->op->attrs_size > 0) {
         void *attrs = kiln_arena_alloc(&b->plan->arena, node->op->attrs_size);
@@ -269,13 +271,13 @@ static KilnStatus emit_node(Builder *b, const KilnNode *node)
     if (kernel == NULL)
         return kiln_error_set(b->err, KILN_E_INTERNAL, "the %s backend has no kernel for %s",
                               backend->ops->name, node->op->name);
-    KilnPlanCall *made = kiln_plan_call_new(b->plan, backend, kernel, node->layer, node->op->name, b->err);
+    KilnPlanCall *made = kiln_plan_call_new(b->plan, backend, kernel, node->layer, node->op->name,
+                                            b->err);
     if (made == NULL || fill_args(b, made, node) < 0 || kiln_plan_call_prepare(made, b->err) < 0 ||
         convert_inputs(b, made, node) < 0)
         return b->err->status;
     if (kernel->alias) {
-        const Value *input =
-            value_in(b, node->inputs[0], made->call.inputs[0].layout, node->layer);
+        const Value *input = value_in(b, node->inputs[0], made->call.inputs[0].layout, node->layer);
 
         return input != NULL ? emit_alias(b, made, node, input) : b->err->status;
     }
@@ -351,7 +353,8 @@ static KilnStatus build(Builder *b, KilnTensor *const *outputs, size_t n)
 KilnStatus kiln_plan_new(KilnGraph *graph, KilnTensor *const *outputs, size_t n, KilnPlan **ret,
                          KilnError *err)
 {
-    KilnError local = { .status = KILN_E_INTERNAL }; /* build reads the status back, so it needs one */
+    KilnError local = { .status =
+                            KILN_E_INTERNAL }; /* build reads the status back, so it needs one */
     Builder b = { .graph = graph, .err = &local };
 
     b.plan = calloc(1, sizeof(*b.plan));

@@ -15,12 +15,12 @@ typedef enum KilnStorageKind {
 
 typedef struct KilnStorage {
     KilnStorageKind kind;
-    int tensor;       /* leaf and place: id of the tensor that knows the bytes */
+    int tensor; /* leaf and place: id of the tensor that knows the bytes */
     size_t bytes;
-    size_t offset;    /* block: from its start */
-    int first, last;  /* block: calls between which it is in use */
-    int merged;       /* index of the storage that it lies over; its own index: none */
-    bool kept;        /* holds a result that is read after the run */
+    size_t offset;   /* block: from its start */
+    int first, last; /* block: calls between which it is in use */
+    int merged;      /* index of the storage that it lies over; its own index: none */
+    bool kept;       /* holds a result that is read after the run */
 } KilnStorage;
 
 /* A call, and which storages its arguments use (-1: absent). */
@@ -38,14 +38,14 @@ typedef struct KilnPlanCall {
 struct KilnPlan {
     KilnPlan *next;
     XXH128_hash_t key;
-    KilnArena arena;       /* calls, attributes, names */
-    KilnPlanCall *made;    /* all calls, to be released */
-    KilnPlanCall **calls;  /* in order of execution */
+    KilnArena arena;      /* calls, attributes, names */
+    KilnPlanCall *made;   /* all calls, to be released */
+    KilnPlanCall **calls; /* in order of execution */
     size_t n_calls, cap_calls;
     KilnStorage *storages;
     size_t n_storages, cap_storages;
-    void **pointers;       /* of the storages, bound before each run */
-    int *outputs;          /* storage of each requested output; -1: a leaf */
+    void **pointers; /* of the storages, bound before each run */
+    int *outputs;    /* storage of each requested output; -1: a leaf */
     size_t block_size;
 };
 

@@ -19,18 +19,17 @@ static void *reserve(void *items, size_t count, size_t size, size_t *capacity)
 int kiln_plan_storage_new(KilnPlan *plan, KilnStorageKind kind, int tensor, size_t bytes,
                           KilnError *err)
 {
-    KilnStorage *storages =
-        reserve(plan->storages, plan->n_storages, sizeof(*storages), &plan->cap_storages);
+    KilnStorage *storages = reserve(plan->storages, plan->n_storages, sizeof(*storages),
+                                    &plan->cap_storages);
 
     if (storages == NULL) {
         kiln_error_nomem(err, sizeof(*storages));
         return -1;
     }
     plan->storages = storages;
-    storages[plan->n_storages] = (KilnStorage){ .kind = kind,
-                                                .tensor = tensor,
-                                                .bytes = bytes,
-                                                .merged = (int)plan->n_storages };
+    storages[plan->n_storages] = (KilnStorage) {
+        .kind = kind, .tensor = tensor, .bytes = bytes, .merged = (int)plan->n_storages
+    };
     return (int)plan->n_storages++;
 }
 
@@ -44,7 +43,7 @@ KilnPlanCall *kiln_plan_call_new(KilnPlan *plan, KilnBackend *backend, const Kil
         kiln_error_nomem(err, sizeof(*made));
         return NULL;
     }
-    made->call = (KilnCall){ .backend = backend, .op = kernel->op };
+    made->call = (KilnCall) { .backend = backend, .op = kernel->op };
     made->kernel = kernel;
     made->workspace = -1;
     made->layer = copy;
@@ -87,7 +86,8 @@ KilnStatus kiln_plan_call_prepare(KilnPlanCall *made, KilnError *err)
     for (int i = 0; i < call->n_outputs && status >= 0; i++) {
         if (call->outputs[i].fixed && call->outputs[i].layout != wanted[i])
             status = kiln_error_set(err, KILN_E_INTERNAL,
-                                    "the kernel changed the layout of output %d, which is fixed", i);
+                                    "the kernel changed the layout of output %d, which is fixed",
+                                    i);
     }
     if (status < 0)
         return kiln_error_prefix(err, "%s%s%s: ", made->layer, made->layer[0] != '\0' ? ": " : "",
@@ -97,8 +97,8 @@ KilnStatus kiln_plan_call_prepare(KilnPlanCall *made, KilnError *err)
 
 KilnStatus kiln_plan_call_push(KilnPlan *plan, KilnPlanCall *made, KilnError *err)
 {
-    KilnPlanCall **calls =
-        reserve(plan->calls, plan->n_calls, sizeof(KilnPlanCall *), &plan->cap_calls);
+    KilnPlanCall **calls = reserve(plan->calls, plan->n_calls, sizeof(KilnPlanCall *),
+                                   &plan->cap_calls);
 
     if (calls == NULL)
         return kiln_error_nomem(err, sizeof(KilnPlanCall *));

@@ -27,7 +27,7 @@ KilnStatus kiln_graph_new(KilnBackend *backend, KilnGraph **ret, KilnError *err)
         kiln_graph_free(graph);
         return kiln_error_nomem(err, sizeof(*graph));
     }
-    *graph->poison = (KilnTensor){ .graph = graph, .id = -1, .poisoned = true };
+    *graph->poison = (KilnTensor) { .graph = graph, .id = -1, .poisoned = true };
     kiln_graph_begin(graph);
     *ret = graph;
     return KILN_OK;
@@ -125,8 +125,8 @@ static void *reserve(void *items, size_t count, size_t more, size_t *capacity)
 
 static bool reserve_tensors(KilnGraph *graph, int more)
 {
-    KilnTensor **tensors =
-        reserve(graph->tensors, graph->n_tensors, (size_t)more, &graph->cap_tensors);
+    KilnTensor **tensors = reserve(graph->tensors, graph->n_tensors, (size_t)more,
+                                   &graph->cap_tensors);
 
     if (tensors != NULL)
         graph->tensors = tensors;

@@ -41,7 +41,7 @@ static KilnLaid *add_laid(Walk *walk, const KilnConfigNode *map)
         bottom->laid = laid;
         bottom->capacity = capacity;
     }
-    bottom->laid[bottom->count] = (KilnLaid){ .map = map };
+    bottom->laid[bottom->count] = (KilnLaid) { .map = map };
     return &bottom->laid[bottom->count++];
 }
 
@@ -50,7 +50,7 @@ static KilnLaid *add_laid(Walk *walk, const KilnConfigNode *map)
 static void mark_default(KilnConfigNode *node, const char *source)
 {
     node->layer = KILN_LAYER_DEFAULT;
-    node->origin = (KilnOrigin){ .source = source };
+    node->origin = (KilnOrigin) { .source = source };
     for (size_t i = 0; i < node->count; i++) {
         node->entries[i].key_origin = node->origin;
         mark_default(node->entries[i].value, source);
@@ -88,8 +88,8 @@ static bool other_component(const KilnConfigNode *have, const KilnConfigNode *va
 
 static void underlay(Walk *walk, KilnConfigNode *map, const char *key, KilnConfigNode *value)
 {
-    KilnStatus status =
-        kiln_node_underlay(walk->config, map, key, value->origin, value, &walk->err);
+    KilnStatus status = kiln_node_underlay(walk->config, map, key, value->origin, value,
+                                           &walk->err);
 
     (void)status; /* is in walk->err */
 }
@@ -169,8 +169,9 @@ static bool lay_table(Walk *walk, KilnConfigNode *map, const void *owner, const 
     laid->owner = owner;
     laid->source = source;
     laid->pass = walk->bottom->pass;
-    for (size_t i = 0; fresh && i < kiln_table_count(fields); i++)
-        if (walk->err.status == KILN_OK)
+    /* An option that an override took away falls back to its default. */
+    for (size_t i = 0; i < kiln_table_count(fields) && walk->err.status == KILN_OK; i++)
+        if (fresh || kiln_node_get(map, fields[i].name) == NULL)
             underlay_field(walk, map, &fields[i], source);
     return walk->err.status == KILN_OK;
 }
@@ -281,8 +282,7 @@ static void walk_rest(Walk *walk, KilnConfigNode *node)
 /* The section's mapping, made if need be; NULL when something else stands there. */
 static KilnConfigNode *section_map(Walk *walk, const KilnSection *section, const char *source)
 {
-    KilnMaker maker = { kiln_config_arena(walk->config), { .source = source },
-                        KILN_LAYER_DEFAULT };
+    KilnMaker maker = { kiln_config_arena(walk->config), { .source = source }, KILN_LAYER_DEFAULT };
     KilnConfigNode *node = kiln_config_root(walk->config);
     const char *rest = section->key;
     char part[KILN_PATH_PART];
@@ -345,5 +345,5 @@ void kiln_bottom_release(KilnBottom *bottom)
 {
     kiln_errors_free(bottom->unknown);
     free(bottom->laid);
-    *bottom = (KilnBottom){ 0 };
+    *bottom = (KilnBottom) { 0 };
 }

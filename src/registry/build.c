@@ -115,8 +115,8 @@ static KilnStatus build_field(Builder *builder, KilnInstance *instance, const Ki
     KilnStatus status = KILN_OK;
 
     if (!is_null(node) && !has_shape(field, node))
-        return kiln_error_set(err, KILN_E_TYPE, "%s.%s: expected a %s", instance->path,
-                              field->name, field->shape == KILN_LIST ? "list" : "mapping");
+        return kiln_error_set(err, KILN_E_TYPE, "%s.%s: expected a %s", instance->path, field->name,
+                              field->shape == KILN_LIST ? "list" : "mapping");
     if (field->shape == KILN_ONE)
         status = add_child(builder, instance, field, NULL, 0, node, err);
     else
@@ -232,8 +232,8 @@ static KilnStatus build(Builder *builder, const KilnConfigNode *node, const char
         return kiln_error_set(err, KILN_E_RANGE,
                               "%.200s: more than %d components within components, or %d in all",
                               path, KILN_MAX_NESTING, MOST_INSTANCES);
-    KilnStatus status =
-        kiln_node_component(builder->config, builder->registry, node, kind, &component, &inner);
+    KilnStatus status = kiln_node_component(builder->config, builder->registry, node, kind,
+                                            &component, &inner);
     if (status < 0)
         return kiln_error_set(err, status, "%.200s: %s", path, inner.text);
     status = allocate(component, path, &instance, err);
@@ -268,8 +268,8 @@ KilnStatus kiln_config_build(const KilnConfig *config, const char *key,
 }
 
 KilnStatus kiln_config_build_map(const KilnConfig *config, const char *key,
-                                 const KilnRegistry *registry, KilnKind kind,
-                                 KilnInstance ***ret, size_t *ret_count, KilnError *err)
+                                 const KilnRegistry *registry, KilnKind kind, KilnInstance ***ret,
+                                 size_t *ret_count, KilnError *err)
 {
     Builder builder = { .config = config, .registry = registry };
     const KilnConfigNode *map = NULL, *node;

@@ -82,7 +82,7 @@ static void report(void *ctx, const KilnConfigNode *at, const KilnError *err)
         walk->out_of_memory = true;
         return;
     }
-    walk->found[walk->found_count++] = (Found){ position, err->status, text };
+    walk->found[walk->found_count++] = (Found) { position, err->status, text };
 }
 
 /* Stable, so that what was found at one node stays in order. */
@@ -116,7 +116,7 @@ static size_t add_visit(Walk *walk, const KilnConfigNode *map, const KilnCompone
     if (!room(walk, &items, walk->visit_count, &walk->visit_capacity, sizeof(Visit)))
         return SIZE_MAX;
     walk->visits = items;
-    walk->visits[walk->visit_count] = (Visit){ map, component, true };
+    walk->visits[walk->visit_count] = (Visit) { map, component, true };
     return walk->visit_count++;
 }
 
@@ -214,8 +214,8 @@ static void check_section(Walk *walk, const KilnSection *section)
         kiln_check_report(&walk->check, section->key, node, node, &err);
         return;
     }
-    kiln_check_table(&walk->check, node, section->key, section->key, section->fields,
-                     section->open, false);
+    kiln_check_table(&walk->check, node, section->key, section->key, section->fields, section->open,
+                     false);
 }
 
 static bool is_hidden(const KilnSection *sections, const char *key)
@@ -232,16 +232,15 @@ static bool is_hidden(const KilnSection *sections, const char *key)
 /* What no table led to: groups that are only referred to, free keys of the root. */
 static void check_rest(Walk *walk, const KilnConfigNode *node)
 {
-    const KilnSection *hidden =
-        node->parent == NULL ? kiln_config_sections(walk->check.config) : NULL;
+    const KilnSection *hidden = node->parent == NULL ? kiln_config_sections(walk->check.config)
+                                                     : NULL;
     const KilnConfigNode *value = NULL;
     KilnError err = { 0 };
 
     if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION &&
         kiln_config_resolve(walk->check.config, node, &value, &err) < 0 &&
         !kiln_check_inherits_fault(walk->check.config, node))
-        kiln_check_report(&walk->check, kiln_node_path(walk->check.config, node), node, NULL,
-                          &err);
+        kiln_check_report(&walk->check, kiln_node_path(walk->check.config, node), node, NULL, &err);
     if (kiln_node_get(node, KILN_TARGET_KEY) != NULL && find_visit(walk, node) == NULL)
         check_component(walk, KILN_KIND_ANY, kiln_node_path(walk->check.config, node), node, node);
     for (size_t i = 0; i < node->count; i++)
@@ -273,9 +272,8 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
     const KilnSection *sections = kiln_config_sections(config);
     Walk walk = { .registry = registry };
 
-    walk.check = (KilnCheck){
-        .config = config, .ctx = &walk, .report = report, .component = on_component
-    };
+    walk.check =
+        (KilnCheck) { .config = config, .ctx = &walk, .report = report, .component = on_component };
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
         check_section(&walk, s);
     check_rest(&walk, kiln_config_root(config));

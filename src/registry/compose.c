@@ -82,12 +82,20 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
     KilnComposeHooks hooks = {
         .ctx = &context, .bottom = bottom, .option = option, .options = options
     };
+    KilnConfig *config = NULL;
     KilnErrors *found = NULL;
     KilnStatus status = kiln_errors_new(&found);
 
     if (status < 0)
         return status;
-    status = kiln_config_compose(request, &hooks, ret, found);
+    status = kiln_config_compose(request, &hooks, &config, found);
+    /* Once more for what no override touched but changed: a _target_ of ${name}. */
+    if (status == KILN_OK)
+        status = kiln_bottom_lay(&context.bottom, config, found);
+    if (status == KILN_OK)
+        *ret = config;
+    else
+        kiln_config_free(config);
     if (status < 0)
         add_all(errors, context.bottom.unknown, KILN_E_KEY);
     add_all(errors, found, status);

@@ -129,9 +129,8 @@ KilnStatus kiln_component_check(const KilnComponent *component, KilnError *err)
         return kiln_error_set(err, KILN_E_PLUGIN, "%s/%s: its operations (ops.%s) are missing",
                               kind, component->name, kind);
     KilnStatus status = kiln_table_check(component->fields, component->opts_size, err);
-    return status < 0 && err != NULL
-               ? kiln_error_prefix(err, "%s/%s: ", kind, component->name)
-               : status;
+    return status < 0 && err != NULL ? kiln_error_prefix(err, "%s/%s: ", kind, component->name)
+                                     : status;
 }
 
 KilnStatus kiln_registry_new(KilnRegistry **ret, KilnError *err)

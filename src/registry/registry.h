@@ -35,7 +35,6 @@ KilnKind kiln_kind_find(const char *name, size_t length);
 KILN_NODISCARD KilnStatus kiln_component_check(const KilnComponent *component, KilnError *err);
 /* Insert all or none; a name that is taken is KILN_E_PLUGIN. */
 KILN_NODISCARD KilnStatus kiln_registry_add(KilnRegistry *registry,
-                                            const KilnComponent *const *components,
-                                            KilnError *err);
+                                            const KilnComponent *const *components, KilnError *err);
 
 #endif

@@ -94,8 +94,8 @@ static KilnStatus of_any_kind(const KilnRegistry *registry, const char *name,
             continue;
         if (found != NULL)
             return kiln_error_set(err, KILN_E_KEY,
-                                  "\"%s\" is the name of %s and of %s: write %s/%s or %s/%s",
-                                  name, kiln_value_kind(found->kind), kiln_value_kind(c->kind),
+                                  "\"%s\" is the name of %s and of %s: write %s/%s or %s/%s", name,
+                                  kiln_value_kind(found->kind), kiln_value_kind(c->kind),
                                   kiln_kind_name(found->kind), name, kiln_kind_name(c->kind), name);
         found = c;
     }
@@ -162,8 +162,8 @@ static KilnStatus named_component(const KilnConfig *config, const KilnRegistry *
 }
 
 KilnStatus kiln_node_component(const KilnConfig *config, const KilnRegistry *registry,
-                               const KilnConfigNode *node, KilnKind kind,
-                               const KilnComponent **ret, KilnError *err)
+                               const KilnConfigNode *node, KilnKind kind, const KilnComponent **ret,
+                               KilnError *err)
 {
     char where[512];
 
@@ -173,8 +173,7 @@ KilnStatus kiln_node_component(const KilnConfig *config, const KilnRegistry *reg
     if (target != NULL)
         return named_component(config, registry, target, kind, ret, err);
     kiln_node_where(config, node, node, where, sizeof(where));
-    return kiln_error_set(err, KILN_E_MISSING,
-                          "%s without " KILN_TARGET_KEY " where %s is expected\n  %s",
-                          node->kind == KILN_NODE_MAP ? "a mapping" : "a list",
-                          kiln_value_kind(kind), where);
+    return kiln_error_set(
+        err, KILN_E_MISSING, "%s without " KILN_TARGET_KEY " where %s is expected\n  %s",
+        node->kind == KILN_NODE_MAP ? "a mapping" : "a list", kiln_value_kind(kind), where);
 }

@@ -33,12 +33,12 @@ static cyaml_schema_value_t one_value(const KilnField *field)
 {
     switch (field->type) {
     case KILN_TYPE_BOOL:
-        return (cyaml_schema_value_t){ .type = CYAML_BOOL, .data_size = sizeof(bool) };
+        return (cyaml_schema_value_t) { .type = CYAML_BOOL, .data_size = sizeof(bool) };
     case KILN_TYPE_I64:
     case KILN_TYPE_ENUM: /* the document holds the choice's value */
-        return (cyaml_schema_value_t){ .type = CYAML_INT, .data_size = sizeof(int64_t) };
+        return (cyaml_schema_value_t) { .type = CYAML_INT, .data_size = sizeof(int64_t) };
     case KILN_TYPE_F64:
-        return (cyaml_schema_value_t){ .type = CYAML_FLOAT, .data_size = sizeof(double) };
+        return (cyaml_schema_value_t) { .type = CYAML_FLOAT, .data_size = sizeof(double) };
     default:
         return text_value;
     }
@@ -54,12 +54,12 @@ static void schema_make(const KilnField *fields, size_t size, Schema *ret)
 
         if (f->type == KILN_TYPE_COMPONENT || n == KILN_MAX_FIELDS)
             continue; /* the builder's affair */
-        *to = (cyaml_schema_field_t){ .key = f->name, .data_offset = (uint32_t)f->offset };
+        *to = (cyaml_schema_field_t) { .key = f->name, .data_offset = (uint32_t)f->offset };
         if (f->shape == KILN_LIST) {
             ret->items[n] = one_value(f);
             to->count_offset = (uint32_t)f->count_offset;
             to->count_size = sizeof(size_t);
-            to->value = (cyaml_schema_value_t){
+            to->value = (cyaml_schema_value_t) {
                 .type = CYAML_SEQUENCE,
                 .flags = CYAML_FLAG_POINTER,
                 .data_size = f->type == KILN_TYPE_STR ? sizeof(char *) : sizeof(int64_t),
@@ -72,10 +72,10 @@ static void schema_make(const KilnField *fields, size_t size, Schema *ret)
         }
         n++;
     }
-    ret->top = (cyaml_schema_value_t){ .type = CYAML_MAPPING,
-                                       .flags = CYAML_FLAG_POINTER,
-                                       .data_size = (uint32_t)size,
-                                       .mapping = { .fields = ret->fields } };
+    ret->top = (cyaml_schema_value_t) { .type = CYAML_MAPPING,
+                                        .flags = CYAML_FLAG_POINTER,
+                                        .data_size = (uint32_t)size,
+                                        .mapping = { .fields = ret->fields } };
 }
 
 typedef struct Log {
@@ -95,11 +95,11 @@ static void log_keep(cyaml_log_t level, void *ctx, const char *format, va_list a
 
 static cyaml_config_t cyaml_setup(Log *log)
 {
-    return (cyaml_config_t){ .log_ctx = log,
-                             .log_fn = log_keep,
-                             .mem_fn = cyaml_mem,
-                             .log_level = CYAML_LOG_ERROR,
-                             .flags = CYAML_CFG_NO_ALIAS };
+    return (cyaml_config_t) { .log_ctx = log,
+                              .log_fn = log_keep,
+                              .mem_fn = cyaml_mem,
+                              .log_level = CYAML_LOG_ERROR,
+                              .flags = CYAML_CFG_NO_ALIAS };
 }
 
 /* ---- The canonical document ---------------------------------------------------- */

@@ -138,8 +138,10 @@ static void check_one(const KilnCheck *check, const KilnField *field, const char
 static void expected_many(const KilnCheck *check, const KilnField *field, const char *path,
                           const KilnConfigNode *written, const KilnConfigNode *value)
 {
-    static const char *const of[] = { [KILN_TYPE_I64] = "integers", [KILN_TYPE_F64] = "numbers",
-                                      [KILN_TYPE_STR] = "texts", [KILN_TYPE_COMPONENT] = NULL };
+    static const char *const of[] = { [KILN_TYPE_I64] = "integers",
+                                      [KILN_TYPE_F64] = "numbers",
+                                      [KILN_TYPE_STR] = "texts",
+                                      [KILN_TYPE_COMPONENT] = NULL };
     const char *what = field->shape == KILN_MAP ? "a mapping" : "a list";
     char got[KILN_GOT_TEXT];
     KilnError err;

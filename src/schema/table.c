@@ -65,8 +65,8 @@ static KilnStatus check_layout(const KilnField *f, size_t opts_size, KilnError *
     bool component = f->type == KILN_TYPE_COMPONENT;
     bool text = f->type == KILN_TYPE_STR || f->type == KILN_TYPE_PATH;
 
-    if ((int)f->type < KILN_TYPE_END || f->type > KILN_TYPE_COMPONENT ||
-        (int)f->shape < KILN_ONE || f->shape > KILN_MAP)
+    if ((int)f->type < KILN_TYPE_END || f->type > KILN_TYPE_COMPONENT || (int)f->shape < KILN_ONE ||
+        f->shape > KILN_MAP)
         return bad(err, f, "its type or shape is none that kiln knows");
     if ((f->shape == KILN_LIST && !listed && !component) || (f->shape == KILN_MAP && !component))
         return bad(err, f, "this type can't be a list or mapping");
@@ -103,8 +103,7 @@ static bool refers(const KilnConfigNode *node)
     return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION;
 }
 
-static KilnStatus check_default_node(const KilnField *f, const KilnConfigNode *node,
-                                     KilnError *err)
+static KilnStatus check_default_node(const KilnField *f, const KilnConfigNode *node, KilnError *err)
 {
     KilnValue value;
 

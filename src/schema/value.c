@@ -126,7 +126,8 @@ static KilnStatus read_integer(const KilnField *field, const KilnConfigNode *nod
         const char *hint = node->scalar == KILN_SCALAR_FLOAT ? " (write all its digits)" : "";
         return refuse(field, node, KILN_E_TYPE, hint, err);
     }
-    if (kiln_parse_i64(node->text, &value, NULL) < 0 || !((double)value >= field->min && (double)value <= field->max))
+    if (kiln_parse_i64(node->text, &value, NULL) < 0 ||
+        !((double)value >= field->min && (double)value <= field->max))
         return refuse(field, node, KILN_E_RANGE, "", err);
     ret->integer = value;
     return KILN_OK;
@@ -139,7 +140,8 @@ static KilnStatus read_number(const KilnField *field, const KilnConfigNode *node
 
     if (node->scalar != KILN_SCALAR_INT && node->scalar != KILN_SCALAR_FLOAT)
         return refuse(field, node, KILN_E_TYPE, "", err);
-    if (kiln_parse_f64(node->text, &value, NULL) < 0 || !(value >= field->min && value <= field->max))
+    if (kiln_parse_f64(node->text, &value, NULL) < 0 ||
+        !(value >= field->min && value <= field->max))
         return refuse(field, node, KILN_E_RANGE, "", err);
     ret->number = value;
     return KILN_OK;
@@ -182,10 +184,9 @@ KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, K
     KilnStatus status;
 
     if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING)
-        return kiln_error_set(err, KILN_E_MISSING, "required value missing (%s)",
-                              field->help);
+        return kiln_error_set(err, KILN_E_MISSING, "required value missing (%s)", field->help);
     if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL && field->optional) {
-        *ret = (KilnValue){ .null = true };
+        *ret = (KilnValue) { .null = true };
         return KILN_OK;
     }
     if (node->kind != KILN_NODE_SCALAR || node->scalar == KILN_SCALAR_NULL ||

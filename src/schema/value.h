@@ -7,11 +7,11 @@
 #include "config/node.h"
 
 typedef struct KilnValue {
-    bool null;         /* null was given and is allowed */
-    bool boolean;      /* BOOL */
-    int64_t integer;   /* I64, ENUM */
-    double number;     /* F64 */
-    const char *text;  /* STR, PATH: as written, borrowed from the node */
+    bool null;        /* null was given and is allowed */
+    bool boolean;     /* BOOL */
+    int64_t integer;  /* I64, ENUM */
+    double number;    /* F64 */
+    const char *text; /* STR, PATH: as written, borrowed from the node */
 } KilnValue;
 
 /* Read a resolved node as one value of `field` (one item when it is a list).

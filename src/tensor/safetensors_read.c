@@ -35,12 +35,15 @@ static const struct {
     bool readable;
     KilnDType as;
 } dtypes[] = {
-    { "F32", 4, true, KILN_F32 },  { "F16", 2, true, KILN_F32 },     { "BF16", 2, true, KILN_F32 },
-    { "F64", 8, true, KILN_F32 },  { "I64", 8, true, KILN_I64 },     { "I32", 4, true, KILN_I32 },
-    { "U8", 1, true, KILN_U8 },    { "BOOL", 1, false, KILN_U8 },    { "I8", 1, false, KILN_U8 },
-    { "I16", 2, false, KILN_U8 },  { "U16", 2, false, KILN_U8 },     { "U32", 4, false, KILN_U8 },
-    { "U64", 8, false, KILN_U8 },  { "C64", 8, false, KILN_U8 },     { "F8_E5M2", 1, false, KILN_U8 },
-    { "F8_E4M3", 1, false, KILN_U8 }, { "F8_E8M0", 1, false, KILN_U8 },
+    { "F32", 4, true, KILN_F32 },     { "F16", 2, true, KILN_F32 },
+    { "BF16", 2, true, KILN_F32 },    { "F64", 8, true, KILN_F32 },
+    { "I64", 8, true, KILN_I64 },     { "I32", 4, true, KILN_I32 },
+    { "U8", 1, true, KILN_U8 },       { "BOOL", 1, false, KILN_U8 },
+    { "I8", 1, false, KILN_U8 },      { "I16", 2, false, KILN_U8 },
+    { "U16", 2, false, KILN_U8 },     { "U32", 4, false, KILN_U8 },
+    { "U64", 8, false, KILN_U8 },     { "C64", 8, false, KILN_U8 },
+    { "F8_E5M2", 1, false, KILN_U8 }, { "F8_E4M3", 1, false, KILN_U8 },
+    { "F8_E8M0", 1, false, KILN_U8 },
 };
 
 static size_t dtype_find(const char *name)
@@ -113,7 +116,7 @@ static KilnStatus read_entry(const KilnSafetensors *file, const char *name, cons
     const char *dtype = json_string_value(json_object_get(value, "dtype"));
     const json_t *offsets = json_object_get(value, "data_offsets");
 
-    *entry = (KilnStEntry){ .name = name, .dtype = dtype };
+    *entry = (KilnStEntry) { .name = name, .dtype = dtype };
     if (dtype == NULL)
         return kiln_error_set(err, KILN_E_FORMAT, "%s: %s: has no text \"dtype\"", file->path,
                               name);
@@ -162,11 +165,11 @@ static KilnStatus check_cover(const KilnSafetensors *file, uint64_t size, KilnEr
         const KilnStEntry *entry = &file->entries[i];
 
         if (entry->begin != at)
-            return kiln_error_set(err, KILN_E_FORMAT,
-                                  "%s: %s: its data begins at byte %" PRIu64 " and %s at %" PRIu64,
-                                  file->path, entry->name, entry->begin,
-                                  entry->begin < at ? "overlaps what ends" : "leaves a hole that begins",
-                                  at);
+            return kiln_error_set(
+                err, KILN_E_FORMAT,
+                "%s: %s: its data begins at byte %" PRIu64 " and %s at %" PRIu64, file->path,
+                entry->name, entry->begin,
+                entry->begin < at ? "overlaps what ends" : "leaves a hole that begins", at);
         at = entry->end;
     }
     if (at > size)
@@ -188,7 +191,8 @@ static KilnStatus check_metadata(const KilnSafetensors *file, json_t *metadata, 
 
     if (!json_is_object(metadata))
         return kiln_error_set(err, KILN_E_FORMAT, "%s: __metadata__ is not a mapping", file->path);
-    json_object_foreach (metadata, key, value) {
+    json_object_foreach(metadata, key, value)
+    {
         if (!json_is_string(value))
             return kiln_error_set(err, KILN_E_FORMAT, "%s: __metadata__: %s is not a text",
                                   file->path, key);
@@ -205,7 +209,8 @@ static KilnStatus read_entries(KilnSafetensors *file, uint64_t data_size, KilnEr
     file->entries = calloc(n + 1, sizeof(*file->entries));
     if (file->entries == NULL)
         return kiln_error_nomem(err, (n + 1) * sizeof(*file->entries));
-    json_object_foreach (file->header, name, value) {
+    json_object_foreach(file->header, name, value)
+    {
         KilnStatus status;
 
         if (strcmp(name, "__metadata__") == 0)
@@ -386,8 +391,8 @@ static float convert(const char *dtype, const unsigned char *part, size_t i)
                                      : float_of_bits((uint32_t)bits16 << 16);
 }
 
-static KilnStatus read_converted(const KilnSafetensors *file, const KilnStEntry *entry,
-                                 size_t size, float *to, KilnError *err)
+static KilnStatus read_converted(const KilnSafetensors *file, const KilnStEntry *entry, size_t size,
+                                 float *to, KilnError *err)
 {
     unsigned char part[PART];
 
@@ -411,8 +416,8 @@ KilnStatus kiln_safetensors_read(const KilnSafetensors *file, const KilnStEntry 
 
     if (type == KILN_COUNT(dtypes) || !dtypes[type].readable ||
         (dtype != dtypes[type].as && !(is_f64 && dtype == KILN_F64)))
-        return kiln_error_set(err, KILN_E_TYPE, "%s: %s: is %s and can't be read as %s",
-                              file->path, entry->name, entry->dtype, kiln_dtype_name(dtype));
+        return kiln_error_set(err, KILN_E_TYPE, "%s: %s: is %s and can't be read as %s", file->path,
+                              entry->name, entry->dtype, kiln_dtype_name(dtype));
     if (dtype == KILN_F32 && !is_f32)
         return read_converted(file, entry, (size_t)dtypes[type].size, data, err);
     return read_at(file, data, entry->end - entry->begin, file->data_start + entry->begin, err);

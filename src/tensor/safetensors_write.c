@@ -150,8 +150,8 @@ static void discard(int fd, const char *path)
     close(fd);
 }
 
-static KilnStatus write_file(const char *path, const char *header,
-                             const KilnStView *const *order, size_t n, KilnError *err)
+static KilnStatus write_file(const char *path, const char *header, const KilnStView *const *order,
+                             size_t n, KilnError *err)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 

@@ -51,10 +51,9 @@ static inline KilnStatus compose_yaml(const char *yaml, const char *const *overr
                                       KilnConfig **ret, KilnErrors *errors)
 {
     char *folder = folder_make();
-    KilnComposeRequest request = { .config_path = folder,
-                                   .overrides = overrides,
-                                   .registry = registry,
-                                   .sections = sections };
+    KilnComposeRequest request = {
+        .config_path = folder, .overrides = overrides, .registry = registry, .sections = sections
+    };
 
     file_put(folder, "config.yaml", yaml);
     *ret = NULL;

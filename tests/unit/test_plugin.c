@@ -33,8 +33,18 @@ static char *in_folder(const char *name)
 static char *compile(const char *source, const char *name, const char *macro)
 {
     char *path = in_folder(name);
-    char *words[] = { "cc", "-std=c17", "-fPIC", "-shared", "-fvisibility=hidden", "-Isrc",
-                      "-DKILN_BUILD_PLUGIN", (char *)macro, "-o", path, (char *)source, NULL };
+    char *words[] = { "cc",
+                      "-std=c17",
+                      "-fPIC",
+                      "-shared",
+                      "-fvisibility=hidden",
+                      "-Isrc",
+                      "-DKILN_BUILD_PLUGIN",
+                      (char *)macro,
+                      "-o",
+                      path,
+                      (char *)source,
+                      NULL };
 
     assert_int_equal(execute(words), 0);
     return path;
@@ -134,7 +144,8 @@ static void test_refused(void **unused)
         { "-DNO_SYMBOL", "no kiln_plugin_v1 symbol" },
         { "-DUNDEFINED", "undefined symbol: kiln_no_such_function" },
         { "-DDUPLICATE", "model/plugin_model is registered already" },
-        { "-DBAD_DEFAULT", "model/plugin_model: option size: its default many: expected an integer" },
+        { "-DBAD_DEFAULT",
+          "model/plugin_model: option size: its default many: expected an integer" },
         { "-DNO_OPS", "model/plugin_other: its operations (ops.model) are missing" },
     };
     KilnRegistry *registry = toy_registry_new();

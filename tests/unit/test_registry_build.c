@@ -23,8 +23,7 @@ static KilnStatus counted_init(KilnInstance *self, KilnError *err)
     started++;
     for (int i = 0; i < 24; i++)
         assert_int_equal(state[i], 0);
-    snprintf(order + strlen(order), sizeof(order) - strlen(order), "%s ",
-             kiln_instance_path(self));
+    snprintf(order + strlen(order), sizeof(order) - strlen(order), "%s ", kiln_instance_path(self));
     return opts->fail ? kiln_error_set(err, KILN_E_RANGE, "told to fail") : KILN_OK;
 }
 
@@ -125,7 +124,8 @@ static void test_children(void **unused)
 
 static void test_children_come_first(void **unused)
 {
-    KilnConfig *config = compose("a: {_target_: counted, inner: {_target_: counted, inner: counted}}\n");
+    KilnConfig *config =
+        compose("a: {_target_: counted, inner: {_target_: counted, inner: counted}}\n");
     KilnInstance *a = NULL;
     KilnError err = { 0 };
 
@@ -157,7 +157,8 @@ static void test_failure_releases_everything(void **unused)
           "a.inner.inner: expected the name of a model, got 3", 0 },
         { "a: {_target_: counted, inner: {depth: 3}}\n", "a.inner: a mapping without _target_", 0 },
         { "a: {_target_: counted, inner: [1]}\n", "a.inner: a list without _target_", 0 },
-        { "a: {_target_: nest, inner: \"${a}\"}\n", "more than 32 components within components", 0 },
+        { "a: {_target_: nest, inner: \"${a}\"}\n", "more than 32 components within components",
+          0 },
         { "a: flip\n", "a: there is no model \"flip\"", 0 },
         { "b: 1\n", "a: there is no model to build", 0 },
         { "a: null\n", "a: there is no model to build", 0 },
@@ -208,17 +209,24 @@ static void test_maps(void **unused)
     KilnError err = { 0 };
 
     (void)unused;
-    if (kiln_config_build_map(config, "callbacks", registry, KILN_KIND_CALLBACK, &list, &n, &err) < 0)
+    if (kiln_config_build_map(config, "callbacks", registry, KILN_KIND_CALLBACK, &list, &n, &err) <
+        0)
         fail_msg("%s", err.text);
     assert_int_equal(n, 2);
     assert_string_equal(kiln_instance_path(list[1]), "callbacks.z");
     kiln_instances_free(list, n);
-    assert_int_equal(kiln_config_build_map(config, "absent", registry, KILN_KIND_CALLBACK, &list, &n, &err), KILN_OK);
+    assert_int_equal(
+        kiln_config_build_map(config, "absent", registry, KILN_KIND_CALLBACK, &list, &n, &err),
+        KILN_OK);
     assert_int_equal(n, 0);
     kiln_instances_free(list, n);
     n = 7;
-    assert_int_equal(kiln_config_build_map(config, "bad", registry, KILN_KIND_CALLBACK, &list, &n, &err), KILN_E_TYPE);
-    assert_int_equal(kiln_config_build_map(config, "worse", registry, KILN_KIND_CALLBACK, &list, &n, &err), KILN_E_TYPE);
+    assert_int_equal(
+        kiln_config_build_map(config, "bad", registry, KILN_KIND_CALLBACK, &list, &n, &err),
+        KILN_E_TYPE);
+    assert_int_equal(
+        kiln_config_build_map(config, "worse", registry, KILN_KIND_CALLBACK, &list, &n, &err),
+        KILN_E_TYPE);
     assert_non_null(strstr(err.text, "worse.y.count: expected an integer"));
     assert_int_equal(n, 7);
     kiln_config_free(config);
@@ -231,7 +239,8 @@ static void test_options_of_sections(void **unused)
     KilnError err = { 0 };
 
     (void)unused;
-    if (kiln_config_options(config, "trainer", toy_trainer_fields, sizeof(ToyTrainer), &options, &err) < 0)
+    if (kiln_config_options(config, "trainer", toy_trainer_fields, sizeof(ToyTrainer), &options,
+                            &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(((ToyTrainer *)options)->max_epochs, 7);
     kiln_options_free(toy_trainer_fields, sizeof(ToyTrainer), options);
@@ -240,10 +249,14 @@ static void test_options_of_sections(void **unused)
     assert_int_equal(((ToyRoot *)options)->seed, 5);
     assert_null(((ToyRoot *)options)->task);
     kiln_options_free(toy_root_fields, sizeof(ToyRoot), options);
-    assert_int_equal(kiln_config_options(config, "absent", toy_trainer_fields, sizeof(ToyTrainer), &options, &err), KILN_OK);
+    assert_int_equal(kiln_config_options(config, "absent", toy_trainer_fields, sizeof(ToyTrainer),
+                                         &options, &err),
+                     KILN_OK);
     assert_int_equal(((ToyTrainer *)options)->max_epochs, 10);
     kiln_options_free(toy_trainer_fields, sizeof(ToyTrainer), options);
-    assert_int_equal(kiln_config_options(config, "list", toy_trainer_fields, sizeof(ToyTrainer), &options, &err), KILN_E_TYPE);
+    assert_int_equal(
+        kiln_config_options(config, "list", toy_trainer_fields, sizeof(ToyTrainer), &options, &err),
+        KILN_E_TYPE);
     kiln_config_free(config);
 }
 

@@ -89,9 +89,12 @@ static void test_messages(void **unused)
         { ROOT, "task.model=netx",
           "task.model: there is no model \"netx\"; did you mean \"net\"?\n"
           "  there are: nest, net, wide\n  from argument 1 `task.model=netx`" },
-        { ROOT, "task.model=5", "task.model: expected a model (a name, or a mapping with _target_), got 5" },
-        { ROOT, "task.model=[net]", "task.model: expected a model (a name, or a mapping with _target_), got a list" },
-        { ROOT, "task.model=null", "task.model: expected a model (a name, or a mapping with _target_), got null" },
+        { ROOT, "task.model=5",
+          "task.model: expected a model (a name, or a mapping with _target_), got 5" },
+        { ROOT, "task.model=[net]",
+          "task.model: expected a model (a name, or a mapping with _target_), got a list" },
+        { ROOT, "task.model=null",
+          "task.model: expected a model (a name, or a mapping with _target_), got null" },
         { ROOT, "++task.model={depth:3}",
           "task.model: a mapping without _target_ where a model is expected" },
         { ROOT, "task.model=${lr}", "task.model: expected a model" },
@@ -100,7 +103,8 @@ static void test_messages(void **unused)
         { ROOT, "task.model=optimizer/sgd",
           "task.model: expected a model, got \"optimizer/sgd\", which is an optimizer" },
         { ROOT, "task.model=???", "task.model: required value missing (the network)" },
-        { ROOT, "task.transforms=flip", "task.transforms: expected a list of transforms, got \"flip\"" },
+        { ROOT, "task.transforms=flip",
+          "task.transforms: expected a list of transforms, got \"flip\"" },
         { ROOT, "task.transforms=[flip,null]", "task.transforms[1]: expected a transform" },
         { ROOT, "task.transforms=[{_target_:flip,p:2}]",
           "task.transforms[0].p: expected a number from 0 to 1, got 2" },
@@ -190,7 +194,8 @@ static void test_shared_nodes_are_checked_once(void **unused)
 
 static void test_a_broken_reference_is_told_where_it_stands(void **unused)
 {
-    char *text = check("task: {_target_: toy}\nmodel: {_target_: net}\nlr: ${learning_rate}\n", NULL);
+    char *text = check("task: {_target_: toy}\nmodel: {_target_: net}\nlr: ${learning_rate}\n",
+                       NULL);
 
     (void)unused;
     if (lines(text, "learning_rate") == 0 || lines(text, "task.optimizer.lr") != 0)

@@ -113,7 +113,8 @@ static void test_required_options_are_missing(void **unused)
 
 static void test_another_target_takes_its_defaults_along(void **unused)
 {
-    const char *overrides[] = { "model.depth=50", "model._target_=model/wide", "model.width=9", NULL };
+    const char *overrides[] = { "model.depth=50", "model._target_=model/wide", "model.width=9",
+                                NULL };
     KilnConfig *config = compose(ROOT, overrides);
 
     (void)unused;
@@ -129,14 +130,30 @@ static void test_another_target_takes_its_defaults_along(void **unused)
     kiln_config_free(config);
 }
 
-static void test_a_removed_default_stays_away(void **unused)
+static void test_a_removed_option_falls_back(void **unused)
 {
-    const char *overrides[] = { "~model.dropout", "task.model=nest", "+callbacks.a=all", NULL };
+    const char *overrides[] = { "model.depth=3", "~model.depth", "~trainer", NULL };
     KilnConfig *config = compose(ROOT, overrides);
 
     (void)unused;
-    assert_false(has(config, "model.dropout"));
     text_is(config, "model.depth", "18");
+    text_is(config, "trainer.max_epochs", "10");
+    kiln_config_free(config);
+}
+
+static void test_a_target_by_interpolation(void **unused)
+{
+    static const char yaml[] = "task: {_target_: toy}\nwhich: model/net\n"
+                               "model: {_target_: \"${which}\"}\nlr: 1\n";
+    const char *overrides[] = { "which=model/wide", NULL };
+    KilnConfig *config = compose(yaml, NULL);
+
+    (void)unused;
+    text_is(config, "model.depth", "18");
+    kiln_config_free(config);
+    config = compose(yaml, overrides);
+    assert_false(has(config, "model.depth"));
+    text_is(config, "model.name", "wide");
     kiln_config_free(config);
 }
 
@@ -219,8 +236,9 @@ static void test_without_registry(void **unused)
 
     (void)unused;
     assert_int_equal(kiln_errors_new(&errors), KILN_OK);
-    assert_int_equal(compose_yaml("model: {_target_: torch.nn.Linear}\n", NULL, NULL, NULL, &config, errors),
-                     KILN_OK);
+    assert_int_equal(
+        compose_yaml("model: {_target_: torch.nn.Linear}\n", NULL, NULL, NULL, &config, errors),
+        KILN_OK);
     assert_false(has(config, "trainer"));
     kiln_config_free(config);
     kiln_errors_free(errors);
@@ -234,7 +252,8 @@ int main(void)
         cmocka_unit_test(test_plain_names),
         cmocka_unit_test(test_required_options_are_missing),
         cmocka_unit_test(test_another_target_takes_its_defaults_along),
-        cmocka_unit_test(test_a_removed_default_stays_away),
+        cmocka_unit_test(test_a_removed_option_falls_back),
+        cmocka_unit_test(test_a_target_by_interpolation),
         cmocka_unit_test(test_an_unknown_target_is_told_before_what_follows),
         cmocka_unit_test(test_components_are_group_options),
         cmocka_unit_test(test_without_registry),

@@ -22,18 +22,53 @@ static size_t draw(Source *source, size_t n)
 }
 
 static const char *const keys[] = {
-    "task",  "model", "optimizer", "teacher", "transforms", "hooks",   "smoothing", "_target_",
-    "depth", "width", "p",         "lr",      "sizes",      "names",   "weights",   "mode",
-    "inner", "other", "callbacks", "trainer", "kiln",       "run",     "seed",      "max_epochs",
+    "task",  "model", "optimizer", "teacher", "transforms", "hooks", "smoothing", "_target_",
+    "depth", "width", "p",         "lr",      "sizes",      "names", "weights",   "mode",
+    "inner", "other", "callbacks", "trainer", "kiln",       "run",   "seed",      "max_epochs",
     "note",  "file",  "flag",      "count",   "odd",
 };
 
 static const char *const scalars[] = {
-    "net",       "nest",          "wide",   "flip",  "all",         "quiet",    "toy",    "sgd",
-    "model/net", "optimizer/sgd", "nobody", "x/y",   "null",        "~",        "''",     "\"???\"",
-    "'${model}'", "'${task}'",    "'${lr}'", "'${nowhere}'", "'${task.model}'", "'a${lr}b'",
-    "'${model.depth}'", "'${.p}'", "'${..lr}'", "1", "0", "-7", "1e3", "0.5", ".inf", ".nan",
-    "true",      "no",            "0x1F",   "min",   "max",         "'7'",      "\"\\x01\"", "100000000000000000000",
+    "net",
+    "nest",
+    "wide",
+    "flip",
+    "all",
+    "quiet",
+    "toy",
+    "sgd",
+    "model/net",
+    "optimizer/sgd",
+    "nobody",
+    "x/y",
+    "null",
+    "~",
+    "''",
+    "\"???\"",
+    "'${model}'",
+    "'${task}'",
+    "'${lr}'",
+    "'${nowhere}'",
+    "'${task.model}'",
+    "'a${lr}b'",
+    "'${model.depth}'",
+    "'${.p}'",
+    "'${..lr}'",
+    "1",
+    "0",
+    "-7",
+    "1e3",
+    "0.5",
+    ".inf",
+    ".nan",
+    "true",
+    "no",
+    "0x1F",
+    "min",
+    "max",
+    "'7'",
+    "\"\\x01\"",
+    "100000000000000000000",
 };
 
 static void put_value(Source *source, int depth)
@@ -71,10 +106,14 @@ static void put_value(Source *source, int depth)
 /* A root that is close to a good one. */
 static void put_tree(Source *source)
 {
-    static const char *const usual[] = { "task",      "{_target_: toy}", "model", "net",
-                                         "lr",        "0.1",             "callbacks", "{}",
-                                         "trainer",   "{}",              "seed",  "1",
-                                         "optimizer", "{_target_: sgd}", "odd",   "1" };
+    static const char *const usual[] = { "task",      "{_target_: toy}",
+                                         "model",     "net",
+                                         "lr",        "0.1",
+                                         "callbacks", "{}",
+                                         "trainer",   "{}",
+                                         "seed",      "1",
+                                         "optimizer", "{_target_: sgd}",
+                                         "odd",       "1" };
 
     for (size_t i = 0; i < KILN_COUNT(usual); i += 2) {
         kiln_text_printf(&source->text, "%s: ", usual[i]);
@@ -122,8 +161,8 @@ static int try_tree(const KilnRegistry *registry, const char *yaml, const char *
 static void test_random_trees(void **unused)
 {
     static const char *const overrides[] = {
-        NULL, "model=net", "task.model=wide", "task.transforms=[flip]", "task=toy", "lr=2",
-        "~callbacks", "++model.depth=3", "+odd.x={_target_:net}", "trainer.max_epochs=3",
+        NULL,   "model=net",  "task.model=wide", "task.transforms=[flip]", "task=toy",
+        "lr=2", "~callbacks", "++model.depth=3", "+odd.x={_target_:net}",  "trainer.max_epochs=3",
     };
     KilnRegistry *registry = toy_registry_new();
     Source source = { .state = 1 };

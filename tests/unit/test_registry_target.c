@@ -10,7 +10,8 @@ static void test_sorted(void **unused)
     (void)unused;
     assert_int_equal(kiln_registry_count(registry), 9);
     for (size_t i = 1; i < kiln_registry_count(registry); i++) {
-        const KilnComponent *a = kiln_registry_at(registry, i - 1), *b = kiln_registry_at(registry, i);
+        const KilnComponent *a = kiln_registry_at(registry, i - 1),
+                            *b = kiln_registry_at(registry, i);
 
         assert_true(a->kind < b->kind || (a->kind == b->kind && strcmp(a->name, b->name) < 0));
         assert_ptr_equal(kiln_registry_find(registry, b->kind, b->name), b);
@@ -36,11 +37,11 @@ static void test_target(void **unused)
         { "wide", KILN_KIND_MODEL, &toy_wide, NULL },
         { "wide", KILN_KIND_TRANSFORM, &toy_wide_transform, NULL },
         { "wide", KILN_KIND_ANY, NULL,
-          "\"wide\" is the name of a model and of a transform: write model/wide or transform/wide" },
+          "\"wide\" is the name of a model and of a transform: write model/wide or "
+          "transform/wide" },
         { "netx", KILN_KIND_MODEL, NULL,
           "there is no model \"netx\"; did you mean \"net\"?\n  there are: nest, net, wide" },
-        { "sgd", KILN_KIND_MODEL, NULL,
-          "there is no model \"sgd\"\n  there are: nest, net, wide" },
+        { "sgd", KILN_KIND_MODEL, NULL, "there is no model \"sgd\"\n  there are: nest, net, wide" },
         { "optimizer/sgd", KILN_KIND_MODEL, NULL,
           "expected a model, got \"optimizer/sgd\", which is an optimizer" },
         { "model/flip", KILN_KIND_ANY, NULL,
@@ -59,8 +60,8 @@ static void test_target(void **unused)
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {
         const KilnComponent *got = NULL;
         KilnError err = { 0 };
-        KilnStatus status =
-            kiln_registry_target(registry, cases[i].target, cases[i].kind, &got, &err);
+        KilnStatus status = kiln_registry_target(registry, cases[i].target, cases[i].kind, &got,
+                                                 &err);
 
         if (got != cases[i].want || (status == KILN_OK) != (got != NULL) ||
             (cases[i].error != NULL && strcmp(err.text, cases[i].error) != 0))

@@ -26,8 +26,19 @@ static void test_aligned(void **unused)
 static void test_types(void **unused)
 {
     static const char *const want[] = {
-        "flag", "bool", "count", "int -5..1000", "float >= 0", "text or null", "path", "path or null",
-        "min|max", "list of int 0..100", "list of float -1..1", "list of text", "[1, 2]",
+        "flag",
+        "bool",
+        "count",
+        "int -5..1000",
+        "float >= 0",
+        "text or null",
+        "path",
+        "path or null",
+        "min|max",
+        "list of int 0..100",
+        "list of float -1..1",
+        "list of text",
+        "[1, 2]",
     };
     KilnText text = { 0 };
 

@@ -22,8 +22,12 @@ typedef struct Opts {
 } Opts;
 
 /* Sound; each case spoils one thing. */
-static const KilnField good = { KILN_MEMBER_(Opts, i, int64_t), .type = KILN_TYPE_I64,
-                                .value = "3", .min = 1, .max = 5, .help = "text" };
+static const KilnField good = { KILN_MEMBER_(Opts, i, int64_t),
+                                .type = KILN_TYPE_I64,
+                                .value = "3",
+                                .min = 1,
+                                .max = 5,
+                                .help = "text" };
 
 static void refused(const char *what, KilnField field, const char *want)
 {
@@ -90,7 +94,8 @@ static void test_other_types(void **unused)
     SPOIL("list of paths", "can't be a list", f.type = KILN_TYPE_PATH, f.shape = KILN_LIST);
     SPOIL("component", NULL, f.type = KILN_TYPE_COMPONENT, f.value = "{_target_: x}");
     SPOIL("null component", "null is not allowed", f.type = KILN_TYPE_COMPONENT, f.value = "null");
-    SPOIL("null component", NULL, f.type = KILN_TYPE_COMPONENT, f.value = "null", f.optional = true);
+    SPOIL("null component", NULL, f.type = KILN_TYPE_COMPONENT, f.value = "null",
+          f.optional = true);
     SPOIL("kind", "kind of component", f.type = KILN_TYPE_COMPONENT,
           f.component_kind = KILN_KIND_COUNT);
 }

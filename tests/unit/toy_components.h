@@ -209,7 +209,7 @@ static const KilnComponent toy_nest = {
 };
 
 static const KilnComponent *const toy_components[] = {
-    &toy_all,  &toy_quiet, &toy_net, &toy_wide, &toy_wide_transform,
+    &toy_all,  &toy_quiet, &toy_net,  &toy_wide, &toy_wide_transform,
     &toy_flip, &toy_sgd,   &toy_task, &toy_nest, NULL,
 };
 
@@ -239,11 +239,19 @@ static const KilnField toy_trainer_fields[] = {
 };
 
 static const KilnSection toy_sections[] = {
-    { .key = "", .fields = toy_root_fields, .size = sizeof(ToyRoot), .open = true,
+    { .key = "",
+      .fields = toy_root_fields,
+      .size = sizeof(ToyRoot),
+      .open = true,
       .summary = "the run" },
-    { .key = "trainer", .fields = toy_trainer_fields, .size = sizeof(ToyTrainer),
+    { .key = "trainer",
+      .fields = toy_trainer_fields,
+      .size = sizeof(ToyTrainer),
       .summary = "the loop" },
-    { .key = "kiln.run", .fields = toy_trainer_fields, .size = sizeof(ToyTrainer), .hidden = true,
+    { .key = "kiln.run",
+      .fields = toy_trainer_fields,
+      .size = sizeof(ToyTrainer),
+      .hidden = true,
       .summary = "the folder" },
     { .key = NULL },
 };

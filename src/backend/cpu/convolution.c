@@ -5,11 +5,6 @@
 /* Below as many input channels Winograd's transforms cost more than they save. */
 enum { WINOGRAD_CHANNELS = 16 };
 
-static KilnMdFormat format_of(const KilnArg *output)
-{
-    return output->fixed ? KILN_MD_PLAIN : KILN_MD_ANY;
-}
-
 typedef dnnl_status_t (*MakePd)(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret);
 
 /* With the backend's algorithm, or directly where that does not exist. */
@@ -34,135 +29,74 @@ static KilnStatus conv_pd(const KilnCall *call, MakePd make, KilnConvMd *conv,
     return status == dnnl_success ? KILN_OK : kiln_dnnl_error(err, status, call->op->name);
 }
 
-/* Descriptors of the three shapes of a convolution; the gradients use them too. */
-static KilnStatus conv_mds(KilnDnnl *dnnl, KilnConvMd *ret, const KilnShape *x,
-                           KilnMdFormat x_format, const KilnShape *weight, const KilnShape *y,
-                           KilnMdFormat y_format, KilnError *err)
+/* Descriptors of the shapes of a convolution, whose gradients use them too. All
+ * are left to oneDNN: one that is fixed makes it fall back to slow loops. */
+static KilnStatus conv_mds(KilnCall *call, const KilnShape *x, const KilnShape *weight,
+                           const KilnShape *y, KilnConvMd *ret, KilnError *err)
 {
-    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, x, x_format, &ret->src, err);
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, x, KILN_MD_ANY, &ret->src, err);
 
     if (status == KILN_OK)
         status = kiln_md_make(dnnl, KILN_MD_WEIGHT, weight, KILN_MD_ANY, &ret->weights, err);
     if (status == KILN_OK)
-        status = kiln_md_make(dnnl, KILN_MD_IMAGE, y, y_format, &ret->dst, err);
+        status = kiln_md_make(dnnl, KILN_MD_IMAGE, y, KILN_MD_ANY, &ret->dst, err);
     return status;
 }
 
-static KilnMd queried(const_dnnl_primitive_desc_t pd, dnnl_query_t what)
-{
-    return dnnl_primitive_desc_query_md(pd, what, 0);
-}
+/* ---- From a primitive descriptor to steps ----------------------------------------- */
 
-/* ---- Forward --------------------------------------------------------------------- */
+/* One argument of the convolution: which input of the call it is, -1 for the output. */
+typedef struct Operand {
+    int id;
+    dnnl_query_t what;
+    KilnMdRole role;
+    int input;
+} Operand;
 
-static KilnStatus forward_from_pd(KilnCall *call, dnnl_primitive_desc_t pd, KilnMd bias,
-                                  KilnError *err)
-{
-    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    KilnMd src = queried(pd, dnnl_query_src_md), dst = queried(pd, dnnl_query_dst_md);
-    KilnMd weights = queried(pd, dnnl_query_weights_md);
-    KilnLayout y = KILN_PLAIN;
-    const KilnStepArg args[] = {
-        { DNNL_ARG_SRC, src, KILN_AT_INPUT, 0 },
-        { DNNL_ARG_WEIGHTS, weights, KILN_AT_INPUT, 1 },
-        { DNNL_ARG_DST, dst, KILN_AT_OUTPUT, 0 },
-        { DNNL_ARG_BIAS, bias, KILN_AT_INPUT, 2 },
-    };
-    KilnStatus status = kiln_layout_of(dnnl, KILN_MD_IMAGE, src, &call->inputs[0].layout, err);
-
-    if (status == KILN_OK)
-        status = kiln_layout_of(dnnl, KILN_MD_WEIGHT, weights, &call->inputs[1].layout, err);
-    if (status == KILN_OK)
-        status = kiln_layout_of(dnnl, KILN_MD_IMAGE, dst, &y, err);
-    if (status != KILN_OK)
-        return status;
-    kiln_output_layout(dnnl, &call->outputs[0], y);
-    return kiln_steps_add(call, pd, args, bias != NULL ? 4 : 3, err);
-}
-
-static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
+/* Where an output in oneDNN's order goes: to its place as it is, or through the
+ * workspace when that place must be plain. A weight's gradient is always made
+ * plain, for that is how parameters and optimizers have it. */
+static KilnStatus place_output(KilnCall *call, const Operand *operand, KilnStepArg *arg,
+                               KilnError *err)
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    const KilnArg *bias = &call->inputs[2];
-    KilnConvMd conv = { 0 };
-    dnnl_primitive_desc_t pd = NULL;
-    KilnStatus status = conv_mds(dnnl, &conv, &call->inputs[0].shape, KILN_MD_ANY,
-                                 &call->inputs[1].shape, &call->outputs[0].shape,
-                                 format_of(&call->outputs[0]), err);
+    KilnLayout layout = KILN_PLAIN;
+    KilnStatus status = kiln_layout_of(dnnl, operand->role, arg->md, &layout, err);
 
-    if (status == KILN_OK && !bias->absent)
-        status = kiln_md_make(dnnl, KILN_MD_VECTOR, &bias->shape, KILN_MD_PLAIN, &conv.bias, err);
-    if (status == KILN_OK)
-        status = conv_pd(call, kiln_pd_conv, &conv, &pd, err);
     if (status != KILN_OK)
         return status;
-    status = forward_from_pd(call, pd, conv.bias, err);
-    dnnl_primitive_desc_destroy(pd);
-    return status;
+    arg->place = KILN_AT_OUTPUT;
+    if (layout != KILN_PLAIN && (call->outputs[0].fixed || operand->role == KILN_MD_WEIGHT)) {
+        arg->place = KILN_AT_WORKSPACE;
+        arg->at = kiln_steps_room(call, kiln_md_bytes(arg->md));
+    } else {
+        kiln_output_layout(dnnl, &call->outputs[0], layout);
+    }
+    return KILN_OK;
 }
 
-/* ---- Gradient of the input -------------------------------------------------------- */
-
-static KilnStatus grad_input_from_pd(KilnCall *call, dnnl_primitive_desc_t pd, KilnError *err)
-{
-    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    KilnMd src = queried(pd, dnnl_query_diff_src_md), dst = queried(pd, dnnl_query_diff_dst_md);
-    KilnMd weights = queried(pd, dnnl_query_weights_md);
-    KilnLayout dx = KILN_PLAIN;
-    const KilnStepArg args[] = {
-        { DNNL_ARG_DIFF_DST, dst, KILN_AT_INPUT, 0 },
-        { DNNL_ARG_WEIGHTS, weights, KILN_AT_INPUT, 1 },
-        { DNNL_ARG_DIFF_SRC, src, KILN_AT_OUTPUT, 0 },
-    };
-    KilnStatus status = kiln_layout_of(dnnl, KILN_MD_IMAGE, dst, &call->inputs[0].layout, err);
-
-    if (status == KILN_OK)
-        status = kiln_layout_of(dnnl, KILN_MD_WEIGHT, weights, &call->inputs[1].layout, err);
-    if (status == KILN_OK)
-        status = kiln_layout_of(dnnl, KILN_MD_IMAGE, src, &dx, err);
-    if (status != KILN_OK)
-        return status;
-    kiln_output_layout(dnnl, &call->outputs[0], dx);
-    return kiln_steps_add(call, pd, args, (int)KILN_COUNT(args), err);
-}
-
-static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
-{
-    KilnConvMd conv = { 0 };
-    dnnl_primitive_desc_t pd = NULL;
-    KilnStatus status = conv_mds(&kiln_cpu(call)->dnnl, &conv, &call->outputs[0].shape,
-                                 format_of(&call->outputs[0]), &call->inputs[1].shape,
-                                 &call->inputs[0].shape, KILN_MD_ANY, err);
-
-    if (status == KILN_OK)
-        status = conv_pd(call, kiln_pd_conv_data, &conv, &pd, err);
-    if (status != KILN_OK)
-        return status;
-    status = grad_input_from_pd(call, pd, err);
-    dnnl_primitive_desc_destroy(pd);
-    return status;
-}
-
-/* ---- Gradient of the weight: plain, for that is how parameters and optimizers
- * have it; oneDNN's order is converted here ----------------------------------------- */
-
-static KilnStatus add_plain_weight(KilnCall *call, KilnMd from, size_t at, KilnError *err)
+/* The step from the workspace to the plain output. */
+static KilnStatus add_plain(KilnCall *call, KilnMdRole role, const KilnStepArg *from,
+                            KilnError *err)
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
     KilnMd plain = NULL;
     dnnl_primitive_desc_t pd = NULL;
-    KilnStatus status = kiln_md_make(dnnl, KILN_MD_WEIGHT, &call->outputs[0].shape, KILN_MD_PLAIN,
-                                     &plain, err);
+    KilnStatus status = kiln_md_make(dnnl, role, &call->outputs[0].shape, KILN_MD_PLAIN, &plain,
+                                     err);
 
     if (status != KILN_OK)
         return status;
 
-    dnnl_status_t made = kiln_pd_reorder(dnnl, from, plain, &pd);
+    int before = kiln_threads_set(dnnl->threads);
+    dnnl_status_t made = kiln_pd_reorder(dnnl, from->md, plain, &pd);
     const KilnStepArg args[] = {
-        { DNNL_ARG_FROM, from, KILN_AT_WORKSPACE, at },
+        { DNNL_ARG_FROM, from->md, KILN_AT_WORKSPACE, from->at },
         { DNNL_ARG_TO, plain, KILN_AT_OUTPUT, 0 },
     };
 
+    kiln_threads_set(before);
     if (made != dnnl_success)
         return kiln_dnnl_error(err, made, "a change of layout");
     status = kiln_steps_add(call, pd, args, (int)KILN_COUNT(args), err);
@@ -170,47 +104,105 @@ static KilnStatus add_plain_weight(KilnCall *call, KilnMd from, size_t at, KilnE
     return status;
 }
 
-static KilnStatus grad_weight_from_pd(KilnCall *call, dnnl_primitive_desc_t pd, KilnError *err)
+/* `operands` ends with the output; inputs get the layouts that the descriptor wants. */
+static KilnStatus conv_steps(KilnCall *call, dnnl_primitive_desc_t pd, const Operand *operands,
+                             int n, KilnError *err)
 {
-    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    KilnMd src = queried(pd, dnnl_query_src_md), dst = queried(pd, dnnl_query_diff_dst_md);
-    KilnMd weights = queried(pd, dnnl_query_diff_weights_md);
-    KilnLayout dweight = KILN_PLAIN;
-    KilnStatus status = kiln_layout_of(dnnl, KILN_MD_IMAGE, dst, &call->inputs[0].layout, err);
+    KilnStepArg args[4];
+    const KilnStepArg *result = &args[n - 1];
+    KilnStatus status = KILN_OK;
 
+    for (int i = 0; i < n && status == KILN_OK; i++) {
+        const Operand *operand = &operands[i];
+
+        args[i] = (KilnStepArg) { .id = operand->id,
+                                  .md = dnnl_primitive_desc_query_md(pd, operand->what,
+                                                                     operand->id == DNNL_ARG_BIAS),
+                                  .place = KILN_AT_INPUT,
+                                  .at = operand->input >= 0 ? (size_t)operand->input : 0 };
+        if (operand->input < 0)
+            status = place_output(call, operand, &args[i], err);
+        else
+            status = kiln_layout_of(&kiln_cpu(call)->dnnl, operand->role, args[i].md,
+                                    &call->inputs[operand->input].layout, err);
+    }
     if (status == KILN_OK)
-        status = kiln_layout_of(dnnl, KILN_MD_IMAGE, src, &call->inputs[1].layout, err);
+        status = kiln_steps_add(call, pd, args, n, err);
+    if (status == KILN_OK && result->place == KILN_AT_WORKSPACE) {
+        status = add_plain(call, operands[n - 1].role, result, err);
+        if (status != KILN_OK)
+            kiln_steps_release(call);
+    }
+    return status;
+}
+
+/* ---- The kernels -------------------------------------------------------------------- */
+
+static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
+{
+    static const Operand operands[] = {
+        { DNNL_ARG_BIAS, dnnl_query_weights_md, KILN_MD_VECTOR, 2 },
+        { DNNL_ARG_SRC, dnnl_query_src_md, KILN_MD_IMAGE, 0 },
+        { DNNL_ARG_WEIGHTS, dnnl_query_weights_md, KILN_MD_WEIGHT, 1 },
+        { DNNL_ARG_DST, dnnl_query_dst_md, KILN_MD_IMAGE, -1 },
+    };
+    const KilnArg *bias = &call->inputs[2];
+    const int without = bias->absent ? 1 : 0;
+    KilnConvMd conv = { 0 };
+    dnnl_primitive_desc_t pd = NULL;
+    KilnStatus status = conv_mds(call, &call->inputs[0].shape, &call->inputs[1].shape,
+                                 &call->outputs[0].shape, &conv, err);
+
+    if (status == KILN_OK && !bias->absent)
+        status = kiln_md_make(&kiln_cpu(call)->dnnl, KILN_MD_VECTOR, &bias->shape, KILN_MD_PLAIN,
+                              &conv.bias, err);
     if (status == KILN_OK)
-        status = kiln_layout_of(dnnl, KILN_MD_WEIGHT, weights, &dweight, err);
+        status = conv_pd(call, kiln_pd_conv, &conv, &pd, err);
     if (status != KILN_OK)
         return status;
+    status = conv_steps(call, pd, operands + without, (int)KILN_COUNT(operands) - without, err);
+    dnnl_primitive_desc_destroy(pd);
+    return status;
+}
 
-    const bool plain = dweight == KILN_PLAIN;
-    const size_t room = plain ? 0 : kiln_steps_room(call, kiln_md_bytes(weights));
-    const KilnStepArg args[] = {
-        { DNNL_ARG_DIFF_DST, dst, KILN_AT_INPUT, 0 },
-        { DNNL_ARG_SRC, src, KILN_AT_INPUT, 1 },
-        { DNNL_ARG_DIFF_WEIGHTS, weights, plain ? KILN_AT_OUTPUT : KILN_AT_WORKSPACE, room },
+static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
+{
+    static const Operand operands[] = {
+        { DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, KILN_MD_IMAGE, 0 },
+        { DNNL_ARG_WEIGHTS, dnnl_query_weights_md, KILN_MD_WEIGHT, 1 },
+        { DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, KILN_MD_IMAGE, -1 },
     };
+    KilnConvMd conv = { 0 };
+    dnnl_primitive_desc_t pd = NULL;
+    KilnStatus status = conv_mds(call, &call->outputs[0].shape, &call->inputs[1].shape,
+                                 &call->inputs[0].shape, &conv, err);
 
-    status = kiln_steps_add(call, pd, args, (int)KILN_COUNT(args), err);
-    if (status == KILN_OK && !plain)
-        status = add_plain_weight(call, weights, room, err);
+    if (status == KILN_OK)
+        status = conv_pd(call, kiln_pd_conv_data, &conv, &pd, err);
+    if (status != KILN_OK)
+        return status;
+    status = conv_steps(call, pd, operands, (int)KILN_COUNT(operands), err);
+    dnnl_primitive_desc_destroy(pd);
     return status;
 }
 
 static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
 {
+    static const Operand operands[] = {
+        { DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, KILN_MD_IMAGE, 0 },
+        { DNNL_ARG_SRC, dnnl_query_src_md, KILN_MD_IMAGE, 1 },
+        { DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, KILN_MD_WEIGHT, -1 },
+    };
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
-    KilnStatus status = conv_mds(&kiln_cpu(call)->dnnl, &conv, &call->inputs[1].shape, KILN_MD_ANY,
-                                 &call->outputs[0].shape, &call->inputs[0].shape, KILN_MD_ANY, err);
+    KilnStatus status = conv_mds(call, &call->inputs[1].shape, &call->outputs[0].shape,
+                                 &call->inputs[0].shape, &conv, err);
 
     if (status == KILN_OK)
         status = conv_pd(call, kiln_pd_conv_weights, &conv, &pd, err);
     if (status != KILN_OK)
         return status;
-    status = grad_weight_from_pd(call, pd, err);
+    status = conv_steps(call, pd, operands, (int)KILN_COUNT(operands), err);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }

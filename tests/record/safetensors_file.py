@@ -1,13 +1,8 @@
 """Writes tests/data/safetensors/reference.safetensors with the safetensors
 package: one tensor of each type, known values. Needs torch and safetensors.
 
-Usage: python tests/record/safetensors.py"""
+Usage: python tests/record/safetensors_file.py"""
 import pathlib
-
-import sys
-
-# This file has the package's name; its own folder must not come first.
-sys.path.pop(0)
 
 import torch
 from safetensors.torch import save_file

@@ -1,0 +1,114 @@
+/* A config, or a part of it, as text. */
+#include <string.h>
+
+#include "base/text.h"
+#include "config/interpolate.h"
+#include "config/output.h"
+#include "config/state.h"
+#include "config/writer.h"
+
+bool kiln_config_hides(const KilnConfig *config, const char *key)
+{
+    if (strcmp(key, "kiln") == 0)
+        return true;
+    for (const KilnSection *s = config->sections; s != NULL && s->key != NULL; s++)
+        if (s->hidden && strcmp(s->key, key) == 0)
+            return true;
+    return false;
+}
+
+KilnStatus kiln_config_find(const KilnConfig *config, const char *key, const KilnConfigNode **ret,
+                            KilnError *err)
+{
+    KilnError local = { 0 };
+    KilnResolving resolving = { .config = config,
+                                .root = config->root,
+                                .err = err != NULL ? err : &local };
+    char last[KILN_PATH_PART] = "";
+    const char *rest = key, *before = key;
+    const KilnConfigNode *parent = config->root;
+    KilnStatus status;
+
+    if (key == NULL || *key == '\0') {
+        *ret = config->root;
+        return KILN_OK;
+    }
+    /* The last part as it is written, what is in front of it through interpolations. */
+    for (const char *p = key; kiln_path_next(&p, last); rest = p)
+        before = rest;
+    if (before != key) {
+        const char *path =
+            kiln_arena_strndup(config->arena, key, (size_t)(before - key));
+
+        if (path == NULL)
+            return kiln_error_nomem(err, strlen(key));
+        status = kiln_resolve_path(&resolving, config->root, path, &parent);
+        if (status < 0)
+            return status;
+    }
+    const KilnEntry *entry = parent != NULL && *rest == '\0' ? kiln_node_entry(parent, last) : NULL;
+    if (entry == NULL && parent == config->root && kiln_is_foreign_node(last, strlen(last)))
+        entry = kiln_node_entry(parent, "kiln");
+    if (entry == NULL) {
+        kiln_resolve_missing(config->root, key, resolving.err);
+        for (size_t i = 0; i < config->n_removed; i++)
+            if (strcmp(config->removed[i].path, key) == 0)
+                kiln_error_set(resolving.err, KILN_E_KEY, "'%s' was removed by %s", key,
+                               config->removed[i].origin.source);
+        return KILN_E_KEY;
+    }
+    *ret = entry->value;
+    return KILN_OK;
+}
+
+static KilnStatus take(KilnText *text, KilnStatus status, char **ret, KilnError *err)
+{
+    char *taken = status >= 0 ? kiln_text_take(text) : NULL;
+
+    if (status >= 0 && taken == NULL)
+        status = kiln_error_nomem(err, 1);
+    if (status >= 0)
+        *ret = taken;
+    else
+        kiln_text_release(text);
+    return status;
+}
+
+KilnStatus kiln_config_yaml(const KilnConfig *config, const char *key, bool resolve, char **ret,
+                            KilnError *err)
+{
+    KilnText text = { 0 };
+    KilnWriter writer = { .text = &text, .config = config, .resolve = resolve };
+    const KilnConfigNode *node = NULL;
+    KilnStatus status = kiln_config_find(config, key, &node, err);
+
+    if (status >= 0) {
+        writer.hidden = node == config->root ? kiln_config_hides : NULL;
+        status = kiln_write_node(&writer, node, err);
+    }
+    return take(&text, status, ret, err);
+}
+
+KilnStatus kiln_config_text(const KilnConfig *config, const char *key, char **ret, KilnError *err)
+{
+    const KilnConfigNode *written = NULL, *node = NULL;
+    KilnText text = { 0 };
+    KilnStatus status = kiln_config_find(config, key, &written, err);
+
+    if (status >= 0)
+        status = kiln_config_resolve(config, written, &node, err);
+    if (status < 0)
+        return status;
+    if (node->kind != KILN_NODE_SCALAR) {
+        kiln_error_set(err, KILN_E_TYPE, "%s: expected one value, got %s", key,
+                       kiln_node_kind_name(node));
+        return kiln_error_at(err, &node->origin);
+    }
+    if (node->scalar == KILN_SCALAR_MISSING) {
+        kiln_error_set(err, KILN_E_MISSING, "%s: no value is given (?\?\?); give one: %s=VALUE", key,
+                       key);
+        return kiln_error_at(err, &node->origin);
+    }
+    kiln_text_append(&text, node->text);
+    return take(&text, KILN_OK, ret, err);
+}

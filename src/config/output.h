@@ -1,0 +1,14 @@
+/* Parts of a config for those who print it. */
+#ifndef KILN_CONFIG_OUTPUT_H
+#define KILN_CONFIG_OUTPUT_H
+
+#include "config/node.h"
+
+/* Is the key of the root no part of the job's config (`kiln`)? */
+bool kiln_config_hides(const KilnConfig *config, const char *key);
+/* The node at `key` (NULL or "": the root) as it is written there; on the way
+ * interpolations are followed. KILN_E_KEY, with the nearest name, when there is none. */
+KILN_NODISCARD KilnStatus kiln_config_find(const KilnConfig *config, const char *key,
+                                           const KilnConfigNode **ret, KilnError *err);
+
+#endif

@@ -1,0 +1,193 @@
+/* Texts for the run folder, and lists for help and completion. */
+#include "config/run_files.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "config/output.h"
+#include "config/state.h"
+#include "config/writer.h"
+
+static KilnStatus take(KilnText *text, KilnStatus status, char **ret, KilnError *err)
+{
+    char *taken = status >= 0 ? kiln_text_take(text) : NULL;
+
+    if (status >= 0 && taken == NULL)
+        status = kiln_error_nomem(err, 1);
+    if (status >= 0)
+        *ret = taken;
+    else
+        kiln_text_release(text);
+    return status;
+}
+
+KilnStatus kiln_config_overrides_yaml(const KilnConfig *config, char **ret, KilnError *err)
+{
+    KilnText text = { 0 };
+
+    for (size_t i = 0; i < config->n_arguments; i++) {
+        kiln_text_append(&text, "- ");
+        kiln_write_string(&text, config->arguments[i]);
+        kiln_text_char(&text, '\n');
+    }
+    if (config->n_arguments == 0)
+        kiln_text_append(&text, "[]\n");
+    return take(&text, KILN_OK, ret, err);
+}
+
+KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **ret, KilnError *err)
+{
+    KilnText text = { 0 };
+    KilnWriter writer = { .text = &text, .config = config };
+    KilnConfigNode *own = kiln_node_get(config->root, "kiln");
+    KilnEntry entry = { .key = "kiln", .value = own };
+    KilnConfigNode root = { .kind = KILN_NODE_MAP, .entries = &entry, .count = own != NULL };
+
+    return take(&text, kiln_write_node(&writer, &root, err), ret, err);
+}
+
+/* ---- Origins ------------------------------------------------------------------------- */
+
+/* A value in one line, in flow style: {a: 1, b: [x]}. */
+static void flow(KilnText *text, const KilnConfigNode *node)
+{
+    bool map = node->kind == KILN_NODE_MAP;
+
+    if (node->kind == KILN_NODE_SCALAR) {
+        if (node->scalar == KILN_SCALAR_STR || node->scalar == KILN_SCALAR_INTERPOLATION) {
+            KilnText plain = { 0 };
+
+            /* In flow style more characters need quotes: quote all text. */
+            kiln_write_string(&plain, node->text);
+            if (plain.data != NULL && (plain.data[0] == '\'' || plain.data[0] == '"'))
+                kiln_text_append(text, plain.data);
+            else
+                kiln_text_printf(text, "'%s'", plain.data != NULL ? plain.data : "");
+            kiln_text_release(&plain);
+        } else if (node->scalar == KILN_SCALAR_MISSING) {
+            kiln_text_append(text, "'?\?\?'");
+        } else {
+            kiln_write_scalar(text, node);
+        }
+        return;
+    }
+    kiln_text_char(text, map ? '{' : '[');
+    for (size_t i = 0; i < node->count; i++) {
+        if (i > 0)
+            kiln_text_append(text, ", ");
+        if (map) {
+            KilnConfigNode key = { .text = node->entries[i].key };
+
+            flow(text, &key);
+            kiln_text_append(text, ": ");
+        }
+        flow(text, node->entries[i].value);
+    }
+    kiln_text_char(text, map ? '}' : ']');
+}
+
+static void write_origin(KilnText *text, const KilnOrigin *origin)
+{
+    KilnConfigNode from = { .kind = KILN_NODE_SCALAR };
+    KilnText whole = { 0 };
+
+    kiln_text_append(&whole, origin->source != NULL ? origin->source : "");
+    if (origin->line > 0)
+        kiln_text_printf(&whole, ":%d:%d", origin->line, origin->column);
+    from.text = whole.data != NULL ? whole.data : "";
+    flow(text, &from);
+    kiln_text_release(&whole);
+}
+
+static void write_origins(const KilnConfig *config, const KilnConfigNode *node, KilnText *text)
+{
+    if (node->kind == KILN_NODE_MAP && node->count > 0 && node->replaced == NULL) {
+        for (size_t i = 0; i < node->count; i++)
+            if (node->parent != NULL || !kiln_config_hides(config, node->entries[i].key))
+                write_origins(config, node->entries[i].value, text);
+        return;
+    }
+    if (node->parent == NULL)
+        return; /* an empty config */
+    kiln_write_string(text, kiln_node_path(config, node));
+    kiln_text_append(text, ":\n");
+    for (const KilnConfigNode *value = node; value != NULL; value = value->replaced) {
+        kiln_text_append(text, "  - {value: ");
+        flow(text, value);
+        kiln_text_append(text, ", from: ");
+        write_origin(text, &value->origin);
+        kiln_text_append(text, "}\n");
+    }
+    for (size_t i = 0; node->kind == KILN_NODE_MAP && i < node->count; i++)
+        write_origins(config, node->entries[i].value, text);
+}
+
+KilnStatus kiln_config_origins_yaml(const KilnConfig *config, char **ret, KilnError *err)
+{
+    KilnText text = { 0 };
+
+    write_origins(config, config->root, &text);
+    if (text.length == 0)
+        kiln_text_append(&text, "{}\n");
+    return take(&text, KILN_OK, ret, err);
+}
+
+/* ---- Choices and options ---------------------------------------------------------------- */
+
+size_t kiln_config_choices(const KilnConfig *config, KilnChoiceMade *ret, size_t size)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < config->n_chosen; i++) {
+        const KilnChosen *chosen = &config->chosen[i];
+
+        if (kiln_starts_with(chosen->key, "kiln/"))
+            continue;
+        if (n < size)
+            ret[n] = (KilnChoiceMade){ .group = chosen->key, .option = chosen->option };
+        n++;
+    }
+    return n;
+}
+
+static KilnStatus copy_names(const char **names, char ***ret, size_t *ret_count, KilnError *err)
+{
+    size_t n = 0, done = 0;
+    char **copy;
+
+    while (names != NULL && names[n] != NULL)
+        n++;
+    copy = names != NULL ? calloc(n + 1, sizeof(*copy)) : NULL;
+    while (copy != NULL && done < n && (copy[done] = kiln_strdup(names[done])) != NULL)
+        done++;
+    if (copy == NULL || done < n) {
+        kiln_names_free(copy, done);
+        return kiln_error_nomem(err, (n + 1) * sizeof(*copy));
+    }
+    *ret = copy;
+    *ret_count = n;
+    return KILN_OK;
+}
+
+KilnStatus kiln_group_options(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
+                              const char *group, bool groups, char ***ret, size_t *ret_count,
+                              KilnError *err)
+{
+    KilnArena arena = { 0 };
+    KilnSearch search = { .arena = &arena, .hooks = hooks };
+    const char *const *dirs = request->config_dirs;
+    KilnStatus status = KILN_OK;
+
+    if (request->config_path != NULL)
+        status = kiln_search_add(&search, request->config_path, "--config-path", err);
+    else if (kiln_is_dir("conf"))
+        status = kiln_search_add(&search, "conf", "conf", err);
+    for (; status >= 0 && dirs != NULL && *dirs != NULL; dirs++)
+        status = kiln_search_add(&search, *dirs, "--config-dir", err);
+    if (status >= 0)
+        status = copy_names(kiln_search_options(&search, group, groups), ret, ret_count, err);
+    kiln_arena_release(&arena);
+    return status;
+}

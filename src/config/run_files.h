@@ -1,0 +1,37 @@
+/* What a run folder, help and completion need of a config besides its values. */
+#ifndef KILN_CONFIG_RUN_FILES_H
+#define KILN_CONFIG_RUN_FILES_H
+
+#include "config/compose.h"
+
+/* The arguments as a YAML list of texts (overrides.yaml). Owned by the caller. */
+KILN_NODISCARD KilnStatus kiln_config_overrides_yaml(const KilnConfig *config, char **ret,
+                                                     KilnError *err);
+/* The node `kiln` as YAML, below its name (kiln.yaml). What has no value yet stays
+ * ???. Owned by the caller. */
+KILN_NODISCARD KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **ret,
+                                               KilnError *err);
+/* Where each value came from (origins.yaml): a mapping from "a.b" to a list of
+ * {value, from}, the value in force first, then what it replaced. Lists count as
+ * one value. Owned by the caller. */
+KILN_NODISCARD KilnStatus kiln_config_origins_yaml(const KilnConfig *config, char **ret,
+                                                   KilnError *err);
+
+/* A choice of the defaults list: "model" -> "resnet"; option NULL for null. */
+typedef struct KilnChoiceMade {
+    const char *group, *option; /* borrowed from the config */
+} KilnChoiceMade;
+
+/* Choices in the order in which they were met, without those of `kiln`; the number
+ * of them. At most `size` are stored. */
+size_t kiln_config_choices(const KilnConfig *config, KilnChoiceMade *ret, size_t size);
+
+/* The options of a group (`model`), or with `groups` the groups below it ("": the
+ * top ones), as the request would find them; files and what the hooks offer, in
+ * byte order. NULL-terminated; owned by the caller (kiln_names_free). */
+KILN_NODISCARD KilnStatus kiln_group_options(const KilnComposeRequest *request,
+                                             const KilnComposeHooks *hooks, const char *group,
+                                             bool groups, char ***ret, size_t *ret_count,
+                                             KilnError *err);
+
+#endif

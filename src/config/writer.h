@@ -1,0 +1,25 @@
+/* Nodes as YAML text that reads back as the same values. */
+#ifndef KILN_CONFIG_WRITER_H
+#define KILN_CONFIG_WRITER_H
+
+#include "base/text.h"
+#include "config/interpolate.h"
+
+typedef struct KilnWriter {
+    KilnText *text;
+    const KilnConfig *config; /* needed to resolve only */
+    bool resolve;
+    /* Leave out this key of the root; NULL: none. */
+    bool (*hidden)(const KilnConfig *config, const char *key);
+    size_t nodes;
+} KilnWriter;
+
+/* The node as YAML, ending in a newline. Fails when an interpolation does. */
+KILN_NODISCARD KilnStatus kiln_write_node(KilnWriter *writer, const KilnConfigNode *node,
+                                          KilnError *err);
+/* A scalar on one line, with quotes where it needs them. */
+void kiln_write_scalar(KilnText *text, const KilnConfigNode *node);
+/* Text as a YAML string, with quotes where it needs them. */
+void kiln_write_string(KilnText *text, const char *string);
+
+#endif
