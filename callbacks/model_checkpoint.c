@@ -35,6 +35,7 @@ typedef struct Entry {
 typedef struct State {
     Entry *entries; /* the best ones, worst last; of equals the older is better */
     size_t count, capacity;
+    char last[sizeof(((Entry *)0)->name)]; /* what "last" points to since this run saved; "" */
 } State;
 
 /* ---- The best ones -------------------------------------------------------------------- */
@@ -147,6 +148,7 @@ static KilnStatus save(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
     (void)kiln_trainer_link_target(trainer, "last", last, sizeof(last));
     if (status >= 0)
         status = kiln_trainer_link(trainer, "last", entry.name, err);
+    memcpy(state->last, entry.name, sizeof(state->last));
     if (status >= 0)
         status = link_best(state, trainer, err);
     if (status >= 0 && evicted.name[0] != '\0')
@@ -205,6 +207,19 @@ static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, K
     return save(self, trainer, err);
 }
 
+/* The run itself saves where it ends; what was the last until then goes. */
+static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const State *state = kiln_state(self);
+    char last[sizeof(state->last)];
+
+    if (state->last[0] == '\0' ||
+        !kiln_trainer_link_target(trainer, "last", last, sizeof(last)) ||
+        strcmp(last, state->last) == 0 || find(state, state->last) < state->count)
+        return KILN_OK;
+    return kiln_trainer_remove(trainer, state->last, err);
+}
+
 static void state_dict(KilnInstance *self, KilnState *saved)
 {
     const State *state = kiln_state(self);
@@ -257,6 +272,7 @@ static const KilnCallbackOps ops = {
     .on_fit_start = on_fit_start,
     .on_train_batch_end = on_train_batch_end,
     .on_train_epoch_end = on_train_epoch_end,
+    .teardown = teardown,
     .state_dict = state_dict,
     .load_state_dict = load_state_dict,
     .saves = true,

@@ -66,11 +66,12 @@ static void append_metrics(Line *line, const KilnTrainer *trainer, bool all)
             append(line, "  %s %.4g", metrics[i].name, metrics[i].value);
 }
 
+/* Counted from 0, as in the names of checkpoints and in metrics.csv. */
 static void append_epoch(Line *line, const KilnTrainer *trainer)
 {
-    append(line, "epoch %lld", (long long)kiln_trainer_epoch(trainer) + 1);
-    if (kiln_trainer_max_epochs(trainer) >= 0)
-        append(line, "/%lld", (long long)kiln_trainer_max_epochs(trainer));
+    append(line, "epoch %lld", (long long)kiln_trainer_epoch(trainer));
+    if (kiln_trainer_max_epochs(trainer) > 0)
+        append(line, "/%lld", (long long)kiln_trainer_max_epochs(trainer) - 1);
 }
 
 /* ---- The redrawn line ---------------------------------------------------------------------- */

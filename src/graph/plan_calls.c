@@ -77,7 +77,7 @@ static KilnStatus prepare_kernel(KilnPlanCall *made, KilnError *err)
 KilnStatus kiln_plan_call_prepare(KilnPlanCall *made, KilnError *err)
 {
     const KilnCall *call = &made->call;
-    KilnLayout wanted[KILN_MAX_OUTPUTS];
+    KilnLayout wanted[KILN_MAX_OUTPUTS] = { 0 };
 
     for (int i = 0; i < call->n_outputs; i++)
         wanted[i] = call->outputs[i].layout;

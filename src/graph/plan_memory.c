@@ -135,7 +135,7 @@ static void keep_sorted(KilnStorage **placed, size_t n, KilnStorage *storage)
  * the same for the same structure. */
 static KilnStatus assign_offsets(KilnPlan *plan, KilnError *err)
 {
-    KilnStorage **order = malloc(2 * (plan->n_storages + 1) * sizeof(KilnStorage *));
+    KilnStorage **order = calloc(2 * (plan->n_storages + 1), sizeof(KilnStorage *));
     KilnStorage **placed = order != NULL ? order + plan->n_storages + 1 : NULL;
     size_t n = 0;
 

@@ -119,7 +119,9 @@ typedef KilnStatus KilnHook(KilnInstance *self, KilnTrainer *trainer, KilnError 
 
 /* Every hook is optional. A hook that fails stops the run with its error. */
 struct KilnCallbackOps {
-    KilnHook *setup; /* before fit, validate, test: everything is built */
+    /* Before fit or test: everything is built, nothing is written, and there is
+     * no run folder yet. The place to refuse options that do not fit. */
+    KilnHook *setup;
     KilnHook *on_fit_start;
     KilnHook *on_train_start;
     KilnHook *on_train_epoch_start;

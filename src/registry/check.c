@@ -148,8 +148,6 @@ static void check_again(Walk *walk, const Visit *visit, KilnKind kind, const cha
 {
     KilnError err;
 
-    if (visit->component == NULL)
-        return;
     if (kind != KILN_KIND_ANY && visit->component->kind != kind)
         kiln_error_set(&err, KILN_E_TYPE, "expected %s, got %s (%s)", kiln_value_kind(kind),
                        kiln_value_kind(visit->component->kind), visit->component->name);
@@ -160,30 +158,46 @@ static void check_again(Walk *walk, const Visit *visit, KilnKind kind, const cha
     kiln_check_report(&walk->check, path, written, written, &err);
 }
 
+/* `map` was not met before, or only where another kind was expected. */
+static void check_mapping(Walk *walk, KilnKind kind, const char *path,
+                          const KilnConfigNode *written, const KilnConfigNode *map)
+{
+    const char *place = kiln_node_path(walk->check.config, map);
+    const Visit *before = find_visit(walk, map);
+    const KilnComponent *component = NULL;
+    KilnError err = { 0 };
+
+    if (kiln_node_component(walk->check.config, walk->registry, map, kind, &component, &err) < 0)
+        kiln_check_report(&walk->check, path, written, written != map ? map : NULL, &err);
+    size_t visit = before != NULL ? (size_t)(before - walk->visits)
+                                  : add_visit(walk, map, component);
+    if (component == NULL || visit == SIZE_MAX)
+        return;
+    walk->visits[visit] = (Visit) { map, component, true };
+    check_options(walk, map, place[0] != '\0' ? place : path, written, component);
+    walk->visits[visit].open = false;
+}
+
 /* `value` is a mapping or a plain name. */
 static void check_component(Walk *walk, KilnKind kind, const char *path,
                             const KilnConfigNode *written, const KilnConfigNode *value)
 {
-    bool map = value->kind == KILN_NODE_MAP;
+    const Visit *before = find_visit(walk, value);
     const KilnComponent *component = NULL;
-    const Visit *before = map ? find_visit(walk, value) : NULL;
-    const char *place = map ? kiln_node_path(walk->check.config, value) : path;
     KilnError err = { 0 };
 
-    if (before != NULL) {
+    if (before != NULL && before->component != NULL) {
         check_again(walk, before, kind, path, written);
-        return;
-    }
-    /* A name by interpolation: where it was written is told through `written`. */
-    if (kiln_node_component(walk->check.config, walk->registry, map ? value : written, kind,
-                            &component, &err) < 0)
+    } else if (before != NULL && kind == KILN_KIND_ANY) {
+        return; /* it was said that this names nothing */
+    } else if (value->kind == KILN_NODE_MAP) {
+        check_mapping(walk, kind, path, written, value);
+    } else if (kiln_node_component(walk->check.config, walk->registry, written, kind, &component,
+                                   &err) < 0) {
         kiln_check_report(&walk->check, path, written, NULL, &err);
-    size_t visit = map ? add_visit(walk, value, component) : SIZE_MAX;
-    if (component != NULL)
-        check_options(walk, map ? value : NULL, place[0] != '\0' ? place : path, written,
-                      component);
-    if (visit != SIZE_MAX)
-        walk->visits[visit].open = false;
+    } else {
+        check_options(walk, NULL, path, written, component);
+    }
 }
 
 static void on_component(void *ctx, const KilnField *field, const char *path,

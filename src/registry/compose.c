@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/run_files.h"
 #include "registry/bottom.h"
 #include "registry/registry.h"
 
@@ -19,10 +20,15 @@ static KilnStatus bottom(void *ctx, KilnConfig *config, KilnErrors *errors)
     return kiln_bottom_lay(&context->bottom, config, errors);
 }
 
-/* The kind whose components are options of a group; a run's module is its task. */
+/* The kind whose components are options of a group; a run's module is its task.
+ * Callbacks and loggers are mappings of several, so no single one is an option. */
 static KilnKind group_kind(const char *group)
 {
-    return strcmp(group, "task") == 0 ? KILN_KIND_MODULE : kiln_kind_find(group, strlen(group));
+    KilnKind kind = kiln_kind_find(group, strlen(group));
+
+    if (strcmp(group, "task") == 0)
+        return KILN_KIND_MODULE;
+    return kind == KILN_KIND_CALLBACK || kind == KILN_KIND_LOGGER ? KILN_KIND_ANY : kind;
 }
 
 static bool option(void *ctx, KilnConfig *config, const char *group, const char *name,
@@ -44,24 +50,24 @@ static bool option(void *ctx, KilnConfig *config, const char *group, const char 
     return true;
 }
 
+/* NULL for what is no group of components. */
 static const char *const *options(void *ctx, const char *group)
 {
-    static const char *const none[] = { NULL };
     Context *context = ctx;
     const KilnRegistry *registry = context->bottom.registry;
     KilnKind kind = group_kind(group);
     size_t n = 0;
 
     if (registry == NULL || kind == KILN_KIND_ANY)
-        return none;
+        return NULL;
     free(context->names);
     context->names = calloc(registry->count + 1, sizeof(*context->names));
     if (context->names == NULL)
-        return none;
+        return NULL;
     for (size_t i = 0; i < registry->count; i++)
         if (registry->items[i]->kind == kind)
             context->names[n++] = registry->items[i]->name;
-    return context->names;
+    return n > 0 ? context->names : NULL;
 }
 
 /* When composing fails, a _target_ that names nothing is often the cause of what
@@ -101,6 +107,17 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
     add_all(errors, found, status);
     kiln_errors_free(found);
     kiln_bottom_release(&context.bottom);
+    free(context.names);
+    return status;
+}
+
+KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *group, bool groups,
+                                char ***ret, size_t *ret_count, KilnError *err)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = { .ctx = &context, .option = option, .options = options };
+    KilnStatus status = kiln_group_options(request, &hooks, group, groups, ret, ret_count, err);
+
     free(context.names);
     return status;
 }

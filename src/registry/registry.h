@@ -37,4 +37,10 @@ KILN_NODISCARD KilnStatus kiln_component_check(const KilnComponent *component, K
 KILN_NODISCARD KilnStatus kiln_registry_add(KilnRegistry *registry,
                                             const KilnComponent *const *components, KilnError *err);
 
+/* The options of a group over files and components, or with `groups` the groups
+ * below it ("": the top ones); in byte order, owned by the caller (kiln_names_free). */
+KILN_NODISCARD KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *group,
+                                               bool groups, char ***ret, size_t *ret_count,
+                                               KilnError *err);
+
 #endif

@@ -48,16 +48,28 @@ static const char *nearest(const KilnRegistry *registry, KilnKind kind, const ch
     return near;
 }
 
+/* The first kind that has a component of that name; KILN_KIND_ANY: none. */
+static KilnKind kind_with(const KilnRegistry *registry, const char *name)
+{
+    for (size_t i = 0; i < registry->count; i++)
+        if (strcmp(registry->items[i]->name, name) == 0)
+            return registry->items[i]->kind;
+    return KILN_KIND_ANY;
+}
+
 static KilnStatus unknown(const KilnRegistry *registry, KilnKind kind, const char *name,
                           KilnError *err)
 {
     const char *near = nearest(registry, kind, name);
+    KilnKind other = kind_with(registry, name);
     KilnText text = { 0 };
     KilnStatus status;
 
     kiln_text_printf(&text, "there is no %s \"%.80s\"",
                      kind == KILN_KIND_ANY ? "component" : kiln_kind_name(kind), name);
-    if (near != NULL)
+    if (other != KILN_KIND_ANY)
+        kiln_text_printf(&text, ", it is %s", kiln_value_kind(other));
+    else if (near != NULL)
         kiln_text_printf(&text, "; did you mean \"%s\"?", near);
     if (kind != KILN_KIND_ANY) {
         kiln_text_append(&text, "\n  there are: ");

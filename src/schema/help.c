@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "schema/value.h"
+
 static const char *type_name(const KilnField *field)
 {
     switch (field->type) {
@@ -23,11 +25,23 @@ static const char *type_name(const KilnField *field)
     }
 }
 
+static void describe_range(KilnText *text, const KilnField *f)
+{
+    char low[KILN_BOUND_TEXT], high[KILN_BOUND_TEXT];
+
+    kiln_value_bound(f->min, low);
+    kiln_value_bound(f->max, high);
+    if (!isinf(f->min) && !isinf(f->max))
+        kiln_text_printf(text, " %s..%s", low, high);
+    else if (!isinf(f->min))
+        kiln_text_printf(text, " >= %s", low);
+    else if (!isinf(f->max))
+        kiln_text_printf(text, " <= %s", high);
+}
+
 /* "list of int >= 1", "min|max", "float 0..1", "path or null". */
 static void describe(KilnText *text, const KilnField *f)
 {
-    bool low = !isinf(f->min), high = !isinf(f->max);
-
     if (f->shape != KILN_ONE)
         kiln_text_append(text, f->shape == KILN_LIST ? "list of " : "map of ");
     if (f->type == KILN_TYPE_ENUM) {
@@ -36,14 +50,8 @@ static void describe(KilnText *text, const KilnField *f)
     } else {
         kiln_text_append(text, type_name(f));
     }
-    if (f->type == KILN_TYPE_I64 || f->type == KILN_TYPE_F64) {
-        if (low && high)
-            kiln_text_printf(text, " %.15g..%.15g", f->min, f->max);
-        else if (low)
-            kiln_text_printf(text, " >= %.15g", f->min);
-        else if (high)
-            kiln_text_printf(text, " <= %.15g", f->max);
-    }
+    if (f->type == KILN_TYPE_I64 || f->type == KILN_TYPE_F64)
+        describe_range(text, f);
     if (f->optional)
         kiln_text_append(text, " or null");
 }

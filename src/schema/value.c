@@ -40,16 +40,26 @@ const char *kiln_value_kind(KilnKind kind)
     return kind == KILN_KIND_OPTIMIZER ? "an optimizer" : texts[kind];
 }
 
+const char *kiln_value_bound(double bound, char buf[KILN_BOUND_TEXT])
+{
+    bool whole = fabs(bound) < 1e18 && floor(bound) == bound;
+
+    snprintf(buf, KILN_BOUND_TEXT, whole ? "%.0f" : "%.15g", bound);
+    return buf;
+}
+
 static void expected_bounds(KilnText *text, double min, double max)
 {
-    bool low = !isinf(min), high = !isinf(max);
+    char low[KILN_BOUND_TEXT], high[KILN_BOUND_TEXT];
 
-    if (low && high)
-        kiln_text_printf(text, " from %.15g to %.15g", min, max);
-    else if (low)
-        kiln_text_printf(text, " of at least %.15g", min);
-    else if (high)
-        kiln_text_printf(text, " of at most %.15g", max);
+    kiln_value_bound(min, low);
+    kiln_value_bound(max, high);
+    if (!isinf(min) && !isinf(max))
+        kiln_text_printf(text, " from %s to %s", low, high);
+    else if (!isinf(min))
+        kiln_text_printf(text, " of at least %s", low);
+    else if (!isinf(max))
+        kiln_text_printf(text, " of at most %s", high);
 }
 
 void kiln_value_expected(KilnText *text, const KilnField *field)

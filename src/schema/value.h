@@ -23,6 +23,9 @@ void kiln_value_expected(KilnText *text, const KilnField *field);
 /* What a node is, for "got ...": "fast" in quotes, 7, null, a mapping. */
 void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size);
 #define KILN_GOT_TEXT 128
+#define KILN_BOUND_TEXT 40
+/* A bound of a number as people write it: 1000000000, 0.5. Returns buf. */
+const char *kiln_value_bound(double bound, char buf[KILN_BOUND_TEXT]);
 /* "a model", "an optimizer"; "a component" beyond the last kind. */
 const char *kiln_value_kind(KilnKind kind);
 

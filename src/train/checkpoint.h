@@ -17,6 +17,10 @@ enum { KILN_CHECKPOINT_FORMAT = 1 };
 KILN_NODISCARD KilnStatus kiln_file_hash(const char *path, uint64_t *ret_hash, int64_t *ret_size,
                                          KilnError *err);
 
+/* "model/resnet", the network of this run for messages, as far as its task has
+ * an option `model`; else NULL. Owned by the caller. */
+char *kiln_trainer_model(const KilnTrainer *trainer);
+
 /* ---- Saving (checkpoint_save.c) ------------------------------------------------- */
 
 /* Save `trainer` as the folder `path`: written beside it under another name,

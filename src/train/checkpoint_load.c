@@ -226,6 +226,28 @@ static KilnStatus compare_params(const KilnSafetensors *file, KilnTrainer *train
     return status;
 }
 
+char *kiln_trainer_model(const KilnTrainer *trainer)
+{
+    char *model = NULL;
+
+    if (trainer->config != NULL)
+        (void)!kiln_config_text(trainer->config, "task.model._target_", &model, NULL);
+    return model;
+}
+
+/* Say whose the checkpoint is, in front of what differs. */
+static KilnStatus name_models(const KilnCheckpoint *checkpoint, const KilnTrainer *trainer,
+                              KilnError *err)
+{
+    const char *saved = json_string_value(json_object_get(checkpoint->state, "model"));
+    char *model = kiln_trainer_model(trainer);
+
+    if (saved != NULL && model != NULL)
+        (void)kiln_error_prefix(err, "a checkpoint of %s for %s: ", saved, model);
+    free(model);
+    return KILN_E_FORMAT;
+}
+
 KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                         KilnError *err)
 {
@@ -235,8 +257,11 @@ KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTr
 
     if (status >= 0)
         status = kiln_safetensors_open(path, &file, err);
-    if (status >= 0)
+    if (status >= 0) {
         status = compare_params(file, trainer, path, err);
+        if (status == KILN_E_FORMAT)
+            status = name_models(checkpoint, trainer, err);
+    }
     for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
 

@@ -215,15 +215,17 @@ static KilnStatus files_json(const char *folder, json_t *files, KilnError *err)
 static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, KilnError *err)
 {
     char *path = kiln_path_join(folder, KILN_CHECKPOINT_STATE), *text = NULL;
+    char *model = kiln_trainer_model(trainer);
     json_t *files = json_object();
     bool failed = false;
     KilnStatus status = files_json(folder, files, err);
 
     if (status >= 0) {
         json_t *state = json_pack(
-            "{s:i, s:s, s:s, s:I, s:I, s:I, s:b, s:I, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:O}",
+            "{s:i, s:s, s:s, s:s?, s:I, s:I, s:I, s:b, s:I, s:i, s:I, s:I, s:I, s:o, s:o, s:o, "
+            "s:O}",
             "format", (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "task",
-            kiln_instance_name(trainer->module), "epoch", (json_int_t)trainer->at.epoch, "step",
+            kiln_instance_name(trainer->module), "model", model, "epoch", (json_int_t)trainer->at.epoch, "step",
             (json_int_t)trainer->at.step, "batch", (json_int_t)trainer->at.batch, "epoch_done",
             trainer->at.epoch_done ? 1 : 0, "seed", (json_int_t)trainer->options.root->seed,
             "threads", trainer->threads, "batch_size", (json_int_t)trainer->batch_size,
@@ -242,6 +244,7 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
     if (status >= 0)
         status = kiln_file_write(path, text, strlen(text), err);
     json_decref(files);
+    free(model);
     free(text);
     free(path);
     return status;

@@ -93,20 +93,20 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
     if (status >= 0)
         status = resume(trainer, checkpoint, err);
     if (status >= 0)
+        status = KILN_CALL(trainer, setup, err);
+    if (status >= 0 && checkpoint->path != NULL)
+        status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
+    if (status >= 0)
         status = kiln_run_folder_make(trainer, checkpoint->path, err);
     if (status >= 0 && checkpoint->path != NULL)
         kiln_output_print(&trainer->output, "going on from %s", checkpoint->path);
     return status;
 }
 
-static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, KilnError *err)
+static KilnStatus train(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = kiln_loggers_open(trainer, err);
 
-    if (status >= 0)
-        status = KILN_CALL(trainer, setup, err);
-    if (status >= 0 && checkpoint->path != NULL)
-        status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
     if (status >= 0)
         status = kiln_fit_loop(trainer, err);
     if (status >= 0)
@@ -161,7 +161,7 @@ KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult
         return kiln_error_nomem(err, sizeof(*trainer));
     KilnStatus status = prepare(trainer, config, env, &checkpoint, &why);
     if (status >= 0) {
-        status = train(trainer, &checkpoint, &why);
+        status = train(trainer, &why);
         if (status >= 0)
             status = close_well(trainer, ret, &why);
         else

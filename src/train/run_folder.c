@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "config/run_files.h"
 
 enum { MOST_RUNS_A_SECOND = 1000 };
 
@@ -138,48 +139,33 @@ static KilnStatus write_text(const char *dir, const char *name, const char *text
     return status;
 }
 
-/* A list of YAML texts, quoted where a plain one could be read as something else. */
-static char *overrides_yaml(const char *const *overrides)
+/* Write what `make` says of the config to a file, and free it. */
+static KilnStatus write_part(const KilnTrainer *trainer, const char *dir, const char *name,
+                             KilnStatus (*make)(const KilnConfig *, char **, KilnError *),
+                             KilnError *err)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_=./,@+-";
-    KilnText text = { 0 };
+    char *text = NULL;
+    KilnStatus status = make(trainer->config, &text, err);
 
-    for (size_t i = 0; overrides != NULL && overrides[i] != NULL; i++) {
-        const char *p = overrides[i];
-        bool safe = p[0] != '\0' && strchr("+-.,@=", p[0]) == NULL &&
-                    p[strspn(p, plain)] == '\0' && strchr(p, '=') != NULL;
-
-        kiln_text_append(&text, safe ? "- " : "- '");
-        for (; *p != '\0'; p++) {
-            if (*p == '\'' && !safe)
-                kiln_text_char(&text, '\'');
-            kiln_text_char(&text, *p);
-        }
-        kiln_text_append(&text, safe ? "\n" : "'\n");
-    }
-    if (text.length == 0)
-        kiln_text_append(&text, "[]\n");
-    return kiln_text_take(&text);
+    if (status >= 0)
+        status = write_text(dir, name, text, err);
+    free(text);
+    return status;
 }
 
-static KilnStatus write_config_files(KilnTrainer *trainer, KilnError *err)
+static KilnStatus write_config_files(const KilnTrainer *trainer, KilnError *err)
 {
-    char *dir = kiln_path_join(trainer->run_dir, ".kiln"), *kiln = NULL;
-    char *overrides = overrides_yaml(trainer->env->overrides);
-    KilnStatus status = dir == NULL || overrides == NULL ? kiln_error_nomem(err, 1)
-                                                         : kiln_dir_make(dir, err);
+    char *dir = kiln_path_join(trainer->run_dir, ".kiln");
+    KilnStatus status = dir == NULL ? kiln_error_nomem(err, 1) : kiln_dir_make(dir, err);
 
     if (status >= 0)
         status = write_text(dir, "config.yaml", trainer->config_yaml, err);
     if (status >= 0)
-        status = write_text(dir, "overrides.yaml", overrides, err);
+        status = write_part(trainer, dir, "overrides.yaml", kiln_config_overrides_yaml, err);
     if (status >= 0)
-        status = kiln_config_yaml(trainer->config, "kiln", true, &kiln, err);
+        status = write_part(trainer, dir, "kiln.yaml", kiln_config_own_yaml, err);
     if (status >= 0)
-        status = write_text(dir, "kiln.yaml", kiln, err);
-    free(kiln);
-    free(overrides);
+        status = write_part(trainer, dir, "origins.yaml", kiln_config_origins_yaml, err);
     free(dir);
     return status;
 }

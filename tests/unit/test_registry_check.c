@@ -99,7 +99,12 @@ static void test_messages(void **unused)
           "task.model: a mapping without _target_ where a model is expected" },
         { ROOT, "task.model=${lr}", "task.model: expected a model" },
         { ROOT, "task.model=${task.optimizer}",
-          "task.model: expected a model, got an optimizer (sgd)" },
+          "task.model: there is no model \"sgd\", it is an optimizer\n  there are: nest, net, "
+          "wide\n"
+          "  from default of module/toy\n"
+          "  from default of module/toy, through ${task.optimizer} in argument 1 " },
+        { ROOT "late: {_target_: nest, inner: \"${model}\", other: \"${task.transforms[0]}\"}\n",
+          "task.transforms=[flip]", "late.other: expected a model, got a transform (flip)" },
         { ROOT, "task.model=optimizer/sgd",
           "task.model: expected a model, got \"optimizer/sgd\", which is an optimizer" },
         { ROOT, "task.model=???", "task.model: required value missing (the network)" },
@@ -108,7 +113,8 @@ static void test_messages(void **unused)
         { ROOT, "task.transforms=[flip,null]", "task.transforms[1]: expected a transform" },
         { ROOT, "task.transforms=[{_target_:flip,p:2}]",
           "task.transforms[0].p: expected a number from 0 to 1, got 2" },
-        { ROOT, "callbacks=[all]", "callbacks: expected a mapping of callbacks, got a list" },
+        { ROOT "callbacks: [all]\n", NULL,
+          "callbacks: expected a mapping of callbacks, got a list" },
         { ROOT, "+callbacks.a={_target_:all,sizes:[1,101]}",
           "callbacks.a.sizes[1]: expected an integer from 0 to 100, got 101" },
         { ROOT, "+callbacks.a={_target_:all,sizes:7}",

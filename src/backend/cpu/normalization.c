@@ -108,16 +108,17 @@ static KilnStatus batch_norm_grad_prepare(KilnCall *call, KilnError *err)
         { DNNL_ARG_DIFF_DST, md.data, KILN_AT_INPUT, 0 },
         { DNNL_ARG_SRC, md.data, KILN_AT_INPUT, 1 },
         { DNNL_ARG_SCALE, md.vector, KILN_AT_INPUT, 2 },
-        { DNNL_ARG_SHIFT, md.vector, KILN_AT_INPUT, 2 }, /* version 2 wants one and reads none */
         { DNNL_ARG_MEAN, md.vector, KILN_AT_INPUT, 3 },
         { DNNL_ARG_VARIANCE, md.vector, KILN_AT_INPUT, 4 },
         { DNNL_ARG_DIFF_SRC, md.data, KILN_AT_OUTPUT, 0 },
         { DNNL_ARG_DIFF_SCALE, md.vector, KILN_AT_OUTPUT, 1 },
         { DNNL_ARG_DIFF_SHIFT, md.vector, KILN_AT_OUTPUT, 2 },
+        { DNNL_ARG_SHIFT, md.vector, KILN_AT_INPUT, 2 }, /* asked for but not read; any will do */
     };
 
     kiln_threads_set(before);
-    return add_step(call, made, pd, args, (int)KILN_COUNT(args), err);
+    return add_step(call, made, pd, args, (int)KILN_COUNT(args) - (KILN_NORM_GRAD_SHIFT ? 0 : 1),
+                    err);
 }
 
 static const KilnKernel kernels[] = {
