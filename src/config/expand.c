@@ -14,16 +14,23 @@
 /* ---- Choices ------------------------------------------------------------------- */
 
 /* Remember what a group chose, for interpolations, messages and the run folder. */
-static void remember(KilnExpander *expander, KilnDefault *entry, const char *key, const char *option)
+static void remember(KilnExpander *expander, KilnDefault *entry, const char *key,
+                     const char *option)
 {
     KilnDefaultsList *list = expander->list;
+    KilnChosen chosen = { .key = key, .option = option, .several = entry->options != NULL };
     KilnError err = { 0 };
 
     for (size_t i = 0; i < list->n_chosen; i++) {
-        const KilnChosen *other = &list->chosen[i];
+        KilnChosen *other = &list->chosen[i];
 
         if (strcmp(other->key, key) != 0)
             continue;
+        if (other->several || entry->options != NULL) {
+            if (other->several)
+                *other = chosen;
+            return;
+        }
         if ((other->option == NULL) == (option == NULL) &&
             (option == NULL || strcmp(other->option, option) == 0))
             return;
@@ -49,7 +56,7 @@ static void remember(KilnExpander *expander, KilnDefault *entry, const char *key
         list->chosen = more;
         list->chosen_capacity = capacity;
     }
-    list->chosen[list->n_chosen++] = (KilnChosen){ .key = key, .option = option };
+    list->chosen[list->n_chosen++] = chosen;
 }
 
 /* Another option from the command line or from an `override` entry. */
@@ -100,7 +107,7 @@ static bool resolve_option(KilnExpander *expander, KilnDefault *entry)
     for (size_t i = 0; map != NULL && i < expander->list->n_chosen; i++) {
         const KilnChosen *chosen = &expander->list->chosen[i];
 
-        if (chosen->option != NULL &&
+        if (chosen->option != NULL && !chosen->several &&
             kiln_node_append(expander->arena, map, chosen->key, entry->origin,
                              kiln_node_string(&maker, chosen->option)) == NULL)
             map = NULL;
@@ -315,6 +322,8 @@ static bool is_endless(KilnExpander *expander, KilnDefault *entry, const char *p
     }
     if (depth <= KILN_DEFAULTS_LEVELS && expander->n_entries <= KILN_DEFAULTS_ENTRIES)
         return false;
+    if (expander->n_entries > KILN_DEFAULTS_ENTRIES + 1)
+        return true; /* told already */
     kiln_error_set(&err, KILN_E_RANGE,
                    "defaults: more than %d levels or %d configs in defaults lists", KILN_DEFAULTS_LEVELS,
                    KILN_DEFAULTS_ENTRIES);

@@ -161,17 +161,22 @@ static KilnStatus run_create(const Call *call, const KilnConfigNode **ret)
         *ret = from;
         return KILN_OK;
     }
+    if (from->scalar != KILN_SCALAR_STR && !is_null(from))
+        return kiln_error_set(call->resolving->err, KILN_E_TYPE,
+                              "oc.create: expected a list, a mapping or YAML text, got %s",
+                              kiln_node_kind_name(from));
     /* Text is read as YAML; a word alone is a key without a value. */
     status = kiln_node_parse(call->maker.arena, from->text, call->maker.origin.source, &made,
                              call->resolving->err);
     if (status < 0)
         return status;
-    if (made->kind == KILN_NODE_SCALAR && !is_null(made)) {
+    if (made->kind == KILN_NODE_SCALAR && !is_null(from)) {
         KilnConfigNode *map = kiln_node_new(&call->maker, KILN_NODE_MAP);
         KilnConfigNode *null = kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null");
 
-        if (map == NULL || kiln_node_append(call->maker.arena, map, made->text,
-                                            call->maker.origin, null) == NULL)
+        if (map == NULL || null == NULL ||
+            (!is_null(made) && kiln_node_append(call->maker.arena, map, made->text,
+                                                call->maker.origin, null) == NULL))
             return kiln_error_nomem(call->resolving->err, sizeof(*map));
         made = map;
     }

@@ -258,6 +258,14 @@ KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides,
         kiln_error_set(&err, KILN_E_KEY, "the node 'kiln' can't be deleted");
         return kiln_errors_add(errors, &err);
     }
+    if (filler.own->kind != KILN_NODE_MAP) {
+        KilnError err = { 0 };
+
+        kiln_error_set(&err, KILN_E_TYPE, "kiln: expected a mapping, got %s",
+                       kiln_node_kind_name(filler.own));
+        kiln_error_at(&err, &filler.own->origin);
+        return kiln_errors_add(errors, &err);
+    }
     check(&filler);
     if (filler.status < 0)
         return filler.status;

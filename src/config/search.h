@@ -9,6 +9,7 @@
 typedef struct KilnChosen {
     const char *key;    /* "model", "db@src" */
     const char *option; /* "resnet", "[a, b]"; NULL: none (null) */
+    bool several;       /* a list of options, which may be listed again */
 } KilnChosen;
 
 typedef struct KilnFile {

@@ -284,6 +284,8 @@ static KilnStatus read_pair(KilnValueText *value, KilnConfigNode *map, KilnError
     if (value->text[value->at] != ':')
         return kiln_value_fail(value, value->at, err, "expected ':' behind the key '%s'",
                                key->text);
+    if (key->scalar == KILN_SCALAR_NULL)
+        return kiln_value_fail(value, start, err, "a key must not be null");
     value->at++;
     kiln_value_skip_blanks(value);
     status = kiln_value_element(value, &item, err);

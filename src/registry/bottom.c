@@ -318,22 +318,39 @@ static void walk_section(Walk *walk, const KilnSection *section)
         lay_table(walk, map, section, source, section->fields);
 }
 
+/* Whether the tree is one that the sections are about: it has one of the
+ * components that the root requires. Any other tree is composed as it is. */
+static bool about_sections(const KilnConfig *config, const KilnSection *sections)
+{
+    for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
+        if (s->key[0] != '\0')
+            continue;
+        for (size_t i = 0; i < kiln_table_count(s->fields); i++)
+            if (s->fields[i].type == KILN_TYPE_COMPONENT && s->fields[i].value == NULL &&
+                kiln_node_get(kiln_config_root(config), s->fields[i].name) != NULL)
+                return true;
+        return false;
+    }
+    return true;
+}
+
 KilnStatus kiln_bottom_lay(KilnBottom *bottom, KilnConfig *config, KilnErrors *errors)
 {
     const KilnSection *sections = kiln_config_sections(config);
     Walk walk = { .bottom = bottom, .config = config };
+    bool all = about_sections(config, sections);
 
     kiln_errors_free(bottom->unknown);
     bottom->unknown = NULL;
     bottom->pass++;
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
-        if (walk.err.status == KILN_OK)
+        if (walk.err.status == KILN_OK && (all || s->hidden))
             walk_section(&walk, s);
     if (bottom->registry != NULL && walk.err.status == KILN_OK) {
         for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
             KilnConfigNode *map = kiln_node_find(kiln_config_root(config), s->key);
 
-            if (map != NULL && map->kind == KILN_NODE_MAP)
+            if (map != NULL && map->kind == KILN_NODE_MAP && (all || s->hidden))
                 walk_fields(&walk, map, s->fields, 0);
         }
         walk_rest(&walk, kiln_config_root(config));

@@ -32,8 +32,9 @@ static bool is_null(const KilnConfigNode *node)
 }
 
 /* A component field's node, resolved; absent ones are their default's. NULL for none. */
-static KilnStatus field_node(const Builder *builder, const KilnConfigNode *map,
-                             const KilnField *field, const KilnConfigNode **ret, KilnError *err)
+static KilnStatus field_node(const Builder *builder, const KilnInstance *instance,
+                             const KilnConfigNode *map, const KilnField *field,
+                             const KilnConfigNode **ret, KilnError *err)
 {
     const KilnConfigNode *written = kiln_node_get(map, field->name);
     KilnConfigNode *parsed = NULL;
@@ -47,7 +48,8 @@ static KilnStatus field_node(const Builder *builder, const KilnConfigNode *map,
         written = parsed;
     }
     if (written == NULL)
-        return kiln_error_set(err, KILN_E_MISSING, "%s: required value missing", field->name);
+        return kiln_error_set(err, KILN_E_MISSING, "%s.%s: required value missing (%s)",
+                              instance->path, field->name, field->help);
     return kiln_config_resolve(builder->config, written, ret, err);
 }
 
@@ -148,9 +150,9 @@ static KilnStatus build_children(Builder *builder, KilnInstance *instance,
     for (size_t i = 0; i < n; i++) {
         if (fields[i].type != KILN_TYPE_COMPONENT)
             continue;
-        KilnStatus status = field_node(builder, map, &fields[i], &nodes[i], err);
+        KilnStatus status = field_node(builder, instance, map, &fields[i], &nodes[i], err);
         if (status < 0)
-            return err != NULL ? kiln_error_prefix(err, "%s: ", instance->path) : status;
+            return status;
         most += places(&fields[i], nodes[i]);
     }
     if (most == 0)

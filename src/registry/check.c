@@ -218,7 +218,7 @@ static void check_section(Walk *walk, const KilnSection *section)
     KilnError err = { 0 };
 
     if (kiln_config_at(walk->check.config, section->key, &node, &err) < 0) {
-        kiln_check_report(&walk->check, section->key, NULL, NULL, &err);
+        report(walk, NULL, &err);
         return;
     }
     if (node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
@@ -252,9 +252,8 @@ static void check_rest(Walk *walk, const KilnConfigNode *node)
     KilnError err = { 0 };
 
     if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION &&
-        kiln_config_resolve(walk->check.config, node, &value, &err) < 0 &&
-        !kiln_check_inherits_fault(walk->check.config, node))
-        kiln_check_report(&walk->check, kiln_node_path(walk->check.config, node), node, NULL, &err);
+        kiln_config_resolve(walk->check.config, node, &value, &err) < 0)
+        kiln_check_unresolved(&walk->check, node, &err);
     if (kiln_node_get(node, KILN_TARGET_KEY) != NULL && find_visit(walk, node) == NULL)
         check_component(walk, KILN_KIND_ANY, kiln_node_path(walk->check.config, node), node, node);
     for (size_t i = 0; i < node->count; i++)

@@ -157,14 +157,32 @@ static KilnStatus emit_path(KilnText *text, const char *value, KilnError *err)
     return KILN_OK;
 }
 
-static KilnStatus emit_value(KilnText *text, const KilnField *field, const KilnConfigNode *node,
-                             KilnError *err)
+/* One table's document while it is written. */
+typedef struct Emit {
+    KilnText text;
+    const KilnConfig *config; /* NULL: nothing to resolve */
+    const char *path;
+    KilnArena arena; /* of defaults */
+    KilnError *err;
+} Emit;
+
+/* Put the option's key in front of the message. */
+static KilnStatus at(const Emit *emit, const KilnField *field, KilnStatus status)
 {
+    if (status < 0)
+        kiln_error_prefix(emit->err, "%s%s%s: ", emit->path, emit->path[0] != '\0' ? "." : "",
+                          field->name);
+    return status;
+}
+
+static KilnStatus emit_value(Emit *emit, const KilnField *field, const KilnConfigNode *node)
+{
+    KilnText *text = &emit->text;
     KilnValue value;
-    KilnStatus status = kiln_value_read(field, node, &value, err);
+    KilnStatus status = kiln_value_read(field, node, &value, emit->err);
 
     if (status < 0)
-        return status;
+        return at(emit, field, status);
     switch (field->type) {
     case KILN_TYPE_BOOL:
         kiln_text_append(text, value.boolean ? "true" : "false");
@@ -177,7 +195,7 @@ static KilnStatus emit_value(KilnText *text, const KilnField *field, const KilnC
         kiln_text_printf(text, "%.17g", value.number);
         break;
     case KILN_TYPE_PATH:
-        return emit_path(text, value.text, err);
+        return at(emit, field, emit_path(text, value.text, emit->err));
     default:
         emit_text(text, value.text);
         break;
@@ -185,119 +203,123 @@ static KilnStatus emit_value(KilnText *text, const KilnField *field, const KilnC
     return KILN_OK;
 }
 
-static KilnStatus resolve(const KilnConfig *config, const KilnConfigNode *node,
-                          const KilnConfigNode **ret, KilnError *err)
+/* The message of a node that does not resolve names its key itself. */
+static KilnStatus resolve(const Emit *emit, const KilnField *field, const KilnConfigNode *node,
+                          const KilnConfigNode **ret)
 {
-    *ret = NULL;
-    if (config == NULL) { /* a default without interpolation */
-        *ret = node;
+    *ret = node;
+    if (emit->config == NULL)
         return KILN_OK;
-    }
-    KilnStatus status = kiln_config_resolve(config, node, ret, err);
+    *ret = NULL;
+    KilnStatus status = kiln_config_resolve(emit->config, node, ret, emit->err);
     if (status == KILN_OK && *ret == NULL)
-        status = kiln_error_set(err, KILN_E_MISSING, "there is no such value");
+        status = at(emit, field,
+                    kiln_error_set(emit->err, KILN_E_MISSING, "there is no such value"));
     return status;
 }
 
-/* The field's line, from the node as written. */
-static KilnStatus emit_field(KilnText *text, const KilnConfig *config, const KilnField *field,
-                             const KilnConfigNode *written, KilnError *err)
+static KilnStatus emit_list(Emit *emit, const KilnField *field, const KilnConfigNode *list)
 {
-    const KilnConfigNode *node, *item;
-    KilnStatus status = resolve(config, written, &node, err);
+    const KilnConfigNode *item;
+    KilnStatus status = KILN_OK;
 
+    if (list->kind != KILN_NODE_LIST)
+        return at(emit, field, kiln_error_set(emit->err, KILN_E_TYPE, "expected a list"));
+    kiln_text_char(&emit->text, '[');
+    for (size_t i = 0; i < list->count && status == KILN_OK; i++) {
+        if (i > 0)
+            kiln_text_char(&emit->text, ',');
+        status = resolve(emit, field, list->entries[i].value, &item);
+        if (status == KILN_OK)
+            status = emit_value(emit, field, item);
+    }
+    kiln_text_char(&emit->text, ']');
+    return status;
+}
+
+/* The field's line; `written` NULL: its default. */
+static KilnStatus emit_field(Emit *emit, const KilnField *field, const KilnConfigNode *written)
+{
+    const KilnConfigNode *node = NULL;
+    KilnConfigNode *parsed = NULL;
+    KilnStatus status;
+
+    if (written == NULL && field->value == NULL)
+        return at(
+            emit, field,
+            kiln_error_set(emit->err, KILN_E_MISSING, "required value missing (%s)", field->help));
+    if (written == NULL) {
+        status = kiln_node_parse(&emit->arena, field->value, "default", &parsed, emit->err);
+        if (status < 0)
+            return at(emit, field, status);
+        written = parsed;
+    }
+    status = resolve(emit, field, written, &node);
     if (status < 0)
         return status;
     if (field->optional && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
         return KILN_OK;
-    kiln_text_printf(text, "%s: ", field->name);
-    if (field->shape != KILN_LIST) {
-        status = emit_value(text, field, node, err);
-    } else if (node->kind != KILN_NODE_LIST) {
-        status = kiln_error_set(err, KILN_E_TYPE, "expected a list");
-    } else {
-        kiln_text_char(text, '[');
-        for (size_t i = 0; i < node->count && status == KILN_OK; i++) {
-            if (i > 0)
-                kiln_text_char(text, ',');
-            status = resolve(config, node->entries[i].value, &item, err);
-            if (status == KILN_OK)
-                status = emit_value(text, field, item, err);
-        }
-        kiln_text_char(text, ']');
-    }
-    kiln_text_char(text, '\n');
+    kiln_text_printf(&emit->text, "%s: ", field->name);
+    status = field->shape == KILN_LIST ? emit_list(emit, field, node)
+                                       : emit_value(emit, field, node);
+    kiln_text_char(&emit->text, '\n');
     return status;
 }
 
-static KilnStatus emit_default(KilnText *text, KilnArena *arena, const KilnConfig *config,
-                               const KilnField *field, KilnError *err)
+static KilnStatus emit_table(Emit *emit, const KilnConfigNode *map, const KilnField *fields)
 {
-    KilnConfigNode *node;
-
-    if (field->value == NULL)
-        return kiln_error_set(err, KILN_E_MISSING, "required value missing (%s)", field->help);
-    KilnStatus status = kiln_node_parse(arena, field->value, "default", &node, err);
-    return status < 0 ? status : emit_field(text, config, field, node, err);
-}
-
-static KilnStatus emit_table(KilnText *text, const KilnConfig *config, const KilnConfigNode *map,
-                             const char *path, const KilnField *fields, KilnError *err)
-{
-    KilnArena arena = { 0 };
     KilnStatus status = KILN_OK;
 
-    kiln_text_append(text, "---\n");
-    size_t start = text->length;
+    kiln_text_append(&emit->text, "---\n");
+    size_t start = emit->text.length;
     for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
-        const KilnConfigNode *node = map != NULL ? kiln_node_get(map, f->name) : NULL;
-
         if (f->type == KILN_TYPE_COMPONENT)
             continue;
-        status = node != NULL ? emit_field(text, config, f, node, err)
-                              : emit_default(text, &arena, config, f, err);
-        if (status < 0) {
-            kiln_error_prefix(err, "%s%s%s: ", path, path[0] != '\0' ? "." : "", f->name);
-            break;
-        }
+        status = emit_field(emit, f, map != NULL ? kiln_node_get(map, f->name) : NULL);
+        if (status < 0)
+            return status;
     }
-    if (status == KILN_OK && text->length == start)
-        kiln_text_append(text, "{}\n");
-    if (status == KILN_OK && text->failed)
-        status = kiln_error_nomem(err, text->capacity);
-    kiln_arena_release(&arena);
-    return status;
+    if (emit->text.length == start)
+        kiln_text_append(&emit->text, "{}\n");
+    return emit->text.failed ? kiln_error_nomem(emit->err, emit->text.capacity) : KILN_OK;
 }
 
 /* ---- Loading and freeing -------------------------------------------------------- */
 
-KilnStatus kiln_bind(const KilnConfig *config, const KilnConfigNode *map, const char *path,
-                     const KilnField *fields, size_t size, void **ret, KilnError *err)
+static KilnStatus load(const Emit *emit, const KilnField *fields, size_t size, void **ret)
 {
-    KilnText text = { 0 };
     Log log = { "" };
     cyaml_config_t setup = cyaml_setup(&log);
     Schema schema;
+
+    schema_make(fields, size, &schema);
+    cyaml_err_t code = cyaml_load_data((const uint8_t *)emit->text.data, emit->text.length, &setup,
+                                       &schema.top, ret, NULL);
+    if (code == CYAML_OK)
+        return KILN_OK;
+    if (code == CYAML_ERR_OOM)
+        return kiln_error_nomem(emit->err, size);
+    return kiln_error_set(emit->err, KILN_E_INTERNAL, "%s: libcyaml: %s: %s", emit->path,
+                          cyaml_strerror(code), log.text);
+}
+
+KilnStatus kiln_bind(const KilnConfig *config, const KilnConfigNode *map, const char *path,
+                     const KilnField *fields, size_t size, void **ret, KilnError *err)
+{
+    Emit emit = { .config = config, .path = path, .err = err };
     void *options = NULL;
 
     if (size == 0) {
         *ret = NULL;
         return KILN_OK;
     }
-    KilnStatus status = emit_table(&text, config, map, path, fields, err);
-    if (status == KILN_OK) {
-        schema_make(fields, size, &schema);
-        cyaml_err_t code = cyaml_load_data((const uint8_t *)text.data, text.length, &setup,
-                                           &schema.top, &options, NULL);
-        if (code == CYAML_ERR_OOM)
-            status = kiln_error_nomem(err, size);
-        else if (code != CYAML_OK)
-            status = kiln_error_set(err, KILN_E_INTERNAL, "%s: libcyaml: %s: %s", path,
-                                    cyaml_strerror(code), log.text);
-    }
+    KilnStatus status = emit_table(&emit, map, fields);
+    if (status == KILN_OK)
+        status = load(&emit, fields, size, &options);
     if (status == KILN_OK)
         *ret = options;
-    kiln_text_release(&text);
+    kiln_text_release(&emit.text);
+    kiln_arena_release(&emit.arena);
     return status;
 }
 

@@ -86,7 +86,9 @@ static bool no_component(const KilnCheck *check, const KilnField *field, const c
     return true;
 }
 
-bool kiln_check_inherits_fault(const KilnConfig *config, const KilnConfigNode *written)
+/* True when a node that does not resolve takes its fault from another node of
+ * the tree. */
+static bool inherits_fault(const KilnConfig *config, const KilnConfigNode *written)
 {
     const KilnConfigNode *root = kiln_config_root(config), *target, *top;
 
@@ -106,12 +108,11 @@ bool kiln_check_inherits_fault(const KilnConfig *config, const KilnConfigNode *w
     return hop == NULL && top == root;
 }
 
-static void unresolved(const KilnCheck *check, const char *path, const KilnConfigNode *written,
-                       const KilnError *err)
+void kiln_check_unresolved(const KilnCheck *check, const KilnConfigNode *written,
+                           const KilnError *err)
 {
-    /* The message holds the chain of interpolations and their places. */
-    if (!kiln_check_inherits_fault(check->config, written))
-        kiln_check_report(check, path, written, NULL, err);
+    if (!inherits_fault(check->config, written))
+        check->report(check->ctx, written, err);
 }
 
 /* One value, or one item of a list or mapping of them. */
@@ -123,7 +124,7 @@ static void check_one(const KilnCheck *check, const KilnField *field, const char
     KilnValue ignored;
 
     if (kiln_config_resolve(check->config, written, &value, &err) < 0) {
-        unresolved(check, path, written, &err);
+        kiln_check_unresolved(check, written, &err);
     } else if (value == NULL) {
         kiln_error_set(&err, KILN_E_MISSING, "there is no such value");
         kiln_check_report(check, path, written, written, &err);
@@ -165,7 +166,7 @@ static void check_many(const KilnCheck *check, const KilnField *field, const cha
     KilnError err = { 0 };
 
     if (kiln_config_resolve(check->config, written, &value, &err) < 0) {
-        unresolved(check, path, written, &err);
+        kiln_check_unresolved(check, written, &err);
         return;
     }
     if (value == NULL)

@@ -25,8 +25,8 @@ void kiln_check_table(const KilnCheck *check, const KilnConfigNode *map, const c
  * from; NULL: the message says so itself. */
 void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfigNode *written,
                        const KilnConfigNode *value, const KilnError *err);
-/* True when a node that does not resolve takes its fault from another node of
- * the tree, which will be reported there. */
-bool kiln_check_inherits_fault(const KilnConfig *config, const KilnConfigNode *written);
-
+/* Report that `written` does not resolve; the message names key and place. Not
+ * when the fault is another node's of the tree, which will be reported itself. */
+void kiln_check_unresolved(const KilnCheck *check, const KilnConfigNode *written,
+                           const KilnError *err);
 #endif

@@ -212,6 +212,20 @@ static KilnStatus files_json(const char *folder, json_t *files, KilnError *err)
     return status;
 }
 
+/* Write a new file of the folder and flush it; the folder itself is flushed when
+ * it is whole. */
+static KilnStatus write_text(const char *path, const char *text, KilnError *err)
+{
+    FILE *file = fopen(path, "we");
+    bool ok = file != NULL && fputs(text, file) != EOF && fflush(file) == 0 &&
+              fsync(fileno(file)) == 0;
+    KilnStatus status = ok ? KILN_OK : kiln_error_errno(err, path);
+
+    if (file != NULL && fclose(file) != 0 && ok)
+        status = kiln_error_errno(err, path);
+    return status;
+}
+
 static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, KilnError *err)
 {
     char *path = kiln_path_join(folder, KILN_CHECKPOINT_STATE), *text = NULL;
@@ -242,7 +256,7 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
             status = kiln_error_nomem(err, 1);
     }
     if (status >= 0)
-        status = kiln_file_write(path, text, strlen(text), err);
+        status = write_text(path, text, err);
     json_decref(files);
     free(model);
     free(text);
@@ -266,7 +280,7 @@ static KilnStatus write_files(KilnTrainer *trainer, const char *folder, KilnErro
     if (status >= 0)
         status = write_optimizer(trainer, optimizer, err);
     if (status >= 0)
-        status = kiln_file_write(config, trainer->config_yaml, strlen(trainer->config_yaml), err);
+        status = write_text(config, trainer->config_yaml, err);
     if (status >= 0)
         status = write_state(trainer, folder, err);
     if (status >= 0)

@@ -80,11 +80,13 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
 /* The update of this step has spoilt the parameters; nothing saves them. */
 static KilnStatus not_finite(const KilnTrainer *trainer, double loss, KilnError *err)
 {
-    char kept[512] = "no checkpoint was saved yet";
+    char kept[4608] = "no checkpoint was saved yet";
 
     if (trainer->saved_name[0] != '\0')
         snprintf(kept, sizeof(kept), "the last good checkpoint is %s/checkpoints/%s",
                  trainer->run_dir, trainer->saved_name);
+    else if (trainer->resumed_from != NULL)
+        snprintf(kept, sizeof(kept), "the last good checkpoint is %s", trainer->resumed_from);
     return kiln_error_set(err, KILN_E_NUMERIC,
                           "the loss is %s at epoch %lld, step %lld (learning rate %g): training "
                           "stops; try a lower learning rate or a warmup; %s",

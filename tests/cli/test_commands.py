@@ -13,9 +13,9 @@ class Checkpoints(Case):
         tested = json.loads(out)
         summary = read_json(self.path("run/summary.json"))
         best, _ = self.run_kiln("eval", "ckpt_path=run/checkpoints/best", program="kiln")
-        self.assertAlmostEqual(json.loads(best)["test/accuracy"],
+        self.assertAlmostEqual(json.loads(best)["metrics"]["test/accuracy"],
                                summary["metrics"]["test/accuracy"]["last"]["value"], places=6)
-        self.assertIn("test/loss", tested)
+        self.assertIn("test/loss", tested["metrics"])
 
     def test_predict_prints_a_line_for_each_image(self):
         self.run_kiln(*TINY, "kiln.run.dir=run")

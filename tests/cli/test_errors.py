@@ -111,9 +111,9 @@ class Idx(Case):
 class Runs(Case):
     def test_nan_stops_and_keeps_the_last_good_checkpoint(self):
         args = [*TINY, "optimizer=sgd", "callbacks.model_checkpoint.every_n_train_steps=1"]
-        _, err = self.run_kiln(*args, "lr=1e30", "kiln.run.dir=run", status=1)
+        _, err = self.run_kiln(*args, "lr=900000", "kiln.run.dir=run", status=1)
         self.assertIn("step", err)
-        self.assertIn("lr", err)
+        self.assertIn("learning rate", err)
         self.assertEqual(read_json(self.path("run/summary.json"))["status"], "failed")
         last = self.path("run/checkpoints/last")
         if os.path.exists(last):
@@ -162,8 +162,8 @@ class Runs(Case):
         self.run_kiln(*args, "ckpt_path=run")
 
     def test_full_disk_for_real(self):
-        """The same on a file system of one megabyte, where one may be mounted."""
-        mount = "mount -t tmpfs -o size=1m none disk"
+        """The same on a file system of two megabytes, where one may be mounted."""
+        mount = "mount -t tmpfs -o size=2m none disk"
         if subprocess.run(["unshare", "-m", "sh", "-c", f"mkdir disk && {mount}"], cwd=self.dir,
                           capture_output=True).returncode != 0:
             print("skip: no permission to mount a small file system")
@@ -171,13 +171,13 @@ class Runs(Case):
         train = " ".join(os.path.join(BUILD, "train") if i < 0 else f"'{a}'" for i, a in
                          [(-1, "")] + list(enumerate([*TINY, "model.hidden=[160]", "kiln.run.dir=disk/run",
                                                       "callbacks.model_checkpoint.save_top_k=-1"])))
-        script = (f"{mount} && {train}; echo status $?; ls disk/run/checkpoints; "
+        script = (f"{mount} && {train}; echo status $?; ls -A disk/run/checkpoints; "
                   f"'{BUILD}/kiln' eval ckpt_path=disk/run")
         done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=self.dir, capture_output=True, text=True)
         self.assertIn("status 1", done.stdout, done.stderr)
         self.assertIn("No space left", done.stderr)
         self.assertIn("test/accuracy", done.stdout.splitlines()[-1])
-        self.assertNotIn("tmp", done.stdout)
+        self.assertNotIn(".saving", done.stdout)
 
     def test_second_interrupt_ends_at_once(self):
         process = self.start(*TINY, "trainer.max_epochs=100000", "kiln.run.dir=run")

@@ -53,9 +53,11 @@ def load_image(path, channels, mean, std):
 
 
 def kiln_predict(kiln, checkpoint, images):
-    out = subprocess.run([kiln, "predict", f"ckpt_path={checkpoint}", f"input={images}"], check=True,
-                         stdout=subprocess.PIPE, text=True).stdout
-    return [json.loads(line) for line in out.splitlines()]
+    done = subprocess.run([kiln, "predict", f"ckpt_path={checkpoint}", f"input={images}"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"kiln predict ends with status {done.returncode}: {done.stderr.strip()}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def compare(what, model, rows, read, tolerance):
@@ -66,8 +68,7 @@ def compare(what, model, rows, read, tolerance):
     with torch.no_grad():
         for row in rows:
             theirs = torch.log_softmax(model.double()(read(row["file"]).double()[None])[0], 0)
-            p = row["probabilities"]
-            ours = torch.tensor(list(p.values()) if isinstance(p, dict) else p, dtype=torch.float64)
+            ours = torch.tensor(row["probabilities"], dtype=torch.float64)
             seen = ours > 1e-6  # below, a probability in f32 has few digits left
             worst = max(worst, (ours.clamp_min(1e-30).log() - theirs)[seen].abs().max().item())
     print(f"{what}: {len(rows)} images, largest difference of log probabilities {worst:.2e}")

@@ -131,8 +131,8 @@ static void test_messages(void **unused)
         { ROOT, "+other={_target_:model/wide,width:0}",
           "other.width: expected an integer from 1 to 100, got 0" },
         { ROOT, "+other=${nothing}", "other: " },
-        { ROOT, "model={_target_:nest,inner:${model}}",
-          "model.inner: a component that contains itself" },
+        { ROOT "self: {_target_: nest, inner: \"${self}\"}\n", NULL,
+          "self.inner: a component that contains itself" },
     };
 
     (void)unused;

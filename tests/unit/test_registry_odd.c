@@ -3,7 +3,7 @@
  * built. */
 #include "toy_components.h"
 
-enum { TREES = 4000, DEEPEST = 4 };
+enum { TREES = 2000, DEEPEST = 4 };
 
 typedef struct Source {
     uint64_t state;

@@ -206,15 +206,16 @@ static void sgd(float *param, float *buffer, const float *grad, const KilnSgdLoo
     }
 }
 
-static void adam(float *param, float *average, float *square, const float *grad,
-                 const KilnAdamLoop *adam, int64_t n)
+/* The four arrays are never the same, and a promise instead of `omp simd` lets the
+ * loop compile to scalar code where sqrtf must set errno. */
+static void adam(float *restrict param, float *restrict average, float *restrict square,
+                 const float *restrict grad, const KilnAdamLoop *adam, int64_t n)
 {
     const float beta1 = adam->beta1, beta2 = adam->beta2;
     const float new1 = adam->new1, new2 = adam->new2;
     const float step = adam->step, root_correction = adam->root_correction, eps = adam->eps;
     const float decay = adam->decay, shrink = adam->shrink;
 
-#pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         float p = param[i] * shrink;
         float g = grad[i] + decay * p;
