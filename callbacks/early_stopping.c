@@ -87,7 +87,7 @@ static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, K
     if (!isfinite(value) && opts->check_finite) {
         stop(trainer, opts, state, value);
     } else if (!isnan(value) && (!state->started || gain > opts->min_delta)) {
-        *state = (State){ .started = true, .best = value };
+        *state = (State) { .started = true, .best = value };
     } else if (++state->waited >= opts->patience) {
         stop(trainer, opts, state, state->best);
     }

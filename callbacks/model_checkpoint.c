@@ -213,8 +213,7 @@ static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *
     const State *state = kiln_state(self);
     char last[sizeof(state->last)];
 
-    if (state->last[0] == '\0' ||
-        !kiln_trainer_link_target(trainer, "last", last, sizeof(last)) ||
+    if (state->last[0] == '\0' || !kiln_trainer_link_target(trainer, "last", last, sizeof(last)) ||
         strcmp(last, state->last) == 0 || find(state, state->last) < state->count)
         return KILN_OK;
     return kiln_trainer_remove(trainer, state->last, err);

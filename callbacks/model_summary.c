@@ -42,8 +42,8 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
     kiln_trainer_print(trainer, "%-*s  %-18s  %-22s  %12s", width, "layer", "operation", "output",
                        "parameters");
     for (size_t i = 0; i < n; i++)
-        kiln_trainer_print(trainer, "%-*s  %-18s  %-22s  %12s", width, layers[i].path,
-                           layers[i].op, kiln_shape_text(&layers[i].output, shape, sizeof(shape)),
+        kiln_trainer_print(trainer, "%-*s  %-18s  %-22s  %12s", width, layers[i].path, layers[i].op,
+                           kiln_shape_text(&layers[i].output, shape, sizeof(shape)),
                            with_commas(layers[i].parameters, count, sizeof(count)));
     kiln_trainer_print(trainer, "%s parameters, %.2f MB", with_commas(total, count, sizeof(count)),
                        (double)total * sizeof(float) / 1e6);

@@ -62,7 +62,8 @@ static void append_metrics(Line *line, const KilnTrainer *trainer, bool all)
     size_t n = kiln_trainer_metrics(trainer, &metrics);
 
     for (size_t i = 0; i < n; i++)
-        if ((metrics[i].flags & KILN_LOG_PROG_BAR) != 0 || (all && (metrics[i].flags & KILN_LOG_EPOCH) != 0))
+        if ((metrics[i].flags & KILN_LOG_PROG_BAR) != 0 ||
+            (all && (metrics[i].flags & KILN_LOG_EPOCH) != 0))
             append(line, "  %s %.4g", metrics[i].name, metrics[i].value);
 }
 
@@ -118,7 +119,8 @@ static void start(KilnInstance *self, const KilnTrainer *trainer)
     state->first_batch = kiln_trainer_batch(trainer);
 }
 
-/* ---- Hooks -------------------------------------------------------------------------------------- */
+/* ---- Hooks --------------------------------------------------------------------------------------
+ */
 
 static KilnStatus on_train_epoch_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {

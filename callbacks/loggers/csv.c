@@ -76,8 +76,7 @@ static KilnStatus read_all(const State *state, char **ret, KilnError *err)
     *ret = NULL;
     if (file == NULL)
         return errno == ENOENT ? KILN_OK : kiln_error_errno(err, state->path);
-    if (fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 &&
-        fseek(file, 0, SEEK_SET) == 0)
+    if (fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0)
         text = malloc((size_t)size + 1);
     if (text != NULL && fread(text, 1, (size_t)size, file) != (size_t)size) {
         free(text);
@@ -171,7 +170,8 @@ static KilnStatus widen(State *state, KilnError *err)
     return status;
 }
 
-/* ---- Going on in a file ------------------------------------------------------------------------ */
+/* ---- Going on in a file ------------------------------------------------------------------------
+ */
 
 /* The number in the second cell of a line; -1 when there is none. */
 static int64_t step_of(const char *line)
@@ -278,11 +278,11 @@ static KilnStatus open_file(KilnInstance *self, const char *run_dir, int64_t res
     return status;
 }
 
-/* ---- Logging --------------------------------------------------------------------------------------- */
+/* ---- Logging
+ * --------------------------------------------------------------------------------------- */
 
 /* The column of `name`, made when it is new. */
-static KilnStatus column_of(State *state, const char *name, size_t *ret, bool *made,
-                            KilnError *err)
+static KilnStatus column_of(State *state, const char *name, size_t *ret, bool *made, KilnError *err)
 {
     for (size_t i = 0; i < state->n_columns; i++)
         if (strcmp(state->columns[i], name) == 0) {

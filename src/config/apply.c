@@ -182,25 +182,6 @@ static KilnStatus check_merge(const Target *target, const KilnConfigNode *dest,
     return status;
 }
 
-/* What the component of a _target_ that is no more gave goes with it. */
-static void strip_defaults(KilnConfigNode *map)
-{
-    for (size_t i = map->count; i-- > 0;) {
-        KilnConfigNode *value = map->entries[i].value;
-
-        if (value->kind == KILN_NODE_MAP)
-            strip_defaults(value);
-        if (value->layer == KILN_LAYER_DEFAULT &&
-            (value->kind != KILN_NODE_MAP || value->count == 0))
-            kiln_node_remove(map, &map->entries[i]);
-    }
-}
-
-static bool names_target(const KilnConfigNode *map)
-{
-    return map->kind == KILN_NODE_MAP && kiln_node_get(map, "_target_") != NULL;
-}
-
 static KilnStatus put(Target *target, bool *ret_bottom)
 {
     KilnConfig *config = target->config;
@@ -223,14 +204,6 @@ static KilnStatus put(Target *target, bool *ret_bottom)
     if (value->kind != KILN_NODE_SCALAR || entry->value->kind != KILN_NODE_SCALAR ||
         strcmp(target->part, "_target_") == 0)
         *ret_bottom = true;
-    if (strcmp(target->part, "_target_") == 0 && !kiln_node_equal(entry->value, value))
-        strip_defaults(target->parent);
-    if (names_target(value) && names_target(entry->value) &&
-        !kiln_node_equal(kiln_node_get(value, "_target_"), kiln_node_get(entry->value, "_target_")))
-        strip_defaults(entry->value);
-    entry = kiln_node_entry(target->parent, target->part); /* stripping moved it */
-    if (entry == NULL)
-        return put(target, ret_bottom);
     if (value->kind == KILN_NODE_MAP && entry->value->kind == KILN_NODE_MAP)
         return kiln_merge(config, entry->value, value, NULL);
     kiln_node_replace(entry, target->parent, value);
@@ -251,8 +224,7 @@ static KilnStatus set(Target *target, bool *ret_bottom)
     if (entry == NULL && override->kind == KILN_OVERRIDE_SET)
         return no_key(target, target->parent, target->part);
     if (entry != NULL && override->kind == KILN_OVERRIDE_ADD &&
-        override->value->kind == KILN_NODE_SCALAR &&
-        !is_scalar(entry->value, KILN_SCALAR_NULL) &&
+        override->value->kind == KILN_NODE_SCALAR && !is_scalar(entry->value, KILN_SCALAR_NULL) &&
         !is_scalar(entry->value, KILN_SCALAR_MISSING)) {
         char where[512] = "";
 
@@ -270,15 +242,15 @@ static KilnStatus set(Target *target, bool *ret_bottom)
 static KilnStatus remember_removal(Target *target)
 {
     KilnConfig *config = target->config;
-    KilnRemoved *removed =
-        kiln_arena_alloc(config->arena, (config->n_removed + 1) * sizeof(*removed));
+    KilnRemoved *removed = kiln_arena_alloc(config->arena,
+                                            (config->n_removed + 1) * sizeof(*removed));
 
     if (removed == NULL)
         return kiln_error_nomem(target->err, sizeof(*removed));
     if (config->n_removed > 0)
         memcpy(removed, config->removed, config->n_removed * sizeof(*removed));
-    removed[config->n_removed++] =
-        (KilnRemoved){ .path = target->override->key, .origin = target->override->origin };
+    removed[config->n_removed++] = (KilnRemoved) { .path = target->override->key,
+                                                   .origin = target->override->origin };
     config->removed = removed;
     return KILN_OK;
 }
@@ -315,8 +287,8 @@ static KilnStatus take_away(Target *target)
     return remember_removal(target);
 }
 
-KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
-                               bool *ret_bottom, KilnError *err)
+KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override, bool *ret_bottom,
+                               KilnError *err)
 {
     Target target = { .config = config, .override = override, .err = err };
     KilnStatus status;

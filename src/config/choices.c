@@ -65,13 +65,13 @@ static KilnStatus append(KilnChoices *choices, const KilnOverride *override, con
 
     if (entry == NULL)
         return kiln_error_nomem(err, sizeof(*entry));
-    *entry = (KilnDefault){ .kind = KILN_DEFAULT_GROUP,
-                            .name = override->key,
-                            .package = override->package,
-                            .option = option,
-                            .options = options,
-                            .appended = true,
-                            .origin = override->origin };
+    *entry = (KilnDefault) { .kind = KILN_DEFAULT_GROUP,
+                             .name = override->key,
+                             .package = override->package,
+                             .option = option,
+                             .options = options,
+                             .appended = true,
+                             .origin = override->origin };
     if (entry->package != NULL && strcmp(entry->package, "_here_") == 0)
         entry->package = "";
     choices->appended[choices->n_appended++] = entry;
@@ -92,28 +92,27 @@ static KilnStatus add_override(KilnChoices *choices, KilnOverride *override, Kil
     if (override->kind == KILN_OVERRIDE_DELETE && options != NULL)
         return wrong(override, errors, "expected ~group or ~group=option");
     if (override->kind == KILN_OVERRIDE_ADD)
-        return append(choices, override, option, options, &err) < 0
-                   ? kiln_errors_add(errors, &err)
-                   : KILN_OK;
+        return append(choices, override, option, options, &err) < 0 ? kiln_errors_add(errors, &err)
+                                                                    : KILN_OK;
     const char *key = kiln_override_choice_key(choices->arena, override);
     bool deletes = override->kind == KILN_OVERRIDE_DELETE;
     other = key != NULL ? kiln_choices_find(choices, key, deletes) : NULL;
     choice = other != NULL ? other : key != NULL ? new_choice(choices) : NULL;
     if (choice == NULL)
         return kiln_errors_add(errors, (kiln_error_nomem(&err, sizeof(*choice)), &err));
-    *choice = (KilnGroupChoice){ .key = key,
-                                 .option = option,
-                                 .options = options,
-                                 .origin = override->origin,
-                                 .argument = override,
-                                 .deletes = deletes };
+    *choice = (KilnGroupChoice) { .key = key,
+                                  .option = option,
+                                  .options = options,
+                                  .origin = override->origin,
+                                  .argument = override,
+                                  .deletes = deletes };
     return KILN_OK;
 }
 
 KilnStatus kiln_choices_read(KilnConfig *config, KilnOverride *overrides, size_t n_overrides,
                              KilnErrors *errors, KilnChoices *ret)
 {
-    *ret = (KilnChoices){ .arena = config->arena };
+    *ret = (KilnChoices) { .arena = config->arena };
     ret->appended = kiln_arena_alloc(config->arena, (n_overrides + 1) * sizeof(KilnDefault *));
     if (ret->appended == NULL)
         return KILN_E_NOMEM;
@@ -141,10 +140,9 @@ KilnStatus kiln_choices_add(KilnChoices *choices, const KilnDefault *entry, Kiln
     choice = new_choice(choices);
     if (choice == NULL)
         return kiln_error_nomem(err, sizeof(*choice));
-    *choice = (KilnGroupChoice){ .key = key,
-                                 .option = entry->option,
-                                 .options = entry->options,
-                                 .origin = entry->origin };
+    *choice = (KilnGroupChoice) {
+        .key = key, .option = entry->option, .options = entry->options, .origin = entry->origin
+    };
     return KILN_OK;
 }
 
@@ -177,8 +175,7 @@ static void say_groups(const KilnDefaultsList *list, KilnText *text)
 
     for (size_t i = 0; i < list->n_chosen; i++)
         if (strncmp(list->chosen[i].key, "kiln/", 5) != 0)
-            kiln_text_printf(text, "%s%s", found++ == 0 ? " (it has " : ", ",
-                             list->chosen[i].key);
+            kiln_text_printf(text, "%s%s", found++ == 0 ? " (it has " : ", ", list->chosen[i].key);
     if (found > 0)
         kiln_text_char(text, ')');
 }

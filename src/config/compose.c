@@ -90,8 +90,8 @@ static void read_overrides(Composer *composer)
 
     while (texts != NULL && texts[n] != NULL)
         n++;
-    composer->overrides =
-        kiln_arena_alloc(composer->config->arena, (n + 1) * sizeof(*composer->overrides));
+    composer->overrides = kiln_arena_alloc(composer->config->arena,
+                                           (n + 1) * sizeof(*composer->overrides));
     if (composer->overrides == NULL) {
         no_memory(composer);
         return;
@@ -114,8 +114,8 @@ static void keep_arguments(Composer *composer)
 {
     KilnConfig *config = composer->config;
 
-    config->arguments =
-        kiln_arena_alloc(config->arena, (composer->n_overrides + 1) * sizeof(char *));
+    config->arguments = kiln_arena_alloc(config->arena,
+                                         (composer->n_overrides + 1) * sizeof(char *));
     if (config->arguments == NULL) {
         no_memory(composer);
         return;
@@ -205,8 +205,7 @@ static KilnConfigNode *wrap(Composer *composer, KilnConfigNode *content, const c
         const char *key = kiln_arena_strdup(maker.arena, part);
         KilnConfigNode *value = *package != '\0' ? kiln_node_new(&maker, KILN_NODE_MAP) : content;
 
-        if (key == NULL ||
-            kiln_node_append(maker.arena, map, key, content->origin, value) == NULL)
+        if (key == NULL || kiln_node_append(maker.arena, map, key, content->origin, value) == NULL)
             return NULL;
         map = value;
     }
@@ -238,8 +237,10 @@ static void merge_file(Composer *composer, size_t index)
         return;
     }
     if (*result->package == '\0' && content->kind != KILN_NODE_MAP) {
-        kiln_error_set(&err, KILN_E_TYPE, "%s: a list can't be the whole config; put it below a "
-                       "key, or give the file a package", file->source);
+        kiln_error_set(&err, KILN_E_TYPE,
+                       "%s: a list can't be the whole config; put it below a "
+                       "key, or give the file a package",
+                       file->source);
         tell(composer, &err);
         return;
     }
@@ -347,10 +348,9 @@ static void compose(Composer *composer)
 KilnStatus kiln_config_compose(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
                                KilnConfig **ret, KilnErrors *errors)
 {
-    Composer composer = { .config = config_new(request),
-                          .request = request,
-                          .hooks = hooks,
-                          .errors = errors };
+    Composer composer = {
+        .config = config_new(request), .request = request, .hooks = hooks, .errors = errors
+    };
     KilnErrors *own = NULL;
 
     if (composer.config == NULL)

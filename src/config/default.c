@@ -27,8 +27,7 @@ static const char *join(KilnArena *arena, const char *a, char between, const cha
 /* `name` from the top: below base_dir unless it starts with a slash. */
 static const char *from_top(KilnArena *arena, const KilnDefault *entry, const char *name)
 {
-    const char *path =
-        *name == '/' ? name + 1 : join(arena, entry->base_dir, '/', name);
+    const char *path = *name == '/' ? name + 1 : join(arena, entry->base_dir, '/', name);
 
     return path != NULL ? kiln_own_path(arena, path) : NULL;
 }
@@ -205,8 +204,8 @@ static bool is_text(const KilnConfigNode *node)
 static KilnDefault *read_config(ListReader *reader, const KilnConfigNode *item)
 {
     bool self = strcmp(item->text, "_self_") == 0;
-    KilnDefault *entry =
-        new_entry(reader, self ? KILN_DEFAULT_SELF : KILN_DEFAULT_CONFIG, item->origin);
+    KilnDefault *entry = new_entry(reader, self ? KILN_DEFAULT_SELF : KILN_DEFAULT_CONFIG,
+                                   item->origin);
 
     if (entry == NULL)
         return NULL;
@@ -218,8 +217,7 @@ static KilnDefault *read_config(ListReader *reader, const KilnConfigNode *item)
     return entry;
 }
 
-static KilnDefault *read_options(ListReader *reader, KilnDefault *entry,
-                                 const KilnConfigNode *list)
+static KilnDefault *read_options(ListReader *reader, KilnDefault *entry, const KilnConfigNode *list)
 {
     entry->options = kiln_arena_alloc(reader->arena, (list->count + 1) * sizeof(char *));
     reader->failed |= entry->options == NULL;
@@ -278,12 +276,11 @@ static KilnDefault *read_entry(ListReader *reader, const KilnConfigNode *item)
         return wrong(reader, &item->origin,
                      item->count == 0 ? "an empty entry; expected 'group: option'"
                                       : "several groups in one entry; give each its own '- '");
-    return wrong(reader, &item->origin,
-                 "expected '- group: option', '- name' or '- _self_'");
+    return wrong(reader, &item->origin, "expected '- group: option', '- name' or '- _self_'");
 }
 
-KilnDefault **kiln_defaults_read(KilnArena *arena, const KilnConfigNode *list,
-                                 KilnErrors *errors, size_t *ret_count)
+KilnDefault **kiln_defaults_read(KilnArena *arena, const KilnConfigNode *list, KilnErrors *errors,
+                                 size_t *ret_count)
 {
     ListReader reader = { .arena = arena, .errors = errors };
     KilnDefault **entries = kiln_arena_alloc(arena, (list->count + 1) * sizeof(KilnDefault *));

@@ -14,29 +14,29 @@ typedef struct KilnDefault KilnDefault;
 
 struct KilnDefault {
     KilnDefaultKind kind;
-    const char *name;      /* path of a config, or group; "/" in front: from the top */
-    const char *package;   /* behind @; NULL: none */
-    const char *option;    /* of a group; NULL: null */
-    const char **options;  /* of a group: a list, NULL-terminated; NULL: no list */
+    const char *name;     /* path of a config, or group; "/" in front: from the top */
+    const char *package;  /* behind @; NULL: none */
+    const char *option;   /* of a group; NULL: null */
+    const char **options; /* of a group: a list, NULL-terminated; NULL: no list */
     bool optional, override;
-    bool appended;         /* by an argument +group=option */
+    bool appended; /* by an argument +group=option */
     bool primary;
-    bool gone;             /* deleted, null, optional and not there, or an error */
-    bool interpolated;     /* option came from an interpolation, or below one that did */
+    bool gone;         /* deleted, null, optional and not there, or an error */
+    bool interpolated; /* option came from an interpolation, or below one that did */
     KilnOrigin origin;
     /* Set when the entry is placed in a tree. */
     const char *base_dir;       /* group of the config that lists it */
     const char *parent_package; /* where that config goes */
     const char *header;         /* package in the file's header, absolute */
     const KilnDefault *parent;
-    KilnDefault **children;     /* in order; NULL: none */
+    KilnDefault **children; /* in order; NULL: none */
     size_t n_children;
 };
 
 /* The entries of a defaults list (a list node), NULL-terminated, in the arena. What
  * is wrong goes to `errors`, such entries are left out; NULL when memory is out. */
-KilnDefault **kiln_defaults_read(KilnArena *arena, const KilnConfigNode *list,
-                                 KilnErrors *errors, size_t *ret_count);
+KilnDefault **kiln_defaults_read(KilnArena *arena, const KilnConfigNode *list, KilnErrors *errors,
+                                 size_t *ret_count);
 /* Say which config lists the entry. */
 bool kiln_default_place(KilnArena *arena, KilnDefault *entry, const char *base_dir,
                         const char *parent_package, const KilnDefault *parent);

@@ -64,18 +64,19 @@ static void walk(KilnExpander *expander, const KilnDefault *entry)
 KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides, size_t n_overrides,
                                 KilnErrors *errors, KilnDefaultsList *ret)
 {
-    KilnExpander expander = { .config = config, .arena = config->arena, .errors = errors, .list = ret };
+    KilnExpander expander = {
+        .config = config, .arena = config->arena, .errors = errors, .list = ret
+    };
     KilnDefault primary = { .kind = KILN_DEFAULT_CONFIG,
                             .name = config->config_name,
                             .primary = true,
                             .base_dir = "",
                             .parent_package = "" };
-    KilnDefault own = { .kind = KILN_DEFAULT_CONFIG,
-                        .name = "kiln/config",
-                        .base_dir = "",
-                        .parent_package = "" };
+    KilnDefault own = {
+        .kind = KILN_DEFAULT_CONFIG, .name = "kiln/config", .base_dir = "", .parent_package = ""
+    };
 
-    *ret = (KilnDefaultsList){ 0 };
+    *ret = (KilnDefaultsList) { 0 };
     if (kiln_choices_read(config, overrides, n_overrides, errors, &expander.choices) < 0)
         return KILN_E_NOMEM;
     kiln_expand_entry(&expander, &primary, 0);

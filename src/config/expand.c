@@ -63,8 +63,8 @@ static void remember(KilnExpander *expander, KilnDefault *entry, const char *key
 static void apply_choice(KilnExpander *expander, KilnDefault *entry)
 {
     const char *key = kiln_default_key(expander->arena, entry);
-    KilnGroupChoice *choice =
-        key != NULL ? kiln_choices_find(&expander->choices, key, false) : NULL;
+    KilnGroupChoice *choice = key != NULL ? kiln_choices_find(&expander->choices, key, false)
+                                          : NULL;
 
     expander->failed |= key == NULL;
     if (choice == NULL)
@@ -221,7 +221,8 @@ static void add_child(KilnExpander *expander, KilnDefault *parent, KilnDefault *
 }
 
 /* A list of options: a config each, the last one first as everything here. */
-static void expand_options(KilnExpander *expander, KilnDefault *parent, KilnDefault *entry, int depth)
+static void expand_options(KilnExpander *expander, KilnDefault *parent, KilnDefault *entry,
+                           int depth)
 {
     size_t n = 0;
     KilnText text = { 0 };
@@ -261,8 +262,8 @@ static void expand_options(KilnExpander *expander, KilnDefault *parent, KilnDefa
     }
 }
 
-static void expand_list(KilnExpander *expander, KilnDefault *parent, KilnDefault **entries, size_t n,
-                        int depth)
+static void expand_list(KilnExpander *expander, KilnDefault *parent, KilnDefault **entries,
+                        size_t n, int depth)
 {
     const char *group = kiln_default_group(expander->arena, parent);
     const char *package = kiln_default_package(expander->arena, parent, true);
@@ -325,8 +326,8 @@ static bool is_endless(KilnExpander *expander, KilnDefault *entry, const char *p
     if (expander->n_entries > KILN_DEFAULTS_ENTRIES + 1)
         return true; /* told already */
     kiln_error_set(&err, KILN_E_RANGE,
-                   "defaults: more than %d levels or %d configs in defaults lists", KILN_DEFAULTS_LEVELS,
-                   KILN_DEFAULTS_ENTRIES);
+                   "defaults: more than %d levels or %d configs in defaults lists",
+                   KILN_DEFAULTS_LEVELS, KILN_DEFAULTS_ENTRIES);
     kiln_expand_tell(expander, &entry->origin, &err);
     return true;
 }

@@ -36,7 +36,8 @@ void kiln_expand_give_up(KilnExpander *expander, KilnDefault *entry)
         list->broken[list->n_broken++] = package;
 }
 
-static void say_options(KilnExpander *expander, const char *group, const char *wrong, KilnText *text)
+static void say_options(KilnExpander *expander, const char *group, const char *wrong,
+                        KilnText *text)
 {
     const char **options = kiln_search_options(&expander->config->search, group, false);
     const char *near;
@@ -68,9 +69,9 @@ void kiln_expand_not_found(KilnExpander *expander, KilnDefault *entry, const cha
     else
         kiln_text_printf(&text, "there is no config '%s'", path);
     const char *slash = strrchr(path, '/');
-    const char *group = slash != NULL ? kiln_arena_strndup(expander->arena, path,
-                                                           (size_t)(slash - path))
-                                      : "";
+    const char *group = slash != NULL
+                            ? kiln_arena_strndup(expander->arena, path, (size_t)(slash - path))
+                            : "";
     if (group != NULL && *group != '\0')
         say_options(expander, group, slash + 1, &text);
     kiln_text_printf(&text, " (searched %s)", kiln_search_text(&expander->config->search));

@@ -64,8 +64,9 @@ static void say_history(Explainer *explainer, const KilnConfigNode *node, int de
     bool first = true;
 
     for (; node != NULL; node = node->replaced, first = false) {
-        const KilnConfigNode *target =
-            is_interpolation(node) ? kiln_interpolation_target(explainer->config, node) : NULL;
+        const KilnConfigNode *target = is_interpolation(node)
+                                           ? kiln_interpolation_target(explainer->config, node)
+                                           : NULL;
 
         say_indent(explainer->text, depth);
         kiln_text_append(explainer->text, first ? "set to " : "replaced ");
@@ -75,8 +76,7 @@ static void say_history(Explainer *explainer, const KilnConfigNode *node, int de
         kiln_text_char(explainer->text, '\n');
         if (target != NULL && depth < KILN_INTERPOLATION_DEPTH) {
             say_indent(explainer->text, depth + 1);
-            kiln_text_printf(explainer->text, "%s: ",
-                             kiln_node_path(explainer->config, target));
+            kiln_text_printf(explainer->text, "%s: ", kiln_node_path(explainer->config, target));
             say_value(explainer->text, target);
             kiln_text_char(explainer->text, '\n');
             say_history(explainer, target, depth + 2);
@@ -111,8 +111,7 @@ static void explain_node(Explainer *explainer, const KilnConfigNode *node)
         say_history(explainer, node, 1);
     }
     for (size_t i = 0; i < node->count; i++)
-        if (node->parent != NULL ||
-            !kiln_config_hides(explainer->config, node->entries[i].key))
+        if (node->parent != NULL || !kiln_config_hides(explainer->config, node->entries[i].key))
             explain_node(explainer, node->entries[i].value);
 }
 

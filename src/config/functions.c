@@ -51,8 +51,8 @@ static KilnStatus to_int(KilnValueText *value, const KilnConfigNode *from, KilnC
     return result(kiln_node_scalar(&value->maker, KILN_SCALAR_INT, text), ret, err);
 }
 
-static KilnStatus to_float(KilnValueText *value, const KilnConfigNode *from,
-                           KilnConfigNode **ret, KilnError *err)
+static KilnStatus to_float(KilnValueText *value, const KilnConfigNode *from, KilnConfigNode **ret,
+                           KilnError *err)
 {
     char buf[KILN_F64_TEXT];
     double number;
@@ -249,8 +249,7 @@ static KilnStatus call_cast(KilnValueText *value, const char *name, Cast to,
 }
 
 KilnStatus kiln_function_call(KilnValueText *value, const char *name,
-                              const KilnConfigNode *arguments, KilnConfigNode **ret,
-                              KilnError *err)
+                              const KilnConfigNode *arguments, KilnConfigNode **ret, KilnError *err)
 {
     static const struct {
         const char *name;
@@ -259,8 +258,8 @@ KilnStatus kiln_function_call(KilnValueText *value, const char *name,
         { "bool", to_bool }, { "float", to_float }, { "int", to_int }, { "str", to_str }
     };
     static const char *const sweeps[] = { "choice", "range", "interval", "glob", "tag" };
-    static const char *const names[] = { "bool",  "choice", "float",   "glob", "int", "interval",
-                                         "range", "shuffle", "sort", "str",  "tag" };
+    static const char *const names[] = { "bool",  "choice",  "float", "glob", "int", "interval",
+                                         "range", "shuffle", "sort",  "str",  "tag" };
     const char *near;
 
     for (size_t i = 0; i < KILN_COUNT(casts); i++)

@@ -18,9 +18,9 @@ typedef struct Place {
 
 static KilnMaker maker_at(const KilnResolving *resolving, const KilnConfigNode *node)
 {
-    return (KilnMaker){ .arena = resolving->config->arena,
-                        .origin = node->origin,
-                        .layer = node->layer };
+    return (KilnMaker) { .arena = resolving->config->arena,
+                         .origin = node->origin,
+                         .layer = node->layer };
 }
 
 static bool is_interpolation(const KilnConfigNode *node)
@@ -46,8 +46,8 @@ static const KilnConfigNode *skip_dots(const KilnResolving *resolving, const Kil
     return base;
 }
 
-KilnStatus kiln_resolve_path(KilnResolving *resolving, const KilnConfigNode *base,
-                             const char *path, const KilnConfigNode **ret)
+KilnStatus kiln_resolve_path(KilnResolving *resolving, const KilnConfigNode *base, const char *path,
+                             const KilnConfigNode **ret)
 {
     bool absolute = *path != '.';
     const KilnConfigNode *node = skip_dots(resolving, base, &path);
@@ -343,8 +343,7 @@ KilnStatus kiln_resolve_node(KilnResolving *resolving, const KilnConfigNode *nod
                                     "%s refers to itself: a cycle of interpolations", node->text);
     if (status >= 0 && resolving->depth >= KILN_INTERPOLATION_DEPTH)
         status = kiln_error_set(resolving->err, KILN_E_RANGE,
-                                "a chain of more than %d interpolations",
-                                KILN_INTERPOLATION_DEPTH);
+                                "a chain of more than %d interpolations", KILN_INTERPOLATION_DEPTH);
     if (status < 0)
         return status;
     resolving->active = &active;

@@ -12,7 +12,7 @@
 /* A resolution at work. */
 typedef struct KilnResolving {
     const KilnConfig *config;
-    const KilnConfigNode *root; /* where absolute paths start */
+    const KilnConfigNode *root;      /* where absolute paths start */
     const struct KilnActive *active; /* the nodes that are being resolved */
     int depth;
     size_t steps;

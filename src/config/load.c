@@ -90,8 +90,7 @@ static KilnStatus take_defaults(KilnFile *file, KilnError *err)
     if (entry == NULL)
         return KILN_OK;
     if (entry->value->kind != KILN_NODE_LIST) {
-        kiln_error_set(err, KILN_E_TYPE,
-                       "defaults: expected a list like '- model: resnet', got %s",
+        kiln_error_set(err, KILN_E_TYPE, "defaults: expected a list like '- model: resnet', got %s",
                        kiln_node_kind_name(entry->value));
         return kiln_error_at(err, &entry->value->origin);
     }

@@ -21,9 +21,8 @@ KilnStatus kiln_merge_fits(const KilnConfig *config, const KilnConfigNode *dest,
     map = dest->kind == KILN_NODE_MAP ? dest : src;
     char where[512] = "";
     kiln_node_where(config, dest, dest, where, sizeof(where));
-    kiln_error_set(err, KILN_E_TYPE,
-                   "%s: %s can't be laid over %s (%s); give both the same shape", key,
-                   map == src ? "a mapping" : "a list", map == src ? "a list" : "a mapping",
+    kiln_error_set(err, KILN_E_TYPE, "%s: %s can't be laid over %s (%s); give both the same shape",
+                   key, map == src ? "a mapping" : "a list", map == src ? "a list" : "a mapping",
                    where);
     return KILN_E_TYPE;
 }

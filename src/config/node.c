@@ -12,8 +12,8 @@
 
 KilnConfigNode *kiln_node_get(const KilnConfigNode *map, const char *key)
 {
-    const KilnEntry *entry =
-        map != NULL && map->kind == KILN_NODE_MAP ? kiln_node_entry(map, key) : NULL;
+    const KilnEntry *entry = map != NULL && map->kind == KILN_NODE_MAP ? kiln_node_entry(map, key)
+                                                                       : NULL;
 
     return entry != NULL ? entry->value : NULL;
 }
@@ -77,8 +77,8 @@ const char *kiln_node_path(const KilnConfig *config, const KilnConfigNode *node)
 
 static bool same_origin(const KilnOrigin *a, const KilnOrigin *b)
 {
-    return a->line == b->line && a->column == b->column && a->source != NULL &&
-           b->source != NULL && strcmp(a->source, b->source) == 0;
+    return a->line == b->line && a->column == b->column && a->source != NULL && b->source != NULL &&
+           strcmp(a->source, b->source) == 0;
 }
 
 /* To the end of the history, once: bottom layers are laid again and again. */
@@ -113,8 +113,7 @@ KilnStatus kiln_node_underlay(KilnConfig *config, KilnConfigNode *map, const cha
 
         for (size_t i = 0; i < value->count && status >= 0; i++)
             status = kiln_node_underlay(config, entry->value, value->entries[i].key,
-                                        value->entries[i].key_origin, value->entries[i].value,
-                                        err);
+                                        value->entries[i].key_origin, value->entries[i].value, err);
         return status;
     }
     push_bottom(entry->value, value);

@@ -37,8 +37,7 @@ KilnStatus kiln_config_find(const KilnConfig *config, const char *key, const Kil
     for (const char *p = key; kiln_path_next(&p, last); rest = p)
         before = rest;
     if (before != key) {
-        const char *path =
-            kiln_arena_strndup(config->arena, key, (size_t)(before - key));
+        const char *path = kiln_arena_strndup(config->arena, key, (size_t)(before - key));
 
         if (path == NULL)
             return kiln_error_nomem(err, strlen(key));
@@ -105,8 +104,8 @@ KilnStatus kiln_config_text(const KilnConfig *config, const char *key, char **re
         return kiln_error_at(err, &node->origin);
     }
     if (node->scalar == KILN_SCALAR_MISSING) {
-        kiln_error_set(err, KILN_E_MISSING, "%s: no value is given (?\?\?); give one: %s=VALUE", key,
-                       key);
+        kiln_error_set(err, KILN_E_MISSING, "%s: no value is given (?\?\?); give one: %s=VALUE",
+                       key, key);
         return kiln_error_at(err, &node->origin);
     }
     kiln_text_append(&text, node->text);

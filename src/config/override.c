@@ -76,8 +76,7 @@ static KilnStatus bad_key(const KilnOverride *override, const char *p, KilnError
         kiln_error_set(err, KILN_E_SYNTAX,
                        "expected key=value, +key=value, ++key=value, ~key or group=option");
     else if (*p == '\0')
-        kiln_error_set(err, KILN_E_SYNTAX,
-                       "'=' is missing; expected key=value or group=option");
+        kiln_error_set(err, KILN_E_SYNTAX, "'=' is missing; expected key=value or group=option");
     else if (*p == '[')
         kiln_error_set(err, KILN_E_SYNTAX,
                        "column %d: '[' in a key; write an index with a dot (tags.0=x)", column);
@@ -120,9 +119,7 @@ static const char *copy_key(KilnArena *arena, const char *p, size_t n)
 static KilnStatus read_value(KilnArena *arena, const char *p, KilnOverride *override,
                              KilnError *err)
 {
-    KilnMaker maker = { .arena = arena,
-                        .origin = override->origin,
-                        .layer = KILN_LAYER_ARGUMENT };
+    KilnMaker maker = { .arena = arena, .origin = override->origin, .layer = KILN_LAYER_ARGUMENT };
     KilnValueText value = { .maker = maker, .text = override->written, .functions = true };
     KilnStatus status;
 
@@ -162,8 +159,8 @@ static const char *origin_text(KilnArena *arena, const char *text, size_t number
     return kiln_arena_printf(arena, "argument %zu `%s`", number, text);
 }
 
-KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number,
-                               KilnOverride *ret, KilnError *err)
+KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number, KilnOverride *ret,
+                               KilnError *err)
 {
     KilnOverride override = { .kind = KILN_OVERRIDE_SET };
     const char *p;

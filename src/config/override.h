@@ -6,22 +6,22 @@
 #include "config/node.h"
 
 typedef enum KilnOverrideKind {
-    KILN_OVERRIDE_SET,    /* key=value: the key must be there */
-    KILN_OVERRIDE_ADD,    /* +key=value: the key must not be there */
-    KILN_OVERRIDE_FORCE,  /* ++key=value: either */
-    KILN_OVERRIDE_DELETE  /* ~key, ~key=value */
+    KILN_OVERRIDE_SET,   /* key=value: the key must be there */
+    KILN_OVERRIDE_ADD,   /* +key=value: the key must not be there */
+    KILN_OVERRIDE_FORCE, /* ++key=value: either */
+    KILN_OVERRIDE_DELETE /* ~key, ~key=value */
 } KilnOverrideKind;
 
 typedef struct KilnOverride {
     KilnOverrideKind kind;
-    const char *written;   /* the whole argument */
+    const char *written;    /* the whole argument */
     const char *assignment; /* the part of it behind + and ~ */
-    KilnOrigin origin;     /* "argument 2 `lr=0.1`" */
-    const char *key;       /* "optimizer.lr", or a group "model/optimizer"; "kiln" for "hydra" */
-    const char *package;   /* behind @; NULL: none */
-    KilnConfigNode *value; /* NULL: only `~key` */
-    bool sweep;            /* several values: a comma, choice(...), range(...), ... */
-    bool is_group;         /* set while composing: chooses an option */
+    KilnOrigin origin;      /* "argument 2 `lr=0.1`" */
+    const char *key;        /* "optimizer.lr", or a group "model/optimizer"; "kiln" for "hydra" */
+    const char *package;    /* behind @; NULL: none */
+    KilnConfigNode *value;  /* NULL: only `~key` */
+    bool sweep;             /* several values: a comma, choice(...), range(...), ... */
+    bool is_group;          /* set while composing: chooses an option */
 } KilnOverride;
 
 /* Parse argument number `number` (from 1). Everything lives in the arena. */

@@ -66,8 +66,7 @@ KilnStatus kiln_value_quoted(KilnValueText *value, KilnConfigNode **ret, KilnErr
         kiln_text_release(&text);
         return status;
     }
-    node = text.failed ? NULL
-                       : kiln_node_string(&value->maker, text.data != NULL ? text.data : "");
+    node = text.failed ? NULL : kiln_node_string(&value->maker, text.data != NULL ? text.data : "");
     kiln_text_release(&text);
     if (node == NULL)
         return kiln_error_nomem(err, sizeof(*node));
@@ -77,8 +76,7 @@ KilnStatus kiln_value_quoted(KilnValueText *value, KilnConfigNode **ret, KilnErr
     c = value->text[value->at];
     if (c != '\0' && strchr(",]})", c) == NULL)
         return kiln_value_fail(value, value->at, err,
-                               "'%c' behind quoted text; put the quotes around the whole value",
-                               c);
+                               "'%c' behind quoted text; put the quotes around the whole value", c);
     *ret = missing != NULL ? (KilnConfigNode *)missing : node;
     return KILN_OK;
 }

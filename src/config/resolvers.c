@@ -102,8 +102,8 @@ static KilnStatus run_select(const Call *call, const KilnConfigNode **ret)
     status = kiln_resolve_path(call->resolving, call->node->parent, path, ret);
     if (status < 0)
         return status;
-    if (*ret != NULL && !((*ret)->kind == KILN_NODE_SCALAR &&
-                          (*ret)->scalar == KILN_SCALAR_MISSING))
+    if (*ret != NULL &&
+        !((*ret)->kind == KILN_NODE_SCALAR && (*ret)->scalar == KILN_SCALAR_MISSING))
         return KILN_OK;
     if (argument(call, 1) == NULL)
         return give(call, kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null"), ret);
@@ -134,15 +134,13 @@ static KilnStatus run_decode(const Call *call, const KilnConfigNode **ret)
         return kiln_error_set(call->resolving->err, KILN_E_TYPE,
                               "oc.decode: expected text or null, got %s",
                               kiln_node_kind_name(from));
-    KilnValueText value = { .maker = call->maker,
-                            .text = from->text,
-                            .interpolate = nested,
-                            .ctx = (void *)call };
+    KilnValueText value = {
+        .maker = call->maker, .text = from->text, .interpolate = nested, .ctx = (void *)call
+    };
     kiln_value_skip_blanks(&value);
     status = kiln_value_element(&value, &node, call->resolving->err);
     if (status >= 0 && value.text[value.at] != '\0')
-        status = kiln_value_fail(&value, value.at, call->resolving->err,
-                                 "one value was expected");
+        status = kiln_value_fail(&value, value.at, call->resolving->err, "one value was expected");
     if (status < 0)
         return kiln_error_prefix(call->resolving->err, "oc.decode: in '%s': ", from->text);
     if (node->parent == NULL)
@@ -319,13 +317,13 @@ KilnStatus kiln_resolver_call(KilnResolving *resolving, const KilnConfigNode *no
                               const char *name, const KilnConfigNode *arguments,
                               const KilnConfigNode **ret)
 {
-    Call call = { .resolving = resolving,
-                  .node = node,
-                  .name = name,
-                  .arguments = arguments,
-                  .maker = { .arena = resolving->config->arena,
-                             .origin = node->origin,
-                             .layer = node->layer } };
+    Call call = {
+        .resolving = resolving,
+        .node = node,
+        .name = name,
+        .arguments = arguments,
+        .maker = { .arena = resolving->config->arena, .origin = node->origin, .layer = node->layer }
+    };
 
     for (size_t i = 0; i < KILN_COUNT(resolvers); i++) {
         const Resolver *resolver = &resolvers[i];
@@ -333,9 +331,8 @@ KilnStatus kiln_resolver_call(KilnResolving *resolving, const KilnConfigNode *no
         if (strcmp(resolver->name, name) != 0)
             continue;
         if (arguments->count < resolver->least || arguments->count > resolver->most)
-            return kiln_error_set(resolving->err, KILN_E_USAGE,
-                                  "%s got %zu arguments; write %s", name, arguments->count,
-                                  resolver->usage);
+            return kiln_error_set(resolving->err, KILN_E_USAGE, "%s got %zu arguments; write %s",
+                                  name, arguments->count, resolver->usage);
         return resolver->run(&call, ret);
     }
     return unknown(resolving, name);

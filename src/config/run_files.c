@@ -146,7 +146,7 @@ size_t kiln_config_choices(const KilnConfig *config, KilnChoiceMade *ret, size_t
         if (kiln_starts_with(chosen->key, "kiln/"))
             continue;
         if (n < size)
-            ret[n] = (KilnChoiceMade){ .group = chosen->key, .option = chosen->option };
+            ret[n] = (KilnChoiceMade) { .group = chosen->key, .option = chosen->option };
         n++;
     }
     return n;

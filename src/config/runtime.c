@@ -89,10 +89,9 @@ static void fill_choices(Filler *filler)
 
     for (size_t i = 0; choices != NULL && i < config->n_chosen; i++) {
         const KilnChosen *chosen = &config->chosen[i];
-        KilnConfigNode *option =
-            chosen->option != NULL
-                ? text(filler, chosen->option)
-                : kiln_node_scalar(&filler->maker, KILN_SCALAR_NULL, "null");
+        KilnConfigNode *option = chosen->option != NULL
+                                     ? text(filler, chosen->option)
+                                     : kiln_node_scalar(&filler->maker, KILN_SCALAR_NULL, "null");
 
         if (kiln_node_append(config->arena, choices, chosen->key, filler->maker.origin, option) ==
             NULL)
@@ -136,7 +135,8 @@ static bool is_listed(const KilnConfigNode *list, const char *key)
 static void fill_dirname(Filler *filler, const KilnOverride *overrides, size_t n)
 {
     const KilnConfigNode *how = kiln_node_find(filler->own, "job.config.override_dirname");
-    const char *between = option_text(how, "item_sep", ","), *equals = option_text(how, "kv_sep", "=");
+    const char *between = option_text(how, "item_sep", ","),
+               *equals = option_text(how, "kv_sep", "=");
     const KilnConfigNode *left_out = kiln_node_get(how, "exclude_keys");
     const char **lines = kiln_arena_alloc(filler->maker.arena, (n + 1) * sizeof(*lines));
     KilnText name = { 0 };
@@ -170,8 +170,7 @@ static void fill_job(Filler *filler)
         put(filler, "job", "name", text(filler, "train"));
     put(filler, "job", "config_name", text(filler, filler->config->config_name));
     put(filler, "runtime", "version", text(filler, KILN_VERSION));
-    put(filler, "runtime", "cwd",
-        text(filler, getcwd(cwd, sizeof(cwd)) != NULL ? cwd : "unknown"));
+    put(filler, "runtime", "cwd", text(filler, getcwd(cwd, sizeof(cwd)) != NULL ? cwd : "unknown"));
 }
 
 /* ---- Checks ------------------------------------------------------------------------ */
@@ -242,8 +241,8 @@ static void check(Filler *filler)
     }
 }
 
-KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides,
-                             size_t n_overrides, KilnErrors *errors)
+KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides, size_t n_overrides,
+                             KilnErrors *errors)
 {
     Filler filler = { .config = config,
                       .own = kiln_node_get(config->root, "kiln"),

@@ -7,7 +7,7 @@
 
 /* Fill in kiln.job, kiln.runtime and kiln.overrides, and check what was set there.
  * What is wrong goes to `errors`; the first one's status. */
-KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides,
-                             size_t n_overrides, KilnErrors *errors);
+KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides, size_t n_overrides,
+                             KilnErrors *errors);
 
 #endif

@@ -26,8 +26,8 @@ static bool is_null(const char *text)
 
 static bool is_bool(const char *text, bool *ret)
 {
-    static const char *const yes[] = { "yes", "Yes", "YES", "true", "True",
-                                       "TRUE", "on", "On", "ON", NULL };
+    static const char *const yes[] = { "yes",  "Yes", "YES", "true", "True",
+                                       "TRUE", "on",  "On",  "ON",   NULL };
     static const char *const no[] = { "no",    "No",  "NO",  "false", "False",
                                       "FALSE", "off", "Off", "OFF",   NULL };
 
@@ -70,7 +70,7 @@ static bool is_exponent(const char *p, bool sign)
 
 static bool is_float(const char *text)
 {
-    static const char *const special[] = { ".inf",  ".Inf",  ".INF", "+.inf", "+.Inf",
+    static const char *const special[] = { ".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf",
                                            "+.INF", "-.inf", "-.Inf", "-.INF", ".nan",
                                            ".NaN",  ".NAN",  NULL };
     const char *p = skip_sign(text);
@@ -183,9 +183,8 @@ static const char *integer(KilnArena *arena, const char *text)
     if (p[0] == '0' && p[1] == 'b' && p[2] != '\0' && p[2 + strspn(p + 2, "01_")] == '\0')
         return from_base(arena, *text == '-', p + 2, 2);
     if (p[0] == '0' && p[1] != '\0')
-        return p[1 + strspn(p + 1, "01234567_")] == '\0'
-                   ? from_base(arena, *text == '-', p + 1, 8)
-                   : NULL;
+        return p[1 + strspn(p + 1, "01234567_")] == '\0' ? from_base(arena, *text == '-', p + 1, 8)
+                                                         : NULL;
     if (*p < '0' || *p > '9')
         return NULL;
     end = p + strspn(p, digits_);

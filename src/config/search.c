@@ -27,8 +27,8 @@ KilnStatus kiln_search_add(KilnSearch *search, const char *path, const char *wha
     if (kiln_starts_with(path, "file://"))
         path += strlen("file://");
     if (strstr(path, "://") != NULL)
-        return kiln_error_set(err, KILN_E_IO,
-                              "%s: '%s' is no folder; only folders can be searched", what, path);
+        return kiln_error_set(err, KILN_E_IO, "%s: '%s' is no folder; only folders can be searched",
+                              what, path);
     if (!kiln_is_dir(path))
         return kiln_error_set(err, KILN_E_IO, "%s: there is no folder '%s'", what, path);
     if (folder == NULL || (folder->path = kiln_arena_strdup(search->arena, path)) == NULL)
@@ -49,8 +49,8 @@ static const KilnShippedFile *find_shipped(const char *name)
     const KilnShippedFile *file = NULL;
 
     if (kiln_shipped_conf_count > 0)
-        file = bsearch(name, kiln_shipped_conf, kiln_shipped_conf_count,
-                       sizeof(*kiln_shipped_conf), compare_shipped);
+        file = bsearch(name, kiln_shipped_conf, kiln_shipped_conf_count, sizeof(*kiln_shipped_conf),
+                       compare_shipped);
     for (size_t i = 0; file == NULL && kiln_builtin_conf[i].path != NULL; i++)
         if (strcmp(kiln_builtin_conf[i].path, name) == 0)
             file = &kiln_builtin_conf[i];
@@ -64,8 +64,7 @@ static const char *in_folder(const KilnSearch *search, const KilnFolder *folder,
     bool here = strcmp(folder->path, ".") == 0;
     const char *path = here ? name
                             : kiln_arena_printf(search->arena, "%s%s%s", folder->path,
-                                                kiln_ends_with(folder->path, "/") ? "" : "/",
-                                                name);
+                                                kiln_ends_with(folder->path, "/") ? "" : "/", name);
 
     return path != NULL && stat(path, &st) == 0 ? path : NULL;
 }
@@ -176,9 +175,8 @@ bool kiln_search_is_group(const KilnSearch *search, const char *group, bool own)
     }
     if (own)
         return false;
-    return shipped_group(group) ||
-           (search->hooks != NULL && search->hooks->options != NULL &&
-            search->hooks->options(search->hooks->ctx, group) != NULL);
+    return shipped_group(group) || (search->hooks != NULL && search->hooks->options != NULL &&
+                                    search->hooks->options(search->hooks->ctx, group) != NULL);
 }
 
 typedef struct Names {

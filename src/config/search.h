@@ -13,13 +13,13 @@ typedef struct KilnChosen {
 } KilnChosen;
 
 typedef struct KilnFile {
-    const char *path;           /* "model/resnet", as the defaults list names it */
-    const char *source;         /* "conf/model/resnet.yaml", for origins */
-    const char *package;        /* of its "# @package" header; NULL: none */
-    KilnConfigNode *content;    /* mapping or list, defaults list taken out */
-    KilnConfigNode *defaults;   /* the defaults list; NULL: none */
+    const char *path;         /* "model/resnet", as the defaults list names it */
+    const char *source;       /* "conf/model/resnet.yaml", for origins */
+    const char *package;      /* of its "# @package" header; NULL: none */
+    KilnConfigNode *content;  /* mapping or list, defaults list taken out */
+    KilnConfigNode *defaults; /* the defaults list; NULL: none */
     KilnOrigin defaults_origin;
-    bool broken;                /* could not be read; the error was told */
+    bool broken; /* could not be read; the error was told */
     struct KilnFile *next;
 } KilnFile;
 
@@ -30,10 +30,10 @@ typedef struct KilnFolder {
 
 typedef struct KilnSearch {
     KilnArena *arena;
-    KilnConfig *config;          /* for the hooks */
+    KilnConfig *config;            /* for the hooks */
     const KilnComposeHooks *hooks; /* may be NULL; valid while composing only */
-    KilnFolder *folders;         /* in order */
-    KilnFile *files;             /* those read already */
+    KilnFolder *folders;           /* in order */
+    KilnFile *files;               /* those read already */
 } KilnSearch;
 
 /* Append a folder; KILN_E_IO when it is none. `what` names it in the message

@@ -63,7 +63,7 @@ KilnEntry *kiln_node_append(KilnArena *arena, KilnConfigNode *node, const char *
     if (value == NULL || (node->count == node->capacity && !grow(arena, node)))
         return NULL;
     entry = &node->entries[node->count++];
-    *entry = (KilnEntry){ .key = key, .key_origin = key_origin, .value = value };
+    *entry = (KilnEntry) { .key = key, .key_origin = key_origin, .value = value };
     value->parent = node;
     return entry;
 }
@@ -176,9 +176,8 @@ bool kiln_node_equal(const KilnConfigNode *a, const KilnConfigNode *b)
     if (a->count != b->count)
         return false;
     for (size_t i = 0; i < a->count; i++) {
-        const KilnEntry *other = a->kind == KILN_NODE_LIST
-                                     ? &b->entries[i]
-                                     : kiln_node_entry(b, a->entries[i].key);
+        const KilnEntry *other = a->kind == KILN_NODE_LIST ? &b->entries[i]
+                                                           : kiln_node_entry(b, a->entries[i].key);
 
         if (other == NULL || !kiln_node_equal(a->entries[i].value, other->value))
             return false;

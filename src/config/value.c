@@ -16,8 +16,9 @@ KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err
     va_start(args, format);
     kiln_error_vset(err, KILN_E_SYNTAX, format, args);
     va_end(args);
-    return kiln_error_prefix(err, "column %zu: ", at + 1 > strlen(value->text) ? strlen(value->text)
-                                                                              : at + 1);
+    if (value->text[at] == '\0')
+        return kiln_error_prefix(err, "at the end: ");
+    return kiln_error_prefix(err, "column %zu: ", at + 1);
 }
 
 static bool is_blank(char c)
@@ -70,7 +71,7 @@ static size_t skip_interpolation(const char *text, size_t at)
 
 typedef struct Piece {
     KilnText text;
-    const KilnConfigNode *only; /* an interpolation that is all so far */
+    const KilnConfigNode *only;    /* an interpolation that is all so far */
     const KilnConfigNode *missing; /* an interpolation gave ??? */
     bool escaped, mixed;
 } Piece;
@@ -165,9 +166,8 @@ static KilnStatus read_pieces(KilnValueText *value, bool key, Piece *piece, Kiln
 /* The scalar that the pieces make. */
 static KilnConfigNode *from_pieces(KilnValueText *value, const Piece *piece)
 {
-    const char *text = kiln_arena_strndup(value->maker.arena,
-                                          piece->text.data != NULL ? piece->text.data : "",
-                                          piece->text.length);
+    const char *text = kiln_arena_strndup(
+        value->maker.arena, piece->text.data != NULL ? piece->text.data : "", piece->text.length);
     KilnScalar type;
 
     if (text == NULL)
@@ -297,8 +297,8 @@ static KilnStatus read_pair(KilnValueText *value, KilnConfigNode *map, KilnError
         kiln_node_remove(map, other);
     status = append(value, map, key->text, item, err);
     if (status >= 0)
-        map->entries[map->count - 1].key_typed =
-            key->scalar != KILN_SCALAR_STR && key->scalar != KILN_SCALAR_MISSING;
+        map->entries[map->count - 1].key_typed = key->scalar != KILN_SCALAR_STR &&
+                                                 key->scalar != KILN_SCALAR_MISSING;
     return status;
 }
 
@@ -342,8 +342,8 @@ static size_t call_name(const KilnValueText *value, size_t *ret_open)
     return p[open] == '(' ? n : 0;
 }
 
-static KilnStatus read_call(KilnValueText *value, size_t length, size_t open,
-                            KilnConfigNode **ret, KilnError *err)
+static KilnStatus read_call(KilnValueText *value, size_t length, size_t open, KilnConfigNode **ret,
+                            KilnError *err)
 {
     const char *name = kiln_arena_strndup(value->maker.arena, value->text + value->at, length);
     KilnConfigNode *arguments = kiln_node_new(&value->maker, KILN_NODE_LIST);
@@ -375,8 +375,8 @@ KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNode **ret, KilnEr
     if (length > 0) {
         status = read_call(value, length, open, ret, err);
     } else {
-        KilnConfigNode *node =
-            kiln_node_new(&value->maker, c == '[' ? KILN_NODE_LIST : KILN_NODE_MAP);
+        KilnConfigNode *node = kiln_node_new(&value->maker,
+                                             c == '[' ? KILN_NODE_LIST : KILN_NODE_MAP);
 
         value->at++;
         if (node == NULL)

@@ -9,12 +9,12 @@
 typedef struct KilnValueText KilnValueText;
 
 struct KilnValueText {
-    KilnMaker maker;  /* of the nodes */
+    KilnMaker maker; /* of the nodes */
     const char *text;
-    size_t at;        /* where the next thing is read */
+    size_t at; /* where the next thing is read */
     int depth;
-    bool functions;   /* int(...), sort(...) and the like are calls */
-    bool sweep;       /* set when a sweep was met: choice(...), or int(1,2) */
+    bool functions; /* int(...), sort(...) and the like are calls */
+    bool sweep;     /* set when a sweep was met: choice(...), or int(1,2) */
     /* Value of the ${...} at `at`, which moves behind it. NULL: it stays text. */
     KilnStatus (*interpolate)(void *ctx, KilnValueText *value, const KilnConfigNode **ret,
                               KilnError *err);
@@ -30,7 +30,7 @@ KILN_NODISCARD KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNod
 KILN_NODISCARD KilnStatus kiln_value_sequence(KilnValueText *value, char close, bool gaps,
                                               KilnConfigNode *list, KilnError *err);
 void kiln_value_skip_blanks(KilnValueText *value);
-/* "at column 7 of `f=[1,`: " in front of a message; KILN_E_SYNTAX. */
+/* "column 7: ", or "at the end: ", in front of a message; KILN_E_SYNTAX. */
 KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err,
                            const char *format, ...) KILN_PRINTF(4, 5);
 /* Text of a value as Python's str() prints it, which is what an interpolation in
@@ -43,7 +43,7 @@ KILN_NODISCARD KilnStatus kiln_value_quoted(KilnValueText *value, KilnConfigNode
 /* Apply a function of the override grammar to its arguments: a list, in which
  * named ones have a key. Sets value->sweep when it makes a sweep. */
 KILN_NODISCARD KilnStatus kiln_function_call(KilnValueText *value, const char *name,
-                                             const KilnConfigNode *arguments,
-                                             KilnConfigNode **ret, KilnError *err);
+                                             const KilnConfigNode *arguments, KilnConfigNode **ret,
+                                             KilnError *err);
 
 #endif

@@ -89,8 +89,8 @@ static void special_quoted(KilnText *text, const char *string)
         } else if (p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9)) {
             kiln_text_append(text, p[2] == 0xa8 ? "\\L" : "\\P");
             string += 2;
-        } else if (p[0] == 0xef && ((p[1] == 0xbb && p[2] == 0xbf) ||
-                                    (p[1] == 0xbf && p[2] >= 0xbe))) {
+        } else if (p[0] == 0xef &&
+                   ((p[1] == 0xbb && p[2] == 0xbf) || (p[1] == 0xbf && p[2] >= 0xbe))) {
             kiln_text_append(text, p[1] == 0xbb ? "\\uFEFF" : p[2] == 0xbe ? "\\uFFFE" : "\\uFFFF");
             string += 2;
         } else if (p[0] == '"' || p[0] == '\\') {
@@ -133,7 +133,7 @@ void kiln_write_string(KilnText *text, const char *string)
     } else {
         kiln_text_char(text, '\'');
         for (; *string != '\0'; string++)
-            kiln_text_append(text, *string == '\'' ? "''" : (char[]){ *string, '\0' });
+            kiln_text_append(text, *string == '\'' ? "''" : (char[]) { *string, '\0' });
         kiln_text_char(text, '\'');
     }
 }
@@ -268,7 +268,8 @@ static KilnStatus check_level(KilnWriter *writer, const KilnConfigNode *node, co
                        kiln_node_path(writer->config, node));
         return kiln_error_at(err, &node->origin);
     }
-    if (++writer->nodes > MOST_NODES || (level != NULL && level->depth > 2 * KILN_INTERPOLATION_DEPTH))
+    if (++writer->nodes > MOST_NODES ||
+        (level != NULL && level->depth > 2 * KILN_INTERPOLATION_DEPTH))
         return kiln_error_set(err, KILN_E_RANGE,
                               "the config is too large or too deep to be written when its "
                               "interpolations are resolved");

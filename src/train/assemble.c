@@ -65,8 +65,8 @@ static KilnStatus open_split(KilnTrainer *trainer, KilnSplit split, KilnError *e
     return status;
 }
 
-static KilnStatus set_up_data(KilnTrainer *trainer, KilnStage stage,
-                              const KilnDataSpec *remembered, KilnError *err)
+static KilnStatus set_up_data(KilnTrainer *trainer, KilnStage stage, const KilnDataSpec *remembered,
+                              KilnError *err)
 {
     KilnDataContext context = {
         .stage = stage,
@@ -104,8 +104,8 @@ static int64_t limit_of(const KilnTrainer *trainer, KilnSplit split)
 int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
 {
     int64_t limit = limit_of(trainer, split);
-    int64_t batches =
-        (trainer->datasets[split].count + trainer->batch_size - 1) / trainer->batch_size;
+    int64_t batches = (trainer->datasets[split].count + trainer->batch_size - 1) /
+                      trainer->batch_size;
 
     return limit >= 0 && batches > limit ? limit : batches;
 }
@@ -150,8 +150,8 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader
 static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
 {
     const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
-    KilnStatus status =
-        kiln_params_new((uint64_t)trainer->options.root->seed, &trainer->params, err);
+    KilnStatus status = kiln_params_new((uint64_t)trainer->options.root->seed, &trainer->params,
+                                        err);
 
     if (status < 0)
         return status;
@@ -196,7 +196,7 @@ static KilnBatch shape_batch(const KilnTrainer *trainer, KilnSplit split)
 {
     int64_t count = trainer->datasets[split].count;
 
-    return (KilnBatch){
+    return (KilnBatch) {
         .size = count > 0 && count < trainer->batch_size ? count : trainer->batch_size,
     };
 }
@@ -257,12 +257,13 @@ static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError
     return KILN_OK;
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------- */
+/* ---- The whole
+ * ----------------------------------------------------------------------------------- */
 
 KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                                  KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
 {
-    *trainer = (KilnTrainer){ .config = config, .env = env };
+    *trainer = (KilnTrainer) { .config = config, .env = env };
     trainer->timing.start = kiln_clock();
     trainer->phase = stage == KILN_STAGE_FIT ? KILN_PHASE_FIT : KILN_PHASE_TEST;
     kiln_output_init(&trainer->output, env->console);
@@ -312,5 +313,5 @@ void kiln_trainer_release(KilnTrainer *trainer)
     free(trainer->config_yaml);
     free(trainer->run_dir);
     free(trainer->resumed_from);
-    *trainer = (KilnTrainer){ 0 };
+    *trainer = (KilnTrainer) { 0 };
 }

@@ -41,8 +41,8 @@ typedef struct KilnCheckpoint {
 
 /* Open a checkpoint folder and check that its files are whole. `resume`: the
  * optimizer's state is needed, too. Released with kiln_checkpoint_close. */
-KILN_NODISCARD KilnStatus kiln_checkpoint_open(const char *path, bool resume,
-                                               KilnCheckpoint *ret, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *ret,
+                                               KilnError *err);
 /* The one that the config's ckpt_path names, which must name one. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config,
                                                           KilnCheckpoint *ret, KilnError *err);

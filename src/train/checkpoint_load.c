@@ -142,7 +142,7 @@ static bool read_position(KilnCheckpoint *checkpoint)
     const json_t *step = json_object_get(checkpoint->state, "step");
     const json_t *batch = json_object_get(checkpoint->state, "batch");
 
-    checkpoint->at = (KilnPosition){
+    checkpoint->at = (KilnPosition) {
         .epoch = json_integer_value(epoch),
         .step = json_integer_value(step),
         .batch = json_integer_value(batch),
@@ -155,8 +155,8 @@ static bool read_position(KilnCheckpoint *checkpoint)
 KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *ret, KilnError *err)
 {
     KilnCheckpoint checkpoint = { .path = kiln_strdup(path) };
-    KilnStatus status =
-        checkpoint.path != NULL ? read_state(&checkpoint, err) : kiln_error_nomem(err, 1);
+    KilnStatus status = checkpoint.path != NULL ? read_state(&checkpoint, err)
+                                                : kiln_error_nomem(err, 1);
 
     if (status >= 0 && (!read_spec(&checkpoint) || !read_position(&checkpoint)))
         status = kiln_error_set(err, KILN_E_FORMAT,
@@ -200,7 +200,7 @@ void kiln_checkpoint_close(KilnCheckpoint *checkpoint)
     json_decref(checkpoint->state);
     free(checkpoint->class_names);
     free(checkpoint->path);
-    *checkpoint = (KilnCheckpoint){ 0 };
+    *checkpoint = (KilnCheckpoint) { 0 };
 }
 
 /* ---- Weights ---------------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ static KilnStatus compare_params(const KilnSafetensors *file, KilnTrainer *train
     for (size_t i = 0; i < n && status >= 0; i++) {
         const KilnStEntry *entry = kiln_safetensors_at(file, i);
 
-        forms[i] = (KilnParamForm){ .name = entry->name, .shape = entry->shape };
+        forms[i] = (KilnParamForm) { .name = entry->name, .shape = entry->shape };
         if (!kiln_safetensors_dtype(entry, &forms[i].dtype))
             status = kiln_error_set(err, KILN_E_FORMAT, "%s: %s has type %s, which kiln lacks",
                                     source, entry->name, entry->dtype);
@@ -294,8 +294,7 @@ static KilnStatus load_slot(KilnTrainer *trainer, const KilnSafetensors *file, c
                                   "%s: has no %s of that shape, which optimizer %s needs: it was "
                                   "saved with another optimizer; go on with that one, or start "
                                   "anew",
-                                  path, name,
-                                  kiln_instance_name(trainer->optimizers.optimizer));
+                                  path, name, kiln_instance_name(trainer->optimizers.optimizer));
         status = kiln_safetensors_read(file, entry, KILN_F32,
                                        trainer->slots[slot] + kiln_param_offset(param), err);
     }
@@ -351,8 +350,8 @@ KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint, KilnTrainer *t
     if (status >= 0)
         status = load_optimizer(checkpoint, trainer, err);
     if (status >= 0)
-        status = kiln_metrics_load(trainer->metrics,
-                                   json_object_get(checkpoint->state, "metrics"), err);
+        status = kiln_metrics_load(trainer->metrics, json_object_get(checkpoint->state, "metrics"),
+                                   err);
     if (status < 0)
         return status;
     warn_of_differences(checkpoint, trainer);

@@ -97,7 +97,7 @@ static KilnStatus write_model(KilnTrainer *trainer, const char *path, KilnError 
     for (size_t i = 0; i < n; i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
 
-        views[i] = (KilnStView){
+        views[i] = (KilnStView) {
             .name = kiln_param_name(param),
             .dtype = kiln_param_dtype(param),
             .shape = *kiln_param_shape(param),
@@ -123,7 +123,7 @@ static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnEr
 
             if (!kiln_param_trained(param))
                 continue;
-            views[n] = (KilnStView){
+            views[n] = (KilnStView) {
                 .name = kiln_arena_printf(&names, "optimizer.%s.%s", trainer->slot_names[s],
                                           kiln_param_name(param)),
                 .dtype = KILN_F32,
@@ -151,10 +151,9 @@ static json_t *spec_json(const KilnDataSpec *spec)
 
         for (int axis = 0; axis < spec->features[i].shape.rank; axis++)
             json_array_append_new(shape, json_integer(spec->features[i].shape.dim[axis]));
-        json_array_append_new(features, json_pack("{s:s, s:s, s:o}", "name",
-                                                  spec->features[i].name, "dtype",
-                                                  kiln_dtype_name(spec->features[i].dtype),
-                                                  "shape", shape));
+        json_array_append_new(features,
+                              json_pack("{s:s, s:s, s:o}", "name", spec->features[i].name, "dtype",
+                                        kiln_dtype_name(spec->features[i].dtype), "shape", shape));
     }
     for (int64_t i = 0; i < spec->n_classes; i++)
         json_array_append_new(classes, json_string(spec->class_names[i]));
@@ -239,11 +238,12 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
             "{s:i, s:s, s:s, s:s?, s:I, s:I, s:I, s:b, s:I, s:i, s:I, s:I, s:I, s:o, s:o, s:o, "
             "s:O}",
             "format", (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "task",
-            kiln_instance_name(trainer->module), "model", model, "epoch", (json_int_t)trainer->at.epoch, "step",
-            (json_int_t)trainer->at.step, "batch", (json_int_t)trainer->at.batch, "epoch_done",
-            trainer->at.epoch_done ? 1 : 0, "seed", (json_int_t)trainer->options.root->seed,
-            "threads", trainer->threads, "batch_size", (json_int_t)trainer->batch_size,
-            "train_samples", (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
+            kiln_instance_name(trainer->module), "model", model, "epoch",
+            (json_int_t)trainer->at.epoch, "step", (json_int_t)trainer->at.step, "batch",
+            (json_int_t)trainer->at.batch, "epoch_done", trainer->at.epoch_done ? 1 : 0, "seed",
+            (json_int_t)trainer->options.root->seed, "threads", trainer->threads, "batch_size",
+            (json_int_t)trainer->batch_size, "train_samples",
+            (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
             (json_int_t)kiln_params_size(trainer->params), "data", spec_json(&trainer->spec),
             "metrics", kiln_metrics_save(trainer->metrics), "callbacks",
             callbacks_json(trainer, &failed), "files", files);
@@ -338,7 +338,8 @@ KilnStatus kiln_checkpoint_save(KilnTrainer *trainer, const char *path, KilnErro
     return status;
 }
 
-/* ---- For components ----------------------------------------------------------------------------- */
+/* ---- For components -----------------------------------------------------------------------------
+ */
 
 /* <run folder>/checkpoints/<name>, owned by the caller. */
 static KilnStatus checkpoint_path(const KilnTrainer *trainer, const char *name, char **ret,

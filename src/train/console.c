@@ -14,11 +14,11 @@ static void write_nothing(void *ctx, const char *text)
 
 void kiln_output_init(KilnOutput *output, const KilnConsole *console)
 {
-    *output = (KilnOutput){ 0 };
+    *output = (KilnOutput) { 0 };
     if (console != NULL)
         output->console = *console;
     if (output->console.write == NULL)
-        output->console = (KilnConsole){ .width = 80, .write = write_nothing };
+        output->console = (KilnConsole) { .width = 80, .write = write_nothing };
 }
 
 void kiln_output_release(KilnOutput *output)
@@ -30,7 +30,7 @@ void kiln_output_release(KilnOutput *output)
     kiln_text_release(&output->early);
     kiln_text_release(&output->status);
     kiln_text_release(&output->line);
-    *output = (KilnOutput){ 0 };
+    *output = (KilnOutput) { 0 };
 }
 
 KilnStatus kiln_output_open_log(KilnOutput *output, const char *path, KilnError *err)

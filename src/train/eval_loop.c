@@ -73,8 +73,8 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
     const EvalHooks *hooks = phase == KILN_PHASE_TEST ? &test_hooks : &validation_hooks;
     KilnPhase before = trainer->phase;
     KilnLoader *loader = NULL;
-    KilnStatus status = kiln_trainer_loader(
-        trainer, phase == KILN_PHASE_TEST ? KILN_TEST : KILN_VAL, &loader, err);
+    KilnStatus status =
+        kiln_trainer_loader(trainer, phase == KILN_PHASE_TEST ? KILN_TEST : KILN_VAL, &loader, err);
 
     if (status < 0 || loader == NULL)
         return status;

@@ -172,7 +172,8 @@ static bool validation_due(const KilnTrainer *trainer, bool whole)
 {
     if (kiln_trainer_split_batches(trainer, KILN_VAL) == 0)
         return false;
-    return !whole || (trainer->at.epoch + 1) % trainer->options.trainer->check_val_every_n_epoch == 0;
+    return !whole ||
+           (trainer->at.epoch + 1) % trainer->options.trainer->check_val_every_n_epoch == 0;
 }
 
 static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)

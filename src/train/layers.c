@@ -16,8 +16,8 @@ static int64_t parameters_of(const KilnParams *params, const char *path)
         const KilnParam *param = kiln_params_at(params, i);
         const char *name = kiln_param_name(param);
 
-        if (kiln_param_trained(param) && strncmp(name, path, length) == 0 &&
-            name[length] == '.' && strchr(name + length + 1, '.') == NULL)
+        if (kiln_param_trained(param) && strncmp(name, path, length) == 0 && name[length] == '.' &&
+            strchr(name + length + 1, '.') == NULL)
             sum += kiln_shape_count(kiln_param_shape(param));
     }
     return sum;
@@ -41,7 +41,7 @@ KilnStatus kiln_trainer_read_layers(KilnTrainer *trainer, KilnError *err)
             status = kiln_error_nomem(err, strlen(rows[i].path));
             break;
         }
-        trainer->layers[trainer->n_layers++] = (KilnLayerInfo){
+        trainer->layers[trainer->n_layers++] = (KilnLayerInfo) {
             .path = path,
             .op = rows[i].op,
             .output = rows[i].output,

@@ -35,18 +35,18 @@ struct KilnLoader {
     bool shuffle;
     void (*warn)(void *ctx, const char *message);
     void *warn_ctx;
-    uint32_t *order;        /* [count] when shuffling */
-    unsigned char *warned;  /* a bit a sample, made with the first one left out */
+    uint32_t *order;       /* [count] when shuffling */
+    unsigned char *warned; /* a bit a sample, made with the first one left out */
     int64_t epoch;
-    int64_t taken;          /* the next batch for the caller */
-    Slot *held;             /* what the caller has now */
+    int64_t taken; /* the next batch for the caller */
+    Slot *held;    /* what the caller has now */
     Slot *slots;
     int64_t n_slots;
 
     /* Everything from here on, and slots' batch and ready, under the mutex. */
     pthread_mutex_t mutex;
     pthread_cond_t room, filled;
-    int64_t claimed; /* the next batch for a worker */
+    int64_t claimed;    /* the next batch for a worker */
     int64_t free_up_to; /* batches below it may be claimed */
     int busy;
     bool quit;
@@ -63,15 +63,16 @@ int64_t kiln_loader_batches(const KilnLoader *loader)
 
 static void skip_sample(KilnLoader *loader, Slot *slot, int64_t sample, const KilnError *why)
 {
-    const char *name =
-        loader->dataset.name != NULL ? loader->dataset.name(loader->dataset.ctx, sample) : NULL;
+    const char *name = loader->dataset.name != NULL
+                           ? loader->dataset.name(loader->dataset.ctx, sample)
+                           : NULL;
     KilnText text = { 0 };
 
     /* The message usually begins with the file's name already. */
     if (name != NULL && strstr(why->text, name) == NULL)
         kiln_text_printf(&text, "%s: ", name);
     kiln_text_append(&text, why->text);
-    slot->skips[slot->n_skips++] = (Skip){ .sample = sample, .message = kiln_text_take(&text) };
+    slot->skips[slot->n_skips++] = (Skip) { .sample = sample, .message = kiln_text_take(&text) };
 }
 
 static void fill(KilnLoader *loader, Slot *slot)
@@ -93,8 +94,8 @@ static void fill(KilnLoader *loader, Slot *slot)
         kiln_rng_init(&rng, loader->seed, KILN_RNG_AUGMENT, (uint32_t)loader->epoch,
                       (uint64_t)index);
         slot->error.text[0] = '\0';
-        KilnStatus status =
-            loader->dataset.get(loader->dataset.ctx, index, &rng, &sample, &slot->error);
+        KilnStatus status = loader->dataset.get(loader->dataset.ctx, index, &rng, &sample,
+                                                &slot->error);
         if (status == KILN_E_SKIP) {
             skip_sample(loader, slot, index, &slot->error);
         } else if (status < 0) {
@@ -226,7 +227,7 @@ KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnErr
     loader = calloc(1, sizeof(*loader));
     if (loader == NULL)
         return kiln_error_nomem(err, sizeof(*loader));
-    *loader = (KilnLoader){
+    *loader = (KilnLoader) {
         .dataset = spec->dataset,
         .n_features = spec->data->n_features,
         .batch_size = spec->batch_size < spec->dataset.count ? spec->batch_size

@@ -78,7 +78,7 @@ int kiln_metrics_declare(KilnMetrics *metrics, KilnPhase phase, const char *name
     if (more == NULL)
         return -1;
     metrics->declared = more;
-    more[n] = (Declared){ .name = kiln_strdup(name), .phase = phase, .flags = flags };
+    more[n] = (Declared) { .name = kiln_strdup(name), .phase = phase, .flags = flags };
     if (more[n].name == NULL)
         return -1;
     metrics->n_declared++;
@@ -179,8 +179,8 @@ static KilnStatus get(KilnMetrics *metrics, const char *name, size_t *ret, KilnE
     if (copy == NULL)
         return kiln_error_nomem(err, strlen(name) + 1);
     *ret = metrics->n++;
-    metrics->list[*ret] = (KilnMetric){ .name = copy };
-    metrics->best[*ret] = (KilnMetricBest){ .value = (double)NAN };
+    metrics->list[*ret] = (KilnMetric) { .name = copy };
+    metrics->best[*ret] = (KilnMetricBest) { .value = (double)NAN };
     metrics->fresh[*ret] = false;
     return KILN_OK;
 }
@@ -202,7 +202,7 @@ KilnStatus kiln_metrics_set(KilnMetrics *metrics, const char *name, double value
     metrics->fresh[i] = true;
     bool better = kiln_metric_rises(name) ? value > best->value : value < best->value;
     if (better || (isnan(best->value) && !isnan(value)))
-        *best = (KilnMetricBest){ .value = value, .epoch = epoch, .step = step };
+        *best = (KilnMetricBest) { .value = value, .epoch = epoch, .step = step };
     return KILN_OK;
 }
 
@@ -235,8 +235,8 @@ KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase, int64_t
 
         if (from->phase == phase && from->weight > 0.0)
             status = kiln_metrics_set(metrics, full_name(from, KILN_LOG_EPOCH, name),
-                                      from->sum / from->weight, KILN_LOG_EPOCH | shown, epoch,
-                                      step, err);
+                                      from->sum / from->weight, KILN_LOG_EPOCH | shown, epoch, step,
+                                      err);
     }
     kiln_metrics_clear(metrics, phase);
     return status;
@@ -311,13 +311,12 @@ json_t *kiln_metrics_save(const KilnMetrics *metrics)
         const KilnMetric *m = &metrics->list[i];
         const KilnMetricBest *best = &metrics->best[i];
 
-        ok = append(values,
-                    json_pack("{s:s, s:o, s:i, s:I, s:I, s:o, s:I, s:I, s:b}", "name", m->name,
-                              "value", kiln_json_f64(m->value), "flags", (int)m->flags, "epoch",
-                              (json_int_t)m->epoch, "step", (json_int_t)m->step, "best",
-                              kiln_json_f64(best->value), "best_epoch", (json_int_t)best->epoch,
-                              "best_step", (json_int_t)best->step, "fresh",
-                              metrics->fresh[i] ? 1 : 0));
+        ok = append(values, json_pack("{s:s, s:o, s:i, s:I, s:I, s:o, s:I, s:I, s:b}", "name",
+                                      m->name, "value", kiln_json_f64(m->value), "flags",
+                                      (int)m->flags, "epoch", (json_int_t)m->epoch, "step",
+                                      (json_int_t)m->step, "best", kiln_json_f64(best->value),
+                                      "best_epoch", (json_int_t)best->epoch, "best_step",
+                                      (json_int_t)best->step, "fresh", metrics->fresh[i] ? 1 : 0));
     }
     for (size_t i = 0; i < metrics->n_declared && ok; i++) {
         const Declared *d = &metrics->declared[i];
@@ -325,8 +324,7 @@ json_t *kiln_metrics_save(const KilnMetrics *metrics)
         if (d->weight > 0.0)
             ok = append(sums, json_pack("{s:s, s:i, s:i, s:o, s:o}", "name", d->name, "phase",
                                         (int)d->phase, "flags", (int)d->flags, "sum",
-                                        kiln_json_f64(d->sum), "weight",
-                                        kiln_json_f64(d->weight)));
+                                        kiln_json_f64(d->sum), "weight", kiln_json_f64(d->weight)));
     }
     if (!ok) {
         json_decref(values);
@@ -352,7 +350,7 @@ static KilnStatus load_value(KilnMetrics *metrics, const json_t *saved, KilnErro
     metrics->list[i].flags = (unsigned)json_integer_value(json_object_get(saved, "flags"));
     metrics->list[i].epoch = json_integer_value(json_object_get(saved, "epoch"));
     metrics->list[i].step = json_integer_value(json_object_get(saved, "step"));
-    metrics->best[i] = (KilnMetricBest){
+    metrics->best[i] = (KilnMetricBest) {
         .value = best,
         .epoch = json_integer_value(json_object_get(saved, "best_epoch")),
         .step = json_integer_value(json_object_get(saved, "best_step")),

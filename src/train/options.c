@@ -85,8 +85,8 @@ KilnStatus kiln_options_read(const KilnConfig *config, KilnOptions *ret, KilnErr
 
     if (status >= 0) {
         options.root = part;
-        status = kiln_config_options(config, "trainer", trainer_fields,
-                                     sizeof(KilnTrainerOptions), &part, err);
+        status = kiln_config_options(config, "trainer", trainer_fields, sizeof(KilnTrainerOptions),
+                                     &part, err);
     }
     if (status >= 0) {
         options.trainer = part;
@@ -104,9 +104,8 @@ KilnStatus kiln_options_read(const KilnConfig *config, KilnOptions *ret, KilnErr
 
 void kiln_options_release(KilnOptions *options)
 {
-    kiln_options_free(root_fields + FIRST_PLAIN_ROOT_FIELD, sizeof(KilnRootOptions),
-                      options->root);
+    kiln_options_free(root_fields + FIRST_PLAIN_ROOT_FIELD, sizeof(KilnRootOptions), options->root);
     kiln_options_free(trainer_fields, sizeof(KilnTrainerOptions), options->trainer);
     kiln_options_free(run_fields, sizeof(KilnRunDirOptions), options->run);
-    *options = (KilnOptions){ 0 };
+    *options = (KilnOptions) { 0 };
 }

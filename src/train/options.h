@@ -15,7 +15,7 @@ typedef struct KilnRootOptions {
 } KilnRootOptions;
 
 typedef struct KilnTrainerOptions {
-    int64_t max_epochs, max_steps; /* -1: no limit */
+    int64_t max_epochs, max_steps;                                      /* -1: no limit */
     int64_t limit_train_batches, limit_val_batches, limit_test_batches; /* -1: all */
     int64_t check_val_every_n_epoch;
     int64_t log_every_n_steps;

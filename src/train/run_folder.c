@@ -78,8 +78,8 @@ static KilnStatus make_parent(const char *dir, KilnError *err)
     if (slash == NULL || slash == dir)
         return KILN_OK;
     kiln_text_append_n(&parent, dir, (size_t)(slash - dir));
-    KilnStatus status =
-        parent.failed ? kiln_error_nomem(err, strlen(dir)) : kiln_dir_make(parent.data, err);
+    KilnStatus status = parent.failed ? kiln_error_nomem(err, strlen(dir))
+                                      : kiln_dir_make(parent.data, err);
     kiln_text_release(&parent);
     return status;
 }
@@ -99,8 +99,9 @@ static KilnStatus make_numbered(const char *dir, KilnText *made, KilnError *err)
         if (errno != EEXIST)
             return kiln_error_errno(err, made->data);
     }
-    return kiln_error_set(err, KILN_E_IO, "%s: so are %d more with a number behind; set "
-                                          "kiln.run.dir to a folder that is not there",
+    return kiln_error_set(err, KILN_E_IO,
+                          "%s: so are %d more with a number behind; set "
+                          "kiln.run.dir to a folder that is not there",
                           dir, MOST_RUNS_A_SECOND);
 }
 

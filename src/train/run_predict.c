@@ -44,10 +44,9 @@ static KilnStatus write_failure(Predictor *predictor, int64_t sample, const Kiln
 {
     if (predictor->failed++ == 0)
         predictor->first = *why;
-    return write_json(predictor,
-                      json_pack("{s:o, s:s}", "file", file_json(predictor, sample), "error",
-                                why->text),
-                      err);
+    return write_json(
+        predictor,
+        json_pack("{s:o, s:s}", "file", file_json(predictor, sample), "error", why->text), err);
 }
 
 /* The name of the largest of n probabilities; NULL when there is no such class. */
@@ -69,8 +68,7 @@ static json_t *sample_json(const Predictor *predictor, int64_t row)
     for (size_t i = 0; i < step->n_outputs; i++) {
         int64_t width = kiln_shape_count(kiln_tensor_shape(step->outputs[i].value)) /
                         predictor->batch.size;
-        const float *values =
-            (const float *)kiln_tensor_data(step->outputs[i].value) + row * width;
+        const float *values = (const float *)kiln_tensor_data(step->outputs[i].value) + row * width;
         json_t *list = json_array();
 
         if (strcmp(step->outputs[i].name, "probabilities") == 0) {
@@ -86,7 +84,8 @@ static json_t *sample_json(const Predictor *predictor, int64_t row)
     return line;
 }
 
-/* ---- Batches ---------------------------------------------------------------------------------- */
+/* ---- Batches ----------------------------------------------------------------------------------
+ */
 
 /* Run the batch that is full, or the rest. */
 static KilnStatus flush(Predictor *predictor, KilnError *err)
@@ -117,14 +116,13 @@ static KilnStatus add(Predictor *predictor, int64_t index, KilnError *err)
     KilnRng rng;
 
     for (size_t f = 0; f < spec->n_features; f++)
-        sample.data[f] = (char *)predictor->batch.data[f] +
-                         (size_t)(predictor->batch.size *
-                                  kiln_shape_count(&spec->features[f].shape)) *
-                             kiln_dtype_size(spec->features[f].dtype);
+        sample.data[f] =
+            (char *)predictor->batch.data[f] +
+            (size_t)(predictor->batch.size * kiln_shape_count(&spec->features[f].shape)) *
+                kiln_dtype_size(spec->features[f].dtype);
     kiln_rng_init(&rng, (uint64_t)predictor->trainer->options.root->seed, KILN_RNG_AUGMENT, 0,
                   (uint64_t)index);
-    KilnStatus status =
-        predictor->input.get(predictor->input.ctx, index, &rng, &sample, &why);
+    KilnStatus status = predictor->input.get(predictor->input.ctx, index, &rng, &sample, &why);
     if (status == KILN_E_NOMEM)
         return kiln_error_set(err, status, "%s", why.text);
     if (status < 0) {
@@ -145,9 +143,9 @@ static KilnStatus allocate(Predictor *predictor, KilnError *err)
     if (predictor->samples == NULL)
         return kiln_error_nomem(err, (size_t)trainer->batch_size);
     for (size_t f = 0; f < trainer->spec.n_features; f++) {
-        size_t bytes = (size_t)(trainer->batch_size *
-                                kiln_shape_count(&trainer->spec.features[f].shape)) *
-                       kiln_dtype_size(trainer->spec.features[f].dtype);
+        size_t bytes =
+            (size_t)(trainer->batch_size * kiln_shape_count(&trainer->spec.features[f].shape)) *
+            kiln_dtype_size(trainer->spec.features[f].dtype);
 
         predictor->batch.data[f] = aligned_alloc(64, (bytes + 64) / 64 * 64);
         if (predictor->batch.data[f] == NULL)
@@ -176,14 +174,14 @@ static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError
     if (status >= 0)
         status = flush(predictor, err);
     if (status >= 0 && predictor->failed > 0)
-        status = kiln_error_set(err, predictor->first.status,
-                                "%lld of %lld inputs could not be read; the first: %s",
-                                (long long)predictor->failed, (long long)predictor->input.count,
-                                predictor->first.text);
+        status = kiln_error_set(
+            err, predictor->first.status, "%lld of %lld inputs could not be read; the first: %s",
+            (long long)predictor->failed, (long long)predictor->input.count, predictor->first.text);
     return status;
 }
 
-/* ---- The whole --------------------------------------------------------------------------------- */
+/* ---- The whole ---------------------------------------------------------------------------------
+ */
 
 KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env, const char *input,
                             void (*write)(void *ctx, const char *line), void *ctx, KilnError *err)

@@ -14,8 +14,7 @@ static json_t *metrics_json(const KilnTrainer *trainer)
 
     for (size_t i = 0; i < n; i++)
         json_object_set_new(all, metrics[i].name,
-                            isfinite(metrics[i].value) ? json_real(metrics[i].value)
-                                                       : json_null());
+                            isfinite(metrics[i].value) ? json_real(metrics[i].value) : json_null());
     return all;
 }
 
@@ -65,8 +64,7 @@ static KilnStatus test(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
     return status;
 }
 
-KilnStatus kiln_run_test(KilnConfig *config, const KilnRunEnv *env, char **ret_json,
-                         KilnError *err)
+KilnStatus kiln_run_test(KilnConfig *config, const KilnRunEnv *env, char **ret_json, KilnError *err)
 {
     KilnTrainer *trainer = calloc(1, sizeof(*trainer));
     KilnCheckpoint checkpoint = { 0 };

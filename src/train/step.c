@@ -71,8 +71,7 @@ KilnTensor *kiln_step_input(KilnStep *step, const char *name)
                                      name, feature->shape.rank, KILN_MAX_RANK);
         for (int axis = 0; axis < feature->shape.rank; axis++)
             shape.dim[axis + 1] = feature->shape.dim[axis];
-        step->inputs[i] =
-            kiln_graph_input(step->graph, feature->dtype, shape, step->batch.data[i]);
+        step->inputs[i] = kiln_graph_input(step->graph, feature->dtype, shape, step->batch.data[i]);
     }
     return step->inputs[i];
 }
@@ -99,8 +98,8 @@ void kiln_step_log(KilnStep *step, const char *name, KilnTensor *value, unsigned
         char text[KILN_SHAPE_TEXT];
 
         kiln_graph_poison(step->graph,
-                          "\"%s\" is logged with a tensor %s; a scalar is needed (kiln_mean)",
-                          name, kiln_shape_text(kiln_tensor_shape(value), text, sizeof(text)));
+                          "\"%s\" is logged with a tensor %s; a scalar is needed (kiln_mean)", name,
+                          kiln_shape_text(kiln_tensor_shape(value), text, sizeof(text)));
         return;
     }
     if (step->n_logs == KILN_STEP_LOGS) {
@@ -148,7 +147,7 @@ static void want(KilnTensor **list, size_t *n, KilnTensor *tensor)
 
 KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err)
 {
-    KilnTensor *wanted[1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS];
+    KilnTensor *wanted[1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS] = { NULL };
     size_t n = 0;
 
     if (loss != NULL)
@@ -166,7 +165,7 @@ KilnStatus kiln_step_count(KilnStep *step, int64_t epoch, int64_t global_step, K
 
     for (size_t i = 0; i < step->n_logs && status >= 0; i++)
         status = kiln_metrics_add(step->metrics, step->logs[i].declared,
-                                  kiln_tensor_scalar(step->logs[i].value),
-                                  (double)step->batch.size, epoch, global_step, err);
+                                  kiln_tensor_scalar(step->logs[i].value), (double)step->batch.size,
+                                  epoch, global_step, err);
     return status;
 }

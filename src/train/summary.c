@@ -117,14 +117,12 @@ KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status, co
         (json_int_t)kiln_params_size(trainer->params), "epochs", (json_int_t)epochs_done(trainer),
         "steps", (json_int_t)trainer->at.step, "wall_s", number(kiln_clock() - timing->start),
         "samples_per_s", number(samples_per_s(timing)), "step_ms_median",
-        number(step_ms_median(timing)), "peak_rss_bytes", (json_int_t)peak_rss_bytes(),
-        "overrides", overrides_json(trainer), "seed", (json_int_t)trainer->options.root->seed,
-        "threads", trainer->threads, "version", KILN_VERSION, "run_dir", trainer->run_dir,
-        "checkpoints", "best", checkpoint_json(trainer, "best"), "last",
-        checkpoint_json(trainer, "last"));
-    char *text = summary != NULL
-                     ? json_dumps(summary, JSON_INDENT(2) | JSON_REAL_PRECISION(17))
-                     : NULL;
+        number(step_ms_median(timing)), "peak_rss_bytes", (json_int_t)peak_rss_bytes(), "overrides",
+        overrides_json(trainer), "seed", (json_int_t)trainer->options.root->seed, "threads",
+        trainer->threads, "version", KILN_VERSION, "run_dir", trainer->run_dir, "checkpoints",
+        "best", checkpoint_json(trainer, "best"), "last", checkpoint_json(trainer, "last"));
+    char *text = summary != NULL ? json_dumps(summary, JSON_INDENT(2) | JSON_REAL_PRECISION(17))
+                                 : NULL;
     KilnStatus result = text != NULL && path != NULL
                             ? kiln_file_write(path, text, strlen(text), err)
                             : kiln_error_nomem(err, 1);

@@ -169,11 +169,10 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
     if (trainer->in_batch) {
         int declared = kiln_metrics_declare(trainer->metrics, KILN_PHASE_FIT, name, flags);
 
-        status = declared < 0
-                     ? kiln_error_nomem(&err, strlen(name))
-                     : kiln_metrics_add(trainer->metrics, declared, value,
-                                        (double)trainer->step.batch.size, trainer->at.epoch,
-                                        trainer->batch_step, &err);
+        status = declared < 0 ? kiln_error_nomem(&err, strlen(name))
+                              : kiln_metrics_add(trainer->metrics, declared, value,
+                                                 (double)trainer->step.batch.size,
+                                                 trainer->at.epoch, trainer->batch_step, &err);
     } else {
         status = kiln_metrics_set(trainer->metrics, name, value,
                                   KILN_LOG_EPOCH | (flags & KILN_LOG_PROG_BAR), trainer->at.epoch,

@@ -24,8 +24,8 @@ typedef struct KilnTiming {
 /* Where training is. */
 typedef struct KilnPosition {
     int64_t epoch;
-    int64_t batch; /* batches of this epoch done */
-    int64_t step;  /* optimizer steps done */
+    int64_t batch;   /* batches of this epoch done */
+    int64_t step;    /* optimizer steps done */
     bool epoch_done; /* validation and the end of the epoch are over, too */
 } KilnPosition;
 
@@ -71,7 +71,7 @@ struct KilnTrainer {
     int64_t batch_step;
     bool should_stop, interrupted;
     char stop_reason[512];
-    KilnPosition saved; /* of the newest checkpoint of this run */
+    KilnPosition saved;   /* of the newest checkpoint of this run */
     char saved_name[256]; /* "" : none yet */
 };
 

@@ -114,7 +114,8 @@ static void test_more_epochs(void **unused)
     assert_non_null(strstr(probe.printed, "warning: seed was 1"));
 }
 
-/* ---- Saving fails ------------------------------------------------------------------------------ */
+/* ---- Saving fails ------------------------------------------------------------------------------
+ */
 
 static void test_disk_full(void **unused)
 {
@@ -151,7 +152,8 @@ static void test_disk_full(void **unused)
     assert_same_run("whole", "run8");
 }
 
-/* ---- Damage -------------------------------------------------------------------------------------- */
+/* ---- Damage
+ * -------------------------------------------------------------------------------------- */
 
 static void copy_run(const char *from, const char *to)
 {
@@ -245,7 +247,8 @@ static void test_mangled_state(void **unused)
     char *text = read_work("run/checkpoints/last/state.json", &size);
     json_t *state = json_loads(text, 0, NULL);
     free(text);
-    json_object_foreach(state, key, value) {
+    json_object_foreach(state, key, value)
+    {
         for (int kind = 0; kind < 3; kind++) {
             json_t *copy = json_copy(state);
             char path[256], overrides[256];
@@ -299,7 +302,8 @@ static void test_another_model(void **unused)
     }
 }
 
-/* ---- Which are kept ------------------------------------------------------------------------------ */
+/* ---- Which are kept
+ * ------------------------------------------------------------------------------ */
 
 /* Folders below checkpoints/, links left out. */
 static size_t count_folders(const char *run)
@@ -356,7 +360,8 @@ static void test_which_are_kept(void **unused)
     }
 }
 
-/* ---- Finding -------------------------------------------------------------------------------------- */
+/* ---- Finding
+ * -------------------------------------------------------------------------------------- */
 
 static void make_checkpoint(const char *path, time_t when)
 {
@@ -428,16 +433,11 @@ static void test_finding(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RUN_TEST(test_resume_is_exact),
-        RUN_TEST(test_resume_into_another_folder),
-        RUN_TEST(test_more_epochs),
-        RUN_TEST(test_disk_full),
-        RUN_TEST(test_truncated),
-        RUN_TEST(test_flipped_bytes),
-        RUN_TEST(test_mangled_state),
-        RUN_TEST(test_another_model),
-        RUN_TEST(test_which_are_kept),
-        RUN_TEST(test_finding),
+        RUN_TEST(test_resume_is_exact), RUN_TEST(test_resume_into_another_folder),
+        RUN_TEST(test_more_epochs),     RUN_TEST(test_disk_full),
+        RUN_TEST(test_truncated),       RUN_TEST(test_flipped_bytes),
+        RUN_TEST(test_mangled_state),   RUN_TEST(test_another_model),
+        RUN_TEST(test_which_are_kept),  RUN_TEST(test_finding),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

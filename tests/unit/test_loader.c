@@ -67,7 +67,7 @@ static void warn(void *ctx, const char *message)
 
 static KilnLoaderSpec spec_of(Numbers *numbers, int workers, bool shuffle)
 {
-    return (KilnLoaderSpec){
+    return (KilnLoaderSpec) {
         .data = &data,
         .dataset = { .count = COUNT, .ctx = numbers, .get = get, .name = name },
         .batch_size = BATCH,

@@ -84,7 +84,7 @@ static void test_messages(void **unused)
         { ROOT "trainer: {max_epoch: 3}\n", NULL,
           "trainer.max_epoch: unknown option of trainer; did you mean \"max_epochs\"?" },
         { "model: {_target_: net}\nlr: 0.1\n", NULL,
-          "task: required value missing (what is trained)\n  from default of kiln" },
+          "task: required value missing (what is trained)" },
         { ROOT, "task.model=wide", "task.model.width: required value missing (features)" },
         { ROOT, "task.model=netx",
           "task.model: there is no model \"netx\"; did you mean \"net\"?\n"

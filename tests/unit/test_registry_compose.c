@@ -226,6 +226,17 @@ static void test_endless_defaults(void **unused)
     kiln_errors_free(errors);
 }
 
+static void test_a_foreign_tree_stays_as_it_is(void **unused)
+{
+    KilnConfig *config = compose("a: {b: 1}\n", NULL);
+
+    (void)unused;
+    assert_false(has(config, "seed"));
+    assert_false(has(config, "trainer"));
+    text_is(config, "a.b", "1");
+    kiln_config_free(config);
+}
+
 static void test_without_registry(void **unused)
 {
     KilnConfig *config = NULL;
@@ -253,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_a_target_by_interpolation),
         cmocka_unit_test(test_an_unknown_target_is_told_before_what_follows),
         cmocka_unit_test(test_components_are_group_options),
+        cmocka_unit_test(test_a_foreign_tree_stays_as_it_is),
         cmocka_unit_test(test_without_registry),
         cmocka_unit_test(test_endless_defaults), /* last: changes the registry */
     };

@@ -5,8 +5,9 @@
 static void test_order_of_hooks(void **unused)
 {
     (void)unused;
-    fit_well("run", "trainer.max_epochs=2 trainer.limit_train_batches=2 trainer.limit_val_batches=1 "
-                    "trainer.limit_test_batches=1",
+    fit_well("run",
+             "trainer.max_epochs=2 trainer.limit_train_batches=2 trainer.limit_val_batches=1 "
+             "trainer.limit_test_batches=1",
              "finished");
     assert_string_equal(
         probe.hooks,
@@ -25,16 +26,21 @@ static void test_order_of_hooks(void **unused)
 static void test_run_folder(void **unused)
 {
     static const char *const files[] = {
-        "run/.kiln/config.yaml",          "run/.kiln/overrides.yaml",
-        "run/.kiln/kiln.yaml",            "run/.kiln/origins.yaml",
-        "run/train.log",                  "run/metrics.csv",
-        "run/summary.json",               "run/checkpoints/best/model.safetensors",
-        "run/checkpoints/last/model.safetensors", "run/checkpoints/last/config.yaml",
+        "run/.kiln/config.yaml",
+        "run/.kiln/overrides.yaml",
+        "run/.kiln/kiln.yaml",
+        "run/.kiln/origins.yaml",
+        "run/train.log",
+        "run/metrics.csv",
+        "run/summary.json",
+        "run/checkpoints/best/model.safetensors",
+        "run/checkpoints/last/model.safetensors",
+        "run/checkpoints/last/config.yaml",
     };
     static const char *const names[] = {
-        "status", "metrics", "parameters", "epochs",    "steps",   "wall_s",
-        "samples_per_s", "step_ms_median", "peak_rss_bytes", "overrides", "seed", "threads",
-        "version", "run_dir", "checkpoints", "reason",
+        "status",        "metrics",        "parameters",     "epochs",    "steps", "wall_s",
+        "samples_per_s", "step_ms_median", "peak_rss_bytes", "overrides", "seed",  "threads",
+        "version",       "run_dir",        "checkpoints",    "reason",
     };
     json_t *summary;
 
@@ -54,8 +60,8 @@ static void test_run_folder(void **unused)
     json_t *accuracy = json_object_get(json_object_get(summary, "metrics"), "test/accuracy");
     assert_true(json_real_value(json_object_get(json_object_get(accuracy, "last"), "value")) > 0.8);
     json_t *best = json_object_get(json_object_get(summary, "metrics"), "train/loss_epoch");
-    assert_int_equal(
-        json_integer_value(json_object_get(json_object_get(best, "last"), "epoch")), 11);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(best, "last"), "epoch")),
+                     11);
     assert_string_equal(json_string_value(json_object_get(best, "mode")), "min");
     json_decref(summary);
     assert_non_null(strstr(probe.printed, "test/accuracy"));
@@ -68,8 +74,10 @@ static void test_same_twice(void **unused)
     fit_well("a", "", "finished");
     fit_well("b", "trainer.num_workers=3", "finished");
     fit_well("c", "trainer.num_workers=0", "finished");
-    assert_same_file("a/checkpoints/last/model.safetensors", "b/checkpoints/last/model.safetensors");
-    assert_same_file("a/checkpoints/last/model.safetensors", "c/checkpoints/last/model.safetensors");
+    assert_same_file("a/checkpoints/last/model.safetensors",
+                     "b/checkpoints/last/model.safetensors");
+    assert_same_file("a/checkpoints/last/model.safetensors",
+                     "c/checkpoints/last/model.safetensors");
     assert_same_file("a/metrics.csv", "b/metrics.csv");
 }
 
@@ -132,7 +140,8 @@ static void test_nan_stops(void **unused)
     json_t *summary;
 
     (void)unused;
-    assert_int_equal(fit("run", "datamodule.nan_at=35 callbacks.model_checkpoint.every_n_train_steps=1",
+    assert_int_equal(fit("run",
+                         "datamodule.nan_at=35 callbacks.model_checkpoint.every_n_train_steps=1",
                          &result, &err),
                      KILN_E_NUMERIC);
     assert_non_null(strstr(err.text, "the loss is NaN at epoch 0, step "));
@@ -225,8 +234,8 @@ static void test_test_and_predict(void **unused)
     double want = json_real_value(json_object_get(
         json_object_get(json_object_get(json_object_get(summary, "metrics"), "test/loss"), "last"),
         "value"));
-    assert_true(
-        json_real_value(json_object_get(json_object_get(json, "metrics"), "test/loss")) == want);
+    assert_true(json_real_value(json_object_get(json_object_get(json, "metrics"), "test/loss")) ==
+                want);
     json_decref(summary);
     json_decref(json);
     free(text);

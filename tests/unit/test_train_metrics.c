@@ -167,7 +167,7 @@ static void test_damaged_state(void **unused)
         "{\"values\": [{}]}",
         "{\"values\": [{\"name\": \"x\", \"value\": 1.0}]}",
         "{\"values\": [{\"name\": \"x\", \"value\": \"one\", \"best\": 1.0}]}",
-        "{\"sums\": [{\"name\": \"x\", \"phase\": 9, \"flags\": 2, \"sum\": 1.0, \"weight\": 1.0}]}",
+        "{\"sums\": [{\"name\": \"x\", \"phase\": 9, \"flags\": 2, \"sum\": 1.0}]}",
         "{\"sums\": [{\"name\": \"x\", \"phase\": 0, \"flags\": 2, \"sum\": 1.0}]}",
     };
 
@@ -186,7 +186,9 @@ static void test_damaged_state(void **unused)
 
 static void test_state_is_exact(void **unused)
 {
-    static const double values[] = { 0.1, -1e-310, 3.0, INFINITY, -INFINITY, NAN, 0x1.fffffffffffffp1023 };
+    static const double values[] = {
+        0.1, -1e-310, 3.0, INFINITY, -INFINITY, NAN, 0x1.fffffffffffffp1023
+    };
 
     (void)unused;
     for (size_t i = 0; i < KILN_COUNT(values); i++) {
@@ -220,9 +222,12 @@ static void test_state_is_exact(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flags_and_names),    cmocka_unit_test(test_a_name_in_two_phases),
-        cmocka_unit_test(test_best),               cmocka_unit_test(test_taken_once),
-        cmocka_unit_test(test_saved_in_mid_epoch), cmocka_unit_test(test_damaged_state),
+        cmocka_unit_test(test_flags_and_names),
+        cmocka_unit_test(test_a_name_in_two_phases),
+        cmocka_unit_test(test_best),
+        cmocka_unit_test(test_taken_once),
+        cmocka_unit_test(test_saved_in_mid_epoch),
+        cmocka_unit_test(test_damaged_state),
         cmocka_unit_test(test_state_is_exact),
     };
 

@@ -153,12 +153,12 @@ static inline KilnStatus plane_setup(KilnInstance *self, const KilnScope *scope,
 {
     const PlaneOpts *opts = kiln_opts(self);
     PlaneState *state = kiln_state(self);
-    KilnStatus status =
-        kiln_nn_linear_init(&state->hidden, scope, "hidden", 2, opts->hidden, true, err);
+    KilnStatus status = kiln_nn_linear_init(&state->hidden, scope, "hidden", 2, opts->hidden, true,
+                                            err);
 
     if (status >= 0)
-        status = kiln_nn_linear_init(&state->out, scope, "out", opts->hidden, data->n_classes,
-                                     true, err);
+        status = kiln_nn_linear_init(&state->out, scope, "out", opts->hidden, data->n_classes, true,
+                                     err);
     return status;
 }
 
