@@ -52,9 +52,10 @@ CONF := $(sort $(shell find conf -name '*.yaml'))
 # Compiled once per instruction set; chosen at run time.
 ISA_SRC := src/backend/cpu/loops.c
 ISAS := base avx2 avx512
-ISA_FLAGS_base :=
-ISA_FLAGS_avx2 := -mavx2 -mfma
-ISA_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+# With errno, sqrtf in a loop is a call and the loop stays scalar.
+ISA_FLAGS_base := -fno-math-errno
+ISA_FLAGS_avx2 := -fno-math-errno -mavx2 -mfma
+ISA_FLAGS_avx512 := -fno-math-errno -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 
 LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% $(ISA_SRC), \
 	$(sort $(wildcard src/*/*.c src/*/*/*.c))) $(COMPONENTS)

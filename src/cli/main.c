@@ -9,17 +9,18 @@
 typedef struct Command {
     const char *name;
     int (*run)(KilnArgs *args);
+    bool computes;
     const char *usage, *summary;
 } Command;
 
 static const Command commands[] = {
-    { "train", kiln_command_train, "train [OVERRIDE...]", "compose a config and train it" },
-    { "eval", kiln_command_eval, "eval ckpt_path=PATH|last|best [OVERRIDE...]",
+    { "train", kiln_command_train, true, "train [OVERRIDE...]", "compose a config and train it" },
+    { "eval", kiln_command_eval, true, "eval ckpt_path=PATH|last|best [OVERRIDE...]",
       "test a checkpoint" },
-    { "predict", kiln_command_predict, "predict ckpt_path=... input=FILE|FOLDER",
+    { "predict", kiln_command_predict, true, "predict ckpt_path=... input=FILE|FOLDER",
       "one line of JSON for each image" },
-    { "list", kiln_command_list, "list [GROUP]", "components and their options" },
-    { "version", kiln_command_version, "version", "versions of kiln and its libraries" },
+    { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
+    { "version", kiln_command_version, false, "version", "versions of kiln and its libraries" },
 };
 
 static void print_usage(FILE *stream)
@@ -53,16 +54,20 @@ static int unknown_command(const char *name)
     return 2;
 }
 
-static int run_command(const Command *command, int argc, char **argv)
+/* argv + skip are the command's arguments. */
+static int run_command(const Command *command, int argc, char **argv, int skip)
 {
     KilnError err = { 0 };
     KilnArgs args;
 
-    if (kiln_args_parse(argc, argv, &args, &err) < 0) {
+    if (kiln_args_parse(argc - skip, argv + skip, &args, &err) < 0) {
         kiln_screen_error(command->name, &err);
         return kiln_screen_exit_status(err.status);
     }
     args.command = command->name;
+    if (command->computes && !args.help && !args.version && args.cfg == NULL &&
+        args.explain[0] == NULL)
+        kiln_screen_settle_threads(argv);
     int status;
     if (args.version) {
         status = kiln_command_version(&args);
@@ -84,7 +89,7 @@ int main(int argc, char **argv)
     const Command *command = command_find(self);
 
     if (command != NULL)
-        return run_command(command, argc - 1, argv + 1);
+        return run_command(command, argc, argv, 1);
     if (argc < 2) {
         print_usage(stderr);
         return 2;
@@ -97,5 +102,5 @@ int main(int argc, char **argv)
     command = command_find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
     if (command == NULL)
         return unknown_command(argv[1]);
-    return run_command(command, argc - 2, argv + 2);
+    return run_command(command, argc, argv, 2);
 }

@@ -16,6 +16,10 @@ KilnConsole kiln_screen_console(FILE *stream);
 const volatile int *kiln_screen_catch_signals(void);
 /* 128 + the signal that came, 0 when none did. */
 int kiln_screen_signal_status(void);
+/* Have the OpenMP library's idle threads give way soon, unless the user has set
+ * how they wait: starts the program anew with that setting, or returns when it
+ * is there. */
+void kiln_screen_settle_threads(char **argv);
 /* "train: MESSAGE" on stderr, "train" being `command`. */
 void kiln_screen_error(const char *command, const KilnError *err);
 void kiln_screen_errors(const char *command, const KilnErrors *errors);

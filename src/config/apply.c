@@ -201,8 +201,9 @@ static KilnStatus put(Target *target, bool *ret_bottom)
     status = check_merge(target, entry->value, value);
     if (status < 0)
         return status;
-    if (value->kind != KILN_NODE_SCALAR || entry->value->kind != KILN_NODE_SCALAR ||
-        strcmp(target->part, "_target_") == 0)
+    /* Plain text may name a component: `task.loss=focal`. */
+    if (value->kind != KILN_NODE_SCALAR || value->scalar == KILN_SCALAR_STR ||
+        entry->value->kind != KILN_NODE_SCALAR || strcmp(target->part, "_target_") == 0)
         *ret_bottom = true;
     if (value->kind == KILN_NODE_MAP && entry->value->kind == KILN_NODE_MAP)
         return kiln_merge(config, entry->value, value, NULL);

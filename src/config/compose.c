@@ -76,8 +76,8 @@ static void sweep_alone(Composer *composer, const KilnOverride *override)
     KilnError err = { 0 };
 
     kiln_error_set(&err, KILN_E_USAGE,
-                   "%s has several values; to run once with each add -m (--multirun), for a list "
-                   "write %s=[...], for text with commas quote it: \"%s='...'\"",
+                   "%s has several values, which a single run can't take; for a list write "
+                   "%s=[...], for text with commas quote it: \"%s='...'\"",
                    override->key, override->key, override->key);
     kiln_error_at(&err, &override->origin);
     tell(composer, &err);

@@ -61,6 +61,17 @@ static void walk(KilnExpander *expander, const KilnDefault *entry)
     }
 }
 
+/* Choices were met from the last to the first; people read them as they are listed. */
+static void reverse_chosen(KilnDefaultsList *list)
+{
+    for (size_t i = 0; i < list->n_chosen / 2; i++) {
+        KilnChosen other = list->chosen[i];
+
+        list->chosen[i] = list->chosen[list->n_chosen - 1 - i];
+        list->chosen[list->n_chosen - 1 - i] = other;
+    }
+}
+
 KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides, size_t n_overrides,
                                 KilnErrors *errors, KilnDefaultsList *ret)
 {
@@ -82,6 +93,7 @@ KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides, siz
     kiln_expand_entry(&expander, &primary, 0);
     if (!expander.failed)
         kiln_expand_entry(&expander, &own, 0);
+    reverse_chosen(ret);
     if (!expander.failed && ret->n_broken == 0)
         kiln_choices_unused(config, &expander.choices, ret, errors);
     if (!expander.failed) {

@@ -17,7 +17,7 @@ typedef struct KilnResult {
 typedef struct KilnDefaultsList {
     KilnResult *results;
     size_t count, capacity;
-    KilnChosen *chosen; /* groups and their options, in the order they were met */
+    KilnChosen *chosen; /* groups and their options, in the order they are listed */
     size_t n_chosen, chosen_capacity;
     /* Packages whose config could not be had: what is missing there is no news. */
     const char **broken;

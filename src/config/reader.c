@@ -71,6 +71,24 @@ static KilnStatus bad_bytes(Reader *reader)
     return fail(reader, mark, KILN_E_SYNTAX, text.text);
 }
 
+/* The usual slip: {a: ${b}} is not YAML, {a: '${b}'} is. */
+static bool has_bare_interpolation(const Reader *reader)
+{
+    const yaml_parser_t *parser = &reader->parser;
+    const char *p = reader->text;
+
+    if (parser->context == NULL || strstr(parser->context, "flow") == NULL)
+        return false;
+    for (size_t line = 0; p != NULL && line < parser->problem_mark.line; line++) {
+        p = memchr(p, '\n', reader->size - (size_t)(p - reader->text));
+        p = p != NULL ? p + 1 : NULL;
+    }
+    for (; p != NULL && p + 1 < reader->text + reader->size && *p != '\n'; p++)
+        if (p[0] == '$' && p[1] == '{')
+            return true;
+    return false;
+}
+
 static KilnStatus syntax_error(Reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
@@ -81,8 +99,11 @@ static KilnStatus syntax_error(Reader *reader)
     if (parser->error == YAML_READER_ERROR)
         return bad_bytes(reader);
     if (parser->context != NULL)
-        kiln_error_set(&text, KILN_E_SYNTAX, "not YAML: %s, %s that starts in line %zu",
-                       parser->problem, parser->context, parser->context_mark.line + 1);
+        kiln_error_set(&text, KILN_E_SYNTAX, "not YAML: %s, %s that starts in line %zu%s",
+                       parser->problem, parser->context, parser->context_mark.line + 1,
+                       has_bare_interpolation(reader)
+                           ? "; inside [...] and {...} an interpolation must be quoted: '${a.b}'"
+                           : "");
     else
         kiln_error_set(&text, KILN_E_SYNTAX, "not YAML: %s",
                        parser->problem != NULL ? parser->problem : "unreadable");

@@ -57,15 +57,7 @@ static void flow(KilnText *text, const KilnConfigNode *node)
 
     if (node->kind == KILN_NODE_SCALAR) {
         if (node->scalar == KILN_SCALAR_STR || node->scalar == KILN_SCALAR_INTERPOLATION) {
-            KilnText plain = { 0 };
-
-            /* In flow style more characters need quotes: quote all text. */
-            kiln_write_string(&plain, node->text);
-            if (plain.data != NULL && (plain.data[0] == '\'' || plain.data[0] == '"'))
-                kiln_text_append(text, plain.data);
-            else
-                kiln_text_printf(text, "'%s'", plain.data != NULL ? plain.data : "");
-            kiln_text_release(&plain);
+            kiln_write_quoted(text, node->text);
         } else if (node->scalar == KILN_SCALAR_MISSING) {
             kiln_text_append(text, "'?\?\?'");
         } else {

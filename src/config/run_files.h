@@ -22,7 +22,7 @@ typedef struct KilnChoiceMade {
     const char *group, *option; /* borrowed from the config */
 } KilnChoiceMade;
 
-/* Choices in the order in which they were met, without those of `kiln`; the number
+/* Choices in the order in which they are listed, without those of `kiln`; the number
  * of them. At most `size` are stored. */
 size_t kiln_config_choices(const KilnConfig *config, KilnChoiceMade *ret, size_t size);
 

@@ -14,7 +14,7 @@
 /* Names below these prefixes are looked up as they are, and then as Hydra calls them. */
 static const char *foreign_path(KilnArena *arena, const char *path)
 {
-    if (strcspn(path, "/.") != strlen("kiln") || !kiln_starts_with(path, "kiln"))
+    if (path == NULL || strcspn(path, "/.") != strlen("kiln") || !kiln_starts_with(path, "kiln"))
         return NULL;
     return kiln_arena_printf(arena, "hydra%s", path + strlen("kiln"));
 }

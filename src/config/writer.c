@@ -122,20 +122,29 @@ static bool needs_escapes(const char *string)
     return !kiln_text_is_utf8(string, strlen(string));
 }
 
-void kiln_write_string(KilnText *text, const char *string)
+void kiln_write_quoted(KilnText *text, const char *string)
 {
     if (kiln_text_is_utf8(string, strlen(string)) && has_special(string)) {
         special_quoted(text, string);
     } else if (needs_escapes(string)) {
         double_quoted(text, string);
-    } else if (is_plain(string)) {
-        kiln_text_append(text, string);
     } else {
         kiln_text_char(text, '\'');
-        for (; *string != '\0'; string++)
-            kiln_text_append(text, *string == '\'' ? "''" : (char[]) { *string, '\0' });
+        for (; *string != '\0'; string++) {
+            if (*string == '\'')
+                kiln_text_char(text, '\'');
+            kiln_text_char(text, *string);
+        }
         kiln_text_char(text, '\'');
     }
+}
+
+void kiln_write_string(KilnText *text, const char *string)
+{
+    if (is_plain(string) && !has_special(string))
+        kiln_text_append(text, string);
+    else
+        kiln_write_quoted(text, string);
 }
 
 /* 1.0e-05: without the dot some readers take it for text. */

@@ -19,7 +19,9 @@ KILN_NODISCARD KilnStatus kiln_write_node(KilnWriter *writer, const KilnConfigNo
                                           KilnError *err);
 /* A scalar on one line, with quotes where it needs them. */
 void kiln_write_scalar(KilnText *text, const KilnConfigNode *node);
-/* Text as a YAML string, with quotes where it needs them. */
+/* Text as a YAML string, in quotes; in flow style more text needs them. */
+void kiln_write_quoted(KilnText *text, const char *string);
+/* Text as a YAML string, with quotes where it needs them in block style. */
 void kiln_write_string(KilnText *text, const char *string);
 
 #endif

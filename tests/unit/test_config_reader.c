@@ -13,7 +13,8 @@
 static KilnStatus read_text(KilnArena *arena, const char *text, size_t size, KilnConfigNode **ret,
                             KilnError *err)
 {
-    KilnMaker maker = { .arena = arena, .origin = { .source = "f.yaml" },
+    KilnMaker maker = { .arena = arena,
+                        .origin = { .source = "f.yaml" },
                         .layer = KILN_LAYER_FILE };
 
     return kiln_yaml_read(&maker, text, size, false, ret, err);
@@ -45,9 +46,8 @@ static void test_values(void **unused)
         const char *text, *want;
     } cases[] = {
         { "a: yes\nb: 0x1F\nc: 1e-5\nd: ~\n", "a: true\nb: 31\nc: 1.0e-05\nd: null\n" },
-        { "a: 'yes'\nb: '0x1F'\nc: '1e-5'\nd: '~'\n",
-          "a: 'yes'\nb: '0x1F'\nc: '1e-5'\nd: '~'\n" },
-        { "{1: a, '1.5': b, true: c, 'true': d}", "1: a\n'1.5': b\ntrue: c\n'true': d\n" },
+        { "a: 'yes'\nb: '0x1F'\nc: '1e-5'\nd: '~'\n", "a: 'yes'\nb: '0x1F'\nc: '1e-5'\nd: '~'\n" },
+        { "{1: a, '1.5': b, yes: c, 'false': d}", "1: a\n'1.5': b\ntrue: c\n'false': d\n" },
         { "a: [1, 2.0, true]\nb: [x, 1]\n", "a: [1, 2.0, true]\nb:\n  - x\n  - 1\n" },
         { "a: []\nb: {}\n", "a: []\nb: {}\n" },
         { "a: [[1, 2], {x: 1, y: 2}]", "a:\n  - [1, 2]\n  - x: 1\n    y: 2\n" },
@@ -55,8 +55,7 @@ static void test_values(void **unused)
           "a: \"x\\ny\"\nb: it's\nc: 'a: b'\nd: ' x'\n" },
         { "a: 2024-01-31\nb: 1.2.3\nc: ./x\n", "a: '2024-01-31'\nb: '1.2.3'\nc: ./x\n" },
         { "a: '?\?\?'\nb: ${x.y}\n", "a: ???\nb: ${x.y}\n" },
-        { "a: !!str 5\nb: !!float 1\nc: !!int '7'\nd: ! 5\n",
-          "a: '5'\nb: 1.0\nc: 7\nd: '5'\n" },
+        { "a: !!str 5\nb: !!float 1\nc: !!int '7'\nd: ! 5\n", "a: '5'\nb: 1.0\nc: 7\nd: '5'\n" },
         { "x: &x {a: 1}\ny: *x\n", "x:\n  a: 1\ny:\n  a: 1\n" },
         { "d: &d {a: 1, b: 2}\ne: &e {b: 20, c: 3}\nm: {<<: [*d, *e], c: 9}\n",
           "d:\n  a: 1\n  b: 2\ne:\n  b: 20\n  c: 3\nm:\n  b: 2\n  a: 1\n  c: 9\n" },
@@ -83,11 +82,12 @@ static void test_errors(void **unused)
     } cases[] = {
         { "a: 1\nb: 2\na: 3\n", "f.yaml:3:1: key 'a' is there twice; the first is in line 1" },
         { "a: [1, 2\nb: 3\n", "f.yaml:2:2: not YAML: " },
-        { "a: \"\\q\"\n", "f.yaml:1:6: not YAML: " },
+        { "a: \"\\q\"\n", "f.yaml:1:5: not YAML: " },
         { "a: 1\n---\nb: 1\n", "f.yaml:2:1: a second document" },
         { "a: *x\n", "f.yaml:1:4: *x: there is no anchor &x" },
         { "a: &a [*a]\n", "f.yaml:1:8: *a: there is no anchor &a" },
         { "? [a]\n: 1\n", "f.yaml:1:3: a key must be a plain value" },
+        { "1: a\n'1': b\n", "f.yaml:2:1: key '1' is there twice" },
         { "~: 1\n", "f.yaml:1:1: a key must not be null" },
         { "a: !foo 1\n", "f.yaml:1:4: tag !foo is not known" },
         { "a: !!int x\n", "f.yaml:1:4: tag tag:yaml.org,2002:int does not fit" },
@@ -102,8 +102,7 @@ static void test_errors(void **unused)
         KilnArena arena = { 0 };
         KilnConfigNode *node = NULL;
         KilnError err = { 0 };
-        KilnStatus status =
-            read_text(&arena, cases[i].text, strlen(cases[i].text), &node, &err);
+        KilnStatus status = read_text(&arena, cases[i].text, strlen(cases[i].text), &node, &err);
 
         if (status >= 0 || strncmp(err.text, cases[i].want, strlen(cases[i].want)) != 0)
             fail_msg("%s: got '%s', want '%s'", cases[i].text, err.text, cases[i].want);
@@ -158,7 +157,9 @@ static void test_limits(void **unused)
     char *deep = repeated("a: ", "[", 10000), *large = repeated("a: ", "x", KILN_YAML_BYTES);
     struct {
         const char *text, *want;
-    } cases[] = { { deep, "nested deeper" }, { large, "larger than" }, { bomb, "more than 200000" } };
+    } cases[] = { { deep, "nested deeper" },
+                  { large, "larger than" },
+                  { bomb, "more than 200000" } };
 
     (void)unused;
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {

@@ -91,26 +91,16 @@ static void test_yaml(void **unused)
 static void test_value(void **unused)
 {
     static const Case cases[] = {
-        { "1_000", KILN_SCALAR_INT, "1000" },
-        { "1__0", KILN_SCALAR_STR, NULL },
-        { "017", KILN_SCALAR_STR, NULL },
-        { "0x1F", KILN_SCALAR_STR, NULL },
-        { "1:30", KILN_SCALAR_STR, NULL },
-        { "yes", KILN_SCALAR_STR, NULL },
-        { "TrUe", KILN_SCALAR_BOOL, "true" },
-        { "NULL", KILN_SCALAR_NULL, "null" },
-        { "nullable", KILN_SCALAR_STR, NULL },
-        { "nan", KILN_SCALAR_FLOAT, ".nan" },
-        { "-Inf", KILN_SCALAR_FLOAT, "-.inf" },
-        { "-.5", KILN_SCALAR_FLOAT, NULL },
-        { "5.", KILN_SCALAR_FLOAT, NULL },
-        { "1e+3", KILN_SCALAR_FLOAT, NULL },
-        { "1e-07", KILN_SCALAR_FLOAT, NULL },
-        { "2024-01-31", KILN_SCALAR_STR, NULL },
-        { "1.2.3", KILN_SCALAR_STR, NULL },
-        { ".", KILN_SCALAR_STR, NULL },
-        { "-", KILN_SCALAR_STR, NULL },
-        { "", KILN_SCALAR_STR, NULL },
+        { "1_000", KILN_SCALAR_INT, "1000" },   { "1__0", KILN_SCALAR_STR, NULL },
+        { "017", KILN_SCALAR_STR, NULL },       { "0x1F", KILN_SCALAR_STR, NULL },
+        { "1:30", KILN_SCALAR_STR, NULL },      { "yes", KILN_SCALAR_STR, NULL },
+        { "TrUe", KILN_SCALAR_BOOL, "true" },   { "NULL", KILN_SCALAR_NULL, "null" },
+        { "nullable", KILN_SCALAR_STR, NULL },  { "nan", KILN_SCALAR_FLOAT, ".nan" },
+        { "-Inf", KILN_SCALAR_FLOAT, "-.inf" }, { "-.5", KILN_SCALAR_FLOAT, NULL },
+        { "5.", KILN_SCALAR_FLOAT, NULL },      { "1e+3", KILN_SCALAR_FLOAT, NULL },
+        { "1e-07", KILN_SCALAR_FLOAT, NULL },   { "2024-01-31", KILN_SCALAR_STR, NULL },
+        { "1.2.3", KILN_SCALAR_STR, NULL },     { ".", KILN_SCALAR_STR, NULL },
+        { "-", KILN_SCALAR_STR, NULL },         { "", KILN_SCALAR_STR, NULL },
     };
 
     (void)unused;
@@ -123,10 +113,18 @@ static void test_utf8(void **unused)
         const char *text;
         bool valid;
     } cases[] = {
-        { "", true },         { "abc", true },          { "\xc3\xa9", true },
-        { "\xe2\x82\xac", true }, { "\xf0\x9f\x98\x80", true }, { "\xff", false },
-        { "\xc3", false },    { "\xc0\x80", false },    { "\xe0\x80\x80", false },
-        { "\xed\xa0\x80", false }, { "\xf4\x90\x80\x80", false }, { "a\x80", false },
+        { "", true },
+        { "abc", true },
+        { "\xc3\xa9", true },
+        { "\xe2\x82\xac", true },
+        { "\xf0\x9f\x98\x80", true },
+        { "\xff", false },
+        { "\xc3", false },
+        { "\xc0\x80", false },
+        { "\xe0\x80\x80", false },
+        { "\xed\xa0\x80", false },
+        { "\xf4\x90\x80\x80", false },
+        { "a\x80", false },
     };
 
     (void)unused;

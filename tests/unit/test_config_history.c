@@ -1,0 +1,230 @@
+/* Where values come from: explain, origins, bottom layers, choices. */
+#include "config_tree.h"
+
+#include "config/run_files.h"
+#include "config/tree.h"
+
+static const TreeFile files[] = {
+    { "config.yaml", "defaults:\n  - net: a\n  - _self_\nlr: 0.1\nrate: ${lr}\n"
+                     "net: {width: 8}\ntags: [x, 'a, b']\n" },
+    { "net/a.yaml", "width: 4\nkind: a\n" },
+    { NULL, NULL },
+};
+
+/* Defaults of a net: what an options table would lay. */
+static KilnStatus bottom(void *ctx, KilnConfig *config, KilnErrors *errors)
+{
+    KilnArena *arena = kiln_config_arena(config);
+    KilnConfigNode *defaults = NULL;
+    KilnOrigin origin = { .source = "default of net/a" };
+    KilnError err = { 0 };
+    KilnStatus status = kiln_node_parse(arena, "{width: 1, depth: 2, opt: {x: 1}}", origin.source,
+                                        &defaults, &err);
+
+    ++*(int *)ctx;
+    if (status >= 0)
+        status = kiln_node_underlay(config, kiln_config_root(config), "net", origin, defaults,
+                                    &err);
+    return status < 0 ? kiln_errors_add(errors, &err) : KILN_OK;
+}
+
+static bool option(void *ctx, KilnConfig *config, const char *group, const char *name,
+                   const char **ret_yaml, const char **ret_source)
+{
+    (void)ctx;
+    (void)config;
+    if (strcmp(group, "net") != 0 || strcmp(name, "plug") != 0)
+        return false;
+    *ret_yaml = "_target_: plug\n";
+    *ret_source = "plugin plug";
+    return true;
+}
+
+static const char *const *options(void *ctx, const char *group)
+{
+    static const char *const names[] = { "plug", NULL };
+
+    (void)ctx;
+    return strcmp(group, "net") == 0 ? names : NULL;
+}
+
+static char *without_dir(const Tree *tree, char *text)
+{
+    size_t n = strlen(tree->dir);
+    char *p;
+
+    while ((p = strstr(text, tree->dir)) != NULL) {
+        *p = 'T';
+        memmove(p + 1, p + n, strlen(p + n) + 1);
+    }
+    return text;
+}
+
+static void test_explain(void **unused)
+{
+    static const struct {
+        const char *key, *want;
+    } cases[] = {
+        { "lr", "lr: 0.5\n"
+                "  set to 0.5 by argument 2 `lr=0.5`\n"
+                "  replaced 0.3 from argument 1 `lr=0.3`\n"
+                "  replaced 0.1 from T/config.yaml:4:5\n" },
+        { "rate", "rate: 0.5\n"
+                  "  set to ${lr} by T/config.yaml:5:7\n"
+                  "    lr: 0.5\n"
+                  "      set to 0.5 by argument 2 `lr=0.5`\n"
+                  "      replaced 0.3 from argument 1 `lr=0.3`\n"
+                  "      replaced 0.1 from T/config.yaml:4:5\n" },
+        { "net", "net.width: 8\n"
+                 "  set to 8 by T/config.yaml:6:14\n"
+                 "  replaced 4 from T/net/a.yaml:1:8\n"
+                 "  replaced 1 from default of net/a\n"
+                 "net.kind: a\n"
+                 "  set to a by T/net/a.yaml:2:7\n"
+                 "net.depth: 3\n"
+                 "  set to 3 by argument 3 `net.depth=3`\n"
+                 "  replaced 2 from default of net/a\n"
+                 "net.opt.x: 1\n"
+                 "  set to 1 by default of net/a\n" },
+    };
+    Tree tree = tree_make(files);
+    const char *const overrides[] = { "lr=0.3", "lr=0.5", "net.depth=3", NULL };
+    int laid = 0;
+    KilnComposeHooks hooks = { .ctx = &laid, .bottom = bottom };
+    KilnConfig *config = NULL;
+    char *messages = NULL, *text = NULL;
+    KilnError err = { 0 };
+
+    (void)unused;
+    if (tree_compose(&tree, &hooks, overrides, &config, &messages) < 0)
+        fail_msg("%s", messages);
+    assert_int_equal(laid, 1); /* scalars over scalars need no new bottom */
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        assert_int_equal(kiln_config_explain(config, cases[i].key, &text, &err), KILN_OK);
+        assert_string_equal(without_dir(&tree, text), cases[i].want);
+        free(text);
+    }
+    assert_int_equal(kiln_config_explain(config, "nte", &text, &err), KILN_E_KEY);
+    assert_string_equal(err.text, "there is no key 'nte'; did you mean 'net'?");
+    free(messages);
+    kiln_config_free(config);
+    tree_remove(&tree);
+}
+
+static void test_bottom(void **unused)
+{
+    Tree tree = tree_make(files);
+    const char *const overrides[] = { "+net.new={a:1}", "net._target_=x", "~net.depth", NULL };
+    int laid = 0;
+    KilnComposeHooks hooks = { .ctx = &laid, .bottom = bottom };
+    KilnConfig *config = NULL;
+    char *messages = NULL;
+
+    (void)unused;
+    assert_int_equal(tree_compose(&tree, &hooks, overrides, &config, &messages), KILN_E_KEY);
+    assert_non_null(strstr(messages, "net has no key '_target_'"));
+    assert_int_equal(laid, 3); /* at first, after the mapping, after the deletion */
+    free(messages);
+    tree_remove(&tree);
+}
+
+static void test_options_without_files(void **unused)
+{
+    Tree tree = tree_make(files);
+    KilnComposeHooks hooks = { .option = option, .options = options };
+    const char *const overrides[] = { "net=plug", NULL };
+    const char *const wrong[] = { "net=plugg", NULL };
+    KilnComposeRequest request = { .config_path = tree.dir };
+    KilnConfig *config = NULL;
+    char *messages = NULL, *text = NULL, **names = NULL;
+    size_t count = 0;
+    bool found = false;
+
+    (void)unused;
+    assert_int_equal(tree_compose(&tree, &hooks, overrides, &config, &messages), KILN_OK);
+    free(messages);
+    assert_int_equal(kiln_config_explain(config, "net._target_", &text, NULL), KILN_OK);
+    assert_string_equal(text, "net._target_: plug\n  set to plug by plugin plug\n");
+    free(text);
+    kiln_config_free(config);
+    assert_true(tree_compose(&tree, &hooks, wrong, &config, &messages) < 0);
+    assert_non_null(strstr(messages, "did you mean 'plug'?"));
+    free(messages);
+    assert_int_equal(kiln_group_options(&request, &hooks, "net", false, &names, &count, NULL),
+                     KILN_OK);
+    for (size_t i = 0; i < count; i++)
+        found |= strcmp(names[i], "plug") == 0;
+    assert_true(found);
+    kiln_names_free(names, count);
+    tree_remove(&tree);
+}
+
+static void test_run_files(void **unused)
+{
+    Tree tree = tree_make(files);
+    const char *const overrides[] = { "lr=0.5", "tags=['1',\"it's\"]", NULL };
+    KilnConfig *config = NULL;
+    char *messages = NULL, *text = NULL;
+    KilnChoiceMade choices[4];
+
+    (void)unused;
+    assert_int_equal(tree_compose(&tree, NULL, overrides, &config, &messages), KILN_OK);
+    free(messages);
+    assert_int_equal(kiln_config_overrides_yaml(config, &text, NULL), KILN_OK);
+    assert_string_equal(text, "- lr=0.5\n- tags=['1',\"it's\"]\n");
+    free(text);
+    assert_int_equal(kiln_config_origins_yaml(config, &text, NULL), KILN_OK);
+    assert_string_equal(without_dir(&tree, text),
+                        "net.width:\n"
+                        "  - {value: 8, from: 'T/config.yaml:6:14'}\n"
+                        "  - {value: 4, from: 'T/net/a.yaml:1:8'}\n"
+                        "net.kind:\n"
+                        "  - {value: 'a', from: 'T/net/a.yaml:2:7'}\n"
+                        "lr:\n"
+                        "  - {value: 0.5, from: 'argument 1 `lr=0.5`'}\n"
+                        "  - {value: 0.1, from: 'T/config.yaml:4:5'}\n"
+                        "rate:\n"
+                        "  - {value: '${lr}', from: 'T/config.yaml:5:7'}\n"
+                        "tags:\n"
+                        "  - {value: ['1', 'it''s'], from: 'argument 2 `tags=[''1'',\"it''s\"]`'}\n"
+                        "  - {value: ['x', 'a, b'], from: 'T/config.yaml:7:7'}\n");
+    free(text);
+    assert_int_equal(kiln_config_own_yaml(config, &text, NULL), KILN_OK);
+    assert_non_null(strstr(text, "kiln:\n"));
+    assert_non_null(strstr(text, "    task:\n      - lr=0.5\n"));
+    assert_non_null(strstr(text, "      net: a\n"));
+    free(text);
+    assert_int_equal(kiln_config_choices(config, choices, KILN_COUNT(choices)), 1);
+    assert_string_equal(choices[0].group, "net");
+    assert_string_equal(choices[0].option, "a");
+    kiln_config_free(config);
+    tree_remove(&tree);
+}
+
+/* A file used twice does not share its values. */
+static void test_used_twice(void **unused)
+{
+    Tree tree =
+        tree_make((TreeFile[]) { { "config.yaml", "defaults:\n  - net@a: m\n  - net@b: m\n" },
+                                 { "net/m.yaml", "x: {y: 1}\n" },
+                                 { NULL, NULL } });
+    char *got = tree_yaml(&tree, (const char *[]) { "a.x.y=2", NULL }, false);
+
+    (void)unused;
+    assert_string_equal(got, "a:\n  x:\n    y: 2\nb:\n  x:\n    y: 1\n");
+    free(got);
+    tree_remove(&tree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_bottom),
+        cmocka_unit_test(test_options_without_files),
+        cmocka_unit_test(test_run_files),
+        cmocka_unit_test(test_used_twice),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
