@@ -162,8 +162,12 @@ demo: deps
 check: deps-check
 	@sh tests/run.sh
 
-bench: all
+bench: all $(B)/bench/kernels_resnet
 	sh bench/run.sh
+$(B)/bench/%: bench/%.c $(B)/libkiln.a
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS)
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \

@@ -158,7 +158,7 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void measure(const char *name, KilnConvAlgorithm algorithm, int64_t batch, int threads,
+static void measure(const char *name, KilnConvolution algorithm, int64_t batch, int threads,
                     double peak)
 {
     KilnError err = { 0 };
@@ -179,7 +179,7 @@ static void measure(const char *name, KilnConvAlgorithm algorithm, int64_t batch
         fprintf(stderr, "kernels_resnet: %s\n", err.text);
         exit(1);
     }
-    kiln_backend_cpu_set_conv(backend, algorithm);
+    kiln_backend_set_convolution(backend, algorithm);
     step(&net, batch, images, labels);
     step(&net, batch, images, labels);
     net.graph->profile = true;
@@ -215,7 +215,7 @@ int main(int argc, char **argv)
             fprintf(stderr, "usage: kernels_resnet [BATCH [THREADS [PEAK_GFLOPS]]]\n");
             return 1;
         }
-    measure("direct", KILN_CONV_DIRECT, numbers[0], (int)numbers[1], (double)numbers[2]);
-    measure("Winograd allowed", KILN_CONV_AUTO, numbers[0], (int)numbers[1], (double)numbers[2]);
+    measure("direct", KILN_CONVOLUTION_DIRECT, numbers[0], (int)numbers[1], (double)numbers[2]);
+    measure("Winograd allowed", KILN_CONVOLUTION_AUTO, numbers[0], (int)numbers[1], (double)numbers[2]);
     return 0;
 }

@@ -42,6 +42,17 @@ def noise_folder(folder):
         png(f"{folder}/val/{k}/0.png", 32, noise)
 
 
+def noise_idx(folder):
+    """Random images in MNIST's format."""
+    noise = random.Random(2)
+    os.makedirs(folder)
+    for name, n in [("train", 12800), ("t10k", 10)]:
+        with open(f"{folder}/{name}-images-idx3-ubyte", "wb") as f:
+            f.write(struct.pack(">IIII", 0x803, n, 28, 28) + noise.randbytes(784 * n))
+        with open(f"{folder}/{name}-labels-idx1-ubyte", "wb") as f:
+            f.write(struct.pack(">II", 0x801, n) + bytes(i % 10 for i in range(n)))
+
+
 def kiln_step(folder, *args):
     run = tempfile.mkdtemp(dir=folder)
     os.rmdir(run)
@@ -90,6 +101,7 @@ def main():
     row("start: train --help", [start_ms("--help")], [])
     with tempfile.TemporaryDirectory() as folder:
         noise_folder(f"{folder}/noise")
+        noise_idx(f"{folder}/idx")
         paired("ResNet-18, batch 32, 32x32, SGD, f32", folder,
                ["model=resnet", "model.stem=small", "optimizer=sgd", "lr=0.01", "datamodule=image_folder",
                 f"datamodule.root={folder}/noise", "batch_size=32"], "resnet18_torch.py")

@@ -19,7 +19,7 @@ static KilnArenaChunk *chunk_new(size_t size)
 
     if (chunk == NULL)
         return NULL;
-    *chunk = (KilnArenaChunk){ .size = size };
+    *chunk = (KilnArenaChunk) { .size = size };
     return chunk;
 }
 
@@ -116,5 +116,5 @@ void kiln_arena_release(KilnArena *arena)
         free(chunk);
         chunk = next;
     }
-    *arena = (KilnArena){ 0 };
+    *arena = (KilnArena) { 0 };
 }

@@ -43,7 +43,7 @@ void kiln_rng_init(KilnRng *rng, uint64_t seed, uint32_t purpose, uint32_t epoch
     const uint32_t counter[4] = { purpose, 0, 0, 0 };
 
     kiln_philox(key, counter, mixed);
-    *rng = (KilnRng){
+    *rng = (KilnRng) {
         .key = { mixed[0], mixed[1] },
         .counter = { 0, epoch, (uint32_t)index, (uint32_t)(index >> 32) },
     };

@@ -85,7 +85,7 @@ char *kiln_text_take(KilnText *text)
 void kiln_text_release(KilnText *text)
 {
     free(text->data);
-    *text = (KilnText){ 0 };
+    *text = (KilnText) { 0 };
 }
 
 bool kiln_starts_with(const char *text, const char *prefix)

@@ -50,8 +50,8 @@ static KilnStatus unknown_flag(const char *word, KilnError *err)
         names[i] = flags[i].name;
     const char *nearest = kiln_nearest(word, names, KILN_COUNT(names));
     return kiln_error_set(err, KILN_E_USAGE, "unknown flag %s%s%s%s (--help lists them)", word,
-                          nearest != NULL ? ": did you mean " : "",
-                          nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
+                          nearest != NULL ? ": did you mean " : "", nearest != NULL ? nearest : "",
+                          nearest != NULL ? "?" : "");
 }
 
 /* The flag that `word` is; *ret_value is the text behind = or NULL. */
@@ -126,8 +126,8 @@ KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, KilnError *err)
         else if (flag->takes != TAKES_NOTHING && value == NULL && i + 1 == argc)
             status = kiln_error_set(err, KILN_E_USAGE, "%s needs a value", flag->name);
         else
-            status = flag_store(flag, value != NULL || flag->takes == TAKES_NOTHING ? value
-                                                                                    : argv[++i],
+            status = flag_store(flag,
+                                value != NULL || flag->takes == TAKES_NOTHING ? value : argv[++i],
                                 &args, err);
     }
     if (status >= 0 && args.cfg != NULL && strcmp(args.cfg, "job") != 0)
@@ -143,7 +143,7 @@ KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, KilnError *err)
 void kiln_args_release(KilnArgs *args)
 {
     free(args->words);
-    *args = (KilnArgs){ 0 };
+    *args = (KilnArgs) { 0 };
 }
 
 const char *kiln_args_take(KilnArgs *args, const char *key)

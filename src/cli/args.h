@@ -7,16 +7,16 @@
 enum { KILN_MAX_REPEATED = 64 };
 
 typedef struct KilnArgs {
-    const char *command;     /* "train", "eval", ... */
+    const char *command; /* "train", "eval", ... */
     const char *config_path, *config_name;
     const char *config_dirs[KILN_MAX_REPEATED + 1]; /* NULL-terminated, as all lists here */
     const char *plugins[KILN_MAX_REPEATED + 1];
     const char *explain[KILN_MAX_REPEATED + 1];
-    const char *cfg;         /* --cfg job */
-    const char *package;     /* --package: the part that --cfg prints */
-    const char *input;       /* predict's input=..., taken from the words */
+    const char *cfg;     /* --cfg job */
+    const char *package; /* --package: the part that --cfg prints */
+    const char *input;   /* predict's input=..., taken from the words */
     bool resolve, help, version;
-    const char **words;      /* everything else, in order: overrides; owned by KilnArgs */
+    const char **words; /* everything else, in order: overrides; owned by KilnArgs */
     size_t n_words;
 } KilnArgs;
 

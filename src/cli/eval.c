@@ -60,8 +60,7 @@ static void print_line(void *ctx, const char *line)
     fprintf(ctx, "%s\n", line);
 }
 
-static KilnStatus predict(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env,
-                          KilnError *err)
+static KilnStatus predict(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env, KilnError *err)
 {
     return kiln_run_predict(config, env, args->input, print_line, stdout, err);
 }

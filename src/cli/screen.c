@@ -23,8 +23,7 @@ static int terminal_width(FILE *stream)
     struct winsize size = { 0 };
     int64_t width = 0;
 
-    if (columns != NULL && kiln_parse_i64(columns, &width, NULL) >= 0 && width > 0 &&
-        width < 10000)
+    if (columns != NULL && kiln_parse_i64(columns, &width, NULL) >= 0 && width > 0 && width < 10000)
         return (int)width;
     if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
@@ -36,7 +35,7 @@ KilnConsole kiln_screen_console(FILE *stream)
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
     bool terminal = isatty(fileno(stream)) && (term == NULL || strcmp(term, "dumb") != 0);
 
-    return (KilnConsole){
+    return (KilnConsole) {
         .terminal = terminal,
         .colour = terminal && (no_color == NULL || no_color[0] == '\0'),
         .width = terminal ? terminal_width(stream) : 100,

@@ -19,8 +19,7 @@ static KilnStatus print_config(const KilnArgs *args, const KilnConfig *config, K
     return status;
 }
 
-static KilnStatus print_explanations(const KilnArgs *args, const KilnConfig *config,
-                                     KilnError *err)
+static KilnStatus print_explanations(const KilnArgs *args, const KilnConfig *config, KilnError *err)
 {
     for (size_t i = 0; args->explain[i] != NULL; i++) {
         char *text = NULL;

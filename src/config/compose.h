@@ -20,7 +20,7 @@ typedef struct KilnComposeHooks {
     bool (*option)(void *ctx, KilnConfig *config, const char *group, const char *option,
                    const char **ret_yaml, const char **ret_source);
     /* Names of such options of a group, for suggestions; NULL-terminated, owned
-     * by the hook. */
+     * by the hook; NULL for what is no group. */
     const char *const *(*options)(void *ctx, const char *group);
 } KilnComposeHooks;
 

@@ -43,7 +43,7 @@ struct KilnConfigNode {
     bool quoted;
     KilnLayer layer;
     KilnOrigin origin;
-    const char *text;  /* scalar, as written without quotes; NUL-terminated */
+    const char *text;   /* scalar, as written without quotes; NUL-terminated */
     KilnEntry *entries; /* map, list */
     size_t count, capacity;
     KilnConfigNode *parent;

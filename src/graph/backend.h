@@ -65,6 +65,7 @@ struct KilnBackend {
     const KilnBackendOps *ops;
     KilnDType float_type; /* of kiln_graph_full and of checks: f32, or f64 on the reference */
     int threads;
+    KilnConvolution convolution;
 };
 
 /* The reference backend in double precision, for gradient checks. */

@@ -24,22 +24,22 @@
 #define KILN_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* One row per code: enumerator, value, name. */
-#define KILN_STATUS_TABLE(X)                                                   \
-    X(OK, 0, "ok")                                                             \
-    X(E_USAGE, -1, "wrong command line")                                       \
-    X(E_NOMEM, -2, "out of memory")                                            \
-    X(E_IO, -3, "input or output failed")                                      \
-    X(E_SYNTAX, -4, "syntax error")                                            \
-    X(E_KEY, -5, "unknown name")                                               \
-    X(E_TYPE, -6, "wrong type")                                                \
-    X(E_RANGE, -7, "out of range")                                             \
-    X(E_MISSING, -8, "required value missing")                                 \
-    X(E_SHAPE, -9, "shapes do not fit")                                        \
-    X(E_FORMAT, -10, "damaged or foreign file")                                \
-    X(E_NUMERIC, -11, "not a finite number")                                   \
-    X(E_INTERRUPTED, -12, "interrupted")                                       \
-    X(E_PLUGIN, -13, "plugin refused")                                         \
-    X(E_SKIP, -14, "sample left out")                                          \
+#define KILN_STATUS_TABLE(X)                                                                       \
+    X(OK, 0, "ok")                                                                                 \
+    X(E_USAGE, -1, "wrong command line")                                                           \
+    X(E_NOMEM, -2, "out of memory")                                                                \
+    X(E_IO, -3, "input or output failed")                                                          \
+    X(E_SYNTAX, -4, "syntax error")                                                                \
+    X(E_KEY, -5, "unknown name")                                                                   \
+    X(E_TYPE, -6, "wrong type")                                                                    \
+    X(E_RANGE, -7, "out of range")                                                                 \
+    X(E_MISSING, -8, "required value missing")                                                     \
+    X(E_SHAPE, -9, "shapes do not fit")                                                            \
+    X(E_FORMAT, -10, "damaged or foreign file")                                                    \
+    X(E_NUMERIC, -11, "not a finite number")                                                       \
+    X(E_INTERRUPTED, -12, "interrupted")                                                           \
+    X(E_PLUGIN, -13, "plugin refused")                                                             \
+    X(E_SKIP, -14, "sample left out")                                                              \
     X(E_INTERNAL, -15, "error in kiln itself")
 
 typedef enum KilnStatus {

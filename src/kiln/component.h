@@ -8,21 +8,21 @@
 #include "kiln/base.h"
 
 /* Kinds of components. A kind's name is also its config group's usual name. */
-#define KILN_KIND_TABLE(X)                                                     \
-    X(DATAMODULE, "datamodule")                                                \
-    X(MODULE, "module")                                                        \
-    X(MODEL, "model")                                                          \
-    X(OPTIMIZER, "optimizer")                                                  \
-    X(SCHEDULER, "scheduler")                                                  \
-    X(CALLBACK, "callback")                                                    \
-    X(LOGGER, "logger")                                                        \
+#define KILN_KIND_TABLE(X)                                                                         \
+    X(DATAMODULE, "datamodule")                                                                    \
+    X(MODULE, "module")                                                                            \
+    X(MODEL, "model")                                                                              \
+    X(OPTIMIZER, "optimizer")                                                                      \
+    X(SCHEDULER, "scheduler")                                                                      \
+    X(CALLBACK, "callback")                                                                        \
+    X(LOGGER, "logger")                                                                            \
     X(TRANSFORM, "transform")
 
 typedef enum KilnKind {
 #define KILN_KIND_ENUM(name, text) KILN_KIND_##name,
     KILN_KIND_TABLE(KILN_KIND_ENUM)
 #undef KILN_KIND_ENUM
-    KILN_KIND_COUNT
+        KILN_KIND_COUNT
 } KilnKind;
 
 /* "datamodule", "module", ... static text. */
@@ -35,9 +35,9 @@ typedef enum KilnType {
     KILN_TYPE_BOOL,
     KILN_TYPE_I64,
     KILN_TYPE_F64,
-    KILN_TYPE_STR,  /* any text */
-    KILN_TYPE_PATH, /* text that names a file or folder; a leading ~/ is expanded */
-    KILN_TYPE_ENUM, /* one of `choices`, stored as int64_t */
+    KILN_TYPE_STR,      /* any text */
+    KILN_TYPE_PATH,     /* text that names a file or folder; a leading ~/ is expanded */
+    KILN_TYPE_ENUM,     /* one of `choices`, stored as int64_t */
     KILN_TYPE_COMPONENT /* a node with _target_ of kind `component_kind`, or just its name */
 } KilnType;
 
@@ -55,7 +55,7 @@ typedef struct KilnChoice {
 
 /* One option. Write rows with the KILN_FIELD_* macros below. */
 typedef struct KilnField {
-    const char *name;    /* the struct member's name, which is the option's name */
+    const char *name; /* the struct member's name, which is the option's name */
     KilnType type;
     KilnShapeOf shape;
     bool optional;       /* null allowed; STR, PATH and ONE COMPONENT only: member is NULL */
@@ -65,51 +65,95 @@ typedef struct KilnField {
     double min, max;     /* inclusive bounds, I64 and F64 (of each item in a list) */
     const KilnChoice *choices;
     KilnKind component_kind;
-    const char *help;    /* one line, shown by --help */
+    const char *help; /* one line, shown by --help */
 } KilnField;
 
 /* A wrong member type is a compile error: _Generic has one association. */
-#define KILN_MEMBER_(T, m, ctype)                                              \
-    .name = #m, .offset = _Generic(((T *)0)->m, ctype: offsetof(T, m)),        \
-    .size = sizeof(((T *)0)->m)
-#define KILN_MEMBER_LIST_(T, m, ctype)                                         \
-    KILN_MEMBER_(T, m, ctype), .shape = KILN_LIST,                             \
-    .count_offset = _Generic(((T *)0)->m##_count, size_t: offsetof(T, m##_count))
+#define KILN_MEMBER_(T, m, ctype)                                                                  \
+    .name = #m, .offset = _Generic(((T *)0)->m, ctype : offsetof(T, m)), .size = sizeof(((T *)0)->m)
+#define KILN_MEMBER_LIST_(T, m, ctype)                                                             \
+    KILN_MEMBER_(T, m, ctype), .shape = KILN_LIST,                                                 \
+                               .count_offset = _Generic(((T *)0)->m##_count, size_t                \
+                                                        : offsetof(T, m##_count))
 
 /*      T: options struct, m: member, dflt: default as YAML text or NULL */
-#define KILN_FIELD_BOOL(T, m, dflt, text)                                      \
-    { KILN_MEMBER_(T, m, bool), .type = KILN_TYPE_BOOL, .value = dflt, .help = text }
-#define KILN_FIELD_I64(T, m, dflt, lo, hi, text)                               \
-    { KILN_MEMBER_(T, m, int64_t), .type = KILN_TYPE_I64, .value = dflt, .min = lo, .max = hi, .help = text }
-#define KILN_FIELD_F64(T, m, dflt, lo, hi, text)                               \
-    { KILN_MEMBER_(T, m, double), .type = KILN_TYPE_F64, .value = dflt, .min = lo, .max = hi, .help = text }
-#define KILN_FIELD_STR(T, m, dflt, text)                                       \
-    { KILN_MEMBER_(T, m, char *), .type = KILN_TYPE_STR, .value = dflt, .help = text }
-#define KILN_FIELD_STR_OPT(T, m, dflt, text)                                   \
-    { KILN_MEMBER_(T, m, char *), .type = KILN_TYPE_STR, .optional = true, .value = dflt, .help = text }
-#define KILN_FIELD_PATH(T, m, dflt, text)                                      \
-    { KILN_MEMBER_(T, m, char *), .type = KILN_TYPE_PATH, .value = dflt, .help = text }
-#define KILN_FIELD_PATH_OPT(T, m, dflt, text)                                  \
-    { KILN_MEMBER_(T, m, char *), .type = KILN_TYPE_PATH, .optional = true, .value = dflt, .help = text }
-#define KILN_FIELD_ENUM(T, m, dflt, list, text)                                \
-    { KILN_MEMBER_(T, m, int64_t), .type = KILN_TYPE_ENUM, .value = dflt, .choices = list, .help = text }
-#define KILN_FIELD_I64_LIST(T, m, dflt, lo, hi, text)                          \
-    { KILN_MEMBER_LIST_(T, m, int64_t *), .type = KILN_TYPE_I64, .value = dflt, .min = lo, .max = hi, .help = text }
-#define KILN_FIELD_F64_LIST(T, m, dflt, lo, hi, text)                          \
-    { KILN_MEMBER_LIST_(T, m, double *), .type = KILN_TYPE_F64, .value = dflt, .min = lo, .max = hi, .help = text }
-#define KILN_FIELD_STR_LIST(T, m, dflt, text)                                  \
-    { KILN_MEMBER_LIST_(T, m, char **), .type = KILN_TYPE_STR, .value = dflt, .help = text }
-#define KILN_FIELD_COMPONENT(T, m, kind_, dflt, text)                          \
-    { KILN_MEMBER_(T, m, KilnInstance *), .type = KILN_TYPE_COMPONENT, .component_kind = kind_, .value = dflt, .help = text }
-#define KILN_FIELD_COMPONENT_OPT(T, m, kind_, dflt, text)                      \
-    { KILN_MEMBER_(T, m, KilnInstance *), .type = KILN_TYPE_COMPONENT, .optional = true, .component_kind = kind_, .value = dflt, .help = text }
-#define KILN_FIELD_COMPONENT_LIST(T, m, kind_, dflt, text)                     \
-    { KILN_MEMBER_LIST_(T, m, KilnInstance **), .type = KILN_TYPE_COMPONENT, .component_kind = kind_, .value = dflt, .help = text }
-#define KILN_FIELD_COMPONENT_MAP(T, m, kind_, dflt, text)                      \
-    { KILN_MEMBER_(T, m, KilnInstance **), .type = KILN_TYPE_COMPONENT, .shape = KILN_MAP,  \
-      .count_offset = _Generic(((T *)0)->m##_count, size_t: offsetof(T, m##_count)),      \
-      .component_kind = kind_, .value = dflt, .help = text }
-#define KILN_FIELD_END { .type = KILN_TYPE_END }
+#define KILN_FIELD_BOOL(T, m, dflt, text)                                                          \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, bool), .type = KILN_TYPE_BOOL, .value = dflt, .help = text              \
+    }
+#define KILN_FIELD_I64(T, m, dflt, lo, hi, text)                                                   \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, int64_t), .type = KILN_TYPE_I64, .value = dflt, .min = lo, .max = hi,   \
+                                     .help = text                                                  \
+    }
+#define KILN_FIELD_F64(T, m, dflt, lo, hi, text)                                                   \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, double), .type = KILN_TYPE_F64, .value = dflt, .min = lo, .max = hi,    \
+                                    .help = text                                                   \
+    }
+#define KILN_FIELD_STR(T, m, dflt, text)                                                           \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, char *), .type = KILN_TYPE_STR, .value = dflt, .help = text             \
+    }
+#define KILN_FIELD_STR_OPT(T, m, dflt, text)                                                       \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, char *), .type = KILN_TYPE_STR, .optional = true, .value = dflt,        \
+                                    .help = text                                                   \
+    }
+#define KILN_FIELD_PATH(T, m, dflt, text)                                                          \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, char *), .type = KILN_TYPE_PATH, .value = dflt, .help = text            \
+    }
+#define KILN_FIELD_PATH_OPT(T, m, dflt, text)                                                      \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, char *), .type = KILN_TYPE_PATH, .optional = true, .value = dflt,       \
+                                    .help = text                                                   \
+    }
+#define KILN_FIELD_ENUM(T, m, dflt, list, text)                                                    \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, int64_t), .type = KILN_TYPE_ENUM, .value = dflt, .choices = list,       \
+                                     .help = text                                                  \
+    }
+#define KILN_FIELD_I64_LIST(T, m, dflt, lo, hi, text)                                              \
+    {                                                                                              \
+        KILN_MEMBER_LIST_(T, m, int64_t *), .type = KILN_TYPE_I64, .value = dflt, .min = lo,       \
+                                            .max = hi, .help = text                                \
+    }
+#define KILN_FIELD_F64_LIST(T, m, dflt, lo, hi, text)                                              \
+    {                                                                                              \
+        KILN_MEMBER_LIST_(T, m, double *), .type = KILN_TYPE_F64, .value = dflt, .min = lo,        \
+                                           .max = hi, .help = text                                 \
+    }
+#define KILN_FIELD_STR_LIST(T, m, dflt, text)                                                      \
+    {                                                                                              \
+        KILN_MEMBER_LIST_(T, m, char **), .type = KILN_TYPE_STR, .value = dflt, .help = text       \
+    }
+#define KILN_FIELD_COMPONENT(T, m, kind_, dflt, text)                                              \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, KilnInstance *), .type = KILN_TYPE_COMPONENT, .component_kind = kind_,  \
+                                            .value = dflt, .help = text                            \
+    }
+#define KILN_FIELD_COMPONENT_OPT(T, m, kind_, dflt, text)                                          \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, KilnInstance *), .type = KILN_TYPE_COMPONENT, .optional = true,         \
+                                            .component_kind = kind_, .value = dflt, .help = text   \
+    }
+#define KILN_FIELD_COMPONENT_LIST(T, m, kind_, dflt, text)                                         \
+    {                                                                                              \
+        KILN_MEMBER_LIST_(T, m, KilnInstance **),                                                  \
+            .type = KILN_TYPE_COMPONENT, .component_kind = kind_, .value = dflt, .help = text      \
+    }
+#define KILN_FIELD_COMPONENT_MAP(T, m, kind_, dflt, text)                                          \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, KilnInstance **), .type = KILN_TYPE_COMPONENT, .shape = KILN_MAP,       \
+                                             .count_offset = _Generic(((T *)0)->m##_count, size_t  \
+                                                                      : offsetof(T, m##_count)),   \
+                                             .component_kind = kind_, .value = dflt, .help = text  \
+    }
+#define KILN_FIELD_END                                                                             \
+    {                                                                                              \
+        .type = KILN_TYPE_END                                                                      \
+    }
 
 /* ---- Components --------------------------------------------------------- */
 
@@ -136,8 +180,8 @@ typedef struct KilnTransformOps KilnTransformOps;   /* image.h */
 
 typedef struct KilnComponent {
     KilnKind kind;
-    const char *name;    /* snake_case, unique within its kind */
-    const char *summary; /* one line */
+    const char *name;        /* snake_case, unique within its kind */
+    const char *summary;     /* one line */
     const KilnField *fields; /* closed by KILN_FIELD_END; NULL: no options */
     size_t opts_size;
     size_t state_size;
@@ -171,27 +215,27 @@ KILN_API const KilnComponent *kiln_instance_component(const KilnInstance *self);
 typedef struct KilnPluginInfo {
     uint32_t magic;
     uint32_t abi;
-    uint32_t component_size; /* sizeof(KilnComponent) as the plugin saw it */
-    uint32_t field_size;     /* sizeof(KilnField) likewise */
-    const char *version;     /* KILN_VERSION it was compiled against */
+    uint32_t component_size;                /* sizeof(KilnComponent) as the plugin saw it */
+    uint32_t field_size;                    /* sizeof(KilnField) likewise */
+    const char *version;                    /* KILN_VERSION it was compiled against */
     const KilnComponent *const *components; /* NULL-terminated */
 } KilnPluginInfo;
 
 /* Emits the one symbol that a plugin exports. `list`: a NULL-terminated array
  * of const KilnComponent pointers. */
-#define KILN_PLUGIN_DEFINE(list)                                               \
-    KILN_API const KilnPluginInfo *kiln_plugin_v1(void);                       \
-    KILN_API const KilnPluginInfo *kiln_plugin_v1(void)                        \
-    {                                                                          \
-        static const KilnPluginInfo info = {                                   \
-            .magic = KILN_PLUGIN_MAGIC,                                        \
-            .abi = KILN_ABI,                                                   \
-            .component_size = sizeof(KilnComponent),                           \
-            .field_size = sizeof(KilnField),                                   \
-            .version = KILN_VERSION,                                           \
-            .components = list,                                                \
-        };                                                                     \
-        return &info;                                                          \
+#define KILN_PLUGIN_DEFINE(list)                                                                   \
+    KILN_API const KilnPluginInfo *kiln_plugin_v1(void);                                           \
+    KILN_API const KilnPluginInfo *kiln_plugin_v1(void)                                            \
+    {                                                                                              \
+        static const KilnPluginInfo info = {                                                       \
+            .magic = KILN_PLUGIN_MAGIC,                                                            \
+            .abi = KILN_ABI,                                                                       \
+            .component_size = sizeof(KilnComponent),                                               \
+            .field_size = sizeof(KilnField),                                                       \
+            .version = KILN_VERSION,                                                               \
+            .components = list,                                                                    \
+        };                                                                                         \
+        return &info;                                                                              \
     }
 
 /* All components that are known: built-in ones and those of plugins. */

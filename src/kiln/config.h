@@ -12,22 +12,22 @@ typedef struct KilnConfig KilnConfig;
  * the root itself (key ""), `trainer`, `kiln.run`. Its defaults are a bottom
  * layer like a component's. */
 typedef struct KilnSection {
-    const char *key;         /* "" is the root; NULL closes an array of sections */
+    const char *key; /* "" is the root; NULL closes an array of sections */
     const KilnField *fields;
-    size_t size;             /* of the options struct */
-    bool open;               /* keys beside the fields are allowed (the root) */
-    bool hidden;             /* not part of the job's config: `kiln` */
+    size_t size; /* of the options struct */
+    bool open;   /* keys beside the fields are allowed (the root) */
+    bool hidden; /* not part of the job's config: `kiln` */
     const char *summary;
 } KilnSection;
 
 typedef struct KilnComposeRequest {
-    const char *config_path;         /* primary folder; NULL: ./conf when it is there */
-    const char *config_name;         /* NULL: "config" */
-    const char *const *config_dirs;  /* --config-dir, NULL-terminated; NULL: none */
-    const char *const *overrides;    /* arguments, NULL-terminated; NULL: none */
-    const KilnRegistry *registry;    /* components: bottom layers, and group options for those
-                                      * without a file (model=NAME of a plugin) */
-    const KilnSection *sections;     /* closed by a NULL key; kiln_run_sections(); NULL: none */
+    const char *config_path;        /* primary folder; NULL: ./conf when it is there */
+    const char *config_name;        /* NULL: "config" */
+    const char *const *config_dirs; /* --config-dir, NULL-terminated; NULL: none */
+    const char *const *overrides;   /* arguments, NULL-terminated; NULL: none */
+    const KilnRegistry *registry;   /* components: bottom layers, and group options for those
+                                     * without a file (model=NAME of a plugin) */
+    const KilnSection *sections;    /* closed by a NULL key; kiln_run_sections(); NULL: none */
 } KilnComposeRequest;
 
 /* Several errors, found in one pass, in file order. */
@@ -41,8 +41,8 @@ KILN_API const char *kiln_errors_text(const KilnErrors *errors, size_t i);
 /* Compose: read, merge, apply overrides, merge component defaults as bottom
  * layers. Values are not resolved or checked yet. `errors` collects everything
  * found wrong; the status is the first one's. Owned by the caller. */
-KILN_API KILN_NODISCARD KilnStatus kiln_compose(const KilnComposeRequest *request,
-                                                KilnConfig **ret, KilnErrors *errors);
+KILN_API KILN_NODISCARD KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret,
+                                                KilnErrors *errors);
 KILN_API void kiln_config_free(KilnConfig *config);
 /* Check every component's options: unknown keys, types, ranges, choices,
  * required values, interpolations. All errors are collected. */
@@ -64,14 +64,12 @@ KILN_API KILN_NODISCARD KilnStatus kiln_config_explain(const KilnConfig *config,
 /* Build the component that the node at `key` names with _target_, children
  * first. The instance is owned by the caller; the config must outlive it. */
 KILN_API KILN_NODISCARD KilnStatus kiln_config_build(const KilnConfig *config, const char *key,
-                                                     const KilnRegistry *registry,
-                                                     KilnKind kind, KilnInstance **ret,
-                                                     KilnError *err);
+                                                     const KilnRegistry *registry, KilnKind kind,
+                                                     KilnInstance **ret, KilnError *err);
 /* The same for a mapping of components (callbacks): entries in file order,
  * null ones left out; a missing or null node gives none. `ret` and its entries
  * are owned by the caller (kiln_instances_free). */
-KILN_API KILN_NODISCARD KilnStatus kiln_config_build_map(const KilnConfig *config,
-                                                         const char *key,
+KILN_API KILN_NODISCARD KilnStatus kiln_config_build_map(const KilnConfig *config, const char *key,
                                                          const KilnRegistry *registry,
                                                          KilnKind kind, KilnInstance ***ret,
                                                          size_t *ret_count, KilnError *err);

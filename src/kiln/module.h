@@ -53,7 +53,9 @@ struct KilnModuleOps {
     /* Record forward and loss; returns the scalar loss. */
     KilnTensor *(*training_step)(KilnInstance *self, KilnStep *step);
     void (*validation_step)(KilnInstance *self, KilnStep *step);
-    void (*test_step)(KilnInstance *self, KilnStep *step); /* NULL: as validation_step, "test/" names are the module's affair */
+    void (*test_step)(
+        KilnInstance *self,
+        KilnStep *step); /* NULL: as validation_step, "test/" names are the module's affair */
     void (*predict_step)(KilnInstance *self, KilnStep *step);
     KilnStatus (*configure_optimizers)(KilnInstance *self, KilnOptimizers *ret, KilnError *err);
 };
@@ -86,8 +88,7 @@ struct KilnOptimizerOps {
     size_t (*slots)(const KilnInstance *self, const char *names[KILN_MAX_SLOTS]);
     /* The numbers of this step (learning rate, bias corrections, ...) for the
      * `hyper` leaf; `step` counts updates from 1. Returns how many. */
-    size_t (*hyper)(const KilnInstance *self, double lr, int64_t step,
-                    float ret[KILN_MAX_HYPER]);
+    size_t (*hyper)(const KilnInstance *self, double lr, int64_t step, float ret[KILN_MAX_HYPER]);
     /* Record the update of the flat parameters. */
     void (*update)(const KilnInstance *self, KilnTensor *param, KilnTensor *grad,
                    KilnTensor *const slots[KILN_MAX_SLOTS], KilnTensor *hyper);
@@ -95,10 +96,10 @@ struct KilnOptimizerOps {
 
 /* Where training is, for a schedule. */
 typedef struct KilnProgress {
-    int64_t step;            /* optimizer steps done */
-    int64_t epoch;           /* epochs done */
+    int64_t step;  /* optimizer steps done */
+    int64_t epoch; /* epochs done */
     int64_t steps_per_epoch;
-    int64_t total_steps;     /* planned; max_epochs and max_steps considered */
+    int64_t total_steps; /* planned; max_epochs and max_steps considered */
     int64_t total_epochs;
 } KilnProgress;
 

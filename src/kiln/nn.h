@@ -15,9 +15,9 @@ typedef struct KilnParams KilnParams;
 typedef struct KilnParam KilnParam;
 
 typedef enum KilnInitKind {
-    KILN_INIT_CONSTANT,       /* a */
-    KILN_INIT_UNIFORM,        /* [-a, a) */
-    KILN_INIT_NORMAL,         /* mean 0, standard deviation a */
+    KILN_INIT_CONSTANT, /* a */
+    KILN_INIT_UNIFORM,  /* [-a, a) */
+    KILN_INIT_NORMAL,   /* mean 0, standard deviation a */
 } KilnInitKind;
 
 typedef struct KilnInit {
@@ -36,8 +36,8 @@ KILN_API KilnScope kiln_scope(const KilnScope *parent, const char *format, ...) 
 /* Declare a trained f32 parameter; its place exists after kiln_params_seal,
  * its value is drawn from the run's seed and the full name alone. */
 KILN_API KILN_NODISCARD KilnStatus kiln_param_new(const KilnScope *scope, const char *name,
-                                                  KilnShape shape, KilnInit init,
-                                                  KilnParam **ret, KilnError *err);
+                                                  KilnShape shape, KilnInit init, KilnParam **ret,
+                                                  KilnError *err);
 /* Draw the initial value otherwise than the layer that declared it says (the
  * last batch normalization of a residual branch starts at 0, say). Call it
  * before the store is sealed. */
@@ -56,8 +56,7 @@ KILN_API bool kiln_param_trained(const KilnParam *param); /* false: a buffer */
 KILN_API void *kiln_param_data(KilnParam *param);
 
 /* An empty store; owned by the caller. */
-KILN_API KILN_NODISCARD KilnStatus kiln_params_new(uint64_t seed, KilnParams **ret,
-                                                   KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_params_new(uint64_t seed, KilnParams **ret, KilnError *err);
 KILN_API void kiln_params_free(KilnParams *params);
 KILN_API KilnScope kiln_params_root(KilnParams *params);
 /* Allocate the flat buffers and draw the initial values. No declaration after this. */
@@ -98,7 +97,8 @@ typedef struct KilnConv2dSpec {
     int64_t in, out, kernel;
     KilnConv conv;
     bool bias;
-    bool kaiming_fan_out; /* N(0, sqrt(2/(out*k*k))), torchvision's ResNet; else torch.nn.Conv2d's default */
+    bool kaiming_fan_out; /* N(0, sqrt(2/(out*k*k))), torchvision's ResNet; else torch.nn.Conv2d's
+                             default */
 } KilnConv2dSpec;
 
 /* torch.nn.Conv2d. */

@@ -47,8 +47,7 @@ KILN_API KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b);
 /* ---- Matrix products and convolutions ------------------------------------- */
 
 /* op(a) · op(b) of matrices; op transposes when the flag is set. [m,k]·[k,n]. */
-KILN_API KilnTensor *kiln_matmul(KilnTensor *a, KilnTensor *b, bool transpose_a,
-                                 bool transpose_b);
+KILN_API KilnTensor *kiln_matmul(KilnTensor *a, KilnTensor *b, bool transpose_a, bool transpose_b);
 /* x · weightᵀ + bias: [N, in], [out, in], [out] or NULL -> [N, out]. */
 KILN_API KilnTensor *kiln_linear(KilnTensor *x, KilnTensor *weight, KilnTensor *bias);
 

@@ -14,8 +14,8 @@ KILN_API const KilnSection *kiln_run_sections(void);
 /* What a run needs besides its config. */
 typedef struct KilnRunEnv {
     const KilnRegistry *registry;
-    const KilnConsole *console;     /* NULL: silent */
-    const char *const *overrides;   /* as given, for the run folder; NULL-terminated or NULL */
+    const KilnConsole *console;   /* NULL: silent */
+    const char *const *overrides; /* as given, for the run folder; NULL-terminated or NULL */
     /* Set to non-zero (by a signal handler, say) to stop cleanly with a
      * checkpoint after the current batch. May be NULL. */
     const volatile int *stop;
@@ -42,8 +42,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_run_predict(KilnConfig *config, const Ki
 /* Absolute path of the checkpoint folder that `ckpt_path` means: a checkpoint
  * folder, a run folder (its last), "last" or "best" (of the newest run below
  * `runs`). Owned by the caller (free). */
-KILN_API KILN_NODISCARD KilnStatus kiln_checkpoint_resolve(const char *ckpt_path,
-                                                           const char *runs, char **ret,
-                                                           KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_checkpoint_resolve(const char *ckpt_path, const char *runs,
+                                                           char **ret, KilnError *err);
 
 #endif

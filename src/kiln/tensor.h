@@ -27,10 +27,10 @@ typedef struct KilnShape {
 } KilnShape;
 
 /* KILN_SHAPE(2, 3) is the shape [2, 3]; KILN_SCALAR the shape []. */
-#define KILN_SHAPE(...)                                                        \
-    ((KilnShape){ .rank = (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)),   \
-                  .dim = { __VA_ARGS__ } })
-#define KILN_SCALAR ((KilnShape){ .rank = 0 })
+#define KILN_SHAPE(...)                                                                            \
+    ((KilnShape) { .rank = (int)(sizeof((int64_t[]) { __VA_ARGS__ }) / sizeof(int64_t)),           \
+                   .dim = { __VA_ARGS__ } })
+#define KILN_SCALAR ((KilnShape) { .rank = 0 })
 
 /* Number of elements; -1 on overflow of int64_t or a negative size. */
 KILN_API int64_t kiln_shape_count(const KilnShape *shape);
@@ -62,6 +62,16 @@ KILN_API double kiln_tensor_scalar(const KilnTensor *tensor);
  * processor at run time; `threads` >= 1. Owned by the caller. */
 KILN_API KILN_NODISCARD KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret,
                                                         KilnError *err);
+/* How convolutions are computed. */
+typedef enum KilnConvolution {
+    KILN_CONVOLUTION_AUTO,  /* the backend chooses; Winograd's algorithm (Lavin and Gray 2016) where
+                             * it is faster, whose rounding is somewhat larger: up to 4e-6 of the
+                             * largest value against 1e-6 */
+    KILN_CONVOLUTION_DIRECT /* sums in the order of the definition */
+} KilnConvolution;
+/* For the graphs that are planned from now on; AUTO when this is never called.
+ * The reference backend is always direct. */
+KILN_API void kiln_backend_set_convolution(KilnBackend *backend, KilnConvolution convolution);
 /* The plain C reference: slow, one thread, f32 and f64, the oracle of tests. */
 KILN_API KILN_NODISCARD KilnStatus kiln_backend_ref_new(KilnBackend **ret, KilnError *err);
 /* Accepts NULL. No graph may use it any more. */

@@ -11,9 +11,9 @@ typedef struct KilnTrainer KilnTrainer;
 
 KILN_API int64_t kiln_trainer_epoch(const KilnTrainer *trainer);       /* current, from 0 */
 KILN_API int64_t kiln_trainer_global_step(const KilnTrainer *trainer); /* optimizer steps done */
-KILN_API int64_t kiln_trainer_batch(const KilnTrainer *trainer);       /* batches of this loop done */
-KILN_API int64_t kiln_trainer_batches(const KilnTrainer *trainer);     /* batches of this loop in all */
-KILN_API int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer);  /* -1: no limit */
+KILN_API int64_t kiln_trainer_batch(const KilnTrainer *trainer);   /* batches of this loop done */
+KILN_API int64_t kiln_trainer_batches(const KilnTrainer *trainer); /* batches of this loop in all */
+KILN_API int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer); /* -1: no limit */
 /* What runs now: "fit", "validate", "test" (validation inside fit is "validate"). */
 KILN_API const char *kiln_trainer_phase(const KilnTrainer *trainer);
 KILN_API double kiln_trainer_learning_rate(const KilnTrainer *trainer);
@@ -57,8 +57,7 @@ KILN_API const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, ch
 /* Write a checkpoint folder `name` below the run's checkpoints/, atomically.
  * `ret_path` (may be NULL): buffer of `size` bytes for its absolute path. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer, const char *name,
-                                                     char *ret_path, size_t size,
-                                                     KilnError *err);
+                                                     char *ret_path, size_t size, KilnError *err);
 /* Point checkpoints/<link> ("best", "last") to checkpoint `name`, atomically. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link,
                                                      const char *name, KilnError *err);
@@ -94,9 +93,9 @@ KILN_API void kiln_trainer_status_line(KilnTrainer *trainer, const char *text);
 /* The layers of the network as the trainer saw them when it recorded a
  * training step on shapes alone: one per layer that owns parameters or not. */
 typedef struct KilnLayerInfo {
-    const char *path;  /* "layer1.0.conv1" */
-    const char *op;    /* last operation recorded under that path */
-    KilnShape output;  /* with the batch axis */
+    const char *path; /* "layer1.0.conv1" */
+    const char *op;   /* last operation recorded under that path */
+    KilnShape output; /* with the batch axis */
     int64_t parameters;
 } KilnLayerInfo;
 KILN_API size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **ret);
@@ -106,8 +105,10 @@ KILN_API size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **
 /* Named numbers and texts; written into state.json under the component's path. */
 typedef struct KilnState KilnState;
 KILN_API void kiln_state_set_i64(KilnState *state, const char *name, int64_t value);
-KILN_API void kiln_state_set_f64(KilnState *state, const char *name, double value); /* exact; NaN and infinities too */
-KILN_API void kiln_state_set_str(KilnState *state, const char *name, const char *value); /* NULL allowed */
+KILN_API void kiln_state_set_f64(KilnState *state, const char *name,
+                                 double value); /* exact; NaN and infinities too */
+KILN_API void kiln_state_set_str(KilnState *state, const char *name,
+                                 const char *value); /* NULL allowed */
 /* False, and the output untouched, when the name is absent or of another type. */
 KILN_API bool kiln_state_get_i64(const KilnState *state, const char *name, int64_t *ret);
 KILN_API bool kiln_state_get_f64(const KilnState *state, const char *name, double *ret);

@@ -162,6 +162,9 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = kiln_backend_cpu_new(trainer->threads, &trainer->backend, err);
     if (status >= 0)
+        kiln_backend_set_convolution(trainer->backend,
+                                     (KilnConvolution)trainer->options.trainer->convolution);
+    if (status >= 0)
         status = kiln_graph_new(trainer->backend, &trainer->graph, err);
     trainer->step.graph = trainer->graph;
     trainer->step.metrics = trainer->metrics;

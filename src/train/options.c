@@ -19,6 +19,12 @@ static const KilnField root_fields[] = {
 
 enum { FIRST_PLAIN_ROOT_FIELD = 4 }; /* those before it are components */
 
+static const KilnChoice convolutions[] = {
+    { "auto", KILN_CONVOLUTION_AUTO },
+    { "direct", KILN_CONVOLUTION_DIRECT },
+    { NULL, 0 },
+};
+
 static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, max_epochs, "10", -1, 1e9,
                    "epochs after which training ends; -1: no limit"),
@@ -38,6 +44,8 @@ static const KilnField trainer_fields[] = {
                    "threads that compute; 0: all cores the process may use"),
     KILN_FIELD_I64(KilnTrainerOptions, num_workers, "1", 0, 256,
                    "threads that load data; 0: load between steps"),
+    KILN_FIELD_ENUM(KilnTrainerOptions, convolution, "auto", convolutions,
+                    "auto: Winograd where it is faster, with larger rounding; direct"),
     KILN_FIELD_END,
 };
 

@@ -21,7 +21,7 @@ typedef struct KilnTrainerOptions {
     int64_t log_every_n_steps;
     int64_t threads; /* 0: all that the process may use */
     int64_t num_workers;
-    int64_t convolution; /* KilnCpuConvolution */
+    int64_t convolution; /* KilnConvolution */
 } KilnTrainerOptions;
 
 typedef struct KilnRunDirOptions {

@@ -219,14 +219,14 @@ static inline KilnBackend *ref_new(void)
     return backend;
 }
 
-static inline KilnBackend *cpu_new(int threads, KilnConvAlgorithm conv)
+static inline KilnBackend *cpu_new(int threads, KilnConvolution conv)
 {
     KilnBackend *backend = NULL;
     KilnError err = { 0 };
 
     if (kiln_backend_cpu_new(threads, &backend, &err) != KILN_OK)
         fail_msg("%s", err.text);
-    kiln_backend_cpu_set_conv(backend, conv);
+    kiln_backend_set_convolution(backend, conv);
     return backend;
 }
 

@@ -327,13 +327,13 @@ static const int64_t block_channels[] = { 1, 3, 16, 20, 33, 64 };
 static const struct Way {
     const char *name;
     int threads;
-    KilnConvAlgorithm conv;
+    KilnConvolution conv;
     const KilnLoops *loops; /* NULL: what the backend chose */
     KilnMdFormat blocked;
 } ways[] = {
-    { "base loops, 1 thread", 1, KILN_CONV_DIRECT, &kiln_loops_base, KILN_MD_PLAIN },
-    { "AVX2 loops, 2 threads", 2, KILN_CONV_DIRECT, &kiln_loops_avx2, KILN_MD_C8 },
-    { "best loops, 3 threads, Winograd allowed", 3, KILN_CONV_AUTO, NULL, KILN_MD_ANY },
+    { "base loops, 1 thread", 1, KILN_CONVOLUTION_DIRECT, &kiln_loops_base, KILN_MD_PLAIN },
+    { "AVX2 loops, 2 threads", 2, KILN_CONVOLUTION_DIRECT, &kiln_loops_avx2, KILN_MD_C8 },
+    { "best loops, 3 threads, Winograd allowed", 3, KILN_CONVOLUTION_AUTO, NULL, KILN_MD_ANY },
 };
 
 static KilnBackend *way_new(const struct Way *way)
@@ -414,7 +414,8 @@ static void test_winograd(void **unused)
           { SHAPE(32, 8, 8, 256), SHAPE(256, 256, 3, 3), SHAPE(256) },
           { 1, 1, 1 } },
     };
-    KilnBackend *direct = cpu_new(2, KILN_CONV_DIRECT), *automatic = cpu_new(2, KILN_CONV_AUTO);
+    KilnBackend *direct = cpu_new(2, KILN_CONVOLUTION_DIRECT),
+                *automatic = cpu_new(2, KILN_CONVOLUTION_AUTO);
 
     (void)unused;
     for (size_t i = 0; i < KILN_COUNT(layers); i++) {
@@ -433,7 +434,7 @@ static void test_winograd(void **unused)
 /* Both backends have every operation, and some case above runs it. */
 static void test_coverage(void **unused)
 {
-    KilnBackend *ref = ref_new(), *cpu = cpu_new(1, KILN_CONV_DIRECT);
+    KilnBackend *ref = ref_new(), *cpu = cpu_new(1, KILN_CONVOLUTION_DIRECT);
 
     (void)unused;
     for (size_t k = 0; k < kiln_ops_count; k++) {
@@ -465,7 +466,8 @@ static void test_coverage(void **unused)
 static void test_dropout_mask(void **unused)
 {
     static const Case c = { "dropout", build_dropout, "gl", { SHAPE(500, 211), SHAPE(2) }, { 3 } };
-    KilnBackend *one = cpu_new(1, KILN_CONV_DIRECT), *four = cpu_new(4, KILN_CONV_DIRECT);
+    KilnBackend *one = cpu_new(1, KILN_CONVOLUTION_DIRECT),
+                *four = cpu_new(4, KILN_CONVOLUTION_DIRECT);
     Result a, b;
     size_t kept = 0, n = 500 * 211;
 
@@ -485,7 +487,7 @@ static void test_dropout_mask(void **unused)
 /* NaN must be seen, not swallowed; a label that is no class must not pass. */
 static void test_not_finite(void **unused)
 {
-    KilnBackend *backends[] = { ref_new(), cpu_new(2, KILN_CONV_DIRECT) };
+    KilnBackend *backends[] = { ref_new(), cpu_new(2, KILN_CONVOLUTION_DIRECT) };
     KilnError err = { 0 };
 
     (void)unused;

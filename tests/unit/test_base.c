@@ -24,12 +24,12 @@ static void test_parse_f64(void **unused)
         KilnStatus want;
         double value;
     } cases[] = {
-        { "0.1", KILN_OK, 0.1 },        { "1e-3", KILN_OK, 1e-3 },   { "-.5", KILN_OK, -0.5 },
-        { "1_000.5", KILN_OK, 1000.5 }, { "7", KILN_OK, 7 },         { ".inf", KILN_OK, INFINITY },
-        { "-inf", KILN_OK, -INFINITY }, { "5.", KILN_OK, 5 },        { "1e-400", KILN_OK, 0 },
-        { "0.1abc", KILN_E_TYPE, 0 },   { "", KILN_E_TYPE, 0 },      { " 1", KILN_E_TYPE, 0 },
-        { "1 ", KILN_E_TYPE, 0 },       { "0x10", KILN_E_TYPE, 0 },  { "1e", KILN_E_TYPE, 0 },
-        { "_1", KILN_E_TYPE, 0 },       { "1__0", KILN_E_TYPE, 0 },  { ".", KILN_E_TYPE, 0 },
+        { "0.1", KILN_OK, 0.1 },        { "1e-3", KILN_OK, 1e-3 },  { "-.5", KILN_OK, -0.5 },
+        { "1_000.5", KILN_OK, 1000.5 }, { "7", KILN_OK, 7 },        { ".inf", KILN_OK, INFINITY },
+        { "-inf", KILN_OK, -INFINITY }, { "5.", KILN_OK, 5 },       { "1e-400", KILN_OK, 0 },
+        { "0.1abc", KILN_E_TYPE, 0 },   { "", KILN_E_TYPE, 0 },     { " 1", KILN_E_TYPE, 0 },
+        { "1 ", KILN_E_TYPE, 0 },       { "0x10", KILN_E_TYPE, 0 }, { "1e", KILN_E_TYPE, 0 },
+        { "_1", KILN_E_TYPE, 0 },       { "1__0", KILN_E_TYPE, 0 }, { ".", KILN_E_TYPE, 0 },
         { "1e999", KILN_E_RANGE, 0 },   { "--1", KILN_E_TYPE, 0 },
     };
 
@@ -52,10 +52,17 @@ static void test_parse_i64(void **unused)
         KilnStatus want;
         int64_t value;
     } cases[] = {
-        { "0", KILN_OK, 0 },          { "-12", KILN_OK, -12 },        { "1_000", KILN_OK, 1000 },
-        { "010", KILN_OK, 10 },       { "1.5", KILN_E_TYPE, 0 },      { "1e3", KILN_E_TYPE, 0 },
-        { "12abc", KILN_E_TYPE, 0 },  { "", KILN_E_TYPE, 0 },         { "-", KILN_E_TYPE, 0 },
-        { "0x1F", KILN_E_TYPE, 0 },   { "9223372036854775807", KILN_OK, INT64_MAX },
+        { "0", KILN_OK, 0 },
+        { "-12", KILN_OK, -12 },
+        { "1_000", KILN_OK, 1000 },
+        { "010", KILN_OK, 10 },
+        { "1.5", KILN_E_TYPE, 0 },
+        { "1e3", KILN_E_TYPE, 0 },
+        { "12abc", KILN_E_TYPE, 0 },
+        { "", KILN_E_TYPE, 0 },
+        { "-", KILN_E_TYPE, 0 },
+        { "0x1F", KILN_E_TYPE, 0 },
+        { "9223372036854775807", KILN_OK, INT64_MAX },
         { "9223372036854775808", KILN_E_RANGE, 0 },
     };
 
@@ -76,8 +83,10 @@ static void test_format_f64_reads_back(void **unused)
         double value;
         const char *text;
     } cases[] = {
-        { 0.1, "0.1" }, { 1, "1.0" }, { 100, "100.0" }, { 1e-5, "1e-05" }, { -0.0, "-0.0" },
-        { 1e300, "1e+300" }, { INFINITY, ".inf" }, { 1.0 / 3, "0.3333333333333333" },
+        { 0.1, "0.1" },       { 1, "1.0" },
+        { 100, "100.0" },     { 1e-5, "1e-05" },
+        { -0.0, "-0.0" },     { 1e300, "1e+300" },
+        { INFINITY, ".inf" }, { 1.0 / 3, "0.3333333333333333" },
     };
     char buf[KILN_F64_TEXT];
 
@@ -162,8 +171,9 @@ static void test_arena_reuses_its_chunks(void **unused)
             assert_int_equal(p[i % 97], 0);
             memset(p, 0xab, (size_t)i % 97 + 1);
         }
-        assert_string_equal(kiln_arena_printf(&arena, "%d-%s", round, "x"),
-                            round == 0 ? "0-x" : round == 1 ? "1-x" : "2-x");
+        assert_string_equal(kiln_arena_printf(&arena, "%d-%s", round, "x"), round == 0   ? "0-x"
+                                                                            : round == 1 ? "1-x"
+                                                                                         : "2-x");
         kiln_arena_clear(&arena);
     }
     assert_null(kiln_arena_alloc(&arena, SIZE_MAX));
@@ -176,9 +186,10 @@ static void test_nearest_name(void **unused)
     static const struct {
         const char *text, *want;
     } cases[] = {
-        { "resnt", "resnet" },      { "resent", "resnet" }, { "lineer", "linear" },
-        { "max_epoch", "max_epochs" }, { "mpl", "mlp" },    { "transformer", NULL },
-        { "x", NULL },              { "max", "max_epochs" },
+        { "resnt", "resnet" },  { "resent", "resnet" },
+        { "lineer", "linear" }, { "max_epoch", "max_epochs" },
+        { "mpl", "mlp" },       { "transformer", NULL },
+        { "x", NULL },          { "max", "max_epochs" },
     };
 
     (void)unused;

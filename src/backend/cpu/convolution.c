@@ -18,7 +18,7 @@ static KilnStatus conv_pd(const KilnCall *call, MakePd make, KilnConvMd *conv,
 
     conv->stride = attrs->stride;
     conv->padding = attrs->padding;
-    conv->winograd = cpu->conv == KILN_CONV_AUTO &&
+    conv->winograd = cpu->base.convolution == KILN_CONVOLUTION_AUTO &&
                      kiln_md_facts(conv->src).dims[1] >= WINOGRAD_CHANNELS;
     status = make(&cpu->dnnl, conv, ret);
     if (status == dnnl_unimplemented && conv->winograd) {

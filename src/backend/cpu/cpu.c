@@ -165,7 +165,6 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
     if (cpu == NULL)
         return kiln_error_nomem(err, sizeof(*cpu));
     cpu->base = (KilnBackend) { .ops = &ops, .float_type = KILN_F32, .threads = threads };
-    cpu->conv = KILN_CONV_AUTO;
     choose_isa(cpu);
 
     KilnStatus status = kiln_dnnl_init(&cpu->dnnl, threads, err);
@@ -176,9 +175,4 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
     }
     *ret = &cpu->base;
     return KILN_OK;
-}
-
-void kiln_backend_cpu_set_conv(KilnBackend *backend, KilnConvAlgorithm algorithm)
-{
-    ((KilnCpuBackend *)backend)->conv = algorithm;
 }

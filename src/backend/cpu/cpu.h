@@ -7,21 +7,12 @@
 #include "backend/cpu/loops.h"
 #include "backend/cpu/parallel.h"
 
-typedef enum KilnConvAlgorithm {
-    KILN_CONV_DIRECT, /* sums in the order of the definition */
-    KILN_CONV_AUTO    /* oneDNN may choose Winograd's: faster, rounding somewhat larger */
-} KilnConvAlgorithm;
-
 typedef struct KilnCpuBackend {
     KilnBackend base;
     const KilnLoops *loops;
     KilnMdFormat blocked; /* of activations, where no neighbour says otherwise */
-    KilnConvAlgorithm conv;
     KilnDnnl dnnl;
 } KilnCpuBackend;
-
-/* The algorithm of convolutions that are prepared from now on. */
-void kiln_backend_cpu_set_conv(KilnBackend *backend, KilnConvAlgorithm algorithm);
 
 /* The kernels of one subject. */
 typedef struct KilnCpuTable {
