@@ -163,7 +163,7 @@ check: deps-check
 	@sh tests/run.sh
 
 bench: all $(B)/bench/kernels_resnet
-	sh bench/run.sh
+	@sh bench/run.sh
 $(B)/bench/%: bench/%.c $(B)/libkiln.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
@@ -188,15 +188,15 @@ SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(wildcard examples/*/*.
 HEADERS := $(sort $(wildcard src/*.h src/*/*.h src/*/*/*.h tests/unit/*.h))
 
 format:
-	clang-format -i $(SOURCES) $(HEADERS)
+	@clang-format -i $(SOURCES) $(HEADERS)
 check-format:
-	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
+	@clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
 lint:
-	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppressions-list=tools/cppcheck.txt \
+	@cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppressions-list=tools/cppcheck.txt \
 		--enable=warning,performance,portability -Isrc -I. -D_POSIX_C_SOURCE=200809L \
 		-DKILN_ISA=base -j$(shell nproc) src callbacks datamodules tasks examples
 check-layers:
-	sh tools/check_layers.sh
+	@sh tools/check_layers.sh
 check-headers:
 	@for h in $(HEADERS); do \
 		$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) -std=c17 -Wall -Wextra -Werror -fsyntax-only -x c $$h || exit 1; \

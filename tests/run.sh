@@ -43,8 +43,7 @@ done
 # The same again where every error and every leak of memory is a failure.
 ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1
 UBSAN_OPTIONS=print_stacktrace=1
-LSAN_OPTIONS=suppressions=$PWD/tools/lsan.supp:print_suppressions=0
-export ASAN_OPTIONS UBSAN_OPTIONS LSAN_OPTIONS
+export ASAN_OPTIONS UBSAN_OPTIONS
 step "build asan+ubsan" build asan "all units plugins"
 for unit in tests/unit/test_*.c; do
     name=$(basename "$unit" .c)

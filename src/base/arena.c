@@ -51,7 +51,7 @@ static KilnArenaChunk *chunk_next(KilnArena *arena, size_t size)
 
 void *kiln_arena_alloc(KilnArena *arena, size_t size)
 {
-    const size_t align = sizeof(max_align_t);
+    const size_t align = _Alignof(max_align_t);
 
     if (size > SIZE_MAX / 2)
         return NULL;

@@ -167,7 +167,7 @@ static void test_arena_reuses_its_chunks(void **unused)
             char *p = kiln_arena_alloc(&arena, (size_t)i % 97 + 1);
 
             assert_non_null(p);
-            assert_int_equal((uintptr_t)p % sizeof(max_align_t), 0);
+            assert_int_equal((uintptr_t)p % _Alignof(max_align_t), 0);
             assert_int_equal(p[i % 97], 0);
             memset(p, 0xab, (size_t)i % 97 + 1);
         }
