@@ -23,9 +23,9 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     if (opts->mean_count == 0 || opts->std_count == 0 ||
         (opts->mean_count != opts->std_count && opts->mean_count != 1 && opts->std_count != 1))
         return kiln_error_set(err, KILN_E_RANGE,
-                              "%s: mean has %zu numbers and std %zu; expected one per channel, or "
-                              "one for all, in each",
-                              kiln_instance_path(self), opts->mean_count, opts->std_count);
+                              "mean has %zu numbers and std %zu; expected one per channel, or one "
+                              "for all, in each",
+                              opts->mean_count, opts->std_count);
     return KILN_OK;
 }
 

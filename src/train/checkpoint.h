@@ -12,6 +12,10 @@
 #define KILN_CHECKPOINT_CONFIG "config.yaml"
 #define KILN_CHECKPOINT_STATE "state.json"
 enum { KILN_CHECKPOINT_FORMAT = 1 };
+/* Stands in the metadata of the weights that kiln wrote. Others (saved by
+ * PyTorch, say) may take their place in a checkpoint to be tested or to
+ * predict; the checksum is not about them. */
+#define KILN_CHECKPOINT_MARK "kiln"
 
 /* Size and XXH3 (64 bits) of a file's bytes. */
 KILN_NODISCARD KilnStatus kiln_file_hash(const char *path, uint64_t *ret_hash, int64_t *ret_size,

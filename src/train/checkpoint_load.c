@@ -56,6 +56,20 @@ static KilnStatus check_file(const KilnCheckpoint *checkpoint, const char *name,
     return status;
 }
 
+/* Whether the weights come from another program, which has put its own there. */
+static bool foreign_weights(const KilnCheckpoint *checkpoint)
+{
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    bool foreign = file_of(checkpoint, KILN_CHECKPOINT_MODEL, &path, NULL) >= 0 &&
+                   kiln_safetensors_open(path, &file, NULL) >= 0 &&
+                   kiln_safetensors_metadata(file, KILN_CHECKPOINT_MARK) == NULL;
+
+    kiln_safetensors_close(file);
+    free(path);
+    return foreign;
+}
+
 static KilnStatus read_state(KilnCheckpoint *checkpoint, KilnError *err)
 {
     char *path = NULL, *text = NULL;
@@ -163,7 +177,7 @@ KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *r
                                 "%s/%s: is damaged: epoch, step, batch or data are not what was "
                                 "saved; use another checkpoint",
                                 path, KILN_CHECKPOINT_STATE);
-    if (status >= 0)
+    if (status >= 0 && (resume || !foreign_weights(&checkpoint)))
         status = check_file(&checkpoint, KILN_CHECKPOINT_MODEL, err);
     if (status >= 0 && resume)
         status = check_file(&checkpoint, KILN_CHECKPOINT_TRAINER, err);

@@ -104,7 +104,8 @@ static KilnStatus write_model(KilnTrainer *trainer, const char *path, KilnError 
             .data = kiln_param_data(param),
         };
     }
-    KilnStatus status = kiln_safetensors_write(path, views, n, NULL, 0, err);
+    const KilnStText mark = { KILN_CHECKPOINT_MARK, KILN_VERSION };
+    KilnStatus status = kiln_safetensors_write(path, views, n, &mark, 1, err);
     free(views);
     return status;
 }

@@ -9,7 +9,7 @@ from kilntest import BUILD, SHARED, Case, main, read_json
 class Printing(Case):
     def test_default_config_names_every_group(self):
         out, _ = self.run_kiln("--cfg", "job")
-        for text in ["task:", "_target_: model/cnn", "_target_: datamodule/digits", "lr: 0.002",
+        for text in ["task:", "_target_: model/cnn", "_target_: datamodule/digits", "lr: 0.05",
                      "max_epochs:"]:
             self.assertIn(text, out)
         self.assertNotIn("kiln:", out)
@@ -41,7 +41,7 @@ class Printing(Case):
         self.assertIn("0.3", out)
         self.assertIn("argument 1 `lr=0.3`", out)
         self.assertRegex(out, r"config\.yaml:\d+:\d+")
-        self.assertIn("default of optimizer/adamw", out)
+        self.assertIn("default of optimizer/sgd", out)
 
     def test_own_conf_folder_wins(self):
         self.write("conf/config.yaml", "defaults:\n  - model: tiny\n  - _self_\nlr: 0.5\n")
@@ -88,7 +88,7 @@ class Refusing(Case):
 
     def test_wrong_type_names_the_way(self):
         self.refused("lr=fast", says=["optimizer.lr", "expected a number", "fast",
-                                      "argument 1 `lr=fast`", "${lr}", "adamw.yaml:"])
+                                      "argument 1 `lr=fast`", "${lr}", "sgd.yaml:"])
 
     def test_out_of_range_and_choices(self):
         self.refused("batch_size=0", says=["batch_size", "0"])

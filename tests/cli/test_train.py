@@ -50,7 +50,7 @@ class RunFolder(Case):
     def test_it_learns(self):
         if SHORT:
             return
-        self.run_kiln("datamodule.train_count=4000", "trainer.max_epochs=2", "model=mlp", "lr=0.003")
+        self.run_kiln("datamodule.train_count=4000", "trainer.max_epochs=2", "model=mlp")
         summary = read_json(os.path.join(self.run_folder(), "summary.json"))
         self.assertGreater(summary["metrics"]["test/accuracy"]["last"]["value"], 0.6)
 
