@@ -169,7 +169,7 @@ class Runs(Case):
             print("skip: no permission to mount a small file system")
             return
         train = " ".join(os.path.join(BUILD, "train") if i < 0 else f"'{a}'" for i, a in
-                         [(-1, "")] + list(enumerate([*TINY, "model.hidden=[160]", "kiln.run.dir=disk/run",
+                         [(-1, "")] + list(enumerate([*TINY, "model.hidden=[160]", "optimizer=adamw", "kiln.run.dir=disk/run",
                                                       "callbacks.model_checkpoint.save_top_k=-1"])))
         script = (f"{mount} && {train}; echo status $?; ls -A disk/run/checkpoints; "
                   f"'{BUILD}/kiln' eval ckpt_path=disk/run")
