@@ -28,7 +28,7 @@ static const char usage[] =
 /* "  model          cnn linear mlp resnet", wrapped. */
 static void append_group(KilnText *text, const KilnComposeRequest *request, const char *group)
 {
-    enum { WIDTH = 96, INDENT = 17 };
+    enum { WIDTH = 96, INDENT = 24 };
     char **names = NULL;
     size_t count = 0, column = INDENT;
 

@@ -1,4 +1,4 @@
-/* list: components and their options. version: what this program is made of. */
+/* list: components and their options. version: what this program is. */
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +94,12 @@ int kiln_command_list(KilnArgs *args)
 int kiln_command_version(KilnArgs *args)
 {
     (void)args;
-    printf("kiln %s, ABI %u, built by %s\n", KILN_VERSION, KILN_ABI, __VERSION__);
+#ifdef __clang__
+    const char *compiler = "";
+#else
+    const char *compiler = "gcc ";
+#endif
+    printf("kiln %s\nplugins: ABI %u\nbuilt by %s%s\n", KILN_VERSION, KILN_ABI, compiler,
+           __VERSION__);
     return 0;
 }
