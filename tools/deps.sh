@@ -17,10 +17,31 @@ for set in "$@"; do
     esac
 done
 
+# Elsewhere: which of the things themselves are not there, under Debian's names.
+present() {
+    case $1 in
+    libyaml-dev) pkg-config --exists yaml-0.1 ;;
+    libpng-dev) pkg-config --exists libpng ;;
+    libcyaml-dev | libjansson-dev | libxxhash-dev | libdeflate-dev | libcmocka-dev)
+        name=${1%-dev}
+        [ "$name" = libjansson ] || [ "$name" = libcmocka ] && name=${name#lib}
+        pkg-config --exists "$name" ;;
+    libopenblas-openmp-dev) pkg-config --exists openblas ;;
+    libdnnl-dev) echo '#include <dnnl.h>' | ${CC:-cc} -fsyntax-only -x c - 2>/dev/null ;;
+    libc6-dev) echo '#include <stdio.h>' | ${CC:-cc} -fsyntax-only -x c - 2>/dev/null ;;
+    libomp-dev) echo 'int main(void) { return 0; }' | clang -fopenmp -x c - -o /dev/null 2>/dev/null ;;
+    python3-yaml) python3 -c 'import yaml' 2>/dev/null ;;
+    *) command -v "$1" >/dev/null ;;
+    esac
+}
+
 if ! command -v dpkg-query >/dev/null; then
-    echo "deps: no Debian package manager here; these must be present (Debian's names):"
-    for package in $wanted; do echo "  $package"; done
-    exit 0
+    missing=
+    for package in $wanted; do present "$package" || missing="$missing $package"; done
+    [ -n "$missing" ] || exit 0
+    echo "deps: packages are installed on Debian and Ubuntu only; missing here (Debian's names):" >&2
+    for package in $missing; do echo "  $package" >&2; done
+    exit 1
 fi
 
 missing=

@@ -1,8 +1,6 @@
 /* Adam (Kingma and Ba 2015) as torch.optim.Adam has it. */
 #include "kiln.h"
 
-#include <math.h>
-
 typedef struct Opts {
     double lr, eps, weight_decay;
     double *betas;
@@ -24,16 +22,7 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
 
-    if (opts->betas_count != 2)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "betas has %zu values; give two, such as [0.9, 0.999]",
-                              opts->betas_count);
-    for (size_t i = 0; i < 2; i++)
-        if (opts->betas[i] >= 1.0)
-            return kiln_error_set(err, KILN_E_RANGE,
-                                  "betas[%zu] is %g; it must be at least 0 and below 1", i,
-                                  opts->betas[i]);
-    return KILN_OK;
+    return kiln_adam_check_betas(opts->betas, opts->betas_count, err);
 }
 
 static double learning_rate(const KilnInstance *self)
@@ -53,10 +42,7 @@ static size_t hyper(const KilnInstance *self, double lr, int64_t step, float ret
 {
     const Opts *opts = kiln_opts(self);
 
-    ret[0] = (float)lr;
-    ret[1] = (float)(1.0 - pow(opts->betas[0], (double)step));
-    ret[2] = (float)(1.0 - pow(opts->betas[1], (double)step));
-    return 3;
+    return kiln_adam_hyper(opts->betas, lr, step, ret);
 }
 
 static void update(const KilnInstance *self, KilnTensor *param, KilnTensor *grad,
