@@ -129,7 +129,8 @@ $(B)/kiln: $(CLI_OBJ) $(LIB_OBJ)
 $(B)/train: $(B)/kiln
 	$(Q)ln -sf kiln $@
 
-$(B)/kiln.pc: tools/kiln.pc.in $(B)/.flags
+# PREFIX stands in no file that could tell when it changes.
+$(B)/kiln.pc: tools/kiln.pc.in FORCE
 	$(call say,GEN )
 	$(Q)sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(shell sed -n 's/.*KILN_VERSION "\(.*\)"/\1/p' src/kiln/base.h),' $< >$@
 
