@@ -69,7 +69,7 @@ static void stop(KilnTrainer *trainer, const Opts *opts, const State *state, dou
                  isnan(value) ? "NaN" : "infinite");
     else
         snprintf(reason, sizeof(reason),
-                 "early_stopping: %s did not get better than %.6g in %lld checks", opts->monitor,
+                 "early_stopping: %s did not get better than %.6g (patience %lld)", opts->monitor,
                  state->best, (long long)state->waited);
     kiln_trainer_stop(trainer, reason);
 }
