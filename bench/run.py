@@ -102,12 +102,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         noise_folder(f"{folder}/noise")
         noise_idx(f"{folder}/idx")
-        paired("ResNet-18, batch 32, 32x32, SGD, f32", folder,
-               ["model=resnet", "model.stem=small", "optimizer=sgd", "lr=0.01", "datamodule=image_folder",
-                f"datamodule.root={folder}/noise", "batch_size=32"], "resnet18_torch.py")
         paired("MLP 784-512-512-10, batch 128, Adam, f32", folder,
                ["model=mlp", "model.hidden=[512,512]", "optimizer=adam", "datamodule.train_count=12800",
                 "batch_size=128", "trainer.num_workers=1"], "mlp_torch.py")
+        paired("ResNet-18, batch 32, 32x32, SGD, f32", folder,
+               ["model=resnet", "model.stem=small", "optimizer=sgd", "lr=0.01", "datamodule=image_folder",
+                f"datamodule.root={folder}/noise", "batch_size=32"], "resnet18_torch.py")
 
 
 if __name__ == "__main__":
