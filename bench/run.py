@@ -103,8 +103,9 @@ def main():
         noise_folder(f"{folder}/noise")
         noise_idx(f"{folder}/idx")
         paired("MLP 784-512-512-10, batch 128, Adam, f32", folder,
-               ["model=mlp", "model.hidden=[512,512]", "optimizer=adam", "datamodule.train_count=12800",
-                "batch_size=128", "trainer.num_workers=1"], "mlp_torch.py")
+               ["model=mlp", "model.hidden=[512,512]", "optimizer=adam", "lr=0.001", "datamodule=mnist",
+                f"datamodule.root={folder}/idx", "datamodule.val_count=100", "batch_size=128"],
+               "mlp_torch.py")
         paired("ResNet-18, batch 32, 32x32, SGD, f32", folder,
                ["model=resnet", "model.stem=small", "optimizer=sgd", "lr=0.01", "datamodule=image_folder",
                 f"datamodule.root={folder}/noise", "batch_size=32"], "resnet18_torch.py")
