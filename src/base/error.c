@@ -26,6 +26,7 @@ KilnStatus kiln_error_vset(KilnError *err, KilnStatus status, const char *format
 {
     if (err != NULL) {
         err->status = status;
+        err->origin = (KilnOrigin) { 0 };
         vsnprintf(err->text, sizeof(err->text), format, args);
     }
     return status;
@@ -67,6 +68,8 @@ KilnStatus kiln_error_at(KilnError *err, const KilnOrigin *origin)
 {
     if (origin == NULL || origin->source == NULL)
         return err != NULL ? err->status : KILN_E_INTERNAL;
+    if (err != NULL && err->origin.source == NULL)
+        err->origin = *origin;
     if (origin->line > 0)
         return kiln_error_prefix(err, "%s:%d:%d: ", origin->source, origin->line, origin->column);
     return kiln_error_prefix(err, "%s: ", origin->source);

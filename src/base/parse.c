@@ -131,3 +131,110 @@ const char *kiln_format_f64(double value, char *buf, size_t size)
         snprintf(buf + strlen(buf), size - strlen(buf), ".0");
     return buf;
 }
+
+/* ---- Durations and sizes ------------------------------------------------------- */
+
+typedef struct Unit {
+    const char *name;
+    double factor;
+} Unit;
+
+/* Length of the plain decimal number at the start of `text` and its value; 0: none. */
+static size_t leading_number(const char *text, double *ret)
+{
+    size_t n = strspn(text, "0123456789.");
+    char number[LONGEST_NUMBER + 1];
+
+    if (n == 0 || n > LONGEST_NUMBER)
+        return 0;
+    memcpy(number, text, n);
+    number[n] = '\0';
+    return looks_decimal(number) && kiln_parse_f64(number, ret, NULL) >= 0 ? n : 0;
+}
+
+static const Unit *unit_find(const Unit *units, const char *text, size_t length)
+{
+    for (; units->name != NULL; units++)
+        if (strlen(units->name) == length && strncmp(units->name, text, length) == 0)
+            return units;
+    return NULL;
+}
+
+/* [hours:]minutes:seconds, minutes and seconds below 60. */
+static bool clock_time(const char *text, double *ret)
+{
+    double total = 0;
+    int parts = 0;
+
+    for (;; text++) {
+        double part;
+        size_t n = leading_number(text, &part);
+        bool last = text[n] == '\0';
+
+        if (n == 0 || (parts > 0 && part >= 60) || (!last && part != floor(part)))
+            return false;
+        total = total * 60 + part;
+        parts++;
+        text += n;
+        if (last)
+            break;
+        if (*text != ':' || parts == 3)
+            return false;
+    }
+    *ret = total;
+    return parts > 1;
+}
+
+KilnStatus kiln_parse_duration(const char *text, double *ret, KilnError *err)
+{
+    static const Unit units[] = { { "d", 86400 }, { "h", 3600 },  { "m", 60 },
+                                  { "min", 60 },  { "s", 1 },     { "sec", 1 },
+                                  { "ms", 1e-3 }, { "us", 1e-6 }, { NULL, 0 } };
+    double total = 0, last = (double)INFINITY;
+    const char *p = text;
+
+    if (clock_time(text, ret) || kiln_parse_f64(text, ret, NULL) >= 0)
+        return KILN_OK;
+    while (*p != '\0') {
+        double number = 0;
+        size_t n = leading_number(p, &number);
+        size_t letters = strspn(p + n, "abcdefghijklmnopqrstuvwxyz");
+        const Unit *unit = unit_find(units, p + n, letters);
+
+        if (n == 0 || unit == NULL || !(unit->factor < last)) /* from large to small, each once */
+            break;
+        total += number * unit->factor;
+        last = unit->factor;
+        p += n + letters;
+    }
+    if (*p != '\0' || p == text)
+        return kiln_error_set(err, KILN_E_TYPE,
+                              "'%s' is not a duration: write 90s, 15m, 1h30m, 2d, 00:15:00 or a "
+                              "number of seconds",
+                              text);
+    *ret = total;
+    return KILN_OK;
+}
+
+KilnStatus kiln_parse_size(const char *text, int64_t *ret, KilnError *err)
+{
+    static const Unit units[] = {
+        { "", 1 },       { "B", 1 },        { "K", 0x1p10 },   { "KiB", 0x1p10 },
+        { "kB", 1e3 },   { "KB", 1e3 },     { "M", 0x1p20 },   { "MiB", 0x1p20 },
+        { "MB", 1e6 },   { "G", 0x1p30 },   { "GiB", 0x1p30 }, { "GB", 1e9 },
+        { "T", 0x1p40 }, { "TiB", 0x1p40 }, { "TB", 1e12 },    { NULL, 0 },
+    };
+    double number = 0;
+    size_t n = leading_number(text, &number);
+    const Unit *unit = unit_find(units, text + n, strlen(text + n));
+
+    if (kiln_parse_i64(text, ret, NULL) >= 0)
+        return KILN_OK;
+    if (n == 0 || unit == NULL || number * unit->factor != floor(number * unit->factor))
+        return kiln_error_set(err, KILN_E_TYPE,
+                              "'%s' is not a size: write 512, 64KiB, 64MiB, 1.5GiB or 2GB", text);
+    if (number * unit->factor >= 0x1p63)
+        return kiln_error_set(err, KILN_E_RANGE, "'%s' does not fit 64 bits", text);
+    *ret = (int64_t)(number * unit->factor);
+    return KILN_OK;
+}

@@ -15,7 +15,14 @@ typedef struct KilnArgs {
     const char *cfg;     /* --cfg job */
     const char *package; /* --package: the part that --cfg prints */
     const char *input;   /* predict's input=..., taken from the words */
+    const char *info;    /* --info WHAT */
+    const char *resume;  /* --resume DIR: the folder of a sweep */
     bool resolve, help, version;
+    bool origins;      /* with --cfg: the origin of each value as a comment */
+    bool multirun;     /* -m */
+    bool plan;         /* with -m: print the jobs */
+    bool retry_failed; /* with --resume */
+    bool json;
     const char **words; /* everything else, in order: overrides; owned by KilnArgs */
     size_t n_words;
 } KilnArgs;

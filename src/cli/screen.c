@@ -79,7 +79,8 @@ void kiln_screen_error(const char *command, const KilnError *err)
 void kiln_screen_errors(const char *command, const KilnErrors *errors)
 {
     for (size_t i = 0; i < kiln_errors_count(errors); i++)
-        fprintf(stderr, "%s: %s\n", command, kiln_errors_text(errors, i));
+        fprintf(stderr, "%s: %s%s\n", command,
+                kiln_errors_is_warning(errors, i) ? "warning: " : "", kiln_errors_text(errors, i));
 }
 
 int kiln_screen_exit_status(KilnStatus status)

@@ -266,7 +266,7 @@ static void merge_file(Composer *composer, size_t index)
 
 static void merge_files(Composer *composer)
 {
-    size_t before = kiln_errors_count(composer->errors);
+    size_t before = kiln_errors_failures(composer->errors);
 
     if (kiln_defaults_expand(composer->config, composer->overrides, composer->n_overrides,
                              composer->errors, &composer->defaults) < 0) {
@@ -275,7 +275,7 @@ static void merge_files(Composer *composer)
     }
     composer->config->chosen = composer->defaults.chosen;
     composer->config->n_chosen = composer->defaults.n_chosen;
-    if (composer->status >= 0 && kiln_errors_count(composer->errors) > before)
+    if (composer->status >= 0 && kiln_errors_failures(composer->errors) > before)
         composer->status = KILN_E_KEY;
     for (size_t i = 0; i < composer->defaults.count; i++)
         merge_file(composer, i);
@@ -330,9 +330,9 @@ static void compose(Composer *composer)
     keep_arguments(composer);
     if (composer->status == KILN_E_NOMEM)
         return;
-    size_t before = kiln_errors_count(composer->errors);
+    size_t before = kiln_errors_failures(composer->errors);
     set_search_path(composer);
-    if (kiln_errors_count(composer->errors) > before)
+    if (kiln_errors_failures(composer->errors) > before)
         return;
     merge_files(composer);
     if (composer->status == KILN_E_NOMEM)

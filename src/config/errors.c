@@ -7,8 +7,13 @@
 
 enum { MOST_ERRORS = 100 }; /* more than anybody reads */
 
+typedef struct Message {
+    char *text;
+    bool warning;
+} Message;
+
 struct KilnErrors {
-    char **texts;
+    Message *messages;
     size_t count, capacity;
 };
 
@@ -27,8 +32,8 @@ void kiln_errors_free(KilnErrors *errors)
     if (errors == NULL)
         return;
     for (size_t i = 0; i < errors->count; i++)
-        free(errors->texts[i]);
-    free(errors->texts);
+        free(errors->messages[i].text);
+    free(errors->messages);
     free(errors);
 }
 
@@ -39,30 +44,60 @@ size_t kiln_errors_count(const KilnErrors *errors)
 
 const char *kiln_errors_text(const KilnErrors *errors, size_t i)
 {
-    return i < errors->count ? errors->texts[i] : "";
+    return i < errors->count ? errors->messages[i].text : "";
 }
 
-KilnStatus kiln_errors_add(KilnErrors *errors, const KilnError *err)
+bool kiln_errors_is_warning(const KilnErrors *errors, size_t i)
+{
+    return i < errors->count && errors->messages[i].warning;
+}
+
+size_t kiln_errors_failures(const KilnErrors *errors)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < errors->count; i++)
+        n += !errors->messages[i].warning;
+    return n;
+}
+
+static void add(KilnErrors *errors, const char *message, bool warning)
 {
     char *text;
 
     if (errors == NULL || errors->count == MOST_ERRORS)
-        return err->status;
+        return;
     /* The same cause is often met twice: a bottom layer is laid more than once. */
     for (size_t i = 0; i < errors->count; i++)
-        if (strcmp(errors->texts[i], err->text) == 0)
-            return err->status;
+        if (strcmp(errors->messages[i].text, message) == 0)
+            return;
     if (errors->count == errors->capacity) {
         size_t capacity = errors->capacity > 0 ? errors->capacity * 2 : 8;
-        char **texts = realloc(errors->texts, capacity * sizeof(*texts));
+        Message *messages = realloc(errors->messages, capacity * sizeof(*messages));
 
-        if (texts == NULL)
-            return err->status;
-        errors->texts = texts;
+        if (messages == NULL)
+            return;
+        errors->messages = messages;
         errors->capacity = capacity;
     }
-    text = kiln_strdup(err->text);
+    text = kiln_strdup(message);
     if (text != NULL)
-        errors->texts[errors->count++] = text;
+        errors->messages[errors->count++] = (Message) { .text = text, .warning = warning };
+}
+
+KilnStatus kiln_errors_add(KilnErrors *errors, const KilnError *err)
+{
+    add(errors, err->text, false);
     return err->status;
+}
+
+void kiln_errors_warn(KilnErrors *errors, const KilnError *err)
+{
+    add(errors, err->text, true);
+}
+
+void kiln_errors_append(KilnErrors *errors, const KilnErrors *from)
+{
+    for (size_t i = 0; from != NULL && i < from->count; i++)
+        add(errors, from->messages[i].text, from->messages[i].warning);
 }

@@ -78,7 +78,13 @@ KILN_NODISCARD KilnStatus kiln_node_parse(KilnArena *arena, const char *yaml, co
 void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
                      const KilnConfigNode *value, char *buf, size_t size);
 
+/* How many of them are errors, not warnings. */
+size_t kiln_errors_failures(const KilnErrors *errors);
+/* Add all of `from`, which may be NULL. */
+void kiln_errors_append(KilnErrors *errors, const KilnErrors *from);
 /* Add a message to a collection (kiln_errors_*). Returns err->status. */
 KilnStatus kiln_errors_add(KilnErrors *errors, const KilnError *err);
+/* The same for what is accepted all the same. */
+void kiln_errors_warn(KilnErrors *errors, const KilnError *err);
 
 #endif

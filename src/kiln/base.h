@@ -53,7 +53,8 @@ KILN_API const char *kiln_status_name(KilnStatus status);
 
 /* Where something was written: a file with line and column (1-based), a
  * command-line argument ("argument 2 `lr=fast`"), or a component's default.
- * line == 0 means that only the source is known. */
+ * line == 0 means that only the source is known; of an argument the column may
+ * be known all the same. */
 typedef struct KilnOrigin {
     const char *source; /* borrowed; lives as long as the tree or table it describes */
     int line;
@@ -67,6 +68,7 @@ typedef struct KilnOrigin {
 typedef struct KilnError {
     KilnStatus status;
     char text[KILN_ERROR_TEXT];
+    KilnOrigin origin; /* the place to look at; source NULL: none. Borrowed like any origin */
 } KilnError;
 
 /* Fill err (when not NULL) with a formatted message and return `status`.
@@ -75,7 +77,8 @@ KILN_API KilnStatus kiln_error_set(KilnError *err, KilnStatus status, const char
     KILN_PRINTF(3, 4);
 KILN_API KilnStatus kiln_error_vset(KilnError *err, KilnStatus status, const char *format,
                                     va_list args);
-/* Put "file:line:column: " (or the source alone) in front of the message. */
+/* Put "file:line:column: " (or the source alone) in front of the message, and
+ * remember the origin unless a more exact one is there. */
 KILN_API KilnStatus kiln_error_at(KilnError *err, const KilnOrigin *origin);
 /* Put formatted text in front of the message. Keeps and returns the status. */
 KILN_API KilnStatus kiln_error_prefix(KilnError *err, const char *format, ...) KILN_PRINTF(2, 3);

@@ -16,7 +16,9 @@
     X(SCHEDULER, "scheduler")                                                                      \
     X(CALLBACK, "callback")                                                                        \
     X(LOGGER, "logger")                                                                            \
-    X(TRANSFORM, "transform")
+    X(TRANSFORM, "transform")                                                                      \
+    X(SWEEPER, "sweeper")                                                                          \
+    X(LAUNCHER, "launcher")
 
 typedef enum KilnKind {
 #define KILN_KIND_ENUM(name, text) KILN_KIND_##name,
@@ -38,6 +40,9 @@ typedef enum KilnType {
     KILN_TYPE_STR,      /* any text */
     KILN_TYPE_PATH,     /* text that names a file or folder; a leading ~/ is expanded */
     KILN_TYPE_ENUM,     /* one of `choices`, stored as int64_t */
+    KILN_TYPE_DURATION, /* seconds, stored as double: 90s, 1h30m, 00:15:00, or a plain number */
+    KILN_TYPE_SIZE,     /* bytes, stored as int64_t: 64MiB, 2GB, 512 */
+    KILN_TYPE_STRUCT,   /* a mapping with the table `fields` */
     KILN_TYPE_COMPONENT /* a node with _target_ of kind `component_kind`, or just its name */
 } KilnType;
 
@@ -65,7 +70,9 @@ typedef struct KilnField {
     double min, max;     /* inclusive bounds, I64 and F64 (of each item in a list) */
     const KilnChoice *choices;
     KilnKind component_kind;
-    const char *help; /* one line, shown by --help */
+    const struct KilnField *fields; /* STRUCT: its own table */
+    const char *renamed;            /* not NULL: this row is only a former name of that option */
+    const char *help;               /* one line, shown by --help */
 } KilnField;
 
 /* A wrong member type is a compile error: _Generic has one association. */
@@ -108,6 +115,18 @@ typedef struct KilnField {
     {                                                                                              \
         KILN_MEMBER_(T, m, char *), .type = KILN_TYPE_PATH, .optional = true, .value = dflt,       \
                                     .help = text                                                   \
+    }
+/* lo and hi in seconds */
+#define KILN_FIELD_DURATION(T, m, dflt, lo, hi, text)                                              \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, double), .type = KILN_TYPE_DURATION, .value = dflt, .min = lo,          \
+                                    .max = hi, .help = text                                        \
+    }
+/* lo and hi in bytes */
+#define KILN_FIELD_SIZE(T, m, dflt, lo, hi, text)                                                  \
+    {                                                                                              \
+        KILN_MEMBER_(T, m, int64_t), .type = KILN_TYPE_SIZE, .value = dflt, .min = lo, .max = hi,  \
+                                     .help = text                                                  \
     }
 #define KILN_FIELD_ENUM(T, m, dflt, list, text)                                                    \
     {                                                                                              \
@@ -177,6 +196,8 @@ typedef struct KilnSchedulerOps KilnSchedulerOps;   /* module.h */
 typedef struct KilnCallbackOps KilnCallbackOps;     /* trainer.h */
 typedef struct KilnLoggerOps KilnLoggerOps;         /* trainer.h */
 typedef struct KilnTransformOps KilnTransformOps;   /* image.h */
+typedef struct KilnSweeperOps KilnSweeperOps;       /* sweep.h */
+typedef struct KilnLauncherOps KilnLauncherOps;     /* sweep.h */
 
 typedef struct KilnComponent {
     KilnKind kind;
@@ -185,8 +206,13 @@ typedef struct KilnComponent {
     const KilnField *fields; /* closed by KILN_FIELD_END; NULL: no options */
     size_t opts_size;
     size_t state_size;
+    /* Optional. Cross-checks: called while a config is checked, when every option
+     * is right for itself. `opts` is the options struct; components in it are
+     * NULL. On failure *ret_option may name the option at fault, to which the
+     * message then points; the message says what is wrong and what was expected. */
+    KilnStatus (*check)(const void *opts, const char **ret_option, KilnError *err);
     /* Optional. Called once after options and children are in place; must not
-     * touch files or data. Cross-checks of options belong here. */
+     * touch files or data. */
     KilnStatus (*init)(KilnInstance *self, KilnError *err);
     /* Optional. Free what the component allocated; must cope with a zeroed or
      * half-built state, because it is called even when init failed. */
@@ -200,6 +226,8 @@ typedef struct KilnComponent {
         const KilnCallbackOps *callback;
         const KilnLoggerOps *logger;
         const KilnTransformOps *transform;
+        const KilnSweeperOps *sweeper;
+        const KilnLauncherOps *launcher;
     } ops;
 } KilnComponent;
 

@@ -37,6 +37,8 @@ KILN_API void kiln_errors_free(KilnErrors *errors);
 KILN_API size_t kiln_errors_count(const KilnErrors *errors);
 /* The i-th message, complete with origin. */
 KILN_API const char *kiln_errors_text(const KilnErrors *errors, size_t i);
+/* The i-th is a warning: it does not make anything fail. */
+KILN_API bool kiln_errors_is_warning(const KilnErrors *errors, size_t i);
 
 /* Compose: read, merge, apply overrides, merge component defaults as bottom
  * layers. Values are not resolved or checked yet. `errors` collects everything

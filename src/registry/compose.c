@@ -70,18 +70,6 @@ static const char *const *options(void *ctx, const char *group)
     return n > 0 ? context->names : NULL;
 }
 
-/* When composing fails, a _target_ that names nothing is often the cause of what
- * follows (its options do not exist): it is told first. */
-static void add_all(KilnErrors *to, const KilnErrors *from, KilnStatus status)
-{
-    KilnError err;
-
-    for (size_t i = 0; from != NULL && i < kiln_errors_count(from); i++) {
-        kiln_error_set(&err, status, "%s", kiln_errors_text(from, i));
-        kiln_errors_add(to, &err);
-    }
-}
-
 KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
 {
     Context context = { .bottom.registry = request->registry };
@@ -102,9 +90,11 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
         *ret = config;
     else
         kiln_config_free(config);
+    /* When composing fails, a _target_ that names nothing is often the cause of
+     * what follows (its options do not exist): it is told first. */
     if (status < 0)
-        add_all(errors, context.bottom.unknown, KILN_E_KEY);
-    add_all(errors, found, status);
+        kiln_errors_append(errors, context.bottom.unknown);
+    kiln_errors_append(errors, found);
     kiln_errors_free(found);
     kiln_bottom_release(&context.bottom);
     free(context.names);

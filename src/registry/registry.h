@@ -37,6 +37,12 @@ KILN_NODISCARD KilnStatus kiln_component_check(const KilnComponent *component, K
 KILN_NODISCARD KilnStatus kiln_registry_add(KilnRegistry *registry,
                                             const KilnComponent *const *components, KilnError *err);
 
+/* The row of the options table that the key ("optimizer.lr", "model.hidden[0]", which
+ * need not be in the tree) is ruled by; NULL for free keys. Of an item in a list or
+ * mapping it is the row of the whole. */
+const KilnField *kiln_config_field(const KilnConfig *config, const KilnRegistry *registry,
+                                   const char *key);
+
 /* The options of a group over files and components, or with `groups` the groups
  * below it ("": the top ones); in byte order, owned by the caller (kiln_names_free). */
 KILN_NODISCARD KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *group,

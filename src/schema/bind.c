@@ -36,8 +36,10 @@ static cyaml_schema_value_t one_value(const KilnField *field)
         return (cyaml_schema_value_t) { .type = CYAML_BOOL, .data_size = sizeof(bool) };
     case KILN_TYPE_I64:
     case KILN_TYPE_ENUM: /* the document holds the choice's value */
+    case KILN_TYPE_SIZE:
         return (cyaml_schema_value_t) { .type = CYAML_INT, .data_size = sizeof(int64_t) };
     case KILN_TYPE_F64:
+    case KILN_TYPE_DURATION:
         return (cyaml_schema_value_t) { .type = CYAML_FLOAT, .data_size = sizeof(double) };
     default:
         return text_value;
@@ -189,9 +191,11 @@ static KilnStatus emit_value(Emit *emit, const KilnField *field, const KilnConfi
         break;
     case KILN_TYPE_I64:
     case KILN_TYPE_ENUM:
+    case KILN_TYPE_SIZE:
         kiln_text_printf(text, "%lld", (long long)value.integer);
         break;
-    case KILN_TYPE_F64: /* libcyaml reads inf and nan, not YAML's .inf and .nan */
+    case KILN_TYPE_F64:
+    case KILN_TYPE_DURATION: /* libcyaml reads inf and nan, not YAML's .inf and .nan */
         kiln_text_printf(text, "%.17g", value.number);
         break;
     case KILN_TYPE_PATH:

@@ -18,6 +18,10 @@ static const char *type_name(const KilnField *field)
         return "float";
     case KILN_TYPE_PATH:
         return "path";
+    case KILN_TYPE_DURATION:
+        return "duration";
+    case KILN_TYPE_SIZE:
+        return "size";
     case KILN_TYPE_COMPONENT:
         return kiln_kind_name(field->component_kind);
     default:

@@ -46,8 +46,10 @@ static size_t member_size(const KilnField *field)
         return sizeof(bool);
     case KILN_TYPE_I64:
     case KILN_TYPE_ENUM:
+    case KILN_TYPE_SIZE:
         return sizeof(int64_t);
     case KILN_TYPE_F64:
+    case KILN_TYPE_DURATION:
         return sizeof(double);
     default:
         return sizeof(void *);

@@ -76,6 +76,17 @@ void kiln_value_expected(KilnText *text, const KilnField *field)
         kiln_text_append(text, "a number");
         expected_bounds(text, field->min, field->max);
         break;
+    case KILN_TYPE_DURATION:
+        kiln_text_append(text, "a duration (90s, 1h30m, 00:15:00)");
+        expected_bounds(text, field->min, field->max);
+        break;
+    case KILN_TYPE_SIZE:
+        kiln_text_append(text, "a size (512, 64MiB, 2GB)");
+        expected_bounds(text, field->min, field->max);
+        break;
+    case KILN_TYPE_STRUCT:
+        kiln_text_append(text, "a mapping");
+        break;
     case KILN_TYPE_STR:
         kiln_text_append(text, "text");
         break;
@@ -157,6 +168,42 @@ static KilnStatus read_number(const KilnField *field, const KilnConfigNode *node
     return KILN_OK;
 }
 
+static bool is_measure(const KilnConfigNode *node)
+{
+    return node->scalar == KILN_SCALAR_INT || node->scalar == KILN_SCALAR_FLOAT ||
+           node->scalar == KILN_SCALAR_STR;
+}
+
+static KilnStatus read_duration(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                                KilnError *err)
+{
+    double seconds;
+
+    if (!is_measure(node) || kiln_parse_duration(node->text, &seconds, NULL) < 0)
+        return refuse(field, node, KILN_E_TYPE, "", err);
+    if (!(seconds >= field->min && seconds <= field->max))
+        return refuse(field, node, KILN_E_RANGE, "", err);
+    ret->number = seconds;
+    return KILN_OK;
+}
+
+static KilnStatus read_size(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                            KilnError *err)
+{
+    KilnStatus status;
+    int64_t bytes;
+
+    if (!is_measure(node))
+        return refuse(field, node, KILN_E_TYPE, "", err);
+    status = kiln_parse_size(node->text, &bytes, NULL);
+    if (status < 0)
+        return refuse(field, node, status, "", err);
+    if (!((double)bytes >= field->min && (double)bytes <= field->max))
+        return refuse(field, node, KILN_E_RANGE, "", err);
+    ret->integer = bytes;
+    return KILN_OK;
+}
+
 static KilnStatus read_choice(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
                               KilnError *err)
 {
@@ -217,6 +264,12 @@ KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, K
     case KILN_TYPE_STR:
     case KILN_TYPE_PATH:
         status = read_text(field, node, &value, err);
+        break;
+    case KILN_TYPE_DURATION:
+        status = read_duration(field, node, &value, err);
+        break;
+    case KILN_TYPE_SIZE:
+        status = read_size(field, node, &value, err);
         break;
     case KILN_TYPE_ENUM:
         status = read_choice(field, node, &value, err);

@@ -1,0 +1,25 @@
+/* From arguments of a sweep to its axes: `lr=0.1,0.01 model=glob(r*)`, and
+ * kiln.sweeper.params of the config. */
+#ifndef KILN_CONFIG_SWEEP_H
+#define KILN_CONFIG_SWEEP_H
+
+#include "config/compose.h"
+#include "kiln/sweep.h"
+
+/* A sweep's arguments taken apart. */
+typedef struct KilnSweepArguments {
+    KilnSpace space;
+    const char *const
+        *own; /* overrides of `kiln`, which are the sweep's and no job's; NULL-terminated */
+} KilnSweepArguments;
+
+/* Take request->overrides apart. kiln.sweeper.params of the primary config (composed
+ * with the own overrides) comes before them; a key that is given twice has the later
+ * values in the earlier place. Values are written as Hydra writes them. `errors`
+ * collects what is wrong (syntax, an option that is not there, zip() of unequal
+ * lengths); everything lives in the arena. */
+KILN_NODISCARD KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request,
+                                               const KilnComposeHooks *hooks, KilnArena *arena,
+                                               KilnSweepArguments *ret, KilnErrors *errors);
+
+#endif
