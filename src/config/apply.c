@@ -240,7 +240,7 @@ static KilnStatus set(Target *target, bool *ret_bottom)
 
 /* ---- Deleting ---------------------------------------------------------------------- */
 
-static KilnStatus remember_removal(Target *target)
+static KilnStatus remember_removal(Target *target, const KilnConfigNode *value)
 {
     KilnConfig *config = target->config;
     KilnRemoved *removed = kiln_arena_alloc(config->arena,
@@ -251,7 +251,8 @@ static KilnStatus remember_removal(Target *target)
     if (config->n_removed > 0)
         memcpy(removed, config->removed, config->n_removed * sizeof(*removed));
     removed[config->n_removed++] = (KilnRemoved) { .path = target->override->key,
-                                                   .origin = target->override->origin };
+                                                   .origin = target->override->origin,
+                                                   .value = value };
     config->removed = removed;
     return KILN_OK;
 }
@@ -284,8 +285,9 @@ static KilnStatus take_away(Target *target)
                                                                   : kiln_node_kind_name(value),
                                   override->key);
     }
+    KilnConfigNode *node = entry->value;
     kiln_node_remove(target->parent, entry);
-    return remember_removal(target);
+    return remember_removal(target, node);
 }
 
 KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override, bool *ret_bottom,

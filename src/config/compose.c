@@ -365,6 +365,7 @@ KilnStatus kiln_config_compose(const KilnComposeRequest *request, const KilnComp
     composer.config->search.hooks = hooks;
     compose(&composer);
     composer.config->search.hooks = NULL;
+    kiln_errors_sort(composer.errors, composer.config);
     kiln_errors_free(own);
     if (composer.status < 0) {
         kiln_config_free(composer.config);

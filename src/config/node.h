@@ -82,7 +82,11 @@ void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
 size_t kiln_errors_failures(const KilnErrors *errors);
 /* Add all of `from`, which may be NULL. */
 void kiln_errors_append(KilnErrors *errors, const KilnErrors *from);
-/* Add a message to a collection (kiln_errors_*). Returns err->status. */
+/* Put the messages in order of their places, stable. Files come in the order in which
+ * `config` read them, which is remembered; NULL: in the order remembered already. */
+void kiln_errors_sort(KilnErrors *errors, const KilnConfig *config);
+/* Add a message to a collection (kiln_errors_*), with a copy of its place. Returns
+ * err->status. */
 KilnStatus kiln_errors_add(KilnErrors *errors, const KilnError *err);
 /* The same for what is accepted all the same. */
 void kiln_errors_warn(KilnErrors *errors, const KilnError *err);
