@@ -89,28 +89,13 @@ static void styled(KilnText *text, const KilnConsole *console, const char *style
     kiln_text_append(text, console->colour ? "\033[0m" : "");
 }
 
-/* Length of "PLACE:" in front of a message about that place; 0: it begins otherwise. */
-static size_t place_length(const char *message, const KilnOrigin *origin)
-{
-    KilnText place = { 0 };
-    size_t n = 0;
-
-    if (origin->source != NULL)
-        kiln_place_write(&place, origin);
-    kiln_text_char(&place, ':');
-    if (!place.failed && place.length > 1 && kiln_starts_with(message, place.data))
-        n = place.length;
-    kiln_text_release(&place);
-    return n;
-}
-
 /* The first line, the excerpt below it, then what else there is to say. */
 static void write_message(KilnText *text, const KilnConsole *console, const char *command,
                           Severity severity, const char *message, const KilnOrigin *origin)
 {
     static const char *const words[] = { "error:", "warning:" };
     static const char *const styles[] = { "\033[1;31m", "\033[1;33m" };
-    size_t place = place_length(message, origin), line = strcspn(message, "\n");
+    size_t place = kiln_place_leads(message, origin), line = strcspn(message, "\n");
 
     kiln_text_printf(text, "%s: ", command);
     styled(text, console, styles[severity], words[severity], strlen(words[severity]));

@@ -12,6 +12,21 @@ void kiln_place_write(KilnText *text, const KilnOrigin *origin)
         kiln_text_append(text, origin->source != NULL ? origin->source : "nowhere");
 }
 
+size_t kiln_place_leads(const char *message, const KilnOrigin *origin)
+{
+    KilnText place = { 0 };
+    size_t n = 0;
+
+    if (origin->source == NULL)
+        return 0;
+    kiln_place_write(&place, origin);
+    kiln_text_char(&place, ':');
+    if (!place.failed && kiln_starts_with(message, place.data))
+        n = place.length;
+    kiln_text_release(&place);
+    return n;
+}
+
 const char *kiln_place_argument(const char *source, size_t *ret_number)
 {
     static const char word[] = "argument ";
