@@ -65,6 +65,22 @@ static bool say_near(const Target *target, const KilnConfigNode *at, const char 
     return elsewhere != NULL;
 }
 
+/* Where the part stands in the argument's key; the key where it is not found. */
+static KilnOrigin part_origin(const Target *target, const char *part)
+{
+    const KilnOverride *override = target->override;
+    KilnOrigin at = kiln_override_key_origin(override);
+    size_t key = strcspn(override->assignment, "=@"), n = strlen(part);
+
+    for (size_t i = 0; at.line == 0 && i + n <= key; i++)
+        if (strncmp(override->assignment + i, part, n) == 0 &&
+            (i == 0 || override->assignment[i - 1] == '.')) {
+            at.column += (int)i;
+            break;
+        }
+    return at;
+}
+
 static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const char *part)
 {
     const KilnOverride *override = target->override;
@@ -82,6 +98,7 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
                          override->assignment);
     kiln_error_set(target->err, KILN_E_KEY, "%s", text.data != NULL ? text.data : part);
     kiln_text_release(&text);
+    target->err->origin = part_origin(target, part);
     return KILN_E_KEY;
 }
 
@@ -310,5 +327,10 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
                                                         : set(&target, ret_bottom);
     if (override->kind == KILN_OVERRIDE_DELETE)
         *ret_bottom = true; /* an option falls back to its default */
-    return status >= 0 ? status : kiln_error_at(err, &override->origin);
+    if (status >= 0)
+        return status;
+    KilnOrigin at = kiln_override_key_origin(override);
+    if (err != NULL && err->origin.source != NULL)
+        at = err->origin;
+    return kiln_error_at(err, &at);
 }

@@ -24,6 +24,8 @@ struct KilnDefault {
     bool gone;         /* deleted, null, optional and not there, or an error */
     bool interpolated; /* option came from an interpolation, or below one that did */
     KilnOrigin origin;
+    KilnOrigin option_origin;
+    const KilnOrigin *origins; /* of each of options; NULL: option_origin for all */
     /* Set when the entry is placed in a tree. */
     const char *base_dir;       /* group of the config that lists it */
     const char *parent_package; /* where that config goes */

@@ -79,8 +79,8 @@ static bool find_line(const KilnOrigin *origin, KilnText *ret)
 typedef struct Drawing {
     const char *line;
     size_t size;
-    int at, end; /* screen columns of what is underlined, from 0 */
-    int total;   /* of the whole line */
+    int at, end;  /* screen columns of what is underlined, from 0 */
+    int total;    /* of the whole line */
     int from, to; /* the part that is shown */
 } Drawing;
 

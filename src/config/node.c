@@ -179,11 +179,12 @@ KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node
     const KilnConfigNode *at = value != NULL ? value : node;
     KilnText text = { 0 };
 
-    if (!has_place(at))
-        at = written_near(has_place(node) ? node : at);
+    if (at != NULL && !has_place(at))
+        at = written_near(node != NULL && has_place(node) ? node : at);
     kiln_text_append(&text, err->text);
     append_hops(config, node, value, "\n  through ", "\n  and ", &text);
-    if (at != value && value != NULL && value->origin.source != NULL)
+    if (at != value && value != NULL && value->kind == KILN_NODE_SCALAR &&
+        value->origin.source != NULL)
         kiln_text_printf(&text, "\n  from %s", value->origin.source);
     kiln_error_set(err, err->status, "%s", text.data != NULL ? text.data : "out of memory");
     kiln_text_release(&text);

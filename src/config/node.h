@@ -78,10 +78,10 @@ KILN_NODISCARD KilnStatus kiln_node_parse(KilnArena *arena, const char *yaml, co
 void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
                      const KilnConfigNode *value, char *buf, size_t size);
 
-/* The message in err is about `node` (as written), whose resolved value is `value` (NULL:
- * none): set err->origin to the place of the value, and append "through ${lr} in
- * conf/x.yaml:3:5". A value that nobody wrote, a default, is told at the nearest place
- * around it that somebody did. Returns err->status. */
+/* The message in err is about `node` (as written; NULL: nothing that has a place), whose
+ * resolved value is `value` (NULL: none): set err->origin to the place of the value, and append
+ * "through ${lr} in conf/x.yaml:3:5". A value that nobody wrote, a default, is told at the nearest
+ * place around it that somebody did. Returns err->status. */
 KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node,
                             const KilnConfigNode *value, KilnError *err);
 /* Put "PLACE: PATH: " in front of a message that has an origin in err->origin only; one

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 void kiln_place_write(KilnText *text, const KilnOrigin *origin)
 {
     if (origin->line > 0)

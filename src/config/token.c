@@ -137,7 +137,7 @@ size_t kiln_token_argument(const char *text, size_t size, size_t at)
     if (at >= size || is_blank(text[at]))
         return at + 1;
     if (equals == NULL || at < (size_t)(equals - text))
-        return skip_plain(&scan, at, "=@", false);
+        return skip_plain(&scan, at, "=@.", false);
     if (is_any(text[at], "\"'"))
         return skip_quoted(&scan, at);
     if (is_any(text[at], "[{("))

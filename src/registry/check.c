@@ -83,8 +83,7 @@ static void report(void *ctx, const KilnConfigNode *at, const KilnError *err)
         walk->out_of_memory = true;
         return;
     }
-    walk->found[walk->found_count++] = (Found) { position, err->status, text,
-                                                  err->origin };
+    walk->found[walk->found_count++] = (Found) { position, err->status, text, err->origin };
 }
 
 /* Stable, so that what was found at one node stays in order. */
