@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "config/excerpt.h"
+#include "config/node.h"
 #include "config/place.h"
 
 static void write_stream(void *ctx, const char *text)
@@ -136,10 +137,8 @@ static void write_count(KilnText *text, size_t n, const char *what)
 static void write_summary(KilnText *text, const char *command, const KilnErrors *errors)
 {
     size_t count = kiln_errors_count(errors), left_out = kiln_errors_left_out(errors);
-    size_t failures = left_out;
+    size_t failures = kiln_errors_failures(errors);
 
-    for (size_t i = 0; i < count; i++)
-        failures += !kiln_errors_is_warning(errors, i);
     if (count > MOST_SHOWN)
         kiln_text_printf(text, "%s: and %zu more\n", command, count - MOST_SHOWN + left_out);
     if (failures < 2)

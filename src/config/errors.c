@@ -26,7 +26,7 @@ typedef struct Message {
 struct KilnErrors {
     Message *messages;
     size_t count, capacity;
-    size_t left_out;
+    size_t left_out, left_out_failures;
     char **files; /* sources in the order in which they were read */
     size_t n_files;
 };
@@ -87,7 +87,7 @@ bool kiln_errors_is_warning(const KilnErrors *errors, size_t i)
 
 size_t kiln_errors_failures(const KilnErrors *errors)
 {
-    size_t n = errors->left_out;
+    size_t n = errors->left_out_failures;
 
     for (size_t i = 0; i < errors->count; i++)
         n += !errors->messages[i].warning;
@@ -108,6 +108,7 @@ static void add(KilnErrors *errors, const char *text, const KilnOrigin *origin, 
             return;
     if (errors->count == MOST_ERRORS) {
         errors->left_out++;
+        errors->left_out_failures += !warning;
         return;
     }
     if (errors->count == errors->capacity) {
@@ -164,6 +165,7 @@ void kiln_errors_append(KilnErrors *errors, const KilnErrors *from)
         add(errors, from->messages[i].text, &origin, from->messages[i].warning);
     }
     errors->left_out += from->left_out;
+    errors->left_out_failures += from->left_out_failures;
 }
 
 /* ---- Order -------------------------------------------------------------------------- */
