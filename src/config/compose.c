@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "config/apply.h"
 #include "config/defaults.h"
+#include "config/mark.h"
 #include "config/merge.h"
 #include "config/runtime.h"
 #include "config/state.h"
@@ -241,6 +242,15 @@ static void merge_file(Composer *composer, size_t index)
                        "%s: a list can't be the whole config; put it below a "
                        "key, or give the file a package",
                        file->source);
+        tell(composer, &err);
+        return;
+    }
+    if (*result->package == '\0' && content->mark != KILN_MARK_NONE) {
+        kiln_error_set(&err, KILN_E_TYPE,
+                       "%s can't stand in front of the whole config; put it behind a key, or give "
+                       "the file a package",
+                       kiln_mark_tag(content->mark));
+        kiln_error_at(&err, &content->origin);
         tell(composer, &err);
         return;
     }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "config/interpolate.h"
+#include "config/mark.h"
 #include "config/state.h"
 
 static bool is_scalar(const KilnConfigNode *node, KilnScalar type)
@@ -45,6 +46,27 @@ static KilnStatus expand_reference(KilnConfig *config, KilnEntry *entry, KilnCon
     return KILN_OK;
 }
 
+static KilnStatus told_at(KilnErrors *errors, KilnError *err, const KilnOrigin *origin)
+{
+    if (err->origin.source == NULL && err->status != KILN_E_NOMEM)
+        kiln_error_at(err, origin);
+    return kiln_errors_add(errors, err);
+}
+
+static KilnStatus add_entry(KilnConfig *config, KilnConfigNode *dest, const KilnEntry *from,
+                            KilnErrors *errors)
+{
+    KilnError err = { 0 };
+    KilnEntry *entry = kiln_node_append(config->arena, dest, from->key, from->key_origin,
+                                        from->value);
+
+    if (entry == NULL)
+        return kiln_errors_add(errors, (kiln_error_nomem(&err, sizeof(*entry)), &err));
+    entry->key_typed = from->key_typed;
+    return kiln_mark_settle(config, from->value, &err) < 0 ? kiln_errors_add(errors, &err)
+                                                           : KILN_OK;
+}
+
 static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const KilnEntry *from,
                               KilnErrors *errors)
 {
@@ -53,14 +75,12 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
     KilnError err = { 0 };
     KilnStatus status;
 
-    if (entry == NULL) {
-        entry = kiln_node_append(config->arena, dest, from->key, from->key_origin, value);
-        if (entry != NULL)
-            entry->key_typed = from->key_typed;
-        else
-            return kiln_errors_add(errors, (kiln_error_nomem(&err, sizeof(*entry)), &err));
-        return KILN_OK;
+    if (value->mark != KILN_MARK_NONE) {
+        status = kiln_mark_apply(config, dest, from->key, from->key_origin, value, &err);
+        return status < 0 ? told_at(errors, &err, &value->origin) : KILN_OK;
     }
+    if (entry == NULL)
+        return add_entry(config, dest, from, errors);
     if (is_scalar(value, KILN_SCALAR_MISSING))
         return KILN_OK;
     if (value->kind == KILN_NODE_MAP && is_scalar(entry->value, KILN_SCALAR_INTERPOLATION)) {
@@ -71,10 +91,8 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
     if (value->kind == KILN_NODE_MAP && entry->value->kind == KILN_NODE_MAP)
         return kiln_merge(config, entry->value, value, errors);
     status = kiln_merge_fits(config, entry->value, value, from->key, &err);
-    if (status < 0) {
-        kiln_error_at(&err, &value->origin);
-        return kiln_errors_add(errors, &err);
-    }
+    if (status < 0)
+        return told_at(errors, &err, &value->origin);
     kiln_node_replace(entry, dest, value);
     return KILN_OK;
 }

@@ -6,7 +6,8 @@
 
 /* Lay `src` over `dest`, both mappings: mappings merge key by key, everything
  * else replaces and keeps what it replaced in its history. ??? replaces nothing.
- * A list over a mapping, or a mapping over a list, is an error. Takes `src`'s
+ * A list over a mapping, or a mapping over a list, is an error. A value with a mark
+ * does what the mark says (mark.h) to what is there. Takes `src`'s
  * nodes over. What does not fit goes to `errors`; the first one's status. */
 KilnStatus kiln_merge(KilnConfig *config, KilnConfigNode *dest, KilnConfigNode *src,
                       KilnErrors *errors);

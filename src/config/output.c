@@ -1,4 +1,5 @@
 /* A config, or a part of it, as text. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -15,6 +16,21 @@ bool kiln_config_hides(const KilnConfig *config, const char *key)
         if (s->hidden && strcmp(s->key, key) == 0)
             return true;
     return false;
+}
+
+static void say_removed(const KilnRemoved *removed, KilnError *err)
+{
+    const KilnOrigin *at = &removed->origin;
+    char place[64] = "";
+
+    if (at->line > 0)
+        snprintf(place, sizeof(place), ":%d:%d", at->line, at->column);
+    if (removed->why != NULL)
+        kiln_error_set(err, KILN_E_KEY, "'%s' was dropped: %s at %s%s", removed->path, removed->why,
+                       at->source, place);
+    else
+        kiln_error_set(err, KILN_E_KEY, "'%s' was removed by %s%s", removed->path, at->source,
+                       place);
 }
 
 KilnStatus kiln_config_find(const KilnConfig *config, const char *key, const KilnConfigNode **ret,
@@ -52,8 +68,7 @@ KilnStatus kiln_config_find(const KilnConfig *config, const char *key, const Kil
         kiln_resolve_missing(config->root, key, resolving.err);
         for (size_t i = 0; i < config->n_removed; i++)
             if (strcmp(config->removed[i].path, key) == 0)
-                kiln_error_set(resolving.err, KILN_E_KEY, "'%s' was removed by %s", key,
-                               config->removed[i].origin.source);
+                say_removed(&config->removed[i], resolving.err);
         return KILN_E_KEY;
     }
     *ret = entry->value;
