@@ -167,6 +167,36 @@ KilnStatus kiln_list_remove(KilnConfig *config, KilnConfigNode *parent, KilnEntr
     return KILN_OK;
 }
 
+/* Does the list, as far as its history goes, only add to what lies below it? */
+static bool is_open(const KilnConfigNode *node)
+{
+    for (; node != NULL; node = node->replaced)
+        if (node->kind != KILN_NODE_LIST ||
+            (node->mark != KILN_MARK_APPEND && node->mark != KILN_MARK_REMOVE))
+            return false;
+    return true;
+}
+
+KilnStatus kiln_list_underlay(KilnConfig *config, KilnConfigNode *node, const KilnConfigNode *value,
+                              KilnError *err)
+{
+    if (value->kind != KILN_NODE_LIST || !is_open(node))
+        return KILN_OK;
+    for (; node != NULL; node = node->replaced) {
+        KilnConfigNode own = *node;
+
+        node->entries = NULL;
+        node->count = node->capacity = 0;
+        if (!append_items(config, node, value))
+            return kiln_error_nomem(err, sizeof(*node));
+        for (size_t i = 0; i < own.count; i++)
+            if (kiln_node_append(config->arena, node, NULL, own.entries[i].key_origin,
+                                 own.entries[i].value) == NULL)
+                return kiln_error_nomem(err, sizeof(*node));
+    }
+    return KILN_OK;
+}
+
 /* ---- Keys ------------------------------------------------------------------------- */
 
 KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent, KilnEntry *entry,

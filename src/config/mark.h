@@ -23,6 +23,10 @@ KILN_NODISCARD KilnStatus kiln_list_append(KilnConfig *config, KilnConfigNode *p
  * for one that is not there, with the nearest. */
 KILN_NODISCARD KilnStatus kiln_list_remove(KilnConfig *config, KilnConfigNode *parent,
                                            KilnEntry *entry, KilnConfigNode *less, KilnError *err);
+/* `value`, a default, comes to lie below `node` (not yet in its history): put the
+ * default's items in front where only !append built the list. */
+KILN_NODISCARD KilnStatus kiln_list_underlay(KilnConfig *config, KilnConfigNode *node,
+                                             const KilnConfigNode *value, KilnError *err);
 /* Take the entry out, and remember who did: `why` is NULL when it was asked for. */
 KILN_NODISCARD KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent,
                                             KilnEntry *entry, KilnOrigin origin, const char *why,

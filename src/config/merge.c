@@ -1,7 +1,7 @@
 /* Merges trees. */
 #include "config/merge.h"
 
-#include <stdio.h>
+#include <string.h>
 
 #include "config/interpolate.h"
 #include "config/mark.h"
@@ -45,6 +45,73 @@ static KilnStatus expand_reference(KilnConfig *config, KilnEntry *entry, KilnCon
     kiln_node_replace(entry, dest, copy);
     return KILN_OK;
 }
+
+/* ---- Another component -------------------------------------------------------------- */
+
+static const KilnConfigNode *plain_target(const KilnConfigNode *map)
+{
+    const KilnConfigNode *target = kiln_node_get(map, "_target_");
+
+    return target != NULL && is_scalar(target, KILN_SCALAR_STR) ? target : NULL;
+}
+
+bool kiln_merge_is_retarget(const KilnConfig *config, const KilnConfigNode *map,
+                            const KilnConfigNode *to)
+{
+    const KilnComposeHooks *hooks = config->search.hooks;
+    const KilnConfigNode *from = plain_target(map);
+
+    return hooks != NULL && hooks->other_component != NULL && from != NULL && to != NULL &&
+           is_scalar(to, KILN_SCALAR_STR) &&
+           hooks->other_component(hooks->ctx, from->text, to->text);
+}
+
+static bool has_argument(const KilnConfigNode *node)
+{
+    if (node->layer == KILN_LAYER_ARGUMENT)
+        return true;
+    for (size_t i = 0; i < node->count; i++)
+        if (has_argument(node->entries[i].value))
+            return true;
+    return false;
+}
+
+/* Take out what no argument gave; of mappings that hold both, a part. */
+static KilnStatus drop_options(KilnConfig *config, KilnConfigNode *map, const KilnConfigNode *to,
+                               const char *why, const KilnConfigNode *src, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = map->count; i-- > 0 && status >= 0;) {
+        KilnEntry *entry = &map->entries[i];
+        const KilnConfigNode *next = kiln_node_get(src, entry->key);
+        bool maps = entry->value->kind == KILN_NODE_MAP &&
+                    (next == NULL || next->kind == KILN_NODE_MAP);
+
+        if (strcmp(entry->key, "_target_") == 0)
+            continue;
+        if (maps && (next != NULL || has_argument(entry->value)))
+            status = drop_options(config, entry->value, to, why, next, err);
+        else if (next == NULL && !has_argument(entry->value))
+            status = kiln_entry_delete(config, map, entry, to->origin, why, err);
+    }
+    return status;
+}
+
+KilnStatus kiln_merge_retarget(KilnConfig *config, KilnConfigNode *map, const KilnConfigNode *to,
+                               const KilnConfigNode *src, KilnError *err)
+{
+    const KilnConfigNode *from = plain_target(map);
+    const char *why;
+
+    if (!kiln_merge_is_retarget(config, map, to))
+        return KILN_OK;
+    why = kiln_arena_printf(config->arena, "_target_ changed from %s to %s", from->text, to->text);
+    return why != NULL ? drop_options(config, map, to, why, src, err)
+                       : kiln_error_nomem(err, sizeof(*map));
+}
+
+/* ---- Merging ------------------------------------------------------------------------- */
 
 static KilnStatus told_at(KilnErrors *errors, KilnError *err, const KilnOrigin *origin)
 {
@@ -100,8 +167,11 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
 KilnStatus kiln_merge(KilnConfig *config, KilnConfigNode *dest, KilnConfigNode *src,
                       KilnErrors *errors)
 {
-    KilnStatus first = KILN_OK;
+    KilnError err = { 0 };
+    KilnStatus first = kiln_merge_retarget(config, dest, plain_target(src), src, &err);
 
+    if (first < 0)
+        return kiln_errors_add(errors, &err);
     for (size_t i = 0; i < src->count; i++) {
         KilnStatus status = merge_entry(config, dest, &src->entries[i], errors);
 
