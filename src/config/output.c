@@ -88,16 +88,43 @@ static KilnStatus take(KilnText *text, KilnStatus status, char **ret, KilnError 
     return status;
 }
 
+static bool hides_own(const char *key)
+{
+    size_t n = strcspn(key, ".[");
+
+    return !(n == strlen("kiln") && strncmp(key, "kiln", n) == 0) && !kiln_is_foreign_node(key, n);
+}
+
+static bool hides_job(const KilnConfig *config, const char *key)
+{
+    (void)config;
+    return strcmp(key, "kiln") != 0;
+}
+
 KilnStatus kiln_config_yaml(const KilnConfig *config, const char *key, bool resolve, char **ret,
                             KilnError *err)
 {
+    return kiln_config_part_yaml(config, KILN_CONFIG_JOB, key, resolve, ret, err);
+}
+
+KilnStatus kiln_config_part_yaml(const KilnConfig *config, KilnConfigPart part, const char *key,
+                                 bool resolve, char **ret, KilnError *err)
+{
+    static bool (*const hidden[])(const KilnConfig *, const char *) = {
+        [KILN_CONFIG_JOB] = kiln_config_hides,
+        [KILN_CONFIG_OWN] = hides_job,
+        [KILN_CONFIG_ALL] = NULL,
+    };
     KilnText text = { 0 };
     KilnWriter writer = { .text = &text, .config = config, .resolve = resolve };
     const KilnConfigNode *node = NULL;
     KilnStatus status = kiln_config_find(config, key, &node, err);
 
+    if (status >= 0 && part == KILN_CONFIG_OWN && key != NULL && hides_own(key))
+        status = kiln_error_set(err, KILN_E_KEY,
+                                "'%s' is not in the node kiln; --cfg job or --cfg all has it", key);
     if (status >= 0) {
-        writer.hidden = node == config->root ? kiln_config_hides : NULL;
+        writer.hidden = node == config->root ? hidden[part] : NULL;
         status = kiln_write_node(&writer, node, err);
     }
     return take(&text, status, ret, err);
