@@ -73,14 +73,12 @@ static KilnStatus bad_bytes(Reader *reader)
     return fail(reader, mark, KILN_E_SYNTAX, text.text);
 }
 
-/* The usual slip: {a: ${b}} is not YAML, {a: '${b}'} is. */
-static bool has_bare_interpolation(const Reader *reader)
+/* Does the line of the problem hold an interpolation? */
+static bool has_interpolation(const Reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
     const char *p = reader->text;
 
-    if (parser->context == NULL || strstr(parser->context, "flow") == NULL)
-        return false;
     for (size_t line = 0; p != NULL && line < parser->problem_mark.line; line++) {
         p = memchr(p, '\n', reader->size - (size_t)(p - reader->text));
         p = p != NULL ? p + 1 : NULL;
@@ -89,6 +87,20 @@ static bool has_bare_interpolation(const Reader *reader)
         if (p[0] == '$' && p[1] == '{')
             return true;
     return false;
+}
+
+/* The usual slips: {a: ${b}} is not YAML, nor is a: ${f: x}; quoted they are. */
+static const char *advice(const Reader *reader)
+{
+    const yaml_parser_t *parser = &reader->parser;
+
+    if (!has_interpolation(reader))
+        return "";
+    if (parser->context != NULL && strstr(parser->context, "flow") != NULL)
+        return "; inside [...] and {...} an interpolation must be quoted: '${a.b}'";
+    if (parser->problem != NULL && strstr(parser->problem, "mapping values") != NULL)
+        return "; an interpolation with ': ' in it must be quoted: '${eval: ...}'";
+    return "";
 }
 
 static KilnStatus syntax_error(Reader *reader)
@@ -103,12 +115,10 @@ static KilnStatus syntax_error(Reader *reader)
     if (parser->context != NULL)
         kiln_error_set(&text, KILN_E_SYNTAX, "not YAML: %s, %s that starts in line %zu%s",
                        parser->problem, parser->context, parser->context_mark.line + 1,
-                       has_bare_interpolation(reader)
-                           ? "; inside [...] and {...} an interpolation must be quoted: '${a.b}'"
-                           : "");
+                       advice(reader));
     else
-        kiln_error_set(&text, KILN_E_SYNTAX, "not YAML: %s",
-                       parser->problem != NULL ? parser->problem : "unreadable");
+        kiln_error_set(&text, KILN_E_SYNTAX, "not YAML: %s%s",
+                       parser->problem != NULL ? parser->problem : "unreadable", advice(reader));
     return fail(reader, parser->problem_mark, KILN_E_SYNTAX, text.text);
 }
 
