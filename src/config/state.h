@@ -26,6 +26,7 @@ struct KilnConfig {
     size_t n_arguments;
     KilnChosen *chosen;
     size_t n_chosen;
+    const struct KilnDefaultsList *defaults; /* the files that were merged */
     KilnRemoved *removed;
     size_t n_removed;
     struct tm started; /* local time, for ${now:...} */

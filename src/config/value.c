@@ -54,8 +54,7 @@ static bool is_end(char c)
     return c == '\0' || c == ',' || c == ']' || c == '}' || c == ')';
 }
 
-/* Past the } that closes the ${ at `at`; brackets in quotes don't count. 0: none. */
-static size_t skip_interpolation(const char *text, size_t at)
+size_t kiln_value_skip_interpolation(const char *text, size_t at)
 {
     int depth = 0;
     char quote = '\0';
@@ -93,7 +92,7 @@ static KilnStatus add_interpolation(KilnValueText *value, Piece *piece, KilnErro
     KilnStatus status;
 
     if (value->interpolate == NULL) {
-        size_t end = skip_interpolation(value->text, start);
+        size_t end = kiln_value_skip_interpolation(value->text, start);
 
         if (end == 0)
             return kiln_value_fail(value, start, err, "'${' is not closed by '}'");
