@@ -10,6 +10,7 @@ int kiln_command_train(KilnArgs *args);
 int kiln_command_eval(KilnArgs *args);
 int kiln_command_predict(KilnArgs *args);
 int kiln_command_list(KilnArgs *args);
+int kiln_command_explain(KilnArgs *args);
 int kiln_command_version(KilnArgs *args);
 
 /* A registry with the plugins of the command line; the error is printed. */

@@ -20,6 +20,8 @@ static const Command commands[] = {
     { "predict", kiln_command_predict, true, "predict ckpt_path=... input=FILE|FOLDER",
       "one line of JSON for each image" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
+    { "explain", kiln_command_explain, false, "explain RUN|last [KEY...]",
+      "where the values of a past run came from" },
     { "version", kiln_command_version, false, "version",
       "version of the program and of its plugin interface" },
 };

@@ -62,8 +62,10 @@ static const KilnStory *find_above(const KilnStories *stories, const char *key,
 
 /* ---- Values ------------------------------------------------------------------------------- */
 
-/* Containers with so many items and no deeper ones, which --cfg prints better. */
-static void say_value(KilnText *text, const KilnConfigNode *node, size_t most)
+/* Containers with so many items and no deeper ones, which --cfg prints better; items
+ * resolved unless `config` is NULL. */
+static void say_value(KilnText *text, const KilnConfig *config, const KilnConfigNode *node,
+                      size_t most)
 {
     bool map = node->kind == KILN_NODE_MAP;
     size_t n = node->count < most ? node->count : most;
@@ -76,6 +78,8 @@ static void say_value(KilnText *text, const KilnConfigNode *node, size_t most)
     for (size_t i = 0; i < n; i++) {
         const KilnConfigNode *item = node->entries[i].value;
 
+        if (config != NULL && kiln_config_resolve(config, item, &item, NULL) < 0)
+            item = node->entries[i].value;
         kiln_text_append(text, i > 0 ? ", " : "");
         if (map)
             kiln_text_printf(text, "%s: ", node->entries[i].key);
@@ -102,7 +106,7 @@ static void say_present(const Teller *teller, const char *key)
     else if (teller->config != NULL && kiln_config_resolve(teller->config, node, &node, &err) < 0)
         kiln_text_printf(teller->text, "error: %.*s", (int)strcspn(err.text, "\n"), err.text);
     else
-        say_value(teller->text, node, ITEMS_IN_HEAD);
+        say_value(teller->text, teller->config, node, ITEMS_IN_HEAD);
 }
 
 /* The value of a step, in one line that is not too long; the columns it takes. */
@@ -113,7 +117,7 @@ static int step_value(const KilnStep *step, KilnText *ret)
 
     kiln_text_clear(ret);
     if (step->value != NULL)
-        say_value(ret, step->value, ITEMS_IN_STEP);
+        say_value(ret, NULL, step->value, ITEMS_IN_STEP);
     while (at < ret->length) {
         uint32_t c;
         size_t n = kiln_utf8_next(ret->data + at, ret->length - at, &c);
