@@ -22,6 +22,10 @@ typedef struct KilnComposeHooks {
     /* Names of such options of a group, for suggestions; NULL-terminated, owned
      * by the hook; NULL for what is no group. */
     const char *const *(*options)(void *ctx, const char *group);
+    /* The present name of what `key`, which `map` does not have, was called formerly, or
+     * NULL; the hook warns that an override at `origin` uses it. The hook may be NULL. */
+    const char *(*rename)(void *ctx, const KilnConfig *config, const KilnConfigNode *map,
+                          const char *key, const KilnOrigin *origin);
 } KilnComposeHooks;
 
 /* kiln_compose with hooks instead of a registry; request->registry is not read. */

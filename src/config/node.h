@@ -78,6 +78,10 @@ KILN_NODISCARD KilnStatus kiln_node_parse(KilnArena *arena, const char *yaml, co
 void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
                      const KilnConfigNode *value, char *buf, size_t size);
 
+/* The order in which messages are told: files as they were read, then arguments; what
+ * has no place (a default, none) is SIZE_MAX. Within a rank line and column decide. */
+size_t kiln_origin_rank(const KilnConfig *config, const KilnOrigin *origin);
+
 /* How many of them are errors, not warnings. */
 size_t kiln_errors_failures(const KilnErrors *errors);
 /* Add all of `from`, which may be NULL. */

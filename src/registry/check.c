@@ -1,5 +1,6 @@
 /* Checks a whole tree: sections and components against their tables, every
  * component once, and every interpolation. */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@
 #include "schema/value.h"
 
 typedef struct Found {
-    size_t position; /* of the node in the tree, depth first */
+    size_t rank, number; /* of the place, and of the message */
+    KilnOrigin origin;
     KilnStatus status;
     char *text;
 } Found;
@@ -31,6 +33,7 @@ typedef struct Walk {
     Visit *visits;
     size_t visit_count, visit_capacity;
     int depth;
+    bool fault; /* something is wrong in the options of the component at hand */
     bool out_of_memory;
 } Walk;
 
@@ -52,28 +55,16 @@ static bool room(Walk *walk, void **items, size_t count, size_t *capacity, size_
 
 /* ---- What was found ------------------------------------------------------------ */
 
-/* Depth-first number of `at` below `node`; counts into *n until it is met. */
-static bool number_of(const KilnConfigNode *node, const KilnConfigNode *at, size_t *n)
-{
-    if (node == at)
-        return true;
-    ++*n;
-    for (size_t i = 0; i < node->count; i++)
-        if (number_of(node->entries[i].value, at, n))
-            return true;
-    return false;
-}
-
-static void report(void *ctx, const KilnConfigNode *at, const KilnError *err)
+static void report(void *ctx, const KilnError *err)
 {
     Walk *walk = ctx;
-    size_t position = 0;
     void *items = walk->found;
 
+    walk->fault = true;
+    if (err == NULL)
+        return;
     if (err->status == KILN_E_NOMEM)
         walk->out_of_memory = true;
-    /* What is not in the tree (a section that is missing) comes last. */
-    number_of(kiln_config_root(walk->check.config), at, &position);
     if (!room(walk, &items, walk->found_count, &walk->found_capacity, sizeof(Found)))
         return;
     walk->found = items;
@@ -82,20 +73,23 @@ static void report(void *ctx, const KilnConfigNode *at, const KilnError *err)
         walk->out_of_memory = true;
         return;
     }
-    walk->found[walk->found_count++] = (Found) { position, err->status, text };
+    walk->found[walk->found_count] = (Found) { kiln_origin_rank(walk->check.config, &err->origin),
+                                               walk->found_count, err->origin, err->status, text };
+    walk->found_count++;
 }
 
-/* Stable, so that what was found at one node stays in order. */
-static void sort_found(Walk *walk)
+/* In the order of places; what was found at one place stays in order. */
+static int compare_found(const void *left, const void *right)
 {
-    for (size_t i = 1; i < walk->found_count; i++) {
-        Found now = walk->found[i];
-        size_t j = i;
+    const Found *a = left, *b = right;
 
-        for (; j > 0 && walk->found[j - 1].position > now.position; j--)
-            walk->found[j] = walk->found[j - 1];
-        walk->found[j] = now;
-    }
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->rank != SIZE_MAX && a->origin.line != b->origin.line)
+        return a->origin.line < b->origin.line ? -1 : 1;
+    if (a->rank != SIZE_MAX && a->origin.column != b->origin.column)
+        return a->origin.column < b->origin.column ? -1 : 1;
+    return a->number < b->number ? -1 : 1;
 }
 
 /* ---- Components ------------------------------------------------------------------ */
@@ -120,10 +114,46 @@ static size_t add_visit(Walk *walk, const KilnConfigNode *map, const KilnCompone
     return walk->visit_count++;
 }
 
+/* What the component itself has to say of its options, which are right each for
+ * itself. `around` stands for them where no option does. */
+static void check_across(Walk *walk, const KilnConfigNode *map, const char *path,
+                         const KilnConfigNode *around, const KilnComponent *component)
+{
+    const KilnConfig *config = walk->check.config;
+    const KilnConfigNode *written = around, *value = NULL;
+    const char *option = NULL;
+    void *options = NULL;
+    KilnText place = { 0 };
+    KilnError err = { 0 };
+    KilnStatus status = kiln_bind(config, map, path, component->fields, component->opts_size,
+                                  &options, &err);
+
+    if (status < 0) { /* the message names the option */
+        err.origin = around->origin;
+        report(walk, &err);
+        return;
+    }
+    err.status = component->check(options, &option, &err);
+    if (err.status < 0) {
+        if (option != NULL && map != NULL && kiln_node_find(map, option) != NULL)
+            written = kiln_node_find(map, option);
+        if (kiln_config_resolve(config, written, &value, NULL) < 0 || value == NULL)
+            written = value = around;
+        if (value->layer == KILN_LAYER_DEFAULT)
+            written = value = kiln_check_place(value);
+        kiln_text_printf(&place, "%s%s%s", path, option != NULL ? "." : "",
+                         option != NULL ? option : "");
+        kiln_check_report(&walk->check, place.failed ? path : place.data, written, value, &err);
+    }
+    kiln_text_release(&place);
+    kiln_options_free(component->fields, component->opts_size, options);
+}
+
 static void check_options(Walk *walk, const KilnConfigNode *map, const char *path,
                           const KilnConfigNode *written, const KilnComponent *component)
 {
     KilnText owner = { 0 };
+    bool around = walk->fault;
     KilnError err;
 
     if (walk->depth == KILN_MAX_NESTING) {
@@ -134,10 +164,14 @@ static void check_options(Walk *walk, const KilnConfigNode *map, const char *pat
     }
     kiln_text_printf(&owner, "%s/%s", kiln_kind_name(component->kind), component->name);
     walk->depth++;
+    walk->fault = false;
     if (owner.failed)
         walk->out_of_memory = true;
     else
         kiln_check_table(&walk->check, map, path, owner.data, component->fields, false, true);
+    if (!walk->fault && !owner.failed && component->check != NULL)
+        check_across(walk, map, path, map != NULL ? map : written, component);
+    walk->fault = around; /* a child's faults are its own */
     walk->depth--;
     kiln_text_release(&owner);
 }
@@ -206,8 +240,59 @@ static void on_component(void *ctx, const KilnField *field, const char *path,
     Walk *walk = ctx;
     const KilnConfigNode *value = NULL;
 
+    bool around = walk->fault;
+
     if (kiln_config_resolve(walk->check.config, node, &value, NULL) == KILN_OK && value != NULL)
         check_component(walk, field->component_kind, path, node, value);
+    walk->fault = around; /* what a component is, is no matter of the one that holds it */
+}
+
+/* ---- Options of others ------------------------------------------------------------- */
+
+/* The search for who has an option of some name. */
+typedef struct Elsewhere {
+    const Walk *walk;
+    const char *name;
+    KilnText found; /* its key */
+    size_t count;
+} Elsewhere;
+
+static void remember_option(Elsewhere *search, const char *path, const KilnField *fields)
+{
+    if (kiln_table_find(fields, search->name) == NULL || search->count++ > 0)
+        return;
+    kiln_text_printf(&search->found, "%s%s%s", path, path[0] != '\0' ? "." : "", search->name);
+}
+
+static void search_components(Elsewhere *search, const KilnConfigNode *node)
+{
+    const Walk *walk = search->walk;
+    const KilnComponent *component = NULL;
+
+    if (kiln_node_get(node, KILN_TARGET_KEY) != NULL &&
+        kiln_node_component(walk->check.config, walk->registry, node, KILN_KIND_ANY, &component,
+                            NULL) >= 0)
+        remember_option(search, kiln_node_path(walk->check.config, node), component->fields);
+    for (size_t i = 0; i < node->count; i++)
+        search_components(search, node->entries[i].value);
+}
+
+static const char *elsewhere(void *ctx, const char *path, const char *name)
+{
+    const Walk *walk = ctx;
+    const KilnConfig *config = walk->check.config;
+    Elsewhere search = { .walk = walk, .name = name };
+    const char *result = NULL;
+
+    (void)path; /* it has no such option, or nobody would ask */
+    for (const KilnSection *s = kiln_config_sections(config); s != NULL && s->key != NULL; s++)
+        if (!s->hidden)
+            remember_option(&search, s->key, s->fields);
+    search_components(&search, kiln_config_root(config));
+    if (search.count == 1 && !search.found.failed)
+        result = kiln_arena_strdup(kiln_config_arena(config), search.found.data);
+    kiln_text_release(&search.found);
+    return result;
 }
 
 /* ---- The tree ----------------------------------------------------------------------- */
@@ -218,7 +303,7 @@ static void check_section(Walk *walk, const KilnSection *section)
     KilnError err = { 0 };
 
     if (kiln_config_at(walk->check.config, section->key, &node, &err) < 0) {
-        report(walk, NULL, &err);
+        report(walk, &err);
         return;
     }
     if (node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
@@ -266,9 +351,11 @@ static KilnStatus hand_over(Walk *walk, KilnErrors *errors)
     KilnStatus status = KILN_OK;
     KilnError err = { 0 };
 
-    sort_found(walk);
+    if (walk->found_count > 0)
+        qsort(walk->found, walk->found_count, sizeof(Found), compare_found);
     for (size_t i = 0; i < walk->found_count; i++) {
         kiln_error_set(&err, walk->found[i].status, "%s", walk->found[i].text);
+        err.origin = walk->found[i].origin;
         kiln_errors_add(errors, &err);
         if (status == KILN_OK)
             status = err.status;
@@ -285,8 +372,11 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
     const KilnSection *sections = kiln_config_sections(config);
     Walk walk = { .registry = registry };
 
-    walk.check =
-        (KilnCheck) { .config = config, .ctx = &walk, .report = report, .component = on_component };
+    walk.check = (KilnCheck) { .config = config,
+                               .ctx = &walk,
+                               .report = report,
+                               .component = on_component,
+                               .elsewhere = elsewhere };
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
         check_section(&walk, s);
     check_rest(&walk, kiln_config_root(config));

@@ -7,9 +7,11 @@
 #include "config/run_files.h"
 #include "registry/bottom.h"
 #include "registry/registry.h"
+#include "registry/rename.h"
 
 typedef struct Context {
     KilnBottom bottom;
+    KilnErrors *errors; /* warnings */
     const char **names; /* of the last call to options() */
 } Context;
 
@@ -70,11 +72,23 @@ static const char *const *options(void *ctx, const char *group)
     return n > 0 ? context->names : NULL;
 }
 
+static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfigNode *map,
+                           const char *key, const KilnOrigin *origin)
+{
+    const Context *context = ctx;
+    const KilnField *row = kiln_bottom_renamed(&context->bottom, map, key);
+
+    if (row == NULL)
+        return NULL;
+    kiln_rename_warn(config, map, row, origin, context->errors);
+    return row->renamed;
+}
+
 KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
 {
     Context context = { .bottom.registry = request->registry };
     KilnComposeHooks hooks = {
-        .ctx = &context, .bottom = bottom, .option = option, .options = options
+        .ctx = &context, .bottom = bottom, .option = option, .options = options, .rename = renamed
     };
     KilnConfig *config = NULL;
     KilnErrors *found = NULL;
@@ -82,6 +96,7 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
 
     if (status < 0)
         return status;
+    context.errors = found;
     status = kiln_config_compose(request, &hooks, &config, found);
     /* Once more for what no override touched but changed: a _target_ of ${name}. */
     if (status == KILN_OK)

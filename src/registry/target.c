@@ -170,7 +170,10 @@ static KilnStatus named_component(const KilnConfig *config, const KilnRegistry *
         return status;
     }
     kiln_node_where(config, written, name, where, sizeof(where));
-    return kiln_error_set(err, status, "%.1400s\n  %s", inner.text, where);
+    kiln_error_set(err, status, "%.1400s\n  %s", inner.text, where);
+    if (err != NULL)
+        err->origin = name->origin;
+    return status;
 }
 
 KilnStatus kiln_node_component(const KilnConfig *config, const KilnRegistry *registry,
@@ -185,7 +188,10 @@ KilnStatus kiln_node_component(const KilnConfig *config, const KilnRegistry *reg
     if (target != NULL)
         return named_component(config, registry, target, kind, ret, err);
     kiln_node_where(config, node, node, where, sizeof(where));
-    return kiln_error_set(
-        err, KILN_E_MISSING, "%s without " KILN_TARGET_KEY " where %s is expected\n  %s",
-        node->kind == KILN_NODE_MAP ? "a mapping" : "a list", kiln_value_kind(kind), where);
+    kiln_error_set(err, KILN_E_MISSING, "%s without " KILN_TARGET_KEY " where %s is expected\n  %s",
+                   node->kind == KILN_NODE_MAP ? "a mapping" : "a list", kiln_value_kind(kind),
+                   where);
+    if (err != NULL)
+        err->origin = node->origin;
+    return KILN_E_MISSING;
 }

@@ -8,12 +8,17 @@
 typedef struct KilnCheck {
     const KilnConfig *config;
     void *ctx;
-    /* A complete message about `at` (as written). Out of memory comes here too. */
-    void (*report)(void *ctx, const KilnConfigNode *at, const KilnError *err);
+    /* A complete message, with the place to edit as its origin. Out of memory comes
+     * here too. NULL: something is wrong that is told at another node of the tree. */
+    void (*report)(void *ctx, const KilnError *err);
     /* One node, as written, where a component of field's kind is expected;
      * null ones where they are allowed do not come here. */
     void (*component)(void *ctx, const KilnField *field, const char *path,
                       const KilnConfigNode *node);
+    /* The key of the option `name` of something else in the tree ("optimizer.momentum"),
+     * for messages about an unknown one at `path`; NULL: none, or no single one. In
+     * the config's arena. The hook may be NULL. */
+    const char *(*elsewhere)(void *ctx, const char *path, const char *name);
 } KilnCheck;
 
 /* Check `map` (resolved; NULL: nothing but defaults) at `path` against
@@ -22,11 +27,16 @@ typedef struct KilnCheck {
 void kiln_check_table(const KilnCheck *check, const KilnConfigNode *map, const char *path,
                       const char *owner, const KilnField *fields, bool open, bool target);
 /* Report "PATH: MESSAGE" about `written` and, below it, where its `value` came
- * from; NULL: the message says so itself. */
+ * from, which becomes the error's origin if it has none; NULL: the message says so
+ * itself. */
 void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfigNode *written,
                        const KilnConfigNode *value, const KilnError *err);
 /* Report that `written` does not resolve; the message names key and place. Not
  * when the fault is another node's of the tree, which will be reported itself. */
 void kiln_check_unresolved(const KilnCheck *check, const KilnConfigNode *written,
                            const KilnError *err);
+/* The node whose place stands for `node`: itself, or when a table's default made it
+ * the nearest around it that was written. */
+const KilnConfigNode *kiln_check_place(const KilnConfigNode *node);
+
 #endif
