@@ -357,12 +357,15 @@ typedef struct ToyRoot {
     KilnInstance *task;
     KilnInstance **callbacks;
     size_t callbacks_count;
+    KilnInstance **logger;
+    size_t logger_count;
     int64_t seed;
 } ToyRoot;
 
 static const KilnField toy_root_fields[] = {
     KILN_FIELD_COMPONENT(ToyRoot, task, KILN_KIND_MODULE, NULL, "what is trained"),
     KILN_FIELD_COMPONENT_MAP(ToyRoot, callbacks, KILN_KIND_CALLBACK, "{}", "callbacks"),
+    KILN_FIELD_COMPONENT_MAP(ToyRoot, logger, KILN_KIND_LOGGER, "{}", "loggers"),
     KILN_FIELD_I64(ToyRoot, seed, "42", 0, 1e15, "seed"),
     KILN_FIELD_END,
 };
