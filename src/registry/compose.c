@@ -7,9 +7,11 @@
 #include "config/run_files.h"
 #include "registry/bottom.h"
 #include "registry/registry.h"
+#include "registry/rename.h"
 
 typedef struct Context {
     KilnBottom bottom;
+    KilnErrors *errors; /* warnings */
     const char **names; /* of the last call to options() */
 } Context;
 
@@ -101,6 +103,18 @@ static bool other_component(void *ctx, const char *from, const char *to)
            is_known(registry, to);
 }
 
+static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfigNode *map,
+                           const char *key, const KilnOrigin *origin)
+{
+    const Context *context = ctx;
+    const KilnField *row = kiln_bottom_renamed(&context->bottom, map, key);
+
+    if (row == NULL)
+        return NULL;
+    kiln_rename_warn(config, map, row, origin, context->errors);
+    return row->renamed;
+}
+
 KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
 {
     Context context = { .bottom.registry = request->registry };
@@ -108,13 +122,15 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
                                .bottom = bottom,
                                .option = option,
                                .options = options,
-                               .other_component = other_component };
+                               .other_component = other_component,
+                               .rename = renamed };
     KilnConfig *config = NULL;
     KilnErrors *found = NULL;
     KilnStatus status = kiln_errors_new(&found);
 
     if (status < 0)
         return status;
+    context.errors = found;
     status = kiln_config_compose(request, &hooks, &config, found);
     /* Once more for what no override touched but changed: a _target_ of ${name}. */
     if (status == KILN_OK)
@@ -128,7 +144,7 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
     if (status < 0)
         kiln_errors_append(errors, context.bottom.unknown);
     kiln_errors_append(errors, found);
-    kiln_errors_sort(errors, NULL);
+    kiln_errors_sort(errors, status == KILN_OK ? config : NULL);
     kiln_errors_free(found);
     kiln_bottom_release(&context.bottom);
     free(context.names);
