@@ -171,10 +171,11 @@ static KilnStatus check_merge(const Target *target, const KilnConfigNode *dest,
 
     if (status < 0 || dest->kind != KILN_NODE_MAP || src->kind != KILN_NODE_MAP)
         return status;
+    bool retarget = kiln_merge_is_retarget(target->config, dest, kiln_node_get(src, "_target_"));
     for (size_t i = 0; i < src->count && status >= 0; i++) {
         const KilnEntry *entry = kiln_node_entry(dest, src->entries[i].key);
 
-        if (entry == NULL && target->override->kind == KILN_OVERRIDE_SET)
+        if (entry == NULL && target->override->kind == KILN_OVERRIDE_SET && !retarget)
             return no_key(target, dest, src->entries[i].key);
         if (entry != NULL)
             status = check_merge(target, entry->value, src->entries[i].value);
@@ -207,6 +208,12 @@ static KilnStatus put(Target *target, bool *ret_bottom)
         *ret_bottom = true;
     if (value->kind == KILN_NODE_MAP && entry->value->kind == KILN_NODE_MAP)
         return kiln_merge(config, entry->value, value, NULL);
+    if (strcmp(target->part, "_target_") == 0) {
+        status = kiln_merge_retarget(config, target->parent, value, NULL, target->err);
+        entry = kiln_node_entry(target->parent, target->part); /* it moved up */
+        if (status < 0)
+            return status;
+    }
     kiln_node_replace(entry, target->parent, value);
     return KILN_OK;
 }

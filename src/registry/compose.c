@@ -70,11 +70,44 @@ static const char *const *options(void *ctx, const char *group)
     return n > 0 ? context->names : NULL;
 }
 
+static bool is_known(const KilnRegistry *registry, const char *target)
+{
+    const KilnComponent *component = NULL;
+    bool found = kiln_registry_target(registry, target, KILN_KIND_ANY, &component, NULL) >= 0;
+
+    /* Components of several kinds may share a name. */
+    for (int kind = 0; !found && kind < KILN_KIND_COUNT; kind++)
+        found = kiln_registry_find(registry, (KilnKind)kind, target) != NULL;
+    return found;
+}
+
+/* "sgd" and "optimizer/sgd" are one. */
+static bool is_same_component(const char *a, const char *b)
+{
+    const char *slash_a = strchr(a, '/'), *slash_b = strchr(b, '/');
+
+    if ((slash_a == NULL) != (slash_b == NULL)) {
+        a = slash_a != NULL ? slash_a + 1 : a;
+        b = slash_b != NULL ? slash_b + 1 : b;
+    }
+    return strcmp(a, b) == 0;
+}
+
+static bool other_component(void *ctx, const char *from, const char *to)
+{
+    const KilnRegistry *registry = ((const Context *)ctx)->bottom.registry;
+
+    return registry != NULL && !is_same_component(from, to) && is_known(registry, from) &&
+           is_known(registry, to);
+}
+
 static KilnComposeHooks hooks_of(Context *context)
 {
-    return (KilnComposeHooks) {
-        .ctx = context, .bottom = bottom, .option = option, .options = options
-    };
+    return (KilnComposeHooks) { .ctx = context,
+                                .bottom = bottom,
+                                .option = option,
+                                .options = options,
+                                .other_component = other_component };
 }
 
 typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
