@@ -98,6 +98,20 @@ static KilnStatus to_str(const KilnCall *call, const KilnConfigNode *from, KilnC
     return result(node, ret, err);
 }
 
+/* The whole value as text. */
+static KilnStatus to_json(const KilnCall *call, const KilnConfigNode *from, KilnConfigNode **ret,
+                          KilnError *err)
+{
+    KilnText text = { 0 };
+    KilnConfigNode *node = NULL;
+
+    kiln_value_json(from, &text);
+    if (!text.failed)
+        node = kiln_node_string(&call->value->maker, text.data);
+    kiln_text_release(&text);
+    return result(node, ret, err);
+}
+
 /* A cast goes into lists and mappings. */
 static KilnStatus cast(const KilnCall *call, Cast to, const KilnConfigNode *from,
                        KilnConfigNode **ret, KilnError *err)
@@ -105,7 +119,7 @@ static KilnStatus cast(const KilnCall *call, Cast to, const KilnConfigNode *from
     KilnConfigNode *node;
     KilnStatus status = KILN_OK;
 
-    if (from->kind == KILN_NODE_SCALAR)
+    if (from->kind == KILN_NODE_SCALAR || to == to_json)
         return to(call, from, ret, err);
     node = kiln_node_new(&call->value->maker, from->kind);
     if (node == NULL)
@@ -130,15 +144,20 @@ static KilnStatus cast(const KilnCall *call, Cast to, const KilnConfigNode *from
 static KilnStatus cast_choice(const KilnCall *call, Cast to, const KilnSweepValue *from,
                               KilnConfigNode **ret, KilnError *err)
 {
-    KilnConfigNode *items = NULL;
-    KilnStatus status = cast(call, to, from->items, &items, err);
-    KilnSweepValue *sweep;
+    KilnSweepValue *sweep = kiln_sweep_value_new(call->value, KILN_SWEEP_CHOICE, NULL);
 
-    if (status < 0)
-        return status;
-    sweep = kiln_sweep_value_new(call->value, KILN_SWEEP_CHOICE, items);
     if (sweep == NULL)
         return kiln_error_nomem(err, sizeof(*sweep));
+    for (size_t i = 0; i < from->items->count; i++) {
+        KilnConfigNode *item = NULL;
+        KilnStatus status = cast(call, to, from->items->entries[i].value, &item, err);
+
+        if (status < 0)
+            return status;
+        if (kiln_node_append(call->value->maker.arena, sweep->items, NULL,
+                             call->value->maker.origin, item) == NULL)
+            return kiln_error_nomem(err, sizeof(*item));
+    }
     sweep->simple = from->simple;
     sweep->zip = from->zip;
     *ret = sweep->items;
@@ -236,4 +255,9 @@ KilnStatus kiln_call_int(const KilnCall *call, KilnConfigNode **ret, KilnError *
 KilnStatus kiln_call_str(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
 {
     return call_cast(call, to_str, ret, err);
+}
+
+KilnStatus kiln_call_json_str(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+{
+    return call_cast(call, to_json, ret, err);
 }

@@ -70,6 +70,18 @@ static const char *const *options(void *ctx, const char *group)
     return n > 0 ? context->names : NULL;
 }
 
+/* An item of a list of texts is text; the list is not. */
+static bool is_text(void *ctx, const KilnConfig *config, const char *key)
+{
+    const KilnField *field = kiln_config_field(config, ((const Context *)ctx)->bottom.registry,
+                                               key);
+    const char *last = strrchr(key, '.');
+
+    if (field == NULL || (field->type != KILN_TYPE_STR && field->type != KILN_TYPE_PATH))
+        return false;
+    return field->shape == KILN_ONE || strcmp(last != NULL ? last + 1 : key, field->name) != 0;
+}
+
 static bool is_known(const KilnRegistry *registry, const char *target)
 {
     const KilnComponent *component = NULL;
@@ -107,7 +119,8 @@ static KilnComposeHooks hooks_of(Context *context)
                                 .bottom = bottom,
                                 .option = option,
                                 .options = options,
-                                .other_component = other_component };
+                                .other_component = other_component,
+                                .is_text = is_text };
 }
 
 typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
