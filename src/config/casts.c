@@ -72,11 +72,13 @@ static KilnStatus to_bool(const KilnCall *call, const KilnConfigNode *from, Kiln
 
     if (text == NULL)
         return kiln_error_nomem(err, 1);
-    if (from->scalar == KILN_SCALAR_NULL || from->scalar == KILN_SCALAR_INTERPOLATION ||
+    if (from->scalar == KILN_SCALAR_INTERPOLATION ||
         (from->scalar == KILN_SCALAR_STR && type != KILN_SCALAR_BOOL))
         return misfit(call, from, "bool", err);
     if (type != KILN_SCALAR_BOOL)
-        text = number_of(from, &number) && number == 0 ? "false" : "true";
+        text = from->scalar == KILN_SCALAR_NULL || (number_of(from, &number) && number == 0)
+                   ? "false"
+                   : "true";
     return result(kiln_node_scalar(&call->value->maker, KILN_SCALAR_BOOL, text), ret, err);
 }
 
