@@ -119,6 +119,9 @@ static void test_values(void **unused)
         { "name='it\\'s',\"q\\\"q\"", "name='it\\'s'|name=\"q\\\"q\"" },
         { "name='a\\\\',\"a\\b\"", "name='a\\\\'|name=\"a\\b\"" },
         { "name='x\\\\\\'y',''", "name='x\\\\\\'y'|name=''" },
+        /* Hydra writes these so that it can't read them. */
+        { "name=${a:'b'},x", "name=\"${a:'b'}\"|name=x" },
+        { "name=choice(\"it's\",';',str(['']))", "name=\"it's\"|name=';'|name=['']" },
         { "lr=[1,2],[3,[4]],[]", "lr=[1,2]|lr=[3,[4]]|lr=[]" },
         { "lr=['a b',c],[\"d,e\"]", "lr=['a b',c]|lr=[\"d,e\"]" },
         { "lr={a: 1, b: [x y,'z']},{true:1,2.50:x,a-b:{}}",
