@@ -110,6 +110,8 @@ static KilnStatus to_json(const KilnCall *call, const KilnConfigNode *from, Kiln
     kiln_value_json(from, &text);
     if (!text.failed)
         node = kiln_node_string(&call->value->maker, text.data);
+    if (node != NULL)
+        node->quote = '\''; /* 1 is text here, also when a sweep writes it */
     kiln_text_release(&text);
     return result(node, ret, err);
 }

@@ -263,7 +263,7 @@ static void test_operators_and_text(void **unused)
     check("config", (const char *[]) { "tags+=a,[b,c]", "net:={a:1},{b:2}", "t-=x", NULL },
           "tags+=a|tags+=[b,c]; net:={a:1}|net:={b:2}; t-=x");
     check("config", (const char *[]) { "tags=extend_list(a,'b')", NULL }, "tags+=[a,'b']");
-    check("config", (const char *[]) { "lr=json_str(choice(a,1))", NULL }, "lr=\"a\"|lr=1");
+    check("config", (const char *[]) { "lr=json_str(choice(a,1))", NULL }, "lr='\"a\"'|lr='1'");
     hooks = &text;
     check("config", (const char *[]) { "name=/a=b,c,x y,${f:1,2}=3", NULL },
           "name='/a=b'|name=c|name=x\\ y|name='${f:1,2}=3'");
