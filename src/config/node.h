@@ -51,6 +51,7 @@ struct KilnConfigNode {
     KilnNodeKind kind;
     KilnScalar scalar;
     bool quoted;
+    char quote; /* of an argument's quoted text, ' or "; '\0' otherwise */
     KilnMark mark;
     KilnLayer layer;
     KilnOrigin origin;

@@ -29,6 +29,7 @@ struct KilnConfig {
     const struct KilnDefaultsList *defaults; /* the files that were merged */
     KilnRemoved *removed;
     size_t n_removed;
+    bool partial;      /* of a sweep: see kiln_config_compose_sweep */
     struct tm started; /* local time, for ${now:...} */
 };
 
