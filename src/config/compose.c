@@ -413,6 +413,7 @@ static KilnStatus run(Composer *composer, KilnConfig **ret)
     composer->config->search.hooks = composer->hooks;
     compose(composer);
     composer->config->search.hooks = NULL;
+    kiln_errors_sort(composer->errors, composer->config);
     kiln_errors_free(own);
     if (composer->status < 0) {
         kiln_config_free(composer->config);

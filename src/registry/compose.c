@@ -146,10 +146,11 @@ static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnCo
     else
         kiln_config_free(config);
     /* When composing fails, a _target_ that names nothing is often the cause of
-     * what follows (its options do not exist): it is told first. */
+     * what follows (its options do not exist). */
     if (status < 0)
         kiln_errors_append(errors, context.bottom.unknown);
     kiln_errors_append(errors, found);
+    kiln_errors_sort(errors, NULL);
     kiln_errors_free(found);
     kiln_bottom_release(&context.bottom);
     free(context.names);
