@@ -74,19 +74,26 @@ typedef struct State {
     Scratch *spare;
 } State;
 
-static KilnStatus init(KilnInstance *self, KilnError *err)
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
-    State *state = kiln_state(self);
+    const Opts *opts = options;
 
-    state->opts = opts;
+    *ret_option = "channels";
     if (opts->channels == 2)
-        return kiln_error_set(err, KILN_E_RANGE, "%s.channels: 2, expected 1 (grey) or 3 (colour)",
-                              kiln_instance_path(self));
+        return kiln_error_set(err, KILN_E_RANGE, "expected 1 (grey) or 3 (colour), got 2");
+    *ret_option = "size";
     if (opts->size_count > 2)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "%s.size: %zu numbers, expected [height, width], [n] for both, or []",
-                              kiln_instance_path(self), opts->size_count);
+                              "expected [height, width], [n] for both, or [], got %zu numbers",
+                              opts->size_count);
+    return KILN_OK;
+}
+
+static KilnStatus init(KilnInstance *self, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    state->opts = kiln_opts(self);
     if (pthread_mutex_init(&state->lock, NULL) != 0)
         return kiln_error_nomem(err, sizeof(state->lock));
     state->has_lock = true;
@@ -499,6 +506,7 @@ const KilnComponent kiln_datamodule_image_folder = {
     .fields = fields,
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
+    .check = check,
     .init = init,
     .release = release,
     .ops.datamodule = &ops,

@@ -15,15 +15,16 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnStatus init(KilnInstance *self, KilnError *err)
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
+    const Opts *opts = options;
 
-    if (opts->size_count != 1 && opts->size_count != 2)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "%s.size: %zu numbers, expected [height, width], or [n] for both",
-                              kiln_instance_path(self), opts->size_count);
-    return KILN_OK;
+    if (opts->size_count == 1 || opts->size_count == 2)
+        return KILN_OK;
+    *ret_option = "size";
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "expected [height, width], or [n] for both, got %zu numbers",
+                          opts->size_count);
 }
 
 /* The window must lie within the padded image. */
@@ -105,6 +106,6 @@ const KilnComponent kiln_transform_crop = {
     .summary = "Cut out a window: at a random place in training, the middle otherwise",
     .fields = fields,
     .opts_size = sizeof(Opts),
-    .init = init,
+    .check = check,
     .ops.transform = &ops,
 };

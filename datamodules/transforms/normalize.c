@@ -16,10 +16,11 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnStatus init(KilnInstance *self, KilnError *err)
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
+    const Opts *opts = options;
 
+    *ret_option = opts->mean_count == 0 ? "mean" : "std";
     if (opts->mean_count == 0 || opts->std_count == 0 ||
         (opts->mean_count != opts->std_count && opts->mean_count != 1 && opts->std_count != 1))
         return kiln_error_set(err, KILN_E_RANGE,
@@ -79,6 +80,6 @@ const KilnComponent kiln_transform_normalize = {
     .summary = "Shift and scale each channel by mean and std",
     .fields = fields,
     .opts_size = sizeof(Opts),
-    .init = init,
+    .check = check,
     .ops.transform = &ops,
 };

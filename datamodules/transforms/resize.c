@@ -11,15 +11,16 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnStatus init(KilnInstance *self, KilnError *err)
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
+    const Opts *opts = options;
 
-    if (opts->size_count != 1 && opts->size_count != 2)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "%s.size: %zu numbers, expected [height, width], or [n] for both",
-                              kiln_instance_path(self), opts->size_count);
-    return KILN_OK;
+    if (opts->size_count == 1 || opts->size_count == 2)
+        return KILN_OK;
+    *ret_option = "size";
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "expected [height, width], or [n] for both, got %zu numbers",
+                          opts->size_count);
 }
 
 static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch, KilnRng *rng,
@@ -61,6 +62,6 @@ const KilnComponent kiln_transform_resize = {
     .summary = "Scale every image to one size, bilinear with antialiasing",
     .fields = fields,
     .opts_size = sizeof(Opts),
-    .init = init,
+    .check = check,
     .ops.transform = &ops,
 };

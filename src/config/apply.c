@@ -121,6 +121,19 @@ static KilnStatus no_index(const Target *target, const KilnConfigNode *list, con
                           kiln_node_path(target->config, list));
 }
 
+/* The entry of a key, which may be written with its former name. */
+static KilnEntry *find_entry(const Target *target, const KilnConfigNode *node, const char *key)
+{
+    const KilnComposeHooks *hooks = target->config->search.hooks;
+    KilnEntry *entry = kiln_node_entry(node, key);
+    const char *name;
+
+    if (entry != NULL || node->kind != KILN_NODE_MAP || hooks == NULL || hooks->rename == NULL)
+        return entry;
+    name = hooks->rename(hooks->ctx, target->config, node, key, &target->override->origin);
+    return name != NULL ? kiln_node_entry(node, name) : NULL;
+}
+
 /* ---- The place ------------------------------------------------------------------- */
 
 /* Something that has no keys stands on the way. */
@@ -182,7 +195,7 @@ static KilnStatus find_parent(Target *target)
         return kiln_error_set(target->err, KILN_E_SYNTAX, "there is no key");
     while (status >= 0 && *path != '\0') {
         count_from_end(node, target->part);
-        KilnEntry *entry = kiln_node_entry(node, target->part);
+        KilnEntry *entry = find_entry(target, node, target->part);
 
         if (entry == NULL && node->kind == KILN_NODE_LIST)
             return no_index(target, node, target->part);
@@ -215,7 +228,7 @@ static KilnStatus check_merge(const Target *target, const KilnConfigNode *dest,
         return status;
     bool retarget = kiln_merge_is_retarget(target->config, dest, kiln_node_get(src, "_target_"));
     for (size_t i = 0; i < src->count && status >= 0; i++) {
-        const KilnEntry *entry = kiln_node_entry(dest, src->entries[i].key);
+        const KilnEntry *entry = find_entry(target, dest, src->entries[i].key);
 
         if (entry == NULL && target->override->kind == KILN_OVERRIDE_SET && !retarget)
             return no_key(target, dest, src->entries[i].key);
@@ -229,7 +242,7 @@ static KilnStatus put(Target *target, bool *ret_bottom)
 {
     KilnConfig *config = target->config;
     KilnConfigNode *value = target->override->value;
-    KilnEntry *entry = kiln_node_entry(target->parent, target->part);
+    KilnEntry *entry = find_entry(target, target->parent, target->part);
     KilnStatus status;
 
     if (entry == NULL) {
@@ -268,7 +281,7 @@ static KilnStatus set(Target *target, bool *ret_bottom)
 
     if (status < 0)
         return status;
-    entry = kiln_node_entry(target->parent, target->part);
+    entry = find_entry(target, target->parent, target->part);
     if (entry == NULL && target->parent->kind == KILN_NODE_LIST)
         return no_index(target, target->parent, target->part);
     if (entry == NULL && override->kind == KILN_OVERRIDE_SET)
@@ -373,7 +386,7 @@ static KilnStatus take_away(Target *target)
 
     if (status < 0)
         return status;
-    entry = kiln_node_entry(target->parent, target->part);
+    entry = find_entry(target, target->parent, target->part);
     if (entry == NULL && target->parent->kind == KILN_NODE_LIST)
         return no_index(target, target->parent, target->part);
     if (entry == NULL)

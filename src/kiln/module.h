@@ -94,10 +94,10 @@ struct KilnOptimizerOps {
                    KilnTensor *const slots[KILN_MAX_SLOTS], KilnTensor *hyper);
 };
 
-/* For optimizers over kiln_adam_update: two numbers from 0 to below 1, or
- * KILN_E_RANGE; */
+/* For optimizers over kiln_adam_update, in their check: the option "betas" is two
+ * numbers from 0 to below 1, or KILN_E_RANGE and *ret_option; */
 KILN_API KILN_NODISCARD KilnStatus kiln_adam_check_betas(const double *betas, size_t n,
-                                                         KilnError *err);
+                                                         const char **ret_option, KilnError *err);
 /* and their `hyper` for update number `step` (learning rate and both bias
  * corrections), from the two betas. */
 KILN_API size_t kiln_adam_hyper(const double *betas, double lr, int64_t step,

@@ -3,16 +3,21 @@
 
 #include "kiln/module.h"
 
-KilnStatus kiln_adam_check_betas(const double *betas, size_t n, KilnError *err)
+KilnStatus kiln_adam_check_betas(const double *betas, size_t n, const char **ret_option,
+                                 KilnError *err)
 {
+    static const char *const names[] = { "betas[0]", "betas[1]" };
+
+    *ret_option = "betas";
     if (n != 2)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "betas has %zu values; give two, such as [0.9, 0.999]", n);
-    for (size_t i = 0; i < 2; i++)
+                              "expected two numbers, such as [0.9, 0.999], got %zu", n);
+    for (size_t i = 0; i < 2; i++) {
+        *ret_option = names[i];
         if (betas[i] >= 1.0)
-            return kiln_error_set(err, KILN_E_RANGE,
-                                  "betas[%zu] is %g; it must be at least 0 and below 1", i,
+            return kiln_error_set(err, KILN_E_RANGE, "expected a number from 0 to below 1, got %g",
                                   betas[i]);
+    }
     return KILN_OK;
 }
 

@@ -8,12 +8,15 @@
 #include "config/compose.h"
 #include "config/tree.h"
 #include "registry/registry.h"
+#include "registry/rename.h"
 #include "schema/table.h"
 
 typedef struct Walk {
     KilnBottom *bottom;
     KilnConfig *config;
-    KilnError err; /* the first that ended the walk */
+    KilnErrors *errors; /* warnings, and what does not end the walk */
+    KilnStatus status;  /* of the first of those */
+    KilnError err;      /* the first that ended the walk */
 } Walk;
 
 /* ---- Which mapping has whose defaults ----------------------------------------- */
@@ -95,6 +98,18 @@ static void underlay(Walk *walk, KilnConfigNode *map, const char *key, KilnConfi
 }
 
 static void underlay_field(Walk *walk, KilnConfigNode *map, const KilnField *field,
+                           const char *source);
+
+/* A nested struct's own defaults, below what its option's default says. */
+static void underlay_struct(Walk *walk, KilnConfigNode *map, const KilnField *fields,
+                            const char *source)
+{
+    for (size_t i = 0; i < kiln_table_count(fields) && walk->err.status == KILN_OK; i++)
+        if (fields[i].renamed == NULL)
+            underlay_field(walk, map, &fields[i], source);
+}
+
+static void underlay_field(Walk *walk, KilnConfigNode *map, const KilnField *field,
                            const char *source)
 {
     KilnConfigNode *value = default_node(walk, field, source);
@@ -113,6 +128,10 @@ static void underlay_field(Walk *walk, KilnConfigNode *map, const KilnField *fie
     } else if (have == NULL || !other_component(have, value)) {
         underlay(walk, map, field->name, value);
     }
+    have = kiln_node_get(map, field->name);
+    if (field->type == KILN_TYPE_STRUCT && field->shape == KILN_ONE && have != NULL &&
+        have->kind == KILN_NODE_MAP)
+        underlay_struct(walk, have, field->fields, source);
 }
 
 /* ---- Taking defaults away again ---------------------------------------------------- */
@@ -144,12 +163,46 @@ static void remove_defaults(KilnConfigNode *map, const char *source)
             kiln_node_remove(map, &map->entries[i]);
             continue;
         }
+        if (node->kind == KILN_NODE_MAP) /* a nested struct, partly written */
+            remove_defaults(node, source);
         for (; node->replaced != NULL; node = node->replaced)
             if (is_from(node->replaced, source)) {
                 node->replaced = NULL;
                 break;
             }
     }
+}
+
+/* ---- Tables ------------------------------------------------------------------------- */
+
+/* The table of `map`: laid below it, or below the struct that it is in. */
+static const KilnField *table_of(const KilnBottom *bottom, const KilnConfigNode *map)
+{
+    const KilnLaid *laid = find_laid(bottom, map);
+    const KilnConfigNode *parent = map->parent;
+
+    if (laid != NULL || parent == NULL)
+        return laid != NULL ? laid->fields : NULL;
+    bool item = parent->kind == KILN_NODE_LIST;
+    const KilnField *around = table_of(bottom, parent);
+    for (size_t i = 0; around != NULL && i < parent->count; i++) {
+        const KilnField *field = parent->entries[i].value == map && !item
+                                     ? kiln_table_find(around, parent->entries[i].key)
+                                     : NULL;
+
+        if (field != NULL)
+            return field->type == KILN_TYPE_STRUCT && field->shape == KILN_ONE ? field->fields
+                                                                               : NULL;
+    }
+    return NULL;
+}
+
+const KilnField *kiln_bottom_renamed(const KilnBottom *bottom, const KilnConfigNode *map,
+                                     const char *key)
+{
+    const KilnField *fields = table_of(bottom, map);
+
+    return fields != NULL ? kiln_table_renamed(fields, key) : NULL;
 }
 
 /* ---- Walking ------------------------------------------------------------------------ */
@@ -166,12 +219,14 @@ static bool lay_table(Walk *walk, KilnConfigNode *map, const void *owner, const 
         remove_defaults(map, laid->source);
     if (laid == NULL)
         return false;
-    laid->owner = owner;
-    laid->source = source;
-    laid->pass = walk->bottom->pass;
+    *laid = (KilnLaid) { map, owner, source, fields, walk->bottom->pass };
+    KilnStatus status = kiln_rename_options(walk->config, map, fields, walk->errors);
+    if (status < 0)
+        walk->status = status;
     /* An option that an override took away falls back to its default. */
     for (size_t i = 0; i < kiln_table_count(fields) && walk->err.status == KILN_OK; i++)
-        if (fresh || kiln_node_get(map, fields[i].name) == NULL)
+        if (fields[i].renamed == NULL && (fresh || fields[i].type == KILN_TYPE_STRUCT ||
+                                          kiln_node_get(map, fields[i].name) == NULL))
             underlay_field(walk, map, &fields[i], source);
     return walk->err.status == KILN_OK;
 }
@@ -249,20 +304,30 @@ static void walk_place(Walk *walk, KilnEntry *entry, KilnKind kind, int depth)
         lay_component(walk, entry->value, kind, depth);
 }
 
+/* One value of a field that holds components, or structs that may. */
+static void walk_value(Walk *walk, const KilnField *field, KilnEntry *entry, int depth)
+{
+    if (field->type == KILN_TYPE_COMPONENT)
+        walk_place(walk, entry, field->component_kind, depth);
+    else if (entry->value->kind == KILN_NODE_MAP)
+        walk_fields(walk, entry->value, field->fields, depth);
+}
+
 static void walk_fields(Walk *walk, KilnConfigNode *map, const KilnField *fields, int depth)
 {
     for (size_t i = 0; i < kiln_table_count(fields) && walk->err.status == KILN_OK; i++) {
         const KilnField *field = &fields[i];
         KilnEntry *entry = kiln_node_entry(map, field->name);
 
-        if (field->type != KILN_TYPE_COMPONENT || entry == NULL)
+        if ((field->type != KILN_TYPE_COMPONENT && field->type != KILN_TYPE_STRUCT) ||
+            field->renamed != NULL || entry == NULL)
             continue;
         KilnConfigNode *node = entry->value;
         if (field->shape == KILN_ONE)
-            walk_place(walk, entry, field->component_kind, depth);
+            walk_value(walk, field, entry, depth);
         else if (node->kind == (field->shape == KILN_LIST ? KILN_NODE_LIST : KILN_NODE_MAP))
             for (size_t j = 0; j < node->count && walk->err.status == KILN_OK; j++)
-                walk_place(walk, &node->entries[j], field->component_kind, depth);
+                walk_value(walk, field, &node->entries[j], depth);
     }
 }
 
@@ -337,7 +402,7 @@ static bool about_sections(const KilnConfig *config, const KilnSection *sections
 KilnStatus kiln_bottom_lay(KilnBottom *bottom, KilnConfig *config, KilnErrors *errors)
 {
     const KilnSection *sections = kiln_config_sections(config);
-    Walk walk = { .bottom = bottom, .config = config };
+    Walk walk = { .bottom = bottom, .config = config, .errors = errors };
     bool all = about_sections(config, sections);
 
     kiln_errors_free(bottom->unknown);
@@ -355,7 +420,7 @@ KilnStatus kiln_bottom_lay(KilnBottom *bottom, KilnConfig *config, KilnErrors *e
         }
         walk_rest(&walk, kiln_config_root(config));
     }
-    return walk.err.status < 0 ? kiln_errors_add(errors, &walk.err) : KILN_OK;
+    return walk.err.status < 0 ? kiln_errors_add(errors, &walk.err) : walk.status;
 }
 
 void kiln_bottom_release(KilnBottom *bottom)

@@ -9,6 +9,7 @@ typedef struct KilnLaid {
     const KilnConfigNode *map;
     const void *owner;  /* KilnComponent or KilnSection; NULL: of nothing known */
     const char *source; /* of the defaults' origin */
+    const KilnField *fields;
     int pass;
 } KilnLaid;
 
@@ -24,9 +25,14 @@ typedef struct KilnBottom {
 /* Lay defaults below the sections of `config` and below every mapping with
  * _target_; plain names where a component is expected become mappings. Can be
  * called again after changes: a mapping whose _target_ changed loses the old
- * component's defaults. Names of no component are left for the check. */
+ * component's defaults. Former names of options become the new ones, with a warning.
+ * Names of no component are left for the check. */
 KILN_NODISCARD KilnStatus kiln_bottom_lay(KilnBottom *bottom, KilnConfig *config,
                                           KilnErrors *errors);
+/* The option that `key` of `map`, a mapping with a table, is a former name of; NULL:
+ * it is none. */
+const KilnField *kiln_bottom_renamed(const KilnBottom *bottom, const KilnConfigNode *map,
+                                     const char *key);
 void kiln_bottom_release(KilnBottom *bottom);
 
 #endif

@@ -31,10 +31,9 @@ static bool is_null(const KilnConfigNode *node)
     return node == NULL || (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL);
 }
 
-/* A component field's node, resolved; absent ones are their default's. NULL for none. */
-static KilnStatus field_node(const Builder *builder, const KilnInstance *instance,
-                             const KilnConfigNode *map, const KilnField *field,
-                             const KilnConfigNode **ret, KilnError *err)
+/* An option's node, resolved; absent ones are their default's. NULL for none. */
+static KilnStatus field_node(const Builder *builder, const char *path, const KilnConfigNode *map,
+                             const KilnField *field, const KilnConfigNode **ret, KilnError *err)
 {
     const KilnConfigNode *written = kiln_node_get(map, field->name);
     KilnConfigNode *parsed = NULL;
@@ -48,8 +47,8 @@ static KilnStatus field_node(const Builder *builder, const KilnInstance *instanc
         written = parsed;
     }
     if (written == NULL)
-        return kiln_error_set(err, KILN_E_MISSING, "%s.%s: required value missing (%s)",
-                              instance->path, field->name, field->help);
+        return kiln_error_set(err, KILN_E_MISSING, "%s.%s: required value missing (%s)", path,
+                              field->name, field->help);
     return kiln_config_resolve(builder->config, written, ret, err);
 }
 
@@ -57,12 +56,6 @@ static bool has_shape(const KilnField *field, const KilnConfigNode *node)
 {
     return field->shape == KILN_ONE ||
            node->kind == (field->shape == KILN_LIST ? KILN_NODE_LIST : KILN_NODE_MAP);
-}
-
-/* Upper bound of a field's children. */
-static size_t places(const KilnField *field, const KilnConfigNode *node)
-{
-    return is_null(node) ? 0 : field->shape == KILN_ONE ? 1 : node->count;
 }
 
 /* "PARENT.NAME", "PARENT.NAME[I]" or "PARENT.NAME.KEY"; owned by the caller. */
@@ -78,11 +71,106 @@ static char *child_path(const char *parent, const char *name, const KilnEntry *e
     return kiln_text_take(&text);
 }
 
-/* Build one child behind those that `instance` has; null adds none. */
-static KilnStatus add_child(Builder *builder, KilnInstance *instance, const KilnField *field,
-                            const KilnEntry *entry, size_t i, const KilnConfigNode *node,
-                            KilnError *err)
+/* An option of components: in the options struct itself or in one nested in it. */
+typedef struct Place {
+    const KilnField *field;
+    const KilnConfigNode *node; /* resolved; NULL: none */
+    char *base;                 /* the struct that has the member */
+    const char *path;           /* of the struct; in the config's arena, or borrowed */
+} Place;
+
+typedef struct Places {
+    Place *items;
+    size_t count, capacity;
+    size_t most; /* upper bound of the children in all of them */
+} Places;
+
+static KilnStatus add_place(Places *places, Place place, KilnError *err)
 {
+    if (places->count == places->capacity) {
+        size_t capacity = places->capacity * 2 + 8;
+        Place *items = realloc(places->items, capacity * sizeof(*items));
+
+        if (items == NULL)
+            return kiln_error_nomem(err, capacity * sizeof(*items));
+        places->items = items;
+        places->capacity = capacity;
+    }
+    places->items[places->count++] = place;
+    if (!is_null(place.node))
+        places->most += place.field->shape == KILN_ONE ? 1 : place.node->count;
+    return KILN_OK;
+}
+
+static KilnStatus find_places(Builder *builder, const KilnField *fields, char *base,
+                              const KilnConfigNode *map, const char *path, Places *places,
+                              KilnError *err);
+
+/* The places in one nested struct, or in each of a list or mapping of them. */
+static KilnStatus find_nested(Builder *builder, const KilnField *field, char *base,
+                              const KilnConfigNode *node, const char *path, Places *places,
+                              KilnError *err)
+{
+    bool map = field->shape == KILN_MAP;
+    size_t stride = map ? field->pair_size : field->item_size;
+    KilnArena *arena = kiln_config_arena(builder->config);
+    char *value = base + field->offset;
+    KilnStatus status = KILN_OK;
+
+    if (field->shape != KILN_ONE || field->optional)
+        memcpy(&value, base + field->offset, sizeof(value));
+    if (value == NULL || is_null(node))
+        return KILN_OK;
+    path = kiln_arena_printf(arena, "%s.%s", path, field->name);
+    if (path == NULL)
+        return kiln_error_nomem(err, 1);
+    if (field->shape == KILN_ONE)
+        return find_places(builder, field->fields, value, node, path, places, err);
+    for (size_t i = 0; i < node->count && status == KILN_OK; i++) {
+        const KilnEntry *entry = &node->entries[i];
+        const KilnConfigNode *item = NULL;
+        const char *where = map ? kiln_arena_printf(arena, "%s.%s", path, entry->key)
+                                : kiln_arena_printf(arena, "%s[%zu]", path, i);
+
+        status = kiln_config_resolve(builder->config, entry->value, &item, err);
+        if (status == KILN_OK && where == NULL)
+            status = kiln_error_nomem(err, 1);
+        if (status == KILN_OK)
+            status = find_places(builder, field->fields,
+                                 value + i * stride + (map ? field->value_offset : 0), item, where,
+                                 places, err);
+    }
+    return status;
+}
+
+static KilnStatus find_places(Builder *builder, const KilnField *fields, char *base,
+                              const KilnConfigNode *map, const char *path, Places *places,
+                              KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END && status == KILN_OK;
+         f++) {
+        const KilnConfigNode *node = NULL;
+
+        if ((f->type != KILN_TYPE_COMPONENT && f->type != KILN_TYPE_STRUCT) || f->renamed != NULL)
+            continue;
+        status = field_node(builder, path, map, f, &node, err);
+        if (status < 0)
+            return status;
+        status = f->type == KILN_TYPE_COMPONENT
+                     ? add_place(places, (Place) { f, node, base, path }, err)
+                     : find_nested(builder, f, base, node, path, places, err);
+    }
+    return status;
+}
+
+/* Build one child behind those that `instance` has; null adds none. */
+static KilnStatus add_child(Builder *builder, KilnInstance *instance, const Place *place,
+                            const KilnEntry *entry, size_t i, KilnError *err)
+{
+    const KilnField *field = place->field;
+    const KilnConfigNode *node = place->node;
     KilnStatus status = KILN_OK;
     KilnInstance *child = NULL;
     char *path;
@@ -92,11 +180,12 @@ static KilnStatus add_child(Builder *builder, KilnInstance *instance, const Kiln
         if (status < 0)
             return status;
     }
-    if (is_null(node) && (field->optional || field->shape == KILN_MAP))
+    if (is_null(node) &&
+        (field->shape == KILN_MAP || (field->shape == KILN_ONE && field->optional)))
         return KILN_OK;
-    path = child_path(instance->path, field->name, entry, i);
+    path = child_path(place->path, field->name, entry, i);
     if (path == NULL)
-        return kiln_error_nomem(err, strlen(instance->path));
+        return kiln_error_nomem(err, strlen(place->path));
     if (is_null(node))
         status = kiln_error_set(err, KILN_E_TYPE, "%s: expected %s, got null", path,
                                 kiln_value_kind(field->component_kind));
@@ -108,67 +197,63 @@ static KilnStatus add_child(Builder *builder, KilnInstance *instance, const Kiln
     return status;
 }
 
-/* The children of one field, and the options' member that points to them. */
-static KilnStatus build_field(Builder *builder, KilnInstance *instance, const KilnField *field,
-                              const KilnConfigNode *node, KilnError *err)
+/* Let the member of the options struct point to the children from `first` on. */
+static void hand_over(const KilnInstance *instance, const Place *place, size_t first)
 {
-    size_t first = instance->child_count, count;
-    char *opts = instance->opts;
-    KilnStatus status = KILN_OK;
+    const KilnField *field = place->field;
+    size_t count = instance->child_count - first;
+    bool null = count == 0 && (!field->optional || is_null(place->node));
 
-    if (!is_null(node) && !has_shape(field, node))
-        return kiln_error_set(err, KILN_E_TYPE, "%s.%s: expected a %s", instance->path, field->name,
-                              field->shape == KILN_LIST ? "list" : "mapping");
-    if (field->shape == KILN_ONE)
-        status = add_child(builder, instance, field, NULL, 0, node, err);
-    else
-        for (size_t i = 0; !is_null(node) && i < node->count && status == KILN_OK; i++)
-            status = add_child(builder, instance, field, &node->entries[i], i, NULL, err);
-    if (status < 0)
-        return status;
-    count = instance->child_count - first;
     if (field->shape == KILN_ONE) {
         KilnInstance *child = count > 0 ? instance->children[first] : NULL;
 
-        memcpy(opts + field->offset, &child, sizeof(child));
+        memcpy(place->base + field->offset, &child, sizeof(child));
     } else {
-        KilnInstance **list = count > 0 ? &instance->children[first] : NULL;
+        KilnInstance **list = null ? NULL : &instance->children[first];
 
-        memcpy(opts + field->offset, &list, sizeof(list));
-        memcpy(opts + field->count_offset, &count, sizeof(count));
+        memcpy(place->base + field->offset, &list, sizeof(list));
+        memcpy(place->base + field->count_offset, &count, sizeof(count));
     }
-    return KILN_OK;
+}
+
+static KilnStatus build_place(Builder *builder, KilnInstance *instance, const Place *place,
+                              KilnError *err)
+{
+    const KilnField *field = place->field;
+    const KilnConfigNode *node = place->node;
+    size_t first = instance->child_count;
+    KilnStatus status = KILN_OK;
+
+    if (!is_null(node) && !has_shape(field, node))
+        return kiln_error_set(err, KILN_E_TYPE, "%s.%s: expected a %s", place->path, field->name,
+                              field->shape == KILN_LIST ? "list" : "mapping");
+    if (field->shape == KILN_ONE)
+        status = add_child(builder, instance, place, NULL, 0, err);
+    else
+        for (size_t i = 0; !is_null(node) && i < node->count && status == KILN_OK; i++)
+            status = add_child(builder, instance, place, &node->entries[i], i, err);
+    if (status == KILN_OK)
+        hand_over(instance, place, first);
+    return status;
 }
 
 static KilnStatus build_children(Builder *builder, KilnInstance *instance,
                                  const KilnConfigNode *map, KilnError *err)
 {
-    const KilnField *fields = instance->component->fields;
-    const KilnConfigNode *nodes[KILN_MAX_FIELDS] = { NULL };
-    size_t n = kiln_table_count(fields), most = 0;
+    Places places = { 0 };
+    KilnStatus status = find_places(builder, instance->component->fields, instance->opts, map,
+                                    instance->path, &places, err);
 
-    for (size_t i = 0; i < n; i++) {
-        if (fields[i].type != KILN_TYPE_COMPONENT)
-            continue;
-        KilnStatus status = field_node(builder, instance, map, &fields[i], &nodes[i], err);
-        if (status < 0)
-            return status;
-        most += places(&fields[i], nodes[i]);
-    }
-    if (most == 0)
-        most = 1;
     /* All at once, so that lists can point into it. */
-    instance->children = calloc(most, sizeof(KilnInstance *));
-    if (instance->children == NULL)
-        return kiln_error_nomem(err, most * sizeof(KilnInstance *));
-    for (size_t i = 0; i < n; i++) {
-        if (fields[i].type != KILN_TYPE_COMPONENT)
-            continue;
-        KilnStatus status = build_field(builder, instance, &fields[i], nodes[i], err);
-        if (status < 0)
-            return status;
+    if (status == KILN_OK) {
+        instance->children = calloc(places.most + 1, sizeof(KilnInstance *));
+        if (instance->children == NULL)
+            status = kiln_error_nomem(err, places.most * sizeof(KilnInstance *));
     }
-    return KILN_OK;
+    for (size_t i = 0; i < places.count && status == KILN_OK; i++)
+        status = build_place(builder, instance, &places.items[i], err);
+    free(places.items);
+    return status;
 }
 
 /* ---- One instance ------------------------------------------------------------------- */
@@ -191,23 +276,20 @@ static KilnStatus allocate(const KilnComponent *component, const char *path, Kil
     return KILN_OK;
 }
 
-static KilnStatus start(const Builder *builder, KilnInstance *instance, const KilnConfigNode *node,
-                        KilnError *err)
+/* Say which component refuses, and where it stands. */
+static KilnStatus refused(const Builder *builder, const KilnInstance *instance,
+                          const KilnConfigNode *node, const char *option, KilnError *why,
+                          KilnError *err)
 {
-    const KilnComponent *component = instance->component;
-    KilnError inner = { 0 };
+    const KilnConfigNode *at = option != NULL ? kiln_node_get(node, option) : NULL;
 
-    instance->started = true;
-    if (component->init == NULL)
-        return KILN_OK;
-    KilnStatus status = component->init(instance, &inner);
-    if (status == KILN_OK)
-        return KILN_OK;
-    kiln_error_about(builder->config, node, node, &inner);
-    kiln_error_placed(&inner, instance->path);
+    if (at == NULL)
+        at = node;
+    kiln_error_about(builder->config, at, at, why);
+    kiln_error_placed(why, at == node ? instance->path : kiln_node_path(builder->config, at));
     if (err != NULL)
-        *err = inner;
-    return status;
+        *err = *why;
+    return why->status;
 }
 
 static KilnStatus fill(Builder *builder, KilnInstance *instance, const KilnConfigNode *node,
@@ -215,12 +297,23 @@ static KilnStatus fill(Builder *builder, KilnInstance *instance, const KilnConfi
 {
     const KilnComponent *component = instance->component;
     const KilnConfigNode *map = node->kind == KILN_NODE_MAP ? node : NULL;
+    const char *option = NULL;
+    KilnError inner = { 0 };
     KilnStatus status = kiln_bind(builder->config, map, instance->path, component->fields,
                                   component->opts_size, &instance->opts, err);
 
+    if (status == KILN_OK && component->check != NULL) {
+        inner.status = component->check(instance->opts, &option, &inner);
+        if (inner.status < 0)
+            return refused(builder, instance, node, option, &inner, err);
+    }
     if (status == KILN_OK)
         status = build_children(builder, instance, map, err);
-    return status == KILN_OK ? start(builder, instance, node, err) : status;
+    if (status < 0)
+        return status;
+    instance->started = true;
+    inner.status = component->init != NULL ? component->init(instance, &inner) : KILN_OK;
+    return inner.status < 0 ? refused(builder, instance, node, NULL, &inner, err) : KILN_OK;
 }
 
 /* `node` is resolved and not null. */

@@ -1,5 +1,6 @@
 /* Checks a whole tree: sections and components against their tables, every
  * component once, and every interpolation. */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,13 +12,6 @@
 #include "schema/table.h"
 #include "schema/value.h"
 
-typedef struct Found {
-    size_t position; /* of the node in the tree, depth first */
-    KilnStatus status;
-    char *text;
-    KilnOrigin origin;
-} Found;
-
 typedef struct Visit {
     const KilnConfigNode *map;
     const KilnComponent *component; /* NULL: names none, which was reported */
@@ -27,11 +21,12 @@ typedef struct Visit {
 typedef struct Walk {
     KilnCheck check;
     const KilnRegistry *registry;
-    Found *found;
-    size_t found_count, found_capacity;
+    KilnErrors *errors;
+    KilnStatus status; /* of the first that was found */
     Visit *visits;
     size_t visit_count, visit_capacity;
     int depth;
+    bool fault; /* something is wrong in the options of the component at hand */
     bool out_of_memory;
 } Walk;
 
@@ -53,50 +48,16 @@ static bool room(Walk *walk, void **items, size_t count, size_t *capacity, size_
 
 /* ---- What was found ------------------------------------------------------------ */
 
-/* Depth-first number of `at` below `node`; counts into *n until it is met. */
-static bool number_of(const KilnConfigNode *node, const KilnConfigNode *at, size_t *n)
-{
-    if (node == at)
-        return true;
-    ++*n;
-    for (size_t i = 0; i < node->count; i++)
-        if (number_of(node->entries[i].value, at, n))
-            return true;
-    return false;
-}
-
-static void report(void *ctx, const KilnConfigNode *at, const KilnError *err)
+static void report(void *ctx, const KilnError *err)
 {
     Walk *walk = ctx;
-    size_t position = 0;
-    void *items = walk->found;
 
-    if (err->status == KILN_E_NOMEM)
-        walk->out_of_memory = true;
-    /* What is not in the tree (a section that is missing) comes last. */
-    number_of(kiln_config_root(walk->check.config), at, &position);
-    if (!room(walk, &items, walk->found_count, &walk->found_capacity, sizeof(Found)))
+    walk->fault = true;
+    if (err == NULL)
         return;
-    walk->found = items;
-    char *text = kiln_strdup(err->text);
-    if (text == NULL) {
-        walk->out_of_memory = true;
-        return;
-    }
-    walk->found[walk->found_count++] = (Found) { position, err->status, text, err->origin };
-}
-
-/* Stable, so that what was found at one node stays in order. */
-static void sort_found(Walk *walk)
-{
-    for (size_t i = 1; i < walk->found_count; i++) {
-        Found now = walk->found[i];
-        size_t j = i;
-
-        for (; j > 0 && walk->found[j - 1].position > now.position; j--)
-            walk->found[j] = walk->found[j - 1];
-        walk->found[j] = now;
-    }
+    kiln_errors_add(walk->errors, err);
+    if (walk->status == KILN_OK)
+        walk->status = err->status;
 }
 
 /* ---- Components ------------------------------------------------------------------ */
@@ -121,10 +82,44 @@ static size_t add_visit(Walk *walk, const KilnConfigNode *map, const KilnCompone
     return walk->visit_count++;
 }
 
+/* What the component itself has to say of its options, which are right each for
+ * itself. `around` stands for them where no option does. */
+static void check_across(Walk *walk, const KilnConfigNode *map, const char *path,
+                         const KilnConfigNode *around, const KilnComponent *component)
+{
+    const KilnConfig *config = walk->check.config;
+    const KilnConfigNode *written = around, *value = NULL;
+    const char *option = NULL;
+    void *options = NULL;
+    KilnText place = { 0 };
+    KilnError err = { 0 };
+    KilnStatus status = kiln_bind(config, map, path, component->fields, component->opts_size,
+                                  &options, &err);
+
+    if (status < 0) { /* the message names the option */
+        err.origin = around->origin;
+        report(walk, &err);
+        return;
+    }
+    err.status = component->check(options, &option, &err);
+    if (err.status < 0) {
+        if (option != NULL && map != NULL && kiln_node_find(map, option) != NULL)
+            written = kiln_node_find(map, option);
+        if (kiln_config_resolve(config, written, &value, NULL) < 0 || value == NULL)
+            written = value = around;
+        kiln_text_printf(&place, "%s%s%s", path, option != NULL ? "." : "",
+                         option != NULL ? option : "");
+        kiln_check_report(&walk->check, place.failed ? path : place.data, written, value, &err);
+    }
+    kiln_text_release(&place);
+    kiln_options_free(component->fields, component->opts_size, options);
+}
+
 static void check_options(Walk *walk, const KilnConfigNode *map, const char *path,
                           const KilnConfigNode *written, const KilnComponent *component)
 {
     KilnText owner = { 0 };
+    bool around = walk->fault;
     KilnError err;
 
     if (walk->depth == KILN_MAX_NESTING) {
@@ -135,10 +130,14 @@ static void check_options(Walk *walk, const KilnConfigNode *map, const char *pat
     }
     kiln_text_printf(&owner, "%s/%s", kiln_kind_name(component->kind), component->name);
     walk->depth++;
+    walk->fault = false;
     if (owner.failed)
         walk->out_of_memory = true;
     else
         kiln_check_table(&walk->check, map, path, owner.data, component->fields, false, true);
+    if (!walk->fault && !owner.failed && component->check != NULL)
+        check_across(walk, map, path, map != NULL ? map : written, component);
+    walk->fault = around; /* a child's faults are its own */
     walk->depth--;
     kiln_text_release(&owner);
 }
@@ -207,8 +206,59 @@ static void on_component(void *ctx, const KilnField *field, const char *path,
     Walk *walk = ctx;
     const KilnConfigNode *value = NULL;
 
+    bool around = walk->fault;
+
     if (kiln_config_resolve(walk->check.config, node, &value, NULL) == KILN_OK && value != NULL)
         check_component(walk, field->component_kind, path, node, value);
+    walk->fault = around; /* what a component is, is no matter of the one that holds it */
+}
+
+/* ---- Options of others ------------------------------------------------------------- */
+
+/* The search for who has an option of some name. */
+typedef struct Elsewhere {
+    const Walk *walk;
+    const char *name;
+    KilnText found; /* its key */
+    size_t count;
+} Elsewhere;
+
+static void remember_option(Elsewhere *search, const char *path, const KilnField *fields)
+{
+    if (kiln_table_find(fields, search->name) == NULL || search->count++ > 0)
+        return;
+    kiln_text_printf(&search->found, "%s%s%s", path, path[0] != '\0' ? "." : "", search->name);
+}
+
+static void search_components(Elsewhere *search, const KilnConfigNode *node)
+{
+    const Walk *walk = search->walk;
+    const KilnComponent *component = NULL;
+
+    if (kiln_node_get(node, KILN_TARGET_KEY) != NULL &&
+        kiln_node_component(walk->check.config, walk->registry, node, KILN_KIND_ANY, &component,
+                            NULL) >= 0)
+        remember_option(search, kiln_node_path(walk->check.config, node), component->fields);
+    for (size_t i = 0; i < node->count; i++)
+        search_components(search, node->entries[i].value);
+}
+
+static const char *elsewhere(void *ctx, const char *path, const char *name)
+{
+    const Walk *walk = ctx;
+    const KilnConfig *config = walk->check.config;
+    Elsewhere search = { .walk = walk, .name = name };
+    const char *result = NULL;
+
+    (void)path; /* it has no such option, or nobody would ask */
+    for (const KilnSection *s = kiln_config_sections(config); s != NULL && s->key != NULL; s++)
+        if (!s->hidden)
+            remember_option(&search, s->key, s->fields);
+    search_components(&search, kiln_config_root(config));
+    if (search.count == 1 && !search.found.failed)
+        result = kiln_arena_strdup(kiln_config_arena(config), search.found.data);
+    kiln_text_release(&search.found);
+    return result;
 }
 
 /* ---- The tree ----------------------------------------------------------------------- */
@@ -219,7 +269,7 @@ static void check_section(Walk *walk, const KilnSection *section)
     KilnError err = { 0 };
 
     if (kiln_config_at(walk->check.config, section->key, &node, &err) < 0) {
-        report(walk, NULL, &err);
+        report(walk, &err);
         return;
     }
     if (node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
@@ -262,41 +312,26 @@ static void check_rest(Walk *walk, const KilnConfigNode *node)
             check_rest(walk, node->entries[i].value);
 }
 
-static KilnStatus hand_over(Walk *walk, KilnErrors *errors)
-{
-    KilnStatus status = KILN_OK;
-    KilnError err = { 0 };
-
-    sort_found(walk);
-    for (size_t i = 0; i < walk->found_count; i++) {
-        kiln_error_set(&err, walk->found[i].status, "%s", walk->found[i].text);
-        err.origin = walk->found[i].origin;
-        kiln_errors_add(errors, &err);
-        if (status == KILN_OK)
-            status = err.status;
-    }
-    if (walk->out_of_memory) {
-        kiln_error_nomem(&err, 0);
-        status = kiln_errors_add(errors, &err);
-    }
-    return status;
-}
-
 KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, KilnErrors *errors)
 {
     const KilnSection *sections = kiln_config_sections(config);
-    Walk walk = { .registry = registry };
+    Walk walk = { .registry = registry, .errors = errors };
 
-    walk.check =
-        (KilnCheck) { .config = config, .ctx = &walk, .report = report, .component = on_component };
+    walk.check = (KilnCheck) { .config = config,
+                               .ctx = &walk,
+                               .report = report,
+                               .component = on_component,
+                               .elsewhere = elsewhere };
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
         check_section(&walk, s);
     check_rest(&walk, kiln_config_root(config));
-    KilnStatus status = hand_over(&walk, errors);
+    if (walk.out_of_memory) {
+        KilnError err = { 0 };
+
+        kiln_error_nomem(&err, 0);
+        report(&walk, &err);
+    }
     kiln_errors_sort(errors, config);
-    for (size_t i = 0; i < walk.found_count; i++)
-        free(walk.found[i].text);
-    free(walk.found);
     free(walk.visits);
-    return status;
+    return walk.status;
 }

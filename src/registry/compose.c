@@ -7,9 +7,11 @@
 #include "config/run_files.h"
 #include "registry/bottom.h"
 #include "registry/registry.h"
+#include "registry/rename.h"
 
 typedef struct Context {
     KilnBottom bottom;
+    KilnErrors *errors; /* warnings */
     const char **names; /* of the last call to options() */
 } Context;
 
@@ -113,6 +115,18 @@ static bool other_component(void *ctx, const char *from, const char *to)
            is_known(registry, to);
 }
 
+static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfigNode *map,
+                           const char *key, const KilnOrigin *origin)
+{
+    const Context *context = ctx;
+    const KilnField *row = kiln_bottom_renamed(&context->bottom, map, key);
+
+    if (row == NULL)
+        return NULL;
+    kiln_rename_warn(config, map, row, origin, context->errors);
+    return row->renamed;
+}
+
 static KilnComposeHooks hooks_of(Context *context)
 {
     return (KilnComposeHooks) { .ctx = context,
@@ -120,7 +134,8 @@ static KilnComposeHooks hooks_of(Context *context)
                                 .option = option,
                                 .options = options,
                                 .other_component = other_component,
-                                .is_text = is_text };
+                                .is_text = is_text,
+                                .rename = renamed };
 }
 
 typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
@@ -137,6 +152,7 @@ static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnCo
 
     if (status < 0)
         return status;
+    context.errors = found;
     status = way(request, &hooks, &config, found);
     /* Once more for what no override touched but changed: a _target_ of ${name}. */
     if (status == KILN_OK)

@@ -5,20 +5,24 @@
 #include "schema/bind.h"
 
 #include <cyaml/cyaml.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/document.h"
 #include "schema/table.h"
-#include "schema/value.h"
 
 /* ---- The libcyaml schema of a table ------------------------------------------ */
 
+/* Each row may need a table of its own or a pair's (key, value, end), each table an end. */
+enum { MOST_FIELDS = 5 * KILN_MAX_ROWS + 1, MOST_ITEMS = KILN_MAX_ROWS };
+
 /* Lives on the stack: freeing options must not be able to fail. */
 typedef struct Schema {
-    cyaml_schema_field_t fields[KILN_MAX_FIELDS + 1];
-    cyaml_schema_value_t items[KILN_MAX_FIELDS]; /* of lists */
+    cyaml_schema_field_t fields[MOST_FIELDS];
+    cyaml_schema_value_t items[MOST_ITEMS]; /* of lists and maps */
+    size_t field_count, item_count;
+    bool full; /* the table has more rows than kiln_table_check lets pass */
     cyaml_schema_value_t top;
 } Schema;
 
@@ -29,7 +33,16 @@ static const cyaml_schema_value_t text_value = {
     .string = { .min = 0, .max = CYAML_UNLIMITED },
 };
 
-static cyaml_schema_value_t one_value(const KilnField *field)
+static cyaml_schema_field_t *add_table(Schema *schema, const KilnField *fields);
+
+static cyaml_schema_value_t mapping_value(const cyaml_schema_field_t *fields, size_t size)
+{
+    return (cyaml_schema_value_t) { .type = CYAML_MAPPING,
+                                    .data_size = (uint32_t)size,
+                                    .mapping = { .fields = fields } };
+}
+
+static cyaml_schema_value_t one_value(Schema *schema, const KilnField *field)
 {
     switch (field->type) {
     case KILN_TYPE_BOOL:
@@ -41,43 +54,88 @@ static cyaml_schema_value_t one_value(const KilnField *field)
     case KILN_TYPE_F64:
     case KILN_TYPE_DURATION:
         return (cyaml_schema_value_t) { .type = CYAML_FLOAT, .data_size = sizeof(double) };
+    case KILN_TYPE_STRUCT:
+        return mapping_value(add_table(schema, field->fields), field->item_size);
     default:
         return text_value;
     }
 }
 
-static void schema_make(const KilnField *fields, size_t size, Schema *ret)
+/* Room for `n` fields and their end; NULL when there is none. */
+static cyaml_schema_field_t *take_fields(Schema *schema, size_t n)
 {
-    size_t n = 0;
+    cyaml_schema_field_t *fields = &schema->fields[schema->field_count];
 
-    memset(ret, 0, sizeof(*ret));
-    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
-        cyaml_schema_field_t *to = &ret->fields[n];
-
-        if (f->type == KILN_TYPE_COMPONENT || n == KILN_MAX_FIELDS)
-            continue; /* the builder's affair */
-        *to = (cyaml_schema_field_t) { .key = f->name, .data_offset = (uint32_t)f->offset };
-        if (f->shape == KILN_LIST) {
-            ret->items[n] = one_value(f);
-            to->count_offset = (uint32_t)f->count_offset;
-            to->count_size = sizeof(size_t);
-            to->value = (cyaml_schema_value_t) {
-                .type = CYAML_SEQUENCE,
-                .flags = CYAML_FLAG_POINTER,
-                .data_size = f->type == KILN_TYPE_STR ? sizeof(char *) : sizeof(int64_t),
-                .sequence = { .entry = &ret->items[n], .min = 0, .max = CYAML_UNLIMITED },
-            };
-        } else {
-            to->value = one_value(f);
-            if (f->optional) /* null: the key is left out of the document */
-                to->value.flags |= CYAML_FLAG_OPTIONAL;
-        }
-        n++;
+    if (n >= MOST_FIELDS - schema->field_count) {
+        schema->full = true;
+        return NULL;
     }
-    ret->top = (cyaml_schema_value_t) { .type = CYAML_MAPPING,
-                                        .flags = CYAML_FLAG_POINTER,
-                                        .data_size = (uint32_t)size,
-                                        .mapping = { .fields = ret->fields } };
+    memset(fields, 0, (n + 1) * sizeof(*fields));
+    schema->field_count += n + 1;
+    return fields;
+}
+
+/* A mapping's pair: {key: "text", value: ...}. */
+static cyaml_schema_value_t pair_value(Schema *schema, const KilnField *field)
+{
+    cyaml_schema_field_t *fields = take_fields(schema, 2);
+
+    if (fields != NULL) {
+        fields[0] = (cyaml_schema_field_t) { .key = "key", .value = text_value };
+        fields[1] = (cyaml_schema_field_t) { .key = "value",
+                                             .data_offset = (uint32_t)field->value_offset,
+                                             .value = one_value(schema, field) };
+    }
+    return mapping_value(fields, field->pair_size);
+}
+
+static void many_values(Schema *schema, const KilnField *field, cyaml_schema_field_t *to)
+{
+    bool map = field->shape == KILN_MAP;
+
+    if (schema->item_count == MOST_ITEMS) {
+        schema->full = true;
+        return;
+    }
+    cyaml_schema_value_t *item = &schema->items[schema->item_count++];
+    *item = map ? pair_value(schema, field) : one_value(schema, field);
+    to->count_offset = (uint32_t)field->count_offset;
+    to->count_size = sizeof(size_t);
+    to->value = (cyaml_schema_value_t) {
+        .type = CYAML_SEQUENCE,
+        .flags = CYAML_FLAG_POINTER,
+        .data_size = (uint32_t)(map ? field->pair_size : field->item_size),
+        .sequence = { .entry = item, .min = 0, .max = CYAML_UNLIMITED },
+    };
+}
+
+static cyaml_schema_field_t *add_table(Schema *schema, const KilnField *fields)
+{
+    cyaml_schema_field_t *table = take_fields(schema, kiln_table_count(fields)), *to = table;
+
+    for (const KilnField *f = fields; table != NULL && f != NULL && f->type != KILN_TYPE_END; f++) {
+        if (f->type == KILN_TYPE_COMPONENT || f->renamed != NULL)
+            continue; /* the builder's affair; of no meaning here */
+        *to = (cyaml_schema_field_t) { .key = f->name, .data_offset = (uint32_t)f->offset };
+        if (f->shape == KILN_ONE)
+            to->value = one_value(schema, f);
+        else
+            many_values(schema, f, to);
+        if (f->optional) /* null: the key is left out of the document */
+            to->value.flags |= CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL;
+        to++;
+    }
+    return table;
+}
+
+/* False when the table is larger than any that passes the self-check. */
+static bool schema_make(const KilnField *fields, size_t size, Schema *ret)
+{
+    ret->field_count = ret->item_count = 0;
+    ret->full = false;
+    ret->top = mapping_value(add_table(ret, fields), size);
+    ret->top.flags = CYAML_FLAG_POINTER;
+    return !ret->full;
 }
 
 typedef struct Log {
@@ -104,226 +162,92 @@ static cyaml_config_t cyaml_setup(Log *log)
                               .flags = CYAML_CFG_NO_ALIAS };
 }
 
-/* ---- The canonical document ---------------------------------------------------- */
+/* ---- Empty lists ---------------------------------------------------------------- */
 
-/* One character of valid UTF-8 at *p, which is moved behind it. */
-static unsigned long next_character(const char **p)
+static bool keep_empty(const KilnField *fields, char *base, const char **given);
+
+/* The struct at `at`, or each of a list or mapping of them. */
+static bool keep_empty_in(const KilnField *field, char *at, size_t count, const char **given)
 {
-    const unsigned char *s = (const unsigned char *)*p;
-    int more = s[0] < 0x80 ? 0 : s[0] < 0xE0 ? 1 : s[0] < 0xF0 ? 2 : 3;
-    unsigned long c = more == 0 ? s[0] : s[0] & (0x3FU >> more);
+    bool map = field->shape == KILN_MAP, good = true;
+    size_t stride = map ? field->pair_size : field->item_size;
 
-    for (int i = 1; i <= more; i++)
-        c = c << 6 | (s[i] & 0x3FU);
-    *p += more + 1;
-    return c;
+    for (size_t i = 0; at != NULL && i < count && good; i++)
+        good = keep_empty(field->fields, at + i * stride + (map ? field->value_offset : 0), given);
+    return good;
 }
 
-/* Double-quoted; everything but printable ASCII as an escape, so that neither
- * line folding nor YAML's set of allowed characters matters. */
-static void emit_text(KilnText *text, const char *value)
+/* libcyaml gives NULL for an empty sequence; of optional ones NULL means null. `given`
+ * is the document's. False when memory is out. */
+static bool keep_empty(const KilnField *fields, char *base, const char **given)
 {
-    kiln_text_char(text, '"');
-    while (*value != '\0') {
-        unsigned long c = next_character(&value);
+    bool good = true;
 
-        if (c == '"' || c == '\\')
-            kiln_text_printf(text, "\\%c", (int)c);
-        else if (c >= ' ' && c <= '~')
-            kiln_text_char(text, (char)c);
-        else
-            kiln_text_printf(text, "\\U%08lx", c);
-    }
-    kiln_text_char(text, '"');
-}
+    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END && good; f++) {
+        bool many = f->shape != KILN_ONE;
+        char *value = base + f->offset;
+        size_t count = 1;
 
-static KilnStatus emit_path(KilnText *text, const char *value, KilnError *err)
-{
-    KilnText whole = { 0 };
-
-    if (strcmp(value, "~") == 0 || kiln_starts_with(value, "~/")) {
-        const char *home = getenv("HOME");
-
-        if (home == NULL || home[0] == '\0')
-            return kiln_error_set(err, KILN_E_MISSING,
-                                  "%s: HOME is not set, so ~ can't be expanded", value);
-        kiln_text_append(&whole, home);
-        value++;
-    }
-    kiln_text_append(&whole, value);
-    if (whole.failed)
-        text->failed = true;
-    else
-        emit_text(text, whole.data);
-    kiln_text_release(&whole);
-    return KILN_OK;
-}
-
-/* One table's document while it is written. */
-typedef struct Emit {
-    KilnText text;
-    const KilnConfig *config; /* NULL: nothing to resolve */
-    const char *path;
-    KilnArena arena; /* of defaults */
-    KilnError *err;
-} Emit;
-
-/* Put the option's key in front of the message. */
-static KilnStatus at(const Emit *emit, const KilnField *field, KilnStatus status)
-{
-    if (status < 0)
-        kiln_error_prefix(emit->err, "%s%s%s: ", emit->path, emit->path[0] != '\0' ? "." : "",
-                          field->name);
-    return status;
-}
-
-static KilnStatus emit_value(Emit *emit, const KilnField *field, const KilnConfigNode *node)
-{
-    KilnText *text = &emit->text;
-    KilnValue value;
-    KilnStatus status = kiln_value_read(field, node, &value, emit->err);
-
-    if (status < 0)
-        return at(emit, field, status);
-    switch (field->type) {
-    case KILN_TYPE_BOOL:
-        kiln_text_append(text, value.boolean ? "true" : "false");
-        break;
-    case KILN_TYPE_I64:
-    case KILN_TYPE_ENUM:
-    case KILN_TYPE_SIZE:
-        kiln_text_printf(text, "%lld", (long long)value.integer);
-        break;
-    case KILN_TYPE_F64:
-    case KILN_TYPE_DURATION: /* libcyaml reads inf and nan, not YAML's .inf and .nan */
-        kiln_text_printf(text, "%.17g", value.number);
-        break;
-    case KILN_TYPE_PATH:
-        return at(emit, field, emit_path(text, value.text, emit->err));
-    default:
-        emit_text(text, value.text);
-        break;
-    }
-    return KILN_OK;
-}
-
-/* The message of a node that does not resolve names its key itself. */
-static KilnStatus resolve(const Emit *emit, const KilnField *field, const KilnConfigNode *node,
-                          const KilnConfigNode **ret)
-{
-    *ret = node;
-    if (emit->config == NULL)
-        return KILN_OK;
-    *ret = NULL;
-    KilnStatus status = kiln_config_resolve(emit->config, node, ret, emit->err);
-    if (status == KILN_OK && *ret == NULL)
-        status = at(emit, field,
-                    kiln_error_set(emit->err, KILN_E_MISSING, "there is no such value"));
-    return status;
-}
-
-static KilnStatus emit_list(Emit *emit, const KilnField *field, const KilnConfigNode *list)
-{
-    const KilnConfigNode *item;
-    KilnStatus status = KILN_OK;
-
-    if (list->kind != KILN_NODE_LIST)
-        return at(emit, field, kiln_error_set(emit->err, KILN_E_TYPE, "expected a list"));
-    kiln_text_char(&emit->text, '[');
-    for (size_t i = 0; i < list->count && status == KILN_OK; i++) {
-        if (i > 0)
-            kiln_text_char(&emit->text, ',');
-        status = resolve(emit, field, list->entries[i].value, &item);
-        if (status == KILN_OK)
-            status = emit_value(emit, field, item);
-    }
-    kiln_text_char(&emit->text, ']');
-    return status;
-}
-
-/* The field's line; `written` NULL: its default. */
-static KilnStatus emit_field(Emit *emit, const KilnField *field, const KilnConfigNode *written)
-{
-    const KilnConfigNode *node = NULL;
-    KilnConfigNode *parsed = NULL;
-    KilnStatus status;
-
-    if (written == NULL && field->value == NULL)
-        return at(
-            emit, field,
-            kiln_error_set(emit->err, KILN_E_MISSING, "required value missing (%s)", field->help));
-    if (written == NULL) {
-        status = kiln_node_parse(&emit->arena, field->value, "default", &parsed, emit->err);
-        if (status < 0)
-            return at(emit, field, status);
-        written = parsed;
-    }
-    status = resolve(emit, field, written, &node);
-    if (status < 0)
-        return status;
-    if (field->optional && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
-        return KILN_OK;
-    kiln_text_printf(&emit->text, "%s: ", field->name);
-    status = field->shape == KILN_LIST ? emit_list(emit, field, node)
-                                       : emit_value(emit, field, node);
-    kiln_text_char(&emit->text, '\n');
-    return status;
-}
-
-static KilnStatus emit_table(Emit *emit, const KilnConfigNode *map, const KilnField *fields)
-{
-    KilnStatus status = KILN_OK;
-
-    kiln_text_append(&emit->text, "---\n");
-    size_t start = emit->text.length;
-    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
-        if (f->type == KILN_TYPE_COMPONENT)
+        if (f->type == KILN_TYPE_COMPONENT || f->renamed != NULL)
             continue;
-        status = emit_field(emit, f, map != NULL ? kiln_node_get(map, f->name) : NULL);
-        if (status < 0)
-            return status;
+        if (many || f->optional)
+            memcpy(&value, base + f->offset, sizeof(value));
+        if (many)
+            memcpy(&count, base + f->count_offset, sizeof(count));
+        if (many && f->optional && *(*given)++ == 'y' && value == NULL) {
+            value = calloc(1, 1);
+            memcpy(base + f->offset, &value, sizeof(value));
+            good = value != NULL;
+        }
+        if (f->type == KILN_TYPE_STRUCT && good)
+            good = keep_empty_in(f, value, count, given);
     }
-    if (emit->text.length == start)
-        kiln_text_append(&emit->text, "{}\n");
-    return emit->text.failed ? kiln_error_nomem(emit->err, emit->text.capacity) : KILN_OK;
+    return good;
 }
 
 /* ---- Loading and freeing -------------------------------------------------------- */
 
-static KilnStatus load(const Emit *emit, const KilnField *fields, size_t size, void **ret)
+static KilnStatus load(const KilnDocument *document, const char *path, const KilnField *fields,
+                       size_t size, void **ret, KilnError *err)
 {
     Log log = { "" };
     cyaml_config_t setup = cyaml_setup(&log);
+    const char *given = document->given.data;
+    void *options = NULL;
     Schema schema;
 
-    schema_make(fields, size, &schema);
-    cyaml_err_t code = cyaml_load_data((const uint8_t *)emit->text.data, emit->text.length, &setup,
-                                       &schema.top, ret, NULL);
-    if (code == CYAML_OK)
-        return KILN_OK;
+    if (!schema_make(fields, size, &schema))
+        return kiln_error_set(err, KILN_E_INTERNAL, "%s: more than %d options", path,
+                              KILN_MAX_ROWS);
+    cyaml_err_t code = cyaml_load_data((const uint8_t *)document->text.data, document->text.length,
+                                       &setup, &schema.top, &options, NULL);
+    if (code == CYAML_OK && !keep_empty(fields, options, &given)) {
+        (void)cyaml_free(&setup, &schema.top, options, 0);
+        code = CYAML_ERR_OOM;
+    }
     if (code == CYAML_ERR_OOM)
-        return kiln_error_nomem(emit->err, size);
-    return kiln_error_set(emit->err, KILN_E_INTERNAL, "%s: libcyaml: %s: %s", emit->path,
-                          cyaml_strerror(code), log.text);
+        return kiln_error_nomem(err, size);
+    if (code != CYAML_OK)
+        return kiln_error_set(err, KILN_E_INTERNAL, "%s: libcyaml: %s: %s", path,
+                              cyaml_strerror(code), log.text);
+    *ret = options;
+    return KILN_OK;
 }
 
 KilnStatus kiln_bind(const KilnConfig *config, const KilnConfigNode *map, const char *path,
                      const KilnField *fields, size_t size, void **ret, KilnError *err)
 {
-    Emit emit = { .config = config, .path = path, .err = err };
-    void *options = NULL;
+    KilnDocument document = { 0 };
+    KilnStatus status;
 
     if (size == 0) {
         *ret = NULL;
         return KILN_OK;
     }
-    KilnStatus status = emit_table(&emit, map, fields);
+    status = kiln_document_write(config, map, path, fields, &document, err);
     if (status == KILN_OK)
-        status = load(&emit, fields, size, &options);
-    if (status == KILN_OK)
-        *ret = options;
-    kiln_text_release(&emit.text);
-    kiln_arena_release(&emit.arena);
+        status = load(&document, path, fields, size, ret, err);
+    kiln_document_release(&document);
     return status;
 }
 
@@ -333,8 +257,6 @@ void kiln_options_free(const KilnField *fields, size_t size, void *options)
     cyaml_config_t setup = cyaml_setup(&log);
     Schema schema;
 
-    if (options == NULL)
-        return;
-    schema_make(fields, size, &schema);
-    (void)cyaml_free(&setup, &schema.top, options, 0);
+    if (options != NULL && schema_make(fields, size, &schema))
+        (void)cyaml_free(&setup, &schema.top, options, 0);
 }

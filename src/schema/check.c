@@ -9,6 +9,8 @@
 #include "schema/table.h"
 #include "schema/value.h"
 
+/* ---- Reports ---------------------------------------------------------------------- */
+
 void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfigNode *written,
                        const KilnConfigNode *value, const KilnError *err)
 {
@@ -17,15 +19,15 @@ void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfi
     if (value != NULL || err->origin.source == NULL)
         kiln_error_about(check->config, written, value, &whole);
     kiln_error_placed(&whole, path);
-    check->report(check->ctx, written, &whole);
+    check->report(check->ctx, &whole);
 }
 
-static void out_of_memory(const KilnCheck *check, const KilnConfigNode *at)
+static void out_of_memory(const KilnCheck *check)
 {
     KilnError err;
 
     kiln_error_nomem(&err, 0);
-    check->report(check->ctx, at, &err);
+    check->report(check->ctx, &err);
 }
 
 /* "PARENT.KEY", "KEY" at the root, or "PARENT[I]" without a key; owned by the caller. */
@@ -40,32 +42,68 @@ static char *path_join(const char *parent, const char *key, size_t i)
     return kiln_text_take(&text);
 }
 
-static void unknown_key(const KilnCheck *check, const KilnEntry *entry, const char *path,
-                        const char *owner, const KilnField *fields)
+/* A table, and the mapping that is checked against it. */
+typedef struct Place {
+    const KilnConfigNode *map; /* NULL: nothing but defaults */
+    const char *path, *owner;
+    const KilnField *fields;
+} Place;
+
+static void check_place(const KilnCheck *check, const Place *place, bool open, bool target);
+
+static void say_options(KilnText *text, const KilnField *fields)
 {
-    const char *names[KILN_MAX_FIELDS], *near;
-    size_t n = kiln_table_count(fields);
+    const char *separator = "\n  its options: ";
+
+    for (size_t i = 0; i < kiln_table_count(fields); i++)
+        if (fields[i].renamed == NULL) {
+            kiln_text_printf(text, "%s%s", separator, fields[i].name);
+            separator = ", ";
+        }
+}
+
+static void say_unknown(const KilnCheck *check, const char *key, const Place *place, KilnText *text)
+{
+    const KilnField *former = kiln_table_renamed(place->fields, key);
+    const char *near = kiln_table_nearest(place->fields, key), *other = NULL;
+
+    if (former != NULL) {
+        kiln_text_printf(text, "it is now \"%s\": %s", former->renamed, former->help);
+        return;
+    }
+    kiln_text_printf(text, "unknown option of %s", place->owner);
+    if (near != NULL)
+        kiln_text_printf(text, "; did you mean \"%s\"?", near);
+    else if (check->elsewhere != NULL)
+        other = check->elsewhere(check->ctx, place->path, key);
+    if (other != NULL)
+        kiln_text_printf(text, "; did you mean %s?", other);
+    if (kiln_table_count(place->fields) == 0)
+        kiln_text_append(text, "; it has no options");
+    say_options(text, place->fields);
+}
+
+static void unknown_key(const KilnCheck *check, const KilnEntry *entry, const char *path,
+                        const Place *place)
+{
+    const KilnOrigin *at = &entry->key_origin;
     KilnText text = { 0 };
     KilnError err;
 
-    for (size_t i = 0; i < n; i++)
-        names[i] = fields[i].name;
-    near = kiln_nearest(entry->key, names, n);
-    kiln_text_printf(&text, "unknown option of %s", owner);
-    if (near != NULL)
-        kiln_text_printf(&text, "; did you mean \"%s\"?", near);
-    kiln_text_append(&text, n > 0 ? "\n  its options: " : "; it has no options");
-    for (size_t i = 0; i < n; i++)
-        kiln_text_printf(&text, "%s%s", i > 0 ? ", " : "", names[i]);
+    if (at->source == NULL)
+        at = &entry->value->origin;
+    say_unknown(check, entry->key, place, &text);
     if (text.failed) {
-        out_of_memory(check, entry->value);
+        out_of_memory(check);
     } else {
         kiln_error_set(&err, KILN_E_KEY, "%s", text.data);
-        err.origin = entry->key_origin;
+        err.origin = *at;
         kiln_check_report(check, path, entry->value, NULL, &err);
     }
     kiln_text_release(&text);
 }
+
+/* ---- Values ----------------------------------------------------------------------- */
 
 /* True when the node stands for no component, which is reported if it may not. */
 static bool no_component(const KilnCheck *check, const KilnField *field, const char *path,
@@ -78,9 +116,7 @@ static bool no_component(const KilnCheck *check, const KilnField *field, const c
         (value->kind == KILN_NODE_SCALAR && value->scalar == KILN_SCALAR_STR))
         return false;
     bool null = value->kind == KILN_NODE_SCALAR && value->scalar == KILN_SCALAR_NULL;
-    if (null && (field->optional || field->shape == KILN_MAP))
-        return true;
-    if (kiln_value_read(field, value, &ignored, &err) < 0)
+    if (!(null && field->optional) && kiln_value_read(field, value, &ignored, &err) < 0)
         kiln_check_report(check, path, written, value, &err);
     return true;
 }
@@ -110,26 +146,42 @@ static bool inherits_fault(const KilnConfig *config, const KilnConfigNode *writt
 void kiln_check_unresolved(const KilnCheck *check, const KilnConfigNode *written,
                            const KilnError *err)
 {
-    if (!inherits_fault(check->config, written))
-        check->report(check->ctx, written, err);
+    check->report(check->ctx, inherits_fault(check->config, written) ? NULL : err);
 }
 
-/* One value, or one item of a list or mapping of them. */
-static void check_one(const KilnCheck *check, const KilnField *field, const char *path,
-                      const KilnConfigNode *written)
+/* A nested mapping of options. */
+static void check_struct(const KilnCheck *check, const KilnField *field, const char *path,
+                         const char *owner, const KilnConfigNode *map)
 {
-    const KilnConfigNode *value = NULL;
+    KilnText name = { 0 };
+
+    kiln_text_printf(&name, "%s of %s", field->name, owner);
+    if (name.failed) {
+        out_of_memory(check);
+    } else {
+        const Place place = { map, path, name.data, field->fields };
+        check_place(check, &place, false, false);
+    }
+    kiln_text_release(&name);
+}
+
+static bool is_null(const KilnConfigNode *node)
+{
+    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL;
+}
+
+/* `value` is resolved: one value, or one item of a list or mapping. */
+static void check_one(const KilnCheck *check, const KilnField *field, const char *path,
+                      const char *owner, const KilnConfigNode *written, const KilnConfigNode *value)
+{
     KilnError err = { 0 };
     KilnValue ignored;
 
-    if (kiln_config_resolve(check->config, written, &value, &err) < 0) {
-        kiln_check_unresolved(check, written, &err);
-    } else if (value == NULL) {
-        kiln_error_set(&err, KILN_E_MISSING, "there is no such value");
-        kiln_check_report(check, path, written, written, &err);
-    } else if (field->type == KILN_TYPE_COMPONENT) {
+    if (field->type == KILN_TYPE_COMPONENT) {
         if (!no_component(check, field, path, written, value))
             check->component(check->ctx, field, path, written);
+    } else if (field->type == KILN_TYPE_STRUCT && value->kind == KILN_NODE_MAP) {
+        check_struct(check, field, path, owner, value);
     } else if (kiln_value_read(field, value, &ignored, &err) < 0) {
         kiln_check_report(check, path, written, value, &err);
     }
@@ -138,97 +190,127 @@ static void check_one(const KilnCheck *check, const KilnField *field, const char
 static void expected_many(const KilnCheck *check, const KilnField *field, const char *path,
                           const KilnConfigNode *written, const KilnConfigNode *value)
 {
-    static const char *const of[] = { [KILN_TYPE_I64] = "integers",
-                                      [KILN_TYPE_F64] = "numbers",
-                                      [KILN_TYPE_STR] = "texts",
-                                      [KILN_TYPE_COMPONENT] = NULL };
-    const char *what = field->shape == KILN_MAP ? "a mapping" : "a list";
+    KilnText text = { 0 };
     char got[KILN_GOT_TEXT];
     KilnError err;
 
+    kiln_value_expected_many(&text, field);
     kiln_value_got(value, got, sizeof(got));
     if (value->kind == KILN_NODE_SCALAR && value->scalar == KILN_SCALAR_MISSING)
         kiln_error_set(&err, KILN_E_MISSING, "required value missing (%s)", field->help);
-    else if (field->type == KILN_TYPE_COMPONENT)
-        kiln_error_set(&err, KILN_E_TYPE, "expected %s of %ss, got %s", what,
-                       kiln_kind_name(field->component_kind), got);
     else
-        kiln_error_set(&err, KILN_E_TYPE, "expected %s of %s, got %s", what, of[field->type], got);
+        kiln_error_set(&err, KILN_E_TYPE, "expected %s, got %s", text.data != NULL ? text.data : "",
+                       got);
     kiln_check_report(check, path, written, value, &err);
+    kiln_text_release(&text);
 }
 
-static void check_many(const KilnCheck *check, const KilnField *field, const char *path,
-                       const KilnConfigNode *written)
+/* What stands at an option, as written; false: it does not resolve, which was told. */
+static bool resolve(const KilnCheck *check, const char *path, const KilnConfigNode *written,
+                    const KilnConfigNode **ret)
 {
-    KilnNodeKind kind = field->shape == KILN_MAP ? KILN_NODE_MAP : KILN_NODE_LIST;
-    const KilnConfigNode *value = NULL;
     KilnError err = { 0 };
 
-    if (kiln_config_resolve(check->config, written, &value, &err) < 0) {
+    *ret = NULL;
+    if (kiln_config_resolve(check->config, written, ret, &err) < 0) {
         kiln_check_unresolved(check, written, &err);
-        return;
+    } else if (*ret == NULL) {
+        kiln_error_set(&err, KILN_E_MISSING, "there is no such value");
+        kiln_check_report(check, path, written, written, &err);
     }
-    if (value == NULL)
-        value = written;
-    /* `callbacks: null` means none of them. */
-    if (field->shape == KILN_MAP && value->kind == KILN_NODE_SCALAR &&
-        value->scalar == KILN_SCALAR_NULL)
-        return;
-    if (value->kind != kind) {
-        expected_many(check, field, path, written, value);
-        return;
-    }
-    for (size_t i = 0; i < value->count; i++) {
-        char *item = path_join(path, value->entries[i].key, i);
+    return *ret != NULL;
+}
 
-        if (item == NULL) {
-            out_of_memory(check, written);
-            return;
-        }
-        check_one(check, field, item, value->entries[i].value);
-        free(item);
+static void check_items(const KilnCheck *check, const KilnField *field, const char *path,
+                        const char *owner, const KilnConfigNode *many)
+{
+    const KilnField item = kiln_field_item(field);
+    const KilnConfigNode *value;
+
+    for (size_t i = 0; i < many->count; i++) {
+        const KilnEntry *entry = &many->entries[i];
+        char *place = path_join(path, entry->key, i);
+
+        if (place == NULL)
+            out_of_memory(check);
+        else if (resolve(check, place, entry->value, &value))
+            check_one(check, &item, place, owner, entry->value, value);
+        free(place);
     }
 }
 
-static void check_entry(const KilnCheck *check, const KilnEntry *entry, const char *parent,
-                        const char *owner, const KilnField *fields, bool open)
+static void check_option(const KilnCheck *check, const KilnField *field, const char *path,
+                         const char *owner, const KilnConfigNode *written)
 {
-    const KilnField *field = kiln_table_find(fields, entry->key);
-    char *path = path_join(parent, entry->key, 0);
+    /* `callbacks: null` means none of them. */
+    bool nullable = field->optional ||
+                    (field->shape == KILN_MAP && field->type == KILN_TYPE_COMPONENT);
+    const KilnConfigNode *value;
+
+    if (!resolve(check, path, written, &value) || (nullable && is_null(value)))
+        return;
+    if (field->shape == KILN_ONE)
+        check_one(check, field, path, owner, written, value);
+    else if (value->kind == (field->shape == KILN_MAP ? KILN_NODE_MAP : KILN_NODE_LIST))
+        check_items(check, field, path, owner, value);
+    else
+        expected_many(check, field, path, written, value);
+}
+
+/* ---- Tables ----------------------------------------------------------------------- */
+
+static void check_entry(const KilnCheck *check, const KilnEntry *entry, const Place *place,
+                        bool open)
+{
+    const KilnField *field = kiln_table_find(place->fields, entry->key);
+    char *path = path_join(place->path, entry->key, 0);
 
     if (path == NULL)
-        out_of_memory(check, entry->value);
-    else if (field == NULL && !open)
-        unknown_key(check, entry, path, owner, fields);
-    else if (field != NULL && field->shape == KILN_ONE)
-        check_one(check, field, path, entry->value);
+        out_of_memory(check);
     else if (field != NULL)
-        check_many(check, field, path, entry->value);
+        check_option(check, field, path, place->owner, entry->value);
+    else if (!open || kiln_table_renamed(place->fields, entry->key) != NULL)
+        unknown_key(check, entry, path, place);
     free(path);
 }
 
-static void missing(const KilnCheck *check, const KilnConfigNode *map, const char *parent,
-                    const KilnField *field)
+/* An option that is not written, where no defaults were laid below what is. */
+static void check_absent(const KilnCheck *check, const KilnField *field, const Place *place)
 {
-    char *path = path_join(parent, field->name, 0);
+    char *path = path_join(place->path, field->name, 0);
     KilnError err;
 
     if (path == NULL) {
-        out_of_memory(check, map);
-        return;
+        out_of_memory(check);
+    } else if (field->value == NULL) {
+        kiln_error_set(&err, KILN_E_MISSING, "required value missing (%s)", field->help);
+        kiln_check_report(check, path, place->map, place->map, &err);
+    } else if (field->type == KILN_TYPE_STRUCT && field->shape == KILN_ONE && !field->optional) {
+        /* Its own options may be required. */
+        const Place nested = { place->map, path, place->owner, field->fields };
+        for (size_t i = 0; i < kiln_table_count(field->fields); i++)
+            if (field->fields[i].renamed == NULL)
+                check_absent(check, &field->fields[i], &nested);
     }
-    kiln_error_set(&err, KILN_E_MISSING, "required value missing (%s)", field->help);
-    kiln_check_report(check, path, map, map, &err);
     free(path);
+}
+
+static void check_place(const KilnCheck *check, const Place *place, bool open, bool target)
+{
+    const KilnConfigNode *map = place->map;
+
+    for (size_t i = 0; map != NULL && i < map->count; i++)
+        if (!target || strcmp(map->entries[i].key, KILN_TARGET_KEY) != 0)
+            check_entry(check, &map->entries[i], place, open);
+    for (size_t i = 0; i < kiln_table_count(place->fields); i++)
+        if (place->fields[i].renamed == NULL && kiln_node_get(map, place->fields[i].name) == NULL)
+            check_absent(check, &place->fields[i], place);
 }
 
 void kiln_check_table(const KilnCheck *check, const KilnConfigNode *map, const char *path,
                       const char *owner, const KilnField *fields, bool open, bool target)
 {
-    for (size_t i = 0; map != NULL && i < map->count; i++)
-        if (!target || strcmp(map->entries[i].key, KILN_TARGET_KEY) != 0)
-            check_entry(check, &map->entries[i], path, owner, fields, open);
-    for (size_t i = 0; i < kiln_table_count(fields); i++)
-        if (fields[i].value == NULL && (map == NULL || kiln_node_get(map, fields[i].name) == NULL))
-            missing(check, map, path, &fields[i]);
+    const Place place = { map, path, owner, fields };
+
+    check_place(check, &place, open, target);
 }

@@ -8,12 +8,17 @@
 typedef struct KilnCheck {
     const KilnConfig *config;
     void *ctx;
-    /* A complete message about `at` (as written). Out of memory comes here too. */
-    void (*report)(void *ctx, const KilnConfigNode *at, const KilnError *err);
+    /* A complete message, with the place to edit as its origin. Out of memory comes
+     * here too. NULL: something is wrong that is told at another node of the tree. */
+    void (*report)(void *ctx, const KilnError *err);
     /* One node, as written, where a component of field's kind is expected;
      * null ones where they are allowed do not come here. */
     void (*component)(void *ctx, const KilnField *field, const char *path,
                       const KilnConfigNode *node);
+    /* The key of the option `name` of something else in the tree ("optimizer.momentum"),
+     * for messages about an unknown one at `path`; NULL: none, or no single one. In
+     * the config's arena. The hook may be NULL. */
+    const char *(*elsewhere)(void *ctx, const char *path, const char *name);
 } KilnCheck;
 
 /* Check `map` (resolved; NULL: nothing but defaults) at `path` against
@@ -29,4 +34,5 @@ void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfi
  * when the fault is another node's of the tree, which will be reported itself. */
 void kiln_check_unresolved(const KilnCheck *check, const KilnConfigNode *written,
                            const KilnError *err);
+
 #endif

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "config/node.h"
 #include "schema/value.h"
 
@@ -17,12 +18,43 @@ size_t kiln_table_count(const KilnField *fields)
     return n;
 }
 
-const KilnField *kiln_table_find(const KilnField *fields, const char *name)
+static const KilnField *find(const KilnField *fields, const char *name, bool renamed)
 {
     for (size_t i = 0; fields != NULL && fields[i].type != KILN_TYPE_END; i++)
-        if (strcmp(fields[i].name, name) == 0)
+        if ((fields[i].renamed != NULL) == renamed && strcmp(fields[i].name, name) == 0)
             return &fields[i];
     return NULL;
+}
+
+const KilnField *kiln_table_find(const KilnField *fields, const char *name)
+{
+    return find(fields, name, false);
+}
+
+const KilnField *kiln_table_renamed(const KilnField *fields, const char *name)
+{
+    return find(fields, name, true);
+}
+
+const char *kiln_table_nearest(const KilnField *fields, const char *name)
+{
+    const char *names[KILN_MAX_FIELDS];
+    size_t n = 0;
+
+    for (size_t i = 0; i < kiln_table_count(fields) && n < KILN_MAX_FIELDS; i++)
+        if (fields[i].renamed == NULL)
+            names[n++] = fields[i].name;
+    return kiln_nearest(name, names, n);
+}
+
+KilnField kiln_field_item(const KilnField *field)
+{
+    KilnField item = *field;
+
+    /* A component's entry in a mapping can be taken out by null. */
+    item.optional = field->type == KILN_TYPE_COMPONENT && field->shape == KILN_MAP;
+    item.shape = KILN_ONE;
+    return item;
 }
 
 bool kiln_is_snake_case(const char *name)
@@ -32,16 +64,24 @@ bool kiln_is_snake_case(const char *name)
     return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
 }
 
-static KilnStatus bad(KilnError *err, const KilnField *field, const char *what)
+/* A table being checked, and those around it. */
+typedef struct Table {
+    const KilnField *fields;
+    size_t opts_size;
+    const char *path; /* "window." in front of its options' names */
+    int depth;
+    size_t *rows; /* of all tables */
+} Table;
+
+static KilnStatus bad(const Table *table, const KilnField *field, const char *what, KilnError *err)
 {
-    return kiln_error_set(err, KILN_E_PLUGIN, "option %s: %s", field->name, what);
+    return kiln_error_set(err, KILN_E_PLUGIN, "option %s%s: %s", table->path, field->name, what);
 }
 
-static size_t member_size(const KilnField *field)
+/* Of one value of a type; 0: any. */
+static size_t type_size(KilnType type)
 {
-    if (field->shape != KILN_ONE)
-        return sizeof(void *);
-    switch (field->type) {
+    switch (type) {
     case KILN_TYPE_BOOL:
         return sizeof(bool);
     case KILN_TYPE_I64:
@@ -51,9 +91,19 @@ static size_t member_size(const KilnField *field)
     case KILN_TYPE_F64:
     case KILN_TYPE_DURATION:
         return sizeof(double);
+    case KILN_TYPE_STRUCT:
+        return 0;
     default:
         return sizeof(void *);
     }
+}
+
+static bool is_pointer(const KilnField *f)
+{
+    bool text = f->type == KILN_TYPE_STR || f->type == KILN_TYPE_PATH ||
+                f->type == KILN_TYPE_COMPONENT;
+
+    return f->shape != KILN_ONE || (f->optional && !text);
 }
 
 static bool inside(size_t offset, size_t size, size_t total)
@@ -61,41 +111,47 @@ static bool inside(size_t offset, size_t size, size_t total)
     return size <= total && offset <= total - size;
 }
 
-static KilnStatus check_layout(const KilnField *f, size_t opts_size, KilnError *err)
+static KilnStatus check_layout(const Table *table, const KilnField *f, KilnError *err)
 {
-    bool listed = f->type == KILN_TYPE_I64 || f->type == KILN_TYPE_F64 || f->type == KILN_TYPE_STR;
-    bool component = f->type == KILN_TYPE_COMPONENT;
-    bool text = f->type == KILN_TYPE_STR || f->type == KILN_TYPE_PATH;
+    size_t one = type_size(f->type);
 
     if ((int)f->type < KILN_TYPE_END || f->type > KILN_TYPE_COMPONENT || (int)f->shape < KILN_ONE ||
         f->shape > KILN_MAP)
-        return bad(err, f, "its type or shape is none that kiln knows");
-    if ((f->shape == KILN_LIST && !listed && !component) || (f->shape == KILN_MAP && !component))
-        return bad(err, f, "this type can't be a list or mapping");
-    if (f->optional && (f->shape != KILN_ONE || !(text || component)))
-        return bad(err, f, "only one text, path or component can be optional");
-    if (f->size != member_size(f) || !inside(f->offset, f->size, opts_size))
-        return bad(err, f, "its member does not lie within the options struct (opts_size)");
-    if (f->shape != KILN_ONE && !inside(f->count_offset, sizeof(size_t), opts_size))
-        return bad(err, f, "its count does not lie within the options struct (opts_size)");
+        return bad(table, f, "its type or shape is none that kiln knows", err);
+    if (f->item_size == 0 || (one != 0 && f->item_size != one))
+        return bad(table, f, "the size of a value (item_size) is not its type's", err);
+    if (f->size != (is_pointer(f) ? sizeof(void *) : f->item_size) ||
+        !inside(f->offset, f->size, table->opts_size))
+        return bad(table, f, "its member does not lie within the options struct (opts_size)", err);
+    if (f->shape != KILN_ONE && !inside(f->count_offset, sizeof(size_t), table->opts_size))
+        return bad(table, f, "its count does not lie within the options struct (opts_size)", err);
+    if (f->shape == KILN_MAP && f->type != KILN_TYPE_COMPONENT &&
+        (f->value_offset < sizeof(char *) || !inside(f->value_offset, f->item_size, f->pair_size)))
+        return bad(table, f, "key and value do not lie within a pair (pair_size)", err);
     return KILN_OK;
 }
 
-static KilnStatus check_limits(const KilnField *f, KilnError *err)
+static bool has_bounds(KilnType type)
 {
-    if ((f->type == KILN_TYPE_I64 || f->type == KILN_TYPE_F64) && !(f->min <= f->max))
-        return bad(err, f, "its lower bound is above the upper one");
+    return type == KILN_TYPE_I64 || type == KILN_TYPE_F64 || type == KILN_TYPE_DURATION ||
+           type == KILN_TYPE_SIZE;
+}
+
+static KilnStatus check_limits(const Table *table, const KilnField *f, KilnError *err)
+{
+    if (has_bounds(f->type) && !(f->min <= f->max))
+        return bad(table, f, "its lower bound is above the upper one", err);
     if (f->type == KILN_TYPE_COMPONENT &&
         ((int)f->component_kind < 0 || f->component_kind >= KILN_KIND_COUNT))
-        return bad(err, f, "its kind of component is none that kiln knows");
+        return bad(table, f, "its kind of component is none that kiln knows", err);
     if (f->type != KILN_TYPE_ENUM)
         return KILN_OK;
     if (f->choices == NULL || f->choices[0].name == NULL)
-        return bad(err, f, "it has no choices");
+        return bad(table, f, "it has no choices", err);
     for (const KilnChoice *c = f->choices; c->name != NULL; c++)
         for (const KilnChoice *d = f->choices; d != c; d++)
             if (strcmp(c->name, d->name) == 0)
-                return bad(err, f, "a choice is there twice");
+                return bad(table, f, "a choice is there twice", err);
     return KILN_OK;
 }
 
@@ -105,35 +161,60 @@ static bool refers(const KilnConfigNode *node)
     return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION;
 }
 
-static KilnStatus check_default_node(const KilnField *f, const KilnConfigNode *node, KilnError *err)
+static KilnStatus check_default_value(const KilnField *f, const KilnConfigNode *node,
+                                      KilnError *err);
+
+/* A default struct: its keys are options, what stands there fits. */
+static KilnStatus check_default_struct(const KilnField *f, const KilnConfigNode *node,
+                                       KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    if (node->kind != KILN_NODE_MAP)
+        return kiln_error_set(err, KILN_E_TYPE, "expected a mapping");
+    for (size_t i = 0; i < node->count && status == KILN_OK; i++) {
+        const KilnField *option = kiln_table_find(f->fields, node->entries[i].key);
+
+        if (option == NULL)
+            return kiln_error_set(err, KILN_E_KEY, "%s is none of its options",
+                                  node->entries[i].key);
+        status = check_default_value(option, node->entries[i].value, err);
+    }
+    return status;
+}
+
+static KilnStatus check_default_one(const KilnField *f, const KilnConfigNode *node, KilnError *err)
 {
     KilnValue value;
 
+    if (refers(node) || f->type == KILN_TYPE_COMPONENT)
+        return KILN_OK;
+    return f->type == KILN_TYPE_STRUCT ? check_default_struct(f, node, err)
+                                       : kiln_value_read(f, node, &value, err);
+}
+
+static KilnStatus check_default_value(const KilnField *f, const KilnConfigNode *node,
+                                      KilnError *err)
+{
+    const KilnField item = kiln_field_item(f);
+    KilnStatus status = KILN_OK;
+
     if (refers(node))
         return KILN_OK;
+    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
+        return f->optional ? KILN_OK : kiln_error_set(err, KILN_E_TYPE, "null is not allowed");
     if (f->shape == KILN_LIST && node->kind != KILN_NODE_LIST)
         return kiln_error_set(err, KILN_E_TYPE, "expected a list");
     if (f->shape == KILN_MAP && node->kind != KILN_NODE_MAP)
         return kiln_error_set(err, KILN_E_TYPE, "expected a mapping");
-    if (f->type == KILN_TYPE_COMPONENT) {
-        bool null = node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL;
-
-        if (f->shape == KILN_ONE && null && !f->optional)
-            return kiln_error_set(err, KILN_E_TYPE, "null is not allowed");
-        return KILN_OK;
-    }
     if (f->shape == KILN_ONE)
-        return kiln_value_read(f, node, &value, err);
-    for (size_t i = 0; i < node->count; i++)
-        if (!refers(node->entries[i].value)) {
-            KilnStatus status = kiln_value_read(f, node->entries[i].value, &value, err);
-            if (status < 0)
-                return status;
-        }
-    return KILN_OK;
+        return check_default_one(f, node, err);
+    for (size_t i = 0; i < node->count && status == KILN_OK; i++)
+        status = check_default_one(&item, node->entries[i].value, err);
+    return status;
 }
 
-static KilnStatus check_default(const KilnField *f, KilnError *err)
+static KilnStatus check_default(const Table *table, const KilnField *f, KilnError *err)
 {
     KilnArena arena = { 0 };
     KilnConfigNode *node;
@@ -143,39 +224,89 @@ static KilnStatus check_default(const KilnField *f, KilnError *err)
         return KILN_OK;
     KilnStatus status = kiln_node_parse(&arena, f->value, "default", &node, &inner);
     if (status == KILN_OK)
-        status = check_default_node(f, node, &inner);
+        status = check_default_value(f, node, &inner);
     if (status < 0 && status != KILN_E_NOMEM)
-        status = kiln_error_set(err, KILN_E_PLUGIN, "option %s: its default %s: %.1500s", f->name,
-                                f->value, inner.text);
+        status = kiln_error_set(err, KILN_E_PLUGIN, "option %s%s: its default %s: %.1500s",
+                                table->path, f->name, f->value, inner.text);
     else if (status < 0 && err != NULL)
         *err = inner;
     kiln_arena_release(&arena);
     return status;
 }
 
-KilnStatus kiln_table_check(const KilnField *fields, size_t opts_size, KilnError *err)
+static KilnStatus check_renamed(const Table *table, const KilnField *f, KilnError *err)
 {
-    for (size_t i = 0; fields != NULL && fields[i].type != KILN_TYPE_END; i++) {
+    return kiln_table_find(table->fields, f->renamed) != NULL
+               ? KILN_OK
+               : bad(table, f, "it is a former name of no option", err);
+}
+
+static KilnStatus check_table(const Table *table, KilnError *err);
+
+static KilnStatus check_nested(const Table *table, const KilnField *f, KilnError *err)
+{
+    KilnText path = { 0 };
+    KilnStatus status;
+
+    if (kiln_table_count(f->fields) == 0)
+        return bad(table, f, "it has no table", err);
+    if (table->depth == KILN_MAX_TABLES)
+        return bad(table, f, "its table is nested too deep, or contains itself", err);
+    kiln_text_printf(&path, "%s%s.", table->path, f->name);
+    if (path.failed)
+        return kiln_error_nomem(err, 0);
+    Table nested = { f->fields, f->item_size, path.data, table->depth + 1, table->rows };
+    status = check_table(&nested, err);
+    kiln_text_release(&path);
+    return status;
+}
+
+static KilnStatus check_row(const Table *table, const KilnField *f, KilnError *err)
+{
+    KilnStatus status;
+
+    if (f->help == NULL || f->help[0] == '\0')
+        return bad(table, f, "it has no help text", err);
+    if (f->renamed != NULL)
+        return check_renamed(table, f, err);
+    status = check_layout(table, f, err);
+    if (status == KILN_OK)
+        status = check_limits(table, f, err);
+    if (status == KILN_OK && f->type == KILN_TYPE_STRUCT)
+        status = check_nested(table, f, err);
+    return status == KILN_OK ? check_default(table, f, err) : status;
+}
+
+static KilnStatus check_table(const Table *table, KilnError *err)
+{
+    const KilnField *fields = table->fields;
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; fields != NULL && fields[i].type != KILN_TYPE_END && status == KILN_OK;
+         i++) {
         const KilnField *f = &fields[i];
-        KilnStatus status;
 
         if (i == KILN_MAX_FIELDS)
             return kiln_error_set(err, KILN_E_PLUGIN, "more than %d options, or no KILN_FIELD_END",
                                   KILN_MAX_FIELDS);
+        if (++*table->rows > KILN_MAX_ROWS)
+            return kiln_error_set(err, KILN_E_PLUGIN, "more than %d options with nested ones",
+                                  KILN_MAX_ROWS);
         if (!kiln_is_snake_case(f->name))
             return kiln_error_set(err, KILN_E_PLUGIN, "option %zu: its name '%s' is not snake_case",
                                   i + 1, f->name != NULL ? f->name : "");
-        if (kiln_table_find(fields, f->name) != f)
-            return bad(err, f, "it is there twice");
-        if (f->help == NULL || f->help[0] == '\0')
-            return bad(err, f, "it has no help text");
-        status = check_layout(f, opts_size, err);
-        if (status == KILN_OK)
-            status = check_limits(f, err);
-        if (status == KILN_OK)
-            status = check_default(f, err);
-        if (status < 0)
-            return status;
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(fields[j].name, f->name) == 0)
+                return bad(table, f, "it is there twice", err);
+        status = check_row(table, f, err);
     }
-    return KILN_OK;
+    return status;
+}
+
+KilnStatus kiln_table_check(const KilnField *fields, size_t opts_size, KilnError *err)
+{
+    size_t rows = 0;
+    const Table table = { fields, opts_size, "", 1, &rows };
+
+    return check_table(&table, err);
 }

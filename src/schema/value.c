@@ -85,7 +85,7 @@ void kiln_value_expected(KilnText *text, const KilnField *field)
         expected_bounds(text, field->min, field->max);
         break;
     case KILN_TYPE_STRUCT:
-        kiln_text_append(text, "a mapping");
+        kiln_text_append(text, "a mapping of options");
         break;
     case KILN_TYPE_STR:
         kiln_text_append(text, "text");
@@ -109,24 +109,144 @@ void kiln_value_expected(KilnText *text, const KilnField *field)
         kiln_text_append(text, " or null");
 }
 
+/* Several values of a type, as in "a list of integers". */
+static const char *plural(const KilnField *field)
+{
+    static const char *const texts[] = {
+        [KILN_TYPE_BOOL] = "booleans",      [KILN_TYPE_I64] = "integers",
+        [KILN_TYPE_F64] = "numbers",        [KILN_TYPE_STR] = "texts",
+        [KILN_TYPE_PATH] = "paths",         [KILN_TYPE_ENUM] = "choices",
+        [KILN_TYPE_DURATION] = "durations", [KILN_TYPE_SIZE] = "sizes",
+        [KILN_TYPE_STRUCT] = "mappings",    [KILN_TYPE_COMPONENT] = "components",
+    };
+
+    return texts[field->type];
+}
+
+void kiln_value_expected_many(KilnText *text, const KilnField *field)
+{
+    kiln_text_append(text, field->shape == KILN_MAP ? "a mapping of " : "a list of ");
+    if (field->type == KILN_TYPE_COMPONENT)
+        kiln_text_printf(text, "%ss", kiln_kind_name(field->component_kind));
+    else
+        kiln_text_append(text, plural(field));
+    if (field->optional)
+        kiln_text_append(text, " or null");
+}
+
+/* ---- What to write instead -------------------------------------------------------- */
+
+enum { HINT_TEXT = 160 };
+
+/* The node was put together from text and ${...}: it stands nowhere in the tree. */
+static bool is_made(const KilnConfigNode *node)
+{
+    for (size_t i = 0; node->parent != NULL && i < node->parent->count; i++)
+        if (node->parent->entries[i].value == node)
+            return false;
+    return node->parent != NULL;
+}
+
+static bool reads_as(KilnType type, const char *text)
+{
+    int64_t integer;
+    double number;
+
+    switch (type) {
+    case KILN_TYPE_BOOL:
+        return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+    case KILN_TYPE_I64:
+        return kiln_parse_i64(text, &integer, NULL) >= 0;
+    case KILN_TYPE_F64:
+        return kiln_parse_f64(text, &number, NULL) >= 0;
+    default:
+        return false;
+    }
+}
+
+/* The boolean that a text seems to mean; NULL: none. */
+static const char *meant_boolean(const char *text)
+{
+    static const char *const words[] = { "true", "yes", "on", "false", "no", "off" };
+    char first[8];
+    size_t n = strcspn(text, " ,.;");
+    const char *near;
+
+    if (n >= sizeof(first))
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        first[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] + ('a' - 'A')) : text[i];
+    first[n] = '\0';
+    near = kiln_nearest(first, words, KILN_COUNT(words));
+    for (size_t i = 0; near != NULL && i < KILN_COUNT(words); i++)
+        if (strcmp(near, words[i]) == 0)
+            return i < 3 ? "true" : "false";
+    return NULL;
+}
+
+/* Text where a bool or number belongs. */
+static void hint_text(const KilnField *field, const KilnConfigNode *node, char hint[HINT_TEXT])
+{
+    const char *boolean;
+
+    if (reads_as(field->type, node->text)) {
+        if (is_made(node))
+            snprintf(hint, HINT_TEXT,
+                     "; a value put together from ${...} is text, "
+                     "${oc.decode:...} around it reads it");
+        else if (node->quoted)
+            snprintf(hint, HINT_TEXT, "; it is text because of the quotes, write %.40s",
+                     node->text);
+        return;
+    }
+    boolean = field->type == KILN_TYPE_BOOL ? meant_boolean(node->text) : NULL;
+    if (boolean != NULL)
+        snprintf(hint, HINT_TEXT, "; write %s", boolean);
+}
+
+/* 1e3 and 3.0 where an integer belongs. */
+static void hint_float(const KilnConfigNode *node, char hint[HINT_TEXT])
+{
+    double value;
+
+    if (kiln_parse_f64(node->text, &value, NULL) >= 0 && fabs(value) < 0x1p53 &&
+        floor(value) == value)
+        snprintf(hint, HINT_TEXT, "; write %.0f", value);
+}
+
+static void hint_for(const KilnField *field, const KilnConfigNode *node, char hint[HINT_TEXT])
+{
+    hint[0] = '\0';
+    if (node->kind != KILN_NODE_SCALAR)
+        return;
+    if (node->scalar == KILN_SCALAR_STR)
+        hint_text(field, node, hint);
+    else if (node->scalar == KILN_SCALAR_FLOAT && field->type == KILN_TYPE_I64)
+        hint_float(node, hint);
+    else if (node->scalar == KILN_SCALAR_INT && field->type == KILN_TYPE_BOOL &&
+             (strcmp(node->text, "0") == 0 || strcmp(node->text, "1") == 0))
+        snprintf(hint, HINT_TEXT, "; write %s", node->text[0] == '1' ? "true" : "false");
+}
+
 /* "expected ..., got ..."; with a wrong type the bounds do not matter yet. */
 static KilnStatus refuse(const KilnField *field, const KilnConfigNode *node, KilnStatus status,
                          const char *hint, KilnError *err)
 {
     KilnField plain = *field;
     KilnText text = { 0 };
-    char got[KILN_GOT_TEXT];
+    char got[KILN_GOT_TEXT], own[HINT_TEXT];
 
     if (status == KILN_E_TYPE) {
         plain.min = -(double)INFINITY;
         plain.max = (double)INFINITY;
     }
+    hint_for(field, node, own);
     kiln_value_expected(&text, &plain);
     kiln_value_got(node, got, sizeof(got));
     if (text.failed)
         status = kiln_error_nomem(err, 0);
     else
-        kiln_error_set(err, status, "expected %s, got %s%s", text.data, got, hint);
+        kiln_error_set(err, status, "expected %s, got %s%s%s", text.data, got, own, hint);
     kiln_text_release(&text);
     return status;
 }
@@ -143,10 +263,8 @@ static KilnStatus read_integer(const KilnField *field, const KilnConfigNode *nod
 {
     int64_t value;
 
-    if (node->scalar != KILN_SCALAR_INT) {
-        const char *hint = node->scalar == KILN_SCALAR_FLOAT ? " (write all its digits)" : "";
-        return refuse(field, node, KILN_E_TYPE, hint, err);
-    }
+    if (node->scalar != KILN_SCALAR_INT)
+        return refuse(field, node, KILN_E_TYPE, "", err);
     if (kiln_parse_i64(node->text, &value, NULL) < 0 ||
         !((double)value >= field->min && (double)value <= field->max))
         return refuse(field, node, KILN_E_RANGE, "", err);

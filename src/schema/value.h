@@ -14,12 +14,14 @@ typedef struct KilnValue {
     const char *text; /* STR, PATH: as written, borrowed from the node */
 } KilnValue;
 
-/* Read a resolved node as one value of `field` (one item when it is a list).
+/* Read a resolved node as one value of `field` (an item's: kiln_field_item).
  * The message ("expected a number, got "fast"") names neither key nor origin. */
 KILN_NODISCARD KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node,
                                           KilnValue *ret, KilnError *err);
 /* Append what one value must be: "an integer from 1 to 8", "one of min, max". */
 void kiln_value_expected(KilnText *text, const KilnField *field);
+/* Append what a list or mapping must be: "a list of integers", "a mapping of models". */
+void kiln_value_expected_many(KilnText *text, const KilnField *field);
 /* What a node is, for "got ...": "fast" in quotes, 7, null, a mapping. */
 void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size);
 #define KILN_GOT_TEXT 128

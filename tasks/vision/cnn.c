@@ -37,17 +37,19 @@ static const KilnField fields[] = {
 
 enum { MOST_STAGES = 16 };
 
-static KilnStatus init(KilnInstance *self, KilnError *err)
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
+    const Opts *opts = options;
 
+    *ret_option = "kernel";
     if (opts->kernel % 2 == 0)
-        return kiln_error_set(err, KILN_E_RANGE, "kernel is %lld; it must be odd, such as 3 or 5",
+        return kiln_error_set(err, KILN_E_RANGE, "expected an odd number, such as 3 or 5, got %lld",
                               (long long)opts->kernel);
+    *ret_option = "channels";
     if (opts->channels_count < 1 || opts->channels_count > MOST_STAGES)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "channels has %zu values; give one for each of 1 to %d stages",
-                              opts->channels_count, MOST_STAGES);
+                              "expected one number for each of 1 to %d stages, got %zu",
+                              MOST_STAGES, opts->channels_count);
     return KILN_OK;
 }
 
@@ -153,7 +155,7 @@ const KilnComponent kiln_model_cnn = {
     .fields = fields,
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
-    .init = init,
+    .check = check,
     .release = release,
     .ops.model = &ops,
 };

@@ -209,9 +209,13 @@ static void test_errors(void **unused)
         { { "train/a/1.png", "train/b/1.png", NULL },
           "transforms: [{ _target_: transform/normalize, mean: [0, 0], std: [1, 1, 1] }]",
           "mean has 2 numbers and std 3" },
-        { { NULL }, "channels: 2", "channels: 2, expected 1 (grey) or 3 (colour)" },
-        { { NULL }, "size: [1, 2, 3]", "size: 3 numbers" },
-        { { NULL }, "transforms: [{ _target_: transform/crop, size: [] }]", "size: 0 numbers" },
+        { { NULL }, "channels: 2", "channels: expected 1 (grey) or 3 (colour), got 2" },
+        { { NULL },
+          "size: [1, 2, 3]",
+          "size: expected [height, width], [n] for both, or [], got 3 numbers" },
+        { { NULL },
+          "transforms: [{ _target_: transform/crop, size: [] }]",
+          "size: expected [height, width], or [n] for both, got 0 numbers" },
     };
 
     (void)unused;

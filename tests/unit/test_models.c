@@ -348,8 +348,8 @@ static void test_refused_options(void **unused)
     } cases[] = {
         { "resnet", "depth=19", "18, 34" },
         { "resnet", "stem=tiny", "small" },
-        { "cnn", "kernel=4", "kernel is 4; it must be odd" },
-        { "cnn", "channels=[]", "channels has 0 values" },
+        { "cnn", "kernel=4", "kernel: expected an odd number, such as 3 or 5, got 4" },
+        { "cnn", "channels=[]", "channels: expected one number for each of 1 to 16 stages, got 0" },
         { "mlp", "dropout=1.0", "dropout" },
     };
 

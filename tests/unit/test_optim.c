@@ -183,14 +183,18 @@ static void test_refused_options(void **unused)
         KilnKind kind;
         const char *name, *first, *second, *part;
     } cases[] = {
-        { KILN_KIND_OPTIMIZER, "sgd", "nesterov=true", NULL, "needs a momentum above 0" },
+        { KILN_KIND_OPTIMIZER, "sgd", "nesterov=true", NULL,
+          "nesterov: true needs a momentum above 0" },
         { KILN_KIND_OPTIMIZER, "sgd", "lr=-0.1", NULL, "lr" },
         { KILN_KIND_OPTIMIZER, "sgd", "lr=fast", NULL, "fast" },
         { KILN_KIND_OPTIMIZER, "sgd", "momentum=1.5", NULL, "momentum" },
-        { KILN_KIND_OPTIMIZER, "adam", "betas=[0.9]", NULL, "betas has 1 values" },
-        { KILN_KIND_OPTIMIZER, "adamw", "betas=[0.9,1.0]", NULL, "betas[1] is 1" },
+        { KILN_KIND_OPTIMIZER, "adam", "betas=[0.9]", NULL,
+          "betas: expected two numbers, such as [0.9, 0.999], got 1" },
+        { KILN_KIND_OPTIMIZER, "adamw", "betas=[0.9,1.0]", NULL,
+          "betas[1]: expected a number from 0 to below 1, got 1" },
         { KILN_KIND_OPTIMIZER, "adam", "beta=0.9", NULL, "betas" },
-        { KILN_KIND_SCHEDULER, "cosine", "warmup_steps=5", "warmup_epochs=1", "both set" },
+        { KILN_KIND_SCHEDULER, "cosine", "warmup_steps=5", "warmup_epochs=1",
+          "warmup_epochs: 1, and warmup_steps is 5: one of both must be 0" },
         { KILN_KIND_SCHEDULER, "step", "step_size=0", NULL, "step_size" },
     };
 

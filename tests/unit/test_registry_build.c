@@ -122,6 +122,42 @@ static void test_children(void **unused)
     kiln_config_free(config);
 }
 
+static void test_children_in_structs(void **unused)
+{
+    KilnConfig *config = compose("f: {_target_: flip, p: 0.25}\n"
+                                 "a:\n"
+                                 "  _target_: rich\n"
+                                 "  filters: [flip, flip]\n"
+                                 "  stages: [{name: x, filter: \"${f}\"}, {name: y}]\n"
+                                 "  named: {k: {name: z, filter: flip}}\n"
+                                 "b: {_target_: rich, filters: []}\n"
+                                 "c: {_target_: rich, maybe_count: 3}\n");
+    KilnInstance *a = NULL, *b = NULL, *c = NULL;
+    KilnError err = { 0 };
+
+    (void)unused;
+    if (kiln_config_build(config, "a", registry, KILN_KIND_LOGGER, &a, &err) < 0 ||
+        kiln_config_build(config, "b", registry, KILN_KIND_LOGGER, &b, &err) < 0)
+        fail_msg("%s", err.text);
+    const ToyRich *rich = kiln_opts(a);
+    assert_int_equal(rich->filters_count, 2);
+    assert_string_equal(kiln_instance_path(rich->filters[1]), "a.filters[1]");
+    assert_string_equal(kiln_instance_path(rich->stages[0].filter), "a.stages[0].filter");
+    assert_true(((const ToyFlip *)kiln_opts(rich->stages[0].filter))->p == 0.25);
+    assert_null(rich->stages[1].filter);
+    assert_string_equal(kiln_instance_path(rich->named[0].value.filter), "a.named.k.filter");
+    rich = kiln_opts(b);
+    assert_non_null(rich->filters); /* empty is not null */
+    assert_int_equal(rich->filters_count, 0);
+    /* Who builds without checking gets the cross-check all the same. */
+    assert_int_equal(kiln_config_build(config, "c", registry, KILN_KIND_LOGGER, &c, &err),
+                     KILN_E_RANGE);
+    assert_true(kiln_starts_with(err.text, "c.window.length: 8 is more than maybe_count, 3\n"));
+    kiln_instance_free(a);
+    kiln_instance_free(b);
+    kiln_config_free(config);
+}
+
 static void test_children_come_first(void **unused)
 {
     KilnConfig *config =
@@ -263,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_children),
+        cmocka_unit_test(test_children_in_structs),
         cmocka_unit_test(test_children_come_first),
         cmocka_unit_test(test_failure_releases_everything),
         cmocka_unit_test(test_doubling_is_bounded),

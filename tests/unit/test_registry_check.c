@@ -3,6 +3,23 @@
 
 #define ROOT "task: {_target_: toy}\nmodel: {_target_: net}\nlr: 0.1\n"
 
+/* Write the config file's path as T. */
+static void place_short(char *text)
+{
+    static const char file[] = "/config.yaml";
+
+    for (char *end; (end = strstr(text, file)) != NULL;) {
+        char *start = end;
+
+        while (start > text && strncmp(start, "/tmp/", 5) != 0)
+            start--;
+        *start = 'T';
+        end += strlen(file);
+        memmove(start + 1, end, strlen(end) + 1);
+        text = start + 1;
+    }
+}
+
 /* All messages for a tree, "" when it is fine; owned by the caller. */
 static char *check(const char *yaml, const char *const *overrides)
 {
@@ -16,6 +33,7 @@ static char *check(const char *yaml, const char *const *overrides)
         status = kiln_config_check(config, registry, errors);
     assert_int_equal(status == KILN_OK, kiln_errors_count(errors) == 0);
     char *text = errors_join(errors);
+    place_short(text);
     kiln_config_free(config);
     kiln_errors_free(errors);
     kiln_registry_free(registry);
@@ -138,6 +156,91 @@ static void test_messages(void **unused)
     run(cases, KILN_COUNT(cases));
 }
 
+#define RICH ROOT "logger: {a: {_target_: rich, "
+
+static void test_nested_options(void **unused)
+{
+    static const Case cases[] = {
+        { RICH "}}\n", NULL, "" },
+        { RICH "window: {length: 3, pad: {left: 2}}}}\n", "logger.a.window.pad.right=4", "" },
+        { RICH "stages: [{name: x, filter: flip}], named: {k: {name: y, pads: []}}}}\n", NULL, "" },
+        { RICH "}}\n", "logger.a.window.length=0",
+          "logger.a.window.length: expected an integer from 1 to 99, got 0\n"
+          "  from argument 1 `logger.a.window.length=0`" },
+        { RICH "window: {lenght: 3}}}\n", NULL,
+          "logger.a.window.lenght: unknown option of window of logger/rich; did you mean "
+          "\"length\"?\n  its options: length, shape, pad\n  from " },
+        { RICH "window: 3}}\n", NULL, "logger.a.window: expected a mapping of options, got 3" },
+        { RICH "stages: [{width: 3}]}}\n", NULL,
+          "logger.a.stages[0].name: required value missing (what it is called)\n  from " },
+        { RICH "stages: [{name: x, pads: [{left: many}]}]}}\n", NULL,
+          "logger.a.stages[0].pads[0].left: expected an integer, got \"many\"" },
+        { RICH "named: {k: {name: x, filter: flop}}}}\n", NULL,
+          "logger.a.named.k.filter: there is no transform \"flop\"; did you mean \"flip\"?" },
+        { RICH "named: {k: 3}}}\n", NULL,
+          "logger.a.named.k: expected a mapping of options, got 3" },
+        { RICH "counts: {x: 11}}}\n", NULL,
+          "logger.a.counts.x: expected an integer from 0 to 10, got 11" },
+        { RICH "counts: [1]}}\n", NULL,
+          "logger.a.counts: expected a mapping of integers, got a list" },
+        { RICH "modes: [min, mix]}}\n", NULL,
+          "logger.a.modes[1]: expected one of min, max, got \"mix\"; did you mean" },
+        { RICH "timeout: soon}}\n", NULL,
+          "logger.a.timeout: expected a duration (90s, 1h30m, 00:15:00), got \"soon\"" },
+        { RICH "limit: 0}}\n", NULL,
+          "logger.a.limit: expected a size (512, 64MiB, 2GB) from 1 to 1000000000000, got 0" },
+        { RICH "maybe_count: 11}}\n", NULL,
+          "logger.a.maybe_count: expected an integer from 0 to 10 or null, got 11" },
+        { RICH "filters: [flip, null]}}\n", NULL, "logger.a.filters[1]: expected a transform" },
+    };
+
+    (void)unused;
+    run(cases, KILN_COUNT(cases));
+}
+
+static void test_what_to_write_instead(void **unused)
+{
+    static const Case cases[] = {
+        { ROOT, "model.depth=1e3", "got 1e3; write 1000\n" },
+        { ROOT, "model.depth=3.0", "got 3.0; write 3\n" },
+        { ROOT, "model.depth='3'", "got \"3\"; it is text because of the quotes, write 3\n" },
+        { ROOT, "lr='0.1'", "got \"0.1\"; it is text because of the quotes, write 0.1\n" },
+        { ROOT "x: 1\n", "lr=0.${x}", "got \"0.1\"; a value put together from ${...} is text" },
+        { ROOT, "task.optimizer.nesterov='yes please'", "got \"yes please\"; write true\n" },
+        { ROOT, "task.optimizer.nesterov=Flase", "got \"Flase\"; write false\n" },
+        { ROOT, "task.optimizer.nesterov=1", "got 1; write true\n" },
+        { ROOT, "task.optimizer.nesterov=maybe", "expected true or false, got \"maybe\"\n" },
+        { ROOT, "++model.smoothing=1", "did you mean task.smoothing?\n  its options: depth" },
+        { ROOT, "++model.max_epochs=1", "did you mean trainer.max_epochs?" },
+        { ROOT, "++task.depth=1", "did you mean model.depth?" },
+    };
+
+    (void)unused;
+    run(cases, KILN_COUNT(cases));
+}
+
+static void test_a_component_checks_across_options(void **unused)
+{
+    static const Case cases[] = {
+        { RICH "maybe_count: 9}}\n", NULL, "" },
+        { RICH "maybe_count: 9, window: {length: 10}}}\n", NULL,
+          "logger.a.window.length: 10 is more than maybe_count, 9\n  from " },
+        { RICH "maybe_count: 9}}\nn: 11\n", "logger.a.window.length=${n}",
+          "logger.a.window.length: 11 is more than maybe_count, 9\n  from T:5:4, through ${n} in "
+          "argument 1" },
+        { RICH "maybe_count: 7}}\n", NULL, /* 8 is the default: the place is the mapping's */
+          "logger.a.window.length: 8 is more than maybe_count, 7\n  from T:4:13" },
+        { RICH "maybe_count: 7, named: {k: {name: x, filter: flop}}}}\n", NULL, "8 is more than" },
+    };
+
+    (void)unused;
+    run(cases, KILN_COUNT(cases));
+    /* Not when an option is wrong for itself. */
+    char *text = check(RICH "maybe_count: 7, limit: 0}}\n", NULL);
+    assert_null(strstr(text, "more than"));
+    free(text);
+}
+
 static size_t lines(const char *text, const char *part)
 {
     size_t n = 0;
@@ -214,6 +317,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sound),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_nested_options),
+        cmocka_unit_test(test_what_to_write_instead),
+        cmocka_unit_test(test_a_component_checks_across_options),
         cmocka_unit_test(test_all_in_file_order),
         cmocka_unit_test(test_shared_nodes_are_checked_once),
         cmocka_unit_test(test_a_broken_reference_is_told_where_it_stands),

@@ -154,6 +154,64 @@ static void test_a_target_by_interpolation(void **unused)
     kiln_config_free(config);
 }
 
+#define RICH ROOT "logger: {a: {_target_: rich, "
+
+static void test_nested_defaults_are_there(void **unused)
+{
+    const char *overrides[] = { "logger.a.window.pad.left=3", "logger.a.extra={length:5}",
+                                "logger.a.extra.pad.right=2", NULL };
+    KilnConfig *config = compose(RICH "window: {shape: hann}}}\n", overrides);
+
+    (void)unused;
+    text_is(config, "logger.a.window.shape", "hann");
+    text_is(config, "logger.a.window.length", "8");
+    text_is(config, "logger.a.window.pad.left", "3");
+    text_is(config, "logger.a.window.pad.right", "null");
+    text_is(config, "logger.a.extra.length", "5");
+    text_is(config, "logger.a.extra.pad.left", "1");
+    text_is(config, "logger.a.extra.pad.right", "2");
+    text_is(config, "logger.a.counts.two", "2");
+    const KilnConfigNode *left = kiln_node_find(kiln_config_root(config),
+                                                "logger.a.window.pad.left");
+    assert_string_equal(left->replaced->text, "1");
+    assert_null(left->replaced->replaced);
+    kiln_config_free(config);
+}
+
+static void test_a_removed_nested_option_falls_back(void **unused)
+{
+    const char *overrides[] = { "~logger.a.window.length", NULL };
+    KilnConfig *config = compose(RICH "window: {length: 3}}}\n", overrides);
+
+    (void)unused;
+    text_is(config, "logger.a.window.length", "8");
+    kiln_config_free(config);
+}
+
+/* The nested defaults go with the component that they are of. */
+static void test_nested_defaults_go(void **unused)
+{
+    const char *overrides[] = { "model.window={shape:hann}", "model._target_=net", NULL };
+    KilnConfig *config = compose("task: toy\nlr: 1\nmodel: {_target_: logger/rich}\n", overrides);
+
+    (void)unused;
+    text_is(config, "model.window.shape", "hann"); /* written: the check will name it */
+    assert_false(has(config, "model.window.length"));
+    assert_false(has(config, "model.window.pad"));
+    assert_false(has(config, "model.timeout"));
+    kiln_config_free(config);
+}
+
+static void test_components_in_structs(void **unused)
+{
+    KilnConfig *config = compose(RICH "stages: [{name: x, filter: flip}]}}\n", NULL);
+
+    (void)unused;
+    text_is(config, "logger.a.stages[0].filter._target_", "flip");
+    text_is(config, "logger.a.stages[0].filter.p", "0.5");
+    kiln_config_free(config);
+}
+
 static void test_an_unknown_target_is_told_before_what_follows(void **unused)
 {
     const char *overrides[] = { "model._target_=model/netx", "model.width=5", NULL };
@@ -262,6 +320,10 @@ int main(void)
         cmocka_unit_test(test_another_target_takes_its_defaults_along),
         cmocka_unit_test(test_a_removed_option_falls_back),
         cmocka_unit_test(test_a_target_by_interpolation),
+        cmocka_unit_test(test_nested_defaults_are_there),
+        cmocka_unit_test(test_a_removed_nested_option_falls_back),
+        cmocka_unit_test(test_nested_defaults_go),
+        cmocka_unit_test(test_components_in_structs),
         cmocka_unit_test(test_an_unknown_target_is_told_before_what_follows),
         cmocka_unit_test(test_components_are_group_options),
         cmocka_unit_test(test_a_foreign_tree_stays_as_it_is),

@@ -22,16 +22,18 @@ typedef struct Opts {
 } Opts;
 
 /* Sound; each case spoils one thing. */
-static const KilnField good = { KILN_MEMBER_(Opts, i, int64_t),
+static const KilnField good = { KILN_ONE_(Opts, i, int64_t),
                                 .type = KILN_TYPE_I64,
                                 .value = "3",
                                 .min = 1,
                                 .max = 5,
                                 .help = "text" };
 
+static const KilnField end = KILN_FIELD_END;
+
 static void refused(const char *what, KilnField field, const char *want)
 {
-    const KilnField table[] = { field, KILN_FIELD_END };
+    const KilnField table[] = { field, field.renamed != NULL ? good : end, end };
     KilnError err = { 0 };
     KilnStatus status = kiln_table_check(table, sizeof(Opts), &err);
 
@@ -62,7 +64,7 @@ static void test_numbers(void **unused)
     SPOIL("text default", "expected an integer, got \"x\"", f.value = "x");
     SPOIL("float default", "expected an integer", f.value = "1.5");
     SPOIL("default out of range", "expected an integer from 1 to 5, got 6", f.value = "6");
-    SPOIL("null default", "got null", f.value = "null");
+    SPOIL("null default", "null is not allowed", f.value = "null");
     SPOIL("broken YAML", "option i: its default [1", f.value = "[1");
     SPOIL("list default", "got a list", f.value = "[1]");
     SPOIL("bounds", "lower bound", f.min = 6);
@@ -71,8 +73,18 @@ static void test_numbers(void **unused)
     SPOIL("size", "options struct", f.size = 4);
     SPOIL("type", "none that kiln knows", f.type = (KilnType)99);
     SPOIL("shape", "none that kiln knows", f.shape = (KilnShapeOf)9);
-    SPOIL("map of integers", "can't be a list or mapping", f.shape = KILN_MAP);
-    SPOIL("optional integer", "can be optional", f.optional = true);
+    SPOIL("pair", "within a pair", f.shape = KILN_MAP, f.pair_size = 8, f.value_offset = 8);
+    SPOIL("value in the key", "within a pair", f.shape = KILN_MAP, f.pair_size = 16);
+    SPOIL("map", NULL, f.shape = KILN_MAP, f.pair_size = 16, f.value_offset = 8,
+          f.value = "{a: 1}");
+    SPOIL("map", "got 9", f.shape = KILN_MAP, f.pair_size = 16, f.value_offset = 8,
+          f.value = "{a: 9}");
+    SPOIL("optional", NULL, f.optional = true, f.value = "null");
+    SPOIL("optional", NULL, f.optional = true);
+    SPOIL("item size", "item_size", f.item_size = 4);
+    SPOIL("former name", NULL, f.name = "j", f.renamed = "i");
+    SPOIL("former name", "of no option", f.name = "j", f.renamed = "x");
+    SPOIL("former name", "of no option", f.name = "j", f.renamed = "j");
 }
 
 static void test_other_types(void **unused)
@@ -81,7 +93,8 @@ static void test_other_types(void **unused)
     static const KilnChoice twice[] = { { "a", 1 }, { "b", 2 }, { "a", 3 }, { NULL, 0 } };
 
     (void)unused;
-    SPOIL("bool", "expected true or false", f.type = KILN_TYPE_BOOL, f.size = 1, f.value = "1");
+    SPOIL("bool", "expected true or false", f.type = KILN_TYPE_BOOL, f.size = f.item_size = 1,
+          f.value = "1");
     SPOIL("choice", "expected one of min, max", f.type = KILN_TYPE_ENUM, f.choices = toy_modes);
     SPOIL("choice", NULL, f.type = KILN_TYPE_ENUM, f.choices = toy_modes, f.value = "max");
     SPOIL("no choices", "no choices", f.type = KILN_TYPE_ENUM, f.choices = none);
@@ -91,13 +104,47 @@ static void test_other_types(void **unused)
     SPOIL("list item", "got 9", f.shape = KILN_LIST, f.value = "[1, 9]");
     SPOIL("no list", "expected a list", f.shape = KILN_LIST, f.value = "1");
     SPOIL("count", "count does not lie", f.shape = KILN_LIST, f.count_offset = sizeof(Opts) - 1);
-    SPOIL("list of paths", "can't be a list", f.type = KILN_TYPE_PATH, f.shape = KILN_LIST);
+    SPOIL("duration", NULL, f.type = KILN_TYPE_DURATION, f.value = "00:00:04");
+    SPOIL("duration", "got 6", f.type = KILN_TYPE_DURATION, f.value = "6");
+    SPOIL("duration", "lower bound", f.type = KILN_TYPE_DURATION, f.min = 7);
+    SPOIL("size", "got \"1K\"", f.type = KILN_TYPE_SIZE, f.value = "1K");
+    SPOIL("no table", "has no table", f.type = KILN_TYPE_STRUCT);
+    SPOIL("empty table", "has no table", f.type = KILN_TYPE_STRUCT, f.fields = &end);
     SPOIL("component", NULL, f.type = KILN_TYPE_COMPONENT, f.value = "{_target_: x}");
     SPOIL("null component", "null is not allowed", f.type = KILN_TYPE_COMPONENT, f.value = "null");
     SPOIL("null component", NULL, f.type = KILN_TYPE_COMPONENT, f.value = "null",
           f.optional = true);
     SPOIL("kind", "kind of component", f.type = KILN_TYPE_COMPONENT,
           f.component_kind = KILN_KIND_COUNT);
+}
+
+static void test_nested_tables(void **unused)
+{
+    KilnField inner[] = { good, KILN_FIELD_END };
+    KilnField outer = { KILN_ONE_(Opts, i, int64_t), .type = KILN_TYPE_STRUCT, .fields = inner,
+                        .value = "{}", .help = "text" };
+    KilnField circle[] = { outer, KILN_FIELD_END };
+
+    (void)unused;
+    inner[0].offset = 0;
+    refused("nested", outer, NULL);
+    outer.value = "{i: 4}";
+    refused("default", outer, NULL);
+    outer.value = "{i: 6}";
+    refused("default", outer, "option i: its default {i: 6}: expected an integer from 1 to 5");
+    outer.value = "{j: 4}";
+    refused("default", outer, "j is none of its options");
+    outer.value = "3";
+    refused("default", outer, "expected a mapping");
+    outer.value = "{}";
+    inner[0].help = NULL;
+    refused("row", outer, "option i.i: it has no help text");
+    inner[0].help = "text";
+    inner[0].offset = 1;
+    refused("member", outer, "option i.i: its member does not lie");
+    circle[0].fields = circle;
+    circle[0].offset = 0;
+    refused("circle", circle[0], "nested too deep, or contains itself");
 }
 
 static void test_whole_tables(void **unused)
@@ -129,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_other_types),
+        cmocka_unit_test(test_nested_tables),
         cmocka_unit_test(test_whole_tables),
     };
 

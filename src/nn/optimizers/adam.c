@@ -18,11 +18,11 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnStatus init(KilnInstance *self, KilnError *err)
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
+    const Opts *opts = options;
 
-    return kiln_adam_check_betas(opts->betas, opts->betas_count, err);
+    return kiln_adam_check_betas(opts->betas, opts->betas_count, ret_option, err);
 }
 
 static double learning_rate(const KilnInstance *self)
@@ -73,7 +73,7 @@ const KilnComponent kiln_optimizer_adam = {
     .summary = "Adam: steps scaled by running averages of the gradient and its square",
     .fields = fields,
     .opts_size = sizeof(Opts),
-    .init = init,
+    .check = check,
     .ops.optimizer = &ops,
 };
 

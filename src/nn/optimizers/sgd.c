@@ -15,15 +15,16 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnStatus init(KilnInstance *self, KilnError *err)
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
+    const Opts *opts = options;
 
-    if (opts->nesterov && opts->momentum <= 0.0)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "nesterov=true needs a momentum above 0; set momentum (0.9, say) or "
-                              "nesterov=false");
-    return KILN_OK;
+    if (!opts->nesterov || opts->momentum > 0.0)
+        return KILN_OK;
+    *ret_option = "nesterov";
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "true needs a momentum above 0; set momentum (0.9, say) or "
+                          "nesterov=false");
 }
 
 static double learning_rate(const KilnInstance *self)
@@ -75,7 +76,7 @@ const KilnComponent kiln_optimizer_sgd = {
     .summary = "Stochastic gradient descent with momentum, Nesterov and weight decay",
     .fields = fields,
     .opts_size = sizeof(Opts),
-    .init = init,
+    .check = check,
     .ops.optimizer = &ops,
 };
 

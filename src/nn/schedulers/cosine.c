@@ -19,16 +19,15 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnStatus init(KilnInstance *self, KilnError *err)
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
+    const Opts *opts = options;
 
-    if (opts->warmup_steps > 0 && opts->warmup_epochs > 0.0)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "warmup_steps=%lld and warmup_epochs=%g are both set; set one of "
-                              "them to 0",
-                              (long long)opts->warmup_steps, opts->warmup_epochs);
-    return KILN_OK;
+    if (opts->warmup_steps == 0 || opts->warmup_epochs <= 0.0)
+        return KILN_OK;
+    *ret_option = "warmup_epochs";
+    return kiln_error_set(err, KILN_E_RANGE, "%g, and warmup_steps is %lld: one of both must be 0",
+                          opts->warmup_epochs, (long long)opts->warmup_steps);
 }
 
 static double warmup(const Opts *opts, const KilnProgress *at)
@@ -63,7 +62,7 @@ const KilnComponent kiln_scheduler_cosine = {
     .summary = "Half a cosine down to min_factor over the whole run, after an optional warmup",
     .fields = fields,
     .opts_size = sizeof(Opts),
-    .init = init,
+    .check = check,
     .ops.scheduler = &ops,
 };
 

@@ -1,0 +1,305 @@
+/* Options tables: the kinds and types of what an option can hold, the rows, and the
+ * macros that write them. One table is all there is to say of a component's options:
+ * checking, defaults, help, completion and loading are derived from it. */
+#ifndef KILN_FIELD_H
+#define KILN_FIELD_H
+
+#include "kiln/base.h"
+
+/* Kinds of components. A kind's name is also its config group's usual name. */
+#define KILN_KIND_TABLE(X)                                                                         \
+    X(DATAMODULE, "datamodule")                                                                    \
+    X(MODULE, "module")                                                                            \
+    X(MODEL, "model")                                                                              \
+    X(OPTIMIZER, "optimizer")                                                                      \
+    X(SCHEDULER, "scheduler")                                                                      \
+    X(CALLBACK, "callback")                                                                        \
+    X(LOGGER, "logger")                                                                            \
+    X(TRANSFORM, "transform")                                                                      \
+    X(SWEEPER, "sweeper")                                                                          \
+    X(LAUNCHER, "launcher")
+
+typedef enum KilnKind {
+#define KILN_KIND_ENUM(name, text) KILN_KIND_##name,
+    KILN_KIND_TABLE(KILN_KIND_ENUM)
+#undef KILN_KIND_ENUM
+        KILN_KIND_COUNT
+} KilnKind;
+
+/* "datamodule", "module", ... static text. */
+KILN_API const char *kiln_kind_name(KilnKind kind);
+
+typedef enum KilnType {
+    KILN_TYPE_END, /* closes a table */
+    KILN_TYPE_BOOL,
+    KILN_TYPE_I64,
+    KILN_TYPE_F64,
+    KILN_TYPE_STR,      /* any text */
+    KILN_TYPE_PATH,     /* text that names a file or folder; a leading ~/ is expanded */
+    KILN_TYPE_ENUM,     /* one of `choices`, stored as int64_t */
+    KILN_TYPE_DURATION, /* seconds, stored as double: 90s, 1h30m, 00:15:00, or a plain number */
+    KILN_TYPE_SIZE,     /* bytes, stored as int64_t: 64MiB, 2GB, 512 */
+    KILN_TYPE_STRUCT,   /* a mapping with the table `fields` */
+    KILN_TYPE_COMPONENT /* a node with _target_ of kind `component_kind`, or just its name */
+} KilnType;
+
+/* How many values an option has. With `optional`, null is allowed: then one number, bool
+ * or choice is a pointer member (int64_t *, double *, bool *), which is NULL for null, as
+ * text, paths and components are; so is one struct; a list or map is NULL with count 0,
+ * and is not NULL when it is empty. Without `optional`, an empty one may be NULL. */
+typedef enum KilnShapeOf {
+    KILN_ONE,  /* one value: member `x` is the value itself */
+    KILN_LIST, /* a sequence: member `x` is a pointer, member `x_count` a size_t */
+    KILN_MAP   /* a mapping from free names, in file order: the same with pairs of key and
+                * value; of components a list, and null entries are left out */
+} KilnShapeOf;
+
+/* What maps of plain values are arrays of. Keys are never NULL. */
+typedef struct KilnPairBool {
+    char *key;
+    bool value;
+} KilnPairBool;
+typedef struct KilnPairI64 { /* integers, choices, sizes */
+    char *key;
+    int64_t value;
+} KilnPairI64;
+typedef struct KilnPairF64 { /* numbers, durations */
+    char *key;
+    double value;
+} KilnPairF64;
+typedef struct KilnPairStr { /* text, paths */
+    char *key;
+    char *value;
+} KilnPairStr;
+
+typedef struct KilnChoice {
+    const char *name; /* NULL closes the list */
+    int64_t value;
+} KilnChoice;
+
+/* One option. Write rows with the KILN_FIELD_* macros below. */
+typedef struct KilnField {
+    const char *name; /* the struct member's name, which is the option's name */
+    KilnType type;
+    KilnShapeOf shape;
+    bool optional;       /* null allowed (see KilnShapeOf); never of a list's items */
+    size_t offset, size; /* of the member in the options struct */
+    size_t count_offset; /* LIST and MAP: of the member <name>_count */
+    size_t item_size;    /* of one value */
+    size_t pair_size;    /* MAP: of a pair ... */
+    size_t value_offset; /* ... and of the value in it */
+    const char *value;   /* default as YAML text; NULL: required */
+    double min, max;     /* inclusive bounds, I64, F64, DURATION, SIZE (of each item in a list) */
+    const KilnChoice *choices;
+    KilnKind component_kind;
+    const struct KilnField *fields; /* STRUCT: its own table */
+    const char *renamed;            /* not NULL: this row is only a former name of that option,
+                                     * and all but name, renamed and help means nothing */
+    const char *help;               /* one line, shown by --help */
+} KilnField;
+
+/* ---- Macros ---------------------------------------------------------------
+ *
+ *  T: options struct, m: member, dflt: default as YAML text or NULL, text: help.
+ *  A type's name alone is one value; _OPT allows null; _LIST and _MAP are many.
+ *  A wrong member type is a compile error: _Generic has one association. */
+
+#define KILN_MEMBER_(T, m, ctype)                                                                  \
+    .name = #m, .offset = _Generic(((T *)0)->m, ctype : offsetof(T, m)), .size = sizeof(((T *)0)->m)
+#define KILN_COUNT_(T, m)                                                                          \
+    .count_offset = _Generic(((T *)0)->m##_count, size_t : offsetof(T, m##_count))
+#define KILN_ONE_(T, m, ctype) KILN_MEMBER_(T, m, ctype), .item_size = sizeof(ctype)
+#define KILN_OPT_(T, m, ctype)                                                                     \
+    KILN_MEMBER_(T, m, ctype *), .item_size = sizeof(ctype), .optional = true
+#define KILN_LIST_(T, m, ctype)                                                                    \
+    KILN_MEMBER_(T, m, ctype *), KILN_COUNT_(T, m), .item_size = sizeof(ctype), .shape = KILN_LIST
+#define KILN_MAP_(T, m, ctype, P)                                                                  \
+    KILN_MEMBER_(T, m, P *), KILN_COUNT_(T, m),                                                    \
+        .item_size = sizeof(ctype), .pair_size = sizeof(P), .value_offset = offsetof(P, value),    \
+        .shape = KILN_MAP
+/* The key must be text, and first. */
+#define KILN_PAIR_SIZE_(P)                                                                         \
+    _Generic(((P *)0)->key, char * : sizeof(P) + 0 * sizeof(char[offsetof(P, key) == 0 ? 1 : -1]))
+#define KILN_STRUCT_MAP_(T, m, P)                                                                  \
+    KILN_MEMBER_(T, m, P *), KILN_COUNT_(T, m),                                                    \
+        .item_size = sizeof(((P *)0)->value), .pair_size = KILN_PAIR_SIZE_(P),                     \
+        .value_offset = offsetof(P, value), .shape = KILN_MAP
+#define KILN_AS_(type_, dflt, text) .type = KILN_TYPE_##type_, .value = dflt, .help = text
+#define KILN_ROW_(...)                                                                             \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+/* true or false */
+#define KILN_FIELD_BOOL(T, m, dflt, text)                                                          \
+    KILN_ROW_(KILN_ONE_(T, m, bool), KILN_AS_(BOOL, dflt, text))
+#define KILN_FIELD_BOOL_OPT(T, m, dflt, text)                                                      \
+    KILN_ROW_(KILN_OPT_(T, m, bool), KILN_AS_(BOOL, dflt, text))
+#define KILN_FIELD_BOOL_LIST(T, m, dflt, text)                                                     \
+    KILN_ROW_(KILN_LIST_(T, m, bool), KILN_AS_(BOOL, dflt, text))
+#define KILN_FIELD_BOOL_LIST_OPT(T, m, dflt, text)                                                 \
+    KILN_ROW_(KILN_LIST_(T, m, bool), .optional = true, KILN_AS_(BOOL, dflt, text))
+#define KILN_FIELD_BOOL_MAP(T, m, dflt, text)                                                      \
+    KILN_ROW_(KILN_MAP_(T, m, bool, KilnPairBool), KILN_AS_(BOOL, dflt, text))
+#define KILN_FIELD_BOOL_MAP_OPT(T, m, dflt, text)                                                  \
+    KILN_ROW_(KILN_MAP_(T, m, bool, KilnPairBool), .optional = true, KILN_AS_(BOOL, dflt, text))
+
+/* integers within lo..hi */
+#define KILN_FIELD_I64(T, m, dflt, lo, hi, text)                                                   \
+    KILN_ROW_(KILN_ONE_(T, m, int64_t), KILN_AS_(I64, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_I64_OPT(T, m, dflt, lo, hi, text)                                               \
+    KILN_ROW_(KILN_OPT_(T, m, int64_t), KILN_AS_(I64, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_I64_LIST(T, m, dflt, lo, hi, text)                                              \
+    KILN_ROW_(KILN_LIST_(T, m, int64_t), KILN_AS_(I64, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_I64_LIST_OPT(T, m, dflt, lo, hi, text)                                          \
+    KILN_ROW_(KILN_LIST_(T, m, int64_t), .optional = true, KILN_AS_(I64, dflt, text), .min = lo,   \
+              .max = hi)
+#define KILN_FIELD_I64_MAP(T, m, dflt, lo, hi, text)                                               \
+    KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), KILN_AS_(I64, dflt, text), .min = lo,         \
+              .max = hi)
+#define KILN_FIELD_I64_MAP_OPT(T, m, dflt, lo, hi, text)                                           \
+    KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), .optional = true, KILN_AS_(I64, dflt, text),  \
+              .min = lo, .max = hi)
+
+/* numbers within lo..hi */
+#define KILN_FIELD_F64(T, m, dflt, lo, hi, text)                                                   \
+    KILN_ROW_(KILN_ONE_(T, m, double), KILN_AS_(F64, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_F64_OPT(T, m, dflt, lo, hi, text)                                               \
+    KILN_ROW_(KILN_OPT_(T, m, double), KILN_AS_(F64, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_F64_LIST(T, m, dflt, lo, hi, text)                                              \
+    KILN_ROW_(KILN_LIST_(T, m, double), KILN_AS_(F64, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_F64_LIST_OPT(T, m, dflt, lo, hi, text)                                          \
+    KILN_ROW_(KILN_LIST_(T, m, double), .optional = true, KILN_AS_(F64, dflt, text), .min = lo,    \
+              .max = hi)
+#define KILN_FIELD_F64_MAP(T, m, dflt, lo, hi, text)                                               \
+    KILN_ROW_(KILN_MAP_(T, m, double, KilnPairF64), KILN_AS_(F64, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_F64_MAP_OPT(T, m, dflt, lo, hi, text)                                           \
+    KILN_ROW_(KILN_MAP_(T, m, double, KilnPairF64), .optional = true, KILN_AS_(F64, dflt, text),   \
+              .min = lo, .max = hi)
+
+/* any text */
+#define KILN_FIELD_STR(T, m, dflt, text)                                                           \
+    KILN_ROW_(KILN_ONE_(T, m, char *), KILN_AS_(STR, dflt, text))
+#define KILN_FIELD_STR_OPT(T, m, dflt, text)                                                       \
+    KILN_ROW_(KILN_ONE_(T, m, char *), .optional = true, KILN_AS_(STR, dflt, text))
+#define KILN_FIELD_STR_LIST(T, m, dflt, text)                                                      \
+    KILN_ROW_(KILN_LIST_(T, m, char *), KILN_AS_(STR, dflt, text))
+#define KILN_FIELD_STR_LIST_OPT(T, m, dflt, text)                                                  \
+    KILN_ROW_(KILN_LIST_(T, m, char *), .optional = true, KILN_AS_(STR, dflt, text))
+#define KILN_FIELD_STR_MAP(T, m, dflt, text)                                                       \
+    KILN_ROW_(KILN_MAP_(T, m, char *, KilnPairStr), KILN_AS_(STR, dflt, text))
+#define KILN_FIELD_STR_MAP_OPT(T, m, dflt, text)                                                   \
+    KILN_ROW_(KILN_MAP_(T, m, char *, KilnPairStr), .optional = true, KILN_AS_(STR, dflt, text))
+
+/* text that names a file or folder */
+#define KILN_FIELD_PATH(T, m, dflt, text)                                                          \
+    KILN_ROW_(KILN_ONE_(T, m, char *), KILN_AS_(PATH, dflt, text))
+#define KILN_FIELD_PATH_OPT(T, m, dflt, text)                                                      \
+    KILN_ROW_(KILN_ONE_(T, m, char *), .optional = true, KILN_AS_(PATH, dflt, text))
+#define KILN_FIELD_PATH_LIST(T, m, dflt, text)                                                     \
+    KILN_ROW_(KILN_LIST_(T, m, char *), KILN_AS_(PATH, dflt, text))
+#define KILN_FIELD_PATH_LIST_OPT(T, m, dflt, text)                                                 \
+    KILN_ROW_(KILN_LIST_(T, m, char *), .optional = true, KILN_AS_(PATH, dflt, text))
+#define KILN_FIELD_PATH_MAP(T, m, dflt, text)                                                      \
+    KILN_ROW_(KILN_MAP_(T, m, char *, KilnPairStr), KILN_AS_(PATH, dflt, text))
+#define KILN_FIELD_PATH_MAP_OPT(T, m, dflt, text)                                                  \
+    KILN_ROW_(KILN_MAP_(T, m, char *, KilnPairStr), .optional = true, KILN_AS_(PATH, dflt, text))
+
+/* one of the names in `list`, an array of KilnChoice; stored as its value */
+#define KILN_FIELD_ENUM(T, m, dflt, list, text)                                                    \
+    KILN_ROW_(KILN_ONE_(T, m, int64_t), KILN_AS_(ENUM, dflt, text), .choices = list)
+#define KILN_FIELD_ENUM_OPT(T, m, dflt, list, text)                                                \
+    KILN_ROW_(KILN_OPT_(T, m, int64_t), KILN_AS_(ENUM, dflt, text), .choices = list)
+#define KILN_FIELD_ENUM_LIST(T, m, dflt, list, text)                                               \
+    KILN_ROW_(KILN_LIST_(T, m, int64_t), KILN_AS_(ENUM, dflt, text), .choices = list)
+#define KILN_FIELD_ENUM_LIST_OPT(T, m, dflt, list, text)                                           \
+    KILN_ROW_(KILN_LIST_(T, m, int64_t), .optional = true, KILN_AS_(ENUM, dflt, text),             \
+              .choices = list)
+#define KILN_FIELD_ENUM_MAP(T, m, dflt, list, text)                                                \
+    KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), KILN_AS_(ENUM, dflt, text), .choices = list)
+#define KILN_FIELD_ENUM_MAP_OPT(T, m, dflt, list, text)                                            \
+    KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), .optional = true, KILN_AS_(ENUM, dflt, text), \
+              .choices = list)
+
+/* lo and hi in seconds */
+#define KILN_FIELD_DURATION(T, m, dflt, lo, hi, text)                                              \
+    KILN_ROW_(KILN_ONE_(T, m, double), KILN_AS_(DURATION, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_DURATION_OPT(T, m, dflt, lo, hi, text)                                          \
+    KILN_ROW_(KILN_OPT_(T, m, double), KILN_AS_(DURATION, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_DURATION_LIST(T, m, dflt, lo, hi, text)                                         \
+    KILN_ROW_(KILN_LIST_(T, m, double), KILN_AS_(DURATION, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_DURATION_LIST_OPT(T, m, dflt, lo, hi, text)                                     \
+    KILN_ROW_(KILN_LIST_(T, m, double), .optional = true, KILN_AS_(DURATION, dflt, text),          \
+              .min = lo, .max = hi)
+#define KILN_FIELD_DURATION_MAP(T, m, dflt, lo, hi, text)                                          \
+    KILN_ROW_(KILN_MAP_(T, m, double, KilnPairF64), KILN_AS_(DURATION, dflt, text), .min = lo,     \
+              .max = hi)
+#define KILN_FIELD_DURATION_MAP_OPT(T, m, dflt, lo, hi, text)                                      \
+    KILN_ROW_(KILN_MAP_(T, m, double, KilnPairF64), .optional = true,                              \
+              KILN_AS_(DURATION, dflt, text), .min = lo, .max = hi)
+
+/* lo and hi in bytes */
+#define KILN_FIELD_SIZE(T, m, dflt, lo, hi, text)                                                  \
+    KILN_ROW_(KILN_ONE_(T, m, int64_t), KILN_AS_(SIZE, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_SIZE_OPT(T, m, dflt, lo, hi, text)                                              \
+    KILN_ROW_(KILN_OPT_(T, m, int64_t), KILN_AS_(SIZE, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_SIZE_LIST(T, m, dflt, lo, hi, text)                                             \
+    KILN_ROW_(KILN_LIST_(T, m, int64_t), KILN_AS_(SIZE, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_SIZE_LIST_OPT(T, m, dflt, lo, hi, text)                                         \
+    KILN_ROW_(KILN_LIST_(T, m, int64_t), .optional = true, KILN_AS_(SIZE, dflt, text), .min = lo,  \
+              .max = hi)
+#define KILN_FIELD_SIZE_MAP(T, m, dflt, lo, hi, text)                                              \
+    KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), KILN_AS_(SIZE, dflt, text), .min = lo,        \
+              .max = hi)
+#define KILN_FIELD_SIZE_MAP_OPT(T, m, dflt, lo, hi, text)                                          \
+    KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), .optional = true, KILN_AS_(SIZE, dflt, text), \
+              .min = lo, .max = hi)
+
+/* A mapping with options of its own: `table` is the table of struct S. Its defaults
+ * are the table's. */
+#define KILN_FIELD_STRUCT(T, m, S, table, text)                                                    \
+    KILN_ROW_(KILN_ONE_(T, m, S), KILN_AS_(STRUCT, "{}", text), .fields = table)
+/* dflt is "null" or "{}": the table's defaults */
+#define KILN_FIELD_STRUCT_OPT(T, m, S, table, dflt, text)                                          \
+    KILN_ROW_(KILN_OPT_(T, m, S), KILN_AS_(STRUCT, dflt, text), .fields = table)
+#define KILN_FIELD_STRUCT_LIST(T, m, S, table, dflt, text)                                         \
+    KILN_ROW_(KILN_LIST_(T, m, S), KILN_AS_(STRUCT, dflt, text), .fields = table)
+#define KILN_FIELD_STRUCT_LIST_OPT(T, m, S, table, dflt, text)                                     \
+    KILN_ROW_(KILN_LIST_(T, m, S), .optional = true, KILN_AS_(STRUCT, dflt, text), .fields = table)
+/* P: a struct whose first member is `char *key`, and which has the struct of `table` as
+ * member `value` */
+#define KILN_FIELD_STRUCT_MAP(T, m, P, table, dflt, text)                                          \
+    KILN_ROW_(KILN_STRUCT_MAP_(T, m, P), KILN_AS_(STRUCT, dflt, text), .fields = table)
+#define KILN_FIELD_STRUCT_MAP_OPT(T, m, P, table, dflt, text)                                      \
+    KILN_ROW_(KILN_STRUCT_MAP_(T, m, P), .optional = true, KILN_AS_(STRUCT, dflt, text),           \
+              .fields = table)
+
+/* Components of kind kind_; the map is stored as a list, in file order, without null entries */
+#define KILN_FIELD_COMPONENT(T, m, kind_, dflt, text)                                              \
+    KILN_ROW_(KILN_ONE_(T, m, KilnInstance *), KILN_AS_(COMPONENT, dflt, text),                    \
+              .component_kind = kind_)
+#define KILN_FIELD_COMPONENT_OPT(T, m, kind_, dflt, text)                                          \
+    KILN_ROW_(KILN_ONE_(T, m, KilnInstance *), .optional = true, KILN_AS_(COMPONENT, dflt, text),  \
+              .component_kind = kind_)
+#define KILN_FIELD_COMPONENT_LIST(T, m, kind_, dflt, text)                                         \
+    KILN_ROW_(KILN_LIST_(T, m, KilnInstance *), KILN_AS_(COMPONENT, dflt, text),                   \
+              .component_kind = kind_)
+#define KILN_FIELD_COMPONENT_LIST_OPT(T, m, kind_, dflt, text)                                     \
+    KILN_ROW_(KILN_LIST_(T, m, KilnInstance *), .optional = true, KILN_AS_(COMPONENT, dflt, text), \
+              .component_kind = kind_)
+#define KILN_FIELD_COMPONENT_MAP(T, m, kind_, dflt, text)                                          \
+    KILN_ROW_(KILN_MEMBER_(T, m, KilnInstance **), KILN_COUNT_(T, m), .shape = KILN_MAP,           \
+              .item_size = sizeof(KilnInstance *), KILN_AS_(COMPONENT, dflt, text),                \
+              .component_kind = kind_)
+#define KILN_FIELD_COMPONENT_MAP_OPT(T, m, kind_, dflt, text)                                      \
+    KILN_ROW_(KILN_MEMBER_(T, m, KilnInstance **), KILN_COUNT_(T, m), .shape = KILN_MAP,           \
+              .item_size = sizeof(KilnInstance *), .optional = true,                               \
+              KILN_AS_(COMPONENT, dflt, text), .component_kind = kind_)
+
+/* `old_name` was the name of option `new_name`: it is accepted with a warning, which ends
+ * with `text` (why, since when). Both in quotes. */
+#define KILN_FIELD_RENAMED(old_name, new_name, text)                                               \
+    KILN_ROW_(.name = old_name, .type = KILN_TYPE_STR, .renamed = new_name, .help = text)
+#define KILN_FIELD_END KILN_ROW_(.type = KILN_TYPE_END)
+
+#endif

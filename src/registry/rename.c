@@ -1,0 +1,115 @@
+/* Former names of options in a tree: what was written under them moves to the new. */
+#include "registry/rename.h"
+
+#include <stdio.h>
+
+#include "config/tree.h"
+#include "schema/table.h"
+
+static const char *place_text(const KilnOrigin *origin, char *buf, size_t size)
+{
+    if (origin->line > 0)
+        snprintf(buf, size, "%s:%d:%d", origin->source, origin->line, origin->column);
+    else
+        snprintf(buf, size, "%s", origin->source != NULL ? origin->source : "nowhere");
+    return buf;
+}
+
+void kiln_rename_warn(const KilnConfig *config, const KilnConfigNode *map, const KilnField *row,
+                      const KilnOrigin *origin, KilnErrors *errors)
+{
+    const char *path = kiln_node_path(config, map), *dot = path[0] != '\0' ? "." : "";
+    char place[512];
+    KilnError err;
+
+    kiln_error_set(&err, KILN_E_KEY, "%s%s%s is now %s%s%s: %s (%s)", path, dot, row->name, path,
+                   dot, row->renamed, row->help, place_text(origin, place, sizeof(place)));
+    err.origin = *origin;
+    kiln_errors_warn(errors, &err);
+}
+
+static KilnStatus given_twice(const KilnConfig *config, const KilnConfigNode *map,
+                              const KilnField *row, const KilnEntry *old, const KilnEntry *new,
+                              KilnErrors *errors)
+{
+    const char *path = kiln_node_path(config, map), *dot = path[0] != '\0' ? "." : "";
+    char first[512], second[512];
+    KilnError err;
+
+    kiln_error_set(&err, KILN_E_KEY,
+                   "%s%s%s is now %s, and both are given; write only the new one\n"
+                   "  %s from %s\n  %s from %s",
+                   path, dot, row->name, row->renamed, row->name,
+                   place_text(&old->key_origin, first, sizeof(first)), row->renamed,
+                   place_text(&new->value->origin, second, sizeof(second)));
+    err.origin = old->key_origin;
+    return kiln_errors_add(errors, &err);
+}
+
+/* Let the option have what was given under its former name. */
+static KilnStatus rename_entry(const KilnConfig *config, KilnConfigNode *map, const KilnField *row,
+                               KilnEntry *old, KilnErrors *errors)
+{
+    KilnConfigNode *value = old->value;
+    KilnEntry *new = kiln_node_entry(map, row->renamed);
+
+    if (new != NULL &&new->value->layer >= value->layer) {
+        KilnStatus status = given_twice(config, map, row, old, new, errors);
+        kiln_node_remove(map, old);
+        return status;
+    }
+    kiln_rename_warn(config, map, row, &old->key_origin, errors);
+    if (new == NULL) {
+        old->key = row->renamed;
+    } else {
+        kiln_node_replace(new, map, value);
+        kiln_node_remove(map, old);
+    }
+    return KILN_OK;
+}
+
+static KilnStatus rename_in(const KilnConfig *config, const KilnField *field, KilnConfigNode *node,
+                            KilnErrors *errors)
+{
+    KilnStatus first = KILN_OK;
+
+    if (field->shape == KILN_ONE && node->kind == KILN_NODE_MAP)
+        return kiln_rename_options(config, node, field->fields, errors);
+    for (size_t i = 0; field->shape != KILN_ONE && i < node->count; i++) {
+        KilnConfigNode *item = node->entries[i].value;
+        KilnStatus status = item->kind == KILN_NODE_MAP
+                                ? kiln_rename_options(config, item, field->fields, errors)
+                                : KILN_OK;
+        if (first == KILN_OK)
+            first = status;
+    }
+    return first;
+}
+
+KilnStatus kiln_rename_options(const KilnConfig *config, KilnConfigNode *map,
+                               const KilnField *fields, KilnErrors *errors)
+{
+    KilnStatus first = KILN_OK;
+
+    for (size_t i = 0; i < kiln_table_count(fields); i++) {
+        const KilnField *f = &fields[i];
+        KilnEntry *entry = kiln_node_entry(map, f->name);
+        KilnStatus status = KILN_OK;
+
+        if (f->renamed != NULL && entry != NULL)
+            status = rename_entry(config, map, f, entry, errors);
+        if (first == KILN_OK)
+            first = status;
+    }
+    for (size_t i = 0; i < kiln_table_count(fields); i++) {
+        const KilnField *f = &fields[i];
+        KilnConfigNode *node = kiln_node_get(map, f->name);
+        KilnStatus status = KILN_OK;
+
+        if (f->type == KILN_TYPE_STRUCT && f->renamed == NULL && node != NULL)
+            status = rename_in(config, f, node, errors);
+        if (first == KILN_OK)
+            first = status;
+    }
+    return first;
+}

@@ -1,0 +1,282 @@
+/* Writes a subtree as the canonical document that libcyaml loads: every value is read
+ * strictly here, defaults are put in, interpolations resolved. */
+#include "schema/document.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/table.h"
+#include "schema/value.h"
+
+/* ---- Scalars ------------------------------------------------------------------------ */
+
+/* One character of valid UTF-8 at *p, which is moved behind it. */
+static unsigned long next_character(const char **p)
+{
+    const unsigned char *s = (const unsigned char *)*p;
+    int more = s[0] < 0x80 ? 0 : s[0] < 0xE0 ? 1 : s[0] < 0xF0 ? 2 : 3;
+    unsigned long c = more == 0 ? s[0] : s[0] & (0x3FU >> more);
+
+    for (int i = 1; i <= more; i++)
+        c = c << 6 | (s[i] & 0x3FU);
+    *p += more + 1;
+    return c;
+}
+
+/* Double-quoted; everything but printable ASCII as an escape, so that neither
+ * line folding nor YAML's set of allowed characters matters. */
+static void emit_text(KilnText *text, const char *value)
+{
+    kiln_text_char(text, '"');
+    while (*value != '\0') {
+        unsigned long c = next_character(&value);
+
+        if (c == '"' || c == '\\')
+            kiln_text_printf(text, "\\%c", (int)c);
+        else if (c >= ' ' && c <= '~')
+            kiln_text_char(text, (char)c);
+        else
+            kiln_text_printf(text, "\\U%08lx", c);
+    }
+    kiln_text_char(text, '"');
+}
+
+static KilnStatus emit_path(KilnText *text, const char *value, KilnError *err)
+{
+    KilnText whole = { 0 };
+
+    if (strcmp(value, "~") == 0 || kiln_starts_with(value, "~/")) {
+        const char *home = getenv("HOME");
+
+        if (home == NULL || home[0] == '\0')
+            return kiln_error_set(err, KILN_E_MISSING,
+                                  "%s: HOME is not set, so ~ can't be expanded", value);
+        kiln_text_append(&whole, home);
+        value++;
+    }
+    kiln_text_append(&whole, value);
+    if (whole.failed)
+        text->failed = true;
+    else
+        emit_text(text, whole.data);
+    kiln_text_release(&whole);
+    return KILN_OK;
+}
+
+/* A document while it is written. */
+typedef struct Emit {
+    KilnDocument *to;
+    const KilnConfig *config; /* NULL: nothing to resolve */
+    KilnText path;            /* of the value that is being written */
+    KilnArena arena;          /* of defaults */
+    KilnError *err;
+} Emit;
+
+/* Put the value's key in front of the message. */
+static KilnStatus at(const Emit *emit, KilnStatus status)
+{
+    if (status < 0)
+        kiln_error_prefix(emit->err, "%s: ", emit->path.data != NULL ? emit->path.data : "");
+    return status;
+}
+
+/* Where a path part is taken off again. */
+static size_t enter(Emit *emit, const char *key, size_t i)
+{
+    size_t before = emit->path.length;
+
+    if (key != NULL)
+        kiln_text_printf(&emit->path, "%s%s", before > 0 ? "." : "", key);
+    else
+        kiln_text_printf(&emit->path, "[%zu]", i);
+    return before;
+}
+
+static void leave(Emit *emit, size_t before)
+{
+    if (emit->path.data != NULL && !emit->path.failed) {
+        emit->path.data[before] = '\0';
+        emit->path.length = before;
+    }
+}
+
+static KilnStatus emit_scalar(Emit *emit, const KilnField *field, const KilnConfigNode *node)
+{
+    KilnText *text = &emit->to->text;
+    KilnValue value;
+    KilnStatus status = kiln_value_read(field, node, &value, emit->err);
+
+    if (status < 0)
+        return at(emit, status);
+    switch (field->type) {
+    case KILN_TYPE_BOOL:
+        kiln_text_append(text, value.boolean ? "true" : "false");
+        break;
+    case KILN_TYPE_I64:
+    case KILN_TYPE_ENUM:
+    case KILN_TYPE_SIZE:
+        kiln_text_printf(text, "%lld", (long long)value.integer);
+        break;
+    case KILN_TYPE_F64:
+    case KILN_TYPE_DURATION: /* libcyaml reads inf and nan, not YAML's .inf and .nan */
+        kiln_text_printf(text, "%.17g", value.number);
+        break;
+    case KILN_TYPE_PATH:
+        return at(emit, emit_path(text, value.text, emit->err));
+    default:
+        emit_text(text, value.text);
+        break;
+    }
+    return KILN_OK;
+}
+
+/* ---- Structs, lists, mappings --------------------------------------------------------- */
+
+static KilnStatus emit_table(Emit *emit, const KilnConfigNode *map, const KilnField *fields);
+
+/* The message of a node that does not resolve names its key itself. */
+static KilnStatus resolve(const Emit *emit, const KilnConfigNode *node, const KilnConfigNode **ret)
+{
+    *ret = node;
+    if (emit->config == NULL)
+        return KILN_OK;
+    *ret = NULL;
+    KilnStatus status = kiln_config_resolve(emit->config, node, ret, emit->err);
+    if (status == KILN_OK && *ret == NULL)
+        status = at(emit, kiln_error_set(emit->err, KILN_E_MISSING, "there is no such value"));
+    return status;
+}
+
+static KilnStatus emit_one(Emit *emit, const KilnField *field, const KilnConfigNode *node)
+{
+    return field->type == KILN_TYPE_STRUCT && node->kind == KILN_NODE_MAP
+               ? emit_table(emit, node, field->fields)
+               : emit_scalar(emit, field, node);
+}
+
+static KilnStatus emit_item(Emit *emit, const KilnField *item, const KilnEntry *entry)
+{
+    const KilnConfigNode *node;
+    KilnStatus status = resolve(emit, entry->value, &node);
+
+    if (status < 0)
+        return status;
+    if (entry->key != NULL) {
+        kiln_text_append(&emit->to->text, "{key: ");
+        emit_text(&emit->to->text, entry->key);
+        kiln_text_append(&emit->to->text, ", value: ");
+    }
+    status = emit_one(emit, item, node);
+    if (entry->key != NULL)
+        kiln_text_char(&emit->to->text, '}');
+    return status;
+}
+
+static KilnStatus wrong_shape(Emit *emit, const KilnField *field, const KilnConfigNode *node)
+{
+    KilnText text = { 0 };
+    char got[KILN_GOT_TEXT];
+
+    kiln_value_expected_many(&text, field);
+    kiln_value_got(node, got, sizeof(got));
+    kiln_error_set(emit->err, KILN_E_TYPE, "expected %s, got %s",
+                   text.data != NULL ? text.data : "", got);
+    kiln_text_release(&text);
+    return at(emit, KILN_E_TYPE);
+}
+
+static KilnStatus emit_many(Emit *emit, const KilnField *field, const KilnConfigNode *node)
+{
+    const KilnField item = kiln_field_item(field);
+    KilnStatus status = KILN_OK;
+
+    if (node->kind != (field->shape == KILN_LIST ? KILN_NODE_LIST : KILN_NODE_MAP))
+        return wrong_shape(emit, field, node);
+    kiln_text_char(&emit->to->text, '[');
+    for (size_t i = 0; i < node->count && status == KILN_OK; i++) {
+        size_t before = enter(emit, node->entries[i].key, i);
+
+        if (i > 0)
+            kiln_text_append(&emit->to->text, ", ");
+        status = emit_item(emit, &item, &node->entries[i]);
+        leave(emit, before);
+    }
+    kiln_text_char(&emit->to->text, ']');
+    return status;
+}
+
+/* The option's node, resolved; `written` NULL: its default. */
+static KilnStatus option_node(Emit *emit, const KilnField *field, const KilnConfigNode *written,
+                              const KilnConfigNode **ret)
+{
+    KilnConfigNode *parsed = NULL;
+    KilnStatus status;
+
+    if (written != NULL)
+        return resolve(emit, written, ret);
+    if (field->value == NULL)
+        return at(emit, kiln_error_set(emit->err, KILN_E_MISSING, "required value missing (%s)",
+                                       field->help));
+    status = kiln_node_parse(&emit->arena, field->value, "default", &parsed, emit->err);
+    return status < 0 ? at(emit, status) : resolve(emit, parsed, ret);
+}
+
+/* "name: value", or nothing for null; `start` is where the table begins. */
+static KilnStatus emit_option(Emit *emit, const KilnField *field, const KilnConfigNode *written,
+                              size_t start)
+{
+    const KilnConfigNode *node = NULL;
+    KilnStatus status = option_node(emit, field, written, &node);
+
+    if (status < 0)
+        return status;
+    bool null = field->optional && node->kind == KILN_NODE_SCALAR &&
+                node->scalar == KILN_SCALAR_NULL;
+    if (field->optional && field->shape != KILN_ONE)
+        kiln_text_char(&emit->to->given, null ? 'n' : 'y');
+    if (null)
+        return KILN_OK;
+    kiln_text_printf(&emit->to->text, "%s%s: ", emit->to->text.length > start ? ", " : "",
+                     field->name);
+    return field->shape == KILN_ONE ? emit_one(emit, field, node) : emit_many(emit, field, node);
+}
+
+static KilnStatus emit_table(Emit *emit, const KilnConfigNode *map, const KilnField *fields)
+{
+    KilnStatus status = KILN_OK;
+
+    kiln_text_char(&emit->to->text, '{');
+    size_t start = emit->to->text.length;
+    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END && status == KILN_OK;
+         f++) {
+        if (f->type == KILN_TYPE_COMPONENT || f->renamed != NULL)
+            continue;
+        size_t before = enter(emit, f->name, 0);
+        status = emit_option(emit, f, kiln_node_get(map, f->name), start);
+        leave(emit, before);
+    }
+    kiln_text_char(&emit->to->text, '}');
+    return status;
+}
+
+KilnStatus kiln_document_write(const KilnConfig *config, const KilnConfigNode *map,
+                               const char *path, const KilnField *fields, KilnDocument *ret,
+                               KilnError *err)
+{
+    Emit emit = { .to = ret, .config = config, .err = err };
+    KilnStatus status;
+
+    kiln_text_append(&emit.path, path);
+    status = emit_table(&emit, map, fields);
+    if (status == KILN_OK && (ret->text.failed || ret->given.failed || emit.path.failed))
+        status = kiln_error_nomem(err, ret->text.capacity);
+    kiln_text_release(&emit.path);
+    kiln_arena_release(&emit.arena);
+    return status;
+}
+
+void kiln_document_release(KilnDocument *document)
+{
+    kiln_text_release(&document->text);
+    kiln_text_release(&document->given);
+}
