@@ -281,12 +281,16 @@ static KilnStatus refused(const Builder *builder, const KilnInstance *instance,
                           const KilnConfigNode *node, const char *option, KilnError *why,
                           KilnError *err)
 {
-    const KilnConfigNode *at = option != NULL ? kiln_node_get(node, option) : NULL;
+    const KilnConfigNode *at = option != NULL ? kiln_node_find(node, option) : NULL;
+    KilnText path = { 0 };
 
     if (at == NULL)
         at = node;
+    kiln_text_printf(&path, "%s%s%s", instance->path, option != NULL ? "." : "",
+                     option != NULL ? option : "");
     kiln_error_about(builder->config, at, at, why);
-    kiln_error_placed(why, at == node ? instance->path : kiln_node_path(builder->config, at));
+    kiln_error_placed(why, path.failed ? instance->path : path.data);
+    kiln_text_release(&path);
     if (err != NULL)
         *err = *why;
     return why->status;

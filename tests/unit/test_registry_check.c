@@ -165,14 +165,14 @@ static void test_nested_options(void **unused)
         { RICH "window: {length: 3, pad: {left: 2}}}}\n", "logger.a.window.pad.right=4", "" },
         { RICH "stages: [{name: x, filter: flip}], named: {k: {name: y, pads: []}}}}\n", NULL, "" },
         { RICH "}}\n", "logger.a.window.length=0",
-          "logger.a.window.length: expected an integer from 1 to 99, got 0\n"
-          "  from argument 1 `logger.a.window.length=0`" },
+          "argument 1 `logger.a.window.length=0`: logger.a.window.length: expected an integer "
+          "from 1 to 99, got 0\n" },
         { RICH "window: {lenght: 3}}}\n", NULL,
           "logger.a.window.lenght: unknown option of window of logger/rich; did you mean "
-          "\"length\"?\n  its options: length, shape, pad\n  from " },
+          "\"length\"?\n  its options: length, shape, pad\n" },
         { RICH "window: 3}}\n", NULL, "logger.a.window: expected a mapping of options, got 3" },
         { RICH "stages: [{width: 3}]}}\n", NULL,
-          "logger.a.stages[0].name: required value missing (what it is called)\n  from " },
+          "logger.a.stages[0].name: required value missing (what it is called)\n" },
         { RICH "stages: [{name: x, pads: [{left: many}]}]}}\n", NULL,
           "logger.a.stages[0].pads[0].left: expected an integer, got \"many\"" },
         { RICH "named: {k: {name: x, filter: flop}}}}\n", NULL,
@@ -224,12 +224,13 @@ static void test_a_component_checks_across_options(void **unused)
     static const Case cases[] = {
         { RICH "maybe_count: 9}}\n", NULL, "" },
         { RICH "maybe_count: 9, window: {length: 10}}}\n", NULL,
-          "logger.a.window.length: 10 is more than maybe_count, 9\n  from " },
+          "T:4:63: logger.a.window.length: 10 is more than maybe_count, 9\n" },
         { RICH "maybe_count: 9}}\nn: 11\n", "logger.a.window.length=${n}",
-          "logger.a.window.length: 11 is more than maybe_count, 9\n  from T:5:4, through ${n} in "
+          "T:5:4: logger.a.window.length: 11 is more than maybe_count, 9\n  through ${n} in "
           "argument 1" },
         { RICH "maybe_count: 7}}\n", NULL, /* 8 is the default: the place is the mapping's */
-          "logger.a.window.length: 8 is more than maybe_count, 7\n  from T:4:13" },
+          "T:4:24: logger.a.window.length: 8 is more than maybe_count, 7\n  from default of "
+          "logger/rich" },
         { RICH "maybe_count: 7, named: {k: {name: x, filter: flop}}}}\n", NULL, "8 is more than" },
     };
 
@@ -264,12 +265,12 @@ static void test_all_in_file_order(void **unused)
                                "lr: slow\n"
                                "seed: -1\n";
     static const char *const want[] = {
-        ".yaml:2:15: trainer.max_epochs: expected an integer, got \"many\"",
-        ".yaml:5:14: task.smoothing: expected a number from 0 to 1, got 7",
-        ".yaml:6:16: task.transforms[0]: there is no transform \"flop\"; did you mean \"flip\"?",
-        ".yaml:9:10: model.depth: expected an integer, got \"deep\"",
-        ".yaml:10:5: task.optimizer.lr: expected a number, got \"slow\"",
-        ".yaml:11:7: seed: expected an integer from 0 to 1000000000000000, got -1",
+        "T:2:15: trainer.max_epochs: expected an integer, got \"many\"",
+        "T:5:14: task.smoothing: expected a number from 0 to 1, got 7",
+        "T:6:16: task.transforms[0]: there is no transform \"flop\"; did you mean \"flip\"?",
+        "T:9:10: model.depth: expected an integer, got \"deep\"",
+        "T:10:5: task.optimizer.lr: expected a number, got \"slow\"",
+        "T:11:7: seed: expected an integer from 0 to 1000000000000000, got -1",
     };
     char *text = check(yaml, NULL);
     const char *at = text;

@@ -132,8 +132,8 @@ static void test_behind_a_reference(void **unused)
     Result result = compose(ROOT "window: \"${w}\"}}\nw: {size: 3}\n", NULL, NULL);
 
     (void)unused;
-    if (strstr(result.messages, "logger.a.window.size: it is now \"length\": since 0.2\n  from ") ==
-        NULL)
+    if (strstr(result.messages,
+               "config.yaml:5:5: logger.a.window.size: it is now \"length\": since 0.2\n") == NULL)
         fail_msg("%s", result.messages);
     drop(&result);
 }
