@@ -35,20 +35,6 @@ static const Flag flags[] = {
     { "--version", NULL, TAKES_NOTHING, offsetof(KilnArgs, version) },
 };
 
-const char *kiln_args_help(void)
-{
-    return "  --cfg job              print the composed config and stop\n"
-           "  --resolve              with --cfg: with every ${...} resolved\n"
-           "  --package KEY          with --cfg: only the part at KEY\n"
-           "  --explain KEY          where the value of KEY comes from, and what it replaced\n"
-           "  --config-path DIR      the folder of the primary config (default: ./conf, else\n"
-           "                         the one inside the program)\n"
-           "  --config-name NAME     the primary config (default: config)\n"
-           "  --config-dir DIR       one more folder to search for groups; can be repeated\n"
-           "  --plugin FILE.so       load components from a plugin; can be repeated\n"
-           "  --help, --version\n";
-}
-
 static KilnStatus unknown_flag(const char *word, KilnError *err)
 {
     const char *names[KILN_COUNT(flags)];

@@ -2,6 +2,7 @@
 #ifndef KILN_REGISTRY_REGISTRY_H
 #define KILN_REGISTRY_REGISTRY_H
 
+#include "config/group_files.h"
 #include "config/node.h"
 
 struct KilnRegistry {
@@ -48,5 +49,9 @@ const KilnField *kiln_config_field(const KilnConfig *config, const KilnRegistry 
 KILN_NODISCARD KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *group,
                                                bool groups, char ***ret, size_t *ret_count,
                                                KilnError *err);
+/* Visit every config file of every group (config/group_files.h), and every option
+ * that a component gives without a file. */
+KILN_NODISCARD KilnStatus kiln_compose_files(const KilnComposeRequest *request,
+                                             KilnGroupFileVisit *visit, void *ctx, KilnError *err);
 
 #endif
