@@ -21,6 +21,7 @@ static const Command commands[] = {
     { "predict", kiln_command_predict, true, "predict ckpt_path=... input=FILE|FOLDER",
       "one line of JSON for each image" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
+    { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
     { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",
       "what config files may say, for people or editors" },
     { "version", kiln_command_version, false, "version",
