@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/example.h"
 #include "cli/screen.h"
+#include "config/run_files.h"
 #include "config/writer.h"
 #include "kiln/run.h"
 #include "registry/schema.h"
@@ -16,6 +17,7 @@ typedef struct Show {
     KilnPage *page;
     const KilnComposeRequest *request;
     const char *word;               /* what is asked for */
+    const KilnConfig *config;       /* the primary config; NULL: it does not compose */
     const KilnComponent *component; /* show_component: sought in files */
     const char *path;               /* its first file: "model/resnet" */
     KilnText chosen;                /* ... in an allocation of its own */
@@ -131,6 +133,31 @@ static KilnStatus append_files(Show *show, KilnError *err)
 
 /* ---- Components ------------------------------------------------------------------------- */
 
+/* The option of a group that is chosen now; NULL: none. */
+static const char *chosen_option(const Show *show, const char *group, size_t length)
+{
+    KilnChoiceMade choices[64];
+    size_t n = show->config != NULL
+                   ? kiln_config_choices(show->config, choices, KILN_COUNT(choices))
+                   : 0;
+
+    for (size_t i = 0; i < n && i < KILN_COUNT(choices); i++)
+        if (strlen(choices[i].group) == length && strncmp(choices[i].group, group, length) == 0)
+            return choices[i].option;
+    return NULL;
+}
+
+/* What is chosen now, and the component beside it. */
+static void append_beside(const Show *show, KilnText *file, const char *key, const char *dot)
+{
+    const char *now = chosen_option(show, key, (size_t)(dot - key));
+
+    if (now != NULL && now[0] != '[')
+        kiln_text_printf(file, "  defaults:\n    - %s\n", now);
+    kiln_text_printf(file, "  %s:\n", dot + 1);
+    kiln_example_file(file, show->component, 4);
+}
+
 /* The file is one of a group where the kind has one, else it goes below a key. */
 static void append_example(Show *show, const KilnPlace *place)
 {
@@ -146,8 +173,7 @@ static void append_example(Show *show, const KilnPlace *place)
     } else if (dot != NULL && !kiln_starts_with(place->key.data, "kiln.")) {
         kiln_page_heading(show->page, "example: conf/%.*s/mine.yaml", (int)(dot - place->key.data),
                           place->key.data);
-        kiln_text_printf(&file, "  defaults:\n    - default\n  %s:\n", dot + 1);
-        kiln_example_file(&file, component, 4);
+        append_beside(show, &file, place->key.data, dot);
     } else {
         kiln_page_heading(show->page, "example: conf/%s%s/mine.yaml", dot != NULL ? "kiln/" : "",
                           dot != NULL ? dot + 1 : place->key.data);
@@ -187,7 +213,7 @@ static void append_try(Show *show, const KilnPlace *place)
     kiln_text_release(&value);
 }
 
-static KilnStatus show_component(Show *show, const KilnConfig *config, KilnError *err)
+static KilnStatus show_component(Show *show, KilnError *err)
 {
     const KilnComponent *c = show->component;
     KilnPlace place = { 0 };
@@ -195,7 +221,7 @@ static KilnStatus show_component(Show *show, const KilnConfig *config, KilnError
     kiln_page_heading(show->page, "%s/%s: %s", kiln_kind_name(c->kind), c->name, c->summary);
     kiln_page_heading(show->page, "options");
     append_table(show->page, c->fields);
-    kiln_place_find(config, show->request->registry, show->request->sections, c, &place);
+    kiln_place_find(show->config, show->request->registry, show->request->sections, c, &place);
     if (place.key.failed || place.choose.failed) {
         show->page->text.failed = true;
     } else {
@@ -344,7 +370,7 @@ static KilnStatus unknown(const Show *show, KilnError *err)
     return status;
 }
 
-static KilnStatus show_word(Show *show, const KilnConfig *config, KilnError *err)
+static KilnStatus show_word(Show *show, KilnError *err)
 {
     const KilnRegistry *registry = show->request->registry;
     KilnGroupType type;
@@ -354,7 +380,7 @@ static KilnStatus show_word(Show *show, const KilnConfig *config, KilnError *err
     if (show->component != NULL ||
         (strchr(show->word, '/') != NULL &&
          kiln_registry_target(registry, show->word, KILN_KIND_ANY, &show->component, NULL) >= 0))
-        return show_component(show, config, err);
+        return show_component(show, err);
     KilnStatus status = kiln_compose_files(show->request, visit_file, show, err);
     if (status < 0 || show->found)
         return status;
@@ -362,7 +388,7 @@ static KilnStatus show_word(Show *show, const KilnConfig *config, KilnError *err
         return show_group(show, &type, err);
     if (kiln_registry_target(registry, show->word, KILN_KIND_ANY, &show->component, &ambiguous) >=
         0)
-        return show_component(show, config, err);
+        return show_component(show, err);
     if (strstr(ambiguous.text, "is the name of") != NULL) {
         *err = ambiguous;
         return ambiguous.status;
@@ -386,8 +412,8 @@ static KilnStatus print(const KilnComposeRequest *request, const char *word, Kil
 {
     KilnPage page = kiln_screen_page();
     KilnConfig *config = present_config(request);
-    Show show = { .page = &page, .request = request, .word = word };
-    KilnStatus status = show_word(&show, config, err);
+    Show show = { .page = &page, .request = request, .word = word, .config = config };
+    KilnStatus status = show_word(&show, err);
 
     kiln_config_free(config);
     if (status < 0)
