@@ -24,6 +24,8 @@ static const Command commands[] = {
     { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
     { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",
       "what config files may say, for people or editors" },
+    { "init", kiln_command_init, false, "init DIR",
+      "write a starting project with a commented conf/" },
     { "version", kiln_command_version, false, "version",
       "version of the program and of its plugin interface" },
 };
