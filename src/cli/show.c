@@ -190,14 +190,16 @@ static void append_example(Show *show, const KilnPlace *place)
  * same for all runs of a sweep. */
 static void append_lines(Show *show, const KilnPlace *place, const char *words, const char *value)
 {
-    const KilnField *field = kiln_example_field(show->component->fields);
+    const KilnField *field = place->listed ? NULL : kiln_example_field(show->component->fields);
     const char *key = place->key.data;
     KilnText *text = &show->page->text;
     bool own = kiln_starts_with(key, "kiln.");
 
-    kiln_text_printf(text, "  train%s%s %s.%s=%s\n", own ? " -m lr=0.1,0.01" : "", words, key,
-                     field->name, value);
-    if (!own && strchr(field->value, '$') == NULL)
+    kiln_text_printf(text, "  train%s%s", own ? " -m lr=0.1,0.01" : "", words);
+    if (field != NULL)
+        kiln_text_printf(text, " %s.%s=%s", key, field->name, value);
+    kiln_text_char(text, '\n');
+    if (!own && field != NULL && strchr(field->value, '$') == NULL)
         kiln_text_printf(text, "  train -m%s %s.%s=%s,%s\n", words, key, field->name, field->value,
                          value);
 }
@@ -215,8 +217,6 @@ static void append_try(Show *show, const KilnPlace *place)
         kiln_example_value(&value, field);
     if (words.failed || value.failed)
         show->page->text.failed = true;
-    else if (field == NULL)
-        kiln_text_printf(&show->page->text, "  train%s\n", words.data);
     else
         append_lines(show, place, words.data, value.data);
     kiln_text_release(&words);

@@ -170,10 +170,28 @@ static void put_help(KilnText *text, const KilnField *fields, const KilnField *f
         kiln_text_char(text, ')');
 }
 
-static void put_cell(KilnPage *page, int column, const char *words)
+/* Columns that the longest word takes, with what is before the first place to break it. */
+static int longest_word(const char *words)
 {
-    kiln_page_tab(page, column);
-    kiln_page_words(page, column, words);
+    int longest = 0;
+
+    for (words += strspn(words, " "); *words != '\0'; words += strspn(words, " ")) {
+        int length = (int)strcspn(words, " |,");
+
+        longest = greater(longest, length);
+        words += length + (words[length] == '|' || words[length] == ',');
+    }
+    return longest;
+}
+
+/* A word that is too long for its column, a path say, makes its cell start further left. */
+static void put_cell(KilnPage *page, const Columns *columns, int column, const char *words)
+{
+    bool fits = column + longest_word(words) <= page->width;
+    int start = fits || column <= columns->name + 4 ? column : columns->name + 4;
+
+    kiln_page_tab(page, start);
+    kiln_page_words(page, start, words);
 }
 
 /* Cells of a narrow page follow each other without columns. */
@@ -191,21 +209,6 @@ static void put_narrow(KilnPage *page, const Columns *columns, const char *name,
     kiln_page_end(page);
 }
 
-/* A note names files: where its longest word does not fit below the help it goes left. */
-static void put_note(KilnPage *page, const Columns *columns, const char *note)
-{
-    int left = columns->name + 4, longest = 0;
-
-    for (const char *word = note; *word != '\0'; word += strspn(word, " ")) {
-        int length = (int)strcspn(word, " ");
-
-        longest = greater(longest, length);
-        word += length;
-    }
-    put_cell(page, columns->help + longest > page->width ? left : columns->help, note);
-    kiln_page_end(page);
-}
-
 static void put_row(KilnPage *page, const KilnHelpTable *table, const Columns *columns,
                     const KilnField *field, const char *path)
 {
@@ -219,16 +222,17 @@ static void put_row(KilnPage *page, const KilnHelpTable *table, const Columns *c
         page->text.failed = true;
     } else if (columns->narrow) {
         put_narrow(page, columns, path, type.data, default_text(field));
-        put_cell(page, columns->help, help.data);
+        put_cell(page, columns, columns->help, help.data);
     } else {
-        put_cell(page, columns->name, path);
-        put_cell(page, columns->type, type.data);
-        put_cell(page, columns->value, default_text(field));
-        put_cell(page, columns->help, help.data);
+        put_cell(page, columns, columns->name, path);
+        put_cell(page, columns, columns->type, type.data);
+        put_cell(page, columns, columns->value, default_text(field));
+        put_cell(page, columns, columns->help, help.data);
     }
     kiln_page_end(page);
     if (note.length > 0)
-        put_note(page, columns, note.data);
+        put_cell(page, columns, columns->help, note.data);
+    kiln_page_end(page);
     kiln_text_release(&type);
     kiln_text_release(&help);
     kiln_text_release(&note);
