@@ -43,23 +43,6 @@ static const Flag flags[] = {
 static const char *const topics[] = { "all",           "config",  "defaults",
                                       "defaults-tree", "plugins", "searchpath" };
 
-const char *kiln_args_help(void)
-{
-    return "  --cfg job|kiln|all     print the composed config and stop: the job's part of it,\n"
-           "                         kiln's own node, or both\n"
-           "  --resolve              with --cfg: with every ${...} resolved\n"
-           "  --package KEY          with --cfg: only the part at KEY\n"
-           "  --info [WHAT]          what it is composed from: all, config, defaults,\n"
-           "                         defaults-tree, plugins, searchpath\n"
-           "  --explain KEY          where the value of KEY comes from, and what it replaced\n"
-           "  --config-path DIR      the folder of the primary config (default: ./conf, else\n"
-           "                         the one inside the program)\n"
-           "  --config-name NAME     the primary config (default: config)\n"
-           "  --config-dir DIR       one more folder to search for groups; can be repeated\n"
-           "  --plugin FILE.so       load components from a plugin; can be repeated\n"
-           "  --help, --version\n";
-}
-
 static KilnStatus unknown_flag(const char *word, KilnError *err)
 {
     const char *names[KILN_COUNT(flags)];

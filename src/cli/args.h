@@ -33,7 +33,5 @@ KILN_NODISCARD KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, 
 void kiln_args_release(KilnArgs *args);
 /* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
 const char *kiln_args_take(KilnArgs *args, const char *key);
-/* The flags, one line each, for --help. */
-const char *kiln_args_help(void);
 
 #endif

@@ -10,6 +10,9 @@ int kiln_command_train(KilnArgs *args);
 int kiln_command_eval(KilnArgs *args);
 int kiln_command_predict(KilnArgs *args);
 int kiln_command_list(KilnArgs *args);
+int kiln_command_show(KilnArgs *args);
+int kiln_command_schema(KilnArgs *args);
+int kiln_command_init(KilnArgs *args);
 int kiln_command_version(KilnArgs *args);
 
 /* A registry with the plugins of the command line; the error is printed. */

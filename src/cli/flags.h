@@ -1,0 +1,12 @@
+/* What flags and commands are for, as text. */
+#ifndef KILN_CLI_FLAGS_H
+#define KILN_CLI_FLAGS_H
+
+#include "base/page.h"
+
+/* The flags of train, in groups. */
+void kiln_flags_train(KilnPage *page);
+/* Usage, what it does, examples and flags of any other command. */
+void kiln_flags_command(KilnPage *page, const char *name, const char *usage, const char *summary);
+
+#endif
