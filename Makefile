@@ -60,10 +60,12 @@ ISA_FLAGS_avx512 := -fno-math-errno -mavx512f -mavx512bw -mavx512dq -mavx512vl -
 LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% $(ISA_SRC), \
 	$(sort $(wildcard src/*/*.c src/*/*/*.c))) $(COMPONENTS)
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
+# What each shell needs to complete, installed where it looks.
+SCRIPTS := bash=tools/completion/kiln.bash zsh=tools/completion/_kiln fish=tools/completion/kiln.fish
 GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o
 ISA_OBJ := $(foreach isa,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(isa).o))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ) $(ISA_OBJ)
-CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/completion.o
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNITS := $(UNIT_SRC:%.c=$(B)/%)
 PLUGINS := $(B)/examples/plugin/resmlp.so
@@ -105,6 +107,11 @@ $(B)/gen/builtin.c: tools/gen_builtin.sh $(COMPONENTS) $(B)/gen/lists
 $(B)/gen/conf.c: tools/gen_conf.sh $(CONF) $(B)/gen/lists
 	$(call say,GEN )
 	$(Q)sh tools/gen_conf.sh $(CONF) >$@.tmp && mv $@.tmp $@
+
+$(B)/gen/completion.c: tools/gen_completion.sh $(foreach s,$(SCRIPTS),$(lastword $(subst =, ,$(s))))
+	@mkdir -p $(@D)
+	$(call say,GEN )
+	$(Q)sh tools/gen_completion.sh $(SCRIPTS) >$@.tmp && mv $@.tmp $@
 
 $(B)/gen/%.o: $(B)/gen/%.c $(B)/.flags
 	$(call say,CC  )
@@ -182,6 +189,14 @@ install: all
 	install -m 644 src/kiln.h $(DESTDIR)$(PREFIX)/include/kiln.h
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 644 tools/completion/kiln.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/kiln
+	ln -sf kiln $(DESTDIR)$(PREFIX)/share/bash-completion/completions/train
+	install -m 644 tools/completion/_kiln $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_kiln
+	install -m 644 tools/completion/kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/kiln.fish
+	ln -sf kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/train.fish
 
 # ---- Keeping clean ----------------------------------------------------------------
 

@@ -20,9 +20,19 @@ static const Command commands[] = {
     { "predict", kiln_command_predict, true, "predict ckpt_path=... input=FILE|FOLDER",
       "one line of JSON for each image" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
+    { "completion", kiln_command_completion, false, "completion bash|zsh|fish",
+      "a script that teaches the shell to complete" },
     { "version", kiln_command_version, false, "version",
       "version of the program and of its plugin interface" },
 };
+
+const char *kiln_command_name(size_t i, const char **ret_summary)
+{
+    if (i >= KILN_COUNT(commands))
+        return NULL;
+    *ret_summary = commands[i].summary;
+    return commands[i].name;
+}
 
 static void print_usage(FILE *stream)
 {
@@ -100,6 +110,8 @@ int main(int argc, char **argv)
         print_usage(stdout);
         return 0;
     }
+    if (strcmp(argv[1], "complete") == 0)
+        return kiln_command_complete(argc - 2, argv + 2);
     command = command_find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
     if (command == NULL)
         return unknown_command(argv[1]);
