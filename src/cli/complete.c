@@ -61,7 +61,7 @@ static void print_all(const KilnCandidates *candidates, KilnShell shell, const K
     for (size_t i = 0; i < candidates->count; i++) {
         const KilnCandidate *candidate = &candidates->list[i];
 
-        if (candidate->text == NULL || !printable(candidate->text))
+        if (!printable(candidate->text))
             continue;
         if (shell == KILN_SHELL_BASH)
             print_bash(candidate, line);

@@ -23,10 +23,11 @@ static bool writable(const char *name)
 /* Has it something below that can be named on its own? */
 static bool goes_on(const KilnConfigNode *node, KilnKeyUse use)
 {
-    if (node->kind == KILN_NODE_MAP)
-        return node->count > 0 || use == KILN_KEY_ADD;
-    for (size_t i = 0; node->kind == KILN_NODE_LIST && i < node->count; i++)
-        if (node->entries[i].value->kind == KILN_NODE_MAP)
+    if (node->kind == KILN_NODE_MAP && use == KILN_KEY_ADD)
+        return true;
+    for (size_t i = 0; i < node->count; i++)
+        if (node->kind == KILN_NODE_MAP ? node->entries[i].key[0] != '_'
+                                        : node->entries[i].value->kind == KILN_NODE_MAP)
             return true;
     return false;
 }
@@ -160,7 +161,7 @@ static void complete_name(KilnScene *scene, KilnCandidates *candidates, const ch
                      : strcmp(sign, "+") == 0 ? KILN_KEY_ADD
                                               : KILN_KEY_SET;
 
-    if (use == KILN_KEY_ADD || scene->config == NULL)
+    if (use == KILN_KEY_ADD || scene->config == NULL || kiln_starts_with(typed, "kiln/"))
         add_groups(scene, candidates, sign, typed);
     else if (strcmp(sign, "++") != 0)
         add_chosen(scene, candidates, sign, use == KILN_KEY_NAME ? "" : "=");
@@ -179,7 +180,10 @@ void kiln_complete_override(KilnScene *scene, KilnCandidates *candidates)
         complete_name(scene, candidates, sign, typed + n);
         return;
     }
-    const char *key = kiln_arena_strndup(&scene->arena, typed + n, (size_t)(equals - typed) - n);
+    size_t length = (size_t)(equals - typed) - n;
+    if (length > 0 && strchr("+-", typed[n + length - 1]) != NULL)
+        length--; /* key+=value */
+    const char *key = kiln_arena_strndup(&scene->arena, typed + n, length);
     const char *before = kiln_arena_strndup(&scene->arena, typed, (size_t)(equals + 1 - typed));
     if (key != NULL && before != NULL)
         kiln_complete_value(scene, candidates, before, key, equals + 1);

@@ -82,10 +82,11 @@ static void unquoted(Reader *reader, char c)
     } else if (c == '<' || c == '>') {
         redirect(reader);
     } else {
+        /* Readline keeps some breaks with the text behind them. */
+        if (strchr(reader->breaks, c) != NULL)
+            reader->break_at = reader->word.length + (strchr("@$", c) == NULL);
         kiln_text_char(&reader->word, c);
         reader->in_word = true;
-        if (strchr(reader->breaks, c) != NULL)
-            reader->break_at = reader->word.length;
     }
 }
 

@@ -9,6 +9,10 @@
 
 static void append(KilnCandidates *candidates, bool open, const char *text, const char *note)
 {
+    text = text != NULL ? kiln_arena_strdup(&candidates->arena, text) : NULL;
+    note = note != NULL ? kiln_arena_strdup(&candidates->arena, note) : NULL;
+    if (text == NULL)
+        return;
     if (candidates->count == candidates->capacity) {
         size_t capacity = candidates->capacity > 0 ? candidates->capacity * 2 : 64;
         KilnCandidate *list = realloc(candidates->list, capacity * sizeof(*list));

@@ -20,7 +20,7 @@ typedef struct KilnCandidates {
 } KilnCandidates;
 
 /* Add `text` if it goes on from what is typed and is not there yet. Text and note are
- * borrowed until the release (of the arena, say); a NULL text is nothing. */
+ * copied; a NULL text is nothing. */
 void kiln_candidates_add(KilnCandidates *candidates, bool open, const char *text, const char *note);
 /* Add files and folders that go on from `path`, with `before` in front. `end`: only
  * files whose names end so, and folders; "/": only folders; "": all. */

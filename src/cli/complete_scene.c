@@ -20,6 +20,7 @@ typedef struct Trial {
     KilnScene *scene;
     const char **words;
     bool *taken;
+    size_t *order; /* in which words are tried: places in `words` */
     size_t count;
 } Trial;
 
@@ -47,16 +48,16 @@ static bool compose(Trial *trial)
     return true;
 }
 
-/* Take words from..to if they compose with those that are taken; of those that do not
+/* Take words from..to of the order if they compose with those that are taken; of those that do not
  * as many as possible. A wrong word among many costs few compositions so. */
 static bool take(Trial *trial, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++)
-        trial->taken[i] = true;
+        trial->taken[trial->order[i]] = true;
     if (compose(trial))
         return true;
     for (size_t i = from; i < to; i++)
-        trial->taken[i] = false;
+        trial->taken[trial->order[i]] = false;
     if (to - from < 2)
         return false;
     size_t middle = from + (to - from) / 2;
@@ -64,13 +65,20 @@ static bool take(Trial *trial, size_t from, size_t to)
     return take(trial, middle, to) || first;
 }
 
+/* Of model.hidden=[8] and model=resnet, which do not fit each other, the choice of the
+ * option counts: groups are tried first. */
 static void take_words(Trial *trial)
 {
-    if (take(trial, 0, trial->count))
-        /* A word may need one that comes later: model.depth=34 model=resnet. */
-        for (size_t i = 0; i < trial->count; i++)
-            if (!trial->taken[i])
-                take(trial, i, i + 1);
+    size_t n = 0;
+
+    for (int dotted = 0; dotted < 2; dotted++)
+        for (size_t i = 0; i < trial->count; i++) {
+            size_t length = strcspn(trial->words[i], "=");
+
+            if ((memchr(trial->words[i], '.', length) != NULL) == (dotted == 1))
+                trial->order[n++] = i;
+        }
+    take(trial, 0, trial->count);
     if (trial->scene->config == NULL)
         compose(trial);
 }
@@ -182,7 +190,8 @@ void kiln_scene_set(const KilnArgs *args, const char *command, KilnScene *ret)
     };
     trial.words = kiln_arena_alloc(arena, (args->n_words + 1) * sizeof(*trial.words));
     trial.taken = kiln_arena_alloc(arena, args->n_words + 1);
-    if (trial.words == NULL || trial.taken == NULL)
+    trial.order = kiln_arena_alloc(arena, (args->n_words + 1) * sizeof(*trial.order));
+    if (trial.words == NULL || trial.taken == NULL || trial.order == NULL)
         return;
     for (size_t i = 0; i < args->n_words && strcmp(command, "explain") != 0; i++) {
         const char *word = first_value(arena, args->words[i]);

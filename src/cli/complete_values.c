@@ -164,17 +164,18 @@ static void complete_option(Value *value, const char *group)
 
 /* ---- Keys ---------------------------------------------------------------------------------- */
 
+/* What is there now, to be changed; else the default. */
 static void complete_present(const Value *value, const KilnField *field, const KilnConfigNode *node)
 {
     KilnArena *arena = &value->scene->arena;
-    const char *help = field != NULL ? field->help : NULL;
+    const char *help = field != NULL ? field->help : NULL, *text = NULL;
 
     if (node != NULL)
-        add_whole(value, kiln_complete_value_text(arena, value->scene->config, node),
-                  help != NULL ? kiln_arena_printf(arena, "now; %s", help) : "now");
-    if (field != NULL && field->value != NULL && is_plain(field->value))
-        add_whole(value, field->value,
-                  help != NULL ? kiln_arena_printf(arena, "default; %s", help) : "default");
+        text = kiln_complete_value_text(arena, value->scene->config, node);
+    if (text != NULL)
+        add_whole(value, text, help != NULL ? kiln_arena_printf(arena, "now; %s", help) : "now");
+    else if (field != NULL && field->value != NULL && is_plain(field->value))
+        add_whole(value, field->value, kiln_arena_printf(arena, "default; %s", help));
 }
 
 static void complete_bool(const Value *value, const char *help)
@@ -212,6 +213,10 @@ static void complete_path(const Value *value, const KilnField *field)
 
 static void complete_field(const Value *value, const KilnField *field, const KilnConfigNode *node)
 {
+    if (field->shape != KILN_ONE && !value->bracket) {
+        complete_present(value, field, node);
+        return;
+    }
     switch (field->type) {
     case KILN_TYPE_ENUM:
         for (const KilnChoice *choice = field->choices; choice->name != NULL; choice++)

@@ -158,6 +158,8 @@ static void complete_argument(Cursor *cursor)
         complete_override(cursor);
     else if (strcmp(command, "explain") == 0)
         complete_explain(cursor);
+    else if (cursor->args.n_words > 0)
+        return; /* the others take one */
     else if (strcmp(command, "list") == 0 || strcmp(command, "schema") == 0)
         complete_component(cursor, false);
     else if (strcmp(command, "show") == 0)
@@ -206,32 +208,27 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* "kiln", "train" or another command by a name of its own; NULL: none of them. */
-static const char *program_name(const char *word)
+/* Where the program stands among the words: behind VAR=x, sudo, time. By another name
+ * it is the first. */
+static size_t find_program(char **words, size_t count)
 {
-    const char *name, *summary;
-
-    if (strcmp(base_name(word), "kiln") == 0)
-        return "kiln";
-    for (size_t i = 0; (name = kiln_command_name(i, &summary)) != NULL; i++)
-        if (strcmp(base_name(word), name) == 0)
-            return name;
-    return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(base_name(words[i]), "kiln") == 0 || strcmp(base_name(words[i]), "train") == 0)
+            return i;
+    return 0;
 }
 
 void kiln_complete_words(char **words, size_t count, KilnCandidates *candidates)
 {
     Cursor cursor = { .candidates = candidates };
     const char *waiting = NULL;
-    size_t first = 0;
 
-    while (first + 1 < count && program_name(words[first]) == NULL)
-        first++;
-    if (first + 1 >= count)
+    if (count < 2)
         return;
-    cursor.command = program_name(words[first++]);
-    if (strcmp(cursor.command, "kiln") == 0) {
-        if (first + 1 >= count) {
+    size_t first = find_program(words, count - 1) + 1;
+    cursor.command = "train";
+    if (strcmp(base_name(words[first - 1]), "kiln") == 0) {
+        if (first + 1 == count) {
             complete_command(candidates);
             return;
         }
