@@ -42,10 +42,9 @@ static const char *scalar_text(KilnArena *arena, const KilnConfigNode *node)
 const char *kiln_complete_value_text(KilnArena *arena, const KilnConfig *config,
                                      const KilnConfigNode *node)
 {
-    const KilnConfigNode *resolved = node;
+    const KilnConfigNode *resolved = NULL;
 
-    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION &&
-        (kiln_config_resolve(config, node, &resolved, NULL) < 0 || resolved == NULL))
+    if (kiln_config_resolve(config, node, &resolved, NULL) < 0 || resolved == NULL)
         return NULL;
     if (resolved->kind == KILN_NODE_SCALAR)
         return scalar_text(arena, resolved);
