@@ -49,6 +49,7 @@ LDLIBS += $(PKG_LIBS) -ldnnl -lm -ldl -lpthread
 COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c datamodules/*/*.c \
 	tasks/*/*.c src/nn/optimizers/*.c src/nn/schedulers/*.c))
 CONF := $(sort $(shell find conf -name '*.yaml'))
+INIT := $(sort $(shell find src/cli/init -type f))
 # Compiled once per instruction set; chosen at run time.
 ISA_SRC := src/backend/cpu/loops.c
 ISAS := base avx2 avx512
@@ -61,11 +62,11 @@ LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% $(ISA_
 	$(sort $(wildcard src/*/*.c src/*/*/*.c))) $(COMPONENTS)
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 # What each shell needs to complete, installed where it looks.
-SCRIPTS := bash=tools/completion/kiln.bash zsh=tools/completion/_kiln fish=tools/completion/kiln.fish
+SCRIPTS := $(sort $(wildcard tools/completion/*))
 GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o
 ISA_OBJ := $(foreach isa,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(isa).o))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ) $(ISA_OBJ)
-CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/completion.o
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/init.o $(B)/gen/scripts.o
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNITS := $(UNIT_SRC:%.c=$(B)/%)
 PLUGINS := $(B)/examples/plugin/resmlp.so
@@ -98,20 +99,24 @@ $(foreach isa,$(ISAS),$(eval $(call ISA_RULE,$(isa))))
 # Lists that decide generated files; rewritten only when they change, so that
 # adding or deleting a component or a config file is noticed.
 $(B)/gen/lists: FORCE
-	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF)' | cmp -s - $@ || echo '$(COMPONENTS) $(CONF)' >$@
+	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS)' | cmp -s - $@ || \
+		echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS)' >$@
 
 $(B)/gen/builtin.c: tools/gen_builtin.sh $(COMPONENTS) $(B)/gen/lists
 	$(call say,GEN )
 	$(Q)sh tools/gen_builtin.sh $(COMPONENTS) >$@.tmp && mv $@.tmp $@
 
-$(B)/gen/conf.c: tools/gen_conf.sh $(CONF) $(B)/gen/lists
+$(B)/gen/conf.c: tools/gen_files.sh $(CONF) $(B)/gen/lists
 	$(call say,GEN )
-	$(Q)sh tools/gen_conf.sh $(CONF) >$@.tmp && mv $@.tmp $@
+	$(Q)sh tools/gen_files.sh kiln_shipped_conf conf $(CONF) >$@.tmp && mv $@.tmp $@
 
-$(B)/gen/completion.c: tools/gen_completion.sh $(foreach s,$(SCRIPTS),$(lastword $(subst =, ,$(s))))
-	@mkdir -p $(@D)
+$(B)/gen/init.c: tools/gen_files.sh $(INIT) $(B)/gen/lists
 	$(call say,GEN )
-	$(Q)sh tools/gen_completion.sh $(SCRIPTS) >$@.tmp && mv $@.tmp $@
+	$(Q)sh tools/gen_files.sh kiln_init_files src/cli/init $(INIT) >$@.tmp && mv $@.tmp $@
+
+$(B)/gen/scripts.c: tools/gen_files.sh $(SCRIPTS) $(B)/gen/lists
+	$(call say,GEN )
+	$(Q)sh tools/gen_files.sh kiln_shell_scripts tools/completion $(SCRIPTS) >$@.tmp && mv $@.tmp $@
 
 $(B)/gen/%.o: $(B)/gen/%.c $(B)/.flags
 	$(call say,CC  )

@@ -43,23 +43,6 @@ static const Flag flags[] = {
 static const char *const topics[] = { "all",           "config",  "defaults",
                                       "defaults-tree", "plugins", "searchpath" };
 
-const char *kiln_args_help(void)
-{
-    return "  --cfg job|kiln|all     print the composed config and stop: the job's part of it,\n"
-           "                         kiln's own node, or both\n"
-           "  --resolve              with --cfg: with every ${...} resolved\n"
-           "  --package KEY          with --cfg: only the part at KEY\n"
-           "  --info [WHAT]          what it is composed from: all, config, defaults,\n"
-           "                         defaults-tree, plugins, searchpath\n"
-           "  --explain KEY          where the value of KEY comes from, and what it replaced\n"
-           "  --config-path DIR      the folder of the primary config (default: ./conf, else\n"
-           "                         the one inside the program)\n"
-           "  --config-name NAME     the primary config (default: config)\n"
-           "  --config-dir DIR       one more folder to search for groups; can be repeated\n"
-           "  --plugin FILE.so       load components from a plugin; can be repeated\n"
-           "  --help, --version\n";
-}
-
 static KilnStatus unknown_flag(const char *word, KilnError *err)
 {
     const char *names[KILN_COUNT(flags)];
@@ -220,24 +203,24 @@ KilnStatus kiln_args_guess(int argc, char **argv, KilnArgs *ret, const char **re
 
         if (!is_flag(argv[i]))
             args.words[args.n_words++] = argv[i];
-        if (flag != NULL && flag->takes != TAKES_NOTHING && value == NULL)
-            value = i + 1 < argc ? argv[++i] : NULL;
-        if (flag != NULL && (flag->takes == TAKES_NOTHING || value != NULL))
-            (void)flag_store(flag, value, &args, NULL);
-        else if (flag != NULL)
+        else if (flag != NULL && flag->takes != TAKES_NOTHING && value == NULL && i + 1 == argc)
             waiting = flag->name;
+        else if (flag != NULL)
+            (void)flag_store(flag, flag_value(flag, value, argc, argv, &i), &args, NULL);
     }
     *ret = args;
     *ret_waiting = waiting;
     return KILN_OK;
 }
 
-const char *kiln_args_flag(size_t i, bool *ret_takes_value)
+const char *kiln_args_flag(size_t i)
 {
-    if (i >= KILN_COUNT(flags))
-        return NULL;
-    *ret_takes_value = flags[i].takes != TAKES_NOTHING;
-    return flags[i].name;
+    return i < KILN_COUNT(flags) ? flags[i].name : NULL;
+}
+
+const char *kiln_args_topic(size_t i)
+{
+    return i < KILN_COUNT(topics) ? topics[i] : NULL;
 }
 
 const char *kiln_args_flag_name(const char *word, const char **ret_value)

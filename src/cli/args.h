@@ -37,12 +37,12 @@ KILN_NODISCARD KilnStatus kiln_args_guess(int argc, char **argv, KilnArgs *ret,
 void kiln_args_release(KilnArgs *args);
 /* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
 const char *kiln_args_take(KilnArgs *args, const char *key);
-/* The flags, one line each, for --help. */
-const char *kiln_args_help(void);
-/* The i-th flag ("--cfg"), and whether it takes a value; NULL behind the last. */
-const char *kiln_args_flag(size_t i, bool *ret_takes_value);
+/* The i-th flag ("--cfg"); NULL behind the last. */
+const char *kiln_args_flag(size_t i);
 /* The whole name of a flag that may be written short ("-cn"), and what stands behind its
  * =, or NULL; NULL when there is no such flag. */
 const char *kiln_args_flag_name(const char *word, const char **ret_value);
+/* The i-th thing that --info tells of; NULL behind the last. */
+const char *kiln_args_topic(size_t i);
 
 #endif

@@ -114,18 +114,22 @@ int kiln_command_complete(int argc, char **argv)
 
 int kiln_command_completion(KilnArgs *args)
 {
+    static const char *const shells[][2] = { { "bash", "kiln.bash" },
+                                             { "zsh", "_kiln" },
+                                             { "fish", "kiln.fish" } };
+    const char *word = args->n_words == 1 ? args->words[0] : "", *path = NULL;
     KilnError err = { 0 };
 
-    for (const KilnShellScript *script = kiln_shell_scripts; script->shell != NULL; script++)
-        if (args->n_words == 1 && strcmp(args->words[0], script->shell) == 0) {
+    for (size_t i = 0; i < KILN_COUNT(shells); i++)
+        if (strcmp(word, shells[i][0]) == 0)
+            path = shells[i][1];
+    for (const KilnShippedFile *script = kiln_shell_scripts; script->path != NULL; script++)
+        if (path != NULL && strcmp(script->path, path) == 0) {
             fputs(script->text, stdout);
             return 0;
         }
-    if (args->n_words == 1)
-        kiln_error_set(&err, KILN_E_USAGE, "there is no completion for '%s'; bash, zsh or fish",
-                       args->words[0]);
-    else
-        kiln_error_set(&err, KILN_E_USAGE, "expected the name of a shell: bash, zsh or fish");
+    kiln_error_set(&err, KILN_E_USAGE, "%s%s%sexpected the name of a shell: bash, zsh or fish",
+                   word[0] != '\0' ? "'" : "", word, word[0] != '\0' ? "': " : "");
     kiln_screen_error(args->command, &err);
     return kiln_screen_exit_status(err.status);
 }

@@ -181,8 +181,8 @@ void kiln_complete_override(KilnScene *scene, KilnCandidates *candidates)
         return;
     }
     size_t length = (size_t)(equals - typed) - n;
-    if (length > 0 && strchr("+-", typed[n + length - 1]) != NULL)
-        length--; /* key+=value */
+    if (length > 0 && strchr("+-:", typed[n + length - 1]) != NULL)
+        length--; /* key+=value, key-=value, key:=value */
     const char *key = kiln_arena_strndup(&scene->arena, typed + n, length);
     const char *before = kiln_arena_strndup(&scene->arena, typed, (size_t)(equals + 1 - typed));
     if (key != NULL && before != NULL)

@@ -19,6 +19,7 @@ typedef struct Value {
     const char *text;   /* the value as far as it is typed */
     const char *item;   /* its last item */
     bool bracket;       /* within [ or (: something must follow */
+    char sign;          /* + and - of key+=item and key-=item; 0: none */
 } Value;
 
 /* ---- Texts --------------------------------------------------------------------------------- */
@@ -212,7 +213,7 @@ static void complete_path(const Value *value, const KilnField *field)
 
 static void complete_field(const Value *value, const KilnField *field, const KilnConfigNode *node)
 {
-    if (field->shape != KILN_ONE && !value->bracket) {
+    if (field->shape != KILN_ONE && !value->bracket && value->sign == '\0') {
         complete_present(value, field, node);
         return;
     }
@@ -235,7 +236,19 @@ static void complete_field(const Value *value, const KilnField *field, const Kil
         complete_path(value, field);
         break;
     default:
-        complete_present(value, field, node);
+        if (value->sign == '\0')
+            complete_present(value, field, node);
+    }
+}
+
+/* key-=item: what can be taken away. */
+static void complete_items(const Value *value, const KilnConfigNode *list)
+{
+    for (size_t i = 0; list != NULL && list->kind == KILN_NODE_LIST && i < list->count; i++) {
+        const KilnConfigNode *item = list->entries[i].value;
+
+        if (item->kind == KILN_NODE_SCALAR)
+            add_item(value, scalar_text(&value->scene->arena, item), NULL);
     }
 }
 
@@ -249,7 +262,9 @@ static void complete_key_value(const Value *value)
     const KilnConfigNode *node = kiln_node_find(kiln_config_root(scene->config), key);
     const KilnField *field = kiln_config_field(scene->config, scene->registry, key);
     dot = strrchr(key, '.');
-    if (dot != NULL && strcmp(dot + 1, KILN_TARGET_KEY) == 0) {
+    if (value->sign == '-') {
+        complete_items(value, node);
+    } else if (dot != NULL && strcmp(dot + 1, KILN_TARGET_KEY) == 0) {
         const char *parent = kiln_arena_strndup(&scene->arena, key, (size_t)(dot - key));
 
         if (parent != NULL)
@@ -258,7 +273,7 @@ static void complete_key_value(const Value *value)
         complete_field(value, field, node);
     } else if (node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_BOOL) {
         complete_bool(value, NULL);
-    } else {
+    } else if (value->sign == '\0') {
         complete_present(value, NULL, node);
     }
 }
@@ -289,7 +304,10 @@ void kiln_complete_value(KilnScene *scene, KilnCandidates *candidates, const cha
         .scene = scene, .candidates = candidates, .whole = before, .key = key, .text = text
     };
     const char *group = kiln_arena_strndup(&scene->arena, key, strcspn(key, "@"));
+    size_t length = strlen(before);
 
+    if (length > 2 && strchr("+-", before[length - 2]) != NULL)
+        value.sign = before[length - 2];
     value.item = last_item(text, &value.bracket);
     value.before = kiln_arena_printf(&scene->arena, "%s%.*s", before, (int)(value.item - text),
                                      text);

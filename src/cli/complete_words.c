@@ -8,6 +8,8 @@
 #include "cli/commands.h"
 #include "cli/complete_keys.h"
 #include "cli/complete_scene.h"
+#include "cli/flags.h"
+#include "kiln/run.h"
 #include "registry/registry.h"
 
 typedef struct Cursor {
@@ -28,47 +30,33 @@ static void add_all(Cursor *cursor, const char *before, const char *const *names
 
 /* ---- Flags --------------------------------------------------------------------------------- */
 
-/* What --help says of a flag: the end of the line that begins with it. */
-static const char *flag_note(KilnArena *arena, const char *flag)
-{
-    size_t n = strlen(flag);
-
-    for (const char *line = kiln_args_help(); *line != '\0'; line += *line == '\n') {
-        const char *start = line + strspn(line, " ");
-        size_t length = strcspn(start, "\n");
-        const char *note = strstr(start, "  ");
-
-        if (strncmp(start, flag, n) == 0 && start[n] == ' ' && note != NULL &&
-            note < start + length) {
-            note += strspn(note, " ");
-            return kiln_arena_strndup(arena, note, (size_t)(start + length - note));
-        }
-        line = start + length;
-    }
-    return NULL;
-}
-
 static void complete_flag(Cursor *cursor)
 {
     const char *name;
-    bool takes_value;
 
-    for (size_t i = 0; (name = kiln_args_flag(i, &takes_value)) != NULL; i++)
-        kiln_candidates_add(cursor->candidates, false, name,
-                            flag_note(&cursor->candidates->arena, name));
+    for (size_t i = 0; (name = kiln_args_flag(i)) != NULL; i++)
+        kiln_candidates_add(cursor->candidates, false, name, kiln_flags_text(name));
+}
+
+static void complete_topic(Cursor *cursor, const char *before)
+{
+    KilnArena *arena = &cursor->candidates->arena;
+    const char *topic;
+
+    for (size_t i = 0; (topic = kiln_args_topic(i)) != NULL; i++)
+        kiln_candidates_add(cursor->candidates, false,
+                            kiln_arena_printf(arena, "%s%s", before, topic), NULL);
 }
 
 static void complete_flag_value(Cursor *cursor, const char *flag, const char *before,
                                 const char *typed)
 {
     static const char *const cfg[] = { "job", "kiln", "all", NULL };
-    static const char *const info[] = { "all",     "config",     "defaults", "defaults-tree",
-                                        "plugins", "searchpath", NULL };
 
     if (strcmp(flag, "--cfg") == 0) {
         add_all(cursor, before, cfg);
     } else if (strcmp(flag, "--info") == 0) {
-        add_all(cursor, before, info);
+        complete_topic(cursor, before);
     } else if (strcmp(flag, "--plugin") == 0) {
         kiln_candidates_paths(cursor->candidates, before, typed, ".so");
     } else if (strcmp(flag, "--config-path") == 0 || strcmp(flag, "--config-dir") == 0 ||
@@ -89,36 +77,83 @@ static void complete_flag_value(Cursor *cursor, const char *flag, const char *be
 
 /* ---- Arguments of the commands that are no overrides --------------------------------------- */
 
-static const char *group_of(KilnKind kind)
+/* The groups that have components, as `list` names them. */
+static void complete_list(Cursor *cursor)
 {
-    return kind == KILN_KIND_MODULE     ? "task"
-           : kind == KILN_KIND_CALLBACK ? "callbacks"
-                                        : kiln_kind_name(kind);
+    const KilnRegistry *registry = cursor->scene.registry;
+
+    for (size_t i = 0; registry != NULL && i < kiln_registry_count(registry); i++) {
+        KilnKind kind = kiln_registry_at(registry, i)->kind;
+
+        kiln_candidates_add(cursor->candidates, false,
+                            kind == KILN_KIND_MODULE     ? "task"
+                            : kind == KILN_KIND_CALLBACK ? "callbacks"
+                                                         : kiln_kind_name(kind),
+                            NULL);
+    }
 }
 
-/* The groups that have components, and with `each` these: model/resnet. */
-static void complete_component(Cursor *cursor, bool each)
+/* Folders of config files by one level, and with `files` these: experiment/mnist/cnn. */
+static void complete_files(Cursor *cursor, bool files)
 {
     KilnCandidates *candidates = cursor->candidates;
-    KilnScene *scene = &cursor->scene;
+    KilnArena *arena = &candidates->arena;
+    const char *typed = candidates->typed, *slash = strrchr(typed, '/');
+    size_t length = slash != NULL ? (size_t)(slash - typed) : 0;
+    const char *group = kiln_arena_strndup(arena, typed, length);
+
+    if (group == NULL)
+        return;
+    const char **groups = kiln_scene_options(&cursor->scene, group, true);
+    const char **options = files ? kiln_scene_options(&cursor->scene, group, false) : NULL;
+    length += slash != NULL;
+    for (; options != NULL && *options != NULL; options++)
+        kiln_candidates_add(candidates, false,
+                            kiln_arena_printf(arena, "%.*s%s", (int)length, typed, *options),
+                            kiln_scene_option_note(&cursor->scene, group, *options));
+    for (; groups != NULL && *groups != NULL; groups++) {
+        const char *path = kiln_arena_printf(arena, "%.*s%s", (int)length, typed, *groups);
+
+        if (path == NULL || (strcmp(path, "kiln") == 0 && *typed == '\0'))
+            continue;
+        kiln_candidates_add(candidates, false, path, "group");
+        if (files || kiln_scene_options(&cursor->scene, path, true) != NULL)
+            kiln_candidates_add(candidates, true, kiln_arena_printf(arena, "%s/", path), "group");
+    }
+}
+
+/* Components (model/resnet), sections (trainer), and what complete_files offers. */
+static void complete_show(Cursor *cursor)
+{
+    KilnCandidates *candidates = cursor->candidates;
+    const KilnRegistry *registry = cursor->scene.registry;
     bool deep = strchr(candidates->typed, '/') != NULL;
 
-    kiln_scene_set(&cursor->args, cursor->command, scene);
-    for (size_t i = 0; scene->registry != NULL && i < kiln_registry_count(scene->registry); i++) {
-        const KilnComponent *component = kiln_registry_at(scene->registry, i);
-        const char *group = group_of(component->kind);
+    complete_files(cursor, true);
+    for (size_t i = 0; registry != NULL && i < kiln_registry_count(registry); i++) {
+        const KilnComponent *component = kiln_registry_at(registry, i);
+        const char *kind = kiln_kind_name(component->kind);
 
-        if (!deep)
-            kiln_candidates_add(candidates, false, group, NULL);
-        if (!deep && each)
-            kiln_candidates_add(candidates, true,
-                                kiln_arena_printf(&candidates->arena, "%s/", group), NULL);
-        if (deep)
-            kiln_candidates_add(
-                candidates, false,
-                kiln_arena_printf(&candidates->arena, "%s/%s", group, component->name),
-                component->summary);
+        kiln_candidates_add(
+            candidates, !deep,
+            kiln_arena_printf(&candidates->arena, "%s/%s", kind, deep ? component->name : ""),
+            deep ? component->summary : NULL);
     }
+    for (const KilnSection *section = kiln_run_sections(); section->key != NULL; section++)
+        if (section->key[0] != '\0')
+            kiln_candidates_add(candidates, false, section->key, section->summary);
+}
+
+/* Arguments that name groups and components, which are the same for all words. */
+static void complete_name(Cursor *cursor)
+{
+    kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
+    if (strcmp(cursor->command, "list") == 0)
+        complete_list(cursor);
+    else if (strcmp(cursor->command, "schema") == 0)
+        complete_files(cursor, false);
+    else
+        complete_show(cursor);
 }
 
 static void complete_explain(Cursor *cursor)
@@ -160,10 +195,9 @@ static void complete_argument(Cursor *cursor)
         complete_explain(cursor);
     else if (cursor->args.n_words > 0)
         return; /* the others take one */
-    else if (strcmp(command, "list") == 0 || strcmp(command, "schema") == 0)
-        complete_component(cursor, false);
-    else if (strcmp(command, "show") == 0)
-        complete_component(cursor, true);
+    else if (strcmp(command, "list") == 0 || strcmp(command, "schema") == 0 ||
+             strcmp(command, "show") == 0)
+        complete_name(cursor);
     else if (strcmp(command, "completion") == 0)
         add_all(cursor, "", shells);
     else if (strcmp(command, "init") == 0)
@@ -187,9 +221,11 @@ static void complete_with(Cursor *cursor, const char *waiting)
     const char *typed = cursor->candidates->typed, *value = NULL;
     const char *flag = kiln_args_flag_name(typed, &value);
 
-    if (waiting != NULL) {
+    if (waiting != NULL)
         complete_flag_value(cursor, waiting, "", typed);
-    } else if (flag != NULL && value != NULL) {
+    if (waiting != NULL && (strcmp(waiting, "--info") != 0 || cursor->candidates->count > 0))
+        return; /* --info may stand alone */
+    if (flag != NULL && value != NULL) {
         const char *before = kiln_arena_strndup(&cursor->candidates->arena, typed,
                                                 (size_t)(value - typed));
         if (before != NULL)

@@ -2,12 +2,9 @@
 #ifndef KILN_CLI_COMPLETION_H
 #define KILN_CLI_COMPLETION_H
 
-typedef struct KilnShellScript {
-    const char *shell; /* "bash"; NULL closes the list */
-    const char *text;
-} KilnShellScript;
+#include "config/shipped.h"
 
-/* Made by tools/gen_completion.sh from tools/completion/. */
-extern const KilnShellScript kiln_shell_scripts[];
+/* From tools/completion, closed by a NULL path; made by tools/gen_files.sh. */
+extern const KilnShippedFile kiln_shell_scripts[];
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/flags.h"
 #include "cli/screen.h"
 
 typedef struct Command {
@@ -20,6 +21,11 @@ static const Command commands[] = {
     { "predict", kiln_command_predict, true, "predict ckpt_path=... input=FILE|FOLDER",
       "one line of JSON for each image" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
+    { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
+    { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",
+      "what config files may say, for people or editors" },
+    { "init", kiln_command_init, false, "init DIR",
+      "write a starting project with a commented conf/" },
     { "completion", kiln_command_completion, false, "completion bash|zsh|fish",
       "a script that teaches the shell to complete" },
     { "version", kiln_command_version, false, "version",
@@ -38,8 +44,8 @@ static void print_usage(FILE *stream)
 {
     fputs("usage: kiln COMMAND [FLAG...] [KEY=VALUE...]\n\ncommands:\n", stream);
     for (size_t i = 0; i < KILN_COUNT(commands); i++)
-        fprintf(stream, "  %-46s %s\n", commands[i].usage, commands[i].summary);
-    fputs("\n`train ...` is `kiln train ...`; `kiln train --help` teaches the rest.\n", stream);
+        fprintf(stream, "  %-12s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n`kiln COMMAND --help` teaches each; `train ...` is `kiln train ...`.\n", stream);
 }
 
 static const Command *command_find(const char *name)
@@ -65,6 +71,14 @@ static int unknown_command(const char *name)
     return 2;
 }
 
+static int command_help(const Command *command)
+{
+    KilnPage page = kiln_screen_page();
+
+    kiln_flags_command(&page, command->name, command->usage, command->summary);
+    return kiln_screen_print(&page);
+}
+
 /* argv + skip are the command's arguments. */
 static int run_command(const Command *command, int argc, char **argv, int skip)
 {
@@ -83,9 +97,7 @@ static int run_command(const Command *command, int argc, char **argv, int skip)
     if (args.version) {
         status = kiln_command_version(&args);
     } else if (args.help && command->run != kiln_command_train) {
-        printf("usage: kiln %s\n\n%s\n\nflags:\n%s", command->usage, command->summary,
-               kiln_args_help());
-        status = 0;
+        status = command_help(command);
     } else {
         status = command->run(&args);
     }

@@ -44,6 +44,26 @@ KilnConsole kiln_screen_console(FILE *stream)
     };
 }
 
+KilnPage kiln_screen_page(void)
+{
+    KilnConsole console = kiln_screen_console(stdout);
+
+    return (KilnPage) { .width = console.width, .colour = console.colour };
+}
+
+int kiln_screen_print(KilnPage *page)
+{
+    bool whole = !page->text.failed;
+
+    kiln_page_end(page);
+    if (!whole)
+        fputs("out of memory\n", stderr);
+    else if (page->text.length > 0)
+        fputs(page->text.data, stdout);
+    kiln_text_release(&page->text);
+    return whole ? 0 : 1;
+}
+
 /* A signal handler has no other way to reach the run. */
 static volatile int stop_requested;
 static volatile sig_atomic_t signal_seen;
@@ -79,8 +99,8 @@ void kiln_screen_error(const char *command, const KilnError *err)
 void kiln_screen_errors(const char *command, const KilnErrors *errors)
 {
     for (size_t i = 0; i < kiln_errors_count(errors); i++)
-        fprintf(stderr, "%s: %s%s\n", command,
-                kiln_errors_is_warning(errors, i) ? "warning: " : "", kiln_errors_text(errors, i));
+        fprintf(stderr, "%s: %s%s\n", command, kiln_errors_is_warning(errors, i) ? "warning: " : "",
+                kiln_errors_text(errors, i));
 }
 
 int kiln_screen_exit_status(KilnStatus status)

@@ -190,3 +190,14 @@ KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *g
     free(context.names);
     return status;
 }
+
+KilnStatus kiln_compose_files(const KilnComposeRequest *request, KilnGroupFileVisit *visit,
+                              void *ctx, KilnError *err)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = { .ctx = &context, .option = option, .options = options };
+    KilnStatus status = kiln_group_files(request, &hooks, visit, ctx, err);
+
+    free(context.names);
+    return status;
+}

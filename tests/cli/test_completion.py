@@ -20,6 +20,8 @@ LINES = [
     ("kiln --vers", "kiln --version "),
     ("kiln list sched", "kiln list scheduler "),
     ("kiln show model/re", "kiln show model/resnet "),
+    ("kiln show callback/early", "kiln show callback/early_stopping "),
+    ("kiln show experiment/mnist/c", "kiln show experiment/mnist/cnn "),
     ("kiln schema opt", "kiln schema optimizer "),
     ("kiln explain ru", "kiln explain run/"),
     ("kiln explain run alph", "kiln explain run alpha "),
@@ -29,6 +31,7 @@ LINES = [
     ("train --cfg=j", "train --cfg=job "),
     ("train -c j", "train -c job "),
     ("train --info defaults-", "train --info defaults-tree "),
+    ("train --info model=re", "train --info model=resnet "),
     ("train --config-path my", "train --config-path myconf/"),
     ("train --config-path myconf --config-name oth", "train --config-path myconf --config-name other "),
     ("train --plugin ./my.", "train --plugin ./my.so "),
@@ -177,6 +180,13 @@ class Candidates(Folder):
     def test_words_and_notes(self):
         self.assertEqual(self.offered("train --config-path myconf db@first="),
                          {"db@first=mysql": "MySQL of the house", "db@first=postgres": "Postgres", "db@first=engine/": ""})
+        self.assertIn("print the composed config", self.offered("train --c")["--cfg"])
+        self.assertIn("trainer", self.offered("kiln show t"))
+        self.assertIn("experiment", self.offered("kiln schema "))
+        self.assertEqual(set(self.offered("train model=mlp model.hidden=[7,8] model.hidden-=")),
+                         {"model.hidden-=7", "model.hidden-=8"})
+        self.assertEqual(self.offered("train model=mlp model.hidden+="), {})
+        self.assertEqual(set(self.offered("train model=mlp model.hidden:=")), {"model.hidden:=[512,512]"})
         self.assertIn("now", self.offered("train lr=0.7 optimizer.l")["optimizer.lr="])
         self.assertIn("0.7", self.offered("train lr=0.7 optimizer.l")["optimizer.lr="])
         self.assertEqual(set(self.offered("train --cfg ")), {"job", "kiln", "all"})
