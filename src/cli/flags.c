@@ -102,7 +102,8 @@ static const CommandHelp commands[] = {
       "values.",
       { "eval \"$(kiln completion bash)\"", "in ~/.bashrc", "eval \"$(kiln completion zsh)\"",
         "in ~/.zshrc, behind compinit", "kiln completion fish | source",
-        "in ~/.config/fish/config.fish", NULL } },
+        "in ~/.config/fish/config.fish", "kiln completion zsh >DIR/_kiln",
+        "for a folder in $fpath, instead", NULL } },
     { "version", 0, "Prints versions of the program and of its plugin interface.", { NULL } },
 };
 
