@@ -186,30 +186,40 @@ static void append_example(Show *show, const KilnPlace *place)
     kiln_text_release(&file);
 }
 
+/* One line that changes an option, one that sweeps over it. What is kiln's own is the
+ * same for all runs of a sweep. */
+static void append_lines(Show *show, const KilnPlace *place, const char *words, const char *value)
+{
+    const KilnField *field = kiln_example_field(show->component->fields);
+    const char *key = place->key.data;
+    KilnText *text = &show->page->text;
+    bool own = kiln_starts_with(key, "kiln.");
+
+    kiln_text_printf(text, "  train%s%s %s.%s=%s\n", own ? " -m lr=0.1,0.01" : "", words, key,
+                     field->name, value);
+    if (!own && strchr(field->value, '$') == NULL)
+        kiln_text_printf(text, "  train -m%s %s.%s=%s,%s\n", words, key, field->name, field->value,
+                         value);
+}
+
 static void append_try(Show *show, const KilnPlace *place)
 {
     const KilnField *field = place->listed ? NULL : kiln_example_field(show->component->fields);
-    KilnText line = { 0 }, value = { 0 };
+    KilnText words = { 0 }, value = { 0 };
 
     kiln_page_heading(show->page, "try");
-    kiln_text_printf(&line, "train%s", place->choose.data);
+    kiln_text_append(&words, place->choose.data);
     if (!place->listed)
-        kiln_example_required(&line, show->component->fields, place->key.data);
+        kiln_example_required(&words, show->component->fields, place->key.data);
     if (field != NULL)
         kiln_example_value(&value, field);
-    if (line.failed || value.failed) {
+    if (words.failed || value.failed)
         show->page->text.failed = true;
-    } else if (field == NULL) {
-        kiln_page_line(show->page, 2, line.data);
-    } else {
-        kiln_text_printf(&show->page->text, "  %s %s.%s=%s\n", line.data, place->key.data,
-                         field->name, value.data);
-        if (strchr(field->value, '$') == NULL)
-            kiln_text_printf(&show->page->text, "  train -m%s %s.%s=%s,%s\n",
-                             line.data + strlen("train"), place->key.data, field->name,
-                             field->value, value.data);
-    }
-    kiln_text_release(&line);
+    else if (field == NULL)
+        kiln_text_printf(&show->page->text, "  train%s\n", words.data);
+    else
+        append_lines(show, place, words.data, value.data);
+    kiln_text_release(&words);
     kiln_text_release(&value);
 }
 

@@ -208,37 +208,45 @@ static json_t *defaults_json(const KilnComposeRequest *request)
 
 /* ---- Documents ---------------------------------------------------------------------------- */
 
-/* The object below `properties` at the first part of `key`, made when it is not there. */
-static json_t *open_object(json_t *properties, const char *name, size_t length)
+/* The table at `name` within `properties`, made when it is not there: a mapping of any
+ * keys, which may also be null or an interpolation. */
+static json_t *open_table(json_t *properties, const char *name, size_t length)
 {
-    json_t *there = NULL;
-    char *copy = strndup(name, length);
+    char *key = strndup(name, length);
+    json_t *there = key != NULL ? json_object_get(properties, key) : NULL;
 
-    if (copy != NULL) {
-        there = json_object_get(properties, copy);
-        if (there == NULL && json_object_set_new(properties, copy,
-                                                 json_pack("{s:[s,s], s:{}}", "type", "object",
-                                                           "null", "properties")) == 0)
-            there = json_object_get(properties, copy);
-    }
-    free(copy);
-    return json_object_get(there, "properties");
+    if (key != NULL && there == NULL &&
+        json_object_set_new(properties, key,
+                            json_pack("{s:[{s:s, s:{}, s:b}, {s:s}, {s:s}]}", "anyOf", "type",
+                                      "object", "properties", "additionalProperties", true, "type",
+                                      "null", "$ref", "#/definitions/interpolation")) == 0)
+        there = json_object_get(properties, key);
+    free(key);
+    return json_array_get(json_object_get(there, "anyOf"), 0);
 }
 
-/* A section's table at its place: `kiln.run` is `run` in the object `kiln`. */
+/* A section's table at its place: `kiln.run` is `run` in the table `kiln`, which may be
+ * a section too. */
 static bool put_section(KilnJsonSchema *schema, json_t *properties, const KilnSection *section)
 {
-    const char *key = section->key, *dot;
-    json_t *table = kiln_json_table(schema, section->fields, false, section->open);
+    json_t *own = kiln_json_table(schema, section->fields, false, section->open);
+    json_t *table = NULL;
+    bool good = own != NULL;
 
-    for (; (dot = strchr(key, '.')) != NULL; key = dot + 1)
-        properties = open_object(properties, key, (size_t)(dot - key));
-    if (table == NULL)
-        return false;
-    return json_object_set_new(properties, key,
-                               json_pack("{s:s, s:[o, {s:s}, {s:s}]}", "description",
-                                         section->summary, "anyOf", table, "type", "null", "$ref",
-                                         "#/definitions/interpolation")) == 0;
+    for (const char *key = section->key; good && *key != '\0'; key += strspn(key, ".")) {
+        size_t length = strcspn(key, ".");
+
+        table = open_table(properties, key, length);
+        properties = json_object_get(table, "properties");
+        key += length;
+    }
+    good = good && properties != NULL &&
+           json_object_update(properties, json_object_get(own, "properties")) == 0 &&
+           json_object_set(table, "additionalProperties",
+                           json_object_get(own, "additionalProperties")) == 0 &&
+           json_object_set_new(table, "description", json_string(section->summary)) == 0;
+    json_decref(own);
+    return good;
 }
 
 /* Groups at the top that hold one component each, and are no row of the root's table. */

@@ -10,6 +10,9 @@
 #include "config/node.h"
 
 #define INTERPOLATION "interpolation"
+/* Text that may stand for any value: with ${...} in it, ???, and the empty text that
+ * editors make of `key: !delete`. */
+#define PATTERN "[$][{]|^[?]{3}$|^$"
 
 /* Put `value` (stolen) into the object; false when either is NULL or memory is out. */
 static bool put(json_t *object, const char *key, json_t *value)
@@ -387,7 +390,7 @@ static bool put_definitions(KilnJsonSchema *schema, json_t *definitions)
     bool good = put(definitions, INTERPOLATION,
                     json_pack("{s:s, s:s, s:s}", "description",
                               "a reference to another value: ${lr}; or ??? for one to be given",
-                              "type", "string", "pattern", "[$][{]|^[?]{3}$"));
+                              "type", "string", "pattern", PATTERN));
 
     good = good && put(definitions, "defaults", json_incref(schema->defaults));
     /* One definition may ask for a kind that has been passed already. */

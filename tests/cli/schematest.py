@@ -20,6 +20,17 @@ Loader.add_implicit_resolver(
                r"([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$"), list("-+0123456789."))
 
 
+def tagged(loader, suffix, node):
+    """What an editor that knows kiln's tags (yaml.customTags) makes of !append [x], !delete, ..."""
+    if isinstance(node, yaml.ScalarNode):
+        return loader.construct_scalar(node)
+    make = loader.construct_sequence if isinstance(node, yaml.SequenceNode) else loader.construct_mapping
+    return make(node, deep=True)
+
+
+Loader.add_multi_constructor("!", tagged)
+
+
 def load(text):
     return yaml.load(text, Loader)
 

@@ -59,6 +59,8 @@ FINE = [
     ("task", "_target_: vision\nmodel: {_target_: mlp, hidden: '${h}'}\nscheduler: null"),
     ("optimizer", "_target_: adam\nbetas: [0.9, 0.99]\nlr: 1"),
     ("trainer", "max_epochs: -1\nconvolution: direct"),
+    ("experiment", "trainer: {max_epochs: !delete , convolution: direct}\nmodel: !replace {_target_: mlp}"),
+    ("model", "_target_: mlp\nhidden: !append [3]"),
 ]
 
 

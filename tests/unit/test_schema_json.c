@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "registry/schema.h"
 #include "schema/json.h"
 #include "toy_components.h"
 
@@ -172,13 +173,46 @@ static void test_marks(void **unused)
     json_decref(table);
 }
 
+/* `kiln` is a section, and so are parts of it, in any order. */
+static void test_nested_sections(void **unused)
+{
+    static const KilnSection sections[] = {
+        { .key = "",
+          .fields = toy_root_fields,
+          .size = sizeof(ToyRoot),
+          .open = true,
+          .summary = "r" },
+        { .key = "kiln.run", .fields = limits_fields, .size = sizeof(Limits), .summary = "runs" },
+        { .key = "kiln", .fields = toy_wide_fields, .open = true, .summary = "own" },
+        { .key = "kiln.sweep", .fields = job_fields, .open = true, .summary = "sweeps" },
+        { .key = NULL },
+    };
+    char *folder = folder_make();
+    KilnComposeRequest request = { .config_path = folder, .sections = sections };
+    char *text = NULL;
+    json_t *document, *kiln;
+
+    (void)unused;
+    assert_int_equal(kiln_group_schema(&request, "", &text, NULL), KILN_OK);
+    document = json_loads(text, 0, NULL);
+    kiln = at(document, "properties/kiln/anyOf/0");
+    check_text(kiln, "description", "own");
+    assert_true(json_is_true(at(kiln, "additionalProperties")));
+    assert_non_null(at(kiln, "properties/width"));
+    assert_non_null(at(kiln, "properties/run/anyOf/0/properties/timeout"));
+    assert_true(json_is_false(at(kiln, "properties/run/anyOf/0/additionalProperties")));
+    assert_non_null(at(kiln, "properties/sweep/anyOf/0/properties/depth"));
+    json_decref(document);
+    free(text);
+    folder_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_components),
-        cmocka_unit_test(test_document),
-        cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_types),           cmocka_unit_test(test_components),
+        cmocka_unit_test(test_document),        cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_nested_sections),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
