@@ -61,10 +61,12 @@ ISA_FLAGS_avx512 := -fno-math-errno -mavx512f -mavx512bw -mavx512dq -mavx512vl -
 LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% $(ISA_SRC), \
 	$(sort $(wildcard src/*/*.c src/*/*/*.c))) $(COMPONENTS)
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
+# What each shell needs to complete, installed where it looks.
+SCRIPTS := $(sort $(wildcard tools/completion/*))
 GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o
 ISA_OBJ := $(foreach isa,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(isa).o))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ) $(ISA_OBJ)
-CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/init.o
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/init.o $(B)/gen/scripts.o
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNITS := $(UNIT_SRC:%.c=$(B)/%)
 PLUGINS := $(B)/examples/plugin/resmlp.so
@@ -97,8 +99,8 @@ $(foreach isa,$(ISAS),$(eval $(call ISA_RULE,$(isa))))
 # Lists that decide generated files; rewritten only when they change, so that
 # adding or deleting a component or a config file is noticed.
 $(B)/gen/lists: FORCE
-	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF) $(INIT)' | cmp -s - $@ || \
-		echo '$(COMPONENTS) $(CONF) $(INIT)' >$@
+	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS)' | cmp -s - $@ || \
+		echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS)' >$@
 
 $(B)/gen/builtin.c: tools/gen_builtin.sh $(COMPONENTS) $(B)/gen/lists
 	$(call say,GEN )
@@ -111,6 +113,10 @@ $(B)/gen/conf.c: tools/gen_files.sh $(CONF) $(B)/gen/lists
 $(B)/gen/init.c: tools/gen_files.sh $(INIT) $(B)/gen/lists
 	$(call say,GEN )
 	$(Q)sh tools/gen_files.sh kiln_init_files src/cli/init $(INIT) >$@.tmp && mv $@.tmp $@
+
+$(B)/gen/scripts.c: tools/gen_files.sh $(SCRIPTS) $(B)/gen/lists
+	$(call say,GEN )
+	$(Q)sh tools/gen_files.sh kiln_shell_scripts tools/completion $(SCRIPTS) >$@.tmp && mv $@.tmp $@
 
 $(B)/gen/%.o: $(B)/gen/%.c $(B)/.flags
 	$(call say,CC  )
@@ -188,6 +194,14 @@ install: all
 	install -m 644 src/kiln.h $(DESTDIR)$(PREFIX)/include/kiln.h
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 644 tools/completion/kiln.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/kiln
+	ln -sf kiln $(DESTDIR)$(PREFIX)/share/bash-completion/completions/train
+	install -m 644 tools/completion/_kiln $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_kiln
+	install -m 644 tools/completion/kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/kiln.fish
+	ln -sf kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/train.fish
 
 # ---- Keeping clean ----------------------------------------------------------------
 

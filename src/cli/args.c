@@ -189,6 +189,47 @@ KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, KilnError *err)
     return KILN_OK;
 }
 
+KilnStatus kiln_args_guess(int argc, char **argv, KilnArgs *ret, const char **ret_waiting)
+{
+    KilnArgs args = { 0 };
+    const char *waiting = NULL;
+
+    args.words = calloc((size_t)argc + 1, sizeof(*args.words));
+    if (args.words == NULL)
+        return KILN_E_NOMEM;
+    for (int i = 0; i < argc; i++) {
+        const char *value = NULL;
+        const Flag *flag = is_flag(argv[i]) ? flag_find(argv[i], &value) : NULL;
+
+        if (!is_flag(argv[i]))
+            args.words[args.n_words++] = argv[i];
+        else if (flag != NULL && flag->takes != TAKES_NOTHING && value == NULL && i + 1 == argc)
+            waiting = flag->name;
+        else if (flag != NULL)
+            (void)flag_store(flag, flag_value(flag, value, argc, argv, &i), &args, NULL);
+    }
+    *ret = args;
+    *ret_waiting = waiting;
+    return KILN_OK;
+}
+
+const char *kiln_args_flag(size_t i)
+{
+    return i < KILN_COUNT(flags) ? flags[i].name : NULL;
+}
+
+const char *kiln_args_topic(size_t i)
+{
+    return i < KILN_COUNT(topics) ? topics[i] : NULL;
+}
+
+const char *kiln_args_flag_name(const char *word, const char **ret_value)
+{
+    const Flag *flag = is_flag(word) ? flag_find(word, ret_value) : NULL;
+
+    return flag != NULL ? flag->name : NULL;
+}
+
 void kiln_args_release(KilnArgs *args)
 {
     free(args->words);

@@ -96,6 +96,14 @@ static const CommandHelp commands[] = {
       "Writes a starting project: a commented conf/ with schemas for the editor, a README.md and "
       "a .gitignore. Overwrites nothing.",
       { "kiln init digits", "a new folder", "kiln init .", "here, if there is no conf/", NULL } },
+    { "completion",
+      0,
+      "Prints the script with which a shell completes commands, flags, groups, options, keys and "
+      "values.",
+      { "eval \"$(kiln completion bash)\"", "in ~/.bashrc", "eval \"$(kiln completion zsh)\"",
+        "in ~/.zshrc, behind compinit", "kiln completion fish | source",
+        "in ~/.config/fish/config.fish", "kiln completion zsh >DIR/_kiln",
+        "for a folder in $fpath, instead", NULL } },
     { "version", 0, "Prints versions of the program and of its plugin interface.", { NULL } },
 };
 
@@ -140,4 +148,17 @@ void kiln_flags_command(KilnPage *page, const char *name, const char *usage, con
     for (size_t i = 0; help != NULL && help->examples[i] != NULL; i += 2)
         kiln_page_pair(page, 48, help->examples[i], help->examples[i + 1]);
     put_flags(page, help != NULL ? help->mask : 0);
+}
+
+const char *kiln_flags_text(const char *flag)
+{
+    size_t length = strlen(flag);
+
+    for (size_t i = 0; i < KILN_COUNT(flags); i++) {
+        const char *at = flags[i].usage != NULL ? strstr(flags[i].usage, flag) : NULL;
+
+        if (at != NULL && (at[length] == '\0' || at[length] == ' '))
+            return flags[i].text;
+    }
+    return NULL;
 }

@@ -26,9 +26,19 @@ static const Command commands[] = {
       "what config files may say, for people or editors" },
     { "init", kiln_command_init, false, "init DIR",
       "write a starting project with a commented conf/" },
+    { "completion", kiln_command_completion, false, "completion bash|zsh|fish",
+      "a script that teaches the shell to complete" },
     { "version", kiln_command_version, false, "version",
       "version of the program and of its plugin interface" },
 };
+
+const char *kiln_command_name(size_t i, const char **ret_summary)
+{
+    if (i >= KILN_COUNT(commands))
+        return NULL;
+    *ret_summary = commands[i].summary;
+    return commands[i].name;
+}
 
 static void print_usage(FILE *stream)
 {
@@ -80,8 +90,8 @@ static int run_command(const Command *command, int argc, char **argv, int skip)
         return kiln_screen_exit_status(err.status);
     }
     args.command = command->name;
-    if (command->computes && !args.help && !args.version && args.cfg == NULL &&
-        args.info == NULL && args.explain[0] == NULL)
+    if (command->computes && !args.help && !args.version && args.cfg == NULL && args.info == NULL &&
+        args.explain[0] == NULL)
         kiln_screen_settle_threads(argv);
     int status;
     if (args.version) {
@@ -112,6 +122,8 @@ int main(int argc, char **argv)
         print_usage(stdout);
         return 0;
     }
+    if (strcmp(argv[1], "complete") == 0)
+        return kiln_command_complete(argc - 2, argv + 2);
     command = command_find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
     if (command == NULL)
         return unknown_command(argv[1]);
