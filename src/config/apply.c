@@ -114,10 +114,10 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
 static KilnStatus no_index(const Target *target, const KilnConfigNode *list, const char *part)
 {
     return kiln_error_set(target->err, KILN_E_RANGE,
-                          "%s is a list of %zu items, '%s' is none of them (the first is 0, the "
+                          "%s is a list of %zu item%s, '%s' is none of them (the first is 0, the "
                           "last -1); to append write %s+=..., or set the whole list: %s=[...]",
-                          kiln_node_path(target->config, list), list->count, part,
-                          kiln_node_path(target->config, list),
+                          kiln_node_path(target->config, list), list->count,
+                          list->count == 1 ? "" : "s", part, kiln_node_path(target->config, list),
                           kiln_node_path(target->config, list));
 }
 

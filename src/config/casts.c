@@ -72,11 +72,13 @@ static KilnStatus to_bool(const KilnCall *call, const KilnConfigNode *from, Kiln
 
     if (text == NULL)
         return kiln_error_nomem(err, 1);
-    if (from->scalar == KILN_SCALAR_NULL || from->scalar == KILN_SCALAR_INTERPOLATION ||
+    if (from->scalar == KILN_SCALAR_INTERPOLATION ||
         (from->scalar == KILN_SCALAR_STR && type != KILN_SCALAR_BOOL))
         return misfit(call, from, "bool", err);
     if (type != KILN_SCALAR_BOOL)
-        text = number_of(from, &number) && number == 0 ? "false" : "true";
+        text = from->scalar == KILN_SCALAR_NULL || (number_of(from, &number) && number == 0)
+                   ? "false"
+                   : "true";
     return result(kiln_node_scalar(&call->value->maker, KILN_SCALAR_BOOL, text), ret, err);
 }
 
@@ -108,6 +110,8 @@ static KilnStatus to_json(const KilnCall *call, const KilnConfigNode *from, Kiln
     kiln_value_json(from, &text);
     if (!text.failed)
         node = kiln_node_string(&call->value->maker, text.data);
+    if (node != NULL)
+        node->quote = '\''; /* 1 is text here, also when a sweep writes it */
     kiln_text_release(&text);
     return result(node, ret, err);
 }

@@ -245,7 +245,7 @@ static KilnStatus read_texts(Splitter *splitter, size_t number, KilnOverride *ov
         if (status >= 0)
             status = kiln_override_settle(splitter->arena, splitter->config, splitter->hooks, &item,
                                           err);
-        if (status >= 0 && item.problem != NULL)
+        if (status >= 0 && (item.problem != NULL || item.sweep != NULL))
             break;
         if (status >= 0 &&
             kiln_node_append(splitter->arena, sweep->items, NULL, maker.origin, item.value) == NULL)

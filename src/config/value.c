@@ -97,6 +97,8 @@ static KilnStatus add_interpolation(KilnValueText *value, Piece *piece, KilnErro
 
         if (end == 0)
             return kiln_value_fail(value, start, err, "'${' is not closed by '}'");
+        if (end - start == strlen("${}"))
+            return kiln_value_fail(value, start, err, "${} names nothing; write ${key}");
         kiln_text_append_n(&piece->text, value->text + start, end - start);
         piece->mixed = true;
         value->at = end;
