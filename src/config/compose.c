@@ -224,6 +224,14 @@ static KilnConfigNode *take_content(Composer *composer, size_t index)
     return file->content;
 }
 
+/* "a..b", "a.": no place in a tree. */
+static bool has_empty_part(const char *package)
+{
+    size_t n = strlen(package);
+
+    return n > 0 && (package[0] == '.' || package[n - 1] == '.' || strstr(package, "..") != NULL);
+}
+
 static void merge_file(Composer *composer, size_t index)
 {
     const KilnResult *result = &composer->defaults->results[index];
@@ -251,6 +259,12 @@ static void merge_file(Composer *composer, size_t index)
                        "the file a package",
                        kiln_mark_tag(content->mark));
         kiln_error_at(&err, &content->origin);
+        tell(composer, &err);
+        return;
+    }
+    if (has_empty_part(result->package)) {
+        kiln_error_set(&err, KILN_E_SYNTAX, "%s: the package '%s' has an empty name in it",
+                       file->source, result->package);
         tell(composer, &err);
         return;
     }

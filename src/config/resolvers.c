@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "config/interpolate.h"
+#include "config/output.h"
 #include "config/scalar.h"
 #include "config/state.h"
 
@@ -85,9 +86,10 @@ static KilnStatus run_env(const Call *call, const KilnConfigNode **ret)
         *ret = other;
         return KILN_OK;
     }
-    kiln_value_text(other, &text); /* text, as a variable's value would be */
-    status = text.failed ? kiln_error_nomem(call->resolving->err, 1)
-                         : give_text(call, text.data != NULL ? text.data : "", ret);
+    status = kiln_resolve_text(call->resolving, other, &text); /* as a variable's value is */
+    if (status >= 0)
+        status = text.failed ? kiln_error_nomem(call->resolving->err, 1)
+                             : give_text(call, text.data != NULL ? text.data : "", ret);
     kiln_text_release(&text);
     return status;
 }
@@ -168,6 +170,11 @@ static KilnStatus run_create(const Call *call, const KilnConfigNode **ret)
                              call->resolving->err);
     if (status < 0)
         return status;
+    if (made->kind == KILN_NODE_SCALAR && made->scalar != KILN_SCALAR_STR &&
+        made->scalar != KILN_SCALAR_INTERPOLATION && !is_null(made))
+        return kiln_error_set(call->resolving->err, KILN_E_TYPE,
+                              "oc.create: expected a list, a mapping or YAML text of one, got '%s'",
+                              from->text);
     if (made->kind == KILN_NODE_SCALAR && !is_null(from)) {
         KilnConfigNode *map = kiln_node_new(&call->maker, KILN_NODE_MAP);
         KilnConfigNode *null = kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null");
@@ -225,6 +232,8 @@ static KilnStatus list_map(const Call *call, bool keys, const KilnConfigNode **r
         KilnConfigNode *item = map->entries[i].value;
         KilnConfigNode *parent = item->parent;
 
+        if (map->parent == NULL && kiln_config_hides(call->resolving->config, map->entries[i].key))
+            continue;
         if (keys)
             item = map->entries[i].key_typed
                        ? kiln_node_scalar(&call->maker, KILN_SCALAR_STR, map->entries[i].key)
