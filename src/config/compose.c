@@ -55,7 +55,8 @@ static KilnConfig *config_new(const KilnComposeRequest *request)
     localtime_r(&now, &config->started);
     KilnMaker maker = { .arena = config->arena, .origin = { .source = "the config" } };
     config->root = kiln_node_new(&maker, KILN_NODE_MAP);
-    if (config->config_name == NULL || config->root == NULL) {
+    config->warnings = kiln_arena_alloc(config->arena, sizeof(*config->warnings));
+    if (config->config_name == NULL || config->root == NULL || config->warnings == NULL) {
         kiln_config_free(config);
         return NULL;
     }

@@ -89,6 +89,8 @@ KILN_NODISCARD KilnStatus kiln_node_parse(KilnArena *arena, const char *yaml, co
 void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
                      const KilnConfigNode *value, char *buf, size_t size);
 
+/* Hand over what resolving values warned of since the last call (oc.deprecated). */
+void kiln_config_warnings(const KilnConfig *config, KilnErrors *errors);
 /* How many of them are errors, not warnings. */
 size_t kiln_errors_failures(const KilnErrors *errors);
 /* Add all of `from`, which may be NULL. */

@@ -291,6 +291,7 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
         check_section(&walk, s);
     check_rest(&walk, kiln_config_root(config));
     KilnStatus status = hand_over(&walk, errors);
+    kiln_config_warnings(config, errors);
     for (size_t i = 0; i < walk.found_count; i++)
         free(walk.found[i].text);
     free(walk.found);
