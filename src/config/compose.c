@@ -55,7 +55,8 @@ static KilnConfig *config_new(const KilnComposeRequest *request)
     localtime_r(&now, &config->started);
     KilnMaker maker = { .arena = config->arena, .origin = { .source = "the config" } };
     config->root = kiln_node_new(&maker, KILN_NODE_MAP);
-    if (config->config_name == NULL || config->root == NULL) {
+    config->warnings = kiln_arena_alloc(config->arena, sizeof(*config->warnings));
+    if (config->config_name == NULL || config->root == NULL || config->warnings == NULL) {
         kiln_config_free(config);
         return NULL;
     }
@@ -248,6 +249,14 @@ static KilnConfigNode *take_content(Composer *composer, size_t index)
     return file->content;
 }
 
+/* "a..b", "a.": no place in a tree. */
+static bool has_empty_part(const char *package)
+{
+    size_t n = strlen(package);
+
+    return n > 0 && (package[0] == '.' || package[n - 1] == '.' || strstr(package, "..") != NULL);
+}
+
 static void merge_file(Composer *composer, size_t index)
 {
     const KilnResult *result = &composer->defaults->results[index];
@@ -275,6 +284,12 @@ static void merge_file(Composer *composer, size_t index)
                        "the file a package",
                        kiln_mark_tag(content->mark));
         kiln_error_at(&err, &content->origin);
+        tell(composer, &err);
+        return;
+    }
+    if (has_empty_part(result->package)) {
+        kiln_error_set(&err, KILN_E_SYNTAX, "%s: the package '%s' has an empty name in it",
+                       file->source, result->package);
         tell(composer, &err);
         return;
     }

@@ -243,6 +243,48 @@ KilnStatus kiln_resolve_interpolation(KilnResolving *resolving, const KilnConfig
 
 /* ---- Text ---------------------------------------------------------------------- */
 
+/* A copy of a list or mapping with everything in it resolved. */
+static KilnStatus resolve_all(KilnResolving *resolving, const KilnConfigNode *node,
+                              const KilnConfigNode **ret)
+{
+    KilnConfigNode *copy = kiln_arena_alloc(resolving->config->arena, sizeof(*copy));
+    KilnEntry *entries = kiln_arena_alloc(resolving->config->arena,
+                                          (node->count + 1) * sizeof(*entries));
+    KilnStatus status = KILN_OK;
+
+    if (copy == NULL || entries == NULL)
+        return kiln_error_nomem(resolving->err, sizeof(*copy));
+    if (++resolving->depth > KILN_INTERPOLATION_DEPTH)
+        return kiln_error_set(resolving->err, KILN_E_RANGE,
+                              "nested deeper than %d levels when its interpolations are resolved",
+                              KILN_INTERPOLATION_DEPTH);
+    *copy = *node;
+    copy->entries = entries;
+    for (size_t i = 0; i < node->count && status >= 0; i++) {
+        const KilnConfigNode *value = NULL;
+
+        entries[i] = node->entries[i];
+        status = kiln_resolve_node(resolving, entries[i].value, &value);
+        if (status >= 0 && value->kind != KILN_NODE_SCALAR)
+            status = resolve_all(resolving, value, &value);
+        entries[i].value = (KilnConfigNode *)value; /* read only */
+    }
+    resolving->depth--;
+    *ret = copy;
+    return status;
+}
+
+KilnStatus kiln_resolve_text(KilnResolving *resolving, const KilnConfigNode *node, KilnText *text)
+{
+    KilnStatus status = KILN_OK;
+
+    if (node->kind != KILN_NODE_SCALAR)
+        status = resolve_all(resolving, node, &node);
+    if (status >= 0)
+        kiln_value_text(node, text);
+    return status;
+}
+
 /* Text and interpolations in turn. Backslashes in front of ${ count in pairs; an
  * odd one makes it text. */
 static KilnStatus resolve_text(KilnResolving *resolving, KilnValueText *value, KilnText *text,
@@ -273,7 +315,9 @@ static KilnStatus resolve_text(KilnResolving *resolving, KilnValueText *value, K
             *ret = part;
             return KILN_OK;
         }
-        kiln_value_text(part, text);
+        status = kiln_resolve_text(resolving, part, text);
+        if (status < 0)
+            return status;
         if (text->length > KILN_INTERPOLATION_BYTES)
             return kiln_error_set(resolving->err, KILN_E_RANGE, "longer than 1 MiB");
     }
