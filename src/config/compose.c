@@ -212,6 +212,16 @@ static KilnConfigNode *wrap(Composer *composer, KilnConfigNode *content, const c
     return *package == '\0' ? top : NULL;
 }
 
+/* Does the package name a place, as "a.b" does and "a." does not? */
+static bool is_place(const char *package)
+{
+    char part[KILN_PATH_PART];
+
+    while (kiln_path_next(&package, part))
+        ;
+    return *package == '\0';
+}
+
 /* The file's content to merge: itself, or a copy when it is used again. */
 static KilnConfigNode *take_content(Composer *composer, size_t index)
 {
@@ -241,6 +251,14 @@ static void merge_file(Composer *composer, size_t index)
                        "%s: a list can't be the whole config; put it below a "
                        "key, or give the file a package",
                        file->source);
+        tell(composer, &err);
+        return;
+    }
+    if (!is_place(result->package)) {
+        kiln_error_set(&err, KILN_E_KEY,
+                       "%s: '%s' is no package; expected names with dots between them, as in "
+                       "'model.optimizer'",
+                       file->source, result->package);
         tell(composer, &err);
         return;
     }

@@ -168,6 +168,10 @@ static KilnStatus run_create(const Call *call, const KilnConfigNode **ret)
                              call->resolving->err);
     if (status < 0)
         return status;
+    if (made->kind == KILN_NODE_SCALAR && made->scalar != KILN_SCALAR_STR && !is_null(made))
+        return kiln_error_set(call->resolving->err, KILN_E_TYPE,
+                              "oc.create: expected a list, a mapping or YAML text of one, got '%s'",
+                              from->text);
     if (made->kind == KILN_NODE_SCALAR && !is_null(from)) {
         KilnConfigNode *map = kiln_node_new(&call->maker, KILN_NODE_MAP);
         KilnConfigNode *null = kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null");
