@@ -9,7 +9,6 @@ values (one file of odd YAML), overrides (odd arguments), interp (interpolations
 defaults (groups, packages, defaults lists), merge (the same keys from many sides)."""
 import argparse
 import collections
-import io
 import os
 import random
 import re
@@ -38,6 +37,7 @@ def hydra_compose(folder, overrides):
     from hydra._internal.utils import create_config_search_path
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.hydra_config import HydraConfig
+    from hydra import version
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
@@ -48,6 +48,7 @@ def hydra_compose(folder, overrides):
     signal.alarm(10)
     try:
         GlobalHydra.instance().clear()
+        version.setbase(None)  # today's behaviour, as version_base=None gives it
         hydra = Hydra.create_main_hydra2("app", create_config_search_path(folder))
         config = hydra.compose_config("config", list(overrides), RunMode.RUN, with_log_configuration=False)
         HydraConfig.instance().set_config(config)
@@ -156,7 +157,7 @@ class Maker:
             elif r < 0.2 and depth:
                 lines.append(f"{indent}{key}: {anchor}".rstrip())
                 for _ in range(self.rng.randrange(1, 4)):
-                    lines.append(f"{indent}{self.one('', '  ')}- {self.flow(1)}" if False else f"{indent}  - {self.flow(1)}")
+                    lines.append(f"{indent}  - {self.flow(1)}")
             elif r < 0.25:
                 style = self.one("|", ">", "|-", ">-", "|+", ">+", "|2")
                 lines.append(f"{indent}{key}: {style}")
@@ -456,7 +457,7 @@ def make_defaults(m):
         for o in m.OPTIONS:
             files[f"{g}/{o}.yaml"] = m.group_file(f"{g}/{o}", deep if m.chance(0.5) else 2)
     for name in ("base", "base2"):
-        files[f"{name}.yaml"] = m.group_file(f"/{name}", 3)[:] if False else m.group_file(name, 3)
+        files[f"{name}.yaml"] = m.group_file(name, 3)
     files["config.yaml"] = "\n".join(m.defaults("", 6) + m.content("config")) + "\n"
     overrides = []
     for _ in range(m.one(0, 0, 1, 1, 2)):
@@ -618,13 +619,11 @@ def main():
     tester = Tester(a.kiln)
     seen = collections.Counter()
     equal = differ = 0
-    both = collections.Counter()
     for number in [a.only] if a.only is not None else range(a.rounds):
         rng = random.Random(f"{a.seed}/{number}")
         kind = rng.choice(kinds)
         files, overrides = KINDS[kind](Maker(rng))
         try:
-            files = {k: v for k, v in files.items()}
             found = tester.compare(files, overrides)
         except UnicodeEncodeError:
             continue
