@@ -212,16 +212,6 @@ static KilnConfigNode *wrap(Composer *composer, KilnConfigNode *content, const c
     return *package == '\0' ? top : NULL;
 }
 
-/* Does the package name a place, as "a.b" does and "a." does not? */
-static bool is_place(const char *package)
-{
-    char part[KILN_PATH_PART];
-
-    while (kiln_path_next(&package, part))
-        ;
-    return *package == '\0';
-}
-
 /* The file's content to merge: itself, or a copy when it is used again. */
 static KilnConfigNode *take_content(Composer *composer, size_t index)
 {
@@ -254,11 +244,11 @@ static void merge_file(Composer *composer, size_t index)
         tell(composer, &err);
         return;
     }
-    if (!is_place(result->package)) {
+    if (!kiln_path_fits(result->package)) {
         kiln_error_set(&err, KILN_E_KEY,
-                       "%s: '%s' is no package; expected names with dots between them, as in "
-                       "'model.optimizer'",
-                       file->source, result->package);
+                       "%s: '%.200s' is no package; expected up to %d names with dots between "
+                       "them, as in 'model.optimizer'",
+                       file->source, result->package, KILN_PATH_PARTS);
         tell(composer, &err);
         return;
     }
