@@ -226,6 +226,8 @@ static KilnStatus after_key(KilnResolving *resolving, const KilnConfigNode *node
     name = kiln_arena_strdup(resolving->config->arena, key->data);
     if (name == NULL)
         return kiln_error_nomem(resolving->err, key->length);
+    if (value->text[value->at] == ':' && strcmp(name, "eval") == 0)
+        return kiln_eval_call(resolving, node, value, start, ret);
     if (value->text[value->at] == ':')
         return call(resolving, node, value, name, missing, ret);
     if (value->text[value->at] != '}')

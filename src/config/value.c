@@ -5,8 +5,18 @@
 #include <string.h>
 
 #include "config/scalar.h"
+#include "config/sweep_value.h"
 
 enum { MOST_LEVELS = 64 };
+
+void kiln_value_point(const KilnValueText *value, size_t at, KilnError *err)
+{
+    const KilnOrigin *origin = &value->maker.origin;
+
+    if (err == NULL || !value->functions || origin->line > 0)
+        return;
+    err->origin = (KilnOrigin) { .source = origin->source, .column = (int)at + 1 };
+}
 
 KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err,
                            const char *format, ...)
@@ -16,6 +26,7 @@ KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err
     va_start(args, format);
     kiln_error_vset(err, KILN_E_SYNTAX, format, args);
     va_end(args);
+    kiln_value_point(value, at, err);
     if (value->text[at] == '\0')
         return kiln_error_prefix(err, "at the end: ");
     return kiln_error_prefix(err, "column %zu: ", at + 1);
@@ -44,8 +55,7 @@ static bool is_end(char c)
     return c == '\0' || c == ',' || c == ']' || c == '}' || c == ')';
 }
 
-/* Past the } that closes the ${ at `at`; brackets in quotes don't count. 0: none. */
-static size_t skip_interpolation(const char *text, size_t at)
+size_t kiln_value_skip_interpolation(const char *text, size_t at)
 {
     int depth = 0;
     char quote = '\0';
@@ -83,7 +93,7 @@ static KilnStatus add_interpolation(KilnValueText *value, Piece *piece, KilnErro
     KilnStatus status;
 
     if (value->interpolate == NULL) {
-        size_t end = skip_interpolation(value->text, start);
+        size_t end = kiln_value_skip_interpolation(value->text, start);
 
         if (end == 0)
             return kiln_value_fail(value, start, err, "'${' is not closed by '}'");
@@ -217,6 +227,17 @@ static KilnStatus append(KilnValueText *value, KilnConfigNode *node, const char 
     return KILN_OK;
 }
 
+/* choice(1,2) and the like are whole values. */
+static KilnStatus refuse_sweep(const KilnValueText *value, size_t at, const KilnConfigNode *item,
+                               KilnError *err)
+{
+    if (kiln_sweep_value_of(value, item) == NULL)
+        return KILN_OK;
+    return kiln_value_fail(value, at, err,
+                           "several values can't stand inside [...] or {...}; write the whole "
+                           "lists: key=[1,x],[2,x]");
+}
+
 /* name= in front of an argument; the name, in the arena, or NULL. */
 static const char *argument_name(KilnValueText *value)
 {
@@ -245,14 +266,17 @@ KilnStatus kiln_value_sequence(KilnValueText *value, char close, bool gaps, Kiln
     for (;;) {
         const char *name = close == ')' ? argument_name(value) : NULL;
         KilnConfigNode *item = NULL;
+        size_t start = value->at;
         KilnStatus status;
-        char c = value->text[value->at];
+        char c = value->text[start];
 
         if (gaps && (c == ',' || c == close))
             item = kiln_node_string(&value->maker, "");
         status = item != NULL ? KILN_OK : kiln_value_element(value, &item, err);
         if (status >= 0)
             status = append(value, list, name, item, err);
+        if (status >= 0 && close != ')')
+            status = refuse_sweep(value, start, item, err);
         if (status < 0)
             return status;
         kiln_value_skip_blanks(value);
@@ -288,7 +312,10 @@ static KilnStatus read_pair(KilnValueText *value, KilnConfigNode *map, KilnError
         return kiln_value_fail(value, start, err, "a key must not be null");
     value->at++;
     kiln_value_skip_blanks(value);
+    start = value->at;
     status = kiln_value_element(value, &item, err);
+    if (status >= 0)
+        status = refuse_sweep(value, start, item, err);
     if (status < 0)
         return status;
     /* The last of two equal keys wins, as in Python's dict. */
@@ -347,6 +374,7 @@ static KilnStatus read_call(KilnValueText *value, size_t length, size_t open, Ki
 {
     const char *name = kiln_arena_strndup(value->maker.arena, value->text + value->at, length);
     KilnConfigNode *arguments = kiln_node_new(&value->maker, KILN_NODE_LIST);
+    size_t at = value->at;
     KilnStatus status;
 
     if (name == NULL || arguments == NULL)
@@ -355,7 +383,7 @@ static KilnStatus read_call(KilnValueText *value, size_t length, size_t open, Ki
     status = kiln_value_sequence(value, ')', false, arguments, err);
     if (status < 0)
         return status;
-    return kiln_function_call(value, name, arguments, ret, err);
+    return kiln_function_call(value, name, at, arguments, ret, err);
 }
 
 KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNode **ret, KilnError *err)
@@ -364,6 +392,8 @@ KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNode **ret, KilnEr
     size_t open = 0, length;
     KilnStatus status;
 
+    if (value->functions && value->maker.origin.line == 0) /* of an argument */
+        value->maker.origin.column = (int)value->at + 1;
     if (value->depth >= MOST_LEVELS)
         return kiln_value_fail(value, value->at, err, "nested deeper than %d levels", MOST_LEVELS);
     if (c == '\'' || c == '"')

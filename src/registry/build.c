@@ -195,7 +195,6 @@ static KilnStatus start(const Builder *builder, KilnInstance *instance, const Ki
                         KilnError *err)
 {
     const KilnComponent *component = instance->component;
-    char where[512];
     KilnError inner = { 0 };
 
     instance->started = true;
@@ -204,9 +203,11 @@ static KilnStatus start(const Builder *builder, KilnInstance *instance, const Ki
     KilnStatus status = component->init(instance, &inner);
     if (status == KILN_OK)
         return KILN_OK;
-    kiln_node_where(builder->config, node, node, where, sizeof(where));
-    return kiln_error_set(err, status, "%s: %.1200s\n  %s/%s, %s", instance->path, inner.text,
-                          kiln_kind_name(component->kind), component->name, where);
+    kiln_error_about(builder->config, node, node, &inner);
+    kiln_error_placed(&inner, instance->path);
+    if (err != NULL)
+        *err = inner;
+    return status;
 }
 
 static KilnStatus fill(Builder *builder, KilnInstance *instance, const KilnConfigNode *node,
@@ -237,7 +238,7 @@ static KilnStatus build(Builder *builder, const KilnConfigNode *node, const char
     KilnStatus status = kiln_node_component(builder->config, builder->registry, node, kind,
                                             &component, &inner);
     if (status < 0)
-        return kiln_error_set(err, status, "%.200s: %s", path, inner.text);
+        return err != NULL ? (*err = inner, kiln_error_placed(err, path)) : status;
     status = allocate(component, path, &instance, err);
     if (status < 0)
         return status;

@@ -15,6 +15,7 @@ typedef struct Found {
     size_t position; /* of the node in the tree, depth first */
     KilnStatus status;
     char *text;
+    KilnOrigin origin;
 } Found;
 
 typedef struct Visit {
@@ -82,7 +83,7 @@ static void report(void *ctx, const KilnConfigNode *at, const KilnError *err)
         walk->out_of_memory = true;
         return;
     }
-    walk->found[walk->found_count++] = (Found) { position, err->status, text };
+    walk->found[walk->found_count++] = (Found) { position, err->status, text, err->origin };
 }
 
 /* Stable, so that what was found at one node stays in order. */
@@ -269,6 +270,7 @@ static KilnStatus hand_over(Walk *walk, KilnErrors *errors)
     sort_found(walk);
     for (size_t i = 0; i < walk->found_count; i++) {
         kiln_error_set(&err, walk->found[i].status, "%s", walk->found[i].text);
+        err.origin = walk->found[i].origin;
         kiln_errors_add(errors, &err);
         if (status == KILN_OK)
             status = err.status;
@@ -291,6 +293,7 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
         check_section(&walk, s);
     check_rest(&walk, kiln_config_root(config));
     KilnStatus status = hand_over(&walk, errors);
+    kiln_errors_sort(errors, config);
     for (size_t i = 0; i < walk.found_count; i++)
         free(walk.found[i].text);
     free(walk.found);

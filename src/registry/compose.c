@@ -70,19 +70,74 @@ static const char *const *options(void *ctx, const char *group)
     return n > 0 ? context->names : NULL;
 }
 
-KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
+/* An item of a list of texts is text; the list is not. */
+static bool is_text(void *ctx, const KilnConfig *config, const char *key)
+{
+    const KilnField *field = kiln_config_field(config, ((const Context *)ctx)->bottom.registry,
+                                               key);
+    const char *last = strrchr(key, '.');
+
+    if (field == NULL || (field->type != KILN_TYPE_STR && field->type != KILN_TYPE_PATH))
+        return false;
+    return field->shape == KILN_ONE || strcmp(last != NULL ? last + 1 : key, field->name) != 0;
+}
+
+static bool is_known(const KilnRegistry *registry, const char *target)
+{
+    const KilnComponent *component = NULL;
+    bool found = kiln_registry_target(registry, target, KILN_KIND_ANY, &component, NULL) >= 0;
+
+    /* Components of several kinds may share a name. */
+    for (int kind = 0; !found && kind < KILN_KIND_COUNT; kind++)
+        found = kiln_registry_find(registry, (KilnKind)kind, target) != NULL;
+    return found;
+}
+
+/* "sgd" and "optimizer/sgd" are one. */
+static bool is_same_component(const char *a, const char *b)
+{
+    const char *slash_a = strchr(a, '/'), *slash_b = strchr(b, '/');
+
+    if ((slash_a == NULL) != (slash_b == NULL)) {
+        a = slash_a != NULL ? slash_a + 1 : a;
+        b = slash_b != NULL ? slash_b + 1 : b;
+    }
+    return strcmp(a, b) == 0;
+}
+
+static bool other_component(void *ctx, const char *from, const char *to)
+{
+    const KilnRegistry *registry = ((const Context *)ctx)->bottom.registry;
+
+    return registry != NULL && !is_same_component(from, to) && is_known(registry, from) &&
+           is_known(registry, to);
+}
+
+static KilnComposeHooks hooks_of(Context *context)
+{
+    return (KilnComposeHooks) { .ctx = context,
+                                .bottom = bottom,
+                                .option = option,
+                                .options = options,
+                                .other_component = other_component,
+                                .is_text = is_text };
+}
+
+typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
+                              KilnConfig **ret, KilnErrors *errors);
+
+static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnConfig **ret,
+                          KilnErrors *errors)
 {
     Context context = { .bottom.registry = request->registry };
-    KilnComposeHooks hooks = {
-        .ctx = &context, .bottom = bottom, .option = option, .options = options
-    };
+    KilnComposeHooks hooks = hooks_of(&context);
     KilnConfig *config = NULL;
     KilnErrors *found = NULL;
     KilnStatus status = kiln_errors_new(&found);
 
     if (status < 0)
         return status;
-    status = kiln_config_compose(request, &hooks, &config, found);
+    status = way(request, &hooks, &config, found);
     /* Once more for what no override touched but changed: a _target_ of ${name}. */
     if (status == KILN_OK)
         status = kiln_bottom_lay(&context.bottom, config, found);
@@ -91,12 +146,37 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
     else
         kiln_config_free(config);
     /* When composing fails, a _target_ that names nothing is often the cause of
-     * what follows (its options do not exist): it is told first. */
+     * what follows (its options do not exist). */
     if (status < 0)
         kiln_errors_append(errors, context.bottom.unknown);
     kiln_errors_append(errors, found);
+    kiln_errors_sort(errors, NULL);
     kiln_errors_free(found);
     kiln_bottom_release(&context.bottom);
+    free(context.names);
+    return status;
+}
+
+KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
+{
+    return compose(request, kiln_config_compose, ret, errors);
+}
+
+KilnStatus kiln_compose_sweep(const KilnComposeRequest *request, KilnConfig **ret,
+                              KilnSweepArguments *ret_arguments, KilnErrors *errors)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = hooks_of(&context);
+    KilnConfig *config = NULL;
+    KilnStatus status = compose(request, kiln_config_compose_sweep, &config, errors);
+
+    if (status >= 0)
+        status = kiln_sweep_arguments(request, &hooks, config, kiln_config_arena(config),
+                                      ret_arguments, errors);
+    if (status >= 0)
+        *ret = config;
+    else
+        kiln_config_free(config);
     free(context.names);
     return status;
 }
@@ -105,7 +185,7 @@ KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *g
                                 char ***ret, size_t *ret_count, KilnError *err)
 {
     Context context = { .bottom.registry = request->registry };
-    KilnComposeHooks hooks = { .ctx = &context, .option = option, .options = options };
+    KilnComposeHooks hooks = hooks_of(&context);
     KilnStatus status = kiln_group_options(request, &hooks, group, groups, ret, ret_count, err);
 
     free(context.names);

@@ -12,13 +12,11 @@
 void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfigNode *written,
                        const KilnConfigNode *value, const KilnError *err)
 {
-    char where[1024] = "";
-    KilnError whole;
+    KilnError whole = *err;
 
-    if (value != NULL)
-        kiln_node_where(check->config, written, value, where, sizeof(where));
-    kiln_error_set(&whole, err->status, "%s%s%.1000s%s%s", path, path[0] != '\0' ? ": " : "",
-                   err->text, where[0] != '\0' ? "\n  " : "", where);
+    if (value != NULL || err->origin.source == NULL)
+        kiln_error_about(check->config, written, value, &whole);
+    kiln_error_placed(&whole, path);
     check->report(check->ctx, written, &whole);
 }
 
@@ -63,7 +61,8 @@ static void unknown_key(const KilnCheck *check, const KilnEntry *entry, const ch
         out_of_memory(check, entry->value);
     } else {
         kiln_error_set(&err, KILN_E_KEY, "%s", text.data);
-        kiln_check_report(check, path, entry->value, entry->value, &err);
+        err.origin = entry->key_origin;
+        kiln_check_report(check, path, entry->value, NULL, &err);
     }
     kiln_text_release(&text);
 }

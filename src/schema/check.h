@@ -21,8 +21,8 @@ typedef struct KilnCheck {
  * `open`, keys that are no options are errors; _target_ is one if `target`. */
 void kiln_check_table(const KilnCheck *check, const KilnConfigNode *map, const char *path,
                       const char *owner, const KilnField *fields, bool open, bool target);
-/* Report "PATH: MESSAGE" about `written` and, below it, where its `value` came
- * from; NULL: the message says so itself. */
+/* Report "PLACE: PATH: MESSAGE" about `written`: the place of its `value`, and below
+ * it through which interpolation it came; NULL: the place is in err->origin. */
 void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfigNode *written,
                        const KilnConfigNode *value, const KilnError *err);
 /* Report that `written` does not resolve; the message names key and place. Not
