@@ -1,10 +1,11 @@
 # kiln: one non-recursive Makefile.
 #
 #   make                 build build/release/{kiln,train,libkiln.a,libkiln.so}
-#   make VARIANT=asan    another variant: debug release asan tsan cov
+#   make VARIANT=asan    another variant: debug release asan tsan cov clang fuzz
 #   make demo            install what is missing, build, train the default config
 #   make check           install what the tests need, build and run them all
 #   make bench           measure against PyTorch (PEER=python with torch)
+#   make bench-compose   time composing (PEER=python with hydra-core)
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make help            the other goals
 
@@ -22,11 +23,12 @@ OPT_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined 
 OPT_tsan := -O1 -g -fsanitize=thread
 OPT_cov := -O0 -g --coverage
 OPT_clang := -O2 -g
+OPT_fuzz := -O1 -g -Wno-pass-failed -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPT := $(OPT_$(VARIANT))
 ifeq ($(OPT),)
-$(error VARIANT=$(VARIANT) is not one of debug release asan tsan cov clang)
+$(error VARIANT=$(VARIANT) is not one of debug release asan tsan cov clang fuzz)
 endif
-ifeq ($(VARIANT),clang)
+ifneq ($(filter clang fuzz,$(VARIANT)),)
 CC := clang
 endif
 
@@ -70,9 +72,11 @@ CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/init.o $(B)/gen/scripts.o
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNITS := $(UNIT_SRC:%.c=$(B)/%)
 PLUGINS := $(B)/examples/plugin/resmlp.so
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 
-.PHONY: all demo check bench install format lint check-format check-layers check-headers units \
-	plugins deps deps-check help clean FORCE
+.PHONY: all demo check bench bench-compose install format lint check-format check-layers check-headers units \
+	plugins fuzz fuzzers deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
 
@@ -160,6 +164,12 @@ $(B)/examples/plugin/%.so: examples/plugin/%.c $(B)/.flags
 units: $(UNITS)
 plugins: $(PLUGINS)
 
+# libFuzzer brings its own main; the targets are built with VARIANT=fuzz only.
+$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/tree.o $(B)/libkiln.a
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
+fuzzers: $(FUZZERS)
+
 # ---- Using ----------------------------------------------------------------------
 
 deps:
@@ -175,8 +185,15 @@ demo: deps
 check: deps-check
 	@sh tests/run.sh
 
+# SECONDS each; FUZZ=yaml,override only these.
+fuzz:
+	@$(MAKE) --no-print-directory VARIANT=fuzz WERROR=$(WERROR) fuzzers
+	@sh tests/fuzz/run.sh "$(or $(SECONDS),60)" "$(FUZZ)"
+
 bench: all $(B)/bench/kernels_resnet
 	@sh bench/run.sh
+bench-compose: all $(B)/bench/compose
+	@python3 bench/compose.py
 $(B)/bench/%: bench/%.c $(B)/libkiln.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
@@ -205,8 +222,8 @@ install: all
 
 # ---- Keeping clean ----------------------------------------------------------------
 
-SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(wildcard examples/*/*.c)
-HEADERS := $(sort $(wildcard src/*.h src/*/*.h src/*/*/*.h tests/unit/*.h))
+SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(wildcard examples/*/*.c tests/fuzz/*.c)
+HEADERS := $(sort $(wildcard src/*.h src/*/*.h src/*/*/*.h tests/unit/*.h tests/fuzz/*.h))
 
 format:
 	@clang-format -i $(SOURCES) $(HEADERS)
@@ -229,6 +246,7 @@ clean:
 help:
 	@echo 'make [VARIANT=debug|release|asan|tsan|cov] [WERROR=1]   build'
 	@echo 'make demo | check | bench | install PREFIX= DESTDIR=     use'
+	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'
 	@echo 'make format | check-format | lint | check-layers | check-headers | clean'
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(ISA_OBJ:.o=.d)
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(ISA_OBJ:.o=.d) $(FUZZERS:=.d)

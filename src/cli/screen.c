@@ -116,7 +116,8 @@ static void write_message(KilnText *text, const KilnConsole *console, const char
 {
     static const char *const words[] = { "error:", "warning:" };
     static const char *const styles[] = { "\033[1;31m", "\033[1;33m" };
-    size_t place = kiln_place_leads(message, origin), line = strcspn(message, "\n");
+    size_t place = kiln_place_leads(message, origin);
+    size_t line = place + strcspn(message + place, "\n"); /* a place may have line breaks too */
 
     kiln_text_printf(text, "%s: ", command);
     styled(text, console, styles[severity], words[severity], strlen(words[severity]));

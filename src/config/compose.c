@@ -278,6 +278,14 @@ static void merge_file(Composer *composer, size_t index)
         tell(composer, &err);
         return;
     }
+    if (!kiln_path_fits(result->package)) {
+        kiln_error_set(&err, KILN_E_KEY,
+                       "%s: '%.200s' is no package; expected up to %d names with dots between "
+                       "them, as in 'model.optimizer'",
+                       file->source, result->package, KILN_PATH_PARTS);
+        tell(composer, &err);
+        return;
+    }
     if (*result->package == '\0' && content->mark != KILN_MARK_NONE) {
         kiln_error_set(&err, KILN_E_TYPE,
                        "%s can't stand in front of the whole config; put it behind a key, or give "

@@ -27,6 +27,8 @@ static const TreeFile files[] = {
                      "dollar: $a {x}\n"
                      "must: ???\n"
                      "needs: x-${must}\n"
+                     "below: ${must.x}\n"
+                     "named: '${b.${must}}${b.${must}:1}'\n"
                      "select: ${oc.select:nope,${a}}\n"
                      "select_null: ${oc.select:nope}\n"
                      "decode: ${oc.decode:'[1,{k:${a}}]'}\n"
@@ -101,6 +103,8 @@ static void test_yaml(void **unused)
         { "whole", true, "- x\n- 1\n- x\n" },
         { "whole", false, "${b.list}\n" },
         { "needs", true, "???\n" },
+        { "below", true, "???\n" },
+        { "named", true, "???\n" },
         { "env", true, "'8080'\n" },
         { "env_typed", true, "8080\n" },
         { "flag", true, "true\n" },
@@ -144,6 +148,7 @@ static void test_errors(void **unused)
         { "x: 1\na: ${oc.dict.keys:x}\n", "'x' must be a mapping, but is an integer" },
         { "a: ${oc.decode:'[1'}\n", "oc.decode: in '[1'" },
         { "a: ${oc.create:1}\n", "oc.create: expected a list" },
+        { "a: ${oc.create:yes}\n", "oc.create: expected a list" },
         { "a: ${b}\nb: ${oops}\n", "config.yaml:1:4: a: ${oops}: there is no key 'oops'" },
         { "a: ${b}\nb: ${oops}\n", "through " },
         { "a: ${kiln:job.nmae}\n", "did you mean 'job.name'?" },
