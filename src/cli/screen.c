@@ -8,6 +8,10 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "base/text.h"
+#include "config/excerpt.h"
+#include "config/node.h"
+#include "config/place.h"
 
 static void write_stream(void *ctx, const char *text)
 {
@@ -71,16 +75,98 @@ int kiln_screen_signal_status(void)
     return signal_seen != 0 ? 128 + (int)signal_seen : 0;
 }
 
+/* ---- Errors ------------------------------------------------------------------------- */
+
+enum { MOST_SHOWN = 100 };
+
+typedef enum Severity { SEVERITY_ERROR, SEVERITY_WARNING } Severity;
+
+/* `piece` in a style of the terminal, as far as it has any. */
+static void styled(KilnText *text, const KilnConsole *console, const char *style, const char *piece,
+                   size_t n)
+{
+    kiln_text_append(text, console->colour ? style : "");
+    kiln_text_append_n(text, piece, n);
+    kiln_text_append(text, console->colour ? "\033[0m" : "");
+}
+
+/* The first line, the excerpt below it, then what else there is to say. */
+static void write_message(KilnText *text, const KilnConsole *console, const char *command,
+                          Severity severity, const char *message, const KilnOrigin *origin)
+{
+    static const char *const words[] = { "error:", "warning:" };
+    static const char *const styles[] = { "\033[1;31m", "\033[1;33m" };
+    size_t place = kiln_place_leads(message, origin), line = strcspn(message, "\n");
+
+    kiln_text_printf(text, "%s: ", command);
+    styled(text, console, styles[severity], words[severity], strlen(words[severity]));
+    kiln_text_char(text, ' ');
+    if (place > 0)
+        styled(text, console, "\033[1m", message, place);
+    kiln_text_append_n(text, message + place, line - place);
+    kiln_text_char(text, '\n');
+    kiln_excerpt_write(text, origin, console->width, console->colour);
+    if (message[line] == '\n')
+        kiln_text_printf(text, "%s\n", message + line + 1);
+}
+
+static void print(KilnText *text, const char *command)
+{
+    if (text->failed || text->data == NULL)
+        fprintf(stderr, "%s: out of memory\n", command);
+    else
+        fputs(text->data, stderr);
+    kiln_text_release(text);
+}
+
 void kiln_screen_error(const char *command, const KilnError *err)
 {
-    fprintf(stderr, "%s: %s\n", command, err->text);
+    KilnConsole console = kiln_screen_console(stderr);
+    KilnText text = { 0 };
+
+    write_message(&text, &console, command, SEVERITY_ERROR, err->text, &err->origin);
+    print(&text, command);
+}
+
+static void write_count(KilnText *text, size_t n, const char *what)
+{
+    kiln_text_printf(text, "%zu %s%s", n, what, n == 1 ? "" : "s");
+}
+
+/* "train: 3 errors, 1 warning", when that is more than what anybody sees at once. */
+static void write_summary(KilnText *text, const char *command, const KilnErrors *errors)
+{
+    size_t count = kiln_errors_count(errors), left_out = kiln_errors_left_out(errors);
+    size_t failures = kiln_errors_failures(errors);
+
+    if (count > MOST_SHOWN)
+        kiln_text_printf(text, "%s: and %zu more\n", command, count - MOST_SHOWN + left_out);
+    if (failures < 2)
+        return;
+    kiln_text_printf(text, "%s: ", command);
+    write_count(text, failures, "error");
+    if (count + left_out > failures) {
+        kiln_text_append(text, ", ");
+        write_count(text, count + left_out - failures, "warning");
+    }
+    kiln_text_char(text, '\n');
 }
 
 void kiln_screen_errors(const char *command, const KilnErrors *errors)
 {
-    for (size_t i = 0; i < kiln_errors_count(errors); i++)
-        fprintf(stderr, "%s: %s%s\n", command,
-                kiln_errors_is_warning(errors, i) ? "warning: " : "", kiln_errors_text(errors, i));
+    KilnConsole console = kiln_screen_console(stderr);
+    KilnText text = { 0 };
+
+    for (size_t i = 0; i < kiln_errors_count(errors) && i < MOST_SHOWN; i++) {
+        KilnOrigin origin = kiln_errors_origin(errors, i);
+
+        write_message(&text, &console, command,
+                      kiln_errors_is_warning(errors, i) ? SEVERITY_WARNING : SEVERITY_ERROR,
+                      kiln_errors_text(errors, i), &origin);
+    }
+    write_summary(&text, command, errors);
+    if (text.length > 0 || text.failed)
+        print(&text, command);
 }
 
 int kiln_screen_exit_status(KilnStatus status)

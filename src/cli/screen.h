@@ -20,8 +20,11 @@ int kiln_screen_signal_status(void);
  * how they wait: starts the program anew with that setting, or returns when it
  * is there. */
 void kiln_screen_settle_threads(char **argv);
-/* "train: MESSAGE" on stderr, "train" being `command`. */
+/* "train: error: MESSAGE" on stderr, "train" being `command`, with the line that it is
+ * about and a caret below the place. err->origin must still be there: print before
+ * the config is freed. */
 void kiln_screen_error(const char *command, const KilnError *err);
+/* The same for each of several, the first hundred of them, and how many there are. */
 void kiln_screen_errors(const char *command, const KilnErrors *errors);
 /* 0, 1 (the user's mistake) or 2 (wrong command line). */
 int kiln_screen_exit_status(KilnStatus status);

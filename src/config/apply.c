@@ -65,6 +65,22 @@ static bool say_near(const Target *target, const KilnConfigNode *at, const char 
     return elsewhere != NULL;
 }
 
+/* Where the part stands in the argument's key; the key where it is not found. */
+static KilnOrigin part_origin(const Target *target, const char *part)
+{
+    const KilnOverride *override = target->override;
+    KilnOrigin at = kiln_override_key_origin(override);
+    size_t key = strcspn(override->assignment, "=@"), n = strlen(part);
+
+    for (size_t i = 0; at.line == 0 && i + n <= key; i++)
+        if (strncmp(override->assignment + i, part, n) == 0 &&
+            (i == 0 || override->assignment[i - 1] == '.')) {
+            at.column += (int)i;
+            break;
+        }
+    return at;
+}
+
 static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const char *part)
 {
     const KilnOverride *override = target->override;
@@ -82,6 +98,7 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
                          override->assignment);
     kiln_error_set(target->err, KILN_E_KEY, "%s", text.data != NULL ? text.data : part);
     kiln_text_release(&text);
+    target->err->origin = part_origin(target, part);
     return KILN_E_KEY;
 }
 
@@ -184,10 +201,11 @@ static KilnStatus check_merge(const Target *target, const KilnConfigNode *dest,
 
     if (status < 0 || dest->kind != KILN_NODE_MAP || src->kind != KILN_NODE_MAP)
         return status;
+    bool retarget = kiln_merge_is_retarget(target->config, dest, kiln_node_get(src, "_target_"));
     for (size_t i = 0; i < src->count && status >= 0; i++) {
         const KilnEntry *entry = find_entry(target, dest, src->entries[i].key);
 
-        if (entry == NULL && target->override->kind == KILN_OVERRIDE_SET)
+        if (entry == NULL && target->override->kind == KILN_OVERRIDE_SET && !retarget)
             return no_key(target, dest, src->entries[i].key);
         if (entry != NULL)
             status = check_merge(target, entry->value, src->entries[i].value);
@@ -220,6 +238,12 @@ static KilnStatus put(Target *target, bool *ret_bottom)
         *ret_bottom = true;
     if (value->kind == KILN_NODE_MAP && entry->value->kind == KILN_NODE_MAP)
         return kiln_merge(config, entry->value, value, NULL);
+    if (strcmp(target->part, "_target_") == 0) {
+        status = kiln_merge_retarget(config, target->parent, value, NULL, target->err);
+        entry = kiln_node_entry(target->parent, target->part); /* it moved up */
+        if (status < 0)
+            return status;
+    }
     kiln_node_replace(entry, target->parent, value);
     return KILN_OK;
 }
@@ -253,7 +277,7 @@ static KilnStatus set(Target *target, bool *ret_bottom)
 
 /* ---- Deleting ---------------------------------------------------------------------- */
 
-static KilnStatus remember_removal(Target *target)
+static KilnStatus remember_removal(Target *target, const KilnConfigNode *value)
 {
     KilnConfig *config = target->config;
     KilnRemoved *removed = kiln_arena_alloc(config->arena,
@@ -264,7 +288,8 @@ static KilnStatus remember_removal(Target *target)
     if (config->n_removed > 0)
         memcpy(removed, config->removed, config->n_removed * sizeof(*removed));
     removed[config->n_removed++] = (KilnRemoved) { .path = target->override->key,
-                                                   .origin = target->override->origin };
+                                                   .origin = target->override->origin,
+                                                   .value = value };
     config->removed = removed;
     return KILN_OK;
 }
@@ -297,8 +322,9 @@ static KilnStatus take_away(Target *target)
                                                                   : kiln_node_kind_name(value),
                                   override->key);
     }
+    KilnConfigNode *node = entry->value;
     kiln_node_remove(target->parent, entry);
-    return remember_removal(target);
+    return remember_removal(target, node);
 }
 
 KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override, bool *ret_bottom,
@@ -321,5 +347,10 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
                                                         : set(&target, ret_bottom);
     if (override->kind == KILN_OVERRIDE_DELETE)
         *ret_bottom = true; /* an option falls back to its default */
-    return status >= 0 ? status : kiln_error_at(err, &override->origin);
+    if (status >= 0)
+        return status;
+    KilnOrigin at = kiln_override_key_origin(override);
+    if (err != NULL && err->origin.source != NULL)
+        at = err->origin;
+    return kiln_error_at(err, &at);
 }

@@ -71,11 +71,17 @@ static KilnStatus append(KilnChoices *choices, const KilnOverride *override, con
                              .option = option,
                              .options = options,
                              .appended = true,
-                             .origin = override->origin };
+                             .origin = kiln_override_key_origin(override),
+                             .option_origin = override->value->origin };
     if (entry->package != NULL && strcmp(entry->package, "_here_") == 0)
         entry->package = "";
     choices->appended[choices->n_appended++] = entry;
     return KILN_OK;
+}
+
+static KilnOrigin option_origin(const KilnOverride *override)
+{
+    return override->value != NULL ? override->value->origin : kiln_override_key_origin(override);
 }
 
 static KilnStatus add_override(KilnChoices *choices, KilnOverride *override, KilnErrors *errors)
@@ -103,7 +109,8 @@ static KilnStatus add_override(KilnChoices *choices, KilnOverride *override, Kil
     *choice = (KilnGroupChoice) { .key = key,
                                   .option = option,
                                   .options = options,
-                                  .origin = override->origin,
+                                  .origin = kiln_override_key_origin(override),
+                                  .option_origin = option_origin(override),
                                   .argument = override,
                                   .deletes = deletes };
     return KILN_OK;
@@ -141,7 +148,11 @@ KilnStatus kiln_choices_add(KilnChoices *choices, const KilnDefault *entry, Kiln
     if (choice == NULL)
         return kiln_error_nomem(err, sizeof(*choice));
     *choice = (KilnGroupChoice) {
-        .key = key, .option = entry->option, .options = entry->options, .origin = entry->origin
+        .key = key,
+        .option = entry->option,
+        .options = entry->options,
+        .origin = entry->origin,
+        .option_origin = entry->option_origin,
     };
     return KILN_OK;
 }

@@ -9,7 +9,7 @@ typedef struct KilnGroupChoice {
     const char *key;
     const char *option;
     const char **options;
-    KilnOrigin origin;
+    KilnOrigin origin, option_origin;
     KilnOverride *argument; /* NULL: from a file */
     bool deletes;           /* ~group, ~group=option */
     bool used;

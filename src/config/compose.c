@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "config/apply.h"
 #include "config/defaults.h"
+#include "config/mark.h"
 #include "config/merge.h"
 #include "config/runtime.h"
 #include "config/state.h"
@@ -19,8 +20,8 @@ typedef struct Composer {
     KilnErrors *errors;
     KilnOverride *overrides;
     size_t n_overrides;
-    KilnDefaultsList defaults;
-    KilnStatus status; /* of the first error */
+    KilnDefaultsList *defaults; /* in the config's arena */
+    KilnStatus status;          /* of the first error */
 } Composer;
 
 static void tell(Composer *composer, const KilnError *err)
@@ -168,7 +169,7 @@ static void set_search_path(Composer *composer)
     if (request->config_path != NULL)
         add_folder(composer, request->config_path, "--config-path");
     else if (kiln_is_dir("conf"))
-        add_folder(composer, "conf", "conf");
+        add_folder(composer, "conf", "./conf");
     for (; dirs != NULL && *dirs != NULL; dirs++)
         add_folder(composer, *dirs, "--config-dir");
     if (composer->status < 0)
@@ -215,17 +216,17 @@ static KilnConfigNode *wrap(Composer *composer, KilnConfigNode *content, const c
 /* The file's content to merge: itself, or a copy when it is used again. */
 static KilnConfigNode *take_content(Composer *composer, size_t index)
 {
-    KilnFile *file = composer->defaults.results[index].file;
+    KilnFile *file = composer->defaults->results[index].file;
 
-    for (size_t i = index + 1; i < composer->defaults.count; i++)
-        if (composer->defaults.results[i].file == file)
+    for (size_t i = index + 1; i < composer->defaults->count; i++)
+        if (composer->defaults->results[i].file == file)
             return kiln_node_copy(composer->config->arena, file->content);
     return file->content;
 }
 
 static void merge_file(Composer *composer, size_t index)
 {
-    const KilnResult *result = &composer->defaults.results[index];
+    const KilnResult *result = &composer->defaults->results[index];
     KilnConfig *config = composer->config;
     KilnFile *file = result->file;
     KilnConfigNode *content = take_content(composer, index);
@@ -241,6 +242,15 @@ static void merge_file(Composer *composer, size_t index)
                        "%s: a list can't be the whole config; put it below a "
                        "key, or give the file a package",
                        file->source);
+        tell(composer, &err);
+        return;
+    }
+    if (*result->package == '\0' && content->mark != KILN_MARK_NONE) {
+        kiln_error_set(&err, KILN_E_TYPE,
+                       "%s can't stand in front of the whole config; put it behind a key, or give "
+                       "the file a package",
+                       kiln_mark_tag(content->mark));
+        kiln_error_at(&err, &content->origin);
         tell(composer, &err);
         return;
     }
@@ -268,16 +278,19 @@ static void merge_files(Composer *composer)
 {
     size_t before = kiln_errors_failures(composer->errors);
 
-    if (kiln_defaults_expand(composer->config, composer->overrides, composer->n_overrides,
-                             composer->errors, &composer->defaults) < 0) {
+    composer->defaults = kiln_arena_alloc(composer->config->arena, sizeof(*composer->defaults));
+    if (composer->defaults == NULL ||
+        kiln_defaults_expand(composer->config, composer->overrides, composer->n_overrides,
+                             composer->errors, composer->defaults) < 0) {
         no_memory(composer);
         return;
     }
-    composer->config->chosen = composer->defaults.chosen;
-    composer->config->n_chosen = composer->defaults.n_chosen;
+    composer->config->defaults = composer->defaults;
+    composer->config->chosen = composer->defaults->chosen;
+    composer->config->n_chosen = composer->defaults->n_chosen;
     if (composer->status >= 0 && kiln_errors_failures(composer->errors) > before)
         composer->status = KILN_E_KEY;
-    for (size_t i = 0; i < composer->defaults.count; i++)
+    for (size_t i = 0; i < composer->defaults->count; i++)
         merge_file(composer, i);
 }
 
@@ -297,8 +310,8 @@ static void lay_bottom(Composer *composer)
 /* Is the key below a package whose config could not be had? */
 static bool is_broken(const Composer *composer, const char *key)
 {
-    for (size_t i = 0; i < composer->defaults.n_broken; i++) {
-        const char *package = composer->defaults.broken[i];
+    for (size_t i = 0; i < composer->defaults->n_broken; i++) {
+        const char *package = composer->defaults->broken[i];
         size_t n = strlen(package);
 
         if (n == 0 ||
@@ -365,6 +378,7 @@ KilnStatus kiln_config_compose(const KilnComposeRequest *request, const KilnComp
     composer.config->search.hooks = hooks;
     compose(&composer);
     composer.config->search.hooks = NULL;
+    kiln_errors_sort(composer.errors, composer.config);
     kiln_errors_free(own);
     if (composer.status < 0) {
         kiln_config_free(composer.config);

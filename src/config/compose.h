@@ -26,6 +26,8 @@ typedef struct KilnComposeHooks {
      * NULL; the hook warns that an override at `origin` uses it. The hook may be NULL. */
     const char *(*rename)(void *ctx, const KilnConfig *config, const KilnConfigNode *map,
                           const char *key, const KilnOrigin *origin);
+    /* Are `from` and `to`, texts of _target_, two different components, both known? */
+    bool (*other_component)(void *ctx, const char *from, const char *to);
 } KilnComposeHooks;
 
 /* kiln_compose with hooks instead of a registry; request->registry is not read. */

@@ -189,7 +189,7 @@ static KilnDefault *new_entry(ListReader *reader, KilnDefaultKind kind, KilnOrig
     reader->failed |= entry == NULL;
     if (entry != NULL) {
         entry->kind = kind;
-        entry->origin = origin;
+        entry->origin = entry->option_origin = origin;
     }
     return entry;
 }
@@ -219,9 +219,12 @@ static KilnDefault *read_config(ListReader *reader, const KilnConfigNode *item)
 
 static KilnDefault *read_options(ListReader *reader, KilnDefault *entry, const KilnConfigNode *list)
 {
+    KilnOrigin *origins = kiln_arena_alloc(reader->arena, (list->count + 1) * sizeof(*origins));
+
     entry->options = kiln_arena_alloc(reader->arena, (list->count + 1) * sizeof(char *));
-    reader->failed |= entry->options == NULL;
-    for (size_t i = 0; entry->options != NULL && i < list->count; i++) {
+    entry->origins = origins;
+    reader->failed |= entry->options == NULL || origins == NULL;
+    for (size_t i = 0; !reader->failed && i < list->count; i++) {
         const KilnConfigNode *item = list->entries[i].value;
 
         if (!is_text(item))
@@ -231,6 +234,7 @@ static KilnDefault *read_options(ListReader *reader, KilnDefault *entry, const K
             return wrong(reader, &item->origin,
                          "an interpolation can't stand in a list of options");
         entry->options[i] = item->text;
+        origins[i] = item->origin;
     }
     return entry;
 }
@@ -249,6 +253,7 @@ static KilnDefault *read_group(ListReader *reader, const KilnConfigNode *item)
                      "'override group: option'");
     if (value->kind == KILN_NODE_LIST)
         return read_options(reader, entry, value);
+    entry->option_origin = value->origin;
     if (value->kind == KILN_NODE_SCALAR && value->scalar == KILN_SCALAR_NULL)
         return entry;
     if (!is_text(value)) {

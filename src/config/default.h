@@ -22,8 +22,12 @@ struct KilnDefault {
     bool appended; /* by an argument +group=option */
     bool primary;
     bool gone;         /* deleted, null, optional and not there, or an error */
+    bool deleted;      /* by an argument ~group */
+    bool chosen;       /* option and origin are those of an argument or an `override` */
     bool interpolated; /* option came from an interpolation, or below one that did */
     KilnOrigin origin;
+    KilnOrigin option_origin;
+    const KilnOrigin *origins; /* of each of options; NULL: option_origin for all */
     /* Set when the entry is placed in a tree. */
     const char *base_dir;       /* group of the config that lists it */
     const char *parent_package; /* where that config goes */

@@ -40,7 +40,7 @@ static void remember(KilnExpander *expander, KilnDefault *entry, const char *key
                        key, option != NULL ? option : "null",
                        other->option != NULL ? other->option : "null", key,
                        other->option != NULL ? other->option : "null");
-        kiln_expand_tell(expander, &entry->origin, &err);
+        kiln_expand_tell(expander, &entry->option_origin, &err);
         return;
     }
     if (list->n_chosen == list->chosen_capacity) {
@@ -72,10 +72,13 @@ static void apply_choice(KilnExpander *expander, KilnDefault *entry)
     entry->option = choice->option;
     entry->options = choice->options;
     entry->origin = choice->origin;
+    entry->option_origin = choice->option_origin;
+    entry->origins = NULL;
+    entry->chosen = true;
     choice->used = true;
 }
 
-static bool is_deleted(KilnExpander *expander, const KilnDefault *entry, const char *key)
+static bool is_deleted(KilnExpander *expander, KilnDefault *entry, const char *key)
 {
     KilnGroupChoice *choice = kiln_choices_find(&expander->choices, key, true);
 
@@ -83,6 +86,8 @@ static bool is_deleted(KilnExpander *expander, const KilnDefault *entry, const c
                            (entry->option == NULL || strcmp(choice->option, entry->option) != 0)))
         return false;
     choice->used = true;
+    entry->deleted = true;
+    entry->origin = choice->origin;
     return true;
 }
 
@@ -250,7 +255,8 @@ static void expand_options(KilnExpander *expander, KilnDefault *parent, KilnDefa
         child->name = kiln_arena_printf(expander->arena, "%s/%s", entry->name, entry->options[i]);
         child->package = entry->package;
         child->optional = entry->optional;
-        child->origin = entry->origin;
+        child->origin = entry->origins != NULL ? entry->origins[i] : entry->option_origin;
+        child->option_origin = child->origin;
         child->interpolated = parent->interpolated;
         if (child->name == NULL || !kiln_default_place(expander->arena, child, entry->base_dir,
                                                        entry->parent_package, parent)) {

@@ -77,7 +77,7 @@ void kiln_expand_not_found(KilnExpander *expander, KilnDefault *entry, const cha
     kiln_text_printf(&text, " (searched %s)", kiln_search_text(&expander->config->search));
     kiln_error_set(&err, KILN_E_KEY, "%s", text.data != NULL ? text.data : "out of memory");
     kiln_text_release(&text);
-    kiln_expand_tell(expander, entry->origin.source != NULL ? &entry->origin : NULL, &err);
+    kiln_expand_tell(expander, entry->origin.source != NULL ? &entry->option_origin : NULL, &err);
     kiln_expand_give_up(expander, entry);
 }
 
@@ -92,6 +92,6 @@ void kiln_expand_choice_missing(KilnExpander *expander, KilnDefault *entry, cons
         say_options(expander, group, NULL, &text);
     kiln_error_set(&err, KILN_E_MISSING, "%s", text.data != NULL ? text.data : "out of memory");
     kiln_text_release(&text);
-    kiln_expand_tell(expander, &entry->origin, &err);
+    kiln_expand_tell(expander, &entry->option_origin, &err);
     kiln_expand_give_up(expander, entry);
 }

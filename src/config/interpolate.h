@@ -37,11 +37,17 @@ KILN_NODISCARD KilnStatus kiln_resolve_interpolation(KilnResolving *resolving,
 KILN_NODISCARD KilnStatus kiln_resolver_call(KilnResolving *resolving, const KilnConfigNode *node,
                                              const char *name, const KilnConfigNode *arguments,
                                              const KilnConfigNode **ret);
+/* Value of the expression of ${eval:...}, which starts behind the colon at value->at;
+ * that moves behind the closing brace. `start` is where the ${ stands. */
+KILN_NODISCARD KilnStatus kiln_eval_call(KilnResolving *resolving, const KilnConfigNode *node,
+                                         KilnValueText *value, size_t start,
+                                         const KilnConfigNode **ret);
 /* "there is no key 'x'; did you mean 'y'?" for a path that leads nowhere. */
 KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, KilnError *err);
 
-/* Where an interpolation that is all of a node points (one step); NULL when it is
- * none, or leads nowhere. */
+/* Where an interpolation that is all of a node points (one step: on the way to
+ * ${a.b.c}, a.b if that is an interpolation itself); NULL when it is none, or leads
+ * nowhere. */
 const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
                                                 const KilnConfigNode *node);
 

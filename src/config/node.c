@@ -7,6 +7,8 @@
 #include "base/text.h"
 #include "config/compose.h"
 #include "config/interpolate.h"
+#include "config/mark.h"
+#include "config/place.h"
 #include "config/state.h"
 #include "config/tree.h"
 
@@ -82,16 +84,22 @@ static bool same_origin(const KilnOrigin *a, const KilnOrigin *b)
 }
 
 /* To the end of the history, once: bottom layers are laid again and again. */
-static void push_bottom(KilnConfigNode *node, KilnConfigNode *value)
+static KilnStatus push_bottom(KilnConfig *config, KilnConfigNode *top, KilnConfigNode *value,
+                              KilnError *err)
 {
+    KilnConfigNode *node = top;
+    KilnStatus status;
+
     for (;; node = node->replaced) {
         if (node == value || (same_origin(&node->origin, &value->origin) &&
                               node->kind == value->kind && kiln_node_equal(node, value)))
-            return;
+            return KILN_OK;
         if (node->replaced == NULL)
             break;
     }
+    status = kiln_list_underlay(config, top, value, err);
     node->replaced = value;
+    return status;
 }
 
 KilnStatus kiln_node_underlay(KilnConfig *config, KilnConfigNode *map, const char *key,
@@ -116,37 +124,121 @@ KilnStatus kiln_node_underlay(KilnConfig *config, KilnConfigNode *map, const cha
                                         value->entries[i].key_origin, value->entries[i].value, err);
         return status;
     }
-    push_bottom(entry->value, value);
-    return KILN_OK;
+    return push_bottom(config, entry->value, value, err);
 }
 
-static void origin_text(KilnText *text, const KilnOrigin *origin)
+/* ", through ${lr} in conf/x.yaml:3:5 and ${rate} in ...": the interpolations between
+ * `node` and its value; each is introduced by `word`, the next ones by `more`. */
+static void append_hops(const KilnConfig *config, const KilnConfigNode *node,
+                        const KilnConfigNode *value, const char *word, const char *more,
+                        KilnText *text)
 {
-    if (origin->line > 0)
-        kiln_text_printf(text, "%s:%d:%d", origin->source, origin->line, origin->column);
-    else
-        kiln_text_append(text, origin->source != NULL ? origin->source : "nowhere");
+    const KilnConfigNode *hop = node;
+
+    for (int i = 0; value != NULL && hop != NULL && hop != value && i < KILN_INTERPOLATION_DEPTH;
+         i++) {
+        if (hop->kind == KILN_NODE_SCALAR && hop->scalar == KILN_SCALAR_INTERPOLATION &&
+            !same_origin(&hop->origin, &value->origin)) {
+            kiln_text_printf(text, "%s%s in ", i == 0 ? word : more, hop->text);
+            kiln_place_write(text, &hop->origin);
+        }
+        hop = kiln_interpolation_target(config, hop);
+    }
+}
+
+/* "with ${x} from conf/x.yaml:3:5" for what was put in at the "${" at `start`. */
+static void append_part(const KilnConfig *config, const KilnConfigNode *node, const char *start,
+                        KilnText *text)
+{
+    KilnConfigNode part = { .kind = KILN_NODE_SCALAR,
+                            .scalar = KILN_SCALAR_INTERPOLATION,
+                            .parent = node->parent };
+    const KilnConfigNode *value = NULL;
+
+    part.text = kiln_arena_strndup(config->arena, start, strcspn(start, "}") + 1);
+    if (part.text == NULL || kiln_interpolation_target(config, &part) == NULL ||
+        kiln_config_resolve(config, &part, &value, NULL) < 0 || value->kind != KILN_NODE_SCALAR)
+        return;
+    kiln_text_printf(text, "\n  with %s from ", part.text);
+    kiln_place_write(text, &value->origin);
+}
+
+/* Where the parts came from of a value that was put together from text and ${...}. */
+static void append_parts(const KilnConfig *config, const KilnConfigNode *node,
+                         const KilnConfigNode *value, KilnText *text)
+{
+    const KilnConfigNode *hop = node;
+
+    for (int i = 0; hop != NULL && hop != value && i < KILN_INTERPOLATION_DEPTH; i++) {
+        if (hop->kind == KILN_NODE_SCALAR && hop->scalar == KILN_SCALAR_INTERPOLATION &&
+            same_origin(&hop->origin, &value->origin)) {
+            for (const char *p = hop->text; (p = strstr(p, "${")) != NULL; p += 2)
+                append_part(config, hop, p, text);
+            return;
+        }
+        hop = kiln_interpolation_target(config, hop);
+    }
 }
 
 void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
                      const KilnConfigNode *value, char *buf, size_t size)
 {
     KilnText text = { 0 };
-    const KilnConfigNode *hop = node;
 
     if (size == 0)
         return;
     kiln_text_append(&text, "from ");
-    origin_text(&text, value != NULL ? &value->origin : &node->origin);
-    for (int i = 0; value != NULL && hop != NULL && hop != value && i < KILN_INTERPOLATION_DEPTH;
-         i++) {
-        if (hop->kind == KILN_NODE_SCALAR && hop->scalar == KILN_SCALAR_INTERPOLATION &&
-            !same_origin(&hop->origin, &value->origin)) {
-            kiln_text_printf(&text, "%s%s in ", i == 0 ? ", through " : " and ", hop->text);
-            origin_text(&text, &hop->origin);
-        }
-        hop = kiln_interpolation_target(config, hop);
-    }
+    kiln_place_write(&text, value != NULL ? &value->origin : &node->origin);
+    append_hops(config, node, value, ", through ", " and ", &text);
     snprintf(buf, size, "%s", text.data != NULL ? text.data : "");
     kiln_text_release(&text);
+}
+
+static bool has_place(const KilnConfigNode *node)
+{
+    return node->origin.line > 0 || node->layer == KILN_LAYER_ARGUMENT;
+}
+
+/* The nearest node that somebody wrote: a mapping's _target_ is where it was chosen. */
+static const KilnConfigNode *written_near(const KilnConfigNode *node)
+{
+    for (; node != NULL; node = node->parent) {
+        const KilnConfigNode *target = kiln_node_get(node, "_target_");
+
+        if (target != NULL && has_place(target))
+            return target;
+        if (has_place(node))
+            return node;
+    }
+    return NULL;
+}
+
+KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node,
+                            const KilnConfigNode *value, KilnError *err)
+{
+    const KilnConfigNode *at = value != NULL ? value : node;
+    KilnText text = { 0 };
+
+    if (at != NULL && !has_place(at))
+        at = written_near(node != NULL && has_place(node) ? node : at);
+    kiln_text_append(&text, err->text);
+    if (value != NULL)
+        append_parts(config, node, value, &text);
+    append_hops(config, node, value, "\n  through ", "\n  and ", &text);
+    if (at != value && value != NULL && value->kind == KILN_NODE_SCALAR &&
+        value->origin.source != NULL)
+        kiln_text_printf(&text, "\n  from %s", value->origin.source);
+    kiln_error_set(err, err->status, "%s", text.data != NULL ? text.data : "out of memory");
+    kiln_text_release(&text);
+    if (at != NULL)
+        err->origin = at->origin;
+    return err->status;
+}
+
+KilnStatus kiln_error_placed(KilnError *err, const char *path)
+{
+    if (kiln_place_leads(err->text, &err->origin) > 0)
+        return err->status;
+    kiln_error_prefix(err, "%s%s", path, path[0] != '\0' ? ": " : "");
+    return kiln_error_at(err, &err->origin);
 }

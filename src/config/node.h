@@ -30,6 +30,16 @@ typedef struct KilnEntry {
     KilnConfigNode *value;
 } KilnEntry;
 
+/* What a value does to the one that it meets when trees are merged, as its tag in a
+ * file (or the operator of an argument) says. A node that was merged keeps it. */
+typedef enum KilnMark {
+    KILN_MARK_NONE,
+    KILN_MARK_APPEND,  /* its items go behind those that are there */
+    KILN_MARK_REMOVE,  /* its items are taken out of the list */
+    KILN_MARK_REPLACE, /* it takes the place, nothing is merged */
+    KILN_MARK_DELETE   /* the key goes */
+} KilnMark;
+
 /* How a node came to stand where it stands; explain prints these. */
 typedef enum KilnLayer {
     KILN_LAYER_DEFAULT, /* a component's options table */
@@ -41,6 +51,7 @@ struct KilnConfigNode {
     KilnNodeKind kind;
     KilnScalar scalar;
     bool quoted;
+    KilnMark mark;
     KilnLayer layer;
     KilnOrigin origin;
     const char *text;   /* scalar, as written without quotes; NUL-terminated */
@@ -78,15 +89,25 @@ KILN_NODISCARD KilnStatus kiln_node_parse(KilnArena *arena, const char *yaml, co
 void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
                      const KilnConfigNode *value, char *buf, size_t size);
 
-/* The order in which messages are told: files as they were read, then arguments; what
- * has no place (a default, none) is SIZE_MAX. Within a rank line and column decide. */
-size_t kiln_origin_rank(const KilnConfig *config, const KilnOrigin *origin);
+/* The message in err is about `node` (as written; NULL: nothing that has a place), whose
+ * resolved value is `value` (NULL: none): set err->origin to the place of the value, and append
+ * "through ${lr} in conf/x.yaml:3:5". A value that nobody wrote, a default, is told at the nearest
+ * place around it that somebody did. Returns err->status. */
+KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node,
+                            const KilnConfigNode *value, KilnError *err);
+/* Put "PLACE: PATH: " in front of a message that has an origin in err->origin only; one
+ * with its place in front already stays as it is. Returns err->status. */
+KilnStatus kiln_error_placed(KilnError *err, const char *path);
 
 /* How many of them are errors, not warnings. */
 size_t kiln_errors_failures(const KilnErrors *errors);
 /* Add all of `from`, which may be NULL. */
 void kiln_errors_append(KilnErrors *errors, const KilnErrors *from);
-/* Add a message to a collection (kiln_errors_*). Returns err->status. */
+/* Put the messages in order of their places, stable. Files come in the order in which
+ * `config` read them, which is remembered; NULL: in the order remembered already. */
+void kiln_errors_sort(KilnErrors *errors, const KilnConfig *config);
+/* Add a message to a collection (kiln_errors_*), with a copy of its place. Returns
+ * err->status. */
 KilnStatus kiln_errors_add(KilnErrors *errors, const KilnError *err);
 /* The same for what is accepted all the same. */
 void kiln_errors_warn(KilnErrors *errors, const KilnError *err);

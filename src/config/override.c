@@ -92,7 +92,18 @@ static KilnStatus bad_key(const KilnOverride *override, const char *p, KilnError
                        "column %d: '%c' can't stand there in a key; a key is names with dots "
                        "(optimizer.lr), a group names with '/' (model/head)",
                        column, *p);
-    return kiln_error_at(err, &override->origin);
+    KilnOrigin at = override->origin;
+    at.column = column;
+    return kiln_error_at(err, &at);
+}
+
+KilnOrigin kiln_override_key_origin(const KilnOverride *override)
+{
+    KilnOrigin at = override->origin;
+
+    if (at.line == 0)
+        at.column = (int)(override->assignment - override->written) + 1;
+    return at;
 }
 
 /* The sign in front of the key. */

@@ -27,6 +27,8 @@ typedef struct KilnOverride {
 /* Parse argument number `number` (from 1). Everything lives in the arena. */
 KILN_NODISCARD KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number,
                                               KilnOverride *ret, KilnError *err);
+/* The place of the key in the argument. */
+KilnOrigin kiln_override_key_origin(const KilnOverride *override);
 /* "model" or "model@other", the name that the defaults list knows it by. */
 const char *kiln_override_choice_key(KilnArena *arena, const KilnOverride *override);
 

@@ -33,6 +33,7 @@ KilnStatus kiln_search_add(KilnSearch *search, const char *path, const char *wha
         return kiln_error_set(err, KILN_E_IO, "%s: there is no folder '%s'", what, path);
     if (folder == NULL || (folder->path = kiln_arena_strdup(search->arena, path)) == NULL)
         return kiln_error_nomem(err, sizeof(*folder));
+    folder->provider = what;
     while (*end != NULL)
         end = &(*end)->next;
     *end = folder;
@@ -44,7 +45,7 @@ static int compare_shipped(const void *key, const void *file)
     return strcmp(key, ((const KilnShippedFile *)file)->path);
 }
 
-static const KilnShippedFile *find_shipped(const char *name)
+const KilnShippedFile *kiln_shipped_find(const char *name)
 {
     const KilnShippedFile *file = NULL;
 
@@ -95,12 +96,12 @@ static KilnStatus find(KilnSearch *search, KilnFile *file, bool *ret_found, Kiln
 
         if (group == NULL)
             return kiln_error_nomem(err, strlen(file->path));
-        if (find_shipped(name) == NULL &&
+        if (kiln_shipped_find(name) == NULL &&
             search->hooks->option(search->hooks->ctx, search->config, group, slash + 1, &yaml,
                                   &file->source))
             return kiln_file_parse(search, file, yaml, strlen(yaml), true, err);
     }
-    const KilnShippedFile *shipped = find_shipped(name);
+    const KilnShippedFile *shipped = kiln_shipped_find(name);
     if (shipped != NULL) {
         file->source = kiln_arena_printf(search->arena, "kiln:conf/%s", shipped->path);
         if (file->source == NULL)

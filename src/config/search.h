@@ -4,6 +4,7 @@
 #define KILN_CONFIG_SEARCH_H
 
 #include "config/compose.h"
+#include "config/shipped.h"
 
 /* A choice that the defaults list made. */
 typedef struct KilnChosen {
@@ -25,6 +26,7 @@ typedef struct KilnFile {
 
 typedef struct KilnFolder {
     const char *path;
+    const char *provider; /* who named it: "--config-dir"; static */
     struct KilnFolder *next;
 } KilnFolder;
 
@@ -36,7 +38,7 @@ typedef struct KilnSearch {
     KilnFile *files;               /* those read already */
 } KilnSearch;
 
-/* Append a folder; KILN_E_IO when it is none. `what` names it in the message
+/* Append a folder; KILN_E_IO when it is none. `what` (static) says who named it
  * ("--config-dir"). */
 KILN_NODISCARD KilnStatus kiln_search_add(KilnSearch *search, const char *path, const char *what,
                                           KilnError *err);
@@ -45,6 +47,8 @@ KILN_NODISCARD KilnStatus kiln_search_add(KilnSearch *search, const char *path, 
  * the error as status. */
 KILN_NODISCARD KilnStatus kiln_search_file(KilnSearch *search, const char *path, KilnFile **ret,
                                            KilnError *err);
+/* A file inside the program by its path below conf/, "model/resnet.yaml"; NULL: none. */
+const KilnShippedFile *kiln_shipped_find(const char *name);
 /* Is there a folder, or options without a file? `own`: in the user's folders
  * only, not in what ships or is registered. */
 bool kiln_search_is_group(const KilnSearch *search, const char *group, bool own);

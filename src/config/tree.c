@@ -72,9 +72,11 @@ static KilnEntry *list_entry(const KilnConfigNode *list, const char *key)
 {
     int64_t index;
 
-    if (kiln_parse_i64(key, &index, NULL) < 0 || index < 0 || (uint64_t)index >= list->count)
+    if (kiln_parse_i64(key, &index, NULL) < 0)
         return NULL;
-    return &list->entries[index];
+    if (index < 0)
+        index += (int64_t)list->count; /* -1 is the last */
+    return index >= 0 && (uint64_t)index < list->count ? &list->entries[index] : NULL;
 }
 
 KilnEntry *kiln_node_entry(const KilnConfigNode *node, const char *key)

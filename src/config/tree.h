@@ -20,7 +20,8 @@ KilnConfigNode *kiln_node_string(const KilnMaker *maker, const char *text);
  * is NULL or memory is out. A map's key must not be there yet. */
 KilnEntry *kiln_node_append(KilnArena *arena, KilnConfigNode *node, const char *key,
                             KilnOrigin key_origin, KilnConfigNode *value);
-/* The entry of a mapping, or of a list by decimal index; NULL when there is none. */
+/* The entry of a mapping, or of a list by decimal index (from the end when it is
+ * negative); NULL when there is none. */
 KilnEntry *kiln_node_entry(const KilnConfigNode *node, const char *key);
 /* Take an entry out; order of the others is kept. */
 void kiln_node_remove(KilnConfigNode *node, KilnEntry *entry);

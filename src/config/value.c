@@ -8,6 +8,12 @@
 
 enum { MOST_LEVELS = 64 };
 
+/* Then offsets in the text are columns of the origin. */
+static bool is_argument(const KilnValueText *value)
+{
+    return value->functions && value->maker.origin.line == 0;
+}
+
 KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err,
                            const char *format, ...)
 {
@@ -16,6 +22,10 @@ KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err
     va_start(args, format);
     kiln_error_vset(err, KILN_E_SYNTAX, format, args);
     va_end(args);
+    if (is_argument(value) && err != NULL) {
+        err->origin = value->maker.origin;
+        err->origin.column = (int)at + 1;
+    }
     if (value->text[at] == '\0')
         return kiln_error_prefix(err, "at the end: ");
     return kiln_error_prefix(err, "column %zu: ", at + 1);
@@ -44,8 +54,7 @@ static bool is_end(char c)
     return c == '\0' || c == ',' || c == ']' || c == '}' || c == ')';
 }
 
-/* Past the } that closes the ${ at `at`; brackets in quotes don't count. 0: none. */
-static size_t skip_interpolation(const char *text, size_t at)
+size_t kiln_value_skip_interpolation(const char *text, size_t at)
 {
     int depth = 0;
     char quote = '\0';
@@ -83,7 +92,7 @@ static KilnStatus add_interpolation(KilnValueText *value, Piece *piece, KilnErro
     KilnStatus status;
 
     if (value->interpolate == NULL) {
-        size_t end = skip_interpolation(value->text, start);
+        size_t end = kiln_value_skip_interpolation(value->text, start);
 
         if (end == 0)
             return kiln_value_fail(value, start, err, "'${' is not closed by '}'");
@@ -364,6 +373,8 @@ KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNode **ret, KilnEr
     size_t open = 0, length;
     KilnStatus status;
 
+    if (is_argument(value))
+        value->maker.origin.column = (int)value->at + 1;
     if (value->depth >= MOST_LEVELS)
         return kiln_value_fail(value, value->at, err, "nested deeper than %d levels", MOST_LEVELS);
     if (c == '\'' || c == '"')

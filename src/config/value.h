@@ -29,6 +29,8 @@ KILN_NODISCARD KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNod
  * `gaps` an empty place is "" (as resolvers have it). */
 KILN_NODISCARD KilnStatus kiln_value_sequence(KilnValueText *value, char close, bool gaps,
                                               KilnConfigNode *list, KilnError *err);
+/* Past the } that closes the ${ at `at`; brackets in quotes don't count. 0: none. */
+size_t kiln_value_skip_interpolation(const char *text, size_t at);
 void kiln_value_skip_blanks(KilnValueText *value);
 /* "column 7: ", or "at the end: ", in front of a message; KILN_E_SYNTAX. */
 KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err,

@@ -30,15 +30,21 @@ typedef struct KilnComposeRequest {
     const KilnSection *sections;    /* closed by a NULL key; kiln_run_sections(); NULL: none */
 } KilnComposeRequest;
 
-/* Several errors, found in one pass, in file order. */
+/* Several errors, found in one pass, in file order: the files as they were read, then
+ * components' defaults, then arguments, then what has no place. */
 typedef struct KilnErrors KilnErrors;
 KILN_API KILN_NODISCARD KilnStatus kiln_errors_new(KilnErrors **ret);
 KILN_API void kiln_errors_free(KilnErrors *errors);
 KILN_API size_t kiln_errors_count(const KilnErrors *errors);
-/* The i-th message, complete with origin. */
+/* The i-th message, complete with origin: "PLACE: KEY: what is wrong", and perhaps
+ * further lines. */
 KILN_API const char *kiln_errors_text(const KilnErrors *errors, size_t i);
+/* The place that the i-th message is about; source NULL: none. Borrowed. */
+KILN_API KilnOrigin kiln_errors_origin(const KilnErrors *errors, size_t i);
 /* The i-th is a warning: it does not make anything fail. */
 KILN_API bool kiln_errors_is_warning(const KilnErrors *errors, size_t i);
+/* How many messages came after the collection was full: counted, not kept. */
+KILN_API size_t kiln_errors_left_out(const KilnErrors *errors);
 
 /* Compose: read, merge, apply overrides, merge component defaults as bottom
  * layers. Values are not resolved or checked yet. `errors` collects everything

@@ -243,7 +243,7 @@ static void remember_unknown(Walk *walk, const KilnConfigNode *map, KilnError *e
 
     if (bottom->unknown == NULL && kiln_errors_new(&bottom->unknown) < 0)
         return;
-    kiln_error_prefix(err, "%s: ", kiln_node_path(walk->config, map));
+    kiln_error_placed(err, kiln_node_path(walk->config, map));
     kiln_errors_add(bottom->unknown, err);
 }
 

@@ -276,18 +276,18 @@ static KilnStatus allocate(const KilnComponent *component, const char *path, Kil
     return KILN_OK;
 }
 
-/* Say which component refuses, and where it stands. */
+/* Say who refuses, and where it stands. */
 static KilnStatus refused(const Builder *builder, const KilnInstance *instance,
-                          const KilnConfigNode *node, const char *option, const KilnError *why,
+                          const KilnConfigNode *node, const char *option, KilnError *why,
                           KilnError *err)
 {
-    const KilnComponent *component = instance->component;
-    char where[512];
-
-    kiln_node_where(builder->config, node, node, where, sizeof(where));
-    return kiln_error_set(err, why->status, "%s%s%s: %.1200s\n  %s/%s, %s", instance->path,
-                          option != NULL ? "." : "", option != NULL ? option : "", why->text,
-                          kiln_kind_name(component->kind), component->name, where);
+    if (option != NULL)
+        kiln_error_prefix(why, "%s.%s: ", instance->path, option);
+    kiln_error_about(builder->config, node, node, why);
+    kiln_error_placed(why, option == NULL ? instance->path : "");
+    if (err != NULL)
+        *err = *why;
+    return why->status;
 }
 
 static KilnStatus fill(Builder *builder, KilnInstance *instance, const KilnConfigNode *node,
@@ -329,7 +329,7 @@ static KilnStatus build(Builder *builder, const KilnConfigNode *node, const char
     KilnStatus status = kiln_node_component(builder->config, builder->registry, node, kind,
                                             &component, &inner);
     if (status < 0)
-        return kiln_error_set(err, status, "%.200s: %s", path, inner.text);
+        return err != NULL ? (*err = inner, kiln_error_placed(err, path)) : status;
     status = allocate(component, path, &instance, err);
     if (status < 0)
         return status;

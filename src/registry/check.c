@@ -12,13 +12,6 @@
 #include "schema/table.h"
 #include "schema/value.h"
 
-typedef struct Found {
-    size_t rank, number; /* of the place, and of the message */
-    KilnOrigin origin;
-    KilnStatus status;
-    char *text;
-} Found;
-
 typedef struct Visit {
     const KilnConfigNode *map;
     const KilnComponent *component; /* NULL: names none, which was reported */
@@ -28,8 +21,8 @@ typedef struct Visit {
 typedef struct Walk {
     KilnCheck check;
     const KilnRegistry *registry;
-    Found *found;
-    size_t found_count, found_capacity;
+    KilnErrors *errors;
+    KilnStatus status; /* of the first error */
     Visit *visits;
     size_t visit_count, visit_capacity;
     int depth;
@@ -53,43 +46,16 @@ static bool room(Walk *walk, void **items, size_t count, size_t *capacity, size_
     return true;
 }
 
-/* ---- What was found ------------------------------------------------------------ */
-
 static void report(void *ctx, const KilnError *err)
 {
     Walk *walk = ctx;
-    void *items = walk->found;
 
     walk->fault = true;
     if (err == NULL)
         return;
-    if (err->status == KILN_E_NOMEM)
-        walk->out_of_memory = true;
-    if (!room(walk, &items, walk->found_count, &walk->found_capacity, sizeof(Found)))
-        return;
-    walk->found = items;
-    char *text = kiln_strdup(err->text);
-    if (text == NULL) {
-        walk->out_of_memory = true;
-        return;
-    }
-    walk->found[walk->found_count] = (Found) { kiln_origin_rank(walk->check.config, &err->origin),
-                                               walk->found_count, err->origin, err->status, text };
-    walk->found_count++;
-}
-
-/* In the order of places; what was found at one place stays in order. */
-static int compare_found(const void *left, const void *right)
-{
-    const Found *a = left, *b = right;
-
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    if (a->rank != SIZE_MAX && a->origin.line != b->origin.line)
-        return a->origin.line < b->origin.line ? -1 : 1;
-    if (a->rank != SIZE_MAX && a->origin.column != b->origin.column)
-        return a->origin.column < b->origin.column ? -1 : 1;
-    return a->number < b->number ? -1 : 1;
+    kiln_errors_add(walk->errors, err);
+    if (walk->status == KILN_OK || err->status == KILN_E_NOMEM)
+        walk->status = err->status;
 }
 
 /* ---- Components ------------------------------------------------------------------ */
@@ -129,7 +95,8 @@ static void check_across(Walk *walk, const KilnConfigNode *map, const char *path
                                   &options, &err);
 
     if (status < 0) { /* the message names the option */
-        err.origin = around->origin;
+        kiln_error_about(config, around, around, &err);
+        kiln_error_placed(&err, "");
         report(walk, &err);
         return;
     }
@@ -139,8 +106,6 @@ static void check_across(Walk *walk, const KilnConfigNode *map, const char *path
             written = kiln_node_find(map, option);
         if (kiln_config_resolve(config, written, &value, NULL) < 0 || value == NULL)
             written = value = around;
-        if (value->layer == KILN_LAYER_DEFAULT)
-            written = value = kiln_check_place(value);
         kiln_text_printf(&place, "%s%s%s", path, option != NULL ? "." : "",
                          option != NULL ? option : "");
         kiln_check_report(&walk->check, place.failed ? path : place.data, written, value, &err);
@@ -346,31 +311,11 @@ static void check_rest(Walk *walk, const KilnConfigNode *node)
             check_rest(walk, node->entries[i].value);
 }
 
-static KilnStatus hand_over(Walk *walk, KilnErrors *errors)
-{
-    KilnStatus status = KILN_OK;
-    KilnError err = { 0 };
-
-    if (walk->found_count > 0)
-        qsort(walk->found, walk->found_count, sizeof(Found), compare_found);
-    for (size_t i = 0; i < walk->found_count; i++) {
-        kiln_error_set(&err, walk->found[i].status, "%s", walk->found[i].text);
-        err.origin = walk->found[i].origin;
-        kiln_errors_add(errors, &err);
-        if (status == KILN_OK)
-            status = err.status;
-    }
-    if (walk->out_of_memory) {
-        kiln_error_nomem(&err, 0);
-        status = kiln_errors_add(errors, &err);
-    }
-    return status;
-}
-
 KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, KilnErrors *errors)
 {
     const KilnSection *sections = kiln_config_sections(config);
-    Walk walk = { .registry = registry };
+    Walk walk = { .registry = registry, .errors = errors };
+    KilnError err;
 
     walk.check = (KilnCheck) { .config = config,
                                .ctx = &walk,
@@ -380,10 +325,11 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
         check_section(&walk, s);
     check_rest(&walk, kiln_config_root(config));
-    KilnStatus status = hand_over(&walk, errors);
-    for (size_t i = 0; i < walk.found_count; i++)
-        free(walk.found[i].text);
-    free(walk.found);
+    if (walk.out_of_memory) {
+        kiln_error_nomem(&err, 0);
+        report(&walk, &err);
+    }
+    kiln_errors_sort(errors, config);
     free(walk.visits);
-    return status;
+    return walk.status;
 }

@@ -84,12 +84,46 @@ static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfig
     return row->renamed;
 }
 
+static bool is_known(const KilnRegistry *registry, const char *target)
+{
+    const KilnComponent *component = NULL;
+    bool found = kiln_registry_target(registry, target, KILN_KIND_ANY, &component, NULL) >= 0;
+
+    /* Components of several kinds may share a name. */
+    for (int kind = 0; !found && kind < KILN_KIND_COUNT; kind++)
+        found = kiln_registry_find(registry, (KilnKind)kind, target) != NULL;
+    return found;
+}
+
+/* "sgd" and "optimizer/sgd" are one. */
+static bool is_same_component(const char *a, const char *b)
+{
+    const char *slash_a = strchr(a, '/'), *slash_b = strchr(b, '/');
+
+    if ((slash_a == NULL) != (slash_b == NULL)) {
+        a = slash_a != NULL ? slash_a + 1 : a;
+        b = slash_b != NULL ? slash_b + 1 : b;
+    }
+    return strcmp(a, b) == 0;
+}
+
+static bool other_component(void *ctx, const char *from, const char *to)
+{
+    const KilnRegistry *registry = ((const Context *)ctx)->bottom.registry;
+
+    return registry != NULL && !is_same_component(from, to) && is_known(registry, from) &&
+           is_known(registry, to);
+}
+
 KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
 {
     Context context = { .bottom.registry = request->registry };
-    KilnComposeHooks hooks = {
-        .ctx = &context, .bottom = bottom, .option = option, .options = options, .rename = renamed
-    };
+    KilnComposeHooks hooks = { .ctx = &context,
+                               .bottom = bottom,
+                               .option = option,
+                               .options = options,
+                               .rename = renamed,
+                               .other_component = other_component };
     KilnConfig *config = NULL;
     KilnErrors *found = NULL;
     KilnStatus status = kiln_errors_new(&found);
@@ -106,10 +140,11 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
     else
         kiln_config_free(config);
     /* When composing fails, a _target_ that names nothing is often the cause of
-     * what follows (its options do not exist): it is told first. */
+     * what follows (its options do not exist). */
     if (status < 0)
         kiln_errors_append(errors, context.bottom.unknown);
     kiln_errors_append(errors, found);
+    kiln_errors_sort(errors, NULL);
     kiln_errors_free(found);
     kiln_bottom_release(&context.bottom);
     free(context.names);

@@ -154,7 +154,6 @@ static KilnStatus named_component(const KilnConfig *config, const KilnRegistry *
 {
     const KilnConfigNode *name = NULL;
     KilnStatus status = kiln_config_resolve(config, written, &name, err);
-    char where[512];
     KilnError inner = { 0 };
 
     if (status < 0)
@@ -164,15 +163,10 @@ static KilnStatus named_component(const KilnConfig *config, const KilnRegistry *
     status = name->kind == KILN_NODE_SCALAR && name->scalar == KILN_SCALAR_STR
                  ? kiln_registry_target(registry, name->text, kind, ret, &inner)
                  : no_name(name, kind, &inner);
-    if (status == KILN_OK || status == KILN_E_NOMEM) {
-        if (err != NULL)
-            *err = inner;
-        return status;
-    }
-    kiln_node_where(config, written, name, where, sizeof(where));
-    kiln_error_set(err, status, "%.1400s\n  %s", inner.text, where);
-    if (err != NULL)
-        err->origin = name->origin;
+    if (status < 0 && status != KILN_E_NOMEM)
+        kiln_error_about(config, written, name, &inner);
+    if (status < 0 && err != NULL)
+        *err = inner;
     return status;
 }
 
@@ -180,18 +174,17 @@ KilnStatus kiln_node_component(const KilnConfig *config, const KilnRegistry *reg
                                const KilnConfigNode *node, KilnKind kind, const KilnComponent **ret,
                                KilnError *err)
 {
-    char where[512];
+    KilnError inner = { 0 };
 
     if (node->kind == KILN_NODE_SCALAR)
         return named_component(config, registry, node, kind, ret, err);
     const KilnConfigNode *target = kiln_node_get(node, KILN_TARGET_KEY);
     if (target != NULL)
         return named_component(config, registry, target, kind, ret, err);
-    kiln_node_where(config, node, node, where, sizeof(where));
-    kiln_error_set(err, KILN_E_MISSING, "%s without " KILN_TARGET_KEY " where %s is expected\n  %s",
-                   node->kind == KILN_NODE_MAP ? "a mapping" : "a list", kiln_value_kind(kind),
-                   where);
+    kiln_error_set(&inner, KILN_E_MISSING, "%s without " KILN_TARGET_KEY " where %s is expected",
+                   node->kind == KILN_NODE_MAP ? "a mapping" : "a list", kiln_value_kind(kind));
+    kiln_error_about(config, node, node, &inner);
     if (err != NULL)
-        err->origin = node->origin;
+        *err = inner;
     return KILN_E_MISSING;
 }

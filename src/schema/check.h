@@ -26,17 +26,13 @@ typedef struct KilnCheck {
  * `open`, keys that are no options are errors; _target_ is one if `target`. */
 void kiln_check_table(const KilnCheck *check, const KilnConfigNode *map, const char *path,
                       const char *owner, const KilnField *fields, bool open, bool target);
-/* Report "PATH: MESSAGE" about `written` and, below it, where its `value` came
- * from, which becomes the error's origin if it has none; NULL: the message says so
- * itself. */
+/* Report "PLACE: PATH: MESSAGE" about `written`: the place of its `value`, and below
+ * it through which interpolation it came; NULL: the place is in err->origin. */
 void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfigNode *written,
                        const KilnConfigNode *value, const KilnError *err);
 /* Report that `written` does not resolve; the message names key and place. Not
  * when the fault is another node's of the tree, which will be reported itself. */
 void kiln_check_unresolved(const KilnCheck *check, const KilnConfigNode *written,
                            const KilnError *err);
-/* The node whose place stands for `node`: itself, or when a table's default made it
- * the nearest around it that was written. */
-const KilnConfigNode *kiln_check_place(const KilnConfigNode *node);
 
 #endif

@@ -172,7 +172,7 @@ static void test_bad_files(void **unused)
         { "config.yaml", "defaults:\n  - net: small\n  - net: no\n",
           "T/config.yaml:3:10: defaults: net: expected the name of an option" },
         { "config.yaml", "defaults:\n  - net: ?\?\?\n",
-          "T/config.yaml:2:5: net: an option must be chosen: net=OPTION; options of net: "
+          "T/config.yaml:2:10: net: an option must be chosen: net=OPTION; options of net: "
           "large, small" },
         { "config.yaml", "defaults:\n  - ent: small\n", "ent: there is no option 'small'" },
         { "config.yaml", "defaults:\n  - override net: small\n  - opt: sgd\n",

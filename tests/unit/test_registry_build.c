@@ -152,7 +152,7 @@ static void test_children_in_structs(void **unused)
     /* Who builds without checking gets the cross-check all the same. */
     assert_int_equal(kiln_config_build(config, "c", registry, KILN_KIND_LOGGER, &c, &err),
                      KILN_E_RANGE);
-    assert_true(kiln_starts_with(err.text, "c.window.length: 8 is more than maybe_count, 3\n"));
+    assert_non_null(strstr(err.text, "c.window.length: 8 is more than maybe_count, 3"));
     kiln_instance_free(a);
     kiln_instance_free(b);
     kiln_config_free(config);
@@ -181,12 +181,11 @@ static void test_failure_releases_everything(void **unused)
         const char *yaml, *want;
         int started;
     } cases[] = {
-        { "a: {_target_: counted, fail: true, inner: counted}\n",
-          "a: told to fail\n  model/counted, from ", 2 },
+        { "a: {_target_: counted, fail: true, inner: counted}\n", "a: told to fail", 2 },
         { "a: {_target_: counted, inner: {_target_: counted, fail: true}}\n",
-          "a.inner: told to fail\n  model/counted, from ", 1 },
+          "a.inner: told to fail", 1 },
         { "a: {_target_: counted, inner: {_target_: net, depth: 19}}\n",
-          "a.inner: depth 19 is none of 18, 34, 50\n  model/net, from ", 0 },
+          "a.inner: depth 19 is none of 18, 34, 50", 0 },
         { "a: {_target_: counted, inner: {_target_: wide}}\n",
           "a.inner.width: required value missing (features)", 0 },
         { "a: {_target_: counted, inner: {_target_: nest, inner: 3}}\n",
