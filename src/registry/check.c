@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "config/compose.h"
 #include "registry/registry.h"
+#include "registry/stray.h"
 #include "schema/bind.h"
 #include "schema/check.h"
 #include "schema/table.h"
@@ -274,7 +275,7 @@ static void check_section(Walk *walk, const KilnSection *section)
     if (node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
         node = NULL;
     if (node != NULL && node->kind != KILN_NODE_MAP) {
-        kiln_error_set(&err, KILN_E_TYPE, "expected a mapping");
+        kiln_error_set(&err, KILN_E_TYPE, "expected a mapping of options");
         kiln_check_report(&walk->check, section->key, node, node, &err);
         return;
     }
@@ -325,6 +326,7 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
         check_section(&walk, s);
     check_rest(&walk, kiln_config_root(config));
+    kiln_stray_check(&walk.check);
     if (walk.out_of_memory) {
         kiln_error_nomem(&err, 0);
         report(&walk, &err);

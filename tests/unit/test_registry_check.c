@@ -262,6 +262,40 @@ static void test_through_references(void **unused)
     run(cases, KILN_COUNT(cases));
 }
 
+static void test_free_keys(void **unused)
+{
+    static const Case cases[] = {
+        { ROOT "sed: 3\n", NULL,
+          ".yaml:4:1: sed: nothing has an option of this name, and nothing refers to it; did you "
+          "mean \"seed\"?\n" },
+        { ROOT "trainr: {max_epochs: 3}\n", NULL, "did you mean \"trainer\"?" },
+        { ROOT "sed: 3\n", "seed=${sed}", "" },
+        { ROOT "sed: 3\nother: {x: \"a ${oc.select:sed} b\"}\n", NULL, "" },
+        { ROOT "sed: 3\nseed: \"${sed}\"\n", "seed=1", "" }, /* it was used */
+        { ROOT "sed: 3\nother: \"${seda}\"\nseda: 1\n", NULL, "sed: nothing has" },
+        { ROOT, "+sed=3", "" }, /* whoever writes + means a new key */
+        { ROOT "call: 3\nepochs: 3\nkey: 1\n", NULL, "" },
+    };
+
+    (void)unused;
+    run(cases, KILN_COUNT(cases));
+}
+
+static void test_hidden_sections(void **unused)
+{
+    static const Case cases[] = {
+        { ROOT "kiln: {run: {dri: x}}\n", NULL,
+          ".yaml:4:14: kiln.run.dri: unknown option of kiln.run\n  its options: max_epochs" },
+        { ROOT "kiln: {run: {max_epochs: x}}\n", NULL,
+          ".yaml:4:26: kiln.run.max_epochs: expected an integer, got \"x\"" },
+        { ROOT, "kiln.run.max_epoch=3",
+          "kiln.run has no key 'max_epoch'; did you mean 'kiln.run.max_epochs'?" },
+    };
+
+    (void)unused;
+    run(cases, KILN_COUNT(cases));
+}
+
 static size_t lines(const char *text, const char *part)
 {
     size_t n = 0;
@@ -342,6 +376,8 @@ int main(void)
         cmocka_unit_test(test_what_to_write_instead),
         cmocka_unit_test(test_a_component_checks_across_options),
         cmocka_unit_test(test_through_references),
+        cmocka_unit_test(test_free_keys),
+        cmocka_unit_test(test_hidden_sections),
         cmocka_unit_test(test_all_in_file_order),
         cmocka_unit_test(test_shared_nodes_are_checked_once),
         cmocka_unit_test(test_a_broken_reference_is_told_where_it_stands),
