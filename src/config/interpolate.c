@@ -436,6 +436,19 @@ KilnStatus kiln_config_resolve(const KilnConfig *config, const KilnConfigNode *n
     return kiln_resolve_node(&resolving, node, ret);
 }
 
+/* The node at `path` as written, or the reference on the way that leads on. */
+static const KilnConfigNode *next_stop(const KilnConfigNode *node, const char *path)
+{
+    char part[KILN_PATH_PART];
+
+    while (node != NULL && !is_interpolation(node) && kiln_path_next(&path, part)) {
+        const KilnEntry *entry = kiln_node_entry(node, part);
+
+        node = entry != NULL ? entry->value : NULL;
+    }
+    return node;
+}
+
 const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
                                                 const KilnConfigNode *node)
 {
@@ -454,5 +467,5 @@ const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
     memcpy(path, node->text + 2, n);
     path[n] = '\0';
     base = skip_dots(&resolving, node->parent, &p);
-    return base != NULL ? kiln_node_find(base, p) : NULL;
+    return next_stop(base, p);
 }

@@ -49,8 +49,9 @@ KILN_NODISCARD KilnStatus kiln_eval_call(KilnResolving *resolving, const KilnCon
 /* "there is no key 'x'; did you mean 'y'?" for a path that leads nowhere. */
 KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, KilnError *err);
 
-/* Where an interpolation that is all of a node points (one step); NULL when it is
- * none, or leads nowhere. */
+/* Where an interpolation that is all of a node points (one step: on the way to
+ * ${a.b.c}, a.b if that is an interpolation itself); NULL when it is none, or leads
+ * nowhere. */
 const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
                                                 const KilnConfigNode *node);
 

@@ -276,21 +276,15 @@ static KilnStatus allocate(const KilnComponent *component, const char *path, Kil
     return KILN_OK;
 }
 
-/* Say which component refuses, and where it stands. */
+/* Say who refuses, and where it stands. */
 static KilnStatus refused(const Builder *builder, const KilnInstance *instance,
                           const KilnConfigNode *node, const char *option, KilnError *why,
                           KilnError *err)
 {
-    const KilnConfigNode *at = option != NULL ? kiln_node_find(node, option) : NULL;
-    KilnText path = { 0 };
-
-    if (at == NULL)
-        at = node;
-    kiln_text_printf(&path, "%s%s%s", instance->path, option != NULL ? "." : "",
-                     option != NULL ? option : "");
-    kiln_error_about(builder->config, at, at, why);
-    kiln_error_placed(why, path.failed ? instance->path : path.data);
-    kiln_text_release(&path);
+    if (option != NULL)
+        kiln_error_prefix(why, "%s.%s: ", instance->path, option);
+    kiln_error_about(builder->config, node, node, why);
+    kiln_error_placed(why, option == NULL ? instance->path : "");
     if (err != NULL)
         *err = *why;
     return why->status;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "config/compose.h"
 #include "registry/registry.h"
+#include "registry/stray.h"
 #include "schema/bind.h"
 #include "schema/check.h"
 #include "schema/table.h"
@@ -22,7 +23,7 @@ typedef struct Walk {
     KilnCheck check;
     const KilnRegistry *registry;
     KilnErrors *errors;
-    KilnStatus status; /* of the first that was found */
+    KilnStatus status; /* of the first error */
     Visit *visits;
     size_t visit_count, visit_capacity;
     int depth;
@@ -46,8 +47,6 @@ static bool room(Walk *walk, void **items, size_t count, size_t *capacity, size_
     return true;
 }
 
-/* ---- What was found ------------------------------------------------------------ */
-
 static void report(void *ctx, const KilnError *err)
 {
     Walk *walk = ctx;
@@ -56,7 +55,7 @@ static void report(void *ctx, const KilnError *err)
     if (err == NULL)
         return;
     kiln_errors_add(walk->errors, err);
-    if (walk->status == KILN_OK)
+    if (walk->status == KILN_OK || err->status == KILN_E_NOMEM)
         walk->status = err->status;
 }
 
@@ -97,7 +96,8 @@ static void check_across(Walk *walk, const KilnConfigNode *map, const char *path
                                   &options, &err);
 
     if (status < 0) { /* the message names the option */
-        err.origin = around->origin;
+        kiln_error_about(config, around, around, &err);
+        kiln_error_placed(&err, "");
         report(walk, &err);
         return;
     }
@@ -275,7 +275,7 @@ static void check_section(Walk *walk, const KilnSection *section)
     if (node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
         node = NULL;
     if (node != NULL && node->kind != KILN_NODE_MAP) {
-        kiln_error_set(&err, KILN_E_TYPE, "expected a mapping");
+        kiln_error_set(&err, KILN_E_TYPE, "expected a mapping of options");
         kiln_check_report(&walk->check, section->key, node, node, &err);
         return;
     }
@@ -316,6 +316,7 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
 {
     const KilnSection *sections = kiln_config_sections(config);
     Walk walk = { .registry = registry, .errors = errors };
+    KilnError err;
 
     walk.check = (KilnCheck) { .config = config,
                                .ctx = &walk,
@@ -325,9 +326,8 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
         check_section(&walk, s);
     check_rest(&walk, kiln_config_root(config));
+    kiln_stray_check(&walk.check);
     if (walk.out_of_memory) {
-        KilnError err = { 0 };
-
         kiln_error_nomem(&err, 0);
         report(&walk, &err);
     }

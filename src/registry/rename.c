@@ -1,30 +1,19 @@
 /* Former names of options in a tree: what was written under them moves to the new. */
 #include "registry/rename.h"
 
-#include <stdio.h>
-
+#include "config/place.h"
 #include "config/tree.h"
 #include "schema/table.h"
-
-static const char *place_text(const KilnOrigin *origin, char *buf, size_t size)
-{
-    if (origin->line > 0)
-        snprintf(buf, size, "%s:%d:%d", origin->source, origin->line, origin->column);
-    else
-        snprintf(buf, size, "%s", origin->source != NULL ? origin->source : "nowhere");
-    return buf;
-}
 
 void kiln_rename_warn(const KilnConfig *config, const KilnConfigNode *map, const KilnField *row,
                       const KilnOrigin *origin, KilnErrors *errors)
 {
     const char *path = kiln_node_path(config, map), *dot = path[0] != '\0' ? "." : "";
-    char place[512];
     KilnError err;
 
-    kiln_error_set(&err, KILN_E_KEY, "%s%s%s is now %s%s%s: %s (%s)", path, dot, row->name, path,
-                   dot, row->renamed, row->help, place_text(origin, place, sizeof(place)));
-    err.origin = *origin;
+    kiln_error_set(&err, KILN_E_KEY, "%s%s%s is now %s%s%s: %s", path, dot, row->name, path, dot,
+                   row->renamed, row->help);
+    kiln_error_at(&err, origin);
     kiln_errors_warn(errors, &err);
 }
 
@@ -33,16 +22,16 @@ static KilnStatus given_twice(const KilnConfig *config, const KilnConfigNode *ma
                               KilnErrors *errors)
 {
     const char *path = kiln_node_path(config, map), *dot = path[0] != '\0' ? "." : "";
-    char first[512], second[512];
+    KilnText place = { 0 };
     KilnError err;
 
+    kiln_place_write(&place, &new->value->origin);
     kiln_error_set(&err, KILN_E_KEY,
-                   "%s%s%s is now %s, and both are given; write only the new one\n"
-                   "  %s from %s\n  %s from %s",
-                   path, dot, row->name, row->renamed, row->name,
-                   place_text(&old->key_origin, first, sizeof(first)), row->renamed,
-                   place_text(&new->value->origin, second, sizeof(second)));
-    err.origin = old->key_origin;
+                   "%s%s%s is now %s, and both are given; write only the new one\n  %s from %s",
+                   path, dot, row->name, row->renamed, row->renamed,
+                   place.data != NULL ? place.data : "");
+    kiln_error_at(&err, &old->key_origin);
+    kiln_text_release(&place);
     return kiln_errors_add(errors, &err);
 }
 
