@@ -67,7 +67,8 @@ static const char *in_folder(const KilnSearch *search, const KilnFolder *folder,
                             : kiln_arena_printf(search->arena, "%s%s%s", folder->path,
                                                 kiln_ends_with(folder->path, "/") ? "" : "/", name);
 
-    return path != NULL && stat(path, &st) == 0 ? path : NULL;
+    /* A link that leads nowhere is found, too: reading it tells. */
+    return path != NULL && lstat(path, &st) == 0 ? path : NULL;
 }
 
 /* Look in folders, then in options of components, then in what ships. */
