@@ -38,7 +38,7 @@ struct KilnConfig {
     KilnRemoved *removed;
     size_t n_removed;
     KilnWarning **warnings; /* a list in the arena: readers of a const config may add */
-    struct tm started; /* local time, for ${now:...} */
+    struct tm started;      /* local time, for ${now:...} */
 };
 
 /* "hydra" as the first name of a path means "kiln": is `name` (`n` bytes) that? */
