@@ -21,8 +21,11 @@ typedef struct Composer {
     KilnOverride *overrides;
     size_t n_overrides;
     KilnDefaultsList *defaults; /* in the config's arena */
+    size_t n_nodes;             /* of the files that were merged */
     KilnStatus status;          /* of the first error */
 } Composer;
+
+enum { MOST_NODES = 1000000 };
 
 static void tell(Composer *composer, const KilnError *err)
 {
@@ -249,6 +252,15 @@ static KilnConfigNode *take_content(Composer *composer, size_t index)
     return file->content;
 }
 
+static size_t count_nodes(const KilnConfigNode *node)
+{
+    size_t n = 1;
+
+    for (size_t i = 0; i < node->count; i++)
+        n += count_nodes(node->entries[i].value);
+    return n;
+}
+
 /* "a..b", "a.": no place in a tree. */
 static bool has_empty_part(const char *package)
 {
@@ -316,6 +328,15 @@ static void merge_file(Composer *composer, size_t index)
         kiln_error_at(&err, &kiln_node_get(own, "searchpath")->origin);
         tell(composer, &err);
     }
+    composer->n_nodes += count_nodes(content);
+    if (composer->n_nodes > MOST_NODES) {
+        kiln_error_set(&err, KILN_E_RANGE,
+                       "%s: the config has more than %d values with it; data belongs into a file "
+                       "of its own, which the config names",
+                       file->source, MOST_NODES);
+        tell(composer, &err);
+        return;
+    }
     status = kiln_merge(config, config->root, content, composer->errors);
     if (composer->status >= 0)
         composer->status = status;
@@ -337,7 +358,7 @@ static void merge_files(Composer *composer)
     composer->config->n_chosen = composer->defaults->n_chosen;
     if (composer->status >= 0 && kiln_errors_failures(composer->errors) > before)
         composer->status = KILN_E_KEY;
-    for (size_t i = 0; i < composer->defaults->count; i++)
+    for (size_t i = 0; i < composer->defaults->count && composer->n_nodes <= MOST_NODES; i++)
         merge_file(composer, i);
 }
 

@@ -6,6 +6,8 @@
 #include "config/scalar.h"
 #include "config/state.h"
 
+enum { LONGEST_NAME = 1024 }; /* "a.b.c" of ${a.b.c} */
+
 typedef struct KilnActive {
     const KilnConfigNode *node;
     const struct KilnActive *before;
@@ -83,6 +85,15 @@ KilnStatus kiln_resolve_path(KilnResolving *resolving, const KilnConfigNode *bas
     return follow(resolving, base, path, ret, &missing);
 }
 
+static bool has_long_part(const char *path)
+{
+    char part[KILN_PATH_PART];
+
+    while (kiln_path_next(&path, part))
+        continue;
+    return *path != '\0' && strcmp(path, ".") != 0;
+}
+
 KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, KilnError *err)
 {
     const char *rest = path, *before = path, *near;
@@ -90,6 +101,11 @@ KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, Ki
     const KilnEntry *entry;
 
     /* As far as the path leads as it is written. */
+    if (has_long_part(path))
+        return kiln_error_set(err, KILN_E_KEY,
+                              "'%.60s...': a name in it is longer than %d characters, which can't "
+                              "be referred to",
+                              path, KILN_PATH_PART - 1);
     while (kiln_path_next(&rest, part) && (entry = kiln_node_entry(base, part)) != NULL) {
         base = entry->value;
         before = rest;
@@ -143,6 +159,10 @@ static KilnStatus read_key(KilnResolving *resolving, const KilnConfigNode *node,
         if (strchr("\\{()'\",", *p) != NULL)
             return kiln_value_fail(value, value->at, resolving->err,
                                    "'%c' can't stand in the name of an interpolation", *p);
+        if (key->length >= LONGEST_NAME)
+            return kiln_value_fail(value, value->at, resolving->err,
+                                   "the name in an interpolation is longer than %d characters",
+                                   LONGEST_NAME);
         kiln_text_char(key, *p);
         value->at++;
     }
@@ -246,9 +266,11 @@ KilnStatus kiln_resolve_interpolation(KilnResolving *resolving, const KilnConfig
     KilnStatus status;
 
     if (++resolving->steps > KILN_INTERPOLATION_STEPS)
-        return kiln_error_set(resolving->err, KILN_E_RANGE,
-                              "more than %d interpolations for one value",
-                              KILN_INTERPOLATION_STEPS);
+        return kiln_error_set(
+            resolving->err, KILN_E_RANGE,
+            "more than %d interpolations for one value: it grows without end; write parts of "
+            "it out",
+            KILN_INTERPOLATION_STEPS);
     if (++value->depth > KILN_INTERPOLATION_DEPTH)
         return kiln_value_fail(value, start, resolving->err, "nested deeper than %d levels",
                                KILN_INTERPOLATION_DEPTH);
@@ -275,12 +297,13 @@ static KilnStatus resolve_all(KilnResolving *resolving, const KilnConfigNode *no
 
     if (copy == NULL || entries == NULL)
         return kiln_error_nomem(resolving->err, sizeof(*copy));
-    if (++resolving->depth > KILN_INTERPOLATION_DEPTH)
+    if (resolving->depth >= KILN_INTERPOLATION_DEPTH)
         return kiln_error_set(resolving->err, KILN_E_RANGE,
                               "nested deeper than %d levels when its interpolations are resolved",
                               KILN_INTERPOLATION_DEPTH);
     *copy = *node;
     copy->entries = entries;
+    resolving->depth++;
     for (size_t i = 0; i < node->count && status >= 0; i++) {
         const KilnConfigNode *value = NULL;
 
@@ -340,7 +363,9 @@ static KilnStatus resolve_text(KilnResolving *resolving, KilnValueText *value, K
         if (status < 0)
             return status;
         if (text->length > KILN_INTERPOLATION_BYTES)
-            return kiln_error_set(resolving->err, KILN_E_RANGE, "longer than 1 MiB");
+            return kiln_error_set(
+                resolving->err, KILN_E_RANGE,
+                "the text becomes longer than 1 MiB; data belongs into a file of its own");
     }
     return KILN_OK;
 }
@@ -409,8 +434,10 @@ KilnStatus kiln_resolve_node(KilnResolving *resolving, const KilnConfigNode *nod
             status = kiln_error_set(resolving->err, KILN_E_KEY,
                                     "%s refers to itself: a cycle of interpolations", node->text);
     if (status >= 0 && resolving->depth >= KILN_INTERPOLATION_DEPTH)
-        status = kiln_error_set(resolving->err, KILN_E_RANGE,
-                                "a chain of more than %d interpolations", KILN_INTERPOLATION_DEPTH);
+        status =
+            kiln_error_set(resolving->err, KILN_E_RANGE,
+                           "a chain of more than %d interpolations; refer to the value at its end",
+                           KILN_INTERPOLATION_DEPTH);
     if (status < 0)
         return status;
     resolving->active = &active;

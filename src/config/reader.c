@@ -159,7 +159,8 @@ static KilnStatus check_count(Reader *reader, size_t more)
     reader->nodes += more;
     if (reader->nodes > KILN_YAML_NODES)
         return fail(reader, reader->event.start_mark, KILN_E_RANGE,
-                    "more than 200000 values (with aliases expanded): too many for a config");
+                    "more than 200000 values (with aliases expanded): too many for a config; data "
+                    "belongs into a file of its own");
     return KILN_OK;
 }
 
@@ -331,8 +332,10 @@ static KilnStatus read_key(Reader *reader, const KilnConfigNode *map, KilnConfig
     if ((*ret)->scalar == KILN_SCALAR_NULL)
         return fail(reader, reader->event.start_mark, KILN_E_TYPE, "a key must not be null");
     if (map->count >= KILN_YAML_KEYS)
-        return fail(reader, reader->event.start_mark, KILN_E_RANGE,
-                    "more than 4096 keys in one mapping: too many for a config");
+        return fail(
+            reader, reader->event.start_mark, KILN_E_RANGE,
+            "more than 4096 keys in one mapping: too many for a config; data belongs into a "
+            "file of its own");
     other = kiln_node_entry(map, (*ret)->text);
     if (other == NULL)
         return KILN_OK;
@@ -428,7 +431,10 @@ static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret)
     KilnStatus status = check_count(reader, 1);
 
     if (status >= 0 && depth > KILN_YAML_DEPTH)
-        status = fail(reader, event->start_mark, KILN_E_RANGE, "nested deeper than 64 levels");
+        status =
+            fail(reader, event->start_mark, KILN_E_RANGE,
+                 "nested deeper than 64 levels: too deep for a config; is a bracket left open, "
+                 "or is this data?");
     if (status >= 0)
         status = check_mark(reader, mark);
     if (status >= 0 && name != NULL)
@@ -482,7 +488,9 @@ KilnStatus kiln_yaml_read(const KilnMaker *maker, const char *text, size_t size,
     KilnStatus status;
 
     if (size > KILN_YAML_BYTES) {
-        kiln_error_set(reader.err, KILN_E_RANGE, "larger than 4 MiB: too large for a config");
+        kiln_error_set(
+            reader.err, KILN_E_RANGE,
+            "larger than 4 MiB: too large for a config; data belongs into a file of its own");
         kiln_error_at(reader.err, &maker->origin);
         return KILN_E_RANGE;
     }

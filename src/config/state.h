@@ -39,7 +39,7 @@ struct KilnConfig {
     size_t n_removed;
     bool partial;      /* of a sweep: see kiln_config_compose_sweep */
     KilnWarning **warnings; /* a list in the arena: readers of a const config may add */
-    struct tm started; /* local time, for ${now:...} */
+    struct tm started;      /* local time, for ${now:...} */
 };
 
 /* "hydra" as the first name of a path means "kiln": is `name` (`n` bytes) that? */
