@@ -36,9 +36,9 @@ static const FlagHelp flags[] = {
     { "--origins", "with --cfg: where each value was set, as a comment", TRAIN },
     { "--explain KEY", "where the value of KEY comes from, and what it replaced; can be repeated",
       TRAIN },
-    { "-i, --info WHAT",
-      "how the config was put together: all, config, defaults, defaults-tree, plugins or "
-      "searchpath",
+    { "-i, --info [WHAT]",
+      "how the config was put together: all (if not given), config, defaults, defaults-tree, "
+      "plugins or searchpath",
       TRAIN },
     { NULL, "sweeps", TRAIN },
     { "-m, --multirun", "one run for each combination of KEY=A,B,...", TRAIN },
@@ -96,6 +96,20 @@ static const CommandHelp commands[] = {
       "Writes a starting project: a commented conf/ with schemas for the editor, a README.md and "
       "a .gitignore. Overwrites nothing.",
       { "kiln init digits", "a new folder", "kiln init .", "here, if there is no conf/", NULL } },
+    { "explain",
+      0,
+      "Tells where values of a past run came from: who set them, what they replaced, through "
+      "which interpolations. RUN is a run's folder, or last for the newest one.",
+      { "kiln explain last optimizer.lr", "one value of the newest run",
+        "kiln explain outputs/DAY/TIME", "all values of a run",
+        "train --explain optimizer.lr lr=0.3", "the same before a run", NULL } },
+    { "completion",
+      0,
+      "Prints a script that teaches a shell to complete commands, groups, options, keys, values "
+      "and files.",
+      { "eval \"$(kiln completion bash)\"", "in ~/.bashrc", "eval \"$(kiln completion zsh)\"",
+        "in ~/.zshrc, behind compinit", "kiln completion fish | source",
+        "in ~/.config/fish/config.fish", NULL } },
     { "version", 0, "Prints versions of the program and of its plugin interface.", { NULL } },
 };
 
