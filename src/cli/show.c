@@ -19,8 +19,7 @@ typedef struct Show {
     const char *word;               /* what is asked for */
     const KilnConfig *config;       /* the primary config; NULL: it does not compose */
     const KilnComponent *component; /* show_component: sought in files */
-    const char *path;               /* its first file: "model/resnet" */
-    KilnText chosen;                /* ... in an allocation of its own */
+    KilnText chosen;                /* files that do: "model/resnet\n" each */
     bool found;
 } Show;
 
