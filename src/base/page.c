@@ -102,7 +102,8 @@ void kiln_page_pair(KilnPage *page, int column, const char *left, const char *ri
     kiln_page_end(page);
     kiln_page_tab(page, INDENT);
     kiln_text_append(&page->text, left);
-    kiln_page_tab(page, column);
+    if (right[0] != '\0')
+        kiln_page_tab(page, column);
     kiln_page_words(page, column, right);
     kiln_page_end(page);
 }

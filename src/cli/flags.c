@@ -10,6 +10,8 @@ enum {
     NAMES = 1 << 2, /* list, show: components */
     SCHEMA = 1 << 3,
     INIT = 1 << 4,
+    OTHER = 1 << 5, /* a command without flags of its own */
+    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER,
 };
 
 typedef struct FlagHelp {
@@ -36,9 +38,9 @@ static const FlagHelp flags[] = {
     { "--origins", "with --cfg: where each value was set, as a comment", TRAIN },
     { "--explain KEY", "where the value of KEY comes from, and what it replaced; can be repeated",
       TRAIN },
-    { "-i, --info WHAT",
-      "how the config was put together: all, config, defaults, defaults-tree, plugins or "
-      "searchpath",
+    { "-i, --info [WHAT]",
+      "how the config was put together: all (if not given), config, defaults, defaults-tree, "
+      "plugins or searchpath",
       TRAIN },
     { NULL, "sweeps", TRAIN },
     { "-m, --multirun", "one run for each combination of KEY=A,B,...", TRAIN },
@@ -47,6 +49,9 @@ static const FlagHelp flags[] = {
     { "--retry-failed", "with --resume: run again what failed", TRAIN },
     { NULL, "output", SCHEMA },
     { "--json", "a JSON Schema for editors, instead of an outline", SCHEMA },
+    { NULL, "help", ALL },
+    { "-h, --help", "this text", ALL },
+    { "--version", "version of the program and of its plugin interface", ALL },
 };
 
 typedef struct CommandHelp {
@@ -96,15 +101,21 @@ static const CommandHelp commands[] = {
       "Writes a starting project: a commented conf/ with schemas for the editor, a README.md and "
       "a .gitignore. Overwrites nothing.",
       { "kiln init digits", "a new folder", "kiln init .", "here, if there is no conf/", NULL } },
+    { "explain",
+      OTHER,
+      "Tells where values of a past run came from: who set them, what they replaced, through "
+      "which interpolations. RUN is a run's folder, or last for the newest one.",
+      { "kiln explain last optimizer.lr", "one value of the newest run",
+        "kiln explain outputs/DAY/TIME", "all values of a run",
+        "train --explain optimizer.lr lr=0.3", "the same before a run", NULL } },
     { "completion",
-      0,
-      "Prints the script with which a shell completes commands, flags, groups, options, keys and "
-      "values.",
+      OTHER,
+      "Prints a script that teaches a shell to complete commands, groups, options, keys, values "
+      "and files.",
       { "eval \"$(kiln completion bash)\"", "in ~/.bashrc", "eval \"$(kiln completion zsh)\"",
         "in ~/.zshrc, behind compinit", "kiln completion fish | source",
-        "in ~/.config/fish/config.fish", "kiln completion zsh >DIR/_kiln",
-        "for a folder in $fpath, instead", NULL } },
-    { "version", 0, "Prints versions of the program and of its plugin interface.", { NULL } },
+        "in ~/.config/fish/config.fish", NULL } },
+    { "version", OTHER, "Prints versions of the program and of its plugin interface.", { NULL } },
 };
 
 /* The column of the texts. */
@@ -120,9 +131,6 @@ static void put_flags(KilnPage *page, unsigned mask)
         else
             kiln_page_pair(page, TEXT, flags[i].usage, flags[i].text);
     }
-    if (mask == 0)
-        kiln_page_heading(page, "flags");
-    kiln_page_pair(page, TEXT, "-h, --help", "this text");
 }
 
 void kiln_flags_train(KilnPage *page)
@@ -147,7 +155,7 @@ void kiln_flags_command(KilnPage *page, const char *name, const char *usage, con
         kiln_page_heading(page, "examples");
     for (size_t i = 0; help != NULL && help->examples[i] != NULL; i += 2)
         kiln_page_pair(page, 48, help->examples[i], help->examples[i + 1]);
-    put_flags(page, help != NULL ? help->mask : 0);
+    put_flags(page, help != NULL ? help->mask : OTHER);
 }
 
 const char *kiln_flags_text(const char *flag)

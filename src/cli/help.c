@@ -26,7 +26,8 @@ typedef struct Help {
     const KilnComposeRequest *request;
     KilnChoiceMade *choices;
     size_t n_choices;
-    bool asked; /* options(): show what the arguments name, or the rest */
+    bool asked; /* append_chosen: what the arguments name, not the rest */
+    bool any;   /* a component has been shown */
 } Help;
 
 static void append_usage(KilnPage *page)
@@ -166,12 +167,17 @@ static void append_groups(const Help *help)
 static void append_component(void *ctx, const KilnConfigNode *node, const char *path,
                              const KilnComponent *component)
 {
-    const Help *help = ctx;
+    Help *help = ctx;
     KilnText what = { 0 };
 
     (void)node;
+    if (kiln_starts_with(path, "kiln."))
+        return;
+    if (!help->any)
+        kiln_page_heading(help->page, "components chosen now");
+    help->any = true;
     kiln_text_printf(&what, "%s: %s", component->name, component->summary);
-    if (!what.failed && !kiln_starts_with(path, "kiln."))
+    if (!what.failed)
         kiln_page_pair(help->page, VALUES, path, what.data);
     kiln_text_release(&what);
 }
@@ -222,7 +228,6 @@ static void append_overview(Help *help)
     append_usage(help->page);
     append_groups(help);
     if (help->config != NULL) {
-        kiln_page_heading(help->page, "components chosen now");
         kiln_chosen_visit(help->config, help->registry, append_component, help);
         append_variables(help);
     }
@@ -314,6 +319,14 @@ static void append_chosen(Help *help)
     }
 }
 
+/* Is it a config that trains, or a tree of somebody's own? */
+static bool trains(const KilnConfig *config)
+{
+    const KilnConfigNode *root = kiln_config_root(config);
+
+    return kiln_node_get(root, "task") != NULL || kiln_node_get(root, "datamodule") != NULL;
+}
+
 static KilnStatus read_choices(Help *help)
 {
     size_t n = kiln_config_choices(help->config, NULL, 0);
@@ -344,7 +357,7 @@ int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry)
 
     if (status >= 0)
         status = read_choices(&help);
-    if (status >= 0 && args->n_words > 0)
+    if (status >= 0 && args->n_words > 0 && trains(config))
         append_chosen(&help);
     else
         append_overview(&help);

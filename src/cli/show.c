@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "cli/choosers.h"
 #include "cli/commands.h"
 #include "cli/example.h"
 #include "cli/screen.h"
@@ -18,10 +19,8 @@ typedef struct Show {
     const KilnComposeRequest *request;
     const char *word;               /* what is asked for */
     const KilnConfig *config;       /* the primary config; NULL: it does not compose */
-    const KilnComponent *component; /* show_component: sought in files */
-    const char *path;               /* its first file: "model/resnet" */
-    KilnText chosen;                /* ... in an allocation of its own */
-    bool found;
+    const KilnComponent *component; /* what it is, if it is one */
+    bool found;                     /* the word is a config file */
 } Show;
 
 static void append_table(KilnPage *page, const KilnField *fields)
@@ -31,104 +30,6 @@ static void append_table(KilnPage *page, const KilnField *fields)
     if (kiln_table_count(fields) == 0)
         kiln_page_line(page, 2, "none");
     kiln_help_table(page, &table);
-}
-
-/* ---- Files that choose a component ----------------------------------------------------- */
-
-static bool names_component(const KilnConfigNode *node, const Show *show)
-{
-    const KilnConfigNode *target = kiln_node_get(node, "_target_");
-    const KilnComponent *component = NULL;
-
-    if (target != NULL && target->kind == KILN_NODE_SCALAR &&
-        kiln_registry_target(show->request->registry, target->text, KILN_KIND_ANY, &component,
-                             NULL) >= 0 &&
-        component == show->component)
-        return true;
-    for (size_t i = 0; i < node->count; i++)
-        if (names_component(node->entries[i].value, show))
-            return true;
-    return false;
-}
-
-/* "model/resnet" in a defaults list: `- model: resnet`, `- override /model: resnet`. */
-static bool lists_file(const KilnConfigNode *defaults, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    for (size_t i = 0; defaults != NULL && slash != NULL && i < defaults->count; i++) {
-        const KilnConfigNode *entry = defaults->entries[i].value;
-        const char *key = entry->count > 0 ? entry->entries[0].key : NULL;
-
-        if (entry->kind != KILN_NODE_MAP || key == NULL ||
-            entry->entries[0].value->kind != KILN_NODE_SCALAR)
-            continue;
-        if (strrchr(key, ' ') != NULL)
-            key = strrchr(key, ' ') + 1;
-        key += key[0] == '/';
-        if (strncmp(key, path, (size_t)(slash - path)) == 0 && key[slash - path] == '\0' &&
-            strcmp(entry->entries[0].value->text, slash + 1) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void append_file(Show *show, const char *group, const char *option, const char *what)
-{
-    KilnText left = { 0 };
-
-    if (group[0] != '\0')
-        kiln_text_printf(&left, "%.*s=%s%s", (int)strcspn(group, "/"), group,
-                         strchr(group, '/') != NULL ? strchr(group, '/') + 1 : "",
-                         strchr(group, '/') != NULL ? "/" : "");
-    kiln_text_append(&left, option);
-    if (!left.failed)
-        kiln_page_pair(show->page, 36, left.data, what);
-    kiln_text_release(&left);
-    show->found = true;
-}
-
-static void visit_direct(void *ctx, const char *group, const char *option, const KilnFile *file)
-{
-    Show *show = ctx;
-
-    if (!names_component(file->content, show))
-        return;
-    append_file(show, group, option,
-                file->content->layer == KILN_LAYER_DEFAULT ? "without a file" : file->source);
-    if (group[0] != '\0')
-        kiln_text_printf(&show->chosen, "%s/%s\n", group, option);
-}
-
-/* Files whose defaults list has one of those. */
-static void visit_indirect(void *ctx, const char *group, const char *option, const KilnFile *file)
-{
-    Show *show = ctx;
-
-    for (const char *line = show->chosen.data; line != NULL && *line != '\0';) {
-        size_t n = strcspn(line, "\n");
-        KilnText path = { 0 }, what = { 0 };
-
-        kiln_text_append_n(&path, line, n);
-        if (!path.failed && lists_file(file->defaults, path.data)) {
-            kiln_text_printf(&what, "%s chooses %s", file->source, path.data);
-            append_file(show, group, option, what.failed ? "" : what.data);
-        }
-        kiln_text_release(&path);
-        kiln_text_release(&what);
-        line += n + (line[n] == '\n');
-    }
-}
-
-static KilnStatus append_files(Show *show, KilnError *err)
-{
-    kiln_page_heading(show->page, "chosen by");
-    KilnStatus status = kiln_compose_files(show->request, visit_direct, show, err);
-    if (status >= 0)
-        status = kiln_compose_files(show->request, visit_indirect, show, err);
-    if (!show->found)
-        kiln_page_line(show->page, 2, "no config file");
-    return status;
 }
 
 /* ---- Components ------------------------------------------------------------------------- */
@@ -239,22 +140,11 @@ static KilnStatus show_component(Show *show, KilnError *err)
         append_try(show, &place);
     }
     kiln_place_release(&place);
-    KilnStatus status = append_files(show, err);
-    kiln_text_release(&show->chosen);
-    return status;
+    kiln_page_heading(show->page, "chosen by");
+    return kiln_choosers_put(show->page, show->request, c, err);
 }
 
 /* ---- Groups, sections, files ---------------------------------------------------------------- */
-
-static void visit_member(void *ctx, const char *group, const char *option, const KilnFile *file)
-{
-    Show *show = ctx;
-    size_t n = strlen(show->word);
-
-    if (strncmp(group, show->word, n) == 0 && (group[n] == '\0' || group[n] == '/'))
-        append_file(show, group, option,
-                    file->content->layer == KILN_LAYER_DEFAULT ? "without a file" : file->source);
-}
 
 static KilnStatus show_group(Show *show, const KilnGroupType *type, KilnError *err)
 {
@@ -274,9 +164,7 @@ static KilnStatus show_group(Show *show, const KilnGroupType *type, KilnError *e
         append_table(show->page, c->fields);
     }
     kiln_page_heading(show->page, "files");
-    KilnStatus status = kiln_compose_files(show->request, visit_member, show, err);
-    if (!show->found)
-        kiln_page_line(show->page, 2, "none");
+    KilnStatus status = kiln_choosers_put_group(show->page, show->request, show->word, err);
     kiln_page_heading(show->page, "more");
     kiln_page_pair(show->page, 36, "kiln show GROUP/NAME", "one of them, with examples");
     return status;

@@ -25,7 +25,7 @@ class Program(Case):
             self.assertIn("--help", out)
             self.assertNotIn("--multirun", out, "flags of train only")
             if name != "version":
-                self.assertGreaterEqual(out.count(f"\n  kiln {name}"), 2, f"examples of {name}")
+                self.assertGreaterEqual(out.count(f"kiln {name}"), 3, f"usage and examples of {name}")
 
 
 class Train(Case):
@@ -45,8 +45,7 @@ class Train(Case):
         self.assertGreater(len(table), 10)
         out = self.run_kiln("--help")[0] + self.run_kiln("schema", "--help", program="kiln")[0]
         for name, brief in table:
-            if name != "--version":
-                self.assertRegex(out, rf"(?m)^  (-\w+, )?{name}[ \n]", f"{name} is not explained")
+            self.assertRegex(out, rf"(?m)^  (-\w+, )?{name}[ \n]", f"{name} is not explained")
             if brief:
                 self.assertIn(f"{brief}, {name}", out)
 
@@ -81,6 +80,16 @@ class Train(Case):
         out, err = self.run_kiln("--help", status=1)
         self.assertIn("usage: train", out)
         self.assertIn("conf/config.yaml", err)
+
+    def test_tree_that_does_not_train(self):
+        self.write("conf/config.yaml", "defaults:\n  - db: mysql\n  - _self_\ntitle: shop\n")
+        self.write("conf/db/mysql.yaml", "port: 3306\n")
+        self.write("conf/db/pool/small.yaml", "n: 1\n")
+        for words in [[], ["title=x"]]:
+            out, _ = self.run_kiln(*words, "--help")
+            self.assertRegex(out, r"(?m)^  db +mysql\* pool/small$")
+            self.assertRegex(out, r"(?m)^  title=\w+$")
+            self.assertNotIn("components chosen now", out)
 
     def on_terminal(self, *args, **env):
         """What the program prints on a terminal."""
