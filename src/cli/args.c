@@ -103,6 +103,12 @@ static bool is_flag(const char *word)
     return word[0] == '-' && word[1] != '\0' && !(word[1] >= '0' && word[1] <= '9');
 }
 
+/* No override, so behind --explain it can only be one more key. */
+static bool is_key(const char *word)
+{
+    return *word != '\0' && strpbrk(word, "=~+") == NULL;
+}
+
 static bool is_topic(const char *word)
 {
     for (size_t i = 0; word != NULL && i < KILN_COUNT(topics); i++)
@@ -135,6 +141,9 @@ static KilnStatus check_flags(KilnArgs *args, KilnError *err)
     if (args->resolve && args->cfg == NULL && !args->help)
         return kiln_error_set(err, KILN_E_USAGE,
                               "--resolve goes with --cfg: train --cfg job --resolve");
+    if (args->origins && args->cfg == NULL)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "--origins goes with --cfg: train --cfg job --origins");
     if (args->package != NULL && args->cfg == NULL)
         return kiln_error_set(err, KILN_E_USAGE,
                               "--package goes with --cfg: train --cfg job --package %s",
@@ -164,6 +173,10 @@ KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, KilnError *err)
         const char *value = NULL;
         const Flag *flag;
 
+        if (!is_flag(argv[i]) && args.explain[0] != NULL && is_key(argv[i])) {
+            status = flag_store(flag_find("--explain", &value), argv[i], &args, err);
+            continue;
+        }
         if (!is_flag(argv[i])) {
             args.words[args.n_words++] = argv[i];
             continue;

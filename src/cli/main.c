@@ -28,6 +28,8 @@ static const Command commands[] = {
       "write a starting project with a commented conf/" },
     { "completion", kiln_command_completion, false, "completion bash|zsh|fish",
       "a script that teaches the shell to complete" },
+    { "explain", kiln_command_explain, false, "explain RUN|last [KEY...]",
+      "where the values of a past run came from" },
     { "version", kiln_command_version, false, "version",
       "version of the program and of its plugin interface" },
 };

@@ -33,8 +33,10 @@ static KilnStatus print_config(const KilnArgs *args, const KilnConfig *config, K
     bool all = args->package != NULL && strcmp(args->package, "_global_") == 0;
     const char *package = all ? NULL : args->package;
     char *yaml = NULL;
-    KilnStatus status = kiln_config_part_yaml(config, part_of(args->cfg), package, args->resolve,
-                                              &yaml, err);
+    KilnConfigPart part = part_of(args->cfg);
+    KilnStatus status =
+        args->origins ? kiln_config_origins_part(config, part, package, args->resolve, &yaml, err)
+                      : kiln_config_part_yaml(config, part, package, args->resolve, &yaml, err);
 
     print_warnings(args, config);
     if (status >= 0)

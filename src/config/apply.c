@@ -130,7 +130,8 @@ static KilnEntry *find_entry(const Target *target, const KilnConfigNode *node, c
 
     if (entry != NULL || node->kind != KILN_NODE_MAP || hooks == NULL || hooks->rename == NULL)
         return entry;
-    name = hooks->rename(hooks->ctx, target->config, node, key, &target->override->origin);
+    KilnOrigin at = part_origin(target, key);
+    name = hooks->rename(hooks->ctx, target->config, node, key, &at);
     return name != NULL ? kiln_node_entry(node, name) : NULL;
 }
 

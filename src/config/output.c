@@ -107,27 +107,50 @@ KilnStatus kiln_config_yaml(const KilnConfig *config, const char *key, bool reso
     return kiln_config_part_yaml(config, KILN_CONFIG_JOB, key, resolve, ret, err);
 }
 
-KilnStatus kiln_config_part_yaml(const KilnConfig *config, KilnConfigPart part, const char *key,
-                                 bool resolve, char **ret, KilnError *err)
+static KilnStatus write_part(KilnWriter *writer, KilnConfigPart part, const char *key,
+                             KilnError *err)
 {
     static bool (*const hidden[])(const KilnConfig *, const char *) = {
         [KILN_CONFIG_JOB] = kiln_config_hides,
         [KILN_CONFIG_OWN] = hides_job,
         [KILN_CONFIG_ALL] = NULL,
     };
-    KilnText text = { 0 };
-    KilnWriter writer = { .text = &text, .config = config, .resolve = resolve };
     const KilnConfigNode *node = NULL;
-    KilnStatus status = kiln_config_find(config, key, &node, err);
+    KilnStatus status = kiln_config_find(writer->config, key, &node, err);
 
     if (status >= 0 && part == KILN_CONFIG_OWN && key != NULL && hides_own(key))
         status = kiln_error_set(err, KILN_E_KEY,
                                 "'%s' is not in the node kiln; --cfg job or --cfg all has it", key);
-    if (status >= 0) {
-        writer.hidden = node == config->root ? hidden[part] : NULL;
-        status = kiln_write_node(&writer, node, err);
-    }
-    return take(&text, status, ret, err);
+    if (status < 0)
+        return status;
+    writer->hidden = node == writer->config->root ? hidden[part] : NULL;
+    return kiln_write_node(writer, node, err);
+}
+
+KilnStatus kiln_config_part_yaml(const KilnConfig *config, KilnConfigPart part, const char *key,
+                                 bool resolve, char **ret, KilnError *err)
+{
+    KilnText text = { 0 };
+    KilnWriter writer = { .text = &text, .config = config, .resolve = resolve };
+
+    return take(&text, write_part(&writer, part, key, err), ret, err);
+}
+
+KilnStatus kiln_config_origins_part(const KilnConfig *config, KilnConfigPart part, const char *key,
+                                    bool resolve, char **ret, KilnError *err)
+{
+    KilnText text = { 0 }, remarked = { 0 };
+    KilnRemarks remarks = { 0 };
+    KilnWriter writer = {
+        .text = &text, .config = config, .resolve = resolve, .remarks = &remarks
+    };
+    KilnStatus status = write_part(&writer, part, key, err);
+
+    if (status >= 0)
+        kiln_remarks_write(&remarks, &text, &remarked);
+    kiln_remarks_release(&remarks);
+    kiln_text_release(&text);
+    return take(&remarked, status, ret, err);
 }
 
 KilnStatus kiln_config_text(const KilnConfig *config, const char *key, char **ret, KilnError *err)

@@ -16,6 +16,11 @@ typedef enum KilnConfigPart {
 KILN_NODISCARD KilnStatus kiln_config_part_yaml(const KilnConfig *config, KilnConfigPart part,
                                                 const char *key, bool resolve, char **ret,
                                                 KilnError *err);
+/* The same with the origin of each value as a comment at the end of its line, all of
+ * them aligned. */
+KILN_NODISCARD KilnStatus kiln_config_origins_part(const KilnConfig *config, KilnConfigPart part,
+                                                   const char *key, bool resolve, char **ret,
+                                                   KilnError *err);
 /* The node at `key` (NULL or "": the root) as it is written there; on the way
  * interpolations are followed. KILN_E_KEY, with the nearest name, when there is none. */
 KILN_NODISCARD KilnStatus kiln_config_find(const KilnConfig *config, const char *key,

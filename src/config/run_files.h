@@ -11,9 +11,9 @@ KILN_NODISCARD KilnStatus kiln_config_overrides_yaml(const KilnConfig *config, c
  * ???. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **ret,
                                                KilnError *err);
-/* Where each value came from (origins.yaml): a mapping from "a.b" to a list of
- * {value, from}, the value in force first, then what it replaced. Lists count as
- * one value. Owned by the caller. */
+/* Where each value came from (origins.yaml, docs/design.md): a mapping from "a.b" to a
+ * list of {value, from}, the value in force first, then what it replaced; {removed, from}
+ * is what took a key away. Lists count as one value. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_config_origins_yaml(const KilnConfig *config, char **ret,
                                                    KilnError *err);
 

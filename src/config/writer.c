@@ -229,7 +229,7 @@ static void write_line(KilnText *text, const KilnConfigNode *list)
             kiln_text_append(text, ", ");
         kiln_write_scalar(text, list->entries[i].value);
     }
-    kiln_text_append(text, "]\n");
+    kiln_text_char(text, ']');
 }
 
 static KilnStatus write_map(KilnWriter *writer, const KilnConfigNode *map, const Level *level,
@@ -289,6 +289,7 @@ static KilnStatus check_level(KilnWriter *writer, const KilnConfigNode *node, co
 static KilnStatus write_value(KilnWriter *writer, const KilnConfigNode *node, const Level *level,
                               bool in_list, KilnError *err)
 {
+    const KilnConfigNode *written = node;
     Level below = { .above = level,
                     .depth = level != NULL ? level->depth + 1 : 1,
                     .indent = level != NULL ? level->indent + 2 : 0 };
@@ -307,12 +308,14 @@ static KilnStatus write_value(KilnWriter *writer, const KilnConfigNode *node, co
             kiln_text_char(writer->text, ' ');
         if (node->kind == KILN_NODE_SCALAR) {
             kiln_write_scalar(writer->text, node);
-            kiln_text_char(writer->text, '\n');
         } else if (node->kind == KILN_NODE_LIST) {
             write_line(writer->text, node);
         } else {
-            kiln_text_append(writer->text, "{}\n");
+            kiln_text_append(writer->text, "{}");
         }
+        if (writer->remarks != NULL)
+            kiln_remarks_add(writer->remarks, writer->config, written, node, writer->text->length);
+        kiln_text_char(writer->text, '\n');
         return KILN_OK;
     }
     if (level != NULL)

@@ -2,13 +2,14 @@
 #ifndef KILN_CONFIG_WRITER_H
 #define KILN_CONFIG_WRITER_H
 
-#include "base/text.h"
 #include "config/interpolate.h"
+#include "config/remarks.h"
 
 typedef struct KilnWriter {
     KilnText *text;
     const KilnConfig *config; /* needed to resolve only */
     bool resolve;
+    struct KilnRemarks *remarks; /* told where each value came from; NULL: nobody is */
     /* Leave out this key of the root; NULL: none. */
     bool (*hidden)(const KilnConfig *config, const char *key);
     size_t nodes;

@@ -68,8 +68,8 @@ static void test_append(void **unused)
 {
     (void)unused;
     check(ARGUMENTS("tags+=c"), "tags",
-          "tags: [a, b, 1, c]\n  set to [a, b, 1, c] by argument 1 `tags+=c`\n"
-          "  replaced [a, b, 1] from ");
+          "tags: [a, b, 1, c]\n  set to  [a, b, 1, c]  argument 1 `tags+=c`\n"
+          "  over    [a, b, 1]  ");
     check(ARGUMENTS("tags+=[c,d]", "tags+=[[e]]"), "tags", "[a, b, 1, c, ...]");
     check(ARGUMENTS("tags+=[c,d]", "tags+=[[e]]"), "tags[5]", "tags[5]: [e]");
     check(ARGUMENTS("tags=extend_list(c,[d])"), "tags[4]", "tags[4]: [d]");
@@ -87,7 +87,7 @@ static void test_append(void **unused)
 static void test_remove(void **unused)
 {
     (void)unused;
-    check(ARGUMENTS("tags-=a"), "tags", "tags: [b, 1]\n  set to [b, 1] by argument 1 `tags-=a`");
+    check(ARGUMENTS("tags-=a"), "tags", "tags: [b, 1]\n  set to  [b, 1]     argument 1 `tags-=a`");
     check(ARGUMENTS("tags-=[1,a]"), "tags", "tags: [b]");
     check(ARGUMENTS("tags+=[a,a]", "tags-=a"), "tags", "tags: [b, 1]");
     check(ARGUMENTS("nested-=[[1,2]]"), "nested", "nested: [{...}]");
@@ -100,8 +100,8 @@ static void test_replace(void **unused)
 {
     (void)unused;
     check(ARGUMENTS("model:={units:5}"), "model",
-          "model: a mapping\n  set to {units: 5} by argument 1 `model:={units:5}`\n"
-          "  replaced {depth: 3, widths: {...}} from ");
+          "model: {units: 5}\n  set to  {units: 5}                 argument 1 `model:={units:5}`\n"
+          "  over    {depth: 3, widths: {...}}  ");
     check(ARGUMENTS("model.widths:=[1]"), "model.widths", "model.widths: [1]");
     check(ARGUMENTS("tags:={a:1}"), "tags.a", "tags.a: 1");
     check(ARGUMENTS("lr:=0.5"), "lr", "lr: 0.5");

@@ -66,26 +66,28 @@ static void test_explain(void **unused)
         const char *key, *want;
     } cases[] = {
         { "lr", "lr: 0.5\n"
-                "  set to 0.5 by argument 2 `lr=0.5`\n"
-                "  replaced 0.3 from argument 1 `lr=0.3`\n"
-                "  replaced 0.1 from T/config.yaml:4:5\n" },
+                "  set to  0.5  argument 2 `lr=0.5`\n"
+                "  over    0.3  argument 1 `lr=0.3`\n"
+                "  over    0.1  T/config.yaml:4:5\n" },
         { "rate", "rate: 0.5\n"
-                  "  set to ${lr} by T/config.yaml:5:7\n"
+                  "  set to  ${lr}  T/config.yaml:5:7\n"
                   "    lr: 0.5\n"
-                  "      set to 0.5 by argument 2 `lr=0.5`\n"
-                  "      replaced 0.3 from argument 1 `lr=0.3`\n"
-                  "      replaced 0.1 from T/config.yaml:4:5\n" },
+                  "      set to  0.5  argument 2 `lr=0.5`\n"
+                  "      over    0.3  argument 1 `lr=0.3`\n"
+                  "      over    0.1  T/config.yaml:4:5\n" },
         { "net", "net.width: 8\n"
-                 "  set to 8 by T/config.yaml:6:14\n"
-                 "  replaced 4 from T/net/a.yaml:1:8\n"
-                 "  replaced 1 from default of net/a\n"
+                 "  set to  8  T/config.yaml:6:14\n"
+                 "  over    4  T/net/a.yaml:1:8\n"
+                 "  over    1  default of net/a\n"
                  "net.kind: a\n"
-                 "  set to a by T/net/a.yaml:2:7\n"
+                 "  set to  a  T/net/a.yaml:2:7\n"
                  "net.depth: 3\n"
-                 "  set to 3 by argument 3 `net.depth=3`\n"
-                 "  replaced 2 from default of net/a\n"
+                 "  set to  3  argument 3 `net.depth=3`\n"
+                 "  over    2  default of net/a\n"
                  "net.opt.x: 1\n"
-                 "  set to 1 by default of net/a\n" },
+                 "  set to  1  default of net/a\n" },
+        { "tags.1", "tags: [x, 'a, b']\n"
+                    "  set to  [x, 'a, b']  T/config.yaml:7:7\n" },
     };
     Tree tree = tree_make(files);
     const char *const overrides[] = { "lr=0.3", "lr=0.5", "net.depth=3", NULL };
@@ -106,6 +108,10 @@ static void test_explain(void **unused)
     }
     assert_int_equal(kiln_config_explain(config, "nte", &text, &err), KILN_E_KEY);
     assert_string_equal(err.text, "there is no key 'nte'; did you mean 'net'?");
+    assert_int_equal(kiln_config_explain(config, "width", &text, &err), KILN_E_KEY);
+    assert_string_equal(err.text, "there is no key 'width'; did you mean 'net.width'?");
+    assert_int_equal(kiln_config_explain(config, "net.kind.x", &text, &err), KILN_E_KEY);
+    assert_int_equal(kiln_config_explain(config, "tags.2", &text, &err), KILN_E_KEY);
     free(messages);
     kiln_config_free(config);
     tree_remove(&tree);
@@ -167,23 +173,23 @@ static void test_explain_dropped(void **unused)
         const char *key, *want;
     } cases[] = {
         { "net.list", "net.list: not there\n"
-                      "  dropped: _target_ changed from a to b at T/exp/b.yaml:2:17\n"
-                      "    set to [1] by T/net/a.yaml:4:7\n" },
+                      "  dropped      T/exp/b.yaml:2:17: _target_ changed from a to b\n"
+                      "  over    [1]  T/net/a.yaml:4:7\n" },
         { "net", "net._target_: b\n"
-                 "  set to b by T/exp/b.yaml:2:17\n"
-                 "  replaced a from T/net/a.yaml:1:11\n"
+                 "  set to  b  T/exp/b.yaml:2:17\n"
+                 "  over    a  T/net/a.yaml:1:11\n"
                  "net.width: 5\n"
-                 "  set to 5 by T/exp/b.yaml:2:27\n"
-                 "  replaced 4 from T/net/a.yaml:2:8\n"
+                 "  set to  5  T/exp/b.yaml:2:27\n"
+                 "  over    4  T/net/a.yaml:2:8\n"
                  "net.opt.x: 3\n"
-                 "  set to 3 by T/exp/b.yaml:2:39\n"
-                 "  replaced 1 from T/net/a.yaml:3:10\n"
+                 "  set to  3  T/exp/b.yaml:2:39\n"
+                 "  over    1  T/net/a.yaml:3:10\n"
                  "net.list: not there\n"
-                 "  dropped: _target_ changed from a to b at T/exp/b.yaml:2:17\n"
-                 "    set to [1] by T/net/a.yaml:4:7\n"
+                 "  dropped      T/exp/b.yaml:2:17: _target_ changed from a to b\n"
+                 "  over    [1]  T/net/a.yaml:4:7\n"
                  "net.opt.y: not there\n"
-                 "  dropped: _target_ changed from a to b at T/exp/b.yaml:2:17\n"
-                 "    set to 2 by T/net/a.yaml:3:16\n" },
+                 "  dropped    T/exp/b.yaml:2:17: _target_ changed from a to b\n"
+                 "  over    2  T/net/a.yaml:3:16\n" },
     };
     Tree tree = tree_make(targets);
     KilnComposeHooks hooks = { .other_component = other_component };
@@ -236,7 +242,7 @@ static void test_options_without_files(void **unused)
     assert_int_equal(tree_compose(&tree, &hooks, overrides, &config, &messages), KILN_OK);
     free(messages);
     assert_int_equal(kiln_config_explain(config, "net._target_", &text, NULL), KILN_OK);
-    assert_string_equal(text, "net._target_: plug\n  set to plug by plugin plug\n");
+    assert_string_equal(text, "net._target_: plug\n  set to  plug  plugin plug\n");
     free(text);
     kiln_config_free(config);
     assert_true(tree_compose(&tree, &hooks, wrong, &config, &messages) < 0);
@@ -276,7 +282,7 @@ static void test_run_files(void **unused)
                         "  - {value: 0.5, from: 'argument 1 `lr=0.5`'}\n"
                         "  - {value: 0.1, from: 'T/config.yaml:4:5'}\n"
                         "rate:\n"
-                        "  - {value: '${lr}', from: 'T/config.yaml:5:7'}\n"
+                        "  - {value: '${lr}', from: 'T/config.yaml:5:7', refers: ['lr']}\n"
                         "tags:\n"
                         "  - {value: ['1', 'it''s'], from: 'argument 2 `tags=[''1'',\"it''s\"]`'}\n"
                         "  - {value: ['x', 'a, b'], from: 'T/config.yaml:7:7'}\n");
