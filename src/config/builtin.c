@@ -25,9 +25,7 @@ static const char config[] =
     "mode: null\n"
     "searchpath: []\n"
     "run: {}\n"
-    "sweep:\n"
-    "  dir: multirun/${now:%Y-%m-%d}/${now:%H-%M-%S}\n"
-    "  subdir: ${kiln.job.num}\n"
+    "sweep: {}\n"
     "output_subdir: .kiln\n"
     "verbose: false\n"
     "overrides: {kiln: [], task: []}\n"
@@ -51,8 +49,9 @@ static const char config[] =
 
 const KilnShippedFile kiln_builtin_conf[] = {
     { .path = "kiln/config.yaml", .text = config, .size = sizeof(config) - 1 },
-    NOTHING("kiln/launcher/basic.yaml"),
-    FILE_OF("kiln/sweeper/basic.yaml", "max_batch_size: null\nparams: null\n"),
+    FILE_OF("kiln/launcher/basic.yaml", "_target_: launcher/local\n"),
+    FILE_OF("kiln/sweeper/basic.yaml",
+            "_target_: sweeper/grid\nmax_batch_size: null\nparams: null\n"),
     NOTHING("kiln/output/default.yaml"),
     NOTHING("kiln/help/default.yaml"),
     NOTHING("kiln/hydra_help/default.yaml"),
