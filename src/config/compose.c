@@ -75,6 +75,8 @@ static void sweep_alone(Composer *composer, const KilnOverride *override)
 {
     KilnError err = { 0 };
 
+    if (composer->config->partial)
+        return;
     kiln_error_set(&err, KILN_E_USAGE,
                    "%s has several values, which a single run can't take; for a list write "
                    "%s=[...], for text with commas quote it: \"%s='...'\"",
@@ -104,7 +106,7 @@ static void read_overrides(Composer *composer)
             tell(composer, &err);
             continue;
         }
-        if (override->sweep)
+        if (override->sweep != NULL)
             sweep_alone(composer, override);
         composer->n_overrides++;
     }
@@ -313,13 +315,15 @@ static void apply_overrides(Composer *composer)
     for (size_t i = 0; i < composer->n_overrides; i++) {
         const KilnOverride *override = &composer->overrides[i];
         KilnError err = { 0 };
-        bool bottom = false;
+        bool bottom = false, sure = !composer->config->partial || kiln_override_is_own(override);
 
-        if (override->is_group || override->sweep || is_broken(composer, override->key))
+        if (override->is_group || override->sweep != NULL || is_broken(composer, override->key))
             continue;
-        if (kiln_override_apply(composer->config, override, &bottom, &err) < 0)
-            tell(composer, &err);
-        else if (bottom)
+        if (kiln_override_apply(composer->config, override, &bottom, &err) < 0) {
+            if (sure)
+                tell(composer, &err);
+        }
+        if (bottom)
             lay_bottom(composer);
     }
 }
@@ -345,31 +349,50 @@ static void compose(Composer *composer)
         composer->status = status;
 }
 
+static KilnStatus run(Composer *composer, KilnConfig **ret)
+{
+    KilnErrors *own = NULL;
+
+    if (composer->config == NULL)
+        return KILN_E_NOMEM;
+    /* Whether a step failed is seen by the count: have a collection at any rate. */
+    if (composer->errors == NULL && kiln_errors_new(&own) < 0) {
+        kiln_config_free(composer->config);
+        return KILN_E_NOMEM;
+    }
+    if (composer->errors == NULL)
+        composer->errors = own;
+    composer->config->search.hooks = composer->hooks;
+    compose(composer);
+    composer->config->search.hooks = NULL;
+    kiln_errors_free(own);
+    if (composer->status < 0) {
+        kiln_config_free(composer->config);
+        return composer->status;
+    }
+    *ret = composer->config;
+    return KILN_OK;
+}
+
 KilnStatus kiln_config_compose(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
                                KilnConfig **ret, KilnErrors *errors)
 {
     Composer composer = {
         .config = config_new(request), .request = request, .hooks = hooks, .errors = errors
     };
-    KilnErrors *own = NULL;
 
-    if (composer.config == NULL)
-        return KILN_E_NOMEM;
-    /* Whether a step failed is seen by the count: have a collection at any rate. */
-    if (errors == NULL && kiln_errors_new(&own) < 0) {
-        kiln_config_free(composer.config);
-        return KILN_E_NOMEM;
-    }
-    if (errors == NULL)
-        composer.errors = own;
-    composer.config->search.hooks = hooks;
-    compose(&composer);
-    composer.config->search.hooks = NULL;
-    kiln_errors_free(own);
-    if (composer.status < 0) {
-        kiln_config_free(composer.config);
-        return composer.status;
-    }
-    *ret = composer.config;
-    return KILN_OK;
+    return run(&composer, ret);
+}
+
+KilnStatus kiln_config_compose_sweep(const KilnComposeRequest *request,
+                                     const KilnComposeHooks *hooks, KilnConfig **ret,
+                                     KilnErrors *errors)
+{
+    Composer composer = {
+        .config = config_new(request), .request = request, .hooks = hooks, .errors = errors
+    };
+
+    if (composer.config != NULL)
+        composer.config->partial = true;
+    return run(&composer, ret);
 }

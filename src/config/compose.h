@@ -28,6 +28,12 @@ typedef struct KilnComposeHooks {
 KILN_NODISCARD KilnStatus kiln_config_compose(const KilnComposeRequest *request,
                                               const KilnComposeHooks *hooks, KilnConfig **ret,
                                               KilnErrors *errors);
+/* The config of a sweep itself, whose `kiln` says how to sweep: arguments with
+ * several values are left out, and what only they bring may be missing (a group
+ * that must be chosen, keys of an option). Such errors are told by the jobs. */
+KILN_NODISCARD KilnStatus kiln_config_compose_sweep(const KilnComposeRequest *request,
+                                                    const KilnComposeHooks *hooks, KilnConfig **ret,
+                                                    KilnErrors *errors);
 /* The sections of the request that made it; NULL when none. */
 const KilnSection *kiln_config_sections(const KilnConfig *config);
 

@@ -41,6 +41,7 @@ struct KilnConfigNode {
     KilnNodeKind kind;
     KilnScalar scalar;
     bool quoted;
+    char quote; /* of an argument's quoted text, ' or "; '\0' otherwise */
     KilnLayer layer;
     KilnOrigin origin;
     const char *text;   /* scalar, as written without quotes; NUL-terminated */

@@ -116,11 +116,45 @@ static const char *copy_key(KilnArena *arena, const char *p, size_t n)
     return key != NULL ? kiln_own_path(arena, key) : NULL;
 }
 
+/* The elements behind the first one and its comma; with it they are a sweep. */
+static KilnStatus read_more(KilnValueText *value, KilnConfigNode *first, KilnError *err)
+{
+    KilnConfigNode *items = kiln_node_new(&value->maker, KILN_NODE_LIST), *item = first;
+    size_t start = value->at;
+    KilnStatus status = KILN_OK;
+
+    if (items == NULL)
+        return kiln_error_nomem(err, sizeof(*items));
+    for (;;) {
+        if (kiln_sweep_value_of(value, item) != NULL)
+            return kiln_value_fail(value, start, err,
+                                   "a function with several values among others; write them all "
+                                   "with commas, or all as its arguments");
+        if (kiln_node_append(value->maker.arena, items, NULL, value->maker.origin, item) == NULL)
+            return kiln_error_nomem(err, sizeof(*item));
+        kiln_value_skip_blanks(value);
+        if (value->text[value->at] != ',')
+            break;
+        value->at++;
+        kiln_value_skip_blanks(value);
+        start = value->at;
+        status = kiln_value_element(value, &item, err);
+        if (status < 0)
+            return status;
+    }
+    KilnSweepValue *sweep = kiln_sweep_value_new(value, KILN_SWEEP_CHOICE, items);
+    if (sweep == NULL)
+        return kiln_error_nomem(err, sizeof(*sweep));
+    sweep->simple = true;
+    return status;
+}
+
 static KilnStatus read_value(KilnArena *arena, const char *p, KilnOverride *override,
                              KilnError *err)
 {
     KilnMaker maker = { .arena = arena, .origin = override->origin, .layer = KILN_LAYER_ARGUMENT };
     KilnValueText value = { .maker = maker, .text = override->written, .functions = true };
+    KilnConfigNode *node = NULL;
     KilnStatus status;
 
     value.at = (size_t)(p - override->written);
@@ -129,24 +163,22 @@ static KilnStatus read_value(KilnArena *arena, const char *p, KilnOverride *over
         override->value = kiln_node_string(&maker, "");
         return override->value != NULL ? KILN_OK : kiln_error_nomem(err, 1);
     }
-    status = kiln_value_element(&value, &override->value, err);
-    /* More elements behind commas are a sweep; they must be well-formed too. */
-    for (; status >= 0; value.sweep = true) {
-        KilnConfigNode *more = NULL;
-
-        kiln_value_skip_blanks(&value);
-        if (value.text[value.at] != ',')
-            break;
-        value.at++;
-        kiln_value_skip_blanks(&value);
-        status = kiln_value_element(&value, &more, err);
+    status = kiln_value_element(&value, &node, err);
+    kiln_value_skip_blanks(&value);
+    if (status >= 0 && value.text[value.at] == ',') {
+        status = read_more(&value, node, err);
+        if (status >= 0)
+            node = value.sweeps->items;
     }
     if (status >= 0 && value.text[value.at] != '\0')
         status = kiln_value_fail(&value, value.at, err,
                                  "'%c' closes nothing; quote the value if it is text",
                                  value.text[value.at]);
-    override->sweep = value.sweep;
-    return status >= 0 ? status : kiln_error_at(err, &override->origin);
+    if (status < 0)
+        return kiln_error_at(err, &override->origin);
+    override->sweep = kiln_sweep_value_of(&value, node);
+    override->value = override->sweep != NULL && node->count > 0 ? node->entries[0].value : node;
+    return KILN_OK;
 }
 
 /* Nobody reads a message with a hundred lines of an argument in it. */
@@ -159,18 +191,15 @@ static const char *origin_text(KilnArena *arena, const char *text, size_t number
     return kiln_arena_printf(arena, "argument %zu `%s`", number, text);
 }
 
-KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number, KilnOverride *ret,
-                               KilnError *err)
+KilnStatus kiln_override_parse_from(KilnArena *arena, const char *text, const KilnOrigin *origin,
+                                    KilnOverride *ret, KilnError *err)
 {
-    KilnOverride override = { .kind = KILN_OVERRIDE_SET };
+    KilnOverride override = { .kind = KILN_OVERRIDE_SET, .origin = *origin };
     const char *p;
     size_t n;
 
-    if (!kiln_text_is_utf8(text, strlen(text)))
-        return kiln_error_set(err, KILN_E_SYNTAX, "argument %zu: the text is not UTF-8", number);
     override.written = kiln_arena_strdup(arena, text);
-    override.origin.source = override.written != NULL ? origin_text(arena, text, number) : NULL;
-    if (override.origin.source == NULL)
+    if (override.written == NULL)
         return kiln_error_nomem(err, strlen(text));
     p = read_sign(override.written, &override);
     n = key_length(p);
@@ -197,10 +226,42 @@ KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number
     return status;
 }
 
+KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number, KilnOverride *ret,
+                               KilnError *err)
+{
+    KilnOrigin origin = { 0 };
+
+    if (!kiln_text_is_utf8(text, strlen(text)))
+        return kiln_error_set(err, KILN_E_SYNTAX, "argument %zu: the text is not UTF-8", number);
+    origin.source = origin_text(arena, text, number);
+    if (origin.source == NULL)
+        return kiln_error_nomem(err, strlen(text));
+    return kiln_override_parse_from(arena, text, &origin, ret, err);
+}
+
 const char *kiln_override_choice_key(KilnArena *arena, const KilnOverride *override)
 {
     if (override->package == NULL)
         return override->key;
     return kiln_arena_printf(arena, "%s@%s", override->key,
                              *override->package != '\0' ? override->package : "_global_");
+}
+
+const char *kiln_override_target(KilnArena *arena, const KilnOverride *override)
+{
+    static const char *const signs[] = { [KILN_OVERRIDE_SET] = "",
+                                         [KILN_OVERRIDE_ADD] = "+",
+                                         [KILN_OVERRIDE_FORCE] = "++",
+                                         [KILN_OVERRIDE_DELETE] = "~" };
+    bool packed = override->package != NULL;
+
+    return kiln_arena_printf(arena, "%s%s%s%s", signs[override->kind], override->key,
+                             packed ? "@" : "", packed ? override->package : "");
+}
+
+bool kiln_override_is_own(const KilnOverride *override)
+{
+    size_t n = strcspn(override->key, "./");
+
+    return n == strlen("kiln") && strncmp(override->key, "kiln", n) == 0;
 }

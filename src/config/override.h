@@ -3,7 +3,7 @@
 #ifndef KILN_CONFIG_OVERRIDE_H
 #define KILN_CONFIG_OVERRIDE_H
 
-#include "config/node.h"
+#include "config/sweep_value.h"
 
 typedef enum KilnOverrideKind {
     KILN_OVERRIDE_SET,   /* key=value: the key must be there */
@@ -19,14 +19,22 @@ typedef struct KilnOverride {
     KilnOrigin origin;      /* "argument 2 `lr=0.1`" */
     const char *key;        /* "optimizer.lr", or a group "model/optimizer"; "kiln" for "hydra" */
     const char *package;    /* behind @; NULL: none */
-    KilnConfigNode *value;  /* NULL: only `~key` */
-    bool sweep;             /* several values: a comma, choice(...), range(...), ... */
+    KilnConfigNode *value;  /* NULL: only `~key`; of a sweep the first */
+    KilnSweepValue *sweep;  /* several values: a comma, choice(...), ...; NULL: one */
     bool is_group;          /* set while composing: chooses an option */
 } KilnOverride;
 
 /* Parse argument number `number` (from 1). Everything lives in the arena. */
 KILN_NODISCARD KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number,
                                               KilnOverride *ret, KilnError *err);
+/* The same with another origin: text that is no argument. */
+KILN_NODISCARD KilnStatus kiln_override_parse_from(KilnArena *arena, const char *text,
+                                                   const KilnOrigin *origin, KilnOverride *ret,
+                                                   KilnError *err);
+/* What stands in front of the value: "+model@other"; NULL when memory is out. */
+const char *kiln_override_target(KilnArena *arena, const KilnOverride *override);
+/* Is it about `kiln`, and not about the job? */
+bool kiln_override_is_own(const KilnOverride *override);
 /* "model" or "model@other", the name that the defaults list knows it by. */
 const char *kiln_override_choice_key(KilnArena *arena, const KilnOverride *override);
 

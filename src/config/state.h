@@ -26,6 +26,7 @@ struct KilnConfig {
     size_t n_chosen;
     KilnRemoved *removed;
     size_t n_removed;
+    bool partial;      /* of a sweep: see kiln_config_compose_sweep */
     struct tm started; /* local time, for ${now:...} */
 };
 

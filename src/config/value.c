@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/scalar.h"
+#include "config/sweep_value.h"
 
 enum { MOST_LEVELS = 64 };
 
@@ -217,6 +218,17 @@ static KilnStatus append(KilnValueText *value, KilnConfigNode *node, const char 
     return KILN_OK;
 }
 
+/* choice(1,2) and the like are whole values. */
+static KilnStatus refuse_sweep(const KilnValueText *value, size_t at, const KilnConfigNode *item,
+                               KilnError *err)
+{
+    if (kiln_sweep_value_of(value, item) == NULL)
+        return KILN_OK;
+    return kiln_value_fail(value, at, err,
+                           "several values can't stand inside [...] or {...}; write the whole "
+                           "lists: key=[1,x],[2,x]");
+}
+
 /* name= in front of an argument; the name, in the arena, or NULL. */
 static const char *argument_name(KilnValueText *value)
 {
@@ -245,14 +257,17 @@ KilnStatus kiln_value_sequence(KilnValueText *value, char close, bool gaps, Kiln
     for (;;) {
         const char *name = close == ')' ? argument_name(value) : NULL;
         KilnConfigNode *item = NULL;
+        size_t start = value->at;
         KilnStatus status;
-        char c = value->text[value->at];
+        char c = value->text[start];
 
         if (gaps && (c == ',' || c == close))
             item = kiln_node_string(&value->maker, "");
         status = item != NULL ? KILN_OK : kiln_value_element(value, &item, err);
         if (status >= 0)
             status = append(value, list, name, item, err);
+        if (status >= 0 && close != ')')
+            status = refuse_sweep(value, start, item, err);
         if (status < 0)
             return status;
         kiln_value_skip_blanks(value);
@@ -288,7 +303,10 @@ static KilnStatus read_pair(KilnValueText *value, KilnConfigNode *map, KilnError
         return kiln_value_fail(value, start, err, "a key must not be null");
     value->at++;
     kiln_value_skip_blanks(value);
+    start = value->at;
     status = kiln_value_element(value, &item, err);
+    if (status >= 0)
+        status = refuse_sweep(value, start, item, err);
     if (status < 0)
         return status;
     /* The last of two equal keys wins, as in Python's dict. */
@@ -347,6 +365,7 @@ static KilnStatus read_call(KilnValueText *value, size_t length, size_t open, Ki
 {
     const char *name = kiln_arena_strndup(value->maker.arena, value->text + value->at, length);
     KilnConfigNode *arguments = kiln_node_new(&value->maker, KILN_NODE_LIST);
+    size_t at = value->at;
     KilnStatus status;
 
     if (name == NULL || arguments == NULL)
@@ -355,7 +374,7 @@ static KilnStatus read_call(KilnValueText *value, size_t length, size_t open, Ki
     status = kiln_value_sequence(value, ')', false, arguments, err);
     if (status < 0)
         return status;
-    return kiln_function_call(value, name, arguments, ret, err);
+    return kiln_function_call(value, name, at, arguments, ret, err);
 }
 
 KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNode **ret, KilnError *err)

@@ -70,19 +70,28 @@ static const char *const *options(void *ctx, const char *group)
     return n > 0 ? context->names : NULL;
 }
 
-KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
+static KilnComposeHooks hooks_of(Context *context)
+{
+    return (KilnComposeHooks) {
+        .ctx = context, .bottom = bottom, .option = option, .options = options
+    };
+}
+
+typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
+                              KilnConfig **ret, KilnErrors *errors);
+
+static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnConfig **ret,
+                          KilnErrors *errors)
 {
     Context context = { .bottom.registry = request->registry };
-    KilnComposeHooks hooks = {
-        .ctx = &context, .bottom = bottom, .option = option, .options = options
-    };
+    KilnComposeHooks hooks = hooks_of(&context);
     KilnConfig *config = NULL;
     KilnErrors *found = NULL;
     KilnStatus status = kiln_errors_new(&found);
 
     if (status < 0)
         return status;
-    status = kiln_config_compose(request, &hooks, &config, found);
+    status = way(request, &hooks, &config, found);
     /* Once more for what no override touched but changed: a _target_ of ${name}. */
     if (status == KILN_OK)
         status = kiln_bottom_lay(&context.bottom, config, found);
@@ -101,11 +110,35 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
     return status;
 }
 
+KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
+{
+    return compose(request, kiln_config_compose, ret, errors);
+}
+
+KilnStatus kiln_compose_sweep(const KilnComposeRequest *request, KilnConfig **ret,
+                              KilnSweepArguments *ret_arguments, KilnErrors *errors)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = hooks_of(&context);
+    KilnConfig *config = NULL;
+    KilnStatus status = compose(request, kiln_config_compose_sweep, &config, errors);
+
+    if (status >= 0)
+        status = kiln_sweep_arguments(request, &hooks, config, kiln_config_arena(config),
+                                      ret_arguments, errors);
+    if (status >= 0)
+        *ret = config;
+    else
+        kiln_config_free(config);
+    free(context.names);
+    return status;
+}
+
 KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *group, bool groups,
                                 char ***ret, size_t *ret_count, KilnError *err)
 {
     Context context = { .bottom.registry = request->registry };
-    KilnComposeHooks hooks = { .ctx = &context, .option = option, .options = options };
+    KilnComposeHooks hooks = hooks_of(&context);
     KilnStatus status = kiln_group_options(request, &hooks, group, groups, ret, ret_count, err);
 
     free(context.names);

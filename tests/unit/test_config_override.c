@@ -112,9 +112,9 @@ static void test_keys(void **unused)
         if (got.kind != cases[i].kind || strcmp(got.key, cases[i].key) != 0 ||
             (got.package == NULL) != (cases[i].package == NULL) ||
             (got.package != NULL && strcmp(got.package, cases[i].package) != 0) ||
-            (got.value != NULL) != cases[i].value || got.sweep != cases[i].sweep)
+            (got.value != NULL) != cases[i].value || (got.sweep != NULL) != cases[i].sweep)
             fail_msg("%s: kind %d, key %s, package %s, sweep %d", cases[i].text, (int)got.kind,
-                     got.key, got.package != NULL ? got.package : "-", got.sweep);
+                     got.key, got.package != NULL ? got.package : "-", got.sweep != NULL);
         kiln_arena_release(&arena);
     }
 }
@@ -148,7 +148,7 @@ static void test_errors(void **unused)
         { "a=f(x", "')' is missing" },
         { "a=sotr([1])", "there is no function 'sotr' (did you mean sort?)" },
         { "a=int(abc)", "int(): 'abc' is no int" },
-        { "a=int()", "int() needs a value" },
+        { "a=int()", "column 3: int(): it needs a value" },
         { "a=sort([1,a])", "only numbers, or only text" },
         { "a=\xff", "argument 7: the text is not UTF-8" },
     };
