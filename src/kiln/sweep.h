@@ -48,7 +48,12 @@ typedef struct KilnJobEnd {
 } KilnJobEnd;
 
 /* Exit statuses of a job's process. */
-enum { KILN_JOB_EXIT_OK = 0, KILN_JOB_EXIT_FAILED = 1, KILN_JOB_EXIT_INTERRUPTED = 3 };
+enum {
+    KILN_JOB_EXIT_OK = 0,
+    KILN_JOB_EXIT_FAILED = 1,
+    KILN_JOB_EXIT_INTERRUPTED = 3,
+    KILN_JOB_EXIT_NOMEM = 4
+};
 
 /* What a launcher is given. Jobs are known by their numbers. */
 typedef struct KilnLaunch {
@@ -77,9 +82,9 @@ struct KilnLauncherOps {
 
 /* ---- Options ---------------------------------------------------------------------- */
 
-/* kiln.sweep */
+/* kiln.sweep, without its subdir, which is each job's own. */
 typedef struct KilnSweepOptions {
-    char *dir, *subdir;
+    char *dir;
     int64_t max_jobs;
 } KilnSweepOptions;
 

@@ -164,6 +164,8 @@ KilnJob *kiln_jobs_add(KilnJobs *jobs, const char *const *overrides, size_t n, c
 
 void kiln_jobs_release(KilnJobs *jobs)
 {
+    for (size_t i = 0; i < jobs->count; i++)
+        kiln_text_release(&jobs->items[i].report);
     kiln_arena_release(&jobs->arena);
     free(jobs->items);
     free(jobs->places);

@@ -3,6 +3,7 @@
 #define KILN_SWEEP_JOBS_H
 
 #include "base/arena.h"
+#include "base/text.h"
 #include "kiln/sweep.h"
 
 /* A metric of a job that ended, from its summary. NaN: not a finite number. */
@@ -30,6 +31,8 @@ typedef struct KilnJob {
     size_t n_metrics;
     double started; /* by kiln_clock, while it runs */
     KilnJobProgress progress;
+    KilnText report;   /* of its process, a line that is not whole yet */
+    const char *error; /* that its process told; NULL: none */
 } KilnJob;
 
 /* Jobs by number. Everything lives in the arena. */

@@ -92,6 +92,7 @@ const KilnSection *kiln_run_sections(void)
             .key = "kiln.sweep",
             .fields = kiln_sweep_fields,
             .size = sizeof(KilnSweepOptions),
+            .open = true,
             .hidden = true,
             .summary = "Where a sweep writes",
         },

@@ -157,9 +157,17 @@ static void name_signal(int number, char *buf, size_t size)
         snprintf(buf, size, "signal %d", number);
 }
 
-static void format_seconds(double seconds, char *buf, size_t size)
+/* "2GiB": the largest unit of which there are whole ones. */
+static void format_size(int64_t bytes, char *buf, size_t size)
 {
-    snprintf(buf, size, "%.4gs", seconds);
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    size_t unit = 0;
+
+    while (unit + 1 < KILN_COUNT(units) && bytes > 0 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(buf, size, "%lld%s", (long long)bytes, units[unit]);
 }
 
 static KilnJobEnd end_by_signal(const Opts *opts, int number, bool expected)
@@ -188,11 +196,14 @@ static KilnJobEnd end_of(const Opts *opts, const Slot *slot, int status)
         return end;
     if (slot->timed_out) {
         end.status = KILN_JOB_TIMEOUT;
-        format_seconds(opts->timeout, limit, sizeof(limit));
-        snprintf(end.reason, sizeof(end.reason), "timeout after %s%s", limit,
+        snprintf(end.reason, sizeof(end.reason), "timeout after %.4gs%s", opts->timeout,
                  slot->killed ? "; it did not stop when asked and was killed" : "");
     } else if (WIFSIGNALED(status)) {
         end = end_by_signal(opts, WTERMSIG(status), slot->killed);
+    } else if (code == KILN_JOB_EXIT_NOMEM && opts->memory > 0) {
+        end.status = KILN_JOB_FAILED;
+        format_size(opts->memory, limit, sizeof(limit));
+        snprintf(end.reason, sizeof(end.reason), "out of memory, limit %s", limit);
     } else if (code == KILN_JOB_EXIT_INTERRUPTED) {
         end.status = KILN_JOB_INTERRUPTED;
         snprintf(end.reason, sizeof(end.reason), "stopped with a checkpoint");
