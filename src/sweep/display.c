@@ -62,7 +62,7 @@ static void fit_line(KilnText *text, size_t start, int width)
 /* The overrides that tell the job from others: "  lr=0.1  model=mlp". */
 static void append_values(KilnDisplay *display, const KilnJob *job)
 {
-    for (const char *const *override = job->overrides; *override != NULL; override ++) {
+    for (const char *const *override = job->overrides; *override != NULL; override++) {
         const char *key, *value;
         size_t n = kiln_override_split(*override, &key, &value);
 
@@ -72,7 +72,8 @@ static void append_values(KilnDisplay *display, const KilnJob *job)
     }
 }
 
-/* ---- The status area -------------------------------------------------------------------------- */
+/* ---- The status area --------------------------------------------------------------------------
+ */
 
 /* The seconds that a job takes, by those that ended, else by how far those come that
  * run; NaN when nothing is known. */
@@ -122,8 +123,7 @@ static void append_summary(KilnDisplay *display, double now)
 
     for (size_t i = 0; i < jobs->count; i++)
         failed += kiln_job_failed(&jobs->items[i]);
-    kiln_text_printf(text, "%zu of %zu jobs done", kiln_jobs_count(jobs, KILN_JOB_OK),
-                     jobs->count);
+    kiln_text_printf(text, "%zu of %zu jobs done", kiln_jobs_count(jobs, KILN_JOB_OK), jobs->count);
     if (failed > 0)
         kiln_text_printf(text, ", %zu failed", failed);
     kiln_text_printf(text, ", %zu running", running);
@@ -204,7 +204,8 @@ void kiln_display_release(KilnDisplay *display)
     kiln_arena_release(&display->arena);
 }
 
-/* ---- Lines that stay --------------------------------------------------------------------------- */
+/* ---- Lines that stay ---------------------------------------------------------------------------
+ */
 
 void kiln_display_print(KilnDisplay *display, const char *format, ...)
 {
@@ -255,7 +256,8 @@ void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, con
     flush(display);
 }
 
-/* ---- The end -------------------------------------------------------------------------------------- */
+/* ---- The end
+ * -------------------------------------------------------------------------------------- */
 
 static void append_ranking(KilnDisplay *display, const size_t *order, size_t n)
 {
@@ -289,8 +291,8 @@ static void append_failed(KilnDisplay *display)
 
         if (!kiln_job_failed(job) || ++failed > MOST_FAILED)
             continue;
-        kiln_text_printf(&display->text, "#%zu %s: %s\n   ", i,
-                         kiln_job_status_name(job->status), job->reason);
+        kiln_text_printf(&display->text, "#%zu %s: %s\n   ", i, kiln_job_status_name(job->status),
+                         job->reason);
         append_values(display, job);
         kiln_text_printf(&display->text, "  %s/%s/train.log\n", display->sweep->dir, job->dir);
     }

@@ -92,8 +92,7 @@ static KilnStatus write_kept(const KilnSweep *sweep, KilnError *err)
         const char *slash = strrchr(file->path, '/');
 
         path.length = root;
-        kiln_text_printf(&path, "/%.*s", slash != NULL ? (int)(slash - file->path) : 0,
-                         file->path);
+        kiln_text_printf(&path, "/%.*s", slash != NULL ? (int)(slash - file->path) : 0, file->path);
         if (!path.failed)
             status = kiln_dir_make(path.data, err);
         path.length = root;
@@ -170,7 +169,8 @@ static KilnStatus share_threads(const KilnSweep *sweep, KilnConfig *config, size
     return KILN_OK;
 }
 
-/* ---- One job ---------------------------------------------------------------------------------- */
+/* ---- One job ----------------------------------------------------------------------------------
+ */
 
 /* Below the sweep's folder, and no name that is the sweep's own. */
 static KilnStatus check_dir(const char *dir, KilnError *err)
@@ -191,9 +191,9 @@ static KilnStatus check_dir(const char *dir, KilnError *err)
     }
     if (wrong == NULL && (strcmp(dir, KILN_JOURNAL_FILE) == 0 || kiln_starts_with(dir, "results.")))
         wrong = "is a file of the sweep itself";
-    return wrong == NULL ? KILN_OK
-                         : kiln_error_set(err, KILN_E_TYPE, "kiln.sweep.subdir: '%.300s' %s", dir,
-                                          wrong);
+    return wrong == NULL
+               ? KILN_OK
+               : kiln_error_set(err, KILN_E_TYPE, "kiln.sweep.subdir: '%.300s' %s", dir, wrong);
 }
 
 static KilnStatus set_dir(KilnSweep *sweep, const KilnConfig *config, size_t number, KilnError *err)
@@ -216,7 +216,7 @@ static KilnStatus write_overrides(const KilnJob *job, char **ret, KilnError *err
 {
     KilnText text = { 0 };
 
-    for (const char *const *override = job->overrides; *override != NULL; override ++) {
+    for (const char *const *override = job->overrides; *override != NULL; override++) {
         kiln_text_append(&text, "- ");
         kiln_write_string(&text, *override);
         kiln_text_char(&text, '\n');
@@ -270,7 +270,8 @@ static KilnStatus freeze(KilnSweep *sweep, size_t number, KilnFindings *findings
     return status == KILN_E_NOMEM ? kiln_error_nomem(err, 1) : KILN_OK;
 }
 
-/* ---- All ---------------------------------------------------------------------------------------- */
+/* ---- All ----------------------------------------------------------------------------------------
+ */
 
 static KilnStatus add_new_jobs(KilnSweep *sweep, KilnError *err)
 {
@@ -280,8 +281,7 @@ static KilnStatus add_new_jobs(KilnSweep *sweep, KilnError *err)
 
     for (size_t i = 0; i < sweep->n_points && status >= 0; i++) {
         status = kiln_sweep_point(sweep, i, overrides, err);
-        if (status >= 0 && kiln_jobs_find(&sweep->jobs, overrides, n) == NULL &&
-            kiln_jobs_add(&sweep->jobs, overrides, n, NULL) == NULL)
+        if (status >= 0 && kiln_jobs_claim(&sweep->jobs, overrides, n) == NULL)
             status = kiln_error_nomem(err, n);
     }
     free(overrides);

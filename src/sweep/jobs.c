@@ -7,9 +7,12 @@
 #include "base/text.h"
 
 static const char *const status_names[] = {
-    [KILN_JOB_WAITING] = "waiting",         [KILN_JOB_RUNNING] = "running",
-    [KILN_JOB_OK] = "ok",                   [KILN_JOB_FAILED] = "failed",
-    [KILN_JOB_KILLED] = "killed",           [KILN_JOB_TIMEOUT] = "timeout",
+    [KILN_JOB_WAITING] = "waiting",
+    [KILN_JOB_RUNNING] = "running",
+    [KILN_JOB_OK] = "ok",
+    [KILN_JOB_FAILED] = "failed",
+    [KILN_JOB_KILLED] = "killed",
+    [KILN_JOB_TIMEOUT] = "timeout",
     [KILN_JOB_INTERRUPTED] = "interrupted",
 };
 
@@ -59,8 +62,8 @@ static const char *join(KilnArena *arena, const char *const *overrides, size_t n
             kiln_text_char(&text, ' ');
         kiln_text_append(&text, overrides[i]);
     }
-    line = text.failed ? NULL : kiln_arena_strndup(arena, text.data != NULL ? text.data : "",
-                                                   text.length);
+    line = text.failed ? NULL
+                       : kiln_arena_strndup(arena, text.data != NULL ? text.data : "", text.length);
     kiln_text_release(&text);
     return line;
 }
@@ -106,14 +109,14 @@ static void put_place(KilnJobs *jobs, size_t number)
     jobs->places[at] = number + 1;
 }
 
-KilnJob *kiln_jobs_find(const KilnJobs *jobs, const char *const *overrides, size_t n)
+static KilnJob *find_unclaimed(const KilnJobs *jobs, const char *const *overrides, size_t n)
 {
     size_t at = jobs->n_places > 0 ? hash(overrides, n) % jobs->n_places : 0;
 
     for (; jobs->n_places > 0 && jobs->places[at] != 0; at = (at + 1) % jobs->n_places) {
         KilnJob *job = &jobs->items[jobs->places[at] - 1];
 
-        if (same(job, overrides, n))
+        if (!job->claimed && same(job, overrides, n))
             return job;
     }
     return NULL;
@@ -159,6 +162,17 @@ KilnJob *kiln_jobs_add(KilnJobs *jobs, const char *const *overrides, size_t n, c
     KilnJob *job = &jobs->items[jobs->count];
     *job = (KilnJob) { .overrides = copy, .line = line, .dir = dir, .reason = "" };
     put_place(jobs, jobs->count++);
+    return job;
+}
+
+KilnJob *kiln_jobs_claim(KilnJobs *jobs, const char *const *overrides, size_t n)
+{
+    KilnJob *job = find_unclaimed(jobs, overrides, n);
+
+    if (job == NULL)
+        job = kiln_jobs_add(jobs, overrides, n, NULL);
+    if (job != NULL)
+        job->claimed = true;
     return job;
 }
 

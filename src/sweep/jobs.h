@@ -29,6 +29,7 @@ typedef struct KilnJob {
     double seconds;     /* of all its processes that ended */
     KilnJobMetric *metrics;
     size_t n_metrics;
+    bool claimed;   /* it is a point of the space as it is now */
     double started; /* by kiln_clock, while it runs */
     KilnJobProgress progress;
     KilnText report;   /* of its process, a line that is not whole yet */
@@ -47,8 +48,10 @@ typedef struct KilnJobs {
 /* Add a job with the next number, waiting; NULL when memory is out. `overrides` is
  * copied; `dir` NULL: to be set. */
 KilnJob *kiln_jobs_add(KilnJobs *jobs, const char *const *overrides, size_t n, const char *dir);
-/* The job with these overrides, in this order; NULL when there is none. */
-KilnJob *kiln_jobs_find(const KilnJobs *jobs, const char *const *overrides, size_t n);
+/* Let a point be a job: the first with these overrides, in this order, that no point
+ * has claimed yet, else a new one, whose dir is to be set. NULL when memory is out.
+ * (`lr=1,1` is two jobs, and when the sweep goes on they are the same two.) */
+KilnJob *kiln_jobs_claim(KilnJobs *jobs, const char *const *overrides, size_t n);
 void kiln_jobs_release(KilnJobs *jobs);
 /* How many have that status. */
 size_t kiln_jobs_count(const KilnJobs *jobs, KilnJobStatus status);

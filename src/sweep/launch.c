@@ -23,15 +23,16 @@ typedef struct Launching {
     double written; /* when the results were, by kiln_clock */
 } Launching;
 
-/* ---- The job's process ------------------------------------------------------------------------ */
+/* ---- The job's process ------------------------------------------------------------------------
+ */
 
 /* What the job prints is its log. */
 static bool redirect(const char *log)
 {
     int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    bool ok = in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 &&
-              dup2(out, STDOUT_FILENO) >= 0 && dup2(out, STDERR_FILENO) >= 0;
+    bool ok = in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+              dup2(out, STDERR_FILENO) >= 0;
 
     if (in >= 0)
         close(in);
@@ -104,7 +105,8 @@ static int run(void *ctx, size_t number, int report)
     return status;
 }
 
-/* ---- What the launcher tells ---------------------------------------------------------------------- */
+/* ---- What the launcher tells
+ * ---------------------------------------------------------------------- */
 
 static bool next(void *ctx, size_t *ret_job)
 {
@@ -185,9 +187,8 @@ static KilnStatus set_reason(KilnJobs *jobs, KilnJob *job, const char *reason, K
 static KilnStatus read_metrics(KilnSweep *sweep, KilnJob *job, KilnError *err)
 {
     char *path = kiln_sweep_job_path(sweep, job, "summary.json");
-    KilnStatus status = path != NULL
-                            ? kiln_job_read_summary(&sweep->jobs.arena, path, job, err)
-                            : kiln_error_nomem(err, 1);
+    KilnStatus status = path != NULL ? kiln_job_read_summary(&sweep->jobs.arena, path, job, err)
+                                     : kiln_error_nomem(err, 1);
 
     free(path);
     return status;
@@ -233,7 +234,9 @@ static void tick(void *ctx)
     kiln_display_tick(&launching->display);
 }
 
-/* ---- All ----------------------------------------------------------------------------------------------- */
+/* ---- All
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static KilnStatus close_journal(KilnSweep *sweep, KilnError *err)
 {

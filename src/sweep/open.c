@@ -59,13 +59,22 @@ static KilnStatus join_arguments(KilnSweep *sweep, KilnError *err)
     return KILN_OK;
 }
 
+/* `path` as it is seen from the current folder, when it is below that. */
+static const char *below_here(const char *path)
+{
+    char cwd[PATH_MAX];
+    size_t n = getcwd(cwd, sizeof(cwd)) != NULL ? strlen(cwd) : 0;
+
+    return n > 0 && strncmp(path, cwd, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+}
+
 KilnStatus kiln_sweep_recall(KilnSweep *sweep, KilnError *err)
 {
     const char *dir = sweep->request->resume;
     char *kept = kiln_path_join(dir, KEPT_FILES), *journal = kiln_path_join(dir, KILN_JOURNAL_FILE);
     KilnStatus status = KILN_OK;
 
-    sweep->dir = kiln_strdup(dir);
+    sweep->dir = kiln_strdup(below_here(dir));
     sweep->path = kiln_strdup(dir);
     if (kept == NULL || journal == NULL || sweep->dir == NULL || sweep->path == NULL)
         status = kiln_error_nomem(err, strlen(dir));
@@ -204,7 +213,8 @@ bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job)
            (sweep->request->retry_failed && kiln_job_failed(job));
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------- */
+/* ---- The whole ----------------------------------------------------------------------------------
+ */
 
 KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, KilnErrors *errors)
 {

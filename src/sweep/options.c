@@ -26,7 +26,7 @@ const KilnField kiln_rank_fields[] = {
 };
 
 const KilnField kiln_own_fields[] = {
-    KILN_FIELD_COMPONENT(KilnOwnOptions, launcher, KILN_KIND_LAUNCHER,
-                         "{_target_: launcher/local}", "how the jobs of a sweep are run"),
+    KILN_FIELD_COMPONENT(KilnOwnOptions, launcher, KILN_KIND_LAUNCHER, "{_target_: launcher/local}",
+                         "how the jobs of a sweep are run"),
     KILN_FIELD_END,
 };

@@ -84,8 +84,7 @@ static KilnStatus list_jobs(Planner *planner, void (*line)(void *ctx, const char
 
     for (size_t i = 0; i < sweep->n_points && status >= 0; i++) {
         status = kiln_sweep_point(sweep, i, planner->overrides, err);
-        if (status >= 0 && kiln_jobs_find(&sweep->jobs, planner->overrides, n) == NULL &&
-            kiln_jobs_add(&sweep->jobs, planner->overrides, n, NULL) == NULL)
+        if (status >= 0 && kiln_jobs_claim(&sweep->jobs, planner->overrides, n) == NULL)
             status = kiln_error_nomem(err, n);
     }
     for (size_t i = 0; i < sweep->jobs.count && status >= 0; i++) {

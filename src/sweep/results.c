@@ -53,7 +53,7 @@ static const char *value_of(const KilnJob *job, const char *key)
 {
     const char *value = NULL;
 
-    for (const char *const *override = job->overrides; *override != NULL; override ++) {
+    for (const char *const *override = job->overrides; *override != NULL; override++) {
         const char *its_key, *its_value;
         size_t n = kiln_override_split(*override, &its_key, &its_value);
 
@@ -84,7 +84,7 @@ const char **kiln_results_keys(const KilnJobs *jobs, KilnArena *arena)
 
     for (size_t i = 0; i < jobs->count; i++)
         for (const char *const *override = jobs->items[i].overrides; *override != NULL;
-             override ++) {
+             override++) {
             const char *key, *value;
             size_t length = kiln_override_split(*override, &key, &value);
 
@@ -144,8 +144,8 @@ static void append_number(KilnText *text, double value)
         kiln_text_append(text, kiln_format_f64(value, buf, sizeof(buf)));
 }
 
-static void append_row(KilnText *text, const KilnJobs *jobs, size_t number,
-                       const char *const *keys, const Names *metrics)
+static void append_row(KilnText *text, const KilnJobs *jobs, size_t number, const char *const *keys,
+                       const Names *metrics)
 {
     const KilnJob *job = &jobs->items[number];
 
@@ -165,6 +165,15 @@ static void append_row(KilnText *text, const KilnJobs *jobs, size_t number,
     kiln_text_char(text, '\n');
 }
 
+/* A metric may have the name of a key: `lr`. */
+static const char *metric_column(const Names *metrics, size_t i, const char *const *keys)
+{
+    for (; *keys != NULL; keys++)
+        if (strcmp(*keys, metrics->list[i]) == 0)
+            return kiln_arena_printf(metrics->arena, "metrics.%s", metrics->list[i]);
+    return metrics->list[i];
+}
+
 static void make_csv(KilnText *text, const KilnJobs *jobs, const char *const *keys,
                      const Names *metrics)
 {
@@ -174,17 +183,20 @@ static void make_csv(KilnText *text, const KilnJobs *jobs, const char *const *ke
         append_cell(text, *key);
     }
     for (size_t i = 0; i < metrics->count; i++) {
+        const char *name = metric_column(metrics, i, keys);
+
         kiln_text_char(text, ',');
-        append_cell(text, metrics->list[i]);
+        append_cell(text, name);
         kiln_text_char(text, ',');
-        append_cell(text, kiln_arena_printf(metrics->arena, "%s_best", metrics->list[i]));
+        append_cell(text, name != NULL ? kiln_arena_printf(metrics->arena, "%s_best", name) : NULL);
     }
     kiln_text_char(text, '\n');
     for (size_t i = 0; i < jobs->count; i++)
         append_row(text, jobs, i, keys, metrics);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------
+ */
 
 static json_t *number_json(double value)
 {
@@ -213,7 +225,7 @@ static json_t *job_json(const KilnJobs *jobs, size_t number, const char *const *
                             json_pack("{s:o, s:o, s:s}", "last", number_json(job->metrics[i].last),
                                       "best", number_json(job->metrics[i].best), "mode",
                                       job->metrics[i].max ? "max" : "min"));
-    for (const char *const *override = job->overrides; *override != NULL; override ++)
+    for (const char *const *override = job->overrides; *override != NULL; override++)
         json_array_append_new(overrides, json_string(*override));
     return json_pack("{s:I, s:s, s:s, s:f, s:s, s:o, s:o, s:o}", "job", (json_int_t)number,
                      "status", kiln_job_status_name(job->status), "reason", job->reason, "seconds",
@@ -240,7 +252,8 @@ static char *make_json(const KilnSweep *sweep, const char *const *keys)
     return text;
 }
 
-/* ---- Files ----------------------------------------------------------------------------------------- */
+/* ---- Files
+ * ----------------------------------------------------------------------------------------- */
 
 /* Both are derived from the journal, so that nothing is lost with them: they are
  * replaced at once, and not flushed to disk. */

@@ -35,7 +35,7 @@ typedef struct KilnSweep {
     KilnSweepBegin begin;
     KilnJournal *journal;
     KilnJobs jobs;
-    size_t n_old; /* jobs that were there before this process */
+    size_t n_old;       /* jobs that were there before this process */
     KilnFrozen *frozen; /* of the new jobs: [n_old, jobs.count) */
     KilnKeptFile *kept;
     size_t n_kept, kept_capacity;
@@ -94,7 +94,8 @@ char *kiln_sweep_job_path(const KilnSweep *sweep, const KilnJob *job, const char
 
 KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err);
 
-/* ---- rank.c ------------------------------------------------------------------------------------ */
+/* ---- rank.c ------------------------------------------------------------------------------------
+ */
 
 /* Set sweep->metric by kiln.sweeper.metric, or the callbacks of the sweep's config. */
 KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err);
@@ -105,7 +106,8 @@ double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, bool *ret_ma
  * them. `ret` has room for all jobs. */
 size_t kiln_sweep_rank(const KilnSweep *sweep, size_t *ret);
 
-/* ---- results.c ------------------------------------------------------------------------------------ */
+/* ---- results.c
+ * ------------------------------------------------------------------------------------ */
 
 /* results.csv and results.json, replaced at once. */
 KilnStatus kiln_results_write(const KilnSweep *sweep, KilnError *err);

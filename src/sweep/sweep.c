@@ -115,7 +115,8 @@ KilnStatus kiln_sweep_run(const KilnSweepRequest *request, KilnSweepResult *ret,
     return status;
 }
 
-/* ---- Remembering ------------------------------------------------------------------------------ */
+/* ---- Remembering ------------------------------------------------------------------------------
+ */
 
 typedef struct Newest {
     char *path;

@@ -11,9 +11,9 @@
 /* A job as its body sees it, in the job's own process. */
 typedef struct KilnSweepTask {
     size_t number;
-    const char *dir;                  /* absolute path of the job's folder; its config is in .kiln */
-    const char *const *overrides;     /* that made it, NULL-terminated */
-    bool resumes;                     /* there is a checkpoint in the folder to go on from */
+    const char *dir;              /* absolute path of the job's folder; its config is in .kiln */
+    const char *const *overrides; /* that made it, NULL-terminated */
+    bool resumes;                 /* there is a checkpoint in the folder to go on from */
     const struct KilnReporter *report; /* for kiln_report_* */
 } KilnSweepTask;
 
