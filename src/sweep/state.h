@@ -73,6 +73,9 @@ KilnStatus kiln_sweep_compose(const KilnSweep *sweep, const char *const *overrid
 /* Add the points that are no jobs yet to sweep->jobs, and compose, check and freeze
  * each in memory. What is wrong goes to `findings`. */
 KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnFindings *findings, KilnError *err);
+
+/* ---- frozen.c: the files of that ------------------------------------------------------------ */
+
 /* Write the new jobs' folders and the kept files. */
 KilnStatus kiln_sweep_write_frozen(KilnSweep *sweep, KilnError *err);
 void kiln_frozen_release(KilnFrozen *frozen);
