@@ -50,9 +50,8 @@ static const char config[] =
 
 const KilnShippedFile kiln_builtin_conf[] = {
     { .path = "kiln/config.yaml", .text = config, .size = sizeof(config) - 1 },
-    FILE_OF("kiln/launcher/basic.yaml", "_target_: launcher/local\n"),
-    FILE_OF("kiln/sweeper/basic.yaml",
-            "_target_: sweeper/grid\nmax_batch_size: null\nparams: null\n"),
+    NOTHING("kiln/launcher/basic.yaml"),
+    FILE_OF("kiln/sweeper/basic.yaml", "max_batch_size: null\nparams: null\n"),
     NOTHING("kiln/output/default.yaml"),
     NOTHING("kiln/help/default.yaml"),
     NOTHING("kiln/hydra_help/default.yaml"),

@@ -90,6 +90,7 @@ typedef struct KilnSweepOptions {
 
 /* kiln.sweeper, besides the options of the component that it names. */
 typedef struct KilnRankOptions {
+    char *_target_; /* the component */
     char *metric;
     int64_t mode; /* KilnRankMode */
 } KilnRankOptions;

@@ -16,6 +16,7 @@ static const KilnChoice modes[] = {
 };
 
 const KilnField kiln_rank_fields[] = {
+    KILN_FIELD_STR(KilnRankOptions, _target_, "sweeper/grid", "which combinations become jobs"),
     KILN_FIELD_STR_OPT(KilnRankOptions, metric, "null",
                        "jobs are ranked by this metric; null: what model_checkpoint monitors, else "
                        "val/loss"),
