@@ -21,7 +21,8 @@ static KilnStatus bottom(void *ctx, KilnConfig *config, KilnErrors *errors)
 }
 
 /* The kind whose components are options of a group; a run's module is its task,
- * and how a sweep runs stands below `kiln`. Callbacks and loggers are mappings of several, so no single one is an option. */
+ * and how a sweep runs stands below `kiln`. Callbacks and loggers are mappings of several, so no
+ * single one is an option. */
 static KilnKind group_kind(const char *group)
 {
     KilnKind kind = kiln_kind_find(group, strlen(group));

@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import pty
 import signal
 import subprocess
 import time
@@ -253,6 +254,45 @@ class Trouble(Sweep):
             self.assertIn(b"going on from", read(self.path(folder, "1/train.log")))
         self.assertEqual(read(self.path("int130/1/checkpoints/last/model.safetensors")),
                          read(self.path("int143/1/checkpoints/last/model.safetensors")))
+
+    def test_workers_end_with_their_launcher(self):
+        process = self.start("-m", "--plugin", self.plugin, *JOB, "kiln.sweep.dir=s", "trainer.max_epochs=500",
+                             "+callbacks.trouble._target_=callback/trouble", "callbacks.trouble.what=slow",
+                             "seed=1,2", "kiln.launcher.n_jobs=2")
+        self.wait_for(process, "s/1/checkpoints/last")
+        self.assertEqual(len(os.listdir(f"/proc/{process.pid}/task")), 1, "the launcher has threads")
+        workers = [line["pid"] for line in self.journal() if line["event"] == "started"]
+        self.assertEqual(len(workers), 2)
+        process.kill()
+        process.communicate()
+        end = time.monotonic() + 10
+        while any(os.path.exists(f"/proc/{pid}/exe") for pid in workers):
+            self.assertLess(time.monotonic(), end, "a worker outlived its launcher")
+            time.sleep(0.01)
+
+    def test_the_status_area_of_a_terminal(self):
+        pid, screen = pty.fork()
+        if pid == 0:
+            os.chdir(self.dir)
+            os.environ.update(COLUMNS="60", TERM="xterm")
+            os.execv(os.path.join(BUILD, "train"), ["train", "-m", "--plugin", self.plugin, *JOB, "trainer.max_epochs=8",
+                     "seed=1,2", "+callbacks.trouble._target_=callback/trouble", "callbacks.trouble.what=slow",
+                     "kiln.launcher.n_jobs=2"])
+        out = b""
+        try:
+            while data := os.read(screen, 4096):
+                out += data
+        except OSError:
+            pass  # how a terminal whose programs have ended reads
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        os.close(screen)
+        text = out.decode()
+        self.assertIn("0 of 2 jobs done, 2 running, about ", text)
+        self.assertRegex(text, r"#1  \d\.\d s  epoch \d/8  val/accuracy 0\.\d+  seed=2")
+        self.assertIn("\x1b[3A\r\x1b[J", text)
+        for line in text.split("\n"):
+            if " s  epoch " in line:
+                self.assertLess(len(line.strip("\r")), 60 + len("\x1b[3A\r\x1b[J"))
 
     def test_only_one_launcher_owns_a_sweep(self):
         process = self.start("-m", "--plugin", self.plugin, *JOB, "kiln.sweep.dir=s", "trainer.max_epochs=100",
