@@ -49,7 +49,8 @@ LDFLAGS += $(filter -fsanitize% --coverage,$(OPT)) -fopenmp
 LDLIBS += $(PKG_LIBS) -ldnnl -lm -ldl -lpthread
 
 COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c datamodules/*/*.c \
-	tasks/*/*.c src/nn/optimizers/*.c src/nn/schedulers/*.c))
+	tasks/*/*.c src/nn/optimizers/*.c src/nn/schedulers/*.c \
+	src/sweep/sweepers/*.c src/sweep/launchers/*.c))
 CONF := $(sort $(shell find conf -name '*.yaml'))
 INIT := $(sort $(shell find src/cli/init -type f))
 # Compiled once per instruction set; chosen at run time.
@@ -60,7 +61,8 @@ ISA_FLAGS_base := -fno-math-errno
 ISA_FLAGS_avx2 := -fno-math-errno -mavx2 -mfma
 ISA_FLAGS_avx512 := -fno-math-errno -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 
-LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% $(ISA_SRC), \
+LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% src/sweep/sweepers/% \
+	src/sweep/launchers/% $(ISA_SRC), \
 	$(sort $(wildcard src/*/*.c src/*/*/*.c))) $(COMPONENTS)
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 # What each shell needs to complete, installed where it looks.

@@ -7,6 +7,8 @@
 #include "kiln/config.h"
 
 int kiln_command_train(KilnArgs *args);
+/* train -m, --plan, --resume: many jobs. */
+int kiln_command_sweep(KilnArgs *args);
 int kiln_command_eval(KilnArgs *args);
 int kiln_command_predict(KilnArgs *args);
 int kiln_command_list(KilnArgs *args);

@@ -105,6 +105,10 @@ static int train(const KilnArgs *args, const KilnRegistry *registry)
 int kiln_command_train(KilnArgs *args)
 {
     KilnRegistry *registry = NULL;
+
+    if ((args->multirun || args->plan || args->resume != NULL) && !args->help &&
+        args->cfg == NULL && args->info == NULL && args->explain[0] == NULL)
+        return kiln_command_sweep(args);
     KilnStatus status = kiln_command_registry(args, &registry);
 
     if (status < 0)

@@ -22,12 +22,17 @@ static KilnStatus bottom(void *ctx, KilnConfig *config, KilnErrors *errors)
     return kiln_bottom_lay(&context->bottom, config, errors);
 }
 
-/* The kind whose components are options of a group; a run's module is its task.
- * Callbacks and loggers are mappings of several, so no single one is an option. */
+/* The kind whose components are options of a group; a run's module is its task,
+ * and how a sweep runs stands below `kiln`. Callbacks and loggers are mappings of several, so no
+ * single one is an option. */
 static KilnKind group_kind(const char *group)
 {
     KilnKind kind = kiln_kind_find(group, strlen(group));
 
+    if (strcmp(group, "kiln/launcher") == 0)
+        return KILN_KIND_LAUNCHER;
+    if (strcmp(group, "kiln/sweeper") == 0)
+        return KILN_KIND_SWEEPER;
     if (strcmp(group, "task") == 0)
         return KILN_KIND_MODULE;
     return kind == KILN_KIND_CALLBACK || kind == KILN_KIND_LOGGER ? KILN_KIND_ANY : kind;

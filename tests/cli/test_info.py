@@ -133,7 +133,9 @@ class Warnings(kilntest.Case):
         self.write("conf/config.yaml", "new: 1\nold: ${oc.deprecated:new}\nuses: ['${old}', '${old}']\n")
         out, err = self.run_kiln("--cfg", "job", "--resolve")
         self.assertEqual(out, "new: 1\nold: 1\nuses:\n  - 1\n  - 1\n")
-        self.assertEqual(err, "train: warning: conf/config.yaml:2:6: 'old' is deprecated; use 'new'\n")
+        self.assertEqual(err, "train: warning: conf/config.yaml:2:6: 'old' is deprecated; use 'new'\n"
+                              "    2 | old: ${oc.deprecated:new}\n"
+                              "      |      ^~~~~~~~~~~~~~~~~~~~\n")
         self.assertEqual(self.run_kiln("--cfg", "job")[1], "")
 
     def test_deprecated_key_while_checking(self):
