@@ -8,6 +8,18 @@
 #include "config/output.h"
 #include "kiln/run.h"
 
+/* What resolving warned of. */
+static void print_warnings(const KilnArgs *args, const KilnConfig *config)
+{
+    KilnErrors *errors = NULL;
+
+    if (kiln_errors_new(&errors) < 0)
+        return;
+    kiln_config_warnings(config, errors);
+    kiln_screen_errors(args->command, errors);
+    kiln_errors_free(errors);
+}
+
 static KilnConfigPart part_of(const char *cfg)
 {
     return strcmp(cfg, "all") == 0    ? KILN_CONFIG_ALL
@@ -24,6 +36,7 @@ static KilnStatus print_config(const KilnArgs *args, const KilnConfig *config, K
     KilnStatus status = kiln_config_part_yaml(config, part_of(args->cfg), package, args->resolve,
                                               &yaml, err);
 
+    print_warnings(args, config);
     if (status >= 0)
         fputs(yaml, stdout);
     free(yaml);

@@ -126,7 +126,9 @@ KilnStatus kiln_choices_read(KilnConfig *config, KilnOverride *overrides, size_t
     for (size_t i = 0; i < n_overrides; i++) {
         KilnOverride *override = &overrides[i];
 
-        if (override->value != NULL && override->value->kind == KILN_NODE_MAP)
+        if (override->sweep != NULL || override->problem != NULL ||
+            override->kind > KILN_OVERRIDE_DELETE ||
+            (override->value != NULL && override->value->kind == KILN_NODE_MAP))
             continue;
         override->is_group = kiln_search_is_group(&config->search, override->key, false);
         if (override->is_group && add_override(ret, override, errors) == KILN_E_NOMEM)
@@ -207,6 +209,8 @@ void kiln_choices_unused(KilnConfig *config, const KilnChoices *choices,
             choice->argument->is_group = false;
             continue;
         }
+        if (config->partial && choice->argument != NULL)
+            continue;
         kiln_text_printf(&text, "group '%s' is not in the defaults list", choice->key);
         say_others(list, choice->key, &text);
         if (text.data != NULL && strchr(text.data, '?') == NULL)

@@ -55,7 +55,8 @@ static KilnConfig *config_new(const KilnComposeRequest *request)
     localtime_r(&now, &config->started);
     KilnMaker maker = { .arena = config->arena, .origin = { .source = "the config" } };
     config->root = kiln_node_new(&maker, KILN_NODE_MAP);
-    if (config->config_name == NULL || config->root == NULL) {
+    config->warnings = kiln_arena_alloc(config->arena, sizeof(*config->warnings));
+    if (config->config_name == NULL || config->root == NULL || config->warnings == NULL) {
         kiln_config_free(config);
         return NULL;
     }
@@ -76,12 +77,39 @@ static void sweep_alone(Composer *composer, const KilnOverride *override)
 {
     KilnError err = { 0 };
 
-    kiln_error_set(&err, KILN_E_USAGE,
-                   "%s has several values, which a single run can't take; for a list write "
-                   "%s=[...], for text with commas quote it: \"%s='...'\"",
-                   override->key, override->key, override->key);
+    if (composer->config->partial)
+        kiln_error_set(&err, KILN_E_USAGE,
+                       "%s is the same for all jobs of a sweep and can't be varied; text with "
+                       "commas is quoted: \"%s='...'\"",
+                       override->key, override->key);
+    else
+        kiln_error_set(&err, KILN_E_USAGE,
+                       "%s has several values, which a single run can't take; for a list write "
+                       "%s=[...], for text with commas quote it: \"%s='...'\"",
+                       override->key, override->key, override->key);
     kiln_error_at(&err, &override->origin);
     tell(composer, &err);
+}
+
+/* Has it one value to apply? Tell what is wrong with it otherwise. A sweep's own
+ * config leaves out what the jobs vary, and leaves errors of theirs to them. */
+static bool has_value(Composer *composer, const KilnOverride *override)
+{
+    bool sure = !composer->config->partial || kiln_override_is_own(override);
+
+    if (sure && override->problem != NULL)
+        tell(composer, override->problem);
+    else if (sure && override->sweep != NULL)
+        sweep_alone(composer, override);
+    return override->problem == NULL && override->sweep == NULL;
+}
+
+/* What can't be read might be plain text, but it will not be known of which type its
+ * key is. */
+static void give_up_values(Composer *composer)
+{
+    for (size_t i = 0; i < composer->n_overrides; i++)
+        (void)has_value(composer, &composer->overrides[i]);
 }
 
 static void read_overrides(Composer *composer)
@@ -101,13 +129,10 @@ static void read_overrides(Composer *composer)
         KilnOverride *override = &composer->overrides[composer->n_overrides];
         KilnError err = { 0 };
 
-        if (kiln_override_parse(composer->config->arena, texts[i], i + 1, override, &err) < 0) {
+        if (kiln_override_read(composer->config->arena, texts[i], i + 1, override, &err) < 0)
             tell(composer, &err);
-            continue;
-        }
-        if (override->sweep)
-            sweep_alone(composer, override);
-        composer->n_overrides++;
+        else
+            composer->n_overrides++;
     }
 }
 
@@ -224,6 +249,14 @@ static KilnConfigNode *take_content(Composer *composer, size_t index)
     return file->content;
 }
 
+/* "a..b", "a.": no place in a tree. */
+static bool has_empty_part(const char *package)
+{
+    size_t n = strlen(package);
+
+    return n > 0 && (package[0] == '.' || package[n - 1] == '.' || strstr(package, "..") != NULL);
+}
+
 static void merge_file(Composer *composer, size_t index)
 {
     const KilnResult *result = &composer->defaults->results[index];
@@ -245,12 +278,26 @@ static void merge_file(Composer *composer, size_t index)
         tell(composer, &err);
         return;
     }
+    if (!kiln_path_fits(result->package)) {
+        kiln_error_set(&err, KILN_E_KEY,
+                       "%s: '%.200s' is no package; expected up to %d names with dots between "
+                       "them, as in 'model.optimizer'",
+                       file->source, result->package, KILN_PATH_PARTS);
+        tell(composer, &err);
+        return;
+    }
     if (*result->package == '\0' && content->mark != KILN_MARK_NONE) {
         kiln_error_set(&err, KILN_E_TYPE,
                        "%s can't stand in front of the whole config; put it behind a key, or give "
                        "the file a package",
                        kiln_mark_tag(content->mark));
         kiln_error_at(&err, &content->origin);
+        tell(composer, &err);
+        return;
+    }
+    if (has_empty_part(result->package)) {
+        kiln_error_set(&err, KILN_E_SYNTAX, "%s: the package '%s' has an empty name in it",
+                       file->source, result->package);
         tell(composer, &err);
         return;
     }
@@ -321,19 +368,32 @@ static bool is_broken(const Composer *composer, const char *key)
     return false;
 }
 
+static void apply_override(Composer *composer, const KilnOverride *override)
+{
+    KilnError err = { 0 };
+    bool bottom = false;
+
+    if (kiln_override_apply(composer->config, override, &bottom, &err) < 0) {
+        if (!composer->config->partial || kiln_override_is_own(override))
+            tell(composer, &err);
+    } else if (bottom) {
+        lay_bottom(composer);
+    }
+}
+
 static void apply_overrides(Composer *composer)
 {
     for (size_t i = 0; i < composer->n_overrides; i++) {
-        const KilnOverride *override = &composer->overrides[i];
+        KilnOverride *override = &composer->overrides[i];
         KilnError err = { 0 };
-        bool bottom = false;
 
-        if (override->is_group || override->sweep || is_broken(composer, override->key))
+        if (override->is_group)
             continue;
-        if (kiln_override_apply(composer->config, override, &bottom, &err) < 0)
+        if (kiln_override_settle(composer->config->arena, composer->config, composer->hooks,
+                                 override, &err) < 0)
             tell(composer, &err);
-        else if (bottom)
-            lay_bottom(composer);
+        if (has_value(composer, override) && !is_broken(composer, override->key))
+            apply_override(composer, override);
     }
 }
 
@@ -345,8 +405,10 @@ static void compose(Composer *composer)
         return;
     size_t before = kiln_errors_failures(composer->errors);
     set_search_path(composer);
-    if (kiln_errors_failures(composer->errors) > before)
+    if (kiln_errors_failures(composer->errors) > before) {
+        give_up_values(composer);
         return;
+    }
     merge_files(composer);
     if (composer->status == KILN_E_NOMEM)
         return;
@@ -358,32 +420,51 @@ static void compose(Composer *composer)
         composer->status = status;
 }
 
+static KilnStatus run(Composer *composer, KilnConfig **ret)
+{
+    KilnErrors *own = NULL;
+
+    if (composer->config == NULL)
+        return KILN_E_NOMEM;
+    /* Whether a step failed is seen by the count: have a collection at any rate. */
+    if (composer->errors == NULL && kiln_errors_new(&own) < 0) {
+        kiln_config_free(composer->config);
+        return KILN_E_NOMEM;
+    }
+    if (composer->errors == NULL)
+        composer->errors = own;
+    composer->config->search.hooks = composer->hooks;
+    compose(composer);
+    composer->config->search.hooks = NULL;
+    kiln_errors_sort(composer->errors, composer->config);
+    kiln_errors_free(own);
+    if (composer->status < 0) {
+        kiln_config_free(composer->config);
+        return composer->status;
+    }
+    *ret = composer->config;
+    return KILN_OK;
+}
+
 KilnStatus kiln_config_compose(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
                                KilnConfig **ret, KilnErrors *errors)
 {
     Composer composer = {
         .config = config_new(request), .request = request, .hooks = hooks, .errors = errors
     };
-    KilnErrors *own = NULL;
 
-    if (composer.config == NULL)
-        return KILN_E_NOMEM;
-    /* Whether a step failed is seen by the count: have a collection at any rate. */
-    if (errors == NULL && kiln_errors_new(&own) < 0) {
-        kiln_config_free(composer.config);
-        return KILN_E_NOMEM;
-    }
-    if (errors == NULL)
-        composer.errors = own;
-    composer.config->search.hooks = hooks;
-    compose(&composer);
-    composer.config->search.hooks = NULL;
-    kiln_errors_sort(composer.errors, composer.config);
-    kiln_errors_free(own);
-    if (composer.status < 0) {
-        kiln_config_free(composer.config);
-        return composer.status;
-    }
-    *ret = composer.config;
-    return KILN_OK;
+    return run(&composer, ret);
+}
+
+KilnStatus kiln_config_compose_sweep(const KilnComposeRequest *request,
+                                     const KilnComposeHooks *hooks, KilnConfig **ret,
+                                     KilnErrors *errors)
+{
+    Composer composer = {
+        .config = config_new(request), .request = request, .hooks = hooks, .errors = errors
+    };
+
+    if (composer.config != NULL)
+        composer.config->partial = true;
+    return run(&composer, ret);
 }

@@ -22,18 +22,26 @@ typedef struct KilnComposeHooks {
     /* Names of such options of a group, for suggestions; NULL-terminated, owned
      * by the hook; NULL for what is no group. */
     const char *const *(*options)(void *ctx, const char *group);
+    /* Are `from` and `to`, texts of _target_, two different components, both known? */
+    bool (*other_component)(void *ctx, const char *from, const char *to);
+    /* Is the option that the key ("datamodule.root") belongs to text or a path? */
+    bool (*is_text)(void *ctx, const KilnConfig *config, const char *key);
     /* The present name of what `key`, which `map` does not have, was called formerly, or
      * NULL; the hook warns that an override at `origin` uses it. The hook may be NULL. */
     const char *(*rename)(void *ctx, const KilnConfig *config, const KilnConfigNode *map,
                           const char *key, const KilnOrigin *origin);
-    /* Are `from` and `to`, texts of _target_, two different components, both known? */
-    bool (*other_component)(void *ctx, const char *from, const char *to);
 } KilnComposeHooks;
 
 /* kiln_compose with hooks instead of a registry; request->registry is not read. */
 KILN_NODISCARD KilnStatus kiln_config_compose(const KilnComposeRequest *request,
                                               const KilnComposeHooks *hooks, KilnConfig **ret,
                                               KilnErrors *errors);
+/* The config of a sweep itself, whose `kiln` says how to sweep: arguments with
+ * several values are left out, and what only they bring may be missing (a group
+ * that must be chosen, keys of an option). Such errors are told by the jobs. */
+KILN_NODISCARD KilnStatus kiln_config_compose_sweep(const KilnComposeRequest *request,
+                                                    const KilnComposeHooks *hooks, KilnConfig **ret,
+                                                    KilnErrors *errors);
 /* The sections of the request that made it; NULL when none. */
 const KilnSection *kiln_config_sections(const KilnConfig *config);
 

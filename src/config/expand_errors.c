@@ -87,6 +87,10 @@ void kiln_expand_choice_missing(KilnExpander *expander, KilnDefault *entry, cons
     KilnText text = { 0 };
     KilnError err = { 0 };
 
+    if (expander->config->partial) {
+        kiln_expand_give_up(expander, entry);
+        return;
+    }
     kiln_text_printf(&text, "%s: an option must be chosen: %s=OPTION", key, key);
     if (group != NULL)
         say_options(expander, group, NULL, &text);

@@ -23,6 +23,10 @@ typedef struct KilnResolving {
  * new one), else *ret is node. */
 KILN_NODISCARD KilnStatus kiln_resolve_node(KilnResolving *resolving, const KilnConfigNode *node,
                                             const KilnConfigNode **ret);
+/* Append the text of a resolved node as Python's str() has it; what is in lists and
+ * mappings is resolved too. */
+KILN_NODISCARD KilnStatus kiln_resolve_text(KilnResolving *resolving, const KilnConfigNode *node,
+                                            KilnText *text);
 /* The resolved node at `path` from `base`, through interpolations; dots in front
  * of the path go up from `base` (one dot: base itself). *ret is NULL when nothing
  * is there. */

@@ -69,8 +69,7 @@ static KilnStatus read_header(KilnSearch *search, KilnFile *file, const char *te
         if (p < stop) {
             if (*p != '#')
                 break;
-            while (p < stop && *p == '#')
-                p++;
+            p++;
             while (p < stop && is_blank(*p))
                 p++;
             if (p == stop || *p != '@')

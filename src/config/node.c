@@ -38,6 +38,20 @@ KilnConfigNode *kiln_config_root(const KilnConfig *config)
     return config->root;
 }
 
+void kiln_config_warnings(const KilnConfig *config, KilnErrors *errors)
+{
+    for (KilnWarning *warning = *config->warnings; warning != NULL; warning = warning->next) {
+        KilnError err = { 0 };
+
+        if (warning->told)
+            continue;
+        warning->told = true;
+        kiln_error_set(&err, KILN_OK, "%s", warning->text);
+        kiln_error_at(&err, &warning->origin);
+        kiln_errors_warn(errors, &err);
+    }
+}
+
 KilnArena *kiln_config_arena(const KilnConfig *config)
 {
     return config->arena;

@@ -59,8 +59,8 @@ KilnStatus kiln_value_quoted(KilnValueText *value, KilnConfigNode **ret, KilnErr
     const KilnConfigNode *missing = NULL;
     KilnText text = { 0 };
     KilnConfigNode *node;
-    KilnStatus status = read_quoted(value, value->text[value->at], &text, &missing, err);
-    char c;
+    char quote = value->text[value->at], c;
+    KilnStatus status = read_quoted(value, quote, &text, &missing, err);
 
     if (status < 0) {
         kiln_text_release(&text);
@@ -70,6 +70,7 @@ KilnStatus kiln_value_quoted(KilnValueText *value, KilnConfigNode **ret, KilnErr
     kiln_text_release(&text);
     if (node == NULL)
         return kiln_error_nomem(err, sizeof(*node));
+    node->quote = quote;
     if (value->interpolate != NULL && node->scalar == KILN_SCALAR_INTERPOLATION)
         node->scalar = KILN_SCALAR_STR; /* resolved: a ${ that is left is text */
     kiln_value_skip_blanks(value);
@@ -163,4 +164,100 @@ static void nested_text(const KilnConfigNode *node, bool nested, KilnText *text)
 void kiln_value_text(const KilnConfigNode *node, KilnText *text)
 {
     nested_text(node, false, text);
+}
+
+/* ---- As arguments are written ----------------------------------------------------- */
+
+/* Backslashes are doubled where they would count: in front of the quote. */
+static void write_quoted(const char *p, char quote, KilnText *text)
+{
+    kiln_text_char(text, quote);
+    while (*p != '\0') {
+        size_t n = backslashes(p);
+
+        p += n;
+        append_backslashes(text, *p == quote || *p == '\0' ? 2 * n : n);
+        if (*p == quote)
+            kiln_text_char(text, '\\');
+        if (*p != '\0')
+            kiln_text_char(text, *p++);
+    }
+    kiln_text_char(text, quote);
+}
+
+/* Can it stand without quotes, by escapes at the most? Hydra never asks, and then
+ * can't read what it wrote. */
+static bool can_be_escaped(const char *p)
+{
+    for (; *p != '\0'; p++)
+        if (strchr("\"'#;&!~<>^`\n\r", *p) != NULL || (unsigned char)*p < '\t')
+            return false;
+    return true;
+}
+
+static void write_text(const char *p, bool nested, KilnText *text)
+{
+    if ((nested && *p == '\0') || !can_be_escaped(p)) {
+        write_quoted(p, strchr(p, '\'') != NULL && strchr(p, '"') == NULL ? '"' : '\'', text);
+        return;
+    }
+    for (; *p != '\0'; p++) {
+        if (strchr("\\()[]{}:=, \t", *p) != NULL)
+            kiln_text_char(text, '\\');
+        kiln_text_char(text, *p);
+    }
+}
+
+static void write_scalar(const KilnConfigNode *node, bool nested, KilnText *text)
+{
+    if (node->quote != '\0')
+        write_quoted(node->text, node->quote, text);
+    else if (node->scalar == KILN_SCALAR_NULL)
+        kiln_text_append(text, "null");
+    else if (node->scalar == KILN_SCALAR_BOOL || node->scalar == KILN_SCALAR_INT ||
+             node->scalar == KILN_SCALAR_FLOAT)
+        scalar_text(node, false, text);
+    else
+        write_text(node->text, nested, text);
+}
+
+/* A key that is no text has lost its type, and is told by its spelling. */
+static void write_key(const KilnEntry *entry, KilnText *text)
+{
+    bool word = strcmp(entry->key, "true") == 0 || strcmp(entry->key, "false") == 0;
+
+    if (entry->key_typed && word)
+        kiln_text_append(text, *entry->key == 't' ? "True" : "False");
+    else if (entry->key_typed && strpbrk(entry->key, ".eEnN") != NULL)
+        float_text(entry->key, text);
+    else if (entry->key_typed)
+        kiln_text_append(text, entry->key);
+    else
+        write_text(entry->key, false, text);
+}
+
+static void write_nested(const KilnConfigNode *node, bool nested, KilnText *text)
+{
+    bool map = node->kind == KILN_NODE_MAP;
+
+    if (node->kind == KILN_NODE_SCALAR) {
+        write_scalar(node, nested, text);
+        return;
+    }
+    kiln_text_char(text, map ? '{' : '[');
+    for (size_t i = 0; i < node->count; i++) {
+        if (i > 0)
+            kiln_text_char(text, ',');
+        if (map) {
+            write_key(&node->entries[i], text);
+            kiln_text_char(text, ':');
+        }
+        write_nested(node->entries[i].value, true, text);
+    }
+    kiln_text_char(text, map ? '}' : ']');
+}
+
+void kiln_value_written(const KilnConfigNode *node, KilnText *text)
+{
+    write_nested(node, false, text);
 }

@@ -189,7 +189,7 @@ static KilnStatus read_alias(Reader *reader, KilnConfigNode **ret)
 /* ---- Values --------------------------------------------------------------- */
 
 /* The part of a standard tag behind "tag:yaml.org,2002:"; NULL when there is no
- * tag; "!" for the tag that means "as it is quoted"; "?" for any other. */
+ * tag (or "!", which says nothing); "?" for any other. */
 static const char *tag_of(const yaml_char_t *tag)
 {
     static const char prefix[] = "tag:yaml.org,2002:";
@@ -197,7 +197,7 @@ static const char *tag_of(const yaml_char_t *tag)
     if (tag == NULL || *tag == '\0')
         return NULL;
     if (strcmp((const char *)tag, "!") == 0)
-        return "!";
+        return NULL;
     if (kiln_mark_find((const char *)tag) != KILN_MARK_NONE)
         return NULL; /* read_marked's */
     if (strncmp((const char *)tag, prefix, sizeof(prefix) - 1) == 0)
@@ -209,7 +209,12 @@ static KilnStatus bad_tag(Reader *reader, const yaml_char_t *tag, const char *wh
 {
     KilnError text = { 0 };
 
-    kiln_error_set(&text, KILN_E_TYPE, "tag %s %s", (const char *)tag, why);
+    const char *standard = tag_of(tag);
+
+    if (standard != NULL && strcmp(standard, "?") != 0)
+        kiln_error_set(&text, KILN_E_TYPE, "tag !!%s %s", standard, why);
+    else
+        kiln_error_set(&text, KILN_E_TYPE, "tag %s %s", (const char *)tag, why);
     return fail(reader, reader->event.start_mark, KILN_E_TYPE, text.text);
 }
 
@@ -224,7 +229,7 @@ static KilnStatus apply_tag(Reader *reader, const char *tag, KilnConfigNode *nod
                  { "float", KILN_SCALAR_FLOAT } };
     const char *written = node->text;
 
-    if (strcmp(tag, "str") == 0 || strcmp(tag, "!") == 0) {
+    if (strcmp(tag, "str") == 0) {
         node->scalar = kiln_scalar_text(written);
         node->quoted = true;
         return KILN_OK;
@@ -380,7 +385,7 @@ static KilnStatus read_collection(Reader *reader, int depth, KilnConfigNode **re
     const char *tag = tag_of(written);
     KilnConfigNode *node;
 
-    if (tag != NULL && strcmp(tag, "!") != 0 && strcmp(tag, is_map ? "map" : "seq") != 0)
+    if (tag != NULL && strcmp(tag, is_map ? "map" : "seq") != 0)
         return bad_tag(reader, written,
                        is_map ? "does not fit a mapping; a config has !append, !remove, !replace"
                               : "does not fit a list; a config has !append, !remove, !replace");

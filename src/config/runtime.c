@@ -64,20 +64,13 @@ static void append_text(Filler *filler, KilnConfigNode *list, const char *value)
         no_memory(filler);
 }
 
-static bool is_own(const KilnOverride *override)
-{
-    size_t n = strcspn(override->key, "./");
-
-    return n == strlen("kiln") && strncmp(override->key, "kiln", n) == 0;
-}
-
 static void fill_overrides(Filler *filler, const KilnOverride *overrides, size_t n)
 {
     KilnConfigNode *own = kiln_node_new(&filler->maker, KILN_NODE_LIST);
     KilnConfigNode *task = kiln_node_new(&filler->maker, KILN_NODE_LIST);
 
     for (size_t i = 0; i < n; i++)
-        append_text(filler, is_own(&overrides[i]) ? own : task, overrides[i].written);
+        append_text(filler, kiln_override_is_own(&overrides[i]) ? own : task, overrides[i].written);
     put(filler, "overrides", "kiln", own);
     put(filler, "overrides", "task", task);
 }
@@ -143,7 +136,7 @@ static void fill_dirname(Filler *filler, const KilnOverride *overrides, size_t n
     size_t count = 0;
 
     for (size_t i = 0; lines != NULL && i < n; i++)
-        if (!is_own(&overrides[i]) && !is_listed(left_out, overrides[i].key))
+        if (!kiln_override_is_own(&overrides[i]) && !is_listed(left_out, overrides[i].key))
             lines[count++] = overrides[i].written;
     if (count > 0)
         qsort(lines, count, sizeof(*lines), compare_text);

@@ -15,6 +15,14 @@ typedef struct KilnRemoved {
     const KilnConfigNode *value; /* what stood there, with its history; NULL: not kept */
 } KilnRemoved;
 
+/* What resolving found worth a warning. */
+typedef struct KilnWarning {
+    const char *text;
+    KilnOrigin origin;
+    bool told;
+    struct KilnWarning *next;
+} KilnWarning;
+
 struct KilnConfig {
     KilnArena storage;
     KilnArena *arena; /* == &storage: readers of a const config may allocate */
@@ -29,6 +37,8 @@ struct KilnConfig {
     const struct KilnDefaultsList *defaults; /* the files that were merged */
     KilnRemoved *removed;
     size_t n_removed;
+    bool partial;      /* of a sweep: see kiln_config_compose_sweep */
+    KilnWarning **warnings; /* a list in the arena: readers of a const config may add */
     struct tm started; /* local time, for ${now:...} */
 };
 

@@ -9,17 +9,20 @@
 /* A sweep's arguments taken apart. */
 typedef struct KilnSweepArguments {
     KilnSpace space;
-    const char *const
-        *own; /* overrides of `kiln`, which are the sweep's and no job's; NULL-terminated */
+    const char *const *own; /* overrides of `kiln`, which are the sweep's and no job's;
+                             * NULL-terminated, as they were written */
 } KilnSweepArguments;
 
-/* Take request->overrides apart. kiln.sweeper.params of the primary config (composed
- * with the own overrides) comes before them; a key that is given twice has the later
- * values in the earlier place. Values are written as Hydra writes them. `errors`
- * collects what is wrong (syntax, an option that is not there, zip() of unequal
- * lengths); everything lives in the arena. */
+/* Take request->overrides apart. kiln.sweeper.params of `config`, which
+ * kiln_config_compose_sweep() made of the request, come before them; a key that is
+ * given twice has the later values in the earlier place. Values are written as Hydra
+ * writes them. `errors` collects what is wrong (syntax, interval(), zip() of unequal
+ * lengths), and warnings (glob() that matches nothing); the status is the first
+ * error's. What a job's config does not take is not found here. Everything lives in
+ * the arena. */
 KILN_NODISCARD KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request,
-                                               const KilnComposeHooks *hooks, KilnArena *arena,
+                                               const KilnComposeHooks *hooks,
+                                               const KilnConfig *config, KilnArena *arena,
                                                KilnSweepArguments *ret, KilnErrors *errors);
 
 #endif

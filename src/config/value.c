@@ -5,13 +5,17 @@
 #include <string.h>
 
 #include "config/scalar.h"
+#include "config/sweep_value.h"
 
 enum { MOST_LEVELS = 64 };
 
-/* Then offsets in the text are columns of the origin. */
-static bool is_argument(const KilnValueText *value)
+void kiln_value_point(const KilnValueText *value, size_t at, KilnError *err)
 {
-    return value->functions && value->maker.origin.line == 0;
+    const KilnOrigin *origin = &value->maker.origin;
+
+    if (err == NULL || !value->functions || origin->line > 0)
+        return;
+    err->origin = (KilnOrigin) { .source = origin->source, .column = (int)at + 1 };
 }
 
 KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err,
@@ -22,10 +26,7 @@ KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err
     va_start(args, format);
     kiln_error_vset(err, KILN_E_SYNTAX, format, args);
     va_end(args);
-    if (is_argument(value) && err != NULL) {
-        err->origin = value->maker.origin;
-        err->origin.column = (int)at + 1;
-    }
+    kiln_value_point(value, at, err);
     if (value->text[at] == '\0')
         return kiln_error_prefix(err, "at the end: ");
     return kiln_error_prefix(err, "column %zu: ", at + 1);
@@ -96,6 +97,8 @@ static KilnStatus add_interpolation(KilnValueText *value, Piece *piece, KilnErro
 
         if (end == 0)
             return kiln_value_fail(value, start, err, "'${' is not closed by '}'");
+        if (end - start == strlen("${}"))
+            return kiln_value_fail(value, start, err, "${} names nothing; write ${key}");
         kiln_text_append_n(&piece->text, value->text + start, end - start);
         piece->mixed = true;
         value->at = end;
@@ -226,6 +229,17 @@ static KilnStatus append(KilnValueText *value, KilnConfigNode *node, const char 
     return KILN_OK;
 }
 
+/* choice(1,2) and the like are whole values. */
+static KilnStatus refuse_sweep(const KilnValueText *value, size_t at, const KilnConfigNode *item,
+                               KilnError *err)
+{
+    if (kiln_sweep_value_of(value, item) == NULL)
+        return KILN_OK;
+    return kiln_value_fail(value, at, err,
+                           "several values can't stand inside [...] or {...}; write the whole "
+                           "lists: key=[1,x],[2,x]");
+}
+
 /* name= in front of an argument; the name, in the arena, or NULL. */
 static const char *argument_name(KilnValueText *value)
 {
@@ -254,14 +268,17 @@ KilnStatus kiln_value_sequence(KilnValueText *value, char close, bool gaps, Kiln
     for (;;) {
         const char *name = close == ')' ? argument_name(value) : NULL;
         KilnConfigNode *item = NULL;
+        size_t start = value->at;
         KilnStatus status;
-        char c = value->text[value->at];
+        char c = value->text[start];
 
         if (gaps && (c == ',' || c == close))
             item = kiln_node_string(&value->maker, "");
         status = item != NULL ? KILN_OK : kiln_value_element(value, &item, err);
         if (status >= 0)
             status = append(value, list, name, item, err);
+        if (status >= 0 && close != ')')
+            status = refuse_sweep(value, start, item, err);
         if (status < 0)
             return status;
         kiln_value_skip_blanks(value);
@@ -297,7 +314,10 @@ static KilnStatus read_pair(KilnValueText *value, KilnConfigNode *map, KilnError
         return kiln_value_fail(value, start, err, "a key must not be null");
     value->at++;
     kiln_value_skip_blanks(value);
+    start = value->at;
     status = kiln_value_element(value, &item, err);
+    if (status >= 0)
+        status = refuse_sweep(value, start, item, err);
     if (status < 0)
         return status;
     /* The last of two equal keys wins, as in Python's dict. */
@@ -356,6 +376,7 @@ static KilnStatus read_call(KilnValueText *value, size_t length, size_t open, Ki
 {
     const char *name = kiln_arena_strndup(value->maker.arena, value->text + value->at, length);
     KilnConfigNode *arguments = kiln_node_new(&value->maker, KILN_NODE_LIST);
+    size_t at = value->at;
     KilnStatus status;
 
     if (name == NULL || arguments == NULL)
@@ -364,7 +385,7 @@ static KilnStatus read_call(KilnValueText *value, size_t length, size_t open, Ki
     status = kiln_value_sequence(value, ')', false, arguments, err);
     if (status < 0)
         return status;
-    return kiln_function_call(value, name, arguments, ret, err);
+    return kiln_function_call(value, name, at, arguments, ret, err);
 }
 
 KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNode **ret, KilnError *err)
@@ -373,7 +394,7 @@ KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNode **ret, KilnEr
     size_t open = 0, length;
     KilnStatus status;
 
-    if (is_argument(value))
+    if (value->functions && value->maker.origin.line == 0) /* of an argument */
         value->maker.origin.column = (int)value->at + 1;
     if (value->depth >= MOST_LEVELS)
         return kiln_value_fail(value, value->at, err, "nested deeper than %d levels", MOST_LEVELS);

@@ -331,6 +331,7 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
         kiln_error_nomem(&err, 0);
         report(&walk, &err);
     }
+    kiln_config_warnings(config, errors);
     kiln_errors_sort(errors, config);
     free(walk.visits);
     return walk.status;

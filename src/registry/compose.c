@@ -72,16 +72,16 @@ static const char *const *options(void *ctx, const char *group)
     return n > 0 ? context->names : NULL;
 }
 
-static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfigNode *map,
-                           const char *key, const KilnOrigin *origin)
+/* An item of a list of texts is text; the list is not. */
+static bool is_text(void *ctx, const KilnConfig *config, const char *key)
 {
-    const Context *context = ctx;
-    const KilnField *row = kiln_bottom_renamed(&context->bottom, map, key);
+    const KilnField *field = kiln_config_field(config, ((const Context *)ctx)->bottom.registry,
+                                               key);
+    const char *last = strrchr(key, '.');
 
-    if (row == NULL)
-        return NULL;
-    kiln_rename_warn(config, map, row, origin, context->errors);
-    return row->renamed;
+    if (field == NULL || (field->type != KILN_TYPE_STR && field->type != KILN_TYPE_PATH))
+        return false;
+    return field->shape == KILN_ONE || strcmp(last != NULL ? last + 1 : key, field->name) != 0;
 }
 
 static bool is_known(const KilnRegistry *registry, const char *target)
@@ -115,15 +115,37 @@ static bool other_component(void *ctx, const char *from, const char *to)
            is_known(registry, to);
 }
 
-KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
+static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfigNode *map,
+                           const char *key, const KilnOrigin *origin)
+{
+    const Context *context = ctx;
+    const KilnField *row = kiln_bottom_renamed(&context->bottom, map, key);
+
+    if (row == NULL)
+        return NULL;
+    kiln_rename_warn(config, map, row, origin, context->errors);
+    return row->renamed;
+}
+
+static KilnComposeHooks hooks_of(Context *context)
+{
+    return (KilnComposeHooks) { .ctx = context,
+                                .bottom = bottom,
+                                .option = option,
+                                .options = options,
+                                .other_component = other_component,
+                                .is_text = is_text,
+                                .rename = renamed };
+}
+
+typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
+                              KilnConfig **ret, KilnErrors *errors);
+
+static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnConfig **ret,
+                          KilnErrors *errors)
 {
     Context context = { .bottom.registry = request->registry };
-    KilnComposeHooks hooks = { .ctx = &context,
-                               .bottom = bottom,
-                               .option = option,
-                               .options = options,
-                               .rename = renamed,
-                               .other_component = other_component };
+    KilnComposeHooks hooks = hooks_of(&context);
     KilnConfig *config = NULL;
     KilnErrors *found = NULL;
     KilnStatus status = kiln_errors_new(&found);
@@ -131,7 +153,7 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
     if (status < 0)
         return status;
     context.errors = found;
-    status = kiln_config_compose(request, &hooks, &config, found);
+    status = way(request, &hooks, &config, found);
     /* Once more for what no override touched but changed: a _target_ of ${name}. */
     if (status == KILN_OK)
         status = kiln_bottom_lay(&context.bottom, config, found);
@@ -151,12 +173,47 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
     return status;
 }
 
+KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
+{
+    return compose(request, kiln_config_compose, ret, errors);
+}
+
+KilnStatus kiln_compose_sweep(const KilnComposeRequest *request, KilnConfig **ret,
+                              KilnSweepArguments *ret_arguments, KilnErrors *errors)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = hooks_of(&context);
+    KilnConfig *config = NULL;
+    KilnStatus status = compose(request, kiln_config_compose_sweep, &config, errors);
+
+    if (status >= 0)
+        status = kiln_sweep_arguments(request, &hooks, config, kiln_config_arena(config),
+                                      ret_arguments, errors);
+    if (status >= 0)
+        *ret = config;
+    else
+        kiln_config_free(config);
+    free(context.names);
+    return status;
+}
+
 KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *group, bool groups,
                                 char ***ret, size_t *ret_count, KilnError *err)
 {
     Context context = { .bottom.registry = request->registry };
-    KilnComposeHooks hooks = { .ctx = &context, .option = option, .options = options };
+    KilnComposeHooks hooks = hooks_of(&context);
     KilnStatus status = kiln_group_options(request, &hooks, group, groups, ret, ret_count, err);
+
+    free(context.names);
+    return status;
+}
+
+KilnStatus kiln_compose_files(const KilnComposeRequest *request, KilnGroupFileVisit *visit,
+                              void *ctx, KilnError *err)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = { .ctx = &context, .option = option, .options = options };
+    KilnStatus status = kiln_group_files(request, &hooks, visit, ctx, err);
 
     free(context.names);
     return status;

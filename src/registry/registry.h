@@ -2,7 +2,8 @@
 #ifndef KILN_REGISTRY_REGISTRY_H
 #define KILN_REGISTRY_REGISTRY_H
 
-#include "config/node.h"
+#include "config/group_files.h"
+#include "config/sweep.h"
 
 struct KilnRegistry {
     const KilnComponent **items; /* in order of kind, then name */
@@ -43,10 +44,19 @@ KILN_NODISCARD KilnStatus kiln_registry_add(KilnRegistry *registry,
 const KilnField *kiln_config_field(const KilnConfig *config, const KilnRegistry *registry,
                                    const char *key);
 
+/* The config of a sweep itself (its `kiln` says how to sweep; kiln_config_compose_sweep)
+ * and its arguments taken apart (kiln_sweep_arguments), which live in that config. Owned
+ * by the caller (kiln_config_free). */
+KILN_NODISCARD KilnStatus kiln_compose_sweep(const KilnComposeRequest *request, KilnConfig **ret,
+                                             KilnSweepArguments *ret_arguments, KilnErrors *errors);
 /* The options of a group over files and components, or with `groups` the groups
  * below it ("": the top ones); in byte order, owned by the caller (kiln_names_free). */
 KILN_NODISCARD KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *group,
                                                bool groups, char ***ret, size_t *ret_count,
                                                KilnError *err);
+/* Visit every config file of every group (config/group_files.h), and every option
+ * that a component gives without a file. */
+KILN_NODISCARD KilnStatus kiln_compose_files(const KilnComposeRequest *request,
+                                             KilnGroupFileVisit *visit, void *ctx, KilnError *err);
 
 #endif
