@@ -164,6 +164,20 @@ static void add_folder(Composer *composer, const char *path, const char *what)
         tell(composer, &err);
 }
 
+/* A folder of kiln.searchpath may be absent: it is told, and passed over. */
+static void add_listed(Composer *composer, const KilnConfigNode *item)
+{
+    KilnError err = { 0 };
+
+    if (kiln_search_add(&composer->config->search, item->text, "kiln.searchpath", &err) == KILN_OK)
+        return;
+    kiln_error_at(&err, &item->origin);
+    if (err.status == KILN_E_NOMEM)
+        tell(composer, &err);
+    else
+        kiln_errors_warn(composer->errors, &err);
+}
+
 /* kiln.searchpath: the argument's list, else the primary config's. */
 static const KilnConfigNode *find_searchpath(Composer *composer)
 {
@@ -205,7 +219,7 @@ static void set_search_path(Composer *composer)
     more = find_searchpath(composer);
     for (size_t i = 0; more != NULL && more->kind == KILN_NODE_LIST && i < more->count; i++)
         if (more->entries[i].value->kind == KILN_NODE_SCALAR)
-            add_folder(composer, more->entries[i].value->text, "kiln.searchpath");
+            add_listed(composer, more->entries[i].value);
 }
 
 /* ---- Files ------------------------------------------------------------------------- */

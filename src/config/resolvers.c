@@ -337,6 +337,9 @@ static KilnStatus run_own(const Call *call, const KilnConfigNode **ret)
     if (path == NULL)
         return kiln_error_nomem(call->resolving->err, 1);
     status = kiln_resolve_path(call->resolving, own, path, ret);
+    /* A group that is not chosen has no choice. */
+    if (status >= 0 && *ret == NULL && kiln_starts_with(path, ".runtime.choices."))
+        return give(call, kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null"), ret);
     if (status >= 0 && *ret == NULL) {
         kiln_resolve_missing(own, path + 1, call->resolving->err);
         return kiln_error_prefix(call->resolving->err, "${%s:%s}: ", call->name, path + 1);

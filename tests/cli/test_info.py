@@ -138,6 +138,14 @@ class Warnings(kilntest.Case):
                               "      |      ^~~~~~~~~~~~~~~~~~~~\n")
         self.assertEqual(self.run_kiln("--cfg", "job")[1], "")
 
+    def test_absent_folder_of_the_search_path(self):
+        self.write("conf/config.yaml", "a: ${hydra:runtime.choices.db}\nhydra: {searchpath: [nope, 'pkg://x.y']}\n")
+        out, err = self.run_kiln("--cfg", "job", "--resolve")
+        self.assertEqual(out, "a: null\n")
+        self.assertEqual(err, "train: warning: conf/config.yaml:2:22: kiln.searchpath: there is no folder 'nope'\n"
+                              "train: warning: conf/config.yaml:2:28: kiln.searchpath: 'pkg://x.y' is no folder; "
+                              "only folders can be searched\n")
+
     def test_deprecated_key_while_checking(self):
         self.write("conf/experiment/e.yaml", "# @package _global_\nold_seed: ${oc.deprecated:new_seed}\n"
                                              "new_seed: 3\nseed: ${old_seed}\n")
