@@ -1,10 +1,11 @@
 # kiln: one non-recursive Makefile.
 #
 #   make                 build build/release/{kiln,train,libkiln.a,libkiln.so}
-#   make VARIANT=asan    another variant: debug release asan tsan cov
+#   make VARIANT=asan    another variant: debug release asan tsan cov clang fuzz
 #   make demo            install what is missing, build, train the default config
 #   make check           install what the tests need, build and run them all
 #   make bench           measure against PyTorch (PEER=python with torch)
+#   make bench-compose   time composing (PEER=python with hydra-core)
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make help            the other goals
 
@@ -22,11 +23,12 @@ OPT_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined 
 OPT_tsan := -O1 -g -fsanitize=thread
 OPT_cov := -O0 -g --coverage
 OPT_clang := -O2 -g
+OPT_fuzz := -O1 -g -Wno-pass-failed -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPT := $(OPT_$(VARIANT))
 ifeq ($(OPT),)
-$(error VARIANT=$(VARIANT) is not one of debug release asan tsan cov clang)
+$(error VARIANT=$(VARIANT) is not one of debug release asan tsan cov clang fuzz)
 endif
-ifeq ($(VARIANT),clang)
+ifneq ($(filter clang fuzz,$(VARIANT)),)
 CC := clang
 endif
 
@@ -47,8 +49,10 @@ LDFLAGS += $(filter -fsanitize% --coverage,$(OPT)) -fopenmp
 LDLIBS += $(PKG_LIBS) -ldnnl -lm -ldl -lpthread
 
 COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c datamodules/*/*.c \
-	tasks/*/*.c src/nn/optimizers/*.c src/nn/schedulers/*.c))
+	tasks/*/*.c src/nn/optimizers/*.c src/nn/schedulers/*.c \
+	src/sweep/sweepers/*.c src/sweep/launchers/*.c))
 CONF := $(sort $(shell find conf -name '*.yaml'))
+INIT := $(sort $(shell find src/cli/init -type f))
 # Compiled once per instruction set; chosen at run time.
 ISA_SRC := src/backend/cpu/loops.c
 ISAS := base avx2 avx512
@@ -57,19 +61,24 @@ ISA_FLAGS_base := -fno-math-errno
 ISA_FLAGS_avx2 := -fno-math-errno -mavx2 -mfma
 ISA_FLAGS_avx512 := -fno-math-errno -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 
-LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% $(ISA_SRC), \
+LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% src/sweep/sweepers/% \
+	src/sweep/launchers/% $(ISA_SRC), \
 	$(sort $(wildcard src/*/*.c src/*/*/*.c))) $(COMPONENTS)
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
+# What each shell needs to complete, installed where it looks.
+SCRIPTS := $(sort $(wildcard tools/completion/*))
 GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o
 ISA_OBJ := $(foreach isa,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(isa).o))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ) $(ISA_OBJ)
-CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/init.o $(B)/gen/scripts.o
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNITS := $(UNIT_SRC:%.c=$(B)/%)
 PLUGINS := $(B)/examples/plugin/resmlp.so
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 
-.PHONY: all demo check bench install format lint check-format check-layers check-headers units \
-	plugins deps deps-check help clean FORCE
+.PHONY: all demo check bench bench-compose install format lint check-format check-layers check-headers units \
+	plugins fuzz fuzzers deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
 
@@ -96,15 +105,24 @@ $(foreach isa,$(ISAS),$(eval $(call ISA_RULE,$(isa))))
 # Lists that decide generated files; rewritten only when they change, so that
 # adding or deleting a component or a config file is noticed.
 $(B)/gen/lists: FORCE
-	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF)' | cmp -s - $@ || echo '$(COMPONENTS) $(CONF)' >$@
+	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS)' | cmp -s - $@ || \
+		echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS)' >$@
 
 $(B)/gen/builtin.c: tools/gen_builtin.sh $(COMPONENTS) $(B)/gen/lists
 	$(call say,GEN )
 	$(Q)sh tools/gen_builtin.sh $(COMPONENTS) >$@.tmp && mv $@.tmp $@
 
-$(B)/gen/conf.c: tools/gen_conf.sh $(CONF) $(B)/gen/lists
+$(B)/gen/conf.c: tools/gen_files.sh $(CONF) $(B)/gen/lists
 	$(call say,GEN )
-	$(Q)sh tools/gen_conf.sh $(CONF) >$@.tmp && mv $@.tmp $@
+	$(Q)sh tools/gen_files.sh kiln_shipped_conf conf $(CONF) >$@.tmp && mv $@.tmp $@
+
+$(B)/gen/init.c: tools/gen_files.sh $(INIT) $(B)/gen/lists
+	$(call say,GEN )
+	$(Q)sh tools/gen_files.sh kiln_init_files src/cli/init $(INIT) >$@.tmp && mv $@.tmp $@
+
+$(B)/gen/scripts.c: tools/gen_files.sh $(SCRIPTS) $(B)/gen/lists
+	$(call say,GEN )
+	$(Q)sh tools/gen_files.sh kiln_shell_scripts tools/completion $(SCRIPTS) >$@.tmp && mv $@.tmp $@
 
 $(B)/gen/%.o: $(B)/gen/%.c $(B)/.flags
 	$(call say,CC  )
@@ -148,6 +166,12 @@ $(B)/examples/plugin/%.so: examples/plugin/%.c $(B)/.flags
 units: $(UNITS)
 plugins: $(PLUGINS)
 
+# libFuzzer brings its own main; the targets are built with VARIANT=fuzz only.
+$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/tree.o $(B)/libkiln.a
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
+fuzzers: $(FUZZERS)
+
 # ---- Using ----------------------------------------------------------------------
 
 deps:
@@ -163,8 +187,15 @@ demo: deps
 check: deps-check
 	@sh tests/run.sh
 
+# SECONDS each; FUZZ=yaml,override only these.
+fuzz:
+	@$(MAKE) --no-print-directory VARIANT=fuzz WERROR=$(WERROR) fuzzers
+	@sh tests/fuzz/run.sh "$(or $(SECONDS),60)" "$(FUZZ)"
+
 bench: all $(B)/bench/kernels_resnet
 	@sh bench/run.sh
+bench-compose: all $(B)/bench/compose
+	@python3 bench/compose.py
 $(B)/bench/%: bench/%.c $(B)/libkiln.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
@@ -182,11 +213,19 @@ install: all
 	install -m 644 src/kiln.h $(DESTDIR)$(PREFIX)/include/kiln.h
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 644 tools/completion/kiln.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/kiln
+	ln -sf kiln $(DESTDIR)$(PREFIX)/share/bash-completion/completions/train
+	install -m 644 tools/completion/_kiln $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_kiln
+	install -m 644 tools/completion/kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/kiln.fish
+	ln -sf kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/train.fish
 
 # ---- Keeping clean ----------------------------------------------------------------
 
-SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(wildcard examples/*/*.c)
-HEADERS := $(sort $(wildcard src/*.h src/*/*.h src/*/*/*.h tests/unit/*.h))
+SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(wildcard examples/*/*.c tests/fuzz/*.c)
+HEADERS := $(sort $(wildcard src/*.h src/*/*.h src/*/*/*.h tests/unit/*.h tests/fuzz/*.h))
 
 format:
 	@clang-format -i $(SOURCES) $(HEADERS)
@@ -209,6 +248,7 @@ clean:
 help:
 	@echo 'make [VARIANT=debug|release|asan|tsan|cov] [WERROR=1]   build'
 	@echo 'make demo | check | bench | install PREFIX= DESTDIR=     use'
+	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'
 	@echo 'make format | check-format | lint | check-layers | check-headers | clean'
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(ISA_OBJ:.o=.d)
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(ISA_OBJ:.o=.d) $(FUZZERS:=.d)

@@ -14,7 +14,7 @@ step() {
     if "$@" >build/check.log 2>&1; then
         passed=$((passed + 1))
         printf 'ok    %-44s %4ds\n' "$name" $(($(date +%s) - start))
-        grep -E '^(skip|headers:|layers:)' build/check.log | sort -u
+        grep -E '^(skip|headers:|layers:|fuzz )' build/check.log | sort -u
     else
         printf 'FAIL  %-44s\n' "$name"
         tail -n 60 build/check.log
@@ -53,4 +53,8 @@ done
 for script in tests/cli/test_*.py; do
     step "asan program $(basename "$script" .py)" env KILN_TEST_SHORT=1 python3 "$script" build/asan
 done
+
+# What was once found, and a few seconds of looking for more.
+step "build fuzz targets" build fuzz fuzzers
+step "fuzz, 5 s each" sh tests/fuzz/run.sh 5
 echo "$passed passed, 0 failed"

@@ -50,6 +50,7 @@ function violation(why) {
 function place(file,    parts) {
     if (file ~ /^(callbacks|datamodules|tasks|examples)\//) return "component"
     if (file ~ /^src\/nn\/(optimizers|schedulers)\//) return "component"
+    if (file ~ /^src\/sweep\/(sweepers|launchers)\//) return "component"
     if (file == "src/kiln.h" || file ~ /^src\/kiln\//) return "public"
     split(file, parts, "/")
     return parts[2]

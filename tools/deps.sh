@@ -6,7 +6,8 @@ set -eu
 
 build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libopenblas-openmp-dev libdnnl-dev
        libpng-dev libjansson-dev libxxhash-dev libdeflate-dev"
-check="libcmocka-dev clang libomp-dev clang-format cppcheck python3 python3-yaml"
+check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
+       python3-jsonschema zsh fish bash-completion"
 
 wanted=
 for set in "$@"; do
@@ -29,8 +30,11 @@ present() {
     libopenblas-openmp-dev) pkg-config --exists openblas ;;
     libdnnl-dev) echo '#include <dnnl.h>' | ${CC:-cc} -fsyntax-only -x c - 2>/dev/null ;;
     libc6-dev) echo '#include <stdio.h>' | ${CC:-cc} -fsyntax-only -x c - 2>/dev/null ;;
+    libclang-rt-dev) echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null ;;
     libomp-dev) echo 'int main(void) { return 0; }' | clang -fopenmp -x c - -o /dev/null 2>/dev/null ;;
+    bash-completion) [ -e /usr/share/bash-completion/bash_completion ] ;;
     python3-yaml) python3 -c 'import yaml' 2>/dev/null ;;
+    python3-jsonschema) python3 -c 'import jsonschema' 2>/dev/null ;;
     *) command -v "$1" >/dev/null ;;
     esac
 }

@@ -85,15 +85,17 @@ char *kiln_arena_strdup(KilnArena *arena, const char *text)
 char *kiln_arena_printf(KilnArena *arena, const char *format, ...)
 {
     va_list args, again;
-    char *text = NULL;
+    char *text = NULL, shorts[256]; /* most are short: format those once */
 
     va_start(args, format);
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = vsnprintf(shorts, sizeof(shorts), format, args);
     va_end(args);
     if (length >= 0)
         text = kiln_arena_alloc(arena, (size_t)length + 1);
-    if (text != NULL)
+    if (text != NULL && (size_t)length < sizeof(shorts))
+        memcpy(text, shorts, (size_t)length + 1);
+    else if (text != NULL)
         vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     return text;

@@ -81,7 +81,9 @@ static KilnStatus read_fd(int fd, const char *path, size_t limit, char **ret, si
         size += (size_t)got;
         if (size > limit) {
             free(data);
-            return kiln_error_set(err, KILN_E_FORMAT, "%s: larger than %zu bytes", path, limit);
+            return kiln_error_set(err, KILN_E_FORMAT, "%s: larger than %zu %s", path,
+                                  limit >> 20 > 0 ? limit >> 20 : limit,
+                                  limit >> 20 > 0 ? "MiB" : "bytes");
         }
         if (size == capacity) {
             char *more = realloc(data, capacity * 2 + 1);

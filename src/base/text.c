@@ -46,19 +46,26 @@ void kiln_text_char(KilnText *text, char c)
     kiln_text_append_n(text, &c, 1);
 }
 
-void kiln_text_printf(KilnText *text, const char *format, ...)
+void kiln_text_vprintf(KilnText *text, const char *format, va_list args)
 {
-    va_list args, again;
+    va_list again;
 
-    va_start(args, format);
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
     if (length >= 0 && reserve(text, (size_t)length)) {
         vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
         text->length += (size_t)length;
     }
     va_end(again);
+}
+
+void kiln_text_printf(KilnText *text, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    kiln_text_vprintf(text, format, args);
+    va_end(args);
 }
 
 void kiln_text_clear(KilnText *text)

@@ -43,24 +43,6 @@ static const Flag flags[] = {
 static const char *const topics[] = { "all",           "config",  "defaults",
                                       "defaults-tree", "plugins", "searchpath" };
 
-const char *kiln_args_help(void)
-{
-    return "  --cfg job|kiln|all     print the composed config and stop: the job's part of it,\n"
-           "                         kiln's own node, or both\n"
-           "  --resolve              with --cfg: with every ${...} resolved\n"
-           "  --package KEY          with --cfg: only the part at KEY\n"
-           "  --info [WHAT]          what it is composed from: all, config, defaults,\n"
-           "                         defaults-tree, plugins, searchpath\n"
-           "  --origins              with --cfg: with where each value was set\n"
-           "  --explain KEY...       where the values of KEYs come from, and what they replaced\n"
-           "  --config-path DIR      the folder of the primary config (default: ./conf, else\n"
-           "                         the one inside the program)\n"
-           "  --config-name NAME     the primary config (default: config)\n"
-           "  --config-dir DIR       one more folder to search for groups; can be repeated\n"
-           "  --plugin FILE.so       load components from a plugin; can be repeated\n"
-           "  --help, --version\n";
-}
-
 static KilnStatus unknown_flag(const char *word, KilnError *err)
 {
     const char *names[KILN_COUNT(flags)];
@@ -218,6 +200,47 @@ KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, KilnError *err)
     }
     *ret = args;
     return KILN_OK;
+}
+
+KilnStatus kiln_args_guess(int argc, char **argv, KilnArgs *ret, const char **ret_waiting)
+{
+    KilnArgs args = { 0 };
+    const char *waiting = NULL;
+
+    args.words = calloc((size_t)argc + 1, sizeof(*args.words));
+    if (args.words == NULL)
+        return KILN_E_NOMEM;
+    for (int i = 0; i < argc; i++) {
+        const char *value = NULL;
+        const Flag *flag = is_flag(argv[i]) ? flag_find(argv[i], &value) : NULL;
+
+        if (!is_flag(argv[i]))
+            args.words[args.n_words++] = argv[i];
+        else if (flag != NULL && flag->takes != TAKES_NOTHING && value == NULL && i + 1 == argc)
+            waiting = flag->name;
+        else if (flag != NULL)
+            (void)flag_store(flag, flag_value(flag, value, argc, argv, &i), &args, NULL);
+    }
+    *ret = args;
+    *ret_waiting = waiting;
+    return KILN_OK;
+}
+
+const char *kiln_args_flag(size_t i)
+{
+    return i < KILN_COUNT(flags) ? flags[i].name : NULL;
+}
+
+const char *kiln_args_topic(size_t i)
+{
+    return i < KILN_COUNT(topics) ? topics[i] : NULL;
+}
+
+const char *kiln_args_flag_name(const char *word, const char **ret_value)
+{
+    const Flag *flag = is_flag(word) ? flag_find(word, ret_value) : NULL;
+
+    return flag != NULL ? flag->name : NULL;
 }
 
 void kiln_args_release(KilnArgs *args)

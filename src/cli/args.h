@@ -30,10 +30,19 @@ typedef struct KilnArgs {
 /* Take argv apart. The strings are borrowed from argv; kiln_args_release frees
  * the list of words. KILN_E_USAGE names the flag and the nearest one. */
 KILN_NODISCARD KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, KilnError *err);
+/* The same of a line that is not finished: what is wrong is left out. *ret_waiting is
+ * the flag at the end whose value is still missing; NULL: none. */
+KILN_NODISCARD KilnStatus kiln_args_guess(int argc, char **argv, KilnArgs *ret,
+                                          const char **ret_waiting);
 void kiln_args_release(KilnArgs *args);
 /* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
 const char *kiln_args_take(KilnArgs *args, const char *key);
-/* The flags, one line each, for --help. */
-const char *kiln_args_help(void);
+/* The i-th flag ("--cfg"); NULL behind the last. */
+const char *kiln_args_flag(size_t i);
+/* The whole name of a flag that may be written short ("-cn"), and what stands behind its
+ * =, or NULL; NULL when there is no such flag. */
+const char *kiln_args_flag_name(const char *word, const char **ret_value);
+/* The i-th thing that --info tells of; NULL behind the last. */
+const char *kiln_args_topic(size_t i);
 
 #endif

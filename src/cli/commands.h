@@ -7,11 +7,22 @@
 #include "kiln/config.h"
 
 int kiln_command_train(KilnArgs *args);
+/* train -m, --plan, --resume: many jobs. */
+int kiln_command_sweep(KilnArgs *args);
 int kiln_command_eval(KilnArgs *args);
 int kiln_command_predict(KilnArgs *args);
 int kiln_command_list(KilnArgs *args);
+int kiln_command_show(KilnArgs *args);
+int kiln_command_schema(KilnArgs *args);
+int kiln_command_init(KilnArgs *args);
 int kiln_command_explain(KilnArgs *args);
 int kiln_command_version(KilnArgs *args);
+int kiln_command_completion(KilnArgs *args);
+/* What the scripts of the shells call at a Tab: `complete bash BREAKS LINE`,
+ * `complete fish LINE`, `complete zsh WORD...`. Always 0, never a message. */
+int kiln_command_complete(int argc, char **argv);
+/* The i-th command and its summary; NULL behind the last. */
+const char *kiln_command_name(size_t i, const char **ret_summary);
 
 /* A registry with the plugins of the command line; the error is printed. */
 KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret);

@@ -45,7 +45,7 @@ static KilnStatus unknown_group(const char *word, KilnError *err)
 }
 
 /* All components, one line each; with `kind`, that kind's with their options. */
-static void append_list(KilnText *text, const KilnRegistry *registry, const KilnKind *kind)
+static void append_list(KilnPage *page, const KilnRegistry *registry, const KilnKind *kind)
 {
     const char *last = NULL;
 
@@ -55,20 +55,25 @@ static void append_list(KilnText *text, const KilnRegistry *registry, const Kiln
         if (kind != NULL && component->kind != *kind)
             continue;
         if (last != heading(component->kind))
-            kiln_text_printf(text, "%s%s\n", last != NULL ? "\n" : "", heading(component->kind));
+            kiln_page_heading(page, "%s", heading(component->kind));
         last = heading(component->kind);
-        kiln_text_printf(text, "  %-22s %s\n", component->name, component->summary);
-        if (kind != NULL && component->fields != NULL)
-            kiln_help_table(text, component->fields, "", 6);
+        kiln_page_pair(page, 26, component->name, component->summary);
+        if (kind != NULL) {
+            KilnHelpTable table = { .fields = component->fields, .prefix = "", .indent = 6 };
+
+            kiln_help_table(page, &table);
+        }
     }
+    kiln_page_heading(page, "more");
     if (kind == NULL)
-        kiln_text_append(text, "\nkiln list GROUP shows the options of a group's components.\n");
+        kiln_page_pair(page, 26, "kiln list GROUP", "the options of a group's components");
+    kiln_page_pair(page, 26, "kiln show GROUP/NAME", "one component, with examples");
 }
 
 int kiln_command_list(KilnArgs *args)
 {
     KilnRegistry *registry = NULL;
-    KilnText text = { 0 };
+    KilnPage page = kiln_screen_page();
     KilnError err = { 0 };
     KilnKind kind = KILN_KIND_MODEL;
 
@@ -83,12 +88,9 @@ int kiln_command_list(KilnArgs *args)
     KilnStatus status = kiln_command_registry(args, &registry);
     if (status < 0)
         return kiln_screen_exit_status(status);
-    append_list(&text, registry, args->n_words == 1 ? &kind : NULL);
-    if (!text.failed)
-        fputs(text.data, stdout);
-    kiln_text_release(&text);
+    append_list(&page, registry, args->n_words == 1 ? &kind : NULL);
     kiln_registry_free(registry);
-    return 0;
+    return kiln_screen_print(&page);
 }
 
 int kiln_command_version(KilnArgs *args)

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/flags.h"
 #include "cli/screen.h"
 
 typedef struct Command {
@@ -20,18 +21,33 @@ static const Command commands[] = {
     { "predict", kiln_command_predict, true, "predict ckpt_path=... input=FILE|FOLDER",
       "one line of JSON for each image" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
+    { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
+    { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",
+      "what config files may say, for people or editors" },
+    { "init", kiln_command_init, false, "init DIR",
+      "write a starting project with a commented conf/" },
+    { "completion", kiln_command_completion, false, "completion bash|zsh|fish",
+      "a script that teaches the shell to complete" },
     { "explain", kiln_command_explain, false, "explain RUN|last [KEY...]",
       "where the values of a past run came from" },
     { "version", kiln_command_version, false, "version",
       "version of the program and of its plugin interface" },
 };
 
+const char *kiln_command_name(size_t i, const char **ret_summary)
+{
+    if (i >= KILN_COUNT(commands))
+        return NULL;
+    *ret_summary = commands[i].summary;
+    return commands[i].name;
+}
+
 static void print_usage(FILE *stream)
 {
     fputs("usage: kiln COMMAND [FLAG...] [KEY=VALUE...]\n\ncommands:\n", stream);
     for (size_t i = 0; i < KILN_COUNT(commands); i++)
-        fprintf(stream, "  %-46s %s\n", commands[i].usage, commands[i].summary);
-    fputs("\n`train ...` is `kiln train ...`; `kiln train --help` teaches the rest.\n", stream);
+        fprintf(stream, "  %-12s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n`kiln COMMAND --help` teaches each; `train ...` is `kiln train ...`.\n", stream);
 }
 
 static const Command *command_find(const char *name)
@@ -57,6 +73,14 @@ static int unknown_command(const char *name)
     return 2;
 }
 
+static int command_help(const Command *command)
+{
+    KilnPage page = kiln_screen_page();
+
+    kiln_flags_command(&page, command->name, command->usage, command->summary);
+    return kiln_screen_print(&page);
+}
+
 /* argv + skip are the command's arguments. */
 static int run_command(const Command *command, int argc, char **argv, int skip)
 {
@@ -68,16 +92,14 @@ static int run_command(const Command *command, int argc, char **argv, int skip)
         return kiln_screen_exit_status(err.status);
     }
     args.command = command->name;
-    if (command->computes && !args.help && !args.version && args.cfg == NULL &&
+    if (command->computes && !args.help && !args.version && !args.plan && args.cfg == NULL &&
         args.info == NULL && args.explain[0] == NULL)
         kiln_screen_settle_threads(argv);
     int status;
     if (args.version) {
         status = kiln_command_version(&args);
     } else if (args.help && command->run != kiln_command_train) {
-        printf("usage: kiln %s\n\n%s\n\nflags:\n%s", command->usage, command->summary,
-               kiln_args_help());
-        status = 0;
+        status = command_help(command);
     } else {
         status = command->run(&args);
     }
@@ -102,6 +124,8 @@ int main(int argc, char **argv)
         print_usage(stdout);
         return 0;
     }
+    if (strcmp(argv[1], "complete") == 0)
+        return kiln_command_complete(argc - 2, argv + 2);
     command = command_find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
     if (command == NULL)
         return unknown_command(argv[1]);

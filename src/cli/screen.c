@@ -48,6 +48,26 @@ KilnConsole kiln_screen_console(FILE *stream)
     };
 }
 
+KilnPage kiln_screen_page(void)
+{
+    KilnConsole console = kiln_screen_console(stdout);
+
+    return (KilnPage) { .width = console.width, .colour = console.colour };
+}
+
+int kiln_screen_print(KilnPage *page)
+{
+    bool whole = !page->text.failed;
+
+    kiln_page_end(page);
+    if (!whole)
+        fputs("out of memory\n", stderr);
+    else if (page->text.length > 0)
+        fputs(page->text.data, stdout);
+    kiln_text_release(&page->text);
+    return whole ? 0 : 1;
+}
+
 /* A signal handler has no other way to reach the run. */
 static volatile int stop_requested;
 static volatile sig_atomic_t signal_seen;
@@ -97,7 +117,7 @@ static void write_message(KilnText *text, const KilnConsole *console, const char
     static const char *const words[] = { "error:", "warning:" };
     static const char *const styles[] = { "\033[1;31m", "\033[1;33m" };
     size_t place = kiln_place_leads(message, origin);
-    size_t line = place + strcspn(message + place, "\n"); /* an argument may hold line breaks */
+    size_t line = place + strcspn(message + place, "\n"); /* a place may have line breaks too */
 
     kiln_text_printf(text, "%s: ", command);
     styled(text, console, styles[severity], words[severity], strlen(words[severity]));

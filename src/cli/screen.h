@@ -5,12 +5,18 @@
 
 #include <stdio.h>
 
+#include "base/page.h"
 #include "kiln/config.h"
 #include "kiln/trainer.h"
 
 /* A console over `stream`: a terminal when it is one and TERM is not "dumb";
  * colours unless NO_COLOR is set. */
 KilnConsole kiln_screen_console(FILE *stream);
+/* An empty page for stdout, as wide as the terminal that it is, 100 columns elsewhere. */
+KilnPage kiln_screen_page(void);
+/* Print the page on stdout and release it; says so when memory ran out meanwhile.
+ * The exit status of the process, 0 or 1. */
+int kiln_screen_print(KilnPage *page);
 /* SIGINT and SIGTERM set the flag that comes back; the second one ends the
  * process at once. */
 const volatile int *kiln_screen_catch_signals(void);

@@ -8,6 +8,18 @@
 #include "config/output.h"
 #include "kiln/run.h"
 
+/* What resolving warned of. */
+static void print_warnings(const KilnArgs *args, const KilnConfig *config)
+{
+    KilnErrors *errors = NULL;
+
+    if (kiln_errors_new(&errors) < 0)
+        return;
+    kiln_config_warnings(config, errors);
+    kiln_screen_errors(args->command, errors);
+    kiln_errors_free(errors);
+}
+
 static KilnConfigPart part_of(const char *cfg)
 {
     return strcmp(cfg, "all") == 0    ? KILN_CONFIG_ALL
@@ -26,6 +38,7 @@ static KilnStatus print_config(const KilnArgs *args, const KilnConfig *config, K
         args->origins ? kiln_config_origins_part(config, part, package, args->resolve, &yaml, err)
                       : kiln_config_part_yaml(config, part, package, args->resolve, &yaml, err);
 
+    print_warnings(args, config);
     if (status >= 0)
         fputs(yaml, stdout);
     free(yaml);
@@ -92,6 +105,10 @@ static int train(const KilnArgs *args, const KilnRegistry *registry)
 int kiln_command_train(KilnArgs *args)
 {
     KilnRegistry *registry = NULL;
+
+    if ((args->multirun || args->plan || args->resume != NULL) && !args->help &&
+        args->cfg == NULL && args->info == NULL && args->explain[0] == NULL)
+        return kiln_command_sweep(args);
     KilnStatus status = kiln_command_registry(args, &registry);
 
     if (status < 0)

@@ -192,6 +192,11 @@ static KilnStatus find_parent(Target *target)
     KilnConfigNode *node = target->config->root;
     KilnStatus status = KILN_OK;
 
+    if (!kiln_path_fits(path))
+        return kiln_error_set(target->err, KILN_E_RANGE,
+                              "expected a key of up to %d names with dots between them, each "
+                              "shorter than %d letters",
+                              KILN_PATH_PARTS, KILN_PATH_PART);
     if (!kiln_path_next(&path, target->part))
         return kiln_error_set(target->err, KILN_E_SYNTAX, "there is no key");
     while (status >= 0 && *path != '\0') {
@@ -206,8 +211,7 @@ static KilnStatus find_parent(Target *target)
             status = make_map(target, node, entry, target->part, &node);
         else
             node = entry->value;
-        if (!kiln_path_next(&path, target->part))
-            return kiln_error_set(target->err, KILN_E_RANGE, "a name in the key is too long");
+        kiln_path_next(&path, target->part);
         if (status >= 0 && node->kind == KILN_NODE_SCALAR)
             return blocked(target, node, target->part);
     }

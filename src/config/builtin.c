@@ -26,7 +26,6 @@ static const char config[] =
     "searchpath: []\n"
     "run: {}\n"
     "sweep:\n"
-    "  dir: multirun/${now:%Y-%m-%d}/${now:%H-%M-%S}\n"
     "  subdir: ${kiln.job.num}\n"
     "output_subdir: .kiln\n"
     "verbose: false\n"

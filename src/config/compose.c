@@ -21,8 +21,11 @@ typedef struct Composer {
     KilnOverride *overrides;
     size_t n_overrides;
     KilnDefaultsList *defaults; /* in the config's arena */
+    size_t n_nodes;             /* of the files that were merged */
     KilnStatus status;          /* of the first error */
 } Composer;
+
+enum { MOST_NODES = 1000000 };
 
 static void tell(Composer *composer, const KilnError *err)
 {
@@ -55,7 +58,8 @@ static KilnConfig *config_new(const KilnComposeRequest *request)
     localtime_r(&now, &config->started);
     KilnMaker maker = { .arena = config->arena, .origin = { .source = "the config" } };
     config->root = kiln_node_new(&maker, KILN_NODE_MAP);
-    if (config->config_name == NULL || config->root == NULL) {
+    config->warnings = kiln_arena_alloc(config->arena, sizeof(*config->warnings));
+    if (config->config_name == NULL || config->root == NULL || config->warnings == NULL) {
         kiln_config_free(config);
         return NULL;
     }
@@ -163,6 +167,20 @@ static void add_folder(Composer *composer, const char *path, const char *what)
         tell(composer, &err);
 }
 
+/* A folder of kiln.searchpath may be absent: it is told, and passed over. */
+static void add_listed(Composer *composer, const KilnConfigNode *item)
+{
+    KilnError err = { 0 };
+
+    if (kiln_search_add(&composer->config->search, item->text, "kiln.searchpath", &err) == KILN_OK)
+        return;
+    kiln_error_at(&err, &item->origin);
+    if (err.status == KILN_E_NOMEM)
+        tell(composer, &err);
+    else
+        kiln_errors_warn(composer->errors, &err);
+}
+
 /* kiln.searchpath: the argument's list, else the primary config's. */
 static const KilnConfigNode *find_searchpath(Composer *composer)
 {
@@ -204,7 +222,7 @@ static void set_search_path(Composer *composer)
     more = find_searchpath(composer);
     for (size_t i = 0; more != NULL && more->kind == KILN_NODE_LIST && i < more->count; i++)
         if (more->entries[i].value->kind == KILN_NODE_SCALAR)
-            add_folder(composer, more->entries[i].value->text, "kiln.searchpath");
+            add_listed(composer, more->entries[i].value);
 }
 
 /* ---- Files ------------------------------------------------------------------------- */
@@ -251,6 +269,23 @@ static KilnConfigNode *take_content(Composer *composer, size_t index)
     return file->content;
 }
 
+static size_t count_nodes(const KilnConfigNode *node)
+{
+    size_t n = 1;
+
+    for (size_t i = 0; i < node->count; i++)
+        n += count_nodes(node->entries[i].value);
+    return n;
+}
+
+/* "a..b", "a.": no place in a tree. */
+static bool has_empty_part(const char *package)
+{
+    size_t n = strlen(package);
+
+    return n > 0 && (package[0] == '.' || package[n - 1] == '.' || strstr(package, "..") != NULL);
+}
+
 static void merge_file(Composer *composer, size_t index)
 {
     const KilnResult *result = &composer->defaults->results[index];
@@ -272,12 +307,26 @@ static void merge_file(Composer *composer, size_t index)
         tell(composer, &err);
         return;
     }
+    if (!kiln_path_fits(result->package)) {
+        kiln_error_set(&err, KILN_E_KEY,
+                       "%s: '%.200s' is no package; expected up to %d names with dots between "
+                       "them, as in 'model.optimizer'",
+                       file->source, result->package, KILN_PATH_PARTS);
+        tell(composer, &err);
+        return;
+    }
     if (*result->package == '\0' && content->mark != KILN_MARK_NONE) {
         kiln_error_set(&err, KILN_E_TYPE,
                        "%s can't stand in front of the whole config; put it behind a key, or give "
                        "the file a package",
                        kiln_mark_tag(content->mark));
         kiln_error_at(&err, &content->origin);
+        tell(composer, &err);
+        return;
+    }
+    if (has_empty_part(result->package)) {
+        kiln_error_set(&err, KILN_E_SYNTAX, "%s: the package '%s' has an empty name in it",
+                       file->source, result->package);
         tell(composer, &err);
         return;
     }
@@ -295,6 +344,15 @@ static void merge_file(Composer *composer, size_t index)
                        "kiln.searchpath can be set in the primary config only, or by an argument");
         kiln_error_at(&err, &kiln_node_get(own, "searchpath")->origin);
         tell(composer, &err);
+    }
+    composer->n_nodes += count_nodes(content);
+    if (composer->n_nodes > MOST_NODES) {
+        kiln_error_set(&err, KILN_E_RANGE,
+                       "%s: the config has more than %d values with it; data belongs into a file "
+                       "of its own, which the config names",
+                       file->source, MOST_NODES);
+        tell(composer, &err);
+        return;
     }
     status = kiln_merge(config, config->root, content, composer->errors);
     if (composer->status >= 0)
@@ -317,7 +375,7 @@ static void merge_files(Composer *composer)
     composer->config->n_chosen = composer->defaults->n_chosen;
     if (composer->status >= 0 && kiln_errors_failures(composer->errors) > before)
         composer->status = KILN_E_KEY;
-    for (size_t i = 0; i < composer->defaults->count; i++)
+    for (size_t i = 0; i < composer->defaults->count && composer->n_nodes <= MOST_NODES; i++)
         merge_file(composer, i);
 }
 

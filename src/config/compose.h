@@ -24,12 +24,12 @@ typedef struct KilnComposeHooks {
     const char *const *(*options)(void *ctx, const char *group);
     /* Are `from` and `to`, texts of _target_, two different components, both known? */
     bool (*other_component)(void *ctx, const char *from, const char *to);
+    /* Is the option that the key ("datamodule.root") belongs to text or a path? */
+    bool (*is_text)(void *ctx, const KilnConfig *config, const char *key);
     /* The present name of what `key`, which `map` does not have, was called formerly, or
      * NULL; the hook warns that an override at `origin` uses it. The hook may be NULL. */
     const char *(*rename)(void *ctx, const KilnConfig *config, const KilnConfigNode *map,
                           const char *key, const KilnOrigin *origin);
-    /* Is the option that the key ("datamodule.root") belongs to text or a path? */
-    bool (*is_text)(void *ctx, const KilnConfig *config, const char *key);
 } KilnComposeHooks;
 
 /* kiln_compose with hooks instead of a registry; request->registry is not read. */

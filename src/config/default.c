@@ -167,8 +167,10 @@ static bool split_name(ListReader *reader, const char *text, bool words, KilnDef
             entry->override = true;
         else
             return false;
-        text += word + 1;
-        n -= word + 1;
+        for (word++; text[word] == ' ';)
+            word++;
+        text += word;
+        n -= word;
     }
     entry->name = kiln_arena_strndup(reader->arena, text, n);
     if (at != NULL) {

@@ -57,7 +57,7 @@ static KilnStatus run_abs(const KilnOperation *op, const KilnOperand *args, size
 
 static KilnStatus to_int(const KilnOperation *op, double value, KilnOperand *ret)
 {
-    if (!(value >= -0x1p63 && value < 0x1p63))
+    if (!(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
         return FAIL(op, KILN_E_RANGE, "%s: the number does not fit an integer", op->name);
     *ret = of_int((int64_t)value);
     return KILN_OK;

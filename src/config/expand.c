@@ -335,9 +335,11 @@ static bool is_endless(KilnExpander *expander, KilnDefault *entry, const char *p
         return false;
     if (expander->n_entries > KILN_DEFAULTS_ENTRIES + 1)
         return true; /* told already */
-    kiln_error_set(&err, KILN_E_RANGE,
-                   "defaults: more than %d levels or %d configs in defaults lists",
-                   KILN_DEFAULTS_LEVELS, KILN_DEFAULTS_ENTRIES);
+    kiln_error_set(
+        &err, KILN_E_RANGE,
+        "defaults: more than %d levels or %d configs in defaults lists; do they list each "
+        "other over and over?",
+        KILN_DEFAULTS_LEVELS, KILN_DEFAULTS_ENTRIES);
     kiln_expand_tell(expander, &entry->origin, &err);
     return true;
 }

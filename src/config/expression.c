@@ -39,7 +39,9 @@ KilnStatus kiln_expression_fail(const char *text, size_t at, KilnStatus status, 
     va_end(args);
     while (is_continued(text[start]))
         start++;
-    for (; text[end] != '\0' && (end < start + SHOWN || is_continued(text[end])); end++) {
+    for (; text[end] != '\0'; end++) {
+        if (end >= start + SHOWN && !is_continued(text[end]))
+            break;
         kiln_text_char(&shown, (unsigned char)text[end] < ' ' ? ' ' : text[end]);
         if (end < at && !is_continued(text[end]))
             kiln_text_char(&caret, ' ');

@@ -7,6 +7,8 @@
 #include "config/scalar.h"
 #include "config/state.h"
 
+enum { LONGEST_NAME = 1024 }; /* "a.b.c" of ${a.b.c} */
+
 typedef struct KilnActive {
     const KilnConfigNode *node;
     const struct KilnActive *before;
@@ -47,8 +49,10 @@ static const KilnConfigNode *skip_dots(const KilnResolving *resolving, const Kil
     return base;
 }
 
-KilnStatus kiln_resolve_path(KilnResolving *resolving, const KilnConfigNode *base, const char *path,
-                             const KilnConfigNode **ret)
+/* kiln_resolve_path; a value on the way that is missing (???) comes back in
+ * *ret_missing, for what lies below it is missing too. */
+static KilnStatus follow(KilnResolving *resolving, const KilnConfigNode *base, const char *path,
+                         const KilnConfigNode **ret, const KilnConfigNode **ret_missing)
 {
     bool absolute = *path != '.';
     const KilnConfigNode *node = skip_dots(resolving, base, &path);
@@ -61,6 +65,8 @@ KilnStatus kiln_resolve_path(KilnResolving *resolving, const KilnConfigNode *bas
         status = kiln_resolve_node(resolving, node, &node);
         if (status < 0)
             return status;
+        if (is_missing(node))
+            *ret_missing = node;
         entry = kiln_node_entry(node, part);
         if (entry == NULL && first && absolute && kiln_is_foreign_node(part, strlen(part)))
             entry = kiln_node_entry(node, "kiln");
@@ -72,6 +78,23 @@ KilnStatus kiln_resolve_path(KilnResolving *resolving, const KilnConfigNode *bas
     return node != NULL ? kiln_resolve_node(resolving, node, ret) : KILN_OK;
 }
 
+KilnStatus kiln_resolve_path(KilnResolving *resolving, const KilnConfigNode *base, const char *path,
+                             const KilnConfigNode **ret)
+{
+    const KilnConfigNode *missing = NULL;
+
+    return follow(resolving, base, path, ret, &missing);
+}
+
+static bool has_long_part(const char *path)
+{
+    char part[KILN_PATH_PART];
+
+    while (kiln_path_next(&path, part))
+        continue;
+    return *path != '\0' && strcmp(path, ".") != 0;
+}
+
 KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, KilnError *err)
 {
     const char *rest = path, *before = path, *near;
@@ -79,6 +102,11 @@ KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, Ki
     const KilnEntry *entry;
 
     /* As far as the path leads as it is written. */
+    if (has_long_part(path))
+        return kiln_error_set(err, KILN_E_KEY,
+                              "'%.60s...': a name in it is longer than %d characters, which can't "
+                              "be referred to",
+                              path, KILN_PATH_PART - 1);
     while (kiln_path_next(&rest, part) && (entry = kiln_node_entry(base, part)) != NULL) {
         base = entry->value;
         before = rest;
@@ -105,9 +133,10 @@ static KilnStatus interpolate(void *ctx, KilnValueText *value, const KilnConfigN
     return kiln_resolve_interpolation(place->resolving, place->node, value, ret);
 }
 
-/* The name in front of ':' or the path in front of '}'; nested ${...} are put in. */
+/* The name in front of ':' or the path in front of '}'; nested ${...} are put in.
+ * One of those that is missing (???) comes back in *ret_missing. */
 static KilnStatus read_key(KilnResolving *resolving, const KilnConfigNode *node,
-                           KilnValueText *value, KilnText *key)
+                           KilnValueText *value, KilnText *key, const KilnConfigNode **ret_missing)
 {
     for (;;) {
         const char *p = value->text + value->at;
@@ -123,12 +152,18 @@ static KilnStatus read_key(KilnResolving *resolving, const KilnConfigNode *node,
             if (part->kind != KILN_NODE_SCALAR)
                 return kiln_value_fail(value, value->at, resolving->err,
                                        "%s can't be part of a name", kiln_node_kind_name(part));
+            if (is_missing(part))
+                *ret_missing = part;
             kiln_text_append(key, part->text);
             continue;
         }
         if (strchr("\\{()'\",", *p) != NULL)
             return kiln_value_fail(value, value->at, resolving->err,
                                    "'%c' can't stand in the name of an interpolation", *p);
+        if (key->length >= LONGEST_NAME)
+            return kiln_value_fail(value, value->at, resolving->err,
+                                   "the name in an interpolation is longer than %d characters",
+                                   LONGEST_NAME);
         kiln_text_char(key, *p);
         value->at++;
     }
@@ -177,8 +212,11 @@ static KilnStatus look_up(KilnResolving *resolving, const KilnConfigNode *node, 
 {
     const char *rest = path;
     const KilnConfigNode *base = skip_dots(resolving, node->parent, &rest);
-    KilnStatus status = kiln_resolve_path(resolving, node->parent, path, ret);
+    const KilnConfigNode *missing = NULL;
+    KilnStatus status = follow(resolving, node->parent, path, ret, &missing);
 
+    if (status >= 0 && missing != NULL)
+        *ret = missing;
     if (status >= 0 && *ret != NULL && is_unescaped(*ret))
         return resolve_again(resolving, ret);
     if (status < 0 || *ret != NULL)
@@ -192,7 +230,7 @@ static KilnStatus look_up(KilnResolving *resolving, const KilnConfigNode *node, 
 }
 
 static KilnStatus call(KilnResolving *resolving, const KilnConfigNode *node, KilnValueText *value,
-                       const char *name, const KilnConfigNode **ret)
+                       const char *name, const KilnConfigNode *missing, const KilnConfigNode **ret)
 {
     KilnMaker maker = maker_at(resolving, node);
     KilnConfigNode *arguments = kiln_node_new(&maker, KILN_NODE_LIST);
@@ -205,18 +243,19 @@ static KilnStatus call(KilnResolving *resolving, const KilnConfigNode *node, Kil
     if (status < 0)
         return status;
     /* What needs a value that is missing is missing itself. */
-    for (size_t i = 0; i < arguments->count; i++) {
-        if (is_missing(arguments->entries[i].value)) {
-            *ret = arguments->entries[i].value;
-            return KILN_OK;
-        }
+    for (size_t i = 0; missing == NULL && i < arguments->count; i++)
+        if (is_missing(arguments->entries[i].value))
+            missing = arguments->entries[i].value;
+    if (missing != NULL) {
+        *ret = missing;
+        return KILN_OK;
     }
     return kiln_resolver_call(resolving, node, name, arguments, ret);
 }
 
 static KilnStatus after_key(KilnResolving *resolving, const KilnConfigNode *node,
                             KilnValueText *value, size_t start, KilnText *key,
-                            const KilnConfigNode **ret)
+                            const KilnConfigNode *missing, const KilnConfigNode **ret)
 {
     const char *name;
 
@@ -231,38 +270,85 @@ static KilnStatus after_key(KilnResolving *resolving, const KilnConfigNode *node
     if (value->text[value->at] == ':' && strcmp(name, "eval") == 0)
         return kiln_eval_call(resolving, node, value, start, ret);
     if (value->text[value->at] == ':')
-        return call(resolving, node, value, name, ret);
+        return call(resolving, node, value, name, missing, ret);
     if (value->text[value->at] != '}')
         return kiln_value_fail(value, start, resolving->err, "'${' is not closed by '}'");
     value->at++;
-    return look_up(resolving, node, name, ret);
+    *ret = missing;
+    return missing != NULL ? KILN_OK : look_up(resolving, node, name, ret);
 }
 
 KilnStatus kiln_resolve_interpolation(KilnResolving *resolving, const KilnConfigNode *node,
                                       KilnValueText *value, const KilnConfigNode **ret)
 {
     size_t start = value->at;
+    const KilnConfigNode *missing = NULL;
     KilnText key = { 0 };
     KilnStatus status;
 
     if (++resolving->steps > KILN_INTERPOLATION_STEPS)
-        return kiln_error_set(resolving->err, KILN_E_RANGE,
-                              "more than %d interpolations for one value",
-                              KILN_INTERPOLATION_STEPS);
+        return kiln_error_set(
+            resolving->err, KILN_E_RANGE,
+            "more than %d interpolations for one value: it grows without end; write parts of "
+            "it out",
+            KILN_INTERPOLATION_STEPS);
     if (++value->depth > KILN_INTERPOLATION_DEPTH)
         return kiln_value_fail(value, start, resolving->err, "nested deeper than %d levels",
                                KILN_INTERPOLATION_DEPTH);
     value->at += 2;
     kiln_value_skip_blanks(value);
-    status = read_key(resolving, node, value, &key);
+    status = read_key(resolving, node, value, &key, &missing);
     if (status >= 0)
-        status = after_key(resolving, node, value, start, &key, ret);
+        status = after_key(resolving, node, value, start, &key, missing, ret);
     kiln_text_release(&key);
     value->depth--;
     return status;
 }
 
 /* ---- Text ---------------------------------------------------------------------- */
+
+/* A copy of a list or mapping with everything in it resolved. */
+static KilnStatus resolve_all(KilnResolving *resolving, const KilnConfigNode *node,
+                              const KilnConfigNode **ret)
+{
+    KilnConfigNode *copy = kiln_arena_alloc(resolving->config->arena, sizeof(*copy));
+    KilnEntry *entries = kiln_arena_alloc(resolving->config->arena,
+                                          (node->count + 1) * sizeof(*entries));
+    KilnStatus status = KILN_OK;
+
+    if (copy == NULL || entries == NULL)
+        return kiln_error_nomem(resolving->err, sizeof(*copy));
+    if (resolving->depth >= KILN_INTERPOLATION_DEPTH)
+        return kiln_error_set(resolving->err, KILN_E_RANGE,
+                              "nested deeper than %d levels when its interpolations are resolved",
+                              KILN_INTERPOLATION_DEPTH);
+    *copy = *node;
+    copy->entries = entries;
+    resolving->depth++;
+    for (size_t i = 0; i < node->count && status >= 0; i++) {
+        const KilnConfigNode *value = NULL;
+
+        entries[i] = node->entries[i];
+        status = kiln_resolve_node(resolving, entries[i].value, &value);
+        if (status >= 0 && value->kind != KILN_NODE_SCALAR)
+            status = resolve_all(resolving, value, &value);
+        entries[i].value = (KilnConfigNode *)value; /* read only */
+    }
+    resolving->depth--;
+    *ret = copy;
+    return status;
+}
+
+KilnStatus kiln_resolve_text(KilnResolving *resolving, const KilnConfigNode *node, KilnText *text)
+{
+    KilnStatus status = KILN_OK;
+
+    if (node->kind != KILN_NODE_SCALAR)
+        status = resolve_all(resolving, node, &node);
+    if (status >= 0)
+        kiln_value_text(node, text);
+    return status;
+}
 
 /* Text and interpolations in turn. Backslashes in front of ${ count in pairs; an
  * odd one makes it text. */
@@ -294,9 +380,13 @@ static KilnStatus resolve_text(KilnResolving *resolving, KilnValueText *value, K
             *ret = part;
             return KILN_OK;
         }
-        kiln_value_text(part, text);
+        status = kiln_resolve_text(resolving, part, text);
+        if (status < 0)
+            return status;
         if (text->length > KILN_INTERPOLATION_BYTES)
-            return kiln_error_set(resolving->err, KILN_E_RANGE, "longer than 1 MiB");
+            return kiln_error_set(
+                resolving->err, KILN_E_RANGE,
+                "the text becomes longer than 1 MiB; data belongs into a file of its own");
     }
     return KILN_OK;
 }
@@ -365,8 +455,10 @@ KilnStatus kiln_resolve_node(KilnResolving *resolving, const KilnConfigNode *nod
             status = kiln_error_set(resolving->err, KILN_E_KEY,
                                     "%s refers to itself: a cycle of interpolations", node->text);
     if (status >= 0 && resolving->depth >= KILN_INTERPOLATION_DEPTH)
-        status = kiln_error_set(resolving->err, KILN_E_RANGE,
-                                "a chain of more than %d interpolations", KILN_INTERPOLATION_DEPTH);
+        status =
+            kiln_error_set(resolving->err, KILN_E_RANGE,
+                           "a chain of more than %d interpolations; refer to the value at its end",
+                           KILN_INTERPOLATION_DEPTH);
     if (status < 0)
         return status;
     resolving->active = &active;
@@ -392,6 +484,19 @@ KilnStatus kiln_config_resolve(const KilnConfig *config, const KilnConfigNode *n
     return kiln_resolve_node(&resolving, node, ret);
 }
 
+/* The node at `path` as written, or the reference on the way that leads on. */
+static const KilnConfigNode *next_stop(const KilnConfigNode *node, const char *path)
+{
+    char part[KILN_PATH_PART];
+
+    while (node != NULL && !is_interpolation(node) && kiln_path_next(&path, part)) {
+        const KilnEntry *entry = kiln_node_entry(node, part);
+
+        node = entry != NULL ? entry->value : NULL;
+    }
+    return node;
+}
+
 const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
                                                 const KilnConfigNode *node)
 {
@@ -410,5 +515,5 @@ const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
     memcpy(path, node->text + 2, n);
     path[n] = '\0';
     base = skip_dots(&resolving, node->parent, &p);
-    return base != NULL ? kiln_node_find(base, p) : NULL;
+    return next_stop(base, p);
 }

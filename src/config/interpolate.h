@@ -23,6 +23,10 @@ typedef struct KilnResolving {
  * new one), else *ret is node. */
 KILN_NODISCARD KilnStatus kiln_resolve_node(KilnResolving *resolving, const KilnConfigNode *node,
                                             const KilnConfigNode **ret);
+/* Append the text of a resolved node as Python's str() has it; what is in lists and
+ * mappings is resolved too. */
+KILN_NODISCARD KilnStatus kiln_resolve_text(KilnResolving *resolving, const KilnConfigNode *node,
+                                            KilnText *text);
 /* The resolved node at `path` from `base`, through interpolations; dots in front
  * of the path go up from `base` (one dot: base itself). *ret is NULL when nothing
  * is there. */
@@ -45,8 +49,9 @@ KILN_NODISCARD KilnStatus kiln_eval_call(KilnResolving *resolving, const KilnCon
 /* "there is no key 'x'; did you mean 'y'?" for a path that leads nowhere. */
 KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, KilnError *err);
 
-/* Where an interpolation that is all of a node points (one step); NULL when it is
- * none, or leads nowhere. */
+/* Where an interpolation that is all of a node points (one step: on the way to
+ * ${a.b.c}, a.b if that is an interpolation itself); NULL when it is none, or leads
+ * nowhere. */
 const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
                                                 const KilnConfigNode *node);
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -104,8 +105,7 @@ static KilnStatus read_header(KilnSearch *search, KilnFile *file, const char *te
         if (p < stop) {
             if (*p != '#')
                 break;
-            while (p < stop && *p == '#')
-                p++;
+            p++;
             while (p < stop && is_blank(*p))
                 p++;
             if (p == stop || *p != '@')
@@ -170,16 +170,34 @@ KilnStatus kiln_file_parse(KilnSearch *search, KilnFile *file, const char *text,
     return take_defaults(file, err);
 }
 
+/* A file of a size that a config can have, seen without opening it: a pipe would
+ * block, a device never end. */
+static KilnStatus check_kind(const char *path, KilnError *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return kiln_error_set(err, KILN_E_IO, "%s: is a link that leads nowhere", path);
+    if (!S_ISREG(st.st_mode))
+        return kiln_error_set(err, KILN_E_IO, "%s: is %s, not a file", path,
+                              S_ISDIR(st.st_mode) ? "a folder" : "something special");
+    if (st.st_size > (off_t)KILN_YAML_BYTES)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "%s: has %.1f MiB, a config at most %u; data belongs into a file of "
+                              "its own, which the config names",
+                              path, (double)st.st_size / (1 << 20), KILN_YAML_BYTES >> 20);
+    return KILN_OK;
+}
+
 KilnStatus kiln_file_load(KilnSearch *search, KilnFile *file, KilnError *err)
 {
     char *text = NULL;
     size_t size = 0;
     KilnStatus status;
 
-    /* A pipe would block, a device never end. */
-    if (!kiln_is_file(file->source))
-        return kiln_error_set(err, KILN_E_IO, "%s: is %s, not a file", file->source,
-                              kiln_is_dir(file->source) ? "a folder" : "something special");
+    status = check_kind(file->source, err);
+    if (status < 0)
+        return status;
     status = kiln_file_read(file->source, KILN_YAML_BYTES, &text, &size, err);
     if (status >= 0)
         status = kiln_file_parse(search, file, text, size, false, err);

@@ -38,6 +38,20 @@ KilnConfigNode *kiln_config_root(const KilnConfig *config)
     return config->root;
 }
 
+void kiln_config_warnings(const KilnConfig *config, KilnErrors *errors)
+{
+    for (KilnWarning *warning = *config->warnings; warning != NULL; warning = warning->next) {
+        KilnError err = { 0 };
+
+        if (warning->told)
+            continue;
+        warning->told = true;
+        kiln_error_set(&err, KILN_OK, "%s", warning->text);
+        kiln_error_at(&err, &warning->origin);
+        kiln_errors_warn(errors, &err);
+    }
+}
+
 KilnArena *kiln_config_arena(const KilnConfig *config)
 {
     return config->arena;
@@ -146,6 +160,40 @@ static void append_hops(const KilnConfig *config, const KilnConfigNode *node,
     }
 }
 
+/* "with ${x} from conf/x.yaml:3:5" for what was put in at the "${" at `start`. */
+static void append_part(const KilnConfig *config, const KilnConfigNode *node, const char *start,
+                        KilnText *text)
+{
+    KilnConfigNode part = { .kind = KILN_NODE_SCALAR,
+                            .scalar = KILN_SCALAR_INTERPOLATION,
+                            .parent = node->parent };
+    const KilnConfigNode *value = NULL;
+
+    part.text = kiln_arena_strndup(config->arena, start, strcspn(start, "}") + 1);
+    if (part.text == NULL || kiln_interpolation_target(config, &part) == NULL ||
+        kiln_config_resolve(config, &part, &value, NULL) < 0 || value->kind != KILN_NODE_SCALAR)
+        return;
+    kiln_text_printf(text, "\n  with %s from ", part.text);
+    kiln_place_write(text, &value->origin);
+}
+
+/* Where the parts came from of a value that was put together from text and ${...}. */
+static void append_parts(const KilnConfig *config, const KilnConfigNode *node,
+                         const KilnConfigNode *value, KilnText *text)
+{
+    const KilnConfigNode *hop = node;
+
+    for (int i = 0; hop != NULL && hop != value && i < KILN_INTERPOLATION_DEPTH; i++) {
+        if (hop->kind == KILN_NODE_SCALAR && hop->scalar == KILN_SCALAR_INTERPOLATION &&
+            same_origin(&hop->origin, &value->origin)) {
+            for (const char *p = hop->text; (p = strstr(p, "${")) != NULL; p += 2)
+                append_part(config, hop, p, text);
+            return;
+        }
+        hop = kiln_interpolation_target(config, hop);
+    }
+}
+
 void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
                      const KilnConfigNode *value, char *buf, size_t size)
 {
@@ -201,6 +249,8 @@ KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node
     if (at != NULL && !has_place(at))
         at = written_near(node != NULL && has_place(node) ? node : at);
     kiln_text_append(&text, err->text);
+    if (value != NULL)
+        append_parts(config, node, value, &text);
     append_hops(config, node, value, "\n  through ", "\n  and ", &text);
     if (removed != NULL)
         kiln_text_printf(&text, "\n  it is gone by %s", removed->origin.source);

@@ -100,6 +100,8 @@ KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node
  * with its place in front already stays as it is. Returns err->status. */
 KilnStatus kiln_error_placed(KilnError *err, const char *path);
 
+/* Hand over what resolving values warned of since the last call (oc.deprecated). */
+void kiln_config_warnings(const KilnConfig *config, KilnErrors *errors);
 /* How many of them are errors, not warnings. */
 size_t kiln_errors_failures(const KilnErrors *errors);
 /* Add all of `from`, which may be NULL. */

@@ -33,8 +33,6 @@ typedef struct KilnOverride {
 /* Parse argument number `number` (from 1). Everything lives in the arena. */
 KILN_NODISCARD KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number,
                                               KilnOverride *ret, KilnError *err);
-/* The place of the key in the argument. */
-KilnOrigin kiln_override_key_origin(const KilnOverride *override);
 /* The same, but a value that can't be read is no error yet: it has no `value` then,
  * but a `problem`. */
 KILN_NODISCARD KilnStatus kiln_override_read(KilnArena *arena, const char *text, size_t number,
@@ -53,6 +51,8 @@ KILN_NODISCARD KilnStatus kiln_override_settle(KilnArena *arena, const KilnConfi
 const char *kiln_override_target(KilnArena *arena, const KilnOverride *override);
 /* Is it about `kiln`, and not about the job? */
 bool kiln_override_is_own(const KilnOverride *override);
+/* The place of the key in the argument. */
+KilnOrigin kiln_override_key_origin(const KilnOverride *override);
 /* "model" or "model@other", the name that the defaults list knows it by. */
 const char *kiln_override_choice_key(KilnArena *arena, const KilnOverride *override);
 

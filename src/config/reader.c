@@ -179,7 +179,8 @@ static KilnStatus check_count(Reader *reader, size_t more)
     reader->nodes += more;
     if (reader->nodes > KILN_YAML_NODES)
         return fail(reader, reader->event.start_mark, KILN_E_RANGE,
-                    "more than 200000 values (with aliases expanded): too many for a config");
+                    "more than 200000 values (with aliases expanded): too many for a config; data "
+                    "belongs into a file of its own");
     return KILN_OK;
 }
 
@@ -209,7 +210,7 @@ static KilnStatus read_alias(Reader *reader, KilnConfigNode **ret)
 /* ---- Values --------------------------------------------------------------- */
 
 /* The part of a standard tag behind "tag:yaml.org,2002:"; NULL when there is no
- * tag; "!" for the tag that means "as it is quoted"; "?" for any other. */
+ * tag (or "!", which says nothing); "?" for any other. */
 static const char *tag_of(const yaml_char_t *tag)
 {
     static const char prefix[] = "tag:yaml.org,2002:";
@@ -217,7 +218,7 @@ static const char *tag_of(const yaml_char_t *tag)
     if (tag == NULL || *tag == '\0')
         return NULL;
     if (strcmp((const char *)tag, "!") == 0)
-        return "!";
+        return NULL;
     if (kiln_mark_find((const char *)tag) != KILN_MARK_NONE)
         return NULL; /* read_marked's */
     if (strncmp((const char *)tag, prefix, sizeof(prefix) - 1) == 0)
@@ -229,7 +230,12 @@ static KilnStatus bad_tag(Reader *reader, const yaml_char_t *tag, const char *wh
 {
     KilnError text = { 0 };
 
-    kiln_error_set(&text, KILN_E_TYPE, "tag %s %s", (const char *)tag, why);
+    const char *standard = tag_of(tag);
+
+    if (standard != NULL && strcmp(standard, "?") != 0)
+        kiln_error_set(&text, KILN_E_TYPE, "tag !!%s %s", standard, why);
+    else
+        kiln_error_set(&text, KILN_E_TYPE, "tag %s %s", (const char *)tag, why);
     return fail(reader, reader->event.start_mark, KILN_E_TYPE, text.text);
 }
 
@@ -244,7 +250,7 @@ static KilnStatus apply_tag(Reader *reader, const char *tag, KilnConfigNode *nod
                  { "float", KILN_SCALAR_FLOAT } };
     const char *written = node->text;
 
-    if (strcmp(tag, "str") == 0 || strcmp(tag, "!") == 0) {
+    if (strcmp(tag, "str") == 0) {
         node->scalar = kiln_scalar_text(written);
         node->quoted = true;
         return KILN_OK;
@@ -346,8 +352,10 @@ static KilnStatus read_key(Reader *reader, const KilnConfigNode *map, KilnConfig
     if ((*ret)->scalar == KILN_SCALAR_NULL)
         return fail(reader, reader->event.start_mark, KILN_E_TYPE, "a key must not be null");
     if (map->count >= KILN_YAML_KEYS)
-        return fail(reader, reader->event.start_mark, KILN_E_RANGE,
-                    "more than 4096 keys in one mapping: too many for a config");
+        return fail(
+            reader, reader->event.start_mark, KILN_E_RANGE,
+            "more than 4096 keys in one mapping: too many for a config; data belongs into a "
+            "file of its own");
     other = kiln_node_entry(map, (*ret)->text);
     if (other == NULL)
         return KILN_OK;
@@ -400,7 +408,7 @@ static KilnStatus read_collection(Reader *reader, int depth, KilnConfigNode **re
     const char *tag = tag_of(written);
     KilnConfigNode *node;
 
-    if (tag != NULL && strcmp(tag, "!") != 0 && strcmp(tag, is_map ? "map" : "seq") != 0)
+    if (tag != NULL && strcmp(tag, is_map ? "map" : "seq") != 0)
         return bad_tag(reader, written,
                        is_map ? "does not fit a mapping; a config has !append, !remove, !replace"
                               : "does not fit a list; a config has !append, !remove, !replace");
@@ -443,7 +451,10 @@ static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret)
     KilnStatus status = check_count(reader, 1);
 
     if (status >= 0 && depth > KILN_YAML_DEPTH)
-        status = fail(reader, event->start_mark, KILN_E_RANGE, "nested deeper than 64 levels");
+        status =
+            fail(reader, event->start_mark, KILN_E_RANGE,
+                 "nested deeper than 64 levels: too deep for a config; is a bracket left open, "
+                 "or is this data?");
     if (status >= 0)
         status = check_mark(reader, mark);
     if (status >= 0 && name != NULL)
@@ -497,7 +508,9 @@ KilnStatus kiln_yaml_read(const KilnMaker *maker, const char *text, size_t size,
     KilnStatus status;
 
     if (size > KILN_YAML_BYTES) {
-        kiln_error_set(reader.err, KILN_E_RANGE, "larger than 4 MiB: too large for a config");
+        kiln_error_set(
+            reader.err, KILN_E_RANGE,
+            "larger than 4 MiB: too large for a config; data belongs into a file of its own");
         kiln_error_at(reader.err, &maker->origin);
         return KILN_E_RANGE;
     }

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "config/interpolate.h"
+#include "config/output.h"
 #include "config/scalar.h"
 #include "config/state.h"
 
@@ -85,9 +86,10 @@ static KilnStatus run_env(const Call *call, const KilnConfigNode **ret)
         *ret = other;
         return KILN_OK;
     }
-    kiln_value_text(other, &text); /* text, as a variable's value would be */
-    status = text.failed ? kiln_error_nomem(call->resolving->err, 1)
-                         : give_text(call, text.data != NULL ? text.data : "", ret);
+    status = kiln_resolve_text(call->resolving, other, &text); /* as a variable's value is */
+    if (status >= 0)
+        status = text.failed ? kiln_error_nomem(call->resolving->err, 1)
+                             : give_text(call, text.data != NULL ? text.data : "", ret);
     kiln_text_release(&text);
     return status;
 }
@@ -168,6 +170,11 @@ static KilnStatus run_create(const Call *call, const KilnConfigNode **ret)
                              call->resolving->err);
     if (status < 0)
         return status;
+    if (made->kind == KILN_NODE_SCALAR && made->scalar != KILN_SCALAR_STR &&
+        made->scalar != KILN_SCALAR_INTERPOLATION && !is_null(made))
+        return kiln_error_set(call->resolving->err, KILN_E_TYPE,
+                              "oc.create: expected a list, a mapping or YAML text of one, got '%s'",
+                              from->text);
     if (made->kind == KILN_NODE_SCALAR && !is_null(from)) {
         KilnConfigNode *map = kiln_node_new(&call->maker, KILN_NODE_MAP);
         KilnConfigNode *null = kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null");
@@ -181,17 +188,67 @@ static KilnStatus run_create(const Call *call, const KilnConfigNode **ret)
     return give(call, made, ret);
 }
 
+/* The message with $OLD_KEY and $NEW_KEY put in. */
+static const char *deprecation_text(const Call *call, const char *new_key)
+{
+    static const char usual[] = "'$OLD_KEY' is deprecated; use '$NEW_KEY'";
+    const char *p = argument(call, 1) != NULL ? argument(call, 1)->text : usual, *copy;
+    KilnText text = { 0 };
+
+    while (*p != '\0') {
+        if (kiln_starts_with(p, "$OLD_KEY"))
+            kiln_text_append(&text, kiln_node_path(call->resolving->config, call->node));
+        else if (kiln_starts_with(p, "$NEW_KEY"))
+            kiln_text_append(&text, new_key);
+        else
+            kiln_text_char(&text, *p);
+        p += kiln_starts_with(p, "$OLD_KEY") || kiln_starts_with(p, "$NEW_KEY") ? 8 : 1;
+    }
+    copy = text.failed ? NULL
+                       : kiln_arena_strdup(call->maker.arena, text.data != NULL ? text.data : "");
+    kiln_text_release(&text);
+    return copy;
+}
+
+/* Once for each place that says so. */
+static KilnStatus warn_deprecated(const Call *call, const char *new_key)
+{
+    KilnWarning **end = call->resolving->config->warnings, *warning;
+    const KilnOrigin *at = &call->node->origin;
+    const char *text;
+
+    for (; *end != NULL; end = &(*end)->next)
+        if ((*end)->origin.source == at->source && (*end)->origin.line == at->line &&
+            (*end)->origin.column == at->column)
+            return KILN_OK;
+    warning = kiln_arena_alloc(call->maker.arena, sizeof(*warning));
+    text = deprecation_text(call, new_key);
+    if (warning == NULL || text == NULL)
+        return kiln_error_nomem(call->resolving->err, sizeof(*warning));
+    *warning = (KilnWarning) { .text = text, .origin = *at };
+    *end = warning;
+    return KILN_OK;
+}
+
 static KilnStatus run_deprecated(const Call *call, const KilnConfigNode **ret)
 {
     const char *path = name_argument(call, 0);
+    const KilnConfigNode *message = argument(call, 1);
     KilnStatus status;
 
     if (path == NULL)
         return KILN_E_TYPE;
+    if (message != NULL &&
+        (message->kind != KILN_NODE_SCALAR || message->scalar != KILN_SCALAR_STR))
+        return kiln_error_set(call->resolving->err, KILN_E_TYPE,
+                              "oc.deprecated: the message must be text, not %s",
+                              kiln_node_kind_name(message));
     status = kiln_resolve_path(call->resolving, call->node->parent, path, ret);
     if (status >= 0 && *ret == NULL)
         return kiln_error_set(call->resolving->err, KILN_E_KEY,
                               "oc.deprecated: there is no key '%s'", path);
+    if (status >= 0)
+        status = warn_deprecated(call, path);
     return status;
 }
 
@@ -225,6 +282,8 @@ static KilnStatus list_map(const Call *call, bool keys, const KilnConfigNode **r
         KilnConfigNode *item = map->entries[i].value;
         KilnConfigNode *parent = item->parent;
 
+        if (map->parent == NULL && kiln_config_hides(call->resolving->config, map->entries[i].key))
+            continue;
         if (keys)
             item = map->entries[i].key_typed
                        ? kiln_node_scalar(&call->maker, KILN_SCALAR_STR, map->entries[i].key)
@@ -278,6 +337,9 @@ static KilnStatus run_own(const Call *call, const KilnConfigNode **ret)
     if (path == NULL)
         return kiln_error_nomem(call->resolving->err, 1);
     status = kiln_resolve_path(call->resolving, own, path, ret);
+    /* A group that is not chosen has no choice. */
+    if (status >= 0 && *ret == NULL && kiln_starts_with(path, ".runtime.choices."))
+        return give(call, kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null"), ret);
     if (status >= 0 && *ret == NULL) {
         kiln_resolve_missing(own, path + 1, call->resolving->err);
         return kiln_error_prefix(call->resolving->err, "${%s:%s}: ", call->name, path + 1);
@@ -290,7 +352,8 @@ static const Resolver resolvers[] = {
     { "oc.select", 1, 2, "${oc.select:key} or ${oc.select:key,default}", run_select },
     { "oc.decode", 1, 1, "${oc.decode:text}", run_decode },
     { "oc.create", 1, 1, "${oc.create:[1,2]}", run_create },
-    { "oc.deprecated", 1, 2, "${oc.deprecated:new_key}", run_deprecated },
+    { "oc.deprecated", 1, 2, "${oc.deprecated:new_key} or ${oc.deprecated:new_key,message}",
+      run_deprecated },
     { "oc.dict.keys", 1, 1, "${oc.dict.keys:key}", run_keys },
     { "oc.dict.values", 1, 1, "${oc.dict.values:key}", run_values },
     { "now", 0, 1, "${now:%Y-%m-%d}", run_now },

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "config/group_files.h"
 #include "config/output.h"
 #include "config/state.h"
 #include "config/writer.h"
@@ -91,15 +92,8 @@ KilnStatus kiln_group_options(const KilnComposeRequest *request, const KilnCompo
 {
     KilnArena arena = { 0 };
     KilnSearch search = { .arena = &arena, .hooks = hooks };
-    const char *const *dirs = request->config_dirs;
-    KilnStatus status = KILN_OK;
+    KilnStatus status = kiln_search_request(&search, request, err);
 
-    if (request->config_path != NULL)
-        status = kiln_search_add(&search, request->config_path, "--config-path", err);
-    else if (kiln_is_dir("conf"))
-        status = kiln_search_add(&search, "conf", "conf", err);
-    for (; status >= 0 && dirs != NULL && *dirs != NULL; dirs++)
-        status = kiln_search_add(&search, *dirs, "--config-dir", err);
     if (status >= 0)
         status = copy_names(kiln_search_options(&search, group, groups), ret, ret_count, err);
     kiln_arena_release(&arena);

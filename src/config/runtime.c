@@ -86,6 +86,8 @@ static void fill_choices(Filler *filler)
                                      ? text(filler, chosen->option)
                                      : kiln_node_scalar(&filler->maker, KILN_SCALAR_NULL, "null");
 
+        if (chosen->several)
+            continue; /* a list of options is no choice of one */
         if (kiln_node_append(config->arena, choices, chosen->key, filler->maker.origin, option) ==
             NULL)
             no_memory(filler);

@@ -12,7 +12,7 @@ static const char digits_[] = "0123456789_";
 static bool one_of(const char *text, const char *const *names)
 {
     for (size_t i = 0; names[i] != NULL; i++)
-        if (strcmp(text, names[i]) == 0)
+        if (*text == *names[i] && strcmp(text, names[i]) == 0)
             return true;
     return false;
 }

@@ -1,6 +1,7 @@
 /* The search path: finds files and lists options. Reading is file.c's. */
 #include "config/search.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -58,7 +59,8 @@ const KilnShippedFile *kiln_shipped_find(const char *name)
     return file;
 }
 
-/* Path of `name` below a folder, when something is there. */
+/* Path of `name` below a folder, when something is there: a link that leads nowhere,
+ * or what may not be looked at, is something, and found out when it is read. */
 static const char *in_folder(const KilnSearch *search, const KilnFolder *folder, const char *name)
 {
     struct stat st;
@@ -67,7 +69,9 @@ static const char *in_folder(const KilnSearch *search, const KilnFolder *folder,
                             : kiln_arena_printf(search->arena, "%s%s%s", folder->path,
                                                 kiln_ends_with(folder->path, "/") ? "" : "/", name);
 
-    return path != NULL && stat(path, &st) == 0 ? path : NULL;
+    if (path == NULL || lstat(path, &st) == 0)
+        return path;
+    return errno == ENOENT || errno == ENOTDIR ? NULL : path;
 }
 
 /* Look in folders, then in options of components, then in what ships. */

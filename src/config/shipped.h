@@ -10,7 +10,7 @@ typedef struct KilnShippedFile {
     size_t size;
 } KilnShippedFile;
 
-/* In byte order of path; made by tools/gen_conf.sh. */
+/* In byte order of path; made by tools/gen_files.sh. */
 extern const KilnShippedFile kiln_shipped_conf[];
 extern const size_t kiln_shipped_conf_count;
 

@@ -15,6 +15,14 @@ typedef struct KilnRemoved {
     const KilnConfigNode *value; /* what stood there, with its history; NULL: not kept */
 } KilnRemoved;
 
+/* What resolving found worth a warning. */
+typedef struct KilnWarning {
+    const char *text;
+    KilnOrigin origin;
+    bool told;
+    struct KilnWarning *next;
+} KilnWarning;
+
 struct KilnConfig {
     KilnArena storage;
     KilnArena *arena; /* == &storage: readers of a const config may allocate */
@@ -30,7 +38,8 @@ struct KilnConfig {
     KilnRemoved *removed;
     size_t n_removed;
     bool partial;      /* of a sweep: see kiln_config_compose_sweep */
-    struct tm started; /* local time, for ${now:...} */
+    KilnWarning **warnings; /* a list in the arena: readers of a const config may add */
+    struct tm started;      /* local time, for ${now:...} */
 };
 
 /* Remember what took a key away. */

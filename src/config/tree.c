@@ -212,6 +212,16 @@ bool kiln_path_next(const char **path, char buf[KILN_PATH_PART])
     return true;
 }
 
+bool kiln_path_fits(const char *path)
+{
+    char part[KILN_PATH_PART];
+    int parts = 0;
+
+    while (parts <= KILN_PATH_PARTS && kiln_path_next(&path, part))
+        parts++;
+    return *path == '\0' && parts <= KILN_PATH_PARTS;
+}
+
 const char *kiln_node_nearest(const KilnConfigNode *node, const char *key)
 {
     const char *near;

@@ -38,6 +38,10 @@ bool kiln_node_equal(const KilnConfigNode *a, const KilnConfigNode *b);
  * `buf`. False at the end, and when a part is longer than the buffer. */
 #define KILN_PATH_PART 256
 bool kiln_path_next(const char **path, char buf[KILN_PATH_PART]);
+/* Is it a path of up to KILN_PATH_PARTS parts, none of them too long, with nothing
+ * left over ("a.")? Deeper trees than that are not made: functions on trees recurse. */
+#define KILN_PATH_PARTS 64
+bool kiln_path_fits(const char *path);
 
 /* The child name in `node` (a mapping) nearest to `key`; NULL when none is near. */
 const char *kiln_node_nearest(const KilnConfigNode *node, const char *key);

@@ -11,6 +11,14 @@
  * `kiln.run`'s. For KilnComposeRequest. */
 KILN_API const KilnSection *kiln_run_sections(void);
 
+/* How far a run is, told after each epoch. */
+typedef struct KilnRunProgress {
+    int64_t epoch, max_epochs; /* epochs done, and when training ends; -1: no limit */
+    int64_t step, max_steps;   /* likewise */
+    const KilnMetric *metrics; /* as they are now */
+    size_t n_metrics;
+} KilnRunProgress;
+
 /* What a run needs besides its config. */
 typedef struct KilnRunEnv {
     const KilnRegistry *registry;
@@ -19,6 +27,12 @@ typedef struct KilnRunEnv {
     /* Set to non-zero (by a signal handler, say) to stop cleanly with a
      * checkpoint after the current batch. May be NULL. */
     const volatile int *stop;
+    /* Called after each epoch. May be NULL. */
+    void (*progress)(void *ctx, const KilnRunProgress *progress);
+    void *ctx; /* of progress */
+    /* The folder that kiln.run.dir names is there, with the config in its .kiln: it is
+     * used as it is (a job of a sweep). */
+    bool prepared;
 } KilnRunEnv;
 
 /* How a run ended. */

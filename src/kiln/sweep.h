@@ -1,4 +1,4 @@
-/* Sweeps: what they vary. */
+/* Sweeps: what they vary, and the components that choose the jobs and run them. */
 #ifndef KILN_SWEEP_H
 #define KILN_SWEEP_H
 
@@ -17,5 +17,92 @@ typedef struct KilnSpace {
     const KilnAxis *axes;
     size_t count;
 } KilnSpace;
+
+/* ---- Sweepers: which points of the space become jobs ---------------------------- */
+
+struct KilnSweeperOps {
+    /* How many jobs there are; SIZE_MAX when they can't be counted. */
+    size_t (*count)(const KilnInstance *self, const KilnSpace *space);
+    /* The point of job `job` (below count): choice[i] is the value of axis i. The same
+     * job has the same point whenever it is asked for. */
+    KilnStatus (*point)(const KilnInstance *self, const KilnSpace *space, size_t job,
+                        size_t *choice, KilnError *err);
+};
+
+/* ---- Launchers: where and how jobs run ------------------------------------------- */
+
+typedef enum KilnJobStatus {
+    KILN_JOB_WAITING,
+    KILN_JOB_RUNNING,
+    KILN_JOB_OK,
+    KILN_JOB_FAILED,     /* it ended itself with an error */
+    KILN_JOB_KILLED,     /* by a signal: a crash, or from outside */
+    KILN_JOB_TIMEOUT,    /* it ran longer than the launcher allows */
+    KILN_JOB_INTERRUPTED /* it was asked to stop, and did; it can go on */
+} KilnJobStatus;
+
+/* How a job ended. */
+typedef struct KilnJobEnd {
+    KilnJobStatus status;
+    char reason[256]; /* "exit status 1", "killed by SIGSEGV", "timeout after 90s"; "" when ok */
+} KilnJobEnd;
+
+/* Exit statuses of a job's process. */
+enum {
+    KILN_JOB_EXIT_OK = 0,
+    KILN_JOB_EXIT_FAILED = 1,
+    KILN_JOB_EXIT_INTERRUPTED = 3,
+    KILN_JOB_EXIT_NOMEM = 4
+};
+
+/* What a launcher is given. Jobs are known by their numbers. */
+typedef struct KilnLaunch {
+    void *ctx;
+    /* Take the next job that waits; false: none is left. */
+    bool (*next)(void *ctx, size_t *ret_job);
+    /* The job's whole work, in a process of its own that ends afterwards with the
+     * exit status that this returns. What it writes to `report` goes to reported(). */
+    int (*run)(void *ctx, size_t job, int report);
+    KilnStatus (*started)(void *ctx, size_t job, int64_t pid, KilnError *err);
+    void (*reported)(void *ctx, size_t job, const char *bytes, size_t size);
+    KilnStatus (*ended)(void *ctx, size_t job, const KilnJobEnd *end, KilnError *err);
+    /* To be called some times a second while jobs run: the display. */
+    void (*tick)(void *ctx);
+    /* Not 0: start no more jobs, and stop those that run so that they can go on. */
+    const volatile int *stop;
+} KilnLaunch;
+
+struct KilnLauncherOps {
+    /* Jobs that share this machine's processors at a time, at least 1. */
+    size_t (*n_jobs)(const KilnInstance *self);
+    /* Run jobs until none is left or `stop` is set; none runs afterwards, however
+     * this ends. A job that fails is no error. */
+    KilnStatus (*launch)(KilnInstance *self, const KilnLaunch *launch, KilnError *err);
+};
+
+/* ---- Options ---------------------------------------------------------------------- */
+
+/* kiln.sweep, without its subdir, which is each job's own. */
+typedef struct KilnSweepOptions {
+    char *dir;
+    int64_t max_jobs;
+} KilnSweepOptions;
+
+/* kiln.sweeper, besides the options of the component that it names. */
+typedef struct KilnRankOptions {
+    char *_target_; /* the component */
+    char *metric;
+    int64_t mode; /* KilnRankMode */
+} KilnRankOptions;
+
+typedef enum KilnRankMode { KILN_RANK_AUTO, KILN_RANK_MIN, KILN_RANK_MAX } KilnRankMode;
+
+/* `kiln`: only its launcher. */
+typedef struct KilnOwnOptions {
+    KilnInstance *launcher;
+} KilnOwnOptions;
+
+/* Tables of these structs, for sections of a KilnComposeRequest. */
+KILN_API extern const KilnField kiln_sweep_fields[], kiln_rank_fields[], kiln_own_fields[];
 
 #endif

@@ -276,19 +276,17 @@ static KilnStatus allocate(const KilnComponent *component, const char *path, Kil
     return KILN_OK;
 }
 
-/* Say which component refuses, and where it stands. */
+/* Say who refuses, and where it stands. */
 static KilnStatus refused(const Builder *builder, const KilnInstance *instance,
-                          const KilnConfigNode *node, const char *option, const KilnError *why,
+                          const KilnConfigNode *node, const char *option, KilnError *why,
                           KilnError *err)
 {
-    KilnError whole = *why;
-
-    kiln_error_about(builder->config, node, node, &whole);
     if (option != NULL)
-        kiln_error_prefix(&whole, "%s.%s: ", instance->path, option);
-    kiln_error_placed(&whole, option != NULL ? "" : instance->path);
+        kiln_error_prefix(why, "%s.%s: ", instance->path, option);
+    kiln_error_about(builder->config, node, node, why);
+    kiln_error_placed(why, option == NULL ? instance->path : "");
     if (err != NULL)
-        *err = whole;
+        *err = *why;
     return why->status;
 }
 

@@ -22,12 +22,17 @@ static KilnStatus bottom(void *ctx, KilnConfig *config, KilnErrors *errors)
     return kiln_bottom_lay(&context->bottom, config, errors);
 }
 
-/* The kind whose components are options of a group; a run's module is its task.
- * Callbacks and loggers are mappings of several, so no single one is an option. */
+/* The kind whose components are options of a group; a run's module is its task,
+ * and how a sweep runs stands below `kiln`. Callbacks and loggers are mappings of several, so no
+ * single one is an option. */
 static KilnKind group_kind(const char *group)
 {
     KilnKind kind = kiln_kind_find(group, strlen(group));
 
+    if (strcmp(group, "kiln/launcher") == 0)
+        return KILN_KIND_LAUNCHER;
+    if (strcmp(group, "kiln/sweeper") == 0)
+        return KILN_KIND_SWEEPER;
     if (strcmp(group, "task") == 0)
         return KILN_KIND_MODULE;
     return kind == KILN_KIND_CALLBACK || kind == KILN_KIND_LOGGER ? KILN_KIND_ANY : kind;
@@ -134,8 +139,8 @@ static KilnComposeHooks hooks_of(Context *context)
                                 .option = option,
                                 .options = options,
                                 .other_component = other_component,
-                                .rename = renamed,
-                                .is_text = is_text };
+                                .is_text = is_text,
+                                .rename = renamed };
 }
 
 typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
@@ -166,7 +171,7 @@ static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnCo
     if (status < 0)
         kiln_errors_append(errors, context.bottom.unknown);
     kiln_errors_append(errors, found);
-    kiln_errors_sort(errors, status == KILN_OK ? config : NULL);
+    kiln_errors_sort(errors, NULL);
     kiln_errors_free(found);
     kiln_bottom_release(&context.bottom);
     free(context.names);
@@ -203,6 +208,17 @@ KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *g
     Context context = { .bottom.registry = request->registry };
     KilnComposeHooks hooks = hooks_of(&context);
     KilnStatus status = kiln_group_options(request, &hooks, group, groups, ret, ret_count, err);
+
+    free(context.names);
+    return status;
+}
+
+KilnStatus kiln_compose_files(const KilnComposeRequest *request, KilnGroupFileVisit *visit,
+                              void *ctx, KilnError *err)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = { .ctx = &context, .option = option, .options = options };
+    KilnStatus status = kiln_group_files(request, &hooks, visit, ctx, err);
 
     free(context.names);
     return status;

@@ -42,8 +42,11 @@ const KilnField *kiln_config_field(const KilnConfig *config, const KilnRegistry 
     if (parent == NULL)
         return NULL;
     const KilnField *table = table_at(config, registry, parent);
-    if (table != NULL)
-        return kiln_table_find(table, part);
+    if (table != NULL) {
+        const KilnField *former = kiln_table_renamed(table, part);
+
+        return kiln_table_find(table, former != NULL ? former->renamed : part);
+    }
     /* An item of a list or mapping is what its option says. */
     const KilnField *whole = length > 0 ? kiln_config_field(config, registry, parent) : NULL;
     return whole != NULL && whole->shape != KILN_ONE ? whole : NULL;

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "registry/elf.h"
 
 typedef const KilnPluginInfo *PluginFunction(void);
 
@@ -92,11 +93,16 @@ static KilnStatus open_library(const char *path, void **ret, KilnError *err)
         free(local);
         return kiln_error_set(err, KILN_E_PLUGIN, "there is no such file");
     }
-    void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL);
-    KilnStatus status = library != NULL ? KILN_OK : not_loaded(local, err);
+    KilnStatus status = kiln_elf_check(local, err);
+    if (status >= 0) {
+        void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL);
+
+        if (library != NULL)
+            *ret = library;
+        else
+            status = not_loaded(local, err);
+    }
     free(local);
-    if (library != NULL)
-        *ret = library;
     return status;
 }
 

@@ -2,6 +2,7 @@
 #ifndef KILN_REGISTRY_REGISTRY_H
 #define KILN_REGISTRY_REGISTRY_H
 
+#include "config/group_files.h"
 #include "config/sweep.h"
 
 struct KilnRegistry {
@@ -53,5 +54,9 @@ KILN_NODISCARD KilnStatus kiln_compose_sweep(const KilnComposeRequest *request, 
 KILN_NODISCARD KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *group,
                                                bool groups, char ***ret, size_t *ret_count,
                                                KilnError *err);
+/* Visit every config file of every group (config/group_files.h), and every option
+ * that a component gives without a file. */
+KILN_NODISCARD KilnStatus kiln_compose_files(const KilnComposeRequest *request,
+                                             KilnGroupFileVisit *visit, void *ctx, KilnError *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* Former names of options in a tree: what was written under them moves to the new. */
 #include "registry/rename.h"
 
-#include "base/text.h"
 #include "config/place.h"
 #include "config/tree.h"
 #include "schema/table.h"
@@ -23,16 +22,16 @@ static KilnStatus given_twice(const KilnConfig *config, const KilnConfigNode *ma
                               KilnErrors *errors)
 {
     const char *path = kiln_node_path(config, map), *dot = path[0] != '\0' ? "." : "";
-    KilnText other = { 0 };
+    KilnText place = { 0 };
     KilnError err;
 
-    kiln_place_write(&other, &new->value->origin);
+    kiln_place_write(&place, &new->value->origin);
     kiln_error_set(&err, KILN_E_KEY,
                    "%s%s%s is now %s, and both are given; write only the new one\n  %s from %s",
                    path, dot, row->name, row->renamed, row->renamed,
-                   other.data != NULL ? other.data : "");
-    kiln_text_release(&other);
+                   place.data != NULL ? place.data : "");
     kiln_error_at(&err, &old->key_origin);
+    kiln_text_release(&place);
     return kiln_errors_add(errors, &err);
 }
 

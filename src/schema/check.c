@@ -47,6 +47,7 @@ typedef struct Place {
     const KilnConfigNode *map; /* NULL: nothing but defaults */
     const char *path, *owner;
     const KilnField *fields;
+    const KilnConfigNode *via; /* the reference through which the mapping came; NULL: none */
 } Place;
 
 static void check_place(const KilnCheck *check, const Place *place, bool open, bool target);
@@ -83,17 +84,34 @@ static void say_unknown(const KilnCheck *check, const char *key, const Place *pl
     say_options(text, place->fields);
 }
 
+/* Report what is wrong with a value, and through which references it came. */
+static void report_value(const KilnCheck *check, const char *path, const Place *place,
+                         const KilnConfigNode *written, const KilnConfigNode *value,
+                         const KilnError *err)
+{
+    KilnError whole = *err;
+
+    if (place->via != NULL && written != value)
+        kiln_error_about(check->config, written, value, &whole);
+    if (place->via != NULL)
+        written = place->via;
+    kiln_error_about(check->config, written, value, &whole);
+    kiln_check_report(check, path, written, NULL, &whole);
+}
+
 static void unknown_key(const KilnCheck *check, const KilnEntry *entry, const char *path,
                         const Place *place)
 {
     KilnText text = { 0 };
-    KilnError err = { 0 };
+    KilnError err;
 
     say_unknown(check, entry->key, place, &text);
     if (text.failed) {
         out_of_memory(check);
     } else {
         kiln_error_set(&err, KILN_E_KEY, "%s", text.data);
+        if (place->via != NULL)
+            kiln_error_about(check->config, place->via, entry->value, &err);
         err.origin = entry->key_origin;
         kiln_check_report(check, path, entry->value, NULL, &err);
     }
@@ -104,7 +122,8 @@ static void unknown_key(const KilnCheck *check, const KilnEntry *entry, const ch
 
 /* True when the node stands for no component, which is reported if it may not. */
 static bool no_component(const KilnCheck *check, const KilnField *field, const char *path,
-                         const KilnConfigNode *written, const KilnConfigNode *value)
+                         const Place *place, const KilnConfigNode *written,
+                         const KilnConfigNode *value)
 {
     KilnError err = { 0 };
     KilnValue ignored;
@@ -114,7 +133,7 @@ static bool no_component(const KilnCheck *check, const KilnField *field, const c
         return false;
     bool null = value->kind == KILN_NODE_SCALAR && value->scalar == KILN_SCALAR_NULL;
     if (!(null && field->optional) && kiln_value_read(field, value, &ignored, &err) < 0)
-        kiln_check_report(check, path, written, value, &err);
+        report_value(check, path, place, written, value, &err);
     return true;
 }
 
@@ -122,11 +141,12 @@ static bool no_component(const KilnCheck *check, const KilnField *field, const c
  * the tree. */
 static bool inherits_fault(const KilnConfig *config, const KilnConfigNode *written)
 {
-    const KilnConfigNode *root = kiln_config_root(config), *target, *top;
+    const KilnConfigNode *root = kiln_config_root(config), *target, *top, *value;
 
     target = kiln_interpolation_target(config, written);
     if (target == NULL || target == written || target->kind != KILN_NODE_SCALAR ||
-        target->scalar != KILN_SCALAR_INTERPOLATION)
+        target->scalar != KILN_SCALAR_INTERPOLATION ||
+        kiln_config_resolve(config, target, &value, NULL) >= 0)
         return false;
     /* In a circle all are at fault. */
     const KilnConfigNode *hop = target;
@@ -148,15 +168,17 @@ void kiln_check_unresolved(const KilnCheck *check, const KilnConfigNode *written
 
 /* A nested mapping of options. */
 static void check_struct(const KilnCheck *check, const KilnField *field, const char *path,
-                         const char *owner, const KilnConfigNode *map)
+                         const Place *around, const KilnConfigNode *written,
+                         const KilnConfigNode *map)
 {
+    const KilnConfigNode *via = written != map ? written : around->via;
     KilnText name = { 0 };
 
-    kiln_text_printf(&name, "%s of %s", field->name, owner);
+    kiln_text_printf(&name, "%s of %s", field->name, around->owner);
     if (name.failed) {
         out_of_memory(check);
     } else {
-        const Place place = { map, path, name.data, field->fields };
+        const Place place = { map, path, name.data, field->fields, via };
         check_place(check, &place, false, false);
     }
     kiln_text_release(&name);
@@ -169,23 +191,25 @@ static bool is_null(const KilnConfigNode *node)
 
 /* `value` is resolved: one value, or one item of a list or mapping. */
 static void check_one(const KilnCheck *check, const KilnField *field, const char *path,
-                      const char *owner, const KilnConfigNode *written, const KilnConfigNode *value)
+                      const Place *place, const KilnConfigNode *written,
+                      const KilnConfigNode *value)
 {
     KilnError err = { 0 };
     KilnValue ignored;
 
     if (field->type == KILN_TYPE_COMPONENT) {
-        if (!no_component(check, field, path, written, value))
+        if (!no_component(check, field, path, place, written, value))
             check->component(check->ctx, field, path, written);
     } else if (field->type == KILN_TYPE_STRUCT && value->kind == KILN_NODE_MAP) {
-        check_struct(check, field, path, owner, value);
+        check_struct(check, field, path, place, written, value);
     } else if (kiln_value_read(field, value, &ignored, &err) < 0) {
-        kiln_check_report(check, path, written, value, &err);
+        report_value(check, path, place, written, value, &err);
     }
 }
 
 static void expected_many(const KilnCheck *check, const KilnField *field, const char *path,
-                          const KilnConfigNode *written, const KilnConfigNode *value)
+                          const Place *place, const KilnConfigNode *written,
+                          const KilnConfigNode *value)
 {
     KilnText text = { 0 };
     char got[KILN_GOT_TEXT];
@@ -198,7 +222,7 @@ static void expected_many(const KilnCheck *check, const KilnField *field, const 
     else
         kiln_error_set(&err, KILN_E_TYPE, "expected %s, got %s", text.data != NULL ? text.data : "",
                        got);
-    kiln_check_report(check, path, written, value, &err);
+    report_value(check, path, place, written, value, &err);
     kiln_text_release(&text);
 }
 
@@ -219,25 +243,28 @@ static bool resolve(const KilnCheck *check, const char *path, const KilnConfigNo
 }
 
 static void check_items(const KilnCheck *check, const KilnField *field, const char *path,
-                        const char *owner, const KilnConfigNode *many)
+                        const Place *place, const KilnConfigNode *written,
+                        const KilnConfigNode *many)
 {
+    const KilnConfigNode *via = written != many ? written : place->via;
+    const Place items = { many, path, place->owner, place->fields, via };
     const KilnField item = kiln_field_item(field);
     const KilnConfigNode *value;
 
     for (size_t i = 0; i < many->count; i++) {
         const KilnEntry *entry = &many->entries[i];
-        char *place = path_join(path, entry->key, i);
+        char *key = path_join(path, entry->key, i);
 
-        if (place == NULL)
+        if (key == NULL)
             out_of_memory(check);
-        else if (resolve(check, place, entry->value, &value))
-            check_one(check, &item, place, owner, entry->value, value);
-        free(place);
+        else if (resolve(check, key, entry->value, &value))
+            check_one(check, &item, key, &items, entry->value, value);
+        free(key);
     }
 }
 
 static void check_option(const KilnCheck *check, const KilnField *field, const char *path,
-                         const char *owner, const KilnConfigNode *written)
+                         const Place *place, const KilnConfigNode *written)
 {
     /* `callbacks: null` means none of them. */
     bool nullable = field->optional ||
@@ -247,11 +274,11 @@ static void check_option(const KilnCheck *check, const KilnField *field, const c
     if (!resolve(check, path, written, &value) || (nullable && is_null(value)))
         return;
     if (field->shape == KILN_ONE)
-        check_one(check, field, path, owner, written, value);
+        check_one(check, field, path, place, written, value);
     else if (value->kind == (field->shape == KILN_MAP ? KILN_NODE_MAP : KILN_NODE_LIST))
-        check_items(check, field, path, owner, value);
+        check_items(check, field, path, place, written, value);
     else
-        expected_many(check, field, path, written, value);
+        expected_many(check, field, path, place, written, value);
 }
 
 /* ---- Tables ----------------------------------------------------------------------- */
@@ -265,7 +292,7 @@ static void check_entry(const KilnCheck *check, const KilnEntry *entry, const Pl
     if (path == NULL)
         out_of_memory(check);
     else if (field != NULL)
-        check_option(check, field, path, place->owner, entry->value);
+        check_option(check, field, path, place, entry->value);
     else if (!open || kiln_table_renamed(place->fields, entry->key) != NULL)
         unknown_key(check, entry, path, place);
     free(path);
@@ -301,10 +328,10 @@ static void check_absent(const KilnCheck *check, const KilnField *field, const P
         kiln_error_set(&err, KILN_E_MISSING, "required value missing (%s)", field->help);
         if (place->path[0] == '\0' && place->map != NULL)
             say_defaults(place->map, &err);
-        kiln_check_report(check, path, place->map, NULL, &err);
+        report_value(check, path, place, place->map, place->map, &err);
     } else if (field->type == KILN_TYPE_STRUCT && field->shape == KILN_ONE && !field->optional) {
         /* Its own options may be required. */
-        const Place nested = { place->map, path, place->owner, field->fields };
+        const Place nested = { place->map, path, place->owner, field->fields, place->via };
         for (size_t i = 0; i < kiln_table_count(field->fields); i++)
             if (field->fields[i].renamed == NULL)
                 check_absent(check, &field->fields[i], &nested);
@@ -327,7 +354,7 @@ static void check_place(const KilnCheck *check, const Place *place, bool open, b
 void kiln_check_table(const KilnCheck *check, const KilnConfigNode *map, const char *path,
                       const char *owner, const KilnField *fields, bool open, bool target)
 {
-    const Place place = { map, path, owner, fields };
+    const Place place = { map, path, owner, fields, NULL };
 
     check_place(check, &place, open, target);
 }

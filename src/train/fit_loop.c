@@ -212,6 +212,21 @@ static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnErro
     return end_epoch(trainer, trainer->at.batch >= kiln_loader_batches(loader), err);
 }
 
+static void tell_progress(const KilnTrainer *trainer)
+{
+    KilnRunProgress progress = {
+        .epoch = trainer->at.epoch + (trainer->at.epoch_done ? 1 : 0),
+        .max_epochs = trainer->options.trainer->max_epochs,
+        .step = trainer->at.step,
+        .max_steps = trainer->options.trainer->max_steps,
+    };
+
+    if (trainer->env->progress == NULL)
+        return;
+    progress.n_metrics = kiln_metrics_list(trainer->metrics, &progress.metrics);
+    trainer->env->progress(trainer->env->ctx, &progress);
+}
+
 /* ---- All epochs ---------------------------------------------------------------------- */
 
 static bool finished(const KilnTrainer *trainer)
@@ -240,6 +255,8 @@ KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err)
             trainer->at.epoch_done = false;
         }
         status = train_epoch(trainer, loader, err);
+        if (status >= 0)
+            tell_progress(trainer);
     }
     if (status < 0 || trainer->interrupted)
         return status;

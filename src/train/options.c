@@ -1,6 +1,8 @@
 /* Options tables of the root, of `trainer` and of `kiln.run`. */
 #include "train/options.h"
 
+#include "kiln/sweep.h"
+
 static const KilnField root_fields[] = {
     KILN_FIELD_COMPONENT(KilnRootOptions, task, KILN_KIND_MODULE, NULL, "what is trained"),
     KILN_FIELD_COMPONENT(KilnRootOptions, datamodule, KILN_KIND_DATAMODULE, NULL,
@@ -77,6 +79,30 @@ const KilnSection *kiln_run_sections(void)
             .size = sizeof(KilnRunDirOptions),
             .hidden = true,
             .summary = "Where a run writes",
+        },
+        {
+            .key = "kiln",
+            .fields = kiln_own_fields,
+            .size = sizeof(KilnOwnOptions),
+            .open = true,
+            .hidden = true,
+            .summary = "How kiln runs jobs",
+        },
+        {
+            .key = "kiln.sweep",
+            .fields = kiln_sweep_fields,
+            .size = sizeof(KilnSweepOptions),
+            .open = true,
+            .hidden = true,
+            .summary = "Where a sweep writes",
+        },
+        {
+            .key = "kiln.sweeper",
+            .fields = kiln_rank_fields,
+            .size = sizeof(KilnRankOptions),
+            .open = true,
+            .hidden = true,
+            .summary = "What a sweep is after",
         },
         { .key = NULL },
     };

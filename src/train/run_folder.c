@@ -180,7 +180,7 @@ static KilnStatus fill(KilnTrainer *trainer, KilnError *err)
 
     if (status >= 0)
         status = kiln_output_open_log(&trainer->output, log, err);
-    if (status >= 0)
+    if (status >= 0 && !trainer->env->prepared)
         status = write_config_files(trainer, err);
     free(log);
     free(checkpoints);
@@ -190,7 +190,7 @@ static KilnStatus fill(KilnTrainer *trainer, KilnError *err)
 KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char *checkpoint, KilnError *err)
 {
     const char *dir = trainer->options.run->dir;
-    bool go_on = holds(dir, checkpoint);
+    bool go_on = trainer->env->prepared || holds(dir, checkpoint);
     char *written = NULL;
     KilnText made = { 0 };
     KilnStatus status = dir_as_written(trainer->config, &written, err);

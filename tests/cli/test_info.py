@@ -128,5 +128,30 @@ class Info(kilntest.Case):
             self.assertEqual("name: z\n" in out, "name=z" in words)
 
 
+class Warnings(kilntest.Case):
+    def test_deprecated_key(self):
+        self.write("conf/config.yaml", "new: 1\nold: ${oc.deprecated:new}\nuses: ['${old}', '${old}']\n")
+        out, err = self.run_kiln("--cfg", "job", "--resolve")
+        self.assertEqual(out, "new: 1\nold: 1\nuses:\n  - 1\n  - 1\n")
+        self.assertEqual(err, "train: warning: conf/config.yaml:2:6: 'old' is deprecated; use 'new'\n"
+                              "    2 | old: ${oc.deprecated:new}\n"
+                              "      |      ^~~~~~~~~~~~~~~~~~~~\n")
+        self.assertEqual(self.run_kiln("--cfg", "job")[1], "")
+
+    def test_absent_folder_of_the_search_path(self):
+        self.write("conf/config.yaml", "a: ${hydra:runtime.choices.db}\nhydra: {searchpath: [nope, 'pkg://x.y']}\n")
+        out, err = self.run_kiln("--cfg", "job", "--resolve")
+        self.assertEqual(out, "a: null\n")
+        self.assertIn("train: warning: conf/config.yaml:2:22: kiln.searchpath: there is no folder 'nope'\n", err)
+        self.assertIn("train: warning: conf/config.yaml:2:28: kiln.searchpath: 'pkg://x.y' is no folder; "
+                      "only folders can be searched\n", err)
+
+    def test_deprecated_key_while_checking(self):
+        self.write("conf/experiment/e.yaml", "# @package _global_\nold_seed: ${oc.deprecated:new_seed}\n"
+                                             "new_seed: 3\nseed: ${old_seed}\n")
+        _, err = self.run_kiln("experiment=e", "lr=x", status=1)
+        self.assertIn("warning: conf/experiment/e.yaml:2:11: 'old_seed' is deprecated; use 'new_seed'", err)
+
+
 if __name__ == "__main__":
     unittest.main()

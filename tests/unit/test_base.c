@@ -77,6 +77,108 @@ static void test_parse_i64(void **unused)
     }
 }
 
+static void test_parse_duration(void **unused)
+{
+    static const struct {
+        const char *text;
+        KilnStatus want;
+        double seconds;
+    } cases[] = {
+        { "90", KILN_OK, 90 },
+        { "0.5", KILN_OK, 0.5 },
+        { "1e3", KILN_OK, 1000 },
+        { "-3", KILN_OK, -3 }, /* an option's range refuses it */
+        { "90s", KILN_OK, 90 },
+        { "15m", KILN_OK, 900 },
+        { "15min", KILN_OK, 900 },
+        { "1.5h", KILN_OK, 5400 },
+        { "1h30m", KILN_OK, 5400 },
+        { "2d", KILN_OK, 172800 },
+        { "1d2h3m4s5ms6us", KILN_OK, 93784.005006 },
+        { "250ms", KILN_OK, 0.25 },
+        { "00:15:00", KILN_OK, 900 },
+        { "15:00", KILN_OK, 900 },
+        { "100:00:00", KILN_OK, 360000 },
+        { "00:00:01.5", KILN_OK, 1.5 },
+        { "", KILN_E_TYPE, 0 },
+        { "s", KILN_E_TYPE, 0 },
+        { "90 s", KILN_E_TYPE, 0 },
+        { "90S", KILN_E_TYPE, 0 },
+        { "90x", KILN_E_TYPE, 0 },
+        { "30m1h", KILN_E_TYPE, 0 }, /* from large to small */
+        { "1h1h", KILN_E_TYPE, 0 },
+        { "1m1min", KILN_E_TYPE, 0 },
+        { "1h30", KILN_E_TYPE, 0 },
+        { "-90s", KILN_E_TYPE, 0 },
+        { "1..5s", KILN_E_TYPE, 0 },
+        { "00:60:00", KILN_E_TYPE, 0 },
+        { "00:00:60", KILN_E_TYPE, 0 },
+        { "1:2:3:4", KILN_E_TYPE, 0 },
+        { "1.5:00", KILN_E_TYPE, 0 },
+        { "15:", KILN_E_TYPE, 0 },
+        { ":15", KILN_E_TYPE, 0 },
+        { "1e3s", KILN_E_TYPE, 0 },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        KilnError err = { 0 };
+        double v = -7.0;
+        KilnStatus got = kiln_parse_duration(cases[i].text, &v, &err);
+
+        if (got != cases[i].want || fabs(v - (got == KILN_OK ? cases[i].seconds : -7.0)) > 1e-9)
+            fail_msg("'%s': status %d, %g (%s)", cases[i].text, got, v, err.text);
+        if (got < 0)
+            assert_non_null(strstr(err.text, "is not a duration: write 90s"));
+    }
+}
+
+static void test_parse_size(void **unused)
+{
+    static const struct {
+        const char *text;
+        KilnStatus want;
+        int64_t bytes;
+    } cases[] = {
+        { "512", KILN_OK, 512 },
+        { "1_000", KILN_OK, 1000 },
+        { "512B", KILN_OK, 512 },
+        { "64K", KILN_OK, 65536 },
+        { "64KiB", KILN_OK, 65536 },
+        { "64kB", KILN_OK, 64000 },
+        { "64KB", KILN_OK, 64000 },
+        { "64MiB", KILN_OK, 67108864 },
+        { "1.5GiB", KILN_OK, 1610612736 },
+        { "2GB", KILN_OK, 2000000000 },
+        { "3T", KILN_OK, 3298534883328 },
+        { "0.5KiB", KILN_OK, 512 },
+        { "9223372036854775807", KILN_OK, INT64_MAX },
+        { "-1", KILN_OK, -1 }, /* an option's range refuses it */
+        { "9223372036854775808", KILN_E_RANGE, 0 },
+        { "8388608TiB", KILN_E_RANGE, 0 },
+        { "1.5", KILN_E_TYPE, 0 }, /* no whole bytes */
+        { "0.3KiB", KILN_E_TYPE, 0 },
+        { "", KILN_E_TYPE, 0 },
+        { "MiB", KILN_E_TYPE, 0 },
+        { "64 MiB", KILN_E_TYPE, 0 },
+        { "64mib", KILN_E_TYPE, 0 },
+        { "64MiBs", KILN_E_TYPE, 0 },
+        { "1e3", KILN_E_TYPE, 0 },
+        { "-1KiB", KILN_E_TYPE, 0 },
+        { "1.2.3K", KILN_E_TYPE, 0 },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        KilnError err = { 0 };
+        int64_t v = -7;
+        KilnStatus got = kiln_parse_size(cases[i].text, &v, &err);
+
+        if (got != cases[i].want || v != (got == KILN_OK ? cases[i].bytes : -7))
+            fail_msg("'%s': status %d, %lld (%s)", cases[i].text, got, (long long)v, err.text);
+    }
+}
+
 static void test_format_f64_reads_back(void **unused)
 {
     static const struct {
@@ -268,6 +370,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse_f64),
         cmocka_unit_test(test_parse_i64),
+        cmocka_unit_test(test_parse_duration),
+        cmocka_unit_test(test_parse_size),
         cmocka_unit_test(test_format_f64_reads_back),
         cmocka_unit_test(test_philox_known_answers),
         cmocka_unit_test(test_rng_streams_and_ranges),

@@ -132,7 +132,6 @@ static void test_errors(void **unused)
         { { "net=small,large", NULL }, "which a single run can't take" },
         { { "kiln.job.chdir=perhaps", NULL },
           "argument 1 `kiln.job.chdir=perhaps`: kiln.job.chdir: expected true, false or null" },
-        { { "kiln.searchpath=[/does/not/exist]", NULL }, "there is no folder '/does/not/exist'" },
         { { "hydra/launcher=nosuch", NULL }, "there is no option 'nosuch'; options of" },
         { { "lr=[", "net.widht=1", "nope=2", NULL }, "argument 3 `nope=2`" },
         { { "net=smal", "net.width=1", "nope=2", NULL }, "argument 3 `nope=2`" },

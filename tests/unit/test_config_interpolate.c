@@ -1,6 +1,8 @@
 /* Interpolation, resolvers, and the parts of a config as text. */
 #include "config_tree.h"
 
+#include "base/text.h"
+
 static const TreeFile files[] = {
     { "config.yaml", "a: 1\n"
                      "b: {c: text, d: 2.5, e: '${.d}', up: '${..a}', list: [x, '${a}', '${.0}']}\n"
@@ -25,6 +27,8 @@ static const TreeFile files[] = {
                      "dollar: $a {x}\n"
                      "must: ???\n"
                      "needs: x-${must}\n"
+                     "below: ${must.x}\n"
+                     "named: '${b.${must}}${b.${must}:1}'\n"
                      "select: ${oc.select:nope,${a}}\n"
                      "select_null: ${oc.select:nope}\n"
                      "decode: ${oc.decode:'[1,{k:${a}}]'}\n"
@@ -99,6 +103,8 @@ static void test_yaml(void **unused)
         { "whole", true, "- x\n- 1\n- x\n" },
         { "whole", false, "${b.list}\n" },
         { "needs", true, "???\n" },
+        { "below", true, "???\n" },
+        { "named", true, "???\n" },
         { "env", true, "'8080'\n" },
         { "env_typed", true, "8080\n" },
         { "flag", true, "true\n" },
@@ -142,6 +148,7 @@ static void test_errors(void **unused)
         { "x: 1\na: ${oc.dict.keys:x}\n", "'x' must be a mapping, but is an integer" },
         { "a: ${oc.decode:'[1'}\n", "oc.decode: in '[1'" },
         { "a: ${oc.create:1}\n", "oc.create: expected a list" },
+        { "a: ${oc.create:yes}\n", "oc.create: expected a list" },
         { "a: ${b}\nb: ${oops}\n", "config.yaml:1:4: a: ${oops}: there is no key 'oops'" },
         { "a: ${b}\nb: ${oops}\n", "through " },
         { "a: ${kiln:job.nmae}\n", "did you mean 'job.name'?" },
@@ -211,11 +218,93 @@ static void test_where(void **unused)
     tree_remove(&tree);
 }
 
+static const TreeFile more[] = {
+    { "config.yaml", "new: 1\nold: ${oc.deprecated:new}\n"
+                     "older: ${oc.deprecated:new,'$OLD_KEY went, $NEW_KEY came; $X'}\n"
+                     "silent: ${oc.deprecated:new,''}\n"
+                     "list: [a, '${new}', {k: '${new}'}]\n"
+                     "last: ${list[-1].k}\nfirst: ${list.-3}\nbefore: ${list[-4]}\n"
+                     "text: x${list}\nround: ['${round}']\n"
+                     "keys: ${oc.dict.keys:''}\nnumber: ${oc.create:'1'}\n"
+                     "wrong: ${oc.deprecated:new,[1]}\n" },
+    { NULL, NULL },
+};
+
+static void test_more_values(void **unused)
+{
+    static const struct {
+        const char *key, *want;
+    } cases[] = {
+        { "last", "1\n" },
+        { "first", "a\n" },
+        { "text", "x[''a'', 1, {''k'': 1}]" },
+        { "before",
+          "T/config.yaml:8:9: before: ${list[-4]}: there is no 'list[-4]': the list has 3 "
+          "items" },
+        { "round", "contains itself" },
+        { "number", "oc.create: expected a list, a mapping or YAML text of one, got '1'" },
+        { "wrong", "oc.deprecated: the message must be text, not a list" },
+    };
+    Tree tree = tree_make(more);
+    KilnConfig *config = compose(&tree);
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        KilnError err = { 0 };
+        char *text = NULL, *p;
+
+        if (kiln_config_yaml(config, cases[i].key, true, &text, &err) < 0)
+            text = kiln_strdup(err.text);
+        assert_non_null(text);
+        while ((p = strstr(text, tree.dir)) != NULL) {
+            *p = 'T';
+            memmove(p + 1, p + strlen(tree.dir), strlen(p + strlen(tree.dir)) + 1);
+        }
+        if (strstr(text, cases[i].want) == NULL)
+            fail_msg("%s: got %s, want %s", cases[i].key, text, cases[i].want);
+        free(text);
+    }
+    kiln_config_free(config);
+    tree_remove(&tree);
+}
+
+static void test_warnings(void **unused)
+{
+    Tree tree = tree_make(more);
+    KilnConfig *config = compose(&tree);
+    KilnErrors *errors = NULL;
+    char *text = NULL;
+
+    (void)unused;
+    assert_int_equal(kiln_errors_new(&errors), KILN_OK);
+    for (int i = 0; i < 2; i++) { /* once for each place */
+        assert_int_equal(kiln_config_yaml(config, "old", true, &text, NULL), KILN_OK);
+        assert_string_equal(text, "1\n");
+        free(text);
+        assert_int_equal(kiln_config_yaml(config, "older", true, &text, NULL), KILN_OK);
+        free(text);
+        assert_int_equal(kiln_config_yaml(config, "silent", true, &text, NULL), KILN_OK);
+        free(text);
+        kiln_config_warnings(config, errors);
+    }
+    assert_int_equal(kiln_errors_count(errors), 3);
+    assert_int_equal(kiln_errors_failures(errors), 0);
+    assert_non_null(
+        strstr(kiln_errors_text(errors, 0), "config.yaml:2:6: 'old' is deprecated; use 'new'"));
+    assert_non_null(
+        strstr(kiln_errors_text(errors, 1), "config.yaml:3:8: older went, new came; $X"));
+    kiln_errors_free(errors);
+    kiln_config_free(config);
+    tree_remove(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),  cmocka_unit_test(test_yaml),  cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_bombs), cmocka_unit_test(test_where),
+        cmocka_unit_test(test_more_values), cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_text),        cmocka_unit_test(test_yaml),
+        cmocka_unit_test(test_errors),      cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_where),
     };
 
     setenv("KILN_TEST_ENV", "8080", 1);

@@ -152,7 +152,7 @@ static void test_children_in_structs(void **unused)
     /* Who builds without checking gets the cross-check all the same. */
     assert_int_equal(kiln_config_build(config, "c", registry, KILN_KIND_LOGGER, &c, &err),
                      KILN_E_RANGE);
-    assert_true(kiln_ends_with(err.text, ": c.window.length: 8 is more than maybe_count, 3"));
+    assert_non_null(strstr(err.text, "c.window.length: 8 is more than maybe_count, 3"));
     kiln_instance_free(a);
     kiln_instance_free(b);
     kiln_config_free(config);

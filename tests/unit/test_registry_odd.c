@@ -22,10 +22,12 @@ static size_t draw(Source *source, size_t n)
 }
 
 static const char *const keys[] = {
-    "task",  "model", "optimizer", "teacher", "transforms", "hooks", "smoothing", "_target_",
-    "depth", "width", "p",         "lr",      "sizes",      "names", "weights",   "mode",
-    "inner", "other", "callbacks", "trainer", "kiln",       "run",   "seed",      "max_epochs",
-    "note",  "file",  "flag",      "count",   "odd",
+    "task",  "model", "optimizer", "teacher", "transforms", "hooks",   "smoothing",  "_target_",
+    "depth", "width", "p",         "lr",      "sizes",      "names",   "weights",    "mode",
+    "inner", "other", "callbacks", "trainer", "kiln",       "run",     "seed",       "max_epochs",
+    "note",  "file",  "flag",      "count",   "odd",        "logger",  "window",     "length",
+    "pad",   "left",  "stages",    "named",   "counts",     "chosen",  "time_limit", "timeout",
+    "size",  "title", "name",      "filter",  "pads",       "filters",
 };
 
 static const char *const scalars[] = {
@@ -36,6 +38,7 @@ static const char *const scalars[] = {
     "all",
     "quiet",
     "toy",
+    "rich",
     "sgd",
     "model/net",
     "optimizer/sgd",
@@ -69,6 +72,9 @@ static const char *const scalars[] = {
     "'7'",
     "\"\\x01\"",
     "100000000000000000000",
+    "90s",
+    "64MiB",
+    "'${logger.a.window}'",
 };
 
 static void put_value(Source *source, int depth)
@@ -89,7 +95,7 @@ static void put_value(Source *source, int depth)
 
         kiln_text_char(&source->text, '{');
         if (draw(source, 3) > 0)
-            kiln_text_printf(&source->text, "_target_: %s, ", scalars[draw(source, 8)]);
+            kiln_text_printf(&source->text, "_target_: %s, ", scalars[draw(source, 9)]);
         for (size_t i = draw(source, 5); i > 0; i--) {
             const char *key = keys[(first + i * 5) % KILN_COUNT(keys)];
 
@@ -113,6 +119,7 @@ static void put_tree(Source *source)
                                          "trainer",   "{}",
                                          "seed",      "1",
                                          "optimizer", "{_target_: sgd}",
+                                         "logger",    "{a: {_target_: rich}}",
                                          "odd",       "1" };
 
     for (size_t i = 0; i < KILN_COUNT(usual); i += 2) {
@@ -131,8 +138,8 @@ static int try_tree(const KilnRegistry *registry, const char *yaml, const char *
     const char *overrides[] = { override, NULL };
     KilnConfig *config = NULL;
     KilnErrors *errors = NULL;
-    KilnInstance *task = NULL, **callbacks = NULL;
-    size_t n = 0;
+    KilnInstance *task = NULL, **callbacks = NULL, **loggers = NULL;
+    size_t n = 0, n_loggers = 0;
     KilnError err = { 0 };
     int built = 0;
 
@@ -147,11 +154,15 @@ static int try_tree(const KilnRegistry *registry, const char *yaml, const char *
         if (one == KILN_OK)
             one = kiln_config_build_map(config, "callbacks", registry, KILN_KIND_CALLBACK,
                                         &callbacks, &n, &err);
+        if (one == KILN_OK)
+            one = kiln_config_build_map(config, "logger", registry, KILN_KIND_LOGGER, &loggers,
+                                        &n_loggers, &err);
         if (one == KILN_E_INTERNAL || (status == KILN_OK && one < 0))
             fail_msg("%s: checked with %d, built with %d: %s", yaml, status, one, err.text);
         built = one == KILN_OK;
     }
     kiln_instances_free(callbacks, n);
+    kiln_instances_free(loggers, n_loggers);
     kiln_instance_free(task);
     kiln_config_free(config);
     kiln_errors_free(errors);
@@ -161,8 +172,20 @@ static int try_tree(const KilnRegistry *registry, const char *yaml, const char *
 static void test_random_trees(void **unused)
 {
     static const char *const overrides[] = {
-        NULL,   "model=net",  "task.model=wide", "task.transforms=[flip]", "task=toy",
-        "lr=2", "~callbacks", "++model.depth=3", "+odd.x={_target_:net}",  "trainer.max_epochs=3",
+        NULL,
+        "model=net",
+        "task.model=wide",
+        "task.transforms=[flip]",
+        "task=toy",
+        "lr=2",
+        "~callbacks",
+        "++model.depth=3",
+        "+odd.x={_target_:net}",
+        "trainer.max_epochs=3",
+        "logger.a.time_limit=3s",
+        "logger.a.window.size=3",
+        "logger.a.window={size:4}",
+        "++logger.a.stages=[{title:x}]",
     };
     KilnRegistry *registry = toy_registry_new();
     Source source = { .state = 1 };

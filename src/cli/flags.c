@@ -1,0 +1,172 @@
+/* What each flag and each command is for, as --help tells it. */
+#include "cli/flags.h"
+
+#include <string.h>
+
+/* Which commands a flag is for. */
+enum {
+    TRAIN = 1 << 0,
+    RUNS = 1 << 1,  /* eval, predict: the config is a checkpoint's */
+    NAMES = 1 << 2, /* list, show: components */
+    SCHEMA = 1 << 3,
+    INIT = 1 << 4,
+    OTHER = 1 << 5, /* a command without flags of its own */
+    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER,
+};
+
+typedef struct FlagHelp {
+    const char *usage; /* NULL: a heading */
+    const char *text;
+    unsigned commands;
+} FlagHelp;
+
+static const FlagHelp flags[] = {
+    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT },
+    { "-cp, --config-path DIR",
+      "the folder of the primary config (default: ./conf, else the one inside the program)",
+      TRAIN | NAMES | SCHEMA },
+    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN },
+    { "-cd, --config-dir DIR", "one more folder to search for groups; can be repeated",
+      TRAIN | RUNS | NAMES | SCHEMA },
+    { "--plugin FILE.so", "load components from a plugin; can be repeated",
+      TRAIN | RUNS | NAMES | SCHEMA | INIT },
+    { NULL, "looking", TRAIN },
+    { "-c, --cfg job|kiln|all", "print the composed config (kiln: its own settings) and stop",
+      TRAIN },
+    { "-p, --package KEY", "with --cfg: only the part at KEY", TRAIN },
+    { "--resolve", "with --cfg: with every ${...} resolved", TRAIN },
+    { "--origins", "with --cfg: where each value was set, as a comment", TRAIN },
+    { "--explain KEY", "where the value of KEY comes from, and what it replaced; can be repeated",
+      TRAIN },
+    { "-i, --info [WHAT]",
+      "how the config was put together: all (if not given), config, defaults, defaults-tree, "
+      "plugins or searchpath",
+      TRAIN },
+    { NULL, "sweeps", TRAIN },
+    { "-m, --multirun", "one run for each combination of KEY=A,B,...", TRAIN },
+    { "--plan", "with -m: print the jobs, run none", TRAIN },
+    { "--resume DIR", "with -m: run what is missing or failed in the sweep in DIR", TRAIN },
+    { "--retry-failed", "with --resume: run again what failed", TRAIN },
+    { NULL, "output", SCHEMA },
+    { "--json", "a JSON Schema for editors, instead of an outline", SCHEMA },
+    { NULL, "help", ALL },
+    { "-h, --help", "this text", ALL },
+    { "--version", "version of the program and of its plugin interface", ALL },
+};
+
+typedef struct CommandHelp {
+    const char *name;
+    unsigned mask;
+    const char *text;
+    const char *const examples[10]; /* command, what it does, ..., NULL */
+} CommandHelp;
+
+static const CommandHelp commands[] = {
+    { "eval",
+      RUNS,
+      "Tests a checkpoint with the config that made it, and prints the metrics as JSON. Overrides "
+      "change that config, its data folder say.",
+      { "kiln eval ckpt_path=last", "the newest run's last checkpoint", "kiln eval ckpt_path=best",
+        "the newest run's best checkpoint", "kiln eval ckpt_path=outputs/DAY/TIME",
+        "a run folder; its checkpoints/NAME work too",
+        "kiln eval ckpt_path=last datamodule.root=DIR", "the same network on other data", NULL } },
+    { "predict",
+      RUNS,
+      "Prints one line of JSON for each image: file, class, probabilities.",
+      { "kiln predict ckpt_path=best input=DIR", "all PNG images in a folder, at any depth",
+        "kiln predict ckpt_path=RUN input=x.png", "one image", NULL } },
+    { "list",
+      NAMES,
+      "Lists components with one line each; with GROUP, those of one kind with their options.",
+      { "kiln list", "everything that there is", "kiln list model", "all networks, with options",
+        "kiln list model --plugin ./mine.so", "those of a plugin too", NULL } },
+    { "show",
+      NAMES,
+      "Shows one component: its options with types, ranges and defaults, a config file that "
+      "selects it, the files that choose it, and overrides to try. Shows a group, a section or a "
+      "config file as well.",
+      { "kiln show model/resnet", "a component; the name alone does where only one has it",
+        "kiln show optimizer", "a group: its components and files", "kiln show trainer",
+        "the options of a section", "kiln show experiment/mnist/cnn", "a config file", NULL } },
+    { "schema",
+      SCHEMA,
+      "Describes what config files may say: an outline to read, or a JSON Schema with which an "
+      "editor completes and checks YAML. GROUP is the folder of the files (model, callbacks); "
+      "without it the primary config is described.",
+      { "kiln schema", "groups, files, keys", "kiln schema --json >conf/.schema/config.json",
+        "for conf/config.yaml", "kiln schema --json model >conf/.schema/model.json",
+        "for conf/model/*.yaml", NULL } },
+    { "init",
+      INIT,
+      "Writes a starting project: a commented conf/ with schemas for the editor, a README.md and "
+      "a .gitignore. Overwrites nothing.",
+      { "kiln init digits", "a new folder", "kiln init .", "here, if there is no conf/", NULL } },
+    { "explain",
+      OTHER,
+      "Tells where values of a past run came from: who set them, what they replaced, through "
+      "which interpolations. RUN is a run's folder, or last for the newest one.",
+      { "kiln explain last optimizer.lr", "one value of the newest run",
+        "kiln explain outputs/DAY/TIME", "all values of a run",
+        "train --explain optimizer.lr lr=0.3", "the same before a run", NULL } },
+    { "completion",
+      OTHER,
+      "Prints a script that teaches a shell to complete commands, groups, options, keys, values "
+      "and files.",
+      { "eval \"$(kiln completion bash)\"", "in ~/.bashrc", "eval \"$(kiln completion zsh)\"",
+        "in ~/.zshrc, behind compinit", "kiln completion fish | source",
+        "in ~/.config/fish/config.fish", NULL } },
+    { "version", OTHER, "Prints versions of the program and of its plugin interface.", { NULL } },
+};
+
+/* The column of the texts. */
+enum { TEXT = 27 };
+
+static void put_flags(KilnPage *page, unsigned mask)
+{
+    for (size_t i = 0; i < KILN_COUNT(flags); i++) {
+        if ((flags[i].commands & mask) == 0)
+            continue;
+        if (flags[i].usage == NULL)
+            kiln_page_heading(page, "flags: %s", flags[i].text);
+        else
+            kiln_page_pair(page, TEXT, flags[i].usage, flags[i].text);
+    }
+}
+
+void kiln_flags_train(KilnPage *page)
+{
+    put_flags(page, TRAIN);
+}
+
+void kiln_flags_command(KilnPage *page, const char *name, const char *usage, const char *summary)
+{
+    const CommandHelp *help = NULL;
+
+    for (size_t i = 0; i < KILN_COUNT(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            help = &commands[i];
+    kiln_page_words(page, 7, "usage: kiln");
+    kiln_text_char(&page->text, ' ');
+    kiln_page_words(page, 7, usage);
+    kiln_text_append(&page->text, "\n\n");
+    kiln_page_words(page, 0, help != NULL ? help->text : summary);
+    kiln_page_end(page);
+    if (help != NULL && help->examples[0] != NULL)
+        kiln_page_heading(page, "examples");
+    for (size_t i = 0; help != NULL && help->examples[i] != NULL; i += 2)
+        kiln_page_pair(page, 48, help->examples[i], help->examples[i + 1]);
+    put_flags(page, help != NULL ? help->mask : OTHER);
+}
+
+const char *kiln_flags_text(const char *flag)
+{
+    size_t length = strlen(flag);
+
+    for (size_t i = 0; i < KILN_COUNT(flags); i++) {
+        const char *at = flags[i].usage != NULL ? strstr(flags[i].usage, flag) : NULL;
+
+        if (at != NULL && (at[length] == '\0' || at[length] == ' '))
+            return flags[i].text;
+    }
+    return NULL;
+}

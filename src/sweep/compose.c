@@ -1,0 +1,87 @@
+/* The config of one job: its overrides, and what the sweep says of it. */
+#include <string.h>
+
+#include "registry/registry.h"
+#include "sweep/state.h"
+
+void kiln_override_quote(KilnText *text, const char *key, const char *value)
+{
+    kiln_text_printf(text, "%s='", key);
+    for (const char *p = value; *p != '\0'; p++) {
+        size_t slashes = strspn(p, "\\");
+
+        /* Backslashes count only in front of a quote. */
+        if (slashes > 0 && (p[slashes] == '\'' || p[slashes] == '\0'))
+            kiln_text_append_n(text, p, slashes);
+        if (slashes > 0) {
+            kiln_text_append_n(text, p, slashes);
+            p += slashes - 1;
+            continue;
+        }
+        if (*p == '\'')
+            kiln_text_char(text, '\\');
+        kiln_text_char(text, *p);
+    }
+    kiln_text_char(text, '\'');
+}
+
+/* What the sweep gives each job, behind everything else. */
+static bool add_pins(const KilnSweep *sweep, KilnArena *arena, size_t number, const char **list)
+{
+    KilnText text = { 0 };
+    size_t n = 0;
+
+    list[n++] = kiln_arena_printf(arena, "kiln.job.num=%zu", number);
+    list[n++] = kiln_arena_printf(arena, "kiln.job.id='%zu'", number);
+    if (sweep->dir != NULL) {
+        kiln_override_quote(&text, "kiln.sweep.dir", sweep->dir);
+        list[n++] = text.failed ? NULL : kiln_arena_strdup(arena, text.data);
+        kiln_text_release(&text);
+    }
+    list[n++] = "kiln.run.dir='${kiln.sweep.dir}/${kiln.sweep.subdir}'";
+    list[n++] = "kiln.runtime.output_dir='${kiln.run.dir}'";
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == NULL)
+            return false;
+    return true;
+}
+
+/* A tree that is about something else is only composed. */
+static bool is_task(KilnConfig *config)
+{
+    const KilnConfigNode *root = kiln_config_root(config);
+
+    return kiln_node_get(root, "task") != NULL || kiln_node_get(root, "datamodule") != NULL;
+}
+
+KilnStatus kiln_sweep_compose(const KilnSweep *sweep, const char *const *overrides, size_t n,
+                              size_t number, bool whole, KilnConfig **ret, KilnErrors *errors)
+{
+    enum { MOST_PINS = 6 };
+    KilnComposeRequest request = sweep->compose;
+    const char *const *own = sweep->arguments.own;
+    KilnConfig *config = NULL;
+    KilnArena arena = { 0 };
+    KilnStatus status = KILN_E_NOMEM;
+    size_t n_own = 0;
+
+    while (own[n_own] != NULL)
+        n_own++;
+    const char **list = kiln_arena_alloc(&arena, (n + n_own + MOST_PINS) * sizeof(*list));
+    if (list != NULL) {
+        /* The job's come first, so that messages number them as the arguments are. */
+        for (size_t i = 0; i < n + n_own; i++)
+            list[i] = i < n ? overrides[i] : own[i - n];
+        request.overrides = list;
+        if (add_pins(sweep, &arena, number, list + n + n_own))
+            status = kiln_compose(&request, &config, errors);
+    }
+    if (status >= 0 && (whole || is_task(config)))
+        status = kiln_config_check(config, request.registry, errors);
+    kiln_arena_release(&arena);
+    if (status < 0)
+        kiln_config_free(config);
+    else
+        *ret = config;
+    return status;
+}

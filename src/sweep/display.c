@@ -1,0 +1,336 @@
+/* Drawing the progress of a sweep. */
+#include "sweep/display.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+enum { MOST_SHOWN = 12, MOST_RANKED = 20, MOST_FAILED = 20 };
+static const double redraw_s = 0.2;
+
+static void write_nothing(void *ctx, const char *text)
+{
+    (void)ctx;
+    (void)text;
+}
+
+void kiln_display_init(KilnDisplay *display, const KilnSweep *sweep, const KilnConsole *console,
+                       size_t at_once)
+{
+    *display = (KilnDisplay) { .sweep = sweep, .at_once = at_once };
+    if (console != NULL && console->write != NULL)
+        display->console = *console;
+    else
+        display->console.write = write_nothing;
+    display->keys = kiln_results_keys(&sweep->jobs, &display->arena);
+    for (size_t i = 0; i < sweep->jobs.count; i++)
+        display->to_run += kiln_sweep_runs(sweep, &sweep->jobs.items[i]);
+}
+
+/* ---- Parts of lines ------------------------------------------------------------------------ */
+
+static void append_time(KilnText *text, double seconds)
+{
+    long whole = (long)(seconds + 0.5);
+
+    if (seconds < 9.95)
+        kiln_text_printf(text, "%.1f s", seconds);
+    else if (whole >= 3600)
+        kiln_text_printf(text, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        kiln_text_printf(text, "%ld:%02ld", whole / 60, whole % 60);
+}
+
+/* Cut what was appended since `start` to the width of a terminal: a line that wraps
+ * would not be erased whole. Half characters are cut off, too. */
+static void fit_line(KilnText *text, size_t start, int width)
+{
+    size_t end = start;
+
+    if (text->failed)
+        return;
+    for (int columns = 0; end < text->length; end++)
+        if (((unsigned char)text->data[end] & 0xc0) != 0x80 && ++columns >= width)
+            break;
+    text->length = end;
+    text->data[end] = '\0';
+}
+
+/* The overrides that tell the job from others: "  lr=0.1  model=mlp". */
+static void append_values(KilnDisplay *display, const KilnJob *job)
+{
+    for (const char *const *override = job->overrides; *override != NULL; override++) {
+        const char *key, *value;
+        size_t n = kiln_override_split(*override, &key, &value);
+
+        for (const char *const *varied = display->keys; varied != NULL && *varied != NULL; varied++)
+            if (strncmp(*varied, key, n) == 0 && (*varied)[n] == '\0')
+                kiln_text_printf(&display->text, "  %s", *override);
+    }
+}
+
+/* ---- The status area --------------------------------------------------------------------------
+ */
+
+/* The seconds that a job takes, by those that ended, else by how far those come that
+ * run; NaN when nothing is known. */
+static double seconds_a_job(const KilnSweep *sweep, double now)
+{
+    double sum = 0.0, guessed = (double)NAN;
+    size_t n = 0;
+
+    for (size_t i = 0; i < sweep->jobs.count; i++) {
+        const KilnJob *job = &sweep->jobs.items[i];
+
+        if (job->status == KILN_JOB_OK) {
+            sum += job->seconds;
+            n++;
+        } else if (job->status == KILN_JOB_RUNNING && job->progress.done > 0.0) {
+            guessed = (now - job->started) / job->progress.done;
+        }
+    }
+    return n > 0 ? sum / (double)n : guessed;
+}
+
+/* Of the sweep; NaN: not known. */
+static double seconds_left(const KilnDisplay *display, double now)
+{
+    double each = seconds_a_job(display->sweep, now), work = 0.0;
+
+    for (size_t i = 0; i < display->sweep->jobs.count; i++) {
+        const KilnJob *job = &display->sweep->jobs.items[i];
+        double elapsed = now - job->started;
+
+        if (job->status == KILN_JOB_WAITING || job->status == KILN_JOB_INTERRUPTED)
+            work += each;
+        else if (job->status == KILN_JOB_RUNNING && job->progress.done > 0.0)
+            work += elapsed / job->progress.done * (1.0 - job->progress.done);
+        else if (job->status == KILN_JOB_RUNNING)
+            work += each > elapsed ? each - elapsed : 0.0;
+    }
+    return work / (double)display->at_once;
+}
+
+static void append_summary(KilnDisplay *display, double now)
+{
+    const KilnJobs *jobs = &display->sweep->jobs;
+    KilnText *text = &display->text;
+    size_t start = text->length, failed = 0, running = kiln_jobs_count(jobs, KILN_JOB_RUNNING);
+    double left = seconds_left(display, now);
+
+    for (size_t i = 0; i < jobs->count; i++)
+        failed += kiln_job_failed(&jobs->items[i]);
+    kiln_text_printf(text, "%zu of %zu jobs done", kiln_jobs_count(jobs, KILN_JOB_OK), jobs->count);
+    if (failed > 0)
+        kiln_text_printf(text, ", %zu failed", failed);
+    kiln_text_printf(text, ", %zu running", running);
+    if (isfinite(left)) {
+        kiln_text_append(text, ", about ");
+        append_time(text, left);
+        kiln_text_append(text, " left");
+    }
+    fit_line(text, start, display->console.width);
+    kiln_text_char(text, '\n');
+}
+
+static void append_running(KilnDisplay *display, size_t number, double now)
+{
+    const KilnJob *job = &display->sweep->jobs.items[number];
+    KilnText *text = &display->text;
+    size_t start = text->length;
+
+    kiln_text_printf(text, "  #%zu  ", number);
+    append_time(text, now - job->started);
+    if (job->progress.epoch > 0)
+        kiln_text_printf(text, "  epoch %lld", (long long)job->progress.epoch);
+    if (job->progress.epoch > 0 && job->progress.max_epochs > 0)
+        kiln_text_printf(text, "/%lld", (long long)job->progress.max_epochs);
+    if (job->progress.metric[0] != '\0')
+        kiln_text_printf(text, "  %s", job->progress.metric);
+    append_values(display, job);
+    fit_line(text, start, display->console.width);
+    kiln_text_char(text, '\n');
+}
+
+/* Erase what stands there; what is written next begins in its place. */
+static void append_erase(KilnDisplay *display)
+{
+    if (display->lines > 0)
+        kiln_text_printf(&display->text, "\033[%dA\r\033[J", display->lines);
+    display->lines = 0;
+}
+
+static void append_area(KilnDisplay *display)
+{
+    const KilnJobs *jobs = &display->sweep->jobs;
+    double now = kiln_clock();
+    int shown = 0;
+
+    append_summary(display, now);
+    for (size_t i = 0; i < jobs->count && shown < MOST_SHOWN; i++) {
+        if (jobs->items[i].status != KILN_JOB_RUNNING)
+            continue;
+        append_running(display, i, now);
+        shown++;
+    }
+    display->lines = 1 + shown;
+    display->drawn = now;
+}
+
+static void flush(KilnDisplay *display)
+{
+    if (!display->text.failed && display->text.length > 0)
+        display->console.write(display->console.ctx, display->text.data);
+    kiln_text_clear(&display->text);
+}
+
+void kiln_display_tick(KilnDisplay *display)
+{
+    if (!display->console.terminal || kiln_clock() - display->drawn < redraw_s)
+        return;
+    append_erase(display);
+    append_area(display);
+    flush(display);
+}
+
+void kiln_display_release(KilnDisplay *display)
+{
+    append_erase(display);
+    flush(display);
+    kiln_text_release(&display->text);
+    kiln_arena_release(&display->arena);
+}
+
+/* ---- Lines that stay ---------------------------------------------------------------------------
+ */
+
+void kiln_display_print(KilnDisplay *display, const char *format, ...)
+{
+    char line[4096];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    append_erase(display);
+    kiln_text_printf(&display->text, "%s\n", line);
+    flush(display);
+}
+
+static void append_indented(KilnText *text, const char *lines)
+{
+    while (*lines != '\0') {
+        size_t n = strcspn(lines, "\n");
+
+        kiln_text_printf(text, "    | %.*s\n", (int)n, lines);
+        lines += n + (lines[n] == '\n');
+    }
+}
+
+void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, const char *log)
+{
+    const KilnSweep *sweep = display->sweep;
+    const KilnJob *job = &sweep->jobs.items[number];
+    KilnText *text = &display->text;
+    bool max;
+    double score = kiln_sweep_score(sweep, job, &max);
+
+    display->ended++;
+    append_erase(display);
+    kiln_text_printf(text, "[%zu/%zu] #%zu %s  ", display->ended, display->to_run, number,
+                     kiln_job_status_name(job->status));
+    append_time(text, seconds);
+    if (isfinite(score))
+        kiln_text_printf(text, "  %s %.4g", sweep->metric, score);
+    append_values(display, job);
+    kiln_text_char(text, '\n');
+    if (job->reason[0] != '\0')
+        kiln_text_printf(text, "    %s\n", job->reason);
+    if (log != NULL && log[0] != '\0')
+        append_indented(text, log);
+    if (display->console.terminal)
+        append_area(display);
+    flush(display);
+}
+
+/* ---- The end
+ * -------------------------------------------------------------------------------------- */
+
+static void append_ranking(KilnDisplay *display, const size_t *order, size_t n)
+{
+    const KilnSweep *sweep = display->sweep;
+    KilnText *text = &display->text;
+    int width = (int)strlen(sweep->metric) > 10 ? (int)strlen(sweep->metric) : 10;
+
+    if (n == 0)
+        return;
+    kiln_text_printf(text, "rank  job   %*s\n", width, sweep->metric);
+    for (size_t i = 0; i < n && i < MOST_RANKED; i++) {
+        const KilnJob *job = &sweep->jobs.items[order[i]];
+        bool max;
+
+        kiln_text_printf(text, "%4zu  #%-4zu%*.5g", i + 1, order[i], width,
+                         kiln_sweep_score(sweep, job, &max));
+        append_values(display, job);
+        kiln_text_char(text, '\n');
+    }
+    if (n > MOST_RANKED)
+        kiln_text_printf(text, "and %zu more in results.csv\n", n - MOST_RANKED);
+}
+
+static void append_failed(KilnDisplay *display)
+{
+    const KilnJobs *jobs = &display->sweep->jobs;
+    size_t failed = 0;
+
+    for (size_t i = 0; i < jobs->count; i++) {
+        const KilnJob *job = &jobs->items[i];
+
+        if (!kiln_job_failed(job) || ++failed > MOST_FAILED)
+            continue;
+        kiln_text_printf(&display->text, "#%zu %s: %s\n   ", i, kiln_job_status_name(job->status),
+                         job->reason);
+        append_values(display, job);
+        kiln_text_printf(&display->text, "  %s/%s/train.log\n", display->sweep->dir, job->dir);
+    }
+    if (failed > MOST_FAILED)
+        kiln_text_printf(&display->text, "and %zu more that failed: results.csv\n",
+                         failed - MOST_FAILED);
+}
+
+static void append_next_step(KilnDisplay *display)
+{
+    const KilnJobs *jobs = &display->sweep->jobs;
+    size_t open = kiln_jobs_count(jobs, KILN_JOB_WAITING) +
+                  kiln_jobs_count(jobs, KILN_JOB_INTERRUPTED);
+    size_t failed = jobs->count - open - kiln_jobs_count(jobs, KILN_JOB_OK);
+
+    if (open > 0)
+        kiln_text_printf(&display->text, "%zu jobs are left; go on with: train -m --resume %s\n",
+                         open, display->sweep->dir);
+    else if (failed > 0)
+        kiln_text_printf(&display->text,
+                         "try those that failed again with: train -m --resume %s --retry-failed\n",
+                         display->sweep->dir);
+}
+
+void kiln_display_close(KilnDisplay *display)
+{
+    const KilnSweep *sweep = display->sweep;
+    size_t *order = calloc(sweep->jobs.count + 1, sizeof(*order));
+    size_t n = order != NULL && sweep->metric != NULL ? kiln_sweep_rank(sweep, order) : 0;
+
+    append_erase(display);
+    append_ranking(display, order, n);
+    append_failed(display);
+    kiln_text_printf(&display->text, "sweep folder: %s (results.csv, results.json)\n", sweep->dir);
+    if (n > 0)
+        kiln_text_printf(&display->text, "best run: %s/%s\n", sweep->dir,
+                         sweep->jobs.items[order[0]].dir);
+    append_next_step(display);
+    flush(display);
+    free(order);
+}

@@ -1,0 +1,266 @@
+/* From facts to records and back. */
+#include "sweep/history.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "sweep/journal.h"
+
+static const size_t largest_summary = (size_t)1 << 26;
+
+/* ---- Records --------------------------------------------------------------------------- */
+
+static json_t *texts(const char *const *list)
+{
+    json_t *array = json_array();
+
+    for (; list != NULL && *list != NULL; list++)
+        json_array_append_new(array, json_string(*list));
+    return array;
+}
+
+static json_t *timed(const char *event)
+{
+    char time[KILN_TIME_TEXT];
+
+    return json_pack("{s:s, s:s}", "event", event, "time", kiln_time_text(time));
+}
+
+static json_t *axis_json(const KilnAxis *axis)
+{
+    json_t *values = json_array();
+
+    for (size_t i = 0; i < axis->count; i++)
+        json_array_append_new(values, json_string(axis->overrides[i]));
+    return json_pack("{s:s, s:o, s:I}", "key", axis->key, "overrides", values, "zipped",
+                     (json_int_t)axis->zipped);
+}
+
+json_t *kiln_record_begun(const KilnSweepBegin *begin, const KilnSpace *space, bool extended)
+{
+    json_t *record = timed(extended ? "extended" : "begun"), *axes = json_array();
+
+    for (size_t i = 0; i < space->count; i++)
+        json_array_append_new(axes, axis_json(&space->axes[i]));
+    json_object_set_new(record, "version", json_string(KILN_VERSION));
+    json_object_set_new(record, "cwd", json_string(begin->cwd));
+    json_object_set_new(record, "config_name", json_string(begin->config_name));
+    json_object_set_new(record, "config_dirs", texts(begin->config_dirs));
+    json_object_set_new(record, "plugins", texts(begin->plugins));
+    json_object_set_new(record, "arguments", texts(begin->arguments));
+    json_object_set_new(record, "space", axes);
+    return record;
+}
+
+json_t *kiln_record_submitted(size_t number, const KilnJob *job)
+{
+    return json_pack("{s:s, s:I, s:s, s:o}", "event", "submitted", "job", (json_int_t)number, "dir",
+                     job->dir, "overrides", texts(job->overrides));
+}
+
+json_t *kiln_record_started(size_t number, int64_t pid)
+{
+    json_t *record = timed("started");
+
+    json_object_set_new(record, "job", json_integer((json_int_t)number));
+    json_object_set_new(record, "pid", json_integer((json_int_t)pid));
+    return record;
+}
+
+json_t *kiln_record_plain(const char *event)
+{
+    return timed(event);
+}
+
+/* JSON has no NaN and no infinity; null stands for both. */
+static json_t *number_json(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds)
+{
+    json_t *record = timed("ended"), *metrics = json_object();
+
+    for (size_t i = 0; i < job->n_metrics; i++)
+        json_object_set_new(metrics, job->metrics[i].name,
+                            json_pack("{s:o, s:o, s:s}", "last", number_json(job->metrics[i].last),
+                                      "best", number_json(job->metrics[i].best), "mode",
+                                      job->metrics[i].max ? "max" : "min"));
+    json_object_set_new(record, "job", json_integer((json_int_t)number));
+    json_object_set_new(record, "status", json_string(kiln_job_status_name(job->status)));
+    json_object_set_new(record, "reason", json_string(job->reason));
+    json_object_set_new(record, "seconds", json_real(seconds));
+    json_object_set_new(record, "metrics", metrics);
+    return record;
+}
+
+/* ---- Reading back ------------------------------------------------------------------------ */
+
+static double number_of(const json_t *value)
+{
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+/* Of a summary the values lie one level deeper: {"last": {"value": 1}}. */
+static double value_of(const json_t *metric, const char *which)
+{
+    const json_t *value = json_object_get(metric, which);
+
+    return number_of(json_is_object(value) ? json_object_get(value, "value") : value);
+}
+
+static KilnStatus read_metrics(KilnArena *arena, const json_t *metrics, KilnJob *job,
+                               KilnError *err)
+{
+    size_t n = json_object_size(metrics);
+    KilnJobMetric *list = kiln_arena_alloc(arena, (n + 1) * sizeof(*list));
+    const char *name;
+    json_t *metric;
+
+    if (list == NULL)
+        return kiln_error_nomem(err, n * sizeof(*list));
+    job->metrics = list;
+    job->n_metrics = 0;
+    json_object_foreach((json_t *)metrics, name, metric)
+    {
+        const char *mode = json_string_value(json_object_get(metric, "mode"));
+
+        *list = (KilnJobMetric) {
+            .name = kiln_arena_strdup(arena, name),
+            .last = value_of(metric, "last"),
+            .best = value_of(metric, "best"),
+            .max = mode != NULL && strcmp(mode, "max") == 0,
+        };
+        if (list->name == NULL)
+            return kiln_error_nomem(err, strlen(name));
+        list++;
+        job->n_metrics++;
+    }
+    return KILN_OK;
+}
+
+KilnStatus kiln_job_read_summary(KilnArena *arena, const char *path, KilnJob *job, KilnError *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    json_t *summary = NULL;
+    KilnStatus status = KILN_OK;
+
+    job->n_metrics = 0;
+    if (kiln_file_read(path, largest_summary, &text, &size, NULL) >= 0)
+        summary = json_loadb(text, size, 0, NULL);
+    if (summary != NULL)
+        status = read_metrics(arena, json_object_get(summary, "metrics"), job, err);
+    json_decref(summary);
+    free(text);
+    return status;
+}
+
+const char *const *kiln_texts_read(KilnArena *arena, const json_t *list)
+{
+    size_t n = json_array_size(list), kept = 0;
+    const char **all = kiln_arena_alloc(arena, (n + 1) * sizeof(*all));
+
+    for (size_t i = 0; all != NULL && i < n; i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+
+        if (text != NULL && (all[kept++] = kiln_arena_strdup(arena, text)) == NULL)
+            return NULL;
+    }
+    return all;
+}
+
+static KilnStatus read_begun(KilnHistory *history, const json_t *line, KilnError *err)
+{
+    KilnArena *arena = &history->jobs->arena;
+    const char *cwd = json_string_value(json_object_get(line, "cwd"));
+    const char *name = json_string_value(json_object_get(line, "config_name"));
+    KilnSweepBegin begin = {
+        .cwd = kiln_arena_strdup(arena, cwd != NULL ? cwd : "."),
+        .config_name = kiln_arena_strdup(arena, name != NULL ? name : "config"),
+        .config_dirs = kiln_texts_read(arena, json_object_get(line, "config_dirs")),
+        .plugins = kiln_texts_read(arena, json_object_get(line, "plugins")),
+        .arguments = kiln_texts_read(arena, json_object_get(line, "arguments")),
+    };
+
+    if (begin.cwd == NULL || begin.config_name == NULL || begin.config_dirs == NULL ||
+        begin.plugins == NULL || begin.arguments == NULL)
+        return kiln_error_nomem(err, 1);
+    history->begin = begin;
+    history->begun = true;
+    return KILN_OK;
+}
+
+static KilnStatus read_submitted(KilnHistory *history, const json_t *line, KilnError *err)
+{
+    KilnJobs *jobs = history->jobs;
+    json_int_t number = json_integer_value(json_object_get(line, "job"));
+    const char *dir = json_string_value(json_object_get(line, "dir"));
+    const char *const *overrides = kiln_texts_read(&jobs->arena,
+                                                   json_object_get(line, "overrides"));
+    size_t n = 0;
+
+    if (overrides == NULL)
+        return kiln_error_nomem(err, 1);
+    if (number < 0 || (size_t)number > jobs->count || dir == NULL)
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "the journal is damaged: job %lld comes where job %zu should",
+                              (long long)number, jobs->count);
+    if ((size_t)number < jobs->count)
+        return KILN_OK; /* told twice */
+    while (overrides[n] != NULL)
+        n++;
+    return kiln_jobs_add(jobs, overrides, n, dir) != NULL ? KILN_OK : kiln_error_nomem(err, n);
+}
+
+static KilnStatus read_ended(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
+{
+    const char *reason = json_string_value(json_object_get(line, "reason"));
+    double seconds = number_of(json_object_get(line, "seconds"));
+
+    if (!kiln_job_status_find(json_string_value(json_object_get(line, "status")), &job->status))
+        return KILN_OK; /* of a later version: it runs again */
+    job->reason = kiln_arena_strdup(&jobs->arena, reason != NULL ? reason : "");
+    if (job->reason == NULL)
+        return kiln_error_nomem(err, 1);
+    if (isfinite(seconds))
+        job->seconds += seconds;
+    return read_metrics(&jobs->arena, json_object_get(line, "metrics"), job, err);
+}
+
+KilnStatus kiln_history_record(void *ctx, const json_t *line, KilnError *err)
+{
+    KilnHistory *history = ctx;
+    const char *event = json_string_value(json_object_get(line, "event"));
+    json_int_t number = json_integer_value(json_object_get(line, "job"));
+    KilnJob *job = number >= 0 && (size_t)number < history->jobs->count
+                       ? &history->jobs->items[number]
+                       : NULL;
+
+    if (event == NULL)
+        return KILN_OK;
+    if (strcmp(event, "begun") == 0 || strcmp(event, "extended") == 0)
+        return read_begun(history, line, err);
+    if (strcmp(event, "submitted") == 0)
+        return read_submitted(history, line, err);
+    if (strcmp(event, "started") == 0 && job != NULL)
+        job->status = KILN_JOB_RUNNING;
+    if (strcmp(event, "ended") == 0 && job != NULL)
+        return read_ended(history->jobs, job, line, err);
+    return KILN_OK;
+}
+
+void kiln_history_close(KilnHistory *history)
+{
+    for (size_t i = 0; i < history->jobs->count; i++) {
+        KilnJob *job = &history->jobs->items[i];
+
+        if (job->status != KILN_JOB_RUNNING)
+            continue;
+        job->status = KILN_JOB_INTERRUPTED;
+        job->reason = "its launcher was killed";
+    }
+}

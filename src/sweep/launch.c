@@ -1,0 +1,280 @@
+/* Running the jobs: what the launcher tells goes to the journal, the results and the
+ * display, and each job's process is set up here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "sweep/display.h"
+#include "sweep/report.h"
+#include "sweep/state.h"
+
+enum { LOG_LINES = 6, LOG_BYTES = 4096 };
+static const double results_every_s = 1.0;
+
+typedef struct Launching {
+    KilnSweep *sweep;
+    KilnDisplay display;
+    size_t next;
+    double written; /* when the results were, by kiln_clock */
+} Launching;
+
+/* ---- The job's process ------------------------------------------------------------------------
+ */
+
+/* What the job prints is its log. */
+static bool redirect(const char *log)
+{
+    int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    bool ok = in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+              dup2(out, STDERR_FILENO) >= 0;
+
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
+    return ok;
+}
+
+/* A job that starts over finds its folder as it was when it was frozen. */
+static KilnStatus clean(const char *dir, KilnError *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+    KilnStatus status = kiln_dir_list(dir, &names, &n, err);
+
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        char *path = strcmp(names[i], ".kiln") != 0 ? kiln_path_join(dir, names[i]) : NULL;
+
+        if (path != NULL)
+            status = kiln_path_remove(path, err);
+        free(path);
+    }
+    kiln_names_free(names, n);
+    return status;
+}
+
+/* Of an interrupted run the last checkpoint is kept, and what it wrote at its end goes. */
+static KilnStatus set_up_folder(const KilnSweep *sweep, const KilnJob *job, bool *ret_resumes,
+                                KilnError *err)
+{
+    char *dir = kiln_sweep_job_path(sweep, job, NULL);
+    char *state = kiln_sweep_job_path(sweep, job, "checkpoints/last/state.json");
+    char *summary = kiln_sweep_job_path(sweep, job, "summary.json");
+    KilnStatus status = KILN_OK;
+
+    if (dir == NULL || state == NULL || summary == NULL) {
+        status = kiln_error_nomem(err, 1);
+    } else {
+        *ret_resumes = kiln_is_file(state);
+        status = *ret_resumes ? kiln_path_remove(summary, err) : clean(dir, err);
+    }
+    free(dir);
+    free(state);
+    free(summary);
+    return status;
+}
+
+static int run(void *ctx, size_t number, int report)
+{
+    Launching *launching = ctx;
+    const KilnSweep *sweep = launching->sweep;
+    const KilnJob *job = &sweep->jobs.items[number];
+    KilnReporter reporter = { .fd = report, .metric = sweep->metric };
+    KilnSweepTask task = { .number = number, .overrides = job->overrides, .report = &reporter };
+    char *log = kiln_sweep_job_path(sweep, job, "train.log");
+    KilnError err = { 0 };
+    int status = KILN_JOB_EXIT_FAILED;
+
+    task.dir = kiln_sweep_job_path(sweep, job, NULL);
+    if (task.dir == NULL || log == NULL)
+        kiln_error_nomem(&err, 1);
+    else if (set_up_folder(sweep, job, &task.resumes, &err) >= 0 && !redirect(log))
+        kiln_error_errno(&err, log);
+    if (err.status < 0)
+        kiln_report_error(&reporter, err.text);
+    else
+        status = sweep->request->body(sweep->request->ctx, &task);
+    free((char *)task.dir);
+    free(log);
+    return status;
+}
+
+/* ---- What the launcher tells
+ * ---------------------------------------------------------------------- */
+
+static bool next(void *ctx, size_t *ret_job)
+{
+    Launching *launching = ctx;
+    const KilnJobs *jobs = &launching->sweep->jobs;
+
+    while (launching->next < jobs->count &&
+           !kiln_sweep_runs(launching->sweep, &jobs->items[launching->next]))
+        launching->next++;
+    if (launching->next == jobs->count)
+        return false;
+    *ret_job = launching->next++;
+    return true;
+}
+
+static KilnStatus started(void *ctx, size_t number, int64_t pid, KilnError *err)
+{
+    Launching *launching = ctx;
+    KilnSweep *sweep = launching->sweep;
+    KilnJob *job = &sweep->jobs.items[number];
+
+    job->status = KILN_JOB_RUNNING;
+    job->reason = "";
+    job->error = NULL;
+    job->started = kiln_clock();
+    job->progress = (KilnJobProgress) { .done = (double)NAN };
+    kiln_text_clear(&job->report);
+    /* Not synced: a job whose start is forgotten is looked at as one that was killed. */
+    return kiln_journal_append(sweep->journal, kiln_record_started(number, pid), err);
+}
+
+static void reported(void *ctx, size_t number, const char *bytes, size_t size)
+{
+    Launching *launching = ctx;
+    KilnJobs *jobs = &launching->sweep->jobs;
+
+    kiln_report_read(&jobs->arena, &jobs->items[number], bytes, size);
+}
+
+/* The last lines of the job's log; NULL when there is none. Owned by the caller. */
+static char *log_tail(const KilnSweep *sweep, const KilnJob *job)
+{
+    char *path = kiln_sweep_job_path(sweep, job, "train.log"), *text = calloc(1, LOG_BYTES + 1);
+    FILE *file = path != NULL ? fopen(path, "re") : NULL;
+    size_t n = 0;
+    int lines = 0;
+
+    if (file != NULL && text != NULL) {
+        if (fseek(file, -LOG_BYTES, SEEK_END) != 0)
+            rewind(file);
+        n = fread(text, 1, LOG_BYTES, file);
+    }
+    if (file != NULL)
+        fclose(file);
+    free(path);
+    if (n == 0) {
+        free(text);
+        return NULL;
+    }
+    size_t from = n - (text[n - 1] == '\n');
+    while (from > 0 && (text[from - 1] != '\n' || ++lines < LOG_LINES))
+        from--;
+    memmove(text, text + from, n - from + 1);
+    return text;
+}
+
+/* "exit status 1: datamodule: there is no folder data" */
+static KilnStatus set_reason(KilnJobs *jobs, KilnJob *job, const char *reason, KilnError *err)
+{
+    bool more = kiln_job_failed(job) && job->error != NULL;
+    const char *error = more ? job->error : "";
+
+    job->reason = kiln_arena_printf(&jobs->arena, "%s%s%.*s", reason, more ? ": " : "",
+                                    (int)strcspn(error, "\n"), error);
+    return job->reason != NULL ? KILN_OK : kiln_error_nomem(err, strlen(reason));
+}
+
+static KilnStatus read_metrics(KilnSweep *sweep, KilnJob *job, KilnError *err)
+{
+    char *path = kiln_sweep_job_path(sweep, job, "summary.json");
+    KilnStatus status = path != NULL ? kiln_job_read_summary(&sweep->jobs.arena, path, job, err)
+                                     : kiln_error_nomem(err, 1);
+
+    free(path);
+    return status;
+}
+
+static KilnStatus write_results(Launching *launching, bool now, KilnError *err)
+{
+    if (!now && kiln_clock() - launching->written < results_every_s)
+        return KILN_OK;
+    launching->written = kiln_clock();
+    return kiln_results_write(launching->sweep, err);
+}
+
+static KilnStatus ended(void *ctx, size_t number, const KilnJobEnd *end, KilnError *err)
+{
+    Launching *launching = ctx;
+    KilnSweep *sweep = launching->sweep;
+    KilnJob *job = &sweep->jobs.items[number];
+    double seconds = kiln_clock() - job->started;
+    char *log;
+
+    job->status = end->status;
+    job->seconds += seconds;
+    KilnStatus status = set_reason(&sweep->jobs, job, end->reason, err);
+    if (status >= 0)
+        status = read_metrics(sweep, job, err);
+    if (status >= 0)
+        status = kiln_journal_append(sweep->journal, kiln_record_ended(number, job, seconds), err);
+    if (status >= 0)
+        status = kiln_journal_sync(sweep->journal, err);
+    if (status >= 0)
+        status = write_results(launching, false, err);
+    log = kiln_job_failed(job) ? log_tail(sweep, job) : NULL;
+    kiln_display_ended(&launching->display, number, seconds, log);
+    free(log);
+    return status;
+}
+
+static void tick(void *ctx)
+{
+    Launching *launching = ctx;
+
+    kiln_display_tick(&launching->display);
+}
+
+/* ---- All
+ * -----------------------------------------------------------------------------------------------
+ */
+
+static KilnStatus close_journal(KilnSweep *sweep, KilnError *err)
+{
+    bool stopped = sweep->request->stop != NULL && *sweep->request->stop != 0;
+    KilnStatus status = kiln_journal_append(
+        sweep->journal, kiln_record_plain(stopped ? "interrupted" : "finished"), err);
+
+    return status >= 0 ? kiln_journal_sync(sweep->journal, err) : status;
+}
+
+KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
+{
+    const KilnLauncherOps *ops = kiln_instance_component(sweep->launcher)->ops.launcher;
+    Launching launching = { .sweep = sweep };
+    KilnLaunch launch = {
+        .ctx = &launching,
+        .next = next,
+        .run = run,
+        .started = started,
+        .reported = reported,
+        .ended = ended,
+        .tick = tick,
+        .stop = sweep->request->stop,
+    };
+
+    kiln_display_init(&launching.display, sweep, sweep->request->console,
+                      ops->n_jobs(sweep->launcher));
+    kiln_display_print(&launching.display, "%zu jobs of %zu to run, %zu at a time: %s",
+                       launching.display.to_run, sweep->jobs.count, launching.display.at_once,
+                       sweep->dir);
+    KilnStatus status = write_results(&launching, true, err);
+    if (status >= 0)
+        status = ops->launch(sweep->launcher, &launch, err);
+    if (status >= 0)
+        status = write_results(&launching, true, err);
+    if (status >= 0)
+        status = close_journal(sweep, err);
+    kiln_display_close(&launching.display);
+    kiln_display_release(&launching.display);
+    return status;
+}

@@ -1,0 +1,387 @@
+/* Runs jobs on this machine: each a fork in a process group of its own, some at a
+ * time, with limits. The launcher itself computes nothing, so that no thread is
+ * lost by the fork. */
+#define _GNU_SOURCE /* sched_getaffinity, sigabbrev_np, prctl's constants */
+#include "kiln.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TICK_MS = 100, MOST_AT_ONCE = 1024, REPORT_SIZE = 4096 };
+
+typedef struct Opts {
+    int64_t n_jobs;
+    double timeout, grace;
+    int64_t memory, nice;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_I64(Opts, n_jobs, "1", 0, MOST_AT_ONCE,
+                   "jobs that run at a time; 0: one for each processor"),
+    KILN_FIELD_DURATION(Opts, timeout, "0", 0.0, 1e9,
+                        "a job that runs longer is stopped; 0: no limit"),
+    KILN_FIELD_DURATION(Opts, grace, "30s", 0.0, 1e6,
+                        "a job that was asked to stop is killed after this time"),
+    KILN_FIELD_SIZE(Opts, memory, "0", 0, 1e15, "memory that a job may take; 0: no limit"),
+    KILN_FIELD_I64(Opts, nice, "0", 0, 19, "how far jobs give way to other processes"),
+    KILN_FIELD_END,
+};
+
+typedef struct Slot {
+    pid_t pid; /* 0: free */
+    size_t job;
+    int report; /* what the job writes to us; -1: closed */
+    double started, asked_to_stop;
+    bool timed_out, killed;
+} Slot;
+
+typedef struct State {
+    Slot *slots;
+    struct pollfd *polls;
+    size_t n_slots, running;
+} State;
+
+static double now(void)
+{
+    struct timespec at = { 0 };
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
+}
+
+static size_t n_jobs(const KilnInstance *self)
+{
+    const Opts *opts = kiln_opts(self);
+    cpu_set_t set;
+
+    if (opts->n_jobs > 0)
+        return (size_t)opts->n_jobs;
+    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    return n < MOST_AT_ONCE ? (size_t)n : MOST_AT_ONCE;
+}
+
+/* ---- The job's process ---------------------------------------------------------------- */
+
+static void set_limits(const Opts *opts)
+{
+    struct rlimit limit;
+
+    if (opts->memory > 0 && getrlimit(RLIMIT_DATA, &limit) == 0) {
+        limit.rlim_cur = (rlim_t)opts->memory;
+        (void)setrlimit(RLIMIT_DATA, &limit);
+    }
+    if (opts->nice > 0)
+        (void)setpriority(PRIO_PROCESS, 0, (int)opts->nice);
+}
+
+/* Never returns. The process ends with its launcher, however that ends. */
+static void become_job(const Opts *opts, const State *state, const KilnLaunch *launch, size_t job,
+                       int report, pid_t launcher)
+{
+    struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != launcher)
+        _exit(KILN_JOB_EXIT_FAILED);
+    (void)setpgid(0, 0);
+    sigaction(SIGPIPE, &ignore, NULL);
+    for (size_t i = 0; i < state->n_slots; i++)
+        if (state->slots[i].pid != 0 && state->slots[i].report >= 0)
+            close(state->slots[i].report);
+    set_limits(opts);
+    int status = launch->run(launch->ctx, job, report);
+    fflush(NULL);
+    _exit(status);
+}
+
+/* A full pipe must stop neither side: what does not fit is dropped. */
+static bool make_pipe(int ends[2])
+{
+    if (pipe(ends) != 0)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        (void)fcntl(ends[i], F_SETFL, O_NONBLOCK);
+        (void)fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+    }
+    return true;
+}
+
+static KilnStatus start(KilnInstance *self, const KilnLaunch *launch, Slot *slot, size_t job,
+                        KilnError *err)
+{
+    State *state = kiln_state(self);
+    pid_t launcher = getpid();
+    int ends[2];
+
+    if (!make_pipe(ends))
+        return kiln_error_errno(err, "pipe to a job");
+    fflush(NULL); /* else both processes write what is buffered */
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        become_job(kiln_opts(self), state, launch, job, ends[1], launcher);
+    }
+    close(ends[1]);
+    if (pid < 0) {
+        KilnStatus status = kiln_error_errno(err, "process for a job");
+
+        close(ends[0]);
+        return status;
+    }
+    (void)setpgid(pid, pid);
+    *slot = (Slot) { .pid = pid, .job = job, .report = ends[0], .started = now() };
+    state->running++;
+    return launch->started(launch->ctx, job, (int64_t)pid, err);
+}
+
+/* ---- How a job ended --------------------------------------------------------------------- */
+
+static void name_signal(int number, char *buf, size_t size)
+{
+    const char *name = sigabbrev_np(number);
+
+    if (name != NULL)
+        snprintf(buf, size, "SIG%s", name);
+    else
+        snprintf(buf, size, "signal %d", number);
+}
+
+/* "2GiB": the largest unit of which there are whole ones. */
+static void format_size(int64_t bytes, char *buf, size_t size)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    size_t unit = 0;
+
+    while (unit + 1 < KILN_COUNT(units) && bytes > 0 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(buf, size, "%lld%s", (long long)bytes, units[unit]);
+}
+
+static KilnJobEnd end_by_signal(const Opts *opts, int number, bool expected)
+{
+    KilnJobEnd end = { .status = expected ? KILN_JOB_INTERRUPTED : KILN_JOB_KILLED };
+    const char *hint = "";
+    char name[32];
+
+    name_signal(number, name, sizeof(name));
+    if (!expected && number == SIGKILL)
+        hint = "; the system kills so when memory runs out";
+    else if (!expected && opts->memory > 0)
+        hint = "; it may have met kiln.launcher.memory";
+    snprintf(end.reason, sizeof(end.reason), "%s by %s%s",
+             expected ? "did not stop in kiln.launcher.grace; killed" : "killed", name, hint);
+    return end;
+}
+
+static KilnJobEnd end_of(const Opts *opts, const Slot *slot, int status)
+{
+    KilnJobEnd end = { .status = KILN_JOB_OK };
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    char limit[32];
+
+    if (code == KILN_JOB_EXIT_OK)
+        return end;
+    if (slot->timed_out) {
+        end.status = KILN_JOB_TIMEOUT;
+        snprintf(end.reason, sizeof(end.reason), "timeout after %.4gs%s", opts->timeout,
+                 slot->killed ? "; it did not stop when asked and was killed" : "");
+    } else if (WIFSIGNALED(status)) {
+        end = end_by_signal(opts, WTERMSIG(status), slot->killed);
+    } else if (code == KILN_JOB_EXIT_NOMEM && opts->memory > 0) {
+        end.status = KILN_JOB_FAILED;
+        format_size(opts->memory, limit, sizeof(limit));
+        snprintf(end.reason, sizeof(end.reason), "out of memory, limit %s", limit);
+    } else if (code == KILN_JOB_EXIT_INTERRUPTED) {
+        end.status = KILN_JOB_INTERRUPTED;
+        snprintf(end.reason, sizeof(end.reason), "stopped with a checkpoint");
+    } else {
+        end.status = KILN_JOB_FAILED;
+        snprintf(end.reason, sizeof(end.reason), "exit status %d", code);
+    }
+    return end;
+}
+
+static void read_report(const KilnLaunch *launch, Slot *slot)
+{
+    char bytes[REPORT_SIZE];
+    ssize_t n = 0;
+
+    while (slot->report >= 0 && (n = read(slot->report, bytes, sizeof(bytes))) > 0)
+        launch->reported(launch->ctx, slot->job, bytes, (size_t)n);
+    if (slot->report >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR))) {
+        close(slot->report);
+        slot->report = -1;
+    }
+}
+
+/* Has the job ended? Then tell, and free its slot. */
+static KilnStatus reap(KilnInstance *self, const KilnLaunch *launch, Slot *slot, KilnError *err)
+{
+    State *state = kiln_state(self);
+    size_t job = slot->job;
+    int status = 0;
+
+    if (waitpid(slot->pid, &status, WNOHANG) != slot->pid)
+        return KILN_OK;
+    read_report(launch, slot);
+    if (slot->report >= 0)
+        close(slot->report);
+    KilnJobEnd end = end_of(kiln_opts(self), slot, status);
+    (void)kill(-slot->pid, SIGKILL); /* what the job may have started itself */
+    *slot = (Slot) { .report = -1 };
+    state->running--;
+    return launch->ended(launch->ctx, job, &end, err);
+}
+
+/* ---- Stopping ----------------------------------------------------------------------------- */
+
+static void ask_to_stop(Slot *slot, double time)
+{
+    if (slot->asked_to_stop > 0.0)
+        return;
+    slot->asked_to_stop = time;
+    (void)kill(slot->pid, SIGTERM);
+}
+
+static void hold_limits(const Opts *opts, Slot *slot, bool stop)
+{
+    double time = now();
+
+    if (opts->timeout > 0.0 && slot->asked_to_stop == 0.0 &&
+        time - slot->started >= opts->timeout) {
+        slot->timed_out = true;
+        ask_to_stop(slot, time);
+    }
+    if (stop)
+        ask_to_stop(slot, time);
+    if (slot->asked_to_stop > 0.0 && !slot->killed && time - slot->asked_to_stop >= opts->grace) {
+        slot->killed = true;
+        (void)kill(-slot->pid, SIGKILL);
+    }
+}
+
+/* ---- The loop ------------------------------------------------------------------------------- */
+
+/* Wait until a job says something or ends (its end of the pipe closes), or a tick. */
+static void wait_for_news(State *state)
+{
+    nfds_t n = 0;
+    bool blind = false;
+
+    for (size_t i = 0; i < state->n_slots; i++) {
+        if (state->slots[i].pid == 0)
+            continue;
+        if (state->slots[i].report >= 0)
+            state->polls[n++] = (struct pollfd) { .fd = state->slots[i].report, .events = POLLIN };
+        else
+            blind = true; /* is about to end */
+    }
+    (void)poll(state->polls, n, blind ? 1 : TICK_MS);
+}
+
+static KilnStatus fill_slots(KilnInstance *self, const KilnLaunch *launch, KilnError *err)
+{
+    State *state = kiln_state(self);
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < state->n_slots && status >= 0; i++) {
+        size_t job;
+
+        if (state->slots[i].pid != 0)
+            continue;
+        if (!launch->next(launch->ctx, &job))
+            break;
+        status = start(self, launch, &state->slots[i], job, err);
+    }
+    return status;
+}
+
+static KilnStatus look_after(KilnInstance *self, const KilnLaunch *launch, bool stop,
+                             KilnError *err)
+{
+    State *state = kiln_state(self);
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < state->n_slots && status >= 0; i++) {
+        Slot *slot = &state->slots[i];
+
+        if (slot->pid == 0)
+            continue;
+        read_report(launch, slot);
+        hold_limits(kiln_opts(self), slot, stop);
+        status = reap(self, launch, slot, err);
+    }
+    return status;
+}
+
+static KilnStatus allocate(State *state, size_t n, KilnError *err)
+{
+    state->slots = calloc(n, sizeof(*state->slots));
+    state->polls = calloc(n, sizeof(*state->polls));
+    if (state->slots == NULL || state->polls == NULL)
+        return kiln_error_nomem(err, n * sizeof(*state->slots));
+    state->n_slots = n;
+    return KILN_OK;
+}
+
+static KilnStatus launch_jobs(KilnInstance *self, const KilnLaunch *launch, KilnError *err)
+{
+    State *state = kiln_state(self);
+    KilnStatus status = allocate(state, n_jobs(self), err), first = KILN_OK;
+    KilnError later = { 0 };
+
+    while (status >= 0) {
+        bool stop = first < 0 || (launch->stop != NULL && *launch->stop != 0);
+
+        if (!stop && (first = fill_slots(self, launch, err)) < 0)
+            continue;
+        if (state->running == 0)
+            break;
+        wait_for_news(state);
+        status = look_after(self, launch, stop, first < 0 ? &later : err);
+        if (status < 0 && first >= 0)
+            first = status; /* stop the others before going */
+        status = KILN_OK;
+        launch->tick(launch->ctx);
+    }
+    return status < 0 ? status : first;
+}
+
+static void release(KilnInstance *self)
+{
+    State *state = kiln_state(self);
+
+    free(state->slots);
+    free(state->polls);
+}
+
+static const KilnLauncherOps ops = { .n_jobs = n_jobs, .launch = launch_jobs };
+
+const KilnComponent kiln_launcher_local = {
+    .kind = KILN_KIND_LAUNCHER,
+    .name = "local",
+    .summary = "Processes on this machine, with limits of time and memory",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .state_size = sizeof(State),
+    .release = release,
+    .ops.launcher = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_launcher_local, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

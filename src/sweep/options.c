@@ -1,0 +1,33 @@
+/* The options of a sweep: tables of `kiln.sweep`, `kiln.sweeper` and `kiln.launcher`. */
+#include "kiln/sweep.h"
+
+const KilnField kiln_sweep_fields[] = {
+    KILN_FIELD_PATH(KilnSweepOptions, dir, "multirun/${now:%Y-%m-%d}/${now:%H-%M-%S}",
+                    "the folder of a sweep"),
+    KILN_FIELD_I64(KilnSweepOptions, max_jobs, "10000", 1, 1e7, "sweeps of more jobs are refused"),
+    KILN_FIELD_END,
+};
+
+static const KilnChoice modes[] = {
+    { "auto", KILN_RANK_AUTO },
+    { "min", KILN_RANK_MIN },
+    { "max", KILN_RANK_MAX },
+    { NULL, 0 },
+};
+
+const KilnField kiln_rank_fields[] = {
+    KILN_FIELD_STR(KilnRankOptions, _target_, "sweeper/grid", "which combinations become jobs"),
+    KILN_FIELD_STR_OPT(KilnRankOptions, metric, "null",
+                       "jobs are ranked by this metric; null: what model_checkpoint monitors, else "
+                       "val/loss"),
+    KILN_FIELD_ENUM(KilnRankOptions, mode, "auto", modes,
+                    "whether a smaller or a larger value is better; auto: as model_checkpoint or "
+                    "the metric itself says"),
+    KILN_FIELD_END,
+};
+
+const KilnField kiln_own_fields[] = {
+    KILN_FIELD_COMPONENT(KilnOwnOptions, launcher, KILN_KIND_LAUNCHER, "{_target_: launcher/local}",
+                         "how the jobs of a sweep are run"),
+    KILN_FIELD_END,
+};

@@ -1,0 +1,113 @@
+/* Which job is the best: the metric that says so, and the order it gives. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "config/node.h"
+#include "sweep/state.h"
+
+/* ---- The metric ------------------------------------------------------------------------- */
+
+/* The text at `key` of a mapping, resolved; NULL when there is none. */
+static const char *text_at(const KilnConfig *config, const KilnConfigNode *map, const char *key)
+{
+    const KilnConfigNode *written = kiln_node_get(map, key), *node = NULL;
+
+    if (written == NULL || kiln_config_resolve(config, written, &node, NULL) < 0 || node == NULL ||
+        node->kind != KILN_NODE_SCALAR || node->scalar == KILN_SCALAR_NULL)
+        return NULL;
+    return node->text;
+}
+
+/* The first model_checkpoint that monitors something. */
+static const KilnConfigNode *find_monitor(const KilnConfig *config)
+{
+    const KilnConfigNode *written = kiln_node_get(kiln_config_root(config), "callbacks");
+    const KilnConfigNode *callbacks = NULL, *node;
+
+    if (written == NULL || kiln_config_resolve(config, written, &callbacks, NULL) < 0 ||
+        callbacks == NULL || callbacks->kind != KILN_NODE_MAP)
+        return NULL;
+    for (size_t i = 0; i < callbacks->count; i++) {
+        if (kiln_config_resolve(config, callbacks->entries[i].value, &node, NULL) < 0 ||
+            node == NULL || node->kind != KILN_NODE_MAP)
+            continue;
+        const char *target = text_at(config, node, "_target_");
+        if (target != NULL && kiln_ends_with(target, "model_checkpoint") &&
+            text_at(config, node, "monitor") != NULL)
+            return node;
+    }
+    return NULL;
+}
+
+KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err)
+{
+    const KilnConfig *config = sweep->config;
+    const KilnConfigNode *monitor = find_monitor(config);
+    const char *monitored = monitor != NULL ? text_at(config, monitor, "monitor") : NULL;
+    const char *mode = monitor != NULL ? text_at(config, monitor, "mode") : NULL;
+    const char *name = sweep->rank->metric != NULL ? sweep->rank->metric
+                       : monitored != NULL         ? monitored
+                                                   : "val/loss";
+
+    sweep->metric_mode_known = true;
+    if (sweep->rank->mode != KILN_RANK_AUTO)
+        sweep->metric_max = sweep->rank->mode == KILN_RANK_MAX;
+    else if (monitored != NULL && mode != NULL && strcmp(monitored, name) == 0)
+        sweep->metric_max = strcmp(mode, "max") == 0;
+    else
+        sweep->metric_mode_known = false;
+    sweep->metric = kiln_arena_strdup(&sweep->arena, name);
+    return sweep->metric != NULL ? KILN_OK : kiln_error_nomem(err, strlen(name));
+}
+
+/* ---- The order ---------------------------------------------------------------------------- */
+
+double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, bool *ret_max)
+{
+    const KilnJobMetric *metric = kiln_job_metric(job, sweep->metric);
+    double score = (double)NAN;
+
+    *ret_max = sweep->metric_max;
+    if (metric == NULL)
+        return score;
+    if (!sweep->metric_mode_known)
+        *ret_max = metric->max;
+    /* A run keeps its best value in the metric's own direction alone. */
+    return *ret_max == metric->max ? metric->best : metric->last;
+}
+
+typedef struct Ranked {
+    size_t number;
+    double score; /* larger is better */
+} Ranked;
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const Ranked *x = a, *y = b;
+
+    if (x->score != y->score)
+        return x->score < y->score ? 1 : -1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+size_t kiln_sweep_rank(const KilnSweep *sweep, size_t *ret)
+{
+    Ranked *ranked = calloc(sweep->jobs.count + 1, sizeof(*ranked));
+    size_t n = 0;
+
+    for (size_t i = 0; ranked != NULL && i < sweep->jobs.count; i++) {
+        bool max;
+        double score = kiln_sweep_score(sweep, &sweep->jobs.items[i], &max);
+
+        if (sweep->jobs.items[i].status == KILN_JOB_OK && !isnan(score))
+            ranked[n++] = (Ranked) { .number = i, .score = max ? score : -score };
+    }
+    if (n > 0)
+        qsort(ranked, n, sizeof(*ranked), compare_ranked);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = ranked[i].number;
+    free(ranked);
+    return n;
+}

@@ -1,0 +1,302 @@
+/* results.csv and results.json: a table of the jobs, for people and programs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "sweep/state.h"
+
+/* ---- Columns ------------------------------------------------------------------------------ */
+
+typedef struct Names {
+    KilnArena *arena;
+    const char **list;
+    size_t count, capacity;
+    bool failed;
+} Names;
+
+static bool is_in(const Names *names, const char *name, size_t n)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strncmp(names->list[i], name, n) == 0 && names->list[i][n] == '\0')
+            return true;
+    return false;
+}
+
+static void add(Names *names, const char *name, size_t n)
+{
+    if (is_in(names, name, n))
+        return;
+    if (names->count + 1 >= names->capacity) {
+        size_t capacity = names->capacity > 0 ? 2 * names->capacity : 32;
+        const char **list = kiln_arena_alloc(names->arena, capacity * sizeof(*list));
+
+        if (list == NULL) {
+            names->failed = true;
+            return;
+        }
+        if (names->count > 0)
+            memcpy(list, names->list, names->count * sizeof(*list));
+        names->list = list;
+        names->capacity = capacity;
+    }
+    names->list[names->count] = kiln_arena_strndup(names->arena, name, n);
+    names->failed = names->failed || names->list[names->count] == NULL;
+    names->count += !names->failed;
+}
+
+/* The value that a job's overrides give to `key`; NULL: none. */
+static const char *value_of(const KilnJob *job, const char *key)
+{
+    const char *value = NULL;
+
+    for (const char *const *override = job->overrides; *override != NULL; override++) {
+        const char *its_key, *its_value;
+        size_t n = kiln_override_split(*override, &its_key, &its_value);
+
+        if (strncmp(its_key, key, n) == 0 && key[n] == '\0')
+            value = its_value;
+    }
+    return value;
+}
+
+static bool varies(const KilnJobs *jobs, const char *key)
+{
+    const char *first = value_of(&jobs->items[0], key);
+
+    for (size_t i = 1; i < jobs->count; i++) {
+        const char *value = value_of(&jobs->items[i], key);
+
+        if ((value == NULL) != (first == NULL) || (value != NULL && strcmp(value, first) != 0))
+            return true;
+    }
+    return false;
+}
+
+const char **kiln_results_keys(const KilnJobs *jobs, KilnArena *arena)
+{
+    Names all = { .arena = arena };
+    const char **keys;
+    size_t n = 0;
+
+    for (size_t i = 0; i < jobs->count; i++)
+        for (const char *const *override = jobs->items[i].overrides; *override != NULL;
+             override++) {
+            const char *key, *value;
+            size_t length = kiln_override_split(*override, &key, &value);
+
+            add(&all, key, length);
+        }
+    keys = kiln_arena_alloc(arena, (all.count + 1) * sizeof(*keys));
+    if (keys == NULL || all.failed)
+        return NULL;
+    for (size_t i = 0; i < all.count; i++)
+        if (varies(jobs, all.list[i]))
+            keys[n++] = all.list[i];
+    return keys;
+}
+
+static Names metric_names(const KilnJobs *jobs, KilnArena *arena)
+{
+    Names names = { .arena = arena };
+
+    for (size_t i = 0; i < jobs->count; i++)
+        for (size_t k = 0; k < jobs->items[i].n_metrics; k++) {
+            const char *name = jobs->items[i].metrics[k].name;
+
+            add(&names, name, strlen(name));
+        }
+    return names;
+}
+
+/* ---- CSV ----------------------------------------------------------------------------------- */
+
+static void append_cell(KilnText *text, const char *cell)
+{
+    if (cell == NULL) {
+        text->failed = true;
+        return;
+    }
+    bool quoted = strpbrk(cell, ",\"\n\r") != NULL;
+
+    if (!quoted) {
+        kiln_text_append(text, cell);
+        return;
+    }
+    kiln_text_char(text, '"');
+    for (const char *p = cell; *p != '\0'; p++) {
+        if (*p == '"')
+            kiln_text_char(text, '"');
+        kiln_text_char(text, *p);
+    }
+    kiln_text_char(text, '"');
+}
+
+static void append_number(KilnText *text, double value)
+{
+    char buf[KILN_F64_TEXT];
+
+    kiln_text_char(text, ',');
+    if (isfinite(value))
+        kiln_text_append(text, kiln_format_f64(value, buf, sizeof(buf)));
+}
+
+static void append_row(KilnText *text, const KilnJobs *jobs, size_t number, const char *const *keys,
+                       const Names *metrics)
+{
+    const KilnJob *job = &jobs->items[number];
+
+    kiln_text_printf(text, "%zu,%s,%.3f", number, kiln_job_status_name(job->status), job->seconds);
+    for (; *keys != NULL; keys++) {
+        const char *value = value_of(job, *keys);
+
+        kiln_text_char(text, ',');
+        append_cell(text, value != NULL ? value : "");
+    }
+    for (size_t i = 0; i < metrics->count; i++) {
+        const KilnJobMetric *metric = kiln_job_metric(job, metrics->list[i]);
+
+        append_number(text, metric != NULL ? metric->last : (double)NAN);
+        append_number(text, metric != NULL ? metric->best : (double)NAN);
+    }
+    kiln_text_char(text, '\n');
+}
+
+/* A metric may have the name of a key: `lr`. */
+static const char *metric_column(const Names *metrics, size_t i, const char *const *keys)
+{
+    for (; *keys != NULL; keys++)
+        if (strcmp(*keys, metrics->list[i]) == 0)
+            return kiln_arena_printf(metrics->arena, "metrics.%s", metrics->list[i]);
+    return metrics->list[i];
+}
+
+static void make_csv(KilnText *text, const KilnJobs *jobs, const char *const *keys,
+                     const Names *metrics)
+{
+    kiln_text_append(text, "job,status,seconds");
+    for (const char *const *key = keys; *key != NULL; key++) {
+        kiln_text_char(text, ',');
+        append_cell(text, *key);
+    }
+    for (size_t i = 0; i < metrics->count; i++) {
+        const char *name = metric_column(metrics, i, keys);
+
+        kiln_text_char(text, ',');
+        append_cell(text, name);
+        kiln_text_char(text, ',');
+        append_cell(text, name != NULL ? kiln_arena_printf(metrics->arena, "%s_best", name) : NULL);
+    }
+    kiln_text_char(text, '\n');
+    for (size_t i = 0; i < jobs->count; i++)
+        append_row(text, jobs, i, keys, metrics);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------
+ */
+
+static json_t *number_json(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *values_json(const KilnJob *job, const char *const *keys)
+{
+    json_t *values = json_object();
+
+    for (; *keys != NULL; keys++) {
+        const char *value = value_of(job, *keys);
+
+        json_object_set_new(values, *keys, value != NULL ? json_string(value) : json_null());
+    }
+    return values;
+}
+
+static json_t *job_json(const KilnJobs *jobs, size_t number, const char *const *keys)
+{
+    const KilnJob *job = &jobs->items[number];
+    json_t *metrics = json_object(), *overrides = json_array();
+
+    for (size_t i = 0; i < job->n_metrics; i++)
+        json_object_set_new(metrics, job->metrics[i].name,
+                            json_pack("{s:o, s:o, s:s}", "last", number_json(job->metrics[i].last),
+                                      "best", number_json(job->metrics[i].best), "mode",
+                                      job->metrics[i].max ? "max" : "min"));
+    for (const char *const *override = job->overrides; *override != NULL; override++)
+        json_array_append_new(overrides, json_string(*override));
+    return json_pack("{s:I, s:s, s:s, s:f, s:s, s:o, s:o, s:o}", "job", (json_int_t)number,
+                     "status", kiln_job_status_name(job->status), "reason", job->reason, "seconds",
+                     job->seconds, "dir", job->dir, "values", values_json(job, keys), "overrides",
+                     overrides, "metrics", metrics);
+}
+
+static char *make_json(const KilnSweep *sweep, const char *const *keys)
+{
+    size_t *order = calloc(sweep->jobs.count + 1, sizeof(*order));
+    size_t n = order != NULL ? kiln_sweep_rank(sweep, order) : 0;
+    json_t *all = json_array(), *ranked = json_array(), *results;
+    char *text = NULL;
+
+    for (size_t i = 0; i < sweep->jobs.count; i++)
+        json_array_append_new(all, job_json(&sweep->jobs, i, keys));
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(ranked, json_integer((json_int_t)order[i]));
+    results = json_pack("{s:s, s:o, s:o}", "metric", sweep->metric, "ranked", ranked, "jobs", all);
+    if (results != NULL)
+        text = json_dumps(results, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+    json_decref(results);
+    free(order);
+    return text;
+}
+
+/* ---- Files
+ * ----------------------------------------------------------------------------------------- */
+
+/* Both are derived from the journal, so that nothing is lost with them: they are
+ * replaced at once, and not flushed to disk. */
+static KilnStatus replace(const KilnSweep *sweep, const char *name, const char *text,
+                          KilnError *err)
+{
+    char *path = kiln_path_join(sweep->path, name);
+    KilnText temporary = { 0 };
+    KilnStatus status = KILN_OK;
+
+    if (path != NULL)
+        kiln_text_printf(&temporary, "%s.tmp", path);
+    FILE *file = path != NULL && !temporary.failed ? fopen(temporary.data, "we") : NULL;
+    if (file == NULL || fputs(text, file) == EOF)
+        status = kiln_error_errno(err, path != NULL ? path : name);
+    if (file != NULL && fclose(file) != 0 && status >= 0)
+        status = kiln_error_errno(err, path);
+    if (status >= 0 && rename(temporary.data, path) != 0)
+        status = kiln_error_errno(err, path);
+    kiln_text_release(&temporary);
+    free(path);
+    return status;
+}
+
+KilnStatus kiln_results_write(const KilnSweep *sweep, KilnError *err)
+{
+    KilnArena arena = { 0 };
+    Names metrics = metric_names(&sweep->jobs, &arena);
+    const char **keys = kiln_results_keys(&sweep->jobs, &arena);
+    KilnText csv = { 0 };
+    char *json = keys != NULL ? make_json(sweep, keys) : NULL;
+    KilnStatus status;
+
+    if (keys != NULL)
+        make_csv(&csv, &sweep->jobs, keys, &metrics);
+    if (keys == NULL || json == NULL || csv.failed || metrics.failed)
+        status = kiln_error_nomem(err, 1);
+    else
+        status = replace(sweep, "results.csv", csv.data, err);
+    if (status >= 0)
+        status = replace(sweep, "results.json", json, err);
+    kiln_text_release(&csv);
+    free(json);
+    kiln_arena_release(&arena);
+    return status;
+}

@@ -1,0 +1,212 @@
+/* The whole way of a sweep: open, freeze, write, launch; and what it remembers. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "sweep/sweep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "sweep/state.h"
+
+enum { DEEPEST_SWEEP = 3 }; /* folders between multirun/ and a sweep's */
+
+/* ---- Writing what is new -------------------------------------------------------------------- */
+
+/* Everything that jobs need is on disk before the journal speaks of them. */
+static KilnStatus submit(KilnSweep *sweep, KilnError *err)
+{
+    bool extended = sweep->request->resume != NULL;
+    KilnStatus status = kiln_sweep_write_frozen(sweep, err);
+
+    if (status >= 0 && sweep->journal == NULL)
+        status = kiln_journal_open(sweep->path, &sweep->journal, err);
+    if (status >= 0 && (!extended || sweep->jobs.count > sweep->n_old))
+        status = kiln_journal_append(
+            sweep->journal, kiln_record_begun(&sweep->begin, &sweep->arguments.space, extended),
+            err);
+    for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++)
+        status = kiln_journal_append(sweep->journal,
+                                     kiln_record_submitted(i, &sweep->jobs.items[i]), err);
+    if (status >= 0)
+        status = kiln_journal_sync(sweep->journal, err);
+    return status >= 0 ? kiln_path_sync(sweep->path, err) : status;
+}
+
+static void forget_new_jobs(KilnSweep *sweep)
+{
+    for (size_t i = 0; i < sweep->jobs.count; i++)
+        kiln_frozen_release(&sweep->frozen[i]);
+    free(sweep->frozen);
+    sweep->frozen = NULL;
+    kiln_jobs_release(&sweep->jobs);
+}
+
+/* Compose all jobs for a folder that nobody has, and make it. Should somebody else
+ * make it meanwhile, configs may speak of it, and are composed again for another. */
+static KilnStatus freeze_new(KilnSweep *sweep, KilnFindings *findings, KilnError *err)
+{
+    bool taken = true;
+    KilnStatus status = KILN_OK;
+
+    while (taken && status >= 0 && findings->status >= 0) {
+        if (sweep->frozen != NULL)
+            forget_new_jobs(sweep);
+        status = kiln_sweep_choose_dir(sweep, err);
+        if (status >= 0)
+            status = kiln_sweep_freeze(sweep, findings, err);
+        taken = false;
+        if (status >= 0 && findings->status >= 0 && sweep->jobs.count > 0)
+            status = kiln_sweep_make_dir(sweep, &taken, err);
+    }
+    return status;
+}
+
+static void count(const KilnSweep *sweep, KilnSweepResult *ret)
+{
+    const KilnJobs *jobs = &sweep->jobs;
+
+    snprintf(ret->dir, sizeof(ret->dir), "%s", sweep->dir != NULL ? sweep->dir : "");
+    ret->jobs = jobs->count;
+    ret->ok = kiln_jobs_count(jobs, KILN_JOB_OK);
+    ret->interrupted = kiln_jobs_count(jobs, KILN_JOB_INTERRUPTED);
+    ret->waiting = kiln_jobs_count(jobs, KILN_JOB_WAITING);
+    ret->failed = jobs->count - ret->ok - ret->interrupted - ret->waiting;
+}
+
+static KilnStatus run(KilnSweep *sweep, KilnFindings *findings, KilnError *err)
+{
+    KilnStatus status = sweep->request->resume != NULL ? kiln_sweep_freeze(sweep, findings, err)
+                                                       : freeze_new(sweep, findings, err);
+
+    if (status < 0 || findings->status < 0 || sweep->jobs.count == 0)
+        return status;
+    status = kiln_sweep_keep_files(sweep, sweep->config, err);
+    if (status >= 0)
+        status = kiln_sweep_choose_metric(sweep, err);
+    if (status >= 0)
+        status = submit(sweep, err);
+    return status >= 0 ? kiln_sweep_launch(sweep, err) : status;
+}
+
+KilnStatus kiln_sweep_run(const KilnSweepRequest *request, KilnSweepResult *ret, KilnErrors *errors)
+{
+    KilnSweep sweep;
+    KilnFindings findings = { .items = NULL };
+    KilnError err = { 0 };
+    KilnStatus status = kiln_sweep_open(request, &sweep, errors);
+
+    *ret = (KilnSweepResult) { .dir = "" };
+    if (status >= 0) {
+        status = run(&sweep, &findings, &err);
+        count(&sweep, ret);
+        if (findings.count > 0) {
+            KilnStatus found = kiln_findings_give(&findings, sweep.jobs.count - sweep.n_old,
+                                                  errors);
+
+            status = status >= 0 ? found : status;
+        }
+        if (err.status < 0)
+            kiln_errors_add(errors, &err);
+    }
+    kiln_findings_release(&findings);
+    kiln_sweep_close(&sweep);
+    return status;
+}
+
+/* ---- Remembering ------------------------------------------------------------------------------
+ */
+
+typedef struct Newest {
+    char *path;
+    struct timespec when;
+} Newest;
+
+static bool later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec >= b->tv_nsec;
+}
+
+/* The sweep whose journal was written last. */
+static void search(Newest *newest, const char *dir, int depth)
+{
+    char *journal = kiln_path_join(dir, KILN_JOURNAL_FILE), **names = NULL;
+    size_t n = 0;
+    struct stat st;
+
+    if (journal != NULL && stat(journal, &st) == 0) {
+        if (newest->path == NULL || later(&st.st_mtim, &newest->when)) {
+            free(newest->path);
+            newest->path = kiln_strdup(dir);
+            newest->when = st.st_mtim;
+        }
+    } else if (depth < DEEPEST_SWEEP && kiln_dir_list(dir, &names, &n, NULL) >= 0) {
+        for (size_t i = 0; i < n; i++) {
+            char *child = kiln_path_join(dir, names[i]);
+
+            if (child != NULL && names[i][0] != '.' && kiln_is_dir(child))
+                search(newest, child, depth + 1);
+            free(child);
+        }
+        kiln_names_free(names, n);
+    }
+    free(journal);
+}
+
+/* Absolute path of the folder that `resume` means; owned by the caller. */
+static KilnStatus find(const char *resume, char **ret, KilnError *err)
+{
+    Newest newest = { .path = NULL };
+    const char *dir = resume;
+
+    if (strcmp(resume, "last") == 0 && !kiln_is_dir(resume)) {
+        search(&newest, "multirun", 0);
+        if (newest.path == NULL)
+            return kiln_error_set(err, KILN_E_IO,
+                                  "--resume last: there is no sweep below multirun/; give the "
+                                  "folder of one");
+        dir = newest.path;
+    }
+    char *journal = kiln_path_join(dir, KILN_JOURNAL_FILE);
+    KilnStatus status = KILN_OK;
+    if (journal == NULL)
+        status = kiln_error_nomem(err, strlen(dir));
+    else if (!kiln_is_file(journal))
+        status = kiln_error_set(err, KILN_E_IO,
+                                "--resume %s: is no folder of a sweep (there is no %s in it); "
+                                "`last` means the newest one below multirun/",
+                                dir, KILN_JOURNAL_FILE);
+    if (status >= 0 && (*ret = realpath(dir, NULL)) == NULL)
+        status = kiln_error_errno(err, dir);
+    free(journal);
+    free(newest.path);
+    return status;
+}
+
+KilnStatus kiln_sweep_remember(const char *resume, KilnSweepMemory *ret, KilnError *err)
+{
+    KilnSweepMemory memory = { .dir = NULL };
+    char *dir = NULL;
+    json_t *begun = NULL;
+    KilnStatus status = find(resume, &dir, err);
+
+    if (status >= 0)
+        status = kiln_journal_peek(dir, &begun, err);
+    if (status >= 0) {
+        const char *cwd = json_string_value(json_object_get(begun, "cwd"));
+
+        memory.dir = kiln_arena_strdup(&memory.arena, dir);
+        memory.cwd = kiln_arena_strdup(&memory.arena, cwd != NULL ? cwd : ".");
+        memory.plugins = kiln_texts_read(&memory.arena, json_object_get(begun, "plugins"));
+        if (memory.dir == NULL || memory.cwd == NULL || memory.plugins == NULL)
+            status = kiln_error_nomem(err, 1);
+    }
+    json_decref(begun);
+    free(dir);
+    if (status < 0)
+        kiln_arena_release(&memory.arena);
+    else
+        *ret = memory;
+    return status;
+}
