@@ -36,8 +36,8 @@ static const FlagHelp flags[] = {
     { "-p, --package KEY", "with --cfg: only the part at KEY", TRAIN },
     { "--resolve", "with --cfg: with every ${...} resolved", TRAIN },
     { "--origins", "with --cfg: where each value was set, as a comment", TRAIN },
-    { "--explain KEY", "where the value of KEY comes from, and what it replaced; can be repeated",
-      TRAIN },
+    { "--explain KEY...",
+      "where the values of KEYs come from, and what they replaced; can be repeated", TRAIN },
     { "-i, --info [WHAT]",
       "how the config was put together: all (if not given), config, defaults, defaults-tree, "
       "plugins or searchpath",
