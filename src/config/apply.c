@@ -165,7 +165,7 @@ static KilnStatus make_map(Target *target, KilnConfigNode *parent, KilnEntry *en
         return kiln_error_nomem(target->err, sizeof(*map));
     if (entry != NULL)
         kiln_node_replace(entry, parent, map);
-    else if (kiln_node_append(maker.arena, parent, key, maker.origin, map) == NULL)
+    else if (kiln_node_append(maker.arena, parent, key, part_origin(target, key), map) == NULL)
         return kiln_error_nomem(target->err, sizeof(*entry));
     *ret = map;
     return KILN_OK;
@@ -255,7 +255,7 @@ static KilnStatus put(Target *target, bool *ret_bottom)
 
         *ret_bottom = true;
         if (key == NULL || kiln_node_append(config->arena, target->parent, key,
-                                            target->override->origin, value) == NULL)
+                                            part_origin(target, key), value) == NULL)
             return kiln_error_nomem(target->err, sizeof(*entry));
         return KILN_OK;
     }
@@ -365,23 +365,6 @@ static KilnStatus change(Target *target, bool *ret_bottom)
 
 /* ---- Deleting ---------------------------------------------------------------------- */
 
-static KilnStatus remember_removal(Target *target, const KilnConfigNode *value)
-{
-    KilnConfig *config = target->config;
-    KilnRemoved *removed = kiln_arena_alloc(config->arena,
-                                            (config->n_removed + 1) * sizeof(*removed));
-
-    if (removed == NULL)
-        return kiln_error_nomem(target->err, sizeof(*removed));
-    if (config->n_removed > 0)
-        memcpy(removed, config->removed, config->n_removed * sizeof(*removed));
-    removed[config->n_removed++] = (KilnRemoved) { .path = target->override->key,
-                                                   .origin = target->override->origin,
-                                                   .value = value };
-    config->removed = removed;
-    return KILN_OK;
-}
-
 static KilnStatus take_away(Target *target)
 {
     const KilnOverride *override = target->override;
@@ -410,9 +393,8 @@ static KilnStatus take_away(Target *target)
                                                                   : kiln_node_kind_name(value),
                                   override->key);
     }
-    KilnConfigNode *node = entry->value;
-    kiln_node_remove(target->parent, entry);
-    return remember_removal(target, node);
+    return kiln_entry_delete(target->config, target->parent, entry,
+                             part_origin(target, target->part), NULL, target->err);
 }
 
 KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override, bool *ret_bottom,

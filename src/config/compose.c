@@ -90,7 +90,10 @@ static void sweep_alone(Composer *composer, const KilnOverride *override)
                        "%s has several values, which a single run can't take; for a list write "
                        "%s=[...], for text with commas quote it: \"%s='...'\"",
                        override->key, override->key, override->key);
-    kiln_error_at(&err, &override->origin);
+    KilnOrigin at = kiln_override_key_origin(override);
+    if (override->value != NULL)
+        at = override->value->origin;
+    kiln_error_at(&err, &at);
     tell(composer, &err);
 }
 

@@ -88,6 +88,10 @@ static bool is_deleted(KilnExpander *expander, KilnDefault *entry, const char *k
     choice->used = true;
     entry->deleted = true;
     entry->origin = choice->origin;
+    KilnRemoved removal = { .path = kiln_default_package(expander->arena, entry, true),
+                            .origin = choice->origin };
+    expander->failed |= removal.path == NULL ||
+                        kiln_removal_add(expander->config, &removal, NULL) < 0;
     return true;
 }
 

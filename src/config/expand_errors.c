@@ -57,27 +57,71 @@ static void say_options(KilnExpander *expander, const char *group, const char *w
         kiln_text_append(text, ", ...");
 }
 
+/* The group itself is not there: which one is meant? */
+static bool say_groups(KilnExpander *expander, const char *group, KilnText *text)
+{
+    const KilnSearch *search = &expander->config->search;
+    const char *slash = strrchr(group, '/'), *above = "";
+    size_t n = 0;
+
+    if (kiln_search_is_group(search, group, false))
+        return false;
+    if (slash != NULL)
+        above = kiln_arena_strndup(expander->arena, group, (size_t)(slash - group));
+    const char **groups = above != NULL ? kiln_search_options(search, above, true) : NULL;
+    while (groups != NULL && groups[n] != NULL)
+        n++;
+    const char *near = n > 0 ? kiln_nearest(slash != NULL ? slash + 1 : group, groups, n) : NULL;
+    kiln_text_printf(text, "there is no group '%s'", group);
+    if (near != NULL)
+        kiln_text_printf(text, "; did you mean '%s%s%s'?", above, *above != '\0' ? "/" : "", near);
+    return true;
+}
+
+/* `- _slef_`: a config beside the one that lists it, or _self_. */
+static void say_configs(KilnExpander *expander, const char *wrong, KilnText *text)
+{
+    static const char *const self[] = { "_self_" };
+    const char **options = kiln_search_options(&expander->config->search, "", false);
+    const char *near = kiln_nearest(wrong, self, 1);
+    size_t n = 0;
+
+    while (options != NULL && options[n] != NULL)
+        n++;
+    if (near == NULL && n > 0)
+        near = kiln_nearest(wrong, options, n);
+    if (near != NULL)
+        kiln_text_printf(text, "; did you mean '%s'?", near);
+}
+
 void kiln_expand_not_found(KilnExpander *expander, KilnDefault *entry, const char *path)
 {
     KilnText text = { 0 };
     KilnError err = { 0 };
 
-    if (entry->primary)
-        kiln_text_printf(&text, "there is no config '%s'", path);
-    else if (entry->kind == KILN_DEFAULT_GROUP)
-        kiln_text_printf(&text, "%s: there is no option '%s'", entry->name, entry->option);
-    else
-        kiln_text_printf(&text, "there is no config '%s'", path);
     const char *slash = strrchr(path, '/');
     const char *group = slash != NULL
                             ? kiln_arena_strndup(expander->arena, path, (size_t)(slash - path))
                             : "";
-    if (group != NULL && *group != '\0')
-        say_options(expander, group, slash + 1, &text);
+    KilnOrigin at = entry->option_origin;
+
+    if (entry->kind != KILN_DEFAULT_GROUP || entry->primary) {
+        kiln_text_printf(&text, "there is no config '%s'", path);
+        if (group != NULL && *group == '\0')
+            say_configs(expander, path, &text);
+        else if (group != NULL)
+            say_options(expander, group, slash + 1, &text);
+    } else if (group != NULL && *group != '\0' && say_groups(expander, group, &text)) {
+        at = entry->origin;
+    } else {
+        kiln_text_printf(&text, "%s: there is no option '%s'", entry->name, entry->option);
+        if (group != NULL && *group != '\0')
+            say_options(expander, group, slash + 1, &text);
+    }
     kiln_text_printf(&text, " (searched %s)", kiln_search_text(&expander->config->search));
     kiln_error_set(&err, KILN_E_KEY, "%s", text.data != NULL ? text.data : "out of memory");
     kiln_text_release(&text);
-    kiln_expand_tell(expander, entry->origin.source != NULL ? &entry->option_origin : NULL, &err);
+    kiln_expand_tell(expander, entry->origin.source != NULL ? &at : NULL, &err);
     kiln_expand_give_up(expander, entry);
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "config/place.h"
 #include "config/scalar.h"
 #include "config/state.h"
 
@@ -187,6 +188,25 @@ static KilnStatus resolve_again(KilnResolving *resolving, const KilnConfigNode *
     return kiln_resolve_node(resolving, again, ret);
 }
 
+/* "; argument 2 `~model` took it away" */
+static void say_removed(const KilnResolving *resolving, const char *path)
+{
+    const KilnConfig *config = resolving->config;
+    KilnError err = *resolving->err;
+
+    for (size_t i = config->n_removed; i-- > 0;) {
+        KilnText place = { 0 };
+
+        if (strcmp(config->removed[i].path, path) != 0)
+            continue;
+        kiln_place_write(&place, &config->removed[i].origin);
+        kiln_error_set(resolving->err, err.status, "%s; %s took it away", err.text,
+                       place.data != NULL ? place.data : "");
+        kiln_text_release(&place);
+        return;
+    }
+}
+
 static KilnStatus look_up(KilnResolving *resolving, const KilnConfigNode *node, const char *path,
                           const KilnConfigNode **ret)
 {
@@ -205,6 +225,7 @@ static KilnStatus look_up(KilnResolving *resolving, const KilnConfigNode *node, 
         return kiln_error_set(resolving->err, KILN_E_KEY,
                               "${%s}: the dots lead above the top of the config", path);
     kiln_resolve_missing(base, rest, resolving->err);
+    say_removed(resolving, rest);
     return kiln_error_prefix(resolving->err, "${%s}: ", path);
 }
 

@@ -16,6 +16,36 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
+static const char *near_name(const char *word, size_t length, const char *const *names, size_t n)
+{
+    char name[32];
+
+    if (length >= sizeof(name))
+        return NULL;
+    memcpy(name, word, length);
+    name[length] = '\0';
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, names[i]) == 0)
+            return NULL;
+    return kiln_nearest(name, names, n);
+}
+
+/* A header that is nearly one, or nearly one of the words that mean a place, would be
+ * taken for a comment or for a key of that name. */
+static KilnStatus check_names(const char *const words[2], const size_t lengths[2], KilnError *err)
+{
+    static const char *const headers[] = { "@package" };
+    static const char *const places[] = { "_global_", "_group_", "_name_", "_here_" };
+    const char *near = near_name(words[0], lengths[0], headers, 1);
+
+    if (near == NULL && words[1][0] == '_')
+        near = near_name(words[1], lengths[1], places, KILN_COUNT(places));
+    if (near == NULL)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_KEY, "header '# %.*s %.*s': did you mean '%s'?",
+                          (int)lengths[0], words[0], (int)lengths[1], words[1], near);
+}
+
 /* The words of one header line behind '#'. */
 static KilnStatus header_line(KilnSearch *search, KilnFile *file, const char *line, size_t size,
                               int number, KilnError *err)
@@ -35,11 +65,16 @@ static KilnStatus header_line(KilnSearch *search, KilnFile *file, const char *li
             lengths[n++] = i - start;
         }
     }
-    if (n != 2)
-        return kiln_error_set(err, KILN_E_SYNTAX,
-                              "%s:%d:1: header '# %.*s': expected one word, as in "
-                              "'# @package _global_' or '# @package model.optimizer'",
-                              file->source, number, (int)size, line);
+    KilnOrigin at = { file->source, number, 1 };
+    if (n != 2) {
+        kiln_error_set(err, KILN_E_SYNTAX,
+                       "header '# %.*s': expected one word, as in '# @package _global_' or "
+                       "'# @package model.optimizer'",
+                       (int)size, line);
+        return kiln_error_at(err, &at);
+    }
+    if (check_names(words, lengths, err) < 0)
+        return kiln_error_at(err, &at);
     if (lengths[0] == strlen("@package") && memcmp(words[0], "@package", lengths[0]) == 0) {
         file->package = kiln_arena_strndup(search->arena, words[1], lengths[1]);
         if (file->package == NULL)

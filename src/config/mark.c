@@ -199,8 +199,7 @@ KilnStatus kiln_list_underlay(KilnConfig *config, KilnConfigNode *node, const Ki
 
 /* ---- Keys ------------------------------------------------------------------------- */
 
-KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent, KilnEntry *entry,
-                             KilnOrigin origin, const char *why, KilnError *err)
+KilnStatus kiln_removal_add(KilnConfig *config, const KilnRemoved *removal, KilnError *err)
 {
     KilnRemoved *removed = kiln_arena_alloc(config->arena,
                                             (config->n_removed + 1) * sizeof(*removed));
@@ -209,13 +208,23 @@ KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent, KilnEnt
         return kiln_error_nomem(err, sizeof(*removed));
     if (config->n_removed > 0)
         memcpy(removed, config->removed, config->n_removed * sizeof(*removed));
-    removed[config->n_removed++] = (KilnRemoved) { .path = kiln_node_path(config, entry->value),
-                                                   .origin = origin,
-                                                   .why = why,
-                                                   .value = entry->value };
+    removed[config->n_removed++] = *removal;
     config->removed = removed;
-    kiln_node_remove(parent, entry);
     return KILN_OK;
+}
+
+KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent, KilnEntry *entry,
+                             KilnOrigin origin, const char *why, KilnError *err)
+{
+    KilnRemoved removal = { .path = kiln_node_path(config, entry->value),
+                            .origin = origin,
+                            .why = why,
+                            .value = entry->value };
+    KilnStatus status = kiln_removal_add(config, &removal, err);
+
+    if (status >= 0)
+        kiln_node_remove(parent, entry);
+    return status;
 }
 
 static KilnStatus nothing_there(const KilnConfig *config, const KilnConfigNode *map,

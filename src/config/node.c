@@ -227,10 +227,23 @@ static const KilnConfigNode *written_near(const KilnConfigNode *node)
     return NULL;
 }
 
+/* What took the key away at which only a default is left; NULL: nothing did. */
+static const KilnRemoved *find_removal(const KilnConfig *config, const KilnConfigNode *node)
+{
+    const char *path = kiln_node_path(config, node);
+
+    for (size_t i = config->n_removed; i-- > 0;)
+        if (strcmp(config->removed[i].path, path) == 0)
+            return &config->removed[i];
+    return NULL;
+}
+
 KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node,
                             const KilnConfigNode *value, KilnError *err)
 {
     const KilnConfigNode *at = value != NULL ? value : node;
+    const KilnRemoved *removed = at != NULL && !has_place(at) ? find_removal(config, at) : NULL;
+    KilnOrigin origin = err->origin;
     KilnText text = { 0 };
 
     if (at != NULL && !has_place(at))
@@ -239,12 +252,18 @@ KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node
     if (value != NULL)
         append_parts(config, node, value, &text);
     append_hops(config, node, value, "\n  through ", "\n  and ", &text);
-    if (at != value && value != NULL && value->kind == KILN_NODE_SCALAR &&
-        value->origin.source != NULL)
+    if (removed != NULL)
+        kiln_text_printf(&text, "\n  it is gone by %s", removed->origin.source);
+    else if (at != value && value != NULL && value->kind == KILN_NODE_SCALAR &&
+             value->origin.source != NULL)
         kiln_text_printf(&text, "\n  from %s", value->origin.source);
     kiln_error_set(err, err->status, "%s", text.data != NULL ? text.data : "out of memory");
     kiln_text_release(&text);
-    if (at != NULL)
+    if (origin.source != NULL)
+        err->origin = origin;
+    else if (removed != NULL)
+        err->origin = removed->origin;
+    else if (at != NULL)
         err->origin = at->origin;
     return err->status;
 }

@@ -221,6 +221,8 @@ static KilnStatus read_value(KilnArena *arena, const char *p, KilnOverride *over
     value.at = (size_t)(p - override->written);
     kiln_value_skip_blanks(&value);
     if (value.text[value.at] == '\0') {
+        if (maker.origin.line == 0)
+            maker.origin.column = (int)value.at + 1;
         override->value = kiln_node_string(&maker, "");
         return override->value != NULL ? KILN_OK : kiln_error_nomem(err, 1);
     }

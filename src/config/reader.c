@@ -103,6 +103,25 @@ static const char *advice(const Reader *reader)
     return "";
 }
 
+/* A quote or bracket that nothing closes: the problem is where it stands, not at the
+ * end of the file. */
+static bool is_open_to_the_end(const Reader *reader)
+{
+    const yaml_parser_t *parser = &reader->parser;
+    const char *p = reader->text, *end = reader->text + reader->size;
+
+    if (parser->context == NULL ||
+        (strstr(parser->context, "quoted") == NULL && strstr(parser->context, "flow") == NULL))
+        return false;
+    for (size_t line = 0; p < end && line < parser->problem_mark.line; line++) {
+        p = memchr(p, '\n', (size_t)(end - p));
+        p = p != NULL ? p + 1 : end;
+    }
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n'))
+        p++;
+    return p == end;
+}
+
 static KilnStatus syntax_error(Reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
@@ -119,7 +138,8 @@ static KilnStatus syntax_error(Reader *reader)
     else
         kiln_error_set(&text, KILN_E_SYNTAX, "not YAML: %s%s",
                        parser->problem != NULL ? parser->problem : "unreadable", advice(reader));
-    return fail(reader, parser->problem_mark, KILN_E_SYNTAX, text.text);
+    return fail(reader, is_open_to_the_end(reader) ? parser->context_mark : parser->problem_mark,
+                KILN_E_SYNTAX, text.text);
 }
 
 static KilnStatus next(Reader *reader)

@@ -42,6 +42,10 @@ struct KilnConfig {
     struct tm started;      /* local time, for ${now:...} */
 };
 
+/* Remember what took a key away. */
+KILN_NODISCARD KilnStatus kiln_removal_add(KilnConfig *config, const KilnRemoved *removal,
+                                           KilnError *err);
+
 /* "hydra" as the first name of a path means "kiln": is `name` (`n` bytes) that? */
 bool kiln_is_foreign_node(const char *name, size_t n);
 /* A group or path with its first part "hydra" written as "kiln"; in the arena, or

@@ -117,6 +117,40 @@ static KilnStatus of_any_kind(const KilnRegistry *registry, const char *name,
     return KILN_OK;
 }
 
+/* The nearest kind that has a component of that name, else the nearest of all. */
+static const char *nearest_kind(const KilnRegistry *registry, const char *kind, const char *name)
+{
+    const char *all[KILN_KIND_COUNT], *having[KILN_KIND_COUNT], *near;
+    size_t n = 0;
+
+    for (int k = 0; k < KILN_KIND_COUNT; k++) {
+        all[k] = kiln_kind_name((KilnKind)k);
+        if (kiln_registry_find(registry, (KilnKind)k, name) != NULL)
+            having[n++] = all[k];
+    }
+    near = n > 0 ? kiln_nearest(kind, having, n) : NULL;
+    return near != NULL ? near : kiln_nearest(kind, all, KILN_KIND_COUNT);
+}
+
+static KilnStatus unknown_kind(const KilnRegistry *registry, const char *target, size_t length,
+                               KilnError *err)
+{
+    const char *near;
+    char kind[40];
+
+    snprintf(kind, sizeof(kind), "%.*s", (int)(length < sizeof(kind) ? length : sizeof(kind) - 1),
+             target);
+    near = nearest_kind(registry, kind, target + length + 1);
+    if (near == NULL)
+        return kiln_error_set(err, KILN_E_KEY,
+                              "\"%.80s\": there is no kind of components named \"%s\"", target,
+                              kind);
+    return kiln_error_set(err, KILN_E_KEY,
+                          "\"%.80s\": there is no kind of components named \"%s\"; did you mean "
+                          "\"%s%.80s\"?",
+                          target, kind, near, target + length);
+}
+
 KilnStatus kiln_registry_target(const KilnRegistry *registry, const char *target, KilnKind kind,
                                 const KilnComponent **ret, KilnError *err)
 {
@@ -127,9 +161,7 @@ KilnStatus kiln_registry_target(const KilnRegistry *registry, const char *target
                                      : of_kind(registry, kind, target, ret, err);
     KilnKind said = kiln_kind_find(target, (size_t)(slash - target));
     if (said == KILN_KIND_ANY)
-        return kiln_error_set(err, KILN_E_KEY,
-                              "\"%.80s\": there is no kind of components named \"%.*s\"", target,
-                              (int)(slash - target < 40 ? slash - target : 40), target);
+        return unknown_kind(registry, target, (size_t)(slash - target), err);
     if (kind != KILN_KIND_ANY && said != kind)
         return kiln_error_set(err, KILN_E_TYPE, "expected %s, got \"%.80s\", which is %s",
                               kiln_value_kind(kind), target, kiln_value_kind(said));
@@ -165,6 +197,8 @@ static KilnStatus named_component(const KilnConfig *config, const KilnRegistry *
                  : no_name(name, kind, &inner);
     if (status < 0 && status != KILN_E_NOMEM)
         kiln_error_about(config, written, name, &inner);
+    if (name->layer == KILN_LAYER_DEFAULT && name->origin.line == 0)
+        inner.origin = (KilnOrigin) { 0 }; /* whoever refers to it is at fault */
     if (status < 0 && err != NULL)
         *err = inner;
     return status;

@@ -300,6 +300,24 @@ static void check_entry(const KilnCheck *check, const KilnEntry *entry, const Pl
     free(path);
 }
 
+/* What is missing at the root usually comes by the defaults list: is its key misspelled? */
+static void say_defaults(const KilnConfigNode *root, KilnError *err)
+{
+    static const char *const name[] = { "defaults" };
+
+    for (size_t i = 0; i < root->count; i++) {
+        const KilnEntry *entry = &root->entries[i];
+        KilnError before = *err;
+
+        if (entry->value->kind != KILN_NODE_LIST || kiln_nearest(entry->key, name, 1) == NULL)
+            continue;
+        kiln_error_set(err, before.status, "%s; is '%s' meant to be 'defaults'?", before.text,
+                       entry->key);
+        err->origin = entry->key_origin;
+        return;
+    }
+}
+
 /* An option that is not written, where no defaults were laid below what is. */
 static void check_absent(const KilnCheck *check, const KilnField *field, const Place *place)
 {
@@ -310,6 +328,8 @@ static void check_absent(const KilnCheck *check, const KilnField *field, const P
         out_of_memory(check);
     } else if (field->value == NULL) {
         kiln_error_set(&err, KILN_E_MISSING, "required value missing (%s)", field->help);
+        if (place->path[0] == '\0' && place->map != NULL)
+            say_defaults(place->map, &err);
         report_value(check, path, place, place->map, place->map, &err);
     } else if (field->type == KILN_TYPE_STRUCT && field->shape == KILN_ONE && !field->optional) {
         /* Its own options may be required. */

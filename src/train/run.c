@@ -170,5 +170,9 @@ KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult
     kiln_checkpoint_close(&checkpoint);
     kiln_trainer_release(trainer);
     free(trainer);
-    return status < 0 ? kiln_error_set(err, status, "%s", why.text) : KILN_OK;
+    if (status < 0 && err != NULL) {
+        *err = why;
+        err->status = status;
+    }
+    return status < 0 ? status : KILN_OK;
 }

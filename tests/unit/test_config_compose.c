@@ -159,7 +159,7 @@ static void test_bad_files(void **unused)
     static const struct {
         const char *path, *text, *want;
     } cases[] = {
-        { "config.yaml", "a: [1\n", "T/config.yaml:2:1: not YAML" },
+        { "config.yaml", "a: [1\n", "T/config.yaml:1:4: not YAML" },
         { "config.yaml", "b: 1\na: {x: ${b}}\n",
           "T/config.yaml:2:9: not YAML: did not find expected ',' or '}', while parsing a flow "
           "mapping that starts in line 2; inside [...] and {...} an interpolation must be quoted" },

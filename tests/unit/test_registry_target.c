@@ -48,7 +48,8 @@ static void test_target(void **unused)
         { "model/flip", KILN_KIND_ANY, NULL,
           "there is no model \"flip\", it is a transform\n  there are: nest, net, wide" },
         { "modle/net", KILN_KIND_ANY, NULL,
-          "\"modle/net\": there is no kind of components named \"modle\"" },
+          "\"modle/net\": there is no kind of components named \"modle\"; did you mean "
+          "\"model/net\"?" },
         { "torch.optim.SGD", KILN_KIND_ANY, NULL,
           "there is no component \"torch.optim.SGD\"; kiln list shows all" },
         { "flipp", KILN_KIND_ANY, NULL, "there is no component \"flipp\"; did you mean \"flip\"?" },
