@@ -6,7 +6,12 @@
 
 #include "base/text.h"
 
-typedef enum Takes { TAKES_NOTHING, TAKES_ONE, TAKES_MANY } Takes;
+typedef enum Takes {
+    TAKES_NOTHING,
+    TAKES_ONE,
+    TAKES_TOPIC, /* one of topics[]; "all" when the next word is none */
+    TAKES_MANY
+} Takes;
 
 typedef struct Flag {
     const char *name;  /* "--config-name" */
@@ -20,7 +25,7 @@ static const Flag flags[] = {
     { "--resolve", NULL, TAKES_NOTHING, offsetof(KilnArgs, resolve) },
     { "--package", "-p", TAKES_ONE, offsetof(KilnArgs, package) },
     { "--origins", NULL, TAKES_NOTHING, offsetof(KilnArgs, origins) },
-    { "--info", "-i", TAKES_ONE, offsetof(KilnArgs, info) },
+    { "--info", "-i", TAKES_TOPIC, offsetof(KilnArgs, info) },
     { "--multirun", "-m", TAKES_NOTHING, offsetof(KilnArgs, multirun) },
     { "--plan", NULL, TAKES_NOTHING, offsetof(KilnArgs, plan) },
     { "--resume", NULL, TAKES_ONE, offsetof(KilnArgs, resume) },
@@ -35,11 +40,17 @@ static const Flag flags[] = {
     { "--version", NULL, TAKES_NOTHING, offsetof(KilnArgs, version) },
 };
 
+static const char *const topics[] = { "all",           "config",  "defaults",
+                                      "defaults-tree", "plugins", "searchpath" };
+
 const char *kiln_args_help(void)
 {
-    return "  --cfg job              print the composed config and stop\n"
+    return "  --cfg job|kiln|all     print the composed config and stop: the job's part of it,\n"
+           "                         kiln's own node, or both\n"
            "  --resolve              with --cfg: with every ${...} resolved\n"
            "  --package KEY          with --cfg: only the part at KEY\n"
+           "  --info [WHAT]          what it is composed from: all, config, defaults,\n"
+           "                         defaults-tree, plugins, searchpath\n"
            "  --explain KEY          where the value of KEY comes from, and what it replaced\n"
            "  --config-path DIR      the folder of the primary config (default: ./conf, else\n"
            "                         the one inside the program)\n"
@@ -91,7 +102,7 @@ static KilnStatus flag_store(const Flag *flag, const char *value, KilnArgs *args
     }
     const char **list = place;
     size_t n = 0;
-    if (flag->takes == TAKES_ONE && list[0] != NULL)
+    if (flag->takes != TAKES_MANY && list[0] != NULL)
         return kiln_error_set(err, KILN_E_USAGE, "%s is given twice", flag->name);
     if (flag->takes == TAKES_MANY)
         while (list[n] != NULL)
@@ -107,6 +118,55 @@ static KilnStatus flag_store(const Flag *flag, const char *value, KilnArgs *args
 static bool is_flag(const char *word)
 {
     return word[0] == '-' && word[1] != '\0' && !(word[1] >= '0' && word[1] <= '9');
+}
+
+static bool is_topic(const char *word)
+{
+    for (size_t i = 0; word != NULL && i < KILN_COUNT(topics); i++)
+        if (strcmp(word, topics[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Rules between flags. */
+static KilnStatus check_flags(KilnArgs *args, KilnError *err)
+{
+    if (args->cfg != NULL && strcmp(args->cfg, "hydra") == 0)
+        args->cfg = "kiln";
+    if (args->cfg != NULL && strcmp(args->cfg, "job") != 0 && strcmp(args->cfg, "kiln") != 0 &&
+        strcmp(args->cfg, "all") != 0)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "--cfg %s: expected --cfg job, --cfg kiln or --cfg all", args->cfg);
+    if (args->info != NULL && !is_topic(args->info)) {
+        const char *near = kiln_nearest(args->info, topics, KILN_COUNT(topics));
+
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "--info=%s: expected all, config, defaults, defaults-tree, plugins "
+                              "or searchpath%s%s%s",
+                              args->info, near != NULL ? "; did you mean " : "",
+                              near != NULL ? near : "", near != NULL ? "?" : "");
+    }
+    if (args->info != NULL && args->cfg != NULL)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "--info and --cfg each print and stop: give one of them");
+    if (args->resolve && args->cfg == NULL && !args->help)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "--resolve goes with --cfg: train --cfg job --resolve");
+    if (args->package != NULL && args->cfg == NULL)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "--package goes with --cfg: train --cfg job --package %s",
+                              args->package);
+    return KILN_OK;
+}
+
+/* The value of the flag at argv[*i], which moves to the word that holds it. */
+static const char *flag_value(const Flag *flag, const char *value, int argc, char **argv, int *i)
+{
+    if (value != NULL || flag->takes == TAKES_NOTHING)
+        return value;
+    if (flag->takes == TAKES_TOPIC && (*i + 1 == argc || !is_topic(argv[*i + 1])))
+        return topics[0];
+    return argv[++*i];
 }
 
 KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, KilnError *err)
@@ -130,15 +190,14 @@ KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, KilnError *err)
             status = unknown_flag(argv[i], err);
         else if (flag->takes == TAKES_NOTHING && value != NULL)
             status = kiln_error_set(err, KILN_E_USAGE, "%s takes no value", flag->name);
-        else if (flag->takes != TAKES_NOTHING && value == NULL && i + 1 == argc)
+        else if (flag->takes != TAKES_NOTHING && flag->takes != TAKES_TOPIC && value == NULL &&
+                 i + 1 == argc)
             status = kiln_error_set(err, KILN_E_USAGE, "%s needs a value", flag->name);
         else
-            status = flag_store(flag,
-                                value != NULL || flag->takes == TAKES_NOTHING ? value : argv[++i],
-                                &args, err);
+            status = flag_store(flag, flag_value(flag, value, argc, argv, &i), &args, err);
     }
-    if (status >= 0 && args.cfg != NULL && strcmp(args.cfg, "job") != 0)
-        status = kiln_error_set(err, KILN_E_USAGE, "--cfg %s: expected `--cfg job`", args.cfg);
+    if (status >= 0)
+        status = check_flags(&args, err);
     if (status < 0) {
         kiln_args_release(&args);
         return status;

@@ -12,10 +12,10 @@ typedef struct KilnArgs {
     const char *config_dirs[KILN_MAX_REPEATED + 1]; /* NULL-terminated, as all lists here */
     const char *plugins[KILN_MAX_REPEATED + 1];
     const char *explain[KILN_MAX_REPEATED + 1];
-    const char *cfg;     /* --cfg job */
+    const char *cfg;     /* --cfg: "job", "kiln", "all" */
     const char *package; /* --package: the part that --cfg prints */
     const char *input;   /* predict's input=..., taken from the words */
-    const char *info;    /* --info WHAT */
+    const char *info;    /* --info: "all", "config", ... */
     const char *resume;  /* --resume DIR: the folder of a sweep */
     bool resolve, help, version;
     bool origins;      /* with --cfg: the origin of each value as a comment */

@@ -23,6 +23,8 @@ KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *regist
 /* A config that was saved with the checkpoint which ckpt_path=... names, with
  * the other words as overrides; errors are printed. */
 KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry, KilnConfig **ret);
+/* --info of train: search path, defaults list, plugins. */
+int kiln_command_info(const KilnArgs *args, const KilnRegistry *registry);
 /* --help of train: usage, groups, and the options of what is chosen. */
 int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry);
 

@@ -67,7 +67,7 @@ static int run_command(const Command *command, int argc, char **argv, int skip)
     }
     args.command = command->name;
     if (command->computes && !args.help && !args.version && !args.plan && args.cfg == NULL &&
-        args.explain[0] == NULL)
+        args.info == NULL && args.explain[0] == NULL)
         kiln_screen_settle_threads(argv);
     int status;
     if (args.version) {

@@ -5,13 +5,24 @@
 
 #include "cli/commands.h"
 #include "cli/screen.h"
+#include "config/output.h"
 #include "kiln/run.h"
+
+static KilnConfigPart part_of(const char *cfg)
+{
+    return strcmp(cfg, "all") == 0    ? KILN_CONFIG_ALL
+           : strcmp(cfg, "kiln") == 0 ? KILN_CONFIG_OWN
+                                      : KILN_CONFIG_JOB;
+}
 
 /* Print the composed config, or the part that --package names. */
 static KilnStatus print_config(const KilnArgs *args, const KilnConfig *config, KilnError *err)
 {
+    bool all = args->package != NULL && strcmp(args->package, "_global_") == 0;
+    const char *package = all ? NULL : args->package;
     char *yaml = NULL;
-    KilnStatus status = kiln_config_yaml(config, args->package, args->resolve, &yaml, err);
+    KilnStatus status = kiln_config_part_yaml(config, part_of(args->cfg), package, args->resolve,
+                                              &yaml, err);
 
     if (status >= 0)
         fputs(yaml, stdout);
@@ -87,7 +98,9 @@ int kiln_command_train(KilnArgs *args)
 
     if (status < 0)
         return kiln_screen_exit_status(status);
-    int exit_status = args->help ? kiln_command_train_help(args, registry) : train(args, registry);
+    int exit_status = args->help           ? kiln_command_train_help(args, registry)
+                      : args->info != NULL ? kiln_command_info(args, registry)
+                                           : train(args, registry);
     kiln_registry_free(registry);
     return exit_status;
 }

@@ -1,10 +1,13 @@
 /* Applies value overrides. */
 #include "config/apply.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "base/text.h"
 #include "config/interpolate.h"
+#include "config/mark.h"
 #include "config/merge.h"
 #include "config/state.h"
 
@@ -77,7 +80,13 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
         if (strcmp(target->config->removed[i].path, override->key) == 0)
             kiln_text_printf(&text, " (%s removed it)", target->config->removed[i].origin.source);
     near = say_near(target, at, part, &text);
-    if (override->kind == KILN_OVERRIDE_SET)
+    if (override->kind == KILN_OVERRIDE_APPEND)
+        kiln_text_printf(&text, "%s to add a new list write +%s=[...]", near ? " Or" : ";",
+                         override->key);
+    else if (override->kind == KILN_OVERRIDE_REPLACE)
+        kiln_text_printf(&text, "%s to add a new key write +%s=%s", near ? " Or" : ";",
+                         override->key, override->behind);
+    else if (override->kind == KILN_OVERRIDE_SET)
         kiln_text_printf(&text, "%s to add a new key write +%s", near ? " Or" : ";",
                          override->assignment);
     kiln_error_set(target->err, KILN_E_KEY, "%s", text.data != NULL ? text.data : part);
@@ -88,9 +97,10 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
 static KilnStatus no_index(const Target *target, const KilnConfigNode *list, const char *part)
 {
     return kiln_error_set(target->err, KILN_E_RANGE,
-                          "%s is a list of %zu items, '%s' is none of them (the first is 0); set "
-                          "the whole list: %s=[...]",
-                          kiln_node_path(target->config, list), list->count, part,
+                          "%s is a list of %zu item%s, '%s' is none of them (the first is 0, the "
+                          "last -1); to append write %s+=..., or set the whole list: %s=[...]",
+                          kiln_node_path(target->config, list), list->count,
+                          list->count == 1 ? "" : "s", part, kiln_node_path(target->config, list),
                           kiln_node_path(target->config, list));
 }
 
@@ -130,6 +140,18 @@ static KilnStatus make_map(Target *target, KilnConfigNode *parent, KilnEntry *en
     return KILN_OK;
 }
 
+/* "-1" is the last item of a list. */
+static void count_from_end(const KilnConfigNode *list, char part[KILN_PATH_PART])
+{
+    int64_t index = 0;
+
+    if (list->kind != KILN_NODE_LIST || *part != '-' || kiln_parse_i64(part, &index, NULL) < 0)
+        return;
+    index += (int64_t)list->count;
+    if (index >= 0)
+        (void)snprintf(part, KILN_PATH_PART, "%lld", (long long)index);
+}
+
 /* Walk to the mapping or list that holds the last part of the key. */
 static KilnStatus find_parent(Target *target)
 {
@@ -142,6 +164,7 @@ static KilnStatus find_parent(Target *target)
     if (!kiln_path_next(&path, target->part))
         return kiln_error_set(target->err, KILN_E_SYNTAX, "there is no key");
     while (status >= 0 && *path != '\0') {
+        count_from_end(node, target->part);
         KilnEntry *entry = kiln_node_entry(node, target->part);
 
         if (entry == NULL && node->kind == KILN_NODE_LIST)
@@ -157,6 +180,8 @@ static KilnStatus find_parent(Target *target)
         if (status >= 0 && node->kind == KILN_NODE_SCALAR)
             return blocked(target, node, target->part);
     }
+    if (status >= 0)
+        count_from_end(node, target->part);
     target->parent = node;
     return status;
 }
@@ -171,10 +196,11 @@ static KilnStatus check_merge(const Target *target, const KilnConfigNode *dest,
 
     if (status < 0 || dest->kind != KILN_NODE_MAP || src->kind != KILN_NODE_MAP)
         return status;
+    bool retarget = kiln_merge_is_retarget(target->config, dest, kiln_node_get(src, "_target_"));
     for (size_t i = 0; i < src->count && status >= 0; i++) {
         const KilnEntry *entry = kiln_node_entry(dest, src->entries[i].key);
 
-        if (entry == NULL && target->override->kind == KILN_OVERRIDE_SET)
+        if (entry == NULL && target->override->kind == KILN_OVERRIDE_SET && !retarget)
             return no_key(target, dest, src->entries[i].key);
         if (entry != NULL)
             status = check_merge(target, entry->value, src->entries[i].value);
@@ -207,6 +233,12 @@ static KilnStatus put(Target *target, bool *ret_bottom)
         *ret_bottom = true;
     if (value->kind == KILN_NODE_MAP && entry->value->kind == KILN_NODE_MAP)
         return kiln_merge(config, entry->value, value, NULL);
+    if (strcmp(target->part, "_target_") == 0) {
+        status = kiln_merge_retarget(config, target->parent, value, NULL, target->err);
+        entry = kiln_node_entry(target->parent, target->part); /* it moved up */
+        if (status < 0)
+            return status;
+    }
     kiln_node_replace(entry, target->parent, value);
     return KILN_OK;
 }
@@ -236,6 +268,64 @@ static KilnStatus set(Target *target, bool *ret_bottom)
                               override->key, where, override->assignment, override->assignment);
     }
     return put(target, ret_bottom);
+}
+
+/* ---- Lists, and replacing ------------------------------------------------------------ */
+
+static KilnStatus no_list(const Target *target, const KilnConfigNode *node)
+{
+    const KilnOverride *override = target->override;
+    char where[512] = "";
+    bool append = override->kind == KILN_OVERRIDE_APPEND;
+
+    kiln_node_where(target->config, node, node, where, sizeof(where));
+    if (node->kind == KILN_NODE_MAP)
+        return kiln_error_set(target->err, KILN_E_TYPE,
+                              "%s is a mapping, not a list (%s); to %s write %s%s.NAME%s",
+                              override->key, where, append ? "add a key" : "take a key away",
+                              append ? "+" : "~", override->key, append ? "=..." : "");
+    return kiln_error_set(target->err, KILN_E_TYPE,
+                          "%s is %s, not a list (%s); only lists can be appended to and removed "
+                          "from",
+                          override->key, kiln_node_kind_name(node), where);
+}
+
+static KilnStatus change_list(Target *target, KilnEntry *entry)
+{
+    const KilnOverride *override = target->override;
+    const KilnConfigNode *node = entry->value;
+
+    if (node->kind == KILN_NODE_MAP ||
+        (node->kind == KILN_NODE_SCALAR && !is_scalar(node, KILN_SCALAR_NULL) &&
+         !is_scalar(node, KILN_SCALAR_MISSING) && !is_scalar(node, KILN_SCALAR_INTERPOLATION)))
+        return no_list(target, node);
+    return override->kind == KILN_OVERRIDE_APPEND
+               ? kiln_list_append(target->config, target->parent, entry, override->value,
+                                  target->err)
+               : kiln_list_remove(target->config, target->parent, entry, override->value,
+                                  target->err);
+}
+
+/* key+=value, key-=value, key:=value */
+static KilnStatus change(Target *target, bool *ret_bottom)
+{
+    KilnStatus status = find_parent(target);
+    KilnEntry *entry;
+
+    if (status < 0)
+        return status;
+    entry = kiln_node_entry(target->parent, target->part);
+    if (entry == NULL && target->parent->kind == KILN_NODE_LIST)
+        return no_index(target, target->parent, target->part);
+    if (entry == NULL)
+        return no_key(target, target->parent, target->part);
+    *ret_bottom = true;
+    if (target->override->kind != KILN_OVERRIDE_REPLACE)
+        return change_list(target, entry);
+    if (entry->value->kind == KILN_NODE_SCALAR)
+        return put(target, ret_bottom);
+    kiln_node_replace(entry, target->parent, target->override->value);
+    return KILN_OK;
 }
 
 /* ---- Deleting ---------------------------------------------------------------------- */
@@ -295,7 +385,14 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
     KilnStatus status;
 
     *ret_bottom = false;
-    if (override->package != NULL)
+    if (override->kind > KILN_OVERRIDE_DELETE &&
+        (override->package != NULL || strchr(override->key, '/') != NULL))
+        status = kiln_error_set(err, KILN_E_KEY,
+                                "+=, -= and := change values, and '%s' is written like a group: "
+                                "choose an option with =, add one with +GROUP=, take it away "
+                                "with ~",
+                                override->key);
+    else if (override->package != NULL)
         status = kiln_error_set(err, KILN_E_KEY,
                                 "'%s@%s' names a group, but there is no group '%s'", override->key,
                                 override->package, override->key);
@@ -303,9 +400,11 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
         status = kiln_error_set(err, KILN_E_KEY,
                                 "there is no group '%s' (searched %s); a key is written with dots",
                                 override->key, kiln_search_text(&config->search));
+    else if (override->kind == KILN_OVERRIDE_DELETE)
+        status = take_away(&target);
     else
-        status = override->kind == KILN_OVERRIDE_DELETE ? take_away(&target)
-                                                        : set(&target, ret_bottom);
+        status = override->kind > KILN_OVERRIDE_DELETE ? change(&target, ret_bottom)
+                                                       : set(&target, ret_bottom);
     if (override->kind == KILN_OVERRIDE_DELETE)
         *ret_bottom = true; /* an option falls back to its default */
     return status >= 0 ? status : kiln_error_at(err, &override->origin);

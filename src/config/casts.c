@@ -72,11 +72,13 @@ static KilnStatus to_bool(const KilnCall *call, const KilnConfigNode *from, Kiln
 
     if (text == NULL)
         return kiln_error_nomem(err, 1);
-    if (from->scalar == KILN_SCALAR_NULL || from->scalar == KILN_SCALAR_INTERPOLATION ||
+    if (from->scalar == KILN_SCALAR_INTERPOLATION ||
         (from->scalar == KILN_SCALAR_STR && type != KILN_SCALAR_BOOL))
         return misfit(call, from, "bool", err);
     if (type != KILN_SCALAR_BOOL)
-        text = number_of(from, &number) && number == 0 ? "false" : "true";
+        text = from->scalar == KILN_SCALAR_NULL || (number_of(from, &number) && number == 0)
+                   ? "false"
+                   : "true";
     return result(kiln_node_scalar(&call->value->maker, KILN_SCALAR_BOOL, text), ret, err);
 }
 
@@ -98,6 +100,22 @@ static KilnStatus to_str(const KilnCall *call, const KilnConfigNode *from, KilnC
     return result(node, ret, err);
 }
 
+/* The whole value as text. */
+static KilnStatus to_json(const KilnCall *call, const KilnConfigNode *from, KilnConfigNode **ret,
+                          KilnError *err)
+{
+    KilnText text = { 0 };
+    KilnConfigNode *node = NULL;
+
+    kiln_value_json(from, &text);
+    if (!text.failed)
+        node = kiln_node_string(&call->value->maker, text.data);
+    if (node != NULL)
+        node->quote = '\''; /* 1 is text here, also when a sweep writes it */
+    kiln_text_release(&text);
+    return result(node, ret, err);
+}
+
 /* A cast goes into lists and mappings. */
 static KilnStatus cast(const KilnCall *call, Cast to, const KilnConfigNode *from,
                        KilnConfigNode **ret, KilnError *err)
@@ -105,7 +123,7 @@ static KilnStatus cast(const KilnCall *call, Cast to, const KilnConfigNode *from
     KilnConfigNode *node;
     KilnStatus status = KILN_OK;
 
-    if (from->kind == KILN_NODE_SCALAR)
+    if (from->kind == KILN_NODE_SCALAR || to == to_json)
         return to(call, from, ret, err);
     node = kiln_node_new(&call->value->maker, from->kind);
     if (node == NULL)
@@ -130,15 +148,20 @@ static KilnStatus cast(const KilnCall *call, Cast to, const KilnConfigNode *from
 static KilnStatus cast_choice(const KilnCall *call, Cast to, const KilnSweepValue *from,
                               KilnConfigNode **ret, KilnError *err)
 {
-    KilnConfigNode *items = NULL;
-    KilnStatus status = cast(call, to, from->items, &items, err);
-    KilnSweepValue *sweep;
+    KilnSweepValue *sweep = kiln_sweep_value_new(call->value, KILN_SWEEP_CHOICE, NULL);
 
-    if (status < 0)
-        return status;
-    sweep = kiln_sweep_value_new(call->value, KILN_SWEEP_CHOICE, items);
     if (sweep == NULL)
         return kiln_error_nomem(err, sizeof(*sweep));
+    for (size_t i = 0; i < from->items->count; i++) {
+        KilnConfigNode *item = NULL;
+        KilnStatus status = cast(call, to, from->items->entries[i].value, &item, err);
+
+        if (status < 0)
+            return status;
+        if (kiln_node_append(call->value->maker.arena, sweep->items, NULL,
+                             call->value->maker.origin, item) == NULL)
+            return kiln_error_nomem(err, sizeof(*item));
+    }
     sweep->simple = from->simple;
     sweep->zip = from->zip;
     *ret = sweep->items;
@@ -236,4 +259,9 @@ KilnStatus kiln_call_int(const KilnCall *call, KilnConfigNode **ret, KilnError *
 KilnStatus kiln_call_str(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
 {
     return call_cast(call, to_str, ret, err);
+}
+
+KilnStatus kiln_call_json_str(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+{
+    return call_cast(call, to_json, ret, err);
 }

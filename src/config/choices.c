@@ -119,7 +119,8 @@ KilnStatus kiln_choices_read(KilnConfig *config, KilnOverride *overrides, size_t
     for (size_t i = 0; i < n_overrides; i++) {
         KilnOverride *override = &overrides[i];
 
-        if (override->sweep != NULL ||
+        if (override->sweep != NULL || override->problem != NULL ||
+            override->kind > KILN_OVERRIDE_DELETE ||
             (override->value != NULL && override->value->kind == KILN_NODE_MAP))
             continue;
         override->is_group = kiln_search_is_group(&config->search, override->key, false);

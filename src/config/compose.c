@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "config/apply.h"
 #include "config/defaults.h"
+#include "config/mark.h"
 #include "config/merge.h"
 #include "config/runtime.h"
 #include "config/state.h"
@@ -19,8 +20,8 @@ typedef struct Composer {
     KilnErrors *errors;
     KilnOverride *overrides;
     size_t n_overrides;
-    KilnDefaultsList defaults;
-    KilnStatus status; /* of the first error */
+    KilnDefaultsList *defaults; /* in the config's arena */
+    KilnStatus status;          /* of the first error */
 } Composer;
 
 static void tell(Composer *composer, const KilnError *err)
@@ -76,13 +77,38 @@ static void sweep_alone(Composer *composer, const KilnOverride *override)
     KilnError err = { 0 };
 
     if (composer->config->partial)
-        return;
-    kiln_error_set(&err, KILN_E_USAGE,
-                   "%s has several values, which a single run can't take; for a list write "
-                   "%s=[...], for text with commas quote it: \"%s='...'\"",
-                   override->key, override->key, override->key);
+        kiln_error_set(&err, KILN_E_USAGE,
+                       "%s is the same for all jobs of a sweep and can't be varied; text with "
+                       "commas is quoted: \"%s='...'\"",
+                       override->key, override->key);
+    else
+        kiln_error_set(&err, KILN_E_USAGE,
+                       "%s has several values, which a single run can't take; for a list write "
+                       "%s=[...], for text with commas quote it: \"%s='...'\"",
+                       override->key, override->key, override->key);
     kiln_error_at(&err, &override->origin);
     tell(composer, &err);
+}
+
+/* Has it one value to apply? Tell what is wrong with it otherwise. A sweep's own
+ * config leaves out what the jobs vary, and leaves errors of theirs to them. */
+static bool has_value(Composer *composer, const KilnOverride *override)
+{
+    bool sure = !composer->config->partial || kiln_override_is_own(override);
+
+    if (sure && override->problem != NULL)
+        tell(composer, override->problem);
+    else if (sure && override->sweep != NULL)
+        sweep_alone(composer, override);
+    return override->problem == NULL && override->sweep == NULL;
+}
+
+/* What can't be read might be plain text, but it will not be known of which type its
+ * key is. */
+static void give_up_values(Composer *composer)
+{
+    for (size_t i = 0; i < composer->n_overrides; i++)
+        (void)has_value(composer, &composer->overrides[i]);
 }
 
 static void read_overrides(Composer *composer)
@@ -102,13 +128,10 @@ static void read_overrides(Composer *composer)
         KilnOverride *override = &composer->overrides[composer->n_overrides];
         KilnError err = { 0 };
 
-        if (kiln_override_parse(composer->config->arena, texts[i], i + 1, override, &err) < 0) {
+        if (kiln_override_read(composer->config->arena, texts[i], i + 1, override, &err) < 0)
             tell(composer, &err);
-            continue;
-        }
-        if (override->sweep != NULL)
-            sweep_alone(composer, override);
-        composer->n_overrides++;
+        else
+            composer->n_overrides++;
     }
 }
 
@@ -170,7 +193,7 @@ static void set_search_path(Composer *composer)
     if (request->config_path != NULL)
         add_folder(composer, request->config_path, "--config-path");
     else if (kiln_is_dir("conf"))
-        add_folder(composer, "conf", "conf");
+        add_folder(composer, "conf", "./conf");
     for (; dirs != NULL && *dirs != NULL; dirs++)
         add_folder(composer, *dirs, "--config-dir");
     if (composer->status < 0)
@@ -217,17 +240,17 @@ static KilnConfigNode *wrap(Composer *composer, KilnConfigNode *content, const c
 /* The file's content to merge: itself, or a copy when it is used again. */
 static KilnConfigNode *take_content(Composer *composer, size_t index)
 {
-    KilnFile *file = composer->defaults.results[index].file;
+    KilnFile *file = composer->defaults->results[index].file;
 
-    for (size_t i = index + 1; i < composer->defaults.count; i++)
-        if (composer->defaults.results[i].file == file)
+    for (size_t i = index + 1; i < composer->defaults->count; i++)
+        if (composer->defaults->results[i].file == file)
             return kiln_node_copy(composer->config->arena, file->content);
     return file->content;
 }
 
 static void merge_file(Composer *composer, size_t index)
 {
-    const KilnResult *result = &composer->defaults.results[index];
+    const KilnResult *result = &composer->defaults->results[index];
     KilnConfig *config = composer->config;
     KilnFile *file = result->file;
     KilnConfigNode *content = take_content(composer, index);
@@ -243,6 +266,15 @@ static void merge_file(Composer *composer, size_t index)
                        "%s: a list can't be the whole config; put it below a "
                        "key, or give the file a package",
                        file->source);
+        tell(composer, &err);
+        return;
+    }
+    if (*result->package == '\0' && content->mark != KILN_MARK_NONE) {
+        kiln_error_set(&err, KILN_E_TYPE,
+                       "%s can't stand in front of the whole config; put it behind a key, or give "
+                       "the file a package",
+                       kiln_mark_tag(content->mark));
+        kiln_error_at(&err, &content->origin);
         tell(composer, &err);
         return;
     }
@@ -270,16 +302,19 @@ static void merge_files(Composer *composer)
 {
     size_t before = kiln_errors_failures(composer->errors);
 
-    if (kiln_defaults_expand(composer->config, composer->overrides, composer->n_overrides,
-                             composer->errors, &composer->defaults) < 0) {
+    composer->defaults = kiln_arena_alloc(composer->config->arena, sizeof(*composer->defaults));
+    if (composer->defaults == NULL ||
+        kiln_defaults_expand(composer->config, composer->overrides, composer->n_overrides,
+                             composer->errors, composer->defaults) < 0) {
         no_memory(composer);
         return;
     }
-    composer->config->chosen = composer->defaults.chosen;
-    composer->config->n_chosen = composer->defaults.n_chosen;
+    composer->config->defaults = composer->defaults;
+    composer->config->chosen = composer->defaults->chosen;
+    composer->config->n_chosen = composer->defaults->n_chosen;
     if (composer->status >= 0 && kiln_errors_failures(composer->errors) > before)
         composer->status = KILN_E_KEY;
-    for (size_t i = 0; i < composer->defaults.count; i++)
+    for (size_t i = 0; i < composer->defaults->count; i++)
         merge_file(composer, i);
 }
 
@@ -299,8 +334,8 @@ static void lay_bottom(Composer *composer)
 /* Is the key below a package whose config could not be had? */
 static bool is_broken(const Composer *composer, const char *key)
 {
-    for (size_t i = 0; i < composer->defaults.n_broken; i++) {
-        const char *package = composer->defaults.broken[i];
+    for (size_t i = 0; i < composer->defaults->n_broken; i++) {
+        const char *package = composer->defaults->broken[i];
         size_t n = strlen(package);
 
         if (n == 0 ||
@@ -310,21 +345,32 @@ static bool is_broken(const Composer *composer, const char *key)
     return false;
 }
 
+static void apply_override(Composer *composer, const KilnOverride *override)
+{
+    KilnError err = { 0 };
+    bool bottom = false;
+
+    if (kiln_override_apply(composer->config, override, &bottom, &err) < 0) {
+        if (!composer->config->partial || kiln_override_is_own(override))
+            tell(composer, &err);
+    } else if (bottom) {
+        lay_bottom(composer);
+    }
+}
+
 static void apply_overrides(Composer *composer)
 {
     for (size_t i = 0; i < composer->n_overrides; i++) {
-        const KilnOverride *override = &composer->overrides[i];
+        KilnOverride *override = &composer->overrides[i];
         KilnError err = { 0 };
-        bool bottom = false, sure = !composer->config->partial || kiln_override_is_own(override);
 
-        if (override->is_group || override->sweep != NULL || is_broken(composer, override->key))
+        if (override->is_group)
             continue;
-        if (kiln_override_apply(composer->config, override, &bottom, &err) < 0) {
-            if (sure)
-                tell(composer, &err);
-        }
-        if (bottom)
-            lay_bottom(composer);
+        if (kiln_override_settle(composer->config->arena, composer->config, composer->hooks,
+                                 override, &err) < 0)
+            tell(composer, &err);
+        if (has_value(composer, override) && !is_broken(composer, override->key))
+            apply_override(composer, override);
     }
 }
 
@@ -336,8 +382,10 @@ static void compose(Composer *composer)
         return;
     size_t before = kiln_errors_failures(composer->errors);
     set_search_path(composer);
-    if (kiln_errors_failures(composer->errors) > before)
+    if (kiln_errors_failures(composer->errors) > before) {
+        give_up_values(composer);
         return;
+    }
     merge_files(composer);
     if (composer->status == KILN_E_NOMEM)
         return;

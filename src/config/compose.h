@@ -22,6 +22,10 @@ typedef struct KilnComposeHooks {
     /* Names of such options of a group, for suggestions; NULL-terminated, owned
      * by the hook; NULL for what is no group. */
     const char *const *(*options)(void *ctx, const char *group);
+    /* Are `from` and `to`, texts of _target_, two different components, both known? */
+    bool (*other_component)(void *ctx, const char *from, const char *to);
+    /* Is the option that the key ("datamodule.root") belongs to text or a path? */
+    bool (*is_text)(void *ctx, const KilnConfig *config, const char *key);
 } KilnComposeHooks;
 
 /* kiln_compose with hooks instead of a registry; request->registry is not read. */

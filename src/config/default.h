@@ -22,6 +22,8 @@ struct KilnDefault {
     bool appended; /* by an argument +group=option */
     bool primary;
     bool gone;         /* deleted, null, optional and not there, or an error */
+    bool deleted;      /* by an argument ~group */
+    bool chosen;       /* option and origin are those of an argument or an `override` */
     bool interpolated; /* option came from an interpolation, or below one that did */
     KilnOrigin origin;
     /* Set when the entry is placed in a tree. */

@@ -10,7 +10,9 @@ static void emit(KilnExpander *expander, const KilnDefault *entry, bool has_list
     KilnDefaultsList *list = expander->list;
     const char *path = kiln_default_path(expander->arena, entry);
     KilnResult result = { .package = kiln_default_package(expander->arena, entry, true),
-                          .primary = entry->primary };
+                          .entry = entry,
+                          .primary = entry->primary,
+                          .self = has_list };
     KilnError err = { 0 };
 
     if (path == NULL || result.package == NULL ||
@@ -72,33 +74,41 @@ static void reverse_chosen(KilnDefaultsList *list)
     }
 }
 
+static KilnDefault *new_root(KilnArena *arena, const char *name)
+{
+    KilnDefault *root = kiln_arena_alloc(arena, sizeof(*root));
+
+    if (root != NULL)
+        *root = (KilnDefault) {
+            .kind = KILN_DEFAULT_CONFIG, .name = name, .base_dir = "", .parent_package = ""
+        };
+    return root;
+}
+
 KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides, size_t n_overrides,
                                 KilnErrors *errors, KilnDefaultsList *ret)
 {
     KilnExpander expander = {
         .config = config, .arena = config->arena, .errors = errors, .list = ret
     };
-    KilnDefault primary = { .kind = KILN_DEFAULT_CONFIG,
-                            .name = config->config_name,
-                            .primary = true,
-                            .base_dir = "",
-                            .parent_package = "" };
-    KilnDefault own = {
-        .kind = KILN_DEFAULT_CONFIG, .name = "kiln/config", .base_dir = "", .parent_package = ""
-    };
+    KilnDefault *primary = new_root(config->arena, config->config_name);
+    KilnDefault *own = new_root(config->arena, "kiln/config");
 
-    *ret = (KilnDefaultsList) { 0 };
+    *ret = (KilnDefaultsList) { .roots = { primary, own } };
+    if (primary == NULL || own == NULL)
+        return KILN_E_NOMEM;
+    primary->primary = true;
     if (kiln_choices_read(config, overrides, n_overrides, errors, &expander.choices) < 0)
         return KILN_E_NOMEM;
-    kiln_expand_entry(&expander, &primary, 0);
+    kiln_expand_entry(&expander, primary, 0);
     if (!expander.failed)
-        kiln_expand_entry(&expander, &own, 0);
+        kiln_expand_entry(&expander, own, 0);
     reverse_chosen(ret);
     if (!expander.failed && ret->n_broken == 0)
         kiln_choices_unused(config, &expander.choices, ret, errors);
     if (!expander.failed) {
-        walk(&expander, &own);
-        walk(&expander, &primary);
+        walk(&expander, own);
+        walk(&expander, primary);
     }
     return expander.failed ? KILN_E_NOMEM : KILN_OK;
 }

@@ -11,10 +11,13 @@ typedef struct KilnResult {
     KilnFile *file;
     const char *package; /* "" is the top */
     const char *key;     /* of a group's choice, "model@other"; NULL: none */
+    const KilnDefault *entry;
     bool primary;
+    bool self; /* stands at _self_ in a list of its own */
 } KilnResult;
 
 typedef struct KilnDefaultsList {
+    KilnDefault *roots[2]; /* the trees of entries: the primary config, kiln's own */
     KilnResult *results;
     size_t count, capacity;
     KilnChosen *chosen; /* groups and their options, in the order they are listed */

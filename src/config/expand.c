@@ -72,10 +72,11 @@ static void apply_choice(KilnExpander *expander, KilnDefault *entry)
     entry->option = choice->option;
     entry->options = choice->options;
     entry->origin = choice->origin;
+    entry->chosen = true;
     choice->used = true;
 }
 
-static bool is_deleted(KilnExpander *expander, const KilnDefault *entry, const char *key)
+static bool is_deleted(KilnExpander *expander, KilnDefault *entry, const char *key)
 {
     KilnGroupChoice *choice = kiln_choices_find(&expander->choices, key, true);
 
@@ -83,6 +84,8 @@ static bool is_deleted(KilnExpander *expander, const KilnDefault *entry, const c
                            (entry->option == NULL || strcmp(choice->option, entry->option) != 0)))
         return false;
     choice->used = true;
+    entry->deleted = true;
+    entry->origin = choice->origin;
     return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "config/interpolate.h"
+#include "config/mark.h"
 #include "config/output.h"
 #include "config/state.h"
 #include "config/writer.h"
@@ -36,10 +37,8 @@ static void say_value(KilnText *text, const KilnConfigNode *node)
     }
 }
 
-static void say_origin(KilnText *text, const KilnConfigNode *node)
+static void say_origin(KilnText *text, const KilnOrigin *origin)
 {
-    const KilnOrigin *origin = &node->origin;
-
     if (origin->line > 0)
         kiln_text_printf(text, "%s:%d:%d", origin->source, origin->line, origin->column);
     else
@@ -72,7 +71,9 @@ static void say_history(Explainer *explainer, const KilnConfigNode *node, int de
         kiln_text_append(explainer->text, first ? "set to " : "replaced ");
         say_value(explainer->text, node);
         kiln_text_append(explainer->text, first ? " by " : " from ");
-        say_origin(explainer->text, node);
+        say_origin(explainer->text, &node->origin);
+        if (node->mark != KILN_MARK_NONE)
+            kiln_text_printf(explainer->text, " (%s)", kiln_mark_tag(node->mark));
         kiln_text_char(explainer->text, '\n');
         if (target != NULL && depth < KILN_INTERPOLATION_DEPTH) {
             say_indent(explainer->text, depth + 1);
@@ -82,6 +83,52 @@ static void say_history(Explainer *explainer, const KilnConfigNode *node, int de
             say_history(explainer, target, depth + 2);
         }
     }
+}
+
+/* How often what stood at `path` was taken away, newest first. */
+static void say_removals(Explainer *explainer, const char *path)
+{
+    const KilnConfig *config = explainer->config;
+
+    for (size_t i = config->n_removed; i-- > 0;) {
+        const KilnRemoved *removed = &config->removed[i];
+
+        if (strcmp(removed->path, path) != 0)
+            continue;
+        say_indent(explainer->text, 1);
+        if (removed->why != NULL)
+            kiln_text_printf(explainer->text, "dropped: %s at ", removed->why);
+        else
+            kiln_text_append(explainer->text, "removed by ");
+        say_origin(explainer->text, &removed->origin);
+        kiln_text_char(explainer->text, '\n');
+        say_history(explainer, removed->value, 2);
+    }
+}
+
+/* Keys at or below `path` that were there, and are not there now. */
+static bool explain_removed(Explainer *explainer, const char *path)
+{
+    const KilnConfig *config = explainer->config;
+    size_t n = strlen(path);
+    bool found = false;
+
+    for (size_t i = 0; i < config->n_removed; i++) {
+        const char *other = config->removed[i].path;
+        bool again = false;
+
+        if (strncmp(other, path, n) != 0 || (n > 0 && strchr(".[", other[n]) == NULL) ||
+            kiln_node_find(config->root, other) != NULL)
+            continue;
+        for (size_t j = 0; j < i; j++)
+            again |= strcmp(config->removed[j].path, other) == 0;
+        if (again)
+            continue;
+        kiln_text_printf(explainer->text, "%s: not there\n", other);
+        say_removals(explainer, other);
+        found = true;
+    }
+    return found;
 }
 
 static void explain_value(Explainer *explainer, const KilnConfigNode *node)
@@ -96,6 +143,7 @@ static void explain_value(Explainer *explainer, const KilnConfigNode *node)
         kiln_text_printf(explainer->text, "error: %s", err.text);
     kiln_text_char(explainer->text, '\n');
     say_history(explainer, node, 1);
+    say_removals(explainer, kiln_node_path(explainer->config, node));
 }
 
 /* Every value below a mapping; a list is one value. */
@@ -124,9 +172,10 @@ KilnStatus kiln_config_explain(const KilnConfig *config, const char *key, char *
     KilnStatus status = kiln_config_find(config, key, &node, err);
     char *taken;
 
-    if (status < 0)
+    if (status >= 0)
+        explain_node(&explainer, node);
+    if (!explain_removed(&explainer, key != NULL ? key : "") && status < 0)
         return status;
-    explain_node(&explainer, node);
     taken = kiln_text_take(&text);
     if (taken == NULL)
         return kiln_error_nomem(err, 1);

@@ -17,6 +17,7 @@ typedef struct Function {
 static const Function functions[] = {
     { .name = "bool", .run = kiln_call_bool, .parameters = { "value" }, .variadic = true },
     { .name = "choice", .run = kiln_call_choice, .variadic = true },
+    { .name = "extend_list", .run = kiln_call_extend_list, .variadic = true, .as_written = true },
     { .name = "float", .run = kiln_call_float, .parameters = { "value" }, .variadic = true },
     { .name = "glob",
       .run = kiln_call_glob,
@@ -27,6 +28,7 @@ static const Function functions[] = {
       .run = kiln_call_interval,
       .parameters = { "start", "end" },
       .required = 2 },
+    { .name = "json_str", .run = kiln_call_json_str, .parameters = { "value" }, .variadic = true },
     { .name = "range",
       .run = kiln_call_range,
       .parameters = { "start", "stop", "step" },
@@ -53,6 +55,7 @@ KilnStatus kiln_call_fail(const KilnCall *call, KilnError *err, const char *form
     va_start(args, format);
     kiln_error_vset(err, KILN_E_SYNTAX, format, args);
     va_end(args);
+    kiln_value_point(call->value, call->at, err);
     return kiln_error_prefix(err, "column %zu: %s(): ", call->at + 1, call->name);
 }
 
@@ -148,4 +151,16 @@ KilnStatus kiln_function_call(KilnValueText *value, const char *name, size_t at,
         return status >= 0 ? functions[i].run(&call, ret, err) : status;
     }
     return unknown_function(&call, err);
+}
+
+bool kiln_function_is_called(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
+
+    if (text[n + strspn(text + n, " \t")] != '(')
+        return false;
+    for (size_t i = 0; i < KILN_COUNT(functions); i++)
+        if (strncmp(functions[i].name, text, n) == 0 && functions[i].name[n] == '\0')
+            return true;
+    return false;
 }

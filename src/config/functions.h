@@ -27,7 +27,10 @@ KilnStatus kiln_call_fail(const KilnCall *call, KilnError *err, const char *form
 KilnStatus kiln_call_bool(const KilnCall *call, KilnConfigNode **ret, KilnError *err);
 KilnStatus kiln_call_float(const KilnCall *call, KilnConfigNode **ret, KilnError *err);
 KilnStatus kiln_call_int(const KilnCall *call, KilnConfigNode **ret, KilnError *err);
+KilnStatus kiln_call_json_str(const KilnCall *call, KilnConfigNode **ret, KilnError *err);
 KilnStatus kiln_call_str(const KilnCall *call, KilnConfigNode **ret, KilnError *err);
+/* Appending to a list, as Hydra 1.4 has it. */
+KilnStatus kiln_call_extend_list(const KilnCall *call, KilnConfigNode **ret, KilnError *err);
 /* Sweeps. */
 KilnStatus kiln_call_choice(const KilnCall *call, KilnConfigNode **ret, KilnError *err);
 KilnStatus kiln_call_glob(const KilnCall *call, KilnConfigNode **ret, KilnError *err);

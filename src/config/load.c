@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "config/mark.h"
 #include "config/reader.h"
 #include "config/state.h"
 
@@ -92,6 +93,13 @@ static KilnStatus take_defaults(KilnFile *file, KilnError *err)
     if (entry->value->kind != KILN_NODE_LIST) {
         kiln_error_set(err, KILN_E_TYPE, "defaults: expected a list like '- model: resnet', got %s",
                        kiln_node_kind_name(entry->value));
+        return kiln_error_at(err, &entry->value->origin);
+    }
+    if (entry->value->mark != KILN_MARK_NONE) {
+        kiln_error_set(err, KILN_E_TYPE,
+                       "defaults: %s can't stand here, the defaults list is not merged; entries "
+                       "change others by 'override GROUP: OPTION'",
+                       kiln_mark_tag(entry->value->mark));
         return kiln_error_at(err, &entry->value->origin);
     }
     file->defaults = entry->value;

@@ -1,9 +1,10 @@
 /* Merges trees. */
 #include "config/merge.h"
 
-#include <stdio.h>
+#include <string.h>
 
 #include "config/interpolate.h"
+#include "config/mark.h"
 #include "config/state.h"
 
 static bool is_scalar(const KilnConfigNode *node, KilnScalar type)
@@ -45,6 +46,94 @@ static KilnStatus expand_reference(KilnConfig *config, KilnEntry *entry, KilnCon
     return KILN_OK;
 }
 
+/* ---- Another component -------------------------------------------------------------- */
+
+static const KilnConfigNode *plain_target(const KilnConfigNode *map)
+{
+    const KilnConfigNode *target = kiln_node_get(map, "_target_");
+
+    return target != NULL && is_scalar(target, KILN_SCALAR_STR) ? target : NULL;
+}
+
+bool kiln_merge_is_retarget(const KilnConfig *config, const KilnConfigNode *map,
+                            const KilnConfigNode *to)
+{
+    const KilnComposeHooks *hooks = config->search.hooks;
+    const KilnConfigNode *from = plain_target(map);
+
+    return hooks != NULL && hooks->other_component != NULL && from != NULL && to != NULL &&
+           is_scalar(to, KILN_SCALAR_STR) &&
+           hooks->other_component(hooks->ctx, from->text, to->text);
+}
+
+static bool has_argument(const KilnConfigNode *node)
+{
+    if (node->layer == KILN_LAYER_ARGUMENT)
+        return true;
+    for (size_t i = 0; i < node->count; i++)
+        if (has_argument(node->entries[i].value))
+            return true;
+    return false;
+}
+
+/* Take out what no argument gave; of mappings that hold both, a part. */
+static KilnStatus drop_options(KilnConfig *config, KilnConfigNode *map, const KilnConfigNode *to,
+                               const char *why, const KilnConfigNode *src, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = map->count; i-- > 0 && status >= 0;) {
+        KilnEntry *entry = &map->entries[i];
+        const KilnConfigNode *next = kiln_node_get(src, entry->key);
+        bool maps = entry->value->kind == KILN_NODE_MAP &&
+                    (next == NULL || next->kind == KILN_NODE_MAP);
+
+        if (strcmp(entry->key, "_target_") == 0)
+            continue;
+        if (maps && (next != NULL || has_argument(entry->value)))
+            status = drop_options(config, entry->value, to, why, next, err);
+        else if (next == NULL && !has_argument(entry->value))
+            status = kiln_entry_delete(config, map, entry, to->origin, why, err);
+    }
+    return status;
+}
+
+KilnStatus kiln_merge_retarget(KilnConfig *config, KilnConfigNode *map, const KilnConfigNode *to,
+                               const KilnConfigNode *src, KilnError *err)
+{
+    const KilnConfigNode *from = plain_target(map);
+    const char *why;
+
+    if (!kiln_merge_is_retarget(config, map, to))
+        return KILN_OK;
+    why = kiln_arena_printf(config->arena, "_target_ changed from %s to %s", from->text, to->text);
+    return why != NULL ? drop_options(config, map, to, why, src, err)
+                       : kiln_error_nomem(err, sizeof(*map));
+}
+
+/* ---- Merging ------------------------------------------------------------------------- */
+
+static KilnStatus told_at(KilnErrors *errors, KilnError *err, const KilnOrigin *origin)
+{
+    if (err->origin.source == NULL && err->status != KILN_E_NOMEM)
+        kiln_error_at(err, origin);
+    return kiln_errors_add(errors, err);
+}
+
+static KilnStatus add_entry(KilnConfig *config, KilnConfigNode *dest, const KilnEntry *from,
+                            KilnErrors *errors)
+{
+    KilnError err = { 0 };
+    KilnEntry *entry = kiln_node_append(config->arena, dest, from->key, from->key_origin,
+                                        from->value);
+
+    if (entry == NULL)
+        return kiln_errors_add(errors, (kiln_error_nomem(&err, sizeof(*entry)), &err));
+    entry->key_typed = from->key_typed;
+    return kiln_mark_settle(config, from->value, &err) < 0 ? kiln_errors_add(errors, &err)
+                                                           : KILN_OK;
+}
+
 static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const KilnEntry *from,
                               KilnErrors *errors)
 {
@@ -53,14 +142,12 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
     KilnError err = { 0 };
     KilnStatus status;
 
-    if (entry == NULL) {
-        entry = kiln_node_append(config->arena, dest, from->key, from->key_origin, value);
-        if (entry != NULL)
-            entry->key_typed = from->key_typed;
-        else
-            return kiln_errors_add(errors, (kiln_error_nomem(&err, sizeof(*entry)), &err));
-        return KILN_OK;
+    if (value->mark != KILN_MARK_NONE) {
+        status = kiln_mark_apply(config, dest, from->key, from->key_origin, value, &err);
+        return status < 0 ? told_at(errors, &err, &value->origin) : KILN_OK;
     }
+    if (entry == NULL)
+        return add_entry(config, dest, from, errors);
     if (is_scalar(value, KILN_SCALAR_MISSING))
         return KILN_OK;
     if (value->kind == KILN_NODE_MAP && is_scalar(entry->value, KILN_SCALAR_INTERPOLATION)) {
@@ -71,10 +158,8 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
     if (value->kind == KILN_NODE_MAP && entry->value->kind == KILN_NODE_MAP)
         return kiln_merge(config, entry->value, value, errors);
     status = kiln_merge_fits(config, entry->value, value, from->key, &err);
-    if (status < 0) {
-        kiln_error_at(&err, &value->origin);
-        return kiln_errors_add(errors, &err);
-    }
+    if (status < 0)
+        return told_at(errors, &err, &value->origin);
     kiln_node_replace(entry, dest, value);
     return KILN_OK;
 }
@@ -82,8 +167,11 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
 KilnStatus kiln_merge(KilnConfig *config, KilnConfigNode *dest, KilnConfigNode *src,
                       KilnErrors *errors)
 {
-    KilnStatus first = KILN_OK;
+    KilnError err = { 0 };
+    KilnStatus first = kiln_merge_retarget(config, dest, plain_target(src), src, &err);
 
+    if (first < 0)
+        return kiln_errors_add(errors, &err);
     for (size_t i = 0; i < src->count; i++) {
         KilnStatus status = merge_entry(config, dest, &src->entries[i], errors);
 

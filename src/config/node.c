@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "config/compose.h"
 #include "config/interpolate.h"
+#include "config/mark.h"
 #include "config/state.h"
 #include "config/tree.h"
 
@@ -82,16 +83,22 @@ static bool same_origin(const KilnOrigin *a, const KilnOrigin *b)
 }
 
 /* To the end of the history, once: bottom layers are laid again and again. */
-static void push_bottom(KilnConfigNode *node, KilnConfigNode *value)
+static KilnStatus push_bottom(KilnConfig *config, KilnConfigNode *top, KilnConfigNode *value,
+                              KilnError *err)
 {
+    KilnConfigNode *node = top;
+    KilnStatus status;
+
     for (;; node = node->replaced) {
         if (node == value || (same_origin(&node->origin, &value->origin) &&
                               node->kind == value->kind && kiln_node_equal(node, value)))
-            return;
+            return KILN_OK;
         if (node->replaced == NULL)
             break;
     }
+    status = kiln_list_underlay(config, top, value, err);
     node->replaced = value;
+    return status;
 }
 
 KilnStatus kiln_node_underlay(KilnConfig *config, KilnConfigNode *map, const char *key,
@@ -116,8 +123,7 @@ KilnStatus kiln_node_underlay(KilnConfig *config, KilnConfigNode *map, const cha
                                         value->entries[i].key_origin, value->entries[i].value, err);
         return status;
     }
-    push_bottom(entry->value, value);
-    return KILN_OK;
+    return push_bottom(config, entry->value, value, err);
 }
 
 static void origin_text(KilnText *text, const KilnOrigin *origin)

@@ -30,6 +30,16 @@ typedef struct KilnEntry {
     KilnConfigNode *value;
 } KilnEntry;
 
+/* What a value does to the one that it meets when trees are merged, as its tag in a
+ * file (or the operator of an argument) says. A node that was merged keeps it. */
+typedef enum KilnMark {
+    KILN_MARK_NONE,
+    KILN_MARK_APPEND,  /* its items go behind those that are there */
+    KILN_MARK_REMOVE,  /* its items are taken out of the list */
+    KILN_MARK_REPLACE, /* it takes the place, nothing is merged */
+    KILN_MARK_DELETE   /* the key goes */
+} KilnMark;
+
 /* How a node came to stand where it stands; explain prints these. */
 typedef enum KilnLayer {
     KILN_LAYER_DEFAULT, /* a component's options table */
@@ -42,6 +52,7 @@ struct KilnConfigNode {
     KilnScalar scalar;
     bool quoted;
     char quote; /* of an argument's quoted text, ' or "; '\0' otherwise */
+    KilnMark mark;
     KilnLayer layer;
     KilnOrigin origin;
     const char *text;   /* scalar, as written without quotes; NUL-terminated */

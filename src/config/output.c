@@ -1,4 +1,5 @@
 /* A config, or a part of it, as text. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -15,6 +16,21 @@ bool kiln_config_hides(const KilnConfig *config, const char *key)
         if (s->hidden && strcmp(s->key, key) == 0)
             return true;
     return false;
+}
+
+static void say_removed(const KilnRemoved *removed, KilnError *err)
+{
+    const KilnOrigin *at = &removed->origin;
+    char place[64] = "";
+
+    if (at->line > 0)
+        snprintf(place, sizeof(place), ":%d:%d", at->line, at->column);
+    if (removed->why != NULL)
+        kiln_error_set(err, KILN_E_KEY, "'%s' was dropped: %s at %s%s", removed->path, removed->why,
+                       at->source, place);
+    else
+        kiln_error_set(err, KILN_E_KEY, "'%s' was removed by %s%s", removed->path, at->source,
+                       place);
 }
 
 KilnStatus kiln_config_find(const KilnConfig *config, const char *key, const KilnConfigNode **ret,
@@ -52,8 +68,7 @@ KilnStatus kiln_config_find(const KilnConfig *config, const char *key, const Kil
         kiln_resolve_missing(config->root, key, resolving.err);
         for (size_t i = 0; i < config->n_removed; i++)
             if (strcmp(config->removed[i].path, key) == 0)
-                kiln_error_set(resolving.err, KILN_E_KEY, "'%s' was removed by %s", key,
-                               config->removed[i].origin.source);
+                say_removed(&config->removed[i], resolving.err);
         return KILN_E_KEY;
     }
     *ret = entry->value;
@@ -73,16 +88,43 @@ static KilnStatus take(KilnText *text, KilnStatus status, char **ret, KilnError 
     return status;
 }
 
+static bool hides_own(const char *key)
+{
+    size_t n = strcspn(key, ".[");
+
+    return !(n == strlen("kiln") && strncmp(key, "kiln", n) == 0) && !kiln_is_foreign_node(key, n);
+}
+
+static bool hides_job(const KilnConfig *config, const char *key)
+{
+    (void)config;
+    return strcmp(key, "kiln") != 0;
+}
+
 KilnStatus kiln_config_yaml(const KilnConfig *config, const char *key, bool resolve, char **ret,
                             KilnError *err)
 {
+    return kiln_config_part_yaml(config, KILN_CONFIG_JOB, key, resolve, ret, err);
+}
+
+KilnStatus kiln_config_part_yaml(const KilnConfig *config, KilnConfigPart part, const char *key,
+                                 bool resolve, char **ret, KilnError *err)
+{
+    static bool (*const hidden[])(const KilnConfig *, const char *) = {
+        [KILN_CONFIG_JOB] = kiln_config_hides,
+        [KILN_CONFIG_OWN] = hides_job,
+        [KILN_CONFIG_ALL] = NULL,
+    };
     KilnText text = { 0 };
     KilnWriter writer = { .text = &text, .config = config, .resolve = resolve };
     const KilnConfigNode *node = NULL;
     KilnStatus status = kiln_config_find(config, key, &node, err);
 
+    if (status >= 0 && part == KILN_CONFIG_OWN && key != NULL && hides_own(key))
+        status = kiln_error_set(err, KILN_E_KEY,
+                                "'%s' is not in the node kiln; --cfg job or --cfg all has it", key);
     if (status >= 0) {
-        writer.hidden = node == config->root ? kiln_config_hides : NULL;
+        writer.hidden = node == config->root ? hidden[part] : NULL;
         status = kiln_write_node(&writer, node, err);
     }
     return take(&text, status, ret, err);

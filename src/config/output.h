@@ -6,6 +6,16 @@
 
 /* Is the key of the root no part of the job's config (`kiln`)? */
 bool kiln_config_hides(const KilnConfig *config, const char *key);
+typedef enum KilnConfigPart {
+    KILN_CONFIG_JOB, /* what the job is configured with */
+    KILN_CONFIG_OWN, /* the node `kiln`, below its name */
+    KILN_CONFIG_ALL
+} KilnConfigPart;
+/* kiln_config_yaml of one part; of the node at `key` when that is given, which must
+ * lie in the part. */
+KILN_NODISCARD KilnStatus kiln_config_part_yaml(const KilnConfig *config, KilnConfigPart part,
+                                                const char *key, bool resolve, char **ret,
+                                                KilnError *err);
 /* The node at `key` (NULL or "": the root) as it is written there; on the way
  * interpolations are followed. KILN_E_KEY, with the nearest name, when there is none. */
 KILN_NODISCARD KilnStatus kiln_config_find(const KilnConfig *config, const char *key,

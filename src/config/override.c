@@ -49,22 +49,31 @@ static size_t name_length(const char *p, bool number)
     return n;
 }
 
+/* "-1", the last of a list. */
+static size_t index_length(const char *p)
+{
+    size_t n = *p == '-' ? strspn(p + 1, "0123456789") : 0;
+
+    return n > 0 ? n + 1 : 0;
+}
+
 /* "a.b.0" or "a/b"; the length of what is a key, and whether it is a group. */
 static size_t key_length(const char *p)
 {
     size_t n = name_length(p, true);
     char between = p[n];
 
-    if (n == 0 || (between != '.' && between != '/'))
-        return n;
-    while (p[n] == between) {
-        size_t more = name_length(p + n + 1, between == '.');
+    while (n > 0 && p[n] == between && (between == '.' || between == '/')) {
+        size_t more = between == '.' ? index_length(p + n + 1) : 0;
 
+        if (more == 0)
+            more = name_length(p + n + 1, between == '.');
         if (more == 0)
             break;
         n += 1 + more;
     }
-    return n;
+    /* tags-=x: the last - is no part of the name. */
+    return n > 1 && p[n - 1] == '-' && p[n] == '=' ? n - 1 : n;
 }
 
 static KilnStatus bad_key(const KilnOverride *override, const char *p, KilnError *err)
@@ -109,6 +118,27 @@ static const char *read_sign(const char *p, KilnOverride *override)
     return p;
 }
 
+/* += -= := in front of the value; p is at the = then. */
+static const char *read_operator(const char *p, KilnOverride *override)
+{
+    static const struct {
+        char sign;
+        KilnOverrideKind kind;
+    } operators[] = { { '+', KILN_OVERRIDE_APPEND },
+                      { '-', KILN_OVERRIDE_REMOVE },
+                      { ':', KILN_OVERRIDE_REPLACE } };
+
+    for (size_t i = 0; i < KILN_COUNT(operators); i++) {
+        if (p[0] != operators[i].sign || p[1] != '=')
+            continue;
+        if (override->kind != KILN_OVERRIDE_SET)
+            return p; /* ~a+=1: the + can't stand there */
+        override->kind = operators[i].kind;
+        return p + 1;
+    }
+    return p;
+}
+
 static const char *copy_key(KilnArena *arena, const char *p, size_t n)
 {
     const char *key = kiln_arena_strndup(arena, p, n);
@@ -149,6 +179,26 @@ static KilnStatus read_more(KilnValueText *value, KilnConfigNode *first, KilnErr
     return status;
 }
 
+/* key=extend_list(a,b) is Hydra's way to say key+=[a,b]. */
+static KilnStatus read_extension(const KilnValueText *value, const KilnConfigNode *node,
+                                 KilnOverride *override, KilnError *err)
+{
+    size_t start = (size_t)(override->behind - override->written);
+
+    if (node != value->extension)
+        return kiln_value_fail(value, start, err,
+                               "extend_list() must be the whole value; a sweep appends with "
+                               "%s+=a,b",
+                               override->key);
+    if (override->kind != KILN_OVERRIDE_SET)
+        return kiln_value_fail(value, start, err,
+                               "extend_list() appends to the list that is there: write %s=..., "
+                               "without another sign",
+                               override->key);
+    override->kind = KILN_OVERRIDE_APPEND;
+    return KILN_OK;
+}
+
 static KilnStatus read_value(KilnArena *arena, const char *p, KilnOverride *override,
                              KilnError *err)
 {
@@ -174,6 +224,8 @@ static KilnStatus read_value(KilnArena *arena, const char *p, KilnOverride *over
         status = kiln_value_fail(&value, value.at, err,
                                  "'%c' closes nothing; quote the value if it is text",
                                  value.text[value.at]);
+    if (status >= 0 && value.extension != NULL)
+        status = read_extension(&value, node, override, err);
     if (status < 0)
         return kiln_error_at(err, &override->origin);
     override->sweep = kiln_sweep_value_of(&value, node);
@@ -191,10 +243,24 @@ static const char *origin_text(KilnArena *arena, const char *text, size_t number
     return kiln_arena_printf(arena, "argument %zu `%s`", number, text);
 }
 
-KilnStatus kiln_override_parse_from(KilnArena *arena, const char *text, const KilnOrigin *origin,
-                                    KilnOverride *ret, KilnError *err)
+static KilnStatus keep_problem(KilnArena *arena, const KilnError *problem, KilnOverride *override,
+                               KilnError *err)
+{
+    KilnError *copy = kiln_arena_alloc(arena, sizeof(*copy));
+
+    if (problem->status == KILN_E_NOMEM || copy == NULL)
+        return kiln_error_nomem(err, sizeof(*copy));
+    *copy = *problem;
+    override->problem = copy;
+    return KILN_OK;
+}
+
+/* Everything; a value that can't be read becomes the override's problem. */
+static KilnStatus read_override(KilnArena *arena, const char *text, const KilnOrigin *origin,
+                                KilnOverride *ret, KilnError *err)
 {
     KilnOverride override = { .kind = KILN_OVERRIDE_SET, .origin = *origin };
+    KilnError problem = { 0 };
     const char *p;
     size_t n;
 
@@ -218,16 +284,20 @@ KilnStatus kiln_override_parse_from(KilnArena *arena, const char *text, const Ki
         *ret = override;
         return KILN_OK;
     }
+    p = read_operator(p, &override);
     if (*p != '=')
         return bad_key(&override, p, err);
-    KilnStatus status = read_value(arena, p + 1, &override, err);
+    override.behind = p + 1;
+    KilnStatus status = read_value(arena, p + 1, &override, &problem);
+    if (status < 0)
+        status = keep_problem(arena, &problem, &override, err);
     if (status >= 0)
         *ret = override;
     return status;
 }
 
-KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number, KilnOverride *ret,
-                               KilnError *err)
+KilnStatus kiln_override_read(KilnArena *arena, const char *text, size_t number, KilnOverride *ret,
+                              KilnError *err)
 {
     KilnOrigin origin = { 0 };
 
@@ -236,7 +306,81 @@ KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number
     origin.source = origin_text(arena, text, number);
     if (origin.source == NULL)
         return kiln_error_nomem(err, strlen(text));
-    return kiln_override_parse_from(arena, text, &origin, ret, err);
+    return read_override(arena, text, &origin, ret, err);
+}
+
+/* A problem is an error after all. */
+static KilnStatus refuse_problem(KilnStatus status, const KilnOverride *override, KilnOverride *ret,
+                                 KilnError *err)
+{
+    if (status < 0)
+        return status;
+    if (override->problem == NULL)
+        *ret = *override;
+    else if (err != NULL)
+        *err = *override->problem;
+    return override->problem != NULL ? override->problem->status : KILN_OK;
+}
+
+KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number, KilnOverride *ret,
+                               KilnError *err)
+{
+    KilnOverride override = { 0 };
+    KilnStatus status = kiln_override_read(arena, text, number, &override, err);
+
+    return refuse_problem(status, &override, ret, err);
+}
+
+KilnStatus kiln_override_parse_from(KilnArena *arena, const char *text, const KilnOrigin *origin,
+                                    KilnOverride *ret, KilnError *err)
+{
+    KilnOverride override = { 0 };
+    KilnStatus status = read_override(arena, text, origin, &override, err);
+
+    return refuse_problem(status, &override, ret, err);
+}
+
+/* ---- Plain text ------------------------------------------------------------------------ */
+
+static bool may_be_text(const KilnOverride *override)
+{
+    const char *p = override->behind;
+
+    if (p == NULL || override->package != NULL || override->kind > KILN_OVERRIDE_FORCE)
+        return false;
+    p += strspn(p, " \t");
+    return strchr("'\"[{", *p) == NULL && !kiln_function_is_called(p);
+}
+
+static KilnStatus take_text(KilnArena *arena, KilnOverride *override, KilnError *err)
+{
+    const char *p = override->behind + strspn(override->behind, " \t");
+    size_t n = strlen(p);
+    KilnMaker maker = { .arena = arena, .origin = override->origin, .layer = KILN_LAYER_ARGUMENT };
+
+    while (n > 0 && (p[n - 1] == ' ' || p[n - 1] == '\t'))
+        n--;
+    maker.origin.column = (int)(p - override->written) + 1;
+    const char *text = kiln_arena_strndup(arena, p, n);
+    KilnConfigNode *node = text != NULL ? kiln_node_string(&maker, text) : NULL;
+    if (node == NULL)
+        return kiln_error_nomem(err, n);
+    node->quote = '\'';
+    override->value = node;
+    override->problem = NULL;
+    override->sweep = NULL;
+    return KILN_OK;
+}
+
+KilnStatus kiln_override_settle(KilnArena *arena, const KilnConfig *config,
+                                const KilnComposeHooks *hooks, KilnOverride *override,
+                                KilnError *err)
+{
+    if ((override->problem == NULL && override->sweep == NULL) || !may_be_text(override) ||
+        hooks == NULL || hooks->is_text == NULL ||
+        !hooks->is_text(hooks->ctx, config, override->key))
+        return KILN_OK;
+    return take_text(arena, override, err);
 }
 
 const char *kiln_override_choice_key(KilnArena *arena, const KilnOverride *override)
@@ -253,10 +397,14 @@ const char *kiln_override_target(KilnArena *arena, const KilnOverride *override)
                                          [KILN_OVERRIDE_ADD] = "+",
                                          [KILN_OVERRIDE_FORCE] = "++",
                                          [KILN_OVERRIDE_DELETE] = "~" };
-    bool packed = override->package != NULL;
+    static const char *const operators[] = {
+        [KILN_OVERRIDE_APPEND] = "+", [KILN_OVERRIDE_REMOVE] = "-", [KILN_OVERRIDE_REPLACE] = ":"
+    };
+    bool packed = override->package != NULL, front = override->kind <= KILN_OVERRIDE_DELETE;
 
-    return kiln_arena_printf(arena, "%s%s%s%s", signs[override->kind], override->key,
-                             packed ? "@" : "", packed ? override->package : "");
+    return kiln_arena_printf(arena, "%s%s%s%s%s", front ? signs[override->kind] : "", override->key,
+                             packed ? "@" : "", packed ? override->package : "",
+                             front ? "" : operators[override->kind]);
 }
 
 bool kiln_override_is_own(const KilnOverride *override)

@@ -185,8 +185,22 @@ static void write_quoted(const char *p, char quote, KilnText *text)
     kiln_text_char(text, quote);
 }
 
-static void write_escaped(const char *p, KilnText *text)
+/* Can it stand without quotes, by escapes at the most? Hydra never asks, and then
+ * can't read what it wrote. */
+static bool can_be_escaped(const char *p)
 {
+    for (; *p != '\0'; p++)
+        if (strchr("\"'#;&!~<>^`\n\r", *p) != NULL || (unsigned char)*p < '\t')
+            return false;
+    return true;
+}
+
+static void write_text(const char *p, bool nested, KilnText *text)
+{
+    if ((nested && *p == '\0') || !can_be_escaped(p)) {
+        write_quoted(p, strchr(p, '\'') != NULL && strchr(p, '"') == NULL ? '"' : '\'', text);
+        return;
+    }
     for (; *p != '\0'; p++) {
         if (strchr("\\()[]{}:=, \t", *p) != NULL)
             kiln_text_char(text, '\\');
@@ -194,7 +208,7 @@ static void write_escaped(const char *p, KilnText *text)
     }
 }
 
-static void write_scalar(const KilnConfigNode *node, KilnText *text)
+static void write_scalar(const KilnConfigNode *node, bool nested, KilnText *text)
 {
     if (node->quote != '\0')
         write_quoted(node->text, node->quote, text);
@@ -204,7 +218,7 @@ static void write_scalar(const KilnConfigNode *node, KilnText *text)
              node->scalar == KILN_SCALAR_FLOAT)
         scalar_text(node, false, text);
     else
-        write_escaped(node->text, text);
+        write_text(node->text, nested, text);
 }
 
 /* A key that is no text has lost its type, and is told by its spelling. */
@@ -219,15 +233,15 @@ static void write_key(const KilnEntry *entry, KilnText *text)
     else if (entry->key_typed)
         kiln_text_append(text, entry->key);
     else
-        write_escaped(entry->key, text);
+        write_text(entry->key, false, text);
 }
 
-void kiln_value_written(const KilnConfigNode *node, KilnText *text)
+static void write_nested(const KilnConfigNode *node, bool nested, KilnText *text)
 {
     bool map = node->kind == KILN_NODE_MAP;
 
     if (node->kind == KILN_NODE_SCALAR) {
-        write_scalar(node, text);
+        write_scalar(node, nested, text);
         return;
     }
     kiln_text_char(text, map ? '{' : '[');
@@ -238,7 +252,12 @@ void kiln_value_written(const KilnConfigNode *node, KilnText *text)
             write_key(&node->entries[i], text);
             kiln_text_char(text, ':');
         }
-        kiln_value_written(node->entries[i].value, text);
+        write_nested(node->entries[i].value, true, text);
     }
     kiln_text_char(text, map ? '}' : ']');
+}
+
+void kiln_value_written(const KilnConfigNode *node, KilnText *text)
+{
+    write_nested(node, false, text);
 }

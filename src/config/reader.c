@@ -6,6 +6,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "config/mark.h"
 #include "config/merge_key.h"
 #include "config/scalar.h"
 
@@ -22,6 +23,7 @@ typedef struct Reader {
     bool one_place;
     const char *text;
     size_t size, nodes;
+    int lists;       /* that the value at hand stands in */
     Anchor *anchors; /* newest first: a name may be given again */
     KilnError *err;
 } Reader;
@@ -186,6 +188,8 @@ static const char *tag_of(const yaml_char_t *tag)
         return NULL;
     if (strcmp((const char *)tag, "!") == 0)
         return "!";
+    if (kiln_mark_find((const char *)tag) != KILN_MARK_NONE)
+        return NULL; /* read_marked's */
     if (strncmp((const char *)tag, prefix, sizeof(prefix) - 1) == 0)
         return (const char *)tag + sizeof(prefix) - 1;
     return "?";
@@ -229,8 +233,8 @@ static KilnStatus apply_tag(Reader *reader, const char *tag, KilnConfigNode *nod
         return KILN_OK;
     }
     return bad_tag(reader, reader->event.data.scalar.tag,
-                   "is not known; a config has !!str, !!int, !!float, !!bool, !!null, !!map, "
-                   "!!seq");
+                   "is not known; a config has !append, !remove, !replace, !delete, and !!str, "
+                   "!!int, !!float, !!bool, !!null, !!map, !!seq");
 }
 
 static KilnStatus read_scalar(Reader *reader, KilnConfigNode **ret)
@@ -259,12 +263,27 @@ static KilnStatus read_scalar(Reader *reader, KilnConfigNode **ret)
     return node->text != NULL ? KILN_OK : no_memory(reader);
 }
 
+static const yaml_char_t *written_tag(const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return event->data.scalar.tag;
+    case YAML_MAPPING_START_EVENT:
+        return event->data.mapping_start.tag;
+    case YAML_SEQUENCE_START_EVENT:
+        return event->data.sequence_start.tag;
+    default:
+        return NULL;
+    }
+}
+
 static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret);
 
 static KilnStatus read_list(Reader *reader, int depth, KilnConfigNode *list)
 {
     KilnStatus status;
 
+    reader->lists++;
     while ((status = next(reader)) >= 0 && reader->event.type != YAML_SEQUENCE_END_EVENT) {
         KilnConfigNode *item = NULL;
 
@@ -274,6 +293,7 @@ static KilnStatus read_list(Reader *reader, int depth, KilnConfigNode *list)
         if (kiln_node_append(reader->maker.arena, list, NULL, item->origin, item) == NULL)
             return no_memory(reader);
     }
+    reader->lists--;
     return status;
 }
 
@@ -287,6 +307,9 @@ static KilnStatus read_key(Reader *reader, const KilnConfigNode *map, KilnConfig
     if (reader->event.type != YAML_SCALAR_EVENT)
         return fail(reader, reader->event.start_mark, KILN_E_TYPE,
                     "a key must be a plain value, not a list, a mapping or an alias");
+    if (kiln_mark_find((const char *)reader->event.data.scalar.tag) != KILN_MARK_NONE)
+        return bad_tag(reader, reader->event.data.scalar.tag,
+                       "stands behind the key's colon, in front of the value");
     status = read_scalar(reader, ret);
     if (status < 0)
         return status;
@@ -343,19 +366,36 @@ static KilnStatus read_map(Reader *reader, int depth, KilnConfigNode *map)
 static KilnStatus read_collection(Reader *reader, int depth, KilnConfigNode **ret)
 {
     bool is_map = reader->event.type == YAML_MAPPING_START_EVENT;
-    const yaml_char_t *written = is_map ? reader->event.data.mapping_start.tag
-                                        : reader->event.data.sequence_start.tag;
+    const yaml_char_t *written = written_tag(&reader->event);
     const char *tag = tag_of(written);
     KilnConfigNode *node;
 
     if (tag != NULL && strcmp(tag, "!") != 0 && strcmp(tag, is_map ? "map" : "seq") != 0)
-        return bad_tag(reader, written, is_map ? "does not fit a mapping" : "does not fit a list");
+        return bad_tag(reader, written,
+                       is_map ? "does not fit a mapping; a config has !append, !remove, !replace"
+                              : "does not fit a list; a config has !append, !remove, !replace");
     node = kiln_node_new(&reader->maker, is_map ? KILN_NODE_MAP : KILN_NODE_LIST);
     if (node == NULL)
         return no_memory(reader);
     node->origin = origin_of(reader, reader->event.start_mark);
     *ret = node;
     return is_map ? read_map(reader, depth, node) : read_list(reader, depth, node);
+}
+
+/* A tag that says what the value does to the one that it meets. */
+static KilnStatus check_mark(Reader *reader, KilnMark mark)
+{
+    const yaml_event_t *event = &reader->event;
+
+    if (mark == KILN_MARK_NONE)
+        return KILN_OK;
+    if (reader->lists > 0)
+        return bad_tag(reader, written_tag(event),
+                       "stands behind a key; inside a list nothing is merged");
+    if (mark == KILN_MARK_DELETE &&
+        (event->type != YAML_SCALAR_EVENT || event->data.scalar.length > 0))
+        return bad_tag(reader, written_tag(event), "takes no value: `key: !delete`");
+    return KILN_OK;
 }
 
 /* The value whose first event is at hand. */
@@ -368,11 +408,14 @@ static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret)
                               : event->type == YAML_SEQUENCE_START_EVENT
                                   ? event->data.sequence_start.anchor
                                   : NULL;
+    KilnMark mark = kiln_mark_find((const char *)written_tag(event));
     Anchor *anchor = NULL;
     KilnStatus status = check_count(reader, 1);
 
     if (status >= 0 && depth > KILN_YAML_DEPTH)
         status = fail(reader, event->start_mark, KILN_E_RANGE, "nested deeper than 64 levels");
+    if (status >= 0)
+        status = check_mark(reader, mark);
     if (status >= 0 && name != NULL)
         status = anchor_add(reader, name, &anchor);
     if (status < 0)
@@ -381,6 +424,8 @@ static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret)
         return read_alias(reader, ret);
     status = event->type == YAML_SCALAR_EVENT ? read_scalar(reader, ret)
                                               : read_collection(reader, depth, ret);
+    if (status >= 0)
+        (*ret)->mark = mark;
     if (anchor != NULL && status >= 0)
         anchor->node = *ret;
     return status;

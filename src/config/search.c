@@ -33,6 +33,7 @@ KilnStatus kiln_search_add(KilnSearch *search, const char *path, const char *wha
         return kiln_error_set(err, KILN_E_IO, "%s: there is no folder '%s'", what, path);
     if (folder == NULL || (folder->path = kiln_arena_strdup(search->arena, path)) == NULL)
         return kiln_error_nomem(err, sizeof(*folder));
+    folder->provider = what;
     while (*end != NULL)
         end = &(*end)->next;
     *end = folder;

@@ -25,6 +25,7 @@ typedef struct KilnFile {
 
 typedef struct KilnFolder {
     const char *path;
+    const char *provider; /* who named it: "--config-dir"; static */
     struct KilnFolder *next;
 } KilnFolder;
 
@@ -36,7 +37,7 @@ typedef struct KilnSearch {
     KilnFile *files;               /* those read already */
 } KilnSearch;
 
-/* Append a folder; KILN_E_IO when it is none. `what` names it in the message
+/* Append a folder; KILN_E_IO when it is none. `what` (static) says who named it
  * ("--config-dir"). */
 KILN_NODISCARD KilnStatus kiln_search_add(KilnSearch *search, const char *path, const char *what,
                                           KilnError *err);

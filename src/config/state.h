@@ -7,10 +7,12 @@
 #include "config/node.h"
 #include "config/search.h"
 
-/* A key that an override took away. */
+/* A key that an override, a file or a change of component took away. */
 typedef struct KilnRemoved {
     const char *path;
     KilnOrigin origin;
+    const char *why;             /* "_target_ changed from sgd to adam"; NULL: it was asked for */
+    const KilnConfigNode *value; /* what stood there, with its history; NULL: not kept */
 } KilnRemoved;
 
 struct KilnConfig {
@@ -24,6 +26,7 @@ struct KilnConfig {
     size_t n_arguments;
     KilnChosen *chosen;
     size_t n_chosen;
+    const struct KilnDefaultsList *defaults; /* the files that were merged */
     KilnRemoved *removed;
     size_t n_removed;
     bool partial;      /* of a sweep: see kiln_config_compose_sweep */

@@ -8,6 +8,7 @@
 
 typedef struct Splitter {
     KilnArena *arena;
+    const KilnComposeHooks *hooks;
     KilnSearch search;
     const KilnConfig *config;
     KilnErrors *errors;
@@ -147,29 +148,6 @@ static void add_override(Splitter *splitter, const KilnOverride *override)
     fill_axis(splitter, axis, override);
 }
 
-static void add_own(Splitter *splitter, const KilnOverride *override)
-{
-    KilnError err = { 0 };
-
-    splitter->own[splitter->n_own++] = override->written;
-    if (override->sweep == NULL)
-        return;
-    kiln_error_set(&err, KILN_E_USAGE,
-                   "%s is the same for all jobs of a sweep and can't be varied; text with commas "
-                   "is quoted: \"%s='...'\"",
-                   override->key, override->key);
-    kiln_error_at(&err, &override->origin);
-    tell(splitter, &err);
-}
-
-static void add(Splitter *splitter, const KilnOverride *override)
-{
-    if (kiln_override_is_own(override))
-        add_own(splitter, override);
-    else
-        add_override(splitter, override);
-}
-
 /* ---- Where they come from --------------------------------------------------------------- */
 
 /* `lr: 0.1,0.01` of kiln.sweeper.params reads like an argument. */
@@ -199,10 +177,17 @@ static void add_param(Splitter *splitter, const KilnEntry *entry)
         kiln_error_at(&err, &entry->value->origin);
     }
     kiln_text_release(&text);
+    if (status >= 0 && kiln_override_is_own(&override)) {
+        status = kiln_error_set(&err, KILN_E_USAGE,
+                                "kiln.sweeper.params.%s: what is kiln's own is the same for all "
+                                "jobs; set it outside of params",
+                                entry->key);
+        kiln_error_at(&err, &entry->value->origin);
+    }
     if (status < 0)
         tell(splitter, &err);
     else
-        add(splitter, &override);
+        add_override(splitter, &override);
 }
 
 static void add_params(Splitter *splitter)
@@ -224,17 +209,75 @@ static void add_params(Splitter *splitter)
         add_param(splitter, &params->entries[i]);
 }
 
-static void add_arguments(Splitter *splitter, const char *const *texts, size_t n)
+/* Length of an item: up to a comma that is not inside ${...}. */
+static size_t item_length(const char *p)
 {
-    for (size_t i = 0; i < n; i++) {
-        KilnOverride override;
-        KilnError err = { 0 };
+    size_t n = 0;
+    int depth = 0;
 
-        if (kiln_override_parse(splitter->arena, texts[i], i + 1, &override, &err) < 0)
-            tell(splitter, &err);
-        else
-            add(splitter, &override);
+    for (; p[n] != '\0' && (p[n] != ',' || depth > 0); n++) {
+        if (p[n] == '{')
+            depth++;
+        else if (p[n] == '}' && depth > 0)
+            depth--;
     }
+    return n;
+}
+
+/* What the grammar can't read may be texts with commas: root=/data/a=b,/data/c=d. */
+static KilnStatus read_texts(Splitter *splitter, size_t number, KilnOverride *override,
+                             KilnError *err)
+{
+    KilnMaker maker = { .arena = splitter->arena, .origin = override->origin };
+    KilnValueText value = { .maker = maker };
+    const char *target = kiln_override_target(splitter->arena, override), *p = override->behind;
+    KilnSweepValue *sweep = kiln_sweep_value_new(&value, KILN_SWEEP_CHOICE, NULL);
+    KilnStatus status = KILN_OK;
+
+    while (status >= 0 && target != NULL && sweep != NULL) {
+        size_t n = item_length(p);
+        KilnOverride item = { 0 };
+        const char *text = kiln_arena_printf(splitter->arena, "%s=%.*s", target, (int)n, p);
+
+        if (n == 0 || text == NULL)
+            break;
+        status = kiln_override_read(splitter->arena, text, number, &item, err);
+        if (status >= 0)
+            status = kiln_override_settle(splitter->arena, splitter->config, splitter->hooks, &item,
+                                          err);
+        if (status >= 0 && (item.problem != NULL || item.sweep != NULL))
+            break;
+        if (status >= 0 &&
+            kiln_node_append(splitter->arena, sweep->items, NULL, maker.origin, item.value) == NULL)
+            status = kiln_error_nomem(err, sizeof(KilnConfigNode));
+        p += n;
+        if (*p++ == '\0') {
+            override->problem = NULL;
+            override->sweep = sweep;
+            return status;
+        }
+    }
+    if (status >= 0)
+        *err = *override->problem;
+    return status >= 0 ? err->status : status;
+}
+
+static void add_argument(Splitter *splitter, const char *text, size_t number)
+{
+    KilnOverride override = { 0 };
+    KilnError err = { 0 };
+    KilnStatus status = kiln_override_read(splitter->arena, text, number, &override, &err);
+
+    if (status >= 0 && kiln_override_is_own(&override)) {
+        splitter->own[splitter->n_own++] = override.written; /* composing has read its value */
+        return;
+    }
+    if (status >= 0 && override.problem != NULL)
+        status = read_texts(splitter, number, &override, &err);
+    if (status < 0)
+        tell(splitter, &err);
+    else
+        add_override(splitter, &override);
 }
 
 /* Axes that vary together must be of one length. */
@@ -264,21 +307,20 @@ KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request, const KilnCom
                                 KilnErrors *errors)
 {
     Splitter splitter = {
-        .arena = arena, .search = config->search, .config = config, .errors = errors
+        .arena = arena, .hooks = hooks, .search = config->search, .config = config, .errors = errors
     };
-    size_t n = 0, n_params;
+    size_t n = 0;
 
     while (request->overrides != NULL && request->overrides[n] != NULL)
         n++;
-    const KilnConfigNode *params = kiln_node_find(config->root, "kiln.sweeper.params");
-    n_params = params != NULL ? params->count : 0;
     splitter.search.hooks = hooks;
     splitter.search.arena = arena;
-    splitter.own = kiln_arena_alloc(arena, (n + n_params + 1) * sizeof(*splitter.own));
+    splitter.own = kiln_arena_alloc(arena, (n + 1) * sizeof(*splitter.own));
     if (splitter.own == NULL)
         return KILN_E_NOMEM;
     add_params(&splitter);
-    add_arguments(&splitter, request->overrides, n);
+    for (size_t i = 0; i < n; i++)
+        add_argument(&splitter, request->overrides[i], i + 1);
     if (splitter.status >= 0)
         check_zipped(&splitter);
     if (splitter.status < 0)

@@ -1,4 +1,4 @@
-/* Functions that make sweeps, or put them in another order. */
+/* Functions that make sweeps, or put them in another order; and extend_list(). */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -304,4 +304,18 @@ KilnStatus kiln_call_shuffle(const KilnCall *call, KilnConfigNode **ret, KilnErr
     if (sweep != NULL)
         sweep->shuffle = true;
     return made(sweep, ret, err);
+}
+
+/* ---- extend_list ------------------------------------------------------------------------------
+ */
+
+KilnStatus kiln_call_extend_list(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+{
+    KilnStatus status = refuse_sweeps(call, err);
+
+    if (status >= 0 && call->places->count == 0)
+        status = kiln_call_fail(call, err, "it needs values");
+    *ret = call->places;
+    call->value->extension = call->places;
+    return status;
 }

@@ -195,6 +195,16 @@ static int compare_numbers(const void *a, const void *b)
     return x.value < y.value ? -1 : x.value > y.value;
 }
 
+static void turn(KilnConfigNode *list)
+{
+    for (size_t i = 0; i < list->count / 2; i++) {
+        KilnEntry other = list->entries[i];
+
+        list->entries[i] = list->entries[list->count - 1 - i];
+        list->entries[list->count - 1 - i] = other;
+    }
+}
+
 KilnStatus kiln_list_sort(KilnConfigNode *list, bool reverse)
 {
     size_t numbers = 0, texts = 0;
@@ -203,22 +213,21 @@ KilnStatus kiln_list_sort(KilnConfigNode *list, bool reverse)
         const KilnConfigNode *item = list->entries[i].value;
         KilnNumber number;
 
-        if (item->kind == KILN_NODE_SCALAR && item->scalar == KILN_SCALAR_STR)
-            texts++;
-        else if (kiln_number_of(item, &number))
+        if (kiln_number_of(item, &number))
             numbers++;
+        else if (item->kind == KILN_NODE_SCALAR && item->scalar != KILN_SCALAR_NULL)
+            texts++;
     }
+    if (list->count < 2)
+        return KILN_OK;
     if (numbers != list->count && texts != list->count)
         return KILN_E_TYPE;
-    if (list->count > 1)
-        qsort(list->entries, list->count, sizeof(*list->entries),
-              texts > 0 ? compare_text : compare_numbers);
-    for (size_t i = 0; reverse && i < list->count / 2; i++) {
-        KilnEntry other = list->entries[i];
-
-        list->entries[i] = list->entries[list->count - 1 - i];
-        list->entries[list->count - 1 - i] = other;
-    }
+    if (reverse)
+        turn(list); /* and back: equal values keep their order */
+    qsort(list->entries, list->count, sizeof(*list->entries),
+          texts > 0 ? compare_text : compare_numbers);
+    if (reverse)
+        turn(list);
     return KILN_OK;
 }
 

@@ -9,6 +9,15 @@
 
 enum { MOST_LEVELS = 64 };
 
+void kiln_value_point(const KilnValueText *value, size_t at, KilnError *err)
+{
+    const KilnOrigin *origin = &value->maker.origin;
+
+    if (err == NULL || !value->functions || origin->line > 0)
+        return;
+    err->origin = (KilnOrigin) { .source = origin->source, .column = (int)at + 1 };
+}
+
 KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err,
                            const char *format, ...)
 {
@@ -17,6 +26,7 @@ KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err
     va_start(args, format);
     kiln_error_vset(err, KILN_E_SYNTAX, format, args);
     va_end(args);
+    kiln_value_point(value, at, err);
     if (value->text[at] == '\0')
         return kiln_error_prefix(err, "at the end: ");
     return kiln_error_prefix(err, "column %zu: ", at + 1);
@@ -88,6 +98,8 @@ static KilnStatus add_interpolation(KilnValueText *value, Piece *piece, KilnErro
 
         if (end == 0)
             return kiln_value_fail(value, start, err, "'${' is not closed by '}'");
+        if (end - start == strlen("${}"))
+            return kiln_value_fail(value, start, err, "${} names nothing; write ${key}");
         kiln_text_append_n(&piece->text, value->text + start, end - start);
         piece->mixed = true;
         value->at = end;
@@ -383,6 +395,8 @@ KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNode **ret, KilnEr
     size_t open = 0, length;
     KilnStatus status;
 
+    if (value->functions && value->maker.origin.line == 0) /* of an argument */
+        value->maker.origin.column = (int)value->at + 1;
     if (value->depth >= MOST_LEVELS)
         return kiln_value_fail(value, value->at, err, "nested deeper than %d levels", MOST_LEVELS);
     if (c == '\'' || c == '"')

@@ -14,8 +14,9 @@ struct KilnValueText {
     const char *text;
     size_t at; /* where the next thing is read */
     int depth;
-    bool functions;         /* int(...), sort(...) and the like are calls */
-    KilnSweepValue *sweeps; /* those met so far: choice(...), or int(1,2) */
+    bool functions;                  /* int(...), sort(...) and the like are calls */
+    const KilnConfigNode *extension; /* what extend_list() made; NULL: none */
+    KilnSweepValue *sweeps;          /* those met so far: choice(...), or int(1,2) */
     /* Value of the ${...} at `at`, which moves behind it. NULL: it stays text. */
     KilnStatus (*interpolate)(void *ctx, KilnValueText *value, const KilnConfigNode **ret,
                               KilnError *err);
@@ -31,6 +32,8 @@ KILN_NODISCARD KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNod
 KILN_NODISCARD KilnStatus kiln_value_sequence(KilnValueText *value, char close, bool gaps,
                                               KilnConfigNode *list, KilnError *err);
 void kiln_value_skip_blanks(KilnValueText *value);
+/* An error of an argument is about what is `at` there. */
+void kiln_value_point(const KilnValueText *value, size_t at, KilnError *err);
 /* "column 7: ", or "at the end: ", in front of a message; KILN_E_SYNTAX. */
 KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err,
                            const char *format, ...) KILN_PRINTF(4, 5);
@@ -40,6 +43,8 @@ void kiln_value_text(const KilnConfigNode *node, KilnText *text);
 /* The value as it is written in an argument, so that it reads back: quotes and
  * escapes, lists and mappings without blanks, None as null, as Hydra writes it. */
 void kiln_value_written(const KilnConfigNode *node, KilnText *text);
+/* The value as JSON, spelled as Python's json.dumps does. */
+void kiln_value_json(const KilnConfigNode *node, KilnText *text);
 /* Quoted text from the quote at `at` on, its end skipped. */
 KILN_NODISCARD KilnStatus kiln_value_quoted(KilnValueText *value, KilnConfigNode **ret,
                                             KilnError *err);
@@ -49,5 +54,7 @@ KILN_NODISCARD KilnStatus kiln_value_quoted(KilnValueText *value, KilnConfigNode
 KILN_NODISCARD KilnStatus kiln_function_call(KilnValueText *value, const char *name, size_t at,
                                              const KilnConfigNode *arguments, KilnConfigNode **ret,
                                              KilnError *err);
+/* Does the text start like a call of a function that there is? */
+bool kiln_function_is_called(const char *text);
 
 #endif

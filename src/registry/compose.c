@@ -75,11 +75,57 @@ static const char *const *options(void *ctx, const char *group)
     return n > 0 ? context->names : NULL;
 }
 
+/* An item of a list of texts is text; the list is not. */
+static bool is_text(void *ctx, const KilnConfig *config, const char *key)
+{
+    const KilnField *field = kiln_config_field(config, ((const Context *)ctx)->bottom.registry,
+                                               key);
+    const char *last = strrchr(key, '.');
+
+    if (field == NULL || (field->type != KILN_TYPE_STR && field->type != KILN_TYPE_PATH))
+        return false;
+    return field->shape == KILN_ONE || strcmp(last != NULL ? last + 1 : key, field->name) != 0;
+}
+
+static bool is_known(const KilnRegistry *registry, const char *target)
+{
+    const KilnComponent *component = NULL;
+    bool found = kiln_registry_target(registry, target, KILN_KIND_ANY, &component, NULL) >= 0;
+
+    /* Components of several kinds may share a name. */
+    for (int kind = 0; !found && kind < KILN_KIND_COUNT; kind++)
+        found = kiln_registry_find(registry, (KilnKind)kind, target) != NULL;
+    return found;
+}
+
+/* "sgd" and "optimizer/sgd" are one. */
+static bool is_same_component(const char *a, const char *b)
+{
+    const char *slash_a = strchr(a, '/'), *slash_b = strchr(b, '/');
+
+    if ((slash_a == NULL) != (slash_b == NULL)) {
+        a = slash_a != NULL ? slash_a + 1 : a;
+        b = slash_b != NULL ? slash_b + 1 : b;
+    }
+    return strcmp(a, b) == 0;
+}
+
+static bool other_component(void *ctx, const char *from, const char *to)
+{
+    const KilnRegistry *registry = ((const Context *)ctx)->bottom.registry;
+
+    return registry != NULL && !is_same_component(from, to) && is_known(registry, from) &&
+           is_known(registry, to);
+}
+
 static KilnComposeHooks hooks_of(Context *context)
 {
-    return (KilnComposeHooks) {
-        .ctx = context, .bottom = bottom, .option = option, .options = options
-    };
+    return (KilnComposeHooks) { .ctx = context,
+                                .bottom = bottom,
+                                .option = option,
+                                .options = options,
+                                .other_component = other_component,
+                                .is_text = is_text };
 }
 
 typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnComposeHooks *hooks,

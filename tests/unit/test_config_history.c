@@ -111,6 +111,98 @@ static void test_explain(void **unused)
     tree_remove(&tree);
 }
 
+static bool other_component(void *ctx, const char *from, const char *to)
+{
+    (void)ctx; /* net/a and net/b are known */
+    return strcmp(from, to) != 0 && strlen(from) == 1 && strlen(to) == 1;
+}
+
+static const TreeFile targets[] = {
+    { "config.yaml", "defaults: [net: a, _self_, exp: null]\n" },
+    { "net/a.yaml", "_target_: a\nwidth: 4\nopt: {x: 1, y: 2}\nlist: [1]\n" },
+    { "exp/same.yaml", "# @package _global_\nnet: {_target_: a, width: 5}\n" },
+    { "exp/free.yaml", "# @package _global_\nnet: {_target_: free.B, width: 5}\n" },
+    { "exp/b.yaml", "# @package _global_\nnet: {_target_: b, width: 5, opt: {x: 3}}\n" },
+    { NULL, NULL },
+};
+
+static void test_changed_target(void **unused)
+{
+    static const struct {
+        const char *overrides[4], *want;
+    } cases[] = {
+        { { "exp=same" }, "_target_: a\nwidth: 5\nopt:\n  x: 1\n  y: 2\nlist: [1]\n" },
+        { { "exp=free" }, "_target_: free.B\nwidth: 5\nopt:\n  x: 1\n  y: 2\nlist: [1]\n" },
+        { { "exp=b" }, "_target_: b\nwidth: 5\nopt:\n  x: 3\n" },
+        { { "net._target_=b" }, "_target_: b\n" },
+        { { "net._target_=free.B" },
+          "_target_: free.B\nwidth: 4\nopt:\n  x: 1\n  y: 2\nlist: [1]\n" },
+        { { "net.opt.x=9", "net.width=2", "net._target_=b" },
+          "_target_: b\nwidth: 2\nopt:\n  x: 9\n" },
+        { { "net={_target_: b, depth: 3}" }, "_target_: b\ndepth: 3\n" },
+        { { "exp=b", "net._target_=a" }, "_target_: a\n" },
+    };
+    Tree tree = tree_make(targets);
+    KilnComposeHooks hooks = { .other_component = other_component };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        KilnConfig *config = NULL;
+        char *messages = NULL, *text = NULL;
+
+        if (tree_compose(&tree, &hooks, cases[i].overrides, &config, &messages) < 0)
+            fail_msg("%s", messages);
+        free(messages);
+        assert_int_equal(kiln_config_yaml(config, "net", false, &text, NULL), KILN_OK);
+        assert_string_equal(text, cases[i].want);
+        free(text);
+        kiln_config_free(config);
+    }
+    tree_remove(&tree);
+}
+
+static void test_explain_dropped(void **unused)
+{
+    static const struct {
+        const char *key, *want;
+    } cases[] = {
+        { "net.list", "net.list: not there\n"
+                      "  dropped: _target_ changed from a to b at T/exp/b.yaml:2:17\n"
+                      "    set to [1] by T/net/a.yaml:4:7\n" },
+        { "net", "net._target_: b\n"
+                 "  set to b by T/exp/b.yaml:2:17\n"
+                 "  replaced a from T/net/a.yaml:1:11\n"
+                 "net.width: 5\n"
+                 "  set to 5 by T/exp/b.yaml:2:27\n"
+                 "  replaced 4 from T/net/a.yaml:2:8\n"
+                 "net.opt.x: 3\n"
+                 "  set to 3 by T/exp/b.yaml:2:39\n"
+                 "  replaced 1 from T/net/a.yaml:3:10\n"
+                 "net.list: not there\n"
+                 "  dropped: _target_ changed from a to b at T/exp/b.yaml:2:17\n"
+                 "    set to [1] by T/net/a.yaml:4:7\n"
+                 "net.opt.y: not there\n"
+                 "  dropped: _target_ changed from a to b at T/exp/b.yaml:2:17\n"
+                 "    set to 2 by T/net/a.yaml:3:16\n" },
+    };
+    Tree tree = tree_make(targets);
+    KilnComposeHooks hooks = { .other_component = other_component };
+    const char *const overrides[] = { "exp=b", NULL };
+    KilnConfig *config = NULL;
+    char *messages = NULL, *text = NULL;
+
+    (void)unused;
+    assert_int_equal(tree_compose(&tree, &hooks, overrides, &config, &messages), KILN_OK);
+    free(messages);
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        assert_int_equal(kiln_config_explain(config, cases[i].key, &text, NULL), KILN_OK);
+        assert_string_equal(without_dir(&tree, text), cases[i].want);
+        free(text);
+    }
+    kiln_config_free(config);
+    tree_remove(&tree);
+}
+
 static void test_bottom(void **unused)
 {
     Tree tree = tree_make(files);
@@ -220,6 +312,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_changed_target),
+        cmocka_unit_test(test_explain_dropped),
         cmocka_unit_test(test_bottom),
         cmocka_unit_test(test_options_without_files),
         cmocka_unit_test(test_run_files),

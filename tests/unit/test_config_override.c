@@ -67,6 +67,41 @@ static void test_values(void **unused)
         { "a=sort(list=[b,a],reverse=true)", "- b\n- a\n" },
         { "a=[int(1.5),[str(2)]]", "- 1\n- - '2'\n" },
         { "a=\xc3\xa9", "\xc3\xa9\n" },
+        /* Odd ones, as Hydra 1.3 reads them. */
+        { "a=01", "'01'\n" },
+        { "a=1__0", "'1__0'\n" },
+        { "a=1_0", "10\n" },
+        { "a=+4", "4\n" },
+        { "a=1.", "1.0\n" },
+        { "a=-INF", "-.inf\n" },
+        { "a=nUlL", "null\n" },
+        { "a=..", "'..'\n" },
+        { "a=:", "':'\n" },
+        { "a=k:k:", "'k:k:'\n" },
+        { "a=k: v", "'k: v'\n" },
+        { "a=a/b\\c|d@e*%?", "'a/b\\c|d@e*%?'\n" },
+        { "a=$x", "$x\n" },
+        { "a=\\", "'\\'\n" },
+        { "a=\\\\", "'\\'\n" },
+        { "a=\\x", "'\\x'\n" },
+        { "a=\\[\\(\\)\\]", "'[()]'\n" },
+        { "a=true1.", "true1.\n" },
+        { "a=1 2", "'1 2'\n" },
+        { "a=[x y , ' z']", "- x y\n- ' z'\n" },
+        { "a={a: b, c:d}", "a: b\nc: d\n" },
+        { "a={1.50:x,TRUE:y,null1:z}", "1.50: x\ntrue: y\nnull1: z\n" },
+        { "a='a\\\\\\'b'", "'a\\''b'\n" },
+        { "a=bool(null)", "false\n" },
+        { "a=sort(x)", "x\n" },
+        { "a=shuffle(x)", "- x\n" },
+        { "a=sort([b,${x},a],reverse=true)", "- b\n- a\n- ${x}\n" },
+        { "a=tags.0", "tags.0\n" },
+        /* Of Hydra 1.4. */
+        { "a=json_str({a:[1,'x\"y',1e-5,inf],1:null,b:true})",
+          "'{\"a\": [1, \"x\\\"y\", 1e-05, Infinity], \"1\": null, \"b\": true}'\n" },
+        { "a=json_str(\xc3\xa9\xf0\x9f\x98\x80)", "'\"\\u00e9\\ud83d\\ude00\"'\n" },
+        { "a=json_str([])", "'[]'\n" },
+        { "a=extend_list(1,[2])", "- 1\n- [2]\n" },
     };
 
     (void)unused;
@@ -99,6 +134,12 @@ static void test_keys(void **unused)
         { "a=int(1,2)", KILN_OVERRIDE_SET, "a", NULL, true, true },
         { "a=shuffle(range(3))", KILN_OVERRIDE_SET, "a", NULL, true, true },
         { "a='1,2'", KILN_OVERRIDE_SET, "a", NULL, true, false },
+        { "a.-1.-20=x", KILN_OVERRIDE_SET, "a.-1.-20", NULL, true, false },
+        { "a+=x", KILN_OVERRIDE_APPEND, "a", NULL, true, false },
+        { "a.0+=x,y", KILN_OVERRIDE_APPEND, "a.0", NULL, true, true },
+        { "a-b-=x", KILN_OVERRIDE_REMOVE, "a-b", NULL, true, false },
+        { "hydra.a:={}", KILN_OVERRIDE_REPLACE, "kiln.a", NULL, true, false },
+        { "a=extend_list(x)", KILN_OVERRIDE_APPEND, "a", NULL, true, false },
     };
 
     (void)unused;
@@ -150,6 +191,23 @@ static void test_errors(void **unused)
         { "a=int(abc)", "int(): 'abc' is no int" },
         { "a=int()", "column 3: int(): it needs a value" },
         { "a=sort([1,a])", "only numbers, or only text" },
+        { "a=${}", "column 3: ${} names nothing" },
+        { "a=[", "a value is missing here" },
+        { "a={a:1", "expected ',' or '}'" },
+        { "a=(1)", "column 3: '(' can't stand in an unquoted value" },
+        { "a=x)", "column 4: ')' closes nothing" },
+        { "a= ,1", "column 4: a value is missing here" },
+        { "a=#x", "column 3: '#' can't stand" },
+        { "a='x' 'y'", "column 7: ''' behind quoted text" },
+        { "a@b@c=1", "column 4: '@' can't stand there in a key" },
+        { "a/b.c=1", "column 4: '.' can't stand there in a key" },
+        { "a.-x=1", "column 2: '.' can't stand there in a key" },
+        { "-a=1", "column 1: '-' can't stand there in a key" },
+        { "+a+=1", "column 3: '+' can't stand there in a key" },
+        { "+a=extend_list(1)", "column 4: extend_list() appends to the list that is there" },
+        { "a=[extend_list(1)]", "extend_list() must be the whole value" },
+        { "a=extend_list()", "column 3: extend_list(): it needs values" },
+        { "a=json_str(range(3))", "a range can be cast to int and float only" },
         { "a=\xff", "argument 7: the text is not UTF-8" },
     };
 
@@ -166,6 +224,26 @@ static void test_errors(void **unused)
         assert_string_equal(got.key, "untouched");
         kiln_arena_release(&arena);
     }
+}
+
+/* Nodes and errors know where in the argument they stand. */
+static void test_columns(void **unused)
+{
+    KilnArena arena = { 0 };
+    KilnOverride got;
+    KilnError err = { 0 };
+
+    (void)unused;
+    assert_int_equal(kiln_override_parse(&arena, "+a.b= [x, {k: y}]", 3, &got, &err), KILN_OK);
+    assert_string_equal(got.value->origin.source, "argument 3 `+a.b= [x, {k: y}]`");
+    assert_int_equal(got.value->origin.line, 0);
+    assert_int_equal(got.value->origin.column, 7);
+    assert_int_equal(got.value->entries[0].value->origin.column, 8);
+    assert_int_equal(got.value->entries[1].value->entries[0].value->origin.column, 15);
+    assert_int_equal(kiln_override_parse(&arena, "a=[1,x;]", 3, &got, &err), KILN_E_SYNTAX);
+    assert_string_equal(err.origin.source, "argument 3 `a=[1,x;]`");
+    assert_int_equal(err.origin.column, 7);
+    kiln_arena_release(&arena);
 }
 
 static void test_depth(void **unused)
@@ -186,10 +264,8 @@ static void test_depth(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_values),  cmocka_unit_test(test_keys),  cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_depth),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

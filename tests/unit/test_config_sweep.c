@@ -21,6 +21,7 @@ static const TreeFile files[] = {
 };
 
 static Tree tree;
+static const KilnComposeHooks *hooks;
 
 static int make_tree(void **unused)
 {
@@ -50,9 +51,9 @@ static char *split(const char *config_name, const char *const *arguments)
     char *messages;
 
     assert_int_equal(kiln_errors_new(&errors), KILN_OK);
-    status = kiln_config_compose_sweep(&request, NULL, &config, errors);
+    status = kiln_config_compose_sweep(&request, hooks, &config, errors);
     if (status >= 0)
-        status = kiln_sweep_arguments(&request, NULL, config, kiln_config_arena(config), &got,
+        status = kiln_sweep_arguments(&request, hooks, config, kiln_config_arena(config), &got,
                                       errors);
     for (size_t i = 0; status >= 0 && i < got.space.count; i++) {
         const KilnAxis *axis = &got.space.axes[i];
@@ -118,6 +119,9 @@ static void test_values(void **unused)
         { "name='it\\'s',\"q\\\"q\"", "name='it\\'s'|name=\"q\\\"q\"" },
         { "name='a\\\\',\"a\\b\"", "name='a\\\\'|name=\"a\\b\"" },
         { "name='x\\\\\\'y',''", "name='x\\\\\\'y'|name=''" },
+        /* Hydra writes these so that it can't read them. */
+        { "name=${a:'b'},x", "name=\"${a:'b'}\"|name=x" },
+        { "name=choice(\"it's\",';',str(['']))", "name=\"it's\"|name=';'|name=['']" },
         { "lr=[1,2],[3,[4]],[]", "lr=[1,2]|lr=[3,[4]]|lr=[]" },
         { "lr=['a b',c],[\"d,e\"]", "lr=['a b',c]|lr=[\"d,e\"]" },
         { "lr={a: 1, b: [x y,'z']},{true:1,2.50:x,a-b:{}}",
@@ -243,6 +247,34 @@ static void test_params(void **unused)
                "kiln.sweeper.params: expected a mapping from keys to values, got a list");
 }
 
+static bool is_text(void *ctx, const KilnConfig *config, const char *key)
+{
+    (void)ctx;
+    (void)config;
+    return strcmp(key, "name") == 0;
+}
+
+/* Operators stay with the values; items of typed text may be what is no value. */
+static void test_operators_and_text(void **unused)
+{
+    static const KilnComposeHooks text = { .is_text = is_text };
+
+    (void)unused;
+    check("config", (const char *[]) { "tags+=a,[b,c]", "net:={a:1},{b:2}", "t-=x", NULL },
+          "tags+=a|tags+=[b,c]; net:={a:1}|net:={b:2}; t-=x");
+    check("config", (const char *[]) { "tags=extend_list(a,'b')", NULL }, "tags+=[a,'b']");
+    check("config", (const char *[]) { "lr=json_str(choice(a,1))", NULL }, "lr='\"a\"'|lr='1'");
+    hooks = &text;
+    check("config", (const char *[]) { "name=/a=b,c,x y,${f:1,2}=3", NULL },
+          "name='/a=b'|name=c|name=x\\ y|name='${f:1,2}=3'");
+    check("config", (const char *[]) { "name=/a=b", NULL }, "name='/a=b'");
+    check("config", (const char *[]) { "name=a,b", NULL }, "name=a|name=b");
+    check_says("config", (const char *[]) { "name=/a=b,", NULL }, "'=' in a value must be quoted");
+    check_says("config", (const char *[]) { "lr=/a=b,c", NULL }, "'=' in a value must be quoted");
+    check_says("config", (const char *[]) { "name=a=b,range(3)", NULL }, "'=' in a value");
+    hooks = NULL;
+}
+
 static void test_zip(void **unused)
 {
     (void)unused;
@@ -270,9 +302,13 @@ static void test_shuffle(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),    cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_arguments), cmocka_unit_test(test_params),
-        cmocka_unit_test(test_zip),       cmocka_unit_test(test_shuffle),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_params),
+        cmocka_unit_test(test_operators_and_text),
+        cmocka_unit_test(test_zip),
+        cmocka_unit_test(test_shuffle),
     };
 
     return cmocka_run_group_tests(tests, make_tree, remove_tree);
