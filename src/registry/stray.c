@@ -40,7 +40,8 @@ static const char *below(const char *key, const char *deeper)
     return strncmp(deeper, key, length) == 0 && deeper[length] == '.' ? deeper + length + 1 : NULL;
 }
 
-static void collect(const KilnConfig *config, const KilnSection *section, Names *names)
+static void collect(const KilnConfig *config, const KilnSection *section, const KilnConfigNode *map,
+                    Names *names)
 {
     names->count = 0;
     for (size_t i = 0; i < kiln_table_count(section->fields); i++)
@@ -54,6 +55,18 @@ static void collect(const KilnConfig *config, const KilnSection *section, Names 
     }
     for (size_t i = 0; strcmp(section->key, "kiln") == 0 && i < KILN_COUNT(foreign); i++)
         add_name(names, foreign[i]);
+    /* Components that the section's own refer to: optimizer, model. */
+    for (size_t i = 0; map->parent == NULL && i < map->count; i++)
+        if (kiln_node_get(map->entries[i].value, KILN_TARGET_KEY) != NULL)
+            add_name(names, map->entries[i].key);
+}
+
+/* Only the beginning of a name is written: `data` need be no datamodule. */
+static bool is_short_form(const char *key, const char *name)
+{
+    enum { LETTERS = 3 };
+
+    return kiln_starts_with(name, key) && strlen(name) >= strlen(key) + LETTERS;
 }
 
 static bool is_word(char c)
@@ -87,7 +100,7 @@ static void check_key(const KilnCheck *check, const KilnSection *section, const 
         if (strcmp(names->items[i], entry->key) == 0)
             return;
     near = kiln_nearest(entry->key, names->items, names->count);
-    if (near == NULL || kiln_starts_with(near, entry->key) || /* `data` need be no datamodule */
+    if (near == NULL || is_short_form(entry->key, near) ||
         is_named(kiln_config_root(check->config), entry->key))
         return;
     kiln_text_printf(&path, "%s%s%s", section->key, section->key[0] != '\0' ? "." : "", entry->key);
@@ -110,7 +123,7 @@ void kiln_stray_check(const KilnCheck *check)
 
         if (!s->open || map == NULL || map->kind != KILN_NODE_MAP)
             continue;
-        collect(check->config, s, &names);
+        collect(check->config, s, map, &names);
         for (size_t i = 0; i < map->count; i++)
             if (map->entries[i].value->layer == KILN_LAYER_FILE &&
                 map->entries[i].key_origin.line > 0)
