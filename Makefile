@@ -5,7 +5,7 @@
 #   make demo            install what is missing, build, train the default config
 #   make check           install what the tests need, build and run them all
 #   make bench           measure against PyTorch (PEER=python with torch)
-#   make bench-compose   time composing (PEER=python with hydra-core)
+#   make bench-config    time composing and sweeps (PEER=python with hydra-core)
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make help            the other goals
 
@@ -77,7 +77,7 @@ PLUGINS := $(B)/examples/plugin/resmlp.so
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 
-.PHONY: all demo check bench bench-compose install format lint check-format check-layers check-headers units \
+.PHONY: all demo check bench bench-config install format lint check-format check-layers check-headers units \
 	plugins fuzz fuzzers deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
@@ -194,8 +194,9 @@ fuzz:
 
 bench: all $(B)/bench/kernels_resnet
 	@sh bench/run.sh
-bench-compose: all $(B)/bench/compose
+bench-config: all $(B)/bench/compose $(B)/bench/sweep_inside
 	@python3 bench/compose.py
+	@python3 bench/sweep.py
 $(B)/bench/%: bench/%.c $(B)/libkiln.a
 	@mkdir -p $(@D)
 	$(call say,LINK)

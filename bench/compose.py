@@ -1,5 +1,5 @@
-"""Times composing: 12 groups and 3 overrides, as a whole process and inside one, beside the real Hydra
-when PEER is a Python that has it; and the config that ships, which has components to check."""
+"""Times what happens before a run. Composing: 12 groups and 3 overrides, as a whole process and inside one, beside the real Hydra
+when PEER is a Python that has it; and the config that ships, which has components to check. And a Tab in the shell."""
 import os
 import statistics
 import subprocess
@@ -85,6 +85,10 @@ def main():
         row("what ships, 3 overrides: whole process", f"{process_ms(train + SHIPPED, 51):.2f} ms", "-")
         same, changing = inside_us("-", SHIPPED)
         row("the same inside one process", f"{same:.0f} us", "-")
+        tab = [f"{BUILD}/kiln", "complete", "fish"]
+        row("a Tab behind `train optimizer.`", f"{process_ms(tab + ['train optimizer.'], 51):.2f} ms", "10 ms")
+        line = f"train --config-path {folder} g1=two g2=two g3.width=5 g4."
+        row("a Tab in the 12 groups", f"{process_ms(tab + [line], 51):.2f} ms", "10 ms")
 
 
 if __name__ == "__main__":

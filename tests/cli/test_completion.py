@@ -2,9 +2,7 @@
 is pressed at a terminal."""
 import os
 import shutil
-import statistics
 import subprocess
-import time
 import unittest
 
 from kilntest import BUILD, ROOT, SHARED, Case, main
@@ -259,31 +257,6 @@ class Candidates(Folder):
                 self.assertEqual(out, f.read())
         self.refused("completion", "csh", says=["csh", "zsh"], status=2, program="kiln")
         self.refused("completion", says=["bash, zsh or fish"], status=2, program="kiln")
-
-
-class Speed(Folder):
-    def median(self, line):
-        times = []
-        for _ in range(50):
-            start = time.perf_counter()
-            subprocess.run([os.path.join(BUILD, "kiln"), "complete", "fish", line], cwd=self.dir, check=True,
-                           stdout=subprocess.DEVNULL)
-            times.append(time.perf_counter() - start)
-        return 1000 * statistics.median(times)
-
-    @unittest.skipUnless(FAST, "sanitizers are slow")
-    def test_a_tab_takes_little(self):
-        """Measured beside the start of the process, which a busy machine makes longer."""
-        for i in range(12):
-            for option in "ab":
-                self.write(f"big/g{i}/{option}.yaml", "".join(f"k{k}: {k}\n" for k in range(10)))
-        self.write("big/config.yaml", "defaults:\n" + "".join(f"  - g{i}: a\n" for i in range(12)))
-        floor = self.median("")
-        for line in ["train optimizer.", "train model=resnet lr=0.1 seed=4 model.",
-                     "train --config-path big g1=b g2=b g3.k1=5 g4."]:
-            spent = self.median(line)
-            print(f"{line}: {spent:.1f} ms a Tab, of which {floor:.1f} ms are the start of the process")
-            self.assertLess(spent, max(10, floor + 5))
 
 
 class Shells:

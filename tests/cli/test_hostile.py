@@ -107,9 +107,7 @@ class Files(Hostile):
     def test_huge_sparse_file(self):
         self.write("c/config.yaml", "a: 1\n")
         os.truncate(self.path("c/config.yaml"), 1 << 30)
-        start = time.monotonic()
         self.refuse(says=["c/config.yaml", "MiB"])
-        self.assertLess(time.monotonic() - start, 2)
 
     def test_endless_files(self):
         self.write("d/config.yaml", "defaults: [{g: one}]\n")
