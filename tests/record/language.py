@@ -142,6 +142,7 @@ case("packages", {**G, "config": "defaults:\n  - g@x.y: one\n  - g@_global_: two
 case("here", {**G, "config": "defaults:\n  - g: three\n", "g/three": "defaults:\n  - sub@_here_: a\n  - /h@_here_.k: two\n"})
 case("global inside", {**G, "config": "defaults:\n  - g: three\n", "g/three": "defaults:\n  - /h@_global_.k: two\n  - /h@r: one\n"})
 case("header", {**G, "config": "defaults:\n  - g: three\n", "g/three": "# @package a.b\nv: 3\n"})
+case("header from the top", {**G, "config": "defaults:\n  - g: three\n", "g/three": "# @package _global_.a.b\nv: 3\n"})
 case("header global", {**G, "config": "defaults:\n  - g: three\n",
                        "g/three": "# @package _global_\ndefaults:\n  - sub: a\nv: 3\n"})
 case("at beats header", {**G, "config": "defaults:\n  - g@k: three\n", "g/three": "# @package a.b\nv: 3\n"})
