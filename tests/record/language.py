@@ -124,6 +124,7 @@ case("self first", {**G, "config": "defaults:\n  - _self_\n  - g: one\ng: {v: mi
 case("self twice", {**G, "config": "defaults:\n  - _self_\n  - g: one\n  - _self_\n"})
 case("choose", {**G, "config": "defaults:\n  - g: one\n  - h: one\n"}, "g=two", "h=two")
 case("choose null", {**G, "config": "defaults:\n  - g: one\n"}, "g=null")
+case("numbers too large", B, "+a1=.4e9999", "+a2=-1e999", "+a3=1e-999")
 case("cast a word to bool", B, "+b=bool(yes)")
 case("choose nothing", {**G, "config": "defaults:\n  - g: ???\n"})
 case("choose what is not there", {**G, "config": "defaults:\n  - g: one\n"}, "g=nope")
