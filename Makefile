@@ -251,4 +251,4 @@ help:
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'
 	@echo 'make format | check-format | lint | check-layers | check-headers | clean'
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(ISA_OBJ:.o=.d) $(FUZZERS:=.d)
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(ISA_OBJ:.o=.d) $(FUZZERS:=.d) $(PLUGINS:.so=.d)
