@@ -37,7 +37,7 @@ struct KilnConfig {
     const struct KilnDefaultsList *defaults; /* the files that were merged */
     KilnRemoved *removed;
     size_t n_removed;
-    bool partial;      /* of a sweep: see kiln_config_compose_sweep */
+    bool partial;           /* of a sweep: see kiln_config_compose_sweep */
     KilnWarning **warnings; /* a list in the arena: readers of a const config may add */
     struct tm started;      /* local time, for ${now:...} */
 };

@@ -35,8 +35,8 @@ typedef enum KilnJobStatus {
     KILN_JOB_WAITING,
     KILN_JOB_RUNNING,
     KILN_JOB_OK,
-    KILN_JOB_FAILED,     /* it ended itself with an error */
-    KILN_JOB_KILLED,     /* by a signal: a crash, or from outside */
+    KILN_JOB_FAILED,     /* it ended with an error, or crashed */
+    KILN_JOB_KILLED,     /* from outside; it is not its fault, and it can go on */
     KILN_JOB_TIMEOUT,    /* it ran longer than the launcher allows */
     KILN_JOB_INTERRUPTED /* it was asked to stop, and did; it can go on */
 } KilnJobStatus;

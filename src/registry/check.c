@@ -294,86 +294,6 @@ static bool is_hidden(const KilnSection *sections, const char *key)
     return false;
 }
 
-/* ---- Variables ----------------------------------------------------------------------- */
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-/* Does an interpolation anywhere have the name in it? */
-static bool is_used(const KilnConfigNode *node, const char *name)
-{
-    size_t n = strlen(name);
-
-    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION)
-        for (const char *p = node->text; (p = strstr(p, name)) != NULL; p += n)
-            if (p > node->text && !is_letter(p[-1]) && !is_letter(p[n]))
-                return true;
-    for (size_t i = 0; i < node->count; i++)
-        if (is_used(node->entries[i].value, name))
-            return true;
-    return false;
-}
-
-/* The keys of the root that have an effect: options, sections, components that something
- * refers to. Variables don't count: hidden1 is near hidden2, and no mistake. */
-static size_t effective_names(const Walk *walk, const KilnSection *root, const char **ret,
-                              size_t size)
-{
-    const KilnConfigNode *map = kiln_config_root(walk->check.config);
-    const KilnSection *s = kiln_config_sections(walk->check.config);
-    size_t n = 0;
-
-    for (size_t i = 0; i < kiln_table_count(root->fields) && n < size; i++)
-        ret[n++] = root->fields[i].name;
-    for (; s->key != NULL && n < size; s++)
-        if (s->key[0] != '\0' && strchr(s->key, '.') == NULL)
-            ret[n++] = s->key;
-    for (size_t i = 0; i < map->count && n < size; i++)
-        if (kiln_node_get(map->entries[i].value, KILN_TARGET_KEY) != NULL &&
-            is_used(map, map->entries[i].key))
-            ret[n++] = map->entries[i].key;
-    return n;
-}
-
-static void check_variable(Walk *walk, const KilnEntry *entry, const char *const *names, size_t n)
-{
-    enum { SHORTEST = 4 }; /* l1 is near lr, and fine */
-    const char *near = strlen(entry->key) >= SHORTEST ? kiln_nearest(entry->key, names, n) : NULL;
-    KilnError err = { 0 };
-
-    if (near == NULL || strcmp(near, entry->key) == 0 ||
-        kiln_node_get(entry->value, KILN_TARGET_KEY) != NULL)
-        return;
-    kiln_error_set(&err, KILN_E_KEY,
-                   "nothing has or uses this key; did you mean '%s'? (A variable that no ${...} "
-                   "uses may have any name that is less like another)",
-                   near);
-    err.origin = entry->key_origin;
-    kiln_check_report(&walk->check, entry->key, entry->value, NULL, &err);
-}
-
-/* A free key of the root that nothing uses can have no effect; when its name is close to
- * one that has, that one was meant. */
-static void check_variables(Walk *walk, const KilnSection *root)
-{
-    const KilnSection *sections = kiln_config_sections(walk->check.config);
-    const KilnConfigNode *map = kiln_config_root(walk->check.config);
-    size_t size = map->count + kiln_table_count(root->fields) + 16;
-    const char **names = calloc(size, sizeof(*names));
-
-    if (names == NULL) {
-        walk->out_of_memory = true;
-        return;
-    }
-    size_t n = effective_names(walk, root, names, size);
-    for (size_t i = 0; i < map->count; i++)
-        if (!is_hidden(sections, map->entries[i].key))
-            check_variable(walk, &map->entries[i], names, n);
-    free(names);
-}
-
 /* What no table led to: groups that are only referred to, free keys of the root. */
 static void check_rest(Walk *walk, const KilnConfigNode *node)
 {
@@ -405,9 +325,6 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
                                .elsewhere = elsewhere };
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
         check_section(&walk, s);
-    for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
-        if (s->key[0] == '\0' && s->open)
-            check_variables(&walk, s);
     check_rest(&walk, kiln_config_root(config));
     kiln_stray_check(&walk.check);
     if (walk.out_of_memory) {

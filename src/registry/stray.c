@@ -40,22 +40,6 @@ static const char *below(const char *key, const char *deeper)
     return strncmp(deeper, key, length) == 0 && deeper[length] == '.' ? deeper + length + 1 : NULL;
 }
 
-static void collect(const KilnConfig *config, const KilnSection *section, Names *names)
-{
-    names->count = 0;
-    for (size_t i = 0; i < kiln_table_count(section->fields); i++)
-        add_name(names, section->fields[i].name);
-    for (const KilnSection *s = kiln_config_sections(config); s->key != NULL; s++) {
-        const char *rest = below(section->key, s->key);
-
-        if (rest != NULL && names->count < MOST_NAMES &&
-            kiln_path_next(&rest, names->parts[names->count]))
-            add_name(names, names->parts[names->count]);
-    }
-    for (size_t i = 0; strcmp(section->key, "kiln") == 0 && i < KILN_COUNT(foreign); i++)
-        add_name(names, foreign[i]);
-}
-
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -76,6 +60,44 @@ static bool is_named(const KilnConfigNode *node, const char *name)
     return node->replaced != NULL && is_named(node->replaced, name);
 }
 
+/* `optimizer`, which the task refers to: other variables may well look like each other. */
+static void add_components(Names *names, const KilnConfigNode *root)
+{
+    for (size_t i = 0; i < root->count; i++) {
+        const KilnEntry *entry = &root->entries[i];
+
+        if (kiln_node_get(entry->value, KILN_TARGET_KEY) != NULL && is_named(root, entry->key))
+            add_name(names, entry->key);
+    }
+}
+
+static void collect(const KilnConfig *config, const KilnSection *section, Names *names)
+{
+    names->count = 0;
+    for (size_t i = 0; i < kiln_table_count(section->fields); i++)
+        add_name(names, section->fields[i].name);
+    for (const KilnSection *s = kiln_config_sections(config); s->key != NULL; s++) {
+        const char *rest = below(section->key, s->key);
+
+        if (rest != NULL && names->count < MOST_NAMES &&
+            kiln_path_next(&rest, names->parts[names->count]))
+            add_name(names, names->parts[names->count]);
+    }
+    if (section->key[0] == '\0')
+        add_components(names, kiln_config_root(config));
+    for (size_t i = 0; strcmp(section->key, "kiln") == 0 && i < KILN_COUNT(foreign); i++)
+        add_name(names, foreign[i]);
+}
+
+/* `model2` beside a `model` is another one, not a misspelled one. */
+static bool is_another(const KilnCheck *check, const KilnEntry *entry, const char *near)
+{
+    const KilnConfigNode *other = kiln_node_get(kiln_config_root(check->config), near);
+
+    return kiln_node_get(entry->value, KILN_TARGET_KEY) != NULL && other != NULL &&
+           other->layer != KILN_LAYER_DEFAULT;
+}
+
 static void check_key(const KilnCheck *check, const KilnSection *section, const KilnEntry *entry,
                       const Names *names)
 {
@@ -88,7 +110,7 @@ static void check_key(const KilnCheck *check, const KilnSection *section, const 
             return;
     near = kiln_nearest(entry->key, names->items, names->count);
     if (near == NULL || kiln_starts_with(near, entry->key) || /* `data` need be no datamodule */
-        is_named(kiln_config_root(check->config), entry->key))
+        is_another(check, entry, near) || is_named(kiln_config_root(check->config), entry->key))
         return;
     kiln_text_printf(&path, "%s%s%s", section->key, section->key[0] != '\0' ? "." : "", entry->key);
     kiln_error_set(&err, KILN_E_KEY,

@@ -18,8 +18,6 @@ void kiln_check_report(const KilnCheck *check, const char *path, const KilnConfi
 
     if (value != NULL || err->origin.source == NULL)
         kiln_error_about(check->config, written, value, &whole);
-    if (err->origin.source != NULL)
-        whole.origin = err->origin; /* it knows better: a name in the mapping */
     kiln_error_placed(&whole, path);
     check->report(check->ctx, &whole);
 }

@@ -305,12 +305,14 @@ static void append_next_step(KilnDisplay *display)
 {
     const KilnJobs *jobs = &display->sweep->jobs;
     size_t open = kiln_jobs_count(jobs, KILN_JOB_WAITING) +
-                  kiln_jobs_count(jobs, KILN_JOB_INTERRUPTED);
+                  kiln_jobs_count(jobs, KILN_JOB_INTERRUPTED) +
+                  kiln_jobs_count(jobs, KILN_JOB_KILLED);
     size_t failed = jobs->count - open - kiln_jobs_count(jobs, KILN_JOB_OK);
 
     if (open > 0)
-        kiln_text_printf(&display->text, "%zu jobs are left; go on with: train -m --resume %s\n",
-                         open, display->sweep->dir);
+        kiln_text_printf(&display->text,
+                         "jobs that are left: %zu; go on with: train -m --resume %s\n", open,
+                         display->sweep->dir);
     else if (failed > 0)
         kiln_text_printf(&display->text,
                          "try those that failed again with: train -m --resume %s --retry-failed\n",

@@ -61,7 +61,7 @@ const KilnJobMetric *kiln_job_metric(const KilnJob *job, const char *name);
 const char *kiln_job_status_name(KilnJobStatus status);
 /* False when there is no status of that name. */
 bool kiln_job_status_find(const char *name, KilnJobStatus *ret);
-/* Did it end by its own fault? --retry-failed is for these. */
+/* Did it end otherwise than well or by being asked to? */
 bool kiln_job_failed(const KilnJob *job);
 /* The key of an override without +, and *ret_value the text behind its = ("" when
  * there is none); the length of the key. */

@@ -210,7 +210,7 @@ KilnStatus kiln_sweep_point(const KilnSweep *sweep, size_t point, const char **o
 bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job)
 {
     return job->status == KILN_JOB_WAITING || job->status == KILN_JOB_INTERRUPTED ||
-           (sweep->request->retry_failed && kiln_job_failed(job));
+           job->status == KILN_JOB_KILLED || (sweep->request->retry_failed && kiln_job_failed(job));
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------

@@ -57,8 +57,8 @@ KilnStatus kiln_sweep_point(const KilnSweep *sweep, size_t point, const char **o
  * first. */
 KilnStatus kiln_sweep_recall(KilnSweep *sweep, KilnError *err);
 
-/* Will this process run the job? One that waits, was interrupted, or failed and may
- * be tried again. */
+/* Will this process run the job? One that waits, was interrupted or killed from
+ * outside, or failed and may be tried again. */
 bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job);
 
 /* ---- compose.c: the config of a job ------------------------------------------------- */

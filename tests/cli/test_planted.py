@@ -241,7 +241,7 @@ class Planter:
         self.line("_self_", file, 11, "  - _slef_", "_self_")
         self.line("_self_ twice", file, 11, ["  - _self_", "  - _self_"], places=[11, 12])
         self.line("optional misspelled", file, 12, "  - optinal experiment: first", "optional")
-        self.line("package", file, 8, "  - callbacks@callback: mine", "callbacks")
+        self.line("package", file, 8, "  - callbacks@calbacks: mine", "callbacks")
         self.plants[-1].places.append("conf/callbacks/mine.yaml:1:")  # what it puts there
         file = "conf/experiment/first.yaml"
         for typo in ["overide", "overrride"]:

@@ -205,7 +205,7 @@ class Trouble(Sweep):
         out, _ = self.trouble("callbacks.trouble.what=none,abort,hang,fail,none", "callbacks.trouble.epoch=1",
                               "kiln.launcher.n_jobs=2", "kiln.launcher.timeout=2s",
                               "kiln.launcher.grace=200ms", status=1)
-        self.assertEqual(self.statuses(), ["ok", "killed", "timeout", "failed", "ok"])
+        self.assertEqual(self.statuses(), ["ok", "failed", "timeout", "failed", "ok"])
         self.assertIn("killed by SIGABRT", out)
         self.assertIn("timeout after 2s", out)
         self.assertIn("exit status 1: ", out)
@@ -254,6 +254,19 @@ class Trouble(Sweep):
             self.assertIn(b"going on from", read(self.path(folder, "1/train.log")))
         self.assertEqual(read(self.path("int130/1/checkpoints/last/model.safetensors")),
                          read(self.path("int143/1/checkpoints/last/model.safetensors")))
+
+    def test_a_job_that_is_killed_goes_on(self):
+        process = self.start("-m", "--plugin", self.plugin, *JOB, "kiln.sweep.dir=s", "trainer.max_epochs=8",
+                             "+callbacks.trouble._target_=callback/trouble", "callbacks.trouble.what=slow", "seed=1,2")
+        self.wait_for(process, "s/0/checkpoints/last")
+        os.kill([line["pid"] for line in self.journal() if line["event"] == "started"][0], signal.SIGKILL)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(self.statuses(), ["killed", "ok"])
+        self.assertIn("killed by SIGKILL", out)
+        self.sweep("--resume", "s")
+        self.assertEqual(self.statuses(), ["ok", "ok"])
+        self.assertIn(b"going on from", read(self.path("s/0/train.log")))
 
     def test_workers_end_with_their_launcher(self):
         process = self.start("-m", "--plugin", self.plugin, *JOB, "kiln.sweep.dir=s", "trainer.max_epochs=500",

@@ -173,7 +173,8 @@ static void test_bad_files(void **unused)
         { "config.yaml", "defaults:\n  - net: ?\?\?\n",
           "T/config.yaml:2:10: net: an option must be chosen: net=OPTION; options of net: "
           "large, small" },
-        { "config.yaml", "defaults:\n  - ent: small\n", "ent: there is no option 'small'" },
+        { "config.yaml", "defaults:\n  - ent: small\n",
+          "T/config.yaml:2:5: there is no group 'ent'; did you mean 'net'?" },
         { "config.yaml", "defaults:\n  - override net: small\n  - opt: sgd\n",
           "T/config.yaml:3:5: defaults: 'opt' stands behind 'override net'" },
         { "config.yaml", "defaults:\n  - opt: sgd\n  - override nope: x\n",

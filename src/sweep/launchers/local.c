@@ -170,9 +170,17 @@ static void format_size(int64_t bytes, char *buf, size_t size)
     snprintf(buf, size, "%lld%s", (long long)bytes, units[unit]);
 }
 
+/* A signal that comes from other programs or the system, and not from a crash? */
+static bool is_from_outside(int number)
+{
+    return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP;
+}
+
 static KilnJobEnd end_by_signal(const Opts *opts, int number, bool expected)
 {
-    KilnJobEnd end = { .status = expected ? KILN_JOB_INTERRUPTED : KILN_JOB_KILLED };
+    KilnJobEnd end = { .status = expected                  ? KILN_JOB_INTERRUPTED
+                                 : is_from_outside(number) ? KILN_JOB_KILLED
+                                                           : KILN_JOB_FAILED };
     const char *hint = "";
     char name[32];
 
