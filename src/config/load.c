@@ -38,8 +38,11 @@ static KilnStatus check_names(const char *const words[2], const size_t lengths[2
     static const char *const places[] = { "_global_", "_group_", "_name_", "_here_" };
     const char *near = near_name(words[0], lengths[0], headers, 1);
 
+    const char *dot = memchr(words[1], '.', lengths[1]); /* _global_.a.b */
+    size_t first = dot != NULL ? (size_t)(dot - words[1]) : lengths[1];
+
     if (near == NULL && words[1][0] == '_')
-        near = near_name(words[1], lengths[1], places, KILN_COUNT(places));
+        near = near_name(words[1], first, places, KILN_COUNT(places));
     if (near == NULL)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_KEY, "header '# %.*s %.*s': did you mean '%s'?",

@@ -154,7 +154,13 @@ static void write_float(KilnText *text, const char *written)
     double value;
     const char *e;
 
-    if (kiln_parse_f64(written, &value, NULL) < 0) {
+    KilnStatus status = kiln_parse_f64(written, &value, NULL);
+    if (status == KILN_E_RANGE) {
+        /* .4e999 is a number in an argument, and text in a file: say what it is. */
+        kiln_text_append(text, *written == '-' ? "-.inf" : ".inf");
+        return;
+    }
+    if (status < 0) {
         kiln_text_append(text, written);
         return;
     }

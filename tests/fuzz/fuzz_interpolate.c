@@ -31,7 +31,8 @@ static void write_all(KilnConfig *config, bool resolve)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
-    KilnConfig config = { .config_name = "config" };
+    KilnWarning *warnings = NULL;
+    KilnConfig config = { .config_name = "config", .warnings = &warnings };
     KilnMaker maker = { .arena = &config.storage, .origin = { .source = "config.yaml" } };
     KilnError err = { 0 };
 

@@ -3,7 +3,7 @@
     PEER/bin/python tests/peer/hydra_diff.py [--rounds N] [--seed S] [--kind KIND] [--kiln PROGRAM]
 
 PEER is a Python that has hydra-core 1.3. Equal means: both refuse, or both accept with equal values of
-equal types. Every difference is made as small as it gets and printed once for each way to differ.
+equal types; what differs on purpose (KNOWN) is counted alone. Every other difference is made as small as it gets and printed once for each way to differ.
 Round R of seed S is the same everywhere: `--seed S --only R` repeats it. Rounds are of one KIND each:
 values (one file of odd YAML), overrides (odd arguments), interp (interpolations and resolvers),
 defaults (groups, packages, defaults lists), merge (the same keys from many sides)."""
@@ -500,6 +500,55 @@ def make_merge(m):
     return files, overrides
 
 
+# ---- Where kiln differs on purpose ------------------------------------------------------
+
+# How they differ, what Hydra or kiln says, what must be in the case, why.
+KNOWN = [
+    ("we accept", r"found duplicate anchor", "&", "YAML lets an anchor be given again"),
+    ("we accept", r"tag:yaml.org,2002:value", "=", "PyYAML has a tag but no value for a lone ="),
+    ("we accept", r"^ParserError: while parsing a flow", r"\?", "PyYAML reads no ? inside [] and {}"),
+    ("we refuse", r"tag \S+ (is not known|does not fit)", "!", "tags of Python's own types"),
+    ("values", r"", r"[-:\[{,] *! \S", "! means text in YAML; PyYAML guesses a type"),
+    ("we refuse", r"is there twice", "", "one key in two spellings: true and yes"),
+    ("we refuse", r"there is no anchor .* complete", r"\*", "an alias inside its own anchor"),
+    ("we accept", r"^OverrideParseException", r"[^\x00-\x7f]|\$\{.*\$\{|\$\{.*['\"\\[]|^[-+~]*\d",
+     "letters, nesting, quotes and numbers that Hydra's grammar lacks"),
+    ("we accept", r"Could not delete from config.* does not exist", r"\?\?\?|null", "Hydra does not see null and ???"),
+    ("we accept", r"list indices must be integers", "~", "deleting a list's item"),
+    ("we accept", r"used to denote a config key", r"\$\{", "a number in a name"),
+    ("we accept", r"UnsupportedValueType", r"\$\{oc", "OmegaConf refuses lists and mappings from its own resolvers"),
+    ("we accept", r"(AttributeError|AssertionError|ScannerError|TypeError) raised while resolving", r"\$\{", "Python's own errors"),
+    ("", r"", r"\\\$\{", "Hydra resolves in place, so what is escaped is resolved again through a reference"),
+    ("", r"", r"\\'|\\$|\\\\", "backslashes at the end of text with interpolations"),
+    ("values", r"'kiln'|hydra", r"\$\{", "the whole config as text or keys has the kiln node in it"),
+    ("", r"", r"_group_|_name_", "words of Hydra 1.1's packages"),
+    ("we refuse", r"expected 'group: option'|is no package", r"- (foo|optional|override)|/:|/@|//", "a word before the group; an empty name in a path"),
+    ("values", r"", r"\./", "./ in front of a group"),
+    ("we refuse", r"has another value", r"=null", "~key=null deletes only null"),
+    ("we refuse", r"there is no group", "/", "a key with a slash is a group"),
+    ("we accept", r"Error merging override|Cannot merge|Could not append", r"\$\{", "what a reference means does not matter to what replaces it"),
+    ("we refuse", r"refers to another node", r"\$\{", "deleting through a reference would change the other node"),
+    ("we accept", r"^ConfigCompositionException: $", r"\$\{", "a name made of several pieces, or with blanks"),
+    ("we accept", r"ConfigKeyError raised while resolving", r"oc\.select:\.\.", "oc.select above the top finds nothing"),
+    ("we accept", r"token recognition error", r"\$\{", "text with interpolations is text"),
+    ("we accept", r"not found", r"\[-\d", "negative indexes, as Hydra 1.4 has them"),
+    ("we accept", r"parent node detected", r"\$\{", "a node that is text inside itself"),
+    ("values", r"", r"\$\{(oc|n|d|ref|\.)", "nodes as text: Hydra prints what it has resolved so far"),
+]
+
+
+def known(found, files, overrides):
+    """Why they differ, when that is meant to be."""
+    how, theirs, ours = found
+    said = theirs[1] if how == "we accept" else f"{ours[1]} {theirs[1] if how != 'we refuse' else ''}"
+    pieces = [*files.values(), *overrides]
+    for kind, says, has, why in KNOWN:
+        if (not kind or kind == how) and re.search(says, str(said), re.S) and (
+                not has or any(re.search(has, piece, re.M) for piece in pieces)):
+            return why
+    return None
+
+
 KINDS = {"values": make_values, "overrides": make_overrides, "interp": make_interp, "defaults": make_defaults,
          "merge": make_merge}
 
@@ -612,12 +661,13 @@ def main():
     ap.add_argument("--kind", choices=sorted(KINDS), action="append")
     ap.add_argument("--kiln", default=os.path.join(ROOT, "build/release/train"))
     ap.add_argument("--no-shrink", action="store_true")
+    ap.add_argument("--all", action="store_true", help="show what is meant to differ too")
     a = ap.parse_args()
     warnings.simplefilter("ignore")
     os.environ.update(ENV)
     kinds = a.kind or sorted(KINDS)
     tester = Tester(a.kiln)
-    seen = collections.Counter()
+    seen, meant = collections.Counter(), collections.Counter()
     equal = differ = 0
     for number in [a.only] if a.only is not None else range(a.rounds):
         rng = random.Random(f"{a.seed}/{number}")
@@ -630,6 +680,10 @@ def main():
         if found is None:
             equal += 1
             continue
+        why = None if a.all or a.only is not None else known(found, files, overrides)
+        if why is not None:
+            meant[why] += 1
+            continue
         differ += 1
         key = tester.signature(found)
         seen[key] += 1
@@ -638,7 +692,9 @@ def main():
         if not a.no_shrink:
             files, overrides, found = tester.shrink(files, overrides, found)
         show(files, overrides, found, f"{kind}, --seed {a.seed} --only {number}")
-    print(f"{equal} equal, {differ} differ in {len(seen)} ways")
+    print(f"{equal} equal, {sum(meant.values())} differ as they should, {differ} differ in {len(seen)} ways")
+    for why, n in meant.most_common():
+        print(f"  {n:5}  (meant) {why}")
     for key, n in seen.most_common():
         print(f"  {n:5}  {' | '.join(key)}")
     tester.close()

@@ -124,6 +124,7 @@ case("self first", {**G, "config": "defaults:\n  - _self_\n  - g: one\ng: {v: mi
 case("self twice", {**G, "config": "defaults:\n  - _self_\n  - g: one\n  - _self_\n"})
 case("choose", {**G, "config": "defaults:\n  - g: one\n  - h: one\n"}, "g=two", "h=two")
 case("choose null", {**G, "config": "defaults:\n  - g: one\n"}, "g=null")
+case("numbers too large", B, "+a1=.4e9999", "+a2=-1e999", "+a3=1e-999")
 case("cast a word to bool", B, "+b=bool(yes)")
 case("choose nothing", {**G, "config": "defaults:\n  - g: ???\n"})
 case("choose what is not there", {**G, "config": "defaults:\n  - g: one\n"}, "g=nope")
@@ -142,6 +143,7 @@ case("packages", {**G, "config": "defaults:\n  - g@x.y: one\n  - g@_global_: two
 case("here", {**G, "config": "defaults:\n  - g: three\n", "g/three": "defaults:\n  - sub@_here_: a\n  - /h@_here_.k: two\n"})
 case("global inside", {**G, "config": "defaults:\n  - g: three\n", "g/three": "defaults:\n  - /h@_global_.k: two\n  - /h@r: one\n"})
 case("header", {**G, "config": "defaults:\n  - g: three\n", "g/three": "# @package a.b\nv: 3\n"})
+case("header from the top", {**G, "config": "defaults:\n  - g: three\n", "g/three": "# @package _global_.a.b\nv: 3\n"})
 case("header global", {**G, "config": "defaults:\n  - g: three\n",
                        "g/three": "# @package _global_\ndefaults:\n  - sub: a\nv: 3\n"})
 case("at beats header", {**G, "config": "defaults:\n  - g@k: three\n", "g/three": "# @package a.b\nv: 3\n"})
