@@ -109,19 +109,31 @@ KilnStatus kiln_file_read(const char *path, size_t limit, char **ret, size_t *re
     return status;
 }
 
-static bool write_all(int fd, const char *data, size_t size)
+bool kiln_fd_write(int fd, const void *data, size_t size)
 {
-    while (size > 0) {
-        ssize_t put = write(fd, data, size);
+    for (const char *p = data; size > 0;) {
+        ssize_t put = write(fd, p, size);
 
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
             return false;
-        data += put;
+        p += put;
         size -= (size_t)put;
     }
     return true;
+}
+
+KilnStatus kiln_file_write_plain(const char *path, const char *text, KilnError *err)
+{
+    FILE *file = fopen(path, "we");
+    KilnStatus status = KILN_OK;
+
+    if (file == NULL || fputs(text, file) == EOF)
+        status = kiln_error_errno(err, path);
+    if (file != NULL && fclose(file) != 0 && status >= 0)
+        status = kiln_error_errno(err, path);
+    return status;
 }
 
 /* The folder that holds `path`, owned by the caller. */
@@ -177,7 +189,7 @@ KilnStatus kiln_file_write(const char *path, const void *data, size_t size, Kiln
     if (tmp == NULL)
         return kiln_error_nomem(err, strlen(path));
     int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool ok = fd >= 0 && write_all(fd, data, size) && fsync(fd) == 0;
+    bool ok = fd >= 0 && kiln_fd_write(fd, data, size) && fsync(fd) == 0;
     if (fd >= 0 && close(fd) != 0)
         ok = false;
     if (!ok || rename(tmp, path) != 0) {
@@ -226,6 +238,27 @@ KilnStatus kiln_dir_make(const char *path, KilnError *err)
     if (status < 0)
         return status;
     return mkdir(path, 0777) == 0 || errno == EEXIST ? KILN_OK : kiln_error_errno(err, path);
+}
+
+KilnStatus kiln_dir_make_parent(const char *path, KilnError *err)
+{
+    char *parent = parent_of(path);
+    KilnStatus status = parent == NULL ? kiln_error_nomem(err, strlen(path))
+                                       : kiln_dir_make(parent, err);
+
+    free(parent);
+    return status;
+}
+
+bool kiln_dir_is_empty(const char *dir)
+{
+    char **names = NULL;
+    size_t n = 0;
+
+    if (kiln_dir_list(dir, &names, &n, NULL) < 0)
+        return false;
+    kiln_names_free(names, n);
+    return n == 0;
 }
 
 KilnStatus kiln_path_remove(const char *path, KilnError *err)

@@ -10,8 +10,16 @@ KILN_NODISCARD KilnStatus kiln_file_read(const char *path, size_t limit, char **
 /* Replace the file at once: temporary name beside it, fsync, rename, fsync of the folder. */
 KILN_NODISCARD KilnStatus kiln_file_write(const char *path, const void *data, size_t size,
                                           KilnError *err);
+/* Write a text that nothing is lost with: straight to its name, not flushed to disk. */
+KILN_NODISCARD KilnStatus kiln_file_write_plain(const char *path, const char *text, KilnError *err);
+/* Write all of it, however often that takes; false with errno set when it fails. */
+bool kiln_fd_write(int fd, const void *data, size_t size);
 /* Create the folder and its parents; fine when it is there. */
 KILN_NODISCARD KilnStatus kiln_dir_make(const char *path, KilnError *err);
+/* The same for the folder that `path` lies in. */
+KILN_NODISCARD KilnStatus kiln_dir_make_parent(const char *path, KilnError *err);
+/* A folder that can be read and holds nothing? */
+bool kiln_dir_is_empty(const char *dir);
 /* Remove a file or a whole folder; fine when it is not there. Links are not followed. */
 KILN_NODISCARD KilnStatus kiln_path_remove(const char *path, KilnError *err);
 /* Flush a file's or folder's data to disk. */

@@ -10,17 +10,6 @@
 
 enum { MOST_SWEEPS_A_SECOND = 1000 };
 
-static bool is_empty(const char *dir)
-{
-    char **names = NULL;
-    size_t n = 0;
-
-    if (kiln_dir_list(dir, &names, &n, NULL) < 0)
-        return false;
-    kiln_names_free(names, n);
-    return n == 0;
-}
-
 static bool is_there(const char *path)
 {
     struct stat st;
@@ -63,7 +52,7 @@ KilnStatus kiln_sweep_choose_dir(KilnSweep *sweep, KilnError *err)
         kiln_text_append(&name, dir);
         if (i > 0)
             kiln_text_printf(&name, "-%d", i);
-        if (name.failed || !is_there(name.data) || (!timed && is_empty(name.data)))
+        if (name.failed || !is_there(name.data) || (!timed && kiln_dir_is_empty(name.data)))
             return take_name(sweep, &name, err);
         if (!timed)
             break;
@@ -75,28 +64,14 @@ KilnStatus kiln_sweep_choose_dir(KilnSweep *sweep, KilnError *err)
                           dir, dir);
 }
 
-static KilnStatus make_parent(const char *dir, KilnError *err)
-{
-    const char *slash = strrchr(dir, '/');
-    KilnText parent = { 0 };
-
-    if (slash == NULL || slash == dir)
-        return KILN_OK;
-    kiln_text_append_n(&parent, dir, (size_t)(slash - dir));
-    KilnStatus status = parent.failed ? kiln_error_nomem(err, strlen(dir))
-                                      : kiln_dir_make(parent.data, err);
-    kiln_text_release(&parent);
-    return status;
-}
-
 KilnStatus kiln_sweep_make_dir(KilnSweep *sweep, bool *ret_taken, KilnError *err)
 {
-    KilnStatus status = make_parent(sweep->dir, err);
+    KilnStatus status = kiln_dir_make_parent(sweep->dir, err);
 
     *ret_taken = false;
     if (status < 0)
         return status;
-    if (mkdir(sweep->dir, 0777) != 0 && !(errno == EEXIST && is_empty(sweep->dir))) {
+    if (mkdir(sweep->dir, 0777) != 0 && !(errno == EEXIST && kiln_dir_is_empty(sweep->dir))) {
         *ret_taken = errno == EEXIST;
         return *ret_taken ? KILN_OK : kiln_error_errno(err, sweep->dir);
     }

@@ -109,16 +109,8 @@ static KilnStatus write_file(const KilnSweep *sweep, const KilnJob *job, const c
 
     if (path == NULL)
         return kiln_error_nomem(err, strlen(name));
-    if (sync) {
-        status = kiln_file_write(path, text, strlen(text), err);
-    } else {
-        FILE *file = fopen(path, "we");
-
-        if (file == NULL || fputs(text, file) == EOF)
-            status = kiln_error_errno(err, path);
-        if (file != NULL && fclose(file) != 0 && status >= 0)
-            status = kiln_error_errno(err, path);
-    }
+    status = sync ? kiln_file_write(path, text, strlen(text), err)
+                  : kiln_file_write_plain(path, text, err);
     free(path);
     return status;
 }

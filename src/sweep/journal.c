@@ -155,21 +155,6 @@ KilnStatus kiln_journal_peek(const char *dir, json_t **ret, KilnError *err)
 
 /* ---- Appending ---------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const char *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t put = write(fd, data, size);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return false;
-        data += put;
-        size -= (size_t)put;
-    }
-    return true;
-}
-
 KilnStatus kiln_journal_append(KilnJournal *journal, json_t *record, KilnError *err)
 {
     char *text = record != NULL ? json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
@@ -181,7 +166,7 @@ KilnStatus kiln_journal_append(KilnJournal *journal, json_t *record, KilnError *
         kiln_text_printf(&line, "%s\n", text);
     if (text == NULL || line.failed)
         status = kiln_error_nomem(err, 1);
-    else if (!write_all(journal->fd, line.data, line.length))
+    else if (!kiln_fd_write(journal->fd, line.data, line.length))
         status = kiln_error_errno(err, journal->path);
     kiln_text_release(&line);
     free(text);

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 /* Space until the data begins at a multiple of this, as the format wants it. */
 enum { ALIGN = 8 };
 
@@ -111,23 +113,6 @@ static KilnStatus header_text(const char *path, const KilnStView *const *order, 
 
 /* ---- The file ------------------------------------------------------------------ */
 
-static bool write_all(int fd, const void *data, size_t size)
-{
-    const char *from = data;
-
-    while (size > 0) {
-        ssize_t put = write(fd, from, size);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return false;
-        from += put;
-        size -= (size_t)put;
-    }
-    return true;
-}
-
 static bool write_header(int fd, const char *text)
 {
     static const char spaces[ALIGN] = "        ";
@@ -136,8 +121,8 @@ static bool write_header(int fd, const char *text)
 
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (unsigned char)((uint64_t)(length + padding) >> 8 * i & 255);
-    return write_all(fd, bytes, sizeof(bytes)) && write_all(fd, text, length) &&
-           write_all(fd, spaces, padding);
+    return kiln_fd_write(fd, bytes, sizeof(bytes)) && kiln_fd_write(fd, text, length) &&
+           kiln_fd_write(fd, spaces, padding);
 }
 
 /* Remove what was begun, but never a device or pipe that was named as target. */
@@ -159,7 +144,7 @@ static KilnStatus write_file(const char *path, const char *header, const KilnStV
         return kiln_error_errno(err, path);
     bool ok = write_header(fd, header);
     for (size_t i = 0; i < n && ok; i++)
-        ok = write_all(fd, order[i]->data, view_bytes(order[i]));
+        ok = kiln_fd_write(fd, order[i]->data, view_bytes(order[i]));
     if (!ok || fsync(fd) != 0) {
         KilnStatus status = kiln_error_errno(err, path);
 

@@ -46,17 +46,6 @@ KilnStatus kiln_run_folder_parent(const KilnConfig *config, char **ret, KilnErro
     return status;
 }
 
-static bool is_empty(const char *dir)
-{
-    char **names = NULL;
-    size_t n = 0;
-
-    if (kiln_dir_list(dir, &names, &n, NULL) < 0)
-        return false;
-    kiln_names_free(names, n);
-    return n == 0;
-}
-
 /* True when `checkpoint` lies in dir/checkpoints. */
 static bool holds(const char *dir, const char *checkpoint)
 {
@@ -68,20 +57,6 @@ static bool holds(const char *dir, const char *checkpoint)
 
     free(absolute);
     return in;
-}
-
-static KilnStatus make_parent(const char *dir, KilnError *err)
-{
-    const char *slash = strrchr(dir, '/');
-    KilnText parent = { 0 };
-
-    if (slash == NULL || slash == dir)
-        return KILN_OK;
-    kiln_text_append_n(&parent, dir, (size_t)(slash - dir));
-    KilnStatus status = parent.failed ? kiln_error_nomem(err, strlen(dir))
-                                      : kiln_dir_make(parent.data, err);
-    kiln_text_release(&parent);
-    return status;
 }
 
 /* Only one of several processes makes the folder; the others take the next number. */
@@ -110,7 +85,7 @@ static KilnStatus make_named(const char *dir, KilnText *made, KilnError *err)
     kiln_text_append(made, dir);
     if (made->failed)
         return kiln_error_nomem(err, strlen(dir));
-    if (mkdir(dir, 0777) == 0 || (errno == EEXIST && kiln_is_dir(dir) && is_empty(dir)))
+    if (mkdir(dir, 0777) == 0 || (errno == EEXIST && kiln_is_dir(dir) && kiln_dir_is_empty(dir)))
         return KILN_OK;
     if (errno != EEXIST && errno != ENOTDIR)
         return kiln_error_errno(err, dir);
@@ -131,11 +106,7 @@ static KilnStatus write_text(const char *dir, const char *name, const char *text
 
     if (path == NULL)
         return kiln_error_nomem(err, strlen(name));
-    FILE *file = fopen(path, "we");
-    if (file == NULL || fputs(text, file) == EOF)
-        status = kiln_error_errno(err, path);
-    if (file != NULL && fclose(file) != 0 && status >= 0)
-        status = kiln_error_errno(err, path);
+    status = kiln_file_write_plain(path, text, err);
     free(path);
     return status;
 }
@@ -196,7 +167,7 @@ KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char *checkpoint, Ki
     KilnStatus status = dir_as_written(trainer->config, &written, err);
 
     if (status >= 0)
-        status = make_parent(dir, err);
+        status = kiln_dir_make_parent(dir, err);
     if (status >= 0 && go_on)
         kiln_text_append(&made, dir);
     else if (status >= 0)
