@@ -125,6 +125,8 @@ static KilnStatus list_range(const KilnSweepValue *sweep, const KilnMaker *maker
         return kiln_error_set(err, KILN_E_RANGE, "range() needs finite numbers");
     if (sweep->step.value == 0)
         return kiln_error_set(err, KILN_E_RANGE, "range(): a step of 0 never ends");
+    if ((sweep->stop.value - sweep->start.value) / sweep->step.value > MOST_VALUES)
+        return kiln_error_set(err, KILN_E_RANGE, "more than %d values", MOST_VALUES);
     if (sweep->start.real || sweep->stop.real || sweep->step.real)
         return list_real(sweep, maker, list, err);
     return list_whole(sweep, maker, list, err);

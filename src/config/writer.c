@@ -8,6 +8,8 @@
 #include "config/state.h"
 
 enum { MOST_NODES = 1000000, LONGEST_LINE_LIST = 16 };
+/* A letter takes up to four when it is escaped. */
+enum { LONGEST_KEY = 240 };
 
 /* The containers that are being written: one inside itself never ends. */
 typedef struct Level {
@@ -204,12 +206,22 @@ static void indent(KilnText *text, int n)
         kiln_text_char(text, ' ');
 }
 
-static void write_key(KilnText *text, const KilnEntry *entry)
+/* "key:", or where YAML would not read that any more (above 1024 letters as they are
+ * written) "? key" and ":" on a line of its own. */
+static void write_key(KilnText *text, const KilnEntry *entry, int column)
 {
+    bool is_long = strlen(entry->key) > LONGEST_KEY;
+
+    if (is_long)
+        kiln_text_append(text, "? ");
     if (entry->key_typed)
         kiln_text_append(text, entry->key);
     else
         kiln_write_string(text, entry->key);
+    if (is_long) {
+        kiln_text_char(text, '\n');
+        indent(text, column);
+    }
     kiln_text_char(text, ':');
 }
 
@@ -251,7 +263,7 @@ static KilnStatus write_map(KilnWriter *writer, const KilnConfigNode *map, const
         if (!first || !in_list)
             indent(writer->text, level->indent);
         first = false;
-        write_key(writer->text, &map->entries[i]);
+        write_key(writer->text, &map->entries[i], level->indent);
         status = write_value(writer, map->entries[i].value, level, false, err);
     }
     if (first)

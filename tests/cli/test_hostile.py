@@ -209,12 +209,17 @@ class Yaml(Hostile):
             self.refuse_file(text + "\n", "c/config.yaml")
 
     def test_endless_words(self):
+        self.write("d/config.yaml", "{}\n")
         self.refuse_file("a: " + "x" * (5 << 20), "c/config.yaml")
         self.write("c/config.yaml", "a: " + "x" * (3 << 20) + "\n")
         self.accept(says="xxx")
         self.write("c/config.yaml", "k" * 900 + ": 1\n")
         self.accept(says="kkk")
         self.compose("k" * 900 + "=2")
+        for key in ["k" * 2000, "\t" * 400 + "k", "\u00e9" * 300]:
+            for nested in [f"a={{b: [{{{key}: 1, c: 2}}]}}", f"a={{{key}: {{x: 1}}, b: 2}}"]:
+                self.write("again/config.yaml", self.accept("+" + nested, folder="d", says="a:"))
+                self.assertEqual(self.accept(folder="again"), self.accept("+" + nested, folder="d"))
 
     def test_thousands_of_keys(self):
         self.write("c/config.yaml", "".join(f"k{i}: {i}\n" for i in range(4000)))
@@ -312,6 +317,13 @@ class Arguments(Hostile):
         self.accept(*[f"+k{i}={i}" for i in range(2000)], says="k1999: 1999")
         err = self.refuse(*["nope=2"] * 20_000, says="nope")
         self.assertLess(err.count("\n"), 1000)
+
+    def test_sweeps_without_an_end(self):
+        for value in ["range(101e13)", "range(0,1,1e-300)", "range(1e300)", "range(-1e18,1e18)", "range(0,1,0)",
+                      "range(5,0,-1e-9)", "range(0,inf)", "choice(" * 10_000, "shuffle(range(1000000000000))"]:
+            self.refuse("a=" + value, flags=["-m", "--plan"], says="a")
+        for i in range(10):
+            self.refuse(*[f"+k{j}=range(1000)" for j in range(2 + i)], flags=["-m", "--plan"], says="max_jobs")
 
     def test_odd_bytes(self):
         self.refuse(b"a=\xff", says="UTF-8")
