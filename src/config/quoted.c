@@ -189,8 +189,11 @@ static void write_quoted(const char *p, char quote, KilnText *text)
  * can't read what it wrote. */
 static bool can_be_escaped(const char *p)
 {
+    static const char fine[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "_-/+.$%*@?|\\()[]{}:=, \t";
+
     for (; *p != '\0'; p++)
-        if (strchr("\"'#;&!~<>^`\n\r", *p) != NULL || (unsigned char)*p < '\t')
+        if ((unsigned char)*p < 0x80 && strchr(fine, *p) == NULL)
             return false;
     return true;
 }
