@@ -210,6 +210,7 @@ static void set_search_path(Composer *composer)
     const KilnComposeRequest *request = composer->request;
     const char *const *dirs = request->config_dirs;
     const KilnConfigNode *more;
+    KilnError err = { 0 };
 
     if (request->config_path != NULL)
         add_folder(composer, request->config_path, "--config-path");
@@ -223,6 +224,8 @@ static void set_search_path(Composer *composer)
     for (size_t i = 0; more != NULL && more->kind == KILN_NODE_LIST && i < more->count; i++)
         if (more->entries[i].value->kind == KILN_NODE_SCALAR)
             add_listed(composer, more->entries[i].value);
+    if (kiln_search_add_plugins(&composer->config->search, &err) < 0)
+        tell(composer, &err);
 }
 
 /* ---- Files ------------------------------------------------------------------------- */

@@ -9,6 +9,8 @@
 
 typedef struct KilnComposeHooks {
     void *ctx;
+    /* Folders of plugins, searched behind the user's own; NULL-terminated; NULL: none. */
+    char *const *folders;
     /* Merge bottom layers (options tables' defaults) below what the files gave:
      * called when all files are merged, before value overrides are applied, and
      * again after each override that changed a _target_ or added a mapping.

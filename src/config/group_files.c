@@ -18,7 +18,7 @@ KilnStatus kiln_search_request(KilnSearch *search, const KilnComposeRequest *req
         status = kiln_search_add(search, "conf", "conf", err);
     for (; status >= 0 && dirs != NULL && *dirs != NULL; dirs++)
         status = kiln_search_add(search, *dirs, "--config-dir", err);
-    return status;
+    return status >= 0 ? kiln_search_add_plugins(search, err) : status;
 }
 
 typedef struct Walk {

@@ -41,6 +41,16 @@ KilnStatus kiln_search_add(KilnSearch *search, const char *path, const char *wha
     return KILN_OK;
 }
 
+KilnStatus kiln_search_add_plugins(KilnSearch *search, KilnError *err)
+{
+    char *const *folders = search->hooks != NULL ? search->hooks->folders : NULL;
+    KilnStatus status = KILN_OK;
+
+    for (; folders != NULL && *folders != NULL && status >= 0; folders++)
+        status = kiln_search_add(search, *folders, "beside a plugin", err);
+    return status;
+}
+
 static int compare_shipped(const void *key, const void *file)
 {
     return strcmp(key, ((const KilnShippedFile *)file)->path);

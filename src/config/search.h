@@ -42,6 +42,8 @@ typedef struct KilnSearch {
  * ("--config-dir"). */
 KILN_NODISCARD KilnStatus kiln_search_add(KilnSearch *search, const char *path, const char *what,
                                           KilnError *err);
+/* Append the plugins' folders, which the hooks name. */
+KILN_NODISCARD KilnStatus kiln_search_add_plugins(KilnSearch *search, KilnError *err);
 /* The file of a config path ("model/resnet"); *ret is NULL with KILN_OK when there
  * is none. One that can't be read comes back `broken`, and the first time with
  * the error as status. */

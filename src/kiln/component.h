@@ -108,7 +108,8 @@ typedef struct KilnRegistry KilnRegistry;
 KILN_API KILN_NODISCARD KilnStatus kiln_registry_new(KilnRegistry **ret, KilnError *err);
 /* Also unloads plugins: no instance of theirs may be alive. Accepts NULL. */
 KILN_API void kiln_registry_free(KilnRegistry *registry);
-/* Load a plugin and register its components. On failure nothing is registered.
+/* Load a plugin and register its components; a folder conf/ beside it is searched for
+ * config files, behind the user's own. On failure nothing is registered.
  * A wrong ABI, a missing symbol, a bad options table and a name that is taken
  * are errors (KILN_E_PLUGIN) that name the file and the difference. */
 KILN_API KILN_NODISCARD KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path,

@@ -134,7 +134,10 @@ static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfig
 
 static KilnComposeHooks hooks_of(Context *context)
 {
+    const KilnRegistry *registry = context->bottom.registry;
+
     return (KilnComposeHooks) { .ctx = context,
+                                .folders = registry != NULL ? registry->folders : NULL,
                                 .bottom = bottom,
                                 .option = option,
                                 .options = options,
@@ -217,7 +220,7 @@ KilnStatus kiln_compose_files(const KilnComposeRequest *request, KilnGroupFileVi
                               void *ctx, KilnError *err)
 {
     Context context = { .bottom.registry = request->registry };
-    KilnComposeHooks hooks = { .ctx = &context, .option = option, .options = options };
+    KilnComposeHooks hooks = hooks_of(&context);
     KilnStatus status = kiln_group_files(request, &hooks, visit, ctx, err);
 
     free(context.names);

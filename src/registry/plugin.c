@@ -106,6 +106,34 @@ static KilnStatus open_library(const char *path, void **ret, KilnError *err)
     return status;
 }
 
+/* A folder conf/ beside the plugin holds config files for it. */
+static KilnStatus add_conf(KilnRegistry *registry, const char *path, KilnError *err)
+{
+    const char *slash = strrchr(path, '/');
+    KilnText conf = { 0 };
+    size_t n = 0;
+
+    kiln_text_append_n(&conf, path, slash != NULL ? (size_t)(slash - path) + 1 : 0);
+    kiln_text_append(&conf, "conf");
+    while (registry->folders != NULL && registry->folders[n] != NULL)
+        n++;
+    if (!conf.failed && !kiln_is_dir(conf.data)) {
+        kiln_text_release(&conf);
+        return KILN_OK;
+    }
+    char **folders = realloc(registry->folders, (n + 2) * sizeof(*folders));
+    if (folders != NULL) {
+        registry->folders = folders;
+        folders[n] = kiln_text_take(&conf);
+        folders[n + 1] = NULL;
+    }
+    if (folders == NULL || folders[n] == NULL) {
+        kiln_text_release(&conf);
+        return kiln_error_nomem(err, strlen(path));
+    }
+    return KILN_OK;
+}
+
 KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path, KilnError *err)
 {
     size_t bytes = (registry->library_count + 1) * sizeof(*registry->libraries);
@@ -124,5 +152,5 @@ KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path, KilnErro
         return kiln_error_set(err, status, "plugin %.400s: %.1500s", path, inner.text);
     }
     registry->libraries[registry->library_count++] = library;
-    return KILN_OK;
+    return add_conf(registry, path, err);
 }

@@ -155,6 +155,9 @@ void kiln_registry_free(KilnRegistry *registry)
         return;
     for (size_t i = registry->library_count; i-- > 0;)
         dlclose(registry->libraries[i]);
+    for (size_t i = 0; registry->folders != NULL && registry->folders[i] != NULL; i++)
+        free(registry->folders[i]);
+    free(registry->folders);
     free(registry->libraries);
     free(registry->items);
     free(registry);

@@ -10,6 +10,7 @@ struct KilnRegistry {
     size_t count, capacity;
     void **libraries; /* plugins' dlopen handles */
     size_t library_count;
+    char **folders; /* conf/ beside plugins that have one, NULL-terminated; NULL: none */
 };
 
 /* For a place where any kind may stand. */

@@ -44,6 +44,19 @@ class Checkpoints(Case):
 
 
 class Plugins(Case):
+    def test_folder_beside_a_plugin(self):
+        self.write("p/resmlp.so", read(os.path.join(BUILD, "examples/plugin/resmlp.so")))
+        self.write("p/conf/model/small.yaml", "_target_: resmlp\nwidth: 8\n")
+        self.write("p/conf/model/mlp.yaml", "_target_: mlp\nhidden: [5]\n")
+        show = ["--plugin", "p/resmlp.so", "--cfg", "job", "--package", "model"]
+        self.assertIn("width: 8\n", self.run_kiln(*show, "model=small")[0])
+        self.assertIn("hidden: [5]\n", self.run_kiln(*show, "model=mlp")[0], "before what ships")
+        self.write("own/model/mlp.yaml", "_target_: mlp\nhidden: [6]\n")
+        out, _ = self.run_kiln(*show, "model=mlp", "--config-dir", "own")
+        self.assertIn("hidden: [6]\n", out, "behind the user's own")
+        self.assertIn("p/conf", self.run_kiln("--plugin", "p/resmlp.so", "--info", "searchpath")[0])
+        self.assertIn("small", self.run_kiln("--plugin", "p/resmlp.so", "--help")[0])
+
     def test_example_plugin_trains(self):
         plugin = os.path.join(BUILD, "examples/plugin/resmlp.so")
         self.run_kiln("--plugin", plugin, *TINY[2:], "model=resmlp", "model.width=24", "kiln.run.dir=run")
