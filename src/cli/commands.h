@@ -26,6 +26,8 @@ const char *kiln_command_name(size_t i, const char **ret_summary);
 
 /* A registry with the plugins of the command line; the error is printed. */
 KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret);
+/* What the command line asks to be composed; borrows from args. */
+KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry *registry);
 /* Compose (and, with `check`, check) what the command line says; everything
  * found wrong is printed. */
 KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry, bool check,

@@ -24,6 +24,18 @@ KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret)
     return KILN_OK;
 }
 
+KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry *registry)
+{
+    return (KilnComposeRequest) {
+        .config_path = args->config_path,
+        .config_name = args->config_name,
+        .config_dirs = args->config_dirs,
+        .overrides = args->words,
+        .registry = registry,
+        .sections = kiln_run_sections(),
+    };
+}
+
 static KilnStatus compose(const KilnArgs *args, const KilnComposeRequest *request, bool check,
                           KilnConfig **ret)
 {
@@ -49,14 +61,7 @@ static KilnStatus compose(const KilnArgs *args, const KilnComposeRequest *reques
 KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry, bool check,
                                 KilnConfig **ret)
 {
-    KilnComposeRequest request = {
-        .config_path = args->config_path,
-        .config_name = args->config_name,
-        .config_dirs = args->config_dirs,
-        .overrides = args->words,
-        .registry = registry,
-        .sections = kiln_run_sections(),
-    };
+    KilnComposeRequest request = kiln_command_request(args, registry);
 
     return compose(args, &request, check, ret);
 }

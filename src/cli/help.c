@@ -340,14 +340,7 @@ static KilnStatus read_choices(Help *help)
 
 int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry)
 {
-    KilnComposeRequest request = {
-        .config_path = args->config_path,
-        .config_name = args->config_name,
-        .config_dirs = args->config_dirs,
-        .overrides = args->words,
-        .registry = registry,
-        .sections = kiln_run_sections(),
-    };
+    KilnComposeRequest request = kiln_command_request(args, registry);
     KilnPage page = kiln_screen_page();
     KilnConfig *config = NULL;
     KilnStatus status = kiln_command_compose(args, registry, false, &config);

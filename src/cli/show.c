@@ -329,12 +329,8 @@ int kiln_command_show(KilnArgs *args)
 
     if (status < 0)
         return kiln_screen_exit_status(status);
-    KilnComposeRequest request = {
-        .config_path = args->config_path,
-        .config_dirs = args->config_dirs,
-        .registry = registry,
-        .sections = kiln_run_sections(),
-    };
+    KilnComposeRequest request = kiln_command_request(args, registry);
+    request.overrides = NULL; /* the word is a name */
     if (args->n_words != 1)
         status = kiln_error_set(&err, KILN_E_USAGE,
                                 "show takes one name (model/resnet, optimizer, trainer), not %zu",

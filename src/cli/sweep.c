@@ -159,12 +159,7 @@ static int sweep(const KilnArgs *args, const char *resume, const char *const *pl
         return kiln_screen_exit_status(status);
     job.registry = registry;
     KilnSweepRequest request = {
-        .compose = { .config_path = args->config_path,
-                     .config_name = args->config_name,
-                     .config_dirs = args->config_dirs,
-                     .overrides = args->words,
-                     .registry = registry,
-                     .sections = kiln_run_sections() },
+        .compose = kiln_command_request(args, registry),
         .plugins = plugins,
         .resume = resume,
         .retry_failed = args->retry_failed,

@@ -7,6 +7,7 @@
 #include "cli/screen.h"
 #include "config/output.h"
 #include "kiln/run.h"
+#include "registry/registry.h"
 
 /* What resolving warned of. */
 static void print_warnings(const KilnArgs *args, const KilnConfig *config)
@@ -102,17 +103,37 @@ static int train(const KilnArgs *args, const KilnRegistry *registry)
     return exit_status;
 }
 
+/* Does the config say `kiln.mode: MULTIRUN`? What is wrong with it is told later. */
+static bool mode_is_multirun(const KilnArgs *args, const KilnRegistry *registry)
+{
+    KilnComposeRequest request = kiln_command_request(args, registry);
+    KilnSweepArguments arguments;
+    KilnConfig *config = NULL;
+    char *mode = NULL;
+    bool multirun = kiln_compose_sweep(&request, &config, &arguments, NULL) >= 0 &&
+                    kiln_config_text(config, "kiln.mode", &mode, NULL) >= 0 &&
+                    strcmp(mode, "MULTIRUN") == 0;
+
+    free(mode);
+    kiln_config_free(config);
+    return multirun;
+}
+
 int kiln_command_train(KilnArgs *args)
 {
+    bool runs = !args->help && args->cfg == NULL && args->info == NULL && args->explain[0] == NULL;
     KilnRegistry *registry = NULL;
 
-    if ((args->multirun || args->plan || args->resume != NULL) && !args->help &&
-        args->cfg == NULL && args->info == NULL && args->explain[0] == NULL)
+    if ((args->multirun || args->plan || args->resume != NULL) && runs)
         return kiln_command_sweep(args);
     KilnStatus status = kiln_command_registry(args, &registry);
 
     if (status < 0)
         return kiln_screen_exit_status(status);
+    if (runs && mode_is_multirun(args, registry)) {
+        kiln_registry_free(registry);
+        return kiln_command_sweep(args);
+    }
     int exit_status = args->help           ? kiln_command_train_help(args, registry)
                       : args->info != NULL ? kiln_command_info(args, registry)
                                            : train(args, registry);

@@ -87,8 +87,9 @@ static void sweep_alone(Composer *composer, const KilnOverride *override)
                        override->key, override->key);
     else
         kiln_error_set(&err, KILN_E_USAGE,
-                       "%s has several values, which a single run can't take; for a list write "
-                       "%s=[...], for text with commas quote it: \"%s='...'\"",
+                       "%s has several values, which a single run can't take; for a run of each "
+                       "add -m, for a list write %s=[...], for text with commas quote it: "
+                       "\"%s='...'\"",
                        override->key, override->key, override->key);
     KilnOrigin at = kiln_override_key_origin(override);
     if (override->value != NULL)

@@ -102,6 +102,14 @@ class Plan(Sweep):
 
 
 class Run(Sweep):
+    def test_the_config_may_ask_for_a_sweep(self):
+        self.write("own/search/lr.yaml", "# @package kiln\nmode: MULTIRUN\nsweeper: {params: {lr: '0.1,0.2'}}\n")
+        own = [*JOB, "+search=lr", "--config-dir", "own", "kiln.sweep.dir=s", "kiln.run.dir=r"]
+        self.run_kiln(*own)
+        self.assertEqual([row["lr"] for row in self.results()], ["0.1", "0.2"])
+        self.run_kiln(*own, "hydra.mode=RUN")
+        self.assertTrue(os.path.exists(self.path("r/summary.json")))
+
     def test_jobs_run_and_are_ranked(self):
         out, _ = self.sweep(*JOB, "lr=0.1,0.01", "seed=1,2", "kiln.sweep.dir=s")
         rows = self.results()
