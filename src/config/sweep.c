@@ -16,6 +16,7 @@ typedef struct Splitter {
     size_t count, capacity;
     const char **own;
     size_t n_own;
+    size_t values;     /* of all axes */
     KilnStatus status; /* of the first error */
 } Splitter;
 
@@ -130,6 +131,7 @@ static void fill_axis(Splitter *splitter, KilnAxis *axis, const KilnOverride *ov
         if (overrides[i] == NULL)
             no_memory(splitter);
     }
+    splitter->values += n;
     axis->overrides = overrides;
     axis->count = n;
     axis->zipped = override->sweep != NULL && override->sweep->zip ? 1 : 0;
@@ -137,6 +139,8 @@ static void fill_axis(Splitter *splitter, KilnAxis *axis, const KilnOverride *ov
 
 static void add_override(Splitter *splitter, const KilnOverride *override)
 {
+    if (splitter->values > KILN_SWEEP_VALUES)
+        return; /* too many are too many */
     const char *key = kiln_override_target(splitter->arena, override);
     KilnAxis *axis = key != NULL ? axis_of(splitter, key) : NULL;
 
@@ -146,6 +150,14 @@ static void add_override(Splitter *splitter, const KilnOverride *override)
     }
     axis->key = key;
     fill_axis(splitter, axis, override);
+    if (splitter->values > KILN_SWEEP_VALUES) {
+        KilnError err = { 0 };
+
+        kiln_error_set(&err, KILN_E_RANGE, "the sweep's arguments have more than %d values",
+                       KILN_SWEEP_VALUES);
+        kiln_error_at(&err, &override->origin);
+        tell(splitter, &err);
+    }
 }
 
 /* ---- Where they come from --------------------------------------------------------------- */

@@ -11,7 +11,6 @@
 #include "kiln/rng.h"
 
 /* More in one axis is a mistake, and would fill the memory. */
-enum { MOST_VALUES = 1000000 };
 
 KilnSweepValue *kiln_sweep_value_new(KilnValueText *value, KilnSweepKind kind,
                                      KilnConfigNode *items)
@@ -74,8 +73,8 @@ static KilnStatus append_number(const KilnMaker *maker, KilnConfigNode *list, Ki
     KilnConfigNode *node =
         kiln_node_scalar(maker, number.real ? KILN_SCALAR_FLOAT : KILN_SCALAR_INT, text);
 
-    if (list->count == MOST_VALUES)
-        return kiln_error_set(err, KILN_E_RANGE, "more than %d values", MOST_VALUES);
+    if (list->count == KILN_SWEEP_VALUES)
+        return kiln_error_set(err, KILN_E_RANGE, "more than %d values", KILN_SWEEP_VALUES);
     if (kiln_node_append(maker->arena, list, NULL, maker->origin, node) == NULL)
         return kiln_error_nomem(err, sizeof(*node));
     return KILN_OK;
@@ -125,8 +124,8 @@ static KilnStatus list_range(const KilnSweepValue *sweep, const KilnMaker *maker
         return kiln_error_set(err, KILN_E_RANGE, "range() needs finite numbers");
     if (sweep->step.value == 0)
         return kiln_error_set(err, KILN_E_RANGE, "range(): a step of 0 never ends");
-    if ((sweep->stop.value - sweep->start.value) / sweep->step.value > MOST_VALUES)
-        return kiln_error_set(err, KILN_E_RANGE, "more than %d values", MOST_VALUES);
+    if ((sweep->stop.value - sweep->start.value) / sweep->step.value > KILN_SWEEP_VALUES)
+        return kiln_error_set(err, KILN_E_RANGE, "more than %d values", KILN_SWEEP_VALUES);
     if (sweep->start.real || sweep->stop.real || sweep->step.real)
         return list_real(sweep, maker, list, err);
     return list_whole(sweep, maker, list, err);

@@ -5,6 +5,9 @@
 
 #include "config/value.h"
 
+/* Values that the arguments of a sweep may have, all together. */
+enum { KILN_SWEEP_VALUES = 100000 };
+
 typedef enum KilnSweepKind {
     KILN_SWEEP_CHOICE,
     KILN_SWEEP_RANGE,

@@ -322,6 +322,7 @@ class Arguments(Hostile):
         for value in ["range(101e13)", "range(0,1,1e-300)", "range(1e300)", "range(-1e18,1e18)", "range(0,1,0)",
                       "range(5,0,-1e-9)", "range(0,inf)", "choice(" * 10_000, "shuffle(range(1000000000000))"]:
             self.refuse("a=" + value, flags=["-m", "--plan"], says="a")
+        self.refuse(*[f"+k{i}=range(99999)" for i in range(3000)], flags=["-m", "--plan"], says="more than")
         for i in range(10):
             self.refuse(*[f"+k{j}=range(1000)" for j in range(2 + i)], flags=["-m", "--plan"], says="max_jobs")
 
