@@ -93,8 +93,10 @@ class Plan(Sweep):
     def test_too_many_jobs(self):
         self.refused("-m", "seed=range(0,10001)", says=["10001 jobs", "kiln.sweep.max_jobs=10001"])
         self.assertEqual(len(self.plan("seed=range(0,20)", "kiln.sweep.max_jobs=20")), 20)
-        wide = [f"{k}=range(0,100000)" for k in ("seed", "lr", "batch_size", "trainer.max_steps")]
+        wide = [f"{k}=range(0,19000)" for k in ("seed", "lr", "batch_size", "trainer.max_steps",
+                                                "trainer.max_epochs")]
         self.refused("-m", *wide, says=["more jobs than can be counted"])
+        self.refused("-m", "seed=range(0,60000)", "lr=range(0,60000)", says=["more than 100000 values"])
 
     def test_ten_thousand_jobs_are_planned(self):
         jobs = self.plan("seed=range(0,100)", "batch_size=range(1,101)")
