@@ -9,6 +9,9 @@
 
 enum { LONGEST_NAME = 1024 }; /* "a.b.c" of ${a.b.c} */
 
+/* A chain of nodes counts too. */
+enum { MOST_NESTING = 2 * KILN_INTERPOLATION_DEPTH };
+
 typedef struct KilnActive {
     const KilnConfigNode *node;
     const struct KilnActive *before;
@@ -292,16 +295,17 @@ KilnStatus kiln_resolve_interpolation(KilnResolving *resolving, const KilnConfig
             "more than %d interpolations for one value: it grows without end; write parts of "
             "it out",
             KILN_INTERPOLATION_STEPS);
-    if (++value->depth > KILN_INTERPOLATION_DEPTH)
+    if (resolving->nesting >= MOST_NESTING)
         return kiln_value_fail(value, start, resolving->err, "nested deeper than %d levels",
-                               KILN_INTERPOLATION_DEPTH);
+                               MOST_NESTING);
+    resolving->nesting++;
     value->at += 2;
     kiln_value_skip_blanks(value);
     status = read_key(resolving, node, value, &key, &missing);
     if (status >= 0)
         status = after_key(resolving, node, value, start, &key, missing, ret);
     kiln_text_release(&key);
-    value->depth--;
+    resolving->nesting--;
     return status;
 }
 

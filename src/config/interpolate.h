@@ -14,7 +14,8 @@ typedef struct KilnResolving {
     const KilnConfig *config;
     const KilnConfigNode *root;      /* where absolute paths start */
     const struct KilnActive *active; /* the nodes that are being resolved */
-    int depth;
+    int depth;   /* nodes within nodes */
+    int nesting; /* interpolations within interpolations, through whatever resolvers read */
     size_t steps;
     KilnError *err;
 } KilnResolving;

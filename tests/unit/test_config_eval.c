@@ -247,7 +247,7 @@ static void test_limits(void **unused)
         { "not ", "", 100, "nested deeper than 64 levels" },
         { "2**", "", 100, "nested deeper than 64 levels" },
         { "1 if 1 else ", "", 100, "nested deeper than 64 levels" },
-        { "${eval:", "}", 100, "nested deeper than" },
+        { "${eval:", "}", 200, "nested deeper than" },
         { "min(", ")", 100, "nested deeper than 64 levels" },
     };
 
