@@ -14,7 +14,7 @@ typedef struct KilnResolving {
     const KilnConfig *config;
     const KilnConfigNode *root;      /* where absolute paths start */
     const struct KilnActive *active; /* the nodes that are being resolved */
-    int depth;   /* nodes within nodes */
+    int depth;                       /* nodes within nodes */
     int nesting; /* interpolations within interpolations, through whatever resolvers read */
     size_t steps;
     KilnError *err;
