@@ -73,7 +73,7 @@ class BadInput(kilntest.Case):
         for text in ["x: " + "[" * 10000 + "]" * 10000, "x: " + "{a: " * 10000 + "1" + "}" * 10000,
                      "x:\n  " + "- " * 10000 + "1\n", "".join(" " * i + "a:\n" for i in range(1000)),
                      "a: &a {x: 1}\nb: " + "{<<: " * 1000 + "*a" + "}" * 1000]:
-            self.refused_text(text, "nested deeper than 128 levels", "is a bracket left open")
+            self.refused_text(text, "nested deeper than 64 levels", "is a bracket left open")
 
     def test_size(self):
         self.refused_text(bomb("[x,x,x,x,x,x,x,x,x]", lambda s: f"[{s}]", lambda n: ["*" + n] * 9),
@@ -114,7 +114,7 @@ class BadInput(kilntest.Case):
              "a chain of more than 64 interpolations; refer to the value at its end"),
             ("a: '" + "${" * 5000 + "x" + "}" * 5000 + "'\n", "nested deeper than 128 levels"),
             ("a: '" + "${oc.select:" * 3000 + "x" + "}" * 3000 + "'\n", "nested deeper than 128 levels"),
-            ("a: '${oc.decode:\"" + "[" * 3000 + "\"}'\n", "nested deeper than 128 levels"),
+            ("a: '${oc.decode:\"" + "[" * 3000 + "\"}'\n", "nested deeper than 64 levels"),
             ("a: ${" + "x" * 2000 + "}\n", "the name in an interpolation is longer than 1024 characters"),
             ("k" * 300 + ": 1\na: ${" + "k" * 300 + "}\n", "a name in it is longer than 255 characters"),
             ("a: ${eval:" + "1+" * 5000 + "1}\n", "longer than 4096 characters; give parts of it keys of their own"),
