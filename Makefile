@@ -248,7 +248,7 @@ clean:
 
 help:
 	@echo 'make [VARIANT=debug|release|asan|tsan|cov] [WERROR=1]   build'
-	@echo 'make demo | check | bench | bench-config | fuzz SECONDS= | install PREFIX= DESTDIR=     use'
+	@echo 'make demo | check | bench | bench-config | install PREFIX= DESTDIR=     use'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'
 	@echo 'make format | check-format | lint | check-layers | check-headers | clean'
 
