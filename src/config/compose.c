@@ -439,6 +439,16 @@ static void apply_overrides(Composer *composer)
     }
 }
 
+/* What is left of a config whose overrides failed is worth a look all the same. */
+static void check_rest(Composer *composer)
+{
+    const KilnComposeHooks *hooks = composer->hooks;
+
+    if (composer->status < 0 && composer->status != KILN_E_NOMEM && hooks != NULL &&
+        hooks->check != NULL && !composer->config->partial)
+        hooks->check(hooks->ctx, composer->config, composer->errors);
+}
+
 static void compose(Composer *composer)
 {
     read_overrides(composer);
@@ -454,12 +464,15 @@ static void compose(Composer *composer)
     merge_files(composer);
     if (composer->status == KILN_E_NOMEM)
         return;
+    bool merged = kiln_errors_failures(composer->errors) == before;
     lay_bottom(composer);
     apply_overrides(composer);
     KilnStatus status = kiln_runtime_fill(composer->config, composer->overrides,
                                           composer->n_overrides, composer->errors);
     if (composer->status >= 0)
         composer->status = status;
+    if (merged && status >= 0)
+        check_rest(composer);
 }
 
 static KilnStatus run(Composer *composer, KilnConfig **ret)

@@ -28,6 +28,9 @@ typedef struct KilnComposeHooks {
     bool (*other_component)(void *ctx, const char *from, const char *to);
     /* Is the option that the key ("datamodule.root") belongs to text or a path? */
     bool (*is_text)(void *ctx, const KilnConfig *config, const char *key);
+    /* Check a config whose files were merged, but not all of whose overrides fit, so that
+     * everything that is wrong is told together. */
+    void (*check)(void *ctx, KilnConfig *config, KilnErrors *errors);
     /* The present name of what `key`, which `map` does not have, was called formerly, or
      * NULL; the hook warns that an override at `origin` uses it. The hook may be NULL. */
     const char *(*rename)(void *ctx, const KilnConfig *config, const KilnConfigNode *map,

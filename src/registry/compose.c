@@ -132,6 +132,15 @@ static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfig
     return row->renamed;
 }
 
+static void check(void *ctx, KilnConfig *config, KilnErrors *errors)
+{
+    Context *context = ctx;
+
+    if (context->bottom.registry != NULL &&
+        kiln_bottom_lay(&context->bottom, config, errors) == KILN_OK)
+        (void)!kiln_config_check(config, context->bottom.registry, errors);
+}
+
 static KilnComposeHooks hooks_of(Context *context)
 {
     const KilnRegistry *registry = context->bottom.registry;
@@ -143,7 +152,8 @@ static KilnComposeHooks hooks_of(Context *context)
                                 .options = options,
                                 .other_component = other_component,
                                 .is_text = is_text,
-                                .rename = renamed };
+                                .rename = renamed,
+                                .check = check };
 }
 
 typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnComposeHooks *hooks,

@@ -120,6 +120,13 @@ class Refusing(Case):
         self.refused("+a=${b}", "+b=${a}", "lr=${a}", says=["a"])
         self.refused("lr=${nothing}", says=["nothing", "argument 1"])
 
+    def test_wrong_keys_and_wrong_values_are_told_together(self):
+        err = self.refused("lr=fast", "optimzer.lr=1", "trainer.max_epochs=x", says=[
+            "optimizer.lr: expected a number", "no key 'optimzer'; did you mean 'optimizer'?",
+            "trainer.max_epochs: expected an integer", "train: 3 errors"])
+        self.assertLess(err.index("argument 1"), err.index("argument 2"))
+        self.assertLess(err.index("argument 2"), err.index("argument 3"))
+
 
 class Conformance(Case):
     def test_recorded_cases(self):
