@@ -54,7 +54,7 @@ COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c da
 CONF := $(sort $(shell find conf -name '*.yaml'))
 INIT := $(sort $(shell find src/cli/init -type f))
 # Compiled once per instruction set; chosen at run time.
-ISA_SRC := src/backend/cpu/loops.c
+ISA_SRC := $(sort $(wildcard src/backend/cpu/isa/*.c))
 ISAS := base avx2 avx512
 # With errno, sqrtf in a loop is a call and the loop stays scalar.
 ISA_FLAGS_base := -fno-math-errno
@@ -63,7 +63,7 @@ ISA_FLAGS_avx512 := -fno-math-errno -mavx512f -mavx512bw -mavx512dq -mavx512vl -
 
 LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% src/sweep/sweepers/% \
 	src/sweep/launchers/% $(ISA_SRC), \
-	$(sort $(wildcard src/*/*.c src/*/*/*.c))) $(COMPONENTS)
+	$(sort $(wildcard src/*/*.c src/*/*/*.c src/*/*/*/*.c))) $(COMPONENTS)
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 # What each shell needs to complete, installed where it looks.
 SCRIPTS := $(sort $(wildcard tools/completion/*))
@@ -95,7 +95,7 @@ $(B)/%.o: %.c $(B)/.flags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 define ISA_RULE
-$(ISA_SRC:%.c=$(B)/%.$(1).o): $(ISA_SRC) $(B)/.flags
+$(ISA_SRC:%.c=$(B)/%.$(1).o): $(B)/%.$(1).o: %.c $(B)/.flags
 	@mkdir -p $$(@D)
 	$$(call say,CC  )
 	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(ISA_FLAGS_$(1)) -DKILN_ISA=$(1) -c -o $$@ $$<
@@ -226,7 +226,7 @@ install: all
 # ---- Keeping clean ----------------------------------------------------------------
 
 SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(wildcard examples/*/*.c tests/fuzz/*.c)
-HEADERS := $(sort $(wildcard src/*.h src/*/*.h src/*/*/*.h tests/unit/*.h tests/fuzz/*.h))
+HEADERS := $(sort $(wildcard src/*.h src/*/*.h src/*/*/*.h src/*/*/*/*.h tests/unit/*.h tests/unit/*/*.h tests/fuzz/*.h))
 
 format:
 	@clang-format -i $(SOURCES) $(HEADERS)

@@ -27,7 +27,8 @@ typedef struct KilnCall {
     KilnBackend *backend;
     const KilnOp *op;
     const void *attrs;
-    int n_inputs, n_outputs;
+    const KilnMap *epilogue; /* as KilnNode's; only kernels that say so get one */
+    int n_inputs, n_outputs; /* the epilogue's included */
     KilnArg inputs[KILN_MAX_INPUTS], outputs[KILN_MAX_OUTPUTS];
     size_t workspace_size; /* asked for by prepare; scratch valid during run only */
     void *workspace;       /* aligned to 64 bytes */
@@ -47,6 +48,10 @@ typedef struct KilnKernel {
     void (*release)(KilnCall *call);
     bool in_place; /* output 0 may lie over input 0 when their layout and size agree */
     bool alias;    /* output 0 is input 0's bytes; run does nothing (reshape) */
+    bool epilogue; /* takes a map to run on its output 0 */
+    /* Bit i: input or output i may be bf16 where the operation was recorded with
+     * floats. Others are converted by the planner. */
+    unsigned narrow_inputs, narrow_outputs;
 } KilnKernel;
 
 typedef struct KilnBackendOps {

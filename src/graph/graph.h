@@ -10,12 +10,13 @@
 #include "base/arena.h"
 #include "kiln/ops.h"
 
-#define KILN_MAX_INPUTS 6
-#define KILN_MAX_OUTPUTS 4
+#define KILN_MAX_INPUTS 12
+#define KILN_MAX_OUTPUTS 8
 
 typedef struct KilnOp KilnOp;
 typedef struct KilnNode KilnNode;
 typedef struct KilnPlan KilnPlan;
+typedef struct KilnMap KilnMap;
 
 struct KilnTensor {
     KilnGraph *graph;
@@ -39,7 +40,12 @@ struct KilnNode {
     int n_inputs, n_outputs;
     KilnTensor *inputs[KILN_MAX_INPUTS]; /* NULL: an optional input that is absent */
     KilnTensor *outputs[KILN_MAX_OUTPUTS];
-    void *attrs;       /* op->attrs_size bytes; padding is zero */
+    void *attrs; /* op->attrs_size bytes; padding is zero */
+    /* Made by fusion only: a map that the kernel runs on what it computed.
+     * Register 0 is output 0 as the operation alone would give it, registers 1...
+     * are the inputs after the operation's own. Result 0 of the map takes output
+     * 0's place; more results are outputs after the operation's own. NULL: none. */
+    const KilnMap *epilogue;
     const char *layer; /* borrowed for the step */
 };
 
@@ -63,6 +69,7 @@ struct KilnGraph {
     void *block;          /* activations and workspace, as large as the largest plan needs */
     size_t block_size;
     bool profile;
+    unsigned passes_off; /* bit i: pass i of kiln_passes is left out */
 };
 
 /* Record `op` with its inputs and attributes: infers output shapes, appends to

@@ -3,6 +3,24 @@
 #define KILN_GRAPH_OP_H
 
 #include "graph/graph.h"
+#include "graph/map.h"
+#include "graph/ops/conv.h"
+#include "graph/ops/dropout.h"
+#include "graph/ops/elementwise.h"
+#include "graph/ops/loss.h"
+#include "graph/ops/norm.h"
+#include "graph/ops/pool.h"
+#include "graph/ops/product.h"
+#include "graph/ops/reduce.h"
+#include "graph/ops/shape.h"
+#include "graph/ops/update.h"
+
+/* What mixed precision does with an operation's floats. */
+typedef enum KilnPrecisionClass {
+    KILN_PRECISION_WIDE,   /* computed in f32: losses, statistics, sums over many */
+    KILN_PRECISION_NARROW, /* worth bf16: products, convolutions */
+    KILN_PRECISION_FOLLOW  /* as its first input is */
+} KilnPrecisionClass;
 
 struct KilnOp {
     const char *name;
@@ -17,47 +35,30 @@ struct KilnOp {
      * output i got none); leave dx[i] NULL for an input without one. NULL: the
      * operation has no gradient. */
     void (*gradient)(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx);
+    /* Elementwise operations: the step that computes it in a map (register i is
+     * input i), so that fusion can join it to others. False, or NULL: none. */
+    bool (*map)(const KilnNode *node, KilnMapStep *ret);
+    KilnPrecisionClass precision;
+    unsigned narrow_inputs, narrow_outputs; /* bit i: may be bf16 in mixed precision */
+    /* Floating-point operations of products and convolutions, a multiplication and
+     * an addition counted as two (as PyTorch's flop counter); NULL: none worth counting. */
+    double (*flops)(const KilnNode *node);
 };
 
-/* Every operation, by subject: X(name) for kiln_op_<name>. */
+/* Every operation: X(name) for kiln_op_<name>. Attributes and signatures are in
+ * the subjects' headers. Attributes have no padding that is not zeroed, for they
+ * are hashed as bytes. */
 #define KILN_OP_TABLE(X)                                                                           \
-    X(add)                                                                                         \
-    X(mul)                                                                                         \
-    X(scale)                                                                                       \
-    X(fill)                                                                                        \
-    X(relu)                                                                                        \
-    X(relu_grad)                                                                                   \
-    X(reshape)                                                                                     \
-    X(permute)                                                                                     \
-    X(dropout)                                                                                     \
-    X(dropout_grad)                                                                                \
-    X(sum)                                                                                         \
-    X(mean)                                                                                        \
-    X(broadcast)                                                                                   \
-    X(sum_rows)                                                                                    \
-    X(broadcast_rows)                                                                              \
-    X(argmax)                                                                                      \
-    X(equal)                                                                                       \
-    X(matmul)                                                                                      \
-    X(linear)                                                                                      \
-    X(conv2d)                                                                                      \
-    X(conv2d_grad_input)                                                                           \
-    X(conv2d_grad_weight)                                                                          \
-    X(max_pool2d)                                                                                  \
-    X(max_pool2d_grad)                                                                             \
-    X(global_avg_pool2d)                                                                           \
-    X(global_avg_pool2d_grad)                                                                      \
-    X(batch_norm)                                                                                  \
-    X(batch_norm_grad)                                                                             \
-    X(batch_norm_eval)                                                                             \
-    X(softmax)                                                                                     \
-    X(softmax_grad)                                                                                \
-    X(cross_entropy)                                                                               \
-    X(cross_entropy_grad)                                                                          \
-    X(ema_update)                                                                                  \
-    X(increment)                                                                                   \
-    X(sgd_update)                                                                                  \
-    X(adam_update)
+    KILN_OPS_ELEMENTWISE(X)                                                                        \
+    KILN_OPS_SHAPE(X)                                                                              \
+    KILN_OPS_DROPOUT(X)                                                                            \
+    KILN_OPS_REDUCE(X)                                                                             \
+    KILN_OPS_PRODUCT(X)                                                                            \
+    KILN_OPS_CONV(X)                                                                               \
+    KILN_OPS_POOL(X)                                                                               \
+    KILN_OPS_NORM(X)                                                                               \
+    KILN_OPS_LOSS(X)                                                                               \
+    KILN_OPS_UPDATE(X)
 
 #define KILN_OP_DECLARE(name) extern const KilnOp kiln_op_##name;
 KILN_OP_TABLE(KILN_OP_DECLARE)
@@ -66,81 +67,5 @@ KILN_OP_TABLE(KILN_OP_DECLARE)
 /* The same as an array: kernels and tests loop over it. */
 extern const KilnOp *const kiln_ops[];
 extern const size_t kiln_ops_count;
-
-/* Attributes and signatures (inputs -> outputs). Structs have no padding that
- * is not zeroed, for they are hashed as bytes.
- *
- * add, mul            a, b -> y
- * scale               x -> y                              KilnScaleAttrs
- * fill                -> y (shape in attrs)               KilnFillAttrs
- * relu                x -> y
- * relu_grad           dy, y -> dx          (dx = dy where y > 0)
- * reshape             x -> y (same bytes)                 KilnShapeAttrs
- * permute             x -> y                              KilnPermuteAttrs
- * dropout             x, key -> y, mask u8                KilnDropoutAttrs
- * dropout_grad        dy, mask -> dx                      KilnDropoutAttrs
- * sum, mean           x -> scalar
- * broadcast           scalar -> y of attrs' shape         KilnShapeAttrs
- * sum_rows            x [..., C] -> [C]
- * broadcast_rows      b [C] -> y of attrs' shape          KilnShapeAttrs
- * argmax              x [..., C] -> i32 [...]
- * equal               a i32, b i32 -> float
- * matmul              a, b -> y                           KilnMatmulAttrs
- * linear              x, weight, bias? -> y
- * conv2d              x, weight, bias? -> y               KilnConvAttrs
- * conv2d_grad_input   dy, weight -> dx                    KilnConvAttrs (with the input's shape)
- * conv2d_grad_weight  dy, x -> dweight                    KilnConvAttrs (with the weight's shape)
- * max_pool2d          x -> y, index u8|i32: place of the maximum, in the backend's own code
- *                                                         KilnPoolAttrs
- * max_pool2d_grad     dy, index -> dx                     KilnPoolAttrs (with the input's shape)
- * global_avg_pool2d   x -> y;   _grad: dy -> dx           KilnShapeAttrs (the input's shape)
- * batch_norm          x, weight, bias -> y, mean, var     KilnBatchNormAttrs (biased var)
- * batch_norm_grad     dy, x, weight, mean, var -> dx, dweight, dbias   KilnBatchNormAttrs
- * batch_norm_eval     x, weight, bias, mean, var -> y     KilnBatchNormAttrs
- * softmax             x -> y;   softmax_grad: dy, y -> dx
- * cross_entropy       logits, labels -> loss, probabilities            KilnCrossEntropyAttrs
- * cross_entropy_grad  dloss scalar, probabilities, labels -> dlogits   KilnCrossEntropyAttrs
- * ema_update          variable*, value ->                 KilnScaleAttrs (momentum); plus
- *                     `correction` (unbiased variance) as factor on value
- * increment           variable* i64 ->
- * sgd_update          param*, grad, momentum_buffer*?, hyper ->        KilnSgd
- * adam_update         param*, grad, exp_avg*, exp_avg_sq*, hyper ->    KilnAdam
- * (* updated in place; ? optional) */
-typedef struct KilnScaleAttrs {
-    double factor, correction;
-} KilnScaleAttrs;
-typedef struct KilnFillAttrs {
-    double value;
-    KilnShape shape;
-    KilnDType dtype;
-    int32_t zero;
-} KilnFillAttrs;
-typedef struct KilnShapeAttrs {
-    KilnShape shape;
-} KilnShapeAttrs;
-typedef struct KilnPermuteAttrs {
-    int32_t order[KILN_MAX_RANK];
-} KilnPermuteAttrs;
-typedef struct KilnDropoutAttrs {
-    double p;
-    int64_t stream;
-} KilnDropoutAttrs;
-typedef struct KilnMatmulAttrs {
-    int32_t transpose_a, transpose_b;
-} KilnMatmulAttrs;
-typedef struct KilnConvAttrs {
-    int64_t stride, padding;
-    KilnShape shape;
-} KilnConvAttrs;
-typedef struct KilnPoolAttrs {
-    int64_t kernel, stride, padding;
-    KilnShape shape;
-} KilnPoolAttrs;
-typedef struct KilnBatchNormAttrs {
-    double eps;
-} KilnBatchNormAttrs;
-typedef struct KilnCrossEntropyAttrs {
-    double label_smoothing;
-} KilnCrossEntropyAttrs;
 
 #endif

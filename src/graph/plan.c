@@ -3,6 +3,8 @@
  * user differ. Where values lie is plan_memory.c. */
 #include "graph/plan.h"
 
+#include "graph/passes/passes.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +21,11 @@ typedef struct Value {
 typedef struct Builder {
     KilnGraph *graph;
     KilnPlan *plan;
-    KilnArena arena; /* what only planning needs */
-    Value **values;  /* per tensor: its values, NULL before it is made */
-    int *reach;      /* per tensor: index of the last node that reads its bytes, also
-                        through aliases; INT_MAX: read after the run; -1: nobody */
-    bool *needed;    /* per node */
+    KilnArena arena;  /* what only planning needs */
+    KilnRewrite step; /* what is planned: the recorded step after all passes */
+    Value **values;   /* per tensor: its values, NULL before it is made */
+    int *reach;       /* per tensor: index of the last node that reads its bytes, also
+                         through aliases; INT_MAX: read after the run; -1: nobody */
     KilnError *err;
 } Builder;
 
@@ -115,22 +117,11 @@ static Value *value_in(Builder *b, const KilnTensor *tensor, KilnLayout layout, 
 
 /* ---- Variables that are updated ------------------------------------------------ */
 
-/* Whether writing `updated` changes what `variable` reads: they are one leaf or
- * two over the same bytes (a parameter, and the flat buffer that it is part of). */
-static bool touches(const KilnTensor *updated, const KilnTensor *variable)
-{
-    uintptr_t a = (uintptr_t)updated->data, b = (uintptr_t)variable->data;
-
-    if (updated == variable)
-        return true;
-    return a != 0 && b != 0 && a < b + plain_bytes(variable) && b < a + plain_bytes(updated);
-}
-
 static bool node_touches(const KilnNode *node, const KilnTensor *variable)
 {
     for (int i = 0; i < node->n_inputs; i++) {
         if ((node->op->updates >> i & 1) != 0 && node->inputs[i] != NULL &&
-            touches(node->inputs[i], variable))
+            kiln_overlaps(node->inputs[i], variable))
             return true;
     }
     return false;
@@ -139,10 +130,8 @@ static bool node_touches(const KilnNode *node, const KilnTensor *variable)
 /* After an update, conversions of the variable's old value must not be used. */
 static void forget_conversions(Builder *b, const KilnNode *node)
 {
-    const KilnGraph *graph = b->graph;
-
-    for (size_t i = 0; i < graph->n_tensors; i++) {
-        const KilnTensor *tensor = graph->tensors[i];
+    for (size_t i = 0; i < b->step.n_tensors; i++) {
+        const KilnTensor *tensor = b->step.tensors[i];
 
         if (b->values[i] != NULL && b->values[i]->next != NULL && tensor->variable &&
             node_touches(node, tensor))
@@ -161,11 +150,11 @@ static bool may_alias(const Builder *b, const KilnNode *node, const Value *value
         return false;
     if (storage->kind != KILN_STORAGE_LEAF)
         return true;
-    const KilnTensor *leaf = b->graph->tensors[storage->tensor];
+    const KilnTensor *leaf = b->step.tensors[storage->tensor];
     if (!leaf->variable)
         return true;
-    for (size_t i = (size_t)node->index + 1; i < b->graph->n_nodes; i++) {
-        const KilnNode *later = b->graph->nodes[i];
+    for (size_t i = (size_t)node->index + 1; i < b->step.n_nodes; i++) {
+        const KilnNode *later = b->step.nodes[i];
 
         if (later->index > b->reach[output->id])
             break;
@@ -232,6 +221,14 @@ static KilnStatus fill_args(Builder *b, KilnPlanCall *made, const KilnNode *node
                                                 b->reach[output->id] == INT_MAX,
                                        .bytes = plain_bytes(output) };
     }
+    if (node->epilogue != NULL) {
+        KilnMap *map = kiln_arena_alloc(&b->plan->arena, sizeof(*map));
+
+        if (map == NULL)
+            return kiln_error_nomem(b->err, sizeof(*map));
+        *map = *node->epilogue;
+        call->epilogue = map;
+    }
     if (node->op->attrs_size > 0) {
         void *attrs = kiln_arena_alloc(&b->plan->arena, node->op->attrs_size);
 
@@ -271,6 +268,9 @@ static KilnStatus emit_node(Builder *b, const KilnNode *node)
     if (kernel == NULL)
         return kiln_error_set(b->err, KILN_E_INTERNAL, "the %s backend has no kernel for %s",
                               backend->ops->name, node->op->name);
+    if (node->epilogue != NULL && !kernel->epilogue)
+        return kiln_error_set(b->err, KILN_E_INTERNAL, "%s was given a map that it can't run",
+                              node->op->name);
     KilnPlanCall *made = kiln_plan_call_new(b->plan, backend, kernel, node->layer, node->op->name,
                                             b->err);
     if (made == NULL || fill_args(b, made, node) < 0 || kiln_plan_call_prepare(made, b->err) < 0 ||
@@ -294,23 +294,18 @@ static KilnStatus emit_node(Builder *b, const KilnNode *node)
 
 /* ---- The whole ----------------------------------------------------------------- */
 
-/* Backwards from what is asked for: which nodes are needed, and how long each
- * tensor's bytes are read. */
-static void find_needed(Builder *b)
+/* How long each tensor's bytes are read, backwards from the last node. */
+static void find_reach(Builder *b)
 {
-    const KilnGraph *graph = b->graph;
-    const KilnBackend *backend = graph->backend;
+    const KilnBackend *backend = b->graph->backend;
 
-    for (size_t i = graph->n_nodes; i-- > 0;) {
-        const KilnNode *node = graph->nodes[i];
+    for (size_t i = 0; i < b->step.n_tensors; i++)
+        b->reach[i] = b->step.kept[i] ? INT_MAX : -1;
+    for (size_t i = b->step.n_nodes; i-- > 0;) {
+        const KilnNode *node = b->step.nodes[i];
         const KilnKernel *kernel = backend->ops->kernel(backend, node->op);
         int read = (int)i;
 
-        b->needed[i] = node->op->updates != 0;
-        for (int o = 0; o < node->n_outputs; o++)
-            b->needed[i] |= b->reach[node->outputs[o]->id] >= 0 || node->outputs[o]->place != NULL;
-        if (!b->needed[i])
-            continue;
         if (kernel != NULL && kernel->alias && b->reach[node->outputs[0]->id] > read)
             read = b->reach[node->outputs[0]->id];
         for (int k = 0; k < node->n_inputs; k++) {
@@ -322,22 +317,18 @@ static void find_needed(Builder *b)
 
 static KilnStatus build(Builder *b, KilnTensor *const *outputs, size_t n)
 {
-    const KilnGraph *graph = b->graph;
     KilnPlan *plan = b->plan;
 
-    b->values = kiln_arena_alloc(&b->arena, (graph->n_tensors + 1) * sizeof(Value *));
-    b->reach = kiln_arena_alloc(&b->arena, (graph->n_tensors + 1) * sizeof(int));
-    b->needed = kiln_arena_alloc(&b->arena, graph->n_nodes + 1);
+    if (kiln_rewrite_step(b->graph, outputs, n, &b->arena, &b->step, b->err) < 0)
+        return b->err->status;
+    b->values = kiln_arena_alloc(&b->arena, (b->step.n_tensors + 1) * sizeof(Value *));
+    b->reach = kiln_arena_alloc(&b->arena, (b->step.n_tensors + 1) * sizeof(int));
     plan->outputs = malloc((n + 1) * sizeof(int));
-    if (b->values == NULL || b->reach == NULL || b->needed == NULL || plan->outputs == NULL)
-        return kiln_error_nomem(b->err, graph->n_tensors * sizeof(Value));
-    for (size_t i = 0; i < graph->n_tensors; i++)
-        b->reach[i] = -1;
-    for (size_t i = 0; i < n; i++)
-        b->reach[outputs[i]->id] = INT_MAX;
-    find_needed(b);
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        if (b->needed[i] && emit_node(b, graph->nodes[i]) < 0)
+    if (b->values == NULL || b->reach == NULL || plan->outputs == NULL)
+        return kiln_error_nomem(b->err, b->step.n_tensors * sizeof(Value));
+    find_reach(b);
+    for (size_t i = 0; i < b->step.n_nodes; i++) {
+        if (emit_node(b, b->step.nodes[i]) < 0)
             return b->err->status;
     }
     for (size_t i = 0; i < n; i++) {

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "graph/graph.h"
+#include "tensor/bf16.h"
 
 const KilnShape *kiln_tensor_shape(const KilnTensor *tensor)
 {
@@ -50,6 +51,8 @@ double kiln_tensor_scalar(const KilnTensor *tensor)
         return (double)*(const int64_t *)tensor->data;
     case KILN_U8:
         return (double)*(const uint8_t *)tensor->data;
+    case KILN_BF16:
+        return (double)kiln_bf16_to(*(const uint16_t *)tensor->data);
     }
     return NAN;
 }

@@ -13,7 +13,8 @@ typedef enum KilnDType {
     KILN_I32,
     KILN_U8,
     KILN_I64, /* storage only: PyTorch's counters */
-    KILN_F64  /* the reference backend's type; used by gradient checks */
+    KILN_F64, /* the reference backend's type; used by gradient checks */
+    KILN_BF16 /* the upper half of an f32 */
 } KilnDType;
 
 /* Bytes of one element, and the name ("f32"). */

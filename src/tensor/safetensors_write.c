@@ -27,6 +27,8 @@ static const char *format_dtype(KilnDType dtype)
         return "I64";
     case KILN_U8:
         return "U8";
+    case KILN_BF16:
+        return "BF16";
     }
     return NULL;
 }

@@ -10,7 +10,7 @@ static const struct {
     size_t size;
 } dtypes[] = {
     [KILN_F32] = { "f32", 4 }, [KILN_I32] = { "i32", 4 }, [KILN_U8] = { "u8", 1 },
-    [KILN_I64] = { "i64", 8 }, [KILN_F64] = { "f64", 8 },
+    [KILN_I64] = { "i64", 8 }, [KILN_F64] = { "f64", 8 }, [KILN_BF16] = { "bf16", 2 },
 };
 
 size_t kiln_dtype_size(KilnDType dtype)

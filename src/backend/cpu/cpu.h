@@ -4,7 +4,7 @@
 #define KILN_BACKEND_CPU_H
 
 #include "backend/cpu/layouts.h"
-#include "backend/cpu/loops.h"
+#include "backend/cpu/isa/loops.h"
 #include "backend/cpu/parallel.h"
 
 typedef struct KilnCpuBackend {

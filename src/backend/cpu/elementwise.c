@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "tensor/bf16.h"
+
 /* All inputs in the first layout that is not plain, and the output too. */
 static KilnStatus any_layout_prepare(KilnCall *call, KilnError *err)
 {
@@ -136,6 +138,9 @@ static void fill_other_part(void *context, int64_t begin, int64_t end)
             break;
         case KILN_F64:
             ((double *)y->data)[i] = attrs->value;
+            break;
+        case KILN_BF16:
+            ((uint16_t *)y->data)[i] = kiln_bf16_of((float)attrs->value);
             break;
         case KILN_F32:
             break;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tensor/bf16.h"
+
 int64_t kiln_ref_count(const KilnArg *arg)
 {
     return kiln_shape_count(&arg->shape);
@@ -37,6 +39,8 @@ double kiln_ref_get(const KilnArg *arg, int64_t i)
         return (double)((const int64_t *)arg->data)[i];
     case KILN_U8:
         return ((const uint8_t *)arg->data)[i];
+    case KILN_BF16:
+        return (double)kiln_bf16_to(((const uint16_t *)arg->data)[i]);
     }
     return 0.0;
 }
@@ -58,6 +62,9 @@ void kiln_ref_set(KilnArg *arg, int64_t i, double value)
         break;
     case KILN_U8:
         ((uint8_t *)arg->data)[i] = (uint8_t)value;
+        break;
+    case KILN_BF16:
+        ((uint16_t *)arg->data)[i] = kiln_bf16_of((float)value);
         break;
     }
 }

@@ -1,7 +1,7 @@
 /* The vector loops. loops.c is compiled once per instruction set; each build
  * exports one table, and the backend chooses one when it is made. */
-#ifndef KILN_BACKEND_CPU_LOOPS_H
-#define KILN_BACKEND_CPU_LOOPS_H
+#ifndef KILN_BACKEND_CPU_ISA_LOOPS_H
+#define KILN_BACKEND_CPU_ISA_LOOPS_H
 
 #include <stdint.h>
 

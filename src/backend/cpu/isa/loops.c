@@ -1,7 +1,7 @@
 /* Vector loops in plain C, compiled once per instruction set (KILN_ISA names
  * it). `omp simd` says that arrays are equal or apart, which the compiler cannot
  * know; the loops take one part each, threads are the callers' concern. */
-#include "backend/cpu/loops.h"
+#include "backend/cpu/isa/loops.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,0 +1,28 @@
+/* bf16: the upper half of an f32. */
+#ifndef KILN_TENSOR_BF16_H
+#define KILN_TENSOR_BF16_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* Rounds to nearest, ties to even; NaN stays NaN, too large becomes infinite. */
+static inline uint16_t kiln_bf16_of(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
+        return (uint16_t)(bits >> 16 | 0x0040u);
+    return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
+
+static inline float kiln_bf16_to(uint16_t value)
+{
+    uint32_t bits = (uint32_t)value << 16;
+    float wide;
+
+    memcpy(&wide, &bits, sizeof(wide));
+    return wide;
+}
+
+#endif
