@@ -76,7 +76,6 @@ KILN_API KilnTensor *kiln_model_forward(KilnInstance *model, KilnStep *step, Kil
 
 /* ---- Optimizers and schedulers ---------------------------------------------- */
 
-#define KILN_MAX_SLOTS 4
 #define KILN_MAX_HYPER 8
 
 struct KilnOptimizerOps {
