@@ -172,26 +172,6 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-static KilnStatus set_up_optimizer(KilnTrainer *trainer, KilnError *err)
-{
-    const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
-    size_t bytes = (size_t)kiln_params_size(trainer->params) * sizeof(float);
-    KilnStatus status = ops->configure_optimizers(trainer->module, &trainer->optimizers, err);
-
-    if (status < 0)
-        return status;
-    const KilnInstance *optimizer = trainer->optimizers.optimizer;
-    trainer->n_slots =
-        kiln_instance_component(optimizer)->ops.optimizer->slots(optimizer, trainer->slot_names);
-    for (size_t i = 0; i < trainer->n_slots; i++) {
-        trainer->slots[i] = aligned_alloc(64, (bytes + 64) / 64 * 64);
-        if (trainer->slots[i] == NULL)
-            return kiln_error_nomem(err, bytes);
-        memset(trainer->slots[i], 0, (bytes + 64) / 64 * 64);
-    }
-    return KILN_OK;
-}
-
 /* ---- Shapes ---------------------------------------------------------------------------------- */
 
 /* A batch without bytes, as large as the first of that split. */
@@ -246,7 +226,7 @@ static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
         status = record_eval(trainer, KILN_PHASE_VALIDATE, err);
     if (status >= 0)
         status = record_eval(trainer, KILN_PHASE_TEST, err);
-    return status;
+    return status >= 0 ? kiln_optimize_check(trainer, err) : status;
 }
 
 static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError *err)
@@ -289,7 +269,7 @@ KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const
     if (status >= 0)
         status = set_up_network(trainer, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
-        status = set_up_optimizer(trainer, err);
+        status = kiln_optimize_set_up(trainer, err);
     return status >= 0 ? record_shapes(trainer, stage, err) : status;
 }
 
@@ -304,6 +284,8 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_params_free(trainer->params);
     for (size_t i = 0; i < trainer->n_slots; i++)
         free(trainer->slots[i]);
+    kiln_runs_release(&trainer->runs);
+    kiln_shadow_free(trainer->shadow);
     for (size_t i = 0; i < trainer->n_layers; i++)
         free((char *)trainer->layers[i].path);
     free(trainer->layers);

@@ -27,6 +27,12 @@ static const KilnChoice convolutions[] = {
     { NULL, 0 },
 };
 
+static const KilnChoice clips[] = {
+    { "norm", KILN_CLIP_NORM },
+    { "value", KILN_CLIP_VALUE },
+    { NULL, 0 },
+};
+
 static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, max_epochs, "10", -1, 1e9,
                    "epochs after which training ends; -1: no limit"),
@@ -48,6 +54,13 @@ static const KilnField trainer_fields[] = {
                    "threads that load data; 0: load between steps"),
     KILN_FIELD_ENUM(KilnTrainerOptions, convolution, "auto", convolutions,
                     "auto: Winograd where it is faster, with larger rounding; direct"),
+    KILN_FIELD_F64(KilnTrainerOptions, gradient_clip_val, "0.0", 0.0, 1e9,
+                   "gradients are clipped to this; 0: not at all"),
+    KILN_FIELD_ENUM(KilnTrainerOptions, gradient_clip_algorithm, "norm", clips,
+                    "norm: all gradients together are scaled down to that norm; value: each "
+                    "element is limited"),
+    KILN_FIELD_BOOL(KilnTrainerOptions, track_grad_norm, "false",
+                    "log train/grad_norm, the norm of all gradients before clipping"),
     KILN_FIELD_END,
 };
 

@@ -218,7 +218,8 @@ static void flat_run(const KilnCall *call, Update *update)
                   flat_part, &flat);
 }
 
-/* ---- sgd, adam, rmsprop, adagrad --------------------------------------------------------------- */
+/* ---- sgd, adam, rmsprop, adagrad ---------------------------------------------------------------
+ */
 
 static void sgd(const KilnCall *call, const KilnSpan *span, const Rates *rates)
 {
@@ -302,7 +303,8 @@ static void adagrad_update_run(KilnCall *call)
     flat_run(call, adagrad);
 }
 
-/* ---- lion, adan ---------------------------------------------------------------------------------- */
+/* ---- lion, adan
+ * ---------------------------------------------------------------------------------- */
 
 static void lion(const KilnCall *call, const KilnSpan *span, const Rates *rates)
 {
@@ -352,7 +354,8 @@ static void adan_update_run(KilnCall *call)
     flat_run(call, adan);
 }
 
-/* ---- lamb ------------------------------------------------------------------------------------------ */
+/* ---- lamb
+ * ------------------------------------------------------------------------------------------ */
 
 /* A piece of one run, with the sums over it. A run's trust ratio is known only
  * when all of its pieces are; so there are two passes over the pieces. */
@@ -451,8 +454,8 @@ static void lamb_trust(const Pieces *pieces, bool always)
         const int64_t run = run_at(pieces->call, pieces->all[first].begin);
         double param = 0.0, direction = 0.0;
 
-        for (next = first; next < pieces->count && pieces->all[next].begin < end_of(pieces->call, run);
-             next++) {
+        for (next = first;
+             next < pieces->count && pieces->all[next].begin < end_of(pieces->call, run); next++) {
             param += pieces->all[next].param;
             direction += pieces->all[next].direction;
         }

@@ -205,9 +205,9 @@ static void adan(const KilnSpan *span, const KilnAdanLoop *adan)
         square[i] = v;
         drift[i] = d;
         before[i] = g;
-        param[i] = (param[i] * a.shrink -
-                    (a.step * m + a.step_diff * d) / (sqrtf(v) * a.root + a.eps)) *
-                   a.divide;
+        param[i] =
+            (param[i] * a.shrink - (a.step * m + a.step_diff * d) / (sqrtf(v) * a.root + a.eps)) *
+            a.divide;
     }
 }
 
@@ -270,7 +270,8 @@ static void lamb_step(const KilnSpan *span, const KilnLambLoop *lamb)
         param[i] -= l.lr * lamb_direction(&l, param[i], average[i], square[i]);
 }
 
-/* ---- Norms, averages, limits ------------------------------------------------------------------ */
+/* ---- Norms, averages, limits ------------------------------------------------------------------
+ */
 
 static double square_sum(const float *x, int64_t n)
 {
