@@ -3,6 +3,8 @@
  * know; the loops take one part each, threads are the callers' concern. */
 #include "backend/cpu/isa/loops.h"
 
+#include "backend/cpu/isa/gemm.h"
+
 #include <math.h>
 #include <stddef.h>
 
@@ -228,10 +230,10 @@ static void adam(float *restrict param, float *restrict average, float *restrict
     }
 }
 
-#define TABLE_OF(isa) kiln_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
+#define TABLE_OF(name, isa) kiln_##name##_##isa
+#define TABLE(name, isa) TABLE_OF(name, isa)
 
-const KilnLoops TABLE(KILN_ISA) = {
+const KilnLoops TABLE(loops, KILN_ISA) = {
     .add = add,
     .mul = mul,
     .scale = scale,
@@ -246,4 +248,5 @@ const KilnLoops TABLE(KILN_ISA) = {
     .blend = blend,
     .sgd = sgd,
     .adam = adam,
+    .gemm = &TABLE(gemm, KILN_ISA),
 };
