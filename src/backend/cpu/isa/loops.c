@@ -3,8 +3,10 @@
  * know; the loops take one part each, threads are the callers' concern. */
 #include "backend/cpu/isa/loops.h"
 
+#include <math.h>
 #include <stddef.h>
 
+#include "backend/cpu/isa/gemm.h"
 #include "backend/cpu/isa/vector_math.h"
 
 static void add(float *y, const float *a, const float *b, int64_t n)
@@ -270,13 +272,11 @@ static void adam(float *restrict param, float *restrict average, float *restrict
     }
 }
 
-#define TABLE_OF(isa) kiln_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
-#define MAP_TABLE_OF(isa) kiln_map_loops_##isa
-#define MAP_TABLE(isa) MAP_TABLE_OF(isa)
+#define TABLE_OF(name, isa) kiln_##name##_##isa
+#define TABLE(name, isa) TABLE_OF(name, isa)
 
-const KilnLoops TABLE(KILN_ISA) = {
-    .map = &MAP_TABLE(KILN_ISA),
+const KilnLoops TABLE(loops, KILN_ISA) = {
+    .map = &TABLE(map_loops, KILN_ISA),
     .add = add,
     .scale = scale,
     .fill = fill,
@@ -292,4 +292,5 @@ const KilnLoops TABLE(KILN_ISA) = {
     .blend = blend,
     .sgd = sgd,
     .adam = adam,
+    .gemm = &TABLE(gemm, KILN_ISA),
 };
