@@ -6,6 +6,7 @@
 #include "graph/op.h"
 #include "graph/plan.h"
 #include "graph/profile.h"
+#include "graph/report.h"
 
 /* Plans kept; a program that never repeats a structure must not grow for ever. */
 enum { MOST_PLANS = 64, BLOCK_ALIGN = 64 };

@@ -55,10 +55,6 @@ struct KilnPlan {
 /* Plan the recorded step so that `outputs` can be read after a run. */
 KILN_NODISCARD KilnStatus kiln_plan_new(KilnGraph *graph, KilnTensor *const *outputs, size_t n,
                                         KilnPlan **ret, KilnError *err);
-/* The plan that kiln_graph_run would follow for what is recorded now: an earlier one
- * or a new one. Leaves need no data. It belongs to the graph. */
-KILN_NODISCARD KilnStatus kiln_graph_plan(KilnGraph *graph, KilnTensor *const *outputs, size_t n,
-                                          KilnPlan **ret, KilnError *err);
 /* Frees the whole list; accepts NULL. */
 void kiln_plans_free(KilnPlan *plans);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "graph/plan.h"
 
 /* ---- Names -------------------------------------------------------------------------- */
 
@@ -63,7 +64,6 @@ static void locate(const KilnPlan *plan, const KilnPlanCall *made, KilnCallRepor
 {
     int own = made->outputs[0];
 
-    row->bytes = row->output->bytes;
     row->workspace = made->call.workspace_size;
     if (made->call.n_outputs == 0 || own < 0)
         return;
@@ -82,13 +82,17 @@ static void fill_row(const KilnPlan *plan, size_t index, int *writers, KilnCallR
 {
     const KilnPlanCall *made = plan->calls[index];
     const KilnCall *call = &made->call;
+    const KilnArg *output = call->n_outputs > 0 ? &call->outputs[0] : written(made);
 
     *row = (KilnCallReport) {
         .layer = made->layer,
         .name = made->name,
         .backward = made->backward,
         .update = call->op != NULL && call->op->updates != 0,
-        .output = call->n_outputs > 0 ? &call->outputs[0] : written(made),
+        .dtype = output->dtype,
+        .shape = output->shape,
+        .blocked = output->layout != KILN_PLAIN,
+        .bytes = output->bytes,
         .flops = made->flops,
         .seconds = made->seconds,
         .runs = made->runs,
@@ -120,6 +124,28 @@ KilnCallReport *kiln_plan_report(const KilnPlan *plan)
     }
     free(writers);
     return rows;
+}
+
+/* ---- Questions ------------------------------------------------------------------------- */
+
+const KilnPlan *kiln_plan_next(const KilnPlan *plan)
+{
+    return plan->next;
+}
+
+size_t kiln_plan_calls(const KilnPlan *plan)
+{
+    return plan->n_calls;
+}
+
+size_t kiln_plan_bytes(const KilnPlan *plan)
+{
+    return plan->block_size;
+}
+
+bool kiln_plan_trains(const KilnPlan *plan)
+{
+    return plan->backward;
 }
 
 /* ---- Sums --------------------------------------------------------------------------------- */
