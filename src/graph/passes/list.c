@@ -1,7 +1,10 @@
 /* All passes, in the order in which they run. */
 #include "graph/passes/dead_code.h"
+#include "graph/passes/precision.h"
 
 const KilnPass kiln_passes[] = {
     { "dead_code", "leave out what nobody reads", kiln_pass_dead_code },
+    { "precision", "keep activations in bf16 where trainer.precision says so",
+      kiln_pass_precision },
 };
 const size_t kiln_passes_count = KILN_COUNT(kiln_passes);

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "tensor/bf16.h"
+
 static void add(float *y, const float *a, const float *b, int64_t n)
 {
 #pragma omp simd
@@ -32,6 +34,20 @@ static void fill(float *y, float value, int64_t n)
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] = value;
+}
+
+static void narrow(uint16_t *y, const float *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = kiln_bf16_of(x[i]);
+}
+
+static void widen(float *y, const uint16_t *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = kiln_bf16_to(x[i]);
 }
 
 /* Written so that NaN stays NaN. */
@@ -236,6 +252,8 @@ const KilnLoops TABLE(KILN_ISA) = {
     .mul = mul,
     .scale = scale,
     .fill = fill,
+    .narrow = narrow,
+    .widen = widen,
     .relu = relu,
     .relu_grad = relu_grad,
     .dropout = dropout,
