@@ -56,27 +56,59 @@ KILN_API KilnTensor *kiln_matmul(KilnTensor *a, KilnTensor *b, bool transpose_a,
 /* x · weightᵀ + bias: [N, in], [out, in], [out] or NULL -> [N, out]. */
 KILN_API KilnTensor *kiln_linear(KilnTensor *x, KilnTensor *weight, KilnTensor *bias);
 
-/* Square in height and width; groups are left to the engine issue. */
+/* One number for height and width; where the two differ, the pair {height, width}
+ * instead: one that is not all 0 is taken. 0 reads as the default. */
 typedef struct KilnConv {
-    int64_t stride;  /* 0 reads as 1 */
-    int64_t padding; /* zeros on every side */
+    int64_t stride;   /* default 1 */
+    int64_t padding;  /* zeros on every side */
+    int64_t dilation; /* from one element of the kernel to the next; default 1 */
+    int64_t groups;   /* of channels that do not see each other; default 1 */
+    int64_t stride_hw[2], padding_hw[2], dilation_hw[2];
 } KilnConv;
 
-/* Cross-correlation as PyTorch's conv2d: [N,H,W,I], [O,I,kh,kw], [O] or NULL
- * -> [N, (H+2p-kh)/s+1, (W+2p-kw)/s+1, O]. */
+/* Cross-correlation as PyTorch's conv2d: [N,H,W,I], [O,I/groups,kh,kw], [O] or NULL
+ * -> [N, (H + 2p - d(kh-1) - 1)/s + 1, (W + 2p - d(kw-1) - 1)/s + 1, O]. With as many
+ * groups as channels it is depthwise. */
 KILN_API KilnTensor *kiln_conv2d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
                                  KilnConv conv);
+/* The same along one axis, as PyTorch's conv1d but for the order: [N,L,I],
+ * [O,I/groups,k], [O] or NULL -> [N, (L + 2p - d(k-1) - 1)/s + 1, O]. Pairs are ignored. */
+KILN_API KilnTensor *kiln_conv1d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                 KilnConv conv);
 
+typedef struct KilnConvTranspose {
+    KilnConv conv;          /* the convolution that this is the transpose of */
+    int64_t output_padding; /* rows and columns more at the end; less than the stride */
+    int64_t output_padding_hw[2];
+} KilnConvTranspose;
+
+/* PyTorch's conv_transpose2d, the gradient of conv2d with respect to its input:
+ * [N,H,W,I], [I,O/groups,kh,kw], [O] or NULL -> [N, (H-1)s - 2p + d(kh-1) + 1 + output
+ * padding, and so for W, O]. */
+KILN_API KilnTensor *kiln_conv_transpose2d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                           KilnConvTranspose conv);
+
+/* Pairs {height, width} as in KilnConv. */
 typedef struct KilnPool {
     int64_t kernel;
     int64_t stride;  /* 0: the kernel's size */
     int64_t padding; /* at most half of the kernel */
+    int64_t kernel_hw[2], stride_hw[2], padding_hw[2];
+    bool exclude_padding; /* averages over the elements of the image alone; PyTorch's
+                             count_include_pad=False */
 } KilnPool;
 
 /* Largest element of each window (padding counts as -inf), as PyTorch's. */
 KILN_API KilnTensor *kiln_max_pool2d(KilnTensor *x, KilnPool pool);
-/* Mean over height and width: [N,H,W,C] -> [N,C] (adaptive average pooling to 1×1, flattened). */
-KILN_API KilnTensor *kiln_global_avg_pool2d(KilnTensor *x);
+/* Mean of each window (padding counts as zeros), as PyTorch's. */
+KILN_API KilnTensor *kiln_avg_pool2d(KilnTensor *x, KilnPool pool);
+/* Mean of windows that share the image among height×width places, as PyTorch's:
+ * [N,H,W,C] -> [N,height,width,C]. With 1×1 it is the mean over the whole image. */
+KILN_API KilnTensor *kiln_adaptive_avg_pool2d(KilnTensor *x, int64_t height, int64_t width);
+/* The same along one axis: [N,L,C] -> [N,...,C]. Pairs are ignored. */
+KILN_API KilnTensor *kiln_max_pool1d(KilnTensor *x, KilnPool pool);
+KILN_API KilnTensor *kiln_avg_pool1d(KilnTensor *x, KilnPool pool);
+KILN_API KilnTensor *kiln_adaptive_avg_pool1d(KilnTensor *x, int64_t length);
 
 /* ---- Normalization -------------------------------------------------------- */
 
