@@ -1,6 +1,7 @@
 /* The CPU backend: which kernel runs an operation, and which vector loops this
  * processor takes. */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/amx.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,7 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
         return kiln_error_nomem(err, sizeof(*cpu));
     cpu->base = (KilnBackend) { .ops = &ops, .float_type = KILN_F32, .threads = threads };
     choose_isa(cpu);
+    cpu->base.bf16 = kiln_amx_usable();
 
     KilnStatus status = kiln_dnnl_init(&cpu->dnnl, threads, err);
 

@@ -43,6 +43,9 @@ const KilnOp kiln_op_add = {
     .n_outputs = 1,
     .infer = infer_pair,
     .gradient = gradient_add,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0 | 1u << 1,
+    .narrow_outputs = 1u << 0,
 };
 
 const KilnOp kiln_op_mul = {
@@ -51,6 +54,9 @@ const KilnOp kiln_op_mul = {
     .n_outputs = 1,
     .infer = infer_pair,
     .gradient = gradient_mul,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0 | 1u << 1,
+    .narrow_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_add(KilnTensor *a, KilnTensor *b)
@@ -87,6 +93,9 @@ const KilnOp kiln_op_scale = {
     .attrs_size = sizeof(KilnScaleAttrs),
     .infer = infer_one,
     .gradient = gradient_scale,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_scale(KilnTensor *x, double factor)
@@ -141,6 +150,9 @@ const KilnOp kiln_op_relu = {
     .n_outputs = 1,
     .infer = infer_one,
     .gradient = gradient_relu,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 const KilnOp kiln_op_relu_grad = {
@@ -148,6 +160,9 @@ const KilnOp kiln_op_relu_grad = {
     .n_inputs = 2,
     .n_outputs = 1,
     .infer = infer_pair,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0 | 1u << 1,
+    .narrow_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_relu(KilnTensor *x)

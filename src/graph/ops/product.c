@@ -49,6 +49,9 @@ const KilnOp kiln_op_matmul = {
     .attrs_size = sizeof(KilnMatmulAttrs),
     .infer = infer_matmul,
     .gradient = gradient_matmul,
+    .precision = KILN_PRECISION_NARROW,
+    .narrow_inputs = 1u << 0 | 1u << 1,
+    .narrow_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_matmul(KilnTensor *a, KilnTensor *b, bool transpose_a, bool transpose_b)
@@ -96,6 +99,9 @@ const KilnOp kiln_op_linear = {
     .n_outputs = 1,
     .infer = infer_linear,
     .gradient = gradient_linear,
+    .precision = KILN_PRECISION_NARROW,
+    .narrow_inputs = 1u << 0 | 1u << 1,
+    .narrow_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_linear(KilnTensor *x, KilnTensor *weight, KilnTensor *bias)

@@ -59,6 +59,7 @@ const KilnOp kiln_op_sum = {
     .n_outputs = 1,
     .infer = infer_total,
     .gradient = gradient_sum,
+    .narrow_inputs = 1u << 0,
 };
 
 const KilnOp kiln_op_mean = {
@@ -67,6 +68,7 @@ const KilnOp kiln_op_mean = {
     .n_outputs = 1,
     .infer = infer_total,
     .gradient = gradient_mean,
+    .narrow_inputs = 1u << 0,
 };
 
 const KilnOp kiln_op_broadcast = {
@@ -135,6 +137,7 @@ const KilnOp kiln_op_sum_rows = {
     .n_outputs = 1,
     .infer = infer_sum_rows,
     .gradient = gradient_sum_rows,
+    .narrow_inputs = 1u << 0,
 };
 
 const KilnOp kiln_op_broadcast_rows = {
