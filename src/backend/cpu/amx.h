@@ -21,9 +21,9 @@ void kiln_amx_end(void);
 /* A matrix [rows, depth] of which depth is summed over. */
 typedef struct KilnAmxMatrix {
     const void *data;
-    bool wide;          /* f32, to be rounded; else bf16 */
-    bool across;        /* row r, depth k is at k * stride + r; else at r * stride + k */
-    int64_t stride;     /* in elements */
+    bool wide;      /* f32, to be rounded; else bf16 */
+    bool across;    /* row r, depth k is at k * stride + r; else at r * stride + k */
+    int64_t stride; /* in elements */
     int64_t rows, depth;
 } KilnAmxMatrix;
 
@@ -48,6 +48,7 @@ void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right,
 typedef struct KilnAmxResult {
     void *data;
     bool wide; /* f32, else bf16 */
+    bool add;  /* to what is there */
     int64_t stride;
     const float *bias; /* one for each column, or NULL */
 } KilnAmxResult;

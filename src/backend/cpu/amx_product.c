@@ -45,7 +45,8 @@ static size_t packed_bytes(const KilnAmxMatrix *m)
 
 size_t kiln_amx_product_workspace(const KilnAmxProduct *p)
 {
-    return sums_bytes(p) + packed_bytes(&p->right) + (is_packed(&p->left) ? 0 : packed_bytes(&p->left));
+    return sums_bytes(p) + packed_bytes(&p->right) +
+           (is_packed(&p->left) ? 0 : packed_bytes(&p->left));
 }
 
 static void pack_right(void *context, int64_t begin, int64_t end)
@@ -94,9 +95,9 @@ static void one_block(const Work *work, int64_t i, int64_t j, int64_t step)
                                 .step = KILN_AMX_TILE,
                                 .row = 64 };
     _Alignas(64) float own[KILN_AMX_BLOCK * KILN_AMX_BLOCK];
-    float *c = work->sums == NULL ? own
-                                  : work->sums + (i * work->column_blocks + j) * KILN_AMX_BLOCK *
-                                                     KILN_AMX_BLOCK;
+    float *c = work->sums == NULL
+                   ? own
+                   : work->sums + (i * work->column_blocks + j) * KILN_AMX_BLOCK * KILN_AMX_BLOCK;
 
     kiln_amx_block(c, &left, &right, steps, step > 0);
     if (steps == rest)
