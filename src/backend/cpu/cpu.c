@@ -50,6 +50,7 @@ static const KilnKernel *cpu_kernel(const KilnBackend *backend, const KilnOp *op
         &kiln_cpu_elementwise, &kiln_cpu_movement,      &kiln_cpu_reductions,
         &kiln_cpu_products,    &kiln_cpu_convolution,   &kiln_cpu_pooling,
         &kiln_cpu_losses,      &kiln_cpu_normalization, &kiln_cpu_updates,
+        &kiln_cpu_attention,   &kiln_cpu_rotary,        &kiln_cpu_recurrent,
     };
 
     (void)backend;
@@ -137,12 +138,18 @@ static void choose_isa(KilnCpuBackend *cpu)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         cpu->loops = &kiln_loops_avx512;
+        cpu->attention = &kiln_attention_avx512;
+        cpu->recurrent = &kiln_recurrent_avx512;
         cpu->blocked = KILN_MD_C16;
     } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         cpu->loops = &kiln_loops_avx2;
+        cpu->attention = &kiln_attention_avx2;
+        cpu->recurrent = &kiln_recurrent_avx2;
         cpu->blocked = KILN_MD_C8;
     } else {
         cpu->loops = &kiln_loops_base;
+        cpu->attention = &kiln_attention_base;
+        cpu->recurrent = &kiln_recurrent_base;
         cpu->blocked = KILN_MD_PLAIN;
     }
 }

@@ -4,12 +4,16 @@
 #define KILN_BACKEND_CPU_H
 
 #include "backend/cpu/layouts.h"
+#include "backend/cpu/isa/attention.h"
 #include "backend/cpu/isa/loops.h"
+#include "backend/cpu/isa/recurrent.h"
 #include "backend/cpu/parallel.h"
 
 typedef struct KilnCpuBackend {
     KilnBackend base;
     const KilnLoops *loops;
+    const KilnAttentionLoops *attention;
+    const KilnRecurrentLoops *recurrent;
     KilnMdFormat blocked; /* of activations, where no neighbour says otherwise */
     KilnDnnl dnnl;
 } KilnCpuBackend;
@@ -22,7 +26,7 @@ typedef struct KilnCpuTable {
 
 extern const KilnCpuTable kiln_cpu_elementwise, kiln_cpu_movement, kiln_cpu_reductions,
     kiln_cpu_products, kiln_cpu_convolution, kiln_cpu_pooling, kiln_cpu_normalization,
-    kiln_cpu_losses, kiln_cpu_updates;
+    kiln_cpu_losses, kiln_cpu_updates, kiln_cpu_attention, kiln_cpu_rotary, kiln_cpu_recurrent;
 extern const KilnKernel kiln_cpu_reorder;
 
 /* The backend of a call. */
