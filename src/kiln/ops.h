@@ -46,9 +46,11 @@ KILN_API KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b);
 
 /* ---- Matrix products and convolutions ------------------------------------- */
 
-/* op(a) · op(b) of matrices; op transposes when the flag is set. [m,k]·[k,n]. */
+/* op(a) · op(b) of matrices [..., m, k] and [..., k, n] -> [..., m, n]; op
+ * transposes the last two axes when the flag is set. The axes before them
+ * broadcast as PyTorch's matmul's do. */
 KILN_API KilnTensor *kiln_matmul(KilnTensor *a, KilnTensor *b, bool transpose_a, bool transpose_b);
-/* x · weightᵀ + bias: [N, in], [out, in], [out] or NULL -> [N, out]. */
+/* x · weightᵀ + bias: [..., in], [out, in], [out] or NULL -> [..., out]. */
 KILN_API KilnTensor *kiln_linear(KilnTensor *x, KilnTensor *weight, KilnTensor *bias);
 
 /* Square in height and width; groups are left to the engine issue. */
