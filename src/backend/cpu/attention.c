@@ -97,8 +97,8 @@ static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backwar
 static KilnStatus prepare(KilnCall *call, int first, bool packed)
 {
     const KilnArg *in = call->inputs + first;
-    const KilnAttentionSizes s = kiln_attention_sizes(
-        &in[0].shape, packed ? NULL : &in[1].shape, call->attrs);
+    const KilnAttentionSizes s = kiln_attention_sizes(&in[0].shape, packed ? NULL : &in[1].shape,
+                                                      call->attrs);
     const int64_t floats = kiln_cpu(call)->attention->scratch(&s, first > 0) * parts_of(call, &s);
 
     for (int i = 0; i < call->n_inputs; i++)
@@ -179,7 +179,9 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_attention, .prepare = attention_prepare, .run = attention_run },
     { .op = &kiln_op_attention_grad, .prepare = attention_grad_prepare, .run = attention_grad_run },
     { .op = &kiln_op_attention_packed, .prepare = packed_prepare, .run = packed_run },
-    { .op = &kiln_op_attention_packed_grad, .prepare = packed_grad_prepare, .run = packed_grad_run },
+    { .op = &kiln_op_attention_packed_grad,
+      .prepare = packed_grad_prepare,
+      .run = packed_grad_run },
 };
 
 const KilnCpuTable kiln_cpu_attention = { kernels, KILN_COUNT(kernels) };

@@ -94,7 +94,7 @@ static void copy_rows(float *to, int64_t width, const float *from, int64_t strid
 }
 
 static void store_rows(float *to, int64_t stride, const float *from, int64_t width, int64_t columns,
-                     int64_t rows, float factor)
+                       int64_t rows, float factor)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
@@ -264,7 +264,7 @@ static void forward_queries(const Head *head, int64_t i0, int64_t rows)
         const float sum = head->sum[r];
 
         store_rows(loop->y + at(s->y, head->b, head->h, i0 + r), 0, head->y + r * head->width, 0,
-                 s->width, 1, sum == 0.0f ? 0.0f : 1.0f / sum);
+                   s->width, 1, sum == 0.0f ? 0.0f : 1.0f / sum);
         loop->lse[(head->b * s->heads + head->h) * s->queries + i0 + r] =
             sum == 0.0f ? -INFINITY : head->top[r] + logf(sum);
     }
@@ -382,7 +382,7 @@ static void backward_queries(const Head *head, int64_t i0, int64_t rows)
     for (int64_t j0 = 0; in_reach(loop, i0, rows, j0); j0 += BLOCK)
         backward_block(head, i0, rows, j0);
     store_rows(loop->dq + at(s->q, head->b, head->h, i0), s->q.row, head->dq, head->width, s->width,
-             rows, loop->scale);
+               rows, loop->scale);
 }
 
 static void backward(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g)
@@ -403,8 +403,10 @@ static void backward(const KilnAttentionLoop *loop, float *scratch, int64_t b, i
     for (head.h = g * group; head.h < (g + 1) * group; head.h++)
         for (int64_t i0 = 0; i0 < s->queries; i0 += BLOCK)
             backward_queries(&head, i0, s->queries - i0 < BLOCK ? s->queries - i0 : BLOCK);
-    store_rows(loop->dk + at(s->k, b, g, 0), s->k.row, head.dk, head.width, s->width, s->keys, 1.0f);
-    store_rows(loop->dv + at(s->v, b, g, 0), s->v.row, head.dv, head.width, s->width, s->keys, 1.0f);
+    store_rows(loop->dk + at(s->k, b, g, 0), s->k.row, head.dk, head.width, s->width, s->keys,
+               1.0f);
+    store_rows(loop->dv + at(s->v, b, g, 0), s->v.row, head.dv, head.width, s->width, s->keys,
+               1.0f);
 }
 
 #define TABLE_OF(isa) kiln_attention_##isa

@@ -8,7 +8,8 @@
 enum { BLOCKS = 16, WORDS = 4 * BLOCKS };
 
 /* Philox4x32-10 blocks number first, first + 1, ... */
-static inline void philox_blocks(const KilnDropoutLoop *dropout, uint64_t first, uint32_t words[WORDS])
+static inline void philox_blocks(const KilnDropoutLoop *dropout, uint64_t first,
+                                 uint32_t words[WORDS])
 {
     uint32_t k0 = dropout->key[0], k1 = dropout->key[1];
     uint32_t c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS];

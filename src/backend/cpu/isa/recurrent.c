@@ -153,9 +153,8 @@ static void lstm(const KilnRecurrentLoop *loop, float *scratch, int64_t begin, i
 
 /* dh and dc of the state after the step; dc becomes that of the state before.
  * previous NULL: the cell was 0. dp may be gates. */
-static void lstm_cell_grad(float *dp, const float *gates, const float *cells,
-                           const float *previous, const float *dy, const float *dh, float *dc,
-                           int64_t n)
+static void lstm_cell_grad(float *dp, const float *gates, const float *cells, const float *previous,
+                           const float *dy, const float *dh, float *dc, int64_t n)
 {
 #pragma omp simd
     for (int64_t j = 0; j < n; j++) {
@@ -184,7 +183,9 @@ static void take_states(const KilnRecurrentLoop *loop, float *dh, const float *m
     for (int64_t b = begin; b < end; b++) {
         const int64_t at = (b - begin) * n;
 
-        for (int64_t j = at; j < at + n && active(loop, t, b); j++)
+        if (!active(loop, t, b))
+            continue;
+        for (int64_t j = at; j < at + n; j++)
             dh[j] = passed != NULL ? made[j] + passed[j] : made[j];
     }
 }

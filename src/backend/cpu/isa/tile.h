@@ -49,9 +49,9 @@ typedef struct Tile {
 } Tile;
 
 /* Rows and columns of one register tile; `rows` is a constant where it is inlined. */
-static inline __attribute__((always_inline)) void
-tile_registers(float *c, int64_t c_row, const float *a, const float *b, const Tile *t,
-               const int rows)
+static inline __attribute__((always_inline)) void tile_registers(float *c, int64_t c_row,
+                                                                 const float *a, const float *b,
+                                                                 const Tile *t, const int rows)
 {
     Vector sum[TILE_ROWS][2];
 
@@ -74,8 +74,8 @@ tile_registers(float *c, int64_t c_row, const float *a, const float *b, const Ti
             *(Vector *)(c + r * c_row + v * LANE) = sum[r][v];
 }
 
-static inline void tile_rows(float *c, int64_t c_row, const float *a, const float *b,
-                             const Tile *t, int64_t rows)
+static inline void tile_rows(float *c, int64_t c_row, const float *a, const float *b, const Tile *t,
+                             int64_t rows)
 {
     switch (rows) {
     case 1:
@@ -160,8 +160,8 @@ static inline void tile_product(const Tile *t)
 
 /* Panels [ceil(n / PANEL)][k][PANEL] of the matrix whose element (i, j) is
  * b[i * step + j * column], filled up with zeros. */
-static inline void tile_pack(float *panels, const float *b, int64_t step, int64_t column,
-                             int64_t k, int64_t n)
+static inline void tile_pack(float *panels, const float *b, int64_t step, int64_t column, int64_t k,
+                             int64_t n)
 {
     for (int64_t j = 0; j < n; j += PANEL, panels += k * PANEL) {
         const int64_t columns = n - j < PANEL ? n - j : PANEL;
