@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/isa/attention.h"
 
 /* What separate and packed tensors share: `first` is the place of q or qkv. */
 static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
@@ -64,7 +65,7 @@ static void work_part(void *context, int64_t begin, int64_t end)
         float *scratch = work->workspace + part * work->scratch;
 
         for (int64_t i = part * heads / work->parts; i < (part + 1) * heads / work->parts; i++) {
-            const KilnAttentionLoops *loops = work->cpu->attention;
+            const KilnAttentionLoops *loops = work->cpu->loops->attention;
 
             (work->backward ? loops->backward : loops->forward)(&work->loop, scratch,
                                                                 i / s->kv_heads, i % s->kv_heads);
@@ -86,7 +87,7 @@ static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backwar
         .cpu = cpu,
         .loop = *loop,
         .workspace = call->workspace,
-        .scratch = cpu->attention->scratch(&loop->s, backward),
+        .scratch = cpu->loops->attention->scratch(&loop->s, backward),
         .parts = parts_of(call, &loop->s),
         .backward = backward,
     };
@@ -99,7 +100,8 @@ static KilnStatus prepare(KilnCall *call, int first, bool packed)
     const KilnArg *in = call->inputs + first;
     const KilnAttentionSizes s = kiln_attention_sizes(&in[0].shape, packed ? NULL : &in[1].shape,
                                                       call->attrs);
-    const int64_t floats = kiln_cpu(call)->attention->scratch(&s, first > 0) * parts_of(call, &s);
+    const int64_t floats = kiln_cpu(call)->loops->attention->scratch(&s, first > 0) *
+                           parts_of(call, &s);
 
     for (int i = 0; i < call->n_inputs; i++)
         call->inputs[i].layout = KILN_PLAIN;

@@ -137,18 +137,12 @@ static void choose_isa(KilnCpuBackend *cpu)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         cpu->loops = &kiln_loops_avx512;
-        cpu->attention = &kiln_attention_avx512;
-        cpu->recurrent = &kiln_recurrent_avx512;
         cpu->blocked = KILN_MD_C16;
     } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         cpu->loops = &kiln_loops_avx2;
-        cpu->attention = &kiln_attention_avx2;
-        cpu->recurrent = &kiln_recurrent_avx2;
         cpu->blocked = KILN_MD_C8;
     } else {
         cpu->loops = &kiln_loops_base;
-        cpu->attention = &kiln_attention_base;
-        cpu->recurrent = &kiln_recurrent_base;
         cpu->blocked = KILN_MD_PLAIN;
     }
 }

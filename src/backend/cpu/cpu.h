@@ -4,16 +4,12 @@
 #define KILN_BACKEND_CPU_H
 
 #include "backend/cpu/layouts.h"
-#include "backend/cpu/isa/attention.h"
 #include "backend/cpu/isa/loops.h"
-#include "backend/cpu/isa/recurrent.h"
 #include "backend/cpu/parallel.h"
 
 typedef struct KilnCpuBackend {
     KilnBackend base;
     const KilnLoops *loops;
-    const KilnAttentionLoops *attention;
-    const KilnRecurrentLoops *recurrent;
     KilnMdFormat blocked; /* of activations, where no neighbour says otherwise */
     KilnDnnl dnnl;
 } KilnCpuBackend;

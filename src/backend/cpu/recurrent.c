@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/isa/recurrent.h"
 
 /* What an operation's inputs and outputs are called. */
 typedef struct Places {
@@ -42,7 +43,7 @@ static Parts parts_of(const KilnCall *call, const Places *places)
     const bool gru = gates == 3 * hidden;
 
     return (Parts) {
-        .panels = align(kiln_cpu(call)->recurrent->packed(gates, hidden, !places->backward)),
+        .panels = align(kiln_cpu(call)->loops->recurrent->packed(gates, hidden, !places->backward)),
         .scratch = align(batch * kiln_recurrent_scratch(hidden)),
         .share = gru && places->backward ? align(kiln_cpu_count(&call->inputs[0])) : 0,
         .first = places->backward ? align(batch * gates) : 0,
@@ -104,8 +105,8 @@ static void run_range(KilnCall *call, const Places *places, const KilnRecurrentL
     float *workspace = call->workspace;
     const Work work = { loop, range, workspace + parts_of(call, places).panels };
 
-    kiln_cpu(call)->recurrent->pack(workspace, weight->data, weight->shape.dim[0],
-                                    weight->shape.dim[1], !places->backward);
+    kiln_cpu(call)->loops->recurrent->pack(workspace, weight->data, weight->shape.dim[0],
+                                           weight->shape.dim[1], !places->backward);
     kiln_parallel(call->backend->threads, loop->batch, 1, 1, work_part, (void *)&work);
 }
 
@@ -211,7 +212,7 @@ static void lstm_run(KilnCall *call)
     loop.h = call->outputs[2].data;
     loop.c = call->outputs[3].data;
     loop.kept = call->outputs[4].data;
-    run_range(call, &lstm_places, &loop, kiln_cpu(call)->recurrent->lstm);
+    run_range(call, &lstm_places, &loop, kiln_cpu(call)->loops->recurrent->lstm);
 }
 
 static KilnStatus lstm_grad_prepare(KilnCall *call, KilnError *err)
@@ -235,7 +236,7 @@ static void lstm_grad_run(KilnCall *call)
     loop.dp = call->outputs[0].data;
     loop.dh0 = call->outputs[2].data;
     loop.dc0 = call->outputs[3].data;
-    run_range(call, &lstm_grad_places, &loop, kiln_cpu(call)->recurrent->lstm_grad);
+    run_range(call, &lstm_grad_places, &loop, kiln_cpu(call)->loops->recurrent->lstm_grad);
     weight_gradient(call, &loop, loop.dp, workspace + parts.panels + parts.scratch,
                     call->outputs[1].data);
 }
@@ -258,7 +259,7 @@ static void gru_run(KilnCall *call)
     loop.y = call->outputs[1].data;
     loop.h = call->outputs[2].data;
     loop.kept = call->outputs[3].data;
-    run_range(call, &gru_places, &loop, kiln_cpu(call)->recurrent->gru);
+    run_range(call, &gru_places, &loop, kiln_cpu(call)->loops->recurrent->gru);
 }
 
 static KilnStatus gru_grad_prepare(KilnCall *call, KilnError *err)
@@ -282,7 +283,7 @@ static void gru_grad_run(KilnCall *call)
     loop.dp = call->outputs[0].data;
     loop.dh0 = call->outputs[2].data;
     loop.share = after;
-    run_range(call, &gru_grad_places, &loop, kiln_cpu(call)->recurrent->gru_grad);
+    run_range(call, &gru_grad_places, &loop, kiln_cpu(call)->loops->recurrent->gru_grad);
     weight_gradient(call, &loop, loop.share, after + parts.share, call->outputs[1].data);
 
     BiasSum sum = { kiln_cpu(call)->loops, loop.share, call->outputs[3].data,

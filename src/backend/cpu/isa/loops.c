@@ -6,7 +6,9 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "backend/cpu/isa/attention.h"
 #include "backend/cpu/isa/philox.h"
+#include "backend/cpu/isa/recurrent.h"
 
 static void add(float *y, const float *a, const float *b, int64_t n)
 {
@@ -193,10 +195,10 @@ static void adam(float *restrict param, float *restrict average, float *restrict
     }
 }
 
-#define TABLE_OF(isa) kiln_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
+#define NAME_OF(subject, isa) kiln_##subject##_##isa
+#define NAME(subject, isa) NAME_OF(subject, isa)
 
-const KilnLoops TABLE(KILN_ISA) = {
+const KilnLoops NAME(loops, KILN_ISA) = {
     .add = add,
     .mul = mul,
     .scale = scale,
@@ -211,4 +213,6 @@ const KilnLoops TABLE(KILN_ISA) = {
     .blend = blend,
     .sgd = sgd,
     .adam = adam,
+    .attention = &NAME(attention, KILN_ISA),
+    .recurrent = &NAME(recurrent, KILN_ISA),
 };

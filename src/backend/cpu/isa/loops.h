@@ -50,6 +50,9 @@ typedef struct KilnLoops {
     void (*sgd)(float *param, float *buffer, const float *grad, const KilnSgdLoop *sgd, int64_t n);
     void (*adam)(float *param, float *average, float *square, const float *grad,
                  const KilnAdamLoop *adam, int64_t n);
+    /* Of the same instruction set. */
+    const struct KilnAttentionLoops *attention;
+    const struct KilnRecurrentLoops *recurrent;
 } KilnLoops;
 
 extern const KilnLoops kiln_loops_base, kiln_loops_avx2, kiln_loops_avx512;
