@@ -33,6 +33,7 @@ typedef struct KilnCall {
     size_t workspace_size; /* asked for by prepare; scratch valid during run only */
     void *workspace;       /* aligned to 64 bytes */
     void *priv;            /* the kernel's own, freed by its release */
+    void *epilogue_priv;   /* the same, of what runs the epilogue */
 } KilnCall;
 
 typedef struct KilnKernel {

@@ -18,7 +18,8 @@ static KilnStatus conv_pd(const KilnCall *call, MakePd make, KilnConvMd *conv,
 
     conv->stride = attrs->stride;
     conv->padding = attrs->padding;
-    conv->winograd = cpu->base.convolution == KILN_CONVOLUTION_AUTO &&
+    conv->dilation = attrs->dilation;
+    conv->winograd = cpu->base.convolution == KILN_CONVOLUTION_AUTO && attrs->groups == 1 &&
                      kiln_md_facts(conv->src).dims[1] >= WINOGRAD_CHANNELS;
     status = make(&cpu->dnnl, conv, ret);
     if (status == dnnl_unimplemented && conv->winograd) {
@@ -29,18 +30,32 @@ static KilnStatus conv_pd(const KilnCall *call, MakePd make, KilnConvMd *conv,
     return status == dnnl_success ? KILN_OK : kiln_dnnl_error(err, status, call->op->name);
 }
 
-/* Descriptors of the shapes of a convolution, whose gradients use them too. All
+/* A weight as oneDNN sees it: its groups are an axis of their own. */
+static KilnShape weight_shape(const KilnConvAttrs *attrs, const KilnShape *weight)
+{
+    const int64_t *dim = weight->dim;
+
+    if (attrs->groups == 1)
+        return *weight;
+    return KILN_SHAPE(attrs->groups, dim[0] / attrs->groups, dim[1], dim[2], dim[3]);
+}
+
+/* Descriptors of a convolution from x to y, whose gradients use them too. All
  * are left to oneDNN: one that is fixed makes it fall back to slow loops. */
-static KilnStatus conv_mds(KilnCall *call, const KilnShape *x, const KilnShape *weight,
-                           const KilnShape *y, KilnConvMd *ret, KilnError *err)
+static KilnStatus conv_mds(KilnCall *call, const KilnArg *x, const KilnArg *weight,
+                           const KilnArg *y, KilnConvMd *ret, KilnError *err)
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, x, KILN_MD_ANY, &ret->src, err);
+    const KilnShape shape = weight_shape(call->attrs, &weight->shape);
+    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, x->dtype, &x->shape, KILN_MD_ANY,
+                                     &ret->src, err);
 
     if (status == KILN_OK)
-        status = kiln_md_make(dnnl, KILN_MD_WEIGHT, weight, KILN_MD_ANY, &ret->weights, err);
+        status = kiln_md_make(dnnl, KILN_MD_WEIGHT, weight->dtype, &shape, KILN_MD_ANY,
+                              &ret->weights, err);
     if (status == KILN_OK)
-        status = kiln_md_make(dnnl, KILN_MD_IMAGE, y, KILN_MD_ANY, &ret->dst, err);
+        status = kiln_md_make(dnnl, KILN_MD_IMAGE, y->dtype, &y->shape, KILN_MD_ANY, &ret->dst,
+                              err);
     return status;
 }
 
@@ -83,8 +98,7 @@ static KilnStatus add_plain(KilnCall *call, KilnMdRole role, const KilnStepArg *
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
     KilnMd plain = NULL;
     dnnl_primitive_desc_t pd = NULL;
-    KilnStatus status = kiln_md_make(dnnl, role, &call->outputs[0].shape, KILN_MD_PLAIN, &plain,
-                                     err);
+    KilnStatus status = kiln_md_plain(dnnl, role, from->md, &plain, err);
 
     if (status != KILN_OK)
         return status;
@@ -150,12 +164,12 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
     const int without = bias->absent ? 1 : 0;
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
-    KilnStatus status = conv_mds(call, &call->inputs[0].shape, &call->inputs[1].shape,
-                                 &call->outputs[0].shape, &conv, err);
+    KilnStatus status = conv_mds(call, &call->inputs[0], &call->inputs[1], &call->outputs[0], &conv,
+                                 err);
 
     if (status == KILN_OK && !bias->absent)
-        status = kiln_md_make(&kiln_cpu(call)->dnnl, KILN_MD_VECTOR, &bias->shape, KILN_MD_PLAIN,
-                              &conv.bias, err);
+        status = kiln_md_make(&kiln_cpu(call)->dnnl, KILN_MD_VECTOR, bias->dtype, &bias->shape,
+                              KILN_MD_PLAIN, &conv.bias, err);
     if (status == KILN_OK)
         status = conv_pd(call, kiln_pd_conv, &conv, &pd, err);
     if (status != KILN_OK)
@@ -174,8 +188,8 @@ static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
     };
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
-    KilnStatus status = conv_mds(call, &call->outputs[0].shape, &call->inputs[1].shape,
-                                 &call->inputs[0].shape, &conv, err);
+    KilnStatus status = conv_mds(call, &call->outputs[0], &call->inputs[1], &call->inputs[0], &conv,
+                                 err);
 
     if (status == KILN_OK)
         status = conv_pd(call, kiln_pd_conv_data, &conv, &pd, err);
@@ -195,8 +209,8 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     };
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
-    KilnStatus status = conv_mds(call, &call->inputs[1].shape, &call->outputs[0].shape,
-                                 &call->inputs[0].shape, &conv, err);
+    KilnStatus status = conv_mds(call, &call->inputs[1], &call->outputs[0], &call->inputs[0], &conv,
+                                 err);
 
     if (status == KILN_OK)
         status = conv_pd(call, kiln_pd_conv_weights, &conv, &pd, err);
@@ -205,6 +219,75 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     status = conv_steps(call, pd, operands, (int)KILN_COUNT(operands), err);
     dnnl_primitive_desc_destroy(pd);
     return status;
+}
+
+/* The transpose is the gradient of its input; the bias, which oneDNN does not add
+ * there, comes after, while the rows are warm. */
+typedef struct AddBias {
+    const KilnLoops *loops;
+    float *y;
+    const float *bias;
+    int64_t channels, places, block;
+} AddBias;
+
+static void add_bias_part(void *context, int64_t begin, int64_t end)
+{
+    const AddBias *add = context;
+
+    for (int64_t run = begin; run < end; run++) {
+        const int64_t c = run % (add->channels / add->block) * add->block;
+
+        for (int64_t place = 0; place < add->places; place++) {
+            float *y = add->y + (run * add->places + place) * add->block;
+
+            add->loops->add(y, y, add->bias + c, add->block);
+        }
+    }
+}
+
+static void conv_transpose2d_run(KilnCall *call)
+{
+    const KilnArg *y = &call->outputs[0], *bias = &call->inputs[2];
+
+    kiln_steps_run(call);
+    if (bias->absent)
+        return;
+
+    const int64_t *dim = y->shape.dim;
+    const KilnMdFormat format = kiln_layout_format(&kiln_cpu(call)->dnnl, y->layout, &y->shape);
+    const int64_t block = format == KILN_MD_C16 ? 16 : format == KILN_MD_C8 ? 8 : dim[3];
+    AddBias add = {
+        .loops = kiln_cpu(call)->loops,
+        .y = y->data,
+        .bias = bias->data,
+        .channels = dim[3],
+        .places = dim[1] * dim[2],
+        .block = block,
+    };
+    kiln_parallel(call->backend->threads, dim[0] * (dim[3] / block), 1, 1, add_bias_part, &add);
+}
+
+/* Only in layouts whose blocks the bias fills. */
+static KilnStatus conv_transpose2d_prepare(KilnCall *call, KilnError *err)
+{
+    KilnArg *y = &call->outputs[0];
+    KilnStatus status = conv2d_grad_input_prepare(call, err);
+
+    if (status != KILN_OK || call->inputs[2].absent)
+        return status;
+    call->inputs[2].layout = KILN_PLAIN;
+
+    KilnMdFormat format = kiln_layout_format(&kiln_cpu(call)->dnnl, y->layout, &y->shape);
+    const int64_t block = format == KILN_MD_C16 ? 16 : format == KILN_MD_C8 ? 8 : 1;
+
+    if (format != KILN_MD_ANY && y->shape.dim[3] % block == 0)
+        return KILN_OK;
+    kiln_steps_release(call);
+    call->workspace_size = 0;
+    kiln_output_layout(&kiln_cpu(call)->dnnl, y, KILN_PLAIN);
+    y->bytes = (size_t)kiln_cpu_count(y) * kiln_dtype_size(y->dtype);
+    y->fixed = true;
+    return conv2d_grad_input_prepare(call, err);
 }
 
 static const KilnKernel kernels[] = {
@@ -219,6 +302,10 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_conv2d_grad_weight,
       .prepare = conv2d_grad_weight_prepare,
       .run = kiln_steps_run,
+      .release = kiln_steps_release },
+    { .op = &kiln_op_conv_transpose2d,
+      .prepare = conv_transpose2d_prepare,
+      .run = conv_transpose2d_run,
       .release = kiln_steps_release },
 };
 

@@ -4,12 +4,14 @@
 #define KILN_BACKEND_CPU_H
 
 #include "backend/cpu/layouts.h"
+#include "backend/cpu/isa/images.h"
 #include "backend/cpu/isa/loops.h"
 #include "backend/cpu/parallel.h"
 
 typedef struct KilnCpuBackend {
     KilnBackend base;
     const KilnLoops *loops;
+    const KilnImageLoops *image_loops;
     KilnMdFormat blocked; /* of activations, where no neighbour says otherwise */
     KilnDnnl dnnl;
 } KilnCpuBackend;

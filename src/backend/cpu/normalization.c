@@ -23,7 +23,8 @@ static KilnStatus norm_mds(KilnCall *call, int x, int dy, const KilnShape *chann
     KilnStatus status = kiln_md_of(dnnl, KILN_MD_IMAGE, &call->inputs[x], &ret->data, err);
 
     if (status == KILN_OK)
-        status = kiln_md_make(dnnl, KILN_MD_VECTOR, channels, KILN_MD_PLAIN, &ret->vector, err);
+        status = kiln_md_make(dnnl, KILN_MD_VECTOR, KILN_F32, channels, KILN_MD_PLAIN, &ret->vector,
+                              err);
     return status;
 }
 

@@ -136,7 +136,6 @@ static void gather_first(const KilnRecurrentLoop *loop, const float *share, int6
 static void weight_gradient(const KilnCall *call, const KilnRecurrentLoop *loop, const float *share,
                             float *first, float *dweight)
 {
-    const int threads = call->backend->threads;
     const int64_t hidden = loop->hidden;
     const int64_t gates = kiln_cpu_columns(&call->inputs[0]);
     const bool together = loop->row == 1;
@@ -158,13 +157,13 @@ static void weight_gradient(const KilnCall *call, const KilnRecurrentLoop *loop,
         const float *a = share + (start + (loop->reverse ? 0 : shift)) * gates;
         const float *b = loop->y_in + (start + (loop->reverse ? shift : 0)) * hidden;
 
-        kiln_gemm(threads, &gemm, a, b, dweight);
+        kiln_gemm(call, &gemm, a, b, dweight);
         gemm.beta = 1.0f;
     }
     if (loop->h0 != NULL) {
         gather_first(loop, share, gates, first);
         gemm.k = loop->batch;
-        kiln_gemm(threads, &gemm, first, loop->h0, dweight);
+        kiln_gemm(call, &gemm, first, loop->h0, dweight);
     } else if (loop->steps == 1) {
         memset(dweight, 0, (size_t)(gates * hidden) * sizeof(float));
     }

@@ -1,7 +1,10 @@
 /* All passes, in the order in which they run. */
+#include "graph/passes/common_subexpressions.h"
 #include "graph/passes/dead_code.h"
 
 const KilnPass kiln_passes[] = {
     { "dead_code", "leave out what nobody reads", kiln_pass_dead_code },
+    { "common_subexpressions", "compute once what is recorded twice",
+      kiln_pass_common_subexpressions },
 };
 const size_t kiln_passes_count = KILN_COUNT(kiln_passes);
