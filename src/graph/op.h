@@ -6,6 +6,7 @@
 #include "graph/map.h"
 #include "graph/ops/activation.h"
 #include "graph/ops/cast.h"
+#include "graph/ops/attention.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/dropout.h"
 #include "graph/ops/elementwise.h"
@@ -13,7 +14,9 @@
 #include "graph/ops/norm.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/product.h"
+#include "graph/ops/recurrent.h"
 #include "graph/ops/reduce.h"
+#include "graph/ops/rotary.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/update.h"
 
@@ -61,6 +64,9 @@ struct KilnOp {
     KILN_OPS_CONV(X)                                                                               \
     KILN_OPS_POOL(X)                                                                               \
     KILN_OPS_NORM(X)                                                                               \
+    KILN_OPS_ATTENTION(X)                                                                          \
+    KILN_OPS_ROTARY(X)                                                                             \
+    KILN_OPS_RECURRENT(X)                                                                          \
     KILN_OPS_LOSS(X)                                                                               \
     KILN_OPS_UPDATE(X)
 
