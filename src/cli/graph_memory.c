@@ -8,7 +8,7 @@
 #include "cli/svg.h"
 
 /* The frame's distance from the picture's sides. */
-static const double left = 86.0, right = 30.0, above = 50.0, below = 46.0;
+static const double left = 86.0, right = 30.0, above = 70.0, below = 46.0;
 
 typedef struct Chart {
     const KilnStepView *view;

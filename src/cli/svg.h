@@ -11,7 +11,7 @@ const char *kiln_svg_kind(size_t i, const char **ret_name);
 /* Text as it may stand in SVG; at most `most` characters, with an ellipsis. */
 void kiln_svg_text(KilnText *svg, const char *text, int most);
 /* The block's use over the step, as wide as the picture; its height is fixed. */
-enum { KILN_SVG_MEMORY_HEIGHT = 420 };
+enum { KILN_SVG_MEMORY_HEIGHT = 440 };
 void kiln_svg_memory(KilnText *svg, const KilnStepView *view, double y, double width);
 
 #endif
