@@ -17,27 +17,7 @@
 #include "graph/backend.h"
 #include "kiln/ops.h"
 #include "kiln/rng.h"
-
-enum { MAX_LEAVES = 6, MAX_NODES = 256 };
-
-/* What a leaf is filled with and used for, one letter each. */
-enum {
-    LEAF_GRAD = 'g',     /* float, wants a gradient */
-    LEAF_FLOAT = 'f',    /* float without one */
-    LEAF_POSITIVE = 'p', /* variances, learning rates */
-    LEAF_LABEL = 'l',    /* i32 below 3 */
-    LEAF_VARIABLE = 'v', /* float that the operation updates, positive */
-    LEAF_COUNTER = 'c'   /* i64 that the operation updates */
-};
-
-typedef struct Case {
-    const char *name;
-    /* Records the operation; NULL when it only updates leaves. */
-    KilnTensor *(*build)(KilnTensor *const *leaf, const int64_t *arg);
-    const char *leaves;
-    KilnShape shape[MAX_LEAVES];
-    int64_t arg[4];
-} Case;
+#include "tests/unit/ops/case.h"
 
 /* ---- Running a case on a backend ------------------------------------------------ */
 
@@ -50,8 +30,6 @@ typedef struct Bytes {
 /* What a case gave: the output, each leaf after the run, each leaf's gradient. */
 typedef struct Result {
     Bytes output, leaf[MAX_LEAVES], grad[MAX_LEAVES];
-    const KilnOp *ops[MAX_NODES]; /* that were recorded */
-    size_t n_ops;
 } Result;
 
 static inline void result_free(Result *result)
@@ -73,77 +51,157 @@ static inline Bytes bytes_new(KilnDType dtype, const KilnShape *shape)
     return bytes;
 }
 
-static inline Bytes leaf_new(char kind, const KilnShape *shape, uint64_t seed)
+static inline KilnDType leaf_dtype(char kind, KilnDType float_type)
 {
-    Bytes bytes = bytes_new(kind == LEAF_LABEL     ? KILN_I32
-                            : kind == LEAF_COUNTER ? KILN_I64
-                                                   : KILN_F32,
-                            shape);
+    switch (kind) {
+    case LEAF_LABEL:
+    case LEAF_INDEX:
+        return KILN_I32;
+    case LEAF_MASK:
+        return KILN_U8;
+    case LEAF_COUNTER:
+        return KILN_I64;
+    default:
+        return float_type;
+    }
+}
+
+static inline double leaf_value(char kind, const int64_t *arg, KilnRng *rng)
+{
+    switch (kind) {
+    case LEAF_GRAD:
+    case LEAF_FLOAT:
+        return (double)kiln_rng_normal(rng);
+    case LEAF_POSITIVE:
+    case LEAF_POSITIVE_GRAD:
+    case LEAF_VARIABLE:
+        return (double)kiln_rng_range(rng, 0.1f, 1.1f);
+    case LEAF_LABEL:
+        return (double)kiln_rng_below(rng, 3);
+    case LEAF_INDEX:
+        return (double)kiln_rng_below(rng, (uint32_t)arg[0]);
+    case LEAF_MASK:
+        return (double)kiln_rng_below(rng, 2);
+    case LEAF_COUNTER:
+        return 41.0;
+    default:
+        fail_msg("'%c' is no kind of leaf", kind);
+        return NAN;
+    }
+}
+
+static inline void bytes_set(const Bytes *bytes, int64_t i, double value)
+{
+    switch (bytes->dtype) {
+    case KILN_F32:
+        ((float *)bytes->data)[i] = (float)value;
+        break;
+    case KILN_F64:
+        ((double *)bytes->data)[i] = value;
+        break;
+    case KILN_I32:
+        ((int32_t *)bytes->data)[i] = (int32_t)value;
+        break;
+    case KILN_I64:
+        ((int64_t *)bytes->data)[i] = (int64_t)value;
+        break;
+    default:
+        ((uint8_t *)bytes->data)[i] = (uint8_t)value;
+        break;
+    }
+}
+
+/* Always the same values for one kind, shape and seed, in any float type. */
+static inline Bytes leaf_new(char kind, KilnDType float_type, const KilnShape *shape,
+                             const int64_t *arg, uint64_t seed)
+{
+    Bytes bytes = bytes_new(leaf_dtype(kind, float_type), shape);
     KilnRng rng;
 
     kiln_rng_init(&rng, seed, KILN_RNG_USER, 0, 0);
     for (int64_t i = 0; i < kiln_shape_count(shape); i++)
-        if (kind == LEAF_LABEL)
-            ((int32_t *)bytes.data)[i] = (int32_t)kiln_rng_below(&rng, 3);
-        else if (kind == LEAF_COUNTER)
-            ((int64_t *)bytes.data)[i] = 41;
-        else if (kind == LEAF_POSITIVE || kind == LEAF_VARIABLE)
-            ((float *)bytes.data)[i] = kiln_rng_range(&rng, 0.1f, 1.1f);
-        else
-            ((float *)bytes.data)[i] = kiln_rng_normal(&rng);
+        bytes_set(&bytes, i, leaf_value(kind, arg, &rng));
     return bytes;
 }
 
-static inline KilnTensor *leaf_tensor(KilnGraph *graph, const Case *c, int i, Result *result)
+static inline Bytes case_leaf(const Case *c, int i, KilnDType float_type)
+{
+    return leaf_new(c->leaves[i], float_type, &c->shape[i], c->arg, (uint64_t)i + 1);
+}
+
+static inline KilnTensor *leaf_tensor(KilnGraph *graph, const Case *c, int i, const Bytes *values,
+                                      void *grad)
 {
     const char kind = c->leaves[i];
 
-    result->leaf[i] = leaf_new(kind, &c->shape[i], (uint64_t)i + 1);
-    if (kind == LEAF_GRAD) {
-        result->grad[i] = bytes_new(KILN_F32, &c->shape[i]);
-        return kiln_graph_variable(graph, KILN_F32, c->shape[i], result->leaf[i].data, true,
-                                   result->grad[i].data);
-    }
-    if (kind == LEAF_VARIABLE || kind == LEAF_COUNTER)
-        return kiln_graph_variable(graph, result->leaf[i].dtype, c->shape[i], result->leaf[i].data,
-                                   false, NULL);
-    return kiln_graph_input(graph, result->leaf[i].dtype, c->shape[i], result->leaf[i].data);
+    if (leaf_wants_grad(kind) || kind == LEAF_VARIABLE || kind == LEAF_COUNTER)
+        return kiln_graph_variable(graph, values->dtype, c->shape[i], values->data,
+                                   leaf_wants_grad(kind), grad);
+    return kiln_graph_input(graph, values->dtype, c->shape[i], values->data);
 }
 
-/* A scalar that weighs the elements of y differently. */
+static inline bool case_wants_grad(const Case *c)
+{
+    for (int i = 0; c->leaves[i] != '\0'; i++)
+        if (leaf_wants_grad(c->leaves[i]))
+            return true;
+    return false;
+}
+
+/* A scalar that weighs the elements of y differently, so that an error in the
+ * order of their gradients shows. `weights` are freed by the caller. */
 static inline KilnTensor *loss_of(KilnGraph *graph, KilnTensor *y, Bytes *weights)
 {
     const KilnShape *shape = kiln_tensor_shape(y);
 
-    *weights = leaf_new(LEAF_FLOAT, shape, 99);
-    return kiln_sum(kiln_mul(y, kiln_graph_input(graph, KILN_F32, *shape, weights->data)));
+    if (kiln_tensor_poisoned(y))
+        return y;
+    *weights = leaf_new(LEAF_FLOAT, graph->float_type, shape, NULL, 99);
+    return kiln_sum(kiln_mul(y, kiln_graph_input(graph, weights->dtype, *shape, weights->data)));
+}
+
+/* Record the case and its gradients; returns its output. The first *ret_built
+ * nodes are of the case itself. `result` and `weights` hold the leaves. */
+static inline KilnTensor *record_case(KilnGraph *graph, const Case *c, Result *result,
+                                      Bytes *weights, size_t *ret_built)
+{
+    KilnTensor *leaf[MAX_LEAVES] = { NULL };
+
+    memset(result, 0, sizeof(*result));
+    assert_true(strlen(c->leaves) <= MAX_LEAVES);
+    kiln_graph_begin(graph);
+    for (int i = 0; c->leaves[i] != '\0'; i++) {
+        result->leaf[i] = case_leaf(c, i, graph->float_type);
+        if (leaf_wants_grad(c->leaves[i]))
+            result->grad[i] = bytes_new(graph->float_type, &c->shape[i]);
+        leaf[i] = leaf_tensor(graph, c, i, &result->leaf[i], result->grad[i].data);
+    }
+
+    KilnTensor *y = c->build(leaf, c->arg);
+
+    *ret_built = graph->n_nodes;
+    if (y != NULL && case_wants_grad(c))
+        kiln_graph_backward(graph, loss_of(graph, y, weights));
+    return y;
 }
 
 static inline void run_case(KilnBackend *backend, const Case *c, Result *result)
 {
     KilnError err = { 0 };
     KilnGraph *graph = NULL;
-    KilnTensor *leaf[MAX_LEAVES] = { NULL };
     Bytes weights = { 0 };
+    size_t built;
 
-    memset(result, 0, sizeof(*result));
     assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
-    kiln_graph_begin(graph);
-    for (int i = 0; c->leaves[i] != '\0'; i++)
-        leaf[i] = leaf_tensor(graph, c, i, result);
 
-    KilnTensor *y = c->build(leaf, c->arg);
+    KilnTensor *y = record_case(graph, c, result, &weights, &built);
 
-    if (y != NULL && !kiln_tensor_poisoned(y) && strchr(c->leaves, LEAF_GRAD) != NULL)
-        kiln_graph_backward(graph, loss_of(graph, y, &weights));
     if (kiln_graph_run(graph, &y, y != NULL ? 1 : 0, &err) != KILN_OK)
         fail_msg("%s on %s: %s", c->name, backend->ops->name, err.text);
     if (y != NULL) {
         result->output = bytes_new(kiln_tensor_dtype(y), kiln_tensor_shape(y));
         memcpy(result->output.data, kiln_tensor_data(y), result->output.size);
     }
-    for (size_t i = 0; i < graph->n_nodes && i < MAX_NODES; i++)
-        result->ops[result->n_ops++] = graph->nodes[i]->op;
     kiln_graph_free(graph);
     free(weights.data);
 }
@@ -151,7 +209,7 @@ static inline void run_case(KilnBackend *backend, const Case *c, Result *result)
 /* ---- Comparing ------------------------------------------------------------------ */
 
 /* Sums of hundreds of products in f32 stay below this, by Winograd's way too. */
-static const double tolerance = 1e-5;
+static const double usual_tolerance = 1e-5;
 
 /* Largest difference over the largest value. */
 static inline double difference(const Bytes *want, const Bytes *got)
@@ -176,6 +234,7 @@ static inline double difference(const Bytes *want, const Bytes *got)
 
 static inline void compare(const Case *c, const char *how, const Result *want, const Result *got)
 {
+    const double tolerance = c->tolerance > 0.0 ? c->tolerance : usual_tolerance;
     double worst = 0.0;
 
     if (want->output.data != NULL)
@@ -228,6 +287,58 @@ static inline KilnBackend *cpu_new(int threads, KilnConvolution conv)
         fail_msg("%s", err.text);
     kiln_backend_set_convolution(backend, conv);
     return backend;
+}
+
+/* ---- Both ------------------------------------------------------------------------ */
+
+/* How the CPU backend may run: loops, threads, layouts, algorithms. */
+static const struct Way {
+    const char *name;
+    int threads;
+    KilnConvolution conv;
+    const KilnLoops *loops; /* NULL: what the backend chose */
+    KilnMdFormat blocked;
+} ways[] = {
+    { "base loops, 1 thread", 1, KILN_CONVOLUTION_DIRECT, &kiln_loops_base, KILN_MD_PLAIN },
+    { "AVX2 loops, 2 threads", 2, KILN_CONVOLUTION_DIRECT, &kiln_loops_avx2, KILN_MD_C8 },
+    { "best loops, 3 threads, Winograd allowed", 3, KILN_CONVOLUTION_AUTO, NULL, KILN_MD_ANY },
+};
+
+static inline KilnBackend *way_new(const struct Way *way)
+{
+    KilnBackend *backend = cpu_new(way->threads, way->conv);
+    KilnCpuBackend *cpu = (KilnCpuBackend *)backend;
+
+    if (way->loops != NULL && (way->loops != &kiln_loops_avx2 ||
+                               (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))) {
+        cpu->loops = way->loops;
+        cpu->blocked = way->blocked;
+    }
+    return backend;
+}
+
+/* The case on the CPU backend in every way against the reference. */
+static inline void check_case(const Case *c)
+{
+    KilnBackend *ref = ref_new();
+    Result want;
+
+    run_case(ref, c, &want);
+    for (size_t w = 0; w < KILN_COUNT(ways); w++) {
+        KilnBackend *cpu = way_new(&ways[w]);
+        Result got, again;
+
+        run_case(cpu, c, &got);
+        run_case(cpu, c, &again);
+        compare(c, ways[w].name, &want, &got);
+        if (!same_result(&got, &again))
+            fail_msg("%s, %s: two runs differ", c->name, ways[w].name);
+        result_free(&got);
+        result_free(&again);
+        kiln_backend_free(cpu);
+    }
+    result_free(&want);
+    kiln_backend_free(ref);
 }
 
 #endif
