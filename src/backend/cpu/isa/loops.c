@@ -230,6 +230,8 @@ static void adam(float *restrict param, float *restrict average, float *restrict
 
 #define TABLE_OF(isa) kiln_loops_##isa
 #define TABLE(isa) TABLE_OF(isa)
+#define ROWS_OF(isa) kiln_rows_##isa
+#define ROWS(isa) ROWS_OF(isa)
 
 const KilnLoops TABLE(KILN_ISA) = {
     .add = add,
@@ -246,4 +248,5 @@ const KilnLoops TABLE(KILN_ISA) = {
     .blend = blend,
     .sgd = sgd,
     .adam = adam,
+    .rows = &ROWS(KILN_ISA),
 };

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "backend/cpu/isa/rows.h"
+
 /* Dropout's mask is a function of key, stream and element. */
 typedef struct KilnDropoutLoop {
     uint32_t key[2];
@@ -50,6 +52,7 @@ typedef struct KilnLoops {
     void (*sgd)(float *param, float *buffer, const float *grad, const KilnSgdLoop *sgd, int64_t n);
     void (*adam)(float *param, float *average, float *square, const float *grad,
                  const KilnAdamLoop *adam, int64_t n);
+    const KilnRowLoops *rows; /* of the same instruction set */
 } KilnLoops;
 
 extern const KilnLoops kiln_loops_base, kiln_loops_avx2, kiln_loops_avx512;
