@@ -11,16 +11,86 @@
 
 #include "kiln/tensor.h"
 
-/* ---- Elementwise, shape --------------------------------------------------- */
+/* ---- Elementwise ------------------------------------------------------------
+ * Operands broadcast as in NumPy and PyTorch: axes are matched from the last, and
+ * sizes must be equal or one of them 1. Names, values and gradients are those of
+ * PyTorch's function of the same name; what differs is said. */
 
-/* a + b, same shape. */
 KILN_API KilnTensor *kiln_add(KilnTensor *a, KilnTensor *b);
-/* a * b, same shape. */
+KILN_API KilnTensor *kiln_sub(KilnTensor *a, KilnTensor *b);
 KILN_API KilnTensor *kiln_mul(KilnTensor *a, KilnTensor *b);
-/* x * factor. */
+KILN_API KilnTensor *kiln_div(KilnTensor *a, KilnTensor *b);
+/* x * factor, x + number, -x. */
 KILN_API KilnTensor *kiln_scale(KilnTensor *x, double factor);
-/* max(x, 0). */
+KILN_API KilnTensor *kiln_shift(KilnTensor *x, double number);
+KILN_API KilnTensor *kiln_neg(KilnTensor *x);
+/* The smaller, larger of two; NaN if one is. Equals share the gradient. */
+KILN_API KilnTensor *kiln_minimum(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_maximum(KilnTensor *a, KilnTensor *b);
+/* min(max(x, least), most); infinite bounds are none. On a bound the gradient flows. */
+KILN_API KilnTensor *kiln_clamp(KilnTensor *x, double least, double most);
+
+/* 1.0 where the comparison holds, else 0.0. No gradient. */
+KILN_API KilnTensor *kiln_eq(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_ne(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_lt(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_le(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_gt(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_ge(KilnTensor *a, KilnTensor *b);
+/* a where the condition (float or u8) is not zero, else b. */
+KILN_API KilnTensor *kiln_where(KilnTensor *condition, KilnTensor *a, KilnTensor *b);
+/* value where the mask (float or u8) is not zero, else x. */
+KILN_API KilnTensor *kiln_masked_fill(KilnTensor *x, KilnTensor *mask, double value);
+
+KILN_API KilnTensor *kiln_exp(KilnTensor *x);
+KILN_API KilnTensor *kiln_log(KilnTensor *x);
+/* log(1 + x), exact for small x. */
+KILN_API KilnTensor *kiln_log1p(KilnTensor *x);
+KILN_API KilnTensor *kiln_sqrt(KilnTensor *x);
+KILN_API KilnTensor *kiln_rsqrt(KilnTensor *x);
+KILN_API KilnTensor *kiln_reciprocal(KilnTensor *x);
+KILN_API KilnTensor *kiln_square(KilnTensor *x);
+/* x to a number; x to a tensor. */
+KILN_API KilnTensor *kiln_pow(KilnTensor *x, double exponent);
+KILN_API KilnTensor *kiln_power(KilnTensor *x, KilnTensor *exponent);
+/* Slope 0 at 0. */
+KILN_API KilnTensor *kiln_abs(KilnTensor *x);
+/* -1, 0 or 1; of NaN 0. No gradient. */
+KILN_API KilnTensor *kiln_sign(KilnTensor *x);
+KILN_API KilnTensor *kiln_erf(KilnTensor *x);
+KILN_API KilnTensor *kiln_sin(KilnTensor *x);
+KILN_API KilnTensor *kiln_cos(KilnTensor *x);
+
+/* i32 or u8 as floats. No gradient. */
+KILN_API KilnTensor *kiln_to_float(KilnTensor *x);
+/* x repeated to a shape to which it broadcasts (PyTorch's expand). */
+KILN_API KilnTensor *kiln_broadcast_to(KilnTensor *x, KilnShape shape);
+/* 1.0 where the i32 tensors agree, else 0.0; same shape. No gradient. */
+KILN_API KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b);
+
+/* ---- Activations ------------------------------------------------------------ */
+
+/* max(x, 0); slope 0 at 0. */
 KILN_API KilnTensor *kiln_relu(KilnTensor *x);
+/* x where positive, else slope * x (PyTorch: 0.01). */
+KILN_API KilnTensor *kiln_leaky_relu(KilnTensor *x, double slope);
+/* x where positive, else alpha * (exp(x) - 1) (PyTorch: 1); Clevert et al. 2016. */
+KILN_API KilnTensor *kiln_elu(KilnTensor *x, double alpha);
+typedef enum KilnGelu {
+    KILN_GELU_ERF, /* x * Phi(x) */
+    KILN_GELU_TANH /* its approximation through tanh, as GPT-2's */
+} KilnGelu;
+/* Hendrycks and Gimpel 2016. */
+KILN_API KilnTensor *kiln_gelu(KilnTensor *x, KilnGelu form);
+/* x * sigmoid(x). */
+KILN_API KilnTensor *kiln_silu(KilnTensor *x);
+/* log(1 + exp(beta x)) / beta, and x where beta x > threshold (PyTorch: 1 and 20). */
+KILN_API KilnTensor *kiln_softplus(KilnTensor *x, double beta, double threshold);
+KILN_API KilnTensor *kiln_sigmoid(KilnTensor *x);
+KILN_API KilnTensor *kiln_tanh(KilnTensor *x);
+
+/* ---- Shape, dropout --------------------------------------------------------- */
+
 /* The same elements in another shape; one size may be -1. No copy. */
 KILN_API KilnTensor *kiln_reshape(KilnTensor *x, KilnShape shape);
 /* Axis i of the result is axis order[i] of x; order has rank(x) entries. */
@@ -32,46 +102,97 @@ KILN_API KilnTensor *kiln_flatten(KilnTensor *x);
  * `stream` tells the layers of one step apart. */
 KILN_API KilnTensor *kiln_dropout(KilnTensor *x, double p, KilnTensor *key, int64_t stream);
 
+/* x in another type, as PyTorch's Tensor.to: to bf16 rounded to nearest, ties to
+ * even; to an integer towards zero. A gradient passes between floats of the
+ * graph's own type alone. */
+KILN_API KilnTensor *kiln_cast(KilnTensor *x, KilnDType dtype);
+
 /* ---- Reductions ----------------------------------------------------------- */
 
 /* Sum, and mean, of all elements: a scalar. */
 KILN_API KilnTensor *kiln_sum(KilnTensor *x);
 KILN_API KilnTensor *kiln_mean(KilnTensor *x);
+/* Over n axes, each named once, negative ones from the end; n = 0: over all. With
+ * `keep` they stay as axes of size 1, else they are gone. */
+KILN_API KilnTensor *kiln_sum_axes(KilnTensor *x, const int *axes, int n, bool keep);
+KILN_API KilnTensor *kiln_mean_axes(KilnTensor *x, const int *axes, int n, bool keep);
+/* PyTorch's amax and amin: NaN if one is; equals share the gradient evenly. */
+KILN_API KilnTensor *kiln_max_axes(KilnTensor *x, const int *axes, int n, bool keep);
+KILN_API KilnTensor *kiln_min_axes(KilnTensor *x, const int *axes, int n, bool keep);
+/* log of the sum of exp, without overflow. */
+KILN_API KilnTensor *kiln_logsumexp(KilnTensor *x, const int *axes, int n, bool keep);
+/* Variance, and its root: squares over the count less `correction` (PyTorch: 1). */
+KILN_API KilnTensor *kiln_var(KilnTensor *x, const int *axes, int n, double correction, bool keep);
+KILN_API KilnTensor *kiln_std(KilnTensor *x, const int *axes, int n, double correction, bool keep);
 /* Sum over all axes but the last: [..., C] -> [C]. */
 KILN_API KilnTensor *kiln_sum_rows(KilnTensor *x);
-/* Index of the largest element on the last axis, first of equals: [..., C] -> i32 [...]. */
+/* Index of the largest element along one axis, first of equals, NaN above all: i32. */
+KILN_API KilnTensor *kiln_argmax_axis(KilnTensor *x, int axis, bool keep);
+/* The same along the last axis: [..., C] -> i32 [...]. */
 KILN_API KilnTensor *kiln_argmax(KilnTensor *x);
-/* 1.0 where the i32 tensors agree, else 0.0; float. No gradient. */
-KILN_API KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b);
 
 /* ---- Matrix products and convolutions ------------------------------------- */
 
-/* op(a) · op(b) of matrices; op transposes when the flag is set. [m,k]·[k,n]. */
+/* op(a) · op(b) of matrices [..., m, k] and [..., k, n] -> [..., m, n]; op
+ * transposes the last two axes when the flag is set. The axes before them
+ * broadcast as PyTorch's matmul's do. */
 KILN_API KilnTensor *kiln_matmul(KilnTensor *a, KilnTensor *b, bool transpose_a, bool transpose_b);
-/* x · weightᵀ + bias: [N, in], [out, in], [out] or NULL -> [N, out]. */
+/* x · weightᵀ + bias: [..., in], [out, in], [out] or NULL -> [..., out]. */
 KILN_API KilnTensor *kiln_linear(KilnTensor *x, KilnTensor *weight, KilnTensor *bias);
 
-/* Square in height and width; groups are left to the engine issue. */
+/* One number for height and width; where the two differ, the pair {height, width}
+ * instead: one that is not all 0 is taken. 0 reads as the default. */
 typedef struct KilnConv {
-    int64_t stride;  /* 0 reads as 1 */
-    int64_t padding; /* zeros on every side */
+    int64_t stride;   /* default 1 */
+    int64_t padding;  /* zeros on every side */
+    int64_t dilation; /* from one element of the kernel to the next; default 1 */
+    int64_t groups;   /* of channels that do not see each other; default 1 */
+    int64_t stride_hw[2], padding_hw[2], dilation_hw[2];
 } KilnConv;
 
-/* Cross-correlation as PyTorch's conv2d: [N,H,W,I], [O,I,kh,kw], [O] or NULL
- * -> [N, (H+2p-kh)/s+1, (W+2p-kw)/s+1, O]. */
+/* Cross-correlation as PyTorch's conv2d: [N,H,W,I], [O,I/groups,kh,kw], [O] or NULL
+ * -> [N, (H + 2p - d(kh-1) - 1)/s + 1, (W + 2p - d(kw-1) - 1)/s + 1, O]. With as many
+ * groups as channels it is depthwise. */
 KILN_API KilnTensor *kiln_conv2d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
                                  KilnConv conv);
+/* The same along one axis, as PyTorch's conv1d but for the order: [N,L,I],
+ * [O,I/groups,k], [O] or NULL -> [N, (L + 2p - d(k-1) - 1)/s + 1, O]. Pairs are ignored. */
+KILN_API KilnTensor *kiln_conv1d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                 KilnConv conv);
 
+typedef struct KilnConvTranspose {
+    KilnConv conv;          /* the convolution that this is the transpose of */
+    int64_t output_padding; /* rows and columns more at the end; less than the stride */
+    int64_t output_padding_hw[2];
+} KilnConvTranspose;
+
+/* PyTorch's conv_transpose2d, the gradient of conv2d with respect to its input:
+ * [N,H,W,I], [I,O/groups,kh,kw], [O] or NULL -> [N, (H-1)s - 2p + d(kh-1) + 1 + output
+ * padding, and so for W, O]. */
+KILN_API KilnTensor *kiln_conv_transpose2d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                           KilnConvTranspose conv);
+
+/* Pairs {height, width} as in KilnConv. */
 typedef struct KilnPool {
     int64_t kernel;
     int64_t stride;  /* 0: the kernel's size */
     int64_t padding; /* at most half of the kernel */
+    int64_t kernel_hw[2], stride_hw[2], padding_hw[2];
+    bool exclude_padding; /* averages over the elements of the image alone; PyTorch's
+                             count_include_pad=False */
 } KilnPool;
 
 /* Largest element of each window (padding counts as -inf), as PyTorch's. */
 KILN_API KilnTensor *kiln_max_pool2d(KilnTensor *x, KilnPool pool);
-/* Mean over height and width: [N,H,W,C] -> [N,C] (adaptive average pooling to 1×1, flattened). */
-KILN_API KilnTensor *kiln_global_avg_pool2d(KilnTensor *x);
+/* Mean of each window (padding counts as zeros), as PyTorch's. */
+KILN_API KilnTensor *kiln_avg_pool2d(KilnTensor *x, KilnPool pool);
+/* Mean of windows that share the image among height×width places, as PyTorch's:
+ * [N,H,W,C] -> [N,height,width,C]. With 1×1 it is the mean over the whole image. */
+KILN_API KilnTensor *kiln_adaptive_avg_pool2d(KilnTensor *x, int64_t height, int64_t width);
+/* The same along one axis: [N,L,C] -> [N,...,C]. Pairs are ignored. */
+KILN_API KilnTensor *kiln_max_pool1d(KilnTensor *x, KilnPool pool);
+KILN_API KilnTensor *kiln_avg_pool1d(KilnTensor *x, KilnPool pool);
+KILN_API KilnTensor *kiln_adaptive_avg_pool1d(KilnTensor *x, int64_t length);
 
 /* ---- Normalization -------------------------------------------------------- */
 
@@ -223,6 +344,9 @@ KILN_API KilnTensor *kiln_ctc(KilnTensor *log_probs, KilnTensor *targets, KilnTe
                               KilnTensor *target_lengths, KilnCtc options);
 
 /* ---- Updates in place ------------------------------------------------------ */
+
+/* variable = x, each in its own type, same shape. */
+KILN_API void kiln_store(KilnTensor *variable, KilnTensor *x);
 
 /* variable = (1-momentum)*variable + momentum*value, same shape. */
 KILN_API void kiln_ema_update(KilnTensor *variable, KilnTensor *value, double momentum);

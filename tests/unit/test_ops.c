@@ -6,13 +6,18 @@
 #include "tests/unit/backend_support.h"
 
 #include "graph/gradcheck.h"
+#include "tests/unit/ops/activation.h"
 #include "tests/unit/ops/conv.h"
+#include "tests/unit/ops/ctc.h"
 #include "tests/unit/ops/elementwise.h"
+#include "tests/unit/ops/embedding.h"
+#include "tests/unit/ops/index.h"
 #include "tests/unit/ops/loss.h"
 #include "tests/unit/ops/norm.h"
 #include "tests/unit/ops/pool.h"
 #include "tests/unit/ops/product.h"
 #include "tests/unit/ops/reduce.h"
+#include "tests/unit/ops/resample.h"
 #include "tests/unit/ops/shape.h"
 #include "tests/unit/ops/update.h"
 

@@ -163,26 +163,7 @@ static void split_run(KilnCall *call)
     }
 }
 
-/* ---- Rows ----------------------------------------------------------------------- */
-
-static void broadcast_rows_part(void *context, int64_t begin, int64_t end)
-{
-    KilnCall *call = context;
-    const float *row = call->inputs[0].data;
-    float *y = call->outputs[0].data;
-    const int64_t columns = kiln_cpu_columns(&call->outputs[0]);
-
-    for (int64_t r = begin; r < end; r++)
-        memcpy(y + r * columns, row, (size_t)columns * sizeof(*row));
-}
-
-static void broadcast_rows_run(KilnCall *call)
-{
-    const KilnArg *y = &call->outputs[0];
-
-    kiln_parallel(call->backend->threads, kiln_cpu_rows(y), 16384 / (kiln_cpu_columns(y) + 1) + 1,
-                  1, broadcast_rows_part, call);
-}
+/* ---- Triangles ----------------------------------------------------------------- */
 
 /* Rows begin..end of all matrices; what is kept of a row is its first columns, or
  * its last ones. */
@@ -229,7 +210,6 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_place, .run = place_run, .narrow_inputs = 1, .narrow_outputs = 1 },
     { .op = &kiln_op_concat, .run = concat_run, .narrow_inputs = ALL_PIECES, .narrow_outputs = 1 },
     { .op = &kiln_op_split, .run = split_run, .narrow_inputs = 1, .narrow_outputs = ALL_PIECES },
-    { .op = &kiln_op_broadcast_rows, .run = broadcast_rows_run },
     { .op = &kiln_op_triangle, .run = triangle_run, .in_place = true },
 };
 

@@ -35,8 +35,8 @@ const KilnOp kiln_op_reshape = {
     .infer = infer_reshape,
     .gradient = gradient_reshape,
     .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1,
-    .narrow_outputs = 1,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 /* Replace the one -1 by the size that keeps the number of elements. */
@@ -121,8 +121,8 @@ const KilnOp kiln_op_permute = {
     .infer = infer_permute,
     .gradient = gradient_permute,
     .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1,
-    .narrow_outputs = 1,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 /* Whether this is an order whose axes of more than one place stay in sequence, so
