@@ -4,6 +4,7 @@
 #define KILN_BACKEND_CPU_ISA_LOOPS_H
 
 #include "backend/cpu/isa/map.h"
+#include "backend/cpu/isa/rows.h"
 #include "backend/cpu/isa/updates.h"
 
 /* Dropout's mask is a function of key, stream and element. */
@@ -46,6 +47,7 @@ typedef struct KilnLoops {
     const struct KilnRecurrentLoops *recurrent;
     const struct KilnGemmLoops *gemm;
     const KilnUpdateLoops *updates;
+    const KilnRowLoops *rows; /* of the same instruction set */
 } KilnLoops;
 
 extern const KilnLoops kiln_loops_base, kiln_loops_avx2, kiln_loops_avx512;
