@@ -149,14 +149,17 @@ static void choose_isa(KilnCpuBackend *cpu)
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         cpu->loops = &kiln_loops_avx512;
         cpu->image_loops = &kiln_image_loops_avx512;
+        cpu->batch_norm_loops = &kiln_batch_norm_loops_avx512;
         cpu->blocked = KILN_MD_C16;
     } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         cpu->loops = &kiln_loops_avx2;
         cpu->image_loops = &kiln_image_loops_avx2;
+        cpu->batch_norm_loops = &kiln_batch_norm_loops_avx2;
         cpu->blocked = KILN_MD_C8;
     } else {
         cpu->loops = &kiln_loops_base;
         cpu->image_loops = &kiln_image_loops_base;
+        cpu->batch_norm_loops = &kiln_batch_norm_loops_base;
         cpu->blocked = KILN_MD_PLAIN;
     }
 }

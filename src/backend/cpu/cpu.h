@@ -4,6 +4,7 @@
 #define KILN_BACKEND_CPU_H
 
 #include "backend/cpu/layouts.h"
+#include "backend/cpu/isa/batch_norm.h"
 #include "backend/cpu/isa/images.h"
 #include "backend/cpu/isa/loops.h"
 #include "backend/cpu/parallel.h"
@@ -12,6 +13,7 @@ typedef struct KilnCpuBackend {
     KilnBackend base;
     const KilnLoops *loops;
     const KilnImageLoops *image_loops;
+    const KilnBatchNormLoops *batch_norm_loops;
     KilnMdFormat blocked; /* of activations, where no neighbour says otherwise */
     KilnDnnl dnnl;
 } KilnCpuBackend;
