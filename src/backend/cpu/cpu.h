@@ -7,6 +7,7 @@
 #include "backend/cpu/isa/batch_norm.h"
 #include "backend/cpu/isa/images.h"
 #include "backend/cpu/isa/loops.h"
+#include "backend/cpu/isa/row_norm.h"
 #include "backend/cpu/parallel.h"
 
 typedef struct KilnCpuBackend {
@@ -14,6 +15,7 @@ typedef struct KilnCpuBackend {
     const KilnLoops *loops;
     const KilnImageLoops *image_loops;
     const KilnBatchNormLoops *batch_norm_loops;
+    const KilnRowNormLoops *row_norm_loops;
     KilnMdFormat blocked; /* of activations, where no neighbour says otherwise */
     KilnDnnl dnnl;
 } KilnCpuBackend;
@@ -26,7 +28,7 @@ typedef struct KilnCpuTable {
 
 extern const KilnCpuTable kiln_cpu_elementwise, kiln_cpu_movement, kiln_cpu_reductions,
     kiln_cpu_products, kiln_cpu_convolution, kiln_cpu_pooling, kiln_cpu_normalization,
-    kiln_cpu_losses, kiln_cpu_updates;
+    kiln_cpu_row_norm, kiln_cpu_group_norm, kiln_cpu_losses, kiln_cpu_updates;
 extern const KilnKernel kiln_cpu_reorder;
 
 /* The backend of a call. */

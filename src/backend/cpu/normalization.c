@@ -5,144 +5,19 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/panels.h"
 #include "tensor/bf16.h"
-
-enum { PLAIN_ROWS = 256 }; /* that count as an image in plain order */
-
-/* Activations as images × groups of channels. */
-typedef struct Groups {
-    int64_t channels, count; /* of all; groups */
-    int64_t images, rows;    /* rows of [..., C] in all */
-    int64_t places, block;   /* blocked: of one image; 0 and 0 in plain order */
-    bool narrow;
-} Groups;
 
 typedef struct BatchNorm {
     const KilnCall *call;
     const KilnBatchNormLoops *loops;
-    Groups groups;
+    KilnGroups groups;
     int64_t parts; /* into which the images are split */
     bool relu;
     double *sums; /* [groups][parts][2][KILN_PANEL] */
 } BatchNorm;
 
-/* ---- Panels --------------------------------------------------------------------------- */
-
-static Groups groups_of(const KilnCall *call, const KilnArg *x)
-{
-    const KilnMdFormat format = kiln_layout_format(&kiln_cpu(call)->dnnl, x->layout, &x->shape);
-    Groups groups = {
-        .channels = kiln_cpu_columns(x),
-        .rows = kiln_cpu_rows(x),
-        .narrow = x->dtype == KILN_BF16,
-    };
-
-    if (format == KILN_MD_PLAIN) {
-        groups.count = (groups.channels + KILN_PANEL - 1) / KILN_PANEL;
-        groups.images = (groups.rows + PLAIN_ROWS - 1) / PLAIN_ROWS;
-        return groups;
-    }
-    groups.block = format == KILN_MD_C16 ? 16 : 8;
-    groups.count = (groups.channels + groups.block - 1) / groups.block;
-    groups.images = x->shape.rank == 4 ? x->shape.dim[0] : groups.rows;
-    groups.places = groups.rows / groups.images;
-    return groups;
-}
-
-/* Channels in a group but the last, and in group g. */
-static int64_t group_size(const Groups *groups)
-{
-    return groups->block > 0 ? groups->block : KILN_PANEL;
-}
-
-static int64_t group_channels(const Groups *groups, int64_t g)
-{
-    const int64_t left = groups->channels - g * group_size(groups);
-
-    return left < group_size(groups) ? left : group_size(groups);
-}
-
-/* The panels of an image's group, at most two, and where they begin. */
-typedef struct Panels {
-    int n;
-    KilnPanel panel[2];
-    int64_t at[2]; /* in elements */
-} Panels;
-
-/* A blocked image is one run of places, of which as many as fill a panel's row
- * stand side by side; the rest is a row of its own. */
-static Panels panels_of(const BatchNorm *norm, int64_t g, int64_t image)
-{
-    const Groups *groups = &norm->groups;
-    KilnPanel panel = {
-        .stride = KILN_PANEL, .columns = KILN_PANEL, .narrow = groups->narrow, .relu = norm->relu
-    };
-    Panels panels = { .n = 0 };
-
-    if (groups->block == 0) {
-        const int64_t left = groups->rows - image * PLAIN_ROWS;
-
-        panel.rows = left < PLAIN_ROWS ? left : PLAIN_ROWS;
-        panel.stride = groups->channels;
-        panel.columns = (int)group_channels(groups, g);
-        return (Panels) { .n = 1,
-                          .panel = { panel },
-                          .at = { image * PLAIN_ROWS * groups->channels + g * KILN_PANEL } };
-    }
-    const int64_t elements = groups->places * groups->block;
-    const int64_t begin = (image * groups->count + g) * elements;
-    panel.rows = elements / KILN_PANEL;
-    if (panel.rows > 0) {
-        panels.at[panels.n] = begin;
-        panels.panel[panels.n++] = panel;
-    }
-    if (elements % KILN_PANEL > 0) {
-        panels.at[panels.n] = begin + panel.rows * KILN_PANEL;
-        panel.rows = 1;
-        panel.columns = (int)(elements % KILN_PANEL);
-        panels.panel[panels.n++] = panel;
-    }
-    return panels;
-}
-
-/* A big argument's bytes from element `at` on; NULL when it is absent. */
-static void *elements(const KilnArg *arg, bool there, int64_t at)
-{
-    if (!there)
-        return NULL;
-    return (char *)arg->data + (size_t)at * kiln_dtype_size(arg->dtype);
-}
-
-static const void *input(const BatchNorm *norm, int i, int64_t at)
-{
-    const KilnArg *arg = &norm->call->inputs[i];
-
-    return elements(arg, i < norm->call->n_inputs && !arg->absent, at);
-}
-
-static void *output(const BatchNorm *norm, int i, int64_t at)
-{
-    return elements(&norm->call->outputs[i], i < norm->call->n_outputs, at);
-}
-
 /* ---- Numbers of channels -------------------------------------------------------------- */
-
-/* Repeat the group's values over the places that stand side by side. */
-static void repeat(const Groups *groups, float values[KILN_PANEL])
-{
-    for (int64_t c = group_size(groups); c < KILN_PANEL; c++)
-        values[c] = values[c - group_size(groups)];
-}
-
-static void columns_repeat(const Groups *groups, KilnNormColumns *columns)
-{
-    repeat(groups, columns->mean);
-    repeat(groups, columns->scale);
-    repeat(groups, columns->bias);
-    repeat(groups, columns->mean_dy);
-    repeat(groups, columns->slope);
-}
 
 static double *sums_at(const BatchNorm *norm, int64_t g, int64_t part)
 {
@@ -155,15 +30,14 @@ static double total(const BatchNorm *norm, int64_t g, int which, int64_t c)
     double sum = 0.0;
 
     for (int64_t part = 0; part < norm->parts; part++)
-        for (int64_t at = c; at < KILN_PANEL; at += group_size(&norm->groups))
-            sum += sums_at(norm, g, part)[which * KILN_PANEL + at];
+        sum += kiln_panel_total(&norm->groups, sums_at(norm, g, part) + which * KILN_PANEL, c);
     return sum;
 }
 
 /* The group's values of an input or output of [C]. */
 static float *channels(const KilnArg *arg, const BatchNorm *norm, int64_t g)
 {
-    return (float *)arg->data + g * group_size(&norm->groups);
+    return (float *)arg->data + g * norm->groups.size;
 }
 
 /* ---- Sharing the work ----------------------------------------------------------------- */
@@ -183,7 +57,7 @@ static Span span_of(const BatchNorm *norm, int64_t item)
 }
 
 /* As many parts as keep all threads busy; one where the groups alone do. */
-static int64_t parts_of(const KilnCall *call, const Groups *groups)
+static int64_t parts_of(const KilnCall *call, const KilnGroups *groups)
 {
     const int64_t threads = call->backend->threads;
 
@@ -198,7 +72,7 @@ static BatchNorm norm_of(const KilnCall *call, const KilnArg *x)
     BatchNorm norm = {
         .call = call,
         .loops = kiln_cpu(call)->batch_norm_loops,
-        .groups = groups_of(call, x),
+        .groups = kiln_groups(call, x, 0),
         .relu = attrs->relu != 0,
         .sums = call->workspace,
     };
@@ -210,7 +84,7 @@ static BatchNorm norm_of(const KilnCall *call, const KilnArg *x)
 /* Below so many elements a thread costs more than it brings. */
 static int64_t grain_of(const BatchNorm *norm)
 {
-    const int64_t elements = norm->groups.rows * group_size(&norm->groups) / norm->parts;
+    const int64_t elements = norm->groups.rows * norm->groups.size / norm->parts;
 
     return 16384 / (elements + 1) + 1;
 }
@@ -233,32 +107,11 @@ static void run_in_two(BatchNorm *norm, KilnRange sums, KilnRange apply, KilnRan
     share(norm, apply);
 }
 
-/* ---- Layouts and room ------------------------------------------------------------------ */
-
-/* All big arguments lie as x, which must be plain when a big output has a place
- * of its own, or when x comes in an order that is not one of channels in blocks. */
-static void big_layouts(KilnCall *call, int x, const int *inputs, int n_inputs, const int *outputs,
-                        int n_outputs)
-{
-    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    KilnArg *base = &call->inputs[x];
-    bool plain = kiln_layout_format(dnnl, base->layout, &base->shape) == KILN_MD_ANY;
-
-    for (int i = 0; i < n_outputs; i++)
-        plain |= outputs[i] < call->n_outputs && call->outputs[outputs[i]].fixed;
-    const KilnLayout layout = plain ? KILN_PLAIN : base->layout;
-    for (int i = 0; i < call->n_inputs; i++)
-        call->inputs[i].layout = KILN_PLAIN;
-    for (int i = 0; i < n_inputs; i++)
-        call->inputs[inputs[i]].layout = layout;
-    for (int i = 0; i < n_outputs; i++)
-        if (outputs[i] < call->n_outputs)
-            kiln_output_layout(dnnl, &call->outputs[outputs[i]], layout);
-}
+/* ---- Room ------------------------------------------------------------------ */
 
 static void room_for_sums(KilnCall *call, const KilnArg *x)
 {
-    const Groups groups = groups_of(call, x);
+    const KilnGroups groups = kiln_groups(call, x, 0);
     const int64_t parts = parts_of(call, &groups);
 
     call->workspace_size = (size_t)(groups.count * parts * 2 * KILN_PANEL) * sizeof(double);
@@ -271,13 +124,13 @@ static void room_for_sums(KilnCall *call, const KilnArg *x)
 static void near_mean(const BatchNorm *norm, int64_t g, KilnNormColumns *columns)
 {
     const KilnArg *x = &norm->call->inputs[0];
-    const int64_t at = panels_of(norm, g, 0).at[0];
+    const int64_t at = kiln_panels(&norm->groups, g, 0, false).at[0];
 
     memset(columns, 0, sizeof(*columns));
-    for (int64_t c = 0; c < group_channels(&norm->groups, g); c++)
+    for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++)
         columns->mean[c] = norm->groups.narrow ? kiln_bf16_to(((const uint16_t *)x->data)[at + c])
                                                : ((const float *)x->data)[at + c];
-    columns_repeat(&norm->groups, columns);
+    kiln_columns_repeat(&norm->groups, columns);
 }
 
 static void forward_sums(void *context, int64_t begin, int64_t end)
@@ -292,11 +145,11 @@ static void forward_sums(void *context, int64_t begin, int64_t end)
         near_mean(norm, span.group, &columns);
         memset(sums, 0, 2 * KILN_PANEL * sizeof(*sums));
         for (int64_t image = span.begin; image < span.end; image++) {
-            const Panels panels = panels_of(norm, span.group, image);
+            const KilnPanels panels = kiln_panels(&norm->groups, span.group, image, norm->relu);
 
             for (int i = 0; i < panels.n; i++)
-                norm->loops->sums(&panels.panel[i], input(norm, 0, panels.at[i]), &columns, sums,
-                                  sums + KILN_PANEL);
+                norm->loops->sums(&panels.panel[i], kiln_panel_input(norm->call, 0, panels.at[i]),
+                                  &columns, sums, sums + KILN_PANEL);
         }
     }
 }
@@ -310,12 +163,12 @@ static void forward_columns(const BatchNorm *norm, int64_t g, const float *mean,
     const float *bias = channels(&norm->call->inputs[2], norm, g);
 
     memset(columns, 0, sizeof(*columns));
-    for (int64_t c = 0; c < group_channels(&norm->groups, g); c++) {
+    for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++) {
         columns->mean[c] = mean[c];
         columns->scale[c] = (float)((double)weight[c] / sqrt((double)var[c] + attrs->eps));
         columns->bias[c] = bias[c];
     }
-    columns_repeat(&norm->groups, columns);
+    kiln_columns_repeat(&norm->groups, columns);
 }
 
 /* Mean and variance of a group from its sums. Every part finds the same; all of
@@ -327,7 +180,7 @@ static void statistics(const BatchNorm *norm, int64_t g, float mean[KILN_PANEL],
     KilnNormColumns near;
 
     near_mean(norm, g, &near);
-    for (int64_t c = 0; c < group_channels(&norm->groups, g); c++) {
+    for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++) {
         const double d = total(norm, g, 0, c) / n, square = total(norm, g, 1, c) / n - d * d;
 
         mean[c] = (float)((double)near.mean[c] + d);
@@ -339,12 +192,12 @@ static void apply_span(const BatchNorm *norm, const Span *span, int more,
                        const KilnNormColumns *columns)
 {
     for (int64_t image = span->begin; image < span->end; image++) {
-        const Panels panels = panels_of(norm, span->group, image);
+        const KilnPanels panels = kiln_panels(&norm->groups, span->group, image, norm->relu);
 
         for (int i = 0; i < panels.n; i++)
-            norm->loops->apply(&panels.panel[i], output(norm, 0, panels.at[i]),
-                               input(norm, 0, panels.at[i]), input(norm, more, panels.at[i]),
-                               columns);
+            norm->loops->apply(&panels.panel[i], kiln_panel_output(norm->call, 0, panels.at[i]),
+                               kiln_panel_input(norm->call, 0, panels.at[i]),
+                               kiln_panel_input(norm->call, more, panels.at[i]), columns);
     }
 }
 
@@ -354,7 +207,7 @@ static void forward_apply(void *context, int64_t begin, int64_t end)
 
     for (int64_t item = begin; item < end; item++) {
         const Span span = span_of(norm, item);
-        const size_t bytes = (size_t)group_channels(&norm->groups, span.group) * sizeof(float);
+        const size_t bytes = (size_t)kiln_group_channels(&norm->groups, span.group) * sizeof(float);
         float mean[KILN_PANEL], var[KILN_PANEL];
         KilnNormColumns columns;
 
@@ -379,7 +232,7 @@ static void forward_both(void *context, int64_t begin, int64_t end)
 static KilnStatus batch_norm_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
-    big_layouts(call, 0, (const int[]) { 0, 3 }, 2, (const int[]) { 0 }, 1);
+    kiln_panel_layouts(call, 0, (const int[]) { 0, 3 }, 2, (const int[]) { 0 }, 1);
     room_for_sums(call, &call->inputs[0]);
     return KILN_OK;
 }
@@ -396,7 +249,7 @@ static void batch_norm_run(KilnCall *call)
 static KilnStatus batch_norm_eval_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
-    big_layouts(call, 0, (const int[]) { 0, 5 }, 2, (const int[]) { 0 }, 1);
+    kiln_panel_layouts(call, 0, (const int[]) { 0, 5 }, 2, (const int[]) { 0 }, 1);
     return KILN_OK;
 }
 
@@ -430,11 +283,11 @@ enum { DX, DWEIGHT, DBIAS, MASKED };
 static KilnNormGrad grad_at(const BatchNorm *norm, int64_t at)
 {
     return (KilnNormGrad) {
-        .dy = input(norm, DY, at),
-        .more_dy = input(norm, MORE_DY, at),
-        .x = input(norm, X, at),
-        .y = input(norm, Y, at),
-        .masked = output(norm, MASKED, at),
+        .dy = kiln_panel_input(norm->call, DY, at),
+        .more_dy = kiln_panel_input(norm->call, MORE_DY, at),
+        .x = kiln_panel_input(norm->call, X, at),
+        .y = kiln_panel_input(norm->call, Y, at),
+        .masked = kiln_panel_output(norm->call, MASKED, at),
     };
 }
 
@@ -448,7 +301,7 @@ static void grad_columns(const BatchNorm *norm, int64_t g, KilnNormColumns *colu
     const float *bias = in[BIAS].absent ? NULL : channels(&in[BIAS], norm, g);
 
     memset(columns, 0, sizeof(*columns));
-    for (int64_t c = 0; c < group_channels(&norm->groups, g); c++) {
+    for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++) {
         columns->mean[c] = mean[c];
         columns->scale[c] = (float)((double)weight[c] / sqrt((double)var[c] + attrs->eps));
         columns->bias[c] = bias != NULL ? bias[c] : 0.0f;
@@ -465,10 +318,10 @@ static void backward_sums(void *context, int64_t begin, int64_t end)
         KilnNormColumns columns;
 
         grad_columns(norm, span.group, &columns);
-        columns_repeat(&norm->groups, &columns);
+        kiln_columns_repeat(&norm->groups, &columns);
         memset(sums, 0, 2 * KILN_PANEL * sizeof(*sums));
         for (int64_t image = span.begin; image < span.end; image++) {
-            const Panels panels = panels_of(norm, span.group, image);
+            const KilnPanels panels = kiln_panels(&norm->groups, span.group, image, norm->relu);
 
             for (int i = 0; i < panels.n; i++) {
                 const KilnNormGrad grad = grad_at(norm, panels.at[i]);
@@ -487,12 +340,12 @@ static void grad_slopes(const BatchNorm *norm, int64_t g, bool keep, KilnNormCol
     const double n = (double)norm->groups.rows;
     const float *var = channels(&norm->call->inputs[VAR], norm, g);
 
-    for (int64_t c = 0; c < group_channels(&norm->groups, g); c++) {
+    for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++) {
         const double sum = total(norm, g, 0, c), dot = total(norm, g, 1, c);
         const double square = 1.0 / ((double)var[c] + attrs->eps);
 
-        columns->mean_dy[c] = (float)(sum / n);
-        columns->slope[c] = (float)(dot / n * square);
+        columns->mean_dy[c] = (float)(sum / n * (double)columns->scale[c]);
+        columns->slope[c] = (float)(dot / n * square * (double)columns->scale[c]);
         if (keep) {
             channels(&norm->call->outputs[DWEIGHT], norm, g)[c] = (float)(dot * sqrt(square));
             channels(&norm->call->outputs[DBIAS], norm, g)[c] = (float)sum;
@@ -501,7 +354,7 @@ static void grad_slopes(const BatchNorm *norm, int64_t g, bool keep, KilnNormCol
 }
 
 /* Once the gradient as it counts has been kept, it is what is read. */
-static void apply_grad(const BatchNorm *norm, const Panels *panels, int i,
+static void apply_grad(const BatchNorm *norm, const KilnPanels *panels, int i,
                        const KilnNormColumns *columns)
 {
     KilnNormGrad grad = grad_at(norm, panels->at[i]);
@@ -511,7 +364,8 @@ static void apply_grad(const BatchNorm *norm, const Panels *panels, int i,
         grad = (KilnNormGrad) { .dy = grad.masked, .x = grad.x };
         panel.relu = false;
     }
-    norm->loops->grad_apply(&panel, output(norm, DX, panels->at[i]), &grad, columns);
+    norm->loops->grad_apply(&panel, kiln_panel_output(norm->call, DX, panels->at[i]), &grad,
+                            columns);
 }
 
 static void backward_apply(void *context, int64_t begin, int64_t end)
@@ -524,9 +378,9 @@ static void backward_apply(void *context, int64_t begin, int64_t end)
 
         grad_columns(norm, span.group, &columns);
         grad_slopes(norm, span.group, span.begin == 0, &columns);
-        columns_repeat(&norm->groups, &columns);
+        kiln_columns_repeat(&norm->groups, &columns);
         for (int64_t image = span.begin; image < span.end; image++) {
-            const Panels panels = panels_of(norm, span.group, image);
+            const KilnPanels panels = kiln_panels(&norm->groups, span.group, image, norm->relu);
 
             for (int i = 0; i < panels.n; i++)
                 apply_grad(norm, &panels, i, &columns);
@@ -545,7 +399,8 @@ static void backward_both(void *context, int64_t begin, int64_t end)
 static KilnStatus batch_norm_grad_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
-    big_layouts(call, X, (const int[]) { DY, X, Y, MORE_DY }, 4, (const int[]) { DX, MASKED }, 2);
+    kiln_panel_layouts(call, X, (const int[]) { DY, X, Y, MORE_DY }, 4,
+                       (const int[]) { DX, MASKED }, 2);
     room_for_sums(call, &call->inputs[X]);
     return KILN_OK;
 }

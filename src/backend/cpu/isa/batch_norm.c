@@ -137,7 +137,7 @@ KILN_INLINE void grad_apply_of(const KilnPanel *panel, void *dx, const KilnNormG
             KilnFloats d = kiln_load(grad->x, at, lanes, narrow) - mean[v];
             KilnFloats dy = gradient_at(panel, grad, at, &d, &scale[v], &bias[v], lanes, narrow);
 
-            kiln_store(dx, at, (dy - mean_dy[v] - d * slope[v]) * scale[v], lanes, narrow);
+            kiln_store(dx, at, dy * scale[v] - mean_dy[v] - d * slope[v], lanes, narrow);
         }
 }
 

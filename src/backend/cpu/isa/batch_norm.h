@@ -40,7 +40,7 @@ typedef struct KilnBatchNormLoops {
     /* sum += dy, dot += dy * (x - mean), per column */
     void (*grad_sums)(const KilnPanel *panel, const KilnNormGrad *grad,
                       const KilnNormColumns *columns, double *sum, double *dot);
-    /* dx = (dy - mean_dy - (x - mean) * slope) * scale; dx may be where dy is */
+    /* dx = dy * scale - mean_dy - (x - mean) * slope; dx may be where dy is */
     void (*grad_apply)(const KilnPanel *panel, void *dx, const KilnNormGrad *grad,
                        const KilnNormColumns *columns);
 } KilnBatchNormLoops;
