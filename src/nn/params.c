@@ -7,6 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/zeros.h"
 #include "graph/graph.h"
 
 enum { ALIGNMENT = 64, LONGEST_NAME = 255 };
@@ -195,35 +196,25 @@ void kiln_params_free(KilnParams *params)
 {
     if (params == NULL)
         return;
-    free(params->values);
-    free(params->gradients);
-    free(params->statistics);
-    free(params->counters);
+    kiln_zeros_free(params->values);
+    kiln_zeros_free(params->gradients);
+    kiln_zeros_free(params->statistics);
+    kiln_zeros_free(params->counters);
     free(params->items);
     kiln_arena_release(&params->arena);
     free(params);
 }
 
-/* `bytes` zeroed bytes at a multiple of ALIGNMENT; a store without trained
- * values still gets a block, so that its pointers are not NULL. */
-static void *aligned_zeros(size_t bytes)
-{
-    size_t rounded = (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
-    void *block = aligned_alloc(ALIGNMENT, rounded);
-
-    return block != NULL ? memset(block, 0, rounded) : NULL;
-}
-
-KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)
+KilnStatus kiln_params_place(KilnParams *params, KilnError *err)
 {
     size_t bytes = (size_t)params->size * sizeof(float);
 
     if (params->sealed)
         return kiln_error_set(err, KILN_E_INTERNAL, "the parameter store is sealed already");
-    params->values = aligned_zeros(bytes);
-    params->gradients = aligned_zeros(bytes);
-    params->statistics = aligned_zeros((size_t)params->n_statistics * sizeof(float));
-    params->counters = aligned_zeros((size_t)params->n_counters * sizeof(int64_t));
+    params->values = kiln_zeros(bytes);
+    params->gradients = kiln_zeros(bytes);
+    params->statistics = kiln_zeros((size_t)params->n_statistics * sizeof(float));
+    params->counters = kiln_zeros((size_t)params->n_counters * sizeof(int64_t));
     if (params->values == NULL || params->gradients == NULL || params->statistics == NULL ||
         params->counters == NULL)
         return kiln_error_nomem(err, 2 * bytes); /* what is there goes with the store */
@@ -237,10 +228,24 @@ KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)
             param->data = param->dtype == KILN_F32 ? (void *)(params->statistics + param->offset)
                                                    : (void *)(params->counters + param->offset);
         }
-        kiln_param_draw(param, params->seed);
     }
     params->sealed = true;
     return KILN_OK;
+}
+
+void kiln_params_draw(KilnParams *params)
+{
+    for (size_t i = 0; i < params->count; i++)
+        kiln_param_draw(params->items[i], params->seed);
+}
+
+KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)
+{
+    KilnStatus status = kiln_params_place(params, err);
+
+    if (status >= 0)
+        kiln_params_draw(params);
+    return status;
 }
 
 size_t kiln_params_count(const KilnParams *params)

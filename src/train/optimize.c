@@ -1,7 +1,5 @@
 /* Between gradients and weights: clipping, the schedule, the optimizer's update. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "train/trainer.h"
 
@@ -89,23 +87,6 @@ void kiln_optimize_observe(KilnTrainer *trainer)
 
 /* ---- Set-up --------------------------------------------------------------------------- */
 
-static KilnStatus make_slots(KilnTrainer *trainer, KilnError *err)
-{
-    const KilnInstance *optimizer = trainer->optimizers.optimizer;
-    size_t bytes = ((size_t)kiln_params_size(trainer->params) * sizeof(float) + 64) / 64 * 64;
-
-    trainer->n_slots = optimizer_ops(trainer)->slots(optimizer, trainer->slot_names);
-    for (size_t i = 0; i < trainer->n_slots; i++) {
-        if (trainer->slot_names[i] == NULL)
-            continue;
-        trainer->slots[i] = aligned_alloc(64, bytes);
-        if (trainer->slots[i] == NULL)
-            return kiln_error_nomem(err, bytes);
-        memset(trainer->slots[i], 0, bytes);
-    }
-    return KILN_OK;
-}
-
 KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err)
 {
     const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
@@ -121,8 +102,8 @@ KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err)
         (void)kiln_error_prefix(err, "%s.", kiln_instance_path(optimizer));
         return status;
     }
-    status = make_slots(trainer, err);
-    return status >= 0 ? check_schedule(trainer, err) : status;
+    trainer->n_slots = optimizer_ops(trainer)->slots(optimizer, trainer->slot_names);
+    return check_schedule(trainer, err);
 }
 
 /* ---- One step -------------------------------------------------------------------------- */

@@ -67,19 +67,25 @@ static KilnStatus infer_batch_norm_grad(KilnNode *node, KilnError *err)
 
 const KilnOp kiln_op_batch_norm = {
     .name = "batch_norm",
-    .n_inputs = 3,
+    .n_inputs = 4,
     .n_outputs = 3,
     .attrs_size = sizeof(KilnBatchNormAttrs),
     .infer = infer_batch_norm,
     .gradient = gradient_batch_norm,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 const KilnOp kiln_op_batch_norm_grad = {
     .name = "batch_norm_grad",
-    .n_inputs = 5,
+    .n_inputs = 8,
     .n_outputs = 3,
     .attrs_size = sizeof(KilnBatchNormAttrs),
     .infer = infer_batch_norm_grad,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0 | 1u << 1,
+    .narrow_outputs = 1u << 0,
 };
 
 /* ---- Evaluation: batch_norm_eval ----------------------------------------------- */
@@ -122,11 +128,14 @@ static void gradient_batch_norm_eval(KilnNode *node, KilnTensor *const *dy, Kiln
 
 const KilnOp kiln_op_batch_norm_eval = {
     .name = "batch_norm_eval",
-    .n_inputs = 5,
+    .n_inputs = 6,
     .n_outputs = 1,
     .attrs_size = sizeof(KilnBatchNormAttrs),
     .infer = infer_batch_norm_eval,
     .gradient = gradient_batch_norm_eval,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 /* ---- The public operation ------------------------------------------------------ */
