@@ -4,6 +4,7 @@
 
 #include "graph/graph.h"
 #include "graph/map.h"
+#include "graph/ops/activation.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/dropout.h"
 #include "graph/ops/elementwise.h"
@@ -50,6 +51,7 @@ struct KilnOp {
  * are hashed as bytes. */
 #define KILN_OP_TABLE(X)                                                                           \
     KILN_OPS_ELEMENTWISE(X)                                                                        \
+    KILN_OPS_ACTIVATION(X)                                                                         \
     KILN_OPS_SHAPE(X)                                                                              \
     KILN_OPS_DROPOUT(X)                                                                            \
     KILN_OPS_REDUCE(X)                                                                             \

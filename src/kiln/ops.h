@@ -11,16 +11,86 @@
 
 #include "kiln/tensor.h"
 
-/* ---- Elementwise, shape --------------------------------------------------- */
+/* ---- Elementwise ------------------------------------------------------------
+ * Operands broadcast as in NumPy and PyTorch: axes are matched from the last, and
+ * sizes must be equal or one of them 1. Names, values and gradients are those of
+ * PyTorch's function of the same name; what differs is said. */
 
-/* a + b, same shape. */
 KILN_API KilnTensor *kiln_add(KilnTensor *a, KilnTensor *b);
-/* a * b, same shape. */
+KILN_API KilnTensor *kiln_sub(KilnTensor *a, KilnTensor *b);
 KILN_API KilnTensor *kiln_mul(KilnTensor *a, KilnTensor *b);
-/* x * factor. */
+KILN_API KilnTensor *kiln_div(KilnTensor *a, KilnTensor *b);
+/* x * factor, x + number, -x. */
 KILN_API KilnTensor *kiln_scale(KilnTensor *x, double factor);
-/* max(x, 0). */
+KILN_API KilnTensor *kiln_shift(KilnTensor *x, double number);
+KILN_API KilnTensor *kiln_neg(KilnTensor *x);
+/* The smaller, larger of two; NaN if one is. Equals share the gradient. */
+KILN_API KilnTensor *kiln_minimum(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_maximum(KilnTensor *a, KilnTensor *b);
+/* min(max(x, least), most); infinite bounds are none. On a bound the gradient flows. */
+KILN_API KilnTensor *kiln_clamp(KilnTensor *x, double least, double most);
+
+/* 1.0 where the comparison holds, else 0.0. No gradient. */
+KILN_API KilnTensor *kiln_eq(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_ne(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_lt(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_le(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_gt(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_ge(KilnTensor *a, KilnTensor *b);
+/* a where the condition (float or u8) is not zero, else b. */
+KILN_API KilnTensor *kiln_where(KilnTensor *condition, KilnTensor *a, KilnTensor *b);
+/* value where the mask (float or u8) is not zero, else x. */
+KILN_API KilnTensor *kiln_masked_fill(KilnTensor *x, KilnTensor *mask, double value);
+
+KILN_API KilnTensor *kiln_exp(KilnTensor *x);
+KILN_API KilnTensor *kiln_log(KilnTensor *x);
+/* log(1 + x), exact for small x. */
+KILN_API KilnTensor *kiln_log1p(KilnTensor *x);
+KILN_API KilnTensor *kiln_sqrt(KilnTensor *x);
+KILN_API KilnTensor *kiln_rsqrt(KilnTensor *x);
+KILN_API KilnTensor *kiln_reciprocal(KilnTensor *x);
+KILN_API KilnTensor *kiln_square(KilnTensor *x);
+/* x to a number; x to a tensor. */
+KILN_API KilnTensor *kiln_pow(KilnTensor *x, double exponent);
+KILN_API KilnTensor *kiln_power(KilnTensor *x, KilnTensor *exponent);
+/* Slope 0 at 0. */
+KILN_API KilnTensor *kiln_abs(KilnTensor *x);
+/* -1, 0 or 1; of NaN 0. No gradient. */
+KILN_API KilnTensor *kiln_sign(KilnTensor *x);
+KILN_API KilnTensor *kiln_erf(KilnTensor *x);
+KILN_API KilnTensor *kiln_sin(KilnTensor *x);
+KILN_API KilnTensor *kiln_cos(KilnTensor *x);
+
+/* i32 or u8 as floats. No gradient. */
+KILN_API KilnTensor *kiln_to_float(KilnTensor *x);
+/* x repeated to a shape to which it broadcasts (PyTorch's expand). */
+KILN_API KilnTensor *kiln_broadcast_to(KilnTensor *x, KilnShape shape);
+/* 1.0 where the i32 tensors agree, else 0.0; same shape. No gradient. */
+KILN_API KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b);
+
+/* ---- Activations ------------------------------------------------------------ */
+
+/* max(x, 0); slope 0 at 0. */
 KILN_API KilnTensor *kiln_relu(KilnTensor *x);
+/* x where positive, else slope * x (PyTorch: 0.01). */
+KILN_API KilnTensor *kiln_leaky_relu(KilnTensor *x, double slope);
+/* x where positive, else alpha * (exp(x) - 1) (PyTorch: 1); Clevert et al. 2016. */
+KILN_API KilnTensor *kiln_elu(KilnTensor *x, double alpha);
+typedef enum KilnGelu {
+    KILN_GELU_ERF, /* x * Phi(x) */
+    KILN_GELU_TANH /* its approximation through tanh, as GPT-2's */
+} KilnGelu;
+/* Hendrycks and Gimpel 2016. */
+KILN_API KilnTensor *kiln_gelu(KilnTensor *x, KilnGelu form);
+/* x * sigmoid(x). */
+KILN_API KilnTensor *kiln_silu(KilnTensor *x);
+/* log(1 + exp(beta x)) / beta, and x where beta x > threshold (PyTorch: 1 and 20). */
+KILN_API KilnTensor *kiln_softplus(KilnTensor *x, double beta, double threshold);
+KILN_API KilnTensor *kiln_sigmoid(KilnTensor *x);
+KILN_API KilnTensor *kiln_tanh(KilnTensor *x);
+
+/* ---- Shape, dropout --------------------------------------------------------- */
+
 /* The same elements in another shape; one size may be -1. No copy. */
 KILN_API KilnTensor *kiln_reshape(KilnTensor *x, KilnShape shape);
 /* Axis i of the result is axis order[i] of x; order has rank(x) entries. */
@@ -37,12 +107,24 @@ KILN_API KilnTensor *kiln_dropout(KilnTensor *x, double p, KilnTensor *key, int6
 /* Sum, and mean, of all elements: a scalar. */
 KILN_API KilnTensor *kiln_sum(KilnTensor *x);
 KILN_API KilnTensor *kiln_mean(KilnTensor *x);
+/* Over n axes, each named once, negative ones from the end; n = 0: over all. With
+ * `keep` they stay as axes of size 1, else they are gone. */
+KILN_API KilnTensor *kiln_sum_axes(KilnTensor *x, const int *axes, int n, bool keep);
+KILN_API KilnTensor *kiln_mean_axes(KilnTensor *x, const int *axes, int n, bool keep);
+/* PyTorch's amax and amin: NaN if one is; equals share the gradient evenly. */
+KILN_API KilnTensor *kiln_max_axes(KilnTensor *x, const int *axes, int n, bool keep);
+KILN_API KilnTensor *kiln_min_axes(KilnTensor *x, const int *axes, int n, bool keep);
+/* log of the sum of exp, without overflow. */
+KILN_API KilnTensor *kiln_logsumexp(KilnTensor *x, const int *axes, int n, bool keep);
+/* Variance, and its root: squares over the count less `correction` (PyTorch: 1). */
+KILN_API KilnTensor *kiln_var(KilnTensor *x, const int *axes, int n, double correction, bool keep);
+KILN_API KilnTensor *kiln_std(KilnTensor *x, const int *axes, int n, double correction, bool keep);
 /* Sum over all axes but the last: [..., C] -> [C]. */
 KILN_API KilnTensor *kiln_sum_rows(KilnTensor *x);
-/* Index of the largest element on the last axis, first of equals: [..., C] -> i32 [...]. */
+/* Index of the largest element along one axis, first of equals, NaN above all: i32. */
+KILN_API KilnTensor *kiln_argmax_axis(KilnTensor *x, int axis, bool keep);
+/* The same along the last axis: [..., C] -> i32 [...]. */
 KILN_API KilnTensor *kiln_argmax(KilnTensor *x);
-/* 1.0 where the i32 tensors agree, else 0.0; float. No gradient. */
-KILN_API KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b);
 
 /* ---- Matrix products and convolutions ------------------------------------- */
 

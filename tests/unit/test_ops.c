@@ -6,6 +6,7 @@
 #include "tests/unit/backend_support.h"
 
 #include "graph/gradcheck.h"
+#include "tests/unit/ops/activation.h"
 #include "tests/unit/ops/conv.h"
 #include "tests/unit/ops/elementwise.h"
 #include "tests/unit/ops/loss.h"

@@ -134,7 +134,7 @@ static const KilnKernel kernels[] = {
       .prepare = batch_norm_eval_prepare,
       .run = kiln_steps_run,
       .release = kiln_steps_release,
-      .in_place = true },
+      .in_place = 1 },
 };
 
 const KilnCpuTable kiln_cpu_normalization = { kernels, KILN_COUNT(kernels) };

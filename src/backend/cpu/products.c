@@ -1,6 +1,7 @@
 /* Matrix products. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/map.h"
 
 /* A matmul as the kernel runs it. */
 typedef struct Matmul {
@@ -100,43 +101,97 @@ static bool adds(const KilnBatch *batch, int64_t i)
     return false;
 }
 
+/* ---- What follows a product -------------------------------------------------------- */
+
+/* Bias and epilogue, row by row of a part that is in cache. */
+typedef struct Rows {
+    const KilnCall *call;
+    const float *bias; /* NULL: none */
+    int64_t columns;   /* of the whole result */
+} Rows;
+
+static void finish_part(void *context, const KilnGemmPart *part)
+{
+    const Rows *rows = context;
+    const KilnCall *call = rows->call;
+    const bool whole = part->columns == rows->columns && rows->bias == NULL;
+    const int64_t count = whole ? 1 : part->rows; /* whole rows lie one after the other */
+    const int64_t n = whole ? part->rows * part->columns : part->columns;
+
+    for (int64_t r = 0; r < count; r++) {
+        const int64_t begin = (part->row + r) * rows->columns + part->column;
+        float *y = (float *)call->outputs[0].data + begin;
+
+        if (rows->bias != NULL)
+            kiln_cpu(call)->loops->add(y, y, rows->bias + part->column, n);
+        kiln_cpu_epilogue(call, y, begin, n);
+    }
+}
+
+/* The product, then what follows it. */
+static void run_and_finish(const KilnCall *call, const KilnGemm *gemm, const float *bias)
+{
+    Rows rows = { call, bias, gemm->n };
+    const bool more = bias != NULL || call->epilogue != NULL;
+
+    kiln_gemm_then(call, gemm, call->inputs[0].data, call->inputs[1].data, call->outputs[0].data,
+                   more ? finish_part : NULL, &rows);
+}
+
+static KilnStatus product_prepare(KilnCall *call, KilnError *err)
+{
+    for (int i = 0; i < call->n_inputs; i++)
+        call->inputs[i].layout = KILN_PLAIN;
+    return kiln_cpu_epilogue_prepare(call, err);
+}
+
+/* ---- matmul ------------------------------------------------------------------------ */
+
+/* The epilogue alone, over elements of a result that is complete. */
+static void epilogue_part(void *context, int64_t begin, int64_t end)
+{
+    const KilnCall *call = context;
+
+    kiln_cpu_epilogue(call, (float *)call->outputs[0].data + begin, begin, end - begin);
+}
+
+static void run_products(Matmul *matmul)
+{
+    const KilnBatch *batch = &matmul->batch;
+    const int threads = matmul->call->backend->threads;
+
+    if (!batch->add_up && batch->count >= threads && threads > 1) {
+        kiln_parallel(threads, batch->count, 1, 1, run_part, matmul);
+        return;
+    }
+    for (int64_t i = 0; i < batch->count; i++)
+        run_product(matmul, false, i, batch->add_up && adds(batch, i));
+}
+
 static void matmul_run(KilnCall *call)
 {
     const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
-    const int threads = call->backend->threads;
     Matmul matmul = { .call = call,
                       .batch = kiln_batch(call->attrs, &a->shape, &b->shape, &y->shape) };
 
     merge_products(&matmul.batch);
     matmul.gemm = gemm_of(&matmul.batch);
-    if (!matmul.batch.add_up && matmul.batch.count >= threads && threads > 1 &&
-        matmul.batch.count > 1) {
-        kiln_parallel(threads, matmul.batch.count, 1, 1, run_part, &matmul);
+    if (matmul.batch.count == 1) {
+        run_and_finish(call, &matmul.gemm, NULL);
         return;
     }
-    for (int64_t i = 0; i < matmul.batch.count; i++)
-        run_product(&matmul, false, i, matmul.batch.add_up && adds(&matmul.batch, i));
+    run_products(&matmul);
+    if (call->epilogue != NULL)
+        kiln_cpu_each(call, kiln_cpu_count(y), epilogue_part);
 }
 
-static void bias_part(void *context, int64_t begin, int64_t end)
-{
-    KilnCall *call = context;
-    const float *bias = call->inputs[2].data;
-    const int64_t columns = kiln_cpu_columns(&call->outputs[0]);
-
-    for (int64_t r = begin; r < end; r++) {
-        float *y = (float *)call->outputs[0].data + r * columns;
-
-        kiln_cpu(call)->loops->add(y, y, bias, columns);
-    }
-}
+/* ---- linear ------------------------------------------------------------------------ */
 
 static void linear_run(KilnCall *call)
 {
-    const int64_t rows = kiln_cpu_rows(&call->outputs[0]);
     const int64_t in = kiln_cpu_columns(&call->inputs[0]);
     const int64_t out = kiln_cpu_columns(&call->outputs[0]);
-    const KilnGemm gemm = { .m = rows,
+    const KilnGemm gemm = { .m = kiln_cpu_rows(&call->outputs[0]),
                             .n = out,
                             .k = in,
                             .lda = in,
@@ -145,14 +200,15 @@ static void linear_run(KilnCall *call)
                             .transpose_b = true,
                             .alpha = 1.0f };
 
-    kiln_gemm(call, &gemm, call->inputs[0].data, call->inputs[1].data, call->outputs[0].data);
-    if (!call->inputs[2].absent)
-        kiln_parallel(call->backend->threads, rows, 16384 / (out + 1) + 1, 1, bias_part, call);
+    run_and_finish(call, &gemm, call->inputs[2].absent ? NULL : call->inputs[2].data);
 }
 
-static const KilnKernel kernels[] = {
-    { .op = &kiln_op_matmul, .run = matmul_run },
-    { .op = &kiln_op_linear, .run = linear_run },
-};
+#define PRODUCT(name)                                                                              \
+    {                                                                                              \
+        .op = &kiln_op_##name, .prepare = product_prepare, .run = name##_run,                      \
+        .release = kiln_cpu_epilogue_release, .epilogue = true                                     \
+    }
+
+static const KilnKernel kernels[] = { PRODUCT(matmul), PRODUCT(linear) };
 
 const KilnCpuTable kiln_cpu_products = { kernels, KILN_COUNT(kernels) };

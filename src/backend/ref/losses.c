@@ -86,7 +86,7 @@ static void cross_entropy_grad_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_softmax, .run = softmax_run, .in_place = true },
+    { .op = &kiln_op_softmax, .run = softmax_run, .in_place = 1 },
     { .op = &kiln_op_softmax_grad, .run = softmax_grad_run },
     { .op = &kiln_op_cross_entropy, .run = cross_entropy_run },
     { .op = &kiln_op_cross_entropy_grad, .run = cross_entropy_grad_run },

@@ -11,9 +11,9 @@ typedef struct KilnRefTable {
     size_t count;
 } KilnRefTable;
 
-extern const KilnRefTable kiln_ref_elementwise, kiln_ref_reductions, kiln_ref_products,
-    kiln_ref_convolution, kiln_ref_pooling, kiln_ref_normalization, kiln_ref_losses,
-    kiln_ref_updates;
+extern const KilnRefTable kiln_ref_elementwise, kiln_ref_map, kiln_ref_reductions,
+    kiln_ref_products, kiln_ref_convolution, kiln_ref_pooling, kiln_ref_normalization,
+    kiln_ref_losses, kiln_ref_updates;
 
 /* Elements of a value. */
 int64_t kiln_ref_count(const KilnArg *arg);

@@ -3,23 +3,16 @@
  * know; the loops take one part each, threads are the callers' concern. */
 #include "backend/cpu/isa/loops.h"
 
-#include "backend/cpu/isa/gemm.h"
-
-#include <math.h>
 #include <stddef.h>
+
+#include "backend/cpu/isa/gemm.h"
+#include "backend/cpu/isa/vector_math.h"
 
 static void add(float *y, const float *a, const float *b, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] = a[i] + b[i];
-}
-
-static void mul(float *y, const float *a, const float *b, int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        y[i] = a[i] * b[i];
 }
 
 static void scale(float *y, const float *x, float factor, int64_t n)
@@ -34,21 +27,6 @@ static void fill(float *y, float value, int64_t n)
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] = value;
-}
-
-/* Written so that NaN stays NaN. */
-static void relu(float *y, const float *x, int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        y[i] = x[i] < 0.0f ? 0.0f : x[i];
-}
-
-static void relu_grad(float *dx, const float *dy, const float *y, int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
 }
 
 /* ---- Dropout ---------------------------------------------------------------- */
@@ -158,6 +136,69 @@ static void sum_rows(float *out, const float *x, int64_t rows, int64_t columns, 
     }
 }
 
+/* ---- Extremes, sums of exponentials -------------------------------------------- */
+
+/* The larger; NaN if either is, which their sum is then. */
+static inline float larger(float a, float b)
+{
+    return a != a || b != b ? a + b : a > b ? a : b;
+}
+
+static float largest(const float *x, float sign, int64_t n)
+{
+    float lanes[LANES], most = sign * x[0];
+    int64_t i = 0;
+
+    for (int lane = 0; lane < LANES; lane++)
+        lanes[lane] = most;
+    for (; i + LANES <= n; i += LANES)
+#pragma omp simd
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] = larger(lanes[lane], sign * x[i + lane]);
+    for (; i < n; i++)
+        most = larger(most, sign * x[i]);
+    for (int lane = 0; lane < LANES; lane++)
+        most = larger(most, lanes[lane]);
+    return most;
+}
+
+static void largest_rows(float *out, const float *x, float sign, int64_t rows, int64_t columns)
+{
+    for (int64_t c = 0; c < columns; c++)
+        out[c] = sign * x[c];
+    for (int64_t r = 1; r < rows; r++)
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++)
+            out[c] = larger(out[c], sign * x[r * columns + c]);
+}
+
+static double sum_exp(const float *x, float shift, int64_t n)
+{
+    float tile[WORDS];
+    double total = 0.0;
+
+    for (int64_t from = 0; from < n; from += WORDS) {
+        const int64_t m = n - from < WORDS ? n - from : WORDS;
+
+#pragma omp simd
+        for (int64_t i = 0; i < m; i++)
+            tile[i] = expf(x[from + i] - shift);
+        total += sum(tile, m);
+    }
+    return total;
+}
+
+static void sum_exp_rows(float *out, const float *x, const float *shift, int64_t rows,
+                         int64_t columns)
+{
+    for (int64_t c = 0; c < columns; c++)
+        out[c] = 0.0f;
+    for (int64_t r = 0; r < rows; r++)
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++)
+            out[c] += expf(x[r * columns + c] - shift[c]);
+}
+
 /* ---- Losses, updates -------------------------------------------------------- */
 
 static void softmax_grad(float *dx, const float *dy, const float *y, int64_t n)
@@ -234,19 +275,21 @@ static void adam(float *restrict param, float *restrict average, float *restrict
 #define TABLE(name, isa) TABLE_OF(name, isa)
 
 const KilnLoops TABLE(loops, KILN_ISA) = {
+    .map = &TABLE(map_loops, KILN_ISA),
+    .gemm = &TABLE(gemm, KILN_ISA),
     .add = add,
-    .mul = mul,
     .scale = scale,
     .fill = fill,
-    .relu = relu,
-    .relu_grad = relu_grad,
     .dropout = dropout,
     .dropout_grad = dropout_grad,
     .sum = sum,
     .sum_rows = sum_rows,
+    .largest = largest,
+    .largest_rows = largest_rows,
+    .sum_exp = sum_exp,
+    .sum_exp_rows = sum_exp_rows,
     .softmax_grad = softmax_grad,
     .blend = blend,
     .sgd = sgd,
     .adam = adam,
-    .gemm = &TABLE(gemm, KILN_ISA),
 };
