@@ -102,6 +102,11 @@ KILN_API KilnTensor *kiln_flatten(KilnTensor *x);
  * `stream` tells the layers of one step apart. */
 KILN_API KilnTensor *kiln_dropout(KilnTensor *x, double p, KilnTensor *key, int64_t stream);
 
+/* x in another type, as PyTorch's Tensor.to: to bf16 rounded to nearest, ties to
+ * even; to an integer towards zero. A gradient passes between floats of the
+ * graph's own type alone. */
+KILN_API KilnTensor *kiln_cast(KilnTensor *x, KilnDType dtype);
+
 /* ---- Reductions ----------------------------------------------------------- */
 
 /* Sum, and mean, of all elements: a scalar. */
@@ -135,27 +140,59 @@ KILN_API KilnTensor *kiln_matmul(KilnTensor *a, KilnTensor *b, bool transpose_a,
 /* x · weightᵀ + bias: [..., in], [out, in], [out] or NULL -> [..., out]. */
 KILN_API KilnTensor *kiln_linear(KilnTensor *x, KilnTensor *weight, KilnTensor *bias);
 
-/* Square in height and width; groups are left to the engine issue. */
+/* One number for height and width; where the two differ, the pair {height, width}
+ * instead: one that is not all 0 is taken. 0 reads as the default. */
 typedef struct KilnConv {
-    int64_t stride;  /* 0 reads as 1 */
-    int64_t padding; /* zeros on every side */
+    int64_t stride;   /* default 1 */
+    int64_t padding;  /* zeros on every side */
+    int64_t dilation; /* from one element of the kernel to the next; default 1 */
+    int64_t groups;   /* of channels that do not see each other; default 1 */
+    int64_t stride_hw[2], padding_hw[2], dilation_hw[2];
 } KilnConv;
 
-/* Cross-correlation as PyTorch's conv2d: [N,H,W,I], [O,I,kh,kw], [O] or NULL
- * -> [N, (H+2p-kh)/s+1, (W+2p-kw)/s+1, O]. */
+/* Cross-correlation as PyTorch's conv2d: [N,H,W,I], [O,I/groups,kh,kw], [O] or NULL
+ * -> [N, (H + 2p - d(kh-1) - 1)/s + 1, (W + 2p - d(kw-1) - 1)/s + 1, O]. With as many
+ * groups as channels it is depthwise. */
 KILN_API KilnTensor *kiln_conv2d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
                                  KilnConv conv);
+/* The same along one axis, as PyTorch's conv1d but for the order: [N,L,I],
+ * [O,I/groups,k], [O] or NULL -> [N, (L + 2p - d(k-1) - 1)/s + 1, O]. Pairs are ignored. */
+KILN_API KilnTensor *kiln_conv1d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                 KilnConv conv);
 
+typedef struct KilnConvTranspose {
+    KilnConv conv;          /* the convolution that this is the transpose of */
+    int64_t output_padding; /* rows and columns more at the end; less than the stride */
+    int64_t output_padding_hw[2];
+} KilnConvTranspose;
+
+/* PyTorch's conv_transpose2d, the gradient of conv2d with respect to its input:
+ * [N,H,W,I], [I,O/groups,kh,kw], [O] or NULL -> [N, (H-1)s - 2p + d(kh-1) + 1 + output
+ * padding, and so for W, O]. */
+KILN_API KilnTensor *kiln_conv_transpose2d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                           KilnConvTranspose conv);
+
+/* Pairs {height, width} as in KilnConv. */
 typedef struct KilnPool {
     int64_t kernel;
     int64_t stride;  /* 0: the kernel's size */
     int64_t padding; /* at most half of the kernel */
+    int64_t kernel_hw[2], stride_hw[2], padding_hw[2];
+    bool exclude_padding; /* averages over the elements of the image alone; PyTorch's
+                             count_include_pad=False */
 } KilnPool;
 
 /* Largest element of each window (padding counts as -inf), as PyTorch's. */
 KILN_API KilnTensor *kiln_max_pool2d(KilnTensor *x, KilnPool pool);
-/* Mean over height and width: [N,H,W,C] -> [N,C] (adaptive average pooling to 1×1, flattened). */
-KILN_API KilnTensor *kiln_global_avg_pool2d(KilnTensor *x);
+/* Mean of each window (padding counts as zeros), as PyTorch's. */
+KILN_API KilnTensor *kiln_avg_pool2d(KilnTensor *x, KilnPool pool);
+/* Mean of windows that share the image among height×width places, as PyTorch's:
+ * [N,H,W,C] -> [N,height,width,C]. With 1×1 it is the mean over the whole image. */
+KILN_API KilnTensor *kiln_adaptive_avg_pool2d(KilnTensor *x, int64_t height, int64_t width);
+/* The same along one axis: [N,L,C] -> [N,...,C]. Pairs are ignored. */
+KILN_API KilnTensor *kiln_max_pool1d(KilnTensor *x, KilnPool pool);
+KILN_API KilnTensor *kiln_avg_pool1d(KilnTensor *x, KilnPool pool);
+KILN_API KilnTensor *kiln_adaptive_avg_pool1d(KilnTensor *x, int64_t length);
 
 /* ---- Normalization -------------------------------------------------------- */
 
@@ -172,6 +209,70 @@ KILN_API KilnTensor *kiln_batch_norm(KilnTensor *x, KilnTensor *weight, KilnTens
                                      KilnTensor *running_mean, KilnTensor *running_var,
                                      KilnBatchNorm norm);
 
+/* ---- Attention ------------------------------------------------------------- */
+
+/* What attention may look at, and how. All zero: everything, scaled as usual. */
+typedef struct KilnAttention {
+    bool causal;         /* query i sees keys 0 ... i, as PyTorch's is_causal */
+    bool heads_first;    /* tensors are [B, H, T, D], PyTorch's order; else [B, T, H, D] */
+    double scale;        /* of q·k; 0: 1/sqrt(D) */
+    KilnTensor *mask;    /* NULL, or broadcast to [B, H, Tq, Tk]: u8 (1: may be looked at), or a
+                          * float that is added to the scaled products; it gets no gradient */
+    KilnTensor *padding; /* NULL, or u8 [B, Tk]: 1 for keys that are there, 0 for padding */
+    double dropout;      /* of probabilities; needs `key` when not 0 */
+    KilnTensor *key;     /* i32 [2], as kiln_dropout's */
+    int64_t stream;      /* as kiln_dropout's */
+} KilnAttention;
+
+/* softmax(scale·q·kᵀ + mask)·v for each head: torch.nn.functional.scaled_dot_product_attention.
+ * Blocked with a running softmax (Dao et al. 2022), so that no Tq × Tk matrix is kept. q [B, Tq,
+ * H, D]; k and v [B, Tk, G, D] where G divides H (each head of k and v serves H/G of q,
+ * as enable_gqa); result as q. A query that may look at nothing gives 0. */
+KILN_API KilnTensor *kiln_attention(KilnTensor *q, KilnTensor *k, KilnTensor *v,
+                                    KilnAttention attention);
+/* The same of [B, T, 3, H, D], which one linear layer makes: q, k and v at index
+ * 0, 1, 2 of axis 2. -> [B, T, H, D]. Without copies in either direction. */
+KILN_API KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention);
+
+typedef struct KilnRotary {
+    double base;   /* 0: 10000 */
+    int64_t first; /* position of row 0, for decoding step by step */
+    bool
+        interleaved; /* pairs are elements 2i and 2i+1 (Su et al.); else i and i + D/2 (GPT-NeoX) */
+    bool heads_first; /* [B, H, T, D]; else [B, T, H, D] */
+} KilnRotary;
+
+/* Rotary positions (Su et al. 2021): pair i of row t is turned by the angle
+ * (first + t)·base^(-2i/D). x [B, T, H, D], D even -> the same shape. */
+KILN_API KilnTensor *kiln_rotary(KilnTensor *x, KilnRotary rotary);
+
+/* ---- Recurrent layers ------------------------------------------------------- */
+
+typedef struct KilnRecurrent {
+    bool batch_first;    /* sequences are [B, T, ...]; else [T, B, ...] */
+    bool reverse;        /* from the last step (of each sequence) to the first */
+    KilnTensor *h0;      /* [B, H]; NULL: 0 */
+    KilnTensor *c0;      /* [B, H], LSTM only; NULL: 0 */
+    KilnTensor *lengths; /* NULL, or i32 [B], steps of each sequence, 0 to T: as PyTorch's packed
+                          * sequences; y is 0 after the end */
+} KilnRecurrent;
+
+typedef struct KilnRecurrentOut {
+    KilnTensor *y; /* hidden state of every step, [T, B, H] or [B, T, H] */
+    KilnTensor *h; /* [B, H] after the last step of each sequence */
+    KilnTensor *c; /* [B, H], cells; NULL of a GRU */
+} KilnRecurrentOut;
+
+/* One layer and direction of torch.nn.LSTM (Hochreiter and Schmidhuber 1997,
+ * with forget gates) after the product with the input: p = x·weight_ihᵀ +
+ * bias_ih + bias_hh [T, B, 4H], a kiln_linear over all steps at once; weight_hh
+ * [4H, H]. Gates lie in PyTorch's order i, f, g, o. */
+KILN_API KilnRecurrentOut kiln_lstm(KilnTensor *p, KilnTensor *weight_hh, KilnRecurrent recurrent);
+/* The same of torch.nn.GRU (Cho et al. 2014): p = x·weight_ihᵀ + bias_ih [T, B,
+ * 3H], weight_hh [3H, H], bias_hh [3H] or NULL; gates r, z, n. */
+KILN_API KilnRecurrentOut kiln_gru(KilnTensor *p, KilnTensor *weight_hh, KilnTensor *bias_hh,
+                                   KilnRecurrent recurrent);
+
 /* ---- Probabilities and losses --------------------------------------------- */
 
 /* Softmax over the last axis. */
@@ -182,6 +283,9 @@ KILN_API KilnTensor *kiln_cross_entropy(KilnTensor *logits, KilnTensor *labels,
                                         double label_smoothing);
 
 /* ---- Updates in place ------------------------------------------------------ */
+
+/* variable = x, each in its own type, same shape. */
+KILN_API void kiln_store(KilnTensor *variable, KilnTensor *x);
 
 /* variable = (1-momentum)*variable + momentum*value, same shape. */
 KILN_API void kiln_ema_update(KilnTensor *variable, KilnTensor *value, double momentum);

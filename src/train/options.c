@@ -1,6 +1,7 @@
 /* Options tables of the root, of `trainer` and of `kiln.run`. */
 #include "train/options.h"
 
+#include "graph/passes/list.h"
 #include "kiln/sweep.h"
 
 static const KilnField root_fields[] = {
@@ -21,9 +22,25 @@ static const KilnField root_fields[] = {
 
 enum { FIRST_PLAIN_ROOT_FIELD = 4 }; /* those before it are components */
 
+static const KilnChoice passes[] = {
+#define PASS(name, summary) { #name, KILN_PASS_##name },
+    KILN_PASS_TABLE(PASS)
+#undef PASS
+        { NULL, 0 },
+};
+
 static const KilnChoice convolutions[] = {
     { "auto", KILN_CONVOLUTION_AUTO },
     { "direct", KILN_CONVOLUTION_DIRECT },
+    { NULL, 0 },
+};
+
+static const KilnChoice profilers[] = { { "simple", KILN_PROFILER_SIMPLE }, { NULL, 0 } };
+/* Lightning's names; it takes 32 for 32-true, too. */
+static const KilnChoice precisions[] = {
+    { "32-true", KILN_PRECISION_32 },
+    { "32", KILN_PRECISION_32 },
+    { "bf16-mixed", KILN_BF16_MIXED },
     { NULL, 0 },
 };
 
@@ -43,11 +60,18 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, log_every_n_steps, "50", 1, 1e9,
                    "steps between two rows of step values"),
     KILN_FIELD_I64(KilnTrainerOptions, threads, "0", 0, 1024,
-                   "threads that compute; 0: all cores the process may use"),
+                   "threads that compute; 0: the cores that the process may use"),
     KILN_FIELD_I64(KilnTrainerOptions, num_workers, "1", 0, 256,
                    "threads that load data; 0: load between steps"),
     KILN_FIELD_ENUM(KilnTrainerOptions, convolution, "auto", convolutions,
                     "auto: Winograd where it is faster, with larger rounding; direct"),
+    KILN_FIELD_ENUM_OPT(KilnTrainerOptions, profiler, "null", profilers,
+                        "simple: tell at the end which operations took how long; null"),
+    KILN_FIELD_ENUM(
+        KilnTrainerOptions, precision, "32-true", precisions,
+        "bf16-mixed: products, convolutions and activations in bf16, parameters in f32"),
+    KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,
+                         "passes over the step's graph to leave out, to look for a fault"),
     KILN_FIELD_END,
 };
 

@@ -26,7 +26,7 @@ BUILD(build_block)
     y = kiln_conv2d(y, leaf[1], leaf[3], conv);
     if (arg[1] == 1)
         y = kiln_max_pool2d(y, (KilnPool) { .kernel = 3, .stride = 2, .padding = 1 });
-    return arg[1] == 2 ? kiln_global_avg_pool2d(kiln_relu(y)) : kiln_relu(y);
+    return arg[1] == 2 ? kiln_flatten(kiln_adaptive_avg_pool2d(kiln_relu(y), 1, 1)) : kiln_relu(y);
 }
 
 static const Case whole_blocks = {

@@ -119,9 +119,15 @@ static void test_conv2d(void **unused)
         KilnShape x, weight;
         KilnConv conv;
     } cases[] = {
-        { "conv", { 4, { 2, 5, 4, 3 } }, { 4, { 5, 3, 3, 3 } }, { 1, 1 } },
-        { "conv_strided", { 4, { 1, 7, 6, 4 } }, { 4, { 3, 4, 3, 3 } }, { 2, 1 } },
-        { "conv_wide", { 4, { 1, 3, 3, 17 } }, { 4, { 18, 17, 1, 1 } }, { 1, 0 } },
+        { "conv", { 4, { 2, 5, 4, 3 } }, { 4, { 5, 3, 3, 3 } }, { .stride = 1, .padding = 1 } },
+        { "conv_strided",
+          { 4, { 1, 7, 6, 4 } },
+          { 4, { 3, 4, 3, 3 } },
+          { .stride = 2, .padding = 1 } },
+        { "conv_wide",
+          { 4, { 1, 3, 3, 17 } },
+          { 4, { 18, 17, 1, 1 } },
+          { .stride = 1, .padding = 0 } },
     };
 
     (void)unused;
@@ -180,8 +186,8 @@ static void test_max_pool2d(void **unused)
         KilnShape x;
         KilnPool pool;
     } cases[] = {
-        { "pool", { 4, { 2, 6, 4, 3 } }, { 2, 2, 0 } },
-        { "pool_padded", { 4, { 1, 5, 5, 17 } }, { 3, 2, 1 } },
+        { "pool", { 4, { 2, 6, 4, 3 } }, { .kernel = 2, .stride = 2, .padding = 0 } },
+        { "pool_padded", { 4, { 1, 5, 5, 17 } }, { .kernel = 3, .stride = 2, .padding = 1 } },
     };
 
     (void)unused;

@@ -67,11 +67,12 @@ static void test_shapes(void **unused)
                  KILN_SHAPE(8, 112, 112, 64));
     expect_shape(kiln_conv2d(F32(8, 5, 7, 3), F32(4, 3, 5, 1), F32(4), plain),
                  KILN_SHAPE(8, 1, 7, 4));
-    expect_shape(kiln_max_pool2d(F32(8, 112, 112, 64), (KilnPool) { 3, 2, 1 }),
+    expect_shape(kiln_max_pool2d(F32(8, 112, 112, 64),
+                                 (KilnPool) { .kernel = 3, .stride = 2, .padding = 1 }),
                  KILN_SHAPE(8, 56, 56, 64));
     expect_shape(kiln_max_pool2d(F32(1, 5, 4, 1), (KilnPool) { .kernel = 2 }),
                  KILN_SHAPE(1, 2, 2, 1));
-    expect_shape(kiln_global_avg_pool2d(F32(8, 7, 7, 512)), KILN_SHAPE(8, 512));
+    expect_shape(kiln_adaptive_avg_pool2d(F32(8, 7, 7, 512), 1, 1), KILN_SHAPE(8, 1, 1, 512));
     expect_shape(kiln_cross_entropy(F32(6, 3), I32(6), 0), KILN_SCALAR);
     assert_int_equal(kiln_tensor_dim(F32(2, 3), -1), 3);
     assert_int_equal(kiln_tensor_dim(F32(2, 3), 2), 0);
@@ -133,10 +134,13 @@ MAKER(m_conv_pad, kiln_conv2d(F32(1, 2, 2, 3), F32(4, 3, 7, 7), NULL, (KilnConv)
 MAKER(m_conv_channels, kiln_conv2d(F32(1, 8, 8, 1), F32(4, 3, 3, 3), NULL, (KilnConv) { 0 }))
 MAKER(m_conv_huge,
       kiln_conv2d(F32(1, 8, 8, 1), F32(4, 1, 3, 3), NULL, (KilnConv) { .padding = INT64_MAX / 2 }))
-MAKER(m_conv_stride, kiln_conv2d(F32(1, 8, 8, 1), F32(4, 1, 3, 3), NULL, (KilnConv) { -1, 0 }))
+MAKER(m_conv_stride,
+      kiln_conv2d(F32(1, 8, 8, 1), F32(4, 1, 3, 3), NULL, (KilnConv) { .stride = -1 }))
 MAKER(m_pool, kiln_max_pool2d(F32(1, 2, 2, 1), (KilnPool) { .kernel = 3 }))
-MAKER(m_pool_pad, kiln_max_pool2d(F32(1, 9, 9, 1), (KilnPool) { 3, 2, 2 }))
-MAKER(m_pool_huge, kiln_max_pool2d(F32(1, 9, 9, 1), (KilnPool) { INT64_MAX, 1, 4 }))
+MAKER(m_pool_pad,
+      kiln_max_pool2d(F32(1, 9, 9, 1), (KilnPool) { .kernel = 3, .stride = 2, .padding = 2 }))
+MAKER(m_pool_huge, kiln_max_pool2d(F32(1, 9, 9, 1),
+                                   (KilnPool) { .kernel = INT64_MAX, .stride = 1, .padding = 4 }))
 MAKER(m_norm, kiln_batch_norm(F32(4, 3), F32(2), F32(2), VAR(2), VAR(2), training))
 MAKER(m_norm_one, kiln_batch_norm(F32(1, 3), F32(3), F32(3), VAR(3), VAR(3), training))
 MAKER(m_norm_eps, kiln_batch_norm(F32(4, 3), F32(3), F32(3), VAR(3), VAR(3), no_eps))
@@ -207,13 +211,15 @@ static const struct {
     Maker *make;
     const char *text;
 } messages[] = {
-    { m_add, "net: add: both must have one shape, got [2, 3] and [3, 2]" },
+    { m_add,
+      "net: add: [2, 3] and [3, 2] don't broadcast: from the right, sizes must be equal or one "
+      "of them 1" },
     { m_add_type, "net: add: the second must be f32, got i32" },
     { m_reshape, "net: reshape: [2, 3] (6 elements) does not fit into [4, -1]" },
     { m_reshape_two, "net: reshape: [2, 3] (6 elements) does not fit into [-1, -1]" },
     { m_permute, "net: permute: the order must hold each axis from 0 to 1 once, got 0 at place 1" },
     { m_flatten, "net: flatten: needs [N, ...], got a scalar" },
-    { m_argmax, "net: argmax: the tensor must have at least one axis, got a scalar" },
+    { m_argmax, "net: argmax: there is no axis -1 in []" },
     { m_equal, "net: equal: both must have one shape, got [2] and [3]" },
     { m_matmul, "net: matmul: [2, 3] times [2, 3] does not go: 3 columns meet 2 rows" },
     { m_matmul_t,
@@ -296,7 +302,8 @@ static void test_poison_spreads(void **unused)
     m_add();
     x = kiln_batch_norm(x, VAR(4), VAR(4), VAR(4), VAR(4), training);
     x = kiln_reshape(kiln_flatten(kiln_dropout(x, 0.5, I32(2), 1)), KILN_SHAPE(4, -1));
-    x = kiln_permute(kiln_max_pool2d(x, (KilnPool) { 2, 2, 0 }), NULL);
+    x = kiln_permute(kiln_max_pool2d(x, (KilnPool) { .kernel = 2, .stride = 2, .padding = 0 }),
+                     NULL);
     KilnTensor *loss = kiln_cross_entropy(kiln_linear(x, VAR(3, 3), NULL), I32(4), 0);
     kiln_graph_backward(graph, loss);
     kiln_ema_update(VAR(2), loss, 0.5);

@@ -1,4 +1,5 @@
 /* Matrix products. */
+#include "backend/cpu/amx_product.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/map.h"
@@ -83,6 +84,79 @@ static void run_product(const Matmul *matmul, bool alone, int64_t i, bool add)
         kiln_gemm(call, &gemm, a, b, y);
 }
 
+/* ---- In bf16 --------------------------------------------------------------------- */
+
+static bool is_bf16(const KilnCall *call)
+{
+    return call->inputs[0].dtype == KILN_BF16 || call->inputs[1].dtype == KILN_BF16;
+}
+
+static KilnAmxProduct amx_of(const KilnCall *call, const KilnGemm *gemm)
+{
+    const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
+
+    return (KilnAmxProduct) {
+        .left = { .data = a->data,
+                  .wide = a->dtype == KILN_F32,
+                  .across = gemm->transpose_a,
+                  .stride = gemm->lda,
+                  .rows = gemm->m,
+                  .depth = gemm->k },
+        .right = { .data = b->data,
+                   .wide = b->dtype == KILN_F32,
+                   .across = !gemm->transpose_b,
+                   .stride = gemm->ldb,
+                   .rows = gemm->n,
+                   .depth = gemm->k },
+        .result = { .data = y->data, .wide = y->dtype == KILN_F32, .stride = gemm->ldc },
+        .threads = call->backend->threads,
+    };
+}
+
+static void *element(const KilnArg *arg, int64_t i)
+{
+    return (char *)arg->data + (size_t)i * kiln_dtype_size(arg->dtype);
+}
+
+static void run_bf16(const Matmul *matmul, int64_t i, bool add)
+{
+    const KilnBatch *batch = &matmul->batch;
+    const KilnCall *call = matmul->call;
+    KilnAmxProduct product = amx_of(call, &matmul->gemm);
+
+    product.left.data = element(&call->inputs[0],
+                                kiln_batch_at(batch, batch->step_a, i) * batch->m * batch->k);
+    product.right.data = element(&call->inputs[1],
+                                 kiln_batch_at(batch, batch->step_b, i) * batch->k * batch->n);
+    product.result.data = element(&call->outputs[0],
+                                  kiln_batch_at(batch, batch->step_y, i) * batch->m * batch->n);
+    product.result.add = add;
+    kiln_amx_product(&product, call->workspace);
+}
+
+static void plain_inputs(KilnCall *call)
+{
+    for (int i = 0; i < call->n_inputs; i++)
+        call->inputs[i].layout = KILN_PLAIN;
+}
+
+static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
+{
+    KilnBatch batch = kiln_batch(call->attrs, &call->inputs[0].shape, &call->inputs[1].shape,
+                                 &call->outputs[0].shape);
+
+    plain_inputs(call);
+    if (is_bf16(call)) {
+        merge_products(&batch);
+        const KilnGemm gemm = gemm_of(&batch);
+        const KilnAmxProduct product = amx_of(call, &gemm);
+        call->workspace_size = kiln_amx_product_workspace(&product);
+    }
+    return kiln_cpu_epilogue_prepare(call, err);
+}
+
+/* ---- The kernels ------------------------------------------------------------------ */
+
 static void run_part(void *context, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++)
@@ -138,22 +212,32 @@ static void run_and_finish(const KilnCall *call, const KilnGemm *gemm, const flo
                    more ? finish_part : NULL, &rows);
 }
 
-static KilnStatus product_prepare(KilnCall *call, KilnError *err)
-{
-    for (int i = 0; i < call->n_inputs; i++)
-        call->inputs[i].layout = KILN_PLAIN;
-    return kiln_cpu_epilogue_prepare(call, err);
-}
-
-/* ---- matmul ------------------------------------------------------------------------ */
-
 /* The epilogue alone, over elements of a result that is complete. */
 static void epilogue_part(void *context, int64_t begin, int64_t end)
 {
     const KilnCall *call = context;
+    const KilnArg *y = &call->outputs[0];
+    float tile[KILN_MAP_TILE];
 
-    kiln_cpu_epilogue(call, (float *)call->outputs[0].data + begin, begin, end - begin);
+    if (y->dtype == KILN_F32) {
+        kiln_cpu_epilogue(call, (float *)y->data + begin, begin, end - begin);
+        return;
+    }
+    for (; begin < end; begin += KILN_MAP_TILE) {
+        const int64_t n = end - begin < KILN_MAP_TILE ? end - begin : KILN_MAP_TILE;
+
+        kiln_cpu(call)->loops->widen(tile, (const uint16_t *)y->data + begin, n);
+        kiln_cpu_epilogue(call, tile, begin, n);
+    }
 }
+
+static void run_epilogue(KilnCall *call)
+{
+    if (call->epilogue != NULL)
+        kiln_cpu_each(call, kiln_cpu_count(&call->outputs[0]), epilogue_part);
+}
+
+/* ---- matmul ------------------------------------------------------------------------ */
 
 static void run_products(Matmul *matmul)
 {
@@ -173,42 +257,83 @@ static void matmul_run(KilnCall *call)
     const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
     Matmul matmul = { .call = call,
                       .batch = kiln_batch(call->attrs, &a->shape, &b->shape, &y->shape) };
+    const KilnBatch *batch = &matmul.batch;
 
     merge_products(&matmul.batch);
-    matmul.gemm = gemm_of(&matmul.batch);
-    if (matmul.batch.count == 1) {
+    matmul.gemm = gemm_of(batch);
+    if (!is_bf16(call) && batch->count == 1) {
         run_and_finish(call, &matmul.gemm, NULL);
         return;
     }
-    run_products(&matmul);
-    if (call->epilogue != NULL)
-        kiln_cpu_each(call, kiln_cpu_count(y), epilogue_part);
+    if (is_bf16(call))
+        for (int64_t i = 0; i < batch->count; i++)
+            run_bf16(&matmul, i, batch->add_up && adds(batch, i));
+    else
+        run_products(&matmul);
+    run_epilogue(call);
 }
 
 /* ---- linear ------------------------------------------------------------------------ */
 
-static void linear_run(KilnCall *call)
+static KilnGemm linear_gemm(const KilnCall *call)
 {
     const int64_t in = kiln_cpu_columns(&call->inputs[0]);
     const int64_t out = kiln_cpu_columns(&call->outputs[0]);
-    const KilnGemm gemm = { .m = kiln_cpu_rows(&call->outputs[0]),
-                            .n = out,
-                            .k = in,
-                            .lda = in,
-                            .ldb = in,
-                            .ldc = out,
-                            .transpose_b = true,
-                            .alpha = 1.0f };
 
-    run_and_finish(call, &gemm, call->inputs[2].absent ? NULL : call->inputs[2].data);
+    return (KilnGemm) { .m = kiln_cpu_rows(&call->outputs[0]),
+                        .n = out,
+                        .k = in,
+                        .lda = in,
+                        .ldb = in,
+                        .ldc = out,
+                        .transpose_b = true,
+                        .alpha = 1.0f };
 }
 
-#define PRODUCT(name)                                                                              \
-    {                                                                                              \
-        .op = &kiln_op_##name, .prepare = product_prepare, .run = name##_run,                      \
-        .release = kiln_cpu_epilogue_release, .epilogue = true                                     \
-    }
+static KilnStatus linear_prepare(KilnCall *call, KilnError *err)
+{
+    const KilnGemm gemm = linear_gemm(call);
+    const KilnAmxProduct product = amx_of(call, &gemm);
 
-static const KilnKernel kernels[] = { PRODUCT(matmul), PRODUCT(linear) };
+    plain_inputs(call);
+    if (is_bf16(call))
+        call->workspace_size = kiln_amx_product_workspace(&product);
+    return kiln_cpu_epilogue_prepare(call, err);
+}
+
+static void linear_run(KilnCall *call)
+{
+    const KilnGemm gemm = linear_gemm(call);
+    const float *bias = call->inputs[2].absent ? NULL : call->inputs[2].data;
+
+    if (is_bf16(call)) {
+        KilnAmxProduct product = amx_of(call, &gemm);
+
+        product.result.bias = bias;
+        kiln_amx_product(&product, call->workspace);
+        run_epilogue(call);
+        return;
+    }
+    run_and_finish(call, &gemm, bias);
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_matmul,
+      .prepare = matmul_prepare,
+      .run = matmul_run,
+      .release = kiln_cpu_epilogue_release,
+      .epilogue = true,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 0 | 1u << 1 },
+    { .op = &kiln_op_linear,
+      .prepare = linear_prepare,
+      .run = linear_run,
+      .release = kiln_cpu_epilogue_release,
+      .epilogue = true,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 1 },
+};
 
 const KilnCpuTable kiln_cpu_products = { kernels, KILN_COUNT(kernels) };

@@ -74,7 +74,7 @@ static bool can_join(const Chain *chain, const KilnNode *node, KilnMapStep *ret)
     if (node->op->map == NULL || node->n_outputs != 1 || node->op->updates != 0 ||
         node->segment != chain->producer->segment ||
         !kiln_shape_equal(&node->outputs[0]->shape, &y->shape) ||
-        !is_float(chain, node->outputs[0]) || !can_move(chain, node) || !node->op->map(node, ret))
+        node->outputs[0]->dtype != y->dtype || !can_move(chain, node) || !node->op->map(node, ret))
         return false;
     for (int i = 0; i < node->n_inputs; i++) {
         const KilnTensor *input = node->inputs[i];

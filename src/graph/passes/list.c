@@ -1,13 +1,15 @@
 /* All passes, in the order in which they run. */
+#include "graph/passes/list.h"
+
 #include "graph/passes/common_subexpressions.h"
 #include "graph/passes/dead_code.h"
+#include "graph/passes/fuse_elementwise.h"
 #include "graph/passes/fuse_epilogue.h"
+#include "graph/passes/precision.h"
 
 const KilnPass kiln_passes[] = {
-    { "dead_code", "leave out what nobody reads", kiln_pass_dead_code },
-    { "common_subexpressions", "compute once what is recorded twice",
-      kiln_pass_common_subexpressions },
-    { "fuse_epilogue", "run elementwise operations in the product or convolution before them",
-      kiln_pass_fuse_epilogue },
+#define PASS(name, summary) { #name, summary, kiln_pass_##name },
+    KILN_PASS_TABLE(PASS)
+#undef PASS
 };
 const size_t kiln_passes_count = KILN_COUNT(kiln_passes);

@@ -3,10 +3,15 @@
  * know; the loops take one part each, threads are the callers' concern. */
 #include "backend/cpu/isa/loops.h"
 
+#include <math.h>
 #include <stddef.h>
 
+#include "backend/cpu/isa/attention.h"
 #include "backend/cpu/isa/gemm.h"
+#include "backend/cpu/isa/philox.h"
+#include "backend/cpu/isa/recurrent.h"
 #include "backend/cpu/isa/vector_math.h"
+#include "tensor/bf16.h"
 
 static void add(float *y, const float *a, const float *b, int64_t n)
 {
@@ -29,44 +34,21 @@ static void fill(float *y, float value, int64_t n)
         y[i] = value;
 }
 
-/* ---- Dropout ---------------------------------------------------------------- */
-
-enum { BLOCKS = 16, WORDS = 4 * BLOCKS };
-
-/* Sixteen Philox4x32-10 blocks at once (kiln/rng.h has the one-block form). */
-static void philox_blocks(const KilnDropoutLoop *dropout, uint64_t first, uint32_t words[WORDS])
+static void narrow(uint16_t *y, const float *x, int64_t n)
 {
-    uint32_t k0 = dropout->key[0], k1 = dropout->key[1];
-    uint32_t c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS];
-
-    for (int j = 0; j < BLOCKS; j++) {
-        uint64_t block = first + (uint64_t)j;
-
-        c0[j] = (uint32_t)block;
-        c1[j] = (uint32_t)(block >> 32);
-        c2[j] = (uint32_t)dropout->stream;
-        c3[j] = (uint32_t)(dropout->stream >> 32);
-    }
-    for (int round = 0; round < 10; round++) {
 #pragma omp simd
-        for (int j = 0; j < BLOCKS; j++) {
-            uint64_t p0 = (uint64_t)0xD2511F53u * c0[j], p1 = (uint64_t)0xCD9E8D57u * c2[j];
-
-            c0[j] = (uint32_t)(p1 >> 32) ^ c1[j] ^ k0;
-            c2[j] = (uint32_t)(p0 >> 32) ^ c3[j] ^ k1;
-            c1[j] = (uint32_t)p1;
-            c3[j] = (uint32_t)p0;
-        }
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    for (int j = 0; j < BLOCKS; j++) {
-        words[4 * j + 0] = c0[j];
-        words[4 * j + 1] = c1[j];
-        words[4 * j + 2] = c2[j];
-        words[4 * j + 3] = c3[j];
-    }
+    for (int64_t i = 0; i < n; i++)
+        y[i] = kiln_bf16_of(x[i]);
 }
+
+static void widen(float *y, const uint16_t *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = kiln_bf16_to(x[i]);
+}
+
+/* ---- Dropout ---------------------------------------------------------------- */
 
 static void dropout(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
                     int64_t begin, int64_t end)
@@ -276,10 +258,11 @@ static void adam(float *restrict param, float *restrict average, float *restrict
 
 const KilnLoops TABLE(loops, KILN_ISA) = {
     .map = &TABLE(map_loops, KILN_ISA),
-    .gemm = &TABLE(gemm, KILN_ISA),
     .add = add,
     .scale = scale,
     .fill = fill,
+    .narrow = narrow,
+    .widen = widen,
     .dropout = dropout,
     .dropout_grad = dropout_grad,
     .sum = sum,
@@ -292,4 +275,7 @@ const KilnLoops TABLE(loops, KILN_ISA) = {
     .blend = blend,
     .sgd = sgd,
     .adam = adam,
+    .attention = &TABLE(attention, KILN_ISA),
+    .recurrent = &TABLE(recurrent, KILN_ISA),
+    .gemm = &TABLE(gemm, KILN_ISA),
 };
