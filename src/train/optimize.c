@@ -142,7 +142,7 @@ void kiln_optimize_record(KilnTrainer *trainer)
                                   runs->rates),
     };
     for (size_t i = 0; i < trainer->n_slots; i++)
-        if (trainer->slots[i] != NULL)
+        if (trainer->slot_names[i] != NULL)
             flat.slots[i] = kiln_graph_variable(graph, KILN_F32, size, trainer->slots[i], false,
                                                 NULL);
     flat.scale = record_clip(trainer, flat.grad);
