@@ -127,7 +127,7 @@ static void suggest(const KilnTrainer *trainer, KilnText *text)
         kiln_text_append(text, "a smaller network");
     if (is_trainer_option("recompute"))
         kiln_text_append(text, ", trainer.recompute, which keeps less for the gradients");
-    if (is_trainer_option("precision"))
+    if (trainer->options.trainer->precision == KILN_PRECISION_32)
         kiln_text_append(text, ", trainer.precision=bf16-mixed");
 }
 
