@@ -70,6 +70,8 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_ENUM(
         KilnTrainerOptions, precision, "32-true", precisions,
         "bf16-mixed: products, convolutions and activations in bf16, parameters in f32"),
+    KILN_FIELD_STR_LIST(KilnTrainerOptions, recompute, "[]",
+                        "layers computed twice to save memory, by path: [layers.*]"),
     KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,
                          "passes over the step's graph to leave out, to look for a fault"),
     KILN_FIELD_END,

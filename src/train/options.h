@@ -26,6 +26,8 @@ typedef struct KilnTrainerOptions {
     int64_t convolution; /* KilnConvolution */
     int64_t *profiler;   /* KilnProfiler; NULL: none */
     int64_t precision;   /* KilnPrecision */
+    char **recompute;    /* patterns of layers' paths */
+    size_t recompute_count;
     int64_t *passes_off; /* KilnPassNumber */
     size_t passes_off_count;
 } KilnTrainerOptions;
