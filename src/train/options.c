@@ -43,6 +43,11 @@ static const KilnChoice precisions[] = {
     { "bf16-mixed", KILN_BF16_MIXED },
     { NULL, 0 },
 };
+static const KilnChoice clips[] = {
+    { "norm", KILN_CLIP_NORM },
+    { "value", KILN_CLIP_VALUE },
+    { NULL, 0 },
+};
 
 static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, max_epochs, "10", -1, 1e9,
@@ -74,6 +79,13 @@ static const KilnField trainer_fields[] = {
                         "layers computed twice to save memory, by path: [layers.*]"),
     KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,
                          "passes over the step's graph to leave out, to look for a fault"),
+    KILN_FIELD_F64(KilnTrainerOptions, gradient_clip_val, "0.0", 0.0, 1e9,
+                   "gradients are clipped to this; 0: not at all"),
+    KILN_FIELD_ENUM(KilnTrainerOptions, gradient_clip_algorithm, "norm", clips,
+                    "norm: all gradients together are scaled down to that norm; value: each "
+                    "element is limited"),
+    KILN_FIELD_BOOL(KilnTrainerOptions, track_grad_norm, "false",
+                    "log train/grad_norm, the norm of all gradients before clipping"),
     KILN_FIELD_END,
 };
 

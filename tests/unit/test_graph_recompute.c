@@ -78,7 +78,8 @@ static void step(KilnGraph *graph, Run *run, Way way, int number)
                                            false, NULL);
     KilnTensor *grad = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(WEIGHTS), run->gradients);
     KilnTensor *rate = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(2), hyper);
-    kiln_sgd_update(flat, grad, NULL, rate, (KilnSgd) { 0 });
+    const KilnFlat update = { .param = flat, .grad = grad, .hyper = rate };
+    kiln_sgd_update(&update, (KilnSgd) { 0 });
     if (kiln_graph_run(graph, &loss, 1, &err) < 0)
         fail_msg("%s", err.text);
     run->losses[number] = *(const float *)kiln_tensor_data(loss);

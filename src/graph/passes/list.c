@@ -5,6 +5,7 @@
 #include "graph/passes/dead_code.h"
 #include "graph/passes/fuse_elementwise.h"
 #include "graph/passes/fuse_epilogue.h"
+#include "graph/passes/fuse_norm.h"
 #include "graph/passes/precision.h"
 
 const KilnPass kiln_passes[] = {

@@ -9,6 +9,7 @@
     X(dead_code, "leave out what nobody reads")                                                    \
     X(common_subexpressions, "compute once what is recorded twice")                                \
     X(precision, "keep activations in bf16 where trainer.precision says so")                       \
+    X(fuse_norm, "join batch normalization with the sum and the relu after it")                    \
     X(fuse_epilogue, "run elementwise operations in the product or convolution before them")       \
     X(fuse_elementwise, "join elementwise operations that follow each other")
 
