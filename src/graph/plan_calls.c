@@ -103,6 +103,7 @@ KilnStatus kiln_plan_call_push(KilnPlan *plan, KilnPlanCall *made, KilnError *er
     if (calls == NULL)
         return kiln_error_nomem(err, sizeof(KilnPlanCall *));
     plan->calls = calls;
+    made->backward = plan->backward;
     calls[plan->n_calls++] = made;
     if (made->call.workspace_size > 0) {
         made->workspace = kiln_plan_storage_new(plan, KILN_STORAGE_BLOCK, -1,

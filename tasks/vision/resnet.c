@@ -92,7 +92,7 @@ static KilnStatus conv_bn(KilnConv2d *conv, KilnBatchNorm2d *bn, const KilnScope
 
 static KilnStatus stem_init(State *state, const KilnScope *scope, int64_t channels, KilnError *err)
 {
-    KilnConv2dSpec spec = { .in = channels, .out = 64, .kernel = 3, .conv = { 1, 1 } };
+    KilnConv2dSpec spec = { .in = channels, .out = 64, .kernel = 3, .conv = { .stride = 1, .padding = 1 } };
 
     if (state->large) {
         spec.kernel = 7;
@@ -217,7 +217,7 @@ static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
     for (size_t i = 0; i < state->count; i++)
         x = block_forward(&state->blocks[i], state->convs, graph, x, training);
     kiln_graph_layer(graph, "avgpool");
-    x = kiln_global_avg_pool2d(x);
+    x = kiln_flatten(kiln_adaptive_avg_pool2d(x, 1, 1));
     kiln_graph_layer(graph, "");
     return kiln_nn_linear(&state->fc, x);
 }

@@ -297,11 +297,15 @@ static const struct Way {
     int threads;
     KilnConvolution conv;
     const KilnLoops *loops; /* NULL: what the backend chose */
+    const KilnImageLoops *image_loops;
     KilnMdFormat blocked;
 } ways[] = {
-    { "base loops, 1 thread", 1, KILN_CONVOLUTION_DIRECT, &kiln_loops_base, KILN_MD_PLAIN },
-    { "AVX2 loops, 2 threads", 2, KILN_CONVOLUTION_DIRECT, &kiln_loops_avx2, KILN_MD_C8 },
-    { "best loops, 3 threads, Winograd allowed", 3, KILN_CONVOLUTION_AUTO, NULL, KILN_MD_ANY },
+    { "base loops, 1 thread", 1, KILN_CONVOLUTION_DIRECT, &kiln_loops_base, &kiln_image_loops_base,
+      KILN_MD_PLAIN },
+    { "AVX2 loops, 2 threads", 2, KILN_CONVOLUTION_DIRECT, &kiln_loops_avx2, &kiln_image_loops_avx2,
+      KILN_MD_C8 },
+    { "best loops, 3 threads, Winograd allowed", 3, KILN_CONVOLUTION_AUTO, NULL, NULL,
+      KILN_MD_ANY },
 };
 
 static inline KilnBackend *way_new(const struct Way *way)
@@ -312,6 +316,7 @@ static inline KilnBackend *way_new(const struct Way *way)
     if (way->loops != NULL && (way->loops != &kiln_loops_avx2 ||
                                (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))) {
         cpu->loops = way->loops;
+        cpu->image_loops = way->image_loops;
         cpu->blocked = way->blocked;
     }
     return backend;

@@ -1,6 +1,7 @@
 /* The CPU backend: which kernel runs an operation, and which vector loops this
  * processor takes. */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/amx.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +48,11 @@ void kiln_cpu_each(KilnCall *call, int64_t n, KilnRange range)
 static const KilnKernel *cpu_kernel(const KilnBackend *backend, const KilnOp *op)
 {
     const KilnCpuTable *const tables[] = {
-        &kiln_cpu_elementwise, &kiln_cpu_movement,      &kiln_cpu_reductions,
-        &kiln_cpu_products,    &kiln_cpu_convolution,   &kiln_cpu_pooling,
-        &kiln_cpu_losses,      &kiln_cpu_normalization, &kiln_cpu_updates,
+        &kiln_cpu_cast,          &kiln_cpu_elementwise, &kiln_cpu_movement,  &kiln_cpu_reductions,
+        &kiln_cpu_products,      &kiln_cpu_convolution, &kiln_cpu_pooling,   &kiln_cpu_losses,
+        &kiln_cpu_normalization, &kiln_cpu_updates,     &kiln_cpu_attention, &kiln_cpu_rotary,
+        &kiln_cpu_recurrent,     &kiln_cpu_index,       &kiln_cpu_embedding, &kiln_cpu_resample,
+        &kiln_cpu_ctc,
     };
 
     (void)backend;
@@ -80,6 +83,17 @@ static void cpu_free(KilnBackend *backend)
 
 /* ---- Reorder ------------------------------------------------------------------ */
 
+/* One side of a conversion, which is plain or as `known`'s neighbours made it: what
+ * the shape alone does not tell, groups of a weight, the other side knows. */
+static KilnStatus side_md(KilnDnnl *dnnl, KilnMdRole role, KilnMd known, KilnLayout layout,
+                          KilnMd *ret, KilnError *err)
+{
+    if (layout == KILN_PLAIN)
+        return kiln_md_plain(dnnl, role, known, ret, err);
+    *ret = kiln_layout_md(dnnl, layout, NULL);
+    return KILN_OK;
+}
+
 static KilnStatus reorder_prepare(KilnCall *call, KilnError *err)
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
@@ -91,12 +105,12 @@ static KilnStatus reorder_prepare(KilnCall *call, KilnError *err)
 
     if (from->layout == to->layout)
         return KILN_OK; /* copied byte by byte */
-    kiln_layout_md(dnnl, known, &role);
 
-    KilnStatus status = kiln_md_of(dnnl, role, from, &source, err);
+    KilnMd md = kiln_layout_md(dnnl, known, &role);
+    KilnStatus status = side_md(dnnl, role, md, from->layout, &source, err);
 
     if (status == KILN_OK)
-        status = kiln_md_of(dnnl, role, to, &target, err);
+        status = side_md(dnnl, role, md, to->layout, &target, err);
     if (status != KILN_OK)
         return status;
 
@@ -137,12 +151,15 @@ static void choose_isa(KilnCpuBackend *cpu)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         cpu->loops = &kiln_loops_avx512;
+        cpu->image_loops = &kiln_image_loops_avx512;
         cpu->blocked = KILN_MD_C16;
     } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         cpu->loops = &kiln_loops_avx2;
+        cpu->image_loops = &kiln_image_loops_avx2;
         cpu->blocked = KILN_MD_C8;
     } else {
         cpu->loops = &kiln_loops_base;
+        cpu->image_loops = &kiln_image_loops_base;
         cpu->blocked = KILN_MD_PLAIN;
     }
 }
@@ -166,6 +183,7 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
         return kiln_error_nomem(err, sizeof(*cpu));
     cpu->base = (KilnBackend) { .ops = &ops, .float_type = KILN_F32, .threads = threads };
     choose_isa(cpu);
+    cpu->base.bf16 = kiln_amx_usable();
 
     KilnStatus status = kiln_dnnl_init(&cpu->dnnl, threads, err);
 

@@ -81,49 +81,54 @@ static dnnl_alg_kind_t conv_algorithm(const KilnConvMd *conv)
     return conv->winograd ? dnnl_convolution_auto : dnnl_convolution_direct;
 }
 
+/* oneDNN counts what lies between the elements of a kernel. */
+typedef struct Gaps {
+    dnnl_dims_t dim;
+} Gaps;
+
+static Gaps conv_gaps(const KilnConvMd *conv)
+{
+    return (Gaps) { .dim = { conv->dilation[0] - 1, conv->dilation[1] - 1 } };
+}
+
 dnnl_status_t kiln_pd_conv(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret)
 {
-    const dnnl_dims_t stride = { conv->stride, conv->stride };
-    const dnnl_dims_t padding = { conv->padding, conv->padding };
+    const Gaps gaps = conv_gaps(conv);
 #if V3
-    const dnnl_dims_t dilation = { 0 };
-
     return dnnl_convolution_forward_primitive_desc_create(
         ret, dnnl->engine, dnnl_forward_training, conv_algorithm(conv), conv->src, conv->weights,
-        conv->bias, conv->dst, stride, dilation, padding, padding, dnnl->attr);
+        conv->bias, conv->dst, conv->stride, gaps.dim, conv->padding, conv->padding, dnnl->attr);
 #else
     dnnl_convolution_desc_t desc;
 
     return pd_create(dnnl,
-                     dnnl_convolution_forward_desc_init(
+                     dnnl_dilated_convolution_forward_desc_init(
                          &desc, dnnl_forward_training, conv_algorithm(conv), conv->src,
-                         conv->weights, conv->bias, conv->dst, stride, padding, padding),
+                         conv->weights, conv->bias, conv->dst, conv->stride, gaps.dim,
+                         conv->padding, conv->padding),
                      &desc, NULL, ret);
 #endif
 }
 
 dnnl_status_t kiln_pd_conv_data(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret)
 {
-    const dnnl_dims_t stride = { conv->stride, conv->stride };
-    const dnnl_dims_t padding = { conv->padding, conv->padding };
+    const Gaps gaps = conv_gaps(conv);
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t status = kiln_pd_conv(dnnl, conv, &hint);
 
     if (status != dnnl_success)
         return status;
 #if V3
-    const dnnl_dims_t dilation = { 0 };
-
     status = dnnl_convolution_backward_data_primitive_desc_create(
-        ret, dnnl->engine, conv_algorithm(conv), conv->src, conv->weights, conv->dst, stride,
-        dilation, padding, padding, hint, dnnl->attr);
+        ret, dnnl->engine, conv_algorithm(conv), conv->src, conv->weights, conv->dst, conv->stride,
+        gaps.dim, conv->padding, conv->padding, hint, dnnl->attr);
 #else
     dnnl_convolution_desc_t desc;
 
     status = pd_create(dnnl,
-                       dnnl_convolution_backward_data_desc_init(&desc, conv_algorithm(conv),
-                                                                conv->src, conv->weights, conv->dst,
-                                                                stride, padding, padding),
+                       dnnl_dilated_convolution_backward_data_desc_init(
+                           &desc, conv_algorithm(conv), conv->src, conv->weights, conv->dst,
+                           conv->stride, gaps.dim, conv->padding, conv->padding),
                        &desc, hint, ret);
 #endif
     dnnl_primitive_desc_destroy(hint);
@@ -133,26 +138,27 @@ dnnl_status_t kiln_pd_conv_data(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_pri
 dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
                                    dnnl_primitive_desc_t *ret)
 {
-    const dnnl_dims_t stride = { conv->stride, conv->stride };
-    const dnnl_dims_t padding = { conv->padding, conv->padding };
+    const Gaps gaps = conv_gaps(conv);
     dnnl_primitive_desc_t hint = NULL;
-    dnnl_status_t status = kiln_pd_conv(dnnl, conv, &hint);
+    KilnConvMd forward = *conv;
+
+    if (conv->forward_weights != NULL)
+        forward.weights = conv->forward_weights;
+    dnnl_status_t status = kiln_pd_conv(dnnl, &forward, &hint);
 
     if (status != dnnl_success)
         return status;
 #if V3
-    const dnnl_dims_t dilation = { 0 };
-
     status = dnnl_convolution_backward_weights_primitive_desc_create(
-        ret, dnnl->engine, conv_algorithm(conv), conv->src, conv->weights, NULL, conv->dst, stride,
-        dilation, padding, padding, hint, dnnl->attr);
+        ret, dnnl->engine, conv_algorithm(conv), conv->src, conv->weights, NULL, conv->dst,
+        conv->stride, gaps.dim, conv->padding, conv->padding, hint, dnnl->attr);
 #else
     dnnl_convolution_desc_t desc;
 
     status = pd_create(dnnl,
-                       dnnl_convolution_backward_weights_desc_init(
+                       dnnl_dilated_convolution_backward_weights_desc_init(
                            &desc, conv_algorithm(conv), conv->src, conv->weights, NULL, conv->dst,
-                           stride, padding, padding),
+                           conv->stride, gaps.dim, conv->padding, conv->padding),
                        &desc, hint, ret);
 #endif
     dnnl_primitive_desc_destroy(hint);
@@ -161,31 +167,25 @@ dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
 
 dnnl_status_t kiln_pd_pool(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_primitive_desc_t *ret)
 {
-    const dnnl_dims_t stride = { pool->stride, pool->stride };
-    const dnnl_dims_t kernel = { pool->kernel, pool->kernel };
-    const dnnl_dims_t padding = { pool->padding, pool->padding };
 #if V3
     const dnnl_dims_t dilation = { 0 };
 
     return dnnl_pooling_forward_primitive_desc_create(
-        ret, dnnl->engine, dnnl_forward_training, dnnl_pooling_max, pool->src, pool->dst, stride,
-        kernel, dilation, padding, padding, dnnl->attr);
+        ret, dnnl->engine, dnnl_forward_training, dnnl_pooling_max, pool->src, pool->dst,
+        pool->stride, pool->kernel, dilation, pool->padding, pool->padding, dnnl->attr);
 #else
     dnnl_pooling_desc_t desc;
 
     return pd_create(dnnl,
                      dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, dnnl_pooling_max,
-                                                    pool->src, pool->dst, stride, kernel, padding,
-                                                    padding),
+                                                    pool->src, pool->dst, pool->stride,
+                                                    pool->kernel, pool->padding, pool->padding),
                      &desc, NULL, ret);
 #endif
 }
 
 dnnl_status_t kiln_pd_pool_grad(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_primitive_desc_t *ret)
 {
-    const dnnl_dims_t stride = { pool->stride, pool->stride };
-    const dnnl_dims_t kernel = { pool->kernel, pool->kernel };
-    const dnnl_dims_t padding = { pool->padding, pool->padding };
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t status = kiln_pd_pool(dnnl, pool, &hint);
 
@@ -195,14 +195,15 @@ dnnl_status_t kiln_pd_pool_grad(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_pri
     const dnnl_dims_t dilation = { 0 };
 
     status = dnnl_pooling_backward_primitive_desc_create(
-        ret, dnnl->engine, dnnl_pooling_max, pool->src, pool->dst, stride, kernel, dilation,
-        padding, padding, hint, dnnl->attr);
+        ret, dnnl->engine, dnnl_pooling_max, pool->src, pool->dst, pool->stride, pool->kernel,
+        dilation, pool->padding, pool->padding, hint, dnnl->attr);
 #else
     dnnl_pooling_desc_t desc;
 
     status = pd_create(dnnl,
                        dnnl_pooling_backward_desc_init(&desc, dnnl_pooling_max, pool->src,
-                                                       pool->dst, stride, kernel, padding, padding),
+                                                       pool->dst, pool->stride, pool->kernel,
+                                                       pool->padding, pool->padding),
                        &desc, hint, ret);
 #endif
     dnnl_primitive_desc_destroy(hint);

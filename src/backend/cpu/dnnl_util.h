@@ -44,8 +44,10 @@ KilnMdFacts kiln_md_facts(KilnMd md);
 
 typedef struct KilnConvMd {
     KilnMd src, weights, bias, dst; /* bias may be NULL; gradients lie as what they belong to */
-    int64_t stride, padding;
-    bool winograd; /* let oneDNN consider it */
+    const int64_t *stride, *padding, *dilation; /* of height, of width; borrowed */
+    bool winograd;                              /* let oneDNN consider it */
+    KilnMd
+        forward_weights; /* for a weight's gradient: the weight's type, when not the gradient's */
 } KilnConvMd;
 
 dnnl_status_t kiln_pd_conv(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret);
@@ -55,7 +57,7 @@ dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
 
 typedef struct KilnPoolMd {
     KilnMd src, dst;
-    int64_t kernel, stride, padding;
+    const int64_t *kernel, *stride, *padding; /* of height, of width; borrowed */
 } KilnPoolMd;
 
 dnnl_status_t kiln_pd_pool(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_primitive_desc_t *ret);

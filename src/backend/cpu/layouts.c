@@ -55,7 +55,7 @@ static KilnStatus md_intern(KilnDnnl *dnnl, KilnMdRole role, KilnMd md, size_t *
     return KILN_OK;
 }
 
-static dnnl_format_tag_t tag_of(KilnMdRole role, KilnMdFormat format)
+static dnnl_format_tag_t tag_of(KilnMdRole role, int rank, KilnMdFormat format)
 {
     switch (format) {
     case KILN_MD_ANY:
@@ -69,7 +69,7 @@ static dnnl_format_tag_t tag_of(KilnMdRole role, KilnMdFormat format)
     }
     switch (role) {
     case KILN_MD_WEIGHT:
-        return dnnl_oihw;
+        return rank == 5 ? dnnl_goihw : dnnl_oihw;
     case KILN_MD_VECTOR:
         return dnnl_a;
     case KILN_MD_IMAGE:
@@ -84,7 +84,7 @@ static KilnStatus md_tagged(KilnDnnl *dnnl, KilnMdRole role, const KilnMdFacts *
 {
     KilnMdStore md;
     size_t entry = 0;
-    dnnl_status_t status = kiln_md_init(&md, facts, tag_of(role, format));
+    dnnl_status_t status = kiln_md_init(&md, facts, tag_of(role, facts->rank, format));
 
     if (status != dnnl_success)
         return kiln_dnnl_error(err, status, "a memory descriptor");
@@ -97,10 +97,15 @@ static KilnStatus md_tagged(KilnDnnl *dnnl, KilnMdRole role, const KilnMdFacts *
     return interned;
 }
 
-/* oneDNN's logical dimensions: images are N, C, H, W whatever the order in memory. */
-static KilnMdFacts shape_facts(KilnMdRole role, const KilnShape *shape)
+static dnnl_data_type_t dnnl_type(KilnDType dtype)
 {
-    KilnMdFacts facts = { .rank = shape->rank, .type = dnnl_f32 };
+    return dtype == KILN_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+/* oneDNN's logical dimensions: images are N, C, H, W whatever the order in memory. */
+static KilnMdFacts shape_facts(KilnMdRole role, KilnDType dtype, const KilnShape *shape)
+{
+    KilnMdFacts facts = { .rank = shape->rank, .type = dnnl_type(dtype) };
     const int64_t *dim = shape->dim;
     int64_t rows = 1;
 
@@ -124,10 +129,10 @@ static KilnMdFacts shape_facts(KilnMdRole role, const KilnShape *shape)
     return facts;
 }
 
-KilnStatus kiln_md_make(KilnDnnl *dnnl, KilnMdRole role, const KilnShape *shape,
+KilnStatus kiln_md_make(KilnDnnl *dnnl, KilnMdRole role, KilnDType dtype, const KilnShape *shape,
                         KilnMdFormat format, KilnMd *ret, KilnError *err)
 {
-    KilnMdFacts facts = shape_facts(role, shape);
+    KilnMdFacts facts = shape_facts(role, dtype, shape);
 
     return md_tagged(dnnl, role, &facts, format, ret, err);
 }
@@ -136,18 +141,33 @@ KilnStatus kiln_md_of(KilnDnnl *dnnl, KilnMdRole role, const KilnArg *arg, KilnM
                       KilnError *err)
 {
     if (arg->layout == KILN_PLAIN)
-        return kiln_md_make(dnnl, role, &arg->shape, KILN_MD_PLAIN, ret, err);
+        return kiln_md_make(dnnl, role, arg->dtype, &arg->shape, KILN_MD_PLAIN, ret, err);
     *ret = entry_md(&dnnl->entries[arg->layout - 1]);
     return KILN_OK;
+}
+
+KilnStatus kiln_md_plain(KilnDnnl *dnnl, KilnMdRole role, KilnMd md, KilnMd *ret, KilnError *err)
+{
+    KilnMdFacts facts = kiln_md_facts(md);
+
+    return md_tagged(dnnl, role, &facts, KILN_MD_PLAIN, ret, err);
+}
+
+KilnStatus kiln_md_plain_as(KilnDnnl *dnnl, KilnMdRole role, KilnDType dtype, KilnMd md,
+                            KilnMd *ret, KilnError *err)
+{
+    KilnMdFacts facts = kiln_md_facts(md);
+
+    facts.type = dnnl_type(dtype);
+    return md_tagged(dnnl, role, &facts, KILN_MD_PLAIN, ret, err);
 }
 
 KilnStatus kiln_layout_of(KilnDnnl *dnnl, KilnMdRole role, KilnMd md, KilnLayout *ret,
                           KilnError *err)
 {
-    KilnMdFacts facts = kiln_md_facts(md);
     KilnMd plain = NULL;
     size_t entry = 0;
-    KilnStatus status = md_tagged(dnnl, role, &facts, KILN_MD_PLAIN, &plain, err);
+    KilnStatus status = kiln_md_plain(dnnl, role, md, &plain, err);
 
     if (status != KILN_OK)
         return status;
@@ -173,7 +193,7 @@ KilnMd kiln_layout_md(const KilnDnnl *dnnl, KilnLayout layout, KilnMdRole *ret_r
 KilnMdFormat kiln_layout_format(KilnDnnl *dnnl, KilnLayout layout, const KilnShape *shape)
 {
     static const KilnMdFormat formats[] = { KILN_MD_PLAIN, KILN_MD_C16, KILN_MD_C8 };
-    KilnMdFacts facts = shape_facts(KILN_MD_IMAGE, shape);
+    KilnMdFacts facts = shape_facts(KILN_MD_IMAGE, KILN_F32, shape);
 
     if (layout == KILN_PLAIN)
         return KILN_MD_PLAIN;
@@ -191,11 +211,11 @@ KilnMdFormat kiln_layout_format(KilnDnnl *dnnl, KilnLayout layout, const KilnSha
     return KILN_MD_ANY;
 }
 
-KilnStatus kiln_layout_image(KilnDnnl *dnnl, const KilnShape *shape, KilnMdFormat format,
-                             KilnLayout *ret, KilnError *err)
+KilnStatus kiln_layout_image(KilnDnnl *dnnl, KilnDType dtype, const KilnShape *shape,
+                             KilnMdFormat format, KilnLayout *ret, KilnError *err)
 {
     KilnMd md = NULL;
-    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, shape, format, &md, err);
+    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, dtype, shape, format, &md, err);
 
     return status == KILN_OK ? kiln_layout_of(dnnl, KILN_MD_IMAGE, md, ret, err) : status;
 }

@@ -8,7 +8,7 @@
 /* How a shape becomes oneDNN's dimensions, and which order is plain. */
 typedef enum KilnMdRole {
     KILN_MD_IMAGE,  /* [N, H, W, C], or [..., C] as rows of one pixel */
-    KILN_MD_WEIGHT, /* [O, I, kh, kw] */
+    KILN_MD_WEIGHT, /* [O, I, kh, kw], or [groups, O/groups, I/groups, kh, kw] */
     KILN_MD_VECTOR, /* [C] */
     KILN_MD_CODE    /* oneDNN's own data on images; never plain */
 } KilnMdRole;
@@ -23,11 +23,18 @@ typedef enum KilnMdFormat {
 KILN_NODISCARD KilnStatus kiln_dnnl_init(KilnDnnl *dnnl, int threads, KilnError *err);
 void kiln_dnnl_release(KilnDnnl *dnnl);
 /* A descriptor that lives as long as the engine. */
-KILN_NODISCARD KilnStatus kiln_md_make(KilnDnnl *dnnl, KilnMdRole role, const KilnShape *shape,
-                                       KilnMdFormat format, KilnMd *ret, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_md_make(KilnDnnl *dnnl, KilnMdRole role, KilnDType dtype,
+                                       const KilnShape *shape, KilnMdFormat format, KilnMd *ret,
+                                       KilnError *err);
 /* The same in the layout of a call's argument. */
 KILN_NODISCARD KilnStatus kiln_md_of(KilnDnnl *dnnl, KilnMdRole role, const KilnArg *arg,
                                      KilnMd *ret, KilnError *err);
+/* The descriptor in plain order of the same elements. */
+KILN_NODISCARD KilnStatus kiln_md_plain(KilnDnnl *dnnl, KilnMdRole role, KilnMd md, KilnMd *ret,
+                                        KilnError *err);
+/* The same, of another type. */
+KILN_NODISCARD KilnStatus kiln_md_plain_as(KilnDnnl *dnnl, KilnMdRole role, KilnDType dtype,
+                                           KilnMd md, KilnMd *ret, KilnError *err);
 /* The number of the layout that a descriptor describes. */
 KILN_NODISCARD KilnStatus kiln_layout_of(KilnDnnl *dnnl, KilnMdRole role, KilnMd md,
                                          KilnLayout *ret, KilnError *err);
@@ -37,7 +44,7 @@ KilnMd kiln_layout_md(const KilnDnnl *dnnl, KilnLayout layout, KilnMdRole *ret_r
  * KILN_MD_ANY: none of them. */
 KilnMdFormat kiln_layout_format(KilnDnnl *dnnl, KilnLayout layout, const KilnShape *shape);
 /* The layout of an image in a format. */
-KILN_NODISCARD KilnStatus kiln_layout_image(KilnDnnl *dnnl, const KilnShape *shape,
+KILN_NODISCARD KilnStatus kiln_layout_image(KilnDnnl *dnnl, KilnDType dtype, const KilnShape *shape,
                                             KilnMdFormat format, KilnLayout *ret, KilnError *err);
 size_t kiln_md_bytes(KilnMd md);
 bool kiln_md_equal(KilnMd a, KilnMd b);

@@ -23,7 +23,8 @@ static KilnStatus norm_mds(KilnCall *call, int x, int dy, const KilnShape *chann
     KilnStatus status = kiln_md_of(dnnl, KILN_MD_IMAGE, &call->inputs[x], &ret->data, err);
 
     if (status == KILN_OK)
-        status = kiln_md_make(dnnl, KILN_MD_VECTOR, channels, KILN_MD_PLAIN, &ret->vector, err);
+        status = kiln_md_make(dnnl, KILN_MD_VECTOR, KILN_F32, channels, KILN_MD_PLAIN, &ret->vector,
+                              err);
     return status;
 }
 
@@ -125,16 +126,22 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_batch_norm,
       .prepare = batch_norm_prepare,
       .run = kiln_steps_run,
-      .release = kiln_steps_release },
+      .release = kiln_steps_release,
+      .narrow_inputs = 1u << 0,
+      .narrow_outputs = 1u << 0 },
     { .op = &kiln_op_batch_norm_grad,
       .prepare = batch_norm_grad_prepare,
       .run = kiln_steps_run,
-      .release = kiln_steps_release },
+      .release = kiln_steps_release,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0 },
     { .op = &kiln_op_batch_norm_eval,
       .prepare = batch_norm_eval_prepare,
       .run = kiln_steps_run,
       .release = kiln_steps_release,
-      .in_place = true },
+      .in_place = true,
+      .narrow_inputs = 1u << 0,
+      .narrow_outputs = 1u << 0 },
 };
 
 const KilnCpuTable kiln_cpu_normalization = { kernels, KILN_COUNT(kernels) };

@@ -1,5 +1,7 @@
 /* Pooling: maximum by oneDNN, whose own code of the maximum's place is the
- * `index` output; the global average by loops over any layout of channels. */
+ * `index` output; averages by loops over any layout of channels. */
+#include <string.h>
+
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/steps.h"
 
@@ -10,13 +12,15 @@ static KilnStatus pool_mds(KilnCall *call, const KilnShape *x, const KilnShape *
 {
     const KilnPoolAttrs *attrs = call->attrs;
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, x, format, &ret->src, err);
+    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, call->inputs[0].dtype, x, format,
+                                     &ret->src, err);
 
     ret->kernel = attrs->kernel;
     ret->stride = attrs->stride;
     ret->padding = attrs->padding;
     if (status == KILN_OK)
-        status = kiln_md_make(dnnl, KILN_MD_IMAGE, y, format, &ret->dst, err);
+        status = kiln_md_make(dnnl, KILN_MD_IMAGE, call->inputs[0].dtype, y, format, &ret->dst,
+                              err);
     return status;
 }
 
@@ -131,115 +135,170 @@ static KilnStatus max_pool2d_grad_prepare(KilnCall *call, KilnError *err)
     return status;
 }
 
-/* ---- Global average ------------------------------------------------------------------
+/* ---- Average --------------------------------------------------------------------------
  * An image is `blocks` planes of [places, block]; plain order is one plane. */
 
 typedef struct Average {
-    const KilnLoops *loops;
-    const float *from;
-    float *to;
-    int64_t places, channels, block, blocks;
+    const KilnImageLoops *loops;
+    const KilnPoolAttrs *attrs;
+    const int64_t *x_dim, *y_dim; /* [N, H, W, C] */
+    float *x, *y;
+    int64_t block, blocks;
 } Average;
 
-static Average average_of(KilnCall *call, const KilnArg *image)
+static int64_t block_of(const KilnCall *call, const KilnArg *image)
 {
     const KilnMdFormat format = kiln_layout_format(&kiln_cpu(call)->dnnl, image->layout,
                                                    &image->shape);
+
+    return format == KILN_MD_C16 ? 16 : format == KILN_MD_C8 ? 8 : image->shape.dim[3];
+}
+
+static Average average_of(const KilnCall *call, const KilnArg *x, const KilnArg *y)
+{
+    const KilnArg *larger = x->layout != KILN_PLAIN ? x : y;
     Average average = {
-        .loops = kiln_cpu(call)->loops,
-        .from = call->inputs[0].data,
-        .to = call->outputs[0].data,
-        .places = image->shape.dim[1] * image->shape.dim[2],
-        .channels = image->shape.dim[3],
+        .loops = kiln_cpu(call)->image_loops,
+        .attrs = call->attrs,
+        .x_dim = x->shape.dim,
+        .y_dim = y->shape.dim,
+        .x = x->data,
+        .y = y->data,
+        .block = block_of(call, larger),
     };
 
-    average.block = format == KILN_MD_C16 ? 16 : format == KILN_MD_C8 ? 8 : average.channels;
-    average.blocks = (average.channels + average.block - 1) / average.block;
+    average.blocks = (x->shape.dim[3] + average.block - 1) / average.block;
     return average;
 }
 
-static int64_t average_grain(const Average *average)
+/* Planes share the channels among themselves: one pixel of them all is plain. */
+static bool one_place(const KilnShape *image)
 {
-    return 16384 / (average->places * average->channels + 1) + 1;
+    return image->dim[1] == 1 && image->dim[2] == 1;
 }
 
-static KilnStatus global_avg_pool2d_prepare(KilnCall *call, KilnError *err)
+/* Whole blocks alone, so that one place of y can be plain whatever x is. */
+static KilnStatus average_layouts(KilnCall *call, KilnMdFormat format, KilnArg *x, KilnArg *y,
+                                  KilnError *err)
 {
-    KilnArg *x = &call->inputs[0];
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    const int64_t block = format == KILN_MD_C16 ? 16 : format == KILN_MD_C8 ? 8 : 1;
+    KilnStatus status = KILN_OK;
 
-    (void)err;
-    if (kiln_layout_format(&kiln_cpu(call)->dnnl, x->layout, &x->shape) == KILN_MD_ANY)
-        x->layout = KILN_PLAIN;
-    return KILN_OK;
+    if (format == KILN_MD_ANY || x->shape.dim[3] % block != 0)
+        format = KILN_MD_PLAIN;
+    x->layout = y->layout = KILN_PLAIN;
+    if (format == KILN_MD_PLAIN)
+        return KILN_OK;
+    status = kiln_layout_image(dnnl, x->dtype, &x->shape, format, &x->layout, err);
+    if (status == KILN_OK && !one_place(&y->shape))
+        status = kiln_layout_image(dnnl, y->dtype, &y->shape, format, &y->layout, err);
+    return status;
+}
+
+static KilnStatus avg_pool2d_prepare(KilnCall *call, KilnError *err)
+{
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
+    KilnMdFormat format = kiln_layout_format(dnnl, x->layout, &x->shape);
+
+    if (y->fixed && !one_place(&y->shape))
+        format = KILN_MD_PLAIN;
+
+    KilnStatus status = average_layouts(call, format, x, y, err);
+
+    if (status == KILN_OK)
+        kiln_output_layout(dnnl, y, y->layout);
+    return status;
+}
+
+/* The window of one place of y. */
+static KilnWindowLoop window_at(const Average *a, int64_t row, int64_t column, int64_t *ret_from)
+{
+    const KilnWindow rows = kiln_pool_window(a->attrs, 0, a->x_dim[1], a->y_dim[1], row);
+    const KilnWindow columns = kiln_pool_window(a->attrs, 1, a->x_dim[2], a->y_dim[2], column);
+
+    *ret_from = (rows.begin * a->x_dim[2] + columns.begin) * a->block;
+    return (KilnWindowLoop) {
+        .rows = rows.end - rows.begin,
+        .columns = columns.end - columns.begin,
+        .row_stride = a->x_dim[2] * a->block,
+        .block = a->block,
+        .scale = 1.0f / ((float)rows.count * (float)columns.count),
+    };
+}
+
+static void average_plane(const Average *a, const float *x, float *y)
+{
+    for (int64_t row = 0; row < a->y_dim[1]; row++)
+        for (int64_t column = 0; column < a->y_dim[2]; column++, y += a->block) {
+            int64_t from;
+            const KilnWindowLoop window = window_at(a, row, column, &from);
+
+            a->loops->window_sum(y, x + from, &window);
+        }
 }
 
 static void average_part(void *context, int64_t begin, int64_t end)
 {
     const Average *a = context;
-    const float scale = 1.0f / (float)a->places;
+    const int64_t x_places = a->x_dim[1] * a->x_dim[2], y_places = a->y_dim[1] * a->y_dim[2];
 
-    for (int64_t n = begin; n < end; n++) {
-        const float *image = a->from + n * a->blocks * a->block * a->places;
-        float *y = a->to + n * a->channels;
-
-        for (int64_t c = 0; c < a->channels; c += a->block) {
-            int64_t width = a->channels - c < a->block ? a->channels - c : a->block;
-
-            a->loops->sum_rows(y + c, image + c * a->places, a->places, width, a->block);
-        }
-        a->loops->scale(y, y, scale, a->channels);
-    }
+    for (int64_t plane = begin; plane < end; plane++)
+        average_plane(a, a->x + plane * x_places * a->block, a->y + plane * y_places * a->block);
 }
 
-static void global_avg_pool2d_run(KilnCall *call)
+static void avg_pool2d_run(KilnCall *call)
 {
-    Average average = average_of(call, &call->inputs[0]);
+    Average a = average_of(call, &call->inputs[0], &call->outputs[0]);
+    const int64_t grain = 16384 / (a.x_dim[1] * a.x_dim[2] * a.block + 1) + 1;
 
-    kiln_parallel(call->backend->threads, call->inputs[0].shape.dim[0], average_grain(&average), 1,
-                  average_part, &average);
+    kiln_parallel(call->backend->threads, a.x_dim[0] * a.blocks, grain, 1, average_part, &a);
 }
 
 /* The image goes to a convolution's neighbour, so whole blocks of channels lie as
  * convolutions like them. */
-static KilnStatus global_avg_pool2d_grad_prepare(KilnCall *call, KilnError *err)
+static KilnStatus avg_pool2d_grad_prepare(KilnCall *call, KilnError *err)
 {
     KilnCpuBackend *cpu = kiln_cpu(call);
-    KilnArg *dx = &call->outputs[0];
-    const int64_t block = cpu->blocked == KILN_MD_C16 ? 16 : 8;
-    KilnLayout layout = KILN_PLAIN;
-
-    call->inputs[0].layout = KILN_PLAIN;
-    if (dx->fixed || cpu->blocked == KILN_MD_PLAIN || dx->shape.dim[3] % block != 0)
-        return KILN_OK;
-
-    KilnStatus status = kiln_layout_image(&cpu->dnnl, &dx->shape, cpu->blocked, &layout, err);
+    KilnArg *dy = &call->inputs[0], *dx = &call->outputs[0];
+    KilnStatus status = average_layouts(call, dx->fixed ? KILN_MD_PLAIN : cpu->blocked, dx, dy,
+                                        err);
 
     if (status == KILN_OK)
-        kiln_output_layout(&cpu->dnnl, dx, layout);
+        kiln_output_layout(&cpu->dnnl, dx, dx->layout);
     return status;
+}
+
+/* Windows may overlap, so shares are added up. */
+static void average_grad_plane(const Average *a, float *dx, const float *dy)
+{
+    memset(dx, 0, (size_t)(a->x_dim[1] * a->x_dim[2] * a->block) * sizeof(*dx));
+    for (int64_t row = 0; row < a->y_dim[1]; row++)
+        for (int64_t column = 0; column < a->y_dim[2]; column++, dy += a->block) {
+            int64_t from;
+            const KilnWindowLoop window = window_at(a, row, column, &from);
+
+            a->loops->window_add(dx + from, dy, &window);
+        }
 }
 
 static void average_grad_part(void *context, int64_t begin, int64_t end)
 {
     const Average *a = context;
-    const float scale = 1.0f / (float)a->places;
+    const int64_t x_places = a->x_dim[1] * a->x_dim[2], y_places = a->y_dim[1] * a->y_dim[2];
 
-    for (int64_t n = begin; n < end; n++)
-        for (int64_t c = 0; c < a->channels; c += a->block) {
-            const float *dy = a->from + n * a->channels + c;
-            float *plane = a->to + (n * a->channels + c) * a->places;
-
-            for (int64_t place = 0; place < a->places; place++)
-                a->loops->scale(plane + place * a->block, dy, scale, a->block);
-        }
+    for (int64_t plane = begin; plane < end; plane++)
+        average_grad_plane(a, a->x + plane * x_places * a->block,
+                           a->y + plane * y_places * a->block);
 }
 
-static void global_avg_pool2d_grad_run(KilnCall *call)
+static void avg_pool2d_grad_run(KilnCall *call)
 {
-    Average average = average_of(call, &call->outputs[0]);
+    Average a = average_of(call, &call->outputs[0], &call->inputs[0]);
+    const int64_t grain = 16384 / (a.x_dim[1] * a.x_dim[2] * a.block + 1) + 1;
 
-    kiln_parallel(call->backend->threads, call->outputs[0].shape.dim[0], average_grain(&average), 1,
-                  average_grad_part, &average);
+    kiln_parallel(call->backend->threads, a.x_dim[0] * a.blocks, grain, 1, average_grad_part, &a);
 }
 
 static const KilnKernel kernels[] = {
@@ -251,12 +310,10 @@ static const KilnKernel kernels[] = {
       .prepare = max_pool2d_grad_prepare,
       .run = kiln_steps_run,
       .release = kiln_steps_release },
-    { .op = &kiln_op_global_avg_pool2d,
-      .prepare = global_avg_pool2d_prepare,
-      .run = global_avg_pool2d_run },
-    { .op = &kiln_op_global_avg_pool2d_grad,
-      .prepare = global_avg_pool2d_grad_prepare,
-      .run = global_avg_pool2d_grad_run },
+    { .op = &kiln_op_avg_pool2d, .prepare = avg_pool2d_prepare, .run = avg_pool2d_run },
+    { .op = &kiln_op_avg_pool2d_grad,
+      .prepare = avg_pool2d_grad_prepare,
+      .run = avg_pool2d_grad_run },
 };
 
 const KilnCpuTable kiln_cpu_pooling = { kernels, KILN_COUNT(kernels) };

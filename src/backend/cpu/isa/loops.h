@@ -4,6 +4,8 @@
 #define KILN_BACKEND_CPU_ISA_LOOPS_H
 
 #include "backend/cpu/isa/map.h"
+#include "backend/cpu/isa/rows.h"
+#include "backend/cpu/isa/updates.h"
 
 /* Dropout's mask is a function of key, stream and element. */
 typedef struct KilnDropoutLoop {
@@ -13,20 +15,6 @@ typedef struct KilnDropoutLoop {
     float scale;        /* of what is kept */
 } KilnDropoutLoop;
 
-typedef struct KilnSgdLoop {
-    float lr, momentum, weight_decay;
-    int first, nesterov;
-} KilnSgdLoop;
-
-typedef struct KilnAdamLoop {
-    float beta1, beta2, eps;
-    float new1, new2;      /* 1 - beta1, 1 - beta2, rounded once */
-    float step;            /* learning rate / (1 - beta1^t) */
-    float root_correction; /* sqrt(1 - beta2^t) */
-    float decay;           /* added to the gradient, times the parameter */
-    float shrink;          /* the parameter is multiplied by it first */
-} KilnAdamLoop;
-
 /* Outputs come first. An output may be the same array as an input, but must not
  * overlap one otherwise. */
 typedef struct KilnLoops {
@@ -34,6 +22,9 @@ typedef struct KilnLoops {
     void (*add)(float *y, const float *a, const float *b, int64_t n);
     void (*scale)(float *y, const float *x, float factor, int64_t n);
     void (*fill)(float *y, float value, int64_t n);
+    /* To bf16, rounded as kiln_bf16_of does, and back. */
+    void (*narrow)(uint16_t *y, const float *x, int64_t n);
+    void (*widen)(float *y, const uint16_t *x, int64_t n);
     /* Elements begin..end of whole arrays; begin is a multiple of 64. */
     void (*dropout)(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
                     int64_t begin, int64_t end);
@@ -51,10 +42,12 @@ typedef struct KilnLoops {
     void (*softmax_grad)(float *dx, const float *dy, const float *y, int64_t n);
     /* variable = keep * variable + take * value */
     void (*blend)(float *variable, const float *value, float keep, float take, int64_t n);
-    /* buffer may be NULL */
-    void (*sgd)(float *param, float *buffer, const float *grad, const KilnSgdLoop *sgd, int64_t n);
-    void (*adam)(float *param, float *average, float *square, const float *grad,
-                 const KilnAdamLoop *adam, int64_t n);
+    /* Of the same instruction set. */
+    const struct KilnAttentionLoops *attention;
+    const struct KilnRecurrentLoops *recurrent;
+    const struct KilnGemmLoops *gemm;
+    const KilnUpdateLoops *updates;
+    const KilnRowLoops *rows; /* of the same instruction set */
 } KilnLoops;
 
 extern const KilnLoops kiln_loops_base, kiln_loops_avx2, kiln_loops_avx512;
