@@ -27,7 +27,8 @@ KILN_API KilnTensor *kiln_neg(KilnTensor *x);
 /* The smaller, larger of two; NaN if one is. Equals share the gradient. */
 KILN_API KilnTensor *kiln_minimum(KilnTensor *a, KilnTensor *b);
 KILN_API KilnTensor *kiln_maximum(KilnTensor *a, KilnTensor *b);
-/* min(max(x, least), most); infinite bounds are none. On a bound the gradient flows. */
+/* min(max(x, least), most); infinite bounds are none. On a bound the slope is 0
+ * (PyTorch's since 2.15). */
 KILN_API KilnTensor *kiln_clamp(KilnTensor *x, double least, double most);
 
 /* 1.0 where the comparison holds, else 0.0. No gradient. */
