@@ -20,6 +20,8 @@ static const Command commands[] = {
       "test a checkpoint" },
     { "predict", kiln_command_predict, true, "predict ckpt_path=... input=FILE|FOLDER",
       "one line of JSON for each image" },
+    { "graph", kiln_command_graph, true, "graph [OVERRIDE...] [--svg FILE]",
+      "the planned step: operations, time, memory" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
     { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
     { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",
@@ -92,7 +94,8 @@ static int run_command(const Command *command, int argc, char **argv, int skip)
         return kiln_screen_exit_status(err.status);
     }
     args.command = command->name;
-    if (command->computes && !args.help && !args.version && !args.plan && args.cfg == NULL &&
+    bool jobs_planned = args.plan && (args.multirun || args.resume != NULL);
+    if (command->computes && !args.help && !args.version && !jobs_planned && args.cfg == NULL &&
         args.info == NULL && args.explain[0] == NULL)
         kiln_screen_settle_threads(argv);
     int status;

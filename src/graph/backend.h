@@ -16,7 +16,8 @@ typedef struct KilnArg {
     KilnDType dtype;
     KilnShape shape;
     KilnLayout layout;
-    bool fixed;   /* outputs: has a place of its own, must be plain */
+    bool fixed;   /* outputs: has a place of its own or is read after the run, must be plain */
+    bool placed;  /* outputs: has a place of its own, which nothing but the step writes */
     bool absent;  /* optional input not given */
     size_t bytes; /* of the value in its layout */
     void *data;   /* set before each run; aligned to 64 bytes unless a leaf's */
@@ -33,6 +34,7 @@ typedef struct KilnCall {
     size_t workspace_size; /* asked for by prepare; scratch valid during run only */
     void *workspace;       /* aligned to 64 bytes */
     void *priv;            /* the kernel's own, freed by its release */
+    void *epilogue_priv;   /* the same, of what runs the epilogue */
 } KilnCall;
 
 typedef struct KilnKernel {

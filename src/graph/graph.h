@@ -47,6 +47,7 @@ struct KilnNode {
      * 0's place; more results are outputs after the operation's own. NULL: none. */
     const KilnMap *epilogue;
     const char *layer; /* borrowed for the step */
+    int segment;       /* what recomputes: of which segment (recompute.h); 0: the others */
 };
 
 struct KilnGraph {

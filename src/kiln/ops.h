@@ -11,16 +11,86 @@
 
 #include "kiln/tensor.h"
 
-/* ---- Elementwise, shape --------------------------------------------------- */
+/* ---- Elementwise ------------------------------------------------------------
+ * Operands broadcast as in NumPy and PyTorch: axes are matched from the last, and
+ * sizes must be equal or one of them 1. Names, values and gradients are those of
+ * PyTorch's function of the same name; what differs is said. */
 
-/* a + b, same shape. */
 KILN_API KilnTensor *kiln_add(KilnTensor *a, KilnTensor *b);
-/* a * b, same shape. */
+KILN_API KilnTensor *kiln_sub(KilnTensor *a, KilnTensor *b);
 KILN_API KilnTensor *kiln_mul(KilnTensor *a, KilnTensor *b);
-/* x * factor. */
+KILN_API KilnTensor *kiln_div(KilnTensor *a, KilnTensor *b);
+/* x * factor, x + number, -x. */
 KILN_API KilnTensor *kiln_scale(KilnTensor *x, double factor);
-/* max(x, 0). */
+KILN_API KilnTensor *kiln_shift(KilnTensor *x, double number);
+KILN_API KilnTensor *kiln_neg(KilnTensor *x);
+/* The smaller, larger of two; NaN if one is. Equals share the gradient. */
+KILN_API KilnTensor *kiln_minimum(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_maximum(KilnTensor *a, KilnTensor *b);
+/* min(max(x, least), most); infinite bounds are none. On a bound the gradient flows. */
+KILN_API KilnTensor *kiln_clamp(KilnTensor *x, double least, double most);
+
+/* 1.0 where the comparison holds, else 0.0. No gradient. */
+KILN_API KilnTensor *kiln_eq(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_ne(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_lt(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_le(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_gt(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_ge(KilnTensor *a, KilnTensor *b);
+/* a where the condition (float or u8) is not zero, else b. */
+KILN_API KilnTensor *kiln_where(KilnTensor *condition, KilnTensor *a, KilnTensor *b);
+/* value where the mask (float or u8) is not zero, else x. */
+KILN_API KilnTensor *kiln_masked_fill(KilnTensor *x, KilnTensor *mask, double value);
+
+KILN_API KilnTensor *kiln_exp(KilnTensor *x);
+KILN_API KilnTensor *kiln_log(KilnTensor *x);
+/* log(1 + x), exact for small x. */
+KILN_API KilnTensor *kiln_log1p(KilnTensor *x);
+KILN_API KilnTensor *kiln_sqrt(KilnTensor *x);
+KILN_API KilnTensor *kiln_rsqrt(KilnTensor *x);
+KILN_API KilnTensor *kiln_reciprocal(KilnTensor *x);
+KILN_API KilnTensor *kiln_square(KilnTensor *x);
+/* x to a number; x to a tensor. */
+KILN_API KilnTensor *kiln_pow(KilnTensor *x, double exponent);
+KILN_API KilnTensor *kiln_power(KilnTensor *x, KilnTensor *exponent);
+/* Slope 0 at 0. */
+KILN_API KilnTensor *kiln_abs(KilnTensor *x);
+/* -1, 0 or 1; of NaN 0. No gradient. */
+KILN_API KilnTensor *kiln_sign(KilnTensor *x);
+KILN_API KilnTensor *kiln_erf(KilnTensor *x);
+KILN_API KilnTensor *kiln_sin(KilnTensor *x);
+KILN_API KilnTensor *kiln_cos(KilnTensor *x);
+
+/* i32 or u8 as floats. No gradient. */
+KILN_API KilnTensor *kiln_to_float(KilnTensor *x);
+/* x repeated to a shape to which it broadcasts (PyTorch's expand). */
+KILN_API KilnTensor *kiln_broadcast_to(KilnTensor *x, KilnShape shape);
+/* 1.0 where the i32 tensors agree, else 0.0; same shape. No gradient. */
+KILN_API KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b);
+
+/* ---- Activations ------------------------------------------------------------ */
+
+/* max(x, 0); slope 0 at 0. */
 KILN_API KilnTensor *kiln_relu(KilnTensor *x);
+/* x where positive, else slope * x (PyTorch: 0.01). */
+KILN_API KilnTensor *kiln_leaky_relu(KilnTensor *x, double slope);
+/* x where positive, else alpha * (exp(x) - 1) (PyTorch: 1); Clevert et al. 2016. */
+KILN_API KilnTensor *kiln_elu(KilnTensor *x, double alpha);
+typedef enum KilnGelu {
+    KILN_GELU_ERF, /* x * Phi(x) */
+    KILN_GELU_TANH /* its approximation through tanh, as GPT-2's */
+} KilnGelu;
+/* Hendrycks and Gimpel 2016. */
+KILN_API KilnTensor *kiln_gelu(KilnTensor *x, KilnGelu form);
+/* x * sigmoid(x). */
+KILN_API KilnTensor *kiln_silu(KilnTensor *x);
+/* log(1 + exp(beta x)) / beta, and x where beta x > threshold (PyTorch: 1 and 20). */
+KILN_API KilnTensor *kiln_softplus(KilnTensor *x, double beta, double threshold);
+KILN_API KilnTensor *kiln_sigmoid(KilnTensor *x);
+KILN_API KilnTensor *kiln_tanh(KilnTensor *x);
+
+/* ---- Shape, dropout --------------------------------------------------------- */
+
 /* The same elements in another shape; one size may be -1. No copy. */
 KILN_API KilnTensor *kiln_reshape(KilnTensor *x, KilnShape shape);
 /* Axis i of the result is axis order[i] of x; order has rank(x) entries. */
@@ -42,12 +112,24 @@ KILN_API KilnTensor *kiln_cast(KilnTensor *x, KilnDType dtype);
 /* Sum, and mean, of all elements: a scalar. */
 KILN_API KilnTensor *kiln_sum(KilnTensor *x);
 KILN_API KilnTensor *kiln_mean(KilnTensor *x);
+/* Over n axes, each named once, negative ones from the end; n = 0: over all. With
+ * `keep` they stay as axes of size 1, else they are gone. */
+KILN_API KilnTensor *kiln_sum_axes(KilnTensor *x, const int *axes, int n, bool keep);
+KILN_API KilnTensor *kiln_mean_axes(KilnTensor *x, const int *axes, int n, bool keep);
+/* PyTorch's amax and amin: NaN if one is; equals share the gradient evenly. */
+KILN_API KilnTensor *kiln_max_axes(KilnTensor *x, const int *axes, int n, bool keep);
+KILN_API KilnTensor *kiln_min_axes(KilnTensor *x, const int *axes, int n, bool keep);
+/* log of the sum of exp, without overflow. */
+KILN_API KilnTensor *kiln_logsumexp(KilnTensor *x, const int *axes, int n, bool keep);
+/* Variance, and its root: squares over the count less `correction` (PyTorch: 1). */
+KILN_API KilnTensor *kiln_var(KilnTensor *x, const int *axes, int n, double correction, bool keep);
+KILN_API KilnTensor *kiln_std(KilnTensor *x, const int *axes, int n, double correction, bool keep);
 /* Sum over all axes but the last: [..., C] -> [C]. */
 KILN_API KilnTensor *kiln_sum_rows(KilnTensor *x);
-/* Index of the largest element on the last axis, first of equals: [..., C] -> i32 [...]. */
+/* Index of the largest element along one axis, first of equals, NaN above all: i32. */
+KILN_API KilnTensor *kiln_argmax_axis(KilnTensor *x, int axis, bool keep);
+/* The same along the last axis: [..., C] -> i32 [...]. */
 KILN_API KilnTensor *kiln_argmax(KilnTensor *x);
-/* 1.0 where the i32 tensors agree, else 0.0; float. No gradient. */
-KILN_API KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b);
 
 /* ---- Matrix products and convolutions ------------------------------------- */
 
@@ -127,14 +209,202 @@ KILN_API KilnTensor *kiln_batch_norm(KilnTensor *x, KilnTensor *weight, KilnTens
                                      KilnTensor *running_mean, KilnTensor *running_var,
                                      KilnBatchNorm norm);
 
+/* ---- Attention ------------------------------------------------------------- */
+
+/* What attention may look at, and how. All zero: everything, scaled as usual. */
+typedef struct KilnAttention {
+    bool causal;         /* query i sees keys 0 ... i, as PyTorch's is_causal */
+    bool heads_first;    /* tensors are [B, H, T, D], PyTorch's order; else [B, T, H, D] */
+    double scale;        /* of q·k; 0: 1/sqrt(D) */
+    KilnTensor *mask;    /* NULL, or broadcast to [B, H, Tq, Tk]: u8 (1: may be looked at), or a
+                          * float that is added to the scaled products; it gets no gradient */
+    KilnTensor *padding; /* NULL, or u8 [B, Tk]: 1 for keys that are there, 0 for padding */
+    double dropout;      /* of probabilities; needs `key` when not 0 */
+    KilnTensor *key;     /* i32 [2], as kiln_dropout's */
+    int64_t stream;      /* as kiln_dropout's */
+} KilnAttention;
+
+/* softmax(scale·q·kᵀ + mask)·v for each head: torch.nn.functional.scaled_dot_product_attention.
+ * Blocked with a running softmax (Dao et al. 2022), so that no Tq × Tk matrix is kept. q [B, Tq,
+ * H, D]; k and v [B, Tk, G, D] where G divides H (each head of k and v serves H/G of q,
+ * as enable_gqa); result as q. A query that may look at nothing gives 0. */
+KILN_API KilnTensor *kiln_attention(KilnTensor *q, KilnTensor *k, KilnTensor *v,
+                                    KilnAttention attention);
+/* The same of [B, T, 3, H, D], which one linear layer makes: q, k and v at index
+ * 0, 1, 2 of axis 2. -> [B, T, H, D]. Without copies in either direction. */
+KILN_API KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention);
+
+typedef struct KilnRotary {
+    double base;   /* 0: 10000 */
+    int64_t first; /* position of row 0, for decoding step by step */
+    bool
+        interleaved; /* pairs are elements 2i and 2i+1 (Su et al.); else i and i + D/2 (GPT-NeoX) */
+    bool heads_first; /* [B, H, T, D]; else [B, T, H, D] */
+} KilnRotary;
+
+/* Rotary positions (Su et al. 2021): pair i of row t is turned by the angle
+ * (first + t)·base^(-2i/D). x [B, T, H, D], D even -> the same shape. */
+KILN_API KilnTensor *kiln_rotary(KilnTensor *x, KilnRotary rotary);
+
+/* ---- Recurrent layers ------------------------------------------------------- */
+
+typedef struct KilnRecurrent {
+    bool batch_first;    /* sequences are [B, T, ...]; else [T, B, ...] */
+    bool reverse;        /* from the last step (of each sequence) to the first */
+    KilnTensor *h0;      /* [B, H]; NULL: 0 */
+    KilnTensor *c0;      /* [B, H], LSTM only; NULL: 0 */
+    KilnTensor *lengths; /* NULL, or i32 [B], steps of each sequence, 0 to T: as PyTorch's packed
+                          * sequences; y is 0 after the end */
+} KilnRecurrent;
+
+typedef struct KilnRecurrentOut {
+    KilnTensor *y; /* hidden state of every step, [T, B, H] or [B, T, H] */
+    KilnTensor *h; /* [B, H] after the last step of each sequence */
+    KilnTensor *c; /* [B, H], cells; NULL of a GRU */
+} KilnRecurrentOut;
+
+/* One layer and direction of torch.nn.LSTM (Hochreiter and Schmidhuber 1997,
+ * with forget gates) after the product with the input: p = x·weight_ihᵀ +
+ * bias_ih + bias_hh [T, B, 4H], a kiln_linear over all steps at once; weight_hh
+ * [4H, H]. Gates lie in PyTorch's order i, f, g, o. */
+KILN_API KilnRecurrentOut kiln_lstm(KilnTensor *p, KilnTensor *weight_hh, KilnRecurrent recurrent);
+/* The same of torch.nn.GRU (Cho et al. 2014): p = x·weight_ihᵀ + bias_ih [T, B,
+ * 3H], weight_hh [3H, H], bias_hh [3H] or NULL; gates r, z, n. */
+KILN_API KilnRecurrentOut kiln_gru(KilnTensor *p, KilnTensor *weight_hh, KilnTensor *bias_hh,
+                                   KilnRecurrent recurrent);
+/* ---- Moving, cutting, joining ---------------------------------------------- */
+
+/* Negative axes count from the end. These take every element type; gradients are
+ * those of floats. Names and meanings are PyTorch's. */
+
+/* The two axes change places (torch.transpose). */
+KILN_API KilnTensor *kiln_transpose(KilnTensor *x, int axis_a, int axis_b);
+/* Without an axis of size 1; with one more before `axis`. No copy. */
+KILN_API KilnTensor *kiln_squeeze(KilnTensor *x, int axis);
+KILN_API KilnTensor *kiln_unsqueeze(KilnTensor *x, int axis);
+/* x[start:stop:step] on one axis, as Python: negative positions count from the
+ * end, those past an end are cut off; KILN_END is the end. step >= 1. */
+#define KILN_END INT64_MAX
+KILN_API KilnTensor *kiln_slice(KilnTensor *x, int axis, int64_t start, int64_t stop, int64_t step);
+/* `length` places from `start` on one axis (torch.narrow). */
+KILN_API KilnTensor *kiln_narrow(KilnTensor *x, int axis, int64_t start, int64_t length);
+/* One place on an axis, which goes away (torch.select). */
+KILN_API KilnTensor *kiln_select(KilnTensor *x, int axis, int64_t index);
+/* Fill ret[n] with pieces of the given sizes along an axis; at most 8, and their
+ * sizes add up to the axis (torch.split). */
+KILN_API void kiln_split(KilnTensor *x, int axis, const int64_t *sizes, int n, KilnTensor **ret);
+/* n >= 1 tensors one after the other along an axis they have (torch.cat), or along
+ * a new one (torch.stack). */
+KILN_API KilnTensor *kiln_concat(KilnTensor *const *tensors, int n, int axis);
+KILN_API KilnTensor *kiln_stack(KilnTensor *const *tensors, int n, int axis);
+/* before[i] and after[i] more places on axis i, filled with `value`; both have
+ * rank(x) entries of at least 0 (torch.nn.functional.pad, mode constant). */
+KILN_API KilnTensor *kiln_pad(KilnTensor *x, const int64_t *before, const int64_t *after,
+                              double value);
+/* Backwards along an axis; moved on by `shift`, what falls off comes in again. */
+KILN_API KilnTensor *kiln_flip(KilnTensor *x, int axis);
+KILN_API KilnTensor *kiln_roll(KilnTensor *x, int axis, int64_t shift);
+/* Of the last two axes, float only: `value` above (triu: below) the diagonal, which
+ * lies `diagonal` columns right of the main one; the rest stays (torch.tril, triu
+ * with value 0; the causal mask of scores is kiln_tril(x, 0, -INFINITY)). */
+KILN_API KilnTensor *kiln_tril(KilnTensor *x, int64_t diagonal, double value);
+KILN_API KilnTensor *kiln_triu(KilnTensor *x, int64_t diagonal, double value);
+
+typedef struct KilnSize {
+    int64_t height, width;
+} KilnSize;
+
+/* [N, H, W, C] in another size (torch.nn.functional.interpolate with a size, modes
+ * nearest and bilinear; bilinear without anti-aliasing). */
+KILN_API KilnTensor *kiln_upsample_nearest(KilnTensor *x, KilnSize size);
+KILN_API KilnTensor *kiln_upsample_bilinear(KilnTensor *x, KilnSize size, bool align_corners);
+
+/* ---- Picking by index ------------------------------------------------------- */
+
+/* Indices are i32. One that is out of range reads NaN (0 of integers) and gets no
+ * gradient, so that it shows and does no harm. */
+
+/* y[i][j] = x[index[i][j]][j] for axis 0, and so on (torch.gather): index has x's
+ * rank and, off the axis, at most its sizes. Any element type. */
+KILN_API KilnTensor *kiln_gather(KilnTensor *x, int axis, KilnTensor *index);
+/* x with src added at the places that kiln_gather with this index would read
+ * (torch.scatter_add); src has index's shape. Terms of one place are added in the
+ * order of the axis. Where an index is out of range the first place of its line
+ * becomes NaN. */
+KILN_API KilnTensor *kiln_scatter_add(KilnTensor *x, int axis, KilnTensor *index, KilnTensor *src);
+/* Whole slices of an axis: the axis is replaced by index's axes (torch.index_select
+ * when index has one). Any element type. */
+KILN_API KilnTensor *kiln_index_select(KilnTensor *x, int axis, KilnTensor *index);
+/* 1.0 at the index, else 0.0, on a new last axis: [...] -> float [..., classes]; all
+ * zero where it is out of range. */
+KILN_API KilnTensor *kiln_one_hot(KilnTensor *index, int64_t classes);
+/* start, start + step, ...: [n], i32 or the graph's float type. */
+KILN_API KilnTensor *kiln_arange(KilnGraph *graph, KilnDType dtype, double start, double step,
+                                 int64_t n);
+/* Running sum along an axis (torch.cumsum). */
+KILN_API KilnTensor *kiln_cumsum(KilnTensor *x, int axis);
+
+/* Rows of weight [V, D]: index of any shape -> [..., D]. The row `padding_idx` gets no
+ * gradient; -1: there is none (torch.nn.functional.embedding). */
+KILN_API KilnTensor *kiln_embedding(KilnTensor *weight, KilnTensor *index, int64_t padding_idx);
+
+typedef enum KilnBagMode { KILN_BAG_SUM, KILN_BAG_MEAN, KILN_BAG_MAX } KilnBagMode;
+
+/* One vector per bag of indices: their rows' sum, mean or largest elements. index [B, L]
+ * with offsets NULL, or index [n] and offsets i32 [B], where bag b is index[offsets[b]] up to
+ * the next bag's start. padding_idx is left out of the bags; an empty bag gives zeros
+ * (torch.nn.functional.embedding_bag). -> [B, D]. */
+KILN_API KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
+                                        KilnBagMode mode, int64_t padding_idx);
+
 /* ---- Probabilities and losses --------------------------------------------- */
 
-/* Softmax over the last axis. */
-KILN_API KilnTensor *kiln_softmax(KilnTensor *x);
-/* Mean over the batch of -log softmax(logits)[label], with label smoothing as
- * PyTorch's (0: none). logits [N, C], labels i32 [N] -> scalar. */
+/* Softmax, and its logarithm, along an axis. */
+KILN_API KilnTensor *kiln_softmax(KilnTensor *x, int axis);
+KILN_API KilnTensor *kiln_log_softmax(KilnTensor *x, int axis);
+
+/* What becomes of the single losses: their mean, their sum, or themselves. */
+typedef enum KilnReduction {
+    KILN_REDUCTION_MEAN,
+    KILN_REDUCTION_SUM,
+    KILN_REDUCTION_NONE
+} KilnReduction;
+
+/* Zeroed: torch.nn.functional.cross_entropy's defaults. */
+typedef struct KilnCrossEntropy {
+    KilnTensor *weight;     /* float [C], of the classes; NULL: all 1 */
+    double label_smoothing; /* 0 to 1; kiln_nll: 0 */
+    bool ignore;            /* rows of label ignore_index don't count; false: -100 is ignored */
+    int64_t ignore_index;
+    KilnReduction reduction; /* mean: over the weights of the rows that count */
+} KilnCrossEntropy;
+
+/* -log softmax(logits)[label], computed together. logits [..., C], labels i32 [...] (PyTorch
+ * has the classes second, here they are last). A label that is none of the classes gives
+ * NaN. -> scalar, or [...] for KILN_REDUCTION_NONE. */
 KILN_API KilnTensor *kiln_cross_entropy(KilnTensor *logits, KilnTensor *labels,
-                                        double label_smoothing);
+                                        KilnCrossEntropy options);
+/* The same for targets that are probabilities, [..., C]; the mean is over the rows, and
+ * nothing is ignored. The targets get no gradient. */
+KILN_API KilnTensor *kiln_cross_entropy_soft(KilnTensor *logits, KilnTensor *targets,
+                                             KilnCrossEntropy options);
+/* -log_probs[label] (torch.nn.functional.nll_loss), shapes as kiln_cross_entropy. */
+KILN_API KilnTensor *kiln_nll(KilnTensor *log_probs, KilnTensor *labels, KilnCrossEntropy options);
+
+typedef struct KilnCtc {
+    int64_t blank;      /* class of the blank */
+    bool zero_infinity; /* an impossible alignment costs 0, not infinity */
+    KilnReduction
+        reduction; /* mean: each loss over its target's length (at least 1), then over N */
+} KilnCtc;
+
+/* Connectionist temporal classification (Graves et al. 2006; torch.nn.functional.ctc_loss):
+ * log_probs [T, N, C] as kiln_log_softmax gives, targets i32 [N, S], input_lengths and
+ * target_lengths i32 [N]. The gradient is the derivative by log_probs itself; PyTorch's
+ * gives the same after log_softmax only. Lengths or labels out of range: NaN.
+ * -> scalar, or [N]. */
+KILN_API KilnTensor *kiln_ctc(KilnTensor *log_probs, KilnTensor *targets, KilnTensor *input_lengths,
+                              KilnTensor *target_lengths, KilnCtc options);
 
 /* ---- Updates in place ------------------------------------------------------ */
 
@@ -143,29 +413,106 @@ KILN_API void kiln_store(KilnTensor *variable, KilnTensor *x);
 
 /* variable = (1-momentum)*variable + momentum*value, same shape. */
 KILN_API void kiln_ema_update(KilnTensor *variable, KilnTensor *value, double momentum);
+/* variable += weight*(value - variable), torch.lerp's form: same shape; weight is
+ * a scalar that may change from step to step. Weight 1 copies the value exactly. */
+KILN_API void kiln_lerp_update(KilnTensor *variable, KilnTensor *value, KilnTensor *weight);
+/* variable = min(max(variable, -limit), limit); NaN stays (torch.clamp). */
+KILN_API void kiln_clamp_update(KilnTensor *variable, double limit);
 /* variable += 1 on an i64 scalar. */
 KILN_API void kiln_increment(KilnTensor *variable);
 
-/* Numbers that change from step to step, in one f32 leaf so that the plan stays. */
+/* Square root of the sum of squares of all elements: a scalar, summed in double
+ * in an order that does not depend on the threads. No gradient. */
+KILN_API KilnTensor *kiln_l2_norm(KilnTensor *x);
+/* min(1, max_norm / (norm + 1e-6)): what torch.nn.utils.clip_grad_norm_ multiplies
+ * the gradients by. norm is a scalar; no gradient. */
+KILN_API KilnTensor *kiln_clip_factor(KilnTensor *norm, double max_norm);
+
+/* ---- Optimizers ------------------------------------------------------------ */
+
+#define KILN_MAX_SLOTS 4
+
+/* What one update of all parameters works on; f32 unless it says otherwise. The
+ * parameters lie in runs one after the other, each with its own share of the
+ * learning rate and its own weight decay. `hyper` holds the numbers that change
+ * from step to step, in a leaf so that the plan stays. */
+typedef struct KilnFlat {
+    KilnTensor *param, *grad;          /* [n] */
+    KilnTensor *slots[KILN_MAX_SLOTS]; /* [n] each: the optimizer's state, zero at first */
+    KilnTensor *hyper;                 /* see each update; [0] is the learning rate */
+    KilnTensor *scale;                 /* scalar, multiplies the gradients; NULL: 1 */
+    KilnTensor *ends;                  /* i64 [k]: where each run ends, rising, the last is n */
+    /* [k, 2]: what multiplies the learning rate, and the weight decay. A run whose
+     * first is 0 is left alone. `ends` and `rates` NULL: one run, 1 and 0. */
+    KilnTensor *rates;
+} KilnFlat;
+
 typedef struct KilnSgd {
-    double momentum, weight_decay;
+    double momentum, dampening;
     bool nesterov;
 } KilnSgd;
 
-/* PyTorch's SGD on flat [n] tensors. hyper f32 [2]: learning rate, and 1 on
- * the first step (the momentum buffer starts as the gradient), else 0.
- * momentum_buffer may be NULL when momentum is 0. */
-KILN_API void kiln_sgd_update(KilnTensor *param, KilnTensor *grad, KilnTensor *momentum_buffer,
-                              KilnTensor *hyper, KilnSgd sgd);
+/* torch.optim.SGD. hyper [2]: learning rate; 1 on the first step (the momentum
+ * buffer starts as the gradient), else 0. slots: momentum_buffer, NULL allowed when
+ * momentum is 0. */
+KILN_API void kiln_sgd_update(const KilnFlat *flat, KilnSgd sgd);
 
 typedef struct KilnAdam {
-    double beta1, beta2, eps, weight_decay;
+    double beta1, beta2, eps;
     bool decoupled; /* AdamW (Loshchilov and Hutter 2019): decay apart from the gradient */
+    bool amsgrad;   /* divide by the largest average so far (Reddi et al. 2018) */
 } KilnAdam;
 
-/* PyTorch's Adam/AdamW on flat [n] tensors (Kingma and Ba 2015). hyper f32
- * [3]: learning rate, 1 - beta1^t, 1 - beta2^t for step t = 1, 2, ... */
-KILN_API void kiln_adam_update(KilnTensor *param, KilnTensor *grad, KilnTensor *exp_avg,
-                               KilnTensor *exp_avg_sq, KilnTensor *hyper, KilnAdam adam);
+/* torch.optim.Adam and AdamW (Kingma and Ba 2015). hyper [3]: learning rate,
+ * 1 - beta1^t, 1 - beta2^t for step t = 1, 2, ... slots: exp_avg, exp_avg_sq, and
+ * with amsgrad max_exp_avg_sq. */
+KILN_API void kiln_adam_update(const KilnFlat *flat, KilnAdam adam);
+
+typedef struct KilnRmsprop {
+    double alpha, eps, momentum;
+    bool centered;
+} KilnRmsprop;
+
+/* torch.optim.RMSprop (Tieleman and Hinton 2012; centered: Graves 2013). hyper [1]:
+ * learning rate. slots: square_avg, momentum_buffer (NULL allowed when momentum is
+ * 0), grad_avg (when centered). Where rounding makes the centered variance
+ * negative it counts as 0; PyTorch gives NaN. */
+KILN_API void kiln_rmsprop_update(const KilnFlat *flat, KilnRmsprop rmsprop);
+
+typedef struct KilnAdagrad {
+    double initial_accumulator_value, eps;
+} KilnAdagrad;
+
+/* torch.optim.Adagrad (Duchi et al. 2011). hyper [2]: learning rate, decayed by
+ * 1/(1 + (t-1)*lr_decay) already; 1 on the first step, else 0. slots: sum. */
+KILN_API void kiln_adagrad_update(const KilnFlat *flat, KilnAdagrad adagrad);
+
+typedef struct KilnLamb {
+    double beta1, beta2, eps;
+    bool always_adapt; /* also scale the steps of runs without weight decay */
+} KilnLamb;
+
+/* LAMB (You et al. 2020): AdamW's direction, for each run scaled by the norm of its
+ * parameters over the norm of the direction (1 where either is 0); a run is meant
+ * to be one parameter tensor. hyper as kiln_adam_update. slots: exp_avg, exp_avg_sq. */
+KILN_API void kiln_lamb_update(const KilnFlat *flat, KilnLamb lamb);
+
+typedef struct KilnLion {
+    double beta1, beta2;
+} KilnLion;
+
+/* Lion (Chen et al. 2023): the sign of a blend of gradient and average. hyper [1]:
+ * learning rate. slots: exp_avg. */
+KILN_API void kiln_lion_update(const KilnFlat *flat, KilnLion lion);
+
+typedef struct KilnAdan {
+    double beta1, beta2, beta3, eps;
+    bool no_prox; /* decay before the step, as AdamW, instead of dividing after it */
+} KilnAdan;
+
+/* Adan (Xie et al. 2022), as the authors' program: betas are what is kept. hyper
+ * [5]: learning rate, 1 - beta_i^t for each, 1 on the first step, else 0. slots:
+ * exp_avg, exp_avg_sq, exp_avg_diff, pre_grad (the last gradient). */
+KILN_API void kiln_adan_update(const KilnFlat *flat, KilnAdan adan);
 
 #endif

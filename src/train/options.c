@@ -27,11 +27,17 @@ static const KilnChoice convolutions[] = {
     { NULL, 0 },
 };
 
+static const KilnChoice profilers[] = { { "simple", KILN_PROFILER_SIMPLE }, { NULL, 0 } };
 /* Lightning's names; it takes 32 for 32-true, too. */
 static const KilnChoice precisions[] = {
     { "32-true", KILN_PRECISION_32 },
     { "32", KILN_PRECISION_32 },
     { "bf16-mixed", KILN_BF16_MIXED },
+    { NULL, 0 },
+};
+static const KilnChoice clips[] = {
+    { "norm", KILN_CLIP_NORM },
+    { "value", KILN_CLIP_VALUE },
     { NULL, 0 },
 };
 
@@ -51,14 +57,23 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, log_every_n_steps, "50", 1, 1e9,
                    "steps between two rows of step values"),
     KILN_FIELD_I64(KilnTrainerOptions, threads, "0", 0, 1024,
-                   "threads that compute; 0: all cores the process may use"),
+                   "threads that compute; 0: the cores that the process may use"),
     KILN_FIELD_I64(KilnTrainerOptions, num_workers, "1", 0, 256,
                    "threads that load data; 0: load between steps"),
     KILN_FIELD_ENUM(KilnTrainerOptions, convolution, "auto", convolutions,
                     "auto: Winograd where it is faster, with larger rounding; direct"),
+    KILN_FIELD_ENUM_OPT(KilnTrainerOptions, profiler, "null", profilers,
+                        "simple: tell at the end which operations took how long; null"),
     KILN_FIELD_ENUM(
         KilnTrainerOptions, precision, "32-true", precisions,
         "bf16-mixed: products, convolutions and activations in bf16, parameters in f32"),
+    KILN_FIELD_F64(KilnTrainerOptions, gradient_clip_val, "0.0", 0.0, 1e9,
+                   "gradients are clipped to this; 0: not at all"),
+    KILN_FIELD_ENUM(KilnTrainerOptions, gradient_clip_algorithm, "norm", clips,
+                    "norm: all gradients together are scaled down to that norm; value: each "
+                    "element is limited"),
+    KILN_FIELD_BOOL(KilnTrainerOptions, track_grad_norm, "false",
+                    "log train/grad_norm, the norm of all gradients before clipping"),
     KILN_FIELD_END,
 };
 

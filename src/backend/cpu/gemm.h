@@ -3,8 +3,7 @@
 #ifndef KILN_BACKEND_CPU_GEMM_H
 #define KILN_BACKEND_CPU_GEMM_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "graph/backend.h"
 
 /* Row-major c [m, n] = alpha op(a) op(b) + beta c, where op(a) is [m, k] and
  * op(b) [k, n]; op transposes when the flag is set. lda, ldb, ldc are the floats
@@ -16,9 +15,21 @@ typedef struct KilnGemm {
     float alpha, beta;
 } KilnGemm;
 
-/* By `threads` threads; not within a parallel loop. */
-void kiln_gemm(int threads, const KilnGemm *gemm, const float *a, const float *b, float *c);
+/* A part of c is complete, and still in the cache of the thread that calls. */
+typedef struct KilnGemmPart {
+    int64_t row, rows, column, columns;
+} KilnGemmPart;
+typedef void KilnGemmDone(void *context, const KilnGemmPart *part);
+
+/* By the threads of the call's backend; not within a parallel loop. */
+void kiln_gemm(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
+               float *c);
+/* The same, and `done` for every part of c, from several threads. Parts are whole
+ * blocks of c that cover it once. */
+void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
+                    float *c, KilnGemmDone *done, void *context);
 /* By the calling thread alone: for tiles within a parallel loop. */
-void kiln_gemm_alone(const KilnGemm *gemm, const float *a, const float *b, float *c);
+void kiln_gemm_alone(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
+                     float *c);
 
 #endif

@@ -64,8 +64,8 @@ static void merge_products(KilnBatch *batch)
     batch->add_up = false;
 }
 
-/* Product number i; threads 0: within a parallel loop. */
-static void run_product(const Matmul *matmul, int threads, int64_t i, bool add)
+/* Product number i; alone: within a parallel loop. */
+static void run_product(const Matmul *matmul, bool alone, int64_t i, bool add)
 {
     const KilnBatch *batch = &matmul->batch;
     const KilnCall *call = matmul->call;
@@ -77,10 +77,10 @@ static void run_product(const Matmul *matmul, int threads, int64_t i, bool add)
     b += kiln_batch_at(batch, batch->step_b, i) * batch->k * batch->n;
     y += kiln_batch_at(batch, batch->step_y, i) * batch->m * batch->n;
     gemm.beta = add ? 1.0f : 0.0f;
-    if (threads > 0)
-        kiln_gemm(threads, &gemm, a, b, y);
+    if (alone)
+        kiln_gemm_alone(call, &gemm, a, b, y);
     else
-        kiln_gemm_alone(&gemm, a, b, y);
+        kiln_gemm(call, &gemm, a, b, y);
 }
 
 /* ---- In bf16 --------------------------------------------------------------------- */
@@ -160,7 +160,7 @@ static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
 static void run_part(void *context, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++)
-        run_product(context, 0, i, false);
+        run_product(context, true, i, false);
 }
 
 /* The first product of each matrix of the result sets it, later ones add to it:
@@ -195,7 +195,7 @@ static void matmul_run(KilnCall *call)
         return;
     }
     for (int64_t i = 0; i < matmul.batch.count; i++)
-        run_product(&matmul, threads, i, matmul.batch.add_up && adds(&matmul.batch, i));
+        run_product(&matmul, false, i, matmul.batch.add_up && adds(&matmul.batch, i));
 }
 
 static void bias_part(void *context, int64_t begin, int64_t end)
@@ -250,8 +250,7 @@ static void linear_run(KilnCall *call)
         kiln_amx_product(&product, call->workspace);
         return;
     }
-    kiln_gemm(call->backend->threads, &gemm, call->inputs[0].data, call->inputs[1].data,
-              call->outputs[0].data);
+    kiln_gemm(call, &gemm, call->inputs[0].data, call->inputs[1].data, call->outputs[0].data);
     if (!call->inputs[2].absent)
         kiln_parallel(call->backend->threads, rows, 16384 / (out + 1) + 1, 1, bias_part, call);
 }

@@ -176,6 +176,16 @@ static void gradient_matmul(KilnNode *node, KilnTensor *const *dy, KilnTensor **
                    : product_like(a, dy[0], !ta, false, &b->shape);
 }
 
+/* Of each element of the result as many as the axis that is summed has. */
+static double flops_matmul(const KilnNode *node)
+{
+    const KilnMatmulAttrs *attrs = node->attrs;
+    const KilnShape *a = &node->inputs[0]->shape;
+    KilnBatch batch = kiln_batch(attrs, a, &node->inputs[1]->shape, &node->outputs[0]->shape);
+
+    return 2.0 * (double)batch.count * (double)batch.m * (double)batch.n * (double)batch.k;
+}
+
 const KilnOp kiln_op_matmul = {
     .name = "matmul",
     .n_inputs = 2,
@@ -183,6 +193,7 @@ const KilnOp kiln_op_matmul = {
     .attrs_size = sizeof(KilnMatmulAttrs),
     .infer = infer_matmul,
     .gradient = gradient_matmul,
+    .flops = flops_matmul,
     .precision = KILN_PRECISION_NARROW,
     .narrow_inputs = 1u << 0 | 1u << 1,
     .narrow_outputs = 1u << 0,
@@ -242,12 +253,19 @@ static void gradient_linear(KilnNode *node, KilnTensor *const *dy, KilnTensor **
         dx[2] = kiln_sum_rows(rows);
 }
 
+static double flops_linear(const KilnNode *node)
+{
+    return 2.0 * (double)kiln_shape_count(&node->outputs[0]->shape) *
+           (double)node->inputs[1]->shape.dim[1];
+}
+
 const KilnOp kiln_op_linear = {
     .name = "linear",
     .n_inputs = 3,
     .n_outputs = 1,
     .infer = infer_linear,
     .gradient = gradient_linear,
+    .flops = flops_linear,
     .precision = KILN_PRECISION_NARROW,
     .narrow_inputs = 1u << 0 | 1u << 1,
     .narrow_outputs = 1u << 0,

@@ -162,6 +162,28 @@ static void find_wanted(Narrowing *p)
     }
 }
 
+/* As PyTorch promotes: an operation on bf16 and f32 of one size gives f32; but
+ * what is smaller, a bias or a scale, has no say. */
+static KilnDType follows(const Narrowing *p, const KilnNode *node)
+{
+    int64_t largest = 0;
+    bool wide = true;
+
+    for (int k = 0; k < node->n_inputs; k++) {
+        KilnTensor *input = node->inputs[k];
+
+        if (!is_float(input) || !op_takes(node, k))
+            continue;
+        const int64_t count = kiln_shape_count(&input->shape);
+        const bool is_wide = now(p, input)->dtype == KILN_F32;
+        if (count >= largest)
+            wide = is_wide || (count == largest && wide);
+        if (count > largest)
+            largest = count;
+    }
+    return wide ? KILN_F32 : KILN_BF16;
+}
+
 /* The type in which output i is kept. */
 static KilnDType chosen(const Narrowing *p, const KilnNode *node, int i)
 {
@@ -172,10 +194,7 @@ static KilnDType chosen(const Narrowing *p, const KilnNode *node, int i)
         return output->dtype;
     if (node->op->precision == KILN_PRECISION_NARROW || p->wanted[output->id])
         return KILN_BF16;
-    for (int k = 0; k < node->n_inputs; k++)
-        if (is_float(node->inputs[k]) && op_takes(node, k))
-            return now(p, node->inputs[k])->dtype;
-    return KILN_F32;
+    return follows(p, node);
 }
 
 /* ---- What the kernel takes ------------------------------------------------------------------ */
