@@ -1,6 +1,7 @@
 /* Options tables of the root, of `trainer` and of `kiln.run`. */
 #include "train/options.h"
 
+#include "graph/passes/list.h"
 #include "kiln/sweep.h"
 
 static const KilnField root_fields[] = {
@@ -20,6 +21,13 @@ static const KilnField root_fields[] = {
 };
 
 enum { FIRST_PLAIN_ROOT_FIELD = 4 }; /* those before it are components */
+
+static const KilnChoice passes[] = {
+#define PASS(name, summary) { #name, KILN_PASS_##name },
+    KILN_PASS_TABLE(PASS)
+#undef PASS
+        { NULL, 0 },
+};
 
 static const KilnChoice convolutions[] = {
     { "auto", KILN_CONVOLUTION_AUTO },
@@ -74,6 +82,8 @@ static const KilnField trainer_fields[] = {
                     "element is limited"),
     KILN_FIELD_BOOL(KilnTrainerOptions, track_grad_norm, "false",
                     "log train/grad_norm, the norm of all gradients before clipping"),
+    KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,
+                         "passes over the step's graph to leave out, to look for a fault"),
     KILN_FIELD_END,
 };
 

@@ -209,7 +209,7 @@ static void map_run(KilnCall *call)
     }
 }
 
-#define MAPPED(name) { .op = &kiln_op_##name, .run = map_run, .in_place = true },
+#define MAPPED(name) { .op = &kiln_op_##name, .run = map_run, .in_place = ~0u },
 
 static const KilnKernel kernels[] = { KILN_OPS_MAPPED(MAPPED) KILN_OPS_ACTIVATION(MAPPED) };
 
