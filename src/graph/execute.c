@@ -23,6 +23,7 @@ static XXH128_hash_t plan_key(const KilnGraph *graph, KilnTensor *const *outputs
     for (size_t i = 0; i < n; i++)
         XXH3_128bits_update(graph->key, &outputs[i]->id, sizeof(int));
     XXH3_128bits_update(graph->key, &graph->passes_off, sizeof(graph->passes_off));
+    XXH3_128bits_update(graph->key, &graph->precision, sizeof(graph->precision));
     for (size_t i = 0; i < graph->n_tensors; i++) {
         if (graph->tensors[i]->place != NULL)
             XXH3_128bits_update(graph->key, &graph->tensors[i]->id, sizeof(int));

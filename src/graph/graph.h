@@ -70,6 +70,7 @@ struct KilnGraph {
     void *block;          /* activations and workspace, as large as the largest plan needs */
     size_t block_size;
     bool profile;
+    KilnPrecision precision;
     unsigned passes_off; /* bit i: pass i of kiln_passes is left out */
 };
 

@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 #include "graph/map.h"
 #include "graph/ops/activation.h"
+#include "graph/ops/cast.h"
 #include "graph/ops/attention.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/dropout.h"
@@ -23,7 +24,7 @@
 typedef enum KilnPrecisionClass {
     KILN_PRECISION_WIDE,   /* computed in f32: losses, statistics, sums over many */
     KILN_PRECISION_NARROW, /* worth bf16: products, convolutions */
-    KILN_PRECISION_FOLLOW  /* as its first input is */
+    KILN_PRECISION_FOLLOW  /* as its first input that may be bf16 is */
 } KilnPrecisionClass;
 
 struct KilnOp {
@@ -55,6 +56,7 @@ struct KilnOp {
 #define KILN_OP_TABLE(X)                                                                           \
     KILN_OPS_ELEMENTWISE(X)                                                                        \
     KILN_OPS_ACTIVATION(X)                                                                         \
+    KILN_OPS_CAST(X)                                                                               \
     KILN_OPS_SHAPE(X)                                                                              \
     KILN_OPS_DROPOUT(X)                                                                            \
     KILN_OPS_REDUCE(X)                                                                             \

@@ -102,6 +102,11 @@ KILN_API KilnTensor *kiln_flatten(KilnTensor *x);
  * `stream` tells the layers of one step apart. */
 KILN_API KilnTensor *kiln_dropout(KilnTensor *x, double p, KilnTensor *key, int64_t stream);
 
+/* x in another type, as PyTorch's Tensor.to: to bf16 rounded to nearest, ties to
+ * even; to an integer towards zero. A gradient passes between floats of the
+ * graph's own type alone. */
+KILN_API KilnTensor *kiln_cast(KilnTensor *x, KilnDType dtype);
+
 /* ---- Reductions ----------------------------------------------------------- */
 
 /* Sum, and mean, of all elements: a scalar. */
@@ -278,6 +283,9 @@ KILN_API KilnTensor *kiln_cross_entropy(KilnTensor *logits, KilnTensor *labels,
                                         double label_smoothing);
 
 /* ---- Updates in place ------------------------------------------------------ */
+
+/* variable = x, each in its own type, same shape. */
+KILN_API void kiln_store(KilnTensor *variable, KilnTensor *x);
 
 /* variable = (1-momentum)*variable + momentum*value, same shape. */
 KILN_API void kiln_ema_update(KilnTensor *variable, KilnTensor *value, double momentum);

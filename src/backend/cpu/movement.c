@@ -67,7 +67,11 @@ static void permute_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_reshape, .run = reshape_run, .alias = true },
+    { .op = &kiln_op_reshape,
+      .run = reshape_run,
+      .alias = true,
+      .narrow_inputs = 1u << 0,
+      .narrow_outputs = 1u << 0 },
     { .op = &kiln_op_permute, .run = permute_run },
 };
 

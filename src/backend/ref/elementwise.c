@@ -94,7 +94,11 @@ static void equal_run(KilnCall *call)
 
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_fill, .run = fill_run },
-    { .op = &kiln_op_reshape, .run = reshape_run, .alias = true },
+    { .op = &kiln_op_reshape,
+      .run = reshape_run,
+      .alias = true,
+      .narrow_inputs = 1u << 0,
+      .narrow_outputs = 1u << 0 },
     { .op = &kiln_op_permute, .run = permute_run },
     { .op = &kiln_op_dropout, .run = dropout_run, .in_place = true },
     { .op = &kiln_op_dropout_grad, .run = dropout_grad_run, .in_place = true },

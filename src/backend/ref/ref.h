@@ -11,7 +11,7 @@ typedef struct KilnRefTable {
     size_t count;
 } KilnRefTable;
 
-extern const KilnRefTable kiln_ref_elementwise, kiln_ref_map, kiln_ref_reductions,
+extern const KilnRefTable kiln_ref_cast, kiln_ref_elementwise, kiln_ref_map, kiln_ref_reductions,
     kiln_ref_products, kiln_ref_convolution, kiln_ref_pooling, kiln_ref_normalization,
     kiln_ref_losses, kiln_ref_updates, kiln_ref_attention, kiln_ref_rotary, kiln_ref_recurrent;
 

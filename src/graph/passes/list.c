@@ -1,10 +1,13 @@
 /* All passes, in the order in which they run. */
 #include "graph/passes/common_subexpressions.h"
 #include "graph/passes/dead_code.h"
+#include "graph/passes/precision.h"
 
 const KilnPass kiln_passes[] = {
     { "dead_code", "leave out what nobody reads", kiln_pass_dead_code },
     { "common_subexpressions", "compute once what is recorded twice",
       kiln_pass_common_subexpressions },
+    { "precision", "keep activations in bf16 where trainer.precision says so",
+      kiln_pass_precision },
 };
 const size_t kiln_passes_count = KILN_COUNT(kiln_passes);

@@ -11,6 +11,7 @@
 #include "backend/cpu/isa/philox.h"
 #include "backend/cpu/isa/recurrent.h"
 #include "backend/cpu/isa/vector_math.h"
+#include "tensor/bf16.h"
 
 static void add(float *y, const float *a, const float *b, int64_t n)
 {
@@ -31,6 +32,20 @@ static void fill(float *y, float value, int64_t n)
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] = value;
+}
+
+static void narrow(uint16_t *y, const float *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = kiln_bf16_of(x[i]);
+}
+
+static void widen(float *y, const uint16_t *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = kiln_bf16_to(x[i]);
 }
 
 /* ---- Dropout ---------------------------------------------------------------- */
@@ -246,6 +261,8 @@ const KilnLoops TABLE(loops, KILN_ISA) = {
     .add = add,
     .scale = scale,
     .fill = fill,
+    .narrow = narrow,
+    .widen = widen,
     .dropout = dropout,
     .dropout_grad = dropout_grad,
     .sum = sum,

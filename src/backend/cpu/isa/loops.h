@@ -34,6 +34,9 @@ typedef struct KilnLoops {
     void (*add)(float *y, const float *a, const float *b, int64_t n);
     void (*scale)(float *y, const float *x, float factor, int64_t n);
     void (*fill)(float *y, float value, int64_t n);
+    /* To bf16, rounded as kiln_bf16_of does, and back. */
+    void (*narrow)(uint16_t *y, const float *x, int64_t n);
+    void (*widen)(float *y, const uint16_t *x, int64_t n);
     /* Elements begin..end of whole arrays; begin is a multiple of 64. */
     void (*dropout)(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
                     int64_t begin, int64_t end);
