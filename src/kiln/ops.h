@@ -272,6 +272,17 @@ KILN_API KilnRecurrentOut kiln_lstm(KilnTensor *p, KilnTensor *weight_hh, KilnRe
  * 3H], weight_hh [3H, H], bias_hh [3H] or NULL; gates r, z, n. */
 KILN_API KilnRecurrentOut kiln_gru(KilnTensor *p, KilnTensor *weight_hh, KilnTensor *bias_hh,
                                    KilnRecurrent recurrent);
+/* Layer normalization (Ba et al. 2016) over the last `axes` axes, as PyTorch's; weight and
+ * bias have the shape of those axes, or are NULL. eps: PyTorch's default is 1e-5. */
+KILN_API KilnTensor *kiln_layer_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias, int axes,
+                                     double eps);
+/* x / sqrt(mean(x²) + eps) * weight over the last `axes` axes (Zhang and Sennrich 2019), as
+ * PyTorch's; weight may be NULL. eps: PyTorch's default for f32 is 2^-23. */
+KILN_API KilnTensor *kiln_rms_norm(KilnTensor *x, KilnTensor *weight, int axes, double eps);
+/* Group normalization (Wu and He 2018), as PyTorch's but for the order: x [N, ..., C] in
+ * `groups` of consecutive channels; weight and bias [C], or NULL. eps: as above. */
+KILN_API KilnTensor *kiln_group_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                     int64_t groups, double eps);
 
 /* ---- Probabilities and losses --------------------------------------------- */
 
