@@ -209,6 +209,18 @@ KILN_API KilnTensor *kiln_batch_norm(KilnTensor *x, KilnTensor *weight, KilnTens
                                      KilnTensor *running_mean, KilnTensor *running_var,
                                      KilnBatchNorm norm);
 
+/* Layer normalization (Ba et al. 2016) over the last `axes` axes, as PyTorch's; weight and
+ * bias have the shape of those axes, or are NULL. eps: PyTorch's default is 1e-5. */
+KILN_API KilnTensor *kiln_layer_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias, int axes,
+                                     double eps);
+/* x / sqrt(mean(x²) + eps) * weight over the last `axes` axes (Zhang and Sennrich 2019), as
+ * PyTorch's; weight may be NULL. eps: PyTorch's default for f32 is 2^-23. */
+KILN_API KilnTensor *kiln_rms_norm(KilnTensor *x, KilnTensor *weight, int axes, double eps);
+/* Group normalization (Wu and He 2018), as PyTorch's but for the order: x [N, ..., C] in
+ * `groups` of consecutive channels; weight and bias [C], or NULL. eps: as above. */
+KILN_API KilnTensor *kiln_group_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                     int64_t groups, double eps);
+
 /* ---- Attention ------------------------------------------------------------- */
 
 /* What attention may look at, and how. All zero: everything, scaled as usual. */
@@ -235,10 +247,9 @@ KILN_API KilnTensor *kiln_attention(KilnTensor *q, KilnTensor *k, KilnTensor *v,
 KILN_API KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention);
 
 typedef struct KilnRotary {
-    double base;   /* 0: 10000 */
-    int64_t first; /* position of row 0, for decoding step by step */
-    bool
-        interleaved; /* pairs are elements 2i and 2i+1 (Su et al.); else i and i + D/2 (GPT-NeoX) */
+    double base;      /* 0: 10000 */
+    int64_t first;    /* position of row 0, for decoding step by step */
+    bool interleaved; /* pairs are elements 2i, 2i+1 (Su et al.); else i, i + D/2 (GPT-NeoX) */
     bool heads_first; /* [B, H, T, D]; else [B, T, H, D] */
 } KilnRotary;
 
@@ -272,26 +283,140 @@ KILN_API KilnRecurrentOut kiln_lstm(KilnTensor *p, KilnTensor *weight_hh, KilnRe
  * 3H], weight_hh [3H, H], bias_hh [3H] or NULL; gates r, z, n. */
 KILN_API KilnRecurrentOut kiln_gru(KilnTensor *p, KilnTensor *weight_hh, KilnTensor *bias_hh,
                                    KilnRecurrent recurrent);
-/* Layer normalization (Ba et al. 2016) over the last `axes` axes, as PyTorch's; weight and
- * bias have the shape of those axes, or are NULL. eps: PyTorch's default is 1e-5. */
-KILN_API KilnTensor *kiln_layer_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias, int axes,
-                                     double eps);
-/* x / sqrt(mean(x²) + eps) * weight over the last `axes` axes (Zhang and Sennrich 2019), as
- * PyTorch's; weight may be NULL. eps: PyTorch's default for f32 is 2^-23. */
-KILN_API KilnTensor *kiln_rms_norm(KilnTensor *x, KilnTensor *weight, int axes, double eps);
-/* Group normalization (Wu and He 2018), as PyTorch's but for the order: x [N, ..., C] in
- * `groups` of consecutive channels; weight and bias [C], or NULL. eps: as above. */
-KILN_API KilnTensor *kiln_group_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
-                                     int64_t groups, double eps);
+
+/* ---- Moving, cutting, joining ---------------------------------------------- */
+
+/* Negative axes count from the end. These take every element type; gradients are
+ * those of floats. Names and meanings are PyTorch's. */
+
+/* The two axes change places (torch.transpose). */
+KILN_API KilnTensor *kiln_transpose(KilnTensor *x, int axis_a, int axis_b);
+/* Without an axis of size 1; with one more before `axis`. No copy. */
+KILN_API KilnTensor *kiln_squeeze(KilnTensor *x, int axis);
+KILN_API KilnTensor *kiln_unsqueeze(KilnTensor *x, int axis);
+/* x[start:stop:step] on one axis, as Python: negative positions count from the
+ * end, those past an end are cut off; KILN_END is the end. step >= 1. */
+#define KILN_END INT64_MAX
+KILN_API KilnTensor *kiln_slice(KilnTensor *x, int axis, int64_t start, int64_t stop, int64_t step);
+/* `length` places from `start` on one axis (torch.narrow). */
+KILN_API KilnTensor *kiln_narrow(KilnTensor *x, int axis, int64_t start, int64_t length);
+/* One place on an axis, which goes away (torch.select). */
+KILN_API KilnTensor *kiln_select(KilnTensor *x, int axis, int64_t index);
+/* Fill ret[n] with pieces of the given sizes along an axis; at most 8, and their
+ * sizes add up to the axis (torch.split). */
+KILN_API void kiln_split(KilnTensor *x, int axis, const int64_t *sizes, int n, KilnTensor **ret);
+/* n >= 1 tensors one after the other along an axis they have (torch.cat), or along
+ * a new one (torch.stack). */
+KILN_API KilnTensor *kiln_concat(KilnTensor *const *tensors, int n, int axis);
+KILN_API KilnTensor *kiln_stack(KilnTensor *const *tensors, int n, int axis);
+/* before[i] and after[i] more places on axis i, filled with `value`; both have
+ * rank(x) entries of at least 0 (torch.nn.functional.pad, mode constant). */
+KILN_API KilnTensor *kiln_pad(KilnTensor *x, const int64_t *before, const int64_t *after,
+                              double value);
+/* Backwards along an axis; moved on by `shift`, what falls off comes in again. */
+KILN_API KilnTensor *kiln_flip(KilnTensor *x, int axis);
+KILN_API KilnTensor *kiln_roll(KilnTensor *x, int axis, int64_t shift);
+/* Of the last two axes, float only: `value` above (triu: below) the diagonal, which
+ * lies `diagonal` columns right of the main one; the rest stays (torch.tril, triu
+ * with value 0; the causal mask of scores is kiln_tril(x, 0, -INFINITY)). */
+KILN_API KilnTensor *kiln_tril(KilnTensor *x, int64_t diagonal, double value);
+KILN_API KilnTensor *kiln_triu(KilnTensor *x, int64_t diagonal, double value);
+
+typedef struct KilnSize {
+    int64_t height, width;
+} KilnSize;
+
+/* [N, H, W, C] in another size (torch.nn.functional.interpolate with a size, modes
+ * nearest and bilinear; bilinear without anti-aliasing). */
+KILN_API KilnTensor *kiln_upsample_nearest(KilnTensor *x, KilnSize size);
+KILN_API KilnTensor *kiln_upsample_bilinear(KilnTensor *x, KilnSize size, bool align_corners);
+
+/* ---- Picking by index ------------------------------------------------------- */
+
+/* Indices are i32. One that is out of range reads NaN (0 of integers) and gets no
+ * gradient, so that it shows and does no harm. */
+
+/* y[i][j] = x[index[i][j]][j] for axis 0, and so on (torch.gather): index has x's
+ * rank and, off the axis, at most its sizes. Any element type. */
+KILN_API KilnTensor *kiln_gather(KilnTensor *x, int axis, KilnTensor *index);
+/* x with src added at the places that kiln_gather with this index would read
+ * (torch.scatter_add); src has index's shape. Terms of one place are added in the
+ * order of the axis. Where an index is out of range the first place of its line
+ * becomes NaN. */
+KILN_API KilnTensor *kiln_scatter_add(KilnTensor *x, int axis, KilnTensor *index, KilnTensor *src);
+/* Whole slices of an axis: the axis is replaced by index's axes (torch.index_select
+ * when index has one). Any element type. */
+KILN_API KilnTensor *kiln_index_select(KilnTensor *x, int axis, KilnTensor *index);
+/* 1.0 at the index, else 0.0, on a new last axis: [...] -> float [..., classes]; all
+ * zero where it is out of range. */
+KILN_API KilnTensor *kiln_one_hot(KilnTensor *index, int64_t classes);
+/* start, start + step, ...: [n], i32 or the graph's float type. */
+KILN_API KilnTensor *kiln_arange(KilnGraph *graph, KilnDType dtype, double start, double step,
+                                 int64_t n);
+/* Running sum along an axis (torch.cumsum). */
+KILN_API KilnTensor *kiln_cumsum(KilnTensor *x, int axis);
+
+/* Rows of weight [V, D]: index of any shape -> [..., D]. The row `padding_idx` gets no
+ * gradient; -1: there is none (torch.nn.functional.embedding). */
+KILN_API KilnTensor *kiln_embedding(KilnTensor *weight, KilnTensor *index, int64_t padding_idx);
+
+typedef enum KilnBagMode { KILN_BAG_SUM, KILN_BAG_MEAN, KILN_BAG_MAX } KilnBagMode;
+
+/* One vector per bag of indices: their rows' sum, mean or largest elements. index [B, L]
+ * with offsets NULL, or index [n] and offsets i32 [B], where bag b is index[offsets[b]] up to
+ * the next bag's start. padding_idx is left out of the bags; an empty bag gives zeros
+ * (torch.nn.functional.embedding_bag). -> [B, D]. */
+KILN_API KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
+                                        KilnBagMode mode, int64_t padding_idx);
 
 /* ---- Probabilities and losses --------------------------------------------- */
 
-/* Softmax over the last axis. */
-KILN_API KilnTensor *kiln_softmax(KilnTensor *x);
-/* Mean over the batch of -log softmax(logits)[label], with label smoothing as
- * PyTorch's (0: none). logits [N, C], labels i32 [N] -> scalar. */
+/* Softmax, and its logarithm, along an axis. */
+KILN_API KilnTensor *kiln_softmax(KilnTensor *x, int axis);
+KILN_API KilnTensor *kiln_log_softmax(KilnTensor *x, int axis);
+
+/* What becomes of the single losses: their mean, their sum, or themselves. */
+typedef enum KilnReduction {
+    KILN_REDUCTION_MEAN,
+    KILN_REDUCTION_SUM,
+    KILN_REDUCTION_NONE
+} KilnReduction;
+
+/* Zeroed: torch.nn.functional.cross_entropy's defaults. */
+typedef struct KilnCrossEntropy {
+    KilnTensor *weight;     /* float [C], of the classes; NULL: all 1 */
+    double label_smoothing; /* 0 to 1; kiln_nll: 0 */
+    bool ignore;            /* rows of label ignore_index don't count; false: -100 is ignored */
+    int64_t ignore_index;
+    KilnReduction reduction; /* mean: over the weights of the rows that count */
+} KilnCrossEntropy;
+
+/* -log softmax(logits)[label], computed together. logits [..., C], labels i32 [...] (PyTorch
+ * has the classes second, here they are last). A label that is none of the classes gives
+ * NaN. -> scalar, or [...] for KILN_REDUCTION_NONE. */
 KILN_API KilnTensor *kiln_cross_entropy(KilnTensor *logits, KilnTensor *labels,
-                                        double label_smoothing);
+                                        KilnCrossEntropy options);
+/* The same for targets that are probabilities, [..., C]; the mean is over the rows, and
+ * nothing is ignored. The targets get no gradient. */
+KILN_API KilnTensor *kiln_cross_entropy_soft(KilnTensor *logits, KilnTensor *targets,
+                                             KilnCrossEntropy options);
+/* -log_probs[label] (torch.nn.functional.nll_loss), shapes as kiln_cross_entropy. */
+KILN_API KilnTensor *kiln_nll(KilnTensor *log_probs, KilnTensor *labels, KilnCrossEntropy options);
+
+typedef struct KilnCtc {
+    int64_t blank;      /* class of the blank */
+    bool zero_infinity; /* an impossible alignment costs 0, not infinity */
+    KilnReduction
+        reduction; /* mean: each loss over its target's length (at least 1), then over N */
+} KilnCtc;
+
+/* Connectionist temporal classification (Graves et al. 2006; torch.nn.functional.ctc_loss):
+ * log_probs [T, N, C] as kiln_log_softmax gives, targets i32 [N, S], input_lengths and
+ * target_lengths i32 [N]. The gradient is the derivative by log_probs itself; PyTorch's
+ * gives the same after log_softmax only. Lengths or labels out of range: NaN.
+ * -> scalar, or [N]. */
+KILN_API KilnTensor *kiln_ctc(KilnTensor *log_probs, KilnTensor *targets, KilnTensor *input_lengths,
+                              KilnTensor *target_lengths, KilnCtc options);
 
 /* ---- Updates in place ------------------------------------------------------ */
 

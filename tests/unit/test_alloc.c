@@ -102,7 +102,8 @@ static KilnStatus train(KilnGraph *graph, Net *net, const float *images, const i
     KilnTensor *logits = forward(
         graph, net, kiln_graph_input(graph, KILN_F32, KILN_SHAPE(BATCH, SIDE, SIDE, 2), images));
     KilnTensor *wanted = kiln_graph_input(graph, KILN_I32, KILN_SHAPE(BATCH), labels);
-    KilnTensor *loss = kiln_cross_entropy(logits, wanted, 0.1);
+    KilnTensor *loss = kiln_cross_entropy(logits, wanted,
+                                          (KilnCrossEntropy) { .label_smoothing = 0.1 });
     KilnTensor *accuracy = kiln_mean(kiln_equal(kiln_argmax(logits), wanted));
     kiln_graph_backward(graph, loss);
     kiln_sgd_update(buffer(graph, KILN_SHAPE(PARAMS), net->params),

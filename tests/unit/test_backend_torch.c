@@ -243,7 +243,7 @@ static void test_cross_entropy(void **unused)
         KilnTensor *logits = leaf(&step, "logits", KILN_SHAPE(6, 5), true);
         KilnTensor *loss = kiln_cross_entropy(
             logits, kiln_graph_input(step.graph, KILN_I32, KILN_SHAPE(6), labels),
-            cases[i / 2].smoothing);
+            (KilnCrossEntropy) { .label_smoothing = cases[i / 2].smoothing });
 
         kiln_graph_backward(step.graph, loss);
         assert_int_equal(kiln_graph_run(step.graph, &loss, 1, &err), KILN_OK);

@@ -72,8 +72,8 @@ static void test_shapes(void **unused)
                  KILN_SHAPE(8, 56, 56, 64));
     expect_shape(kiln_max_pool2d(F32(1, 5, 4, 1), (KilnPool) { .kernel = 2 }),
                  KILN_SHAPE(1, 2, 2, 1));
-    expect_shape(kiln_adaptive_avg_pool2d(F32(8, 7, 7, 512), 1, 1), KILN_SHAPE(8, 1, 1, 512));
-    expect_shape(kiln_cross_entropy(F32(6, 3), I32(6), 0), KILN_SCALAR);
+    expect_shape(kiln_global_avg_pool2d(F32(8, 7, 7, 512)), KILN_SHAPE(8, 512));
+    expect_shape(kiln_cross_entropy(F32(6, 3), I32(6), (KilnCrossEntropy) { 0 }), KILN_SCALAR);
     assert_int_equal(kiln_tensor_dim(F32(2, 3), -1), 3);
     assert_int_equal(kiln_tensor_dim(F32(2, 3), 2), 0);
 }
@@ -144,9 +144,10 @@ MAKER(m_pool_huge, kiln_max_pool2d(F32(1, 9, 9, 1),
 MAKER(m_norm, kiln_batch_norm(F32(4, 3), F32(2), F32(2), VAR(2), VAR(2), training))
 MAKER(m_norm_one, kiln_batch_norm(F32(1, 3), F32(3), F32(3), VAR(3), VAR(3), training))
 MAKER(m_norm_eps, kiln_batch_norm(F32(4, 3), F32(3), F32(3), VAR(3), VAR(3), no_eps))
-MAKER(m_loss, kiln_cross_entropy(F32(4, 3), I32(5), 0))
-MAKER(m_loss_type, kiln_cross_entropy(F32(4, 3), F32(4), 0))
-MAKER(m_loss_smooth, kiln_cross_entropy(F32(4, 3), I32(4), 1.5))
+MAKER(m_loss, kiln_cross_entropy(F32(4, 3), I32(5), (KilnCrossEntropy) { 0 }))
+MAKER(m_loss_type, kiln_cross_entropy(F32(4, 3), F32(4), (KilnCrossEntropy) { 0 }))
+MAKER(m_loss_smooth,
+      kiln_cross_entropy(F32(4, 3), I32(4), (KilnCrossEntropy) { .label_smoothing = 1.5 }))
 MAKER(m_dropout, kiln_dropout(F32(4, 3), 1.0, I32(2), 0))
 MAKER(m_dropout_key, kiln_dropout(F32(4, 3), 0.5, I32(3), 0))
 MAKER(m_empty, F32(4, 0))
@@ -300,9 +301,9 @@ static void test_poison_spreads(void **unused)
     m_add();
     x = kiln_batch_norm(x, VAR(4), VAR(4), VAR(4), VAR(4), training);
     x = kiln_reshape(kiln_flatten(kiln_dropout(x, 0.5, I32(2), 1)), KILN_SHAPE(4, -1));
-    x = kiln_permute(kiln_max_pool2d(x, (KilnPool) { .kernel = 2, .stride = 2, .padding = 0 }),
-                     NULL);
-    KilnTensor *loss = kiln_cross_entropy(kiln_linear(x, VAR(3, 3), NULL), I32(4), 0);
+    x = kiln_permute(kiln_max_pool2d(x, (KilnPool) { 2, 2, 0 }), NULL);
+    KilnTensor *loss = kiln_cross_entropy(kiln_linear(x, VAR(3, 3), NULL), I32(4),
+                                          (KilnCrossEntropy) { 0 });
     kiln_graph_backward(graph, loss);
     kiln_ema_update(VAR(2), loss, 0.5);
     assert_true(kiln_tensor_poisoned(loss));

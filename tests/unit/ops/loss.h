@@ -7,7 +7,7 @@
 BUILD(build_softmax)
 {
     UNUSED_ARG;
-    return kiln_softmax(leaf[0]);
+    return kiln_softmax(leaf[0], -1);
 }
 
 static const Case cases_softmax[] = {
@@ -19,7 +19,8 @@ static const Case cases_softmax[] = {
 
 BUILD(build_cross_entropy)
 {
-    return kiln_cross_entropy(leaf[0], leaf[1], (double)arg[0] / 10.0);
+    return kiln_cross_entropy(leaf[0], leaf[1],
+                              (KilnCrossEntropy) { .label_smoothing = (double)arg[0] / 10.0 });
 }
 
 static const Case cases_cross_entropy[] = {

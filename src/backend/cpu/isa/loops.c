@@ -278,4 +278,5 @@ const KilnLoops TABLE(loops, KILN_ISA) = {
     .attention = &TABLE(attention, KILN_ISA),
     .recurrent = &TABLE(recurrent, KILN_ISA),
     .gemm = &TABLE(gemm, KILN_ISA),
+    .rows = &TABLE(rows, KILN_ISA),
 };

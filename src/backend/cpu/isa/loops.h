@@ -5,6 +5,8 @@
 
 #include "backend/cpu/isa/map.h"
 
+#include "backend/cpu/isa/rows.h"
+
 /* Dropout's mask is a function of key, stream and element. */
 typedef struct KilnDropoutLoop {
     uint32_t key[2];
@@ -62,6 +64,7 @@ typedef struct KilnLoops {
     const struct KilnAttentionLoops *attention;
     const struct KilnRecurrentLoops *recurrent;
     const struct KilnGemmLoops *gemm;
+    const KilnRowLoops *rows; /* of the same instruction set */
 } KilnLoops;
 
 extern const KilnLoops kiln_loops_base, kiln_loops_avx2, kiln_loops_avx512;
