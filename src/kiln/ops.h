@@ -209,18 +209,6 @@ KILN_API KilnTensor *kiln_batch_norm(KilnTensor *x, KilnTensor *weight, KilnTens
                                      KilnTensor *running_mean, KilnTensor *running_var,
                                      KilnBatchNorm norm);
 
-/* Layer normalization (Ba et al. 2016) over the last `axes` axes, as PyTorch's; weight and
- * bias have the shape of those axes, or are NULL. eps: PyTorch's default is 1e-5. */
-KILN_API KilnTensor *kiln_layer_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias, int axes,
-                                     double eps);
-/* x / sqrt(mean(x²) + eps) * weight over the last `axes` axes (Zhang and Sennrich 2019), as
- * PyTorch's; weight may be NULL. eps: PyTorch's default for f32 is 2^-23. */
-KILN_API KilnTensor *kiln_rms_norm(KilnTensor *x, KilnTensor *weight, int axes, double eps);
-/* Group normalization (Wu and He 2018), as PyTorch's but for the order: x [N, ..., C] in
- * `groups` of consecutive channels; weight and bias [C], or NULL. eps: as above. */
-KILN_API KilnTensor *kiln_group_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
-                                     int64_t groups, double eps);
-
 /* ---- Attention ------------------------------------------------------------- */
 
 /* What attention may look at, and how. All zero: everything, scaled as usual. */
@@ -247,9 +235,10 @@ KILN_API KilnTensor *kiln_attention(KilnTensor *q, KilnTensor *k, KilnTensor *v,
 KILN_API KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention);
 
 typedef struct KilnRotary {
-    double base;      /* 0: 10000 */
-    int64_t first;    /* position of row 0, for decoding step by step */
-    bool interleaved; /* pairs are elements 2i, 2i+1 (Su et al.); else i, i + D/2 (GPT-NeoX) */
+    double base;   /* 0: 10000 */
+    int64_t first; /* position of row 0, for decoding step by step */
+    bool
+        interleaved; /* pairs are elements 2i and 2i+1 (Su et al.); else i and i + D/2 (GPT-NeoX) */
     bool heads_first; /* [B, H, T, D]; else [B, T, H, D] */
 } KilnRotary;
 
@@ -283,7 +272,6 @@ KILN_API KilnRecurrentOut kiln_lstm(KilnTensor *p, KilnTensor *weight_hh, KilnRe
  * 3H], weight_hh [3H, H], bias_hh [3H] or NULL; gates r, z, n. */
 KILN_API KilnRecurrentOut kiln_gru(KilnTensor *p, KilnTensor *weight_hh, KilnTensor *bias_hh,
                                    KilnRecurrent recurrent);
-
 /* ---- Moving, cutting, joining ---------------------------------------------- */
 
 /* Negative axes count from the end. These take every element type; gradients are
@@ -368,6 +356,17 @@ typedef enum KilnBagMode { KILN_BAG_SUM, KILN_BAG_MEAN, KILN_BAG_MAX } KilnBagMo
  * (torch.nn.functional.embedding_bag). -> [B, D]. */
 KILN_API KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
                                         KilnBagMode mode, int64_t padding_idx);
+/* Layer normalization (Ba et al. 2016) over the last `axes` axes, as PyTorch's; weight and
+ * bias have the shape of those axes, or are NULL. eps: PyTorch's default is 1e-5. */
+KILN_API KilnTensor *kiln_layer_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias, int axes,
+                                     double eps);
+/* x / sqrt(mean(x²) + eps) * weight over the last `axes` axes (Zhang and Sennrich 2019), as
+ * PyTorch's; weight may be NULL. eps: PyTorch's default for f32 is 2^-23. */
+KILN_API KilnTensor *kiln_rms_norm(KilnTensor *x, KilnTensor *weight, int axes, double eps);
+/* Group normalization (Wu and He 2018), as PyTorch's but for the order: x [N, ..., C] in
+ * `groups` of consecutive channels; weight and bias [C], or NULL. eps: as above. */
+KILN_API KilnTensor *kiln_group_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                     int64_t groups, double eps);
 
 /* ---- Probabilities and losses --------------------------------------------- */
 
@@ -425,29 +424,106 @@ KILN_API void kiln_store(KilnTensor *variable, KilnTensor *x);
 
 /* variable = (1-momentum)*variable + momentum*value, same shape. */
 KILN_API void kiln_ema_update(KilnTensor *variable, KilnTensor *value, double momentum);
+/* variable += weight*(value - variable), torch.lerp's form: same shape; weight is
+ * a scalar that may change from step to step. Weight 1 copies the value exactly. */
+KILN_API void kiln_lerp_update(KilnTensor *variable, KilnTensor *value, KilnTensor *weight);
+/* variable = min(max(variable, -limit), limit); NaN stays (torch.clamp). */
+KILN_API void kiln_clamp_update(KilnTensor *variable, double limit);
 /* variable += 1 on an i64 scalar. */
 KILN_API void kiln_increment(KilnTensor *variable);
 
-/* Numbers that change from step to step, in one f32 leaf so that the plan stays. */
+/* Square root of the sum of squares of all elements: a scalar, summed in double
+ * in an order that does not depend on the threads. No gradient. */
+KILN_API KilnTensor *kiln_l2_norm(KilnTensor *x);
+/* min(1, max_norm / (norm + 1e-6)): what torch.nn.utils.clip_grad_norm_ multiplies
+ * the gradients by. norm is a scalar; no gradient. */
+KILN_API KilnTensor *kiln_clip_factor(KilnTensor *norm, double max_norm);
+
+/* ---- Optimizers ------------------------------------------------------------ */
+
+#define KILN_MAX_SLOTS 4
+
+/* What one update of all parameters works on; f32 unless it says otherwise. The
+ * parameters lie in runs one after the other, each with its own share of the
+ * learning rate and its own weight decay. `hyper` holds the numbers that change
+ * from step to step, in a leaf so that the plan stays. */
+typedef struct KilnFlat {
+    KilnTensor *param, *grad;          /* [n] */
+    KilnTensor *slots[KILN_MAX_SLOTS]; /* [n] each: the optimizer's state, zero at first */
+    KilnTensor *hyper;                 /* see each update; [0] is the learning rate */
+    KilnTensor *scale;                 /* scalar, multiplies the gradients; NULL: 1 */
+    KilnTensor *ends;                  /* i64 [k]: where each run ends, rising, the last is n */
+    /* [k, 2]: what multiplies the learning rate, and the weight decay. A run whose
+     * first is 0 is left alone. `ends` and `rates` NULL: one run, 1 and 0. */
+    KilnTensor *rates;
+} KilnFlat;
+
 typedef struct KilnSgd {
-    double momentum, weight_decay;
+    double momentum, dampening;
     bool nesterov;
 } KilnSgd;
 
-/* PyTorch's SGD on flat [n] tensors. hyper f32 [2]: learning rate, and 1 on
- * the first step (the momentum buffer starts as the gradient), else 0.
- * momentum_buffer may be NULL when momentum is 0. */
-KILN_API void kiln_sgd_update(KilnTensor *param, KilnTensor *grad, KilnTensor *momentum_buffer,
-                              KilnTensor *hyper, KilnSgd sgd);
+/* torch.optim.SGD. hyper [2]: learning rate; 1 on the first step (the momentum
+ * buffer starts as the gradient), else 0. slots: momentum_buffer, NULL allowed when
+ * momentum is 0. */
+KILN_API void kiln_sgd_update(const KilnFlat *flat, KilnSgd sgd);
 
 typedef struct KilnAdam {
-    double beta1, beta2, eps, weight_decay;
+    double beta1, beta2, eps;
     bool decoupled; /* AdamW (Loshchilov and Hutter 2019): decay apart from the gradient */
+    bool amsgrad;   /* divide by the largest average so far (Reddi et al. 2018) */
 } KilnAdam;
 
-/* PyTorch's Adam/AdamW on flat [n] tensors (Kingma and Ba 2015). hyper f32
- * [3]: learning rate, 1 - beta1^t, 1 - beta2^t for step t = 1, 2, ... */
-KILN_API void kiln_adam_update(KilnTensor *param, KilnTensor *grad, KilnTensor *exp_avg,
-                               KilnTensor *exp_avg_sq, KilnTensor *hyper, KilnAdam adam);
+/* torch.optim.Adam and AdamW (Kingma and Ba 2015). hyper [3]: learning rate,
+ * 1 - beta1^t, 1 - beta2^t for step t = 1, 2, ... slots: exp_avg, exp_avg_sq, and
+ * with amsgrad max_exp_avg_sq. */
+KILN_API void kiln_adam_update(const KilnFlat *flat, KilnAdam adam);
+
+typedef struct KilnRmsprop {
+    double alpha, eps, momentum;
+    bool centered;
+} KilnRmsprop;
+
+/* torch.optim.RMSprop (Tieleman and Hinton 2012; centered: Graves 2013). hyper [1]:
+ * learning rate. slots: square_avg, momentum_buffer (NULL allowed when momentum is
+ * 0), grad_avg (when centered). Where rounding makes the centered variance
+ * negative it counts as 0; PyTorch gives NaN. */
+KILN_API void kiln_rmsprop_update(const KilnFlat *flat, KilnRmsprop rmsprop);
+
+typedef struct KilnAdagrad {
+    double initial_accumulator_value, eps;
+} KilnAdagrad;
+
+/* torch.optim.Adagrad (Duchi et al. 2011). hyper [2]: learning rate, decayed by
+ * 1/(1 + (t-1)*lr_decay) already; 1 on the first step, else 0. slots: sum. */
+KILN_API void kiln_adagrad_update(const KilnFlat *flat, KilnAdagrad adagrad);
+
+typedef struct KilnLamb {
+    double beta1, beta2, eps;
+    bool always_adapt; /* also scale the steps of runs without weight decay */
+} KilnLamb;
+
+/* LAMB (You et al. 2020): AdamW's direction, for each run scaled by the norm of its
+ * parameters over the norm of the direction (1 where either is 0); a run is meant
+ * to be one parameter tensor. hyper as kiln_adam_update. slots: exp_avg, exp_avg_sq. */
+KILN_API void kiln_lamb_update(const KilnFlat *flat, KilnLamb lamb);
+
+typedef struct KilnLion {
+    double beta1, beta2;
+} KilnLion;
+
+/* Lion (Chen et al. 2023): the sign of a blend of gradient and average. hyper [1]:
+ * learning rate. slots: exp_avg. */
+KILN_API void kiln_lion_update(const KilnFlat *flat, KilnLion lion);
+
+typedef struct KilnAdan {
+    double beta1, beta2, beta3, eps;
+    bool no_prox; /* decay before the step, as AdamW, instead of dividing after it */
+} KilnAdan;
+
+/* Adan (Xie et al. 2022), as the authors' program: betas are what is kept. hyper
+ * [5]: learning rate, 1 - beta_i^t for each, 1 on the first step, else 0. slots:
+ * exp_avg, exp_avg_sq, exp_avg_diff, pre_grad (the last gradient). */
+KILN_API void kiln_adan_update(const KilnFlat *flat, KilnAdan adan);
 
 #endif

@@ -32,11 +32,14 @@ static KilnStatus layer_init(KilnTransformerLayer *layer, const KilnScope *scope
     if (status == KILN_OK)
         status = kiln_nn_linear_init(&layer->linear2, &own, "linear2", inner, width, true, err);
     if (status == KILN_OK)
-        status = kiln_nn_layer_norm_init(&layer->norm1, &own, "norm1", width, err);
+        status = kiln_nn_layer_norm_init(&layer->norm1, &own, "norm1", KILN_SHAPE(width), true,
+                                         err);
     if (status == KILN_OK)
-        status = kiln_nn_layer_norm_init(&layer->norm2, &own, "norm2", width, err);
+        status = kiln_nn_layer_norm_init(&layer->norm2, &own, "norm2", KILN_SHAPE(width), true,
+                                         err);
     if (status == KILN_OK && decoder)
-        status = kiln_nn_layer_norm_init(&layer->norm3, &own, "norm3", width, err);
+        status = kiln_nn_layer_norm_init(&layer->norm3, &own, "norm3", KILN_SHAPE(width), true,
+                                         err);
     return status;
 }
 
@@ -129,7 +132,8 @@ static KilnStatus stack_init(KilnTransformer *stack, const KilnScope *scope, con
         status = layer_init(&stack->layers[i], &own, layer, spec, decoder, err);
     }
     if (status == KILN_OK && norm)
-        status = kiln_nn_layer_norm_init(&stack->norm, &own, "norm", spec.width, err);
+        status = kiln_nn_layer_norm_init(&stack->norm, &own, "norm", KILN_SHAPE(spec.width), true,
+                                         err);
     return status;
 }
 

@@ -26,10 +26,11 @@ typedef struct GptNet {
 static inline KilnStatus gpt_block_init(GptBlock *block, const KilnScope *scope, int64_t width,
                                         KilnError *err)
 {
-    KilnStatus status = kiln_nn_layer_norm_init(&block->ln_1, scope, "ln_1", width, err);
+    KilnStatus status = kiln_nn_layer_norm_init(&block->ln_1, scope, "ln_1", KILN_SHAPE(width),
+                                                true, err);
 
     if (status == KILN_OK)
-        status = kiln_nn_layer_norm_init(&block->ln_2, scope, "ln_2", width, err);
+        status = kiln_nn_layer_norm_init(&block->ln_2, scope, "ln_2", KILN_SHAPE(width), true, err);
     if (status == KILN_OK)
         status = kiln_nn_linear_init(&block->attn, scope, "attn", width, 3 * width, true, err);
     if (status == KILN_OK)
@@ -57,7 +58,7 @@ static inline KilnStatus gpt_net_init(GptNet *net, const KilnScope *scope, GptSp
         status = gpt_block_init(&net->blocks[i], &block, width, err);
     }
     if (status == KILN_OK)
-        status = kiln_nn_layer_norm_init(&net->ln, scope, "ln", width, err);
+        status = kiln_nn_layer_norm_init(&net->ln, scope, "ln", KILN_SHAPE(width), true, err);
     if (status == KILN_OK)
         status = kiln_nn_linear_init(&net->head, scope, "head", width, spec.vocabulary, false, err);
     return status;

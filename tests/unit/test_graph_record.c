@@ -72,7 +72,7 @@ static void test_shapes(void **unused)
                  KILN_SHAPE(8, 56, 56, 64));
     expect_shape(kiln_max_pool2d(F32(1, 5, 4, 1), (KilnPool) { .kernel = 2 }),
                  KILN_SHAPE(1, 2, 2, 1));
-    expect_shape(kiln_global_avg_pool2d(F32(8, 7, 7, 512)), KILN_SHAPE(8, 512));
+    expect_shape(kiln_adaptive_avg_pool2d(F32(8, 7, 7, 512), 1, 1), KILN_SHAPE(8, 1, 1, 512));
     expect_shape(kiln_cross_entropy(F32(6, 3), I32(6), (KilnCrossEntropy) { 0 }), KILN_SCALAR);
     assert_int_equal(kiln_tensor_dim(F32(2, 3), -1), 3);
     assert_int_equal(kiln_tensor_dim(F32(2, 3), 2), 0);
@@ -177,13 +177,37 @@ static KilnTensor *m_increment(void)
 
 static KilnTensor *m_momentum(void)
 {
-    kiln_sgd_update(VAR(2), F32(2), NULL, F32(2), (KilnSgd) { .momentum = 0.9 });
+    KilnFlat flat = { .param = VAR(2), .grad = F32(2), .hyper = F32(2) };
+
+    kiln_sgd_update(&flat, (KilnSgd) { .momentum = 0.9 });
     return NULL;
 }
 
 static KilnTensor *m_adam(void)
 {
-    kiln_adam_update(VAR(2), F32(2), VAR(2), VAR(3), F32(3), (KilnAdam) { .beta1 = 0.9 });
+    KilnFlat flat = {
+        .param = VAR(2), .grad = F32(2), .hyper = F32(3), .slots = { VAR(2), VAR(3) }
+    };
+
+    kiln_adam_update(&flat, (KilnAdam) { .beta1 = 0.9 });
+    return NULL;
+}
+
+static KilnTensor *m_rates(void)
+{
+    KilnFlat flat = { .param = VAR(2), .grad = F32(2), .hyper = F32(1), .slots = { VAR(2) } };
+
+    flat.ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(2), NULL);
+    flat.rates = F32(3, 2);
+    kiln_lion_update(&flat, (KilnLion) { .beta1 = 0.9 });
+    return NULL;
+}
+
+static KilnTensor *m_slot(void)
+{
+    KilnFlat flat = { .param = VAR(2), .grad = F32(2), .hyper = F32(1) };
+
+    kiln_lion_update(&flat, (KilnLion) { .beta1 = 0.9 });
     return NULL;
 }
 
@@ -212,13 +236,15 @@ static const struct {
     Maker *make;
     const char *text;
 } messages[] = {
-    { m_add, "net: add: both must have one shape, got [2, 3] and [3, 2]" },
+    { m_add,
+      "net: add: [2, 3] and [3, 2] don't broadcast: from the right, sizes must be equal or one "
+      "of them 1" },
     { m_add_type, "net: add: the second must be f32, got i32" },
     { m_reshape, "net: reshape: [2, 3] (6 elements) does not fit into [4, -1]" },
     { m_reshape_two, "net: reshape: [2, 3] (6 elements) does not fit into [-1, -1]" },
     { m_permute, "net: permute: the order must hold each axis from 0 to 1 once, got 0 at place 1" },
     { m_flatten, "net: flatten: needs [N, ...], got a scalar" },
-    { m_argmax, "net: argmax: the tensor must have at least one axis, got a scalar" },
+    { m_argmax, "net: argmax: there is no axis -1 in []" },
     { m_equal, "net: equal: both must have one shape, got [2] and [3]" },
     { m_matmul, "net: matmul: [2, 3] times [2, 3] does not go: 3 columns meet 2 rows" },
     { m_matmul_t,
@@ -262,6 +288,8 @@ static const struct {
     { m_increment, "net: increment: the variable must be a scalar, got [2]" },
     { m_momentum, "net: sgd_update: momentum 0.9 needs a momentum_buffer" },
     { m_adam, "net: adam_update: exp_avg_sq must be [2], got [3]" },
+    { m_rates, "net: lion_update: rates must be [2, 2], got [3, 2]" },
+    { m_slot, "net: lion_update: exp_avg is missing" },
     { m_backward_shape, "net: backward: the loss must be a scalar, got [2]" },
     { m_backward_none,
       "net: backward: the loss does not depend on any variable that wants a gradient" },
@@ -301,7 +329,8 @@ static void test_poison_spreads(void **unused)
     m_add();
     x = kiln_batch_norm(x, VAR(4), VAR(4), VAR(4), VAR(4), training);
     x = kiln_reshape(kiln_flatten(kiln_dropout(x, 0.5, I32(2), 1)), KILN_SHAPE(4, -1));
-    x = kiln_permute(kiln_max_pool2d(x, (KilnPool) { 2, 2, 0 }), NULL);
+    x = kiln_permute(kiln_max_pool2d(x, (KilnPool) { .kernel = 2, .stride = 2, .padding = 0 }),
+                     NULL);
     KilnTensor *loss = kiln_cross_entropy(kiln_linear(x, VAR(3, 3), NULL), I32(4),
                                           (KilnCrossEntropy) { 0 });
     kiln_graph_backward(graph, loss);

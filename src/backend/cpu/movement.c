@@ -163,6 +163,8 @@ static void split_run(KilnCall *call)
     }
 }
 
+/* ---- Triangles ----------------------------------------------------------------- */
+
 /* Rows begin..end of all matrices; what is kept of a row is its first columns, or
  * its last ones. */
 static void triangle_part(void *context, int64_t begin, int64_t end)

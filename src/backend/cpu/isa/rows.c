@@ -1,20 +1,10 @@
 /* Vector loops over rows, compiled once per instruction set (KILN_ISA names it). */
 #include "backend/cpu/isa/rows.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-/* glibc has these as vectors (libmvec, within 4 units in the last place); the
- * attribute lets the compiler call them so. Elsewhere the loops are scalar. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
-#if __GLIBC_PREREQ(2, 35)
-#define VECTOR __attribute__((const, simd("notinbranch")))
-float expf(float) VECTOR;
-double exp(double) VECTOR;
-double log(double) VECTOR;
-#endif
-#endif
+#include "backend/cpu/isa/vector_math.h"
 
 /* A vector of the widest set; and what fits into the first cache. */
 enum { GROUP = 16, BLOCK = 4096 };
