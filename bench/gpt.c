@@ -28,7 +28,7 @@ int main(int argc, char **argv)
     KilnError err = { 0 };
     KilnRng rng;
 
-    bench.decoupled = true;
+    bench.adam.weight_decay = 0.01;
     kiln_rng_init(&rng, 2, KILN_RNG_USER, 0, 0);
     for (int64_t i = 0; i <= n; i++)
         tokens[i] = (int32_t)kiln_rng_below(&rng, (uint32_t)spec.vocabulary);

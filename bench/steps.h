@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "graph/graph.h"
 #include "graph/profile.h"
-#include "kiln/nn.h"
+#include "tests/nets/adam.h"
 
 enum { BENCH_WARM = 4, BENCH_MOST = 2000, BENCH_KINDS = 128 };
 
@@ -20,12 +20,10 @@ typedef struct Bench {
     KilnBackend *backend;
     KilnGraph *graph;
     KilnParams *params;
-    float *average, *square; /* Adam's */
-    float hyper[3];
+    NetAdam adam;
     KilnTensor *(*loss)(struct Bench *bench); /* records the step */
     void *net;
     const void *inputs, *labels;
-    bool decoupled;
 } Bench;
 
 static inline void bench_check(KilnStatus status, const KilnError *err)
@@ -47,35 +45,14 @@ static inline void *bench_alloc(size_t bytes)
     return memory;
 }
 
-static inline float bench_step(Bench *bench, int64_t t)
+static inline float bench_step(Bench *bench)
 {
     KilnError err = { 0 };
-    const int64_t n = kiln_params_size(bench->params);
-    const KilnShape flat = KILN_SHAPE(n);
-    const KilnAdam adam = { .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
-                            .weight_decay = bench->decoupled ? 0.01 : 0.0,
-                            .decoupled = bench->decoupled };
-    double one = 1.0, two = 1.0;
 
-    for (int64_t i = 0; i < t; i++) {
-        one *= 0.9;
-        two *= 0.999;
-    }
-    bench->hyper[0] = 1e-3f;
-    bench->hyper[1] = (float)(1.0 - one);
-    bench->hyper[2] = (float)(1.0 - two);
     kiln_graph_begin(bench->graph);
     KilnTensor *loss = bench->loss(bench);
     kiln_graph_backward(bench->graph, loss);
-    kiln_graph_layer(bench->graph, "optimizer");
-    kiln_adam_update(
-        kiln_graph_variable(bench->graph, KILN_F32, flat, kiln_params_values(bench->params), false,
-                            NULL),
-        kiln_graph_input(bench->graph, KILN_F32, flat, kiln_params_gradients(bench->params)),
-        kiln_graph_variable(bench->graph, KILN_F32, flat, bench->average, false, NULL),
-        kiln_graph_variable(bench->graph, KILN_F32, flat, bench->square, false, NULL),
-        kiln_graph_input(bench->graph, KILN_F32, KILN_SHAPE(3), bench->hyper), adam);
-    kiln_graph_layer(bench->graph, NULL);
+    net_adam_update(&bench->adam, bench->params, bench->graph);
     bench_check(kiln_graph_run(bench->graph, &loss, 1, &err), &err);
     return (float)kiln_tensor_scalar(loss);
 }
@@ -135,16 +112,17 @@ static inline void bench_run(Bench *bench, double seconds, bool profile)
 
     bench_check(kiln_params_seal(bench->params, &err), &err);
     const size_t bytes = (size_t)kiln_params_size(bench->params) * sizeof(float);
-    bench->average = bench_alloc(bytes);
-    bench->square = bench_alloc(bytes);
+    bench->adam.lr = 1e-3;
+    bench->adam.average = bench_alloc(bytes);
+    bench->adam.square = bench_alloc(bytes);
     for (int i = 0; i < BENCH_WARM; i++)
-        loss = bench_step(bench, i + 1);
+        loss = bench_step(bench);
     bench->graph->profile = profile;
     const double end = kiln_clock() + seconds;
     while (n < 5 || (kiln_clock() < end && n < BENCH_MOST)) {
         const double start = kiln_clock();
 
-        loss = bench_step(bench, BENCH_WARM + n + 1);
+        loss = bench_step(bench);
         times[n++] = 1e3 * (kiln_clock() - start);
     }
     if (profile)
@@ -155,8 +133,8 @@ static inline void bench_run(Bench *bench, double seconds, bool profile)
            "\"loss\": %.5f}\n",
            times[n / 2], 1024LL * (long long)usage.ru_maxrss, kiln_graph_bytes(bench->graph), n,
            (double)loss);
-    free(bench->average);
-    free(bench->square);
+    free(bench->adam.average);
+    free(bench->adam.square);
     kiln_params_free(bench->params);
     kiln_graph_free(bench->graph);
     kiln_backend_free(bench->backend);
