@@ -6,6 +6,7 @@
 #include "graph/map.h"
 #include "graph/ops/activation.h"
 #include "graph/ops/cast.h"
+#include "graph/ops/attention.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/ctc.h"
 #include "graph/ops/dropout.h"
@@ -16,8 +17,10 @@
 #include "graph/ops/norm.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/product.h"
+#include "graph/ops/recurrent.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/resample.h"
+#include "graph/ops/rotary.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/update.h"
 
@@ -68,6 +71,9 @@ struct KilnOp {
     KILN_OPS_CONV(X)                                                                               \
     KILN_OPS_POOL(X)                                                                               \
     KILN_OPS_NORM(X)                                                                               \
+    KILN_OPS_ATTENTION(X)                                                                          \
+    KILN_OPS_ROTARY(X)                                                                             \
+    KILN_OPS_RECURRENT(X)                                                                          \
     KILN_OPS_LOSS(X)                                                                               \
     KILN_OPS_CTC(X)                                                                                \
     KILN_OPS_UPDATE(X)

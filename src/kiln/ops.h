@@ -294,6 +294,70 @@ typedef enum KilnBagMode { KILN_BAG_SUM, KILN_BAG_MEAN, KILN_BAG_MAX } KilnBagMo
 KILN_API KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
                                         KilnBagMode mode, int64_t padding_idx);
 
+/* ---- Attention ------------------------------------------------------------- */
+
+/* What attention may look at, and how. All zero: everything, scaled as usual. */
+typedef struct KilnAttention {
+    bool causal;         /* query i sees keys 0 ... i, as PyTorch's is_causal */
+    bool heads_first;    /* tensors are [B, H, T, D], PyTorch's order; else [B, T, H, D] */
+    double scale;        /* of q·k; 0: 1/sqrt(D) */
+    KilnTensor *mask;    /* NULL, or broadcast to [B, H, Tq, Tk]: u8 (1: may be looked at), or a
+                          * float that is added to the scaled products; it gets no gradient */
+    KilnTensor *padding; /* NULL, or u8 [B, Tk]: 1 for keys that are there, 0 for padding */
+    double dropout;      /* of probabilities; needs `key` when not 0 */
+    KilnTensor *key;     /* i32 [2], as kiln_dropout's */
+    int64_t stream;      /* as kiln_dropout's */
+} KilnAttention;
+
+/* softmax(scale·q·kᵀ + mask)·v for each head: torch.nn.functional.scaled_dot_product_attention.
+ * Blocked with a running softmax (Dao et al. 2022), so that no Tq × Tk matrix is kept. q [B, Tq,
+ * H, D]; k and v [B, Tk, G, D] where G divides H (each head of k and v serves H/G of q,
+ * as enable_gqa); result as q. A query that may look at nothing gives 0. */
+KILN_API KilnTensor *kiln_attention(KilnTensor *q, KilnTensor *k, KilnTensor *v,
+                                    KilnAttention attention);
+/* The same of [B, T, 3, H, D], which one linear layer makes: q, k and v at index
+ * 0, 1, 2 of axis 2. -> [B, T, H, D]. Without copies in either direction. */
+KILN_API KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention);
+
+typedef struct KilnRotary {
+    double base;   /* 0: 10000 */
+    int64_t first; /* position of row 0, for decoding step by step */
+    bool
+        interleaved; /* pairs are elements 2i and 2i+1 (Su et al.); else i and i + D/2 (GPT-NeoX) */
+    bool heads_first; /* [B, H, T, D]; else [B, T, H, D] */
+} KilnRotary;
+
+/* Rotary positions (Su et al. 2021): pair i of row t is turned by the angle
+ * (first + t)·base^(-2i/D). x [B, T, H, D], D even -> the same shape. */
+KILN_API KilnTensor *kiln_rotary(KilnTensor *x, KilnRotary rotary);
+
+/* ---- Recurrent layers ------------------------------------------------------- */
+
+typedef struct KilnRecurrent {
+    bool batch_first;    /* sequences are [B, T, ...]; else [T, B, ...] */
+    bool reverse;        /* from the last step (of each sequence) to the first */
+    KilnTensor *h0;      /* [B, H]; NULL: 0 */
+    KilnTensor *c0;      /* [B, H], LSTM only; NULL: 0 */
+    KilnTensor *lengths; /* NULL, or i32 [B], steps of each sequence, 0 to T: as PyTorch's packed
+                          * sequences; y is 0 after the end */
+} KilnRecurrent;
+
+typedef struct KilnRecurrentOut {
+    KilnTensor *y; /* hidden state of every step, [T, B, H] or [B, T, H] */
+    KilnTensor *h; /* [B, H] after the last step of each sequence */
+    KilnTensor *c; /* [B, H], cells; NULL of a GRU */
+} KilnRecurrentOut;
+
+/* One layer and direction of torch.nn.LSTM (Hochreiter and Schmidhuber 1997,
+ * with forget gates) after the product with the input: p = x·weight_ihᵀ +
+ * bias_ih + bias_hh [T, B, 4H], a kiln_linear over all steps at once; weight_hh
+ * [4H, H]. Gates lie in PyTorch's order i, f, g, o. */
+KILN_API KilnRecurrentOut kiln_lstm(KilnTensor *p, KilnTensor *weight_hh, KilnRecurrent recurrent);
+/* The same of torch.nn.GRU (Cho et al. 2014): p = x·weight_ihᵀ + bias_ih [T, B,
+ * 3H], weight_hh [3H, H], bias_hh [3H] or NULL; gates r, z, n. */
+KILN_API KilnRecurrentOut kiln_gru(KilnTensor *p, KilnTensor *weight_hh, KilnTensor *bias_hh,
+                                   KilnRecurrent recurrent);
+
 /* ---- Probabilities and losses --------------------------------------------- */
 
 /* Softmax, and its logarithm, along an axis. */

@@ -152,6 +152,17 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader
 
 /* ---- Network ------------------------------------------------------------------------------- */
 
+static void set_precision(KilnTrainer *trainer)
+{
+    const KilnPrecision precision = (KilnPrecision)trainer->options.trainer->precision;
+
+    kiln_graph_set_precision(trainer->graph, precision);
+    if (precision != KILN_PRECISION_32 && !kiln_backend_bf16(trainer->backend))
+        kiln_output_print(&trainer->output,
+                          "this processor has no AMX for bf16: products are computed in f32 from "
+                          "values rounded to bf16, no faster than precision=32-true");
+}
+
 static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
 {
     const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
@@ -176,6 +187,7 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     if (status < 0)
         return status;
     trainer->graph->profile = trainer->options.trainer->profiler != NULL;
+    set_precision(trainer);
     trainer->step.graph = trainer->graph;
     trainer->step.metrics = trainer->metrics;
     trainer->step.spec = &trainer->spec;

@@ -28,6 +28,13 @@ static const KilnChoice convolutions[] = {
 };
 
 static const KilnChoice profilers[] = { { "simple", KILN_PROFILER_SIMPLE }, { NULL, 0 } };
+/* Lightning's names; it takes 32 for 32-true, too. */
+static const KilnChoice precisions[] = {
+    { "32-true", KILN_PRECISION_32 },
+    { "32", KILN_PRECISION_32 },
+    { "bf16-mixed", KILN_BF16_MIXED },
+    { NULL, 0 },
+};
 
 static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, max_epochs, "10", -1, 1e9,
@@ -52,6 +59,9 @@ static const KilnField trainer_fields[] = {
                     "auto: Winograd where it is faster, with larger rounding; direct"),
     KILN_FIELD_ENUM_OPT(KilnTrainerOptions, profiler, "null", profilers,
                         "simple: tell at the end which operations took how long; null"),
+    KILN_FIELD_ENUM(
+        KilnTrainerOptions, precision, "32-true", precisions,
+        "bf16-mixed: products, convolutions and activations in bf16, parameters in f32"),
     KILN_FIELD_END,
 };
 

@@ -25,6 +25,7 @@ typedef struct KilnTrainerOptions {
     int64_t num_workers;
     int64_t convolution; /* KilnConvolution */
     int64_t *profiler;   /* KilnProfiler; NULL: none */
+    int64_t precision;   /* KilnPrecision */
 } KilnTrainerOptions;
 
 typedef struct KilnRunDirOptions {

@@ -1,6 +1,8 @@
 /* The primitives of AMX: tiles, packing, and the product of panels. Intrinsics
  * are confined to the files named amx; each function names what it needs, so
  * that the program runs on every x86-64. */
+#define _DEFAULT_SOURCE /* syscall */
+
 #include "backend/cpu/amx.h"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -32,16 +34,17 @@ bool kiln_amx_usable(void)
 
 TILES void kiln_amx_begin(void)
 {
-    struct {
+    /* Static, for compilers think that the instruction reads eight bytes. */
+    static const struct {
         uint8_t palette, start, zero[14];
-        uint16_t columns[16];
+        uint16_t columns[16]; /* bytes */
         uint8_t rows[16];
-    } __attribute__((packed)) config = { .palette = 1 };
+    } __attribute__((packed)) config = {
+        .palette = 1,
+        .columns = { 64, 64, 64, 64, 64, 64, 64, 64 },
+        .rows = { 16, 16, 16, 16, 16, 16, 16, 16 },
+    };
 
-    for (int i = 0; i < 8; i++) {
-        config.columns[i] = 64;
-        config.rows[i] = KILN_AMX_ROWS;
-    }
     _tile_loadconfig(&config);
 }
 
@@ -204,6 +207,14 @@ TILES void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *
     _tile_stored(3, c10 + KILN_AMX_ROWS, row);
 }
 
+VECTOR static __m512 load_result(const KilnAmxResult *result, int64_t at, __mmask16 mask)
+{
+    if (result->wide)
+        return _mm512_maskz_loadu_ps(mask, (const float *)result->data + at);
+    const __m256i half = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)result->data + at);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
 VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t row, int64_t column,
                            int64_t rows, int64_t columns)
 {
@@ -215,8 +226,10 @@ VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t 
 
         for (int64_t i = 0; i < rows; i++) {
             const int64_t at = (row + i) * result->stride + column + half;
-            const __m512 sum = _mm512_add_ps(_mm512_load_ps(c + i * KILN_AMX_BLOCK + half), bias);
+            __m512 sum = _mm512_add_ps(_mm512_load_ps(c + i * KILN_AMX_BLOCK + half), bias);
 
+            if (result->add)
+                sum = _mm512_add_ps(sum, load_result(result, at, mask));
             if (result->wide)
                 _mm512_mask_storeu_ps((float *)result->data + at, mask, sum);
             else

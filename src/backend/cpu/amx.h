@@ -48,6 +48,7 @@ void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right,
 typedef struct KilnAmxResult {
     void *data;
     bool wide; /* f32, else bf16 */
+    bool add;  /* to what is there */
     int64_t stride;
     const float *bias; /* one for each column, or NULL */
 } KilnAmxResult;

@@ -106,11 +106,13 @@ static KilnStatus cast_prepare(KilnCall *call, KilnError *err)
     if (status < 0)
         return status;
 
+    int before = kiln_threads_set(dnnl->threads);
     dnnl_status_t made = kiln_pd_reorder(dnnl, source, target, &pd);
     const KilnStepArg args[] = {
         { DNNL_ARG_FROM, source, KILN_AT_INPUT, 0 },
         { DNNL_ARG_TO, target, KILN_AT_OUTPUT, 0 },
     };
+    kiln_threads_set(before);
     if (made != dnnl_success) {
         call->inputs[0].layout = KILN_PLAIN;
         return KILN_OK;

@@ -54,6 +54,9 @@ static KilnStatus conv_mds(KilnCall *call, const KilnArg *x, const KilnArg *weig
                                      err);
 
     if (status == KILN_OK)
+        status = kiln_md_make(dnnl, KILN_MD_WEIGHT, type, &shape, KILN_MD_ANY,
+                              &ret->forward_weights, err);
+    if (status == KILN_OK)
         status = kiln_md_make(dnnl, KILN_MD_WEIGHT, weight == &call->outputs[0] ? KILN_F32 : type,
                               &shape, KILN_MD_ANY, &ret->weights, err);
     if (status == KILN_OK)

@@ -1,4 +1,5 @@
 /* Matrix products. */
+#include "backend/cpu/amx_product.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
 
@@ -82,6 +83,80 @@ static void run_product(const Matmul *matmul, bool alone, int64_t i, bool add)
         kiln_gemm(call, &gemm, a, b, y);
 }
 
+/* ---- In bf16 --------------------------------------------------------------------- */
+
+static bool is_bf16(const KilnCall *call)
+{
+    return call->inputs[0].dtype == KILN_BF16 || call->inputs[1].dtype == KILN_BF16;
+}
+
+static KilnAmxProduct amx_of(const KilnCall *call, const KilnGemm *gemm)
+{
+    const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
+
+    return (KilnAmxProduct) {
+        .left = { .data = a->data,
+                  .wide = a->dtype == KILN_F32,
+                  .across = gemm->transpose_a,
+                  .stride = gemm->lda,
+                  .rows = gemm->m,
+                  .depth = gemm->k },
+        .right = { .data = b->data,
+                   .wide = b->dtype == KILN_F32,
+                   .across = !gemm->transpose_b,
+                   .stride = gemm->ldb,
+                   .rows = gemm->n,
+                   .depth = gemm->k },
+        .result = { .data = y->data, .wide = y->dtype == KILN_F32, .stride = gemm->ldc },
+        .threads = call->backend->threads,
+    };
+}
+
+static void *element(const KilnArg *arg, int64_t i)
+{
+    return (char *)arg->data + (size_t)i * kiln_dtype_size(arg->dtype);
+}
+
+static void run_bf16(const Matmul *matmul, int64_t i, bool add)
+{
+    const KilnBatch *batch = &matmul->batch;
+    const KilnCall *call = matmul->call;
+    KilnAmxProduct product = amx_of(call, &matmul->gemm);
+
+    product.left.data = element(&call->inputs[0],
+                                kiln_batch_at(batch, batch->step_a, i) * batch->m * batch->k);
+    product.right.data = element(&call->inputs[1],
+                                 kiln_batch_at(batch, batch->step_b, i) * batch->k * batch->n);
+    product.result.data = element(&call->outputs[0],
+                                  kiln_batch_at(batch, batch->step_y, i) * batch->m * batch->n);
+    product.result.add = add;
+    kiln_amx_product(&product, call->workspace);
+}
+
+static void plain_inputs(KilnCall *call)
+{
+    for (int i = 0; i < call->n_inputs; i++)
+        call->inputs[i].layout = KILN_PLAIN;
+}
+
+static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
+{
+    KilnBatch batch = kiln_batch(call->attrs, &call->inputs[0].shape, &call->inputs[1].shape,
+                                 &call->outputs[0].shape);
+
+    (void)err;
+    plain_inputs(call);
+    if (!is_bf16(call))
+        return KILN_OK;
+    merge_products(&batch);
+    const KilnGemm gemm = gemm_of(&batch);
+    const KilnAmxProduct product = amx_of(call, &gemm);
+    call->workspace_size = kiln_amx_product_workspace(&product);
+    return KILN_OK;
+}
+
+/* ---- The kernels ------------------------------------------------------------------ */
+
 static void run_part(void *context, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++)
@@ -109,6 +184,11 @@ static void matmul_run(KilnCall *call)
 
     merge_products(&matmul.batch);
     matmul.gemm = gemm_of(&matmul.batch);
+    if (is_bf16(call)) {
+        for (int64_t i = 0; i < matmul.batch.count; i++)
+            run_bf16(&matmul, i, matmul.batch.add_up && adds(&matmul.batch, i));
+        return;
+    }
     if (!matmul.batch.add_up && matmul.batch.count >= threads && threads > 1 &&
         matmul.batch.count > 1) {
         kiln_parallel(threads, matmul.batch.count, 1, 1, run_part, &matmul);
@@ -131,28 +211,63 @@ static void bias_part(void *context, int64_t begin, int64_t end)
     }
 }
 
-static void linear_run(KilnCall *call)
+static KilnGemm linear_gemm(const KilnCall *call)
 {
-    const int64_t rows = kiln_cpu_rows(&call->outputs[0]);
     const int64_t in = kiln_cpu_columns(&call->inputs[0]);
     const int64_t out = kiln_cpu_columns(&call->outputs[0]);
-    const KilnGemm gemm = { .m = rows,
-                            .n = out,
-                            .k = in,
-                            .lda = in,
-                            .ldb = in,
-                            .ldc = out,
-                            .transpose_b = true,
-                            .alpha = 1.0f };
 
+    return (KilnGemm) { .m = kiln_cpu_rows(&call->outputs[0]),
+                        .n = out,
+                        .k = in,
+                        .lda = in,
+                        .ldb = in,
+                        .ldc = out,
+                        .transpose_b = true,
+                        .alpha = 1.0f };
+}
+
+static KilnStatus linear_prepare(KilnCall *call, KilnError *err)
+{
+    const KilnGemm gemm = linear_gemm(call);
+    const KilnAmxProduct product = amx_of(call, &gemm);
+
+    (void)err;
+    plain_inputs(call);
+    if (is_bf16(call))
+        call->workspace_size = kiln_amx_product_workspace(&product);
+    return KILN_OK;
+}
+
+static void linear_run(KilnCall *call)
+{
+    const KilnGemm gemm = linear_gemm(call);
+    const int64_t rows = gemm.m, out = gemm.n;
+
+    if (is_bf16(call)) {
+        KilnAmxProduct product = amx_of(call, &gemm);
+
+        product.result.bias = call->inputs[2].absent ? NULL : call->inputs[2].data;
+        kiln_amx_product(&product, call->workspace);
+        return;
+    }
     kiln_gemm(call, &gemm, call->inputs[0].data, call->inputs[1].data, call->outputs[0].data);
     if (!call->inputs[2].absent)
         kiln_parallel(call->backend->threads, rows, 16384 / (out + 1) + 1, 1, bias_part, call);
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_matmul, .run = matmul_run },
-    { .op = &kiln_op_linear, .run = linear_run },
+    { .op = &kiln_op_matmul,
+      .prepare = matmul_prepare,
+      .run = matmul_run,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 0 | 1u << 1 },
+    { .op = &kiln_op_linear,
+      .prepare = linear_prepare,
+      .run = linear_run,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 1 },
 };
 
 const KilnCpuTable kiln_cpu_products = { kernels, KILN_COUNT(kernels) };

@@ -45,7 +45,7 @@ static void permute_run(KilnCall *call)
 
 /* Element i is dropped when word i%4 of the Philox block with counter
  * [i/4, stream] under the step's key, as a number in [0, 1), is below p. */
-static bool keeps(const int32_t *key, int64_t stream, int64_t i, double p)
+bool kiln_ref_keeps(const int32_t *key, int64_t stream, int64_t i, double p)
 {
     const uint32_t philox_key[2] = { (uint32_t)key[0], (uint32_t)key[1] };
     const uint64_t block = (uint64_t)i / 4, lane = (uint64_t)i % 4;
@@ -63,7 +63,7 @@ static void dropout_run(KilnCall *call)
     const int32_t *key = call->inputs[1].data;
 
     for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
-        bool kept = keeps(key, attrs->stream, i, attrs->p);
+        bool kept = kiln_ref_keeps(key, attrs->stream, i, attrs->p);
         double x = kiln_ref_get(&call->inputs[0], i);
 
         kiln_ref_set(&call->outputs[0], i, kept ? x / (1.0 - attrs->p) : 0.0);

@@ -1,6 +1,7 @@
 /* All passes, in the order in which they run. */
 #include "graph/passes/common_subexpressions.h"
 #include "graph/passes/dead_code.h"
+#include "graph/passes/fuse_elementwise.h"
 #include "graph/passes/precision.h"
 
 const KilnPass kiln_passes[] = {
@@ -9,5 +10,7 @@ const KilnPass kiln_passes[] = {
       kiln_pass_common_subexpressions },
     { "precision", "keep activations in bf16 where trainer.precision says so",
       kiln_pass_precision },
+    { "fuse_elementwise", "join elementwise operations that follow each other",
+      kiln_pass_fuse_elementwise },
 };
 const size_t kiln_passes_count = KILN_COUNT(kiln_passes);

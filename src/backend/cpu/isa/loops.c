@@ -6,7 +6,10 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "backend/cpu/isa/attention.h"
 #include "backend/cpu/isa/gemm.h"
+#include "backend/cpu/isa/philox.h"
+#include "backend/cpu/isa/recurrent.h"
 #include "backend/cpu/isa/vector_math.h"
 #include "tensor/bf16.h"
 
@@ -46,43 +49,6 @@ static void widen(float *y, const uint16_t *x, int64_t n)
 }
 
 /* ---- Dropout ---------------------------------------------------------------- */
-
-enum { BLOCKS = 16, WORDS = 4 * BLOCKS };
-
-/* Sixteen Philox4x32-10 blocks at once (kiln/rng.h has the one-block form). */
-static void philox_blocks(const KilnDropoutLoop *dropout, uint64_t first, uint32_t words[WORDS])
-{
-    uint32_t k0 = dropout->key[0], k1 = dropout->key[1];
-    uint32_t c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS];
-
-    for (int j = 0; j < BLOCKS; j++) {
-        uint64_t block = first + (uint64_t)j;
-
-        c0[j] = (uint32_t)block;
-        c1[j] = (uint32_t)(block >> 32);
-        c2[j] = (uint32_t)dropout->stream;
-        c3[j] = (uint32_t)(dropout->stream >> 32);
-    }
-    for (int round = 0; round < 10; round++) {
-#pragma omp simd
-        for (int j = 0; j < BLOCKS; j++) {
-            uint64_t p0 = (uint64_t)0xD2511F53u * c0[j], p1 = (uint64_t)0xCD9E8D57u * c2[j];
-
-            c0[j] = (uint32_t)(p1 >> 32) ^ c1[j] ^ k0;
-            c2[j] = (uint32_t)(p0 >> 32) ^ c3[j] ^ k1;
-            c1[j] = (uint32_t)p1;
-            c3[j] = (uint32_t)p0;
-        }
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    for (int j = 0; j < BLOCKS; j++) {
-        words[4 * j + 0] = c0[j];
-        words[4 * j + 1] = c1[j];
-        words[4 * j + 2] = c2[j];
-        words[4 * j + 3] = c3[j];
-    }
-}
 
 static void dropout(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
                     int64_t begin, int64_t end)
@@ -309,6 +275,8 @@ const KilnLoops TABLE(loops, KILN_ISA) = {
     .blend = blend,
     .sgd = sgd,
     .adam = adam,
+    .attention = &TABLE(attention, KILN_ISA),
+    .recurrent = &TABLE(recurrent, KILN_ISA),
     .gemm = &TABLE(gemm, KILN_ISA),
     .rows = &TABLE(rows, KILN_ISA),
 };

@@ -60,6 +60,9 @@ typedef struct KilnLoops {
     void (*sgd)(float *param, float *buffer, const float *grad, const KilnSgdLoop *sgd, int64_t n);
     void (*adam)(float *param, float *average, float *square, const float *grad,
                  const KilnAdamLoop *adam, int64_t n);
+    /* Of the same instruction set. */
+    const struct KilnAttentionLoops *attention;
+    const struct KilnRecurrentLoops *recurrent;
     const struct KilnGemmLoops *gemm;
     const KilnRowLoops *rows; /* of the same instruction set */
 } KilnLoops;
