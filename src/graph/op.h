@@ -19,8 +19,8 @@
 #include "graph/ops/product.h"
 #include "graph/ops/recurrent.h"
 #include "graph/ops/reduce.h"
-#include "graph/ops/resample.h"
 #include "graph/ops/rotary.h"
+#include "graph/ops/resample.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/update.h"
 

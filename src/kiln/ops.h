@@ -209,6 +209,69 @@ KILN_API KilnTensor *kiln_batch_norm(KilnTensor *x, KilnTensor *weight, KilnTens
                                      KilnTensor *running_mean, KilnTensor *running_var,
                                      KilnBatchNorm norm);
 
+/* ---- Attention ------------------------------------------------------------- */
+
+/* What attention may look at, and how. All zero: everything, scaled as usual. */
+typedef struct KilnAttention {
+    bool causal;         /* query i sees keys 0 ... i, as PyTorch's is_causal */
+    bool heads_first;    /* tensors are [B, H, T, D], PyTorch's order; else [B, T, H, D] */
+    double scale;        /* of q·k; 0: 1/sqrt(D) */
+    KilnTensor *mask;    /* NULL, or broadcast to [B, H, Tq, Tk]: u8 (1: may be looked at), or a
+                          * float that is added to the scaled products; it gets no gradient */
+    KilnTensor *padding; /* NULL, or u8 [B, Tk]: 1 for keys that are there, 0 for padding */
+    double dropout;      /* of probabilities; needs `key` when not 0 */
+    KilnTensor *key;     /* i32 [2], as kiln_dropout's */
+    int64_t stream;      /* as kiln_dropout's */
+} KilnAttention;
+
+/* softmax(scale·q·kᵀ + mask)·v for each head: torch.nn.functional.scaled_dot_product_attention.
+ * Blocked with a running softmax (Dao et al. 2022), so that no Tq × Tk matrix is kept. q [B, Tq,
+ * H, D]; k and v [B, Tk, G, D] where G divides H (each head of k and v serves H/G of q,
+ * as enable_gqa); result as q. A query that may look at nothing gives 0. */
+KILN_API KilnTensor *kiln_attention(KilnTensor *q, KilnTensor *k, KilnTensor *v,
+                                    KilnAttention attention);
+/* The same of [B, T, 3, H, D], which one linear layer makes: q, k and v at index
+ * 0, 1, 2 of axis 2. -> [B, T, H, D]. Without copies in either direction. */
+KILN_API KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention);
+
+typedef struct KilnRotary {
+    double base;   /* 0: 10000 */
+    int64_t first; /* position of row 0, for decoding step by step */
+    bool
+        interleaved; /* pairs are elements 2i and 2i+1 (Su et al.); else i and i + D/2 (GPT-NeoX) */
+    bool heads_first; /* [B, H, T, D]; else [B, T, H, D] */
+} KilnRotary;
+
+/* Rotary positions (Su et al. 2021): pair i of row t is turned by the angle
+ * (first + t)·base^(-2i/D). x [B, T, H, D], D even -> the same shape. */
+KILN_API KilnTensor *kiln_rotary(KilnTensor *x, KilnRotary rotary);
+
+/* ---- Recurrent layers ------------------------------------------------------- */
+
+typedef struct KilnRecurrent {
+    bool batch_first;    /* sequences are [B, T, ...]; else [T, B, ...] */
+    bool reverse;        /* from the last step (of each sequence) to the first */
+    KilnTensor *h0;      /* [B, H]; NULL: 0 */
+    KilnTensor *c0;      /* [B, H], LSTM only; NULL: 0 */
+    KilnTensor *lengths; /* NULL, or i32 [B], steps of each sequence, 0 to T: as PyTorch's packed
+                          * sequences; y is 0 after the end */
+} KilnRecurrent;
+
+typedef struct KilnRecurrentOut {
+    KilnTensor *y; /* hidden state of every step, [T, B, H] or [B, T, H] */
+    KilnTensor *h; /* [B, H] after the last step of each sequence */
+    KilnTensor *c; /* [B, H], cells; NULL of a GRU */
+} KilnRecurrentOut;
+
+/* One layer and direction of torch.nn.LSTM (Hochreiter and Schmidhuber 1997,
+ * with forget gates) after the product with the input: p = x·weight_ihᵀ +
+ * bias_ih + bias_hh [T, B, 4H], a kiln_linear over all steps at once; weight_hh
+ * [4H, H]. Gates lie in PyTorch's order i, f, g, o. */
+KILN_API KilnRecurrentOut kiln_lstm(KilnTensor *p, KilnTensor *weight_hh, KilnRecurrent recurrent);
+/* The same of torch.nn.GRU (Cho et al. 2014): p = x·weight_ihᵀ + bias_ih [T, B,
+ * 3H], weight_hh [3H, H], bias_hh [3H] or NULL; gates r, z, n. */
+KILN_API KilnRecurrentOut kiln_gru(KilnTensor *p, KilnTensor *weight_hh, KilnTensor *bias_hh,
+                                   KilnRecurrent recurrent);
 /* ---- Moving, cutting, joining ---------------------------------------------- */
 
 /* Negative axes count from the end. These take every element type; gradients are
@@ -294,70 +357,6 @@ typedef enum KilnBagMode { KILN_BAG_SUM, KILN_BAG_MEAN, KILN_BAG_MAX } KilnBagMo
 KILN_API KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
                                         KilnBagMode mode, int64_t padding_idx);
 
-/* ---- Attention ------------------------------------------------------------- */
-
-/* What attention may look at, and how. All zero: everything, scaled as usual. */
-typedef struct KilnAttention {
-    bool causal;         /* query i sees keys 0 ... i, as PyTorch's is_causal */
-    bool heads_first;    /* tensors are [B, H, T, D], PyTorch's order; else [B, T, H, D] */
-    double scale;        /* of q·k; 0: 1/sqrt(D) */
-    KilnTensor *mask;    /* NULL, or broadcast to [B, H, Tq, Tk]: u8 (1: may be looked at), or a
-                          * float that is added to the scaled products; it gets no gradient */
-    KilnTensor *padding; /* NULL, or u8 [B, Tk]: 1 for keys that are there, 0 for padding */
-    double dropout;      /* of probabilities; needs `key` when not 0 */
-    KilnTensor *key;     /* i32 [2], as kiln_dropout's */
-    int64_t stream;      /* as kiln_dropout's */
-} KilnAttention;
-
-/* softmax(scale·q·kᵀ + mask)·v for each head: torch.nn.functional.scaled_dot_product_attention.
- * Blocked with a running softmax (Dao et al. 2022), so that no Tq × Tk matrix is kept. q [B, Tq,
- * H, D]; k and v [B, Tk, G, D] where G divides H (each head of k and v serves H/G of q,
- * as enable_gqa); result as q. A query that may look at nothing gives 0. */
-KILN_API KilnTensor *kiln_attention(KilnTensor *q, KilnTensor *k, KilnTensor *v,
-                                    KilnAttention attention);
-/* The same of [B, T, 3, H, D], which one linear layer makes: q, k and v at index
- * 0, 1, 2 of axis 2. -> [B, T, H, D]. Without copies in either direction. */
-KILN_API KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention);
-
-typedef struct KilnRotary {
-    double base;   /* 0: 10000 */
-    int64_t first; /* position of row 0, for decoding step by step */
-    bool
-        interleaved; /* pairs are elements 2i and 2i+1 (Su et al.); else i and i + D/2 (GPT-NeoX) */
-    bool heads_first; /* [B, H, T, D]; else [B, T, H, D] */
-} KilnRotary;
-
-/* Rotary positions (Su et al. 2021): pair i of row t is turned by the angle
- * (first + t)·base^(-2i/D). x [B, T, H, D], D even -> the same shape. */
-KILN_API KilnTensor *kiln_rotary(KilnTensor *x, KilnRotary rotary);
-
-/* ---- Recurrent layers ------------------------------------------------------- */
-
-typedef struct KilnRecurrent {
-    bool batch_first;    /* sequences are [B, T, ...]; else [T, B, ...] */
-    bool reverse;        /* from the last step (of each sequence) to the first */
-    KilnTensor *h0;      /* [B, H]; NULL: 0 */
-    KilnTensor *c0;      /* [B, H], LSTM only; NULL: 0 */
-    KilnTensor *lengths; /* NULL, or i32 [B], steps of each sequence, 0 to T: as PyTorch's packed
-                          * sequences; y is 0 after the end */
-} KilnRecurrent;
-
-typedef struct KilnRecurrentOut {
-    KilnTensor *y; /* hidden state of every step, [T, B, H] or [B, T, H] */
-    KilnTensor *h; /* [B, H] after the last step of each sequence */
-    KilnTensor *c; /* [B, H], cells; NULL of a GRU */
-} KilnRecurrentOut;
-
-/* One layer and direction of torch.nn.LSTM (Hochreiter and Schmidhuber 1997,
- * with forget gates) after the product with the input: p = x·weight_ihᵀ +
- * bias_ih + bias_hh [T, B, 4H], a kiln_linear over all steps at once; weight_hh
- * [4H, H]. Gates lie in PyTorch's order i, f, g, o. */
-KILN_API KilnRecurrentOut kiln_lstm(KilnTensor *p, KilnTensor *weight_hh, KilnRecurrent recurrent);
-/* The same of torch.nn.GRU (Cho et al. 2014): p = x·weight_ihᵀ + bias_ih [T, B,
- * 3H], weight_hh [3H, H], bias_hh [3H] or NULL; gates r, z, n. */
-KILN_API KilnRecurrentOut kiln_gru(KilnTensor *p, KilnTensor *weight_hh, KilnTensor *bias_hh,
-                                   KilnRecurrent recurrent);
-
 /* ---- Probabilities and losses --------------------------------------------- */
 
 /* Softmax, and its logarithm, along an axis. */
@@ -407,6 +406,47 @@ typedef struct KilnCtc {
 KILN_API KilnTensor *kiln_ctc(KilnTensor *log_probs, KilnTensor *targets, KilnTensor *input_lengths,
                               KilnTensor *target_lengths, KilnCtc options);
 
+/* The rest of the losses are torch.nn.functional's of the same name. Input and target
+ * have one shape (PyTorch would broadcast), and so has the loss before it is reduced. */
+
+/* (input - target)^2, and |input - target|. */
+KILN_API KilnTensor *kiln_mse(KilnTensor *input, KilnTensor *target, KilnReduction reduction);
+KILN_API KilnTensor *kiln_l1(KilnTensor *input, KilnTensor *target, KilnReduction reduction);
+/* Half the square where |input - target| <= delta, and straight beyond it (Huber 1964);
+ * smooth_l1 is that over beta, or l1 when beta is 0. */
+KILN_API KilnTensor *kiln_huber(KilnTensor *input, KilnTensor *target, double delta,
+                                KilnReduction reduction);
+KILN_API KilnTensor *kiln_smooth_l1(KilnTensor *input, KilnTensor *target, double beta,
+                                    KilnReduction reduction);
+/* Binary cross entropy of sigmoid(input), computed from input. weight (of the losses) and
+ * pos_weight (of the targets that are 1) broadcast to it; NULL: 1. */
+KILN_API KilnTensor *kiln_bce_with_logits(KilnTensor *input, KilnTensor *target, KilnTensor *weight,
+                                          KilnTensor *pos_weight, KilnReduction reduction);
+/* target * (log(target) - input), where input is log-probabilities, and the target too
+ * when log_target is set. PyTorch's batchmean is the sum over the first axis' size. */
+KILN_API KilnTensor *kiln_kl_div(KilnTensor *input, KilnTensor *target, bool log_target,
+                                 KilnReduction reduction);
+/* Binary cross entropy times (1 - p_t)^gamma, and alpha for ones, 1 - alpha for zeros when
+ * alpha >= 0 (Lin et al. 2017; torchvision.ops.sigmoid_focal_loss: 0.25, 2). */
+KILN_API KilnTensor *kiln_sigmoid_focal(KilnTensor *input, KilnTensor *target, double alpha,
+                                        double gamma, KilnReduction reduction);
+/* The same over classes: cross entropy times (1 - p_label)^gamma. Labels, weight and ignored
+ * labels as kiln_cross_entropy; the mean is over the rows that count, not their weights.
+ * gamma 0 or at least 1. */
+KILN_API KilnTensor *kiln_focal(KilnTensor *logits, KilnTensor *labels, double gamma,
+                                KilnCrossEntropy options);
+/* a·b / (max(|a|, eps) max(|b|, eps)) along an axis, which goes away (PyTorch: eps 1e-8). */
+KILN_API KilnTensor *kiln_cosine_similarity(KilnTensor *a, KilnTensor *b, int axis, double eps);
+/* 1 - cosine of a and b [..., D] where target [...] is 1, max(0, cosine - margin) where it
+ * is -1. */
+KILN_API KilnTensor *kiln_cosine_embedding(KilnTensor *a, KilnTensor *b, KilnTensor *target,
+                                           double margin, KilnReduction reduction);
+/* Soft dice: 1 - (2 sum(p t) + smooth) / (sum(p^2) + sum(t^2) + smooth), with sums over
+ * all axes but the first and last: [N, ..., C] -> [N, C] -> reduced (Milletari et al. 2016,
+ * V-Net, with `smooth` against empty masks, often 1). */
+KILN_API KilnTensor *kiln_dice(KilnTensor *probabilities, KilnTensor *target, double smooth,
+                               KilnReduction reduction);
+
 /* ---- Updates in place ------------------------------------------------------ */
 
 /* variable = x, each in its own type, same shape. */
@@ -414,29 +454,106 @@ KILN_API void kiln_store(KilnTensor *variable, KilnTensor *x);
 
 /* variable = (1-momentum)*variable + momentum*value, same shape. */
 KILN_API void kiln_ema_update(KilnTensor *variable, KilnTensor *value, double momentum);
+/* variable += weight*(value - variable), torch.lerp's form: same shape; weight is
+ * a scalar that may change from step to step. Weight 1 copies the value exactly. */
+KILN_API void kiln_lerp_update(KilnTensor *variable, KilnTensor *value, KilnTensor *weight);
+/* variable = min(max(variable, -limit), limit); NaN stays (torch.clamp). */
+KILN_API void kiln_clamp_update(KilnTensor *variable, double limit);
 /* variable += 1 on an i64 scalar. */
 KILN_API void kiln_increment(KilnTensor *variable);
 
-/* Numbers that change from step to step, in one f32 leaf so that the plan stays. */
+/* Square root of the sum of squares of all elements: a scalar, summed in double
+ * in an order that does not depend on the threads. No gradient. */
+KILN_API KilnTensor *kiln_l2_norm(KilnTensor *x);
+/* min(1, max_norm / (norm + 1e-6)): what torch.nn.utils.clip_grad_norm_ multiplies
+ * the gradients by. norm is a scalar; no gradient. */
+KILN_API KilnTensor *kiln_clip_factor(KilnTensor *norm, double max_norm);
+
+/* ---- Optimizers ------------------------------------------------------------ */
+
+#define KILN_MAX_SLOTS 4
+
+/* What one update of all parameters works on; f32 unless it says otherwise. The
+ * parameters lie in runs one after the other, each with its own share of the
+ * learning rate and its own weight decay. `hyper` holds the numbers that change
+ * from step to step, in a leaf so that the plan stays. */
+typedef struct KilnFlat {
+    KilnTensor *param, *grad;          /* [n] */
+    KilnTensor *slots[KILN_MAX_SLOTS]; /* [n] each: the optimizer's state, zero at first */
+    KilnTensor *hyper;                 /* see each update; [0] is the learning rate */
+    KilnTensor *scale;                 /* scalar, multiplies the gradients; NULL: 1 */
+    KilnTensor *ends;                  /* i64 [k]: where each run ends, rising, the last is n */
+    /* [k, 2]: what multiplies the learning rate, and the weight decay. A run whose
+     * first is 0 is left alone. `ends` and `rates` NULL: one run, 1 and 0. */
+    KilnTensor *rates;
+} KilnFlat;
+
 typedef struct KilnSgd {
-    double momentum, weight_decay;
+    double momentum, dampening;
     bool nesterov;
 } KilnSgd;
 
-/* PyTorch's SGD on flat [n] tensors. hyper f32 [2]: learning rate, and 1 on
- * the first step (the momentum buffer starts as the gradient), else 0.
- * momentum_buffer may be NULL when momentum is 0. */
-KILN_API void kiln_sgd_update(KilnTensor *param, KilnTensor *grad, KilnTensor *momentum_buffer,
-                              KilnTensor *hyper, KilnSgd sgd);
+/* torch.optim.SGD. hyper [2]: learning rate; 1 on the first step (the momentum
+ * buffer starts as the gradient), else 0. slots: momentum_buffer, NULL allowed when
+ * momentum is 0. */
+KILN_API void kiln_sgd_update(const KilnFlat *flat, KilnSgd sgd);
 
 typedef struct KilnAdam {
-    double beta1, beta2, eps, weight_decay;
+    double beta1, beta2, eps;
     bool decoupled; /* AdamW (Loshchilov and Hutter 2019): decay apart from the gradient */
+    bool amsgrad;   /* divide by the largest average so far (Reddi et al. 2018) */
 } KilnAdam;
 
-/* PyTorch's Adam/AdamW on flat [n] tensors (Kingma and Ba 2015). hyper f32
- * [3]: learning rate, 1 - beta1^t, 1 - beta2^t for step t = 1, 2, ... */
-KILN_API void kiln_adam_update(KilnTensor *param, KilnTensor *grad, KilnTensor *exp_avg,
-                               KilnTensor *exp_avg_sq, KilnTensor *hyper, KilnAdam adam);
+/* torch.optim.Adam and AdamW (Kingma and Ba 2015). hyper [3]: learning rate,
+ * 1 - beta1^t, 1 - beta2^t for step t = 1, 2, ... slots: exp_avg, exp_avg_sq, and
+ * with amsgrad max_exp_avg_sq. */
+KILN_API void kiln_adam_update(const KilnFlat *flat, KilnAdam adam);
+
+typedef struct KilnRmsprop {
+    double alpha, eps, momentum;
+    bool centered;
+} KilnRmsprop;
+
+/* torch.optim.RMSprop (Tieleman and Hinton 2012; centered: Graves 2013). hyper [1]:
+ * learning rate. slots: square_avg, momentum_buffer (NULL allowed when momentum is
+ * 0), grad_avg (when centered). Where rounding makes the centered variance
+ * negative it counts as 0; PyTorch gives NaN. */
+KILN_API void kiln_rmsprop_update(const KilnFlat *flat, KilnRmsprop rmsprop);
+
+typedef struct KilnAdagrad {
+    double initial_accumulator_value, eps;
+} KilnAdagrad;
+
+/* torch.optim.Adagrad (Duchi et al. 2011). hyper [2]: learning rate, decayed by
+ * 1/(1 + (t-1)*lr_decay) already; 1 on the first step, else 0. slots: sum. */
+KILN_API void kiln_adagrad_update(const KilnFlat *flat, KilnAdagrad adagrad);
+
+typedef struct KilnLamb {
+    double beta1, beta2, eps;
+    bool always_adapt; /* also scale the steps of runs without weight decay */
+} KilnLamb;
+
+/* LAMB (You et al. 2020): AdamW's direction, for each run scaled by the norm of its
+ * parameters over the norm of the direction (1 where either is 0); a run is meant
+ * to be one parameter tensor. hyper as kiln_adam_update. slots: exp_avg, exp_avg_sq. */
+KILN_API void kiln_lamb_update(const KilnFlat *flat, KilnLamb lamb);
+
+typedef struct KilnLion {
+    double beta1, beta2;
+} KilnLion;
+
+/* Lion (Chen et al. 2023): the sign of a blend of gradient and average. hyper [1]:
+ * learning rate. slots: exp_avg. */
+KILN_API void kiln_lion_update(const KilnFlat *flat, KilnLion lion);
+
+typedef struct KilnAdan {
+    double beta1, beta2, beta3, eps;
+    bool no_prox; /* decay before the step, as AdamW, instead of dividing after it */
+} KilnAdan;
+
+/* Adan (Xie et al. 2022), as the authors' program: betas are what is kept. hyper
+ * [5]: learning rate, 1 - beta_i^t for each, 1 on the first step, else 0. slots:
+ * exp_avg, exp_avg_sq, exp_avg_diff, pre_grad (the last gradient). */
+KILN_API void kiln_adan_update(const KilnFlat *flat, KilnAdan adan);
 
 #endif

@@ -177,13 +177,37 @@ static KilnTensor *m_increment(void)
 
 static KilnTensor *m_momentum(void)
 {
-    kiln_sgd_update(VAR(2), F32(2), NULL, F32(2), (KilnSgd) { .momentum = 0.9 });
+    KilnFlat flat = { .param = VAR(2), .grad = F32(2), .hyper = F32(2) };
+
+    kiln_sgd_update(&flat, (KilnSgd) { .momentum = 0.9 });
     return NULL;
 }
 
 static KilnTensor *m_adam(void)
 {
-    kiln_adam_update(VAR(2), F32(2), VAR(2), VAR(3), F32(3), (KilnAdam) { .beta1 = 0.9 });
+    KilnFlat flat = {
+        .param = VAR(2), .grad = F32(2), .hyper = F32(3), .slots = { VAR(2), VAR(3) }
+    };
+
+    kiln_adam_update(&flat, (KilnAdam) { .beta1 = 0.9 });
+    return NULL;
+}
+
+static KilnTensor *m_rates(void)
+{
+    KilnFlat flat = { .param = VAR(2), .grad = F32(2), .hyper = F32(1), .slots = { VAR(2) } };
+
+    flat.ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(2), NULL);
+    flat.rates = F32(3, 2);
+    kiln_lion_update(&flat, (KilnLion) { .beta1 = 0.9 });
+    return NULL;
+}
+
+static KilnTensor *m_slot(void)
+{
+    KilnFlat flat = { .param = VAR(2), .grad = F32(2), .hyper = F32(1) };
+
+    kiln_lion_update(&flat, (KilnLion) { .beta1 = 0.9 });
     return NULL;
 }
 
@@ -264,6 +288,8 @@ static const struct {
     { m_increment, "net: increment: the variable must be a scalar, got [2]" },
     { m_momentum, "net: sgd_update: momentum 0.9 needs a momentum_buffer" },
     { m_adam, "net: adam_update: exp_avg_sq must be [2], got [3]" },
+    { m_rates, "net: lion_update: rates must be [2, 2], got [3, 2]" },
+    { m_slot, "net: lion_update: exp_avg is missing" },
     { m_backward_shape, "net: backward: the loss must be a scalar, got [2]" },
     { m_backward_none,
       "net: backward: the loss does not depend on any variable that wants a gradient" },
