@@ -17,6 +17,12 @@ def keep(name, tensor):
     records.append((name, tensor.detach().double().reshape(-1).tolist()))
 
 
+def float_text(value):
+    """Nine digits are all of a float; with a point, as C wants."""
+    text = f"{value:.9g}"
+    return text if "." in text or "e" in text or "n" in text else text + ".0"
+
+
 def last(x, axis=1):
     """The classes, or channels, from axis 1 to the end."""
     return x.movedim(axis, -1)
@@ -114,6 +120,23 @@ pair("bce", lambda x, t: F.binary_cross_entropy_with_logits(
     8 * x, t, weight=torch.arange(1.0, 7.0), pos_weight=torch.arange(0.5, 3.5, 0.5)),
     target=(torch.rand(4, 6) > 0.5).float())
 pair("focal", lambda x, t: sigmoid_focal(4 * x, t), target=(torch.rand(4, 6) > 0.5).float())
+
+
+# PyTorch has no function for these two: their formulas.
+def focal_classes(x, labels, weight):
+    ce = F.cross_entropy(4 * x, labels, reduction="none", ignore_index=2)
+    weighed = F.cross_entropy(4 * x, labels, weight, reduction="none", ignore_index=2)
+    return (weighed * (1 - torch.exp(-ce)) ** 1.5).sum() / (labels != 2).sum()
+
+
+def dice(x, t):
+    p = torch.sigmoid(x)
+    overlap = (2 * (p * t).sum((1, 2)) + 1) / ((p * p).sum((1, 2)) + (t * t).sum((1, 2)) + 1)
+    return (1 - overlap).mean()
+
+
+classes("focal_classes", focal_classes)
+pair("dice", dice, x=leaf(2, 3, 4, 3), target=(torch.rand(2, 3, 4, 3) > 0.5).float())
 pair("cosine", lambda x, t: F.cosine_similarity(x, t, dim=0))
 
 
@@ -162,6 +185,6 @@ with out.open("w") as file:
     for name, values in records:
         file.write(f'    {{ "{name}", {len(values)}, (const float[]){{\n')
         for i in range(0, len(values), 8):
-            file.write(" ".join(f"{value:.8e}f," for value in values[i : i + 8]) + "\n")
+            file.write(" ".join(f"{float_text(value)}f," for value in values[i : i + 8]) + "\n")
         file.write("    } },\n")
     file.write("};\n")
