@@ -95,9 +95,10 @@ typedef struct KilnConv2d {
 
 typedef struct KilnConv2dSpec {
     int64_t in, out, kernel;
+    int64_t kernel_hw[2]; /* instead of `kernel`, when not all 0 */
     KilnConv conv;
     bool bias;
-    bool kaiming_fan_out; /* N(0, sqrt(2/(out*k*k))), torchvision's ResNet; else torch.nn.Conv2d's
+    bool kaiming_fan_out; /* N(0, sqrt(2/(out*kh*kw))), torchvision's ResNet; else torch.nn.Conv2d's
                              default */
 } KilnConv2dSpec;
 
@@ -106,6 +107,45 @@ KILN_API KILN_NODISCARD KilnStatus kiln_nn_conv2d_init(KilnConv2d *layer, const 
                                                        const char *name, KilnConv2dSpec spec,
                                                        KilnError *err);
 KILN_API KilnTensor *kiln_nn_conv2d(const KilnConv2d *layer, KilnTensor *x);
+
+typedef struct KilnConv1d {
+    KilnParam *weight, *bias;
+    KilnConv conv;
+    char path[128];
+} KilnConv1d;
+
+typedef struct KilnConv1dSpec {
+    int64_t in, out, kernel;
+    KilnConv conv;
+    bool bias;
+} KilnConv1dSpec;
+
+/* torch.nn.Conv1d, on [N, L, C]. */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_conv1d_init(KilnConv1d *layer, const KilnScope *scope,
+                                                       const char *name, KilnConv1dSpec spec,
+                                                       KilnError *err);
+KILN_API KilnTensor *kiln_nn_conv1d(const KilnConv1d *layer, KilnTensor *x);
+
+typedef struct KilnConvTranspose2d {
+    KilnParam *weight, *bias;
+    KilnConvTranspose conv;
+    char path[128];
+} KilnConvTranspose2d;
+
+typedef struct KilnConvTranspose2dSpec {
+    int64_t in, out, kernel;
+    int64_t kernel_hw[2]; /* instead of `kernel`, when not all 0 */
+    KilnConvTranspose conv;
+    bool bias;
+} KilnConvTranspose2dSpec;
+
+/* torch.nn.ConvTranspose2d: weight [in, out/groups, kh, kw]. */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_conv_transpose2d_init(KilnConvTranspose2d *layer,
+                                                                 const KilnScope *scope,
+                                                                 const char *name,
+                                                                 KilnConvTranspose2dSpec spec,
+                                                                 KilnError *err);
+KILN_API KilnTensor *kiln_nn_conv_transpose2d(const KilnConvTranspose2d *layer, KilnTensor *x);
 
 typedef struct KilnBatchNorm2d {
     KilnParam *weight, *bias, *running_mean, *running_var, *num_batches_tracked;
@@ -119,6 +159,56 @@ KILN_API KILN_NODISCARD KilnStatus kiln_nn_batch_norm2d_init(KilnBatchNorm2d *la
                                                              KilnError *err);
 KILN_API KilnTensor *kiln_nn_batch_norm2d(const KilnBatchNorm2d *layer, KilnTensor *x,
                                           bool training);
+
+/* The same for [N, C] and [N, L, C], torch.nn.BatchNorm1d. */
+typedef KilnBatchNorm2d KilnBatchNorm1d;
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_batch_norm1d_init(KilnBatchNorm1d *layer,
+                                                             const KilnScope *scope,
+                                                             const char *name, int64_t features,
+                                                             KilnError *err);
+KILN_API KilnTensor *kiln_nn_batch_norm1d(const KilnBatchNorm1d *layer, KilnTensor *x,
+                                          bool training);
+
+typedef struct KilnLayerNorm {
+    KilnParam *weight, *bias; /* bias NULL: none */
+    int axes;
+    double eps;
+    char path[128];
+} KilnLayerNorm;
+
+/* torch.nn.LayerNorm(shape, bias=bias) over the last axes: weight 1, bias 0, eps 1e-5. */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_layer_norm_init(KilnLayerNorm *layer,
+                                                           const KilnScope *scope, const char *name,
+                                                           KilnShape shape, bool bias,
+                                                           KilnError *err);
+KILN_API KilnTensor *kiln_nn_layer_norm(const KilnLayerNorm *layer, KilnTensor *x);
+
+typedef struct KilnRmsNorm {
+    KilnParam *weight;
+    int axes;
+    double eps;
+    char path[128];
+} KilnRmsNorm;
+
+/* torch.nn.RMSNorm(shape) over the last axes: weight 1, eps 2^-23. */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_rms_norm_init(KilnRmsNorm *layer, const KilnScope *scope,
+                                                         const char *name, KilnShape shape,
+                                                         KilnError *err);
+KILN_API KilnTensor *kiln_nn_rms_norm(const KilnRmsNorm *layer, KilnTensor *x);
+
+typedef struct KilnGroupNorm {
+    KilnParam *weight, *bias;
+    int64_t groups;
+    double eps;
+    char path[128];
+} KilnGroupNorm;
+
+/* torch.nn.GroupNorm(groups, channels), on [N, ..., C]: weight 1, bias 0, eps 1e-5. */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_group_norm_init(KilnGroupNorm *layer,
+                                                           const KilnScope *scope, const char *name,
+                                                           int64_t groups, int64_t channels,
+                                                           KilnError *err);
+KILN_API KilnTensor *kiln_nn_group_norm(const KilnGroupNorm *layer, KilnTensor *x);
 
 typedef struct KilnEmbedding {
     KilnParam *weight;

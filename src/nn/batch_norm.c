@@ -1,4 +1,4 @@
-/* The batch normalization layer for images. */
+/* The batch normalization layers for images, rows and sequences. */
 #include "graph/graph.h"
 #include "nn/layer.h"
 
@@ -66,4 +66,15 @@ KilnTensor *kiln_nn_batch_norm2d(const KilnBatchNorm2d *layer, KilnTensor *x, bo
 
     kiln_graph_layer(kiln_tensor_graph(x), before);
     return y;
+}
+
+KilnStatus kiln_nn_batch_norm1d_init(KilnBatchNorm1d *layer, const KilnScope *scope,
+                                     const char *name, int64_t features, KilnError *err)
+{
+    return kiln_nn_batch_norm2d_init(layer, scope, name, features, err);
+}
+
+KilnTensor *kiln_nn_batch_norm1d(const KilnBatchNorm1d *layer, KilnTensor *x, bool training)
+{
+    return kiln_nn_batch_norm2d(layer, x, training);
 }

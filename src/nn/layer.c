@@ -18,3 +18,8 @@ const char *kiln_layer_enter(KilnTensor *x, const char *path)
     kiln_graph_layer(graph, path);
     return before;
 }
+
+KilnTensor *kiln_layer_param(KilnParam *param, KilnTensor *x)
+{
+    return param != NULL ? kiln_param_tensor(param, kiln_tensor_graph(x)) : NULL;
+}

@@ -12,4 +12,7 @@ void kiln_layer_path(char path[KILN_LAYER_PATH], const KilnScope *scope);
  * set before, for kiln_graph_layer when the layer is done. */
 const char *kiln_layer_enter(KilnTensor *x, const char *path);
 
+/* A layer's parameter in the step of x; NULL when the layer has none. */
+KilnTensor *kiln_layer_param(KilnParam *param, KilnTensor *x);
+
 #endif

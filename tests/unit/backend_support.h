@@ -298,13 +298,15 @@ static const struct Way {
     KilnConvolution conv;
     const KilnLoops *loops; /* NULL: what the backend chose */
     const KilnImageLoops *image_loops;
+    const KilnBatchNormLoops *batch_norm_loops;
+    const KilnRowNormLoops *row_norm_loops;
     KilnMdFormat blocked;
 } ways[] = {
     { "base loops, 1 thread", 1, KILN_CONVOLUTION_DIRECT, &kiln_loops_base, &kiln_image_loops_base,
-      KILN_MD_PLAIN },
+      &kiln_batch_norm_loops_base, &kiln_row_norm_loops_base, KILN_MD_PLAIN },
     { "AVX2 loops, 2 threads", 2, KILN_CONVOLUTION_DIRECT, &kiln_loops_avx2, &kiln_image_loops_avx2,
-      KILN_MD_C8 },
-    { "best loops, 3 threads, Winograd allowed", 3, KILN_CONVOLUTION_AUTO, NULL, NULL,
+      &kiln_batch_norm_loops_avx2, &kiln_row_norm_loops_avx2, KILN_MD_C8 },
+    { "best loops, 3 threads, Winograd allowed", 3, KILN_CONVOLUTION_AUTO, NULL, NULL, NULL, NULL,
       KILN_MD_ANY },
 };
 
@@ -317,6 +319,8 @@ static inline KilnBackend *way_new(const struct Way *way)
                                (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))) {
         cpu->loops = way->loops;
         cpu->image_loops = way->image_loops;
+        cpu->batch_norm_loops = way->batch_norm_loops;
+        cpu->row_norm_loops = way->row_norm_loops;
         cpu->blocked = way->blocked;
     }
     return backend;

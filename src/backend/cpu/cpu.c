@@ -48,11 +48,11 @@ void kiln_cpu_each(KilnCall *call, int64_t n, KilnRange range)
 static const KilnKernel *cpu_kernel(const KilnBackend *backend, const KilnOp *op)
 {
     const KilnCpuTable *const tables[] = {
-        &kiln_cpu_cast,          &kiln_cpu_elementwise, &kiln_cpu_movement,  &kiln_cpu_reductions,
-        &kiln_cpu_products,      &kiln_cpu_convolution, &kiln_cpu_pooling,   &kiln_cpu_losses,
-        &kiln_cpu_normalization, &kiln_cpu_updates,     &kiln_cpu_attention, &kiln_cpu_rotary,
-        &kiln_cpu_recurrent,     &kiln_cpu_index,       &kiln_cpu_embedding, &kiln_cpu_resample,
-        &kiln_cpu_ctc,
+        &kiln_cpu_cast,          &kiln_cpu_elementwise, &kiln_cpu_movement,   &kiln_cpu_reductions,
+        &kiln_cpu_products,      &kiln_cpu_convolution, &kiln_cpu_pooling,    &kiln_cpu_losses,
+        &kiln_cpu_normalization, &kiln_cpu_updates,     &kiln_cpu_attention,  &kiln_cpu_rotary,
+        &kiln_cpu_recurrent,     &kiln_cpu_index,       &kiln_cpu_embedding,  &kiln_cpu_resample,
+        &kiln_cpu_ctc,           &kiln_cpu_row_norm,    &kiln_cpu_group_norm,
     };
 
     (void)backend;
@@ -152,14 +152,20 @@ static void choose_isa(KilnCpuBackend *cpu)
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         cpu->loops = &kiln_loops_avx512;
         cpu->image_loops = &kiln_image_loops_avx512;
+        cpu->batch_norm_loops = &kiln_batch_norm_loops_avx512;
+        cpu->row_norm_loops = &kiln_row_norm_loops_avx512;
         cpu->blocked = KILN_MD_C16;
     } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         cpu->loops = &kiln_loops_avx2;
         cpu->image_loops = &kiln_image_loops_avx2;
+        cpu->batch_norm_loops = &kiln_batch_norm_loops_avx2;
+        cpu->row_norm_loops = &kiln_row_norm_loops_avx2;
         cpu->blocked = KILN_MD_C8;
     } else {
         cpu->loops = &kiln_loops_base;
         cpu->image_loops = &kiln_image_loops_base;
+        cpu->batch_norm_loops = &kiln_batch_norm_loops_base;
+        cpu->row_norm_loops = &kiln_row_norm_loops_base;
         cpu->blocked = KILN_MD_PLAIN;
     }
 }

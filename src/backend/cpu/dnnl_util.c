@@ -210,48 +210,6 @@ dnnl_status_t kiln_pd_pool_grad(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_pri
     return status;
 }
 
-dnnl_status_t kiln_pd_batch_norm(KilnDnnl *dnnl, KilnMd data, double eps, bool training,
-                                 dnnl_primitive_desc_t *ret)
-{
-    const dnnl_prop_kind_t kind = training ? dnnl_forward_training : dnnl_forward_inference;
-    const unsigned flags = (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift |
-                           (training ? 0u : (unsigned)dnnl_use_global_stats);
-#if V3
-    return dnnl_batch_normalization_forward_primitive_desc_create(
-        ret, dnnl->engine, kind, data, data, (float)eps, flags, dnnl->attr);
-#else
-    dnnl_batch_normalization_desc_t desc;
-
-    return pd_create(
-        dnnl, dnnl_batch_normalization_forward_desc_init(&desc, kind, data, (float)eps, flags),
-        &desc, NULL, ret);
-#endif
-}
-
-dnnl_status_t kiln_pd_batch_norm_grad(KilnDnnl *dnnl, KilnMd data, double eps,
-                                      dnnl_primitive_desc_t *ret)
-{
-    const unsigned flags = (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;
-    dnnl_primitive_desc_t hint = NULL;
-    dnnl_status_t status = kiln_pd_batch_norm(dnnl, data, eps, true, &hint);
-
-    if (status != dnnl_success)
-        return status;
-#if V3
-    status = dnnl_batch_normalization_backward_primitive_desc_create(
-        ret, dnnl->engine, dnnl_backward, data, data, data, (float)eps, flags, hint, dnnl->attr);
-#else
-    dnnl_batch_normalization_desc_t desc;
-
-    status = pd_create(dnnl,
-                       dnnl_batch_normalization_backward_desc_init(&desc, dnnl_backward, data, data,
-                                                                   (float)eps, flags),
-                       &desc, hint, ret);
-#endif
-    dnnl_primitive_desc_destroy(hint);
-    return status;
-}
-
 dnnl_status_t kiln_pd_reorder(KilnDnnl *dnnl, KilnMd from, KilnMd to, dnnl_primitive_desc_t *ret)
 {
     return dnnl_reorder_primitive_desc_create(ret, from, dnnl->engine, to, dnnl->engine,

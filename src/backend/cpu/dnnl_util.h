@@ -63,13 +63,6 @@ typedef struct KilnPoolMd {
 dnnl_status_t kiln_pd_pool(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_primitive_desc_t *ret);
 dnnl_status_t kiln_pd_pool_grad(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_primitive_desc_t *ret);
 
-/* Whether the gradient wants the bias as DNNL_ARG_SHIFT, though it does not read it. */
-#define KILN_NORM_GRAD_SHIFT (DNNL_VERSION_MAJOR < 3)
-/* Batch normalization with weight and bias over data of one layout. */
-dnnl_status_t kiln_pd_batch_norm(KilnDnnl *dnnl, KilnMd data, double eps, bool training,
-                                 dnnl_primitive_desc_t *ret);
-dnnl_status_t kiln_pd_batch_norm_grad(KilnDnnl *dnnl, KilnMd data, double eps,
-                                      dnnl_primitive_desc_t *ret);
 dnnl_status_t kiln_pd_reorder(KilnDnnl *dnnl, KilnMd from, KilnMd to, dnnl_primitive_desc_t *ret);
 
 /* Fill err for a oneDNN status; `what` names what it was asked to make. */

@@ -3,6 +3,22 @@
 
 #include <math.h>
 
+/* An element of an input that may be absent. */
+static double get_or(const KilnCall *call, int input, int64_t i, double otherwise)
+{
+    return call->inputs[input].absent ? otherwise : kiln_ref_get(&call->inputs[input], i);
+}
+
+/* Element i of a result: with what is added to it, and max(., 0) of it where the
+ * attributes say so. */
+static void set_result(KilnCall *call, int more, int64_t i, double value)
+{
+    const KilnBatchNormAttrs *attrs = call->attrs;
+
+    value += get_or(call, more, i, 0.0);
+    kiln_ref_set(&call->outputs[0], i, attrs->relu != 0 && value < 0.0 ? 0.0 : value);
+}
+
 static void batch_norm_run(KilnCall *call)
 {
     const KilnBatchNormAttrs *attrs = call->attrs;
@@ -25,12 +41,22 @@ static void batch_norm_run(KilnCall *call)
         for (int64_t r = 0; r < rows; r++) {
             double d = kiln_ref_get(x, r * columns + c) - mean;
 
-            kiln_ref_set(&call->outputs[0], r * columns + c,
-                         d / sqrt(var + attrs->eps) * weight + bias);
+            set_result(call, 3, r * columns + c, d / sqrt(var + attrs->eps) * weight + bias);
         }
         kiln_ref_set(&call->outputs[1], c, mean);
         kiln_ref_set(&call->outputs[2], c, var);
     }
+}
+
+/* Element i of the gradient, of channel c, as it counts; h is what x was there
+ * once it was normalized. */
+static double gradient_at(const KilnCall *call, int64_t i, int64_t c, double h)
+{
+    const KilnBatchNormAttrs *attrs = call->attrs;
+    double dy = kiln_ref_get(&call->inputs[0], i) + get_or(call, 7, i, 0.0);
+    double again = h * kiln_ref_get(&call->inputs[2], c) + get_or(call, 5, c, 0.0);
+
+    return attrs->relu == 0 || get_or(call, 6, i, again) > 0.0 ? dy : 0.0;
 }
 
 /* With h = (x - mean) / sqrt(var + eps):
@@ -38,7 +64,7 @@ static void batch_norm_run(KilnCall *call)
 static void batch_norm_grad_run(KilnCall *call)
 {
     const KilnBatchNormAttrs *attrs = call->attrs;
-    const KilnArg *dy = &call->inputs[0], *x = &call->inputs[1];
+    const KilnArg *x = &call->inputs[1];
     int64_t rows = kiln_ref_rows(x), columns = kiln_ref_columns(x);
 
     for (int64_t c = 0; c < columns; c++) {
@@ -47,14 +73,17 @@ static void batch_norm_grad_run(KilnCall *call)
         double sum_dy = 0.0, sum_dy_h = 0.0;
 
         for (int64_t r = 0; r < rows; r++) {
-            double d = kiln_ref_get(dy, r * columns + c);
+            double h = (kiln_ref_get(x, r * columns + c) - mean) * scale;
+            double d = gradient_at(call, r * columns + c, c, h);
 
+            if (call->n_outputs > 3)
+                kiln_ref_set(&call->outputs[3], r * columns + c, d);
             sum_dy += d;
-            sum_dy_h += d * (kiln_ref_get(x, r * columns + c) - mean) * scale;
+            sum_dy_h += d * h;
         }
         for (int64_t r = 0; r < rows; r++) {
             double h = (kiln_ref_get(x, r * columns + c) - mean) * scale;
-            double d = kiln_ref_get(dy, r * columns + c);
+            double d = gradient_at(call, r * columns + c, c, h);
 
             kiln_ref_set(&call->outputs[0], r * columns + c,
                          weight * scale *
@@ -75,9 +104,9 @@ static void batch_norm_eval_run(KilnCall *call)
         double d = kiln_ref_get(&call->inputs[0], i) - kiln_ref_get(&call->inputs[3], c);
         double var = kiln_ref_get(&call->inputs[4], c);
 
-        kiln_ref_set(&call->outputs[0], i,
-                     d / sqrt(var + attrs->eps) * kiln_ref_get(&call->inputs[1], c) +
-                         kiln_ref_get(&call->inputs[2], c));
+        set_result(call, 5, i,
+                   d / sqrt(var + attrs->eps) * kiln_ref_get(&call->inputs[1], c) +
+                       kiln_ref_get(&call->inputs[2], c));
     }
 }
 

@@ -67,7 +67,7 @@ static KilnStatus infer_batch_norm_grad(KilnNode *node, KilnError *err)
 
 const KilnOp kiln_op_batch_norm = {
     .name = "batch_norm",
-    .n_inputs = 3,
+    .n_inputs = 4,
     .n_outputs = 3,
     .attrs_size = sizeof(KilnBatchNormAttrs),
     .infer = infer_batch_norm,
@@ -79,7 +79,7 @@ const KilnOp kiln_op_batch_norm = {
 
 const KilnOp kiln_op_batch_norm_grad = {
     .name = "batch_norm_grad",
-    .n_inputs = 5,
+    .n_inputs = 8,
     .n_outputs = 3,
     .attrs_size = sizeof(KilnBatchNormAttrs),
     .infer = infer_batch_norm_grad,
@@ -128,7 +128,7 @@ static void gradient_batch_norm_eval(KilnNode *node, KilnTensor *const *dy, Kiln
 
 const KilnOp kiln_op_batch_norm_eval = {
     .name = "batch_norm_eval",
-    .n_inputs = 5,
+    .n_inputs = 6,
     .n_outputs = 1,
     .attrs_size = sizeof(KilnBatchNormAttrs),
     .infer = infer_batch_norm_eval,

@@ -7,13 +7,48 @@
 #define KILN_OPS_NORM(X)                                                                           \
     X(batch_norm)                                                                                  \
     X(batch_norm_grad)                                                                             \
-    X(batch_norm_eval)
+    X(batch_norm_eval)                                                                             \
+    X(layer_norm)                                                                                  \
+    X(layer_norm_grad)                                                                             \
+    X(rms_norm)                                                                                    \
+    X(rms_norm_grad)                                                                               \
+    X(group_norm)                                                                                  \
+    X(group_norm_grad)
 
-/* batch_norm          x, weight, bias -> y, mean, var     KilnBatchNormAttrs (biased var)
- * batch_norm_grad     dy, x, weight, mean, var -> dx, dweight, dbias   KilnBatchNormAttrs
- * batch_norm_eval     x, weight, bias, mean, var -> y     KilnBatchNormAttrs */
+/* batch_norm          x, weight, bias, more? -> y, mean, var     KilnBatchNormAttrs (biased var)
+ * batch_norm_grad     dy, x, weight, mean, var, bias?, y?, more_dy? -> dx, dweight, dbias, masked?
+ *                                                                KilnBatchNormAttrs
+ * batch_norm_eval     x, weight, bias, mean, var, more? -> y     KilnBatchNormAttrs
+ *
+ * What is marked with ? and the relu only the pass fuse_norm gives: y is then relu(norm(x) + more)
+ * (without relu when it is 0), and its gradient dy + more_dy, which counts where y > 0; y, where
+ * it is left out, is found again from x and the bias. `masked` is the gradient as it counts, which
+ * is that of `more`. */
 typedef struct KilnBatchNormAttrs {
     double eps;
+    int64_t relu;
 } KilnBatchNormAttrs;
+
+/* Statistics of every set of values by itself: rows over the last axes, or groups of channels of a
+ * sample [N, ..., C].
+ *
+ * layer_norm, group_norm    x, weight?, bias? -> y, mean, rstd [sets]
+ * rms_norm                  x, weight? -> y, rstd [sets]
+ * layer_norm_grad, group_norm_grad
+ *                           dy, x, weight?, mean, rstd -> dx, dweight, dbias
+ * rms_norm_grad             dy, x, weight?, rstd -> dx, dweight      all with KilnSetNormAttrs */
+typedef struct KilnSetNormAttrs {
+    double eps;
+    int64_t axes;   /* layer_norm, rms_norm: how many, the last ones */
+    int64_t groups; /* group_norm */
+} KilnSetNormAttrs;
+
+/* How x falls into sets: set s holds `places` runs of `run` elements, `stride` apart. */
+typedef struct KilnSets {
+    int64_t count, places, run, stride;
+    int64_t groups; /* sets side by side in a run of `stride`; 1 for rows */
+} KilnSets;
+
+KilnSets kiln_sets(const KilnSetNormAttrs *attrs, const KilnShape *x);
 
 #endif

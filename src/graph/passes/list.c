@@ -2,6 +2,7 @@
 #include "graph/passes/common_subexpressions.h"
 #include "graph/passes/dead_code.h"
 #include "graph/passes/fuse_elementwise.h"
+#include "graph/passes/fuse_norm.h"
 #include "graph/passes/precision.h"
 
 const KilnPass kiln_passes[] = {
@@ -10,6 +11,8 @@ const KilnPass kiln_passes[] = {
       kiln_pass_common_subexpressions },
     { "precision", "keep activations in bf16 where trainer.precision says so",
       kiln_pass_precision },
+    { "fuse_norm", "join batch normalization with the sum and the relu after it",
+      kiln_pass_fuse_norm },
     { "fuse_elementwise", "join elementwise operations that follow each other",
       kiln_pass_fuse_elementwise },
 };

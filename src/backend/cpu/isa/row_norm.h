@@ -1,0 +1,28 @@
+/* Vector loops of layer and rms norm, one row at a time. row_norm.c is compiled once
+ * per instruction set. */
+#ifndef KILN_BACKEND_CPU_ISA_ROW_NORM_H
+#define KILN_BACKEND_CPU_ISA_ROW_NORM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct KilnRowNorm {
+    int64_t columns;
+    bool narrow; /* x, y and their gradients are bf16, else f32 */
+    bool center; /* the mean is taken off first (layer norm) */
+    float eps;
+    const float *weight, *bias; /* or NULL */
+} KilnRowNorm;
+
+typedef struct KilnRowNormLoops {
+    /* y = (x - mean) * rstd * weight + bias; sets mean (0 when none is taken off) and rstd */
+    void (*forward)(const KilnRowNorm *norm, void *y, const void *x, float *mean, float *rstd);
+    /* dx of a row, which may be where dy is; adds what it has to the sums */
+    void (*backward)(const KilnRowNorm *norm, void *dx, const void *dy, const void *x, float mean,
+                     float rstd, float *dweight, float *dbias);
+} KilnRowNormLoops;
+
+extern const KilnRowNormLoops kiln_row_norm_loops_base, kiln_row_norm_loops_avx2,
+    kiln_row_norm_loops_avx512;
+
+#endif
