@@ -227,16 +227,22 @@ KILN_API KilnTensor *kiln_nn_group_norm(const KilnGroupNorm *layer, KilnTensor *
 
 typedef struct KilnEmbedding {
     KilnParam *weight;
+    int64_t padding_idx;
+    int32_t *touched; /* rows of the gradient that may not be zero; belongs to the store */
     char path[128];
 } KilnEmbedding;
 
-/* torch.nn.Embedding(rows, width): weight [rows, width] ~ N(0, 1). */
+/* torch.nn.Embedding(rows, width, padding_idx): weight ~ N(0, 1), the row of padding_idx
+ * zero; -1: none. When nothing else uses the weight, its gradient costs what the rows
+ * of this step and the one before cost, and not the whole weight. */
 KILN_API KILN_NODISCARD KilnStatus kiln_nn_embedding_init(KilnEmbedding *layer,
                                                           const KilnScope *scope, const char *name,
                                                           int64_t rows, int64_t width,
-                                                          KilnError *err);
-/* index i32 of any shape -> [..., width]. */
+                                                          int64_t padding_idx, KilnError *err);
 KILN_API KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *index);
+/* The same weight over bags: torch.nn.EmbeddingBag, see kiln_embedding_bag. */
+KILN_API KilnTensor *kiln_nn_embedding_bag(const KilnEmbedding *layer, KilnTensor *index,
+                                           KilnTensor *offsets, KilnBagMode mode);
 
 /* Where the layers of a step in training take their dropout from. A NULL pointer to
  * it: not training, nothing is dropped. Each use counts `stream` up; start it where no

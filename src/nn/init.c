@@ -176,4 +176,6 @@ void kiln_param_draw(KilnParam *param, uint64_t seed)
         fill_orthogonal(param, data, &rng);
         break;
     }
+    for (int64_t i = 0; i < param->zero_count; i++)
+        data[param->zero_first + i] = 0.0f;
 }

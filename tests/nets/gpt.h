@@ -46,12 +46,12 @@ static inline KilnStatus gpt_net_init(GptNet *net, const KilnScope *scope, GptSp
                                       KilnError *err)
 {
     const int64_t width = spec.width;
-    KilnStatus status = kiln_nn_embedding_init(&net->wte, scope, "wte", spec.vocabulary, width,
+    KilnStatus status = kiln_nn_embedding_init(&net->wte, scope, "wte", spec.vocabulary, width, -1,
                                                err);
 
     net->spec = spec;
     if (status == KILN_OK)
-        status = kiln_nn_embedding_init(&net->wpe, scope, "wpe", spec.context, width, err);
+        status = kiln_nn_embedding_init(&net->wpe, scope, "wpe", spec.context, width, -1, err);
     for (int64_t i = 0; status == KILN_OK && i < spec.layers; i++) {
         const KilnScope block = kiln_scope(scope, "blocks.%d", (int)i);
 
