@@ -4,7 +4,7 @@
 #   make VARIANT=asan    another variant: debug release asan tsan cov clang fuzz
 #   make demo            install what is missing, build, train the default config
 #   make check           install what the tests need, build and run them all
-#   make bench           measure against PyTorch (PEER=python with torch)
+#   make bench           measure against PyTorch (PEER=python with torch; BENCH="mlp gpt")
 #   make bench-config    time composing and sweeps (PEER=python with hydra-core)
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make help            the other goals
@@ -195,7 +195,7 @@ fuzz:
 	@sh tests/fuzz/run.sh "$(or $(SECONDS),60)" "$(FUZZ)"
 
 bench: all $(B)/bench/kernels_resnet
-	@sh bench/run.sh
+	@python3 bench/run.py $(BENCH)
 bench-config: all $(B)/bench/compose $(B)/bench/sweep_inside
 	@python3 bench/compose.py
 	@python3 bench/sweep.py

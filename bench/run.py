@@ -1,114 +1,131 @@
-"""Step times and start-up of kiln beside PyTorch's, in turn on the same machine.
+"""Step time and peak memory of kiln beside PyTorch's, in turn on the same machine.
 
-Prints the median of each and the ratio. kiln's step is the whole loop's (data
-read, step, logging), as summary.json reports it; PyTorch's is the bare step on
-tensors in memory."""
+    PEER=python-with-torch python3 bench/run.py [NAME...]      all, or those of ROWS
+
+Prints medians over paired rounds (ROUNDS, default 3) and their ratio, next to the ratio
+that is aimed at. kiln's step of `train` rows is the whole loop's (data read, step, logging),
+as summary.json reports it; PyTorch's is the bare step on tensors in memory, the best of its
+ways to run (found in a first round: eager, compiled, both memory formats of images)."""
 import json
 import os
-import random
 import statistics
-import struct
 import subprocess
+import sys
 import tempfile
 import time
-import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TRAIN = os.path.join(ROOT, "build/release/train")
+BUILD = os.path.join(ROOT, "build/release")
 PEER = os.environ.get("PEER")
 THREADS = os.environ.get("THREADS", "2")
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 
+VISION = ["trainer.limit_val_batches=1", "datamodule=noise", "optimizer=sgd", "lr=0.01"]
+RESNET18 = VISION + ["model=resnet", "model.stem=small", "batch_size=32", "datamodule.count=1280"]
+RESNET50 = VISION + ["model=resnet", "model.depth=50", "model.stem=large", "batch_size=8",
+                     "datamodule.shape=[224,224,3]", "datamodule.count=96", "datamodule.val_count=8"]
+MLP = ["trainer.limit_val_batches=1", "datamodule=noise", "datamodule.shape=[28,28,1]", "datamodule.count=64000",
+       "model=mlp", "model.hidden=[512,512]", "optimizer=adam", "lr=0.001", "batch_size=128"]
+LINEAR = VISION + ["datamodule.shape=[28,28,1]", "model=linear", "batch_size=1", "datamodule.count=50000"]
+BF16 = ["trainer.precision=bf16-mixed"]
 
-def png(path, size, noise):
-    rows = b"".join(b"\0" + noise.randbytes(3 * size) for _ in range(size))
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    with open(path, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)) +
-                chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b""))
-
-
-def noise_folder(folder):
-    """Ten classes of random 32×32 images: speed does not depend on what they show."""
-    noise = random.Random(1)
-    for k in range(10):
-        os.makedirs(f"{folder}/train/{k}")
-        os.makedirs(f"{folder}/val/{k}")
-        for i in range(128):
-            png(f"{folder}/train/{k}/{i}.png", 32, noise)
-        png(f"{folder}/val/{k}/0.png", 32, noise)
-
-
-def noise_idx(folder):
-    """Random images in MNIST's format."""
-    noise = random.Random(2)
-    os.makedirs(folder)
-    for name, n in [("train", 12800), ("t10k", 10)]:
-        with open(f"{folder}/{name}-images-idx3-ubyte", "wb") as f:
-            f.write(struct.pack(">IIII", 0x803, n, 28, 28) + noise.randbytes(784 * n))
-        with open(f"{folder}/{name}-labels-idx1-ubyte", "wb") as f:
-            f.write(struct.pack(">II", 0x801, n) + bytes(i % 10 for i in range(n)))
+# name: (what, kiln's arguments or program, PyTorch's network, precision, aim)
+ROWS = {
+    "mlp": ("MLP 784-512-512-10, batch 128, Adam", MLP, "mlp", "32", 0.6),
+    "resnet18": ("ResNet-18 small stem, batch 32, 32x32, SGD", RESNET18, "resnet18", "32", 0.65),
+    "resnet18-bf16": ("the same, bf16", RESNET18 + BF16, "resnet18", "bf16", 0.55),
+    "resnet50": ("ResNet-50, batch 8, 224x224, SGD", RESNET50, "resnet50", "32", 0.9),
+    "resnet50-bf16": ("the same, bf16", RESNET50 + BF16, "resnet50", "bf16", 0.7),
+    "gpt": ("GPT 6x384, context 256, batch 8, AdamW", "gpt", "gpt", "32", 0.9),
+    "gpt-bf16": ("the same, bf16", "gpt", "gpt", "bf16", 0.6),
+    "lstm": ("LSTM 2x256, batch 32, length 64, Adam", "lstm", "lstm", "32", 0.8),
+    "linear": ("linear model, batch 1, whole loop", LINEAR, "linear", "32", None),
+}
 
 
-def kiln_step(folder, *args):
-    run = tempfile.mkdtemp(dir=folder)
-    os.rmdir(run)
-    subprocess.run([TRAIN, *args, f"kiln.run.dir={run}", f"trainer.threads={THREADS}", "test=false",
-                    "trainer.limit_val_batches=1", "trainer.max_epochs=1"],
-                   check=True, cwd=folder, stdout=subprocess.DEVNULL)
-    with open(os.path.join(run, "summary.json")) as f:
-        return json.load(f)["step_ms_median"]
+def run(command, cwd):
+    """Standard output, and the most memory that was resident."""
+    with tempfile.TemporaryFile("w+") as out:
+        child = subprocess.Popen(command, cwd=cwd, stdout=out)
+        _, status, usage = os.wait4(child.pid, 0)
+        if status != 0:
+            raise SystemExit(f"{' '.join(command)}: ended with {os.waitstatus_to_exitcode(status)}")
+        out.seek(0)
+        return out.read(), 1024 * usage.ru_maxrss
 
 
-def torch_step(script):
-    out = subprocess.run([PEER, os.path.join(ROOT, "bench", script), "--threads", THREADS], check=True,
-                         capture_output=True, text=True).stdout
-    return float(out.split()[-1])
+def kiln(what, precision, folder):
+    if isinstance(what, str):
+        text, peak = run([f"{BUILD}/bench/{what}", "--threads", THREADS, "--precision", precision], folder)
+        return json.loads(text)["ms"], peak
+    target = tempfile.mkdtemp(dir=folder)
+    os.rmdir(target)
+    _, peak = run([f"{BUILD}/train", *what, f"kiln.run.dir={target}", f"trainer.threads={THREADS}", "test=false",
+                   "trainer.max_epochs=1", "callbacks=none"], folder)
+    with open(os.path.join(target, "summary.json")) as f:
+        summary = json.load(f)
+    return 1e3 / summary["samples_per_s"] if what is LINEAR else summary["step_ms_median"], peak
+
+
+def torch(net, precision, way):
+    text = subprocess.run([PEER, f"{ROOT}/bench/peer.py", net, "--precision", precision, "--threads", THREADS, *way],
+                          check=True, capture_output=True, text=True).stdout
+    result = json.loads(text.splitlines()[-1])
+    return result["ms"], result["peak_bytes"]
+
+
+def best_way(net, precision):
+    ways = [[], ["--compile"]]
+    if net.startswith("resnet"):
+        ways += [[*way, "--channels-last"] for way in ways]
+    times = {}
+    for way in ways:
+        try:
+            times[tuple(way)] = torch(net, precision, way)[0]
+        except subprocess.CalledProcessError as error:
+            print(f"  PyTorch {net} {' '.join(way)}: left out: {error.stderr.splitlines()[-1]}", flush=True)
+    return min(times, key=times.get)
+
+
+def row(name, folder):
+    title, what, net, precision, aim = ROWS[name]
+    way = best_way(net, precision) if PEER else ()
+    ours, theirs = [], []
+    for _ in range(ROUNDS):
+        ours.append(kiln(what, precision, folder))
+        if PEER:
+            theirs.append(torch(net, precision, way))
+    ms, peak = (statistics.median(values) for values in zip(*ours))
+    text = f"{name:14s} {title:45s} kiln {ms:9.3f} ms {peak / 1e6:6.0f} MB"
+    if theirs:
+        ms, peak = (statistics.median(values) for values in zip(*theirs))
+        time_ratio = statistics.median(a[0] / b[0] for a, b in zip(ours, theirs))
+        peak_ratio = statistics.median(a[1] / b[1] for a, b in zip(ours, theirs))
+        text += (f"   PyTorch ({' '.join(way) or 'eager'}) {ms:9.3f} ms {peak / 1e6:6.0f} MB"
+                 f"   time {time_ratio:.2f}{f' (aim {aim})' if aim else ''}   memory {peak_ratio:.2f}")
+    print(text, flush=True)
 
 
 def start_ms(*args):
     times = []
     for _ in range(21):
         begin = time.perf_counter()
-        subprocess.run([TRAIN, *args], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([f"{BUILD}/train", *args], check=True, stdout=subprocess.DEVNULL)
         times.append(1e3 * (time.perf_counter() - begin))
     return statistics.median(times)
 
 
-def row(name, ours, theirs):
-    text = f"{name:44s} kiln {statistics.median(ours):9.2f} ms"
-    if theirs:
-        ratio = statistics.median(a / b for a, b in zip(ours, theirs))
-        text += f"   PyTorch {statistics.median(theirs):9.2f} ms   ratio {ratio:.2f}"
-    print(text, flush=True)
-
-
-def paired(name, folder, args, script):
-    ours, theirs = [], []
-    for _ in range(ROUNDS):
-        ours.append(kiln_step(folder, *args))
-        if PEER:
-            theirs.append(torch_step(script))
-    row(name, ours, theirs)
-
-
 def main():
+    names = sys.argv[1:] or list(ROWS)
+    for name in names:
+        if name not in ROWS:
+            raise SystemExit(f"run.py: no benchmark \"{name}\"; there are: {', '.join(ROWS)}")
     print(f"{THREADS} threads, {ROUNDS} paired rounds" + ("" if PEER else "; set PEER for PyTorch's side"))
-    row("start: train --cfg job", [start_ms("--cfg", "job")], [])
-    row("start: train --help", [start_ms("--help")], [])
+    if not sys.argv[1:]:
+        print(f"start: train --cfg job {start_ms('--cfg', 'job'):.2f} ms, train --help {start_ms('--help'):.2f} ms")
     with tempfile.TemporaryDirectory() as folder:
-        noise_folder(f"{folder}/noise")
-        noise_idx(f"{folder}/idx")
-        paired("MLP 784-512-512-10, batch 128, Adam, f32", folder,
-               ["model=mlp", "model.hidden=[512,512]", "optimizer=adam", "lr=0.001", "datamodule=mnist",
-                f"datamodule.root={folder}/idx", "datamodule.val_count=100", "batch_size=128"],
-               "mlp_torch.py")
-        paired("ResNet-18, batch 32, 32x32, SGD, f32", folder,
-               ["model=resnet", "model.stem=small", "optimizer=sgd", "lr=0.01", "datamodule=image_folder",
-                f"datamodule.root={folder}/noise", "batch_size=32"], "resnet18_torch.py")
+        for name in names:
+            row(name, folder)
 
 
 if __name__ == "__main__":

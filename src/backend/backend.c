@@ -7,6 +7,11 @@ void kiln_backend_free(KilnBackend *backend)
         backend->ops->free(backend);
 }
 
+bool kiln_backend_bf16(const KilnBackend *backend)
+{
+    return backend->bf16;
+}
+
 void kiln_backend_set_convolution(KilnBackend *backend, KilnConvolution convolution)
 {
     backend->convolution = convolution;

@@ -9,6 +9,8 @@
 int kiln_command_train(KilnArgs *args);
 /* train -m, --plan, --resume: many jobs. */
 int kiln_command_sweep(KilnArgs *args);
+/* train --plan of one run, whose config has been checked. */
+int kiln_command_plan(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry);
 int kiln_command_eval(KilnArgs *args);
 int kiln_command_predict(KilnArgs *args);
 int kiln_command_list(KilnArgs *args);

@@ -42,9 +42,12 @@ static const FlagHelp flags[] = {
       "how the config was put together: all (if not given), config, defaults, defaults-tree, "
       "plugins or searchpath",
       TRAIN },
+    { "--plan",
+      "layers, FLOPs, memory and time of the run, from a second of it; with -m: print the jobs, "
+      "run none",
+      TRAIN },
     { NULL, "sweeps", TRAIN },
     { "-m, --multirun", "one run for each combination of KEY=A,B,...", TRAIN },
-    { "--plan", "with -m: print the jobs, run none", TRAIN },
     { "--resume DIR", "with -m: run what is missing or failed in the sweep in DIR", TRAIN },
     { "--retry-failed", "with --resume: run again what failed", TRAIN },
     { NULL, "output", SCHEMA },

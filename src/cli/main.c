@@ -92,7 +92,8 @@ static int run_command(const Command *command, int argc, char **argv, int skip)
         return kiln_screen_exit_status(err.status);
     }
     args.command = command->name;
-    if (command->computes && !args.help && !args.version && !args.plan && args.cfg == NULL &&
+    bool jobs_planned = args.plan && (args.multirun || args.resume != NULL);
+    if (command->computes && !args.help && !args.version && !jobs_planned && args.cfg == NULL &&
         args.info == NULL && args.explain[0] == NULL)
         kiln_screen_settle_threads(argv);
     int status;

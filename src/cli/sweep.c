@@ -195,8 +195,6 @@ static KilnStatus check_flags(const KilnArgs *args, KilnError *err)
     if (args->retry_failed && args->resume == NULL)
         return kiln_error_set(err, KILN_E_USAGE,
                               "--retry-failed goes with --resume DIR, the folder of a sweep");
-    if (args->plan && !args->multirun && args->resume == NULL)
-        return kiln_error_set(err, KILN_E_USAGE, "--plan goes with -m (--multirun)");
     if (args->resume != NULL &&
         (args->config_path != NULL || args->config_name != NULL || args->config_dirs[0] != NULL))
         return kiln_error_set(err, KILN_E_USAGE,

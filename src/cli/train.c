@@ -97,7 +97,8 @@ static int train(const KilnArgs *args, const KilnRegistry *registry)
             kiln_screen_error(args->command, &err);
         exit_status = kiln_screen_exit_status(status);
     } else {
-        exit_status = run(args, config, registry);
+        exit_status = args->plan ? kiln_command_plan(args, config, registry)
+                                 : run(args, config, registry);
     }
     kiln_config_free(config);
     return exit_status;
@@ -124,7 +125,7 @@ int kiln_command_train(KilnArgs *args)
     bool runs = !args->help && args->cfg == NULL && args->info == NULL && args->explain[0] == NULL;
     KilnRegistry *registry = NULL;
 
-    if ((args->multirun || args->plan || args->resume != NULL) && runs)
+    if ((args->multirun || args->resume != NULL) && runs)
         return kiln_command_sweep(args);
     KilnStatus status = kiln_command_registry(args, &registry);
 

@@ -33,6 +33,7 @@ typedef struct KilnCall {
     size_t workspace_size; /* asked for by prepare; scratch valid during run only */
     void *workspace;       /* aligned to 64 bytes */
     void *priv;            /* the kernel's own, freed by its release */
+    void *epilogue_priv;   /* the same, of what runs the epilogue */
 } KilnCall;
 
 typedef struct KilnKernel {
@@ -52,6 +53,12 @@ typedef struct KilnKernel {
     /* Bit i: input or output i may be bf16 where the operation was recorded with
      * floats. Others are converted by the planner. */
     unsigned narrow_inputs, narrow_outputs;
+    /* Bit i: a variable may stay f32 at input i where the others are bf16: the
+     * kernel rounds it to bf16 itself, while it packs it. */
+    unsigned rounding_inputs;
+    /* Floats at those bits may differ in type. Without it they are all bf16 or
+     * all f32, but for products, whose output may be f32 whatever their inputs. */
+    bool mixed_floats;
 } KilnKernel;
 
 typedef struct KilnBackendOps {
@@ -71,6 +78,7 @@ struct KilnBackend {
     KilnDType float_type; /* of kiln_graph_full and of checks: f32, or f64 on the reference */
     int threads;
     KilnConvolution convolution;
+    bool bf16; /* the processor multiplies bf16; else products of bf16 are computed as f32 */
 };
 
 /* The reference backend in double precision, for gradient checks. */

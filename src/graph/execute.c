@@ -6,6 +6,7 @@
 #include "graph/op.h"
 #include "graph/plan.h"
 #include "graph/profile.h"
+#include "graph/report.h"
 
 /* Plans kept; a program that never repeats a structure must not grow for ever. */
 enum { MOST_PLANS = 64, BLOCK_ALIGN = 64 };
@@ -22,6 +23,7 @@ static XXH128_hash_t plan_key(const KilnGraph *graph, KilnTensor *const *outputs
     for (size_t i = 0; i < n; i++)
         XXH3_128bits_update(graph->key, &outputs[i]->id, sizeof(int));
     XXH3_128bits_update(graph->key, &graph->passes_off, sizeof(graph->passes_off));
+    XXH3_128bits_update(graph->key, &graph->precision, sizeof(graph->precision));
     for (size_t i = 0; i < graph->n_tensors; i++) {
         if (graph->tensors[i]->place != NULL)
             XXH3_128bits_update(graph->key, &graph->tensors[i]->id, sizeof(int));
@@ -173,16 +175,25 @@ static KilnStatus check_outputs(const KilnGraph *graph, KilnTensor *const *outpu
     return KILN_OK;
 }
 
-KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs, size_t n, KilnError *err)
+KilnStatus kiln_graph_plan(KilnGraph *graph, KilnTensor *const *outputs, size_t n, KilnPlan **ret,
+                           KilnError *err)
 {
     KilnStatus status = check_outputs(graph, outputs, n, err);
 
+    if (status >= 0)
+        status = get_plan(graph, outputs, n, err);
+    if (status >= 0)
+        *ret = graph->plans;
+    return status;
+}
+
+KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs, size_t n, KilnError *err)
+{
+    KilnPlan *plan = NULL;
+    KilnStatus status = kiln_graph_plan(graph, outputs, n, &plan, err);
+
     if (status < 0)
         return status;
-    status = get_plan(graph, outputs, n, err);
-    if (status < 0)
-        return status;
-    KilnPlan *plan = graph->plans;
     /* Results of an earlier run of this step are overwritten now. */
     for (size_t i = 0; i < graph->n_tensors; i++) {
         if (graph->tensors[i]->node != NULL)

@@ -47,6 +47,7 @@ struct KilnNode {
      * 0's place; more results are outputs after the operation's own. NULL: none. */
     const KilnMap *epilogue;
     const char *layer; /* borrowed for the step */
+    int segment;       /* what recomputes: of which segment (recompute.h); 0: the others */
 };
 
 struct KilnGraph {
@@ -69,6 +70,7 @@ struct KilnGraph {
     void *block;          /* activations and workspace, as large as the largest plan needs */
     size_t block_size;
     bool profile;
+    KilnPrecision precision;
     unsigned passes_off; /* bit i: pass i of kiln_passes is left out */
 };
 

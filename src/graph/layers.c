@@ -25,6 +25,20 @@ static bool seen_before(const KilnGraph *graph, size_t n)
     return false;
 }
 
+/* FLOPs of the nodes from..to that belong to the layer. */
+static double flops_of(const KilnGraph *graph, const KilnNode *layer, size_t from, size_t to)
+{
+    double sum = 0.0;
+
+    for (size_t i = from; i < to; i++) {
+        const KilnNode *node = graph->nodes[i];
+
+        if (node->op->flops != NULL && is_row(node) && same_layer(node, layer))
+            sum += node->op->flops(node);
+    }
+    return sum;
+}
+
 size_t kiln_graph_layers(const KilnGraph *graph, KilnLayerRow *rows, size_t capacity)
 {
     size_t forward = graph->backward ? graph->n_forward : graph->n_nodes, count = 0;
@@ -39,9 +53,12 @@ size_t kiln_graph_layers(const KilnGraph *graph, KilnLayerRow *rows, size_t capa
                 last = graph->nodes[k];
         }
         if (count < capacity)
-            rows[count] = (KilnLayerRow) { .path = last->layer,
-                                           .op = last->op->name,
-                                           .output = last->outputs[0]->shape };
+            rows[count] =
+                (KilnLayerRow) { .path = last->layer,
+                                 .op = last->op->name,
+                                 .output = last->outputs[0]->shape,
+                                 .flops = flops_of(graph, last, 0, forward),
+                                 .flops_backward = flops_of(graph, last, forward, graph->n_nodes) };
         count++;
     }
     return count;

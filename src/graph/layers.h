@@ -8,6 +8,7 @@ typedef struct KilnLayerRow {
     const char *path; /* borrowed for the step */
     const char *op;   /* the last operation recorded under that path that has a result */
     KilnShape output; /* of that operation */
+    double flops, flops_backward;
 } KilnLayerRow;
 
 /* One row per layer path, in order of first use; operations outside of any

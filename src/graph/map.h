@@ -5,19 +5,66 @@
 #ifndef KILN_GRAPH_MAP_H
 #define KILN_GRAPH_MAP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* What a step computes from registers a, b, c and numbers p, q. */
+/* What a step computes from registers a, b, c and numbers p, q: X(code, how many of
+ * a, b, c it reads). NaN goes through wherever PyTorch lets it. Those that end in
+ * _GRAD take the gradient of the result as a. */
 #define KILN_MAP_CODES(X)                                                                          \
-    X(COPY)      /* a */                                                                           \
-    X(ADD)       /* a + b */                                                                       \
-    X(MUL)       /* a * b */                                                                       \
-    X(SCALE)     /* a * p */                                                                       \
-    X(RELU)      /* max(a, 0), NaN stays */                                                        \
-    X(RELU_GRAD) /* b > 0 ? a : 0 */
+    X(NUMBER, 0)          /* p */                                                                  \
+    X(COPY, 1)            /* a */                                                                  \
+    X(ADD, 2)             /* a + b */                                                              \
+    X(SUB, 2)             /* a - b */                                                              \
+    X(MUL, 2)             /* a * b */                                                              \
+    X(DIV, 2)             /* a / b */                                                              \
+    X(SCALE, 1)           /* a * p */                                                              \
+    X(SHIFT, 1)           /* a + p */                                                              \
+    X(MINIMUM, 2)         /* NaN if either is */                                                   \
+    X(MAXIMUM, 2)         /* NaN if either is */                                                   \
+    X(CLAMP, 1)           /* min(max(a, p), q) */                                                  \
+    X(EQ, 2)              /* comparisons give 1 or 0 */                                            \
+    X(NE, 2)              /* */                                                                    \
+    X(LT, 2)              /* a < b */                                                              \
+    X(LE, 2)              /* a <= b */                                                             \
+    X(WHERE, 3)           /* a != 0 ? b : c */                                                     \
+    X(EXP, 1)             /* */                                                                    \
+    X(LOG, 1)             /* */                                                                    \
+    X(LOG1P, 1)           /* log(1 + a) */                                                         \
+    X(SQRT, 1)            /* */                                                                    \
+    X(RSQRT, 1)           /* 1 / sqrt(a) */                                                        \
+    X(RECIPROCAL, 1)      /* 1 / a */                                                              \
+    X(SQUARE, 1)          /* a * a */                                                              \
+    X(POW, 1)             /* a to the p */                                                         \
+    X(POWER, 2)           /* a to the b */                                                         \
+    X(ABS, 1)             /* */                                                                    \
+    X(SIGN, 1)            /* -1, 0, 1; of NaN 0 */                                                 \
+    X(ERF, 1)             /* */                                                                    \
+    X(SIN, 1)             /* */                                                                    \
+    X(COS, 1)             /* */                                                                    \
+    X(SIGMOID, 1)         /* 1 / (1 + exp(-a)) */                                                  \
+    X(TANH, 1)            /* */                                                                    \
+    X(RELU, 1)            /* max(a, 0) */                                                          \
+    X(LEAKY_RELU, 1)      /* a > 0 ? a : a * p */                                                  \
+    X(ELU, 1)             /* a > 0 ? a : p * (exp(a) - 1) */                                       \
+    X(GELU, 1)            /* a * Phi(a) */                                                         \
+    X(GELU_TANH, 1)       /* the same through tanh */                                              \
+    X(SILU, 1)            /* a * sigmoid(a) */                                                     \
+    X(SOFTPLUS, 1)        /* log(1 + exp(p a)) / p; a where p a > q */                             \
+    X(RELU_GRAD, 2)       /* b > 0 ? a : 0; b is x or the result */                                \
+    X(LEAKY_RELU_GRAD, 2) /* b > 0 ? a : a * p */                                                  \
+    X(ELU_GRAD, 2)        /* b is x */                                                             \
+    X(GELU_GRAD, 2)       /* b is x */                                                             \
+    X(GELU_TANH_GRAD, 2)  /* b is x */                                                             \
+    X(SILU_GRAD, 2)       /* b is x */                                                             \
+    X(SOFTPLUS_GRAD, 2)   /* b is x */                                                             \
+    X(SIGMOID_GRAD, 2)    /* a b (1 - b); b is the result */                                       \
+    X(TANH_GRAD, 2)       /* a (1 - b b); b is the result */                                       \
+    X(CLAMP_GRAD, 2)      /* p <= b <= q ? a : 0 */                                                \
+    X(LARGER_GRAD, 3)     /* a where b > c, half of a where b = c, else 0 */
 
 typedef enum KilnMapCode {
-#define KILN_MAP_ENUM(name) KILN_MAP_##name,
+#define KILN_MAP_ENUM(name, reads) KILN_MAP_##name,
     KILN_MAP_CODES(KILN_MAP_ENUM)
 #undef KILN_MAP_ENUM
         KILN_MAP_CODE_COUNT
@@ -39,5 +86,15 @@ typedef struct KilnMap {
     int32_t zero;
     KilnMapStep steps[KILN_MAP_STEPS];
 } KilnMap;
+
+typedef struct KilnNode KilnNode;
+
+/* How many registers a code reads. */
+int kiln_map_reads(KilnMapCode code);
+/* Whether a step reads the register. */
+bool kiln_map_step_reads(const KilnMapStep *step, int reg);
+/* The map of a node: its attributes, or the one step of its operation. False: the
+ * operation is not elementwise. */
+bool kiln_map_of_node(const KilnNode *node, KilnMap *ret);
 
 #endif

@@ -4,6 +4,9 @@
 
 #include "graph/graph.h"
 #include "graph/map.h"
+#include "graph/ops/activation.h"
+#include "graph/ops/cast.h"
+#include "graph/ops/attention.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/dropout.h"
 #include "graph/ops/elementwise.h"
@@ -11,7 +14,9 @@
 #include "graph/ops/norm.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/product.h"
+#include "graph/ops/recurrent.h"
 #include "graph/ops/reduce.h"
+#include "graph/ops/rotary.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/update.h"
 
@@ -19,7 +24,7 @@
 typedef enum KilnPrecisionClass {
     KILN_PRECISION_WIDE,   /* computed in f32: losses, statistics, sums over many */
     KILN_PRECISION_NARROW, /* worth bf16: products, convolutions */
-    KILN_PRECISION_FOLLOW  /* as its first input is */
+    KILN_PRECISION_FOLLOW  /* as its first input that may be bf16 is */
 } KilnPrecisionClass;
 
 struct KilnOp {
@@ -50,6 +55,8 @@ struct KilnOp {
  * are hashed as bytes. */
 #define KILN_OP_TABLE(X)                                                                           \
     KILN_OPS_ELEMENTWISE(X)                                                                        \
+    KILN_OPS_ACTIVATION(X)                                                                         \
+    KILN_OPS_CAST(X)                                                                               \
     KILN_OPS_SHAPE(X)                                                                              \
     KILN_OPS_DROPOUT(X)                                                                            \
     KILN_OPS_REDUCE(X)                                                                             \
@@ -57,6 +64,9 @@ struct KilnOp {
     KILN_OPS_CONV(X)                                                                               \
     KILN_OPS_POOL(X)                                                                               \
     KILN_OPS_NORM(X)                                                                               \
+    KILN_OPS_ATTENTION(X)                                                                          \
+    KILN_OPS_ROTARY(X)                                                                             \
+    KILN_OPS_RECURRENT(X)                                                                          \
     KILN_OPS_LOSS(X)                                                                               \
     KILN_OPS_UPDATE(X)
 

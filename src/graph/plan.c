@@ -16,6 +16,7 @@ typedef struct Value {
     KilnLayout layout;
     size_t bytes;
     int storage;
+    bool backward; /* made when gradients are computed */
 } Value;
 
 typedef struct Builder {
@@ -49,7 +50,9 @@ static Value *value_add(Builder *b, const KilnTensor *tensor, KilnLayout layout,
     }
     while (*end != NULL)
         end = &(*end)->next;
-    *value = (Value) { .layout = layout, .bytes = bytes, .storage = storage };
+    *value = (Value) {
+        .layout = layout, .bytes = bytes, .storage = storage, .backward = b->plan->backward
+    };
     return *end = value;
 }
 
@@ -260,6 +263,25 @@ static KilnStatus convert_inputs(Builder *b, KilnPlanCall *made, const KilnNode 
     return KILN_OK;
 }
 
+/* Whether the node was recorded for gradients, or after them. What passes made is
+ * where its inputs are, and else on the side of what stands before it. */
+static bool is_backward(const Builder *b, const KilnNode *node)
+{
+    const KilnGraph *graph = b->graph;
+
+    if (!graph->backward || graph->n_forward >= graph->n_nodes)
+        return false;
+    const KilnNode *first = graph->nodes[graph->n_forward];
+    for (int i = 0; i < node->n_outputs; i++)
+        if ((size_t)node->outputs[i]->id < graph->n_tensors)
+            return node->outputs[i]->id >= first->outputs[0]->id;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i] != NULL && b->values[node->inputs[i]->id] != NULL &&
+            b->values[node->inputs[i]->id]->backward)
+            return true;
+    return b->plan->backward;
+}
+
 static KilnStatus emit_node(Builder *b, const KilnNode *node)
 {
     KilnBackend *backend = b->graph->backend;
@@ -271,8 +293,11 @@ static KilnStatus emit_node(Builder *b, const KilnNode *node)
     if (node->epilogue != NULL && !kernel->epilogue)
         return kiln_error_set(b->err, KILN_E_INTERNAL, "%s was given a map that it can't run",
                               node->op->name);
+    b->plan->backward = is_backward(b, node);
     KilnPlanCall *made = kiln_plan_call_new(b->plan, backend, kernel, node->layer, node->op->name,
                                             b->err);
+    if (made != NULL && node->op->flops != NULL)
+        made->flops = node->op->flops(node);
     if (made == NULL || fill_args(b, made, node) < 0 || kiln_plan_call_prepare(made, b->err) < 0 ||
         convert_inputs(b, made, node) < 0)
         return b->err->status;

@@ -30,6 +30,8 @@ typedef struct KilnPlanCall {
     int inputs[KILN_MAX_INPUTS], outputs[KILN_MAX_OUTPUTS], workspace;
     bool prepared;
     const char *layer, *name; /* for messages and the profile; the plan's own */
+    bool backward;            /* computes gradients, or comes after them */
+    double flops;             /* as KilnOp's */
     double seconds;           /* spent in runs with profile on */
     int64_t runs;             /* of those */
     struct KilnPlanCall *next_made;
@@ -47,6 +49,7 @@ struct KilnPlan {
     void **pointers; /* of the storages, bound before each run */
     int *outputs;    /* storage of each requested output; -1: a leaf */
     size_t block_size;
+    bool backward; /* of the calls that are pushed now; in the end: gradients are computed */
 };
 
 /* Plan the recorded step so that `outputs` can be read after a run. */

@@ -103,6 +103,7 @@ KilnStatus kiln_plan_call_push(KilnPlan *plan, KilnPlanCall *made, KilnError *er
     if (calls == NULL)
         return kiln_error_nomem(err, sizeof(KilnPlanCall *));
     plan->calls = calls;
+    made->backward = plan->backward;
     calls[plan->n_calls++] = made;
     if (made->call.workspace_size > 0) {
         made->workspace = kiln_plan_storage_new(plan, KILN_STORAGE_BLOCK, -1,
@@ -116,10 +117,11 @@ KilnStatus kiln_plan_call_push(KilnPlan *plan, KilnPlanCall *made, KilnError *er
 void kiln_plan_call_release(KilnPlanCall *made)
 {
     /* A prepare that failed may have left something. */
-    if (made->kernel->release != NULL && (made->prepared || made->call.priv != NULL))
+    if (made->kernel->release != NULL &&
+        (made->prepared || made->call.priv != NULL || made->call.epilogue_priv != NULL))
         made->kernel->release(&made->call);
     made->prepared = false;
-    made->call.priv = NULL;
+    made->call.priv = made->call.epilogue_priv = NULL;
 }
 
 void kiln_plans_free(KilnPlan *plans)

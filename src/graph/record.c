@@ -48,6 +48,14 @@ void kiln_graph_free(KilnGraph *graph)
     free(graph);
 }
 
+void kiln_graph_set_precision(KilnGraph *graph, KilnPrecision precision)
+{
+    if (graph->backend->float_type != KILN_F32)
+        return;
+    graph->precision = precision;
+    graph->float_type = precision == KILN_BF16_TRUE ? KILN_BF16 : KILN_F32;
+}
+
 void kiln_graph_begin(KilnGraph *graph)
 {
     kiln_arena_clear(&graph->arena);

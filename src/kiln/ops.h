@@ -11,16 +11,86 @@
 
 #include "kiln/tensor.h"
 
-/* ---- Elementwise, shape --------------------------------------------------- */
+/* ---- Elementwise ------------------------------------------------------------
+ * Operands broadcast as in NumPy and PyTorch: axes are matched from the last, and
+ * sizes must be equal or one of them 1. Names, values and gradients are those of
+ * PyTorch's function of the same name; what differs is said. */
 
-/* a + b, same shape. */
 KILN_API KilnTensor *kiln_add(KilnTensor *a, KilnTensor *b);
-/* a * b, same shape. */
+KILN_API KilnTensor *kiln_sub(KilnTensor *a, KilnTensor *b);
 KILN_API KilnTensor *kiln_mul(KilnTensor *a, KilnTensor *b);
-/* x * factor. */
+KILN_API KilnTensor *kiln_div(KilnTensor *a, KilnTensor *b);
+/* x * factor, x + number, -x. */
 KILN_API KilnTensor *kiln_scale(KilnTensor *x, double factor);
-/* max(x, 0). */
+KILN_API KilnTensor *kiln_shift(KilnTensor *x, double number);
+KILN_API KilnTensor *kiln_neg(KilnTensor *x);
+/* The smaller, larger of two; NaN if one is. Equals share the gradient. */
+KILN_API KilnTensor *kiln_minimum(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_maximum(KilnTensor *a, KilnTensor *b);
+/* min(max(x, least), most); infinite bounds are none. On a bound the gradient flows. */
+KILN_API KilnTensor *kiln_clamp(KilnTensor *x, double least, double most);
+
+/* 1.0 where the comparison holds, else 0.0. No gradient. */
+KILN_API KilnTensor *kiln_eq(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_ne(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_lt(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_le(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_gt(KilnTensor *a, KilnTensor *b);
+KILN_API KilnTensor *kiln_ge(KilnTensor *a, KilnTensor *b);
+/* a where the condition (float or u8) is not zero, else b. */
+KILN_API KilnTensor *kiln_where(KilnTensor *condition, KilnTensor *a, KilnTensor *b);
+/* value where the mask (float or u8) is not zero, else x. */
+KILN_API KilnTensor *kiln_masked_fill(KilnTensor *x, KilnTensor *mask, double value);
+
+KILN_API KilnTensor *kiln_exp(KilnTensor *x);
+KILN_API KilnTensor *kiln_log(KilnTensor *x);
+/* log(1 + x), exact for small x. */
+KILN_API KilnTensor *kiln_log1p(KilnTensor *x);
+KILN_API KilnTensor *kiln_sqrt(KilnTensor *x);
+KILN_API KilnTensor *kiln_rsqrt(KilnTensor *x);
+KILN_API KilnTensor *kiln_reciprocal(KilnTensor *x);
+KILN_API KilnTensor *kiln_square(KilnTensor *x);
+/* x to a number; x to a tensor. */
+KILN_API KilnTensor *kiln_pow(KilnTensor *x, double exponent);
+KILN_API KilnTensor *kiln_power(KilnTensor *x, KilnTensor *exponent);
+/* Slope 0 at 0. */
+KILN_API KilnTensor *kiln_abs(KilnTensor *x);
+/* -1, 0 or 1; of NaN 0. No gradient. */
+KILN_API KilnTensor *kiln_sign(KilnTensor *x);
+KILN_API KilnTensor *kiln_erf(KilnTensor *x);
+KILN_API KilnTensor *kiln_sin(KilnTensor *x);
+KILN_API KilnTensor *kiln_cos(KilnTensor *x);
+
+/* i32 or u8 as floats. No gradient. */
+KILN_API KilnTensor *kiln_to_float(KilnTensor *x);
+/* x repeated to a shape to which it broadcasts (PyTorch's expand). */
+KILN_API KilnTensor *kiln_broadcast_to(KilnTensor *x, KilnShape shape);
+/* 1.0 where the i32 tensors agree, else 0.0; same shape. No gradient. */
+KILN_API KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b);
+
+/* ---- Activations ------------------------------------------------------------ */
+
+/* max(x, 0); slope 0 at 0. */
 KILN_API KilnTensor *kiln_relu(KilnTensor *x);
+/* x where positive, else slope * x (PyTorch: 0.01). */
+KILN_API KilnTensor *kiln_leaky_relu(KilnTensor *x, double slope);
+/* x where positive, else alpha * (exp(x) - 1) (PyTorch: 1); Clevert et al. 2016. */
+KILN_API KilnTensor *kiln_elu(KilnTensor *x, double alpha);
+typedef enum KilnGelu {
+    KILN_GELU_ERF, /* x * Phi(x) */
+    KILN_GELU_TANH /* its approximation through tanh, as GPT-2's */
+} KilnGelu;
+/* Hendrycks and Gimpel 2016. */
+KILN_API KilnTensor *kiln_gelu(KilnTensor *x, KilnGelu form);
+/* x * sigmoid(x). */
+KILN_API KilnTensor *kiln_silu(KilnTensor *x);
+/* log(1 + exp(beta x)) / beta, and x where beta x > threshold (PyTorch: 1 and 20). */
+KILN_API KilnTensor *kiln_softplus(KilnTensor *x, double beta, double threshold);
+KILN_API KilnTensor *kiln_sigmoid(KilnTensor *x);
+KILN_API KilnTensor *kiln_tanh(KilnTensor *x);
+
+/* ---- Shape, dropout --------------------------------------------------------- */
+
 /* The same elements in another shape; one size may be -1. No copy. */
 KILN_API KilnTensor *kiln_reshape(KilnTensor *x, KilnShape shape);
 /* Axis i of the result is axis order[i] of x; order has rank(x) entries. */
@@ -32,23 +102,42 @@ KILN_API KilnTensor *kiln_flatten(KilnTensor *x);
  * `stream` tells the layers of one step apart. */
 KILN_API KilnTensor *kiln_dropout(KilnTensor *x, double p, KilnTensor *key, int64_t stream);
 
+/* x in another type, as PyTorch's Tensor.to: to bf16 rounded to nearest, ties to
+ * even; to an integer towards zero. A gradient passes between floats of the
+ * graph's own type alone. */
+KILN_API KilnTensor *kiln_cast(KilnTensor *x, KilnDType dtype);
+
 /* ---- Reductions ----------------------------------------------------------- */
 
 /* Sum, and mean, of all elements: a scalar. */
 KILN_API KilnTensor *kiln_sum(KilnTensor *x);
 KILN_API KilnTensor *kiln_mean(KilnTensor *x);
+/* Over n axes, each named once, negative ones from the end; n = 0: over all. With
+ * `keep` they stay as axes of size 1, else they are gone. */
+KILN_API KilnTensor *kiln_sum_axes(KilnTensor *x, const int *axes, int n, bool keep);
+KILN_API KilnTensor *kiln_mean_axes(KilnTensor *x, const int *axes, int n, bool keep);
+/* PyTorch's amax and amin: NaN if one is; equals share the gradient evenly. */
+KILN_API KilnTensor *kiln_max_axes(KilnTensor *x, const int *axes, int n, bool keep);
+KILN_API KilnTensor *kiln_min_axes(KilnTensor *x, const int *axes, int n, bool keep);
+/* log of the sum of exp, without overflow. */
+KILN_API KilnTensor *kiln_logsumexp(KilnTensor *x, const int *axes, int n, bool keep);
+/* Variance, and its root: squares over the count less `correction` (PyTorch: 1). */
+KILN_API KilnTensor *kiln_var(KilnTensor *x, const int *axes, int n, double correction, bool keep);
+KILN_API KilnTensor *kiln_std(KilnTensor *x, const int *axes, int n, double correction, bool keep);
 /* Sum over all axes but the last: [..., C] -> [C]. */
 KILN_API KilnTensor *kiln_sum_rows(KilnTensor *x);
-/* Index of the largest element on the last axis, first of equals: [..., C] -> i32 [...]. */
+/* Index of the largest element along one axis, first of equals, NaN above all: i32. */
+KILN_API KilnTensor *kiln_argmax_axis(KilnTensor *x, int axis, bool keep);
+/* The same along the last axis: [..., C] -> i32 [...]. */
 KILN_API KilnTensor *kiln_argmax(KilnTensor *x);
-/* 1.0 where the i32 tensors agree, else 0.0; float. No gradient. */
-KILN_API KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b);
 
 /* ---- Matrix products and convolutions ------------------------------------- */
 
-/* op(a) · op(b) of matrices; op transposes when the flag is set. [m,k]·[k,n]. */
+/* op(a) · op(b) of matrices [..., m, k] and [..., k, n] -> [..., m, n]; op
+ * transposes the last two axes when the flag is set. The axes before them
+ * broadcast as PyTorch's matmul's do. */
 KILN_API KilnTensor *kiln_matmul(KilnTensor *a, KilnTensor *b, bool transpose_a, bool transpose_b);
-/* x · weightᵀ + bias: [N, in], [out, in], [out] or NULL -> [N, out]. */
+/* x · weightᵀ + bias: [..., in], [out, in], [out] or NULL -> [..., out]. */
 KILN_API KilnTensor *kiln_linear(KilnTensor *x, KilnTensor *weight, KilnTensor *bias);
 
 /* One number for height and width; where the two differ, the pair {height, width}
@@ -132,6 +221,70 @@ KILN_API KilnTensor *kiln_rms_norm(KilnTensor *x, KilnTensor *weight, int axes, 
 KILN_API KilnTensor *kiln_group_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
                                      int64_t groups, double eps);
 
+/* ---- Attention ------------------------------------------------------------- */
+
+/* What attention may look at, and how. All zero: everything, scaled as usual. */
+typedef struct KilnAttention {
+    bool causal;         /* query i sees keys 0 ... i, as PyTorch's is_causal */
+    bool heads_first;    /* tensors are [B, H, T, D], PyTorch's order; else [B, T, H, D] */
+    double scale;        /* of q·k; 0: 1/sqrt(D) */
+    KilnTensor *mask;    /* NULL, or broadcast to [B, H, Tq, Tk]: u8 (1: may be looked at), or a
+                          * float that is added to the scaled products; it gets no gradient */
+    KilnTensor *padding; /* NULL, or u8 [B, Tk]: 1 for keys that are there, 0 for padding */
+    double dropout;      /* of probabilities; needs `key` when not 0 */
+    KilnTensor *key;     /* i32 [2], as kiln_dropout's */
+    int64_t stream;      /* as kiln_dropout's */
+} KilnAttention;
+
+/* softmax(scale·q·kᵀ + mask)·v for each head: torch.nn.functional.scaled_dot_product_attention.
+ * Blocked with a running softmax (Dao et al. 2022), so that no Tq × Tk matrix is kept. q [B, Tq,
+ * H, D]; k and v [B, Tk, G, D] where G divides H (each head of k and v serves H/G of q,
+ * as enable_gqa); result as q. A query that may look at nothing gives 0. */
+KILN_API KilnTensor *kiln_attention(KilnTensor *q, KilnTensor *k, KilnTensor *v,
+                                    KilnAttention attention);
+/* The same of [B, T, 3, H, D], which one linear layer makes: q, k and v at index
+ * 0, 1, 2 of axis 2. -> [B, T, H, D]. Without copies in either direction. */
+KILN_API KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention);
+
+typedef struct KilnRotary {
+    double base;   /* 0: 10000 */
+    int64_t first; /* position of row 0, for decoding step by step */
+    bool
+        interleaved; /* pairs are elements 2i and 2i+1 (Su et al.); else i and i + D/2 (GPT-NeoX) */
+    bool heads_first; /* [B, H, T, D]; else [B, T, H, D] */
+} KilnRotary;
+
+/* Rotary positions (Su et al. 2021): pair i of row t is turned by the angle
+ * (first + t)·base^(-2i/D). x [B, T, H, D], D even -> the same shape. */
+KILN_API KilnTensor *kiln_rotary(KilnTensor *x, KilnRotary rotary);
+
+/* ---- Recurrent layers ------------------------------------------------------- */
+
+typedef struct KilnRecurrent {
+    bool batch_first;    /* sequences are [B, T, ...]; else [T, B, ...] */
+    bool reverse;        /* from the last step (of each sequence) to the first */
+    KilnTensor *h0;      /* [B, H]; NULL: 0 */
+    KilnTensor *c0;      /* [B, H], LSTM only; NULL: 0 */
+    KilnTensor *lengths; /* NULL, or i32 [B], steps of each sequence, 0 to T: as PyTorch's packed
+                          * sequences; y is 0 after the end */
+} KilnRecurrent;
+
+typedef struct KilnRecurrentOut {
+    KilnTensor *y; /* hidden state of every step, [T, B, H] or [B, T, H] */
+    KilnTensor *h; /* [B, H] after the last step of each sequence */
+    KilnTensor *c; /* [B, H], cells; NULL of a GRU */
+} KilnRecurrentOut;
+
+/* One layer and direction of torch.nn.LSTM (Hochreiter and Schmidhuber 1997,
+ * with forget gates) after the product with the input: p = x·weight_ihᵀ +
+ * bias_ih + bias_hh [T, B, 4H], a kiln_linear over all steps at once; weight_hh
+ * [4H, H]. Gates lie in PyTorch's order i, f, g, o. */
+KILN_API KilnRecurrentOut kiln_lstm(KilnTensor *p, KilnTensor *weight_hh, KilnRecurrent recurrent);
+/* The same of torch.nn.GRU (Cho et al. 2014): p = x·weight_ihᵀ + bias_ih [T, B,
+ * 3H], weight_hh [3H, H], bias_hh [3H] or NULL; gates r, z, n. */
+KILN_API KilnRecurrentOut kiln_gru(KilnTensor *p, KilnTensor *weight_hh, KilnTensor *bias_hh,
+                                   KilnRecurrent recurrent);
+
 /* ---- Probabilities and losses --------------------------------------------- */
 
 /* Softmax over the last axis. */
@@ -142,6 +295,9 @@ KILN_API KilnTensor *kiln_cross_entropy(KilnTensor *logits, KilnTensor *labels,
                                         double label_smoothing);
 
 /* ---- Updates in place ------------------------------------------------------ */
+
+/* variable = x, each in its own type, same shape. */
+KILN_API void kiln_store(KilnTensor *variable, KilnTensor *x);
 
 /* variable = (1-momentum)*variable + momentum*value, same shape. */
 KILN_API void kiln_ema_update(KilnTensor *variable, KilnTensor *value, double momentum);

@@ -73,6 +73,9 @@ typedef enum KilnConvolution {
 /* For the graphs that are planned from now on; AUTO when this is never called.
  * The reference backend is always direct. */
 KILN_API void kiln_backend_set_convolution(KilnBackend *backend, KilnConvolution convolution);
+/* Whether the processor multiplies bf16 (AMX). Where it does not, bf16 works all
+ * the same: values are rounded to it and multiplied in f32. */
+KILN_API bool kiln_backend_bf16(const KilnBackend *backend);
 /* The plain C reference: slow, one thread, f32 and f64, the oracle of tests. */
 KILN_API KILN_NODISCARD KilnStatus kiln_backend_ref_new(KilnBackend **ret, KilnError *err);
 /* Accepts NULL. No graph may use it any more. */
@@ -85,6 +88,17 @@ KILN_API void kiln_backend_free(KilnBackend *backend);
 KILN_API KILN_NODISCARD KilnStatus kiln_graph_new(KilnBackend *backend, KilnGraph **ret,
                                                   KilnError *err);
 KILN_API void kiln_graph_free(KilnGraph *graph);
+/* In which type floats are kept and multiplied. Sums are gathered in f32 always. */
+typedef enum KilnPrecision {
+    KILN_PRECISION_32, /* f32 throughout */
+    KILN_BF16_MIXED,   /* products and convolutions of bf16, and bf16 between them; parameters,
+                        * their gradients, statistics, losses and updates in f32: what PyTorch's
+                        * autocast does, but that whole activations stay bf16 */
+    KILN_BF16_TRUE     /* every float is bf16, parameters and optimizer state too */
+} KilnPrecision;
+/* For steps that are recorded from now on; 32 when this is never called. No
+ * effect on the reference backend in double precision. */
+KILN_API void kiln_graph_set_precision(KilnGraph *graph, KilnPrecision precision);
 /* Forget the recorded step (its tensors become invalid) and start the next. */
 KILN_API void kiln_graph_begin(KilnGraph *graph);
 /* Record operations made from now on as part of layer `path` ("layer1.0.conv1"),

@@ -97,6 +97,8 @@ typedef struct KilnLayerInfo {
     const char *op;   /* last operation recorded under that path */
     KilnShape output; /* with the batch axis */
     int64_t parameters;
+    double flops;          /* of products and convolutions, forward, of the whole batch */
+    double flops_backward; /* for the gradients */
 } KilnLayerInfo;
 KILN_API size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **ret);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/zeros.h"
 #include "graph/graph.h"
 
 enum { ALIGNMENT = 64, LONGEST_NAME = 255 };
@@ -194,41 +195,25 @@ void kiln_params_free(KilnParams *params)
 {
     if (params == NULL)
         return;
-    free(params->values);
-    free(params->gradients);
-    free(params->buffers);
+    kiln_zeros_free(params->values);
+    kiln_zeros_free(params->gradients);
+    kiln_zeros_free(params->buffers);
     free(params->items);
     kiln_arena_release(&params->arena);
     free(params);
 }
 
-/* `bytes` zeroed bytes at a multiple of ALIGNMENT; a store without trained
- * values still gets a block, so that its pointers are not NULL. */
-static void *aligned_zeros(size_t bytes)
-{
-    size_t rounded = (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
-    void *block = aligned_alloc(ALIGNMENT, rounded);
-
-    return block != NULL ? memset(block, 0, rounded) : NULL;
-}
-
-KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)
+KilnStatus kiln_params_place(KilnParams *params, KilnError *err)
 {
     size_t bytes = (size_t)params->size * sizeof(float);
 
     if (params->sealed)
         return kiln_error_set(err, KILN_E_INTERNAL, "the parameter store is sealed already");
-    params->values = aligned_zeros(bytes);
-    params->gradients = aligned_zeros(bytes);
-    params->buffers = aligned_zeros(params->buffer_bytes);
-    if (params->values == NULL || params->gradients == NULL || params->buffers == NULL) {
-        free(params->values);
-        free(params->gradients);
-        free(params->buffers);
-        params->values = params->gradients = NULL;
-        params->buffers = NULL;
+    params->values = kiln_zeros(bytes);
+    params->gradients = kiln_zeros(bytes);
+    params->buffers = kiln_zeros(params->buffer_bytes);
+    if (params->values == NULL || params->gradients == NULL || params->buffers == NULL)
         return kiln_error_nomem(err, 2 * bytes + params->buffer_bytes);
-    }
     for (size_t i = 0; i < params->count; i++) {
         KilnParam *param = params->items[i];
 
@@ -238,10 +223,24 @@ KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)
         } else {
             param->data = (char *)params->buffers + param->offset;
         }
-        kiln_param_draw(param, params->seed);
     }
     params->sealed = true;
     return KILN_OK;
+}
+
+void kiln_params_draw(KilnParams *params)
+{
+    for (size_t i = 0; i < params->count; i++)
+        kiln_param_draw(params->items[i], params->seed);
+}
+
+KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)
+{
+    KilnStatus status = kiln_params_place(params, err);
+
+    if (status >= 0)
+        kiln_params_draw(params);
+    return status;
 }
 
 size_t kiln_params_count(const KilnParams *params)

@@ -39,6 +39,11 @@ struct KilnParams {
 /* Fill a parameter or buffer with its initial value. Its data must be there. */
 void kiln_param_draw(KilnParam *param, uint64_t seed);
 
+/* The two halves of kiln_params_seal: the flat buffers, all zero and not yet in
+ * memory, so that a step can be recorded and planned; and the initial values. */
+KILN_NODISCARD KilnStatus kiln_params_place(KilnParams *params, KilnError *err);
+void kiln_params_draw(KilnParams *params);
+
 /* All trained values as one variable leaf f32 [size] without a gradient of its
  * own, and all gradients as one input leaf: what an optimizer's update gets.
  * The operations recorded before them read and write the same bytes under the

@@ -10,10 +10,10 @@ static inline uint16_t kiln_bf16_of(float value)
 {
     uint32_t bits;
 
+    /* Both ways are computed, so that loops of it become vectors. */
     memcpy(&bits, &value, sizeof(bits));
-    if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
-        return (uint16_t)(bits >> 16 | 0x0040u);
-    return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+    uint32_t quiet = bits >> 16 | 0x0040u, round = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
+    return (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? quiet : round);
 }
 
 static inline float kiln_bf16_to(uint16_t value)

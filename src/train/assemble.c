@@ -1,10 +1,10 @@
 /* Building a trainer: options, components, parameters, graph; and recording its
  * steps on shapes alone, so that what does not fit is found before anything runs. */
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/zeros.h"
 #include "graph/graph.h"
 #include "train/trainer.h"
 
@@ -117,6 +117,21 @@ static void warn_of_sample(void *ctx, const char *message)
     kiln_output_print(&trainer->output, "warning: sample left out: %s", message);
 }
 
+KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split)
+{
+    return (KilnLoaderSpec) {
+        .data = &trainer->spec,
+        .dataset = trainer->datasets[split],
+        .batch_size = trainer->batch_size,
+        .limit = limit_of(trainer, split),
+        .seed = (uint64_t)trainer->options.root->seed,
+        .shuffle = split == KILN_TRAIN,
+        .workers = (int)trainer->options.trainer->num_workers,
+        .warn = warn_of_sample,
+        .warn_ctx = trainer,
+    };
+}
+
 KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader **ret,
                                KilnError *err)
 {
@@ -126,17 +141,7 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader
         status = open_split(trainer, split, err);
     if (status >= 0 && trainer->loaders[split] == NULL &&
         kiln_trainer_split_batches(trainer, split) > 0) {
-        KilnLoaderSpec spec = {
-            .data = &trainer->spec,
-            .dataset = trainer->datasets[split],
-            .batch_size = trainer->batch_size,
-            .limit = limit_of(trainer, split),
-            .seed = (uint64_t)trainer->options.root->seed,
-            .shuffle = split == KILN_TRAIN,
-            .workers = (int)trainer->options.trainer->num_workers,
-            .warn = warn_of_sample,
-            .warn_ctx = trainer,
-        };
+        KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, split);
 
         status = kiln_loader_new(&spec, &trainer->loaders[split], err);
     }
@@ -146,6 +151,17 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader
 }
 
 /* ---- Network ------------------------------------------------------------------------------- */
+
+static void set_precision(KilnTrainer *trainer)
+{
+    const KilnPrecision precision = (KilnPrecision)trainer->options.trainer->precision;
+
+    kiln_graph_set_precision(trainer->graph, precision);
+    if (precision != KILN_PRECISION_32 && !kiln_backend_bf16(trainer->backend))
+        kiln_output_print(&trainer->output,
+                          "this processor has no AMX for bf16: products are computed in f32 from "
+                          "values rounded to bf16, no faster than precision=32-true");
+}
 
 static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
 {
@@ -158,7 +174,9 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     KilnScope scope = kiln_params_root(trainer->params);
     status = ops->setup(trainer->module, &scope, &trainer->spec, err);
     if (status >= 0)
-        status = kiln_params_seal(trainer->params, err);
+        status = kiln_trainer_check_parameters(trainer, err);
+    if (status >= 0)
+        status = kiln_params_place(trainer->params, err);
     if (status >= 0)
         status = kiln_backend_cpu_new(trainer->threads, &trainer->backend, err);
     if (status >= 0)
@@ -166,6 +184,10 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
                                      (KilnConvolution)trainer->options.trainer->convolution);
     if (status >= 0)
         status = kiln_graph_new(trainer->backend, &trainer->graph, err);
+    if (status < 0)
+        return status;
+    trainer->graph->profile = trainer->options.trainer->profiler != NULL;
+    set_precision(trainer);
     trainer->step.graph = trainer->graph;
     trainer->step.metrics = trainer->metrics;
     trainer->step.spec = &trainer->spec;
@@ -175,7 +197,6 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
 static KilnStatus set_up_optimizer(KilnTrainer *trainer, KilnError *err)
 {
     const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
-    size_t bytes = (size_t)kiln_params_size(trainer->params) * sizeof(float);
     KilnStatus status = ops->configure_optimizers(trainer->module, &trainer->optimizers, err);
 
     if (status < 0)
@@ -183,12 +204,6 @@ static KilnStatus set_up_optimizer(KilnTrainer *trainer, KilnError *err)
     const KilnInstance *optimizer = trainer->optimizers.optimizer;
     trainer->n_slots =
         kiln_instance_component(optimizer)->ops.optimizer->slots(optimizer, trainer->slot_names);
-    for (size_t i = 0; i < trainer->n_slots; i++) {
-        trainer->slots[i] = aligned_alloc(64, (bytes + 64) / 64 * 64);
-        if (trainer->slots[i] == NULL)
-            return kiln_error_nomem(err, bytes);
-        memset(trainer->slots[i], 0, (bytes + 64) / 64 * 64);
-    }
     return KILN_OK;
 }
 
@@ -229,6 +244,17 @@ static KilnStatus record_eval(KilnTrainer *trainer, KilnPhase phase, KilnError *
     return check_graph(trainer, phase == KILN_PHASE_TEST ? "test" : "validation", err);
 }
 
+/* Planning costs the steps nothing: they follow the plan that is made here. */
+static KilnStatus plan_step(KilnTrainer *trainer, KilnTensor *loss, KilnError *err)
+{
+    KilnPlan *plan = NULL;
+    KilnStatus status = kiln_step_plan(&trainer->step, loss, &plan, err);
+
+    if (status >= 0)
+        kiln_forecast_add_plan(&trainer->forecast, plan);
+    return status;
+}
+
 static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
 {
     KilnBatch batch = shape_batch(trainer, KILN_TRAIN);
@@ -238,12 +264,16 @@ static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
     if (kiln_params_size(trainer->params) < 1)
         return kiln_error_set(err, KILN_E_MISSING, "task %s has no parameters to train",
                               kiln_instance_name(trainer->module));
-    (void)kiln_fit_record(trainer, &batch);
+    KilnTensor *loss = kiln_fit_record(trainer, &batch);
     KilnStatus status = check_graph(trainer, "training", err);
     if (status >= 0)
         status = kiln_trainer_read_layers(trainer, err);
     if (status >= 0)
+        status = plan_step(trainer, loss, err);
+    if (status >= 0)
         status = record_eval(trainer, KILN_PHASE_VALIDATE, err);
+    if (status >= 0 && kiln_trainer_validates(trainer))
+        status = plan_step(trainer, NULL, err);
     if (status >= 0)
         status = record_eval(trainer, KILN_PHASE_TEST, err);
     return status;
@@ -263,8 +293,8 @@ static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError
 /* ---- The whole
  * ----------------------------------------------------------------------------------- */
 
-KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
-                                 KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
+KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
+                               KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
 {
     *trainer = (KilnTrainer) { .config = config, .env = env };
     trainer->timing.start = kiln_clock();
@@ -280,9 +310,10 @@ KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const
         status = kiln_config_yaml(config, NULL, true, &trainer->config_yaml, err);
     if (status < 0)
         return status;
+    trainer->processors = kiln_processors_here();
     trainer->threads = (int)trainer->options.trainer->threads;
     if (trainer->threads == 0)
-        trainer->threads = omp_get_num_procs();
+        trainer->threads = trainer->processors.threads;
     status = build_components(trainer, stage, err);
     if (status >= 0)
         status = set_up_data(trainer, stage, remembered, err);
@@ -290,7 +321,34 @@ KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const
         status = set_up_network(trainer, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
         status = set_up_optimizer(trainer, err);
-    return status >= 0 ? record_shapes(trainer, stage, err) : status;
+    if (status >= 0)
+        status = record_shapes(trainer, stage, err);
+    if (status >= 0 && stage == KILN_STAGE_FIT)
+        kiln_forecast_complete(trainer);
+    return status;
+}
+
+KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err)
+{
+    size_t bytes = (size_t)kiln_params_size(trainer->params) * sizeof(float);
+    KilnStatus status = kiln_trainer_check_memory(trainer, err);
+
+    for (size_t i = 0; i < trainer->n_slots && status >= 0; i++) {
+        trainer->slots[i] = kiln_zeros(bytes);
+        if (trainer->slots[i] == NULL)
+            status = kiln_error_nomem(err, bytes);
+    }
+    if (status >= 0)
+        kiln_params_draw(trainer->params);
+    return status;
+}
+
+KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
+                                 KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
+{
+    KilnStatus status = kiln_trainer_sketch(trainer, config, env, stage, remembered, err);
+
+    return status >= 0 ? kiln_trainer_allocate(trainer, err) : status;
 }
 
 void kiln_trainer_release(KilnTrainer *trainer)
@@ -303,7 +361,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_backend_free(trainer->backend);
     kiln_params_free(trainer->params);
     for (size_t i = 0; i < trainer->n_slots; i++)
-        free(trainer->slots[i]);
+        kiln_zeros_free(trainer->slots[i]);
     for (size_t i = 0; i < trainer->n_layers; i++)
         free((char *)trainer->layers[i].path);
     free(trainer->layers);

@@ -45,6 +45,8 @@ KilnStatus kiln_trainer_read_layers(KilnTrainer *trainer, KilnError *err)
             .path = path,
             .op = rows[i].op,
             .output = rows[i].output,
+            .flops = rows[i].flops,
+            .flops_backward = rows[i].flops_backward,
             .parameters = parameters_of(trainer->params, path),
         };
     }

@@ -217,6 +217,30 @@ static KilnStatus check_spec(const KilnLoaderSpec *spec, KilnError *err)
     return KILN_OK;
 }
 
+/* One with the caller, one ready, one in the hands of each worker. */
+static int64_t slots_of(const KilnLoaderSpec *spec)
+{
+    return spec->workers > 0 ? spec->workers + 2 : 1;
+}
+
+static int64_t batch_size_of(const KilnLoaderSpec *spec)
+{
+    return spec->batch_size < spec->dataset.count ? spec->batch_size
+           : spec->dataset.count > 0              ? spec->dataset.count
+                                                  : 1;
+}
+
+int64_t kiln_loader_bytes(const KilnLoaderSpec *spec)
+{
+    int64_t sample = (int64_t)sizeof(Skip);
+
+    for (size_t f = 0; f < spec->data->n_features; f++)
+        sample += kiln_shape_count(&spec->data->features[f].shape) *
+                  (int64_t)kiln_dtype_size(spec->data->features[f].dtype);
+    return slots_of(spec) * batch_size_of(spec) * sample +
+           (spec->shuffle ? spec->dataset.count * (int64_t)sizeof(uint32_t) : 0);
+}
+
 KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnError *err)
 {
     KilnStatus status = check_spec(spec, err);
@@ -230,15 +254,12 @@ KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnErr
     *loader = (KilnLoader) {
         .dataset = spec->dataset,
         .n_features = spec->data->n_features,
-        .batch_size = spec->batch_size < spec->dataset.count ? spec->batch_size
-                      : spec->dataset.count > 0              ? spec->dataset.count
-                                                             : 1,
+        .batch_size = batch_size_of(spec),
         .seed = spec->seed,
         .shuffle = spec->shuffle,
         .warn = spec->warn,
         .warn_ctx = spec->warn_ctx,
-        /* One with the caller, one ready, one in the hands of each worker. */
-        .n_slots = spec->workers > 0 ? spec->workers + 2 : 1,
+        .n_slots = slots_of(spec),
     };
     loader->n_batches = (spec->dataset.count + loader->batch_size - 1) / loader->batch_size;
     if (spec->limit >= 0 && loader->n_batches > spec->limit)

@@ -29,6 +29,8 @@ typedef struct KilnBatch {
     void *data[KILN_MAX_FEATURES];
 } KilnBatch;
 
+/* Bytes that a loader of this spec allocates. */
+int64_t kiln_loader_bytes(const KilnLoaderSpec *spec);
 /* Allocates all batches, and starts the workers. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret,
                                           KilnError *err);

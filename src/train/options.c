@@ -27,6 +27,15 @@ static const KilnChoice convolutions[] = {
     { NULL, 0 },
 };
 
+static const KilnChoice profilers[] = { { "simple", KILN_PROFILER_SIMPLE }, { NULL, 0 } };
+/* Lightning's names; it takes 32 for 32-true, too. */
+static const KilnChoice precisions[] = {
+    { "32-true", KILN_PRECISION_32 },
+    { "32", KILN_PRECISION_32 },
+    { "bf16-mixed", KILN_BF16_MIXED },
+    { NULL, 0 },
+};
+
 static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, max_epochs, "10", -1, 1e9,
                    "epochs after which training ends; -1: no limit"),
@@ -43,11 +52,16 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, log_every_n_steps, "50", 1, 1e9,
                    "steps between two rows of step values"),
     KILN_FIELD_I64(KilnTrainerOptions, threads, "0", 0, 1024,
-                   "threads that compute; 0: all cores the process may use"),
+                   "threads that compute; 0: the cores that the process may use"),
     KILN_FIELD_I64(KilnTrainerOptions, num_workers, "1", 0, 256,
                    "threads that load data; 0: load between steps"),
     KILN_FIELD_ENUM(KilnTrainerOptions, convolution, "auto", convolutions,
                     "auto: Winograd where it is faster, with larger rounding; direct"),
+    KILN_FIELD_ENUM_OPT(KilnTrainerOptions, profiler, "null", profilers,
+                        "simple: tell at the end which operations took how long; null"),
+    KILN_FIELD_ENUM(
+        KilnTrainerOptions, precision, "32-true", precisions,
+        "bf16-mixed: products, convolutions and activations in bf16, parameters in f32"),
     KILN_FIELD_END,
 };
 

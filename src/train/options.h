@@ -14,6 +14,8 @@ typedef struct KilnRootOptions {
     bool test;
 } KilnRootOptions;
 
+typedef enum KilnProfiler { KILN_PROFILER_SIMPLE } KilnProfiler;
+
 typedef struct KilnTrainerOptions {
     int64_t max_epochs, max_steps;                                      /* -1: no limit */
     int64_t limit_train_batches, limit_val_batches, limit_test_batches; /* -1: all */
@@ -22,6 +24,8 @@ typedef struct KilnTrainerOptions {
     int64_t threads; /* 0: all that the process may use */
     int64_t num_workers;
     int64_t convolution; /* KilnConvolution */
+    int64_t *profiler;   /* KilnProfiler; NULL: none */
+    int64_t precision;   /* KilnPrecision */
 } KilnTrainerOptions;
 
 typedef struct KilnRunDirOptions {

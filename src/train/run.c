@@ -84,6 +84,17 @@ static KilnStatus test(KilnTrainer *trainer, KilnError *err)
 
 /* ---- The run --------------------------------------------------------------------------------- */
 
+static void print_threads(KilnTrainer *trainer)
+{
+    char why[128];
+
+    if (trainer->options.trainer->threads != 0)
+        return;
+    kiln_processors_why(&trainer->processors, why, sizeof(why));
+    kiln_output_print(&trainer->output, "%d thread%s%s%s", trainer->threads,
+                      trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
+}
+
 /* Everything that can go wrong before a file is written; then the run folder. */
 static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                           KilnCheckpoint *checkpoint, KilnError *err)
@@ -100,6 +111,8 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
         status = kiln_run_folder_make(trainer, checkpoint->path, err);
     if (status >= 0 && checkpoint->path != NULL)
         kiln_output_print(&trainer->output, "going on from %s", checkpoint->path);
+    if (status >= 0)
+        print_threads(trainer);
     return status;
 }
 
@@ -109,6 +122,8 @@ static KilnStatus train(KilnTrainer *trainer, KilnError *err)
 
     if (status >= 0)
         status = kiln_fit_loop(trainer, err);
+    if (status >= 0)
+        status = kiln_profile_close(trainer, err);
     if (status >= 0)
         status = save_last(trainer, err);
     if (status >= 0 && !trainer->interrupted && trainer->options.root->test)

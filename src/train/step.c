@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "graph/graph.h"
+#include "graph/report.h"
 
 void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnBatch *batch,
                      uint64_t seed, int64_t number)
@@ -145,18 +146,36 @@ static void want(KilnTensor **list, size_t *n, KilnTensor *tensor)
     list[(*n)++] = tensor;
 }
 
-KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err)
+enum { STEP_WANTS = 1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS };
+
+/* What is read after the step has run; returns how many. */
+static size_t wanted(const KilnStep *step, KilnTensor *loss, KilnTensor *ret[STEP_WANTS])
 {
-    KilnTensor *wanted[1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS] = { NULL };
     size_t n = 0;
 
     if (loss != NULL)
-        want(wanted, &n, loss);
+        want(ret, &n, loss);
     for (size_t i = 0; i < step->n_logs; i++)
-        want(wanted, &n, step->logs[i].value);
+        want(ret, &n, step->logs[i].value);
     for (size_t i = 0; i < step->n_outputs; i++)
-        want(wanted, &n, step->outputs[i].value);
-    return kiln_graph_run(step->graph, wanted, n, err);
+        want(ret, &n, step->outputs[i].value);
+    return n;
+}
+
+KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err)
+{
+    KilnTensor *list[STEP_WANTS];
+    size_t n = wanted(step, loss, list);
+
+    return kiln_graph_run(step->graph, list, n, err);
+}
+
+KilnStatus kiln_step_plan(KilnStep *step, KilnTensor *loss, KilnPlan **ret, KilnError *err)
+{
+    KilnTensor *list[STEP_WANTS];
+    size_t n = wanted(step, loss, list);
+
+    return kiln_graph_plan(step->graph, list, n, ret, err);
 }
 
 KilnStatus kiln_step_count(KilnStep *step, int64_t epoch, int64_t global_step, KilnError *err)

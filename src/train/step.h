@@ -3,6 +3,7 @@
 #ifndef KILN_TRAIN_STEP_H
 #define KILN_TRAIN_STEP_H
 
+#include "graph/graph.h"
 #include "train/loader.h"
 #include "train/metrics.h"
 
@@ -36,6 +37,9 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
                      uint64_t seed, int64_t number);
 /* Execute what was recorded: `loss` (NULL: none), logged values, outputs. */
 KILN_NODISCARD KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err);
+/* The plan that executing would follow; leaves need no data. */
+KILN_NODISCARD KilnStatus kiln_step_plan(KilnStep *step, KilnTensor *loss, KilnPlan **ret,
+                                         KilnError *err);
 /* Hand the logged values to the metrics. */
 KILN_NODISCARD KilnStatus kiln_step_count(KilnStep *step, int64_t epoch, int64_t global_step,
                                           KilnError *err);

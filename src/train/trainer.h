@@ -4,8 +4,10 @@
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
+#include "base/machine.h"
 #include "nn/params.h"
 #include "train/console.h"
+#include "train/forecast.h"
 #include "train/options.h"
 #include "train/step.h"
 
@@ -34,6 +36,7 @@ struct KilnTrainer {
     const KilnRunEnv *env;
     KilnOptions options;
     char *config_yaml; /* the job's config, resolved */
+    KilnProcessors processors;
     int threads;
 
     KilnInstance *module, *datamodule;
@@ -56,6 +59,7 @@ struct KilnTrainer {
     KilnStep step;
     KilnLayerInfo *layers;
     size_t n_layers;
+    KilnForecast forecast;
 
     KilnMetrics *metrics;
     KilnOutput output;
@@ -83,12 +87,31 @@ struct KilnTrainer {
 KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config,
                                                 const KilnRunEnv *env, KilnStage stage,
                                                 const KilnDataSpec *remembered, KilnError *err);
+/* Its two halves: everything on shapes alone, with a forecast when it is for fitting;
+ * then, if that fits, the memory that training needs, filled as it starts. */
+KILN_NODISCARD KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config,
+                                              const KilnRunEnv *env, KilnStage stage,
+                                              const KilnDataSpec *remembered, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err);
 /* Accepts a zeroed trainer. */
 void kiln_trainer_release(KilnTrainer *trainer);
 /* The loader of a split, made when it is first asked for; NULL when the split
  * is empty or limited to nothing. */
 KILN_NODISCARD KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split,
                                               KilnLoader **ret, KilnError *err);
+
+/* What the loader of a split is made from. */
+KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split);
+
+/* ---- forecast.c ------------------------------------------------------------------- */
+
+/* Take the plan of a step into trainer->forecast. */
+void kiln_forecast_add_plan(KilnForecast *forecast, const KilnPlan *plan);
+/* Fill in the rest, from what is declared. */
+void kiln_forecast_complete(KilnTrainer *trainer);
+/* Refuse, before memory is taken, what does not fit it. */
+KILN_NODISCARD KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err);
 
 /* ---- layers.c --------------------------------------------------------------------- */
 
@@ -126,5 +149,27 @@ KILN_NODISCARD KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err);
 KILN_NODISCARD KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err);
 /* Batches of a split, with its limit. */
 int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
+
+/* ---- probe.c ------------------------------------------------------------------------------- */
+
+/* What a few real steps say of how long the run takes. */
+typedef struct KilnProbe {
+    int64_t steps;     /* timed; of a run whose first step takes long it is the first */
+    double step_s;     /* a training step with its data */
+    double eval_s;     /* a batch of validation with its data; 0: there is none */
+    double epoch_s;    /* training and validation */
+    double run_s;      /* all epochs; INFINITY: no end is set */
+    int64_t run_steps; /* steps of the whole run; -1: no end is set */
+} KilnProbe;
+
+/* Train for about so many seconds. The trainer is of no use for a run afterwards. */
+KILN_NODISCARD KilnStatus kiln_trainer_probe(KilnTrainer *trainer, double seconds, KilnProbe *ret,
+                                             KilnError *err);
+
+/* ---- profile.c ----------------------------------------------------------------------------- */
+
+/* With trainer.profiler: print what the run's time went to, and write profile.csv to
+ * the run folder. */
+KILN_NODISCARD KilnStatus kiln_profile_close(KilnTrainer *trainer, KilnError *err);
 
 #endif

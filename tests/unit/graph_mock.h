@@ -78,11 +78,11 @@ static void mock_mul_release(KilnCall *call)
 
 static void mock_scale(KilnCall *call)
 {
-    const KilnScaleAttrs *attrs = call->attrs;
+    const KilnNumberAttrs *attrs = call->attrs;
 
     mock_log(call, call->op);
     for (int64_t i = 0; i < mock_count(&call->outputs[0]); i++)
-        *mock_at(&call->outputs[0], i) = *mock_at(&call->inputs[0], i) * (float)attrs->factor;
+        *mock_at(&call->outputs[0], i) = *mock_at(&call->inputs[0], i) * (float)attrs->p;
 }
 
 /* Takes what comes and gives the same. */
@@ -147,6 +147,46 @@ static void mock_sum(KilnCall *call)
     *mock_at(&call->outputs[0], 0) = sum;
 }
 
+static float mock_step(const KilnMapStep *step, const float *reg)
+{
+    const float a = reg[step->a], b = reg[step->b], p = (float)step->p;
+
+    switch (step->code) {
+    case KILN_MAP_NUMBER:
+        return p;
+    case KILN_MAP_ADD:
+        return a + b;
+    case KILN_MAP_MUL:
+        return a * b;
+    case KILN_MAP_SCALE:
+        return a * p;
+    case KILN_MAP_SHIFT:
+        return a + p;
+    case KILN_MAP_RELU:
+        return a > 0 ? a : 0;
+    default:
+        fail_msg("the mock has no code %d", step->code);
+        return 0;
+    }
+}
+
+static void mock_map(KilnCall *call)
+{
+    const KilnMap *map = call->attrs;
+
+    mock_log(call, call->op);
+    for (int64_t i = 0; i < mock_count(&call->outputs[0]); i++) {
+        float reg[KILN_MAX_INPUTS + KILN_MAP_STEPS];
+
+        for (int k = 0; k < map->n_inputs; k++)
+            reg[k] = *mock_at(&call->inputs[k], mock_count(&call->inputs[k]) > 1 ? i : 0);
+        for (int k = 0; k < map->n_steps; k++)
+            reg[map->n_inputs + k] = mock_step(&map->steps[k], reg);
+        for (int k = 0; k < map->n_results; k++)
+            *mock_at(&call->outputs[k], i) = reg[map->results[k]];
+    }
+}
+
 static void mock_ema_update(KilnCall *call)
 {
     const KilnScaleAttrs *attrs = call->attrs;
@@ -184,6 +224,7 @@ static const KilnKernel *mock_kernel(const KilnBackend *backend, const KilnOp *o
         { .op = &kiln_op_reshape, .run = mock_reshape, .alias = true },
         { .op = &kiln_op_broadcast, .run = mock_broadcast },
         { .op = &kiln_op_sum, .run = mock_sum },
+        { .op = &kiln_op_map, .run = mock_map, .in_place = true },
         { .op = &kiln_op_ema_update, .run = mock_ema_update },
     };
 

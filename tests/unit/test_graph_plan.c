@@ -22,6 +22,7 @@ static KilnGraph *graph_new(void)
 
     mock = (Mock) { .base = { .ops = &mock_ops, .float_type = KILN_F32, .threads = 1 } };
     assert_int_equal(kiln_graph_new(&mock.base, &graph, &err), KILN_OK);
+    graph->passes_off = ~1u; /* these are about planning: calls are what was recorded */
     return graph;
 }
 

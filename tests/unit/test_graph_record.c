@@ -211,13 +211,15 @@ static const struct {
     Maker *make;
     const char *text;
 } messages[] = {
-    { m_add, "net: add: both must have one shape, got [2, 3] and [3, 2]" },
+    { m_add,
+      "net: add: [2, 3] and [3, 2] don't broadcast: from the right, sizes must be equal or one "
+      "of them 1" },
     { m_add_type, "net: add: the second must be f32, got i32" },
     { m_reshape, "net: reshape: [2, 3] (6 elements) does not fit into [4, -1]" },
     { m_reshape_two, "net: reshape: [2, 3] (6 elements) does not fit into [-1, -1]" },
     { m_permute, "net: permute: the order must hold each axis from 0 to 1 once, got 0 at place 1" },
     { m_flatten, "net: flatten: needs [N, ...], got a scalar" },
-    { m_argmax, "net: argmax: the tensor must have at least one axis, got a scalar" },
+    { m_argmax, "net: argmax: there is no axis -1 in []" },
     { m_equal, "net: equal: both must have one shape, got [2] and [3]" },
     { m_matmul, "net: matmul: [2, 3] times [2, 3] does not go: 3 columns meet 2 rows" },
     { m_matmul_t,

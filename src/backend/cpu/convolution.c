@@ -41,21 +41,26 @@ static KilnShape weight_shape(const KilnConvAttrs *attrs, const KilnShape *weigh
 }
 
 /* Descriptors of a convolution from x to y, whose gradients use them too. All
- * are left to oneDNN: one that is fixed makes it fall back to slow loops. */
+ * are left to oneDNN: one that is fixed makes it fall back to slow loops. Images
+ * and weights are multiplied in the type of input 0; only a weight's gradient is
+ * f32 always. */
 static KilnStatus conv_mds(KilnCall *call, const KilnArg *x, const KilnArg *weight,
                            const KilnArg *y, KilnConvMd *ret, KilnError *err)
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    const KilnDType type = call->inputs[0].dtype;
     const KilnShape shape = weight_shape(call->attrs, &weight->shape);
-    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, x->dtype, &x->shape, KILN_MD_ANY,
-                                     &ret->src, err);
+    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, type, &x->shape, KILN_MD_ANY, &ret->src,
+                                     err);
 
     if (status == KILN_OK)
-        status = kiln_md_make(dnnl, KILN_MD_WEIGHT, weight->dtype, &shape, KILN_MD_ANY,
-                              &ret->weights, err);
+        status = kiln_md_make(dnnl, KILN_MD_WEIGHT, type, &shape, KILN_MD_ANY,
+                              &ret->forward_weights, err);
     if (status == KILN_OK)
-        status = kiln_md_make(dnnl, KILN_MD_IMAGE, y->dtype, &y->shape, KILN_MD_ANY, &ret->dst,
-                              err);
+        status = kiln_md_make(dnnl, KILN_MD_WEIGHT, weight == &call->outputs[0] ? KILN_F32 : type,
+                              &shape, KILN_MD_ANY, &ret->weights, err);
+    if (status == KILN_OK)
+        status = kiln_md_make(dnnl, KILN_MD_IMAGE, type, &y->shape, KILN_MD_ANY, &ret->dst, err);
     return status;
 }
 
@@ -69,8 +74,13 @@ typedef struct Operand {
     int input;
 } Operand;
 
+static KilnDType of_type(KilnMd md)
+{
+    return kiln_md_facts(md).type == dnnl_bf16 ? KILN_BF16 : KILN_F32;
+}
+
 /* Where an output in oneDNN's order goes: to its place as it is, or through the
- * workspace when that place must be plain. A weight's gradient is always made
+ * workspace when that place must be plain or has another type. A weight's gradient is always made
  * plain, for that is how parameters and optimizers have it. */
 static KilnStatus place_output(KilnCall *call, const Operand *operand, KilnStepArg *arg,
                                KilnError *err)
@@ -82,7 +92,8 @@ static KilnStatus place_output(KilnCall *call, const Operand *operand, KilnStepA
     if (status != KILN_OK)
         return status;
     arg->place = KILN_AT_OUTPUT;
-    if (layout != KILN_PLAIN && (call->outputs[0].fixed || operand->role == KILN_MD_WEIGHT)) {
+    if (of_type(arg->md) != call->outputs[0].dtype ||
+        (layout != KILN_PLAIN && (call->outputs[0].fixed || operand->role == KILN_MD_WEIGHT))) {
         arg->place = KILN_AT_WORKSPACE;
         arg->at = kiln_steps_room(call, kiln_md_bytes(arg->md));
     } else {
@@ -91,31 +102,54 @@ static KilnStatus place_output(KilnCall *call, const Operand *operand, KilnStepA
     return KILN_OK;
 }
 
-/* The step from the workspace to the plain output. */
-static KilnStatus add_plain(KilnCall *call, KilnMdRole role, const KilnStepArg *from,
-                            KilnError *err)
+/* A step that brings bytes into another order or type. */
+static KilnStatus add_reorder(KilnCall *call, KilnStepArg from, KilnStepArg to, KilnError *err)
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    KilnMd plain = NULL;
     dnnl_primitive_desc_t pd = NULL;
-    KilnStatus status = kiln_md_plain(dnnl, role, from->md, &plain, err);
-
-    if (status != KILN_OK)
-        return status;
-
     int before = kiln_threads_set(dnnl->threads);
-    dnnl_status_t made = kiln_pd_reorder(dnnl, from->md, plain, &pd);
-    const KilnStepArg args[] = {
-        { DNNL_ARG_FROM, from->md, KILN_AT_WORKSPACE, from->at },
-        { DNNL_ARG_TO, plain, KILN_AT_OUTPUT, 0 },
-    };
+    dnnl_status_t made = kiln_pd_reorder(dnnl, from.md, to.md, &pd);
 
     kiln_threads_set(before);
     if (made != dnnl_success)
         return kiln_dnnl_error(err, made, "a change of layout");
-    status = kiln_steps_add(call, pd, args, (int)KILN_COUNT(args), err);
+    from.id = DNNL_ARG_FROM;
+    to.id = DNNL_ARG_TO;
+    KilnStatus status = kiln_steps_add(call, pd, (KilnStepArg[]) { from, to }, 2, err);
     dnnl_primitive_desc_destroy(pd);
     return status;
+}
+
+/* The step from the workspace to the plain output. */
+static KilnStatus add_plain(KilnCall *call, KilnMdRole role, const KilnStepArg *from,
+                            KilnError *err)
+{
+    KilnStepArg to = { .place = KILN_AT_OUTPUT };
+    KilnStatus status = kiln_md_plain_as(&kiln_cpu(call)->dnnl, role, call->outputs[0].dtype,
+                                         from->md, &to.md, err);
+
+    return status == KILN_OK ? add_reorder(call, *from, to, err) : status;
+}
+
+/* Input i as the descriptor wants it: the planner brings it there, but for an f32
+ * that is to be bf16 (a weight), which is rounded and put in order in one step. */
+static KilnStatus place_input(KilnCall *call, const Operand *operand, KilnStepArg *arg,
+                              KilnError *err)
+{
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    KilnArg *input = &call->inputs[operand->input];
+    KilnStepArg from = { .place = KILN_AT_INPUT, .at = (size_t)operand->input };
+
+    arg->at = from.at;
+    if (of_type(arg->md) == input->dtype)
+        return kiln_layout_of(dnnl, operand->role, arg->md, &input->layout, err);
+    KilnStatus status = kiln_md_plain_as(dnnl, operand->role, input->dtype, arg->md, &from.md, err);
+    if (status != KILN_OK)
+        return status;
+    input->layout = KILN_PLAIN;
+    arg->place = KILN_AT_WORKSPACE;
+    arg->at = kiln_steps_room(call, kiln_md_bytes(arg->md));
+    return add_reorder(call, from, *arg, err);
 }
 
 /* `operands` ends with the output; inputs get the layouts that the descriptor wants. */
@@ -132,13 +166,9 @@ static KilnStatus conv_steps(KilnCall *call, dnnl_primitive_desc_t pd, const Ope
         args[i] = (KilnStepArg) { .id = operand->id,
                                   .md = dnnl_primitive_desc_query_md(pd, operand->what,
                                                                      operand->id == DNNL_ARG_BIAS),
-                                  .place = KILN_AT_INPUT,
-                                  .at = operand->input >= 0 ? (size_t)operand->input : 0 };
-        if (operand->input < 0)
-            status = place_output(call, operand, &args[i], err);
-        else
-            status = kiln_layout_of(&kiln_cpu(call)->dnnl, operand->role, args[i].md,
-                                    &call->inputs[operand->input].layout, err);
+                                  .place = KILN_AT_INPUT };
+        status = operand->input < 0 ? place_output(call, operand, &args[i], err)
+                                    : place_input(call, operand, &args[i], err);
     }
     if (status == KILN_OK)
         status = kiln_steps_add(call, pd, args, n, err);
@@ -294,15 +324,22 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_conv2d,
       .prepare = conv2d_prepare,
       .run = kiln_steps_run,
-      .release = kiln_steps_release },
+      .release = kiln_steps_release,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 1 },
     { .op = &kiln_op_conv2d_grad_input,
       .prepare = conv2d_grad_input_prepare,
       .run = kiln_steps_run,
-      .release = kiln_steps_release },
+      .release = kiln_steps_release,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 1 },
     { .op = &kiln_op_conv2d_grad_weight,
       .prepare = conv2d_grad_weight_prepare,
       .run = kiln_steps_run,
-      .release = kiln_steps_release },
+      .release = kiln_steps_release,
+      .narrow_inputs = 1u << 0 | 1u << 1 },
     { .op = &kiln_op_conv_transpose2d,
       .prepare = conv_transpose2d_prepare,
       .run = conv_transpose2d_run,

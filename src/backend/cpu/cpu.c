@@ -1,6 +1,7 @@
 /* The CPU backend: which kernel runs an operation, and which vector loops this
  * processor takes. */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/amx.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +48,10 @@ void kiln_cpu_each(KilnCall *call, int64_t n, KilnRange range)
 static const KilnKernel *cpu_kernel(const KilnBackend *backend, const KilnOp *op)
 {
     const KilnCpuTable *const tables[] = {
-        &kiln_cpu_elementwise, &kiln_cpu_movement,   &kiln_cpu_reductions, &kiln_cpu_products,
-        &kiln_cpu_convolution, &kiln_cpu_pooling,    &kiln_cpu_losses,     &kiln_cpu_normalization,
-        &kiln_cpu_row_norm,    &kiln_cpu_group_norm, &kiln_cpu_updates,
+        &kiln_cpu_cast,          &kiln_cpu_elementwise, &kiln_cpu_movement,   &kiln_cpu_reductions,
+        &kiln_cpu_products,      &kiln_cpu_convolution, &kiln_cpu_pooling,    &kiln_cpu_losses,
+        &kiln_cpu_normalization, &kiln_cpu_row_norm,    &kiln_cpu_group_norm, &kiln_cpu_updates,
+        &kiln_cpu_attention,     &kiln_cpu_rotary,      &kiln_cpu_recurrent,
     };
 
     (void)backend;
@@ -186,6 +188,7 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
         return kiln_error_nomem(err, sizeof(*cpu));
     cpu->base = (KilnBackend) { .ops = &ops, .float_type = KILN_F32, .threads = threads };
     choose_isa(cpu);
+    cpu->base.bf16 = kiln_amx_usable();
 
     KilnStatus status = kiln_dnnl_init(&cpu->dnnl, threads, err);
 

@@ -140,7 +140,11 @@ dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
 {
     const Gaps gaps = conv_gaps(conv);
     dnnl_primitive_desc_t hint = NULL;
-    dnnl_status_t status = kiln_pd_conv(dnnl, conv, &hint);
+    KilnConvMd forward = *conv;
+
+    if (conv->forward_weights != NULL)
+        forward.weights = conv->forward_weights;
+    dnnl_status_t status = kiln_pd_conv(dnnl, &forward, &hint);
 
     if (status != dnnl_success)
         return status;

@@ -46,6 +46,8 @@ typedef struct KilnConvMd {
     KilnMd src, weights, bias, dst; /* bias may be NULL; gradients lie as what they belong to */
     const int64_t *stride, *padding, *dilation; /* of height, of width; borrowed */
     bool winograd;                              /* let oneDNN consider it */
+    KilnMd
+        forward_weights; /* for a weight's gradient: the weight's type, when not the gradient's */
 } KilnConvMd;
 
 dnnl_status_t kiln_pd_conv(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret);

@@ -1,26 +1,10 @@
-/* Elementwise kernels over the vector loops. They take images in whatever
- * layout they come, the same for all: the padding of a blocked layout is
- * computed along, and zeros stay zeros. */
+/* Elementwise kernels: maps, and what is not one: fill, dropout, equal. */
 #include "backend/cpu/cpu.h"
 
 #include <math.h>
 
+#include "backend/cpu/map.h"
 #include "tensor/bf16.h"
-
-/* All inputs in the first layout that is not plain, and the output too. */
-static KilnStatus any_layout_prepare(KilnCall *call, KilnError *err)
-{
-    KilnLayout layout = KILN_PLAIN;
-
-    (void)err;
-    for (int i = 0; i < call->n_inputs && !call->outputs[0].fixed; i++)
-        if (layout == KILN_PLAIN)
-            layout = call->inputs[i].layout;
-    for (int i = 0; i < call->n_inputs; i++)
-        call->inputs[i].layout = layout;
-    kiln_output_layout(&kiln_cpu(call)->dnnl, &call->outputs[0], layout);
-    return KILN_OK;
-}
 
 static const float *input(const KilnCall *call, int i, int64_t begin)
 {
@@ -30,83 +14,6 @@ static const float *input(const KilnCall *call, int i, int64_t begin)
 static float *output(const KilnCall *call, int64_t begin)
 {
     return (float *)call->outputs[0].data + begin;
-}
-
-static void add_part(void *context, int64_t begin, int64_t end)
-{
-    KilnCall *call = context;
-
-    kiln_cpu(call)->loops->add(output(call, begin), input(call, 0, begin), input(call, 1, begin),
-                               end - begin);
-}
-
-static void mul_part(void *context, int64_t begin, int64_t end)
-{
-    KilnCall *call = context;
-
-    kiln_cpu(call)->loops->mul(output(call, begin), input(call, 0, begin), input(call, 1, begin),
-                               end - begin);
-}
-
-static void scale_part(void *context, int64_t begin, int64_t end)
-{
-    KilnCall *call = context;
-    const KilnScaleAttrs *attrs = call->attrs;
-
-    kiln_cpu(call)->loops->scale(output(call, begin), input(call, 0, begin), (float)attrs->factor,
-                                 end - begin);
-}
-
-static void relu_part(void *context, int64_t begin, int64_t end)
-{
-    KilnCall *call = context;
-
-    kiln_cpu(call)->loops->relu(output(call, begin), input(call, 0, begin), end - begin);
-}
-
-static void relu_grad_part(void *context, int64_t begin, int64_t end)
-{
-    KilnCall *call = context;
-
-    kiln_cpu(call)->loops->relu_grad(output(call, begin), input(call, 0, begin),
-                                     input(call, 1, begin), end - begin);
-}
-
-static void broadcast_part(void *context, int64_t begin, int64_t end)
-{
-    KilnCall *call = context;
-
-    kiln_cpu(call)->loops->fill(output(call, begin), *input(call, 0, 0), end - begin);
-}
-
-static void add_run(KilnCall *call)
-{
-    kiln_cpu_each(call, kiln_cpu_floats(&call->outputs[0]), add_part);
-}
-
-static void mul_run(KilnCall *call)
-{
-    kiln_cpu_each(call, kiln_cpu_floats(&call->outputs[0]), mul_part);
-}
-
-static void scale_run(KilnCall *call)
-{
-    kiln_cpu_each(call, kiln_cpu_floats(&call->outputs[0]), scale_part);
-}
-
-static void relu_run(KilnCall *call)
-{
-    kiln_cpu_each(call, kiln_cpu_floats(&call->outputs[0]), relu_part);
-}
-
-static void relu_grad_run(KilnCall *call)
-{
-    kiln_cpu_each(call, kiln_cpu_floats(&call->outputs[0]), relu_grad_part);
-}
-
-static void broadcast_run(KilnCall *call)
-{
-    kiln_cpu_each(call, kiln_cpu_count(&call->outputs[0]), broadcast_part);
 }
 
 /* ---- Fill, the only one that makes other types than float --------------------- */
@@ -209,16 +116,20 @@ static void equal_run(KilnCall *call)
     kiln_cpu_each(call, kiln_cpu_count(&call->outputs[0]), equal_part);
 }
 
+#define MAPPED(name)                                                                               \
+    { .op = &kiln_op_##name,                                                                       \
+      .prepare = kiln_cpu_map_prepare,                                                             \
+      .run = kiln_cpu_map_run,                                                                     \
+      .release = kiln_cpu_map_release,                                                             \
+      .in_place = true,                                                                            \
+      .narrow_inputs = ~0u,                                                                        \
+      .narrow_outputs = ~0u },
+
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_add, .prepare = any_layout_prepare, .run = add_run, .in_place = true },
-    { .op = &kiln_op_mul, .prepare = any_layout_prepare, .run = mul_run, .in_place = true },
-    { .op = &kiln_op_scale, .prepare = any_layout_prepare, .run = scale_run, .in_place = true },
-    { .op = &kiln_op_relu, .prepare = any_layout_prepare, .run = relu_run, .in_place = true },
-    { .op = &kiln_op_relu_grad,
-      .prepare = any_layout_prepare,
-      .run = relu_grad_run,
-      .in_place = true },
-    { .op = &kiln_op_broadcast, .run = broadcast_run },
+    /* clang-format off */
+    KILN_OPS_MAPPED(MAPPED)
+    KILN_OPS_ACTIVATION(MAPPED)
+    /* clang-format on */
     { .op = &kiln_op_fill, .run = fill_run },
     { .op = &kiln_op_dropout, .run = dropout_run, .in_place = true },
     { .op = &kiln_op_dropout_grad, .run = dropout_grad_run, .in_place = true },

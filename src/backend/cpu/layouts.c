@@ -97,10 +97,15 @@ static KilnStatus md_tagged(KilnDnnl *dnnl, KilnMdRole role, const KilnMdFacts *
     return interned;
 }
 
+static dnnl_data_type_t dnnl_type(KilnDType dtype)
+{
+    return dtype == KILN_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
 /* oneDNN's logical dimensions: images are N, C, H, W whatever the order in memory. */
 static KilnMdFacts shape_facts(KilnMdRole role, KilnDType dtype, const KilnShape *shape)
 {
-    KilnMdFacts facts = { .rank = shape->rank, .type = dtype == KILN_BF16 ? dnnl_bf16 : dnnl_f32 };
+    KilnMdFacts facts = { .rank = shape->rank, .type = dnnl_type(dtype) };
     const int64_t *dim = shape->dim;
     int64_t rows = 1;
 
@@ -145,6 +150,15 @@ KilnStatus kiln_md_plain(KilnDnnl *dnnl, KilnMdRole role, KilnMd md, KilnMd *ret
 {
     KilnMdFacts facts = kiln_md_facts(md);
 
+    return md_tagged(dnnl, role, &facts, KILN_MD_PLAIN, ret, err);
+}
+
+KilnStatus kiln_md_plain_as(KilnDnnl *dnnl, KilnMdRole role, KilnDType dtype, KilnMd md,
+                            KilnMd *ret, KilnError *err)
+{
+    KilnMdFacts facts = kiln_md_facts(md);
+
+    facts.type = dnnl_type(dtype);
     return md_tagged(dnnl, role, &facts, KILN_MD_PLAIN, ret, err);
 }
 

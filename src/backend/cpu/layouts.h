@@ -32,6 +32,9 @@ KILN_NODISCARD KilnStatus kiln_md_of(KilnDnnl *dnnl, KilnMdRole role, const Kiln
 /* The descriptor in plain order of the same elements. */
 KILN_NODISCARD KilnStatus kiln_md_plain(KilnDnnl *dnnl, KilnMdRole role, KilnMd md, KilnMd *ret,
                                         KilnError *err);
+/* The same, of another type. */
+KILN_NODISCARD KilnStatus kiln_md_plain_as(KilnDnnl *dnnl, KilnMdRole role, KilnDType dtype,
+                                           KilnMd md, KilnMd *ret, KilnError *err);
 /* The number of the layout that a descriptor describes. */
 KILN_NODISCARD KilnStatus kiln_layout_of(KilnDnnl *dnnl, KilnMdRole role, KilnMd md,
                                          KilnLayout *ret, KilnError *err);

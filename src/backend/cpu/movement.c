@@ -66,31 +66,13 @@ static void permute_run(KilnCall *call)
                   16384 / (kiln_cpu_columns(&call->outputs[0]) + 1) + 1, 1, permute_rows, &permute);
 }
 
-/* ---- Rows ----------------------------------------------------------------------- */
-
-static void broadcast_rows_part(void *context, int64_t begin, int64_t end)
-{
-    KilnCall *call = context;
-    const float *row = call->inputs[0].data;
-    float *y = call->outputs[0].data;
-    const int64_t columns = kiln_cpu_columns(&call->outputs[0]);
-
-    for (int64_t r = begin; r < end; r++)
-        memcpy(y + r * columns, row, (size_t)columns * sizeof(*row));
-}
-
-static void broadcast_rows_run(KilnCall *call)
-{
-    const KilnArg *y = &call->outputs[0];
-
-    kiln_parallel(call->backend->threads, kiln_cpu_rows(y), 16384 / (kiln_cpu_columns(y) + 1) + 1,
-                  1, broadcast_rows_part, call);
-}
-
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_reshape, .run = reshape_run, .alias = true },
+    { .op = &kiln_op_reshape,
+      .run = reshape_run,
+      .alias = true,
+      .narrow_inputs = 1u << 0,
+      .narrow_outputs = 1u << 0 },
     { .op = &kiln_op_permute, .run = permute_run },
-    { .op = &kiln_op_broadcast_rows, .run = broadcast_rows_run },
 };
 
 const KilnCpuTable kiln_cpu_movement = { kernels, KILN_COUNT(kernels) };

@@ -2,6 +2,7 @@
 #ifndef KILN_BACKEND_CPU_PARALLEL_H
 #define KILN_BACKEND_CPU_PARALLEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Does the part [begin, end) of a loop. */
@@ -12,6 +13,9 @@ typedef void (*KilnRange)(void *context, int64_t begin, int64_t end);
  * so results are the same every time. Returns when all parts are done. */
 void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRange range,
                    void *context);
+
+/* Whether the caller is one of several threads of a loop. */
+bool kiln_in_parallel(void);
 
 /* Make the libraries that share OpenMP (oneDNN, OpenBLAS) use `threads`, and
  * return the number that the caller's thread had; give that back afterwards. */

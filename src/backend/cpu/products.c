@@ -1,43 +1,201 @@
-/* Matrix products by OpenBLAS; the only file that knows it. */
-#include <cblas.h>
-
+/* Matrix products. */
+#include "backend/cpu/amx_product.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/gemm.h"
 
-/* Row-major c [m, n] = op(a) · op(b). Tensors have less than 2^31 elements, so
- * BLAS's ints hold every size. */
-typedef struct Product {
-    int m, n, k, lda, ldb;
-    bool transpose_a, transpose_b;
-} Product;
+/* A matmul as the kernel runs it. */
+typedef struct Matmul {
+    const KilnCall *call;
+    KilnBatch batch;
+    KilnGemm gemm; /* of one product */
+} Matmul;
 
-static void product_run(const KilnCall *call, const Product *p)
+static KilnGemm gemm_of(const KilnBatch *batch)
 {
-    int before = kiln_threads_set(call->backend->threads);
+    return (KilnGemm) { .m = batch->m,
+                        .n = batch->n,
+                        .k = batch->k,
+                        .lda = batch->transpose_a ? batch->m : batch->k,
+                        .ldb = batch->transpose_b ? batch->k : batch->n,
+                        .ldc = batch->n,
+                        .transpose_a = batch->transpose_a,
+                        .transpose_b = batch->transpose_b,
+                        .alpha = 1.0f };
+}
 
-    if (openblas_get_num_threads() != call->backend->threads)
-        openblas_set_num_threads(call->backend->threads);
-    cblas_sgemm(CblasRowMajor, p->transpose_a ? CblasTrans : CblasNoTrans,
-                p->transpose_b ? CblasTrans : CblasNoTrans, p->m, p->n, p->k, 1.0f,
-                call->inputs[0].data, p->lda, call->inputs[1].data, p->ldb, 0.0f,
-                call->outputs[0].data, p->n);
-    kiln_threads_set(before);
+/* Whether walking over the products walks over the matrices one after the other;
+ * or stays with the first. */
+static bool steps_even(const KilnBatch *batch, const int64_t *steps)
+{
+    int64_t step = 1;
+
+    for (int i = batch->axes.rank - 1; i >= 0; i--) {
+        if (batch->axes.dim[i] > 1 && steps[i] != step)
+            return false;
+        step *= batch->axes.dim[i];
+    }
+    return true;
+}
+
+static bool steps_none(const KilnBatch *batch, const int64_t *steps)
+{
+    for (int i = 0; i < batch->axes.rank; i++)
+        if (batch->axes.dim[i] > 1 && steps[i] != 0)
+            return false;
+    return true;
+}
+
+/* Many products with one matrix on the right are one product of all rows; the sum
+ * of many aᵀ b is one product over all their rows. */
+static void merge_products(KilnBatch *batch)
+{
+    bool a = steps_even(batch, batch->step_a), b = steps_even(batch, batch->step_b);
+
+    if (a && !batch->transpose_a && steps_none(batch, batch->step_b) &&
+        steps_even(batch, batch->step_y))
+        batch->m *= batch->count;
+    else if (a && b && batch->transpose_a && !batch->transpose_b &&
+             steps_none(batch, batch->step_y))
+        batch->k *= batch->count;
+    else
+        return;
+    batch->count = 1;
+    batch->axes.rank = 0;
+    batch->add_up = false;
+}
+
+/* Product number i; alone: within a parallel loop. */
+static void run_product(const Matmul *matmul, bool alone, int64_t i, bool add)
+{
+    const KilnBatch *batch = &matmul->batch;
+    const KilnCall *call = matmul->call;
+    const float *a = call->inputs[0].data, *b = call->inputs[1].data;
+    float *y = call->outputs[0].data;
+    KilnGemm gemm = matmul->gemm;
+
+    a += kiln_batch_at(batch, batch->step_a, i) * batch->m * batch->k;
+    b += kiln_batch_at(batch, batch->step_b, i) * batch->k * batch->n;
+    y += kiln_batch_at(batch, batch->step_y, i) * batch->m * batch->n;
+    gemm.beta = add ? 1.0f : 0.0f;
+    if (alone)
+        kiln_gemm_alone(call, &gemm, a, b, y);
+    else
+        kiln_gemm(call, &gemm, a, b, y);
+}
+
+/* ---- In bf16 --------------------------------------------------------------------- */
+
+static bool is_bf16(const KilnCall *call)
+{
+    return call->inputs[0].dtype == KILN_BF16 || call->inputs[1].dtype == KILN_BF16;
+}
+
+static KilnAmxProduct amx_of(const KilnCall *call, const KilnGemm *gemm)
+{
+    const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
+
+    return (KilnAmxProduct) {
+        .left = { .data = a->data,
+                  .wide = a->dtype == KILN_F32,
+                  .across = gemm->transpose_a,
+                  .stride = gemm->lda,
+                  .rows = gemm->m,
+                  .depth = gemm->k },
+        .right = { .data = b->data,
+                   .wide = b->dtype == KILN_F32,
+                   .across = !gemm->transpose_b,
+                   .stride = gemm->ldb,
+                   .rows = gemm->n,
+                   .depth = gemm->k },
+        .result = { .data = y->data, .wide = y->dtype == KILN_F32, .stride = gemm->ldc },
+        .threads = call->backend->threads,
+    };
+}
+
+static void *element(const KilnArg *arg, int64_t i)
+{
+    return (char *)arg->data + (size_t)i * kiln_dtype_size(arg->dtype);
+}
+
+static void run_bf16(const Matmul *matmul, int64_t i, bool add)
+{
+    const KilnBatch *batch = &matmul->batch;
+    const KilnCall *call = matmul->call;
+    KilnAmxProduct product = amx_of(call, &matmul->gemm);
+
+    product.left.data = element(&call->inputs[0],
+                                kiln_batch_at(batch, batch->step_a, i) * batch->m * batch->k);
+    product.right.data = element(&call->inputs[1],
+                                 kiln_batch_at(batch, batch->step_b, i) * batch->k * batch->n);
+    product.result.data = element(&call->outputs[0],
+                                  kiln_batch_at(batch, batch->step_y, i) * batch->m * batch->n);
+    product.result.add = add;
+    kiln_amx_product(&product, call->workspace);
+}
+
+static void plain_inputs(KilnCall *call)
+{
+    for (int i = 0; i < call->n_inputs; i++)
+        call->inputs[i].layout = KILN_PLAIN;
+}
+
+static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
+{
+    KilnBatch batch = kiln_batch(call->attrs, &call->inputs[0].shape, &call->inputs[1].shape,
+                                 &call->outputs[0].shape);
+
+    (void)err;
+    plain_inputs(call);
+    if (!is_bf16(call))
+        return KILN_OK;
+    merge_products(&batch);
+    const KilnGemm gemm = gemm_of(&batch);
+    const KilnAmxProduct product = amx_of(call, &gemm);
+    call->workspace_size = kiln_amx_product_workspace(&product);
+    return KILN_OK;
+}
+
+/* ---- The kernels ------------------------------------------------------------------ */
+
+static void run_part(void *context, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++)
+        run_product(context, true, i, false);
+}
+
+/* The first product of each matrix of the result sets it, later ones add to it:
+ * it is the first when it stands at the start of every axis that is summed. */
+static bool adds(const KilnBatch *batch, int64_t i)
+{
+    for (int axis = batch->axes.rank - 1; axis >= 0; axis--) {
+        if (batch->step_y[axis] == 0 && i % batch->axes.dim[axis] != 0)
+            return true;
+        i /= batch->axes.dim[axis];
+    }
+    return false;
 }
 
 static void matmul_run(KilnCall *call)
 {
-    const KilnMatmulAttrs *attrs = call->attrs;
-    const KilnShape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
-    const Product product = {
-        .m = (int)call->outputs[0].shape.dim[0],
-        .n = (int)call->outputs[0].shape.dim[1],
-        .k = (int)a->dim[attrs->transpose_a ? 0 : 1],
-        .lda = (int)a->dim[1],
-        .ldb = (int)b->dim[1],
-        .transpose_a = attrs->transpose_a != 0,
-        .transpose_b = attrs->transpose_b != 0,
-    };
+    const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
+    const int threads = call->backend->threads;
+    Matmul matmul = { .call = call,
+                      .batch = kiln_batch(call->attrs, &a->shape, &b->shape, &y->shape) };
 
-    product_run(call, &product);
+    merge_products(&matmul.batch);
+    matmul.gemm = gemm_of(&matmul.batch);
+    if (is_bf16(call)) {
+        for (int64_t i = 0; i < matmul.batch.count; i++)
+            run_bf16(&matmul, i, matmul.batch.add_up && adds(&matmul.batch, i));
+        return;
+    }
+    if (!matmul.batch.add_up && matmul.batch.count >= threads && threads > 1 &&
+        matmul.batch.count > 1) {
+        kiln_parallel(threads, matmul.batch.count, 1, 1, run_part, &matmul);
+        return;
+    }
+    for (int64_t i = 0; i < matmul.batch.count; i++)
+        run_product(&matmul, false, i, matmul.batch.add_up && adds(&matmul.batch, i));
 }
 
 static void bias_part(void *context, int64_t begin, int64_t end)
@@ -53,27 +211,63 @@ static void bias_part(void *context, int64_t begin, int64_t end)
     }
 }
 
+static KilnGemm linear_gemm(const KilnCall *call)
+{
+    const int64_t in = kiln_cpu_columns(&call->inputs[0]);
+    const int64_t out = kiln_cpu_columns(&call->outputs[0]);
+
+    return (KilnGemm) { .m = kiln_cpu_rows(&call->outputs[0]),
+                        .n = out,
+                        .k = in,
+                        .lda = in,
+                        .ldb = in,
+                        .ldc = out,
+                        .transpose_b = true,
+                        .alpha = 1.0f };
+}
+
+static KilnStatus linear_prepare(KilnCall *call, KilnError *err)
+{
+    const KilnGemm gemm = linear_gemm(call);
+    const KilnAmxProduct product = amx_of(call, &gemm);
+
+    (void)err;
+    plain_inputs(call);
+    if (is_bf16(call))
+        call->workspace_size = kiln_amx_product_workspace(&product);
+    return KILN_OK;
+}
+
 static void linear_run(KilnCall *call)
 {
-    const KilnShape *x = &call->inputs[0].shape, *y = &call->outputs[0].shape;
-    const Product product = {
-        .m = (int)x->dim[0],
-        .n = (int)y->dim[1],
-        .k = (int)x->dim[1],
-        .lda = (int)x->dim[1],
-        .ldb = (int)x->dim[1],
-        .transpose_b = true,
-    };
+    const KilnGemm gemm = linear_gemm(call);
+    const int64_t rows = gemm.m, out = gemm.n;
 
-    product_run(call, &product);
+    if (is_bf16(call)) {
+        KilnAmxProduct product = amx_of(call, &gemm);
+
+        product.result.bias = call->inputs[2].absent ? NULL : call->inputs[2].data;
+        kiln_amx_product(&product, call->workspace);
+        return;
+    }
+    kiln_gemm(call, &gemm, call->inputs[0].data, call->inputs[1].data, call->outputs[0].data);
     if (!call->inputs[2].absent)
-        kiln_parallel(call->backend->threads, y->dim[0], 16384 / (y->dim[1] + 1) + 1, 1, bias_part,
-                      call);
+        kiln_parallel(call->backend->threads, rows, 16384 / (out + 1) + 1, 1, bias_part, call);
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_matmul, .run = matmul_run },
-    { .op = &kiln_op_linear, .run = linear_run },
+    { .op = &kiln_op_matmul,
+      .prepare = matmul_prepare,
+      .run = matmul_run,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 0 | 1u << 1 },
+    { .op = &kiln_op_linear,
+      .prepare = linear_prepare,
+      .run = linear_run,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 1 },
 };
 
 const KilnCpuTable kiln_cpu_products = { kernels, KILN_COUNT(kernels) };

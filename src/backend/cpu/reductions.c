@@ -1,186 +1,367 @@
-/* Sums and searches. Sums are made over fixed chunks whose results are added in
- * order, so they do not depend on the number of threads. */
+/* Reductions over axes. The input is seen as slabs, each [rows, columns] and whole in
+ * memory, whose rows are reduced. Slabs are cut into chunks of rows that do not depend
+ * on the threads; each gives a part for every column, and the parts of a result are
+ * joined in order. */
+#include <math.h>
+
 #include "backend/cpu/cpu.h"
 
-enum { SUM_CHUNK = 16384 /* elements */, ROW_CHUNK = 64 };
+enum { CHUNK = 16384 /* elements, where rows are single ones */, CHUNK_ROWS = 64 };
 
-/* ---- Sum of everything, in any layout: padding is zero -------------------------- */
-
-static int64_t sum_chunks(const KilnArg *x)
-{
-    return (kiln_cpu_floats(x) + SUM_CHUNK - 1) / SUM_CHUNK;
-}
-
-static KilnStatus sum_prepare(KilnCall *call, KilnError *err)
-{
-    KilnArg *x = &call->inputs[0];
-
-    (void)err;
-    x->bytes = call->backend->ops->layout_bytes(call->backend, x->layout, x->dtype, &x->shape);
-    call->workspace_size = (size_t)sum_chunks(x) * sizeof(double);
-    return KILN_OK;
-}
-
-static void sum_part(void *context, int64_t begin, int64_t end)
-{
-    KilnCall *call = context;
-    const float *x = call->inputs[0].data;
-    const int64_t n = kiln_cpu_floats(&call->inputs[0]);
-    double *sums = call->workspace;
-
-    for (int64_t chunk = begin; chunk < end; chunk++) {
-        int64_t from = chunk * SUM_CHUNK;
-
-        sums[chunk] = kiln_cpu(call)->loops->sum(x + from,
-                                                 n - from < SUM_CHUNK ? n - from : SUM_CHUNK);
-    }
-}
-
-static double sum_all(KilnCall *call)
-{
-    const int64_t chunks = sum_chunks(&call->inputs[0]);
-    const double *sums = call->workspace;
-    double total = 0.0;
-
-    kiln_parallel(call->backend->threads, chunks, 2, 1, sum_part, call);
-    for (int64_t chunk = 0; chunk < chunks; chunk++)
-        total += sums[chunk];
-    return total;
-}
-
-static void sum_run(KilnCall *call)
-{
-    *(float *)call->outputs[0].data = (float)sum_all(call);
-}
-
-static void mean_run(KilnCall *call)
-{
-    *(float *)call->outputs[0].data =
-        (float)(sum_all(call) / (double)kiln_cpu_count(&call->inputs[0]));
-}
-
-/* ---- Sum over rows ---------------------------------------------------------------
- * Plain: chunks of ROW_CHUNK rows, each giving `columns` partial sums. Blocked
- * images: a chunk is one image, whose blocks are rows of 16 (or 8) channels. */
-
-typedef struct RowSum {
+typedef struct Reduction {
+    const KilnOp *op;
     const KilnLoops *loops;
     const float *x;
-    float *partial; /* [chunks, width] */
-    int64_t rows, columns, chunks;
-    int64_t block; /* channels per block; 0: plain */
-    int64_t width; /* columns, filled up to whole blocks */
-} RowSum;
+    float *parts, *shifts; /* [slabs, chunks, columns]; shifts: of logsumexp only */
+    void *y;
+    /* Axes of the slabs, outermost first, and which of them are reduced. */
+    int rank;
+    int64_t dim[KILN_MAX_RANK];
+    bool reduced[KILN_MAX_RANK];
+    int64_t slabs, results; /* results: slabs that are not reduced with others */
+    int64_t rows, columns, chunk_rows, chunks;
+    int64_t fold;  /* neighbouring columns that are one: narrow rows are taken together */
+    int64_t count; /* elements for each result */
+    int64_t limit; /* results that exist; those beyond are padding */
+} Reduction;
 
-static RowSum row_sum_of(KilnCall *call)
+/* ---- The view as slabs --------------------------------------------------------------- */
+
+typedef struct Axes {
+    int rank;
+    int64_t dim[KILN_MAX_RANK];
+    bool reduced[KILN_MAX_RANK];
+} Axes;
+
+static void push_axis(Axes *axes, int64_t dim, bool reduced)
 {
-    const KilnArg *x = &call->inputs[0];
-    const KilnMdFormat format = kiln_layout_format(&kiln_cpu(call)->dnnl, x->layout, &x->shape);
-    RowSum sum = {
-        .loops = kiln_cpu(call)->loops,
-        .x = x->data,
-        .partial = call->workspace,
-        .rows = kiln_cpu_rows(x),
-        .columns = kiln_cpu_columns(x),
-        .block = format == KILN_MD_C16  ? 16
-                 : format == KILN_MD_C8 ? 8
-                                        : 0,
-    };
-
-    sum.width = sum.columns;
-    sum.chunks = (sum.rows + ROW_CHUNK - 1) / ROW_CHUNK;
-    if (sum.block > 0) {
-        sum.width = (sum.columns + sum.block - 1) / sum.block * sum.block;
-        sum.chunks = x->shape.dim[0];
+    if (dim == 1)
+        return;
+    if (axes->rank > 0 && axes->reduced[axes->rank - 1] == reduced) {
+        axes->dim[axes->rank - 1] *= dim;
+        return;
     }
-    return sum;
+    axes->dim[axes->rank] = dim;
+    axes->reduced[axes->rank++] = reduced;
 }
 
-static KilnStatus sum_rows_prepare(KilnCall *call, KilnError *err)
+/* Channels per block of an image that is reduced to its channels, else 0. */
+static int64_t block_of(const KilnCall *call)
+{
+    const KilnArg *x = &call->inputs[0];
+    const KilnReduceAttrs *attrs = call->attrs;
+
+    if (x->layout == KILN_PLAIN || x->shape.rank != 4 || attrs->axes != 7)
+        return 0;
+    switch (kiln_layout_format(&kiln_cpu(call)->dnnl, x->layout, &x->shape)) {
+    case KILN_MD_C16:
+        return 16;
+    case KILN_MD_C8:
+        return 8;
+    case KILN_MD_ANY:
+    case KILN_MD_PLAIN:
+        break;
+    }
+    return 0;
+}
+
+static bool sums_all(const KilnCall *call)
+{
+    const KilnReduceAttrs *attrs = call->attrs;
+
+    return (call->op == &kiln_op_sum || call->op == &kiln_op_mean) &&
+           attrs->axes + 1 == 1u << call->inputs[0].shape.rank;
+}
+
+/* The input's axes as they lie in memory. Padding is zero: it does not change a sum, and
+ * in images that are reduced to channels it has channels of its own. */
+static Axes axes_of(const KilnCall *call)
+{
+    const KilnReduceAttrs *attrs = call->attrs;
+    const KilnArg *x = &call->inputs[0];
+    const int64_t block = block_of(call);
+    Axes axes = { .rank = 0 };
+
+    if (block > 0) {
+        push_axis(&axes, x->shape.dim[0], true);
+        push_axis(&axes, (x->shape.dim[3] + block - 1) / block, false);
+        push_axis(&axes, x->shape.dim[1] * x->shape.dim[2], true);
+        push_axis(&axes, block, false);
+    } else if (x->layout != KILN_PLAIN) {
+        push_axis(&axes, kiln_cpu_floats(x), true);
+    } else {
+        for (int axis = 0; axis < x->shape.rank; axis++)
+            push_axis(&axes, x->shape.dim[axis], (attrs->axes >> axis & 1) != 0);
+    }
+    return axes;
+}
+
+/* Rows of a few columns are taken together where that comes out even. */
+static int64_t fold_of(int64_t rows, int64_t columns)
+{
+    int64_t fold = 1;
+
+    while (columns > 1 && columns * fold < 16 && rows % (2 * fold) == 0)
+        fold *= 2;
+    return fold;
+}
+
+static void cut(Reduction *r, const Axes *axes)
+{
+    int rank = axes->rank;
+
+    r->rows = r->columns = r->slabs = r->results = 1;
+    if (rank > 0 && !axes->reduced[rank - 1])
+        r->columns = axes->dim[--rank];
+    if (rank > 0 && axes->reduced[rank - 1])
+        r->rows = axes->dim[--rank];
+    r->rank = rank;
+    for (int axis = 0; axis < rank; axis++) {
+        r->dim[axis] = axes->dim[axis];
+        r->reduced[axis] = axes->reduced[axis];
+        r->slabs *= axes->dim[axis];
+        r->results *= axes->reduced[axis] ? 1 : axes->dim[axis];
+    }
+    r->fold = fold_of(r->rows, r->columns);
+    r->rows /= r->fold;
+    r->columns *= r->fold;
+    r->chunk_rows = r->columns == 1 ? CHUNK : CHUNK_ROWS;
+    r->chunks = (r->rows + r->chunk_rows - 1) / r->chunk_rows;
+}
+
+static Reduction reduction_of(const KilnCall *call)
+{
+    const KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
+    const Axes axes = axes_of(call);
+    Reduction r = {
+        .op = call->op,
+        .loops = kiln_cpu(call)->loops,
+        .x = x->data,
+        .parts = call->workspace,
+        .y = y->data,
+        .count = kiln_cpu_count(x) / kiln_cpu_count(y),
+        .limit = kiln_cpu_count(y),
+    };
+
+    cut(&r, &axes);
+    r.shifts = r.parts != NULL ? r.parts + r.slabs * r.chunks * r.columns : NULL;
+    return r;
+}
+
+static KilnStatus reduce_prepare(KilnCall *call, KilnError *err)
 {
     KilnArg *x = &call->inputs[0];
 
     (void)err;
-    if (kiln_layout_format(&kiln_cpu(call)->dnnl, x->layout, &x->shape) == KILN_MD_ANY)
+    if (block_of(call) == 0 && !sums_all(call))
         x->layout = KILN_PLAIN;
+    x->bytes = call->backend->ops->layout_bytes(call->backend, x->layout, x->dtype, &x->shape);
 
-    RowSum sum = row_sum_of(call);
+    const Reduction r = reduction_of(call);
 
-    call->workspace_size = (size_t)(sum.chunks * sum.width) * sizeof(float);
+    call->workspace_size = (size_t)(r.slabs * r.chunks * r.columns) * sizeof(float);
+    if (call->op == &kiln_op_logsumexp)
+        call->workspace_size *= 2;
     return KILN_OK;
 }
 
-static void sum_rows_part(void *context, int64_t begin, int64_t end)
+/* ---- Parts ----------------------------------------------------------------------------- */
+
+static float sign_of(const Reduction *r)
 {
-    const RowSum *sum = context;
+    return r->op == &kiln_op_min ? -1.0f : 1.0f;
+}
 
-    for (int64_t chunk = begin; chunk < end; chunk++) {
-        float *partial = sum->partial + chunk * sum->width;
+/* A shift that is infinite would give NaN: nothing is shifted then. */
+static void bound_shifts(float *shift, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (isinf(shift[i]))
+            shift[i] = 0.0f;
+}
 
-        if (sum->block > 0) {
-            const int64_t places = sum->rows / sum->chunks;
-            const float *image = sum->x + chunk * places * sum->width;
+static void part_of(const Reduction *r, const float *x, int64_t rows, float *part, float *shift)
+{
+    const bool single = r->columns == 1;
 
-            for (int64_t c = 0; c < sum->width; c += sum->block)
-                sum->loops->sum_rows(partial + c, image + c * places, places, sum->block,
-                                     sum->block);
-        } else {
-            int64_t first = chunk * ROW_CHUNK, rows = sum->rows - first;
+    if (r->op == &kiln_op_sum || r->op == &kiln_op_mean) {
+        if (single)
+            *part = (float)r->loops->sum(x, rows);
+        else
+            r->loops->sum_rows(part, x, rows, r->columns, r->columns);
+        return;
+    }
 
-            sum->loops->sum_rows(partial, sum->x + first * sum->columns,
-                                 rows < ROW_CHUNK ? rows : ROW_CHUNK, sum->columns, sum->columns);
+    float *most = r->op == &kiln_op_logsumexp ? shift : part;
+
+    if (single)
+        *most = r->loops->largest(x, sign_of(r), rows);
+    else
+        r->loops->largest_rows(most, x, sign_of(r), rows, r->columns);
+    if (most == part)
+        return;
+    bound_shifts(shift, r->columns);
+    if (single)
+        *part = (float)r->loops->sum_exp(x, *shift, rows);
+    else
+        r->loops->sum_exp_rows(part, x, shift, rows, r->columns);
+}
+
+static void parts_range(void *context, int64_t begin, int64_t end)
+{
+    const Reduction *r = context;
+
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t first = item % r->chunks * r->chunk_rows, left = r->rows - first;
+        const int64_t row = item / r->chunks * r->rows + first;
+
+        part_of(r, r->x + row * r->columns, left < r->chunk_rows ? left : r->chunk_rows,
+                r->parts + item * r->columns, r->shifts + item * r->columns);
+    }
+}
+
+/* ---- Results ---------------------------------------------------------------------------- */
+
+/* Slab number i among those whose axes are reduced, or are not. */
+static int64_t slab_offset(const Reduction *r, bool reduced, int64_t i)
+{
+    int64_t at = 0, size = 1;
+
+    for (int axis = r->rank - 1; axis >= 0; axis--) {
+        if (r->reduced[axis] == reduced) {
+            at += i % r->dim[axis] * size;
+            i /= r->dim[axis];
+        }
+        size *= r->dim[axis];
+    }
+    return at;
+}
+
+/* What is known of a result after some of its parts. */
+typedef struct Joined {
+    double value;
+    float shift;
+} Joined;
+
+static void join(const Reduction *r, Joined *joined, float part, float shift)
+{
+    if (r->op == &kiln_op_sum || r->op == &kiln_op_mean) {
+        joined->value += (double)part;
+    } else if (r->op == &kiln_op_logsumexp) {
+        /* The larger shift stays; what has the smaller one is brought to it. */
+        const float most = shift > joined->shift ? shift : joined->shift;
+
+        joined->value = joined->value * exp((double)(joined->shift - most)) +
+                        (double)part * exp((double)(shift - most));
+        joined->shift = most;
+    } else if (!isnan(joined->value) && !((double)part <= joined->value)) {
+        joined->value = (double)part;
+    }
+}
+
+static float result_of(const Reduction *r, const Joined *joined)
+{
+    if (r->op == &kiln_op_mean)
+        return (float)(joined->value / (double)r->count);
+    if (r->op == &kiln_op_logsumexp)
+        return (float)((double)joined->shift + log(joined->value));
+    return (float)(joined->value * (double)sign_of(r));
+}
+
+static Joined nothing(const Reduction *r, float shift)
+{
+    const bool extreme = r->op == &kiln_op_max || r->op == &kiln_op_min;
+
+    return (Joined) { .value = extreme ? -INFINITY : 0.0, .shift = shift };
+}
+
+/* Column c of the result slab whose parts begin at slab `base`. */
+static float join_column(const Reduction *r, int64_t base, int64_t c)
+{
+    const int64_t width = r->columns / r->fold, together = r->slabs / r->results;
+    const int64_t start = base * r->chunks * r->columns + c;
+    Joined joined = nothing(r, r->op == &kiln_op_logsumexp ? r->shifts[start] : 0.0f);
+
+    for (int64_t s = 0; s < together; s++) {
+        const int64_t slab = base + slab_offset(r, true, s);
+
+        for (int64_t i = 0; i < r->chunks * r->fold; i++) {
+            const int64_t at = slab * r->chunks * r->columns + i * width + c;
+
+            join(r, &joined, r->parts[at], r->op == &kiln_op_logsumexp ? r->shifts[at] : 0.0f);
         }
     }
+    return result_of(r, &joined);
 }
 
-static void sum_rows_run(KilnCall *call)
+static void results_range(void *context, int64_t begin, int64_t end)
 {
-    RowSum sum = row_sum_of(call);
-    float *y = call->outputs[0].data;
+    const Reduction *r = context;
+    const int64_t width = r->columns / r->fold;
+    float *y = r->y;
 
-    kiln_parallel(call->backend->threads, sum.chunks,
-                  SUM_CHUNK * sum.chunks / (sum.rows * sum.columns + 1) + 1, 1, sum_rows_part,
-                  &sum);
-    for (int64_t c = 0; c < sum.columns; c++) {
-        double total = 0.0;
-
-        for (int64_t chunk = 0; chunk < sum.chunks; chunk++)
-            total += (double)sum.partial[chunk * sum.width + c];
-        y[c] = (float)total;
-    }
+    for (int64_t i = begin; i < end && i < r->limit; i++)
+        y[i] = join_column(r, slab_offset(r, false, i / width), i % width);
 }
 
-/* ---- Argmax ---------------------------------------------------------------------- */
-
-static void argmax_part(void *context, int64_t begin, int64_t end)
+/* Work for a thread of its own, in items of so many elements. */
+static int64_t grain_of(int64_t elements)
 {
-    KilnCall *call = context;
-    const int64_t columns = kiln_cpu_columns(&call->inputs[0]);
-    int32_t *y = call->outputs[0].data;
+    return 2 * CHUNK / (elements + 1) + 1;
+}
 
-    for (int64_t r = begin; r < end; r++) {
-        const float *x = (const float *)call->inputs[0].data + r * columns;
-        int32_t best = 0;
+static void reduce_run(KilnCall *call)
+{
+    Reduction r = reduction_of(call);
+    const int threads = call->backend->threads;
+    const int64_t items = r.slabs * r.chunks;
+    const int64_t rows = r.rows < r.chunk_rows ? r.rows : r.chunk_rows;
 
-        for (int32_t c = 1; c < columns; c++)
-            if (x[c] > x[best])
-                best = c;
-        y[r] = best;
+    kiln_parallel(threads, items, grain_of(rows * r.columns), 1, parts_range, &r);
+    kiln_parallel(threads, r.results * (r.columns / r.fold),
+                  grain_of(8 * r.fold * r.slabs * r.chunks / r.results), 1, results_range, &r);
+}
+
+/* ---- Argmax ------------------------------------------------------------------------------- */
+
+static void argmax_range(void *context, int64_t begin, int64_t end)
+{
+    const Reduction *r = context;
+    int32_t *y = r->y;
+
+    for (int64_t slab = begin; slab < end; slab++) {
+        const float *x = r->x + slab * r->rows * r->columns;
+
+        for (int64_t c = 0; c < r->columns; c++) {
+            float most = x[c];
+            int64_t best = 0;
+
+            for (int64_t row = 1; row < r->rows && !isnan(most); row++)
+                if (!(x[row * r->columns + c] <= most)) {
+                    best = row;
+                    most = x[row * r->columns + c];
+                }
+            y[slab * r->columns + c] = (int32_t)best;
+        }
     }
 }
 
 static void argmax_run(KilnCall *call)
 {
-    const KilnArg *x = &call->inputs[0];
+    Reduction r = reduction_of(call);
 
-    kiln_parallel(call->backend->threads, kiln_cpu_rows(x), 16384 / (kiln_cpu_columns(x) + 1) + 1,
-                  1, argmax_part, call);
+    r.rows *= r.fold;
+    r.columns /= r.fold;
+    kiln_parallel(call->backend->threads, r.slabs, grain_of(r.rows * r.columns), 1, argmax_range,
+                  &r);
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_sum, .prepare = sum_prepare, .run = sum_run },
-    { .op = &kiln_op_mean, .prepare = sum_prepare, .run = mean_run },
-    { .op = &kiln_op_sum_rows, .prepare = sum_rows_prepare, .run = sum_rows_run },
+    { .op = &kiln_op_sum, .prepare = reduce_prepare, .run = reduce_run },
+    { .op = &kiln_op_mean, .prepare = reduce_prepare, .run = reduce_run },
+    { .op = &kiln_op_max, .prepare = reduce_prepare, .run = reduce_run },
+    { .op = &kiln_op_min, .prepare = reduce_prepare, .run = reduce_run },
+    { .op = &kiln_op_logsumexp, .prepare = reduce_prepare, .run = reduce_run },
     { .op = &kiln_op_argmax, .run = argmax_run },
 };
 

@@ -8,7 +8,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/parallel.h"
 
-enum { MAX_STEPS = 2, MAX_ARGS = 10 };
+enum { MAX_STEPS = 3, MAX_ARGS = 10 };
 
 typedef struct Step {
     dnnl_primitive_t primitive;

@@ -3,52 +3,12 @@
 
 #include "kiln/rng.h"
 
-static void add_run(KilnCall *call)
-{
-    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
-        kiln_ref_set(&call->outputs[0], i,
-                     kiln_ref_get(&call->inputs[0], i) + kiln_ref_get(&call->inputs[1], i));
-}
-
-static void mul_run(KilnCall *call)
-{
-    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
-        kiln_ref_set(&call->outputs[0], i,
-                     kiln_ref_get(&call->inputs[0], i) * kiln_ref_get(&call->inputs[1], i));
-}
-
-static void scale_run(KilnCall *call)
-{
-    const KilnScaleAttrs *attrs = call->attrs;
-
-    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
-        kiln_ref_set(&call->outputs[0], i, kiln_ref_get(&call->inputs[0], i) * attrs->factor);
-}
-
 static void fill_run(KilnCall *call)
 {
     const KilnFillAttrs *attrs = call->attrs;
 
     for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
         kiln_ref_set(&call->outputs[0], i, attrs->value);
-}
-
-static void relu_run(KilnCall *call)
-{
-    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
-        double x = kiln_ref_get(&call->inputs[0], i);
-
-        kiln_ref_set(&call->outputs[0], i, x < 0.0 ? 0.0 : x); /* NaN stays NaN */
-    }
-}
-
-static void relu_grad_run(KilnCall *call)
-{
-    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
-        double dy = kiln_ref_get(&call->inputs[0], i), y = kiln_ref_get(&call->inputs[1], i);
-
-        kiln_ref_set(&call->outputs[0], i, y > 0.0 ? dy : 0.0);
-    }
 }
 
 static void reshape_run(KilnCall *call)
@@ -85,7 +45,7 @@ static void permute_run(KilnCall *call)
 
 /* Element i is dropped when word i%4 of the Philox block with counter
  * [i/4, stream] under the step's key, as a number in [0, 1), is below p. */
-static bool keeps(const int32_t *key, int64_t stream, int64_t i, double p)
+bool kiln_ref_keeps(const int32_t *key, int64_t stream, int64_t i, double p)
 {
     const uint32_t philox_key[2] = { (uint32_t)key[0], (uint32_t)key[1] };
     const uint64_t block = (uint64_t)i / 4, lane = (uint64_t)i % 4;
@@ -103,7 +63,7 @@ static void dropout_run(KilnCall *call)
     const int32_t *key = call->inputs[1].data;
 
     for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
-        bool kept = keeps(key, attrs->stream, i, attrs->p);
+        bool kept = kiln_ref_keeps(key, attrs->stream, i, attrs->p);
         double x = kiln_ref_get(&call->inputs[0], i);
 
         kiln_ref_set(&call->outputs[0], i, kept ? x / (1.0 - attrs->p) : 0.0);
@@ -123,20 +83,6 @@ static void dropout_grad_run(KilnCall *call)
     }
 }
 
-static void broadcast_run(KilnCall *call)
-{
-    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
-        kiln_ref_set(&call->outputs[0], i, kiln_ref_get(&call->inputs[0], 0));
-}
-
-static void broadcast_rows_run(KilnCall *call)
-{
-    int64_t columns = kiln_ref_columns(&call->outputs[0]);
-
-    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++)
-        kiln_ref_set(&call->outputs[0], i, kiln_ref_get(&call->inputs[0], i % columns));
-}
-
 static void equal_run(KilnCall *call)
 {
     for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
@@ -147,18 +93,15 @@ static void equal_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_add, .run = add_run, .in_place = true },
-    { .op = &kiln_op_mul, .run = mul_run, .in_place = true },
-    { .op = &kiln_op_scale, .run = scale_run, .in_place = true },
     { .op = &kiln_op_fill, .run = fill_run },
-    { .op = &kiln_op_relu, .run = relu_run, .in_place = true },
-    { .op = &kiln_op_relu_grad, .run = relu_grad_run, .in_place = true },
-    { .op = &kiln_op_reshape, .run = reshape_run, .alias = true },
+    { .op = &kiln_op_reshape,
+      .run = reshape_run,
+      .alias = true,
+      .narrow_inputs = 1u << 0,
+      .narrow_outputs = 1u << 0 },
     { .op = &kiln_op_permute, .run = permute_run },
     { .op = &kiln_op_dropout, .run = dropout_run, .in_place = true },
     { .op = &kiln_op_dropout_grad, .run = dropout_grad_run, .in_place = true },
-    { .op = &kiln_op_broadcast, .run = broadcast_run },
-    { .op = &kiln_op_broadcast_rows, .run = broadcast_rows_run },
     { .op = &kiln_op_equal, .run = equal_run },
 };
 

@@ -1,30 +1,54 @@
 /* Reference kernels for matrix products. */
 #include "backend/ref/ref.h"
 
+/* Element (row, column) of matrix number `matrix` of an operand that has `rows`
+ * rows and `columns` columns once it is transposed. */
+static double element(const KilnArg *arg, int64_t matrix, bool transposed, int64_t rows,
+                      int64_t columns, int64_t row, int64_t column)
+{
+    int64_t at = transposed ? column * rows + row : row * columns + column;
+
+    return kiln_ref_get(arg, matrix * rows * columns + at);
+}
+
+static double dot(const KilnCall *call, const KilnBatch *batch, int64_t product, int64_t i,
+                  int64_t j)
+{
+    int64_t a = kiln_batch_at(batch, batch->step_a, product);
+    int64_t b = kiln_batch_at(batch, batch->step_b, product);
+    double sum = 0.0;
+
+    for (int64_t l = 0; l < batch->k; l++)
+        sum += element(&call->inputs[0], a, batch->transpose_a, batch->m, batch->k, i, l) *
+               element(&call->inputs[1], b, batch->transpose_b, batch->k, batch->n, l, j);
+    return sum;
+}
+
+/* Element by element, each over all products that meet in it, so that sums are
+ * rounded once. */
 static void matmul_run(KilnCall *call)
 {
-    const KilnMatmulAttrs *attrs = call->attrs;
-    const KilnArg *a = &call->inputs[0], *b = &call->inputs[1];
-    int64_t m = call->outputs[0].shape.dim[0], n = call->outputs[0].shape.dim[1];
-    int64_t k = a->shape.dim[attrs->transpose_a ? 0 : 1];
+    KilnArg *y = &call->outputs[0];
+    const KilnBatch batch = kiln_batch(call->attrs, &call->inputs[0].shape, &call->inputs[1].shape,
+                                       &y->shape);
+    const int64_t size = batch.m * batch.n;
 
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++) {
-            double sum = 0.0;
+    for (int64_t e = 0; e < kiln_ref_count(y); e++) {
+        double sum = 0.0;
 
-            for (int64_t l = 0; l < k; l++)
-                sum += kiln_ref_get(a, attrs->transpose_a ? l * m + i : i * k + l) *
-                       kiln_ref_get(b, attrs->transpose_b ? j * k + l : l * n + j);
-            kiln_ref_set(&call->outputs[0], i * n + j, sum);
-        }
+        for (int64_t p = 0; p < batch.count; p++)
+            if (kiln_batch_at(&batch, batch.step_y, p) == e / size)
+                sum += dot(call, &batch, p, e % size / batch.n, e % batch.n);
+        kiln_ref_set(y, e, sum);
+    }
 }
 
 static void linear_run(KilnCall *call)
 {
     const KilnArg *x = &call->inputs[0], *weight = &call->inputs[1], *bias = &call->inputs[2];
-    int64_t batch = x->shape.dim[0], in = x->shape.dim[1], out = weight->shape.dim[0];
+    const int64_t rows = kiln_ref_rows(x), in = kiln_ref_columns(x), out = weight->shape.dim[0];
 
-    for (int64_t n = 0; n < batch; n++)
+    for (int64_t n = 0; n < rows; n++)
         for (int64_t o = 0; o < out; o++) {
             double sum = bias->absent ? 0.0 : kiln_ref_get(bias, o);
 

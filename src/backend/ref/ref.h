@@ -11,9 +11,10 @@ typedef struct KilnRefTable {
     size_t count;
 } KilnRefTable;
 
-extern const KilnRefTable kiln_ref_elementwise, kiln_ref_reductions, kiln_ref_products,
-    kiln_ref_convolution, kiln_ref_pooling, kiln_ref_normalization, kiln_ref_set_norm,
-    kiln_ref_losses, kiln_ref_updates;
+extern const KilnRefTable kiln_ref_cast, kiln_ref_elementwise, kiln_ref_map, kiln_ref_reductions,
+    kiln_ref_products, kiln_ref_convolution, kiln_ref_pooling, kiln_ref_normalization,
+    kiln_ref_set_norm, kiln_ref_losses, kiln_ref_updates, kiln_ref_attention, kiln_ref_rotary,
+    kiln_ref_recurrent;
 
 /* Elements of a value. */
 int64_t kiln_ref_count(const KilnArg *arg);
@@ -23,5 +24,7 @@ int64_t kiln_ref_rows(const KilnArg *arg);
 /* Element i in plain order, whatever its type, as a double; and the way back. */
 double kiln_ref_get(const KilnArg *arg, int64_t i);
 void kiln_ref_set(KilnArg *arg, int64_t i, double value);
+/* Whether dropout keeps element i: with probability 1 - p, by key [2] and stream. */
+bool kiln_ref_keeps(const int32_t *key, int64_t stream, int64_t i, double p);
 
 #endif

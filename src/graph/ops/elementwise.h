@@ -4,21 +4,66 @@
 
 #include "kiln/ops.h"
 
-#define KILN_OPS_ELEMENTWISE(X)                                                                    \
+/* Those with a map rule; one kernel runs them all. */
+#define KILN_OPS_MAPPED(X)                                                                         \
     X(add)                                                                                         \
+    X(sub)                                                                                         \
     X(mul)                                                                                         \
+    X(div)                                                                                         \
     X(scale)                                                                                       \
+    X(shift)                                                                                       \
+    X(minimum)                                                                                     \
+    X(maximum)                                                                                     \
+    X(clamp)                                                                                       \
+    X(eq)                                                                                          \
+    X(ne)                                                                                          \
+    X(lt)                                                                                          \
+    X(le)                                                                                          \
+    X(where)                                                                                       \
+    X(exp)                                                                                         \
+    X(log)                                                                                         \
+    X(log1p)                                                                                       \
+    X(sqrt)                                                                                        \
+    X(rsqrt)                                                                                       \
+    X(reciprocal)                                                                                  \
+    X(square)                                                                                      \
+    X(pow)                                                                                         \
+    X(power)                                                                                       \
+    X(abs)                                                                                         \
+    X(sign)                                                                                        \
+    X(erf)                                                                                         \
+    X(sin)                                                                                         \
+    X(cos)                                                                                         \
+    X(clamp_grad)                                                                                  \
+    X(larger_grad)                                                                                 \
+    X(to_float)                                                                                    \
+    X(broadcast)                                                                                   \
+    X(map)
+
+#define KILN_OPS_ELEMENTWISE(X)                                                                    \
+    KILN_OPS_MAPPED(X)                                                                             \
     X(fill)                                                                                        \
-    X(relu)                                                                                        \
-    X(relu_grad)                                                                                   \
     X(equal)
 
-/* add, mul            a, b -> y
- * scale               x -> y                              KilnScaleAttrs
+/* add, sub, mul, div, minimum, maximum, eq, ne, lt, le
+ *                     a, b -> y                           a, b, and more below, broadcast
+ * power               base, exponent -> y
+ * scale               x -> y                              KilnNumberAttrs: factor
+ * shift               x -> y                              KilnNumberAttrs: what is added
+ * pow                 x -> y                              KilnNumberAttrs: exponent
+ * clamp               x -> y                              KilnNumberAttrs: least, most
+ * where               condition (float or u8), a, b -> y
+ * exp ... cos         x -> y
+ * clamp_grad          dy, x -> dx                         KilnNumberAttrs
+ * larger_grad         dy, x, other -> dx  (all where x > other, half where equal)
+ * to_float            x i32 or u8 -> y
+ * broadcast           x -> y of attrs' shape              KilnShapeAttrs
+ * map                 any -> y                            KilnMap; fusion makes them
  * fill                -> y (shape in attrs)               KilnFillAttrs
- * relu                x -> y
- * relu_grad           dy, y -> dx          (dx = dy where y > 0)
  * equal               a i32, b i32 -> float */
+typedef struct KilnNumberAttrs {
+    double p, q;
+} KilnNumberAttrs;
 typedef struct KilnScaleAttrs {
     double factor, correction;
 } KilnScaleAttrs;

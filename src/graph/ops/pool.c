@@ -142,6 +142,9 @@ const KilnOp kiln_op_max_pool2d = {
     .attrs_size = sizeof(KilnPoolAttrs),
     .infer = infer_max_pool2d,
     .gradient = gradient_max_pool2d,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 const KilnOp kiln_op_max_pool2d_grad = {
@@ -150,6 +153,9 @@ const KilnOp kiln_op_max_pool2d_grad = {
     .n_outputs = 1,
     .attrs_size = sizeof(KilnPoolAttrs),
     .infer = infer_gradient,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_max_pool2d(KilnTensor *x, KilnPool pool)
@@ -191,6 +197,9 @@ const KilnOp kiln_op_avg_pool2d = {
     .attrs_size = sizeof(KilnPoolAttrs),
     .infer = infer_avg_pool2d,
     .gradient = gradient_avg_pool2d,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 const KilnOp kiln_op_avg_pool2d_grad = {
@@ -199,6 +208,9 @@ const KilnOp kiln_op_avg_pool2d_grad = {
     .n_outputs = 1,
     .attrs_size = sizeof(KilnPoolAttrs),
     .infer = infer_gradient,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_avg_pool2d(KilnTensor *x, KilnPool pool)

@@ -1,205 +1,236 @@
-/* Reductions and their counterparts that spread a value: sums, means, argmax,
- * broadcasts. */
-#include <string.h>
+/* Reductions over axes: sums, means, extremes, logsumexp, argmax; and what is made
+ * of them. */
+#include "graph/ops/reduce.h"
 
 #include "graph/check.h"
 #include "graph/graph.h"
 
-static KilnTensor *record_shaped(const KilnOp *op, KilnTensor *x, const KilnShape *shape)
-{
-    KilnShapeAttrs attrs;
+/* ---- Shapes ---------------------------------------------------------------------- */
 
-    memset(&attrs, 0, sizeof(attrs));
-    kiln_shape_store(&attrs.shape, shape);
+/* The result's shape, with or without the reduced axes. */
+static KilnShape reduced_shape(const KilnShape *x, uint32_t axes, bool keep)
+{
+    KilnShape shape = { .rank = 0 };
+
+    for (int axis = 0; axis < x->rank; axis++) {
+        if ((axes >> axis & 1) == 0)
+            shape.dim[shape.rank++] = x->dim[axis];
+        else if (keep)
+            shape.dim[shape.rank++] = 1;
+    }
+    return shape;
+}
+
+static int64_t reduced_count(const KilnShape *x, uint32_t axes)
+{
+    int64_t count = 1;
+
+    for (int axis = 0; axis < x->rank; axis++)
+        if ((axes >> axis & 1) != 0)
+            count *= x->dim[axis];
+    return count;
+}
+
+static KilnStatus infer_reduce(KilnNode *node, KilnError *err)
+{
+    const KilnReduceAttrs *attrs = node->attrs;
+    KilnShape shape = reduced_shape(&node->inputs[0]->shape, attrs->axes, attrs->keep != 0);
+
+    if (kiln_check_float(node, 0, "the tensor", err) < 0)
+        return err->status;
+    kiln_infer_output(node, 0, kiln_node_float(node), &shape);
+    return KILN_OK;
+}
+
+static KilnStatus infer_argmax(KilnNode *node, KilnError *err)
+{
+    if (infer_reduce(node, err) < 0)
+        return err->status;
+    node->outputs[0]->dtype = KILN_I32;
+    return KILN_OK;
+}
+
+/* The axes as bits; none given means all. False, and the graph is poisoned, if one is
+ * not there or given twice. */
+static bool axes_of(const char *name, KilnTensor *x, const int *axes, int n, uint32_t *ret)
+{
+    const int rank = x->shape.rank;
+    uint32_t bits = n == 0 ? (1u << rank) - 1 : 0;
+    char text[KILN_SHAPE_TEXT];
+
+    for (int i = 0; i < n; i++) {
+        const int axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+
+        if (axis < 0 || axis >= rank) {
+            kiln_graph_poison(x->graph, "%s: there is no axis %d in %s", name, axes[i],
+                              kiln_shape_text(&x->shape, text, sizeof(text)));
+            return false;
+        }
+        if ((bits >> axis & 1) != 0) {
+            kiln_graph_poison(x->graph, "%s: axis %d is given twice", name, axes[i]);
+            return false;
+        }
+        bits |= 1u << axis;
+    }
+    *ret = bits;
+    return true;
+}
+
+static KilnTensor *reduce(const KilnOp *op, KilnTensor *x, const int *axes, int n, bool keep)
+{
+    KilnReduceAttrs attrs = { .keep = keep ? 1 : 0 };
+
+    if (x->poisoned || !axes_of(op->name, x, axes, n, &attrs.axes))
+        return x->graph->poison;
     return kiln_graph_record(x->graph, op, &x, 1, &attrs);
 }
 
-/* ---- sum, mean, broadcast ------------------------------------------------------ */
+/* ---- Gradients --------------------------------------------------------------------- */
 
-static KilnStatus infer_total(KilnNode *node, KilnError *err)
+/* A value of the result's shape as one that broadcasts to the input's. */
+static KilnTensor *with_axes(const KilnNode *node, KilnTensor *value)
 {
-    if (kiln_check_float(node, 0, "the tensor", err) < 0)
-        return err->status;
-    kiln_infer_output(node, 0, kiln_node_float(node), &KILN_SCALAR);
-    return KILN_OK;
+    const KilnReduceAttrs *attrs = node->attrs;
+
+    return kiln_reshape(value, reduced_shape(&node->inputs[0]->shape, attrs->axes, true));
 }
 
 static void gradient_sum(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
-    dx[0] = record_shaped(&kiln_op_broadcast, dy[0], &node->inputs[0]->shape);
+    dx[0] = kiln_broadcast_to(with_axes(node, dy[0]), node->inputs[0]->shape);
 }
 
 static void gradient_mean(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
+    const KilnReduceAttrs *attrs = node->attrs;
     const KilnShape *shape = &node->inputs[0]->shape;
-    KilnTensor *share = kiln_scale(dy[0], 1.0 / (double)kiln_shape_count(shape));
+    KilnTensor *share = kiln_scale(dy[0], 1.0 / (double)reduced_count(shape, attrs->axes));
 
-    dx[0] = record_shaped(&kiln_op_broadcast, share, shape);
+    dx[0] = kiln_broadcast_to(with_axes(node, share), *shape);
 }
 
-static KilnStatus infer_broadcast(KilnNode *node, KilnError *err)
+/* Shared evenly between the elements that are the extreme. */
+static void gradient_extreme(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
-    const KilnShapeAttrs *attrs = node->attrs;
+    const KilnReduceAttrs *attrs = node->attrs;
+    KilnTensor *x = node->inputs[0];
+    KilnTensor *is = kiln_eq(x, with_axes(node, node->outputs[0]));
+    KilnReduceAttrs kept = { .axes = attrs->axes, .keep = 1 };
+    KilnTensor *count = kiln_graph_record(x->graph, &kiln_op_sum, &is, 1, &kept);
 
-    if (kiln_check_rank(node, 0, "the value", 0, "a scalar", err) < 0)
-        return err->status;
-    kiln_infer_output(node, 0, kiln_node_float(node), &attrs->shape);
-    return KILN_OK;
+    dx[0] = kiln_mul(is, kiln_div(with_axes(node, dy[0]), count));
 }
 
-static void gradient_broadcast(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
+static void gradient_logsumexp(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
-    (void)node;
-    dx[0] = kiln_sum(dy[0]);
+    KilnTensor *share = kiln_exp(kiln_sub(node->inputs[0], with_axes(node, node->outputs[0])));
+
+    dx[0] = kiln_mul(share, with_axes(node, dy[0]));
 }
 
-const KilnOp kiln_op_sum = {
-    .name = "sum",
-    .n_inputs = 1,
-    .n_outputs = 1,
-    .infer = infer_total,
-    .gradient = gradient_sum,
-};
+/* ---- Operations ---------------------------------------------------------------------- */
 
-const KilnOp kiln_op_mean = {
-    .name = "mean",
-    .n_inputs = 1,
-    .n_outputs = 1,
-    .infer = infer_total,
-    .gradient = gradient_mean,
-};
-
-const KilnOp kiln_op_broadcast = {
-    .name = "broadcast",
-    .n_inputs = 1,
-    .n_outputs = 1,
-    .attrs_size = sizeof(KilnShapeAttrs),
-    .infer = infer_broadcast,
-    .gradient = gradient_broadcast,
-};
+#define REDUCTION(NAME, INFER, GRADIENT)                                                           \
+    const KilnOp kiln_op_##NAME = {                                                                \
+        .name = #NAME,                                                                             \
+        .n_inputs = 1,                                                                             \
+        .n_outputs = 1,                                                                            \
+        .attrs_size = sizeof(KilnReduceAttrs),                                                     \
+        .infer = (INFER),                                                                          \
+        .gradient = (GRADIENT),                                                                    \
+        .precision = KILN_PRECISION_WIDE,                                                          \
+        .narrow_inputs = 1,                                                                        \
+    };
+REDUCTION(sum, infer_reduce, gradient_sum)
+REDUCTION(mean, infer_reduce, gradient_mean)
+REDUCTION(max, infer_reduce, gradient_extreme)
+REDUCTION(min, infer_reduce, gradient_extreme)
+REDUCTION(logsumexp, infer_reduce, gradient_logsumexp)
+REDUCTION(argmax, infer_argmax, NULL)
 
 KilnTensor *kiln_sum(KilnTensor *x)
 {
-    return kiln_graph_record(x->graph, &kiln_op_sum, &x, 1, NULL);
+    return reduce(&kiln_op_sum, x, NULL, 0, false);
 }
 
 KilnTensor *kiln_mean(KilnTensor *x)
 {
-    return kiln_graph_record(x->graph, &kiln_op_mean, &x, 1, NULL);
+    return reduce(&kiln_op_mean, x, NULL, 0, false);
 }
 
-/* ---- sum_rows, broadcast_rows -------------------------------------------------- */
-
-static KilnStatus infer_sum_rows(KilnNode *node, KilnError *err)
+KilnTensor *kiln_sum_axes(KilnTensor *x, const int *axes, int n, bool keep)
 {
-    const KilnShape *shape = &node->inputs[0]->shape;
-
-    if (kiln_check_rows(node, 0, "the tensor", err) < 0)
-        return err->status;
-    kiln_infer_output(node, 0, kiln_node_float(node), &KILN_SHAPE(shape->dim[shape->rank - 1]));
-    return KILN_OK;
+    return reduce(&kiln_op_sum, x, axes, n, keep);
 }
 
-static void gradient_sum_rows(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
+KilnTensor *kiln_mean_axes(KilnTensor *x, const int *axes, int n, bool keep)
 {
-    dx[0] = record_shaped(&kiln_op_broadcast_rows, dy[0], &node->inputs[0]->shape);
+    return reduce(&kiln_op_mean, x, axes, n, keep);
 }
 
-static KilnStatus infer_broadcast_rows(KilnNode *node, KilnError *err)
+KilnTensor *kiln_max_axes(KilnTensor *x, const int *axes, int n, bool keep)
 {
-    const KilnShapeAttrs *attrs = node->attrs;
-    int rank = attrs->shape.rank;
-    char row[KILN_SHAPE_TEXT], whole[KILN_SHAPE_TEXT];
-
-    if (rank < 1)
-        return kiln_error_set(err, KILN_E_SHAPE, "the result must have at least one axis");
-    if (kiln_check_rank(node, 0, "the row", 1, "[C]", err) < 0)
-        return err->status;
-    if (node->inputs[0]->shape.dim[0] != attrs->shape.dim[rank - 1])
-        return kiln_error_set(err, KILN_E_SHAPE, "a row of %s does not fit into %s",
-                              kiln_shape_text(&node->inputs[0]->shape, row, sizeof(row)),
-                              kiln_shape_text(&attrs->shape, whole, sizeof(whole)));
-    kiln_infer_output(node, 0, kiln_node_float(node), &attrs->shape);
-    return KILN_OK;
+    return reduce(&kiln_op_max, x, axes, n, keep);
 }
 
-static void gradient_broadcast_rows(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
+KilnTensor *kiln_min_axes(KilnTensor *x, const int *axes, int n, bool keep)
 {
-    (void)node;
-    dx[0] = kiln_sum_rows(dy[0]);
+    return reduce(&kiln_op_min, x, axes, n, keep);
 }
 
-const KilnOp kiln_op_sum_rows = {
-    .name = "sum_rows",
-    .n_inputs = 1,
-    .n_outputs = 1,
-    .infer = infer_sum_rows,
-    .gradient = gradient_sum_rows,
-};
-
-const KilnOp kiln_op_broadcast_rows = {
-    .name = "broadcast_rows",
-    .n_inputs = 1,
-    .n_outputs = 1,
-    .attrs_size = sizeof(KilnShapeAttrs),
-    .infer = infer_broadcast_rows,
-    .gradient = gradient_broadcast_rows,
-};
+KilnTensor *kiln_logsumexp(KilnTensor *x, const int *axes, int n, bool keep)
+{
+    return reduce(&kiln_op_logsumexp, x, axes, n, keep);
+}
 
 KilnTensor *kiln_sum_rows(KilnTensor *x)
 {
-    return kiln_graph_record(x->graph, &kiln_op_sum_rows, &x, 1, NULL);
+    const int axes[] = { 0, 1, 2, 3, 4, 5 };
+
+    if (x->poisoned)
+        return x->graph->poison;
+    if (x->shape.rank < 1)
+        return kiln_graph_poison(x->graph,
+                                 "sum_rows: the tensor must have at least one axis, got a scalar");
+    return x->shape.rank > 1 ? kiln_sum_axes(x, axes, x->shape.rank - 1, false) : x;
 }
 
-/* ---- argmax, equal ------------------------------------------------------------- */
-
-static KilnStatus infer_argmax(KilnNode *node, KilnError *err)
+KilnTensor *kiln_argmax_axis(KilnTensor *x, int axis, bool keep)
 {
-    KilnShape shape = node->inputs[0]->shape;
-
-    if (kiln_check_rows(node, 0, "the tensor", err) < 0)
-        return err->status;
-    shape.rank--;
-    kiln_infer_output(node, 0, KILN_I32, &shape);
-    return KILN_OK;
+    return reduce(&kiln_op_argmax, x, &axis, 1, keep);
 }
-
-static KilnStatus infer_equal(KilnNode *node, KilnError *err)
-{
-    const KilnShape *a = &node->inputs[0]->shape, *b = &node->inputs[1]->shape;
-    char text_a[KILN_SHAPE_TEXT], text_b[KILN_SHAPE_TEXT];
-
-    if (!kiln_shape_equal(a, b))
-        return kiln_error_set(err, KILN_E_SHAPE, "both must have one shape, got %s and %s",
-                              kiln_shape_text(a, text_a, sizeof(text_a)),
-                              kiln_shape_text(b, text_b, sizeof(text_b)));
-    if (kiln_check_dtype(node, 0, "the first", KILN_I32, err) < 0 ||
-        kiln_check_dtype(node, 1, "the second", KILN_I32, err) < 0)
-        return err->status;
-    kiln_infer_output(node, 0, kiln_node_float(node), a);
-    return KILN_OK;
-}
-
-const KilnOp kiln_op_argmax = {
-    .name = "argmax",
-    .n_inputs = 1,
-    .n_outputs = 1,
-    .infer = infer_argmax,
-};
-
-const KilnOp kiln_op_equal = {
-    .name = "equal",
-    .n_inputs = 2,
-    .n_outputs = 1,
-    .infer = infer_equal,
-};
 
 KilnTensor *kiln_argmax(KilnTensor *x)
 {
-    return kiln_graph_record(x->graph, &kiln_op_argmax, &x, 1, NULL);
+    return kiln_argmax_axis(x, -1, false);
 }
 
-KilnTensor *kiln_equal(KilnTensor *a, KilnTensor *b)
+/* ---- Variance -------------------------------------------------------------------------- */
+
+KilnTensor *kiln_var(KilnTensor *x, const int *axes, int n, double correction, bool keep)
 {
-    return kiln_graph_record(a->graph, &kiln_op_equal, (KilnTensor *[]) { a, b }, 2, NULL);
+    KilnTensor *mean = kiln_mean_axes(x, axes, n, true);
+    uint32_t bits = 0;
+
+    if (mean->poisoned || !axes_of("var", x, axes, n, &bits))
+        return x->graph->poison;
+    const double count = (double)reduced_count(&x->shape, bits);
+    KilnTensor *squares = kiln_sum_axes(kiln_square(kiln_sub(x, mean)), axes, n, keep);
+
+    if (count <= correction)
+        return kiln_graph_poison(x->graph, "var: %g elements are too few for correction %g", count,
+                                 correction);
+    return kiln_scale(squares, 1.0 / (count - correction));
+}
+
+/* A variance of 0 has no slope, as in PyTorch, where the root alone has an infinite one. */
+KilnTensor *kiln_std(KilnTensor *x, const int *axes, int n, double correction, bool keep)
+{
+    KilnTensor *var = kiln_var(x, axes, n, correction, keep);
+
+    if (var->poisoned)
+        return var;
+    KilnTensor *zero = kiln_graph_full(x->graph, KILN_SCALAR, 0.0);
+    KilnTensor *one = kiln_graph_full(x->graph, KILN_SCALAR, 1.0);
+    return kiln_where(var, kiln_sqrt(kiln_where(var, var, one)), zero);
 }

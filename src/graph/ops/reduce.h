@@ -1,4 +1,4 @@
-/* Reductions and broadcasts. */
+/* Reductions over axes. */
 #ifndef KILN_GRAPH_OPS_REDUCE_H
 #define KILN_GRAPH_OPS_REDUCE_H
 
@@ -7,15 +7,16 @@
 #define KILN_OPS_REDUCE(X)                                                                         \
     X(sum)                                                                                         \
     X(mean)                                                                                        \
-    X(broadcast)                                                                                   \
-    X(sum_rows)                                                                                    \
-    X(broadcast_rows)                                                                              \
+    X(max)                                                                                         \
+    X(min)                                                                                         \
+    X(logsumexp)                                                                                   \
     X(argmax)
 
-/* sum, mean           x -> scalar
- * broadcast           scalar -> y of attrs' shape         KilnShapeAttrs
- * sum_rows            x [..., C] -> [C]
- * broadcast_rows      b [C] -> y of attrs' shape          KilnShapeAttrs
- * argmax              x [..., C] -> i32 [...] */
+/* sum, mean, max, min, logsumexp   x -> y                 KilnReduceAttrs
+ * argmax                           x -> i32               KilnReduceAttrs, one axis */
+typedef struct KilnReduceAttrs {
+    uint32_t axes; /* bit i: axis i is reduced */
+    int32_t keep;  /* 1: as an axis of size 1; 0: it is gone */
+} KilnReduceAttrs;
 
 #endif

@@ -33,6 +33,9 @@ const KilnOp kiln_op_reshape = {
     .attrs_size = sizeof(KilnShapeAttrs),
     .infer = infer_reshape,
     .gradient = gradient_reshape,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 /* Replace the one -1 by the size that keeps the number of elements. */
@@ -116,6 +119,9 @@ const KilnOp kiln_op_permute = {
     .attrs_size = sizeof(KilnPermuteAttrs),
     .infer = infer_permute,
     .gradient = gradient_permute,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1u << 0,
+    .narrow_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_permute(KilnTensor *x, const int *order)

@@ -170,6 +170,7 @@ static KilnStatus copy_step(KilnRewrite *rewrite, KilnError *err)
 
         if (copy == NULL)
             return kiln_error_nomem(err, sizeof(*copy));
+        copy->segment = node->segment;
         rewrite->nodes[rewrite->n_nodes++] = copy;
     }
     return KILN_OK;

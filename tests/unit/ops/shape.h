@@ -42,34 +42,4 @@ static const Case cases_permute[] = {
       .arg = { 3, 1, 0, 2 } },
 };
 
-/* The broadcasts are recorded as gradients of sums; their own are reached
- * through the table only. */
-BUILD(build_broadcast)
-{
-    const KilnShapeAttrs attrs = { .shape = KILN_SHAPE(arg[0], arg[1]) };
-
-    return kiln_graph_record(leaf[0]->graph, &kiln_op_broadcast, leaf, 1, &attrs);
-}
-
-static const Case cases_broadcast[] = {
-    { "broadcast", build_broadcast, "g", .shape = { SCALAR }, .arg = { 2, 3 } },
-    { "broadcast, large", build_broadcast, "g", .shape = { SCALAR }, .arg = { 311, 313 },
-      .no_differences = true },
-};
-
-BUILD(build_broadcast_rows)
-{
-    const KilnShapeAttrs attrs = {
-        .shape = KILN_SHAPE(arg[0], arg[1], kiln_tensor_dim(leaf[0], 0)),
-    };
-
-    return kiln_graph_record(leaf[0]->graph, &kiln_op_broadcast_rows, leaf, 1, &attrs);
-}
-
-static const Case cases_broadcast_rows[] = {
-    { "broadcast_rows", build_broadcast_rows, "g", .shape = { SHAPE(3) }, .arg = { 2, 2 } },
-    { "broadcast_rows, large", build_broadcast_rows, "g", .shape = { SHAPE(67) },
-      .arg = { 1031, 3 }, .no_differences = true },
-};
-
 #endif

@@ -6,18 +6,18 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "backend/cpu/isa/attention.h"
+#include "backend/cpu/isa/gemm.h"
+#include "backend/cpu/isa/philox.h"
+#include "backend/cpu/isa/recurrent.h"
+#include "backend/cpu/isa/vector_math.h"
+#include "tensor/bf16.h"
+
 static void add(float *y, const float *a, const float *b, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] = a[i] + b[i];
-}
-
-static void mul(float *y, const float *a, const float *b, int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        y[i] = a[i] * b[i];
 }
 
 static void scale(float *y, const float *x, float factor, int64_t n)
@@ -34,59 +34,21 @@ static void fill(float *y, float value, int64_t n)
         y[i] = value;
 }
 
-/* Written so that NaN stays NaN. */
-static void relu(float *y, const float *x, int64_t n)
+static void narrow(uint16_t *y, const float *x, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        y[i] = x[i] < 0.0f ? 0.0f : x[i];
+        y[i] = kiln_bf16_of(x[i]);
 }
 
-static void relu_grad(float *dx, const float *dy, const float *y, int64_t n)
+static void widen(float *y, const uint16_t *x, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+        y[i] = kiln_bf16_to(x[i]);
 }
 
 /* ---- Dropout ---------------------------------------------------------------- */
-
-enum { BLOCKS = 16, WORDS = 4 * BLOCKS };
-
-/* Sixteen Philox4x32-10 blocks at once (kiln/rng.h has the one-block form). */
-static void philox_blocks(const KilnDropoutLoop *dropout, uint64_t first, uint32_t words[WORDS])
-{
-    uint32_t k0 = dropout->key[0], k1 = dropout->key[1];
-    uint32_t c0[BLOCKS], c1[BLOCKS], c2[BLOCKS], c3[BLOCKS];
-
-    for (int j = 0; j < BLOCKS; j++) {
-        uint64_t block = first + (uint64_t)j;
-
-        c0[j] = (uint32_t)block;
-        c1[j] = (uint32_t)(block >> 32);
-        c2[j] = (uint32_t)dropout->stream;
-        c3[j] = (uint32_t)(dropout->stream >> 32);
-    }
-    for (int round = 0; round < 10; round++) {
-#pragma omp simd
-        for (int j = 0; j < BLOCKS; j++) {
-            uint64_t p0 = (uint64_t)0xD2511F53u * c0[j], p1 = (uint64_t)0xCD9E8D57u * c2[j];
-
-            c0[j] = (uint32_t)(p1 >> 32) ^ c1[j] ^ k0;
-            c2[j] = (uint32_t)(p0 >> 32) ^ c3[j] ^ k1;
-            c1[j] = (uint32_t)p1;
-            c3[j] = (uint32_t)p0;
-        }
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    for (int j = 0; j < BLOCKS; j++) {
-        words[4 * j + 0] = c0[j];
-        words[4 * j + 1] = c1[j];
-        words[4 * j + 2] = c2[j];
-        words[4 * j + 3] = c3[j];
-    }
-}
 
 static void dropout(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
                     int64_t begin, int64_t end)
@@ -154,6 +116,69 @@ static void sum_rows(float *out, const float *x, int64_t rows, int64_t columns, 
             total += x[r * stride + c];
         out[c] = total;
     }
+}
+
+/* ---- Extremes, sums of exponentials -------------------------------------------- */
+
+/* The larger; NaN if either is, which their sum is then. */
+static inline float larger(float a, float b)
+{
+    return a != a || b != b ? a + b : a > b ? a : b;
+}
+
+static float largest(const float *x, float sign, int64_t n)
+{
+    float lanes[LANES], most = sign * x[0];
+    int64_t i = 0;
+
+    for (int lane = 0; lane < LANES; lane++)
+        lanes[lane] = most;
+    for (; i + LANES <= n; i += LANES)
+#pragma omp simd
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] = larger(lanes[lane], sign * x[i + lane]);
+    for (; i < n; i++)
+        most = larger(most, sign * x[i]);
+    for (int lane = 0; lane < LANES; lane++)
+        most = larger(most, lanes[lane]);
+    return most;
+}
+
+static void largest_rows(float *out, const float *x, float sign, int64_t rows, int64_t columns)
+{
+    for (int64_t c = 0; c < columns; c++)
+        out[c] = sign * x[c];
+    for (int64_t r = 1; r < rows; r++)
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++)
+            out[c] = larger(out[c], sign * x[r * columns + c]);
+}
+
+static double sum_exp(const float *x, float shift, int64_t n)
+{
+    float tile[WORDS];
+    double total = 0.0;
+
+    for (int64_t from = 0; from < n; from += WORDS) {
+        const int64_t m = n - from < WORDS ? n - from : WORDS;
+
+#pragma omp simd
+        for (int64_t i = 0; i < m; i++)
+            tile[i] = expf(x[from + i] - shift);
+        total += sum(tile, m);
+    }
+    return total;
+}
+
+static void sum_exp_rows(float *out, const float *x, const float *shift, int64_t rows,
+                         int64_t columns)
+{
+    for (int64_t c = 0; c < columns; c++)
+        out[c] = 0.0f;
+    for (int64_t r = 0; r < rows; r++)
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++)
+            out[c] += expf(x[r * columns + c] - shift[c]);
 }
 
 /* ---- Losses, updates -------------------------------------------------------- */
@@ -228,22 +253,29 @@ static void adam(float *restrict param, float *restrict average, float *restrict
     }
 }
 
-#define TABLE_OF(isa) kiln_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
+#define TABLE_OF(name, isa) kiln_##name##_##isa
+#define TABLE(name, isa) TABLE_OF(name, isa)
 
-const KilnLoops TABLE(KILN_ISA) = {
+const KilnLoops TABLE(loops, KILN_ISA) = {
+    .map = &TABLE(map_loops, KILN_ISA),
     .add = add,
-    .mul = mul,
     .scale = scale,
     .fill = fill,
-    .relu = relu,
-    .relu_grad = relu_grad,
+    .narrow = narrow,
+    .widen = widen,
     .dropout = dropout,
     .dropout_grad = dropout_grad,
     .sum = sum,
     .sum_rows = sum_rows,
+    .largest = largest,
+    .largest_rows = largest_rows,
+    .sum_exp = sum_exp,
+    .sum_exp_rows = sum_exp_rows,
     .softmax_grad = softmax_grad,
     .blend = blend,
     .sgd = sgd,
     .adam = adam,
+    .attention = &TABLE(attention, KILN_ISA),
+    .recurrent = &TABLE(recurrent, KILN_ISA),
+    .gemm = &TABLE(gemm, KILN_ISA),
 };

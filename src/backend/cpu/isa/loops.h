@@ -3,7 +3,7 @@
 #ifndef KILN_BACKEND_CPU_ISA_LOOPS_H
 #define KILN_BACKEND_CPU_ISA_LOOPS_H
 
-#include <stdint.h>
+#include "backend/cpu/isa/map.h"
 
 /* Dropout's mask is a function of key, stream and element. */
 typedef struct KilnDropoutLoop {
@@ -30,12 +30,13 @@ typedef struct KilnAdamLoop {
 /* Outputs come first. An output may be the same array as an input, but must not
  * overlap one otherwise. */
 typedef struct KilnLoops {
+    const KilnMapLoops *map;
     void (*add)(float *y, const float *a, const float *b, int64_t n);
-    void (*mul)(float *y, const float *a, const float *b, int64_t n);
     void (*scale)(float *y, const float *x, float factor, int64_t n);
     void (*fill)(float *y, float value, int64_t n);
-    void (*relu)(float *y, const float *x, int64_t n);
-    void (*relu_grad)(float *dx, const float *dy, const float *y, int64_t n);
+    /* To bf16, rounded as kiln_bf16_of does, and back. */
+    void (*narrow)(uint16_t *y, const float *x, int64_t n);
+    void (*widen)(float *y, const uint16_t *x, int64_t n);
     /* Elements begin..end of whole arrays; begin is a multiple of 64. */
     void (*dropout)(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
                     int64_t begin, int64_t end);
@@ -43,6 +44,13 @@ typedef struct KilnLoops {
     double (*sum)(const float *x, int64_t n);
     /* out[c] = sum of x[r * stride + c] over rows r, for each of the columns. */
     void (*sum_rows)(float *out, const float *x, int64_t rows, int64_t columns, int64_t stride);
+    /* Largest of sign * x; NaN if one is. */
+    float (*largest)(const float *x, float sign, int64_t n);
+    void (*largest_rows)(float *out, const float *x, float sign, int64_t rows, int64_t columns);
+    /* Sum of exp(x - shift), in each column with a shift of its own. */
+    double (*sum_exp)(const float *x, float shift, int64_t n);
+    void (*sum_exp_rows)(float *out, const float *x, const float *shift, int64_t rows,
+                         int64_t columns);
     void (*softmax_grad)(float *dx, const float *dy, const float *y, int64_t n);
     /* variable = keep * variable + take * value */
     void (*blend)(float *variable, const float *value, float keep, float take, int64_t n);
@@ -50,6 +58,10 @@ typedef struct KilnLoops {
     void (*sgd)(float *param, float *buffer, const float *grad, const KilnSgdLoop *sgd, int64_t n);
     void (*adam)(float *param, float *average, float *square, const float *grad,
                  const KilnAdamLoop *adam, int64_t n);
+    /* Of the same instruction set. */
+    const struct KilnAttentionLoops *attention;
+    const struct KilnRecurrentLoops *recurrent;
+    const struct KilnGemmLoops *gemm;
 } KilnLoops;
 
 extern const KilnLoops kiln_loops_base, kiln_loops_avx2, kiln_loops_avx512;

@@ -1,0 +1,281 @@
+/* The primitives of AMX: tiles, packing, and the product of panels. Intrinsics
+ * are confined to the files named amx; each function names what it needs, so
+ * that the program runs on every x86-64. */
+#define _DEFAULT_SOURCE /* syscall */
+
+#include "backend/cpu/amx.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+
+#include <immintrin.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define VECTOR __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
+#define TILES __attribute__((target("amx-tile,amx-bf16")))
+
+/* ---- Permission ------------------------------------------------------------------ */
+
+bool kiln_amx_usable(void)
+{
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* of arch_prctl(2) */
+    unsigned a, b, c, d;
+
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512bf16"))
+        return false;
+    __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
+    if ((d >> 22 & 1) == 0 || (d >> 24 & 1) == 0) /* AMX-BF16, AMX-TILE */
+        return false;
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+TILES void kiln_amx_begin(void)
+{
+    /* Static, for compilers think that the instruction reads eight bytes. */
+    static const struct {
+        uint8_t palette, start, zero[14];
+        uint16_t columns[16]; /* bytes */
+        uint8_t rows[16];
+    } __attribute__((packed)) config = {
+        .palette = 1,
+        .columns = { 64, 64, 64, 64, 64, 64, 64, 64 },
+        .rows = { 16, 16, 16, 16, 16, 16, 16, 16 },
+    };
+
+    _tile_loadconfig(&config);
+}
+
+TILES void kiln_amx_end(void)
+{
+    _tile_release();
+}
+
+/* ---- Packing ----------------------------------------------------------------------- */
+
+/* 16 x 16 words of 32 bits, rows for columns. */
+VECTOR static void transpose(__m512i r[16])
+{
+    __m512i t[16];
+
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+        r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+        r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+        r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    for (int i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
+        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
+    }
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+        r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD);
+        r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+        r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xDD);
+    }
+}
+
+static uint32_t mask_of(int64_t n, int most)
+{
+    return n >= most ? UINT32_MAX >> (32 - most) : n > 0 ? (1u << n) - 1u : 0u;
+}
+
+/* 32 values at `at` as bf16; zeros from `n` on. */
+VECTOR static __m512i load_32(const KilnAmxMatrix *matrix, int64_t at, int64_t n)
+{
+    if (!matrix->wide)
+        return _mm512_maskz_loadu_epi16(mask_of(n, 32), (const uint16_t *)matrix->data + at);
+    const float *from = (const float *)matrix->data + at;
+    __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask_of(n, 16), from);
+    __m512 high = _mm512_maskz_loadu_ps((__mmask16)mask_of(n - 16, 16), from + 16);
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+}
+
+/* Pairs of 16 values from two places, one after the other. */
+VECTOR static __m512i load_pairs(const KilnAmxMatrix *matrix, int64_t first, int64_t second,
+                                 int64_t n, bool both)
+{
+    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9,
+                                           24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1,
+                                           16, 0);
+    const __mmask16 mask = (__mmask16)mask_of(n, 16), other = both ? mask : 0;
+    __m512i halves;
+
+    if (matrix->wide) {
+        const float *data = matrix->data;
+
+        halves = (__m512i)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(other, data + second),
+                                              _mm512_maskz_loadu_ps(mask, data + first));
+    } else {
+        const uint16_t *data = matrix->data;
+
+        halves =
+            _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_maskz_loadu_epi16(mask, data + first)),
+                               _mm256_maskz_loadu_epi16(other, data + second), 1);
+    }
+    return _mm512_permutexvar_epi16(order, halves);
+}
+
+/* One tile, from row r and depth k on. */
+VECTOR static void pack_tile(uint16_t *tile, const KilnAmxMatrix *matrix, bool right, int64_t r,
+                             int64_t k)
+{
+    const int64_t rows = matrix->rows - r, depth = matrix->depth - k;
+    __m512i words[16];
+
+    for (int i = 0; i < 16; i++)
+        if (matrix->across && 2 * i < depth)
+            words[i] = load_pairs(matrix, (k + 2 * i) * matrix->stride + r,
+                                  (k + 2 * i + 1) * matrix->stride + r, rows, 2 * i + 1 < depth);
+        else if (!matrix->across && i < rows)
+            words[i] = load_32(matrix, (r + i) * matrix->stride + k, depth);
+        else
+            words[i] = _mm512_setzero_si512();
+    if (matrix->across != right)
+        transpose(words);
+    for (int i = 0; i < 16; i++)
+        _mm512_store_si512(tile + 32 * i, words[i]);
+}
+
+static int64_t tiles(int64_t n, int64_t size)
+{
+    return (n + size - 1) / size;
+}
+
+int64_t kiln_amx_packed(int64_t rows, int64_t depth)
+{
+    /* Blocks take two tiles of rows: an odd last one has a partner of zeros. */
+    return tiles(rows, KILN_AMX_BLOCK) * 2 * tiles(depth, KILN_AMX_DEPTH) * KILN_AMX_TILE;
+}
+
+void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, int64_t begin,
+                   int64_t end)
+{
+    const int64_t depth = tiles(matrix->depth, KILN_AMX_DEPTH);
+
+    for (int64_t t = begin; t < end; t++)
+        for (int64_t k = 0; k < depth; k++)
+            pack_tile(packed + (t * depth + k) * KILN_AMX_TILE, matrix, right, t * KILN_AMX_ROWS,
+                      k * KILN_AMX_DEPTH);
+}
+
+/* ---- Products ------------------------------------------------------------------------ */
+
+TILES void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right,
+                          int64_t steps, bool add)
+{
+    const size_t row = KILN_AMX_BLOCK * sizeof(float);
+    float *const c10 = c + KILN_AMX_ROWS * KILN_AMX_BLOCK;
+    const uint16_t *a = left->first, *b = right->first;
+    const size_t a_row = (size_t)left->row, b_row = (size_t)right->row;
+
+    if (add) {
+        _tile_loadd(0, c, row);
+        _tile_loadd(1, c + KILN_AMX_ROWS, row);
+        _tile_loadd(2, c10, row);
+        _tile_loadd(3, c10 + KILN_AMX_ROWS, row);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    for (int64_t k = 0; k < steps; k++) {
+        _tile_loadd(4, a, a_row);
+        _tile_loadd(6, b, b_row);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(7, b + right->second, b_row);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(5, a + left->second, a_row);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+        a += left->step;
+        b += right->step;
+    }
+    _tile_stored(0, c, row);
+    _tile_stored(1, c + KILN_AMX_ROWS, row);
+    _tile_stored(2, c10, row);
+    _tile_stored(3, c10 + KILN_AMX_ROWS, row);
+}
+
+VECTOR static __m512 load_result(const KilnAmxResult *result, int64_t at, __mmask16 mask)
+{
+    if (result->wide)
+        return _mm512_maskz_loadu_ps(mask, (const float *)result->data + at);
+    const __m256i half = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)result->data + at);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t row, int64_t column,
+                           int64_t rows, int64_t columns)
+{
+    for (int64_t half = 0; half < columns; half += 16) {
+        const __mmask16 mask = (__mmask16)mask_of(columns - half, 16);
+        const __m512 bias = result->bias != NULL
+                                ? _mm512_maskz_loadu_ps(mask, result->bias + column + half)
+                                : _mm512_setzero_ps();
+
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t at = (row + i) * result->stride + column + half;
+            __m512 sum = _mm512_add_ps(_mm512_load_ps(c + i * KILN_AMX_BLOCK + half), bias);
+
+            if (result->add)
+                sum = _mm512_add_ps(sum, load_result(result, at, mask));
+            if (result->wide)
+                _mm512_mask_storeu_ps((float *)result->data + at, mask, sum);
+            else
+                _mm256_mask_storeu_epi16((uint16_t *)result->data + at, mask,
+                                         (__m256i)_mm512_cvtneps_pbh(sum));
+        }
+    }
+}
+
+#else
+
+/* Other machines: never usable, so nothing else is called. */
+bool kiln_amx_usable(void)
+{
+    return false;
+}
+
+void kiln_amx_begin(void)
+{
+}
+
+void kiln_amx_end(void)
+{
+}
+
+int64_t kiln_amx_packed(int64_t rows, int64_t depth)
+{
+    return rows * depth;
+}
+
+void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, int64_t begin,
+                   int64_t end)
+{
+    (void)packed, (void)matrix, (void)right, (void)begin, (void)end;
+}
+
+void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right, int64_t steps,
+                    bool add)
+{
+    (void)c, (void)left, (void)right, (void)steps, (void)add;
+}
+
+void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t row, int64_t column,
+                    int64_t rows, int64_t columns)
+{
+    (void)result, (void)c, (void)row, (void)column, (void)rows, (void)columns;
+}
+
+#endif

@@ -1,0 +1,153 @@
+/* Matrix products of bf16: both factors are packed into tiles, then blocks of 32 by
+ * 32 are computed panel by panel. */
+#include "backend/cpu/amx_product.h"
+
+#include "backend/cpu/parallel.h"
+
+/* Depth of a panel: two of them, and the block of the result, are in the nearest
+ * cache. Rows of the left factor that stay in the second cache. */
+enum { MOST_STEPS = 64, GROUP_BYTES = 512 * 1024 };
+
+typedef struct Work {
+    const KilnAmxProduct *product;
+    uint16_t *left, *right;
+    float *sums; /* blocks of the result, when depth takes more than one panel */
+    int64_t steps, row_blocks, column_blocks;
+    bool by_columns; /* threads share the columns, else the rows */
+} Work;
+
+static int64_t blocks(int64_t n, int64_t size)
+{
+    return (n + size - 1) / size;
+}
+
+/* Tile loads can walk a row-major bf16 matrix as it is, when it has no rests, and
+ * its rows do not fall on the same places of the cache. */
+static bool is_packed(const KilnAmxMatrix *m)
+{
+    return !m->wide && !m->across && m->rows % KILN_AMX_BLOCK == 0 &&
+           m->depth % KILN_AMX_DEPTH == 0 && m->stride % 512 != 0;
+}
+
+static size_t sums_bytes(const KilnAmxProduct *p)
+{
+    if (blocks(p->left.depth, KILN_AMX_DEPTH) <= MOST_STEPS)
+        return 0;
+    return (size_t)(blocks(p->left.rows, KILN_AMX_BLOCK) * blocks(p->right.rows, KILN_AMX_BLOCK) *
+                    KILN_AMX_BLOCK * KILN_AMX_BLOCK) *
+           sizeof(float);
+}
+
+static size_t packed_bytes(const KilnAmxMatrix *m)
+{
+    return (size_t)kiln_amx_packed(m->rows, m->depth) * sizeof(uint16_t);
+}
+
+size_t kiln_amx_product_workspace(const KilnAmxProduct *p)
+{
+    return sums_bytes(p) + packed_bytes(&p->right) +
+           (is_packed(&p->left) ? 0 : packed_bytes(&p->left));
+}
+
+static void pack_right(void *context, int64_t begin, int64_t end)
+{
+    const Work *work = context;
+
+    kiln_amx_pack(work->right, &work->product->right, true, begin, end);
+}
+
+static void pack_left(void *context, int64_t begin, int64_t end)
+{
+    const Work *work = context;
+
+    kiln_amx_pack(work->left, &work->product->left, false, begin, end);
+}
+
+static KilnAmxSide left_side(const Work *work, int64_t row_block, int64_t step)
+{
+    const KilnAmxMatrix *m = &work->product->left;
+    const int64_t line = work->steps * KILN_AMX_TILE;
+
+    if (is_packed(m))
+        return (KilnAmxSide) {
+            .first = (const uint16_t *)m->data + row_block * KILN_AMX_BLOCK * m->stride +
+                     step * KILN_AMX_DEPTH,
+            .second = KILN_AMX_ROWS * m->stride,
+            .step = KILN_AMX_DEPTH,
+            .row = m->stride * (int64_t)sizeof(uint16_t),
+        };
+    return (KilnAmxSide) { .first = work->left + 2 * row_block * line + step * KILN_AMX_TILE,
+                           .second = line,
+                           .step = KILN_AMX_TILE,
+                           .row = 64 };
+}
+
+static void one_block(const Work *work, int64_t i, int64_t j, int64_t step)
+{
+    const KilnAmxProduct *p = work->product;
+    const int64_t line = work->steps * KILN_AMX_TILE;
+    const int64_t rest = work->steps - step, steps = rest < MOST_STEPS ? rest : MOST_STEPS;
+    const int64_t row = i * KILN_AMX_BLOCK, column = j * KILN_AMX_BLOCK;
+    const int64_t rows = p->left.rows - row, columns = p->right.rows - column;
+    const KilnAmxSide left = left_side(work, i, step);
+    const KilnAmxSide right = { .first = work->right + 2 * j * line + step * KILN_AMX_TILE,
+                                .second = line,
+                                .step = KILN_AMX_TILE,
+                                .row = 64 };
+    _Alignas(64) float own[KILN_AMX_BLOCK * KILN_AMX_BLOCK];
+    float *c = work->sums == NULL
+                   ? own
+                   : work->sums + (i * work->column_blocks + j) * KILN_AMX_BLOCK * KILN_AMX_BLOCK;
+
+    kiln_amx_block(c, &left, &right, steps, step > 0);
+    if (steps == rest)
+        kiln_amx_store(&p->result, c, row, column, rows < KILN_AMX_BLOCK ? rows : KILN_AMX_BLOCK,
+                       columns < KILN_AMX_BLOCK ? columns : KILN_AMX_BLOCK);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void multiply(void *context, int64_t begin, int64_t end)
+{
+    const Work *work = context;
+    const int64_t i0 = work->by_columns ? 0 : begin, i1 = work->by_columns ? work->row_blocks : end;
+    const int64_t j0 = work->by_columns ? begin : 0;
+    const int64_t j1 = work->by_columns ? end : work->column_blocks;
+    const int64_t deep = least(work->steps, MOST_STEPS) * KILN_AMX_TILE * 2 * 2;
+    const int64_t group = GROUP_BYTES / deep + 1;
+
+    kiln_amx_begin();
+    for (int64_t step = 0; step < work->steps; step += MOST_STEPS)
+        for (int64_t g = i0; g < i1; g += group)
+            for (int64_t j = j0; j < j1; j++)
+                for (int64_t i = g; i < least(g + group, i1); i++)
+                    one_block(work, i, j, step);
+    kiln_amx_end();
+}
+
+void kiln_amx_product(const KilnAmxProduct *product, void *workspace)
+{
+    char *at = workspace;
+    Work work = {
+        .product = product,
+        .sums = sums_bytes(product) > 0 ? workspace : NULL,
+        .steps = blocks(product->left.depth, KILN_AMX_DEPTH),
+        .row_blocks = blocks(product->left.rows, KILN_AMX_BLOCK),
+        .column_blocks = blocks(product->right.rows, KILN_AMX_BLOCK),
+    };
+    const int threads = product->left.rows * product->right.rows < 4096 ? 1 : product->threads;
+
+    at += sums_bytes(product);
+    work.right = (uint16_t *)(void *)at;
+    at += packed_bytes(&product->right);
+    work.left = (uint16_t *)(void *)at;
+    work.by_columns = work.column_blocks > work.row_blocks;
+    kiln_parallel(threads, work.column_blocks * 2, 1, 1, pack_right, &work);
+    if (!is_packed(&product->left))
+        kiln_parallel(threads, work.row_blocks * 2, 1, 1, pack_left, &work);
+    kiln_parallel(threads, work.by_columns ? work.column_blocks : work.row_blocks, 1, 1, multiply,
+                  &work);
+}

@@ -1,0 +1,189 @@
+/* Attention: heads are shared between the threads. */
+#include <math.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/isa/attention.h"
+
+/* What separate and packed tensors share: `first` is the place of q or qkv. */
+static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
+{
+    const KilnAttentionAttrs *attrs = call->attrs;
+    const KilnArg *in = call->inputs + first, *options = in + (packed ? 1 : 3);
+    KilnAttentionLoop loop = {
+        .s = kiln_attention_sizes(&in[0].shape, packed ? NULL : &in[1].shape, attrs),
+        .scale = (float)attrs->scale,
+        .causal = attrs->causal != 0,
+        .drops = attrs->dropout > 0.0,
+    };
+
+    loop.q = in[0].data;
+    loop.k = packed ? loop.q + loop.s.k_offset : in[1].data;
+    loop.v = packed ? loop.q + loop.s.v_offset : in[2].data;
+    if (!options[0].absent) {
+        loop.mask = kiln_attention_mask(&options[0].shape);
+        if (options[0].dtype == KILN_U8)
+            loop.mask_seen = options[0].data;
+        else
+            loop.mask_added = options[0].data;
+    }
+    loop.padding = options[1].absent ? NULL : options[1].data;
+    if (loop.drops) {
+        const int32_t *key = options[2].data;
+
+        loop.dropout = (KilnDropoutLoop) {
+            .key = { (uint32_t)key[0], (uint32_t)key[1] },
+            .stream = (uint64_t)attrs->stream,
+            .threshold = (uint32_t)ceil(attrs->dropout * 0x1p24),
+            .scale = (float)(1.0 / (1.0 - attrs->dropout)),
+        };
+    }
+    return loop;
+}
+
+/* ---- Sharing heads --------------------------------------------------------------- */
+
+typedef struct Work {
+    KilnCpuBackend *cpu;
+    KilnAttentionLoop loop;
+    float *workspace;
+    int64_t scratch, parts; /* floats of one part */
+    bool backward;
+} Work;
+
+static int64_t heads_of(const KilnAttentionSizes *s)
+{
+    return s->batch * s->kv_heads;
+}
+
+static void work_part(void *context, int64_t begin, int64_t end)
+{
+    const Work *work = context;
+    const KilnAttentionSizes *s = &work->loop.s;
+
+    for (int64_t part = begin; part < end; part++) {
+        const int64_t heads = heads_of(s);
+        float *scratch = work->workspace + part * work->scratch;
+
+        for (int64_t i = part * heads / work->parts; i < (part + 1) * heads / work->parts; i++) {
+            const KilnAttentionLoops *loops = work->cpu->loops->attention;
+
+            (work->backward ? loops->backward : loops->forward)(&work->loop, scratch,
+                                                                i / s->kv_heads, i % s->kv_heads);
+        }
+    }
+}
+
+static int64_t parts_of(const KilnCall *call, const KilnAttentionSizes *s)
+{
+    const int64_t heads = heads_of(s);
+
+    return heads < call->backend->threads ? heads : call->backend->threads;
+}
+
+static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backward)
+{
+    KilnCpuBackend *cpu = kiln_cpu(call);
+    Work work = {
+        .cpu = cpu,
+        .loop = *loop,
+        .workspace = call->workspace,
+        .scratch = cpu->loops->attention->scratch(&loop->s, backward),
+        .parts = parts_of(call, &loop->s),
+        .backward = backward,
+    };
+
+    kiln_parallel(call->backend->threads, work.parts, 1, 1, work_part, &work);
+}
+
+static KilnStatus prepare(KilnCall *call, int first, bool packed)
+{
+    const KilnArg *in = call->inputs + first;
+    const KilnAttentionSizes s = kiln_attention_sizes(&in[0].shape, packed ? NULL : &in[1].shape,
+                                                      call->attrs);
+    const int64_t floats = kiln_cpu(call)->loops->attention->scratch(&s, first > 0) *
+                           parts_of(call, &s);
+
+    for (int i = 0; i < call->n_inputs; i++)
+        call->inputs[i].layout = KILN_PLAIN;
+    call->workspace_size = (size_t)floats * sizeof(float);
+    return KILN_OK;
+}
+
+/* ---- Kernels --------------------------------------------------------------------- */
+
+static KilnStatus attention_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return prepare(call, 0, false);
+}
+
+static KilnStatus packed_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return prepare(call, 0, true);
+}
+
+static KilnStatus attention_grad_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return prepare(call, 3, false);
+}
+
+static KilnStatus packed_grad_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return prepare(call, 3, true);
+}
+
+static void forward(KilnCall *call, bool packed)
+{
+    KilnAttentionLoop loop = loop_of(call, 0, packed);
+
+    loop.y = call->outputs[0].data;
+    loop.lse = call->outputs[1].data;
+    work_run(call, &loop, false);
+}
+
+static void attention_run(KilnCall *call)
+{
+    forward(call, false);
+}
+
+static void packed_run(KilnCall *call)
+{
+    forward(call, true);
+}
+
+static void backward(KilnCall *call, bool packed)
+{
+    KilnAttentionLoop loop = loop_of(call, 3, packed);
+
+    loop.dy = call->inputs[0].data;
+    loop.y_in = call->inputs[1].data;
+    loop.lse_in = call->inputs[2].data;
+    loop.dq = call->outputs[0].data;
+    loop.dk = packed ? loop.dq + loop.s.k_offset : call->outputs[1].data;
+    loop.dv = packed ? loop.dq + loop.s.v_offset : call->outputs[2].data;
+    work_run(call, &loop, true);
+}
+
+static void attention_grad_run(KilnCall *call)
+{
+    backward(call, false);
+}
+
+static void packed_grad_run(KilnCall *call)
+{
+    backward(call, true);
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_attention, .prepare = attention_prepare, .run = attention_run },
+    { .op = &kiln_op_attention_grad, .prepare = attention_grad_prepare, .run = attention_grad_run },
+    { .op = &kiln_op_attention_packed, .prepare = packed_prepare, .run = packed_run },
+    { .op = &kiln_op_attention_packed_grad,
+      .prepare = packed_grad_prepare,
+      .run = packed_grad_run },
+};
+
+const KilnCpuTable kiln_cpu_attention = { kernels, KILN_COUNT(kernels) };

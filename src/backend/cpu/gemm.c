@@ -1,0 +1,152 @@
+/* Matrix products: shared between the threads, with the inner loops of isa/gemm.c.
+ * Where the processor has no vectors worth it, OpenBLAS; the only file that knows
+ * it. */
+#include "backend/cpu/gemm.h"
+
+#include <cblas.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/isa/gemm.h"
+
+/* Multiplications below which a second thread costs more than it brings. */
+static const int64_t alone_below = INT64_C(1) << 18;
+
+/* ---- OpenBLAS ---------------------------------------------------------------------- */
+
+static void blas(int threads, const KilnGemm *gemm, const float *a, const float *b, float *c)
+{
+    const int before = kiln_threads_set(threads);
+
+    if (!kiln_in_parallel() && openblas_get_num_threads() != threads)
+        openblas_set_num_threads(threads);
+    cblas_sgemm(CblasRowMajor, gemm->transpose_a ? CblasTrans : CblasNoTrans,
+                gemm->transpose_b ? CblasTrans : CblasNoTrans, (int)gemm->m, (int)gemm->n,
+                (int)gemm->k, gemm->alpha, a, (int)gemm->lda, b, (int)gemm->ldb, gemm->beta, c,
+                (int)gemm->ldc);
+    kiln_threads_set(before);
+}
+
+/* ---- Shared between threads ----------------------------------------------------------- */
+
+/* A product cut into down × across parts, one for each thread. */
+typedef struct Job {
+    const KilnGemmLoops *loops;
+    const KilnGemm *gemm;
+    const float *a, *b;
+    float *c;
+    KilnGemmDone *done; /* NULL: nothing */
+    void *context;
+    int64_t down, across, rows, columns; /* rows and columns of a part */
+} Job;
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Size of a part when n is cut into `parts`, in whole tiles. */
+static int64_t part_of(int64_t n, int64_t parts, int64_t tile)
+{
+    const int64_t tiles = (n + tile - 1) / tile;
+
+    return (tiles + parts - 1) / parts * tile;
+}
+
+/* The grid whose parts take least time: a part of r × c costs r c / 32 cycles for
+ * each of k, and packing its c columns about a third of a cycle each. */
+static void choose_grid(Job *job, int threads)
+{
+    double best = 0.0;
+
+    for (int64_t down = 1; down <= threads; down++) {
+        const int64_t rows = part_of(job->gemm->m, down, job->loops->rows);
+        const int64_t columns = part_of(job->gemm->n, threads / down, job->loops->columns);
+        const double cost = (double)columns * ((double)rows / 32.0 + 0.3) + 0.1 * (double)rows;
+
+        if (down > 1 && cost >= best)
+            continue;
+        best = cost;
+        job->down = down;
+        job->across = threads / down;
+        job->rows = rows;
+        job->columns = columns;
+    }
+}
+
+/* One part, by blocks of rows that stay in cache until `done` has seen them. */
+static void run_part(const Job *job, int64_t row, int64_t column)
+{
+    const KilnGemm *whole = job->gemm;
+    const int64_t end = least(row + job->rows, whole->m);
+    const int64_t block = job->done != NULL ? job->loops->block : job->rows;
+    KilnGemm gemm = *whole;
+
+    gemm.n = least(job->columns, whole->n - column);
+    for (; row < end && gemm.n > 0; row += block) {
+        const KilnGemmPart part = { row, least(block, end - row), column, gemm.n };
+
+        gemm.m = part.rows;
+        job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),
+                            job->b + (gemm.transpose_b ? column * gemm.ldb : column),
+                            job->c + row * gemm.ldc + column);
+        if (job->done != NULL)
+            job->done(job->context, &part);
+    }
+}
+
+static void run_parts(void *context, int64_t begin, int64_t end)
+{
+    const Job *job = context;
+
+    for (int64_t i = begin; i < end; i++)
+        run_part(job, i / job->across * job->rows, i % job->across * job->columns);
+}
+
+/* ---- Products --------------------------------------------------------------------------- */
+
+/* Rows of a finished product, for `done`. */
+static void tell_done(void *context, int64_t begin, int64_t end)
+{
+    const Job *job = context;
+
+    job->done(job->context, &(KilnGemmPart) { begin, end - begin, 0, job->gemm->n });
+}
+
+void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
+                    float *c, KilnGemmDone *done, void *context)
+{
+    const bool small = gemm->m * gemm->n <= alone_below / (gemm->k + 1);
+    const int threads = small ? 1 : call->backend->threads;
+    Job job = { .loops = kiln_cpu(call)->loops->gemm,
+                .gemm = gemm,
+                .a = a,
+                .b = b,
+                .c = c,
+                .done = done,
+                .context = context };
+
+    if (job.loops->product != NULL) {
+        choose_grid(&job, threads);
+        kiln_parallel(threads, job.down * job.across, 1, 1, run_parts, &job);
+        return;
+    }
+    blas(threads, gemm, a, b, c);
+    if (done != NULL)
+        kiln_parallel(threads, gemm->m, 16384 / (gemm->n + 1) + 1, 1, tell_done, &job);
+}
+
+void kiln_gemm(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b, float *c)
+{
+    kiln_gemm_then(call, gemm, a, b, c, NULL, NULL);
+}
+
+void kiln_gemm_alone(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
+                     float *c)
+{
+    const KilnGemmLoops *loops = kiln_cpu(call)->loops->gemm;
+
+    if (loops->product != NULL)
+        loops->product(gemm, a, b, c);
+    else
+        blas(1, gemm, a, b, c); /* it may be outside of any parallel region */
+}

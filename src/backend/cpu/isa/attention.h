@@ -1,0 +1,37 @@
+/* Attention of one head of keys and values, compiled once per instruction set. */
+#ifndef KILN_BACKEND_CPU_ISA_ATTENTION_H
+#define KILN_BACKEND_CPU_ISA_ATTENTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "backend/cpu/isa/loops.h"
+#include "graph/ops/attention.h"
+
+typedef struct KilnAttentionLoop {
+    KilnAttentionSizes s;
+    float scale;
+    bool causal;
+    const float *q, *k, *v;
+    float *y, *lse;
+    const float *dy, *y_in, *lse_in; /* backward */
+    float *dq, *dk, *dv;
+    const float *mask_added; /* at most one of the two masks */
+    const uint8_t *mask_seen;
+    KilnAttentionMask mask;
+    const uint8_t *padding; /* [B, Tk], or NULL */
+    bool drops;
+    KilnDropoutLoop dropout;
+} KilnAttentionLoop;
+
+typedef struct KilnAttentionLoops {
+    /* Floats of scratch that one head takes. */
+    int64_t (*scratch)(const KilnAttentionSizes *sizes, bool backward);
+    /* All heads of q that head g of k and v serves, in batch element b. */
+    void (*forward)(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g);
+    void (*backward)(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g);
+} KilnAttentionLoops;
+
+extern const KilnAttentionLoops kiln_attention_base, kiln_attention_avx2, kiln_attention_avx512;
+
+#endif

@@ -1,0 +1,296 @@
+/* Matrix products by tiles that stay in registers (Goto and van de Geijn 2008).
+ * Of b, a panel as wide as a tile and DEPTH deep is packed so that it lies in the
+ * first level of cache; every tile of rows then goes over it. Of a, what is stored
+ * by columns is packed too; by rows it is read where it is. */
+#include "backend/cpu/isa/gemm.h"
+
+#include <stddef.h>
+#include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define TABLE_OF(isa) kiln_gemm_##isa
+#define TABLE(isa) TABLE_OF(isa)
+
+#if !defined(__AVX2__) || !defined(__FMA__)
+
+const KilnGemmLoops TABLE(KILN_ISA) = { 0 };
+
+#else
+
+/* ---- Vectors --------------------------------------------------------------------- */
+
+#if defined(__AVX512F__)
+enum { WIDTH = 16, ROWS = 12 };
+#define FMA(a, b, c) (Vector) _mm512_fmadd_ps(a, b, c)
+#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#else
+enum { WIDTH = 8, ROWS = 6 };
+#define FMA(a, b, c) (Vector) _mm256_fmadd_ps(a, b, c)
+#define LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#endif
+
+enum {
+    COLUMNS = 2 * WIDTH,
+    GROUP = ROWS / 3,
+    DEPTH = 256,      /* of a packed panel */
+    BLOCK = 20 * ROWS /* rows of a that go over the panels before the next ones */
+};
+
+typedef float Vector __attribute__((vector_size(WIDTH * sizeof(float))));
+/* The same at any address, over what the program knows as floats. */
+typedef float Floats __attribute__((vector_size(WIDTH * sizeof(float)), aligned(4), may_alias));
+
+static inline Vector load(const float *x)
+{
+    return *(const Floats *)x;
+}
+
+static inline void store(float *x, Vector value)
+{
+    *(Floats *)x = value;
+}
+
+static inline Vector all(float x)
+{
+    return x - (Vector) { 0 };
+}
+
+/* ---- Tiles ------------------------------------------------------------------------ */
+
+/* c [rows, columns] = alpha sum over l of a[i * row + l * step] b[l * COLUMNS + j]
+ * + beta c. */
+typedef struct Tile {
+    const float *a, *b;
+    ptrdiff_t row, step;
+    int64_t depth;
+    float *c;
+    ptrdiff_t ldc;
+    float alpha, beta;
+} Tile;
+
+/* One row of results; a part of a vector goes through memory. */
+static inline void put(const Tile *t, float *c, Vector sum, int64_t columns)
+{
+    float part[WIDTH] = { 0 };
+
+    sum *= all(t->alpha);
+    if (columns >= WIDTH) {
+        store(c, t->beta == 0.0f ? sum : FMA(all(t->beta), load(c), sum));
+        return;
+    }
+    if (t->beta != 0.0f) {
+        memcpy(part, c, (size_t)columns * sizeof(float));
+        sum = FMA(all(t->beta), load(part), sum);
+    }
+    store(part, sum);
+    memcpy(c, part, (size_t)columns * sizeof(float));
+}
+
+/* `rows` and `vectors` are constants where this is inlined, so that all sums stay in
+ * registers; four rows share one address, for there are fewer registers for those. */
+static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, int vectors,
+                                                       Vector *sums)
+{
+    const ptrdiff_t row = t->row, step = t->step;
+    const float *b = t->b, *a[ROWS / GROUP];
+    Vector sum[ROWS][2];
+
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = (Vector) { 0 };
+#pragma GCC unroll 4
+    for (int i = 0; i < rows / GROUP; i++)
+        a[i] = t->a + i * GROUP * row;
+    for (int64_t l = t->depth; l > 0; l--) {
+        Vector right[2];
+
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            right[v] = load(b + v * WIDTH);
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++) {
+            const Vector left = all(a[i / GROUP][i % GROUP * row]);
+
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = FMA(left, right[v], sum[i][v]);
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < rows / GROUP; i++)
+            a[i] += step;
+        b += COLUMNS;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sums[i * vectors + v] = sum[i][v];
+}
+
+typedef void TileRun(const Tile *t, Vector *sums);
+
+#define TILE(name, rows, vectors)                                                                  \
+    static void name(const Tile *t, Vector *sums)                                                  \
+    {                                                                                              \
+        tile(t, rows, vectors, sums);                                                              \
+    }
+TILE(tile_3_1, ROWS, 1)
+TILE(tile_3_2, ROWS, 2)
+TILE(tile_2_1, ROWS * 2 / 3, 1)
+TILE(tile_2_2, ROWS * 2 / 3, 2)
+TILE(tile_1_1, ROWS / 3, 1)
+TILE(tile_1_2, ROWS / 3, 2)
+
+static void run_tile(const Tile *t, int64_t rows, int64_t columns)
+{
+    static TileRun *const runs[3][2] = { { tile_1_1, tile_1_2 },
+                                         { tile_2_1, tile_2_2 },
+                                         { tile_3_1, tile_3_2 } };
+
+    const int vectors = columns > WIDTH ? 2 : 1;
+    Vector sums[ROWS * 2];
+
+    for (int i = 0; i < rows; i++) /* it is far away, and there is time until it is needed */
+        for (int v = 0; v < vectors; v++)
+            __builtin_prefetch(t->c + i * t->ldc + v * WIDTH, 1);
+    runs[(rows - 1) / GROUP][vectors - 1](t, sums);
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            put(t, t->c + i * t->ldc + v * WIDTH, sums[i * vectors + v], columns - v * WIDTH);
+}
+
+/* ---- Packing ----------------------------------------------------------------------- */
+
+/* A square of vectors, turned in place: each of log2(WIDTH) rounds interleaves the
+ * first half of the vectors with the second. */
+static inline void turn(Vector square[WIDTH])
+{
+    for (int round = 1; round < WIDTH; round *= 2) {
+        Vector next[WIDTH];
+
+#pragma GCC unroll 8
+        for (int i = 0; i < WIDTH / 2; i++) {
+            next[2 * i] = __builtin_shufflevector(square[i], square[i + WIDTH / 2], LOW);
+            next[2 * i + 1] = __builtin_shufflevector(square[i], square[i + WIDTH / 2], HIGH);
+        }
+        memcpy(square, next, sizeof(next));
+    }
+}
+
+/* to[l * width + j] = from[j * ld + l] for j < columns (zeros up to width). */
+static void pack_turned(float *to, int width, const float *from, int64_t ld, int64_t columns,
+                        int64_t depth)
+{
+    int64_t l = 0;
+
+    for (; l + WIDTH <= depth; l += WIDTH)
+        for (int j = 0; j < width; j += WIDTH) {
+            Vector square[WIDTH];
+
+#pragma GCC unroll 16
+            for (int i = 0; i < WIDTH; i++)
+                square[i] = j + i < columns ? load(from + (j + i) * ld + l) : (Vector) { 0 };
+            turn(square);
+#pragma GCC unroll 16
+            for (int i = 0; i < WIDTH; i++)
+                store(to + (l + i) * width + j, square[i]);
+        }
+    for (; l < depth; l++)
+        for (int j = 0; j < width; j++)
+            to[l * width + j] = j < columns ? from[j * ld + l] : 0.0f;
+}
+
+/* to[l * width + j] = from[l * ld + j] for j < columns (zeros up to width). */
+static inline __attribute__((always_inline)) void pack_rows(float *to, int width, const float *from,
+                                                            int64_t ld, int64_t columns,
+                                                            int64_t depth)
+{
+    if (columns >= width) {
+        for (int64_t l = 0; l < depth; l++, from += ld, to += width)
+            memcpy(to, from, (size_t)width * sizeof(float));
+        return;
+    }
+    for (int64_t l = 0; l < depth; l++, from += ld, to += width)
+        for (int j = 0; j < width; j++)
+            to[j] = j < columns ? from[j] : 0.0f;
+}
+
+/* ---- Products ------------------------------------------------------------------------ */
+
+/* A block of rows of a, packed when it is stored by columns. */
+static _Thread_local float block_a[BLOCK * DEPTH] __attribute__((aligned(64)));
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows [top, top + rows) of c, over a panel of b. */
+static void run_rows(const KilnGemm *g, const float *a, Tile tile, float *c, int64_t rows,
+                     int64_t columns)
+{
+    for (int64_t i = 0; i < rows; i += ROWS) {
+        tile.a = g->transpose_a ? block_a + i * tile.depth : a + i * g->lda;
+        tile.c = c + i * g->ldc;
+        run_tile(&tile, least(ROWS, rows - i), columns);
+    }
+}
+
+/* A block of rows, over the part [from, from + depth) of the sums. */
+static void run_block(const KilnGemm *g, const float *a, const float *b, float *c, int64_t rows,
+                      int64_t from, int64_t depth)
+{
+    float panel[DEPTH * COLUMNS] __attribute__((aligned(64)));
+    const Tile tile = { .b = panel,
+                        .row = g->transpose_a ? 1 : g->lda,
+                        .step = g->transpose_a ? ROWS : 1,
+                        .depth = depth,
+                        .ldc = g->ldc,
+                        .alpha = g->alpha,
+                        .beta = from == 0 ? g->beta : 1.0f };
+
+    if (g->transpose_a)
+        for (int64_t i = 0; i < rows; i += ROWS)
+            pack_rows(block_a + i * depth, ROWS, a + i, g->lda, least(ROWS, rows - i), depth);
+    for (int64_t j = 0; j < g->n; j += COLUMNS) {
+        const int64_t columns = least(COLUMNS, g->n - j);
+
+        if (g->transpose_b)
+            pack_turned(panel, COLUMNS, b + j * g->ldb + from, g->ldb, columns, depth);
+        else
+            pack_rows(panel, COLUMNS, b + from * g->ldb + j, g->ldb, columns, depth);
+        run_rows(g, a, tile, c + j, rows, columns);
+    }
+}
+
+static void scale_only(const KilnGemm *g, float *c)
+{
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++)
+            c[i * g->ldc + j] = g->beta == 0.0f ? 0.0f : g->beta * c[i * g->ldc + j];
+}
+
+static void product(const KilnGemm *g, const float *a, const float *b, float *c)
+{
+    const int64_t panels = (g->k + DEPTH - 1) / DEPTH;
+    const int64_t depth = panels > 0 ? (g->k + panels - 1) / panels : 0;
+
+    if (g->k == 0)
+        scale_only(g, c);
+    for (int64_t i = 0; i < g->m; i += BLOCK)
+        for (int64_t l = 0; l < g->k; l += depth)
+            run_block(g, a + (g->transpose_a ? l * g->lda + i : i * g->lda + l), b, c + i * g->ldc,
+                      least(BLOCK, g->m - i), l, least(depth, g->k - l));
+}
+
+const KilnGemmLoops TABLE(KILN_ISA) = {
+    .rows = ROWS, .columns = COLUMNS, .block = BLOCK, .product = product
+};
+
+#endif

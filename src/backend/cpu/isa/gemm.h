@@ -1,0 +1,17 @@
+/* The inner part of matrix products. gemm.c is compiled once per instruction set,
+ * as the vector loops are. */
+#ifndef KILN_BACKEND_CPU_ISA_GEMM_H
+#define KILN_BACKEND_CPU_ISA_GEMM_H
+
+#include "backend/cpu/gemm.h"
+
+typedef struct KilnGemmLoops {
+    int rows, columns; /* of the tile that stays in registers */
+    int block;         /* rows that share what is packed */
+    /* As kiln_gemm_alone. NULL: no vectors that are worth it. */
+    void (*product)(const KilnGemm *gemm, const float *a, const float *b, float *c);
+} KilnGemmLoops;
+
+extern const KilnGemmLoops kiln_gemm_base, kiln_gemm_avx2, kiln_gemm_avx512;
+
+#endif

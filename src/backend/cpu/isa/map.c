@@ -1,0 +1,213 @@
+/* The steps of maps as vector loops, compiled once per instruction set (KILN_ISA
+ * names it). */
+#include "backend/cpu/isa/map.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "backend/cpu/isa/vector_math.h"
+#include "tensor/bf16.h"
+
+/* ---- Steps --------------------------------------------------------------------- */
+
+#define PARAMETERS                                                                                 \
+    float *y, const float *xa, const float *xb, const float *xc, float p, float q, int64_t n
+#define BODY(READ, ...)                                                                            \
+    {                                                                                              \
+        (void)xa, (void)xb, (void)xc, (void)p, (void)q;                                            \
+        _Pragma("omp simd") for (int64_t i = 0; i < n / KILN_MAP_GROUP * KILN_MAP_GROUP; i++)      \
+        {                                                                                          \
+            READ y[i] = __VA_ARGS__;                                                               \
+        }                                                                                          \
+    }
+#define STEP0(NAME, ...) static void step_##NAME(PARAMETERS) BODY(, __VA_ARGS__)
+#define STEP1(NAME, ...)                                                                           \
+    static void step_##NAME(PARAMETERS) BODY(const float a = xa[i];, __VA_ARGS__)
+#define STEP2(NAME, ...)                                                                           \
+    static void step_##NAME(PARAMETERS)                                                            \
+        BODY(const float a = xa[i]; const float b = xb[i];, __VA_ARGS__)
+#define STEP3(NAME, ...)                                                                           \
+    static void step_##NAME(PARAMETERS)                                                            \
+        BODY(const float a = xa[i]; const float b = xb[i]; const float c = xc[i];, __VA_ARGS__)
+
+STEP0(NUMBER, p)
+STEP1(COPY, a)
+STEP2(ADD, a + b)
+STEP2(SUB, a - b)
+STEP2(MUL, a *b)
+STEP2(DIV, a / b)
+STEP1(SCALE, a *p)
+STEP1(SHIFT, a + p)
+/* The sum is NaN where either is. */
+STEP2(MINIMUM, a != a || b != b ? a + b : a < b ? a : b)
+STEP2(MAXIMUM, a != a || b != b ? a + b : a > b ? a : b)
+STEP1(CLAMP, (a < p ? p : a) > q ? q : (a < p ? p : a))
+STEP2(EQ, a == b ? 1.0f : 0.0f)
+STEP2(NE, a != b ? 1.0f : 0.0f)
+STEP2(LT, a < b ? 1.0f : 0.0f)
+STEP2(LE, a <= b ? 1.0f : 0.0f)
+STEP3(WHERE, a != 0.0f ? b : c)
+STEP1(EXP, expf(a))
+STEP1(LOG, logf(a))
+STEP1(LOG1P, log1pf(a))
+STEP1(SQRT, sqrtf(a))
+STEP1(RSQRT, 1.0f / sqrtf(a))
+STEP1(RECIPROCAL, 1.0f / a)
+STEP1(SQUARE, a *a)
+STEP1(POW, powf(a, p))
+STEP2(POWER, powf(a, b))
+STEP1(ABS, fabsf(a))
+STEP1(SIGN, a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : 0.0f)
+STEP1(ERF, erff(a))
+STEP1(SIN, sinf(a))
+STEP1(COS, cosf(a))
+STEP1(SIGMOID, 1.0f / (1.0f + expf(-a)))
+STEP1(TANH, tanhf(a))
+STEP1(RELU, a < 0.0f ? 0.0f : a)
+STEP1(LEAKY_RELU, a > 0.0f ? a : a * p)
+
+/* ---- Activations that take more than a line -------------------------------------- */
+
+static const float root_half = 0.70710678118654752f;  /* 1 / sqrt(2) */
+static const float density = 0.39894228040143268f;    /* 1 / sqrt(2 pi) */
+static const float gelu_scale = 0.79788456080286536f; /* sqrt(2 / pi) */
+static const float gelu_cube = 0.044715f;
+
+static inline float logistic(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+/* Phi(x) through the complement, which stays exact where Phi is small. */
+static inline float normal_below(float x)
+{
+    return 0.5f * erfcf(-x * root_half);
+}
+
+static inline float gelu_grad(float x)
+{
+    return normal_below(x) + x * density * expf(-0.5f * x * x);
+}
+
+static inline float gelu_tanh_grad(float x)
+{
+    const float t = tanhf(gelu_scale * (x + gelu_cube * x * x * x));
+    const float slope = gelu_scale * (1.0f + 3.0f * gelu_cube * x * x);
+
+    return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * slope;
+}
+
+static inline float silu_grad(float x)
+{
+    const float s = logistic(x);
+
+    return s * (1.0f + x * (1.0f - s));
+}
+
+/* Written without branches around the calls, which would keep them from being
+ * vectors. */
+static inline float softplus(float x, float beta, float threshold)
+{
+    const float z = x * beta;
+    const float soft = log1pf(expf(z > threshold ? threshold : z)) / beta;
+
+    return z > threshold ? x : soft;
+}
+
+static inline float softplus_grad(float dy, float x, float beta, float threshold)
+{
+    return dy * logistic(x * beta > threshold ? INFINITY : x * beta);
+}
+
+static inline float elu(float x, float alpha)
+{
+    return (x > 0.0f ? x : 0.0f) + alpha * expm1f(x > 0.0f ? 0.0f : x);
+}
+
+static inline float elu_grad(float dy, float x, float alpha)
+{
+    return dy * ((x > 0.0f ? 1.0f : alpha) * expf(x > 0.0f ? 0.0f : x));
+}
+
+STEP1(ELU, elu(a, p))
+STEP1(GELU, a *normal_below(a))
+STEP1(GELU_TANH, 0.5f * a * (1.0f + tanhf(gelu_scale * (a + gelu_cube * a * a * a))))
+STEP1(SILU, a / (1.0f + expf(-a)))
+STEP1(SOFTPLUS, softplus(a, p, q))
+STEP2(RELU_GRAD, b > 0.0f ? a : 0.0f)
+STEP2(LEAKY_RELU_GRAD, b > 0.0f ? a : a * p)
+STEP2(ELU_GRAD, elu_grad(a, b, p))
+STEP2(GELU_GRAD, a *gelu_grad(b))
+STEP2(GELU_TANH_GRAD, a *gelu_tanh_grad(b))
+STEP2(SILU_GRAD, a *silu_grad(b))
+STEP2(SOFTPLUS_GRAD, softplus_grad(a, b, p, q))
+STEP2(SIGMOID_GRAD, a *b *(1.0f - b))
+STEP2(TANH_GRAD, a *(1.0f - b * b))
+STEP2(CLAMP_GRAD, b >= p && b <= q ? a : 0.0f)
+STEP3(LARGER_GRAD, b < c ? 0.0f : b == c ? 0.5f * a : a)
+
+/* ---- Loads and stores -------------------------------------------------------------- */
+
+#define LOAD(TYPE, CONVERT)                                                                        \
+    do {                                                                                           \
+        const TYPE *from = x;                                                                      \
+        if (stride == 0) {                                                                         \
+            const float value = CONVERT(*from);                                                    \
+            _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = value;                      \
+        } else if (stride == 1) {                                                                  \
+            _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = CONVERT(from[i]);           \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                y[i] = CONVERT(from[i * stride]);                                                  \
+        }                                                                                          \
+    } while (0)
+
+static void load(float *y, const void *x, KilnDType dtype, int64_t stride, int64_t n)
+{
+    switch (dtype) {
+    case KILN_F32:
+        LOAD(float, );
+        break;
+    case KILN_BF16:
+        LOAD(uint16_t, kiln_bf16_to);
+        break;
+    case KILN_U8:
+        LOAD(uint8_t, (float));
+        break;
+    case KILN_I32:
+        LOAD(int32_t, (float));
+        break;
+    case KILN_I64:
+        LOAD(int64_t, (float));
+        break;
+    case KILN_F64:
+        LOAD(double, (float));
+        break;
+    }
+}
+
+/* kiln_bf16_of without a branch. */
+static void to_bf16(uint16_t *y, const float *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &x[i], sizeof(bits));
+
+        const uint32_t nan = bits >> 16 | 0x0040u;
+        const uint32_t rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
+
+        y[i] = (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? nan : rounded);
+    }
+}
+
+#define TABLE_OF(isa) kiln_map_loops_##isa
+#define TABLE(isa) TABLE_OF(isa)
+#define ENTRY(name, reads) [KILN_MAP_##name] = step_##name,
+
+const KilnMapLoops TABLE(KILN_ISA) = {
+    .step = { KILN_MAP_CODES(ENTRY) },
+    .load = load,
+    .to_bf16 = to_bf16,
+};

@@ -1,0 +1,182 @@
+/* Small matrix products in registers, for attention and recurrent layers: what is
+ * too small for a gemm, or has a softmax or a cell between every two products.
+ * Included by files that are compiled once per instruction set. */
+#ifndef KILN_BACKEND_CPU_ISA_TILE_H
+#define KILN_BACKEND_CPU_ISA_TILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+/* Right-hand matrices are read in panels of so many columns. */
+enum { PANEL = 32 };
+
+/* A tile is TILE_ROWS rows of two vectors: as many sums as registers hold. */
+#if defined(__AVX512F__)
+enum { LANE = 16, TILE_ROWS = 12 };
+#elif defined(__AVX2__)
+enum { LANE = 8, TILE_ROWS = 6 };
+#else
+enum { LANE = 4, TILE_ROWS = 4 };
+#endif
+
+typedef float Vector __attribute__((vector_size(4 * LANE), aligned(4), may_alias));
+
+static inline Vector vector_multiply_add(Vector sum, float a, Vector b)
+{
+#if defined(__AVX512F__)
+    return (Vector)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)b, (__m512)sum);
+#elif defined(__AVX2__)
+    return (Vector)_mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)b, (__m256)sum);
+#else
+    return sum + a * b;
+#endif
+}
+
+/* c [m, n] = or += a · b, where element (r, k) of a is a[r * a_row + k * a_step],
+ * and element (k, j) of b is b[j / PANEL * b_panel + k * b_step + j % PANEL]: b may
+ * be packed, or plain rows with b_panel = PANEL. b is read up to whole panels. */
+typedef struct Tile {
+    float *c;
+    const float *a, *b;
+    int64_t c_row, a_row, a_step, b_panel, b_step;
+    int64_t m, n, k;
+    bool add;
+} Tile;
+
+/* Rows and columns of one register tile; `rows` is a constant where it is inlined. */
+static inline __attribute__((always_inline)) void tile_registers(float *c, int64_t c_row,
+                                                                 const float *a, const float *b,
+                                                                 const Tile *t, const int rows)
+{
+    Vector sum[TILE_ROWS][2];
+
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < 2; v++)
+            sum[r][v] = t->add ? *(const Vector *)(c + r * c_row + v * LANE) : (Vector) { 0 };
+    for (int64_t k = 0; k < t->k; k++) {
+        const Vector b0 = *(const Vector *)(b + k * t->b_step);
+        const Vector b1 = *(const Vector *)(b + k * t->b_step + LANE);
+
+        for (int r = 0; r < rows; r++) {
+            const float factor = a[r * t->a_row + k * t->a_step];
+
+            sum[r][0] = vector_multiply_add(sum[r][0], factor, b0);
+            sum[r][1] = vector_multiply_add(sum[r][1], factor, b1);
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < 2; v++)
+            *(Vector *)(c + r * c_row + v * LANE) = sum[r][v];
+}
+
+static inline void tile_rows(float *c, int64_t c_row, const float *a, const float *b, const Tile *t,
+                             int64_t rows)
+{
+    switch (rows) {
+    case 1:
+        tile_registers(c, c_row, a, b, t, 1);
+        break;
+    case 2:
+        tile_registers(c, c_row, a, b, t, 2);
+        break;
+    case 3:
+        tile_registers(c, c_row, a, b, t, 3);
+        break;
+    case 4:
+        tile_registers(c, c_row, a, b, t, 4);
+        break;
+#if defined(__AVX2__)
+    case 5:
+        tile_registers(c, c_row, a, b, t, 5);
+        break;
+    case 6:
+        tile_registers(c, c_row, a, b, t, 6);
+        break;
+#endif
+#if defined(__AVX512F__)
+    case 7:
+        tile_registers(c, c_row, a, b, t, 7);
+        break;
+    case 8:
+        tile_registers(c, c_row, a, b, t, 8);
+        break;
+    case 9:
+        tile_registers(c, c_row, a, b, t, 9);
+        break;
+    case 10:
+        tile_registers(c, c_row, a, b, t, 10);
+        break;
+    case 11:
+        tile_registers(c, c_row, a, b, t, 11);
+        break;
+    case 12:
+        tile_registers(c, c_row, a, b, t, 12);
+        break;
+#endif
+    default:
+        break;
+    }
+}
+
+/* A tile that ends within its columns goes through a copy of c. */
+static inline void tile_edge(const Tile *t, float *c, const float *a, const float *b, int64_t rows,
+                             int64_t columns)
+{
+    float copy[TILE_ROWS * 2 * LANE] = { 0 };
+
+    for (int64_t r = 0; t->add && r < rows; r++)
+        memcpy(copy + r * 2 * LANE, c + r * t->c_row, (size_t)columns * sizeof(float));
+    tile_rows(copy, 2 * LANE, a, b, t, rows);
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(c + r * t->c_row, copy + r * 2 * LANE, (size_t)columns * sizeof(float));
+}
+
+static inline void tile_product(const Tile *t)
+{
+    /* Equal parts, so that no tile is left with a row or two. */
+    const int64_t parts = (t->m + TILE_ROWS - 1) / TILE_ROWS;
+
+    for (int64_t j = 0; j < t->n; j += 2 * LANE) {
+        const float *b = t->b + j / PANEL * t->b_panel + j % PANEL;
+
+        for (int64_t part = 0, r = 0; part < parts; part++) {
+            const int64_t rows = t->m * (part + 1) / parts - r;
+            float *c = t->c + r * t->c_row + j;
+            const float *a = t->a + r * t->a_row;
+
+            if (t->n - j >= 2 * LANE)
+                tile_rows(c, t->c_row, a, b, t, rows);
+            else
+                tile_edge(t, c, a, b, rows, t->n - j);
+            r += rows;
+        }
+    }
+}
+
+/* Panels [ceil(n / PANEL)][k][PANEL] of the matrix whose element (i, j) is
+ * b[i * step + j * column], filled up with zeros. */
+static inline void tile_pack(float *panels, const float *b, int64_t step, int64_t column, int64_t k,
+                             int64_t n)
+{
+    for (int64_t j = 0; j < n; j += PANEL, panels += k * PANEL) {
+        const int64_t columns = n - j < PANEL ? n - j : PANEL;
+
+        if (columns < PANEL)
+            memset(panels, 0, (size_t)(k * PANEL) * sizeof(float));
+        if (column == 1) {
+            for (int64_t i = 0; i < k; i++)
+                memcpy(panels + i * PANEL, b + i * step + j, (size_t)columns * sizeof(float));
+            continue;
+        }
+        for (int64_t i = 0; i < k; i++)
+            for (int64_t c = 0; c < columns; c++)
+                panels[i * PANEL + c] = b[i * step + (j + c) * column];
+    }
+}
+
+#endif

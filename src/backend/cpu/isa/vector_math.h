@@ -1,0 +1,26 @@
+/* The C library's functions as vectors: glibc has them (libmvec, within 4 units in the
+ * last place), and the attribute lets the compiler call them in loops. Elsewhere the
+ * loops call one by one. */
+#ifndef KILN_BACKEND_CPU_ISA_VECTOR_MATH_H
+#define KILN_BACKEND_CPU_ISA_VECTOR_MATH_H
+
+#include <math.h>
+
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
+#if __GLIBC_PREREQ(2, 35)
+#define KILN_VECTOR __attribute__((const, simd("notinbranch")))
+float expf(float) KILN_VECTOR;
+float expm1f(float) KILN_VECTOR;
+float logf(float) KILN_VECTOR;
+float log1pf(float) KILN_VECTOR;
+float powf(float, float) KILN_VECTOR;
+float erff(float) KILN_VECTOR;
+float erfcf(float) KILN_VECTOR;
+float sinf(float) KILN_VECTOR;
+float cosf(float) KILN_VECTOR;
+float tanhf(float) KILN_VECTOR;
+#undef KILN_VECTOR
+#endif
+#endif
+
+#endif

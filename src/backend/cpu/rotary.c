@@ -1,0 +1,97 @@
+/* Rotary positions. The angles of all rows are made once a run: they are few
+ * beside the heads and images that use them. */
+#include <math.h>
+
+#include "backend/cpu/cpu.h"
+
+typedef struct Rotary {
+    const float *x;
+    float *y;
+    const float *turns; /* [steps][half][cosine, sine] */
+    int64_t width, inner, steps;
+    bool interleaved;
+} Rotary;
+
+static int64_t steps_of(const KilnCall *call)
+{
+    const KilnRotaryAttrs *attrs = call->attrs;
+
+    return call->inputs[0].shape.dim[attrs->heads_first != 0 ? 2 : 1];
+}
+
+static KilnStatus rotary_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    call->inputs[0].layout = KILN_PLAIN;
+    call->workspace_size = (size_t)(steps_of(call) * kiln_cpu_columns(&call->inputs[0])) *
+                           sizeof(float);
+    return KILN_OK;
+}
+
+static void make_turns(const KilnCall *call, float *turns, int64_t half)
+{
+    const KilnRotaryAttrs *attrs = call->attrs;
+    const int64_t steps = steps_of(call);
+
+    for (int64_t i = 0; i < half; i++) {
+        const double speed = pow(attrs->base, -(double)i / (double)half);
+
+        for (int64_t t = 0; t < steps; t++) {
+            const double angle = (double)(attrs->first + t) * speed;
+
+            turns[2 * (t * half + i)] = (float)cos(angle);
+            turns[2 * (t * half + i) + 1] = (float)(attrs->back != 0 ? -sin(angle) : sin(angle));
+        }
+    }
+}
+
+static void turn_row(const Rotary *rotary, const float *turns, const float *x, float *y)
+{
+    const int64_t half = rotary->width / 2, apart = rotary->interleaved ? 1 : half;
+    const int64_t step = rotary->interleaved ? 2 : 1;
+
+    for (int64_t i = 0; i < half; i++) {
+        const float cosine = turns[2 * i], sine = turns[2 * i + 1];
+        const float a = x[i * step], b = x[i * step + apart];
+
+        y[i * step] = a * cosine - b * sine;
+        y[i * step + apart] = a * sine + b * cosine;
+    }
+}
+
+static void rotary_part(void *context, int64_t begin, int64_t end)
+{
+    const Rotary *rotary = context;
+
+    for (int64_t r = begin; r < end; r++) {
+        const int64_t t = r / rotary->inner % rotary->steps;
+
+        turn_row(rotary, rotary->turns + t * rotary->width, rotary->x + r * rotary->width,
+                 rotary->y + r * rotary->width);
+    }
+}
+
+static void rotary_run(KilnCall *call)
+{
+    const KilnRotaryAttrs *attrs = call->attrs;
+    const KilnArg *x = &call->inputs[0];
+    Rotary rotary = {
+        .x = x->data,
+        .y = call->outputs[0].data,
+        .turns = call->workspace,
+        .width = kiln_cpu_columns(x),
+        .inner = attrs->heads_first != 0 ? 1 : x->shape.dim[2],
+        .steps = steps_of(call),
+        .interleaved = attrs->interleaved != 0,
+    };
+
+    make_turns(call, call->workspace, rotary.width / 2);
+    kiln_parallel(call->backend->threads, kiln_cpu_rows(x), 8192 / (rotary.width + 1) + 1, 1,
+                  rotary_part, &rotary);
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_rotary, .prepare = rotary_prepare, .run = rotary_run, .in_place = true },
+};
+
+const KilnCpuTable kiln_cpu_rotary = { kernels, KILN_COUNT(kernels) };

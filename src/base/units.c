@@ -1,0 +1,78 @@
+/* Writing bytes, amounts and times with a unit. */
+#include "base/units.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Three digits that say something: 1.23, 12.3, 123. */
+static const char *with_unit(double value, const char *unit, char *buf)
+{
+    int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+
+    snprintf(buf, KILN_UNIT_TEXT, "%.*f %s", decimals, value, unit);
+    return buf;
+}
+
+const char *kiln_bytes_text(double bytes, char *buf)
+{
+    static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB" };
+    size_t unit = 0;
+
+    if (bytes < 1024.0) {
+        snprintf(buf, KILN_UNIT_TEXT, "%.0f B", bytes);
+        return buf;
+    }
+    for (bytes /= 1024.0; bytes >= 1023.5 && unit + 1 < KILN_COUNT(units); bytes /= 1024.0)
+        unit++;
+    return with_unit(bytes, units[unit], buf);
+}
+
+const char *kiln_amount_text(double amount, char *buf)
+{
+    static const char *const units[] = { "k", "M", "G", "T", "P", "E" };
+    size_t unit = 0;
+
+    if (amount < 1000.0) {
+        snprintf(buf, KILN_UNIT_TEXT, "%.0f", amount);
+        return buf;
+    }
+    for (amount /= 1000.0; amount >= 999.5 && unit + 1 < KILN_COUNT(units); amount /= 1000.0)
+        unit++;
+    return with_unit(amount, units[unit], buf);
+}
+
+const char *kiln_seconds_text(double seconds, char *buf)
+{
+    double minutes = floor(seconds / 60.0 + 0.5);
+
+    if (!isfinite(seconds))
+        snprintf(buf, KILN_UNIT_TEXT, "no end");
+    else if (seconds < 0.9995e-3)
+        return with_unit(1e6 * seconds, "us", buf);
+    else if (seconds < 0.9995)
+        return with_unit(1e3 * seconds, "ms", buf);
+    else if (seconds < 99.95)
+        return with_unit(seconds, "s", buf);
+    else if (minutes < 60.0)
+        snprintf(buf, KILN_UNIT_TEXT, "%.0f min", minutes);
+    else if (minutes < 48.0 * 60.0)
+        snprintf(buf, KILN_UNIT_TEXT, "%.0f h %.0f min", floor(minutes / 60.0),
+                 fmod(minutes, 60.0));
+    else
+        snprintf(buf, KILN_UNIT_TEXT, "%.1f days", minutes / (24.0 * 60.0));
+    return buf;
+}
+
+const char *kiln_commas_text(int64_t value, char *buf)
+{
+    char digits[KILN_UNIT_TEXT];
+    size_t n = (size_t)snprintf(digits, sizeof(digits), "%lld", (long long)value), used = 0;
+
+    for (size_t i = 0; i < n && used + 2 < KILN_UNIT_TEXT; i++) {
+        if (i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-')
+            buf[used++] = ',';
+        buf[used++] = digits[i];
+    }
+    buf[used] = '\0';
+    return buf;
+}

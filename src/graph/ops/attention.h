@@ -1,0 +1,52 @@
+/* Scaled dot-product attention. */
+#ifndef KILN_GRAPH_OPS_ATTENTION_H
+#define KILN_GRAPH_OPS_ATTENTION_H
+
+#include "kiln/ops.h"
+
+#define KILN_OPS_ATTENTION(X)                                                                      \
+    X(attention)                                                                                   \
+    X(attention_grad)                                                                              \
+    X(attention_packed)                                                                            \
+    X(attention_packed_grad)
+
+/* attention              q, k, v, mask?, padding?, key? -> y, lse         KilnAttentionAttrs
+ * attention_grad         dy, y, lse, q, k, v, mask?, padding?, key? -> dq, dk, dv
+ * attention_packed       qkv, mask?, padding?, key? -> y, lse
+ * attention_packed_grad  dy, y, lse, qkv, mask?, padding?, key? -> dqkv
+ *
+ * lse [B, H, Tq] is the logarithm of the sum of each row's exponentials: all that
+ * the gradient needs besides y to make a row of probabilities again. A row
+ * that may look at nothing has -inf there, and 0 in y. */
+typedef struct KilnAttentionAttrs {
+    double scale, dropout;
+    int64_t stream;
+    int32_t causal, heads_first;
+} KilnAttentionAttrs;
+
+/* Sizes, and where element (b, h, t, 0) of each tensor is: b * batch + h * head
+ * + t * row, in elements. */
+typedef struct KilnAttentionView {
+    int64_t batch, head, row;
+} KilnAttentionView;
+
+typedef struct KilnAttentionSizes {
+    int64_t batch, heads, kv_heads, queries, keys, width;
+    KilnAttentionView q, k, v, y;
+    int64_t k_offset, v_offset; /* packed: of k and v in qkv, in elements */
+} KilnAttentionSizes;
+
+/* Of separate tensors (k not NULL), or of packed ones. */
+KilnAttentionSizes kiln_attention_sizes(const KilnShape *q, const KilnShape *k,
+                                        const KilnAttentionAttrs *attrs);
+/* How a mask of shape [.., Tq, Tk] is read, in elements; axes of size 1, and
+ * absent ones, have stride 0. */
+typedef struct KilnAttentionMask {
+    int64_t batch, head, row, column;
+} KilnAttentionMask;
+KilnAttentionMask kiln_attention_mask(const KilnShape *mask);
+/* Number of the first random number of a row of probabilities: rows start
+ * blocks of random numbers. */
+int64_t kiln_attention_row(const KilnAttentionSizes *sizes, int64_t b, int64_t h, int64_t query);
+
+#endif

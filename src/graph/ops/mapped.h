@@ -1,0 +1,48 @@
+/* How elementwise operations are declared, descriptor and map rule in one line, and what
+ * they share. */
+#ifndef KILN_GRAPH_OPS_MAPPED_H
+#define KILN_GRAPH_OPS_MAPPED_H
+
+#include "graph/op.h"
+
+/* The shape to which all broadcast, as PyTorch's rules say. */
+KILN_NODISCARD KilnStatus kiln_broadcast_shapes(const KilnNode *node, KilnShape *ret,
+                                                KilnError *err);
+/* The sum of dy over the axes along which `shape` was broadcast to dy's. */
+KilnTensor *kiln_sum_to(KilnTensor *dy, const KilnShape *shape);
+/* What the map rule of a mapped operation gives: inputs in order, numbers from attrs. */
+KilnMapStep kiln_map_step_of(const KilnNode *node, KilnMapCode code);
+/* Float inputs that broadcast, a float result. */
+KILN_NODISCARD KilnStatus kiln_infer_mapped(KilnNode *node, KilnError *err);
+/* Record with as many of a, b, c as the operation has inputs, and the numbers if it
+ * has attributes. */
+KilnTensor *kiln_record_mapped(const KilnOp *op, KilnTensor *a, KilnTensor *b, KilnTensor *c,
+                               double p, double q);
+
+#define KILN_MAPPED_RULE(NAME, CODE)                                                               \
+    static bool map_##NAME(const KilnNode *node, KilnMapStep *ret)                                 \
+    {                                                                                              \
+        *ret = kiln_map_step_of(node, KILN_MAP_##CODE);                                            \
+        return true;                                                                               \
+    }
+
+/* NUMBERS: 1 if the attributes are KilnNumberAttrs, 0 if there are none. */
+#define KILN_MAPPED_INFER(NAME, CODE, INPUTS, INFER, GRADIENT, PRECISION, NUMBERS)                 \
+    KILN_MAPPED_RULE(NAME, CODE)                                                                   \
+    const KilnOp kiln_op_##NAME = {                                                                \
+        .name = #NAME,                                                                             \
+        .n_inputs = (INPUTS),                                                                      \
+        .n_outputs = 1,                                                                            \
+        .attrs_size = (NUMBERS) * sizeof(KilnNumberAttrs),                                         \
+        .infer = (INFER),                                                                          \
+        .gradient = (GRADIENT),                                                                    \
+        .map = map_##NAME,                                                                         \
+        .precision = KILN_PRECISION_##PRECISION,                                                   \
+        .narrow_inputs = ~0u,                                                                      \
+        .narrow_outputs = 1,                                                                       \
+    };
+
+#define KILN_MAPPED(NAME, CODE, INPUTS, GRADIENT, PRECISION, NUMBERS)                              \
+    KILN_MAPPED_INFER(NAME, CODE, INPUTS, kiln_infer_mapped, GRADIENT, PRECISION, NUMBERS)
+
+#endif

@@ -1,0 +1,17 @@
+/* Rotary positions. */
+#ifndef KILN_GRAPH_OPS_ROTARY_H
+#define KILN_GRAPH_OPS_ROTARY_H
+
+#include "kiln/ops.h"
+
+#define KILN_OPS_ROTARY(X) X(rotary)
+
+/* rotary              x [B, T, H, D] -> y                 KilnRotaryAttrs
+ * Its gradient is the same operation, turning back. */
+typedef struct KilnRotaryAttrs {
+    double base;
+    int64_t first; /* position of row 0 */
+    int32_t interleaved, heads_first, back, zero;
+} KilnRotaryAttrs;
+
+#endif

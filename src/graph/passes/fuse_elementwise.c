@@ -1,0 +1,443 @@
+/* Joins elementwise nodes into maps. A group of nodes is run where its last one stands,
+ * so a node joins only if nothing in between needs what it makes, or writes what it
+ * reads. Values that others need become further results; nothing is computed twice. */
+#include "graph/passes/fuse_elementwise.h"
+
+#include <string.h>
+
+#include "graph/map.h"
+#include "graph/passes/dead_code.h"
+
+enum { MAX_MEMBERS = KILN_MAP_STEPS, NO_GROUP = -1 };
+
+/* Nodes that become one map, by index in order. */
+typedef struct Group {
+    int members[MAX_MEMBERS];
+    int n;
+} Group;
+
+typedef struct Fusion {
+    KilnRewrite *rewrite;
+    int *group_of; /* per node */
+    Group *groups;
+    int n_groups;
+} Fusion;
+
+/* ---- Maps of groups ------------------------------------------------------------------ */
+
+/* A map under construction: which tensor is in which register. */
+typedef struct Draft {
+    KilnMap map;
+    KilnTensor *inputs[KILN_MAX_INPUTS];
+    KilnTensor *outputs[KILN_MAP_RESULTS];
+    struct {
+        const KilnTensor *tensor;
+        int reg; /* inputs by number, steps by KILN_MAX_INPUTS + number, until all are known */
+    } made[MAX_MEMBERS * KILN_MAP_RESULTS];
+    int n_made;
+    bool full; /* does not fit into a map */
+} Draft;
+
+/* Whether all elements are one number that is known now. */
+static bool number_of(const KilnRewrite *rewrite, const KilnTensor *tensor, double *ret)
+{
+    const KilnNode *node = rewrite->made[tensor->id];
+    double factor = 1.0;
+
+    while (node != NULL && (node->op == &kiln_op_broadcast || node->op == &kiln_op_scale)) {
+        if (node->op == &kiln_op_scale)
+            factor *= ((const KilnNumberAttrs *)node->attrs)->p;
+        node = rewrite->made[node->inputs[0]->id];
+    }
+    if (node == NULL || node->op != &kiln_op_fill)
+        return false;
+    *ret = factor * ((const KilnFillAttrs *)node->attrs)->value;
+    return true;
+}
+
+static int draft_step(Draft *draft, const KilnMapStep *step)
+{
+    if (draft->map.n_steps == KILN_MAP_STEPS) {
+        draft->full = true;
+        return 0;
+    }
+    draft->map.steps[draft->map.n_steps] = *step;
+    return KILN_MAX_INPUTS + draft->map.n_steps++;
+}
+
+static int draft_input(Draft *draft, KilnTensor *tensor)
+{
+    for (int i = 0; i < draft->map.n_inputs; i++)
+        if (draft->inputs[i] == tensor)
+            return i;
+    if (draft->map.n_inputs == KILN_MAX_INPUTS) {
+        draft->full = true;
+        return 0;
+    }
+    draft->inputs[draft->map.n_inputs] = tensor;
+    return draft->map.n_inputs++;
+}
+
+/* The register in which a member's operand is; a constant is made by a step. */
+static int draft_operand(Draft *draft, const KilnRewrite *rewrite, KilnTensor *tensor)
+{
+    double number = 0.0;
+
+    if (number_of(rewrite, tensor, &number))
+        return draft_step(draft, &(KilnMapStep) { .code = KILN_MAP_NUMBER, .p = number });
+    for (int i = draft->n_made - 1; i >= 0; i--)
+        if (draft->made[i].tensor == tensor)
+            return draft->made[i].reg;
+    return draft_input(draft, tensor);
+}
+
+static void draft_made(Draft *draft, const KilnTensor *tensor, int reg)
+{
+    if (draft->n_made == MAX_MEMBERS * KILN_MAP_RESULTS) {
+        draft->full = true;
+        return;
+    }
+    draft->made[draft->n_made].tensor = tensor;
+    draft->made[draft->n_made++].reg = reg;
+}
+
+/* x + number and x * number take the number with them. */
+static bool takes_number(const KilnRewrite *rewrite, const KilnNode *node, KilnMapStep *step,
+                         int *operand)
+{
+    for (int i = 0; i < 2 && node->n_inputs == 2; i++) {
+        double number = 0.0;
+
+        if (!number_of(rewrite, node->inputs[i], &number) || (step->code == KILN_MAP_SUB && i == 0))
+            continue;
+        if (step->code == KILN_MAP_ADD || step->code == KILN_MAP_SUB) {
+            step->p = step->code == KILN_MAP_SUB ? -number : number;
+            step->code = KILN_MAP_SHIFT;
+        } else if (step->code == KILN_MAP_MUL) {
+            step->p = number;
+            step->code = KILN_MAP_SCALE;
+        } else {
+            continue;
+        }
+        *operand = 1 - i;
+        return true;
+    }
+    return false;
+}
+
+static void draft_single(Draft *draft, const KilnRewrite *rewrite, const KilnNode *node,
+                         KilnMapStep step)
+{
+    int operand = 0;
+
+    if (takes_number(rewrite, node, &step, &operand)) {
+        step.a = draft_operand(draft, rewrite, node->inputs[operand]);
+        step.b = 0;
+    } else {
+        const int reads = kiln_map_reads((KilnMapCode)step.code);
+
+        step.a = reads > 0 ? draft_operand(draft, rewrite, node->inputs[step.a]) : 0;
+        step.b = reads > 1 ? draft_operand(draft, rewrite, node->inputs[step.b]) : 0;
+        step.c = reads > 2 ? draft_operand(draft, rewrite, node->inputs[step.c]) : 0;
+    }
+    /* Registers are broadcast as it is, and converted: a copy is the register itself. */
+    draft_made(draft, node->outputs[0],
+               step.code == KILN_MAP_COPY ? step.a : draft_step(draft, &step));
+}
+
+static void draft_node(Draft *draft, const KilnRewrite *rewrite, const KilnNode *node)
+{
+    KilnMap map;
+    int reg[KILN_MAX_INPUTS + KILN_MAP_STEPS];
+
+    kiln_map_of_node(node, &map);
+    if (node->op != &kiln_op_map) {
+        draft_single(draft, rewrite, node, map.steps[0]);
+        return;
+    }
+    for (int i = 0; i < map.n_inputs; i++)
+        reg[i] = draft_operand(draft, rewrite, node->inputs[i]);
+    for (int i = 0; i < map.n_steps; i++) {
+        KilnMapStep step = map.steps[i];
+
+        step.a = reg[step.a];
+        step.b = reg[step.b];
+        step.c = reg[step.c];
+        reg[map.n_inputs + i] = draft_step(draft, &step);
+    }
+    for (int i = 0; i < map.n_results; i++)
+        draft_made(draft, node->outputs[i], reg[map.results[i]]);
+}
+
+/* ---- Groups ------------------------------------------------------------------------------ */
+
+static bool in_group(const Group *group, int node)
+{
+    for (int i = 0; i < group->n; i++)
+        if (group->members[i] == node)
+            return true;
+    return false;
+}
+
+static bool node_reads(const KilnNode *node, const KilnTensor *tensor)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i] == tensor)
+            return true;
+    return false;
+}
+
+/* Whether a node outside the group reads the tensor, up to the node `to` (excluded). */
+static bool read_outside(const KilnRewrite *rewrite, const Group *group, const KilnTensor *tensor,
+                         int from, int to)
+{
+    for (int i = from + 1; i < to; i++)
+        if (node_reads(rewrite->nodes[i], tensor) && !in_group(group, i))
+            return true;
+    return false;
+}
+
+/* Whether something between reads the bytes of the tensor's place as a leaf's. */
+static bool place_read(const KilnRewrite *rewrite, const KilnTensor *tensor, int from, int to)
+{
+    KilnTensor bytes = *tensor;
+
+    bytes.data = tensor->place;
+    for (int i = from + 1; i < to && tensor->place != NULL; i++) {
+        const KilnNode *node = rewrite->nodes[i];
+
+        for (int k = 0; k < node->n_inputs; k++)
+            if (node->inputs[k] != NULL && rewrite->made[node->inputs[k]->id] == NULL &&
+                kiln_overlaps(&bytes, node->inputs[k]))
+                return true;
+    }
+    return false;
+}
+
+/* Whether a member of the group can be run at node `at`. */
+static bool can_wait(const KilnRewrite *rewrite, const Group *group, int member, int at)
+{
+    const KilnNode *node = rewrite->nodes[member];
+
+    for (int i = 0; i < node->n_inputs; i++)
+        if (kiln_rewrite_written(rewrite, node->inputs[i], (size_t)member, (size_t)at))
+            return false;
+    for (int i = 0; i < node->n_outputs; i++)
+        if (read_outside(rewrite, group, node->outputs[i], member, at) ||
+            place_read(rewrite, node->outputs[i], member, at))
+            return false;
+    return true;
+}
+
+/* The group's map, without what it gives yet. */
+static void draft_group(const KilnRewrite *rewrite, const Group *group, Draft *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    for (int i = 0; i < group->n; i++)
+        draft_node(ret, rewrite, rewrite->nodes[group->members[i]]);
+}
+
+/* Collect what others need of the group: the last member's first. */
+static void draft_results(const KilnRewrite *rewrite, const Group *group, Draft *draft)
+{
+    const int end = (int)rewrite->n_nodes;
+
+    for (int i = draft->n_made - 1; i >= 0; i--) {
+        const KilnTensor *tensor = draft->made[i].tensor;
+
+        if (!kiln_rewrite_visible(rewrite, tensor) &&
+            !read_outside(rewrite, group, tensor, rewrite->made[tensor->id]->index, end))
+            continue;
+        if (draft->map.n_results == KILN_MAP_RESULTS) {
+            draft->full = true;
+            return;
+        }
+        draft->outputs[draft->map.n_results] = (KilnTensor *)tensor;
+        draft->map.results[draft->map.n_results++] = draft->made[i].reg;
+    }
+}
+
+/* Both together, in order; false if they are too many. */
+static bool join(const Group *a, const Group *b, Group *ret)
+{
+    int i = 0, k = 0;
+
+    ret->n = 0;
+    if (a->n + b->n > MAX_MEMBERS)
+        return false;
+    while (i < a->n || k < b->n) {
+        if (k == b->n || (i < a->n && a->members[i] < b->members[k]))
+            ret->members[ret->n++] = a->members[i++];
+        else
+            ret->members[ret->n++] = b->members[k++];
+    }
+    return true;
+}
+
+/* Whether the group, with its last member, can be one map. */
+static bool is_map(const KilnRewrite *rewrite, const Group *group)
+{
+    const int last = group->members[group->n - 1];
+    Draft draft;
+
+    for (int i = 0; i + 1 < group->n; i++)
+        if (!can_wait(rewrite, group, group->members[i], last))
+            return false;
+    draft_group(rewrite, group, &draft);
+    draft_results(rewrite, group, &draft);
+    return !draft.full && draft.map.n_inputs > 0;
+}
+
+/* Constants are left alone: they become numbers of those that read them. */
+static bool is_elementwise(const KilnRewrite *rewrite, const KilnNode *node)
+{
+    KilnMap map;
+    double number;
+
+    return node->epilogue == NULL && kiln_map_of_node(node, &map) &&
+           !number_of(rewrite, node->outputs[0], &number);
+}
+
+/* The group of the node that makes the input, where its values have the node's shape. */
+static int group_of_input(const Fusion *fusion, const KilnNode *node, int i)
+{
+    const KilnNode *made = fusion->rewrite->made[node->inputs[i]->id];
+
+    if (made == NULL || !kiln_shape_equal(&node->inputs[i]->shape, &node->outputs[0]->shape))
+        return NO_GROUP;
+    return fusion->group_of[made->index];
+}
+
+/* Put the node into a group with whoever makes its inputs, as many as fit. A group
+ * may fit only after another has come in, so they are tried until none does. */
+static void place_node(Fusion *fusion, int index)
+{
+    const KilnNode *node = fusion->rewrite->nodes[index];
+    const int own = fusion->n_groups++;
+    Group *group = &fusion->groups[own];
+    bool grown = true;
+
+    *group = (Group) { .members = { index }, .n = 1 };
+    fusion->group_of[index] = own;
+    while (grown) {
+        grown = false;
+        for (int i = 0; i < node->n_inputs; i++) {
+            const int other = group_of_input(fusion, node, i);
+            Group both;
+
+            if (other == NO_GROUP || other == own || !join(group, &fusion->groups[other], &both) ||
+                !is_map(fusion->rewrite, &both))
+                continue;
+            *group = both;
+            for (int k = 0; k < both.n; k++)
+                fusion->group_of[both.members[k]] = own;
+            fusion->groups[other].n = 0;
+            grown = true;
+        }
+    }
+}
+
+/* ---- Groups to nodes -------------------------------------------------------------------- */
+
+/* Output 0 may be written over input 0: one of its size that nobody reads afterwards
+ * should be that. */
+static int best_first(const KilnRewrite *rewrite, const Group *group, const Draft *draft)
+{
+    const int last = group->members[group->n - 1], end = (int)rewrite->n_nodes;
+    const KilnTensor *y = draft->outputs[0];
+
+    for (int i = 0; i < draft->map.n_inputs; i++) {
+        const KilnTensor *x = draft->inputs[i];
+
+        if (rewrite->made[x->id] != NULL && x->dtype == y->dtype &&
+            kiln_shape_equal(&x->shape, &y->shape) && !kiln_rewrite_visible(rewrite, x) &&
+            !read_outside(rewrite, group, x, last, end))
+            return i;
+    }
+    return 0;
+}
+
+/* From the draft's registers to the map's, with inputs 0 and `first` exchanged. */
+static int32_t final_register(const Draft *draft, int first, int reg)
+{
+    if (reg >= KILN_MAX_INPUTS)
+        return draft->map.n_inputs + reg - KILN_MAX_INPUTS;
+    return reg == 0 ? first : reg == first ? 0 : reg;
+}
+
+static void finish(Draft *draft, int first)
+{
+    KilnMap *map = &draft->map;
+    KilnTensor *input = draft->inputs[0];
+
+    for (int i = 0; i < map->n_steps; i++) {
+        KilnMapStep *step = &map->steps[i];
+        const int reads = kiln_map_reads((KilnMapCode)step->code);
+
+        step->a = reads > 0 ? final_register(draft, first, step->a) : 0;
+        step->b = reads > 1 ? final_register(draft, first, step->b) : 0;
+        step->c = reads > 2 ? final_register(draft, first, step->c) : 0;
+    }
+    for (int i = 0; i < map->n_results; i++)
+        map->results[i] = final_register(draft, first, map->results[i]);
+    draft->inputs[0] = draft->inputs[first];
+    draft->inputs[first] = input;
+}
+
+static bool reads_number(const KilnRewrite *rewrite, const KilnNode *node)
+{
+    double number = 0.0;
+
+    for (int i = 0; i < node->n_inputs; i++)
+        if (number_of(rewrite, node->inputs[i], &number))
+            return true;
+    return false;
+}
+
+static KilnStatus emit_group(KilnRewrite *rewrite, const Group *group, KilnError *err)
+{
+    const int last = group->members[group->n - 1];
+    Draft draft;
+
+    if (group->n == 1 && !reads_number(rewrite, rewrite->nodes[last]))
+        return KILN_OK;
+    draft_group(rewrite, group, &draft);
+    draft_results(rewrite, group, &draft);
+    if (draft.full || draft.map.n_inputs == 0 || draft.map.n_results == 0)
+        return KILN_OK; /* a single node as it is */
+    finish(&draft, best_first(rewrite, group, &draft));
+
+    KilnNode *node = kiln_rewrite_node(rewrite, &kiln_op_map, draft.inputs, draft.map.n_inputs,
+                                       draft.outputs, draft.map.n_results, &draft.map,
+                                       rewrite->nodes[last]->layer);
+
+    if (node == NULL)
+        return kiln_error_nomem(err, sizeof(*node) + sizeof(KilnMap));
+    node->index = last;
+    rewrite->nodes[last] = node;
+    return KILN_OK;
+}
+
+KilnStatus kiln_pass_fuse_elementwise(KilnRewrite *rewrite, KilnError *err)
+{
+    const size_t n = rewrite->n_nodes;
+    Fusion fusion = { .rewrite = rewrite };
+
+    fusion.group_of = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(int));
+    fusion.groups = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(Group));
+    if (fusion.group_of == NULL || fusion.groups == NULL)
+        return kiln_error_nomem(err, (n + 1) * sizeof(Group));
+    for (size_t i = 0; i < n; i++) {
+        fusion.group_of[i] = NO_GROUP;
+        if (is_elementwise(rewrite, rewrite->nodes[i]))
+            place_node(&fusion, (int)i);
+    }
+    for (int i = 0; i < fusion.n_groups; i++)
+        if (fusion.groups[i].n > 0 && emit_group(rewrite, &fusion.groups[i], err) < 0)
+            return err->status;
+    for (int i = 0; i < fusion.n_groups; i++)
+        for (int k = 0; k + 1 < fusion.groups[i].n; k++)
+            rewrite->nodes[fusion.groups[i].members[k]] = NULL;
+    kiln_rewrite_index(rewrite);
+    return kiln_pass_dead_code(rewrite, err); /* constants that became numbers */
+}

@@ -1,0 +1,337 @@
+/* Mixed precision: decides which values are kept as bf16, puts casts where a
+ * reader needs another type than its producer gives, and around every kernel
+ * that can't take what was decided, so that bf16 always works.
+ *
+ * Products and convolutions read and write bf16; what follows them stays bf16
+ * until an operation that must be exact (a loss, a statistic, a sum, an update)
+ * reads it. Leaves, what is read after the run, and values with a place of their
+ * own (gradients in their flat buffer) stay as they are. */
+#include "graph/op.h"
+#include "graph/passes/precision.h"
+
+typedef struct Narrowing {
+    KilnRewrite *step;
+    bool mixed; /* choose bf16; else only see to it that kernels get what they take */
+    /* By id of the tensors that the pass found: */
+    KilnTensor **stored; /* the tensor that stands for it now; NULL: it does itself */
+    KilnTensor **narrow; /* its cast to bf16, made when first needed */
+    bool *wanted;        /* every reader would round it to bf16 anyway */
+    size_t n_tensors;
+    KilnNode **nodes; /* the step as it will be */
+    size_t n_nodes, cap_nodes;
+    KilnError *err;
+} Narrowing;
+
+/* ---- Questions ------------------------------------------------------------------- */
+
+/* Maps run on whatever floats they find. */
+static bool op_takes(const KilnNode *node, int i)
+{
+    return i >= node->op->n_inputs || (node->op->narrow_inputs >> i & 1) != 0;
+}
+
+static bool op_gives(const KilnNode *node, int i)
+{
+    return i >= node->op->n_outputs || (node->op->narrow_outputs >> i & 1) != 0;
+}
+
+static const KilnKernel *kernel_of(const Narrowing *p, const KilnNode *node)
+{
+    const KilnBackend *backend = p->step->graph->backend;
+
+    return backend->ops->kernel(backend, node->op);
+}
+
+/* Products take bf16 only where the processor multiplies it. */
+static bool kernel_is_wide(const Narrowing *p, const KilnNode *node)
+{
+    const KilnKernel *kernel = kernel_of(p, node);
+
+    return kernel == NULL ||
+           (node->op->precision == KILN_PRECISION_NARROW && !p->step->graph->backend->bf16);
+}
+
+static bool kernel_takes(const Narrowing *p, const KilnNode *node, int i)
+{
+    return i >= node->op->n_inputs ||
+           (!kernel_is_wide(p, node) && (kernel_of(p, node)->narrow_inputs >> i & 1) != 0);
+}
+
+static bool kernel_gives(const Narrowing *p, const KilnNode *node, int i)
+{
+    return i >= node->op->n_outputs ||
+           (!kernel_is_wide(p, node) && (kernel_of(p, node)->narrow_outputs >> i & 1) != 0);
+}
+
+static bool is_float(const KilnTensor *tensor)
+{
+    return tensor != NULL && (tensor->dtype == KILN_F32 || tensor->dtype == KILN_BF16);
+}
+
+static KilnTensor *now(const Narrowing *p, KilnTensor *tensor)
+{
+    return p->stored[tensor->id] != NULL ? p->stored[tensor->id] : tensor;
+}
+
+/* ---- Making casts -------------------------------------------------------------------- */
+
+static KilnStatus push(Narrowing *p, KilnNode *node)
+{
+    if (p->n_nodes == p->cap_nodes) {
+        size_t capacity = 2 * p->cap_nodes + 64;
+        KilnNode **more = kiln_arena_alloc(p->step->arena, capacity * sizeof(*more));
+
+        if (more == NULL)
+            return kiln_error_nomem(p->err, capacity * sizeof(*more));
+        for (size_t i = 0; i < p->n_nodes; i++)
+            more[i] = p->nodes[i];
+        p->nodes = more;
+        p->cap_nodes = capacity;
+    }
+    p->nodes[p->n_nodes++] = node;
+    return KILN_OK;
+}
+
+/* `to` takes the values of `from`. */
+static KilnStatus push_cast(Narrowing *p, KilnTensor *from, KilnTensor *to, const char *layer)
+{
+    const KilnCastAttrs attrs = { .dtype = (int32_t)to->dtype };
+    KilnNode *node = kiln_rewrite_node(p->step, &kiln_op_cast, &from, 1, &to, 1, &attrs, layer);
+
+    return node != NULL ? push(p, node) : kiln_error_nomem(p->err, sizeof(*node));
+}
+
+static KilnTensor *twin(Narrowing *p, const KilnTensor *tensor, KilnDType dtype)
+{
+    KilnTensor *made = kiln_rewrite_tensor(p->step, dtype, &tensor->shape);
+
+    if (made == NULL)
+        kiln_error_nomem(p->err, sizeof(*made));
+    return made;
+}
+
+static KilnTensor *cast(Narrowing *p, KilnTensor *from, KilnDType dtype, const char *layer)
+{
+    KilnTensor *to = twin(p, from, dtype);
+
+    return to != NULL && push_cast(p, from, to, layer) >= 0 ? to : NULL;
+}
+
+/* The bf16 form of a tensor, one for all its readers. */
+static KilnTensor *narrowed(Narrowing *p, KilnTensor *tensor, const char *layer)
+{
+    KilnTensor *stored = now(p, tensor);
+
+    if (stored->dtype == KILN_BF16)
+        return stored;
+    if (p->narrow[tensor->id] == NULL)
+        p->narrow[tensor->id] = cast(p, stored, KILN_BF16, layer);
+    return p->narrow[tensor->id];
+}
+
+/* After an update the casts of the variable's old value must not be used. */
+static void forget(Narrowing *p, const KilnNode *node)
+{
+    for (size_t i = 0; i < p->n_tensors; i++)
+        for (int k = 0; k < node->n_inputs && p->narrow[i] != NULL; k++)
+            if ((node->op->updates >> k & 1) != 0 && node->inputs[k] != NULL &&
+                p->step->tensors[i]->variable &&
+                kiln_overlaps(node->inputs[k], p->step->tensors[i]))
+                p->narrow[i] = NULL;
+}
+
+/* ---- What is bf16 ---------------------------------------------------------------------- */
+
+/* Whether every reader rounds the tensor to bf16, reshapes in between included. */
+static void find_wanted(Narrowing *p)
+{
+    const KilnRewrite *step = p->step;
+
+    for (size_t i = 0; i < p->n_tensors; i++)
+        p->wanted[i] = step->reads[i] > 0;
+    for (size_t i = step->n_nodes; i-- > 0;) {
+        const KilnNode *node = step->nodes[i];
+        const KilnKernel *kernel = kernel_of(p, node);
+        bool rounds = node->op->precision == KILN_PRECISION_NARROW ||
+                      (kernel != NULL && kernel->alias && p->wanted[node->outputs[0]->id]);
+
+        for (int k = 0; k < node->n_inputs; k++)
+            if (node->inputs[k] != NULL)
+                p->wanted[node->inputs[k]->id] &= rounds && k < node->op->n_inputs &&
+                                                  op_takes(node, k);
+    }
+}
+
+/* The type in which output i is kept. */
+static KilnDType chosen(const Narrowing *p, const KilnNode *node, int i)
+{
+    KilnTensor *output = node->outputs[i];
+
+    if (!p->mixed || output->dtype != KILN_F32 || !op_gives(node, i) ||
+        kiln_rewrite_visible(p->step, output) || node->op->precision == KILN_PRECISION_WIDE)
+        return output->dtype;
+    if (node->op->precision == KILN_PRECISION_NARROW || p->wanted[output->id])
+        return KILN_BF16;
+    for (int k = 0; k < node->n_inputs; k++)
+        if (is_float(node->inputs[k]) && op_takes(node, k))
+            return now(p, node->inputs[k])->dtype;
+    return KILN_F32;
+}
+
+/* ---- What the kernel takes ------------------------------------------------------------------ */
+
+/* What is known of a node before its inputs are made. */
+typedef struct Needs {
+    KilnDType outputs[KILN_MAX_OUTPUTS];
+    bool widen; /* the kernel gets, and gives, f32 alone */
+} Needs;
+
+/* The input as the operation is to see it, which is not yet what its kernel takes. */
+static KilnDType seen(const Narrowing *p, const KilnNode *node, int i)
+{
+    const KilnTensor *input = now(p, node->inputs[i]);
+
+    if (!p->mixed || i >= node->op->n_inputs)
+        return input->dtype;
+    if (!op_takes(node, i))
+        return KILN_F32;
+    return node->op->precision == KILN_PRECISION_NARROW ? KILN_BF16 : input->dtype;
+}
+
+/* Kernels get all their bf16 arguments as bf16, or none; but for products, which
+ * may be asked for f32, and kernels that take any mixture. */
+static bool must_widen(const Narrowing *p, const KilnNode *node, const Needs *needs)
+{
+    const bool product = node->op->precision == KILN_PRECISION_NARROW;
+    const KilnKernel *kernel = kernel_of(p, node);
+    bool any[2] = { false, false }; /* f32, bf16 */
+
+    for (int i = 0; i < node->n_inputs && i < node->op->n_inputs; i++)
+        if (is_float(node->inputs[i]) && kernel_takes(p, node, i))
+            any[seen(p, node, i) == KILN_BF16] = true;
+        else if (product && is_float(node->inputs[i]) && op_takes(node, i) &&
+                 seen(p, node, i) == KILN_BF16)
+            return true;
+    for (int i = 0; i < node->n_outputs && i < node->op->n_outputs && !product; i++)
+        if (is_float(node->outputs[i]) && kernel_gives(p, node, i))
+            any[needs->outputs[i] == KILN_BF16] = true;
+    return kernel == NULL || (any[0] && any[1] && !kernel->mixed_floats);
+}
+
+/* A variable that the kernel rounds by itself, while it packs it. */
+static bool rounds_itself(const Narrowing *p, const KilnNode *node, int i)
+{
+    return i < node->op->n_inputs && (kernel_of(p, node)->rounding_inputs >> i & 1) != 0 &&
+           node->inputs[i]->variable && node->inputs[i]->dtype == KILN_F32;
+}
+
+static KilnTensor *make_input(Narrowing *p, const KilnNode *node, int i, const Needs *needs)
+{
+    KilnTensor *input = node->inputs[i];
+
+    if (!is_float(input))
+        return input;
+    KilnDType type = seen(p, node, i);
+    bool widen = needs->widen || !kernel_takes(p, node, i);
+    if (type == KILN_BF16 && !widen && rounds_itself(p, node, i))
+        return input;
+    KilnTensor *made = type == KILN_BF16 ? narrowed(p, input, node->layer) : now(p, input);
+    if (made != NULL && made->dtype == KILN_BF16 && (widen || type == KILN_F32))
+        made = cast(p, made, KILN_F32, node->layer);
+    return made;
+}
+
+/* The outputs as the kernel makes them, and the casts from there. `made` is in
+ * the list already. */
+static KilnStatus make_outputs(Narrowing *p, KilnNode *made, const Needs *needs)
+{
+    for (int i = 0; i < made->n_outputs; i++) {
+        KilnTensor *output = made->outputs[i], *kept = output;
+        bool narrow = needs->outputs[i] == KILN_BF16;
+
+        if (narrow && output->dtype == KILN_F32) {
+            kept = twin(p, output, KILN_BF16);
+            p->stored[output->id] = kept;
+        }
+        if (kept == NULL)
+            return p->err->status;
+        made->outputs[i] = kept;
+        if (!narrow || !(needs->widen || !kernel_gives(p, made, i)))
+            continue;
+        made->outputs[i] = output->dtype == KILN_F32 ? output : twin(p, output, KILN_F32);
+        if (made->outputs[i] == NULL || push_cast(p, made->outputs[i], kept, made->layer) < 0)
+            return p->err->status;
+    }
+    return KILN_OK;
+}
+
+/* A variable that the kernel updates as f32 goes back into its own type. */
+static KilnStatus store_updates(Narrowing *p, const KilnNode *node, KilnTensor *const *inputs)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        KilnTensor *pair[] = { node->inputs[i], inputs[i] };
+        KilnNode *store;
+
+        if ((node->op->updates >> i & 1) == 0 || pair[0] == NULL || pair[0] == pair[1])
+            continue;
+        store = kiln_rewrite_node(p->step, &kiln_op_store, pair, 2, NULL, 0, NULL, node->layer);
+        if (store == NULL)
+            return kiln_error_nomem(p->err, sizeof(*store));
+        if (push(p, store) < 0)
+            return p->err->status;
+    }
+    return KILN_OK;
+}
+
+static KilnStatus convert(Narrowing *p, KilnNode *node)
+{
+    KilnTensor *inputs[KILN_MAX_INPUTS] = { NULL };
+    const KilnNode was = *node;
+    Needs needs = { .widen = false };
+
+    if (node->op == &kiln_op_cast || node->op == &kiln_op_store) {
+        if (node->inputs[node->n_inputs - 1] != NULL)
+            node->inputs[node->n_inputs - 1] = now(p, node->inputs[node->n_inputs - 1]);
+        forget(p, node);
+        return push(p, node);
+    }
+    for (int i = 0; i < node->n_outputs; i++)
+        needs.outputs[i] = chosen(p, node, i);
+    needs.widen = must_widen(p, node, &needs);
+    for (int i = 0; i < node->n_inputs; i++) {
+        inputs[i] = node->inputs[i] != NULL ? make_input(p, node, i, &needs) : NULL;
+        if (node->inputs[i] != NULL && inputs[i] == NULL)
+            return p->err->status;
+    }
+    for (int i = 0; i < node->n_inputs; i++)
+        node->inputs[i] = inputs[i];
+    if (push(p, node) < 0 || make_outputs(p, node, &needs) < 0 ||
+        store_updates(p, &was, inputs) < 0)
+        return p->err->status;
+    forget(p, &was);
+    return KILN_OK;
+}
+
+KilnStatus kiln_pass_precision(KilnRewrite *rewrite, KilnError *err)
+{
+    const KilnPrecision precision = rewrite->graph->precision;
+    const size_t n = rewrite->n_tensors;
+    Narrowing p = {
+        .step = rewrite, .mixed = precision == KILN_BF16_MIXED, .n_tensors = n, .err = err
+    };
+
+    if (precision == KILN_PRECISION_32)
+        return KILN_OK;
+    p.stored = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.stored));
+    p.narrow = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.narrow));
+    p.wanted = kiln_arena_alloc(rewrite->arena, n + 1);
+    if (p.stored == NULL || p.narrow == NULL || p.wanted == NULL)
+        return kiln_error_nomem(err, n * sizeof(*p.stored));
+    find_wanted(&p);
+    for (size_t i = 0; i < rewrite->n_nodes; i++)
+        if (convert(&p, rewrite->nodes[i]) < 0)
+            return err->status;
+    rewrite->nodes = p.nodes;
+    rewrite->n_nodes = p.n_nodes;
+    return KILN_OK;
+}

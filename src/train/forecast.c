@@ -1,0 +1,181 @@
+/* The memory that a run will need, against what there is. */
+#include "train/forecast.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "graph/report.h"
+#include "train/trainer.h"
+
+int64_t kiln_forecast_needed(const KilnForecast *forecast)
+{
+    return forecast->activations + forecast->parameters + forecast->gradients + forecast->buffers +
+           forecast->optimizer + forecast->batches;
+}
+
+int64_t kiln_forecast_peak(const KilnForecast *forecast)
+{
+    return kiln_forecast_needed(forecast) + forecast->program;
+}
+
+/* ---- Making it ------------------------------------------------------------------------ */
+
+/* Steps run one after the other in one block, as large as the largest needs. */
+void kiln_forecast_add_plan(KilnForecast *forecast, const KilnPlan *plan)
+{
+    if (forecast->activations < (int64_t)kiln_plan_bytes(plan))
+        forecast->activations = (int64_t)kiln_plan_bytes(plan);
+    if (!kiln_plan_trains(plan))
+        return;
+    forecast->flops = kiln_plan_flops(plan, false);
+    forecast->flops_backward = kiln_plan_flops(plan, true);
+}
+
+/* A tensor's line in a file's header: name, type, shape and place. */
+static int64_t header_bytes(const KilnParam *param)
+{
+    return 80 + (int64_t)strlen(kiln_param_name(param));
+}
+
+static int64_t checkpoint_bytes(const KilnTrainer *trainer)
+{
+    int64_t sum = (int64_t)strlen(trainer->config_yaml) + 4096; /* config.yaml, state.json */
+
+    for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
+        const KilnParam *param = kiln_params_at(trainer->params, i);
+        int64_t copies = kiln_param_trained(param) ? 1 + (int64_t)trainer->n_slots : 1;
+        int64_t bytes = kiln_shape_count(kiln_param_shape(param)) *
+                        (int64_t)kiln_dtype_size(kiln_param_dtype(param));
+
+        sum += copies * (bytes + header_bytes(param));
+    }
+    return sum;
+}
+
+void kiln_forecast_complete(KilnTrainer *trainer)
+{
+    KilnForecast *forecast = &trainer->forecast;
+    int64_t values = kiln_params_size(trainer->params) * (int64_t)sizeof(float);
+
+    forecast->parameters = forecast->gradients = values;
+    forecast->buffers = (int64_t)trainer->params->buffer_bytes;
+    forecast->optimizer = (int64_t)trainer->n_slots * values;
+    for (int split = KILN_TRAIN; split <= KILN_VAL; split++) {
+        if (kiln_trainer_split_batches(trainer, (KilnSplit)split) > 0) {
+            KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, (KilnSplit)split);
+
+            forecast->batches += kiln_loader_bytes(&spec);
+        }
+    }
+    forecast->program = kiln_memory_resident("");
+    forecast->checkpoint = checkpoint_bytes(trainer);
+    forecast->memory_known = kiln_memory_read("", &forecast->memory);
+}
+
+/* ---- Refusing --------------------------------------------------------------------------- */
+
+static void add_part(KilnText *text, const char *name, int64_t bytes)
+{
+    char number[KILN_UNIT_TEXT];
+
+    if (bytes > 0)
+        kiln_text_printf(text, "%s%s %s", text->length > 0 ? ", " : "", name,
+                         kiln_bytes_text((double)bytes, number));
+}
+
+static bool is_option(const KilnField *fields, const char *name)
+{
+    for (const KilnField *field = fields; field != NULL && field->name != NULL; field++)
+        if (strcmp(field->name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_trainer_option(const char *name)
+{
+    for (const KilnSection *section = kiln_run_sections(); section->key != NULL; section++)
+        if (strcmp(section->key, "trainer") == 0)
+            return is_option(section->fields, name);
+    return false;
+}
+
+/* The largest batch that would fit: activations and batches grow with it. */
+static int64_t fitting_batch(const KilnTrainer *trainer)
+{
+    const KilnForecast *forecast = &trainer->forecast;
+    double grows = (double)(forecast->activations + forecast->batches);
+    double left = (double)forecast->memory.available -
+                  ((double)kiln_forecast_needed(forecast) - grows);
+
+    return grows > 0.0 ? (int64_t)(0.95 * left / grows * (double)trainer->batch_size) : 0;
+}
+
+static void suggest(const KilnTrainer *trainer, KilnText *text)
+{
+    int64_t batch = fitting_batch(trainer);
+    const KilnComponent *data = kiln_instance_component(trainer->datamodule);
+
+    kiln_text_append(text, "; try ");
+    if (batch >= 1 && batch < trainer->batch_size)
+        kiln_text_printf(text, "a smaller batch (about %lld samples fit, %s%lld now)",
+                         (long long)batch,
+                         is_option(data->fields, "batch_size") ? "datamodule.batch_size=" : "",
+                         (long long)trainer->batch_size);
+    else
+        kiln_text_append(text, "a smaller network");
+    if (is_trainer_option("recompute"))
+        kiln_text_append(text, ", trainer.recompute, which keeps less for the gradients");
+    if (is_trainer_option("precision"))
+        kiln_text_append(text, ", trainer.precision=bf16-mixed");
+}
+
+static KilnStatus too_large(const KilnTrainer *trainer, int64_t needed, const KilnText *text,
+                            KilnError *err)
+{
+    const KilnMemory *memory = &trainer->forecast.memory;
+    char need[KILN_UNIT_TEXT], have[KILN_UNIT_TEXT], of[KILN_UNIT_TEXT];
+
+    return kiln_error_set(
+        err, KILN_E_NOMEM, "the run needs %s of memory and %s can be had (%s has %s): %s",
+        kiln_bytes_text((double)needed, need), kiln_bytes_text((double)memory->available, have),
+        memory->group ? "its control group" : "the machine",
+        kiln_bytes_text((double)memory->limit, of),
+        text->failed || text->data == NULL ? "" : text->data);
+}
+
+KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *err)
+{
+    int64_t values = kiln_params_size(trainer->params) * (int64_t)sizeof(float);
+    char number[KILN_UNIT_TEXT], need[KILN_UNIT_TEXT], have[KILN_UNIT_TEXT];
+    KilnMemory memory;
+
+    if (!kiln_memory_read("", &memory) || 2 * values <= memory.available)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_NOMEM,
+                          "the network has %s parameters: they and their gradients alone need %s "
+                          "of memory, and %s can be had; try a smaller network",
+                          kiln_amount_text((double)kiln_params_size(trainer->params), number),
+                          kiln_bytes_text(2.0 * (double)values, need),
+                          kiln_bytes_text((double)memory.available, have));
+}
+
+KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
+{
+    const KilnForecast *forecast = &trainer->forecast;
+    KilnText text = { 0 };
+
+    if (!forecast->memory_known || kiln_forecast_needed(forecast) <= forecast->memory.available)
+        return KILN_OK;
+    add_part(&text, "activations", forecast->activations);
+    add_part(&text, "parameters", forecast->parameters);
+    add_part(&text, "gradients", forecast->gradients);
+    add_part(&text, "buffers", forecast->buffers);
+    add_part(&text, "optimizer state", forecast->optimizer);
+    add_part(&text, "batches", forecast->batches);
+    suggest(trainer, &text);
+    KilnStatus status = too_large(trainer, kiln_forecast_needed(forecast), &text, err);
+    kiln_text_release(&text);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* What a run will need, known from shapes alone before anything is computed. */
+#ifndef KILN_TRAIN_FORECAST_H
+#define KILN_TRAIN_FORECAST_H
+
+#include "base/machine.h"
+
+/* Memory in bytes. */
+typedef struct KilnForecast {
+    int64_t activations; /* the graph's block: what steps keep while they run */
+    int64_t parameters, gradients;
+    int64_t buffers;    /* running statistics and such */
+    int64_t optimizer;  /* its state */
+    int64_t batches;    /* of the loaders */
+    int64_t program;    /* what the process held when the forecast was made: code, data sets */
+    int64_t checkpoint; /* on disk */
+    double flops, flops_backward; /* of a training step; the second is for the gradients */
+    KilnMemory memory;            /* what there is */
+    bool memory_known;
+} KilnForecast;
+
+/* What is still to be allocated, and that with the program. */
+int64_t kiln_forecast_needed(const KilnForecast *forecast);
+int64_t kiln_forecast_peak(const KilnForecast *forecast);
+
+#endif
