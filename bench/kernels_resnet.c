@@ -90,7 +90,7 @@ static KilnTensor *resnet18(Net *net, KilnTensor *x, KilnTensor *labels)
     x = kiln_flatten(kiln_adaptive_avg_pool2d(x, 1, 1));
     x = kiln_linear(x, param(net, KILN_SHAPE(10, 512), 0.0, 0.04, true),
                     param(net, KILN_SHAPE(10), 0.0, 0.0, true));
-    return kiln_cross_entropy(x, labels, 0.0);
+    return kiln_cross_entropy(x, labels, (KilnCrossEntropy) { 0 });
 }
 
 static void step(Net *net, int64_t batch, const float *images, const int32_t *labels)
@@ -216,6 +216,7 @@ int main(int argc, char **argv)
             return 1;
         }
     measure("direct", KILN_CONVOLUTION_DIRECT, numbers[0], (int)numbers[1], (double)numbers[2]);
-    measure("Winograd allowed", KILN_CONVOLUTION_AUTO, numbers[0], (int)numbers[1], (double)numbers[2]);
+    measure("Winograd allowed", KILN_CONVOLUTION_AUTO, numbers[0], (int)numbers[1],
+            (double)numbers[2]);
     return 0;
 }

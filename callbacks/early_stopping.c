@@ -41,25 +41,6 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     return kiln_trainer_unknown_metric(trainer, "monitor", opts->monitor, err);
 }
 
-/* The metric if it is of this very step: epochs without validation don't count. */
-static bool fresh_value(const KilnTrainer *trainer, const char *monitor, double *ret)
-{
-    const KilnMetric *metrics;
-    size_t n = kiln_trainer_metrics(trainer, &metrics), length = strlen(monitor);
-
-    for (size_t i = 0; i < n; i++) {
-        const char *name = metrics[i].name;
-
-        if (strncmp(name, monitor, length) == 0 &&
-            (name[length] == '\0' || strcmp(name + length, "_epoch") == 0) &&
-            metrics[i].step == kiln_trainer_global_step(trainer)) {
-            *ret = metrics[i].value;
-            return true;
-        }
-    }
-    return false;
-}
-
 static void stop(KilnTrainer *trainer, const Opts *opts, const State *state, double value)
 {
     char reason[256];
@@ -81,7 +62,8 @@ static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, K
     double value;
 
     (void)err;
-    if (!fresh_value(trainer, opts->monitor, &value))
+    /* Epochs without validation don't count. */
+    if (!kiln_trainer_fresh_metric(trainer, opts->monitor, &value))
         return KILN_OK;
     double gain = opts->mode == MODE_MAX ? value - state->best : state->best - value;
     if (!isfinite(value) && opts->check_finite) {

@@ -14,6 +14,7 @@
 #include "kiln/ops.h"
 #include "kiln/rng.h"
 #include "kiln/run.h"
+#include "kiln/state.h"
 #include "kiln/sweep.h"
 #include "kiln/tensor.h"
 #include "kiln/trainer.h"

@@ -17,6 +17,9 @@ typedef struct KilnArgs {
     const char *input;   /* predict's input=..., taken from the words */
     const char *info;    /* --info: "all", "config", ... */
     const char *resume;  /* --resume DIR: the folder of a sweep */
+    const char *svg;     /* --svg FILE, of graph */
+    const char *depth;   /* --depth N, of graph */
+    const char *phase;   /* --phase forward|backward|update, of graph */
     bool resolve, help, version;
     bool origins;      /* with --cfg: the origin of each value as a comment */
     bool multirun;     /* -m */

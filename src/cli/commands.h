@@ -13,6 +13,7 @@ int kiln_command_sweep(KilnArgs *args);
 int kiln_command_plan(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry);
 int kiln_command_eval(KilnArgs *args);
 int kiln_command_predict(KilnArgs *args);
+int kiln_command_graph(KilnArgs *args);
 int kiln_command_list(KilnArgs *args);
 int kiln_command_show(KilnArgs *args);
 int kiln_command_schema(KilnArgs *args);

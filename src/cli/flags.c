@@ -11,7 +11,8 @@ enum {
     SCHEMA = 1 << 3,
     INIT = 1 << 4,
     OTHER = 1 << 5, /* a command without flags of its own */
-    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER,
+    GRAPH = 1 << 6,
+    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH,
 };
 
 typedef struct FlagHelp {
@@ -21,15 +22,19 @@ typedef struct FlagHelp {
 } FlagHelp;
 
 static const FlagHelp flags[] = {
-    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT },
+    { NULL, "picture", GRAPH },
+    { "--svg FILE", "draw the step and its memory, instead of a table", GRAPH },
+    { "--depth N", "put together layers that agree in the first N parts of their names", GRAPH },
+    { "--phase PHASE", "only forward, backward or update", GRAPH },
+    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH },
     { "-cp, --config-path DIR",
       "the folder of the primary config (default: ./conf, else the one inside the program)",
-      TRAIN | NAMES | SCHEMA },
-    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN },
+      TRAIN | NAMES | SCHEMA | GRAPH },
+    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN | GRAPH },
     { "-cd, --config-dir DIR", "one more folder to search for groups; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA },
+      TRAIN | RUNS | NAMES | SCHEMA | GRAPH },
     { "--plugin FILE.so", "load components from a plugin; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | INIT },
+      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH },
     { NULL, "looking", TRAIN },
     { "-c, --cfg job|kiln|all", "print the composed config (kiln: its own settings) and stop",
       TRAIN },
@@ -78,6 +83,15 @@ static const CommandHelp commands[] = {
       "Prints one line of JSON for each image: file, class, probabilities.",
       { "kiln predict ckpt_path=best input=DIR", "all PNG images in a folder, at any depth",
         "kiln predict ckpt_path=RUN input=x.png", "one image", NULL } },
+    { "graph",
+      GRAPH,
+      "Shows the training step as it is planned, after a second of trying it: every operation with "
+      "what was joined to it, its output, where that lies in memory and how long, and the time it "
+      "takes; as a table, or as a picture with the memory's use over the step.",
+      { "kiln graph model=resnet", "every operation of the step",
+        "kiln graph model=resnet --depth 2", "one line for each block",
+        "kiln graph model=resnet --depth 2 --svg step.svg", "the picture of the same",
+        "kiln graph --phase backward", "the gradients alone", NULL } },
     { "list",
       NAMES,
       "Lists components with one line each; with GROUP, those of one kind with their options.",

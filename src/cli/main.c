@@ -20,6 +20,8 @@ static const Command commands[] = {
       "test a checkpoint" },
     { "predict", kiln_command_predict, true, "predict ckpt_path=... input=FILE|FOLDER",
       "one line of JSON for each image" },
+    { "graph", kiln_command_graph, true, "graph [OVERRIDE...] [--svg FILE]",
+      "the planned step: operations, time, memory" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
     { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
     { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",

@@ -16,7 +16,8 @@ typedef struct KilnArg {
     KilnDType dtype;
     KilnShape shape;
     KilnLayout layout;
-    bool fixed;   /* outputs: has a place of its own, must be plain */
+    bool fixed;   /* outputs: has a place of its own or is read after the run, must be plain */
+    bool placed;  /* outputs: has a place of its own, which nothing but the step writes */
     bool absent;  /* optional input not given */
     size_t bytes; /* of the value in its layout */
     void *data;   /* set before each run; aligned to 64 bytes unless a leaf's */

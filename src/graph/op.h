@@ -8,8 +8,11 @@
 #include "graph/ops/cast.h"
 #include "graph/ops/attention.h"
 #include "graph/ops/conv.h"
+#include "graph/ops/ctc.h"
 #include "graph/ops/dropout.h"
 #include "graph/ops/elementwise.h"
+#include "graph/ops/embedding.h"
+#include "graph/ops/index.h"
 #include "graph/ops/loss.h"
 #include "graph/ops/norm.h"
 #include "graph/ops/pool.h"
@@ -17,6 +20,7 @@
 #include "graph/ops/recurrent.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/rotary.h"
+#include "graph/ops/resample.h"
 #include "graph/ops/shape.h"
 #include "graph/ops/update.h"
 
@@ -30,7 +34,7 @@ typedef enum KilnPrecisionClass {
 struct KilnOp {
     const char *name;
     int n_inputs;  /* as recorded; optional ones are NULL pointers */
-    int n_outputs; /* 0 only with `updates` */
+    int n_outputs; /* 0 only with `updates`; infer may lower the node's own number */
     size_t attrs_size;
     unsigned updates; /* bit i: input i is a variable that the node writes */
     /* Check the inputs and set dtype and shape of every output. On a misfit set
@@ -58,6 +62,9 @@ struct KilnOp {
     KILN_OPS_ACTIVATION(X)                                                                         \
     KILN_OPS_CAST(X)                                                                               \
     KILN_OPS_SHAPE(X)                                                                              \
+    KILN_OPS_INDEX(X)                                                                              \
+    KILN_OPS_EMBEDDING(X)                                                                          \
+    KILN_OPS_RESAMPLE(X)                                                                           \
     KILN_OPS_DROPOUT(X)                                                                            \
     KILN_OPS_REDUCE(X)                                                                             \
     KILN_OPS_PRODUCT(X)                                                                            \
@@ -68,6 +75,7 @@ struct KilnOp {
     KILN_OPS_ROTARY(X)                                                                             \
     KILN_OPS_RECURRENT(X)                                                                          \
     KILN_OPS_LOSS(X)                                                                               \
+    KILN_OPS_CTC(X)                                                                                \
     KILN_OPS_UPDATE(X)
 
 #define KILN_OP_DECLARE(name) extern const KilnOp kiln_op_##name;

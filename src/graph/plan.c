@@ -222,6 +222,7 @@ static KilnStatus fill_args(Builder *b, KilnPlanCall *made, const KilnNode *node
                                        .shape = output->shape,
                                        .fixed = output->place != NULL ||
                                                 b->reach[output->id] == INT_MAX,
+                                       .placed = output->place != NULL,
                                        .bytes = plain_bytes(output) };
     }
     if (node->epilogue != NULL) {

@@ -150,6 +150,27 @@ bool kiln_plan_trains(const KilnPlan *plan)
 
 /* ---- Sums --------------------------------------------------------------------------------- */
 
+size_t kiln_plan_pieces(const KilnPlan *plan, KilnPiece *ret, size_t capacity)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < plan->n_storages; i++) {
+        const KilnStorage *storage = &plan->storages[i];
+
+        if (storage->kind != KILN_STORAGE_BLOCK || storage->merged != (int)i || storage->first < 0)
+            continue;
+        if (n < capacity)
+            ret[n] = (KilnPiece) {
+                .offset = storage->offset,
+                .bytes = storage->bytes,
+                .first = storage->first,
+                .last = storage->last == INT_MAX ? (int)plan->n_calls - 1 : storage->last,
+            };
+        n++;
+    }
+    return n;
+}
+
 size_t kiln_plan_occupied(const KilnPlan *plan, size_t call)
 {
     size_t sum = 0;

@@ -44,6 +44,16 @@ size_t kiln_plan_calls(const KilnPlan *plan);
 size_t kiln_plan_bytes(const KilnPlan *plan);
 /* Does it compute gradients? */
 bool kiln_plan_trains(const KilnPlan *plan);
+/* A part of the block, and the calls during which it is in use: values that lie over
+ * each other are one piece, and so is scratch. */
+typedef struct KilnPiece {
+    size_t offset, bytes;
+    int first, last;
+} KilnPiece;
+
+/* Fills at most `capacity` pieces (`ret` may be NULL when it is 0) and returns how
+ * many there are. */
+size_t kiln_plan_pieces(const KilnPlan *plan, KilnPiece *ret, size_t capacity);
 /* Memory of the block that is in use during call number `call`. */
 size_t kiln_plan_occupied(const KilnPlan *plan, size_t call);
 /* FLOPs of the calls that compute gradients, or of the others. */

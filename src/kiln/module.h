@@ -4,6 +4,7 @@
 
 #include "kiln/data.h"
 #include "kiln/nn.h"
+#include "kiln/state.h"
 
 /* ---- Steps ---------------------------------------------------------------- */
 
@@ -74,48 +75,146 @@ KILN_API KILN_NODISCARD KilnStatus kiln_model_setup(KilnInstance *model, const K
                                                     KilnError *err);
 KILN_API KilnTensor *kiln_model_forward(KilnInstance *model, KilnStep *step, KilnTensor *x);
 
-/* ---- Optimizers and schedulers ---------------------------------------------- */
+/* ---- Optimizers ---------------------------------------------------------------- */
 
-#define KILN_MAX_SLOTS 4
+/* Parameters, chosen by name, that are trained otherwise than the rest. */
+typedef struct KilnParamGroup {
+    char **params; /* patterns over full names: * ? [...] as in the shell, * also over dots */
+    size_t params_count;
+    double lr_scale;      /* multiplies the learning rate; 0: frozen */
+    double *weight_decay; /* NULL: the optimizer's */
+} KilnParamGroup;
+typedef struct KilnNamedGroup {
+    char *key;
+    KilnParamGroup value;
+} KilnNamedGroup;
+KILN_API extern const KilnField kiln_param_group_fields[];
+
+/* What the options of every optimizer begin with: the members, and their rows in
+ * the options table. `lr_` and `decay_` are the defaults as YAML text. */
+#define KILN_OPTIMIZER_OPTIONS                                                                     \
+    double lr, weight_decay;                                                                       \
+    bool no_decay_norms;                                                                           \
+    KilnNamedGroup *groups;                                                                        \
+    size_t groups_count
+#define KILN_OPTIMIZER_FIELDS(T, lr_, decay_, decay_help)                                          \
+    KILN_FIELD_F64(T, lr, lr_, 0.0, 1e6, "learning rate, before the scheduler's factor"),          \
+        KILN_FIELD_F64(T, weight_decay, decay_, 0.0, 1e3, decay_help),                             \
+        KILN_FIELD_BOOL(T, no_decay_norms, "false",                                                \
+                        "no weight decay on parameters with one axis or none: norms, biases"),     \
+        KILN_FIELD_STRUCT_MAP(T, groups, KilnNamedGroup, kiln_param_group_fields, "{}",            \
+                              "parameters trained otherwise, by names for the groups; a "          \
+                              "parameter is in the first that fits")
+
+/* These options, for the trainer; borrowed. */
+typedef struct KilnOptimizerCommon {
+    double lr, weight_decay;
+    bool no_decay_norms;
+    const KilnNamedGroup *groups;
+    size_t groups_count;
+} KilnOptimizerCommon;
+#define KILN_OPTIMIZER_COMMON(opts)                                                                \
+    ((KilnOptimizerCommon) { .lr = (opts)->lr,                                                     \
+                             .weight_decay = (opts)->weight_decay,                                 \
+                             .no_decay_norms = (opts)->no_decay_norms,                             \
+                             .groups = (opts)->groups,                                             \
+                             .groups_count = (opts)->groups_count })
+
 #define KILN_MAX_HYPER 8
 
 struct KilnOptimizerOps {
-    /* Base learning rate, which a scheduler multiplies. */
-    double (*learning_rate)(const KilnInstance *self);
+    /* The options that all optimizers have; the trainer makes runs of them (KilnFlat). */
+    KilnOptimizerCommon (*common)(const KilnInstance *self);
     /* Names of the state tensors, each as large as the parameters and zero at
      * the start; fills at most KILN_MAX_SLOTS and returns how many. Names are
-     * PyTorch's ("exp_avg") and static. */
+     * PyTorch's ("exp_avg") and static; an unused one in front of others is NULL
+     * and takes no memory. */
     size_t (*slots)(const KilnInstance *self, const char *names[KILN_MAX_SLOTS]);
     /* The numbers of this step (learning rate, bias corrections, ...) for the
      * `hyper` leaf; `step` counts updates from 1. Returns how many. */
     size_t (*hyper)(const KilnInstance *self, double lr, int64_t step, float ret[KILN_MAX_HYPER]);
     /* Record the update of the flat parameters. */
-    void (*update)(const KilnInstance *self, KilnTensor *param, KilnTensor *grad,
-                   KilnTensor *const slots[KILN_MAX_SLOTS], KilnTensor *hyper);
+    void (*update)(const KilnInstance *self, const KilnFlat *flat);
+    /* Each parameter tensor is a run of its own: for norms layer by layer. */
+    bool per_parameter;
 };
 
-/* For optimizers over kiln_adam_update, in their check: the option "betas" is two
- * numbers from 0 to below 1, or KILN_E_RANGE and *ret_option; */
-KILN_API KILN_NODISCARD KilnStatus kiln_adam_check_betas(const double *betas, size_t n,
+/* For optimizers with bias-corrected averages, in their check: the option "betas" is
+ * `want` numbers (2 or 3) from 0 to below 1, or KILN_E_RANGE and *ret_option; */
+KILN_API KILN_NODISCARD KilnStatus kiln_adam_check_betas(const double *betas, size_t n, size_t want,
                                                          const char **ret_option, KilnError *err);
-/* and their `hyper` for update number `step` (learning rate and both bias
- * corrections), from the two betas. */
-KILN_API size_t kiln_adam_hyper(const double *betas, double lr, int64_t step,
+/* and their `hyper` for update number `step`: learning rate and the n bias
+ * corrections 1 - beta^step. Returns n + 1. */
+KILN_API size_t kiln_adam_hyper(const double *betas, size_t n, double lr, int64_t step,
                                 float ret[KILN_MAX_HYPER]);
+
+/* ---- Schedulers ----------------------------------------------------------------- */
 
 /* Where training is, for a schedule. */
 typedef struct KilnProgress {
     int64_t step;  /* optimizer steps done */
     int64_t epoch; /* epochs done */
     int64_t steps_per_epoch;
-    int64_t total_steps; /* planned; max_epochs and max_steps considered */
+    int64_t total_steps; /* planned; max_epochs and max_steps considered; below 1: no end */
     int64_t total_epochs;
 } KilnProgress;
 
 struct KilnSchedulerOps {
-    /* Factor on the base learning rate for the next step: a pure function, so
-     * that resume needs no state. */
+    /* Factor on the base learning rate for the next step: a function of where
+     * training is and, for schedules with state, of what was observed. */
     double (*factor)(const KilnInstance *self, const KilnProgress *at);
+    /* Optional. Refuse a run that the schedule does not fit (`at` its start):
+     * a warmup longer than the run, say. */
+    KilnStatus (*check)(const KilnInstance *self, const KilnProgress *at, KilnError *err);
+    /* Schedules that follow a metric have all of these: its name; its value at the
+     * end of each epoch that logged one; what a checkpoint must keep, and its return. */
+    const char *(*monitor)(const KilnInstance *self);
+    void (*observe)(KilnInstance *self, double value);
+    void (*state_dict)(KilnInstance *self, KilnState *state);
+    KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);
 };
+
+/* Warmup, which most schedules have as options: the members, and their rows. */
+typedef enum KilnWarmupShape { KILN_WARMUP_LINEAR, KILN_WARMUP_COSINE } KilnWarmupShape;
+KILN_API extern const KilnChoice kiln_warmup_shapes[];
+#define KILN_WARMUP_OPTIONS                                                                        \
+    int64_t warmup_steps, warmup_shape;                                                            \
+    double warmup_epochs
+#define KILN_WARMUP_FIELDS(T)                                                                      \
+    KILN_FIELD_I64(T, warmup_steps, "0", 0, 1000000000,                                            \
+                   "steps over which the learning rate rises from 0"),                             \
+        KILN_FIELD_F64(T, warmup_epochs, "0.0", 0.0, 1e6, "the same in epochs; give one of both"), \
+        KILN_FIELD_ENUM(T, warmup_shape, "linear", kiln_warmup_shapes,                             \
+                        "how it rises: in a straight line, or as half a cosine")
+
+/* These options, for the functions below. */
+typedef struct KilnWarmup {
+    int64_t steps, shape;
+    double epochs;
+} KilnWarmup;
+#define KILN_WARMUP(opts)                                                                          \
+    ((KilnWarmup) { .steps = (opts)->warmup_steps,                                                 \
+                    .shape = (opts)->warmup_shape,                                                 \
+                    .epochs = (opts)->warmup_epochs })
+
+/* For a component's check: at most one of steps and epochs, or KILN_E_RANGE. */
+KILN_API KILN_NODISCARD KilnStatus kiln_warmup_check(KilnWarmup warmup, const char **ret_option,
+                                                     KilnError *err);
+/* For a schedule's check: the warmup ends within the run. */
+KILN_API KILN_NODISCARD KilnStatus kiln_warmup_fits(KilnWarmup warmup, const KilnProgress *at,
+                                                    KilnError *err);
+/* Its length in steps; */
+KILN_API double kiln_warmup_steps(KilnWarmup warmup, const KilnProgress *at);
+/* the factor: (step + 1) / length in the first steps, then 1; */
+KILN_API double kiln_warmup_factor(KilnWarmup warmup, const KilnProgress *at);
+/* and how much of the rest of the run is over, from 0 to 1; 0 in the warmup, and
+ * always in a run without an end. */
+KILN_API double kiln_warmup_rest(KilnWarmup warmup, const KilnProgress *at);
+
+/* What a schedule counts: torch.optim.lr_scheduler's are stepped once an epoch, or
+ * once a step, as Lightning's `interval` says. */
+typedef enum KilnInterval { KILN_INTERVAL_EPOCH, KILN_INTERVAL_STEP } KilnInterval;
+KILN_API extern const KilnChoice kiln_intervals[];
+KILN_API int64_t kiln_interval_count(int64_t interval, const KilnProgress *at);
 
 #endif

@@ -284,15 +284,139 @@ KILN_API KilnRecurrentOut kiln_lstm(KilnTensor *p, KilnTensor *weight_hh, KilnRe
  * 3H], weight_hh [3H, H], bias_hh [3H] or NULL; gates r, z, n. */
 KILN_API KilnRecurrentOut kiln_gru(KilnTensor *p, KilnTensor *weight_hh, KilnTensor *bias_hh,
                                    KilnRecurrent recurrent);
+/* ---- Moving, cutting, joining ---------------------------------------------- */
+
+/* Negative axes count from the end. These take every element type; gradients are
+ * those of floats. Names and meanings are PyTorch's. */
+
+/* The two axes change places (torch.transpose). */
+KILN_API KilnTensor *kiln_transpose(KilnTensor *x, int axis_a, int axis_b);
+/* Without an axis of size 1; with one more before `axis`. No copy. */
+KILN_API KilnTensor *kiln_squeeze(KilnTensor *x, int axis);
+KILN_API KilnTensor *kiln_unsqueeze(KilnTensor *x, int axis);
+/* x[start:stop:step] on one axis, as Python: negative positions count from the
+ * end, those past an end are cut off; KILN_END is the end. step >= 1. */
+#define KILN_END INT64_MAX
+KILN_API KilnTensor *kiln_slice(KilnTensor *x, int axis, int64_t start, int64_t stop, int64_t step);
+/* `length` places from `start` on one axis (torch.narrow). */
+KILN_API KilnTensor *kiln_narrow(KilnTensor *x, int axis, int64_t start, int64_t length);
+/* One place on an axis, which goes away (torch.select). */
+KILN_API KilnTensor *kiln_select(KilnTensor *x, int axis, int64_t index);
+/* Fill ret[n] with pieces of the given sizes along an axis; at most 8, and their
+ * sizes add up to the axis (torch.split). */
+KILN_API void kiln_split(KilnTensor *x, int axis, const int64_t *sizes, int n, KilnTensor **ret);
+/* n >= 1 tensors one after the other along an axis they have (torch.cat), or along
+ * a new one (torch.stack). */
+KILN_API KilnTensor *kiln_concat(KilnTensor *const *tensors, int n, int axis);
+KILN_API KilnTensor *kiln_stack(KilnTensor *const *tensors, int n, int axis);
+/* before[i] and after[i] more places on axis i, filled with `value`; both have
+ * rank(x) entries of at least 0 (torch.nn.functional.pad, mode constant). */
+KILN_API KilnTensor *kiln_pad(KilnTensor *x, const int64_t *before, const int64_t *after,
+                              double value);
+/* Backwards along an axis; moved on by `shift`, what falls off comes in again. */
+KILN_API KilnTensor *kiln_flip(KilnTensor *x, int axis);
+KILN_API KilnTensor *kiln_roll(KilnTensor *x, int axis, int64_t shift);
+/* Of the last two axes, float only: `value` above (triu: below) the diagonal, which
+ * lies `diagonal` columns right of the main one; the rest stays (torch.tril, triu
+ * with value 0; the causal mask of scores is kiln_tril(x, 0, -INFINITY)). */
+KILN_API KilnTensor *kiln_tril(KilnTensor *x, int64_t diagonal, double value);
+KILN_API KilnTensor *kiln_triu(KilnTensor *x, int64_t diagonal, double value);
+
+typedef struct KilnSize {
+    int64_t height, width;
+} KilnSize;
+
+/* [N, H, W, C] in another size (torch.nn.functional.interpolate with a size, modes
+ * nearest and bilinear; bilinear without anti-aliasing). */
+KILN_API KilnTensor *kiln_upsample_nearest(KilnTensor *x, KilnSize size);
+KILN_API KilnTensor *kiln_upsample_bilinear(KilnTensor *x, KilnSize size, bool align_corners);
+
+/* ---- Picking by index ------------------------------------------------------- */
+
+/* Indices are i32. One that is out of range reads NaN (0 of integers) and gets no
+ * gradient, so that it shows and does no harm. */
+
+/* y[i][j] = x[index[i][j]][j] for axis 0, and so on (torch.gather): index has x's
+ * rank and, off the axis, at most its sizes. Any element type. */
+KILN_API KilnTensor *kiln_gather(KilnTensor *x, int axis, KilnTensor *index);
+/* x with src added at the places that kiln_gather with this index would read
+ * (torch.scatter_add); src has index's shape. Terms of one place are added in the
+ * order of the axis. Where an index is out of range the first place of its line
+ * becomes NaN. */
+KILN_API KilnTensor *kiln_scatter_add(KilnTensor *x, int axis, KilnTensor *index, KilnTensor *src);
+/* Whole slices of an axis: the axis is replaced by index's axes (torch.index_select
+ * when index has one). Any element type. */
+KILN_API KilnTensor *kiln_index_select(KilnTensor *x, int axis, KilnTensor *index);
+/* 1.0 at the index, else 0.0, on a new last axis: [...] -> float [..., classes]; all
+ * zero where it is out of range. */
+KILN_API KilnTensor *kiln_one_hot(KilnTensor *index, int64_t classes);
+/* start, start + step, ...: [n], i32 or the graph's float type. */
+KILN_API KilnTensor *kiln_arange(KilnGraph *graph, KilnDType dtype, double start, double step,
+                                 int64_t n);
+/* Running sum along an axis (torch.cumsum). */
+KILN_API KilnTensor *kiln_cumsum(KilnTensor *x, int axis);
+
+/* Rows of weight [V, D]: index of any shape -> [..., D]. The row `padding_idx` gets no
+ * gradient; -1: there is none (torch.nn.functional.embedding). */
+KILN_API KilnTensor *kiln_embedding(KilnTensor *weight, KilnTensor *index, int64_t padding_idx);
+
+typedef enum KilnBagMode { KILN_BAG_SUM, KILN_BAG_MEAN, KILN_BAG_MAX } KilnBagMode;
+
+/* One vector per bag of indices: their rows' sum, mean or largest elements. index [B, L]
+ * with offsets NULL, or index [n] and offsets i32 [B], where bag b is index[offsets[b]] up to
+ * the next bag's start. padding_idx is left out of the bags; an empty bag gives zeros
+ * (torch.nn.functional.embedding_bag). -> [B, D]. */
+KILN_API KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
+                                        KilnBagMode mode, int64_t padding_idx);
 
 /* ---- Probabilities and losses --------------------------------------------- */
 
-/* Softmax over the last axis. */
-KILN_API KilnTensor *kiln_softmax(KilnTensor *x);
-/* Mean over the batch of -log softmax(logits)[label], with label smoothing as
- * PyTorch's (0: none). logits [N, C], labels i32 [N] -> scalar. */
+/* Softmax, and its logarithm, along an axis. */
+KILN_API KilnTensor *kiln_softmax(KilnTensor *x, int axis);
+KILN_API KilnTensor *kiln_log_softmax(KilnTensor *x, int axis);
+
+/* What becomes of the single losses: their mean, their sum, or themselves. */
+typedef enum KilnReduction {
+    KILN_REDUCTION_MEAN,
+    KILN_REDUCTION_SUM,
+    KILN_REDUCTION_NONE
+} KilnReduction;
+
+/* Zeroed: torch.nn.functional.cross_entropy's defaults. */
+typedef struct KilnCrossEntropy {
+    KilnTensor *weight;     /* float [C], of the classes; NULL: all 1 */
+    double label_smoothing; /* 0 to 1; kiln_nll: 0 */
+    bool ignore;            /* rows of label ignore_index don't count; false: -100 is ignored */
+    int64_t ignore_index;
+    KilnReduction reduction; /* mean: over the weights of the rows that count */
+} KilnCrossEntropy;
+
+/* -log softmax(logits)[label], computed together. logits [..., C], labels i32 [...] (PyTorch
+ * has the classes second, here they are last). A label that is none of the classes gives
+ * NaN. -> scalar, or [...] for KILN_REDUCTION_NONE. */
 KILN_API KilnTensor *kiln_cross_entropy(KilnTensor *logits, KilnTensor *labels,
-                                        double label_smoothing);
+                                        KilnCrossEntropy options);
+/* The same for targets that are probabilities, [..., C]; the mean is over the rows, and
+ * nothing is ignored. The targets get no gradient. */
+KILN_API KilnTensor *kiln_cross_entropy_soft(KilnTensor *logits, KilnTensor *targets,
+                                             KilnCrossEntropy options);
+/* -log_probs[label] (torch.nn.functional.nll_loss), shapes as kiln_cross_entropy. */
+KILN_API KilnTensor *kiln_nll(KilnTensor *log_probs, KilnTensor *labels, KilnCrossEntropy options);
+
+typedef struct KilnCtc {
+    int64_t blank;      /* class of the blank */
+    bool zero_infinity; /* an impossible alignment costs 0, not infinity */
+    KilnReduction
+        reduction; /* mean: each loss over its target's length (at least 1), then over N */
+} KilnCtc;
+
+/* Connectionist temporal classification (Graves et al. 2006; torch.nn.functional.ctc_loss):
+ * log_probs [T, N, C] as kiln_log_softmax gives, targets i32 [N, S], input_lengths and
+ * target_lengths i32 [N]. The gradient is the derivative by log_probs itself; PyTorch's
+ * gives the same after log_softmax only. Lengths or labels out of range: NaN.
+ * -> scalar, or [N]. */
+KILN_API KilnTensor *kiln_ctc(KilnTensor *log_probs, KilnTensor *targets, KilnTensor *input_lengths,
+                              KilnTensor *target_lengths, KilnCtc options);
 
 /* ---- Updates in place ------------------------------------------------------ */
 
@@ -301,29 +425,106 @@ KILN_API void kiln_store(KilnTensor *variable, KilnTensor *x);
 
 /* variable = (1-momentum)*variable + momentum*value, same shape. */
 KILN_API void kiln_ema_update(KilnTensor *variable, KilnTensor *value, double momentum);
+/* variable += weight*(value - variable), torch.lerp's form: same shape; weight is
+ * a scalar that may change from step to step. Weight 1 copies the value exactly. */
+KILN_API void kiln_lerp_update(KilnTensor *variable, KilnTensor *value, KilnTensor *weight);
+/* variable = min(max(variable, -limit), limit); NaN stays (torch.clamp). */
+KILN_API void kiln_clamp_update(KilnTensor *variable, double limit);
 /* variable += 1 on an i64 scalar. */
 KILN_API void kiln_increment(KilnTensor *variable);
 
-/* Numbers that change from step to step, in one f32 leaf so that the plan stays. */
+/* Square root of the sum of squares of all elements: a scalar, summed in double
+ * in an order that does not depend on the threads. No gradient. */
+KILN_API KilnTensor *kiln_l2_norm(KilnTensor *x);
+/* min(1, max_norm / (norm + 1e-6)): what torch.nn.utils.clip_grad_norm_ multiplies
+ * the gradients by. norm is a scalar; no gradient. */
+KILN_API KilnTensor *kiln_clip_factor(KilnTensor *norm, double max_norm);
+
+/* ---- Optimizers ------------------------------------------------------------ */
+
+#define KILN_MAX_SLOTS 4
+
+/* What one update of all parameters works on; f32 unless it says otherwise. The
+ * parameters lie in runs one after the other, each with its own share of the
+ * learning rate and its own weight decay. `hyper` holds the numbers that change
+ * from step to step, in a leaf so that the plan stays. */
+typedef struct KilnFlat {
+    KilnTensor *param, *grad;          /* [n] */
+    KilnTensor *slots[KILN_MAX_SLOTS]; /* [n] each: the optimizer's state, zero at first */
+    KilnTensor *hyper;                 /* see each update; [0] is the learning rate */
+    KilnTensor *scale;                 /* scalar, multiplies the gradients; NULL: 1 */
+    KilnTensor *ends;                  /* i64 [k]: where each run ends, rising, the last is n */
+    /* [k, 2]: what multiplies the learning rate, and the weight decay. A run whose
+     * first is 0 is left alone. `ends` and `rates` NULL: one run, 1 and 0. */
+    KilnTensor *rates;
+} KilnFlat;
+
 typedef struct KilnSgd {
-    double momentum, weight_decay;
+    double momentum, dampening;
     bool nesterov;
 } KilnSgd;
 
-/* PyTorch's SGD on flat [n] tensors. hyper f32 [2]: learning rate, and 1 on
- * the first step (the momentum buffer starts as the gradient), else 0.
- * momentum_buffer may be NULL when momentum is 0. */
-KILN_API void kiln_sgd_update(KilnTensor *param, KilnTensor *grad, KilnTensor *momentum_buffer,
-                              KilnTensor *hyper, KilnSgd sgd);
+/* torch.optim.SGD. hyper [2]: learning rate; 1 on the first step (the momentum
+ * buffer starts as the gradient), else 0. slots: momentum_buffer, NULL allowed when
+ * momentum is 0. */
+KILN_API void kiln_sgd_update(const KilnFlat *flat, KilnSgd sgd);
 
 typedef struct KilnAdam {
-    double beta1, beta2, eps, weight_decay;
+    double beta1, beta2, eps;
     bool decoupled; /* AdamW (Loshchilov and Hutter 2019): decay apart from the gradient */
+    bool amsgrad;   /* divide by the largest average so far (Reddi et al. 2018) */
 } KilnAdam;
 
-/* PyTorch's Adam/AdamW on flat [n] tensors (Kingma and Ba 2015). hyper f32
- * [3]: learning rate, 1 - beta1^t, 1 - beta2^t for step t = 1, 2, ... */
-KILN_API void kiln_adam_update(KilnTensor *param, KilnTensor *grad, KilnTensor *exp_avg,
-                               KilnTensor *exp_avg_sq, KilnTensor *hyper, KilnAdam adam);
+/* torch.optim.Adam and AdamW (Kingma and Ba 2015). hyper [3]: learning rate,
+ * 1 - beta1^t, 1 - beta2^t for step t = 1, 2, ... slots: exp_avg, exp_avg_sq, and
+ * with amsgrad max_exp_avg_sq. */
+KILN_API void kiln_adam_update(const KilnFlat *flat, KilnAdam adam);
+
+typedef struct KilnRmsprop {
+    double alpha, eps, momentum;
+    bool centered;
+} KilnRmsprop;
+
+/* torch.optim.RMSprop (Tieleman and Hinton 2012; centered: Graves 2013). hyper [1]:
+ * learning rate. slots: square_avg, momentum_buffer (NULL allowed when momentum is
+ * 0), grad_avg (when centered). Where rounding makes the centered variance
+ * negative it counts as 0; PyTorch gives NaN. */
+KILN_API void kiln_rmsprop_update(const KilnFlat *flat, KilnRmsprop rmsprop);
+
+typedef struct KilnAdagrad {
+    double initial_accumulator_value, eps;
+} KilnAdagrad;
+
+/* torch.optim.Adagrad (Duchi et al. 2011). hyper [2]: learning rate, decayed by
+ * 1/(1 + (t-1)*lr_decay) already; 1 on the first step, else 0. slots: sum. */
+KILN_API void kiln_adagrad_update(const KilnFlat *flat, KilnAdagrad adagrad);
+
+typedef struct KilnLamb {
+    double beta1, beta2, eps;
+    bool always_adapt; /* also scale the steps of runs without weight decay */
+} KilnLamb;
+
+/* LAMB (You et al. 2020): AdamW's direction, for each run scaled by the norm of its
+ * parameters over the norm of the direction (1 where either is 0); a run is meant
+ * to be one parameter tensor. hyper as kiln_adam_update. slots: exp_avg, exp_avg_sq. */
+KILN_API void kiln_lamb_update(const KilnFlat *flat, KilnLamb lamb);
+
+typedef struct KilnLion {
+    double beta1, beta2;
+} KilnLion;
+
+/* Lion (Chen et al. 2023): the sign of a blend of gradient and average. hyper [1]:
+ * learning rate. slots: exp_avg. */
+KILN_API void kiln_lion_update(const KilnFlat *flat, KilnLion lion);
+
+typedef struct KilnAdan {
+    double beta1, beta2, beta3, eps;
+    bool no_prox; /* decay before the step, as AdamW, instead of dividing after it */
+} KilnAdan;
+
+/* Adan (Xie et al. 2022), as the authors' program: betas are what is kept. hyper
+ * [5]: learning rate, 1 - beta_i^t for each, 1 on the first step, else 0. slots:
+ * exp_avg, exp_avg_sq, exp_avg_diff, pre_grad (the last gradient). */
+KILN_API void kiln_adan_update(const KilnFlat *flat, KilnAdan adan);
 
 #endif

@@ -25,6 +25,9 @@ KILN_API KilnInstance *kiln_trainer_module(KilnTrainer *trainer);
 
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
+/* The same, but only a value of this very step: at the end of an epoch, one that the
+ * epoch logged. An epoch's mean counts under the plain name, too. */
+KILN_API bool kiln_trainer_fresh_metric(const KilnTrainer *trainer, const char *name, double *ret);
 /* True when this run will log `name`, as far as its steps, recorded before
  * anything runs, and its callbacks say; the moment to ask is `setup`. */
 KILN_API bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name);
@@ -75,6 +78,18 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer, con
 /* A line for the user and train.log. */
 KILN_API void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...) KILN_PRINTF(2, 3);
 
+/* A second set of all floating-point values of the network, parameters and buffers:
+ * an average of them. Validation and test use it in the weights' place, and
+ * checkpoints hold it as model.safetensors, with the weights that training goes on
+ * from beside it. One at most. */
+typedef struct KilnShadow KilnShadow;
+/* Make it, in `setup`; it starts as a copy of the weights. Owned by the trainer. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer, KilnShadow **ret,
+                                                           KilnError *err);
+/* Record shadow += weight * (weights - shadow), in `record_update`; `weight` is a
+ * scalar tensor. */
+KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight);
+
 /* The screen, as far as a callback may use it. */
 typedef struct KilnConsole {
     bool terminal; /* false: line-wise output, no cursor movement, no colours */
@@ -101,20 +116,6 @@ typedef struct KilnLayerInfo {
     double flops_backward; /* for the gradients */
 } KilnLayerInfo;
 KILN_API size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **ret);
-
-/* ---- State that a checkpoint keeps for a component ---------------------------- */
-
-/* Named numbers and texts; written into state.json under the component's path. */
-typedef struct KilnState KilnState;
-KILN_API void kiln_state_set_i64(KilnState *state, const char *name, int64_t value);
-KILN_API void kiln_state_set_f64(KilnState *state, const char *name,
-                                 double value); /* exact; NaN and infinities too */
-KILN_API void kiln_state_set_str(KilnState *state, const char *name,
-                                 const char *value); /* NULL allowed */
-/* False, and the output untouched, when the name is absent or of another type. */
-KILN_API bool kiln_state_get_i64(const KilnState *state, const char *name, int64_t *ret);
-KILN_API bool kiln_state_get_f64(const KilnState *state, const char *name, double *ret);
-KILN_API bool kiln_state_get_str(const KilnState *state, const char *name, const char **ret);
 
 /* ---- Callbacks and loggers ---------------------------------------------------- */
 
@@ -147,6 +148,9 @@ struct KilnCallbackOps {
     KilnHook *on_test_end;
     KilnHook *on_exception; /* a run that ends by an error or an interrupt */
     KilnHook *teardown;
+    /* Record operations on `graph` behind the update of a training step; they run
+     * with it. Also called when steps are recorded on shapes alone, before setup. */
+    void (*record_update)(KilnInstance *self, KilnTrainer *trainer, KilnGraph *graph);
     /* What a checkpoint must keep of this callback, and its return. */
     void (*state_dict)(KilnInstance *self, KilnState *state);
     KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);

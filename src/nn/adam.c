@@ -1,18 +1,20 @@
-/* What the members of Adam's family share. */
+/* What optimizers with bias-corrected averages share. */
 #include <math.h>
 
 #include "kiln/module.h"
 
-KilnStatus kiln_adam_check_betas(const double *betas, size_t n, const char **ret_option,
-                                 KilnError *err)
+KilnStatus kiln_adam_check_betas(const double *betas, size_t n, size_t want,
+                                 const char **ret_option, KilnError *err)
 {
-    static const char *const names[] = { "betas[0]", "betas[1]" };
+    static const char *const names[] = { "betas[0]", "betas[1]", "betas[2]" };
 
     *ret_option = "betas";
-    if (n != 2)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "expected two numbers, such as [0.9, 0.999], got %zu", n);
-    for (size_t i = 0; i < 2; i++) {
+    if (n != want)
+        return kiln_error_set(err, KILN_E_RANGE, "expected %s, got %zu",
+                              want == 2 ? "two numbers, such as [0.9, 0.999]"
+                                        : "three numbers, such as [0.98, 0.92, 0.99]",
+                              n);
+    for (size_t i = 0; i < n; i++) {
         *ret_option = names[i];
         if (betas[i] >= 1.0)
             return kiln_error_set(err, KILN_E_RANGE, "expected a number from 0 to below 1, got %g",
@@ -21,10 +23,11 @@ KilnStatus kiln_adam_check_betas(const double *betas, size_t n, const char **ret
     return KILN_OK;
 }
 
-size_t kiln_adam_hyper(const double *betas, double lr, int64_t step, float ret[KILN_MAX_HYPER])
+size_t kiln_adam_hyper(const double *betas, size_t n, double lr, int64_t step,
+                       float ret[KILN_MAX_HYPER])
 {
     ret[0] = (float)lr;
-    ret[1] = (float)(1.0 - pow(betas[0], (double)step));
-    ret[2] = (float)(1.0 - pow(betas[1], (double)step));
-    return 3;
+    for (size_t i = 0; i < n; i++)
+        ret[i + 1] = (float)(1.0 - pow(betas[i], (double)step));
+    return n + 1;
 }

@@ -154,7 +154,6 @@ KilnStatus kiln_buffer_new(const KilnScope *scope, const char *name, KilnDType d
         .dtype = dtype,
         .shape = shape,
         .init = { .kind = KILN_INIT_CONSTANT, .a = value },
-        .offset = (int64_t)params->buffer_bytes,
     };
     int64_t count = kiln_shape_count(&shape);
     KilnParam *made = NULL;
@@ -162,13 +161,15 @@ KilnStatus kiln_buffer_new(const KilnScope *scope, const char *name, KilnDType d
     if (dtype != KILN_F32 && dtype != KILN_I64)
         return kiln_error_set(err, KILN_E_TYPE, "buffer %s has type %s; f32 and i64 are possible",
                               name, kiln_dtype_name(dtype));
-    if (count > largest_store - (int64_t)params->buffer_bytes)
+    int64_t *size = dtype == KILN_F32 ? &params->n_statistics : &params->n_counters;
+    const int64_t align = ALIGNMENT / (int64_t)kiln_dtype_size(dtype);
+    if (count > largest_store - *size)
         return too_large(scope, name, err);
+    param.offset = *size;
     KilnStatus status = declare(scope, name, param, &made, err);
     if (status < 0)
         return status;
-    size_t bytes = (size_t)count * kiln_dtype_size(dtype);
-    params->buffer_bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *size += (count + align - 1) / align * align;
     *ret = made;
     return KILN_OK;
 }
@@ -197,7 +198,8 @@ void kiln_params_free(KilnParams *params)
         return;
     kiln_zeros_free(params->values);
     kiln_zeros_free(params->gradients);
-    kiln_zeros_free(params->buffers);
+    kiln_zeros_free(params->statistics);
+    kiln_zeros_free(params->counters);
     free(params->items);
     kiln_arena_release(&params->arena);
     free(params);
@@ -211,9 +213,11 @@ KilnStatus kiln_params_place(KilnParams *params, KilnError *err)
         return kiln_error_set(err, KILN_E_INTERNAL, "the parameter store is sealed already");
     params->values = kiln_zeros(bytes);
     params->gradients = kiln_zeros(bytes);
-    params->buffers = kiln_zeros(params->buffer_bytes);
-    if (params->values == NULL || params->gradients == NULL || params->buffers == NULL)
-        return kiln_error_nomem(err, 2 * bytes + params->buffer_bytes);
+    params->statistics = kiln_zeros((size_t)params->n_statistics * sizeof(float));
+    params->counters = kiln_zeros((size_t)params->n_counters * sizeof(int64_t));
+    if (params->values == NULL || params->gradients == NULL || params->statistics == NULL ||
+        params->counters == NULL)
+        return kiln_error_nomem(err, 2 * bytes); /* what is there goes with the store */
     for (size_t i = 0; i < params->count; i++) {
         KilnParam *param = params->items[i];
 
@@ -221,7 +225,8 @@ KilnStatus kiln_params_place(KilnParams *params, KilnError *err)
             param->data = params->values + param->offset;
             param->gradient = params->gradients + param->offset;
         } else {
-            param->data = (char *)params->buffers + param->offset;
+            param->data = param->dtype == KILN_F32 ? (void *)(params->statistics + param->offset)
+                                                   : (void *)(params->counters + param->offset);
         }
     }
     params->sealed = true;
@@ -283,9 +288,10 @@ static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph)
     if (param->leaf == NULL || param->leaf_id < 0 || (size_t)param->leaf_id >= graph->n_tensors)
         return NULL;
     KilnTensor *leaf = graph->tensors[param->leaf_id];
+    const bool wants = param->trained && !param->frozen;
     bool same = leaf == param->leaf && leaf->node == NULL && leaf->variable &&
-                leaf->data == param->data && leaf->grad_place == param->gradient &&
-                leaf->dtype == param->dtype && leaf->wants_grad == param->trained &&
+                leaf->data == param->data && leaf->grad_place == (wants ? param->gradient : NULL) &&
+                leaf->dtype == param->dtype && leaf->wants_grad == wants &&
                 kiln_shape_equal(&leaf->shape, &param->shape);
 
     return same ? leaf : NULL;
@@ -299,8 +305,8 @@ KilnTensor *kiln_param_tensor(KilnParam *param, KilnGraph *graph)
     KilnTensor *leaf = leaf_of_step(param, graph);
     if (leaf != NULL)
         return leaf;
-    leaf = kiln_graph_variable(graph, param->dtype, param->shape, param->data, param->trained,
-                               param->gradient);
+    leaf = kiln_graph_variable(graph, param->dtype, param->shape, param->data,
+                               param->trained && !param->frozen, param->gradient);
     param->leaf = kiln_tensor_poisoned(leaf) ? NULL : leaf;
     param->leaf_id = leaf->id;
     return leaf;
@@ -344,5 +350,14 @@ KilnTensor *kiln_params_flat_values(KilnParams *params, KilnGraph *graph)
 
 KilnTensor *kiln_params_flat_gradients(KilnParams *params, KilnGraph *graph)
 {
-    return kiln_graph_input(graph, KILN_F32, KILN_SHAPE(params->size), params->gradients);
+    return kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(params->size), params->gradients, false,
+                               NULL);
+}
+
+KilnTensor *kiln_params_flat_statistics(KilnParams *params, KilnGraph *graph)
+{
+    if (params->n_statistics == 0)
+        return NULL;
+    return kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(params->n_statistics),
+                               params->statistics, false, NULL);
 }

@@ -15,8 +15,9 @@ struct KilnParam {
     KilnShape shape;
     int64_t count; /* elements */
     bool trained;
+    bool frozen; /* trained, but not in this run: no gradient, no update */
     KilnInit init;
-    int64_t offset;   /* trained: elements in the flat buffers; else bytes in `buffers` */
+    int64_t offset;   /* trained: elements in the flat buffers; else in statistics, counters */
     void *data;       /* NULL before the store is sealed */
     float *gradient;  /* trained only */
     KilnTensor *leaf; /* of the step it was last used in; see kiln_param_tensor */
@@ -28,10 +29,11 @@ struct KilnParams {
     KilnArena arena;   /* parameters and their names */
     KilnParam **items; /* in order of declaration */
     size_t count, capacity;
-    int64_t size; /* trained elements */
-    size_t buffer_bytes;
-    float *values, *gradients; /* [size] */
-    void *buffers;
+    int64_t size;                     /* trained elements */
+    int64_t n_statistics, n_counters; /* elements of f32 and i64 buffers, gaps included */
+    float *values, *gradients;        /* [size] */
+    float *statistics;                /* f32 buffers */
+    int64_t *counters;                /* i64 buffers */
     bool sealed;
     bool scope_too_long; /* a scope's path did not fit; reported by the next declaration */
 };
@@ -44,12 +46,15 @@ void kiln_param_draw(KilnParam *param, uint64_t seed);
 KILN_NODISCARD KilnStatus kiln_params_place(KilnParams *params, KilnError *err);
 void kiln_params_draw(KilnParams *params);
 
-/* All trained values as one variable leaf f32 [size] without a gradient of its
- * own, and all gradients as one input leaf: what an optimizer's update gets.
+/* All trained values, and all gradients, as one variable leaf f32 [size] each, without
+ * a gradient of its own: what clipping and an optimizer's update get.
  * The operations recorded before them read and write the same bytes under the
  * parameters' own leaves; execution follows the order of recording. */
 KilnTensor *kiln_params_flat_values(KilnParams *params, KilnGraph *graph);
 KilnTensor *kiln_params_flat_gradients(KilnParams *params, KilnGraph *graph);
+/* All f32 buffers as one variable leaf, NULL when there are none. Each begins at a
+ * multiple of 64 bytes; what lies between them is zero. */
+KilnTensor *kiln_params_flat_statistics(KilnParams *params, KilnGraph *graph);
 
 /* Name and form of one tensor of a saved state dict. */
 typedef struct KilnParamForm {

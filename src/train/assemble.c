@@ -194,19 +194,6 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-static KilnStatus set_up_optimizer(KilnTrainer *trainer, KilnError *err)
-{
-    const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
-    KilnStatus status = ops->configure_optimizers(trainer->module, &trainer->optimizers, err);
-
-    if (status < 0)
-        return status;
-    const KilnInstance *optimizer = trainer->optimizers.optimizer;
-    trainer->n_slots =
-        kiln_instance_component(optimizer)->ops.optimizer->slots(optimizer, trainer->slot_names);
-    return KILN_OK;
-}
-
 /* ---- Shapes ---------------------------------------------------------------------------------- */
 
 /* A batch without bytes, as large as the first of that split. */
@@ -276,7 +263,7 @@ static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
         status = plan_step(trainer, NULL, err);
     if (status >= 0)
         status = record_eval(trainer, KILN_PHASE_TEST, err);
-    return status;
+    return status >= 0 ? kiln_optimize_check(trainer, err) : status;
 }
 
 static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError *err)
@@ -320,7 +307,7 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
     if (status >= 0)
         status = set_up_network(trainer, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
-        status = set_up_optimizer(trainer, err);
+        status = kiln_optimize_set_up(trainer, err);
     if (status >= 0)
         status = record_shapes(trainer, stage, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
@@ -334,6 +321,8 @@ KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err)
     KilnStatus status = kiln_trainer_check_memory(trainer, err);
 
     for (size_t i = 0; i < trainer->n_slots && status >= 0; i++) {
+        if (trainer->slot_names[i] == NULL)
+            continue;
         trainer->slots[i] = kiln_zeros(bytes);
         if (trainer->slots[i] == NULL)
             status = kiln_error_nomem(err, bytes);
@@ -362,6 +351,8 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_params_free(trainer->params);
     for (size_t i = 0; i < trainer->n_slots; i++)
         kiln_zeros_free(trainer->slots[i]);
+    kiln_runs_release(&trainer->runs);
+    kiln_shadow_free(trainer->shadow);
     for (size_t i = 0; i < trainer->n_layers; i++)
         free((char *)trainer->layers[i].path);
     free(trainer->layers);

@@ -11,6 +11,9 @@
 #define KILN_CHECKPOINT_TRAINER "trainer.safetensors"
 #define KILN_CHECKPOINT_CONFIG "config.yaml"
 #define KILN_CHECKPOINT_STATE "state.json"
+/* In front of the names of the weights that training goes on from, in the trainer's
+ * file, when the model's holds an average of them. */
+#define KILN_CHECKPOINT_WEIGHTS "weights."
 enum { KILN_CHECKPOINT_FORMAT = 1 };
 /* Stands in the metadata of the weights that kiln wrote. Others (saved by
  * PyTorch, say) may take their place in a checkpoint to be tested or to
@@ -57,7 +60,9 @@ KILN_NODISCARD KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *che
 /* Everything but the callbacks' state: weights, optimizer, position, metrics. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint,
                                                KilnTrainer *trainer, KilnError *err);
-/* The callbacks' state, by their place in the config. */
+/* After setup: the weights to go on from, where the model's file holds an average
+ * of them, which the shadow then gets; and the state of the callbacks, by their place
+ * in the config. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_load_callbacks(const KilnCheckpoint *checkpoint,
                                                          KilnTrainer *trainer, KilnError *err);
 

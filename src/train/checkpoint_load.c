@@ -298,7 +298,7 @@ static KilnStatus load_slot(KilnTrainer *trainer, const KilnSafetensors *file, c
         KilnParam *param = kiln_params_at(trainer->params, i);
         char name[512];
 
-        if (!kiln_param_trained(param))
+        if (!kiln_param_trained(param) || trainer->slots[slot] == NULL)
             continue;
         snprintf(name, sizeof(name), "optimizer.%s.%s", trainer->slot_names[slot],
                  kiln_param_name(param));
@@ -326,6 +326,54 @@ static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *
         status = kiln_safetensors_open(path, &file, err);
     for (size_t slot = 0; status >= 0 && slot < trainer->n_slots; slot++)
         status = load_slot(trainer, file, path, slot, err);
+    kiln_safetensors_close(file);
+    free(path);
+    return status;
+}
+
+static KilnStatus load_scheduler(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                 KilnError *err)
+{
+    KilnInstance *scheduler = trainer->optimizers.scheduler;
+    KilnState state = { .object = json_object_get(checkpoint->state, "scheduler") };
+    KilnStatus status = KILN_OK;
+
+    if (scheduler == NULL || !json_is_object(state.object) ||
+        kiln_instance_component(scheduler)->ops.scheduler->load_state_dict == NULL)
+        return KILN_OK;
+    status = kiln_instance_component(scheduler)->ops.scheduler->load_state_dict(scheduler, &state,
+                                                                                err);
+    if (status < 0)
+        (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(scheduler));
+    return status;
+}
+
+/* The weights and the shadow hold the average when it begins. */
+static KilnStatus load_shadowed(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                KilnError *err)
+{
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    KilnStatus status = file_of(checkpoint, KILN_CHECKPOINT_TRAINER, &path, err);
+
+    if (status >= 0)
+        status = kiln_safetensors_open(path, &file, err);
+    for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+        char name[512];
+
+        snprintf(name, sizeof(name), KILN_CHECKPOINT_WEIGHTS "%s", kiln_param_name(param));
+        const KilnStEntry *entry = kiln_safetensors_find(file, name);
+        if (entry == NULL)
+            continue;
+        if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
+            status = kiln_error_set(err, KILN_E_FORMAT,
+                                    "%s: %s has another shape than the network's; use another "
+                                    "checkpoint",
+                                    path, name);
+        else
+            status = kiln_safetensors_read(file, entry, KILN_F32, kiln_param_data(param), err);
+    }
     kiln_safetensors_close(file);
     free(path);
     return status;
@@ -364,6 +412,8 @@ KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint, KilnTrainer *t
     if (status >= 0)
         status = load_optimizer(checkpoint, trainer, err);
     if (status >= 0)
+        status = load_scheduler(checkpoint, trainer, err);
+    if (status >= 0)
         status = kiln_metrics_load(trainer->metrics, json_object_get(checkpoint->state, "metrics"),
                                    err);
     if (status < 0)
@@ -377,7 +427,11 @@ KilnStatus kiln_checkpoint_load_callbacks(const KilnCheckpoint *checkpoint, Kiln
                                           KilnError *err)
 {
     const json_t *all = json_object_get(checkpoint->state, "callbacks");
-    KilnStatus status = KILN_OK;
+    KilnStatus status;
+
+    if (trainer->shadow != NULL)
+        kiln_shadow_copy(trainer->shadow);
+    status = load_shadowed(checkpoint, trainer, err);
 
     for (size_t i = 0; i < trainer->n_callbacks && status >= 0; i++) {
         KilnInstance *callback = trainer->callbacks[i];

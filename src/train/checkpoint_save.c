@@ -87,6 +87,14 @@ static KilnStatus check_finite(KilnTrainer *trainer, KilnError *err)
     return KILN_OK;
 }
 
+/* What others shall use: the shadow's value where there is one. */
+static const void *value_of(const KilnTrainer *trainer, KilnParam *param)
+{
+    const void *shadow = trainer->shadow != NULL ? kiln_shadow_data(trainer->shadow, param) : NULL;
+
+    return shadow != NULL ? shadow : kiln_param_data(param);
+}
+
 static KilnStatus write_model(KilnTrainer *trainer, const char *path, KilnError *err)
 {
     size_t n = kiln_params_count(trainer->params);
@@ -101,7 +109,7 @@ static KilnStatus write_model(KilnTrainer *trainer, const char *path, KilnError 
             .name = kiln_param_name(param),
             .dtype = kiln_param_dtype(param),
             .shape = *kiln_param_shape(param),
-            .data = kiln_param_data(param),
+            .data = value_of(trainer, param),
         };
     }
     const KilnStText mark = { KILN_CHECKPOINT_MARK, KILN_VERSION };
@@ -110,11 +118,32 @@ static KilnStatus write_model(KilnTrainer *trainer, const char *path, KilnError 
     return status;
 }
 
+/* "weights.<name>" for everything of which the model's file has the shadow. */
+static KilnStatus add_weights(KilnTrainer *trainer, KilnArena *names, KilnStView *views, size_t *n,
+                              KilnError *err)
+{
+    for (size_t i = 0; trainer->shadow != NULL && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+
+        if (kiln_shadow_data(trainer->shadow, param) == NULL)
+            continue;
+        views[*n] = (KilnStView) {
+            .name = kiln_arena_printf(names, KILN_CHECKPOINT_WEIGHTS "%s", kiln_param_name(param)),
+            .dtype = KILN_F32,
+            .shape = *kiln_param_shape(param),
+            .data = kiln_param_data(param),
+        };
+        if (views[(*n)++].name == NULL)
+            return kiln_error_nomem(err, 1);
+    }
+    return KILN_OK;
+}
+
 /* "optimizer.<slot>.<parameter>" for every slot and trained parameter. */
 static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnError *err)
 {
     size_t n_params = kiln_params_count(trainer->params), n = 0;
-    KilnStView *views = calloc(n_params * trainer->n_slots + 1, sizeof(*views));
+    KilnStView *views = calloc(n_params * (trainer->n_slots + 1) + 1, sizeof(*views));
     KilnArena names = { 0 };
     KilnStatus status = views != NULL ? KILN_OK : kiln_error_nomem(err, n_params);
 
@@ -122,7 +151,7 @@ static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnEr
         for (size_t i = 0; i < n_params && status >= 0; i++) {
             KilnParam *param = kiln_params_at(trainer->params, i);
 
-            if (!kiln_param_trained(param))
+            if (!kiln_param_trained(param) || trainer->slots[s] == NULL)
                 continue;
             views[n] = (KilnStView) {
                 .name = kiln_arena_printf(&names, "optimizer.%s.%s", trainer->slot_names[s],
@@ -134,6 +163,8 @@ static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnEr
             if (views[n++].name == NULL)
                 status = kiln_error_nomem(err, 1);
         }
+    if (status >= 0)
+        status = add_weights(trainer, &names, views, &n, err);
     if (status >= 0)
         status = kiln_safetensors_write(path, views, n, NULL, 0, err);
     kiln_arena_release(&names);
@@ -179,6 +210,21 @@ static json_t *callbacks_json(const KilnTrainer *trainer, bool *failed)
             json_decref(state.object);
     }
     return all;
+}
+
+/* The scheduler's state; null when it has none. */
+static json_t *scheduler_json(const KilnTrainer *trainer, bool *failed)
+{
+    KilnInstance *scheduler = trainer->optimizers.scheduler;
+    KilnState state = { 0 };
+
+    if (scheduler == NULL || kiln_instance_component(scheduler)->ops.scheduler->state_dict == NULL)
+        return json_null();
+    state.object = json_object();
+    if (state.object != NULL)
+        kiln_instance_component(scheduler)->ops.scheduler->state_dict(scheduler, &state);
+    *failed = *failed || state.failed || state.object == NULL;
+    return state.object;
 }
 
 /* Size and checksum of a file of the folder. */
@@ -237,7 +283,7 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
     if (status >= 0) {
         json_t *state = json_pack(
             "{s:i, s:s, s:s, s:s?, s:I, s:I, s:I, s:b, s:I, s:i, s:I, s:I, s:I, s:o, s:o, s:o, "
-            "s:O}",
+            "s:o, s:O}",
             "format", (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "task",
             kiln_instance_name(trainer->module), "model", model, "epoch",
             (json_int_t)trainer->at.epoch, "step", (json_int_t)trainer->at.step, "batch",
@@ -247,7 +293,8 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
             (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
             (json_int_t)kiln_params_size(trainer->params), "data", spec_json(&trainer->spec),
             "metrics", kiln_metrics_save(trainer->metrics), "callbacks",
-            callbacks_json(trainer, &failed), "files", files);
+            callbacks_json(trainer, &failed), "scheduler", scheduler_json(trainer, &failed),
+            "files", files);
 
         text = state != NULL && !failed
                    ? json_dumps(state, JSON_INDENT(1) | JSON_REAL_PRECISION(17))

@@ -8,53 +8,6 @@
 
 /* ---- One step -------------------------------------------------------------------- */
 
-static const KilnOptimizerOps *optimizer_ops(const KilnTrainer *trainer)
-{
-    return kiln_instance_component(trainer->optimizers.optimizer)->ops.optimizer;
-}
-
-/* The scheduler's factor for the next step. */
-static double schedule(const KilnTrainer *trainer)
-{
-    const KilnInstance *scheduler = trainer->optimizers.scheduler;
-    const KilnTrainerOptions *options = trainer->options.trainer;
-    int64_t epochs = options->max_epochs, steps = options->max_steps;
-    int64_t per_epoch = kiln_trainer_split_batches(trainer, KILN_TRAIN);
-
-    if (scheduler == NULL)
-        return 1.0;
-    if (epochs >= 0 && (steps < 0 || epochs * per_epoch < steps))
-        steps = epochs * per_epoch;
-    if (steps >= 0 && epochs < 0 && per_epoch > 0)
-        epochs = (steps + per_epoch - 1) / per_epoch;
-    KilnProgress progress = {
-        .step = trainer->at.step,
-        .epoch = trainer->at.epoch,
-        .steps_per_epoch = per_epoch,
-        .total_steps = steps,
-        .total_epochs = epochs,
-    };
-    return kiln_instance_component(scheduler)->ops.scheduler->factor(scheduler, &progress);
-}
-
-/* The update of all parameters, after the gradients in the order of recording. */
-static void record_update(KilnTrainer *trainer)
-{
-    const KilnOptimizerOps *ops = optimizer_ops(trainer);
-    KilnGraph *graph = trainer->graph;
-    KilnShape flat = KILN_SHAPE(kiln_params_size(trainer->params));
-    KilnTensor *slots[KILN_MAX_SLOTS] = { NULL };
-    double lr = ops->learning_rate(trainer->optimizers.optimizer) * schedule(trainer);
-    size_t n = ops->hyper(trainer->optimizers.optimizer, lr, trainer->at.step + 1, trainer->hyper);
-
-    trainer->learning_rate = lr;
-    for (size_t i = 0; i < trainer->n_slots; i++)
-        slots[i] = kiln_graph_variable(graph, KILN_F32, flat, trainer->slots[i], false, NULL);
-    ops->update(trainer->optimizers.optimizer, kiln_params_flat_values(trainer->params, graph),
-                kiln_params_flat_gradients(trainer->params, graph), slots,
-                kiln_graph_input(graph, KILN_F32, KILN_SHAPE((int64_t)n), trainer->hyper));
-}
-
 KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
 {
     const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
@@ -73,7 +26,7 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
                                  kiln_shape_text(kiln_tensor_shape(loss), text, sizeof(text)));
     }
     kiln_graph_backward(trainer->graph, loss);
-    record_update(trainer);
+    kiln_optimize_record(trainer);
     return loss;
 }
 
@@ -187,6 +140,7 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
     if (status < 0 || trainer->interrupted)
         return status;
     trainer->at.epoch_done = whole;
+    kiln_optimize_observe(trainer);
     status = kiln_hooks_call(trainer, end, KILN_HOOK_PLAIN, err);
     if (status >= 0)
         status = kiln_loggers_send(trainer, true, err);

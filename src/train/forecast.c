@@ -60,7 +60,7 @@ void kiln_forecast_complete(KilnTrainer *trainer)
     int64_t values = kiln_params_size(trainer->params) * (int64_t)sizeof(float);
 
     forecast->parameters = forecast->gradients = values;
-    forecast->buffers = (int64_t)trainer->params->buffer_bytes;
+    forecast->buffers = 4 * trainer->params->n_statistics + 8 * trainer->params->n_counters;
     forecast->optimizer = (int64_t)trainer->n_slots * values;
     for (int split = KILN_TRAIN; split <= KILN_VAL; split++) {
         if (kiln_trainer_split_batches(trainer, (KilnSplit)split) > 0) {

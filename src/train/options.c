@@ -35,6 +35,11 @@ static const KilnChoice precisions[] = {
     { "bf16-mixed", KILN_BF16_MIXED },
     { NULL, 0 },
 };
+static const KilnChoice clips[] = {
+    { "norm", KILN_CLIP_NORM },
+    { "value", KILN_CLIP_VALUE },
+    { NULL, 0 },
+};
 
 static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, max_epochs, "10", -1, 1e9,
@@ -62,6 +67,13 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_ENUM(
         KilnTrainerOptions, precision, "32-true", precisions,
         "bf16-mixed: products, convolutions and activations in bf16, parameters in f32"),
+    KILN_FIELD_F64(KilnTrainerOptions, gradient_clip_val, "0.0", 0.0, 1e9,
+                   "gradients are clipped to this; 0: not at all"),
+    KILN_FIELD_ENUM(KilnTrainerOptions, gradient_clip_algorithm, "norm", clips,
+                    "norm: all gradients together are scaled down to that norm; value: each "
+                    "element is limited"),
+    KILN_FIELD_BOOL(KilnTrainerOptions, track_grad_norm, "false",
+                    "log train/grad_norm, the norm of all gradients before clipping"),
     KILN_FIELD_END,
 };
 

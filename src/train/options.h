@@ -15,6 +15,7 @@ typedef struct KilnRootOptions {
 } KilnRootOptions;
 
 typedef enum KilnProfiler { KILN_PROFILER_SIMPLE } KilnProfiler;
+typedef enum KilnClip { KILN_CLIP_NORM, KILN_CLIP_VALUE } KilnClip;
 
 typedef struct KilnTrainerOptions {
     int64_t max_epochs, max_steps;                                      /* -1: no limit */
@@ -23,9 +24,12 @@ typedef struct KilnTrainerOptions {
     int64_t log_every_n_steps;
     int64_t threads; /* 0: all that the process may use */
     int64_t num_workers;
-    int64_t convolution; /* KilnConvolution */
-    int64_t *profiler;   /* KilnProfiler; NULL: none */
-    int64_t precision;   /* KilnPrecision */
+    int64_t convolution;             /* KilnConvolution */
+    int64_t *profiler;               /* KilnProfiler; NULL: none */
+    int64_t precision;               /* KilnPrecision */
+    double gradient_clip_val;        /* 0: none */
+    int64_t gradient_clip_algorithm; /* KilnClip */
+    bool track_grad_norm;
 } KilnTrainerOptions;
 
 typedef struct KilnRunDirOptions {

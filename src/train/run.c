@@ -75,6 +75,9 @@ static KilnStatus test(KilnTrainer *trainer, KilnError *err)
         status = kiln_checkpoint_open(path, false, &best, err);
         if (status >= 0)
             status = kiln_checkpoint_load_weights(&best, trainer, err);
+        /* They are what validation saw: nothing stands beside them. */
+        kiln_shadow_free(trainer->shadow);
+        trainer->shadow = NULL;
         kiln_checkpoint_close(&best);
     }
     if (status >= 0)

@@ -5,6 +5,7 @@
 #define KILN_TRAIN_TRAINER_H
 
 #include "base/machine.h"
+#include "nn/groups.h"
 #include "nn/params.h"
 #include "train/console.h"
 #include "train/forecast.h"
@@ -52,10 +53,12 @@ struct KilnTrainer {
     KilnGraph *graph;
     KilnParams *params;
     KilnOptimizers optimizers;
-    const char *slot_names[KILN_MAX_SLOTS];
-    float *slots[KILN_MAX_SLOTS]; /* each as large as the parameters */
+    const char *slot_names[KILN_MAX_SLOTS]; /* NULL: a slot that this optimizer leaves out */
+    float *slots[KILN_MAX_SLOTS];           /* each as large as the parameters */
     size_t n_slots;
     float hyper[KILN_MAX_HYPER];
+    KilnRuns runs;
+    KilnShadow *shadow; /* NULL: none */
     KilnStep step;
     KilnLayerInfo *layers;
     size_t n_layers;
@@ -136,6 +139,27 @@ KILN_NODISCARD KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_val
 KILN_NODISCARD KilnStatus kiln_loggers_flush(KilnTrainer *trainer, KilnError *err);
 /* True when the caller of the run wants it to stop. */
 bool kiln_trainer_interrupted(KilnTrainer *trainer);
+
+/* ---- shadow.c ------------------------------------------------------------------------- */
+
+/* Make the shadow equal to the weights. */
+void kiln_shadow_copy(KilnShadow *shadow);
+/* Exchange the values of the weights and the shadow. */
+void kiln_shadow_swap(KilnShadow *shadow);
+/* The shadow's value of a parameter or buffer; NULL when it has none (i64). */
+void *kiln_shadow_data(const KilnShadow *shadow, KilnParam *param);
+void kiln_shadow_free(KilnShadow *shadow);
+
+/* ---- optimize.c ------------------------------------------------------------------------- */
+
+/* The optimizer's state and runs; the schedule against the length of the run. */
+KILN_NODISCARD KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err);
+/* That the metric which the scheduler follows is logged. */
+KILN_NODISCARD KilnStatus kiln_optimize_check(KilnTrainer *trainer, KilnError *err);
+/* Record clipping and the update of all parameters behind the gradients. */
+void kiln_optimize_record(KilnTrainer *trainer);
+/* Show the scheduler its metric, if this step logged it. */
+void kiln_optimize_observe(KilnTrainer *trainer);
 
 /* ---- The loops --------------------------------------------------------------------------- */
 

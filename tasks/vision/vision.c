@@ -73,7 +73,8 @@ static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
     const Opts *opts = kiln_opts(self);
     KilnTensor *label = kiln_step_input(step, "label");
     KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
-    KilnTensor *loss = kiln_cross_entropy(logits, label, opts->label_smoothing);
+    KilnTensor *loss = kiln_cross_entropy(
+        logits, label, (KilnCrossEntropy) { .label_smoothing = opts->label_smoothing });
 
     kiln_step_log(step, "train/loss", loss, KILN_LOG_STEP | KILN_LOG_PROG_BAR);
     kiln_step_log(step, "train/accuracy", accuracy(logits, label), KILN_LOG_EPOCH);
@@ -88,7 +89,7 @@ static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name,
     KilnTensor *label = kiln_step_input(step, "label");
     KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
 
-    kiln_step_log(step, loss_name, kiln_cross_entropy(logits, label, 0.0),
+    kiln_step_log(step, loss_name, kiln_cross_entropy(logits, label, (KilnCrossEntropy) { 0 }),
                   KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
     kiln_step_log(step, accuracy_name, accuracy(logits, label), KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
 }
@@ -108,7 +109,7 @@ static void predict_step(KilnInstance *self, KilnStep *step)
     const Opts *opts = kiln_opts(self);
     KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
 
-    kiln_step_output(step, "probabilities", kiln_softmax(logits));
+    kiln_step_output(step, "probabilities", kiln_softmax(logits, -1));
 }
 
 static KilnStatus configure_optimizers(KilnInstance *self, KilnOptimizers *ret, KilnError *err)

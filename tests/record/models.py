@@ -6,7 +6,9 @@ schedules, for the unit tests. Needs torch and torchvision; run from the root:
 Writes tests/data/models/*.txt. Weights and inputs come from a formula that both
 sides compute (`pattern`), so that no weights need to be kept. Everything is
 computed in float64."""
+import fnmatch
 import os
+from collections import OrderedDict
 
 import numpy as np
 import torch
@@ -197,63 +199,280 @@ def record_names():
                 out.write(" ".join([name, dtype, *map(str, value.shape)]) + "\n")
 
 
+class Lamb(torch.optim.Optimizer):
+    """Algorithm 2 of You et al. 2020; as in the authors' program, what does not decay
+    keeps Adam's step unless always_adapt."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01,
+                 always_adapt=False):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
+                                      always_adapt=always_adapt))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            for p in group["params"]:
+                s = self.state[p]
+                s["t"] = s.get("t", 0) + 1
+                s["m"] = b1 * s.get("m", torch.zeros_like(p)) + (1 - b1) * p.grad
+                s["v"] = b2 * s.get("v", torch.zeros_like(p)) + (1 - b2) * p.grad**2
+                m, v = s["m"] / (1 - b1 ** s["t"]), s["v"] / (1 - b2 ** s["t"])
+                u = m / (v.sqrt() + group["eps"]) + group["weight_decay"] * p
+                trust = 1.0
+                if group["weight_decay"] != 0 or group["always_adapt"]:
+                    if p.norm() > 0 and u.norm() > 0:
+                        trust = p.norm() / u.norm()
+                p -= group["lr"] * trust * u
+
+
+class Lion(torch.optim.Optimizer):
+    """Program 1 of Chen et al. 2023."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].get("m", torch.zeros_like(p))
+                u = (b1 * m + (1 - b1) * p.grad).sign() + group["weight_decay"] * p
+                p -= group["lr"] * u
+                self.state[p]["m"] = b2 * m + (1 - b2) * p.grad
+
+
+class Adan(torch.optim.Optimizer):
+    """Algorithm 1 of Xie et al. 2022 with bias corrections, where b is what is kept."""
+
+    def __init__(self, params, lr, betas=(0.98, 0.92, 0.99), eps=1e-8, weight_decay=0.0,
+                 no_prox=False):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
+                                      no_prox=no_prox))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            (b1, b2, b3), lr = group["betas"], group["lr"]
+            for p in group["params"]:
+                s, zero = self.state[p], torch.zeros_like(p)
+                t = s["t"] = s.get("t", 0) + 1
+                change = p.grad - s.get("g", p.grad)
+                s["m"] = b1 * s.get("m", zero) + (1 - b1) * p.grad
+                s["d"] = b2 * s.get("d", zero) + (1 - b2) * change
+                s["n"] = b3 * s.get("n", zero) + (1 - b3) * (p.grad + b2 * change) ** 2
+                s["g"] = p.grad.clone()
+                step = s["m"] / (1 - b1**t) + b2 * s["d"] / (1 - b2**t)
+                step /= (s["n"] / (1 - b3**t)).sqrt() + group["eps"]
+                if group["no_prox"]:
+                    p.copy_(p * (1 - lr * group["weight_decay"]) - lr * step)
+                else:
+                    p.copy_((p - lr * step) / (1 + lr * group["weight_decay"]))
+
+
+OPTIMIZERS = [
+    ("sgd", "", torch.optim.SGD, {}),
+    ("sgd", "momentum=0.9 weight_decay=0.01", torch.optim.SGD,
+     {"momentum": 0.9, "weight_decay": 0.01}),
+    ("sgd", "momentum=0.8 nesterov=true weight_decay=0.1", torch.optim.SGD,
+     {"momentum": 0.8, "nesterov": True, "weight_decay": 0.1}),
+    ("sgd", "momentum=0.9 dampening=0.3", torch.optim.SGD, {"momentum": 0.9, "dampening": 0.3}),
+    ("adam", "", torch.optim.Adam, {}),
+    ("adam", "betas=[0.8,0.95] eps=1e-3 weight_decay=0.1", torch.optim.Adam,
+     {"betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.1}),
+    ("adam", "amsgrad=true betas=[0.8,0.9]", torch.optim.Adam,
+     {"amsgrad": True, "betas": (0.8, 0.9)}),
+    ("adamw", "", torch.optim.AdamW, {}),
+    ("adamw", "betas=[0.85,0.99] weight_decay=0.3", torch.optim.AdamW,
+     {"betas": (0.85, 0.99), "weight_decay": 0.3}),
+    ("adamw", "amsgrad=true weight_decay=0.1", torch.optim.AdamW,
+     {"amsgrad": True, "weight_decay": 0.1}),
+    ("rmsprop", "", torch.optim.RMSprop, {}),
+    ("rmsprop", "alpha=0.9 momentum=0.5 weight_decay=0.05", torch.optim.RMSprop,
+     {"alpha": 0.9, "momentum": 0.5, "weight_decay": 0.05}),
+    ("rmsprop", "alpha=0.9 centered=true eps=1e-3", torch.optim.RMSprop,
+     {"alpha": 0.9, "centered": True, "eps": 1e-3}),
+    ("rmsprop", "momentum=0.3 centered=true eps=1e-2", torch.optim.RMSprop,
+     {"momentum": 0.3, "centered": True, "eps": 1e-2}),
+    ("adagrad", "", torch.optim.Adagrad, {}),
+    ("adagrad", "lr_decay=0.1 initial_accumulator_value=0.5 weight_decay=0.05",
+     torch.optim.Adagrad,
+     {"lr_decay": 0.1, "initial_accumulator_value": 0.5, "weight_decay": 0.05}),
+    ("lamb", "", Lamb, {}),
+    ("lamb", "weight_decay=0 always_adapt=true", Lamb, {"weight_decay": 0, "always_adapt": True}),
+    ("lion", "weight_decay=0.2", Lion, {"weight_decay": 0.2}),
+    ("adan", "", Adan, {}),
+    ("adan", "weight_decay=0.2", Adan, {"weight_decay": 0.2}),
+    ("adan", "weight_decay=0.2 no_prox=true betas=[0.9,0.8,0.95]", Adan,
+     {"weight_decay": 0.2, "no_prox": True, "betas": (0.9, 0.8, 0.95)}),
+]
+STEPS = 50
+
+
 def record_optimizers():
-    """Twenty steps of each on w with gradient a*w - b + 0.1*sin(step)."""
+    """Fifty steps of each on w with gradient a*w - b + 0.1*sin(step)."""
     n = 9
-    cases = [
-        ("sgd", "lr=0.05", torch.optim.SGD, {}),
-        ("sgd", "lr=0.05 momentum=0.9 weight_decay=0.01", torch.optim.SGD,
-         {"momentum": 0.9, "weight_decay": 0.01}),
-        ("sgd", "lr=0.05 momentum=0.8 nesterov=true weight_decay=0.1", torch.optim.SGD,
-         {"momentum": 0.8, "nesterov": True, "weight_decay": 0.1}),
-        ("adam", "lr=0.05", torch.optim.Adam, {}),
-        ("adam", "lr=0.05 betas=[0.8,0.95] eps=1e-3 weight_decay=0.1", torch.optim.Adam,
-         {"betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.1}),
-        ("adamw", "lr=0.05", torch.optim.AdamW, {}),
-        ("adamw", "lr=0.05 betas=[0.85,0.99] weight_decay=0.3", torch.optim.AdamW,
-         {"betas": (0.85, 0.99), "weight_decay": 0.3}),
-    ]
     with open(os.path.join(HERE, "optimizers.txt"), "w") as out:
-        for name, options, kind, arguments in cases:
+        for name, options, kind, arguments in OPTIMIZERS:
             w = torch.from_numpy(pattern(1, n)).requires_grad_()
             a = torch.from_numpy(1.0 + 0.5 * pattern(2, n))
             b = torch.from_numpy(pattern(3, n))
             optimizer = kind([w], lr=0.05, **arguments)
-            out.write(f"optimizer {name} {n} {options}\n")
-            for step in range(20):
+            out.write(f"optimizer {name} {n} lr=0.05 {options}\n")
+            for step in range(STEPS):
                 w.grad = a * w.detach() - b + 0.1 * np.sin(step)
                 optimizer.step()
-                out.write(f"step {numbers(w)}\n")
+                if step in (0, 1, 2, 9, STEPS - 1):
+                    out.write(f"step {step} {numbers(w)}\n")
             out.write("end\n")
 
 
+# Groups of the network below, as kiln writes them, and which clipping.
+GROUPS = [
+    ("", {}, None, 0.0),
+    ("no_decay_norms=true", {"*.bias": {"weight_decay": 0.0}}, "norm", 0.3),
+    ("groups.slow.params=[fc1.*] groups.slow.lr_scale=0.1 groups.rest.params=['*.bias'] "
+     "groups.rest.weight_decay=0.5",
+     {"fc1.*": {"lr_scale": 0.1}, "*.bias": {"weight_decay": 0.5}}, "value", 0.02),
+    ("groups.frozen.params=['fc1.w*'] groups.frozen.lr_scale=0", {"fc1.w*": {"lr_scale": 0}},
+     "norm", 0.2),
+]
+NETS = [("sgd", "momentum=0.9 weight_decay=0.02", torch.optim.SGD,
+         {"momentum": 0.9, "weight_decay": 0.02}, 0.1),
+        ("adam", "weight_decay=0.02", torch.optim.Adam, {"weight_decay": 0.02}, 0.01),
+        ("adamw", "weight_decay=0.1", torch.optim.AdamW, {"weight_decay": 0.1}, 0.01),
+        ("rmsprop", "weight_decay=0.02", torch.optim.RMSprop, {"weight_decay": 0.02}, 0.003),
+        ("adagrad", "weight_decay=0.02", torch.optim.Adagrad, {"weight_decay": 0.02}, 0.05),
+        ("lamb", "weight_decay=0.1", Lamb, {"weight_decay": 0.1}, 0.02),
+        ("lion", "weight_decay=0.1", Lion, {"weight_decay": 0.1}, 0.003),
+        ("adan", "weight_decay=0.1", Adan, {"weight_decay": 0.1}, 0.01)]
+
+
+def param_groups(model, patterns, lr, decay):
+    groups = []
+    for name, value in model.named_parameters():
+        said = next((v for k, v in patterns.items() if fnmatch.fnmatch(name, k)), {})
+        scale = said.get("lr_scale", 1.0)
+        value.requires_grad_(scale != 0)
+        if scale != 0:
+            groups.append({"params": [value], "lr": lr * scale,
+                           "weight_decay": said.get("weight_decay", decay)})
+    return groups
+
+
+def record_training():
+    """Fifty steps of a network of two layers on one batch: the loss of every step."""
+    x = torch.from_numpy(pattern(7, 12 * 6)).reshape(12, 6)
+    labels = torch.tensor([(5 * i + 1) % 3 for i in range(12)])
+    with open(os.path.join(HERE, "training.txt"), "w") as out:
+        for name, options, kind, arguments, lr in NETS:
+            for words, patterns, clip, limit in GROUPS:
+                model = nn.Sequential(OrderedDict(fc1=nn.Linear(6, 5), relu=nn.ReLU(),
+                                                  fc2=nn.Linear(5, 3))).double()
+                fill(model)
+                optimizer = kind(param_groups(model, patterns, lr, arguments["weight_decay"]),
+                                 lr=lr, **arguments)
+                losses = []
+                for _ in range(STEPS):
+                    loss = nn.functional.cross_entropy(model(x), labels)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    if clip == "norm":
+                        nn.utils.clip_grad_norm_(model.parameters(), limit)
+                    elif clip == "value":
+                        nn.utils.clip_grad_value_(model.parameters(), limit)
+                    optimizer.step()
+                    losses.append(loss.item())
+                out.write(f"training {name} {clip or 'none'} {limit} lr={lr} {options} {words}\n")
+                out.write(f"losses {numbers(losses)}\n")
+                for _, value in model.named_parameters():
+                    out.write(f"param {numbers(value.detach().reshape(-1))}\n")
+                out.write("end\n")
+
+
+def warm(o, steps, rest):
+    """A line from 0 over some steps, then the schedule from its start."""
+    lr = torch.optim.lr_scheduler
+    return lr.SequentialLR(o, [lr.LinearLR(o, 1 / steps, 1.0, steps - 1), rest(o)], [steps])
+
+
 def record_schedulers():
-    """Factors of a base rate of 1 over 5 epochs of 4 steps."""
+    """Factors of a base rate of 1 over 10 epochs of 4 steps."""
     lr = torch.optim.lr_scheduler
     cases = [
         ("constant", "", lambda o: lr.ConstantLR(o, 1.0), False),
         ("constant", "warmup_steps=6", lambda o: lr.LinearLR(o, 1 / 6, 1.0, 5), False),
-        ("cosine", "", lambda o: lr.CosineAnnealingLR(o, 20), False),
-        ("cosine", "min_factor=0.1", lambda o: lr.CosineAnnealingLR(o, 20, eta_min=0.1), False),
-        ("cosine", "warmup_epochs=1", lambda o: lr.SequentialLR(
-            o, [lr.LinearLR(o, 1 / 4, 1.0, 3), lr.CosineAnnealingLR(o, 16)], [4]), False),
-        ("cosine", "warmup_steps=7 min_factor=0.05", lambda o: lr.SequentialLR(
-            o, [lr.LinearLR(o, 1 / 7, 1.0, 6), lr.CosineAnnealingLR(o, 13, eta_min=0.05)], [7]),
-         False),
+        ("cosine", "", lambda o: lr.CosineAnnealingLR(o, 40), False),
+        ("cosine", "min_factor=0.1", lambda o: lr.CosineAnnealingLR(o, 40, eta_min=0.1), False),
+        ("cosine", "warmup_epochs=1",
+         lambda o: warm(o, 4, lambda o: lr.CosineAnnealingLR(o, 36)), False),
+        ("cosine", "warmup_steps=7 min_factor=0.05",
+         lambda o: warm(o, 7, lambda o: lr.CosineAnnealingLR(o, 33, eta_min=0.05)), False),
         ("step", "step_size=1", lambda o: lr.StepLR(o, 1, 0.1), True),
         ("step", "step_size=2 gamma=0.5", lambda o: lr.StepLR(o, 2, 0.5), True),
+        ("step", "step_size=3 gamma=0.5 interval=step", lambda o: lr.StepLR(o, 3, 0.5), False),
+        ("multistep", "milestones=[3,7,8]", lambda o: lr.MultiStepLR(o, [3, 7, 8], 0.1), True),
+        ("multistep", "milestones=[5,21] gamma=0.3 interval=step",
+         lambda o: lr.MultiStepLR(o, [5, 21], 0.3), False),
+        ("exponential", "gamma=0.8", lambda o: lr.ExponentialLR(o, 0.8), True),
+        ("exponential", "gamma=0.97 interval=step", lambda o: lr.ExponentialLR(o, 0.97), False),
+        ("cosine_restarts", "t_0=3",
+         lambda o: lr.CosineAnnealingWarmRestarts(o, 3), True),
+        ("cosine_restarts", "t_0=2 t_mult=2 min_factor=0.1",
+         lambda o: lr.CosineAnnealingWarmRestarts(o, 2, 2, eta_min=0.1), True),
+        ("cosine_restarts", "t_0=5 t_mult=3 interval=step",
+         lambda o: lr.CosineAnnealingWarmRestarts(o, 5, 3), False),
+        ("linear", "", lambda o: lr.LinearLR(o, 1.0, 0.0, 40), False),
+        ("linear", "min_factor=0.2 warmup_steps=4",
+         lambda o: warm(o, 4, lambda o: lr.LinearLR(o, 1.0, 0.2, 36)), False),
+        ("polynomial", "", lambda o: lr.PolynomialLR(o, 40, 1.0), False),
+        ("polynomial", "power=2.5 warmup_steps=5",
+         lambda o: warm(o, 5, lambda o: lr.PolynomialLR(o, 35, 2.5)), False),
+        ("one_cycle", "", lambda o: lr.OneCycleLR(o, 1.0, 40, cycle_momentum=False), False),
+        ("one_cycle", "pct_start=0.4 anneal_strategy=linear div_factor=10 final_div_factor=100",
+         lambda o: lr.OneCycleLR(o, 1.0, 40, pct_start=0.4, anneal_strategy="linear",
+                                 div_factor=10, final_div_factor=100, cycle_momentum=False), False),
+        ("one_cycle", "pct_start=0.25 three_phase=true",
+         lambda o: lr.OneCycleLR(o, 1.0, 40, pct_start=0.25, three_phase=True,
+                                 cycle_momentum=False), False),
+        ("wsd", "warmup_steps=4 decay_fraction=0.25",
+         lambda o: lr.SequentialLR(o, [lr.LinearLR(o, 1 / 4, 1.0, 3), lr.ConstantLR(o, 1.0),
+                                       lr.LinearLR(o, 1.0, 0.0, 10)], [4, 30]), False),
+        ("wsd", "decay_fraction=0.5 decay_shape=cosine min_factor=0.1",
+         lambda o: lr.SequentialLR(o, [lr.ConstantLR(o, 1.0),
+                                       lr.CosineAnnealingLR(o, 20, eta_min=0.1)], [20]), False),
+    ]
+    metric = [3, 2, 2, 2.1, 1.9999, 1.5, 1.6, 1.7, 1.4, float("nan")]
+    plateau = [
+        ("patience=1", {"patience": 1}),
+        ("patience=0 factor=0.5 threshold=0.3 threshold_mode=abs",
+         {"patience": 0, "factor": 0.5, "threshold": 0.3, "threshold_mode": "abs"}),
+        ("patience=0 factor=0.5 cooldown=2 mode=max min_factor=0.2",
+         {"patience": 0, "factor": 0.5, "cooldown": 2, "mode": "max", "min_lr": 0.2}),
     ]
     with open(os.path.join(HERE, "schedulers.txt"), "w") as out:
-        for name, options, make, by_epoch in cases:
+        def record(name, options, make, by_epoch, observe):
             optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
             scheduler = make(optimizer)
             factors = []
-            for step in range(20):
+            for step in range(40):
                 factors.append(optimizer.param_groups[0]["lr"])
                 optimizer.step()
-                if not by_epoch or step % 4 == 3:
+                if step % 4 == 3 and observe:
+                    scheduler.step(metric[step // 4])
+                elif not observe and (not by_epoch or step % 4 == 3) and step < 39:
                     scheduler.step()
-            out.write(f"scheduler {name} {options}\nfactors {numbers(factors)}\nend\n")
+            out.write(f"scheduler {name} {options}\n")
+            if observe:
+                out.write(f"metric {' '.join(map(repr, metric))}\n")
+            out.write(f"factors {numbers(factors)}\nend\n")
+
+        for name, options, make, by_epoch in cases:
+            record(name, options, make, by_epoch, False)
+        for options, arguments in plateau:
+            record("plateau", options,
+                   lambda o: lr.ReduceLROnPlateau(o, **arguments), True, True)
 
 
 if __name__ == "__main__":
@@ -262,4 +481,5 @@ if __name__ == "__main__":
     record_names()
     record_nets()
     record_optimizers()
+    record_training()
     record_schedulers()

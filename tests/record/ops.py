@@ -116,32 +116,6 @@ def cross_entropy():
 cross_entropy()
 
 
-def optimizer(name, make):
-    """Five steps; the parameter after the first and after the last."""
-    torch.manual_seed(30)
-    param = leaf(19)
-    keep(name + ".start", param)
-    optimizer = make([param])
-    grads = []
-    for step in range(5):
-        param.grad = torch.randn(19)
-        grads.append(param.grad)
-        optimizer.step()
-        if step == 0:
-            keep(name + ".first", param)
-    keep(name + ".grads", torch.stack(grads))
-    keep(name + ".last", param)
-
-
-optimizer("sgd", lambda p: torch.optim.SGD(p, lr=0.1))
-optimizer("sgd_momentum", lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01))
-optimizer(
-    "sgd_nesterov",
-    lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
-)
-optimizer("adam", lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1))
-optimizer("adamw", lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1))
-
 out = pathlib.Path(__file__).resolve().parents[1] / "data" / "ops" / "expected.h"
 out.parent.mkdir(parents=True, exist_ok=True)
 with out.open("w") as file:

@@ -102,14 +102,18 @@ static KilnStatus train(KilnGraph *graph, Net *net, const float *images, const i
     KilnTensor *logits = forward(
         graph, net, kiln_graph_input(graph, KILN_F32, KILN_SHAPE(BATCH, SIDE, SIDE, 2), images));
     KilnTensor *wanted = kiln_graph_input(graph, KILN_I32, KILN_SHAPE(BATCH), labels);
-    KilnTensor *loss = kiln_cross_entropy(logits, wanted, 0.1);
+    KilnTensor *loss = kiln_cross_entropy(logits, wanted,
+                                          (KilnCrossEntropy) { .label_smoothing = 0.1 });
     KilnTensor *accuracy = kiln_mean(kiln_equal(kiln_argmax(logits), wanted));
     kiln_graph_backward(graph, loss);
-    kiln_sgd_update(buffer(graph, KILN_SHAPE(PARAMS), net->params),
-                    kiln_graph_input(graph, KILN_F32, KILN_SHAPE(PARAMS), net->grads),
-                    buffer(graph, KILN_SHAPE(PARAMS), net->momentum),
-                    kiln_graph_input(graph, KILN_F32, KILN_SHAPE(2), net->hyper),
-                    (KilnSgd) { .momentum = 0.9, .weight_decay = 1e-4 });
+    KilnFlat flat = {
+        .param = buffer(graph, KILN_SHAPE(PARAMS), net->params),
+        .grad = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(PARAMS), net->grads),
+        .slots = { buffer(graph, KILN_SHAPE(PARAMS), net->momentum) },
+        .hyper = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(2), net->hyper),
+    };
+    flat.scale = kiln_clip_factor(kiln_l2_norm(flat.grad), 1.0);
+    kiln_sgd_update(&flat, (KilnSgd) { .momentum = 0.9 });
     KilnTensor *outputs[] = { loss, accuracy };
     KilnStatus status = kiln_graph_run(graph, outputs, 2, err);
     if (status >= 0)

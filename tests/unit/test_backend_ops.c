@@ -132,7 +132,8 @@ static void test_not_finite(void **unused)
         KilnTensor *outputs[] = {
             kiln_relu(kiln_graph_input(graph, KILN_F32, KILN_SHAPE(2), x)),
             kiln_cross_entropy(kiln_graph_input(graph, KILN_F32, KILN_SHAPE(2, 3), logits),
-                               kiln_graph_input(graph, KILN_I32, KILN_SHAPE(2), labels), 0.0),
+                               kiln_graph_input(graph, KILN_I32, KILN_SHAPE(2), labels),
+                               (KilnCrossEntropy) { 0 }),
         };
 
         assert_int_equal(kiln_graph_run(graph, outputs, 2, &err), KILN_OK);

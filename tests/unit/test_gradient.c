@@ -38,7 +38,8 @@ static KilnTensor *network(KilnGraph *graph, KilnTensor *const *x, void *ctx)
                         kiln_graph_variable(graph, KILN_F64, channels, var, false, NULL), norm);
     y = kiln_relu(kiln_add(y, x[0]));
     y = kiln_flatten(kiln_max_pool2d(y, (KilnPool) { .kernel = 2 }));
-    return kiln_cross_entropy(kiln_linear(y, x[4], x[5]), labels(graph, 2), 0.1);
+    return kiln_cross_entropy(kiln_linear(y, x[4], x[5]), labels(graph, 2),
+                              (KilnCrossEntropy) { .label_smoothing = 0.1 });
 }
 
 static void test_network(void **unused)

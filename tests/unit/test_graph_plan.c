@@ -353,7 +353,7 @@ static void test_errors(void **unused)
                  "a leaf of shape [4] has no data: the step was recorded for its shapes only and "
                  "can't run");
     kiln_graph_begin(graph);
-    expect_error(graph, kiln_softmax(input(graph, 4, data)), KILN_E_INTERNAL,
+    expect_error(graph, kiln_softmax(input(graph, 4, data), -1), KILN_E_INTERNAL,
                  "the mock backend has no kernel for softmax");
     kiln_graph_begin(graph);
     kiln_graph_layer(graph, "layer1.0");

@@ -73,7 +73,7 @@ static void test_shapes(void **unused)
     expect_shape(kiln_max_pool2d(F32(1, 5, 4, 1), (KilnPool) { .kernel = 2 }),
                  KILN_SHAPE(1, 2, 2, 1));
     expect_shape(kiln_adaptive_avg_pool2d(F32(8, 7, 7, 512), 1, 1), KILN_SHAPE(8, 1, 1, 512));
-    expect_shape(kiln_cross_entropy(F32(6, 3), I32(6), 0), KILN_SCALAR);
+    expect_shape(kiln_cross_entropy(F32(6, 3), I32(6), (KilnCrossEntropy) { 0 }), KILN_SCALAR);
     assert_int_equal(kiln_tensor_dim(F32(2, 3), -1), 3);
     assert_int_equal(kiln_tensor_dim(F32(2, 3), 2), 0);
 }
@@ -144,9 +144,10 @@ MAKER(m_pool_huge, kiln_max_pool2d(F32(1, 9, 9, 1),
 MAKER(m_norm, kiln_batch_norm(F32(4, 3), F32(2), F32(2), VAR(2), VAR(2), training))
 MAKER(m_norm_one, kiln_batch_norm(F32(1, 3), F32(3), F32(3), VAR(3), VAR(3), training))
 MAKER(m_norm_eps, kiln_batch_norm(F32(4, 3), F32(3), F32(3), VAR(3), VAR(3), no_eps))
-MAKER(m_loss, kiln_cross_entropy(F32(4, 3), I32(5), 0))
-MAKER(m_loss_type, kiln_cross_entropy(F32(4, 3), F32(4), 0))
-MAKER(m_loss_smooth, kiln_cross_entropy(F32(4, 3), I32(4), 1.5))
+MAKER(m_loss, kiln_cross_entropy(F32(4, 3), I32(5), (KilnCrossEntropy) { 0 }))
+MAKER(m_loss_type, kiln_cross_entropy(F32(4, 3), F32(4), (KilnCrossEntropy) { 0 }))
+MAKER(m_loss_smooth,
+      kiln_cross_entropy(F32(4, 3), I32(4), (KilnCrossEntropy) { .label_smoothing = 1.5 }))
 MAKER(m_dropout, kiln_dropout(F32(4, 3), 1.0, I32(2), 0))
 MAKER(m_dropout_key, kiln_dropout(F32(4, 3), 0.5, I32(3), 0))
 MAKER(m_empty, F32(4, 0))
@@ -176,13 +177,37 @@ static KilnTensor *m_increment(void)
 
 static KilnTensor *m_momentum(void)
 {
-    kiln_sgd_update(VAR(2), F32(2), NULL, F32(2), (KilnSgd) { .momentum = 0.9 });
+    KilnFlat flat = { .param = VAR(2), .grad = F32(2), .hyper = F32(2) };
+
+    kiln_sgd_update(&flat, (KilnSgd) { .momentum = 0.9 });
     return NULL;
 }
 
 static KilnTensor *m_adam(void)
 {
-    kiln_adam_update(VAR(2), F32(2), VAR(2), VAR(3), F32(3), (KilnAdam) { .beta1 = 0.9 });
+    KilnFlat flat = {
+        .param = VAR(2), .grad = F32(2), .hyper = F32(3), .slots = { VAR(2), VAR(3) }
+    };
+
+    kiln_adam_update(&flat, (KilnAdam) { .beta1 = 0.9 });
+    return NULL;
+}
+
+static KilnTensor *m_rates(void)
+{
+    KilnFlat flat = { .param = VAR(2), .grad = F32(2), .hyper = F32(1), .slots = { VAR(2) } };
+
+    flat.ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(2), NULL);
+    flat.rates = F32(3, 2);
+    kiln_lion_update(&flat, (KilnLion) { .beta1 = 0.9 });
+    return NULL;
+}
+
+static KilnTensor *m_slot(void)
+{
+    KilnFlat flat = { .param = VAR(2), .grad = F32(2), .hyper = F32(1) };
+
+    kiln_lion_update(&flat, (KilnLion) { .beta1 = 0.9 });
     return NULL;
 }
 
@@ -263,6 +288,8 @@ static const struct {
     { m_increment, "net: increment: the variable must be a scalar, got [2]" },
     { m_momentum, "net: sgd_update: momentum 0.9 needs a momentum_buffer" },
     { m_adam, "net: adam_update: exp_avg_sq must be [2], got [3]" },
+    { m_rates, "net: lion_update: rates must be [2, 2], got [3, 2]" },
+    { m_slot, "net: lion_update: exp_avg is missing" },
     { m_backward_shape, "net: backward: the loss must be a scalar, got [2]" },
     { m_backward_none,
       "net: backward: the loss does not depend on any variable that wants a gradient" },
@@ -304,7 +331,8 @@ static void test_poison_spreads(void **unused)
     x = kiln_reshape(kiln_flatten(kiln_dropout(x, 0.5, I32(2), 1)), KILN_SHAPE(4, -1));
     x = kiln_permute(kiln_max_pool2d(x, (KilnPool) { .kernel = 2, .stride = 2, .padding = 0 }),
                      NULL);
-    KilnTensor *loss = kiln_cross_entropy(kiln_linear(x, VAR(3, 3), NULL), I32(4), 0);
+    KilnTensor *loss = kiln_cross_entropy(kiln_linear(x, VAR(3, 3), NULL), I32(4),
+                                          (KilnCrossEntropy) { 0 });
     kiln_graph_backward(graph, loss);
     kiln_ema_update(VAR(2), loss, 0.5);
     assert_true(kiln_tensor_poisoned(loss));

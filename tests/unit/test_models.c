@@ -196,8 +196,9 @@ static void check_training(Network *net, Record *record, KilnShape shape, const 
     outputs[0] = forward(net, true, shape, images);
     for (int64_t i = 0; i < n; i++)
         labels[i] = (int32_t)((7 * i + 3) % kiln_tensor_dim(outputs[0], 1));
-    outputs[1] = kiln_cross_entropy(
-        outputs[0], kiln_graph_input(net->graph, KILN_I32, KILN_SHAPE(n), labels), 0.0);
+    outputs[1] = kiln_cross_entropy(outputs[0],
+                                    kiln_graph_input(net->graph, KILN_I32, KILN_SHAPE(n), labels),
+                                    (KilnCrossEntropy) { 0 });
     kiln_graph_backward(net->graph, outputs[1]);
     run_graph(net, outputs, 2);
     check_logits("logits in training", record, outputs[0]);

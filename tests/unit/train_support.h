@@ -186,7 +186,8 @@ static inline void plane_log(KilnStep *step, KilnTensor *logits, KilnTensor *los
 static inline KilnTensor *plane_train(KilnInstance *self, KilnStep *step)
 {
     KilnTensor *logits = plane_forward(self, step);
-    KilnTensor *loss = kiln_cross_entropy(logits, kiln_step_input(step, "label"), 0.0);
+    KilnTensor *loss = kiln_cross_entropy(logits, kiln_step_input(step, "label"),
+                                          (KilnCrossEntropy) { 0 });
 
     plane_log(step, logits, loss, "train/loss", "train/accuracy", KILN_LOG_STEP | KILN_LOG_EPOCH);
     return loss;
@@ -196,7 +197,8 @@ static inline void plane_validate(KilnInstance *self, KilnStep *step)
 {
     KilnTensor *logits = plane_forward(self, step);
 
-    plane_log(step, logits, kiln_cross_entropy(logits, kiln_step_input(step, "label"), 0.0),
+    plane_log(step, logits,
+              kiln_cross_entropy(logits, kiln_step_input(step, "label"), (KilnCrossEntropy) { 0 }),
               "val/loss", "val/accuracy", 0);
 }
 
@@ -204,13 +206,14 @@ static inline void plane_test(KilnInstance *self, KilnStep *step)
 {
     KilnTensor *logits = plane_forward(self, step);
 
-    plane_log(step, logits, kiln_cross_entropy(logits, kiln_step_input(step, "label"), 0.0),
+    plane_log(step, logits,
+              kiln_cross_entropy(logits, kiln_step_input(step, "label"), (KilnCrossEntropy) { 0 }),
               "test/loss", "test/accuracy", 0);
 }
 
 static inline void plane_predict(KilnInstance *self, KilnStep *step)
 {
-    kiln_step_output(step, "probabilities", kiln_softmax(plane_forward(self, step)));
+    kiln_step_output(step, "probabilities", kiln_softmax(plane_forward(self, step), -1));
 }
 
 static inline KilnStatus plane_optimizers(KilnInstance *self, KilnOptimizers *ret, KilnError *err)

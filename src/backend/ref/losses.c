@@ -1,28 +1,41 @@
-/* Reference kernels for softmax and cross-entropy. */
+/* Reference kernels for probabilities and the losses over classes. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
 
-/* Softmax of one row; returns log(sum(exp(x))). */
-static double softmax_row(const KilnArg *x, KilnArg *y, int64_t row)
+/* log(sum(exp(x))) of one row. */
+static double log_sum(const KilnArg *x, int64_t row)
 {
-    int64_t columns = kiln_ref_columns(x);
+    const int64_t columns = kiln_ref_columns(x);
     double top = -INFINITY, sum = 0.0;
 
-    for (int64_t c = 0; c < columns; c++)
-        top = fmax(top, kiln_ref_get(x, row * columns + c));
+    for (int64_t c = 0; c < columns; c++) {
+        const double value = kiln_ref_get(x, row * columns + c);
+
+        top = value > top || isnan(value) ? value : top;
+    }
     for (int64_t c = 0; c < columns; c++)
         sum += exp(kiln_ref_get(x, row * columns + c) - top);
-    for (int64_t c = 0; c < columns; c++)
-        kiln_ref_set(y, row * columns + c, exp(kiln_ref_get(x, row * columns + c) - top) / sum);
     /* cppcheck-suppress invalidFunctionArg ; rows are not empty, so the sum is at least 1 */
     return top + log(sum);
 }
 
+/* ---- softmax, log_softmax ------------------------------------------------------------ */
+
+static void softmax_row(const KilnArg *x, KilnArg *y, int64_t row, double log_total)
+{
+    const int64_t columns = kiln_ref_columns(x);
+
+    for (int64_t i = row * columns; i < (row + 1) * columns; i++)
+        kiln_ref_set(y, i, exp(kiln_ref_get(x, i) - log_total));
+}
+
 static void softmax_run(KilnCall *call)
 {
-    for (int64_t r = 0; r < kiln_ref_rows(&call->inputs[0]); r++)
-        softmax_row(&call->inputs[0], &call->outputs[0], r);
+    const KilnArg *x = &call->inputs[0];
+
+    for (int64_t r = 0; r < kiln_ref_rows(x); r++)
+        softmax_row(x, &call->outputs[0], r, log_sum(x, r));
 }
 
 static void softmax_grad_run(KilnCall *call)
@@ -40,56 +53,184 @@ static void softmax_grad_run(KilnCall *call)
     }
 }
 
-/* The probability that label smoothing asks of class c; NaN when the label is
- * none of the classes, so that a wrong label shows instead of being learned. */
-static double target(double smoothing, int32_t label, int64_t c, int64_t classes)
+static void log_softmax_run(KilnCall *call)
 {
-    if (label < 0 || label >= classes)
+    const KilnArg *x = &call->inputs[0];
+    const int64_t columns = kiln_ref_columns(x);
+
+    for (int64_t r = 0; r < kiln_ref_rows(x); r++) {
+        const double log_total = log_sum(x, r);
+
+        for (int64_t i = r * columns; i < (r + 1) * columns; i++)
+            kiln_ref_set(&call->outputs[0], i, kiln_ref_get(x, i) - log_total);
+    }
+}
+
+static void log_softmax_grad_run(KilnCall *call)
+{
+    const KilnArg *dy = &call->inputs[0], *y = &call->inputs[1];
+    const int64_t columns = kiln_ref_columns(y);
+
+    for (int64_t r = 0; r < kiln_ref_rows(y); r++) {
+        double total = 0.0;
+
+        for (int64_t i = r * columns; i < (r + 1) * columns; i++)
+            total += kiln_ref_get(dy, i);
+        for (int64_t i = r * columns; i < (r + 1) * columns; i++)
+            kiln_ref_set(&call->outputs[0], i,
+                         kiln_ref_get(dy, i) - exp(kiln_ref_get(y, i)) * total);
+    }
+}
+
+/* ---- Losses over classes ------------------------------------------------------------- */
+
+static double weight_of(const KilnArg *weight, int64_t c)
+{
+    return weight->absent ? 1.0 : kiln_ref_get(weight, c);
+}
+
+/* What the losses are divided by: rows for targets; for labels the weights of the
+ * rows that count. */
+static double divisor(const KilnLabelAttrs *attrs, const int32_t *labels, int64_t rows,
+                      const KilnArg *weight)
+{
+    double total = 0.0;
+
+    if (attrs->reduction != KILN_REDUCTION_MEAN)
+        return 1.0;
+    if (labels == NULL)
+        return (double)rows;
+    for (int64_t r = 0; r < rows; r++)
+        if (labels[r] >= 0 && labels[r] < attrs->classes && labels[r] != attrs->ignore_index)
+            total += weight_of(weight, labels[r]);
+    return total;
+}
+
+/* Weight times the probability that is asked of class c in row r, given labels or
+ * targets. Label smoothing as PyTorch: with labels, the row's own class weighs the
+ * sharp part and every class its own share of the smooth part. A label that is
+ * none of the classes gives NaN, so that it shows instead of being learned. */
+static double wanted(const KilnLabelAttrs *attrs, const int32_t *labels, const KilnArg *targets,
+                     const KilnArg *weight, int64_t r, int64_t c)
+{
+    const double share = attrs->label_smoothing / (double)attrs->classes;
+
+    if (labels == NULL)
+        return weight_of(weight, c) * (share + (1.0 - attrs->label_smoothing) *
+                                                   kiln_ref_get(targets, r * attrs->classes + c));
+    if (labels[r] == attrs->ignore_index)
+        return 0.0;
+    if (labels[r] < 0 || labels[r] >= attrs->classes)
         return NAN;
-    return smoothing / (double)classes + (c == label ? 1.0 - smoothing : 0.0);
+    return weight_of(weight, c) * (share + (c == labels[r] ? 1.0 - attrs->label_smoothing : 0.0));
+}
+
+/* The whole of both losses, from log-probabilities x - log_sum. */
+static void loss_run(KilnCall *call, bool soft, bool logits)
+{
+    const KilnLabelAttrs *attrs = call->attrs;
+    const KilnArg *x = &call->inputs[0], *weight = &call->inputs[2];
+    const int32_t *labels = soft ? NULL : call->inputs[1].data;
+    const int64_t rows = kiln_ref_rows(x), n = attrs->classes;
+    double total = 0.0;
+
+    for (int64_t r = 0; r < rows; r++) {
+        const double log_total = logits ? log_sum(x, r) : 0.0;
+        double loss = 0.0;
+
+        for (int64_t c = 0; c < n; c++) {
+            const double w = wanted(attrs, labels, &call->inputs[1], weight, r, c);
+
+            if (w != 0.0) /* an impossible class of probability 0 costs nothing */
+                loss += w * (log_total - kiln_ref_get(x, r * n + c));
+        }
+        if (logits)
+            softmax_row(x, &call->outputs[1], r, log_total);
+        if (attrs->reduction == KILN_REDUCTION_NONE)
+            kiln_ref_set(&call->outputs[0], r, loss);
+        total += loss;
+    }
+    if (attrs->reduction != KILN_REDUCTION_NONE)
+        kiln_ref_set(&call->outputs[0], 0, total / divisor(attrs, labels, rows, weight));
+}
+
+static void nll_run(KilnCall *call)
+{
+    loss_run(call, false, false);
 }
 
 static void cross_entropy_run(KilnCall *call)
 {
-    const KilnCrossEntropyAttrs *attrs = call->attrs;
-    const KilnArg *logits = &call->inputs[0];
+    loss_run(call, false, true);
+}
+
+static void cross_entropy_soft_run(KilnCall *call)
+{
+    loss_run(call, true, true);
+}
+
+static double loss_grad(const KilnLabelAttrs *attrs, const KilnArg *dloss, int64_t r)
+{
+    return kiln_ref_get(dloss, attrs->reduction == KILN_REDUCTION_NONE ? r : 0);
+}
+
+static void nll_grad_run(KilnCall *call)
+{
+    const KilnLabelAttrs *attrs = call->attrs;
     const int32_t *labels = call->inputs[1].data;
-    int64_t rows = kiln_ref_rows(logits), classes = kiln_ref_columns(logits);
-    double loss = 0.0;
+    const KilnArg *weight = &call->inputs[2];
+    const int64_t rows = kiln_ref_count(&call->inputs[1]), n = attrs->classes;
+    const double by = divisor(attrs, labels, rows, weight);
+
+    for (int64_t i = 0; i < rows * n; i++)
+        kiln_ref_set(&call->outputs[0], i,
+                     -loss_grad(attrs, &call->inputs[0], i / n) / by *
+                         wanted(attrs, labels, NULL, weight, i / n, i % n));
+}
+
+/* d/dx of sum(w_c * (log_sum(x) - x_c)) is p_c * sum(w) - w_c. */
+static void entropy_grad_run(KilnCall *call, bool soft)
+{
+    const KilnLabelAttrs *attrs = call->attrs;
+    const KilnArg *p = &call->inputs[1], *targets = &call->inputs[2], *weight = &call->inputs[3];
+    const int32_t *labels = soft ? NULL : targets->data;
+    const int64_t rows = kiln_ref_rows(p), n = attrs->classes;
+    const double by = divisor(attrs, labels, rows, weight);
 
     for (int64_t r = 0; r < rows; r++) {
-        double log_sum = softmax_row(logits, &call->outputs[1], r);
+        const double scale = loss_grad(attrs, &call->inputs[0], r) / by;
+        double total = 0.0;
 
-        for (int64_t c = 0; c < classes; c++) {
-            double wanted = target(attrs->label_smoothing, labels[r], c, classes);
-
-            if (wanted != 0.0) /* an impossible class of probability 0 costs nothing */
-                loss += wanted * (log_sum - kiln_ref_get(logits, r * classes + c));
-        }
+        for (int64_t c = 0; c < n; c++)
+            total += wanted(attrs, labels, targets, weight, r, c);
+        for (int64_t c = 0; c < n; c++)
+            kiln_ref_set(&call->outputs[0], r * n + c,
+                         scale * (kiln_ref_get(p, r * n + c) * total -
+                                  wanted(attrs, labels, targets, weight, r, c)));
     }
-    kiln_ref_set(&call->outputs[0], 0, loss / (double)rows);
 }
 
 static void cross_entropy_grad_run(KilnCall *call)
 {
-    const KilnCrossEntropyAttrs *attrs = call->attrs;
-    const KilnArg *probabilities = &call->inputs[1];
-    const int32_t *labels = call->inputs[2].data;
-    int64_t rows = kiln_ref_rows(probabilities), classes = kiln_ref_columns(probabilities);
-    double scale = kiln_ref_get(&call->inputs[0], 0) / (double)rows;
+    entropy_grad_run(call, false);
+}
 
-    for (int64_t i = 0; i < rows * classes; i++) {
-        double wanted = target(attrs->label_smoothing, labels[i / classes], i % classes, classes);
-
-        kiln_ref_set(&call->outputs[0], i, scale * (kiln_ref_get(probabilities, i) - wanted));
-    }
+static void cross_entropy_soft_grad_run(KilnCall *call)
+{
+    entropy_grad_run(call, true);
 }
 
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_softmax, .run = softmax_run, .in_place = true },
     { .op = &kiln_op_softmax_grad, .run = softmax_grad_run },
+    { .op = &kiln_op_log_softmax, .run = log_softmax_run, .in_place = true },
+    { .op = &kiln_op_log_softmax_grad, .run = log_softmax_grad_run },
+    { .op = &kiln_op_nll, .run = nll_run },
+    { .op = &kiln_op_nll_grad, .run = nll_grad_run },
     { .op = &kiln_op_cross_entropy, .run = cross_entropy_run },
     { .op = &kiln_op_cross_entropy_grad, .run = cross_entropy_grad_run },
+    { .op = &kiln_op_cross_entropy_soft, .run = cross_entropy_soft_run },
+    { .op = &kiln_op_cross_entropy_soft_grad, .run = cross_entropy_soft_grad_run },
 };
 
 const KilnRefTable kiln_ref_losses = { kernels, KILN_COUNT(kernels) };

@@ -1,8 +1,10 @@
 /* Reference kernels that update variables in place: running averages, counters
- * and optimizers. */
+ * and optimizers; and the norm and factor of clipping. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
+
+/* ---- Averages, counters, limits, clipping --------------------------------------- */
 
 static void ema_update_run(KilnCall *call)
 {
@@ -17,6 +19,33 @@ static void ema_update_run(KilnCall *call)
     }
 }
 
+static void lerp_update_run(KilnCall *call)
+{
+    KilnArg *variable = &call->inputs[0];
+    double weight = kiln_ref_get(&call->inputs[2], 0);
+
+    for (int64_t i = 0; i < kiln_ref_count(variable); i++) {
+        double old = kiln_ref_get(variable, i), value = kiln_ref_get(&call->inputs[1], i);
+
+        kiln_ref_set(variable, i, weight == 1.0 ? value : old + weight * (value - old));
+    }
+}
+
+static void clamp_update_run(KilnCall *call)
+{
+    const KilnLimitAttrs *attrs = call->attrs;
+    KilnArg *variable = &call->inputs[0];
+
+    for (int64_t i = 0; i < kiln_ref_count(variable); i++) {
+        double x = kiln_ref_get(variable, i);
+
+        if (x > attrs->limit)
+            kiln_ref_set(variable, i, attrs->limit);
+        else if (x < -attrs->limit)
+            kiln_ref_set(variable, i, -attrs->limit);
+    }
+}
+
 static void increment_run(KilnCall *call)
 {
     int64_t *variable = call->inputs[0].data;
@@ -24,58 +53,293 @@ static void increment_run(KilnCall *call)
     (*variable)++;
 }
 
+static void l2_norm_run(KilnCall *call)
+{
+    double sum = 0.0;
+
+    for (int64_t i = 0; i < kiln_ref_count(&call->inputs[0]); i++) {
+        double x = kiln_ref_get(&call->inputs[0], i);
+
+        sum += x * x;
+    }
+    kiln_ref_set(&call->outputs[0], 0, sqrt(sum));
+}
+
+static void clip_factor_run(KilnCall *call)
+{
+    const KilnLimitAttrs *attrs = call->attrs;
+    double factor = attrs->limit / (kiln_ref_get(&call->inputs[0], 0) + 1e-6);
+
+    kiln_ref_set(&call->outputs[0], 0, factor > 1.0 ? 1.0 : factor);
+}
+
+/* ---- Optimizers -------------------------------------------------------------------- */
+
+/* One element under an update: its place, value and gradient, and what its run says. */
+typedef struct Element {
+    KilnCall *call;
+    int64_t i;
+    double p, g, lr, decay;
+} Element;
+
+/* Changes the state and returns the new value. */
+typedef double Update(Element *element);
+
+static double hyper(const Element *element, int64_t which)
+{
+    return kiln_ref_get(&element->call->inputs[KILN_FLAT_HYPER], which);
+}
+
+static bool has_slot(const Element *element, int slot)
+{
+    return !element->call->inputs[KILN_FLAT_SLOTS + slot].absent;
+}
+
+static double get_slot(const Element *element, int slot)
+{
+    return kiln_ref_get(&element->call->inputs[KILN_FLAT_SLOTS + slot], element->i);
+}
+
+/* Returns the value as it was stored. */
+static double set_slot(const Element *element, int slot, double value)
+{
+    kiln_ref_set(&element->call->inputs[KILN_FLAT_SLOTS + slot], element->i, value);
+    return value;
+}
+
+static void update_run(KilnCall *call, int64_t begin, int64_t end, double lr, double decay,
+                       Update *update)
+{
+    KilnArg *param = &call->inputs[KILN_FLAT_PARAM], *scale = &call->inputs[KILN_FLAT_SCALE];
+    double factor = scale->absent ? 1.0 : kiln_ref_get(scale, 0);
+
+    for (int64_t i = begin; i < end; i++) {
+        Element element = {
+            .call = call,
+            .i = i,
+            .p = kiln_ref_get(param, i),
+            .g = factor * kiln_ref_get(&call->inputs[KILN_FLAT_GRAD], i),
+            .lr = lr,
+            .decay = decay,
+        };
+
+        kiln_ref_set(param, i, update(&element));
+    }
+}
+
+typedef void Run(KilnCall *call, int64_t begin, int64_t end, double lr, double decay,
+                 Update *update);
+
+static void each_run(KilnCall *call, Run *run, Update *update)
+{
+    const KilnArg *ends = &call->inputs[KILN_FLAT_ENDS], *rates = &call->inputs[KILN_FLAT_RATES];
+    double lr = kiln_ref_get(&call->inputs[KILN_FLAT_HYPER], 0);
+    int64_t begin = 0;
+
+    if (ends->absent) {
+        run(call, 0, kiln_ref_count(&call->inputs[KILN_FLAT_PARAM]), lr, 0.0, update);
+        return;
+    }
+    for (int64_t k = 0; k < kiln_ref_count(ends); k++) {
+        int64_t end = ((const int64_t *)ends->data)[k];
+        double share = kiln_ref_get(rates, 2 * k);
+
+        if (share != 0.0)
+            run(call, begin, end, lr * share, kiln_ref_get(rates, 2 * k + 1), update);
+        begin = end;
+    }
+}
+
+static double sgd(Element *e)
+{
+    const KilnSgd *attrs = e->call->attrs;
+    double g = e->g + e->decay * e->p;
+
+    if (has_slot(e, 0)) {
+        bool first = hyper(e, 1) != 0.0;
+        double b = set_slot(
+            e, 0, first ? g : attrs->momentum * get_slot(e, 0) + (1.0 - attrs->dampening) * g);
+
+        g = attrs->nesterov ? g + attrs->momentum * b : b;
+    }
+    return e->p - e->lr * g;
+}
+
+static double adam(Element *e)
+{
+    const KilnAdam *attrs = e->call->attrs;
+    double p = e->p, g = e->g;
+
+    if (attrs->decoupled)
+        p -= e->lr * e->decay * p;
+    else
+        g += e->decay * p;
+
+    double m = set_slot(e, 0, attrs->beta1 * get_slot(e, 0) + (1.0 - attrs->beta1) * g);
+    double v = set_slot(e, 1, attrs->beta2 * get_slot(e, 1) + (1.0 - attrs->beta2) * g * g);
+
+    if (attrs->amsgrad)
+        v = set_slot(e, 2, get_slot(e, 2) > v ? get_slot(e, 2) : v);
+    return p - e->lr / hyper(e, 1) * m / (sqrt(v) / sqrt(hyper(e, 2)) + attrs->eps);
+}
+
+static double rmsprop(Element *e)
+{
+    const KilnRmsprop *attrs = e->call->attrs;
+    double g = e->g + e->decay * e->p;
+    double v = set_slot(e, 0, attrs->alpha * get_slot(e, 0) + (1.0 - attrs->alpha) * g * g);
+
+    if (attrs->centered) {
+        double mean = set_slot(e, 2, get_slot(e, 2) + (1.0 - attrs->alpha) * (g - get_slot(e, 2)));
+
+        v -= mean * mean;
+        v = v < 0.0 ? 0.0 : v;
+    }
+    g /= sqrt(v) + attrs->eps;
+    if (has_slot(e, 1))
+        g = set_slot(e, 1, attrs->momentum * get_slot(e, 1) + g);
+    return e->p - e->lr * g;
+}
+
+static double adagrad(Element *e)
+{
+    const KilnAdagrad *attrs = e->call->attrs;
+    double g = e->g + e->decay * e->p;
+    double past = hyper(e, 1) != 0.0 ? attrs->initial_accumulator_value : get_slot(e, 0);
+    double sum = set_slot(e, 0, past + g * g);
+
+    return e->p - e->lr * g / (sqrt(sum) + attrs->eps);
+}
+
+static double lion(Element *e)
+{
+    const KilnLion *attrs = e->call->attrs;
+    double m = get_slot(e, 0), blend = attrs->beta1 * m + (1.0 - attrs->beta1) * e->g;
+    double sign = blend > 0.0 ? 1.0 : blend < 0.0 ? -1.0 : blend;
+
+    set_slot(e, 0, attrs->beta2 * m + (1.0 - attrs->beta2) * e->g);
+    return e->p * (1.0 - e->lr * e->decay) - e->lr * sign;
+}
+
+static double adan(Element *e)
+{
+    const KilnAdan *attrs = e->call->attrs;
+    double diff = hyper(e, 4) != 0.0 ? 0.0 : e->g - get_slot(e, 3);
+    double ahead = e->g + attrs->beta2 * diff;
+    double m = set_slot(e, 0, attrs->beta1 * get_slot(e, 0) + (1.0 - attrs->beta1) * e->g);
+    double v = set_slot(e, 1, attrs->beta3 * get_slot(e, 1) + (1.0 - attrs->beta3) * ahead * ahead);
+    double d = set_slot(e, 2, attrs->beta2 * get_slot(e, 2) + (1.0 - attrs->beta2) * diff);
+    double root = sqrt(v) / sqrt(hyper(e, 3)) + attrs->eps;
+    double step = e->lr * (m / hyper(e, 1) + attrs->beta2 * d / hyper(e, 2)) / root;
+
+    set_slot(e, 3, e->g);
+    if (attrs->no_prox)
+        return e->p * (1.0 - e->lr * e->decay) - step;
+    return (e->p - step) / (1.0 + e->lr * e->decay);
+}
+
+static double lamb_direction(const Element *e, double m, double v)
+{
+    const KilnLamb *attrs = e->call->attrs;
+
+    return m / hyper(e, 1) / (sqrt(v / hyper(e, 2)) + attrs->eps) + e->decay * e->p;
+}
+
+static double lamb_moments(Element *e)
+{
+    const KilnLamb *attrs = e->call->attrs;
+
+    set_slot(e, 0, attrs->beta1 * get_slot(e, 0) + (1.0 - attrs->beta1) * e->g);
+    set_slot(e, 1, attrs->beta2 * get_slot(e, 1) + (1.0 - attrs->beta2) * e->g * e->g);
+    return e->p;
+}
+
+static double lamb_step(Element *e)
+{
+    return e->p - e->lr * lamb_direction(e, get_slot(e, 0), get_slot(e, 1));
+}
+
+static double lamb_trust(KilnCall *call, int64_t begin, int64_t end, double decay)
+{
+    double p2 = 0.0, u2 = 0.0;
+
+    for (int64_t i = begin; i < end; i++) {
+        Element e = {
+            .call = call,
+            .i = i,
+            .p = kiln_ref_get(&call->inputs[KILN_FLAT_PARAM], i),
+            .decay = decay,
+        };
+        double u = lamb_direction(&e, get_slot(&e, 0), get_slot(&e, 1));
+
+        p2 += e.p * e.p;
+        u2 += u * u;
+    }
+    return p2 > 0.0 && u2 > 0.0 ? sqrt(p2) / sqrt(u2) : 1.0;
+}
+
+static void lamb_run(KilnCall *call, int64_t begin, int64_t end, double lr, double decay,
+                     Update *unused)
+{
+    const KilnLamb *attrs = call->attrs;
+    double trust = 1.0;
+
+    (void)unused;
+    update_run(call, begin, end, lr, decay, lamb_moments);
+    if (decay != 0.0 || attrs->always_adapt)
+        trust = lamb_trust(call, begin, end, decay);
+    update_run(call, begin, end, lr * trust, decay, lamb_step);
+}
+
 static void sgd_update_run(KilnCall *call)
 {
-    const KilnSgd *sgd = call->attrs;
-    KilnArg *param = &call->inputs[0], *buffer = &call->inputs[2];
-    double lr = kiln_ref_get(&call->inputs[3], 0);
-    bool first = kiln_ref_get(&call->inputs[3], 1) != 0.0;
-
-    for (int64_t i = 0; i < kiln_ref_count(param); i++) {
-        double p = kiln_ref_get(param, i);
-        double g = kiln_ref_get(&call->inputs[1], i) + sgd->weight_decay * p;
-
-        if (!buffer->absent) {
-            double b = first ? g : sgd->momentum * kiln_ref_get(buffer, i) + g;
-
-            kiln_ref_set(buffer, i, b);
-            g = sgd->nesterov ? g + sgd->momentum * b : b;
-        }
-        kiln_ref_set(param, i, p - lr * g);
-    }
+    each_run(call, update_run, sgd);
 }
 
 static void adam_update_run(KilnCall *call)
 {
-    const KilnAdam *adam = call->attrs;
-    KilnArg *param = &call->inputs[0], *average = &call->inputs[2], *square = &call->inputs[3];
-    double lr = kiln_ref_get(&call->inputs[4], 0);
-    double correction1 = kiln_ref_get(&call->inputs[4], 1);
-    double correction2 = kiln_ref_get(&call->inputs[4], 2);
+    each_run(call, update_run, adam);
+}
 
-    for (int64_t i = 0; i < kiln_ref_count(param); i++) {
-        double p = kiln_ref_get(param, i), g = kiln_ref_get(&call->inputs[1], i);
+static void rmsprop_update_run(KilnCall *call)
+{
+    each_run(call, update_run, rmsprop);
+}
 
-        if (adam->decoupled)
-            p -= lr * adam->weight_decay * p;
-        else
-            g += adam->weight_decay * p;
+static void adagrad_update_run(KilnCall *call)
+{
+    each_run(call, update_run, adagrad);
+}
 
-        double m = adam->beta1 * kiln_ref_get(average, i) + (1.0 - adam->beta1) * g;
-        double v = adam->beta2 * kiln_ref_get(square, i) + (1.0 - adam->beta2) * g * g;
+static void lamb_update_run(KilnCall *call)
+{
+    each_run(call, lamb_run, NULL);
+}
 
-        kiln_ref_set(average, i, m);
-        kiln_ref_set(square, i, v);
-        kiln_ref_set(param, i,
-                     p - lr / correction1 * m / (sqrt(v) / sqrt(correction2) + adam->eps));
-    }
+static void lion_update_run(KilnCall *call)
+{
+    each_run(call, update_run, lion);
+}
+
+static void adan_update_run(KilnCall *call)
+{
+    each_run(call, update_run, adan);
 }
 
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_ema_update, .run = ema_update_run },
+    { .op = &kiln_op_lerp_update, .run = lerp_update_run },
+    { .op = &kiln_op_clamp_update, .run = clamp_update_run },
     { .op = &kiln_op_increment, .run = increment_run },
+    { .op = &kiln_op_l2_norm, .run = l2_norm_run },
+    { .op = &kiln_op_clip_factor, .run = clip_factor_run },
     { .op = &kiln_op_sgd_update, .run = sgd_update_run },
     { .op = &kiln_op_adam_update, .run = adam_update_run },
+    { .op = &kiln_op_rmsprop_update, .run = rmsprop_update_run },
+    { .op = &kiln_op_adagrad_update, .run = adagrad_update_run },
+    { .op = &kiln_op_lamb_update, .run = lamb_update_run },
+    { .op = &kiln_op_lion_update, .run = lion_update_run },
+    { .op = &kiln_op_adan_update, .run = adan_update_run },
 };
 
 const KilnRefTable kiln_ref_updates = { kernels, KILN_COUNT(kernels) };

@@ -1,4 +1,4 @@
-/* Probabilities and losses. */
+/* Probabilities and the losses that have kernels of their own. */
 #ifndef KILN_GRAPH_OPS_LOSS_H
 #define KILN_GRAPH_OPS_LOSS_H
 
@@ -7,14 +7,30 @@
 #define KILN_OPS_LOSS(X)                                                                           \
     X(softmax)                                                                                     \
     X(softmax_grad)                                                                                \
+    X(log_softmax)                                                                                 \
+    X(log_softmax_grad)                                                                            \
+    X(nll)                                                                                         \
+    X(nll_grad)                                                                                    \
     X(cross_entropy)                                                                               \
-    X(cross_entropy_grad)
+    X(cross_entropy_grad)                                                                          \
+    X(cross_entropy_soft)                                                                          \
+    X(cross_entropy_soft_grad)
 
-/* softmax             x -> y;   softmax_grad: dy, y -> dx
- * cross_entropy       logits, labels -> loss, probabilities            KilnCrossEntropyAttrs
- * cross_entropy_grad  dloss scalar, probabilities, labels -> dlogits   KilnCrossEntropyAttrs */
-typedef struct KilnCrossEntropyAttrs {
+/* All over the last axis, the classes C; "rows" are the other axes together.
+ * softmax, log_softmax    x -> y;   their gradients: dy, y -> dx
+ * nll                     log_probs, labels, weight -> loss            KilnLabelAttrs
+ * nll_grad                dloss, labels, weight -> dlog_probs          KilnLabelAttrs
+ * cross_entropy           logits, labels, weight -> loss, probabilities       KilnLabelAttrs
+ * cross_entropy_grad      dloss, probabilities, labels, weight -> dlogits     KilnLabelAttrs
+ * cross_entropy_soft      logits, targets, weight -> loss, probabilities      KilnLabelAttrs
+ * cross_entropy_soft_grad dloss, probabilities, targets, weight -> dlogits    KilnLabelAttrs
+ * labels are i32 of the rows' shape, weight (optional) [C], targets as logits; loss is a
+ * scalar, or of the rows' shape when nothing is reduced. */
+typedef struct KilnLabelAttrs {
     double label_smoothing;
-} KilnCrossEntropyAttrs;
+    int64_t ignore_index;
+    int64_t reduction; /* KilnReduction */
+    int64_t classes;
+} KilnLabelAttrs;
 
 #endif

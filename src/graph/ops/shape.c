@@ -1,4 +1,5 @@
-/* Operations that rearrange elements: reshape, permute, flatten. */
+/* Operations that keep all elements: reshape, permute, and what is said with
+ * them. Cutting and joining is slice.c. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -124,13 +125,54 @@ const KilnOp kiln_op_permute = {
     .narrow_outputs = 1u << 0,
 };
 
+/* Whether this is an order whose axes of more than one place stay in sequence, so
+ * that the bytes stay as they are. */
+static bool keeps_bytes(const KilnShape *shape, const int *order)
+{
+    unsigned seen = 0;
+    int last = -1;
+
+    for (int i = 0; i < shape->rank; i++) {
+        if (order[i] < 0 || order[i] >= shape->rank || (seen >> order[i] & 1) != 0)
+            return false;
+        seen |= 1u << order[i];
+        if (shape->dim[order[i]] == 1)
+            continue;
+        if (order[i] < last)
+            return false;
+        last = order[i];
+    }
+    return true;
+}
+
 KilnTensor *kiln_permute(KilnTensor *x, const int *order)
 {
     KilnPermuteAttrs attrs = { .order = { 0 } };
+    KilnShape shape = x->shape;
 
     for (int i = 0; i < x->shape.rank; i++)
         attrs.order[i] = order[i];
-    return kiln_graph_record(x->graph, &kiln_op_permute, &x, 1, &attrs);
+    if (!keeps_bytes(&x->shape, order))
+        return kiln_graph_record(x->graph, &kiln_op_permute, &x, 1, &attrs);
+    for (int i = 0; i < shape.rank; i++)
+        shape.dim[i] = x->shape.dim[order[i]];
+    return kiln_reshape(x, shape);
+}
+
+KilnTensor *kiln_transpose(KilnTensor *x, int axis_a, int axis_b)
+{
+    int order[KILN_MAX_RANK];
+    const int rank = x->shape.rank;
+    int a = axis_a < 0 ? axis_a + rank : axis_a, b = axis_b < 0 ? axis_b + rank : axis_b;
+
+    if (x->poisoned)
+        return x->graph->poison;
+    if (a < 0 || a >= rank || b < 0 || b >= rank)
+        return kiln_graph_poison(x->graph, "transpose: axes %d and %d; from %d to %d are possible",
+                                 axis_a, axis_b, -rank, rank - 1);
+    for (int i = 0; i < rank; i++)
+        order[i] = i == a ? b : i == b ? a : i;
+    return kiln_permute(x, order);
 }
 
 /* ---- flatten ------------------------------------------------------------------- */
@@ -149,4 +191,38 @@ KilnTensor *kiln_flatten(KilnTensor *x)
     if (shape->rank == 4 && shape->dim[3] > 1 && shape->dim[1] * shape->dim[2] > 1)
         x = kiln_permute(x, to_nchw);
     return kiln_reshape(x, KILN_SHAPE(batch, -1));
+}
+
+/* ---- squeeze, unsqueeze --------------------------------------------------------- */
+
+KilnTensor *kiln_squeeze(KilnTensor *x, int axis)
+{
+    KilnShape shape = { .rank = x->shape.rank - 1 };
+    const int at = axis < 0 ? axis + x->shape.rank : axis;
+    char text[KILN_SHAPE_TEXT];
+
+    if (x->poisoned)
+        return x->graph->poison;
+    if (at < 0 || at >= x->shape.rank || x->shape.dim[at] != 1)
+        return kiln_graph_poison(x->graph, "squeeze: axis %d of %s is not one of size 1", axis,
+                                 kiln_shape_text(&x->shape, text, sizeof(text)));
+    for (int i = 0; i < shape.rank; i++)
+        shape.dim[i] = x->shape.dim[i < at ? i : i + 1];
+    return kiln_reshape(x, shape);
+}
+
+KilnTensor *kiln_unsqueeze(KilnTensor *x, int axis)
+{
+    KilnShape shape = { .rank = x->shape.rank + 1 };
+    const int at = axis < 0 ? axis + shape.rank : axis;
+    char text[KILN_SHAPE_TEXT];
+
+    if (x->poisoned)
+        return x->graph->poison;
+    if (at < 0 || at >= shape.rank || shape.rank > KILN_MAX_RANK)
+        return kiln_graph_poison(x->graph, "unsqueeze: no place for a new axis %d in %s", axis,
+                                 kiln_shape_text(&x->shape, text, sizeof(text)));
+    for (int i = 0; i < shape.rank; i++)
+        shape.dim[i] = i == at ? 1 : x->shape.dim[i < at ? i : i - 1];
+    return kiln_reshape(x, shape);
 }

@@ -2,19 +2,22 @@
 #include "kiln.h"
 
 typedef struct Opts {
-    double lr, eps, weight_decay;
+    KILN_OPTIMIZER_OPTIONS;
+    double eps;
     double *betas;
     size_t betas_count;
+    bool amsgrad;
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_F64(Opts, lr, "0.001", 0.0, 1e6, "learning rate, before the scheduler's factor"),
+    KILN_OPTIMIZER_FIELDS(Opts, "0.001", "0.01",
+                          "the parameters shrink by this times the learning rate in every step"),
     KILN_FIELD_F64_LIST(Opts, betas, "[0.9, 0.999]", 0.0, 1.0,
                         "two numbers below 1: how slowly the averages of the gradient and of its "
                         "square forget"),
     KILN_FIELD_F64(Opts, eps, "1e-8", 0.0, 1.0, "added to the denominator"),
-    KILN_FIELD_F64(Opts, weight_decay, "0.01", 0.0, 1e3,
-                   "the parameters shrink by this times the learning rate in every step"),
+    KILN_FIELD_BOOL(Opts, amsgrad, "false",
+                    "divide by the largest average of the square so far (Reddi et al. 2018)"),
     KILN_FIELD_END,
 };
 
@@ -22,46 +25,47 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 {
     const Opts *opts = options;
 
-    return kiln_adam_check_betas(opts->betas, opts->betas_count, ret_option, err);
+    return kiln_adam_check_betas(opts->betas, opts->betas_count, 2, ret_option, err);
 }
 
-static double learning_rate(const KilnInstance *self)
+static KilnOptimizerCommon common(const KilnInstance *self)
 {
-    return ((const Opts *)kiln_opts(self))->lr;
+    return KILN_OPTIMIZER_COMMON((const Opts *)kiln_opts(self));
 }
 
 static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])
 {
-    (void)self;
+    const Opts *opts = kiln_opts(self);
+
     names[0] = "exp_avg";
     names[1] = "exp_avg_sq";
-    return 2;
+    names[2] = "max_exp_avg_sq";
+    return opts->amsgrad ? 3 : 2;
 }
 
 static size_t hyper(const KilnInstance *self, double lr, int64_t step, float ret[KILN_MAX_HYPER])
 {
     const Opts *opts = kiln_opts(self);
 
-    return kiln_adam_hyper(opts->betas, lr, step, ret);
+    return kiln_adam_hyper(opts->betas, 2, lr, step, ret);
 }
 
-static void update(const KilnInstance *self, KilnTensor *param, KilnTensor *grad,
-                   KilnTensor *const slot[KILN_MAX_SLOTS], KilnTensor *numbers)
+static void update(const KilnInstance *self, const KilnFlat *flat)
 {
     const Opts *opts = kiln_opts(self);
     KilnAdam adam = {
         .beta1 = opts->betas[0],
         .beta2 = opts->betas[1],
         .eps = opts->eps,
-        .weight_decay = opts->weight_decay,
         .decoupled = true,
+        .amsgrad = opts->amsgrad,
     };
 
-    kiln_adam_update(param, grad, slot[0], slot[1], numbers, adam);
+    kiln_adam_update(flat, adam);
 }
 
 static const KilnOptimizerOps ops = {
-    .learning_rate = learning_rate,
+    .common = common,
     .slots = slots,
     .hyper = hyper,
     .update = update,

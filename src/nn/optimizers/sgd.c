@@ -2,16 +2,19 @@
 #include "kiln.h"
 
 typedef struct Opts {
-    double lr, momentum, weight_decay;
+    KILN_OPTIMIZER_OPTIONS;
+    double momentum, dampening;
     bool nesterov;
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_F64(Opts, lr, "0.001", 0.0, 1e6, "learning rate, before the scheduler's factor"),
+    KILN_OPTIMIZER_FIELDS(Opts, "0.001", "0.0",
+                          "L2 penalty: this times the parameters is added to the gradient"),
     KILN_FIELD_F64(Opts, momentum, "0.0", 0.0, 1.0, "share of the last update that is kept"),
-    KILN_FIELD_F64(Opts, weight_decay, "0.0", 0.0, 1e3,
-                   "L2 penalty: this times the parameters is added to the gradient"),
-    KILN_FIELD_BOOL(Opts, nesterov, "false", "look ahead along the momentum; needs momentum > 0"),
+    KILN_FIELD_F64(Opts, dampening, "0.0", 0.0, 1.0,
+                   "share of the gradient that does not enter the momentum"),
+    KILN_FIELD_BOOL(Opts, nesterov, "false",
+                    "look ahead along the momentum; needs momentum > 0 and no dampening"),
     KILN_FIELD_END,
 };
 
@@ -19,17 +22,19 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 {
     const Opts *opts = options;
 
-    if (!opts->nesterov || opts->momentum > 0.0)
+    if (!opts->nesterov || (opts->momentum > 0.0 && opts->dampening <= 0.0))
         return KILN_OK;
     *ret_option = "nesterov";
+    if (opts->momentum > 0.0)
+        return kiln_error_set(err, KILN_E_RANGE, "true needs dampening=0, got %g", opts->dampening);
     return kiln_error_set(err, KILN_E_RANGE,
                           "true needs a momentum above 0; set momentum (0.9, say) or "
                           "nesterov=false");
 }
 
-static double learning_rate(const KilnInstance *self)
+static KilnOptimizerCommon common(const KilnInstance *self)
 {
-    return ((const Opts *)kiln_opts(self))->lr;
+    return KILN_OPTIMIZER_COMMON((const Opts *)kiln_opts(self));
 }
 
 static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])
@@ -50,21 +55,20 @@ static size_t hyper(const KilnInstance *self, double lr, int64_t step, float ret
     return 2;
 }
 
-static void update(const KilnInstance *self, KilnTensor *param, KilnTensor *grad,
-                   KilnTensor *const slot[KILN_MAX_SLOTS], KilnTensor *numbers)
+static void update(const KilnInstance *self, const KilnFlat *flat)
 {
     const Opts *opts = kiln_opts(self);
     KilnSgd sgd = {
         .momentum = opts->momentum,
-        .weight_decay = opts->weight_decay,
+        .dampening = opts->dampening,
         .nesterov = opts->nesterov,
     };
 
-    kiln_sgd_update(param, grad, opts->momentum > 0.0 ? slot[0] : NULL, numbers, sgd);
+    kiln_sgd_update(flat, sgd);
 }
 
 static const KilnOptimizerOps ops = {
-    .learning_rate = learning_rate,
+    .common = common,
     .slots = slots,
     .hyper = hyper,
     .update = update,

@@ -2,25 +2,30 @@
 #include "kiln.h"
 
 typedef struct Opts {
-    int64_t warmup_steps;
+    KILN_WARMUP_OPTIONS;
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, warmup_steps, "0", 0, 1000000000,
-                   "steps over which the learning rate rises in a straight line from 0"),
+    KILN_WARMUP_FIELDS(Opts),
     KILN_FIELD_END,
 };
 
-static double factor(const KilnInstance *self, const KilnProgress *at)
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
-
-    if (at->step < opts->warmup_steps)
-        return (double)(at->step + 1) / (double)opts->warmup_steps;
-    return 1.0;
+    return kiln_warmup_check(KILN_WARMUP((const Opts *)options), ret_option, err);
 }
 
-static const KilnSchedulerOps ops = { .factor = factor };
+static KilnStatus fits(const KilnInstance *self, const KilnProgress *at, KilnError *err)
+{
+    return kiln_warmup_fits(KILN_WARMUP((const Opts *)kiln_opts(self)), at, err);
+}
+
+static double factor(const KilnInstance *self, const KilnProgress *at)
+{
+    return kiln_warmup_factor(KILN_WARMUP((const Opts *)kiln_opts(self)), at);
+}
+
+static const KilnSchedulerOps ops = { .factor = factor, .check = fits };
 
 const KilnComponent kiln_scheduler_constant = {
     .kind = KILN_KIND_SCHEDULER,
@@ -28,6 +33,7 @@ const KilnComponent kiln_scheduler_constant = {
     .summary = "The learning rate stays as it is, after an optional warmup",
     .fields = fields,
     .opts_size = sizeof(Opts),
+    .check = check,
     .ops.scheduler = &ops,
 };
 

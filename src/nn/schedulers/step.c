@@ -4,24 +4,38 @@
 #include <math.h>
 
 typedef struct Opts {
-    int64_t step_size;
+    KILN_WARMUP_OPTIONS;
+    int64_t step_size, interval;
     double gamma;
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, step_size, "10", 1, 1000000000, "epochs between two falls"),
+    KILN_FIELD_I64(Opts, step_size, "10", 1, 1000000000, "epochs (or steps) between two falls"),
     KILN_FIELD_F64(Opts, gamma, "0.1", 0.0, 1e3, "factor at each fall"),
+    KILN_FIELD_ENUM(Opts, interval, "epoch", kiln_intervals, "what is counted: epochs or steps"),
+    KILN_WARMUP_FIELDS(Opts),
     KILN_FIELD_END,
 };
+
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
+{
+    return kiln_warmup_check(KILN_WARMUP((const Opts *)options), ret_option, err);
+}
+
+static KilnStatus fits(const KilnInstance *self, const KilnProgress *at, KilnError *err)
+{
+    return kiln_warmup_fits(KILN_WARMUP((const Opts *)kiln_opts(self)), at, err);
+}
 
 static double factor(const KilnInstance *self, const KilnProgress *at)
 {
     const Opts *opts = kiln_opts(self);
+    int64_t falls = kiln_interval_count(opts->interval, at) / opts->step_size;
 
-    return pow(opts->gamma, (double)(at->epoch / opts->step_size));
+    return kiln_warmup_factor(KILN_WARMUP(opts), at) * pow(opts->gamma, (double)falls);
 }
 
-static const KilnSchedulerOps ops = { .factor = factor };
+static const KilnSchedulerOps ops = { .factor = factor, .check = fits };
 
 const KilnComponent kiln_scheduler_step = {
     .kind = KILN_KIND_SCHEDULER,
@@ -29,6 +43,7 @@ const KilnComponent kiln_scheduler_step = {
     .summary = "The learning rate is multiplied by gamma every step_size epochs",
     .fields = fields,
     .opts_size = sizeof(Opts),
+    .check = check,
     .ops.scheduler = &ops,
 };
 

@@ -181,7 +181,7 @@ static void sum_exp_rows(float *out, const float *x, const float *shift, int64_t
             out[c] += expf(x[r * columns + c] - shift[c]);
 }
 
-/* ---- Losses, updates -------------------------------------------------------- */
+/* ---- Losses, averages ------------------------------------------------------- */
 
 static void softmax_grad(float *dx, const float *dy, const float *y, int64_t n)
 {
@@ -205,54 +205,6 @@ static void blend(float *variable, const float *value, float keep, float take, i
         variable[i] = keep * variable[i] + take * value[i];
 }
 
-static void sgd(float *param, float *buffer, const float *grad, const KilnSgdLoop *sgd, int64_t n)
-{
-    const float lr = sgd->lr, momentum = sgd->momentum, decay = sgd->weight_decay;
-
-    if (buffer == NULL) {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            param[i] -= lr * (grad[i] + decay * param[i]);
-        return;
-    }
-
-    const float past = sgd->first ? 0.0f : momentum;
-    const float ahead = sgd->nesterov ? momentum : 1.0f, now = sgd->nesterov ? 1.0f : 0.0f;
-
-    if (sgd->first) /* whatever it holds, were it NaN, must not count */
-        fill(buffer, 0.0f, n);
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        float g = grad[i] + decay * param[i];
-        float b = past * buffer[i] + g;
-
-        buffer[i] = b;
-        param[i] -= lr * (now * g + ahead * b);
-    }
-}
-
-/* The four arrays are never the same, and a promise instead of `omp simd` lets the
- * loop compile to scalar code where sqrtf must set errno. */
-static void adam(float *restrict param, float *restrict average, float *restrict square,
-                 const float *restrict grad, const KilnAdamLoop *adam, int64_t n)
-{
-    const float beta1 = adam->beta1, beta2 = adam->beta2;
-    const float new1 = adam->new1, new2 = adam->new2;
-    const float step = adam->step, root_correction = adam->root_correction, eps = adam->eps;
-    const float decay = adam->decay, shrink = adam->shrink;
-
-    for (int64_t i = 0; i < n; i++) {
-        float p = param[i] * shrink;
-        float g = grad[i] + decay * p;
-        float m = beta1 * average[i] + new1 * g;
-        float v = beta2 * square[i] + new2 * g * g;
-
-        average[i] = m;
-        square[i] = v;
-        param[i] = p - step * m / (sqrtf(v) / root_correction + eps);
-    }
-}
-
 #define TABLE_OF(name, isa) kiln_##name##_##isa
 #define TABLE(name, isa) TABLE_OF(name, isa)
 
@@ -273,9 +225,9 @@ const KilnLoops TABLE(loops, KILN_ISA) = {
     .sum_exp_rows = sum_exp_rows,
     .softmax_grad = softmax_grad,
     .blend = blend,
-    .sgd = sgd,
-    .adam = adam,
+    .updates = &TABLE(update_loops, KILN_ISA),
     .attention = &TABLE(attention, KILN_ISA),
     .recurrent = &TABLE(recurrent, KILN_ISA),
     .gemm = &TABLE(gemm, KILN_ISA),
+    .rows = &TABLE(rows, KILN_ISA),
 };

@@ -4,6 +4,8 @@
 #define KILN_BACKEND_CPU_ISA_LOOPS_H
 
 #include "backend/cpu/isa/map.h"
+#include "backend/cpu/isa/rows.h"
+#include "backend/cpu/isa/updates.h"
 
 /* Dropout's mask is a function of key, stream and element. */
 typedef struct KilnDropoutLoop {
@@ -12,20 +14,6 @@ typedef struct KilnDropoutLoop {
     uint32_t threshold; /* dropped when 24 random bits are below */
     float scale;        /* of what is kept */
 } KilnDropoutLoop;
-
-typedef struct KilnSgdLoop {
-    float lr, momentum, weight_decay;
-    int first, nesterov;
-} KilnSgdLoop;
-
-typedef struct KilnAdamLoop {
-    float beta1, beta2, eps;
-    float new1, new2;      /* 1 - beta1, 1 - beta2, rounded once */
-    float step;            /* learning rate / (1 - beta1^t) */
-    float root_correction; /* sqrt(1 - beta2^t) */
-    float decay;           /* added to the gradient, times the parameter */
-    float shrink;          /* the parameter is multiplied by it first */
-} KilnAdamLoop;
 
 /* Outputs come first. An output may be the same array as an input, but must not
  * overlap one otherwise. */
@@ -54,14 +42,12 @@ typedef struct KilnLoops {
     void (*softmax_grad)(float *dx, const float *dy, const float *y, int64_t n);
     /* variable = keep * variable + take * value */
     void (*blend)(float *variable, const float *value, float keep, float take, int64_t n);
-    /* buffer may be NULL */
-    void (*sgd)(float *param, float *buffer, const float *grad, const KilnSgdLoop *sgd, int64_t n);
-    void (*adam)(float *param, float *average, float *square, const float *grad,
-                 const KilnAdamLoop *adam, int64_t n);
     /* Of the same instruction set. */
     const struct KilnAttentionLoops *attention;
     const struct KilnRecurrentLoops *recurrent;
     const struct KilnGemmLoops *gemm;
+    const KilnUpdateLoops *updates;
+    const KilnRowLoops *rows; /* of the same instruction set */
 } KilnLoops;
 
 extern const KilnLoops kiln_loops_base, kiln_loops_avx2, kiln_loops_avx512;

@@ -1,0 +1,306 @@
+/* Connectionist temporal classification: the forward-backward algorithm in
+ * logarithms (Graves et al. 2006), in double, for the terms span hundreds of orders
+ * of magnitude. Threads share the sequences. */
+#include "backend/cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One sequence. State s is the blank when it is even, else label (s - 1) / 2. */
+typedef struct Sequence {
+    const KilnRowLoops *loops;
+    const float *log_probs; /* at t = 0 of this sequence */
+    int64_t stride;         /* from one t to the next */
+    const int32_t *labels;
+    int64_t times, states, blank;
+    bool valid; /* lengths and labels are in range */
+} Sequence;
+
+/* Shares of the workspace: `most` states and two in front of them, `times` by `most`. */
+typedef struct Scratch {
+    double *skip, *emit, *row[2]; /* row[i][-1] and [-2] are -inf */
+    double *alpha;                /* [times, most]; for the gradient only */
+} Scratch;
+
+/* log_probs, targets and both lengths are the inputs from this one on. */
+static int first_input(const KilnCall *call)
+{
+    return call->op == &kiln_op_ctc ? 0 : 1;
+}
+
+static int64_t most_states(const KilnCall *call)
+{
+    return 2 * call->inputs[first_input(call) + 1].shape.dim[1] + 1;
+}
+
+/* Doubles that one thread needs, so that each part starts at a cache line. */
+static int64_t scratch_size(const KilnCall *call)
+{
+    const int64_t most = most_states(call), times = call->inputs[first_input(call)].shape.dim[0];
+    const int64_t all = 4 * (most + 8) + (call->op == &kiln_op_ctc ? 0 : times * most);
+
+    return (all + 7) / 8 * 8;
+}
+
+static KilnStatus ctc_prepare(KilnCall *call, KilnError *err)
+{
+    const int64_t batch = call->inputs[first_input(call)].shape.dim[1];
+    const int64_t threads = call->backend->threads < batch ? call->backend->threads : batch;
+
+    (void)err;
+    for (int i = 0; i < call->n_inputs; i++)
+        call->inputs[i].layout = KILN_PLAIN;
+    call->workspace_size = (size_t)(threads * scratch_size(call) + batch) * sizeof(double);
+    return KILN_OK;
+}
+
+/* Of the thread that does part `part`; the losses of all lie in front. */
+static Scratch scratch_of(const KilnCall *call, int64_t part)
+{
+    const int64_t most = most_states(call), batch = call->inputs[first_input(call)].shape.dim[1];
+    double *at = (double *)call->workspace + batch + part * scratch_size(call);
+    Scratch scratch = { .skip = at, .emit = at + most };
+
+    at += 2 * most;
+    for (int i = 0; i < 2; i++) {
+        at[0] = at[1] = -INFINITY;
+        scratch.row[i] = at + 2;
+        at += most + 2;
+    }
+    scratch.alpha = at;
+    return scratch;
+}
+
+static Sequence sequence_of(const KilnCall *call, int64_t n)
+{
+    const KilnCtcAttrs *attrs = call->attrs;
+    const int at = first_input(call);
+    const int64_t *x = call->inputs[at].shape.dim, most_labels = call->inputs[at + 1].shape.dim[1];
+    const int64_t labels = ((const int32_t *)call->inputs[at + 3].data)[n];
+    Sequence s = {
+        .loops = kiln_cpu(call)->loops->rows,
+        .log_probs = (const float *)call->inputs[at].data + n * x[2],
+        .stride = x[1] * x[2],
+        .labels = (const int32_t *)call->inputs[at + 1].data + n * most_labels,
+        .times = ((const int32_t *)call->inputs[at + 2].data)[n],
+        .states = 2 * labels + 1,
+        .blank = attrs->blank,
+    };
+
+    s.valid = s.times >= 0 && s.times <= x[0] && labels >= 0 && labels <= most_labels;
+    for (int64_t i = 0; i < labels && s.valid; i++)
+        s.valid = s.labels[i] >= 0 && s.labels[i] < x[2];
+    return s;
+}
+
+static int64_t label(const Sequence *s, int64_t state)
+{
+    return state % 2 == 0 ? s->blank : s->labels[state / 2];
+}
+
+/* emit[s]: the log-probability of state s's label at time t; from the last state on
+ * when `reverse`. */
+static void read_emissions(const Sequence *s, int64_t t, bool reverse, double *emit)
+{
+    const float *x = s->log_probs + t * s->stride;
+
+    for (int64_t i = 0; i < s->states; i++)
+        emit[i] = (double)x[label(s, reverse ? s->states - 1 - i : i)];
+}
+
+/* skip[s]: 0 where state s can be reached from s - 2, for its label is another. The
+ * same from either end, but for the order. */
+static void find_skips(const Sequence *s, bool reverse, double *skip)
+{
+    for (int64_t i = 0; i < s->states; i++) {
+        const int64_t state = reverse ? s->states - 1 - i : i,
+                      from = reverse ? state + 2 : state - 2;
+        const bool can = from >= 0 && from < s->states && label(s, state) != label(s, from) &&
+                         state % 2 == 1;
+
+        skip[i] = can ? 0.0 : -INFINITY;
+    }
+}
+
+/* Before the first step, at either end: two states are open. */
+static void open_row(const Sequence *s, double *row)
+{
+    for (int64_t i = 0; i < s->states; i++)
+        row[i] = i < 2 ? 0.0 : -INFINITY;
+}
+
+/* Log-probability of all that leads to each state by the last time, in one of the
+ * two rows, and by each time in alpha when there is one. */
+static const double *forward(const Sequence *s, Scratch *scratch, double *alpha)
+{
+    const double *row = NULL;
+
+    find_skips(s, false, scratch->skip);
+    for (int64_t t = 0; t < s->times; t++) {
+        double *next = scratch->row[t % 2];
+
+        read_emissions(s, t, false, scratch->emit);
+        if (t == 0) {
+            open_row(s, next);
+            for (int64_t i = 0; i < s->states; i++)
+                next[i] += scratch->emit[i];
+        } else {
+            s->loops->ctc(next, row, scratch->skip, scratch->emit, s->states);
+        }
+        row = next;
+        if (alpha != NULL)
+            memcpy(alpha + t * s->states, row, (size_t)s->states * sizeof(*row));
+    }
+    return row;
+}
+
+static double loss_of(const Sequence *s, const double *last)
+{
+    if (!s->valid)
+        return NAN;
+    if (s->times == 0)
+        return s->states == 1 ? 0.0 : INFINITY;
+    if (s->states == 1)
+        return -last[0];
+
+    const double a = last[s->states - 1], b = last[s->states - 2], top = a > b ? a : b;
+
+    return top == -INFINITY ? INFINITY : -(top + log(exp(a - top) + exp(b - top)));
+}
+
+/* What the reduction multiplies the loss of a sequence with. */
+static double share(const KilnCall *call, const Sequence *s)
+{
+    const KilnCtcAttrs *attrs = call->attrs;
+    const double labels = s->states > 3 ? (double)(s->states / 2) : 1.0;
+
+    return attrs->reduction == KILN_REDUCTION_MEAN
+               ? 1.0 / labels / (double)call->inputs[first_input(call)].shape.dim[1]
+               : 1.0;
+}
+
+/* Threads take whole parts, for each part has scratch of its own. */
+static void each_sequence(KilnCall *call, KilnRange part)
+{
+    const int64_t batch = call->inputs[first_input(call)].shape.dim[1];
+    const int64_t threads = call->backend->threads < batch ? call->backend->threads : batch;
+
+    kiln_parallel((int)threads, threads, 1, 1, part, call);
+}
+
+static void ctc_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const KilnCtcAttrs *attrs = call->attrs;
+    const int64_t batch = call->inputs[0].shape.dim[1];
+    const int64_t parts = call->backend->threads < batch ? call->backend->threads : batch;
+    double *losses = call->workspace;
+
+    for (int64_t part = begin; part < end; part++) {
+        Scratch scratch = scratch_of(call, part);
+
+        for (int64_t n = part; n < batch; n += parts) {
+            const Sequence s = sequence_of(call, n);
+            const double *last = s.valid ? forward(&s, &scratch, NULL) : NULL;
+
+            losses[n] = loss_of(&s, last);
+            if (attrs->zero_infinity != 0 && isinf(losses[n]))
+                losses[n] = 0.0;
+            losses[n] *= share(call, &s);
+        }
+    }
+}
+
+static void ctc_run(KilnCall *call)
+{
+    const KilnCtcAttrs *attrs = call->attrs;
+    const int64_t batch = call->inputs[0].shape.dim[1];
+    const double *losses = call->workspace;
+    float *loss = call->outputs[0].data;
+    double total = 0.0;
+
+    each_sequence(call, ctc_part);
+    for (int64_t n = 0; n < batch; n++) {
+        total += losses[n];
+        if (attrs->reduction == KILN_REDUCTION_NONE)
+            loss[n] = (float)losses[n];
+    }
+    if (attrs->reduction != KILN_REDUCTION_NONE)
+        *loss = (float)total;
+}
+
+/* ---- Gradient ------------------------------------------------------------------------ */
+
+/* Minus the probability of being in each state at time t, to its label. `beta` is
+ * from the last state on. */
+static void add_states(const Sequence *s, float *dx, const double *alpha, const double *beta,
+                       double loss, double dloss)
+{
+    for (int64_t i = 0; i < s->states; i++)
+        dx[label(s, i)] -= (float)(dloss * exp(alpha[i] + beta[s->states - 1 - i] + loss));
+}
+
+/* Going back in time over states counted from the end is the same recursion; the
+ * emission of t + 1 is added before its step. */
+static void sequence_grad(const Sequence *s, Scratch *scratch, float *dx, bool zero_infinity,
+                          double dloss)
+{
+    const double loss = loss_of(s, forward(s, scratch, scratch->alpha));
+    double *beta = scratch->row[0], *after = scratch->row[1];
+
+    if (isinf(loss) && zero_infinity)
+        return;
+    find_skips(s, true, scratch->skip);
+    for (int64_t t = s->times - 1; t >= 0; t--) {
+        if (t == s->times - 1) {
+            open_row(s, beta);
+        } else {
+            double *kept = after;
+
+            read_emissions(s, t + 1, true, scratch->emit);
+            for (int64_t i = 0; i < s->states; i++)
+                beta[i] += scratch->emit[i];
+            after = beta;
+            beta = kept;
+            s->loops->ctc(beta, after, scratch->skip, NULL, s->states);
+        }
+        add_states(s, dx + t * s->stride, scratch->alpha + t * s->states, beta, loss, dloss);
+    }
+}
+
+static void ctc_grad_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const KilnCtcAttrs *attrs = call->attrs;
+    const int64_t *x = call->inputs[1].shape.dim;
+    const int64_t parts = call->backend->threads < x[1] ? call->backend->threads : x[1];
+    const float *dloss = call->inputs[0].data;
+
+    for (int64_t part = begin; part < end; part++) {
+        Scratch scratch = scratch_of(call, part);
+
+        for (int64_t n = part; n < x[1]; n += parts) {
+            const Sequence s = sequence_of(call, n);
+            float *dx = (float *)call->outputs[0].data + n * x[2];
+            const float own = dloss[attrs->reduction == KILN_REDUCTION_NONE ? n : 0];
+
+            for (int64_t t = 0; t < x[0]; t++)
+                memset(dx + t * s.stride, 0, (size_t)x[2] * sizeof(*dx));
+            if (s.valid)
+                sequence_grad(&s, &scratch, dx, attrs->zero_infinity != 0,
+                              (double)own * share(call, &s));
+        }
+    }
+}
+
+static void ctc_grad_run(KilnCall *call)
+{
+    each_sequence(call, ctc_grad_part);
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_ctc, .prepare = ctc_prepare, .run = ctc_run },
+    { .op = &kiln_op_ctc_grad, .prepare = ctc_prepare, .run = ctc_grad_run },
+};
+
+const KilnCpuTable kiln_cpu_ctc = { kernels, KILN_COUNT(kernels) };

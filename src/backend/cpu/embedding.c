@@ -1,0 +1,338 @@
+/* Rows picked by index, alone and in bags. In the gradients each thread owns some of
+ * the rows and goes through all indices, in their order: no two write one row, and
+ * sums do not depend on the number of threads. */
+#include "backend/cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- index_select ------------------------------------------------------------------ */
+
+/* x as [outer, rows, inner], of which `n` indices pick rows. */
+typedef struct Select {
+    KilnCall *call;
+    int64_t outer, rows, inner, n;
+    const int32_t *index;
+} Select;
+
+static Select select_of(KilnCall *call)
+{
+    const KilnSelectAttrs *attrs = call->attrs;
+    Select select = { .call = call, .outer = 1, .inner = 1 };
+
+    select.rows = attrs->shape.dim[attrs->axis];
+    for (int axis = 0; axis < attrs->axis; axis++)
+        select.outer *= attrs->shape.dim[axis];
+    for (int axis = (int)attrs->axis + 1; axis < attrs->shape.rank; axis++)
+        select.inner *= attrs->shape.dim[axis];
+    select.n = kiln_cpu_count(&call->inputs[1]);
+    select.index = call->inputs[1].data;
+    return select;
+}
+
+/* What stands for a row that is not there. */
+static void fill_nothing(char *y, KilnDType dtype, int64_t n)
+{
+    memset(y, 0, (size_t)n * kiln_dtype_size(dtype));
+    for (int64_t i = 0; i < n; i++) {
+        if (dtype == KILN_F32)
+            ((float *)(void *)y)[i] = NAN;
+        else if (dtype == KILN_BF16)
+            ((uint16_t *)(void *)y)[i] = 0x7fc0;
+    }
+}
+
+static void select_part(void *context, int64_t begin, int64_t end)
+{
+    const Select *s = context;
+    const KilnArg *x = &s->call->inputs[0];
+    const size_t bytes = (size_t)s->inner * kiln_dtype_size(x->dtype);
+
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t row = s->index[i % s->n];
+        char *y = (char *)s->call->outputs[0].data + i * (int64_t)bytes;
+
+        if (row >= 0 && row < s->rows)
+            memcpy(y, (const char *)x->data + (i / s->n * s->rows + row) * (int64_t)bytes, bytes);
+        else
+            fill_nothing(y, x->dtype, s->inner);
+    }
+}
+
+static void index_select_run(KilnCall *call)
+{
+    Select s = select_of(call);
+
+    kiln_parallel(call->backend->threads, s.outer * s.n, 16384 / (s.inner + 1) + 1, 1, select_part,
+                  &s);
+}
+
+/* ---- Gradients: what was touched --------------------------------------------------- */
+
+/* A gradient [rows, width] being made. Owner `t` of `owners` does the rows of number
+ * t modulo owners: frequent words have low numbers and go round. */
+typedef struct Rows {
+    KilnCall *call;
+    float *gradient;
+    int64_t rows, width, owners, padding;
+    const int32_t *index;
+    int64_t n;
+    int32_t *touched; /* NULL: nothing is known of what the gradient holds */
+    void (*add)(const struct Rows *rows, int64_t owner);
+} Rows;
+
+static bool is_mine(const Rows *r, int64_t row, int64_t owner)
+{
+    return row >= 0 && row < r->rows && row % r->owners == owner && row != r->padding;
+}
+
+static void clear_row(const Rows *r, int64_t row)
+{
+    memset(r->gradient + row * r->width, 0, (size_t)r->width * sizeof(float));
+}
+
+/* Clear what may not be zero, then add this step's terms. */
+static void rows_part(void *context, int64_t begin, int64_t end)
+{
+    const Rows *r = context;
+
+    for (int64_t owner = begin; owner < end; owner++) {
+        if (r->touched == NULL || r->touched[0] == KILN_TOUCHED_ALL) {
+            for (int64_t row = owner; row < r->rows; row += r->owners)
+                clear_row(r, row);
+        } else {
+            for (int32_t i = 0; i < r->touched[0]; i++)
+                if (is_mine(r, r->touched[1 + i], owner))
+                    clear_row(r, r->touched[1 + i]);
+        }
+        r->add(r, owner);
+    }
+}
+
+/* The rows of this step, for the next; when they do not fit, all rows are as cheap. */
+static void remember(const Rows *r)
+{
+    if (r->n > r->rows) {
+        r->touched[0] = KILN_TOUCHED_ALL;
+        return;
+    }
+    r->touched[0] = (int32_t)r->n;
+    memcpy(r->touched + 1, r->index, (size_t)r->n * sizeof(*r->index));
+}
+
+/* The list speaks of the gradient's own place. Elsewhere all rows are written, and
+ * what is at the place then is not known. */
+static void run_rows(Rows *r, const KilnArg *touched)
+{
+    const int64_t work = (r->n + 1) * r->width / 8192 + 1;
+    const int64_t threads = r->call->backend->threads;
+    const bool placed = r->call->outputs[0].placed;
+
+    r->owners = work < threads ? work : threads;
+    r->touched = !touched->absent && placed ? touched->data : NULL;
+    kiln_parallel((int)threads, r->owners, 1, 1, rows_part, r);
+    if (r->touched != NULL)
+        remember(r);
+    else if (!touched->absent)
+        *(int32_t *)touched->data = KILN_TOUCHED_ALL;
+}
+
+/* ---- index_select_grad --------------------------------------------------------------- */
+
+static void select_add(const Rows *r, int64_t owner)
+{
+    const KilnRowLoops *loops = kiln_cpu(r->call)->loops->rows;
+    const float *dy = r->call->inputs[0].data;
+
+    for (int64_t i = 0; i < r->n; i++)
+        if (is_mine(r, r->index[i], owner))
+            loops->add_scaled(r->gradient + r->index[i] * r->width, dy + i * r->width, 1.0f,
+                              r->width);
+}
+
+/* Axes before the selected one are done one after the other; only without them can
+ * rows be remembered. */
+static void index_select_grad_run(KilnCall *call)
+{
+    const KilnSelectAttrs *attrs = call->attrs;
+    const Select s = select_of(call);
+    const KilnArg nobody = { .absent = true };
+    KilnCall part = *call;
+
+    for (int64_t o = 0; o < s.outer; o++) {
+        Rows r = {
+            .call = &part,
+            .gradient = (float *)call->outputs[0].data + o * s.rows * s.inner,
+            .rows = s.rows,
+            .width = s.inner,
+            .padding = attrs->padding,
+            .index = s.index,
+            .n = s.n,
+            .add = select_add,
+        };
+
+        part.inputs[0].data = (float *)call->inputs[0].data + o * s.n * s.inner;
+        run_rows(&r, s.outer == 1 ? &call->inputs[2] : &nobody);
+    }
+}
+
+/* ---- embedding_bag ----------------------------------------------------------------- */
+
+/* The bag's indices, first..end; end < first when the offsets are no such thing. */
+static void bag_range(const KilnArg *index, const KilnArg *offsets, int64_t b, int64_t *ret_first,
+                      int64_t *ret_end)
+{
+    const int64_t n = kiln_cpu_count(index);
+
+    if (offsets->absent) {
+        *ret_first = b * index->shape.dim[1];
+        *ret_end = *ret_first + index->shape.dim[1];
+        return;
+    }
+    const int32_t *offset = offsets->data;
+    *ret_first = offset[b];
+    *ret_end = b + 1 < offsets->shape.dim[0] ? offset[b + 1] : n;
+    if (*ret_first < 0 || *ret_end > n)
+        *ret_end = *ret_first - 1;
+}
+
+/* Number of the bag's rows that count; -1 when it has one that is not there. */
+static int64_t bag_size(const KilnBagAttrs *attrs, const int32_t *index, int64_t first, int64_t end)
+{
+    int64_t size = end < first ? -1 : 0;
+
+    for (int64_t i = first; i < end; i++) {
+        if (index[i] < 0 || index[i] >= attrs->rows)
+            return -1;
+        size += index[i] != attrs->padding;
+    }
+    return size;
+}
+
+static void bag_sum(const KilnCall *call, float *y, int64_t width, int64_t first, int64_t end,
+                    float scale)
+{
+    const KilnBagAttrs *attrs = call->attrs;
+    const KilnLoops *loops = kiln_cpu(call)->loops;
+    const int32_t *index = call->inputs[1].data;
+    const float *weight = call->inputs[0].data;
+
+    loops->fill(y, 0.0f, width);
+    for (int64_t i = first; i < end; i++)
+        if (index[i] != attrs->padding)
+            loops->rows->add_scaled(y, weight + index[i] * width, 1.0f, width);
+    if (scale != 1.0f)
+        loops->scale(y, y, scale, width);
+}
+
+static void bag_max(const KilnCall *call, float *y, int32_t *winners, int64_t width, int64_t first,
+                    int64_t end)
+{
+    const KilnBagAttrs *attrs = call->attrs;
+    const int32_t *index = call->inputs[1].data;
+
+    for (int64_t d = 0; d < width; d++) {
+        y[d] = 0.0f;
+        winners[d] = -1;
+    }
+    for (int64_t i = first; i < end; i++) {
+        const float *row = (const float *)call->inputs[0].data + index[i] * width;
+
+        if (index[i] == attrs->padding)
+            continue;
+        for (int64_t d = 0; d < width; d++)
+            if (winners[d] < 0 || row[d] > y[d] || isnan(row[d])) {
+                y[d] = row[d];
+                winners[d] = index[i];
+            }
+    }
+}
+
+static void bag_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const KilnBagAttrs *attrs = call->attrs;
+    const int64_t width = kiln_cpu_columns(&call->outputs[0]);
+    int32_t *winners = attrs->mode == KILN_BAG_MAX ? call->outputs[1].data : NULL;
+
+    for (int64_t b = begin; b < end; b++) {
+        float *y = (float *)call->outputs[0].data + b * width;
+        int64_t first, last;
+
+        bag_range(&call->inputs[1], &call->inputs[2], b, &first, &last);
+        const int64_t size = bag_size(attrs, call->inputs[1].data, first, last);
+        if (attrs->mode == KILN_BAG_MAX)
+            bag_max(call, y, winners + b * width, width, first, size < 0 ? first : last);
+        else if (size >= 0)
+            bag_sum(call, y, width, first, last,
+                    attrs->mode == KILN_BAG_MEAN && size > 0 ? 1.0f / (float)size : 1.0f);
+        if (size < 0)
+            kiln_cpu(call)->loops->fill(y, NAN, width);
+    }
+}
+
+static void embedding_bag_run(KilnCall *call)
+{
+    const KilnArg *y = &call->outputs[0];
+    const int64_t bags = kiln_cpu_rows(y);
+    const int64_t work = kiln_cpu_count(&call->inputs[1]) / bags * kiln_cpu_columns(y);
+
+    kiln_parallel(call->backend->threads, bags, 8192 / (work + 1) + 1, 1, bag_part, call);
+}
+
+static void bag_add_max(const Rows *r, int64_t owner)
+{
+    const float *dy = r->call->inputs[0].data;
+    const int32_t *winners = r->call->inputs[3].data;
+
+    for (int64_t i = 0; i < kiln_cpu_count(&r->call->inputs[0]); i++)
+        if (is_mine(r, winners[i], owner))
+            r->gradient[winners[i] * r->width + i % r->width] += dy[i];
+}
+
+static void bag_add(const Rows *r, int64_t owner)
+{
+    const KilnBagAttrs *attrs = r->call->attrs;
+    const KilnRowLoops *loops = kiln_cpu(r->call)->loops->rows;
+
+    for (int64_t b = 0; b < kiln_cpu_rows(&r->call->inputs[0]); b++) {
+        const float *dy = (const float *)r->call->inputs[0].data + b * r->width;
+        int64_t first, end;
+
+        bag_range(&r->call->inputs[1], &r->call->inputs[2], b, &first, &end);
+        const int64_t size = bag_size(attrs, r->index, first, end);
+        const float scale = attrs->mode == KILN_BAG_MEAN && size > 0 ? 1.0f / (float)size : 1.0f;
+        for (int64_t i = first; i < end && size > 0; i++)
+            if (is_mine(r, r->index[i], owner))
+                loops->add_scaled(r->gradient + r->index[i] * r->width, dy, scale, r->width);
+    }
+}
+
+static void embedding_bag_grad_run(KilnCall *call)
+{
+    const KilnBagAttrs *attrs = call->attrs;
+    Rows r = {
+        .call = call,
+        .gradient = call->outputs[0].data,
+        .rows = attrs->rows,
+        .width = kiln_cpu_columns(&call->outputs[0]),
+        .padding = attrs->padding,
+        .index = call->inputs[1].data,
+        .n = kiln_cpu_count(&call->inputs[1]),
+        .add = attrs->mode == KILN_BAG_MAX ? bag_add_max : bag_add,
+    };
+
+    run_rows(&r, &call->inputs[4]);
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_index_select,
+      .run = index_select_run,
+      .narrow_inputs = 1,
+      .narrow_outputs = 1 },
+    { .op = &kiln_op_index_select_grad, .run = index_select_grad_run },
+    { .op = &kiln_op_embedding_bag, .run = embedding_bag_run },
+    { .op = &kiln_op_embedding_bag_grad, .run = embedding_bag_grad_run },
+};
+
+const KilnCpuTable kiln_cpu_embedding = { kernels, KILN_COUNT(kernels) };

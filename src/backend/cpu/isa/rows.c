@@ -1,0 +1,232 @@
+/* Vector loops over rows, compiled once per instruction set (KILN_ISA names it). */
+#include "backend/cpu/isa/rows.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "backend/cpu/isa/vector_math.h"
+
+/* A vector of the widest set; and what fits into the first cache. */
+enum { GROUP = 16, BLOCK = 4096 };
+
+static float largest(const float *x, int64_t n)
+{
+    float top = -INFINITY;
+
+    /* A NaN is passed over here and comes back with its exponential. */
+#pragma omp simd reduction(max : top)
+    for (int64_t i = 0; i < n; i++)
+        top = x[i] > top ? x[i] : top;
+    return top;
+}
+
+/* The rest that fills no vector goes through a full one: scalar calls cost as much each. */
+static void exponentials(float *y, int64_t n)
+{
+    const int64_t whole = n / GROUP * GROUP;
+    float rest[GROUP] = { 0 };
+
+#pragma omp simd
+    for (int64_t i = 0; i < whole; i++)
+        y[i] = expf(y[i]);
+    if (whole == n)
+        return;
+    memcpy(rest, y + whole, (size_t)(n - whole) * sizeof(*rest));
+#pragma omp simd
+    for (int i = 0; i < GROUP; i++)
+        rest[i] = expf(rest[i]);
+    memcpy(y + whole, rest, (size_t)(n - whole) * sizeof(*rest));
+}
+
+/* In floats within a block, in double over blocks. */
+static double sum(const float *x, int64_t n)
+{
+    double total = 0.0;
+
+    for (int64_t from = 0; from < n; from += 1024) {
+        const int64_t end = n - from < 1024 ? n : from + 1024;
+        float part = 0.0f;
+
+#pragma omp simd reduction(+ : part)
+        for (int64_t i = from; i < end; i++)
+            part += x[i];
+        total += (double)part;
+    }
+    return total;
+}
+
+/* y = exp(x - largest of its row), over rows that lie behind each other: their
+ * exponentials are taken in one go, which matters when a row is short. */
+static void shifted_exponentials(float *y, float *tops, const float *x, int64_t rows, int64_t n)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const float top = tops[r] = largest(x + r * n, n);
+
+#pragma omp simd
+        for (int64_t i = r * n; i < (r + 1) * n; i++)
+            y[i] = x[i] - top;
+    }
+    exponentials(y, rows * n);
+}
+
+enum { MOST_ROWS = 256 };
+
+/* Rows to take together. */
+static int64_t rows_at_once(int64_t rows, int64_t n)
+{
+    int64_t most = BLOCK / n < MOST_ROWS ? BLOCK / n : MOST_ROWS;
+
+    most = most > 0 ? most : 1;
+    return rows < most ? rows : most;
+}
+
+static void softmax(float *y, double *log_sums, const float *x, int64_t rows, int64_t n)
+{
+    float tops[MOST_ROWS];
+
+    for (int64_t done = 0; done < rows;) {
+        const int64_t now = rows_at_once(rows - done, n);
+
+        shifted_exponentials(y + done * n, tops, x + done * n, now, n);
+        for (int64_t r = 0; r < now; r++) {
+            float *row = y + (done + r) * n;
+            const double total = sum(row, n);
+            const float scale = (float)(1.0 / total);
+
+#pragma omp simd
+            for (int64_t i = 0; i < n; i++)
+                row[i] *= scale;
+            if (log_sums != NULL)
+                log_sums[done + r] = (double)tops[r] + log(total);
+        }
+        done += now;
+    }
+}
+
+static void log_softmax(float *y, const float *x, int64_t rows, int64_t n)
+{
+    float scratch[BLOCK], tops[MOST_ROWS];
+
+    for (int64_t done = 0; done < rows;) {
+        const int64_t now = n <= BLOCK ? rows_at_once(rows - done, n) : 1;
+
+        if (n <= BLOCK)
+            shifted_exponentials(scratch, tops, x + done * n, now, n);
+        for (int64_t r = 0; r < now; r++) {
+            const float *row = x + (done + r) * n;
+            double total = n <= BLOCK ? sum(scratch + r * n, n) : 0.0;
+            const float top = n <= BLOCK ? tops[r] : largest(row, n);
+
+            for (int64_t from = 0; from < n && n > BLOCK; from += BLOCK) {
+                const int64_t part = n - from < BLOCK ? n - from : BLOCK;
+
+#pragma omp simd
+                for (int64_t i = 0; i < part; i++)
+                    scratch[i] = row[from + i] - top;
+                exponentials(scratch, part);
+                total += sum(scratch, part);
+            }
+
+            /* Two steps, for top and log(total) may be of very different size. */
+            const float rest = (float)log(total);
+
+#pragma omp simd
+            for (int64_t i = 0; i < n; i++)
+                y[(done + r) * n + i] = row[i] - top - rest;
+        }
+        done += now;
+    }
+}
+
+static void log_softmax_grad(float *dx, const float *dy, const float *y, int64_t n)
+{
+    const float total = (float)sum(dy, n);
+    float scratch[BLOCK];
+
+    for (int64_t from = 0; from < n; from += BLOCK) {
+        const int64_t part = n - from < BLOCK ? n - from : BLOCK;
+
+        memcpy(scratch, y + from, (size_t)part * sizeof(*y));
+        exponentials(scratch, part);
+#pragma omp simd
+        for (int64_t i = 0; i < part; i++)
+            dx[from + i] = dy[from + i] - scratch[i] * total;
+    }
+}
+
+static double weighed_sum(const float *x, const float *weight, int64_t n)
+{
+    double total = 0.0;
+
+    if (weight == NULL)
+        return sum(x, n);
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = 0; i < n; i++)
+        total += (double)x[i] * (double)weight[i];
+    return total;
+}
+
+static void entropy_grad(float *dx, const float *p, const float *weight, float a, float b,
+                         int64_t n)
+{
+    if (weight == NULL) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            dx[i] = a * p[i] - b;
+        return;
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = a * p[i] - b * weight[i];
+}
+
+static void blend_targets(float *y, const float *target, const float *weight, float a, float b,
+                          int64_t n)
+{
+    if (weight == NULL) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] = a + b * target[i];
+        return;
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = weight[i] * (a + b * target[i]);
+}
+
+static void add_scaled(float *y, const float *x, float a, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] += a * x[i];
+}
+
+static void ctc(double *restrict y, const double *restrict x, const double *restrict skip,
+                const double *restrict emit, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        const double a = x[i], b = x[i - 1], c = x[i - 2] + skip[i];
+        double top = a > b ? a : b;
+
+        top = top > c ? top : c;
+        top = top > -1e300 ? top : -1e300; /* of three times -inf: no NaN */
+        y[i] = top + log(exp(a - top) + exp(b - top) + exp(c - top));
+    }
+    for (int64_t i = 0; i < n && emit != NULL; i++)
+        y[i] += emit[i];
+}
+
+#define TABLE_OF(isa) kiln_rows_##isa
+#define TABLE(isa) TABLE_OF(isa)
+
+const KilnRowLoops TABLE(KILN_ISA) = {
+    .softmax = softmax,
+    .log_softmax = log_softmax,
+    .log_softmax_grad = log_softmax_grad,
+    .weighed_sum = weighed_sum,
+    .entropy_grad = entropy_grad,
+    .blend_targets = blend_targets,
+    .add_scaled = add_scaled,
+    .ctc = ctc,
+};

@@ -1,0 +1,32 @@
+/* Vector loops over rows: probabilities and losses. Compiled once per instruction
+ * set, as loops.c is. */
+#ifndef KILN_BACKEND_CPU_ISA_ROWS_H
+#define KILN_BACKEND_CPU_ISA_ROWS_H
+
+#include <stdint.h>
+
+/* Outputs come first. An output may be the same array as an input, but must not
+ * overlap one otherwise. */
+typedef struct KilnRowLoops {
+    /* Of each of `rows` rows of n. log_sums (may be NULL) get log(sum(exp(x))). */
+    void (*softmax)(float *y, double *log_sums, const float *x, int64_t rows, int64_t n);
+    void (*log_softmax)(float *y, const float *x, int64_t rows, int64_t n);
+    void (*log_softmax_grad)(float *dx, const float *dy, const float *y, int64_t n);
+    /* sum(x), or sum(x * weight) when there is one. */
+    double (*weighed_sum)(const float *x, const float *weight, int64_t n);
+    /* dx = a * p - b * weight (NULL: 1) */
+    void (*entropy_grad)(float *dx, const float *p, const float *weight, float a, float b,
+                         int64_t n);
+    /* y = weight (NULL: 1) * (a + b * target) */
+    void (*blend_targets)(float *y, const float *target, const float *weight, float a, float b,
+                          int64_t n);
+    /* y += a * x */
+    void (*add_scaled)(float *y, const float *x, float a, int64_t n);
+    /* y[i] = log(exp(x[i]) + exp(x[i - 1]) + exp(x[i - 2] + skip[i])) + emit[i]; emit may be
+     * NULL. x[-1] and x[-2] exist. */
+    void (*ctc)(double *y, const double *x, const double *skip, const double *emit, int64_t n);
+} KilnRowLoops;
+
+extern const KilnRowLoops kiln_rows_base, kiln_rows_avx2, kiln_rows_avx512;
+
+#endif

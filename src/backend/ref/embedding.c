@@ -1,0 +1,190 @@
+/* Reference kernels of embeddings. Their gradients always write every row. */
+#include "backend/ref/ref.h"
+
+#include <math.h>
+
+/* ---- index_select ------------------------------------------------------------------ */
+
+/* x as [outer, rows, inner], of which `n` indices pick rows. */
+typedef struct Select {
+    int64_t outer, rows, inner, n;
+    const int32_t *index;
+} Select;
+
+static Select select_of(const KilnCall *call)
+{
+    const KilnSelectAttrs *attrs = call->attrs;
+    Select select = { .outer = 1, .inner = 1, .rows = attrs->shape.dim[attrs->axis] };
+
+    for (int axis = 0; axis < attrs->axis; axis++)
+        select.outer *= attrs->shape.dim[axis];
+    for (int axis = (int)attrs->axis + 1; axis < attrs->shape.rank; axis++)
+        select.inner *= attrs->shape.dim[axis];
+    select.n = kiln_ref_count(&call->inputs[1]);
+    select.index = call->inputs[1].data;
+    return select;
+}
+
+static void index_select_run(KilnCall *call)
+{
+    const Select s = select_of(call);
+    const KilnDType dtype = call->inputs[0].dtype;
+    const bool floats = dtype == KILN_F32 || dtype == KILN_F64 || dtype == KILN_BF16;
+
+    for (int64_t i = 0; i < s.outer * s.n * s.inner; i++) {
+        const int64_t row = s.index[i / s.inner % s.n], o = i / s.inner / s.n;
+        const bool known = row >= 0 && row < s.rows;
+
+        kiln_ref_set(
+            &call->outputs[0], i,
+            known    ? kiln_ref_get(&call->inputs[0], (o * s.rows + row) * s.inner + i % s.inner)
+            : floats ? NAN
+                     : 0.0);
+    }
+}
+
+static void index_select_grad_run(KilnCall *call)
+{
+    const KilnSelectAttrs *attrs = call->attrs;
+    const Select s = select_of(call);
+    KilnArg *dx = &call->outputs[0];
+
+    for (int64_t i = 0; i < kiln_ref_count(dx); i++)
+        kiln_ref_set(dx, i, 0.0);
+    for (int64_t i = 0; i < s.outer * s.n * s.inner; i++) {
+        const int64_t row = s.index[i / s.inner % s.n];
+        const int64_t to = (i / s.inner / s.n * s.rows + row) * s.inner + i % s.inner;
+
+        if (row >= 0 && row < s.rows && row != attrs->padding)
+            kiln_ref_set(dx, to, kiln_ref_get(dx, to) + kiln_ref_get(&call->inputs[0], i));
+    }
+}
+
+/* ---- embedding_bag ----------------------------------------------------------------- */
+
+/* Bag b is index[first..end); false when the offsets are no such thing. */
+static bool bag_range(const KilnArg *index, const KilnArg *offsets, int64_t b, int64_t *ret_first,
+                      int64_t *ret_end)
+{
+    const int64_t n = kiln_ref_count(index);
+
+    if (offsets->absent) {
+        const int64_t length = index->shape.dim[1];
+
+        *ret_first = b * length;
+        *ret_end = *ret_first + length;
+        return true;
+    }
+    const int32_t *offset = offsets->data;
+    *ret_first = offset[b];
+    *ret_end = b + 1 < kiln_ref_count(offsets) ? offset[b + 1] : n;
+    return *ret_first >= 0 && *ret_first <= *ret_end && *ret_end <= n;
+}
+
+/* Number of the bag's rows that count; -1 when one does not exist. */
+static int64_t bag_size(const KilnBagAttrs *attrs, const int32_t *index, int64_t first, int64_t end)
+{
+    int64_t size = 0;
+
+    for (int64_t i = first; i < end; i++) {
+        if (index[i] < 0 || index[i] >= attrs->rows)
+            return -1;
+        size += index[i] != attrs->padding;
+    }
+    return size;
+}
+
+/* The value of one bag in column d, and which row won. */
+static double bag_value(const KilnCall *call, int64_t first, int64_t end, int64_t d,
+                        int32_t *ret_winner)
+{
+    const KilnBagAttrs *attrs = call->attrs;
+    const int32_t *index = call->inputs[1].data;
+    const int64_t width = kiln_ref_columns(&call->inputs[0]);
+    double sum = 0.0, most = 0.0;
+
+    *ret_winner = -1;
+    for (int64_t i = first; i < end; i++) {
+        if (index[i] == attrs->padding)
+            continue;
+
+        const double value = kiln_ref_get(&call->inputs[0], index[i] * width + d);
+
+        sum += value;
+        if (*ret_winner < 0 || value > most || isnan(value)) {
+            most = value;
+            *ret_winner = index[i];
+        }
+    }
+    return attrs->mode == KILN_BAG_MAX ? most : sum;
+}
+
+static void embedding_bag_run(KilnCall *call)
+{
+    const KilnBagAttrs *attrs = call->attrs;
+    KilnArg *y = &call->outputs[0];
+    const int64_t width = kiln_ref_columns(y);
+
+    for (int64_t b = 0; b < kiln_ref_rows(y); b++) {
+        int64_t first, end;
+        const bool fits = bag_range(&call->inputs[1], &call->inputs[2], b, &first, &end);
+        const int64_t size = fits ? bag_size(attrs, call->inputs[1].data, first, end) : -1;
+
+        for (int64_t d = 0; d < width; d++) {
+            int32_t winner = -1;
+            double value = size >= 0 ? bag_value(call, first, end, d, &winner) : NAN;
+
+            if (attrs->mode == KILN_BAG_MEAN && size > 0)
+                value /= (double)size;
+            kiln_ref_set(y, b * width + d, value);
+            if (attrs->mode == KILN_BAG_MAX)
+                ((int32_t *)call->outputs[1].data)[b * width + d] = winner;
+        }
+    }
+}
+
+static void bag_grad(KilnCall *call, int64_t b, int64_t first, int64_t end)
+{
+    const KilnBagAttrs *attrs = call->attrs;
+    const int32_t *index = call->inputs[1].data, *winners = call->inputs[3].data;
+    KilnArg *dx = &call->outputs[0];
+    const int64_t width = kiln_ref_columns(dx), size = bag_size(attrs, index, first, end);
+    const double scale = attrs->mode == KILN_BAG_MEAN ? 1.0 / (double)size : 1.0;
+
+    for (int64_t d = 0; d < width && size > 0; d++) {
+        const double dy = kiln_ref_get(&call->inputs[0], b * width + d) * scale;
+
+        if (attrs->mode == KILN_BAG_MAX) {
+            const int64_t to = winners[b * width + d] * width + d;
+
+            kiln_ref_set(dx, to, kiln_ref_get(dx, to) + dy);
+            continue;
+        }
+        for (int64_t i = first; i < end; i++)
+            if (index[i] != attrs->padding)
+                kiln_ref_set(dx, index[i] * width + d, kiln_ref_get(dx, index[i] * width + d) + dy);
+    }
+}
+
+static void embedding_bag_grad_run(KilnCall *call)
+{
+    KilnArg *dx = &call->outputs[0];
+
+    for (int64_t i = 0; i < kiln_ref_count(dx); i++)
+        kiln_ref_set(dx, i, 0.0);
+    for (int64_t b = 0; b < kiln_ref_rows(&call->inputs[0]); b++) {
+        int64_t first, end;
+
+        if (bag_range(&call->inputs[1], &call->inputs[2], b, &first, &end))
+            bag_grad(call, b, first, end);
+    }
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_index_select, .run = index_select_run },
+    { .op = &kiln_op_index_select_grad, .run = index_select_grad_run },
+    { .op = &kiln_op_embedding_bag, .run = embedding_bag_run },
+    { .op = &kiln_op_embedding_bag_grad, .run = embedding_bag_grad_run },
+};
+
+const KilnRefTable kiln_ref_embedding = { kernels, KILN_COUNT(kernels) };

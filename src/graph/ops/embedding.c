@@ -1,0 +1,245 @@
+/* Rows picked by index, alone and in bags. Their gradients can leave alone all
+ * rows that this step and the one before did not touch: see docs/design.md. */
+#include "graph/ops/embedding.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "graph/check.h"
+#include "graph/graph.h"
+#include "graph/touched.h"
+
+/* `touched` tells about the one place where this variable's gradient goes. */
+static KilnStatus check_touched(const KilnNode *node, int i, int64_t rows, KilnError *err)
+{
+    const KilnTensor *touched = node->inputs[i];
+    char text[KILN_SHAPE_TEXT];
+
+    if (touched == NULL)
+        return KILN_OK;
+    if (touched->shape.rank != 1 || touched->shape.dim[0] != 1 + rows)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "the list of touched rows must be [%" PRId64 "], got %s", 1 + rows,
+                              kiln_shape_text(&touched->shape, text, sizeof(text)));
+    return kiln_check_dtype(node, i, "the list of touched rows", KILN_I32, err);
+}
+
+/* ---- index_select -------------------------------------------------------------- */
+
+/* x's shape with the index's axes in place of one. */
+static KilnStatus selected_shape(const KilnSelectAttrs *attrs, const KilnShape *index,
+                                 KilnShape *ret, KilnError *err)
+{
+    const KilnShape *x = &attrs->shape;
+    char text[KILN_SHAPE_TEXT];
+
+    if (attrs->axis < 0 || attrs->axis >= x->rank)
+        return kiln_error_set(err, KILN_E_SHAPE, "%s has no axis %" PRId64,
+                              kiln_shape_text(x, text, sizeof(text)), attrs->axis);
+    if (x->rank + index->rank - 1 > KILN_MAX_RANK)
+        return kiln_error_set(err, KILN_E_SHAPE, "the result would have %d axes; %d are possible",
+                              x->rank + index->rank - 1, KILN_MAX_RANK);
+    *ret = (KilnShape) { .rank = 0 };
+    for (int i = 0; i < attrs->axis; i++)
+        ret->dim[ret->rank++] = x->dim[i];
+    for (int i = 0; i < index->rank; i++)
+        ret->dim[ret->rank++] = index->dim[i];
+    for (int i = (int)attrs->axis + 1; i < x->rank; i++)
+        ret->dim[ret->rank++] = x->dim[i];
+    return KILN_OK;
+}
+
+static KilnStatus infer_index_select(KilnNode *node, KilnError *err)
+{
+    const KilnSelectAttrs *attrs = node->attrs;
+    const KilnTensor *x = node->inputs[0];
+    KilnShape shape;
+
+    if (selected_shape(attrs, &node->inputs[1]->shape, &shape, err) < 0 ||
+        kiln_check_dtype(node, 1, "the index", KILN_I32, err) < 0 ||
+        check_touched(node, 2, x->shape.dim[attrs->axis], err) < 0)
+        return err->status;
+    if (attrs->padding < -1 || attrs->padding >= x->shape.dim[attrs->axis])
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "the padding index must be one of the %" PRId64
+                              " rows, or -1, got %" PRId64,
+                              x->shape.dim[attrs->axis], attrs->padding);
+    kiln_infer_output(node, 0, x->dtype, &shape);
+    return KILN_OK;
+}
+
+static void gradient_index_select(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
+{
+    KilnTensor *inputs[] = { dy[0], node->inputs[1], node->inputs[2] };
+
+    dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_index_select_grad, inputs, 3, node->attrs);
+}
+
+static KilnStatus infer_index_select_grad(KilnNode *node, KilnError *err)
+{
+    const KilnSelectAttrs *attrs = node->attrs;
+    KilnShape shape;
+
+    if (selected_shape(attrs, &node->inputs[1]->shape, &shape, err) < 0 ||
+        kiln_check_shape(node, 0, "dy", &shape, err) < 0 ||
+        kiln_check_dtype(node, 1, "the index", KILN_I32, err) < 0 ||
+        check_touched(node, 2, attrs->shape.dim[attrs->axis], err) < 0)
+        return err->status;
+    kiln_infer_output(node, 0, kiln_node_float(node), &attrs->shape);
+    return KILN_OK;
+}
+
+const KilnOp kiln_op_index_select = {
+    .name = "index_select",
+    .n_inputs = 3,
+    .n_outputs = 1,
+    .attrs_size = sizeof(KilnSelectAttrs),
+    .infer = infer_index_select,
+    .gradient = gradient_index_select,
+    .precision = KILN_PRECISION_FOLLOW,
+    .narrow_inputs = 1,
+    .narrow_outputs = 1,
+};
+
+const KilnOp kiln_op_index_select_grad = {
+    .name = "index_select_grad",
+    .n_inputs = 3,
+    .n_outputs = 1,
+    .attrs_size = sizeof(KilnSelectAttrs),
+    .updates = 1u << 2,
+    .infer = infer_index_select_grad,
+};
+
+static KilnTensor *select_rows(KilnTensor *x, int axis, KilnTensor *index, int64_t padding,
+                               KilnTensor *touched)
+{
+    KilnTensor *inputs[] = { x, index, touched };
+    KilnSelectAttrs attrs;
+
+    memset(&attrs, 0, sizeof(attrs));
+    kiln_shape_store(&attrs.shape, &x->shape);
+    attrs.axis = axis < 0 ? axis + x->shape.rank : axis;
+    attrs.padding = padding;
+    return kiln_graph_record(x->graph, &kiln_op_index_select, inputs, 3, &attrs);
+}
+
+KilnTensor *kiln_index_select(KilnTensor *x, int axis, KilnTensor *index)
+{
+    return select_rows(x, axis, index, -1, NULL);
+}
+
+KilnTensor *kiln_embedding(KilnTensor *weight, KilnTensor *index, int64_t padding_idx)
+{
+    return kiln_embedding_touched(weight, index, padding_idx, NULL);
+}
+
+KilnTensor *kiln_embedding_touched(KilnTensor *weight, KilnTensor *index, int64_t padding_idx,
+                                   KilnTensor *touched)
+{
+    char text[KILN_SHAPE_TEXT];
+
+    if (!weight->poisoned && weight->shape.rank != 2)
+        return kiln_graph_poison(weight->graph, "embedding: the weight must be [V, D], got %s",
+                                 kiln_shape_text(&weight->shape, text, sizeof(text)));
+    return select_rows(weight, 0, index, padding_idx, touched);
+}
+
+/* ---- embedding_bag ------------------------------------------------------------- */
+
+/* Shapes of index and offsets, whose places among the inputs are given, and how
+ * many bags they make. */
+static KilnStatus check_bags(const KilnNode *node, int index_at, int offsets_at, int64_t *ret_bags,
+                             KilnError *err)
+{
+    const KilnShape *index = &node->inputs[index_at]->shape;
+    const KilnTensor *offsets = node->inputs[offsets_at];
+    char text[KILN_SHAPE_TEXT];
+
+    if (offsets != NULL && offsets->shape.rank != 1)
+        return kiln_error_set(err, KILN_E_SHAPE, "offsets must be [B], got %s",
+                              kiln_shape_text(&offsets->shape, text, sizeof(text)));
+    if (index->rank != (offsets != NULL ? 1 : 2))
+        return kiln_error_set(err, KILN_E_SHAPE, "the index must be %s, got %s",
+                              offsets != NULL ? "[n] beside offsets" : "[B, L] without offsets",
+                              kiln_shape_text(index, text, sizeof(text)));
+    *ret_bags = offsets != NULL ? offsets->shape.dim[0] : index->dim[0];
+    if (kiln_check_dtype(node, index_at, "the index", KILN_I32, err) < 0)
+        return err->status;
+    return kiln_check_dtype(node, offsets_at, "offsets", KILN_I32, err);
+}
+
+static KilnStatus infer_embedding_bag(KilnNode *node, KilnError *err)
+{
+    const KilnBagAttrs *attrs = node->attrs;
+    const KilnShape *weight = &node->inputs[0]->shape;
+    int64_t bags = 0;
+
+    if (kiln_check_rank(node, 0, "the weight", 2, "[V, D]", err) < 0 ||
+        check_bags(node, 1, 2, &bags, err) < 0 || check_touched(node, 3, weight->dim[0], err) < 0)
+        return err->status;
+    if (attrs->padding < -1 || attrs->padding >= attrs->rows)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "the padding index must be one of the %" PRId64
+                              " rows, or -1, got %" PRId64,
+                              attrs->rows, attrs->padding);
+    kiln_infer_output(node, 0, kiln_node_float(node), &KILN_SHAPE(bags, weight->dim[1]));
+    kiln_infer_output(node, 1, KILN_I32, &KILN_SHAPE(bags, weight->dim[1]));
+    node->n_outputs = attrs->mode == KILN_BAG_MAX ? 2 : 1;
+    return KILN_OK;
+}
+
+static void gradient_embedding_bag(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
+{
+    KilnTensor *winners = node->n_outputs > 1 ? node->outputs[1] : NULL;
+    KilnTensor *inputs[] = { dy[0], node->inputs[1], node->inputs[2], winners, node->inputs[3] };
+
+    dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_embedding_bag_grad, inputs, 5, node->attrs);
+}
+
+static KilnStatus infer_embedding_bag_grad(KilnNode *node, KilnError *err)
+{
+    const KilnBagAttrs *attrs = node->attrs;
+    int64_t bags = 0;
+
+    if (kiln_check_rank(node, 0, "dy", 2, "[B, D]", err) < 0 ||
+        check_bags(node, 1, 2, &bags, err) < 0 || check_touched(node, 4, attrs->rows, err) < 0)
+        return err->status;
+    if (attrs->mode == KILN_BAG_MAX && node->inputs[3] == NULL)
+        return kiln_error_set(err, KILN_E_MISSING, "the maximum needs the rows that won");
+    kiln_infer_output(node, 0, kiln_node_float(node),
+                      &KILN_SHAPE(attrs->rows, node->inputs[0]->shape.dim[1]));
+    return KILN_OK;
+}
+
+const KilnOp kiln_op_embedding_bag = {
+    .name = "embedding_bag",
+    .n_inputs = 4,
+    .n_outputs = 2,
+    .attrs_size = sizeof(KilnBagAttrs),
+    .infer = infer_embedding_bag,
+    .gradient = gradient_embedding_bag,
+};
+
+const KilnOp kiln_op_embedding_bag_grad = {
+    .name = "embedding_bag_grad",
+    .n_inputs = 5,
+    .n_outputs = 1,
+    .attrs_size = sizeof(KilnBagAttrs),
+    .updates = 1u << 4,
+    .infer = infer_embedding_bag_grad,
+};
+
+KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
+                               KilnBagMode mode, int64_t padding_idx)
+{
+    return kiln_embedding_bag_touched(weight, index, offsets, mode, padding_idx, NULL);
+}
+
+KilnTensor *kiln_embedding_bag_touched(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
+                                       KilnBagMode mode, int64_t padding_idx, KilnTensor *touched)
+{
+    KilnTensor *inputs[] = { weight, index, offsets, touched };
+    KilnBagAttrs attrs = { .rows = weight->shape.dim[0], .mode = mode, .padding = padding_idx };
+
+    return kiln_graph_record(weight->graph, &kiln_op_embedding_bag, inputs, 4, &attrs);
+}

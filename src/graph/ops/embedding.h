@@ -1,0 +1,35 @@
+/* Rows picked by index, whose gradients touch only those rows. */
+#ifndef KILN_GRAPH_OPS_EMBEDDING_H
+#define KILN_GRAPH_OPS_EMBEDDING_H
+
+#include "kiln/ops.h"
+
+#define KILN_OPS_EMBEDDING(X)                                                                      \
+    X(index_select)                                                                                \
+    X(index_select_grad)                                                                           \
+    X(embedding_bag)                                                                               \
+    X(embedding_bag_grad)
+
+/* index_select        x [outer..., V, inner...], index i32, touched -> y [outer..., index's
+ *                     shape..., inner...]; any type of x               KilnSelectAttrs
+ * index_select_grad   dy, index, touched -> dx of attrs' shape         KilnSelectAttrs
+ * embedding_bag       weight [V, D], index, offsets, touched -> y [B, D]; for the maximum also
+ *                     the row that won, i32 [B, D], -1: none           KilnBagAttrs
+ * embedding_bag_grad  dy, index, offsets, winners, touched -> dweight  KilnBagAttrs
+ * `touched` (optional, i32 [1 + V]) is what KILN_TOUCHED_ALL describes; only the
+ * gradients read and write it. offsets: NULL when index is [B, L]. */
+typedef struct KilnSelectAttrs {
+    KilnShape shape; /* of x */
+    int64_t axis;
+    int64_t padding; /* index that gets no gradient; -1: none */
+} KilnSelectAttrs;
+typedef struct KilnBagAttrs {
+    int64_t rows, mode, padding; /* rows: V; mode: KilnBagMode */
+} KilnBagAttrs;
+
+/* Word 0 of `touched` is the number of rows that follow, which are the only ones
+ * of the gradient at its place that may not be zero; this value: any may. A row
+ * can be listed more than once. Zeroed, it says that the gradient is all zero. */
+enum { KILN_TOUCHED_ALL = -1 };
+
+#endif

@@ -1,0 +1,76 @@
+/* RMSprop (Tieleman and Hinton 2012; centered: Graves 2013) as torch.optim.RMSprop has it. */
+#include "kiln.h"
+
+typedef struct Opts {
+    KILN_OPTIMIZER_OPTIONS;
+    double alpha, eps, momentum;
+    bool centered;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_OPTIMIZER_FIELDS(Opts, "0.01", "0.0",
+                          "L2 penalty: this times the parameters is added to the gradient"),
+    KILN_FIELD_F64(Opts, alpha, "0.99", 0.0, 1.0,
+                   "how slowly the average of the gradient's square forgets"),
+    KILN_FIELD_F64(Opts, eps, "1e-8", 0.0, 1.0, "added to the denominator"),
+    KILN_FIELD_F64(Opts, momentum, "0.0", 0.0, 1.0, "share of the last update that is kept"),
+    KILN_FIELD_BOOL(Opts, centered, "false", "divide by the gradient's deviation from its average"),
+    KILN_FIELD_END,
+};
+
+static KilnOptimizerCommon common(const KilnInstance *self)
+{
+    return KILN_OPTIMIZER_COMMON((const Opts *)kiln_opts(self));
+}
+
+static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])
+{
+    const Opts *opts = kiln_opts(self);
+
+    names[0] = "square_avg";
+    names[1] = opts->momentum > 0.0 ? "momentum_buffer" : NULL;
+    names[2] = opts->centered ? "grad_avg" : NULL;
+    return 3;
+}
+
+static size_t hyper(const KilnInstance *self, double lr, int64_t step, float ret[KILN_MAX_HYPER])
+{
+    (void)self;
+    (void)step;
+    ret[0] = (float)lr;
+    return 1;
+}
+
+static void update(const KilnInstance *self, const KilnFlat *flat)
+{
+    const Opts *opts = kiln_opts(self);
+    KilnRmsprop rmsprop = {
+        .alpha = opts->alpha,
+        .eps = opts->eps,
+        .momentum = opts->momentum,
+        .centered = opts->centered,
+    };
+
+    kiln_rmsprop_update(flat, rmsprop);
+}
+
+static const KilnOptimizerOps ops = {
+    .common = common,
+    .slots = slots,
+    .hyper = hyper,
+    .update = update,
+};
+
+const KilnComponent kiln_optimizer_rmsprop = {
+    .kind = KILN_KIND_OPTIMIZER,
+    .name = "rmsprop",
+    .summary = "RMSprop: steps scaled by a running average of the square of the gradient",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .ops.optimizer = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_optimizer_rmsprop, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

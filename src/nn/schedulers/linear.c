@@ -1,0 +1,51 @@
+/* A straight line from the learning rate down to a share of it, step by step over
+ * the planned run, after an optional warmup. A run without a planned end stays at
+ * 1. */
+#include "kiln.h"
+
+typedef struct Opts {
+    KILN_WARMUP_OPTIONS;
+    double min_factor;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_F64(Opts, min_factor, "0.0", 0.0, 1.0,
+                   "where the line ends, as a share of the learning rate"),
+    KILN_WARMUP_FIELDS(Opts),
+    KILN_FIELD_END,
+};
+
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
+{
+    return kiln_warmup_check(KILN_WARMUP((const Opts *)options), ret_option, err);
+}
+
+static KilnStatus fits(const KilnInstance *self, const KilnProgress *at, KilnError *err)
+{
+    return kiln_warmup_fits(KILN_WARMUP((const Opts *)kiln_opts(self)), at, err);
+}
+
+static double factor(const KilnInstance *self, const KilnProgress *at)
+{
+    const Opts *opts = kiln_opts(self);
+    double rest = kiln_warmup_rest(KILN_WARMUP(opts), at);
+
+    return kiln_warmup_factor(KILN_WARMUP(opts), at) * (1.0 - (1.0 - opts->min_factor) * rest);
+}
+
+static const KilnSchedulerOps ops = { .factor = factor, .check = fits };
+
+const KilnComponent kiln_scheduler_linear = {
+    .kind = KILN_KIND_SCHEDULER,
+    .name = "linear",
+    .summary = "A straight line down to min_factor over the whole run, after an optional warmup",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .check = check,
+    .ops.scheduler = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_scheduler_linear, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

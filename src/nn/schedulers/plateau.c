@@ -1,0 +1,159 @@
+/* The learning rate falls when a metric no longer gets better, as torch's
+ * ReduceLROnPlateau. Looked at after each epoch that logged the metric. */
+#include "kiln.h"
+
+#include <math.h>
+
+enum { MODE_MIN, MODE_MAX };
+enum { THRESHOLD_REL, THRESHOLD_ABS };
+
+typedef struct Opts {
+    KILN_WARMUP_OPTIONS;
+    char *monitor;
+    int64_t mode, patience, threshold_mode, cooldown;
+    double factor, threshold, min_factor;
+} Opts;
+
+static const KilnChoice modes[] = { { "min", MODE_MIN }, { "max", MODE_MAX }, { NULL, 0 } };
+static const KilnChoice threshold_modes[] = { { "rel", THRESHOLD_REL },
+                                              { "abs", THRESHOLD_ABS },
+                                              { NULL, 0 } };
+
+static const KilnField fields[] = {
+    KILN_FIELD_STR(Opts, monitor, "val/loss", "metric to watch"),
+    KILN_FIELD_ENUM(Opts, mode, "min", modes, "whether a smaller or a larger value is better"),
+    KILN_FIELD_F64(Opts, factor, "0.1", 0.0, 1.0, "the learning rate falls to this share of it"),
+    KILN_FIELD_I64(Opts, patience, "10", 0, 1e9, "checks without progress that are let pass"),
+    KILN_FIELD_F64(Opts, threshold, "1e-4", 0.0, 1e6, "smallest change that counts"),
+    KILN_FIELD_ENUM(Opts, threshold_mode, "rel", threshold_modes,
+                    "rel: as a share of the best value; abs"),
+    KILN_FIELD_I64(Opts, cooldown, "0", 0, 1e9, "checks after a fall that do not count"),
+    KILN_FIELD_F64(Opts, min_factor, "0.0", 0.0, 1.0,
+                   "how far it falls at most, as a share of the learning rate"),
+    KILN_WARMUP_FIELDS(Opts),
+    KILN_FIELD_END,
+};
+
+typedef struct State {
+    double best, share; /* share: of the learning rate, now */
+    int64_t waited, cooling;
+} State;
+
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
+{
+    const Opts *opts = options;
+
+    if (opts->factor >= 1.0) {
+        *ret_option = "factor";
+        return kiln_error_set(err, KILN_E_RANGE, "expected a number below 1, got %g", opts->factor);
+    }
+    return kiln_warmup_check(KILN_WARMUP(opts), ret_option, err);
+}
+
+static KilnStatus init(KilnInstance *self, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+
+    (void)err;
+    *state = (State) { .best = opts->mode == MODE_MIN ? (double)INFINITY : -(double)INFINITY,
+                       .share = 1.0 };
+    return KILN_OK;
+}
+
+static KilnStatus fits(const KilnInstance *self, const KilnProgress *at, KilnError *err)
+{
+    return kiln_warmup_fits(KILN_WARMUP((const Opts *)kiln_opts(self)), at, err);
+}
+
+static double factor(const KilnInstance *self, const KilnProgress *at)
+{
+    const State *state = kiln_state((KilnInstance *)self);
+
+    return kiln_warmup_factor(KILN_WARMUP((const Opts *)kiln_opts(self)), at) * state->share;
+}
+
+static const char *monitor(const KilnInstance *self)
+{
+    return ((const Opts *)kiln_opts(self))->monitor;
+}
+
+static bool is_better(const Opts *opts, double value, double best)
+{
+    double margin = opts->threshold_mode == THRESHOLD_ABS ? opts->threshold
+                                                          : opts->threshold * best;
+
+    if (isinf(best)) /* nothing was seen yet */
+        return opts->mode == MODE_MIN ? value < best : value > best;
+    return opts->mode == MODE_MIN ? value < best - margin : value > best + margin;
+}
+
+static void observe(KilnInstance *self, double value)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+
+    state->waited++;
+    if (is_better(opts, value, state->best)) {
+        state->best = value;
+        state->waited = 0;
+    }
+    if (state->cooling > 0) {
+        state->cooling--;
+        state->waited = 0;
+    }
+    if (state->waited > opts->patience) {
+        state->share = fmax(state->share * opts->factor, opts->min_factor);
+        state->cooling = opts->cooldown;
+        state->waited = 0;
+    }
+}
+
+static void state_dict(KilnInstance *self, KilnState *saved)
+{
+    const State *state = kiln_state(self);
+
+    kiln_state_set_f64(saved, "best", state->best);
+    kiln_state_set_f64(saved, "share", state->share);
+    kiln_state_set_i64(saved, "waited", state->waited);
+    kiln_state_set_i64(saved, "cooling", state->cooling);
+}
+
+static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    if (!kiln_state_get_f64(saved, "best", &state->best) ||
+        !kiln_state_get_f64(saved, "share", &state->share) ||
+        !kiln_state_get_i64(saved, "waited", &state->waited) ||
+        !kiln_state_get_i64(saved, "cooling", &state->cooling))
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "the checkpoint's state lacks best, share, waited or cooling");
+    return KILN_OK;
+}
+
+static const KilnSchedulerOps ops = {
+    .factor = factor,
+    .check = fits,
+    .monitor = monitor,
+    .observe = observe,
+    .state_dict = state_dict,
+    .load_state_dict = load_state_dict,
+};
+
+const KilnComponent kiln_scheduler_plateau = {
+    .kind = KILN_KIND_SCHEDULER,
+    .name = "plateau",
+    .summary = "The learning rate falls when a metric no longer gets better",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .state_size = sizeof(State),
+    .check = check,
+    .init = init,
+    .ops.scheduler = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_scheduler_plateau, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

@@ -1,0 +1,55 @@
+/* A power of what is left of the planned run, step by step, after an optional
+ * warmup; torch's PolynomialLR over the whole run. A run without a planned end stays
+ * at 1. */
+#include "kiln.h"
+
+#include <math.h>
+
+typedef struct Opts {
+    KILN_WARMUP_OPTIONS;
+    double power, min_factor;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_F64(Opts, power, "1.0", 0.0, 100.0, "1: a straight line; 2: a parabola"),
+    KILN_FIELD_F64(Opts, min_factor, "0.0", 0.0, 1.0,
+                   "where it ends, as a share of the learning rate"),
+    KILN_WARMUP_FIELDS(Opts),
+    KILN_FIELD_END,
+};
+
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
+{
+    return kiln_warmup_check(KILN_WARMUP((const Opts *)options), ret_option, err);
+}
+
+static KilnStatus fits(const KilnInstance *self, const KilnProgress *at, KilnError *err)
+{
+    return kiln_warmup_fits(KILN_WARMUP((const Opts *)kiln_opts(self)), at, err);
+}
+
+static double factor(const KilnInstance *self, const KilnProgress *at)
+{
+    const Opts *opts = kiln_opts(self);
+    double rest = pow(1.0 - kiln_warmup_rest(KILN_WARMUP(opts), at), opts->power);
+
+    return kiln_warmup_factor(KILN_WARMUP(opts), at) *
+           (opts->min_factor + (1.0 - opts->min_factor) * rest);
+}
+
+static const KilnSchedulerOps ops = { .factor = factor, .check = fits };
+
+const KilnComponent kiln_scheduler_polynomial = {
+    .kind = KILN_KIND_SCHEDULER,
+    .name = "polynomial",
+    .summary = "A power of what is left of the run, down to min_factor, after an optional warmup",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .check = check,
+    .ops.scheduler = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_scheduler_polynomial, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif
