@@ -39,15 +39,15 @@ static const Case cases_lerp_update[] = {
     { "lerp_update, copy", build_lerp_copy, "vf", .shape = { SHAPE(19), SHAPE(19) } },
 };
 
-BUILD(build_clamp)
+BUILD(build_clamp_update)
 {
     kiln_clamp_update(leaf[0], (double)arg[0] / 10.0);
     return NULL;
 }
 
 static const Case cases_clamp_update[] = {
-    { "clamp_update", build_clamp, "v", .shape = { SHAPE(101) }, .arg = { 5 } },
-    { "clamp_update, threads", build_clamp, "v", .shape = { SHAPE(40009) }, .arg = { 7 } },
+    { "clamp_update", build_clamp_update, "v", .shape = { SHAPE(101) }, .arg = { 5 } },
+    { "clamp_update, threads", build_clamp_update, "v", .shape = { SHAPE(40009) }, .arg = { 7 } },
 };
 
 BUILD(build_increment)
