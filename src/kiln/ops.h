@@ -210,6 +210,18 @@ KILN_API KilnTensor *kiln_batch_norm(KilnTensor *x, KilnTensor *weight, KilnTens
                                      KilnTensor *running_mean, KilnTensor *running_var,
                                      KilnBatchNorm norm);
 
+/* Layer normalization (Ba et al. 2016) over the last `axes` axes, as PyTorch's; weight and
+ * bias have the shape of those axes, or are NULL. eps: PyTorch's default is 1e-5. */
+KILN_API KilnTensor *kiln_layer_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias, int axes,
+                                     double eps);
+/* x / sqrt(mean(x²) + eps) * weight over the last `axes` axes (Zhang and Sennrich 2019), as
+ * PyTorch's; weight may be NULL. eps: PyTorch's default for f32 is 2^-23. */
+KILN_API KilnTensor *kiln_rms_norm(KilnTensor *x, KilnTensor *weight, int axes, double eps);
+/* Group normalization (Wu and He 2018), as PyTorch's but for the order: x [N, ..., C] in
+ * `groups` of consecutive channels; weight and bias [C], or NULL. eps: as above. */
+KILN_API KilnTensor *kiln_group_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                     int64_t groups, double eps);
+
 /* ---- Attention ------------------------------------------------------------- */
 
 /* What attention may look at, and how. All zero: everything, scaled as usual. */
@@ -357,17 +369,6 @@ typedef enum KilnBagMode { KILN_BAG_SUM, KILN_BAG_MEAN, KILN_BAG_MAX } KilnBagMo
  * (torch.nn.functional.embedding_bag). -> [B, D]. */
 KILN_API KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
                                         KilnBagMode mode, int64_t padding_idx);
-/* Layer normalization (Ba et al. 2016) over the last `axes` axes, as PyTorch's; weight and
- * bias have the shape of those axes, or are NULL. eps: PyTorch's default is 1e-5. */
-KILN_API KilnTensor *kiln_layer_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias, int axes,
-                                     double eps);
-/* x / sqrt(mean(x²) + eps) * weight over the last `axes` axes (Zhang and Sennrich 2019), as
- * PyTorch's; weight may be NULL. eps: PyTorch's default for f32 is 2^-23. */
-KILN_API KilnTensor *kiln_rms_norm(KilnTensor *x, KilnTensor *weight, int axes, double eps);
-/* Group normalization (Wu and He 2018), as PyTorch's but for the order: x [N, ..., C] in
- * `groups` of consecutive channels; weight and bias [C], or NULL. eps: as above. */
-KILN_API KilnTensor *kiln_group_norm(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
-                                     int64_t groups, double eps);
 
 /* ---- Probabilities and losses --------------------------------------------- */
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backend/cpu/panels.h"
-#include "tensor/bf16.h"
 
 typedef struct GroupNorm {
     const KilnCall *call;
@@ -74,8 +73,7 @@ static void near_mean(const GroupNorm *norm, int64_t g, int64_t sample, KilnNorm
 
     memset(columns, 0, sizeof(*columns));
     for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++)
-        columns->mean[c] = norm->groups.narrow ? kiln_bf16_to(((const uint16_t *)x->data)[at + c])
-                                               : ((const float *)x->data)[at + c];
+        columns->mean[c] = kiln_panel_element(x, at + c);
     kiln_columns_repeat(&norm->groups, columns);
 }
 
@@ -171,8 +169,12 @@ static KilnStatus group_norm_prepare(KilnCall *call, KilnError *err)
 
 static void group_norm_run(KilnCall *call)
 {
+    static const KilnPanelArg args[] = { { KILN_NORM_X, 0, false },
+                                         { KILN_NORM_Y, 0, true },
+                                         { 0 } };
     GroupNorm norm = group_norm_of(call, &call->inputs[0]);
 
+    norm.groups.narrow = kiln_panel_narrow(call, args);
     share(&norm, forward_part);
 }
 
@@ -292,9 +294,13 @@ static KilnStatus group_norm_grad_prepare(KilnCall *call, KilnError *err)
 
 static void group_norm_grad_run(KilnCall *call)
 {
+    static const KilnPanelArg args[] = {
+        { KILN_NORM_DY, DY, false }, { KILN_NORM_X, X, false }, { KILN_NORM_DX, 0, true }, { 0 }
+    };
     GroupNorm norm = group_norm_of(call, &call->inputs[X]);
     const int64_t channels = norm.groups.channels;
 
+    norm.groups.narrow = kiln_panel_narrow(call, args);
     share(&norm, backward_part);
     for (int i = 0; i < 2; i++)
         for (int64_t c = 0; c < channels; c++) {

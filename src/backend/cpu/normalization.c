@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "backend/cpu/panels.h"
-#include "tensor/bf16.h"
 
 typedef struct BatchNorm {
     const KilnCall *call;
@@ -66,7 +65,7 @@ static int64_t parts_of(const KilnCall *call, const KilnGroups *groups)
     return groups->images < threads ? groups->images : threads;
 }
 
-static BatchNorm norm_of(const KilnCall *call, const KilnArg *x)
+static BatchNorm norm_of(const KilnCall *call, const KilnArg *x, const KilnPanelArg *args)
 {
     const KilnBatchNormAttrs *attrs = call->attrs;
     BatchNorm norm = {
@@ -77,6 +76,7 @@ static BatchNorm norm_of(const KilnCall *call, const KilnArg *x)
         .sums = call->workspace,
     };
 
+    norm.groups.narrow = kiln_panel_narrow(call, args);
     norm.parts = parts_of(call, &norm.groups);
     return norm;
 }
@@ -128,8 +128,7 @@ static void near_mean(const BatchNorm *norm, int64_t g, KilnNormColumns *columns
 
     memset(columns, 0, sizeof(*columns));
     for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++)
-        columns->mean[c] = norm->groups.narrow ? kiln_bf16_to(((const uint16_t *)x->data)[at + c])
-                                               : ((const float *)x->data)[at + c];
+        columns->mean[c] = kiln_panel_element(x, at + c);
     kiln_columns_repeat(&norm->groups, columns);
 }
 
@@ -239,7 +238,10 @@ static KilnStatus batch_norm_prepare(KilnCall *call, KilnError *err)
 
 static void batch_norm_run(KilnCall *call)
 {
-    BatchNorm norm = norm_of(call, &call->inputs[0]);
+    static const KilnPanelArg args[] = {
+        { KILN_NORM_X, 0, false }, { KILN_NORM_MORE, 3, false }, { KILN_NORM_Y, 0, true }, { 0 }
+    };
+    BatchNorm norm = norm_of(call, &call->inputs[0], args);
 
     run_in_two(&norm, forward_sums, forward_apply, forward_both);
 }
@@ -269,7 +271,10 @@ static void eval_apply(void *context, int64_t begin, int64_t end)
 
 static void batch_norm_eval_run(KilnCall *call)
 {
-    BatchNorm norm = norm_of(call, &call->inputs[0]);
+    static const KilnPanelArg args[] = {
+        { KILN_NORM_X, 0, false }, { KILN_NORM_MORE, 5, false }, { KILN_NORM_Y, 0, true }, { 0 }
+    };
+    BatchNorm norm = norm_of(call, &call->inputs[0], args);
 
     share(&norm, eval_apply);
 }
@@ -363,6 +368,8 @@ static void apply_grad(const BatchNorm *norm, const KilnPanels *panels, int i,
     if (grad.masked != NULL) {
         grad = (KilnNormGrad) { .dy = grad.masked, .x = grad.x };
         panel.relu = false;
+        panel.narrow &= ~(unsigned)KILN_NORM_DY;
+        panel.narrow |= (panel.narrow & KILN_NORM_MASKED) != 0 ? KILN_NORM_DY : 0u;
     }
     norm->loops->grad_apply(&panel, kiln_panel_output(norm->call, DX, panels->at[i]), &grad,
                             columns);
@@ -407,7 +414,16 @@ static KilnStatus batch_norm_grad_prepare(KilnCall *call, KilnError *err)
 
 static void batch_norm_grad_run(KilnCall *call)
 {
-    BatchNorm norm = norm_of(call, &call->inputs[X]);
+    static const KilnPanelArg args[] = {
+        { KILN_NORM_DY, DY, false },
+        { KILN_NORM_X, X, false },
+        { KILN_NORM_Y, Y, false },
+        { KILN_NORM_MORE_DY, MORE_DY, false },
+        { KILN_NORM_DX, DX, true },
+        { KILN_NORM_MASKED, MASKED, true },
+        { 0 },
+    };
+    BatchNorm norm = norm_of(call, &call->inputs[X], args);
 
     run_in_two(&norm, backward_sums, backward_apply, backward_both);
 }

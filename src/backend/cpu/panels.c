@@ -1,6 +1,8 @@
 /* Activations as panels of rows × columns, in plain order or in blocks of channels. */
 #include "backend/cpu/panels.h"
 
+#include "tensor/bf16.h"
+
 enum { PLAIN_PLACES = 256 };
 
 KilnGroups kiln_groups(const KilnCall *call, const KilnArg *x, int64_t places)
@@ -10,7 +12,6 @@ KilnGroups kiln_groups(const KilnCall *call, const KilnArg *x, int64_t places)
         .channels = kiln_cpu_columns(x),
         .rows = kiln_cpu_rows(x),
         .blocked = format == KILN_MD_C16 || format == KILN_MD_C8,
-        .narrow = x->dtype == KILN_BF16,
     };
 
     if (groups.blocked) {
@@ -103,6 +104,30 @@ const void *kiln_panel_input(const KilnCall *call, int i, int64_t at)
 void *kiln_panel_output(const KilnCall *call, int i, int64_t at)
 {
     return elements_of(&call->outputs[i], i < call->n_outputs, at);
+}
+
+unsigned kiln_panel_narrow(const KilnCall *call, const KilnPanelArg *args)
+{
+    unsigned narrow = 0, wide = 0;
+
+    for (; args->bit != 0; args++) {
+        const int n = args->output ? call->n_outputs : call->n_inputs;
+        const KilnArg *arg = args->output ? &call->outputs[args->i] : &call->inputs[args->i];
+
+        if (args->i >= n || arg->absent)
+            continue;
+        if (arg->dtype == KILN_BF16)
+            narrow |= args->bit;
+        else
+            wide |= args->bit;
+    }
+    return wide == 0 ? KILN_NORM_ALL : narrow;
+}
+
+float kiln_panel_element(const KilnArg *arg, int64_t i)
+{
+    return arg->dtype == KILN_BF16 ? kiln_bf16_to(((const uint16_t *)arg->data)[i])
+                                   : ((const float *)arg->data)[i];
 }
 
 double kiln_panel_total(const KilnGroups *groups, const double sums[KILN_PANEL], int64_t c)

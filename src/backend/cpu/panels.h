@@ -10,7 +10,7 @@ typedef struct KilnGroups {
     int64_t channels, count, size; /* of all; groups; channels in each but the last */
     int64_t images, places, rows;  /* images; rows of [..., C] in each but the last, and in all */
     bool blocked;
-    bool narrow; /* bf16 */
+    unsigned narrow; /* KILN_NORM_... bits of the activations, set by the kernel */
 } KilnGroups;
 
 /* The panels of an image's group, and where they begin. */
@@ -30,6 +30,16 @@ void kiln_columns_repeat(const KilnGroups *groups, KilnNormColumns *columns);
 /* Bytes of input or output i of a call from element `at` on; NULL: it is absent. */
 const void *kiln_panel_input(const KilnCall *call, int i, int64_t at);
 void *kiln_panel_output(const KilnCall *call, int i, int64_t at);
+/* The bits of what is bf16 among a call's activations: input or output i of a list that
+ * ends with bit 0, absent ones left out; KILN_NORM_ALL when all that are there are. */
+typedef struct KilnPanelArg {
+    unsigned bit;
+    int i;
+    bool output;
+} KilnPanelArg;
+unsigned kiln_panel_narrow(const KilnCall *call, const KilnPanelArg *args);
+/* Element i of activations as a float. */
+float kiln_panel_element(const KilnArg *arg, int64_t i);
 /* Sum of channel c over a row of columns as the loops leave it. */
 double kiln_panel_total(const KilnGroups *groups, const double sums[KILN_PANEL], int64_t c);
 /* The big arguments of a call lie as input x, which must be plain when a big output

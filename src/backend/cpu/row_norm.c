@@ -24,12 +24,22 @@ static RowNorm row_norm_of(const KilnCall *call, int x, int weight)
         .call = call,
         .loops = kiln_cpu(call)->row_norm_loops,
         .norm = { .columns = sets.run,
-                  .narrow = call->inputs[x].dtype == KILN_BF16,
                   .center = call->op != &kiln_op_rms_norm && call->op != &kiln_op_rms_norm_grad,
                   .eps = (float)attrs->eps,
                   .weight = call->inputs[weight].absent ? NULL : call->inputs[weight].data },
         .sets = sets,
     };
+}
+
+/* Every bit where all are bf16, absent ones included. */
+static unsigned narrow_of(const KilnArg *x, unsigned x_bit, const KilnArg *y, unsigned y_bit,
+                          const KilnArg *z, unsigned z_bit)
+{
+    const unsigned narrow = (x->dtype == KILN_BF16 ? x_bit : 0u) |
+                            (y->dtype == KILN_BF16 ? y_bit : 0u) |
+                            (z->dtype == KILN_BF16 ? z_bit : 0u);
+
+    return narrow == (x_bit | y_bit | z_bit) ? KILN_ROW_ALL : narrow;
 }
 
 static void *row(const KilnArg *arg, const RowNorm *rows, int64_t r)
@@ -60,6 +70,8 @@ static void forward_run(KilnCall *call)
 {
     RowNorm rows = row_norm_of(call, 0, 1);
 
+    rows.norm.narrow = narrow_of(&call->inputs[0], KILN_ROW_X, &call->outputs[0], KILN_ROW_Y,
+                                 &call->outputs[0], KILN_ROW_Y);
     if (call->n_inputs > 2 && !call->inputs[2].absent)
         rows.norm.bias = call->inputs[2].data;
     kiln_parallel(call->backend->threads, rows.sets.count, row_grain(&rows), 1, forward_part,
@@ -135,6 +147,8 @@ static void backward_run(KilnCall *call)
 {
     RowNorm rows = row_norm_of(call, X, WEIGHT);
 
+    rows.norm.narrow = narrow_of(&call->inputs[DY], KILN_ROW_DY, &call->inputs[X], KILN_ROW_X,
+                                 &call->outputs[0], KILN_ROW_DX);
     rows.parts = parts_of(&rows);
     kiln_parallel(call->backend->threads, rows.parts, 1, 1, backward_part, &rows);
     for (int i = 1; i < call->n_outputs; i++)

@@ -73,7 +73,7 @@ const KilnOp kiln_op_batch_norm = {
     .infer = infer_batch_norm,
     .gradient = gradient_batch_norm,
     .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0,
+    .narrow_inputs = 1u << 0 | 1u << 3,
     .narrow_outputs = 1u << 0,
 };
 
@@ -84,8 +84,8 @@ const KilnOp kiln_op_batch_norm_grad = {
     .attrs_size = sizeof(KilnBatchNormAttrs),
     .infer = infer_batch_norm_grad,
     .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0 | 1u << 1,
-    .narrow_outputs = 1u << 0,
+    .narrow_inputs = 1u << 0 | 1u << 1 | 1u << 6 | 1u << 7,
+    .narrow_outputs = 1u << 0 | 1u << 3,
 };
 
 /* ---- Evaluation: batch_norm_eval ----------------------------------------------- */
@@ -134,7 +134,7 @@ const KilnOp kiln_op_batch_norm_eval = {
     .infer = infer_batch_norm_eval,
     .gradient = gradient_batch_norm_eval,
     .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0,
+    .narrow_inputs = 1u << 0 | 1u << 5,
     .narrow_outputs = 1u << 0,
 };
 

@@ -3,13 +3,13 @@
 #define KILN_GRAPH_PASSES_LIST_H
 
 /* Every pass, in the order in which they run: X(name, summary) for kiln_pass_<name>,
- * declared in passes/<name>.h. Precision comes before what is joined, which then has
- * its final types. */
+ * declared in passes/<name>.h. Precision comes before elementwise operations are joined, which then
+ * have their final types. */
 #define KILN_PASS_TABLE(X)                                                                         \
     X(dead_code, "leave out what nobody reads")                                                    \
     X(common_subexpressions, "compute once what is recorded twice")                                \
-    X(precision, "keep activations in bf16 where trainer.precision says so")                       \
     X(fuse_norm, "join batch normalization with the sum and the relu after it")                    \
+    X(precision, "keep activations in bf16 where trainer.precision says so")                       \
     X(fuse_epilogue, "run elementwise operations in the product or convolution before them")       \
     X(fuse_elementwise, "join elementwise operations that follow each other")
 

@@ -25,7 +25,7 @@ KILN_INLINE void flush(double *sum, const KilnFloats *part, int vectors, int lan
 
 KILN_INLINE void sums_of(const KilnPanel *panel, const void *x, const KilnNormColumns *columns,
                          double *sum, double *square, int first, int vectors, int lanes,
-                         bool narrow)
+                         unsigned narrow)
 {
     KilnFloats mean[VECTORS];
 
@@ -37,7 +37,7 @@ KILN_INLINE void sums_of(const KilnPanel *panel, const void *x, const KilnNormCo
         for (int64_t r = from; r < to; r++)
             for (int v = 0; v < vectors; v++) {
                 KilnFloats d = kiln_load(x, r * panel->stride + first + v * KILN_LANES, lanes,
-                                         narrow) -
+                                         (narrow & KILN_NORM_X) != 0) -
                                mean[v];
 
                 s[v] += d;
@@ -50,7 +50,7 @@ KILN_INLINE void sums_of(const KilnPanel *panel, const void *x, const KilnNormCo
 
 KILN_INLINE void apply_of(const KilnPanel *panel, void *y, const void *x, const void *more,
                           const KilnNormColumns *columns, int first, int vectors, int lanes,
-                          bool narrow)
+                          unsigned narrow)
 {
     KilnFloats mean[VECTORS], scale[VECTORS], bias[VECTORS];
 
@@ -60,13 +60,15 @@ KILN_INLINE void apply_of(const KilnPanel *panel, void *y, const void *x, const 
     for (int64_t r = 0; r < panel->rows; r++)
         for (int v = 0; v < vectors; v++) {
             const int64_t at = r * panel->stride + first + v * KILN_LANES;
-            KilnFloats value = (kiln_load(x, at, lanes, narrow) - mean[v]) * scale[v] + bias[v];
+            KilnFloats value = (kiln_load(x, at, lanes, (narrow & KILN_NORM_X) != 0) - mean[v]) *
+                                   scale[v] +
+                               bias[v];
 
             if (more != NULL)
-                value += kiln_load(more, at, lanes, narrow);
+                value += kiln_load(more, at, lanes, (narrow & KILN_NORM_MORE) != 0);
             if (panel->relu)
                 value = kiln_relu_floats(value);
-            kiln_store(y, at, value, lanes, narrow);
+            kiln_store(y, at, value, lanes, (narrow & KILN_NORM_Y) != 0);
         }
 }
 
@@ -75,14 +77,14 @@ KILN_INLINE void apply_of(const KilnPanel *panel, void *y, const void *x, const 
 /* The gradient of one vector as it counts; `d` is x - mean there. */
 KILN_INLINE KilnFloats gradient_at(const KilnPanel *panel, const KilnNormGrad *grad, int64_t at,
                                    const KilnFloats *d, const KilnFloats *scale,
-                                   const KilnFloats *bias, int lanes, bool narrow)
+                                   const KilnFloats *bias, int lanes, unsigned narrow)
 {
-    KilnFloats dy = kiln_load(grad->dy, at, lanes, narrow);
+    KilnFloats dy = kiln_load(grad->dy, at, lanes, (narrow & KILN_NORM_DY) != 0);
 
     if (grad->more_dy != NULL)
-        dy += kiln_load(grad->more_dy, at, lanes, narrow);
+        dy += kiln_load(grad->more_dy, at, lanes, (narrow & KILN_NORM_MORE_DY) != 0);
     if (panel->relu) {
-        KilnFloats y = grad->y != NULL ? kiln_load(grad->y, at, lanes, narrow)
+        KilnFloats y = grad->y != NULL ? kiln_load(grad->y, at, lanes, (narrow & KILN_NORM_Y) != 0)
                                        : *d * *scale + *bias;
 
         dy = kiln_masked(dy, (KilnWords)(y > 0.0f));
@@ -92,7 +94,7 @@ KILN_INLINE KilnFloats gradient_at(const KilnPanel *panel, const KilnNormGrad *g
 
 KILN_INLINE void grad_sums_of(const KilnPanel *panel, const KilnNormGrad *grad,
                               const KilnNormColumns *columns, double *sum, double *dot, int first,
-                              int vectors, int lanes, bool narrow)
+                              int vectors, int lanes, unsigned narrow)
 {
     KilnFloats mean[VECTORS], scale[VECTORS], bias[VECTORS];
 
@@ -106,12 +108,12 @@ KILN_INLINE void grad_sums_of(const KilnPanel *panel, const KilnNormGrad *grad,
         for (int64_t r = from; r < to; r++)
             for (int v = 0; v < vectors; v++) {
                 const int64_t at = r * panel->stride + first + v * KILN_LANES;
-                KilnFloats d = kiln_load(grad->x, at, lanes, narrow) - mean[v];
+                KilnFloats d = kiln_load(grad->x, at, lanes, (narrow & KILN_NORM_X) != 0) - mean[v];
                 KilnFloats dy = gradient_at(panel, grad, at, &d, &scale[v], &bias[v], lanes,
                                             narrow);
 
                 if (grad->masked != NULL)
-                    kiln_store(grad->masked, at, dy, lanes, narrow);
+                    kiln_store(grad->masked, at, dy, lanes, (narrow & KILN_NORM_MASKED) != 0);
                 s[v] += dy;
                 q[v] += dy * d;
             }
@@ -122,7 +124,7 @@ KILN_INLINE void grad_sums_of(const KilnPanel *panel, const KilnNormGrad *grad,
 
 KILN_INLINE void grad_apply_of(const KilnPanel *panel, void *dx, const KilnNormGrad *grad,
                                const KilnNormColumns *columns, int first, int vectors, int lanes,
-                               bool narrow)
+                               unsigned narrow)
 {
     KilnFloats mean[VECTORS], scale[VECTORS], bias[VECTORS], mean_dy[VECTORS], slope[VECTORS];
 
@@ -134,21 +136,23 @@ KILN_INLINE void grad_apply_of(const KilnPanel *panel, void *dx, const KilnNormG
     for (int64_t r = 0; r < panel->rows; r++)
         for (int v = 0; v < vectors; v++) {
             const int64_t at = r * panel->stride + first + v * KILN_LANES;
-            KilnFloats d = kiln_load(grad->x, at, lanes, narrow) - mean[v];
+            KilnFloats d = kiln_load(grad->x, at, lanes, (narrow & KILN_NORM_X) != 0) - mean[v];
             KilnFloats dy = gradient_at(panel, grad, at, &d, &scale[v], &bias[v], lanes, narrow);
 
-            kiln_store(dx, at, dy * scale[v] - mean_dy[v] - d * slope[v], lanes, narrow);
+            kiln_store(dx, at, dy * scale[v] - mean_dy[v] - d * slope[v], lanes,
+                       (narrow & KILN_NORM_DX) != 0);
         }
 }
 
 /* ---- For every width -------------------------------------------------------------- */
 
-/* Whole panels with constant widths; others vector by vector, which are few. */
+/* Whole panels with constant widths and types; others vector by vector, or with types
+ * that are looked up, which are few. */
 #define EACH_WIDTH(call_of)                                                                        \
-    if (panel->columns == KILN_PANEL && !panel->narrow)                                            \
-        call_of(0, VECTORS, KILN_LANES, false);                                                    \
-    else if (panel->columns == KILN_PANEL)                                                         \
-        call_of(0, VECTORS, KILN_LANES, true);                                                     \
+    if (panel->columns == KILN_PANEL && panel->narrow == 0)                                        \
+        call_of(0, VECTORS, KILN_LANES, 0u);                                                       \
+    else if (panel->columns == KILN_PANEL && panel->narrow == KILN_NORM_ALL)                       \
+        call_of(0, VECTORS, KILN_LANES, KILN_NORM_ALL);                                            \
     else                                                                                           \
         for (int c = 0; c < panel->columns; c += KILN_LANES) {                                     \
             const int left = panel->columns - c;                                                   \

@@ -9,11 +9,23 @@
 
 enum { KILN_PANEL = 64 }; /* columns at most */
 
+/* Which activations are bf16, the others being f32; those that are not there don't count. */
+enum {
+    KILN_NORM_X = 1,
+    KILN_NORM_MORE = 2,
+    KILN_NORM_Y = 4,
+    KILN_NORM_DY = 8,
+    KILN_NORM_MORE_DY = 16,
+    KILN_NORM_DX = 32,
+    KILN_NORM_MASKED = 64,
+    KILN_NORM_ALL = 127
+};
+
 typedef struct KilnPanel {
     int64_t rows, stride;
     int columns;
-    bool narrow; /* activations are bf16, else f32 */
-    bool relu;   /* max(., 0) comes after */
+    unsigned narrow; /* KILN_NORM_... bits */
+    bool relu;       /* max(., 0) comes after */
 } KilnPanel;
 
 /* Per column; values beyond the columns are not read. */

@@ -14,9 +14,9 @@ enum { SIDE = 4, FLUSH = 16384 };
 typedef enum Term { TERM_X, TERM_SQUARE } Term;
 
 KILN_INLINE KilnFloats term_at(const void *x, int64_t i, float mean, int lanes, Term term,
-                               bool narrow)
+                               unsigned narrow)
 {
-    KilnFloats d = kiln_load(x, i, lanes, narrow);
+    KilnFloats d = kiln_load(x, i, lanes, (narrow & KILN_ROW_X) != 0);
 
     if (term == TERM_X)
         return d;
@@ -34,7 +34,7 @@ KILN_INLINE double lanes_sum(const KilnFloats *part, int lanes)
 }
 
 KILN_INLINE double row_sum(const KilnRowNorm *norm, const void *x, float mean, Term term,
-                           bool narrow)
+                           unsigned narrow)
 {
     const int64_t n = norm->columns;
     double sum = 0.0;
@@ -62,19 +62,19 @@ KILN_INLINE double row_sum(const KilnRowNorm *norm, const void *x, float mean, T
 }
 
 KILN_INLINE void write_at(const KilnRowNorm *norm, void *y, const void *x, int64_t i, float mean,
-                          float rstd, int lanes, bool narrow)
+                          float rstd, int lanes, unsigned narrow)
 {
-    KilnFloats value = (kiln_load(x, i, lanes, narrow) - mean) * rstd;
+    KilnFloats value = (kiln_load(x, i, lanes, (narrow & KILN_ROW_X) != 0) - mean) * rstd;
 
     if (norm->weight != NULL)
         value *= kiln_load(norm->weight, i, lanes, false);
     if (norm->bias != NULL)
         value += kiln_load(norm->bias, i, lanes, false);
-    kiln_store(y, i, value, lanes, narrow);
+    kiln_store(y, i, value, lanes, (narrow & KILN_ROW_Y) != 0);
 }
 
 KILN_INLINE void forward_of(const KilnRowNorm *norm, void *y, const void *x, float *ret_mean,
-                            float *ret_rstd, bool narrow)
+                            float *ret_rstd, unsigned narrow)
 {
     const double n = (double)norm->columns;
     const float mean = norm->center ? (float)(row_sum(norm, x, 0.0f, TERM_X, narrow) / n) : 0.0f;
@@ -98,16 +98,16 @@ typedef struct Grad {
 } Grad;
 
 KILN_INLINE void grad_at(const KilnRowNorm *norm, const void *dy, const void *x, int64_t i,
-                         float mean, float rstd, int lanes, bool narrow, Grad *ret)
+                         float mean, float rstd, int lanes, unsigned narrow, Grad *ret)
 {
-    ret->dy = kiln_load(dy, i, lanes, narrow);
-    ret->h = (kiln_load(x, i, lanes, narrow) - mean) * rstd;
+    ret->dy = kiln_load(dy, i, lanes, (narrow & KILN_ROW_DY) != 0);
+    ret->h = (kiln_load(x, i, lanes, (narrow & KILN_ROW_X) != 0) - mean) * rstd;
     ret->g = norm->weight != NULL ? ret->dy * kiln_load(norm->weight, i, lanes, false) : ret->dy;
 }
 
 /* The sums of g and of g * h over the row. */
 KILN_INLINE void grad_sums(const KilnRowNorm *norm, const void *dy, const void *x, float mean,
-                           float rstd, bool narrow, double *ret_sum, double *ret_dot)
+                           float rstd, unsigned narrow, double *ret_sum, double *ret_dot)
 {
     const int64_t n = norm->columns;
     Grad grad;
@@ -147,7 +147,7 @@ KILN_INLINE void add_at(float *sums, int64_t i, const KilnFloats *value, int lan
 
 KILN_INLINE void backward_at(const KilnRowNorm *norm, void *dx, const void *dy, const void *x,
                              int64_t i, const float numbers[4], float *dweight, float *dbias,
-                             int lanes, bool narrow)
+                             int lanes, unsigned narrow)
 {
     const float mean = numbers[0], rstd = numbers[1], mean_g = numbers[2], mean_gh = numbers[3];
     Grad grad;
@@ -157,11 +157,11 @@ KILN_INLINE void backward_at(const KilnRowNorm *norm, void *dx, const void *dy, 
     add_at(dweight, i, &dw, lanes);
     if (dbias != NULL)
         add_at(dbias, i, &grad.dy, lanes);
-    kiln_store(dx, i, value, lanes, narrow);
+    kiln_store(dx, i, value, lanes, (narrow & KILN_ROW_DX) != 0);
 }
 
 KILN_INLINE void backward_of(const KilnRowNorm *norm, void *dx, const void *dy, const void *x,
-                             float mean, float rstd, float *dweight, float *dbias, bool narrow)
+                             float mean, float rstd, float *dweight, float *dbias, unsigned narrow)
 {
     const double n = (double)norm->columns;
     double sum, dot;
@@ -178,21 +178,28 @@ KILN_INLINE void backward_of(const KilnRowNorm *norm, void *dx, const void *dy, 
         backward_at(norm, dx, dy, x, i, numbers, dweight, dbias, (int)(norm->columns - i), narrow);
 }
 
+/* With types that the compiler knows, but for mixtures, which are few. */
+#define EACH_TYPE(call_of)                                                                         \
+    if (norm->narrow == 0)                                                                         \
+        call_of(0u);                                                                               \
+    else if (norm->narrow == KILN_ROW_ALL)                                                         \
+        call_of(KILN_ROW_ALL);                                                                     \
+    else                                                                                           \
+        call_of(norm->narrow)
+
 static void forward(const KilnRowNorm *norm, void *y, const void *x, float *mean, float *rstd)
 {
-    if (norm->narrow)
-        forward_of(norm, y, x, mean, rstd, true);
-    else
-        forward_of(norm, y, x, mean, rstd, false);
+#define FORWARD(narrow) forward_of(norm, y, x, mean, rstd, narrow)
+    EACH_TYPE(FORWARD);
+#undef FORWARD
 }
 
 static void backward(const KilnRowNorm *norm, void *dx, const void *dy, const void *x, float mean,
                      float rstd, float *dweight, float *dbias)
 {
-    if (norm->narrow)
-        backward_of(norm, dx, dy, x, mean, rstd, dweight, dbias, true);
-    else
-        backward_of(norm, dx, dy, x, mean, rstd, dweight, dbias, false);
+#define BACKWARD(narrow) backward_of(norm, dx, dy, x, mean, rstd, dweight, dbias, narrow)
+    EACH_TYPE(BACKWARD);
+#undef BACKWARD
 }
 
 #define TABLE_OF(isa) kiln_row_norm_loops_##isa

@@ -6,10 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Which rows are bf16, the others being f32. */
+enum { KILN_ROW_X = 1, KILN_ROW_Y = 2, KILN_ROW_DY = 4, KILN_ROW_DX = 8, KILN_ROW_ALL = 15 };
+
 typedef struct KilnRowNorm {
     int64_t columns;
-    bool narrow; /* x, y and their gradients are bf16, else f32 */
-    bool center; /* the mean is taken off first (layer norm) */
+    unsigned narrow; /* KILN_ROW_... bits */
+    bool center;     /* the mean is taken off first (layer norm) */
     float eps;
     const float *weight, *bias; /* or NULL */
 } KilnRowNorm;
