@@ -39,23 +39,13 @@ static int64_t header_bytes(const KilnParam *param)
     return 80 + (int64_t)strlen(kiln_param_name(param));
 }
 
-/* The optimizer's state, in copies of the parameters. */
-static int64_t slots_in_use(const KilnTrainer *trainer)
-{
-    int64_t n = 0;
-
-    for (size_t i = 0; i < trainer->n_slots; i++)
-        n += trainer->slot_names[i] != NULL;
-    return n;
-}
-
 static int64_t checkpoint_bytes(const KilnTrainer *trainer)
 {
     int64_t sum = (int64_t)strlen(trainer->config_yaml) + 4096; /* config.yaml, state.json */
 
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
-        int64_t copies = kiln_param_trained(param) ? 1 + slots_in_use(trainer) : 1;
+        int64_t copies = kiln_param_trained(param) ? 1 + kiln_optimize_slots(trainer) : 1;
         int64_t bytes = kiln_shape_count(kiln_param_shape(param)) *
                         (int64_t)kiln_dtype_size(kiln_param_dtype(param));
 
@@ -71,7 +61,7 @@ void kiln_forecast_complete(KilnTrainer *trainer)
 
     forecast->parameters = forecast->gradients = values;
     forecast->buffers = 4 * trainer->params->n_statistics + 8 * trainer->params->n_counters;
-    forecast->optimizer = slots_in_use(trainer) * values;
+    forecast->optimizer = kiln_optimize_slots(trainer) * values;
     for (int split = KILN_TRAIN; split <= KILN_VAL; split++) {
         if (kiln_trainer_split_batches(trainer, (KilnSplit)split) > 0) {
             KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, (KilnSplit)split);
