@@ -33,6 +33,33 @@ static void add_map(char *text, size_t size, const KilnMap *map)
         add_step(text, size, (KilnMapCode)map->steps[i].code);
 }
 
+/* What the pass fuse_norm has joined to a normalization says in its inputs and
+ * attributes: the sum and relu after it, or their gradients before it. */
+static void name_norm(const KilnCall *call, char *text, size_t size)
+{
+    const KilnBatchNormAttrs *attrs = call->attrs;
+    bool backward = call->op == &kiln_op_batch_norm_grad;
+    int more = backward ? 7 : call->op == &kiln_op_batch_norm ? 3 : 5;
+    const char *sum = call->n_inputs > more && !call->inputs[more].absent ? "add" : NULL;
+    const char *relu = attrs->relu == 0 ? NULL : backward ? "relu_grad" : "relu";
+
+    const char *const parts[] = { backward ? sum : NULL, backward ? relu : NULL, call->op->name,
+                                  backward ? NULL : sum, backward ? NULL : relu };
+
+    for (size_t i = 0; i < KILN_COUNT(parts); i++) {
+        size_t length = strlen(text);
+
+        if (parts[i] != NULL)
+            snprintf(text + length, size - length, "%s%s", length > 0 ? " + " : "", parts[i]);
+    }
+}
+
+static bool is_batch_norm(const KilnOp *op)
+{
+    return op == &kiln_op_batch_norm || op == &kiln_op_batch_norm_eval ||
+           op == &kiln_op_batch_norm_grad;
+}
+
 /* A chain of elementwise operations says its steps, not that it is one. */
 static void name_call(const KilnPlanCall *made, char *text, size_t size)
 {
@@ -41,6 +68,8 @@ static void name_call(const KilnPlanCall *made, char *text, size_t size)
     text[0] = '\0';
     if (op != NULL && strcmp(op->name, "map") == 0 && op->attrs_size == sizeof(KilnMap))
         add_map(text, size, made->call.attrs);
+    else if (is_batch_norm(op))
+        name_norm(&made->call, text, size);
     else
         snprintf(text, size, "%s", made->name);
     if (made->call.epilogue != NULL)
