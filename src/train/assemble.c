@@ -158,6 +158,8 @@ static void set_passes(KilnTrainer *trainer)
 
     for (size_t i = 0; i < options->passes_off_count; i++)
         trainer->graph->passes_off |= 1u << options->passes_off[i];
+    kiln_graph_set_recompute(trainer->graph, (const char *const *)options->recompute,
+                             options->recompute_count);
 }
 
 static void set_precision(KilnTrainer *trainer)

@@ -75,6 +75,10 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_ENUM(
         KilnTrainerOptions, precision, "32-true", precisions,
         "bf16-mixed: products, convolutions and activations in bf16, parameters in f32"),
+    KILN_FIELD_STR_LIST(KilnTrainerOptions, recompute, "[]",
+                        "layers computed twice to save memory, by path: [layers.*]"),
+    KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,
+                         "passes over the step's graph to leave out, to look for a fault"),
     KILN_FIELD_F64(KilnTrainerOptions, gradient_clip_val, "0.0", 0.0, 1e9,
                    "gradients are clipped to this; 0: not at all"),
     KILN_FIELD_ENUM(KilnTrainerOptions, gradient_clip_algorithm, "norm", clips,
@@ -82,8 +86,6 @@ static const KilnField trainer_fields[] = {
                     "element is limited"),
     KILN_FIELD_BOOL(KilnTrainerOptions, track_grad_norm, "false",
                     "log train/grad_norm, the norm of all gradients before clipping"),
-    KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,
-                         "passes over the step's graph to leave out, to look for a fault"),
     KILN_FIELD_END,
 };
 

@@ -123,7 +123,8 @@ static void equal_run(KilnCall *call)
       .release = kiln_cpu_map_release,                                                             \
       .in_place = ~0u,                                                                             \
       .narrow_inputs = ~0u,                                                                        \
-      .narrow_outputs = ~0u },
+      .narrow_outputs = ~0u,                                                                       \
+      .mixed_floats = true },
 
 static const KilnKernel kernels[] = {
     /* clang-format off */
