@@ -45,7 +45,7 @@ static const Case cases_attention[] = {
       .shape = { SHAPE(1, 2, 5, 3), SHAPE(1, 2, 5, 3), SHAPE(1, 2, 5, 3) },
       .arg = { ATTENTION_CAUSAL | ATTENTION_HEADS_FIRST } },
     { "attention, scaled", build_attention, "ggg",
-      .shape = { SHAPE(1, 1, 1, 1), SHAPE(1, 7, 1, 1), SHAPE(1, 7, 1, 1) },
+      .shape = { SHAPE(1, 1, 1, 5), SHAPE(1, 7, 1, 5), SHAPE(1, 7, 1, 5) },
       .arg = { ATTENTION_SCALED } },
     { "attention, dropout", build_attention, "gggl",
       .shape = { SHAPE(2, 5, 2, 3), SHAPE(2, 6, 2, 3), SHAPE(2, 6, 2, 3), SHAPE(2) },
