@@ -1,5 +1,5 @@
 /* Times the kernels of a training step of ResNet-18 (small stem, 10 classes) on
- * 32x32 images with both algorithms of convolution: per operation, and against
+ * 32x32 images with both algorithms of convolution and in bf16: per operation, and against
  * the arithmetic that the convolutions need.
  *
  *   cc -O2 -Isrc -I. -D_POSIX_C_SOURCE=200809L -fopenmp -o kernels_resnet bench/kernels_resnet.c \
@@ -158,8 +158,8 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void measure(const char *name, KilnConvolution algorithm, int64_t batch, int threads,
-                    double peak)
+static void measure(const char *name, KilnConvolution algorithm, KilnPrecision precision,
+                    int64_t batch, int threads, double peak)
 {
     KilnError err = { 0 };
     KilnBackend *backend = NULL;
@@ -180,6 +180,7 @@ static void measure(const char *name, KilnConvolution algorithm, int64_t batch, 
         exit(1);
     }
     kiln_backend_set_convolution(backend, algorithm);
+    kiln_graph_set_precision(net.graph, precision);
     step(&net, batch, images, labels);
     step(&net, batch, images, labels);
     net.graph->profile = true;
@@ -215,8 +216,11 @@ int main(int argc, char **argv)
             fprintf(stderr, "usage: kernels_resnet [BATCH [THREADS [PEAK_GFLOPS]]]\n");
             return 1;
         }
-    measure("direct", KILN_CONVOLUTION_DIRECT, numbers[0], (int)numbers[1], (double)numbers[2]);
-    measure("Winograd allowed", KILN_CONVOLUTION_AUTO, numbers[0], (int)numbers[1],
+    measure("direct", KILN_CONVOLUTION_DIRECT, KILN_PRECISION_32, numbers[0], (int)numbers[1],
+            (double)numbers[2]);
+    measure("Winograd allowed", KILN_CONVOLUTION_AUTO, KILN_PRECISION_32, numbers[0],
+            (int)numbers[1], (double)numbers[2]);
+    measure("bf16-mixed", KILN_CONVOLUTION_AUTO, KILN_BF16_MIXED, numbers[0], (int)numbers[1],
             (double)numbers[2]);
     return 0;
 }

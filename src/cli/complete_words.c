@@ -52,11 +52,18 @@ static void complete_flag_value(Cursor *cursor, const char *flag, const char *be
                                 const char *typed)
 {
     static const char *const cfg[] = { "job", "kiln", "all", NULL };
+    static const char *const phases[] = { "forward", "backward", "update", NULL };
 
     if (strcmp(flag, "--cfg") == 0) {
         add_all(cursor, before, cfg);
     } else if (strcmp(flag, "--info") == 0) {
         complete_topic(cursor, before);
+    } else if (strcmp(flag, "--phase") == 0) {
+        add_all(cursor, before, phases);
+    } else if (strcmp(flag, "--depth") == 0) {
+        return; /* a number */
+    } else if (strcmp(flag, "--svg") == 0) {
+        kiln_candidates_paths(cursor->candidates, before, typed, "");
     } else if (strcmp(flag, "--plugin") == 0) {
         kiln_candidates_paths(cursor->candidates, before, typed, ".so");
     } else if (strcmp(flag, "--config-path") == 0 || strcmp(flag, "--config-dir") == 0 ||
@@ -188,8 +195,8 @@ static void complete_argument(Cursor *cursor)
     static const char *const shells[] = { "bash", "zsh", "fish", NULL };
     const char *command = cursor->command;
 
-    if (strcmp(command, "train") == 0 || strcmp(command, "eval") == 0 ||
-        strcmp(command, "predict") == 0)
+    if (strcmp(command, "train") == 0 || strcmp(command, "graph") == 0 ||
+        strcmp(command, "eval") == 0 || strcmp(command, "predict") == 0)
         complete_override(cursor);
     else if (strcmp(command, "explain") == 0)
         complete_explain(cursor);

@@ -115,8 +115,8 @@ static void call_cells(const KilnStepView *view, size_t i, char cells[][CELL])
     snprintf(cells[4], CELL, "%s", kiln_bytes_text((double)call->bytes, unit));
     cells[5][0] = cells[6][0] = '\0';
     if (call->in_block) {
-        snprintf(cells[5], CELL, "%s%s", call->in_place ? "over input " : "",
-                 kiln_bytes_text((double)call->offset, unit));
+        snprintf(cells[5], CELL, "%s",
+                 call->in_place ? "in place" : kiln_bytes_text((double)call->offset, unit));
         snprintf(cells[6], CELL, "%d-%d", call->first, call->last);
     }
     snprintf(cells[7], CELL, "%s", kiln_seconds_text(seconds, unit));

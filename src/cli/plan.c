@@ -212,8 +212,6 @@ static KilnStatus plan(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
     KilnProbe probe;
     KilnStatus status = kiln_trainer_sketch(trainer, config, env, KILN_STAGE_FIT, NULL, err);
 
-    if (status >= 0)
-        status = KILN_CALL(trainer, setup, err);
     if (status >= 0) {
         put_layers(&page, trainer);
         put_work(&page, trainer);
@@ -221,6 +219,8 @@ static KilnStatus plan(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
         flush(&page);
         status = kiln_trainer_allocate(trainer, err);
     }
+    if (status >= 0)
+        status = KILN_CALL(trainer, setup, err);
     if (status >= 0)
         status = kiln_trainer_probe(trainer, probe_seconds, &probe, err);
     if (status >= 0 && probe.steps > 0) {

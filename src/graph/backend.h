@@ -48,9 +48,11 @@ typedef struct KilnKernel {
     void (*run)(KilnCall *call);
     /* Optional. Also called after a prepare that failed and left `priv` set. */
     void (*release)(KilnCall *call);
-    bool in_place; /* output 0 may lie over input 0 when their layout and size agree */
     bool alias;    /* output 0 is input 0's bytes; run does nothing (reshape) */
     bool epilogue; /* takes a map to run on its output 0 */
+    /* Bit i: output 0 may lie over input i when type, shape and layout agree: no
+     * element is read after one that shares its place was written. */
+    unsigned in_place;
     /* Bit i: input or output i may be bf16 where the operation was recorded with
      * floats. Others are converted by the planner. */
     unsigned narrow_inputs, narrow_outputs;

@@ -1,6 +1,7 @@
 /* Gradients: walks the recorded nodes backwards and records more nodes. */
 #include "graph/check.h"
 #include "graph/graph.h"
+#include "graph/recompute.h"
 
 /* Add one more gradient to what `tensor` has. */
 static void accumulate(KilnTensor *tensor, KilnTensor *gradient)
@@ -11,8 +12,9 @@ static void accumulate(KilnTensor *tensor, KilnTensor *gradient)
         tensor->grad = kiln_add(tensor->grad, gradient);
 }
 
-/* Record the gradients of one node's inputs, when its outputs have any. */
-static void node_backward(KilnNode *node)
+/* Record the gradients of one node's inputs, when its outputs have any. `again` is
+ * what they may read: the node, or its second recording. */
+static void node_backward(const KilnNode *node, KilnNode *again)
 {
     KilnTensor *dy[KILN_MAX_OUTPUTS] = { NULL }, *dx[KILN_MAX_INPUTS] = { NULL };
     bool any = false;
@@ -23,7 +25,7 @@ static void node_backward(KilnNode *node)
     }
     if (!any || node->op->gradient == NULL)
         return;
-    node->op->gradient(node, dy, dx);
+    node->op->gradient(again, dy, dx);
     for (int i = 0; i < node->n_inputs; i++) {
         if (node->inputs[i] != NULL && node->inputs[i]->wants_grad && dx[i] != NULL)
             accumulate(node->inputs[i], dx[i]);
@@ -71,16 +73,24 @@ void kiln_graph_backward(KilnGraph *graph, KilnTensor *loss)
 {
     const char *layer = graph->layer;
     size_t n_tensors = graph->n_tensors;
+    KilnRecompute recompute;
+    KilnError err;
 
     if (!check_loss(graph, loss))
         return;
     graph->backward = true;
     graph->n_forward = graph->n_nodes;
+    graph->block_now = 0;
+    if (kiln_recompute_init(&recompute, graph, &err) < 0) {
+        kiln_graph_poison(graph, "backward: %s", err.text);
+        return;
+    }
     graph->layer = loss->node != NULL ? loss->node->layer : layer;
     loss->grad = kiln_graph_full(graph, loss->shape, 1.0);
     for (int i = loss->node != NULL ? loss->node->index : -1; i >= 0; i--) {
         graph->layer = graph->nodes[i]->layer;
-        node_backward(graph->nodes[i]);
+        KilnNode *again = kiln_recompute_node(&recompute, i);
+        node_backward(graph->nodes[i], again);
     }
     for (size_t i = 0; i < n_tensors; i++) {
         KilnTensor *tensor = graph->tensors[i];

@@ -47,7 +47,8 @@ struct KilnNode {
      * 0's place; more results are outputs after the operation's own. NULL: none. */
     const KilnMap *epilogue;
     const char *layer; /* borrowed for the step */
-    int segment;       /* what recomputes: of which segment (recompute.h); 0: the others */
+    int block;         /* of the forward pass that is recomputed (recompute.h); 0: none */
+    int segment;       /* the second recording of that block; 0: all else */
 };
 
 struct KilnGraph {
@@ -71,7 +72,10 @@ struct KilnGraph {
     size_t block_size;
     bool profile;
     KilnPrecision precision;
-    unsigned passes_off; /* bit i: pass i of kiln_passes is left out */
+    const char *const *recompute; /* patterns of layers' paths: blocks to recompute; borrowed */
+    size_t n_recompute;
+    int block_now, n_blocks, segment; /* of the nodes that are recorded now */
+    unsigned passes_off;              /* bit i: pass i of kiln_passes is left out */
 };
 
 /* Record `op` with its inputs and attributes: infers output shapes, appends to

@@ -51,7 +51,7 @@
     X(GELU_TANH, 1)       /* the same through tanh */                                              \
     X(SILU, 1)            /* a * sigmoid(a) */                                                     \
     X(SOFTPLUS, 1)        /* log(1 + exp(p a)) / p; a where p a > q */                             \
-    X(RELU_GRAD, 2)       /* b > 0 ? a : 0; b is x or the result */                                \
+    X(RELU_GRAD, 2)       /* b <= 0 ? 0 : a; b is x or the result */                               \
     X(LEAKY_RELU_GRAD, 2) /* b > 0 ? a : a * p */                                                  \
     X(ELU_GRAD, 2)        /* b is x */                                                             \
     X(GELU_GRAD, 2)       /* b is x */                                                             \
@@ -60,7 +60,7 @@
     X(SOFTPLUS_GRAD, 2)   /* b is x */                                                             \
     X(SIGMOID_GRAD, 2)    /* a b (1 - b); b is the result */                                       \
     X(TANH_GRAD, 2)       /* a (1 - b b); b is the result */                                       \
-    X(CLAMP_GRAD, 2)      /* p <= b <= q ? a : 0 */                                                \
+    X(CLAMP_GRAD, 2)      /* p < b < q ? a : 0 */                                                  \
     X(LARGER_GRAD, 3)     /* a where b > c, half of a where b = c, else 0 */
 
 typedef enum KilnMapCode {

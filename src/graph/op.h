@@ -28,7 +28,7 @@
 typedef enum KilnPrecisionClass {
     KILN_PRECISION_WIDE,   /* computed in f32: losses, statistics, sums over many */
     KILN_PRECISION_NARROW, /* worth bf16: products, convolutions */
-    KILN_PRECISION_FOLLOW  /* as its first input that may be bf16 is */
+    KILN_PRECISION_FOLLOW  /* bf16 when its largest inputs, of those that may be, all are */
 } KilnPrecisionClass;
 
 struct KilnOp {

@@ -46,34 +46,57 @@ static void find_lives(KilnPlan *plan)
 
 /* ---- In place ------------------------------------------------------------------ */
 
-/* Whether output 0 of call number `c` may lie over its input 0: the kernel can
- * do that, and the input is in the block and dies here. */
-static bool can_lie_over(const KilnPlan *plan, const KilnPlanCall *made, int c)
+/* Whether input `i` may be overwritten by output 0 although input `k` is read too:
+ * they are apart, or the kernel reads each element of both before it writes there. */
+static bool apart(const KilnPlan *plan, const KilnPlanCall *made, int i, int k)
 {
-    const KilnArg *in = &made->call.inputs[0], *out = &made->call.outputs[0];
+    const KilnArg *a = &made->call.inputs[i], *b = &made->call.inputs[k];
 
-    if (!made->kernel->in_place || made->call.n_inputs < 1 || made->call.n_outputs < 1 ||
-        made->inputs[0] < 0 || in->layout != out->layout || in->bytes != out->bytes)
+    if (made->inputs[k] < 0 ||
+        kiln_plan_storage(plan, made->inputs[k]) != kiln_plan_storage(plan, made->inputs[i]))
+        return true;
+    return (made->kernel->in_place >> k & 1) != 0 && a->layout == b->layout &&
+           a->bytes == b->bytes && a->dtype == b->dtype;
+}
+
+/* Whether output 0 of call number `c` may lie over its input `i`: the kernel can do
+ * that, and the input is in the block and dies here. */
+static bool can_lie_over(const KilnPlan *plan, const KilnPlanCall *made, int c, int i)
+{
+    const KilnArg *in = &made->call.inputs[i], *out = &made->call.outputs[0];
+
+    if ((made->kernel->in_place >> i & 1) == 0 || made->inputs[i] < 0 ||
+        in->layout != out->layout || in->bytes != out->bytes || in->dtype != out->dtype ||
+        !kiln_shape_equal(&in->shape, &out->shape))
         return false;
-    int below = kiln_plan_storage(plan, made->inputs[0]);
+    int below = kiln_plan_storage(plan, made->inputs[i]);
     if (plan->storages[below].kind != KILN_STORAGE_BLOCK || plan->storages[below].last != c ||
         plan->storages[made->outputs[0]].kind != KILN_STORAGE_BLOCK)
         return false;
-    for (int i = 1; i < made->call.n_inputs; i++) {
-        if (made->inputs[i] >= 0 && kiln_plan_storage(plan, made->inputs[i]) == below)
+    for (int k = 0; k < made->call.n_inputs; k++)
+        if (k != i && !apart(plan, made, i, k))
             return false;
-    }
     return true;
+}
+
+/* The input that output 0 of call number `c` is laid over; -1: none. */
+static int input_below(const KilnPlan *plan, const KilnPlanCall *made, int c)
+{
+    for (int i = 0; i < made->call.n_inputs && made->call.n_outputs > 0; i++)
+        if (can_lie_over(plan, made, c, i))
+            return i;
+    return -1;
 }
 
 static void merge_in_place(KilnPlan *plan)
 {
     for (size_t c = 0; c < plan->n_calls; c++) {
         const KilnPlanCall *made = plan->calls[c];
+        const int i = input_below(plan, made, (int)c);
 
-        if (!can_lie_over(plan, made, (int)c))
+        if (i < 0)
             continue;
-        int below = kiln_plan_storage(plan, made->inputs[0]);
+        int below = kiln_plan_storage(plan, made->inputs[i]);
         KilnStorage *over = &plan->storages[made->outputs[0]];
         over->merged = below;
         if (plan->storages[below].last < over->last)

@@ -64,6 +64,7 @@ void kiln_graph_begin(KilnGraph *graph)
     graph->n_forward = 0;
     graph->backward = false;
     graph->layer = NULL;
+    graph->block_now = graph->n_blocks = graph->segment = 0;
     graph->error.status = KILN_OK;
     graph->error.text[0] = '\0';
     XXH3_128bits_reset(graph->hash);
@@ -265,11 +266,12 @@ KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape sha
 
 static void hash_node(KilnGraph *graph, const KilnNode *node)
 {
-    int64_t words[2 + KILN_MAX_INPUTS];
+    int64_t words[3 + KILN_MAX_INPUTS];
     size_t n = 0;
 
     words[n++] = (int64_t)(intptr_t)node->op;
     words[n++] = node->n_inputs;
+    words[n++] = node->segment;
     for (int i = 0; i < node->n_inputs; i++)
         words[n++] = node->inputs[i] != NULL ? node->inputs[i]->id : -1;
     XXH3_128bits_update(graph->hash, words, n * sizeof(*words));
@@ -291,6 +293,8 @@ static KilnNode *node_new(KilnGraph *graph, const KilnOp *op, KilnTensor *const 
     node->n_inputs = n_inputs;
     node->n_outputs = op->n_outputs;
     node->layer = graph->layer;
+    node->block = graph->block_now;
+    node->segment = graph->segment;
     for (int i = 0; i < n_inputs; i++)
         node->inputs[i] = inputs[i];
     if (op->attrs_size > 0) {

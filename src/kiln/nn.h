@@ -14,16 +14,31 @@ typedef struct KilnParams KilnParams;
 /* One named view; belongs to its KilnParams. */
 typedef struct KilnParam KilnParam;
 
+/* How initial values are drawn: torch.nn.init's functions of the same names. Those
+ * that look at the shape take the last axes of a weight [out, in, ...] as PyTorch:
+ * fan_in = in · rest, fan_out = out · rest. */
 typedef enum KilnInitKind {
-    KILN_INIT_CONSTANT, /* a */
-    KILN_INIT_UNIFORM,  /* [-a, a) */
-    KILN_INIT_NORMAL,   /* mean 0, standard deviation a */
+    KILN_INIT_CONSTANT,        /* a */
+    KILN_INIT_UNIFORM,         /* [-a, a) */
+    KILN_INIT_NORMAL,          /* mean 0, standard deviation a */
+    KILN_INIT_TRUNC_NORMAL,    /* as NORMAL, drawn again outside of [-b, b] */
+    KILN_INIT_XAVIER_UNIFORM,  /* Glorot and Bengio 2010; gain a */
+    KILN_INIT_XAVIER_NORMAL,   /* the same */
+    KILN_INIT_KAIMING_UNIFORM, /* He et al. 2015; over fan_in, with gain a */
+    KILN_INIT_KAIMING_NORMAL,  /* the same */
+    KILN_INIT_ORTHOGONAL,      /* Saxe et al. 2014; rows, or columns if fewer, times gain a */
 } KilnInitKind;
 
 typedef struct KilnInit {
     KilnInitKind kind;
     double a;
+    double b;     /* TRUNC_NORMAL */
+    bool fan_out; /* KAIMING: over fan_out */
 } KilnInit;
+
+/* torch.nn.init.calculate_gain: "linear", "sigmoid", "tanh", "relu", "leaky_relu"
+ * (with `slope`), "selu"; 0 for another name. */
+KILN_API double kiln_init_gain(const char *nonlinearity, double slope);
 
 /* A place in the tree of names ("layer1.0") where parameters are declared. */
 typedef struct KilnScope {
@@ -209,5 +224,160 @@ KILN_API KILN_NODISCARD KilnStatus kiln_nn_group_norm_init(KilnGroupNorm *layer,
                                                            int64_t groups, int64_t channels,
                                                            KilnError *err);
 KILN_API KilnTensor *kiln_nn_group_norm(const KilnGroupNorm *layer, KilnTensor *x);
+
+typedef struct KilnEmbedding {
+    KilnParam *weight;
+    int64_t padding_idx;
+    int32_t *touched; /* rows of the gradient that may not be zero; belongs to the store */
+    char path[128];
+} KilnEmbedding;
+
+/* torch.nn.Embedding(rows, width, padding_idx): weight ~ N(0, 1), the row of padding_idx
+ * zero; -1: none. When nothing else uses the weight, its gradient costs what the rows
+ * of this step and the one before cost, and not the whole weight. */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_embedding_init(KilnEmbedding *layer,
+                                                          const KilnScope *scope, const char *name,
+                                                          int64_t rows, int64_t width,
+                                                          int64_t padding_idx, KilnError *err);
+KILN_API KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *index);
+/* The same weight over bags: torch.nn.EmbeddingBag, see kiln_embedding_bag. */
+KILN_API KilnTensor *kiln_nn_embedding_bag(const KilnEmbedding *layer, KilnTensor *index,
+                                           KilnTensor *offsets, KilnBagMode mode);
+
+/* Where the layers of a step in training take their dropout from. A NULL pointer to
+ * it: not training, nothing is dropped. Each use counts `stream` up; start it where no
+ * other use of the key is (kiln_step_stream(step) << 32). */
+typedef struct KilnDrop {
+    KilnTensor *key; /* i32 [2], kiln_step_dropout_key */
+    int64_t stream;
+} KilnDrop;
+
+/* kiln_dropout with the next stream; x itself when p is 0 or `drop` is NULL. */
+KILN_API KilnTensor *kiln_nn_dropout(KilnTensor *x, double p, KilnDrop *drop);
+
+/* ---- Recurrent layers ------------------------------------------------------ */
+
+enum { KILN_RECURRENT_MOST = 16 }; /* layers times directions */
+
+typedef struct KilnRecurrentSpec {
+    int64_t in, hidden;
+    int64_t layers; /* 0 reads as 1 */
+    bool no_bias, batch_first, bidirectional;
+    double dropout; /* between layers, in training */
+} KilnRecurrentSpec;
+
+typedef struct KilnRecurrentLayer {
+    KilnRecurrentSpec spec;
+    /* Of layer l and direction d at index l * directions + d; biases NULL: none. */
+    struct {
+        KilnParam *weight_ih, *weight_hh, *bias_ih, *bias_hh;
+    } part[KILN_RECURRENT_MOST];
+    bool gru;
+    char path[128];
+} KilnRecurrentLayer;
+
+/* What a run of a recurrent layer starts from; all NULL: zeros, whole sequences. */
+typedef struct KilnRecurrentStart {
+    KilnTensor *h0, *c0; /* [layers * directions, B, hidden]; c0 of an LSTM only */
+    KilnTensor *lengths; /* i32 [B], 0 to T steps of each sequence */
+    KilnDrop *drop;
+} KilnRecurrentStart;
+
+/* torch.nn.LSTM and torch.nn.GRU: parameters weight_ih_l0, weight_hh_l0, bias_ih_l0,
+ * bias_hh_l0, those of the other direction with _reverse, all ~ U(±1/sqrt(hidden)). */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_lstm_init(KilnRecurrentLayer *layer,
+                                                     const KilnScope *scope, const char *name,
+                                                     KilnRecurrentSpec spec, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_gru_init(KilnRecurrentLayer *layer,
+                                                    const KilnScope *scope, const char *name,
+                                                    KilnRecurrentSpec spec, KilnError *err);
+/* x [T, B, in] (batch_first: [B, T, in]) -> y [T, B, directions * hidden] (or [B, T, ...]), and
+ * h and of an LSTM c [layers * directions, B, hidden] after the last step, as
+ * PyTorch returns them. With lengths it is a packed sequence: y is 0 after the end. */
+KILN_API KilnRecurrentOut kiln_nn_recurrent(const KilnRecurrentLayer *layer, KilnTensor *x,
+                                            KilnRecurrentStart start);
+
+/* ---- Attention and transformers -------------------------------------------- */
+
+/* Everything is batch first: [B, T, width] (PyTorch's batch_first=True). */
+
+typedef struct KilnMultiHeadAttention {
+    KilnParam *in_proj_weight, *in_proj_bias; /* [3 width, width]: q, k, v */
+    KilnLinear out_proj;
+    int64_t width, heads;
+    double dropout;
+    char path[128];
+} KilnMultiHeadAttention;
+
+/* What a call of attention may look at; all zero: everything. */
+typedef struct KilnSight {
+    bool causal;
+    KilnTensor *mask;    /* as KilnAttention's: u8 (1: may be looked at) or added; note that
+                          * PyTorch's boolean masks of these layers are the other way round */
+    KilnTensor *padding; /* u8 [B, Tk]: 1 for keys that are there; the opposite of PyTorch's
+                          * key_padding_mask */
+} KilnSight;
+
+/* torch.nn.MultiheadAttention(width, heads, dropout, bias=True, batch_first=True):
+ * in_proj_weight ~ Xavier uniform, biases 0. */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_multi_head_attention_init(
+    KilnMultiHeadAttention *layer, const KilnScope *scope, const char *name, int64_t width,
+    int64_t heads, double dropout, KilnError *err);
+/* Queries x [B, Tq, width] look at memory [B, Tk, width]; memory NULL: at themselves. */
+KILN_API KilnTensor *kiln_nn_multi_head_attention(const KilnMultiHeadAttention *layer,
+                                                  KilnTensor *x, KilnTensor *memory,
+                                                  KilnSight sight, KilnDrop *drop);
+
+typedef struct KilnTransformerSpec {
+    int64_t width, heads;
+    int64_t feedforward; /* 0: 2048, PyTorch's default */
+    double dropout;      /* PyTorch's default is 0.1 */
+    bool gelu;           /* activation: gelu (erf) instead of relu */
+    bool norm_first;     /* norm before each part (Xiong et al. 2020) instead of after the sum */
+} KilnTransformerSpec;
+
+/* An encoder layer has no multihead_attn and no norm3. */
+typedef struct KilnTransformerLayer {
+    KilnTransformerSpec spec;
+    KilnMultiHeadAttention self_attn, multihead_attn;
+    KilnLinear linear1, linear2;
+    KilnLayerNorm norm1, norm2, norm3;
+    bool decoder;
+    char path[128];
+} KilnTransformerLayer;
+
+/* torch.nn.TransformerEncoderLayer and TransformerDecoderLayer (Vaswani et al. 2017). */
+KILN_API KILN_NODISCARD KilnStatus
+kiln_nn_transformer_encoder_layer_init(KilnTransformerLayer *layer, const KilnScope *scope,
+                                       const char *name, KilnTransformerSpec spec, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus
+kiln_nn_transformer_decoder_layer_init(KilnTransformerLayer *layer, const KilnScope *scope,
+                                       const char *name, KilnTransformerSpec spec, KilnError *err);
+/* x [B, T, width] -> the same shape. `memory` and `memory_sight` (what is seen of it) are a
+ * decoder's. */
+KILN_API KilnTensor *kiln_nn_transformer_layer(const KilnTransformerLayer *layer, KilnTensor *x,
+                                               KilnTensor *memory, KilnSight sight,
+                                               KilnSight memory_sight, KilnDrop *drop);
+
+enum { KILN_TRANSFORMER_MOST = 48 };
+
+/* torch.nn.TransformerEncoder or TransformerDecoder: layers.0, layers.1 ... and, when
+ * asked for, norm. */
+typedef struct KilnTransformer {
+    KilnTransformerLayer layers[KILN_TRANSFORMER_MOST];
+    int64_t count;
+    KilnLayerNorm norm;
+    bool has_norm;
+} KilnTransformer;
+
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_transformer_encoder_init(
+    KilnTransformer *stack, const KilnScope *scope, const char *name, KilnTransformerSpec spec,
+    int64_t layers, bool norm, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_transformer_decoder_init(
+    KilnTransformer *stack, const KilnScope *scope, const char *name, KilnTransformerSpec spec,
+    int64_t layers, bool norm, KilnError *err);
+KILN_API KilnTensor *kiln_nn_transformer(const KilnTransformer *stack, KilnTensor *x,
+                                         KilnTensor *memory, KilnSight sight,
+                                         KilnSight memory_sight, KilnDrop *drop);
 
 #endif

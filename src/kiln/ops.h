@@ -27,7 +27,8 @@ KILN_API KilnTensor *kiln_neg(KilnTensor *x);
 /* The smaller, larger of two; NaN if one is. Equals share the gradient. */
 KILN_API KilnTensor *kiln_minimum(KilnTensor *a, KilnTensor *b);
 KILN_API KilnTensor *kiln_maximum(KilnTensor *a, KilnTensor *b);
-/* min(max(x, least), most); infinite bounds are none. On a bound the gradient flows. */
+/* min(max(x, least), most); infinite bounds are none. On a bound the slope is 0
+ * (PyTorch's since 2.15). */
 KILN_API KilnTensor *kiln_clamp(KilnTensor *x, double least, double most);
 
 /* 1.0 where the comparison holds, else 0.0. No gradient. */
@@ -417,6 +418,47 @@ typedef struct KilnCtc {
  * -> scalar, or [N]. */
 KILN_API KilnTensor *kiln_ctc(KilnTensor *log_probs, KilnTensor *targets, KilnTensor *input_lengths,
                               KilnTensor *target_lengths, KilnCtc options);
+
+/* The rest of the losses are torch.nn.functional's of the same name. Input and target
+ * have one shape (PyTorch would broadcast), and so has the loss before it is reduced. */
+
+/* (input - target)^2, and |input - target|. */
+KILN_API KilnTensor *kiln_mse(KilnTensor *input, KilnTensor *target, KilnReduction reduction);
+KILN_API KilnTensor *kiln_l1(KilnTensor *input, KilnTensor *target, KilnReduction reduction);
+/* Half the square where |input - target| <= delta, and straight beyond it (Huber 1964);
+ * smooth_l1 is that over beta, or l1 when beta is 0. */
+KILN_API KilnTensor *kiln_huber(KilnTensor *input, KilnTensor *target, double delta,
+                                KilnReduction reduction);
+KILN_API KilnTensor *kiln_smooth_l1(KilnTensor *input, KilnTensor *target, double beta,
+                                    KilnReduction reduction);
+/* Binary cross entropy of sigmoid(input), computed from input. weight (of the losses) and
+ * pos_weight (of the targets that are 1) broadcast to it; NULL: 1. */
+KILN_API KilnTensor *kiln_bce_with_logits(KilnTensor *input, KilnTensor *target, KilnTensor *weight,
+                                          KilnTensor *pos_weight, KilnReduction reduction);
+/* target * (log(target) - input), where input is log-probabilities, and the target too
+ * when log_target is set. PyTorch's batchmean is the sum over the first axis' size. */
+KILN_API KilnTensor *kiln_kl_div(KilnTensor *input, KilnTensor *target, bool log_target,
+                                 KilnReduction reduction);
+/* Binary cross entropy times (1 - p_t)^gamma, and alpha for ones, 1 - alpha for zeros when
+ * alpha >= 0 (Lin et al. 2017; torchvision.ops.sigmoid_focal_loss: 0.25, 2). */
+KILN_API KilnTensor *kiln_sigmoid_focal(KilnTensor *input, KilnTensor *target, double alpha,
+                                        double gamma, KilnReduction reduction);
+/* The same over classes: cross entropy times (1 - p_label)^gamma. Labels, weight and ignored
+ * labels as kiln_cross_entropy; the mean is over the rows that count, not their weights.
+ * gamma 0 or at least 1. */
+KILN_API KilnTensor *kiln_focal(KilnTensor *logits, KilnTensor *labels, double gamma,
+                                KilnCrossEntropy options);
+/* a·b / (max(|a|, eps) max(|b|, eps)) along an axis, which goes away (PyTorch: eps 1e-8). */
+KILN_API KilnTensor *kiln_cosine_similarity(KilnTensor *a, KilnTensor *b, int axis, double eps);
+/* 1 - cosine of a and b [..., D] where target [...] is 1, max(0, cosine - margin) where it
+ * is -1. */
+KILN_API KilnTensor *kiln_cosine_embedding(KilnTensor *a, KilnTensor *b, KilnTensor *target,
+                                           double margin, KilnReduction reduction);
+/* Soft dice: 1 - (2 sum(p t) + smooth) / (sum(p^2) + sum(t^2) + smooth), with sums over
+ * all axes but the first and last: [N, ..., C] -> [N, C] -> reduced (Milletari et al. 2016,
+ * V-Net, with `smooth` against empty masks, often 1). */
+KILN_API KilnTensor *kiln_dice(KilnTensor *probabilities, KilnTensor *target, double smooth,
+                               KilnReduction reduction);
 
 /* ---- Updates in place ------------------------------------------------------ */
 

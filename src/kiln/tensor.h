@@ -118,6 +118,17 @@ KILN_API KilnTensor *kiln_graph_full(KilnGraph *graph, KilnShape shape, double v
 /* Record the gradients of the scalar `loss` with respect to every variable
  * that wants one. Afterwards kiln_tensor_grad gives a variable's gradient. */
 KILN_API void kiln_graph_backward(KilnGraph *graph, KilnTensor *loss);
+/* What is recorded between begin and end is a block whose results are not kept for
+ * the gradients: kiln_graph_backward computes it a second time from its inputs
+ * (activation checkpointing, Chen et al. 2016; torch.utils.checkpoint). Results are
+ * the same to the bit; memory falls, the block's forward pass is paid twice. Blocks
+ * follow each other, they don't nest. */
+KILN_API void kiln_graph_recompute_begin(KilnGraph *graph);
+KILN_API void kiln_graph_recompute_end(KilnGraph *graph);
+/* The same for blocks of layers, by patterns of their paths in which `*` stands for
+ * any letters but a dot: "layers.*" makes a block of each of layers.0, layers.1, ...
+ * with all that is within it. For all steps from now on; `patterns` is borrowed. */
+KILN_API void kiln_graph_set_recompute(KilnGraph *graph, const char *const *patterns, size_t n);
 /* The gradient of a variable; NULL when loss does not depend on it. */
 KILN_API KilnTensor *kiln_tensor_grad(const KilnTensor *variable);
 /* Plan (once per structure) and execute: computes `outputs`, every gradient

@@ -3,6 +3,7 @@
 #include "nn/params.h"
 
 #include <math.h>
+#include <string.h>
 
 static void fill_constant(KilnParam *param)
 {
@@ -34,8 +35,117 @@ static void fill_normal(float *data, int64_t n, float deviation, KilnRng *rng)
     }
 }
 
+static void fill_uniform(float *data, int64_t n, float bound, KilnRng *rng)
+{
+    for (int64_t i = 0; i < n; i++)
+        data[i] = kiln_rng_range(rng, -bound, bound);
+}
+
+/* By rejection: from the normal distribution where most of it lies within the
+ * bound, else from the uniform one below it. */
+static void fill_trunc_normal(float *data, int64_t n, double deviation, double bound, KilnRng *rng)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double x, keep;
+
+        do {
+            if (bound >= deviation) {
+                x = deviation * (double)kiln_rng_normal(rng);
+                keep = fabs(x) <= bound ? 1.0 : -1.0;
+            } else {
+                x = (double)kiln_rng_range(rng, -1.0f, 1.0f) * bound;
+                keep = exp(-0.5 * (x / deviation) * (x / deviation));
+            }
+        } while (!((double)kiln_rng_uniform(rng) <= keep));
+        data[i] = (float)x;
+    }
+}
+
+/* ---- Those that look at the shape ---------------------------------------------- */
+
+/* Elements that one output is made from, and that one input goes to. */
+static void fans(const KilnShape *shape, double *in, double *out)
+{
+    double rest = 1.0;
+
+    for (int axis = 2; axis < shape->rank; axis++)
+        rest *= (double)shape->dim[axis];
+    *out = shape->rank > 0 ? (double)shape->dim[0] * rest : 1.0;
+    *in = shape->rank > 1 ? (double)shape->dim[1] * rest : *out;
+}
+
+static double scaled_deviation(const KilnParam *param)
+{
+    double in, out;
+
+    fans(&param->shape, &in, &out);
+    if (param->init.kind == KILN_INIT_XAVIER_UNIFORM || param->init.kind == KILN_INIT_XAVIER_NORMAL)
+        return param->init.a * sqrt(2.0 / (in + out));
+    return param->init.a / sqrt(param->init.fan_out ? out : in);
+}
+
+static double dot(const float *a, const float *b, int64_t n, int64_t step)
+{
+    double sum = 0.0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)a[i * step] * (double)b[i * step];
+    return sum;
+}
+
+/* Gram and Schmidt on normal vectors give what the QR decomposition with a positive
+ * diagonal gives, as PyTorch's. Twice, for once leaves rounding behind. */
+static void fill_orthogonal(const KilnParam *param, float *data, KilnRng *rng)
+{
+    const int64_t rows = param->shape.rank > 0 ? param->shape.dim[0] : 1;
+    const int64_t columns = param->count / rows;
+    const bool by_rows = rows <= columns;
+    const int64_t vectors = by_rows ? rows : columns, length = by_rows ? columns : rows;
+    const int64_t apart = by_rows ? columns : 1, step = by_rows ? 1 : columns;
+
+    fill_normal(data, param->count, 1.0f, rng);
+    for (int64_t v = 0; v < vectors; v++) {
+        float *x = data + v * apart;
+
+        for (int64_t k = 0; k < 2 * v; k++) {
+            const float *before = data + k % v * apart;
+            const double share = dot(x, before, length, step);
+
+            for (int64_t i = 0; i < length; i++)
+                x[i * step] -= (float)(share * (double)before[i * step]);
+        }
+        const double norm = sqrt(dot(x, x, length, step));
+        for (int64_t i = 0; i < length; i++)
+            x[i * step] = (float)((double)x[i * step] / norm);
+    }
+    for (int64_t i = 0; i < param->count; i++)
+        data[i] *= (float)param->init.a;
+}
+
+/* ---- The whole ----------------------------------------------------------------- */
+
+double kiln_init_gain(const char *nonlinearity, double slope)
+{
+    static const struct {
+        const char *name;
+        double gain;
+    } gains[] = {
+        { "linear", 1.0 },     { "sigmoid", 1.0 },
+        { "tanh", 5.0 / 3.0 }, { "relu", 1.41421356237309504880 },
+        { "selu", 0.75 },
+    };
+
+    if (strcmp(nonlinearity, "leaky_relu") == 0)
+        return sqrt(2.0 / (1.0 + slope * slope));
+    for (size_t i = 0; i < KILN_COUNT(gains); i++)
+        if (strcmp(nonlinearity, gains[i].name) == 0)
+            return gains[i].gain;
+    return 0.0;
+}
+
 void kiln_param_draw(KilnParam *param, uint64_t seed)
 {
+    const float uniform = 1.73205080756887729353f; /* bound over deviation */
     float *data = param->data;
     float a = (float)param->init.a;
     KilnRng rng;
@@ -46,11 +156,26 @@ void kiln_param_draw(KilnParam *param, uint64_t seed)
         fill_constant(param);
         break;
     case KILN_INIT_UNIFORM:
-        for (int64_t i = 0; i < param->count; i++)
-            data[i] = kiln_rng_range(&rng, -a, a);
+        fill_uniform(data, param->count, a, &rng);
         break;
     case KILN_INIT_NORMAL:
         fill_normal(data, param->count, a, &rng);
         break;
+    case KILN_INIT_TRUNC_NORMAL:
+        fill_trunc_normal(data, param->count, param->init.a, param->init.b, &rng);
+        break;
+    case KILN_INIT_XAVIER_UNIFORM:
+    case KILN_INIT_KAIMING_UNIFORM:
+        fill_uniform(data, param->count, uniform * (float)scaled_deviation(param), &rng);
+        break;
+    case KILN_INIT_XAVIER_NORMAL:
+    case KILN_INIT_KAIMING_NORMAL:
+        fill_normal(data, param->count, (float)scaled_deviation(param), &rng);
+        break;
+    case KILN_INIT_ORTHOGONAL:
+        fill_orthogonal(param, data, &rng);
+        break;
     }
+    for (int64_t i = 0; i < param->zero_count; i++)
+        data[param->zero_first + i] = 0.0f;
 }

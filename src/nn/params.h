@@ -17,6 +17,7 @@ struct KilnParam {
     bool trained;
     bool frozen; /* trained, but not in this run: no gradient, no update */
     KilnInit init;
+    int64_t zero_first, zero_count; /* elements that begin as 0 whatever init says */
     int64_t offset;   /* trained: elements in the flat buffers; else in statistics, counters */
     void *data;       /* NULL before the store is sealed */
     float *gradient;  /* trained only */

@@ -152,6 +152,16 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader
 
 /* ---- Network ------------------------------------------------------------------------------- */
 
+static void set_passes(KilnTrainer *trainer)
+{
+    const KilnTrainerOptions *options = trainer->options.trainer;
+
+    for (size_t i = 0; i < options->passes_off_count; i++)
+        trainer->graph->passes_off |= 1u << options->passes_off[i];
+    kiln_graph_set_recompute(trainer->graph, (const char *const *)options->recompute,
+                             options->recompute_count);
+}
+
 static void set_precision(KilnTrainer *trainer)
 {
     const KilnPrecision precision = (KilnPrecision)trainer->options.trainer->precision;
@@ -188,6 +198,7 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
         return status;
     trainer->graph->profile = trainer->options.trainer->profiler != NULL;
     set_precision(trainer);
+    set_passes(trainer);
     trainer->step.graph = trainer->graph;
     trainer->step.metrics = trainer->metrics;
     trainer->step.spec = &trainer->spec;

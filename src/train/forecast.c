@@ -45,7 +45,7 @@ static int64_t checkpoint_bytes(const KilnTrainer *trainer)
 
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
-        int64_t copies = kiln_param_trained(param) ? 1 + (int64_t)trainer->n_slots : 1;
+        int64_t copies = kiln_param_trained(param) ? 1 + kiln_optimize_slots(trainer) : 1;
         int64_t bytes = kiln_shape_count(kiln_param_shape(param)) *
                         (int64_t)kiln_dtype_size(kiln_param_dtype(param));
 
@@ -61,7 +61,7 @@ void kiln_forecast_complete(KilnTrainer *trainer)
 
     forecast->parameters = forecast->gradients = values;
     forecast->buffers = 4 * trainer->params->n_statistics + 8 * trainer->params->n_counters;
-    forecast->optimizer = (int64_t)trainer->n_slots * values;
+    forecast->optimizer = kiln_optimize_slots(trainer) * values;
     for (int split = KILN_TRAIN; split <= KILN_VAL; split++) {
         if (kiln_trainer_split_batches(trainer, (KilnSplit)split) > 0) {
             KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, (KilnSplit)split);
@@ -127,7 +127,7 @@ static void suggest(const KilnTrainer *trainer, KilnText *text)
         kiln_text_append(text, "a smaller network");
     if (is_trainer_option("recompute"))
         kiln_text_append(text, ", trainer.recompute, which keeps less for the gradients");
-    if (is_trainer_option("precision"))
+    if (trainer->options.trainer->precision == KILN_PRECISION_32)
         kiln_text_append(text, ", trainer.precision=bf16-mixed");
 }
 

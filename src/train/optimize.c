@@ -106,6 +106,15 @@ KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err)
     return check_schedule(trainer, err);
 }
 
+int64_t kiln_optimize_slots(const KilnTrainer *trainer)
+{
+    int64_t used = 0;
+
+    for (size_t i = 0; i < trainer->n_slots; i++)
+        used += trainer->slot_names[i] != NULL;
+    return used;
+}
+
 /* ---- One step -------------------------------------------------------------------------- */
 
 /* What the gradients are multiplied by, NULL: nothing; limits them in place. */
@@ -142,7 +151,7 @@ void kiln_optimize_record(KilnTrainer *trainer)
                                   runs->rates),
     };
     for (size_t i = 0; i < trainer->n_slots; i++)
-        if (trainer->slots[i] != NULL)
+        if (trainer->slot_names[i] != NULL)
             flat.slots[i] = kiln_graph_variable(graph, KILN_F32, size, trainer->slots[i], false,
                                                 NULL);
     flat.scale = record_clip(trainer, flat.grad);

@@ -1,6 +1,7 @@
 /* Options tables of the root, of `trainer` and of `kiln.run`. */
 #include "train/options.h"
 
+#include "graph/passes/list.h"
 #include "kiln/sweep.h"
 
 static const KilnField root_fields[] = {
@@ -20,6 +21,13 @@ static const KilnField root_fields[] = {
 };
 
 enum { FIRST_PLAIN_ROOT_FIELD = 4 }; /* those before it are components */
+
+static const KilnChoice passes[] = {
+#define PASS(name, summary) { #name, KILN_PASS_##name },
+    KILN_PASS_TABLE(PASS)
+#undef PASS
+        { NULL, 0 },
+};
 
 static const KilnChoice convolutions[] = {
     { "auto", KILN_CONVOLUTION_AUTO },
@@ -67,6 +75,10 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_ENUM(
         KilnTrainerOptions, precision, "32-true", precisions,
         "bf16-mixed: products, convolutions and activations in bf16, parameters in f32"),
+    KILN_FIELD_STR_LIST(KilnTrainerOptions, recompute, "[]",
+                        "layers computed twice to save memory, by path: [layers.*]"),
+    KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,
+                         "passes over the step's graph to leave out, to look for a fault"),
     KILN_FIELD_F64(KilnTrainerOptions, gradient_clip_val, "0.0", 0.0, 1e9,
                    "gradients are clipped to this; 0: not at all"),
     KILN_FIELD_ENUM(KilnTrainerOptions, gradient_clip_algorithm, "norm", clips,

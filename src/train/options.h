@@ -30,6 +30,10 @@ typedef struct KilnTrainerOptions {
     double gradient_clip_val;        /* 0: none */
     int64_t gradient_clip_algorithm; /* KilnClip */
     bool track_grad_norm;
+    char **recompute; /* patterns of layers' paths */
+    size_t recompute_count;
+    int64_t *passes_off; /* KilnPassNumber */
+    size_t passes_off_count;
 } KilnTrainerOptions;
 
 typedef struct KilnRunDirOptions {

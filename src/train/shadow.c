@@ -2,21 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/zeros.h"
 #include "train/trainer.h"
 
 struct KilnShadow {
     KilnParams *params;
     float *values, *statistics; /* as the store's */
 };
-
-/* Zeroed, aligned as the store's own; never of no size. */
-static float *zeros(int64_t n)
-{
-    size_t bytes = ((size_t)n * sizeof(float) + 64) / 64 * 64;
-    float *block = aligned_alloc(64, bytes);
-
-    return block != NULL ? memset(block, 0, bytes) : NULL;
-}
 
 KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer, KilnShadow **ret, KilnError *err)
 {
@@ -26,8 +18,8 @@ KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer, KilnShadow **ret, KilnE
     KilnShadow *shadow = calloc(1, sizeof(*shadow));
     if (shadow != NULL) {
         shadow->params = trainer->params;
-        shadow->values = zeros(trainer->params->size);
-        shadow->statistics = zeros(trainer->params->n_statistics);
+        shadow->values = kiln_zeros((size_t)trainer->params->size * sizeof(float));
+        shadow->statistics = kiln_zeros((size_t)trainer->params->n_statistics * sizeof(float));
     }
     if (shadow == NULL || shadow->values == NULL || shadow->statistics == NULL) {
         kiln_shadow_free(shadow);
@@ -43,8 +35,8 @@ void kiln_shadow_free(KilnShadow *shadow)
 {
     if (shadow == NULL)
         return;
-    free(shadow->values);
-    free(shadow->statistics);
+    kiln_zeros_free(shadow->values);
+    kiln_zeros_free(shadow->statistics);
     free(shadow);
 }
 

@@ -154,6 +154,8 @@ void kiln_shadow_free(KilnShadow *shadow);
 
 /* The optimizer's state and runs; the schedule against the length of the run. */
 KILN_NODISCARD KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err);
+/* State tensors that the optimizer uses. */
+int64_t kiln_optimize_slots(const KilnTrainer *trainer);
 /* That the metric which the scheduler follows is logged. */
 KILN_NODISCARD KilnStatus kiln_optimize_check(KilnTrainer *trainer, KilnError *err);
 /* Record clipping and the update of all parameters behind the gradients. */

@@ -179,6 +179,9 @@ class Candidates(Folder):
         self.assertEqual(self.offered("train --config-path myconf db@first="),
                          {"db@first=mysql": "MySQL of the house", "db@first=postgres": "Postgres", "db@first=engine/": ""})
         self.assertIn("print the composed config", self.offered("train --c")["--cfg"])
+        self.assertEqual(set(self.offered("kiln graph --phase ")), {"forward", "backward", "update"})
+        self.assertEqual(self.offered("kiln graph --depth "), {})
+        self.assertIn("model=resnet", self.offered("kiln graph model=r"))
         self.assertIn("trainer", self.offered("kiln show t"))
         self.assertIn("experiment", self.offered("kiln schema "))
         self.assertEqual(set(self.offered("train model=mlp model.hidden=[7,8] model.hidden-=")),

@@ -43,7 +43,8 @@ class Train(Case):
         table = re.findall(r'\{ "(--[a-z-]+)", (?:"(-[a-z]+)"|NULL), TAKES',
                            read(os.path.join(ROOT, "src/cli/args.c"), "r"))
         self.assertGreater(len(table), 10)
-        out = self.run_kiln("--help")[0] + self.run_kiln("schema", "--help", program="kiln")[0]
+        out = self.run_kiln("--help")[0] + "".join(
+            self.run_kiln(command, "--help", program="kiln")[0] for command in ["schema", "graph"])
         for name, brief in table:
             self.assertRegex(out, rf"(?m)^  (-\w+, )?{name}[ \n]", f"{name} is not explained")
             if brief:

@@ -210,7 +210,7 @@ static void mock_reorder(KilnCall *call)
 static const KilnKernel *mock_kernel(const KilnBackend *backend, const KilnOp *op)
 {
     static const KilnKernel kernels[] = {
-        { .op = &kiln_op_add, .run = mock_add, .in_place = true },
+        { .op = &kiln_op_add, .run = mock_add, .in_place = 1 },
         { .op = &kiln_op_mul,
           .run = mock_mul,
           .prepare = mock_mul_prepare,
@@ -218,13 +218,13 @@ static const KilnKernel *mock_kernel(const KilnBackend *backend, const KilnOp *o
         { .op = &kiln_op_scale,
           .run = mock_scale,
           .prepare = mock_scale_prepare,
-          .in_place = true },
-        { .op = &kiln_op_relu, .run = mock_relu, .prepare = mock_relu_prepare, .in_place = true },
+          .in_place = 1 },
+        { .op = &kiln_op_relu, .run = mock_relu, .prepare = mock_relu_prepare, .in_place = 1 },
         { .op = &kiln_op_fill, .run = mock_fill },
         { .op = &kiln_op_reshape, .run = mock_reshape, .alias = true },
         { .op = &kiln_op_broadcast, .run = mock_broadcast },
         { .op = &kiln_op_sum, .run = mock_sum },
-        { .op = &kiln_op_map, .run = mock_map, .in_place = true },
+        { .op = &kiln_op_map, .run = mock_map, .in_place = 1 },
         { .op = &kiln_op_ema_update, .run = mock_ema_update },
     };
 

@@ -109,6 +109,32 @@ static inline double pattern(uint32_t key, uint32_t index)
     return (double)h / 2147483648.0 - 1.0;
 }
 
+/* The recording's fill(): entry k of the state dict from pattern(k). */
+static inline void params_fill(KilnParams *params)
+{
+    for (size_t k = 0; k < kiln_params_count(params); k++) {
+        KilnParam *param = kiln_params_at(params, k);
+        const KilnShape *shape = kiln_param_shape(param);
+        int64_t n = kiln_shape_count(shape);
+        const char *name = kiln_param_name(param);
+        double scale = 0.25, offset = 0.0;
+        float *data = kiln_param_data(param);
+
+        if (kiln_param_dtype(param) == KILN_I64)
+            continue;
+        if (strstr(name, "running_var") != NULL) {
+            scale = 0.5;
+            offset = 1.0;
+        } else if (shape->rank > 1) {
+            scale = sqrt(3.0 / ((double)n / (double)shape->dim[0]));
+        } else if (strstr(name, "weight") != NULL) {
+            offset = 1.0;
+        }
+        for (int64_t i = 0; i < n; i++)
+            data[i] = (float)(offset + scale * (double)(float)pattern((uint32_t)k, (uint32_t)i));
+    }
+}
+
 /* ---- Components -------------------------------------------------------------------- */
 
 /* A component and what it stands on. */

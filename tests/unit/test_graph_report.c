@@ -116,7 +116,7 @@ static int small_set_up(void **state)
     KilnTensor *x = kiln_graph_input(small->graph, KILN_F32, KILN_SHAPE(3, 2), small->x);
     KilnTensor *weight = kiln_graph_variable(small->graph, KILN_F32, KILN_SHAPE(4, 2),
                                              small->weight, true, small->gradient);
-    KilnTensor *y = kiln_softmax(kiln_linear(x, weight, NULL));
+    KilnTensor *y = kiln_softmax(kiln_linear(x, weight, NULL), -1);
     small->loss = kiln_mean(y);
     kiln_graph_backward(small->graph, small->loss);
     kiln_increment(

@@ -101,32 +101,6 @@ static void test_resnet_initial_values(void **unused)
 
 /* ---- Numbers ------------------------------------------------------------------------ */
 
-/* The recording's fill(): entry k of the state dict from pattern(k). */
-static void fill(KilnParams *params)
-{
-    for (size_t k = 0; k < kiln_params_count(params); k++) {
-        KilnParam *param = kiln_params_at(params, k);
-        const KilnShape *shape = kiln_param_shape(param);
-        int64_t n = kiln_shape_count(shape);
-        const char *name = kiln_param_name(param);
-        double scale = 0.25, offset = 0.0;
-        float *data = kiln_param_data(param);
-
-        if (kiln_param_dtype(param) == KILN_I64)
-            continue;
-        if (strstr(name, "running_var") != NULL) {
-            scale = 0.5;
-            offset = 1.0;
-        } else if (shape->rank > 1) {
-            scale = sqrt(3.0 / ((double)n / (double)shape->dim[0]));
-        } else if (strstr(name, "weight") != NULL) {
-            offset = 1.0;
-        }
-        for (int64_t i = 0; i < n; i++)
-            data[i] = (float)(offset + scale * (double)(float)pattern((uint32_t)k, (uint32_t)i));
-    }
-}
-
 static void close_to(const char *what, size_t i, double got, double want, double tolerance)
 {
     if (!(fabs(got - want) <= tolerance))
@@ -236,7 +210,7 @@ static void check_net(Record *record)
     assert_int_equal(kiln_params_seal(net.params, &err), KILN_OK);
     assert_int_equal(kiln_backend_cpu_new(2, &net.backend, &err), KILN_OK);
     assert_int_equal(kiln_graph_new(net.backend, &net.graph, &err), KILN_OK);
-    fill(net.params);
+    params_fill(net.params);
     assert_true(record_line(record) && record_is(record, "eval"));
     KilnTensor *logits = forward(&net, false, shape, images);
     run_graph(&net, &logits, 1);

@@ -201,19 +201,15 @@ static void run_narrow(KilnBackend *backend, KilnPrecision precision, const Case
     free(weights.data);
 }
 
-static void check_narrow(KilnBackend *ref, KilnBackend *backend, const char *how, const Case *c)
+static void check_narrow(const Result *want, KilnBackend *backend, const char *how, const Case *c)
 {
-    Case loose = *c;
-    Result want, got, again;
+    Result got, again;
 
-    loose.tolerance = 2e-2;
-    run_narrow(ref, KILN_PRECISION_32, c, &want);
     run_narrow(backend, KILN_BF16_MIXED, c, &got);
     run_narrow(backend, KILN_BF16_MIXED, c, &again);
-    compare(&loose, how, &want, &got);
+    compare(c, how, want, &got);
     if (!same_result(&got, &again))
         fail_msg("%s, %s: two runs differ", c->name, how);
-    result_free(&want);
     result_free(&got);
     result_free(&again);
 }
@@ -228,10 +224,17 @@ static void test_bf16(void **unused)
     without->bf16 = false;
     for (size_t i = 0; i < KILN_COUNT(rows); i++)
         for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++) {
-            check_narrow(ref, ref, "reference, bf16", &rows[i].cases[k]);
-            check_narrow(ref, one, "cpu, bf16, 1 thread", &rows[i].cases[k]);
-            check_narrow(ref, three, "cpu, bf16, 3 threads", &rows[i].cases[k]);
-            check_narrow(ref, without, "cpu without bf16", &rows[i].cases[k]);
+            Case c = rows[i].cases[k];
+            Result want;
+
+            /* The logarithm of the base magnifies the rounding of an exponent. */
+            c.tolerance = rows[i].op == &kiln_op_power ? 5e-2 : 2e-2;
+            run_narrow(ref, KILN_PRECISION_32, &c, &want);
+            check_narrow(&want, ref, "reference, bf16", &c);
+            check_narrow(&want, one, "cpu, bf16, 1 thread", &c);
+            check_narrow(&want, three, "cpu, bf16, 3 threads", &c);
+            check_narrow(&want, without, "cpu without bf16", &c);
+            result_free(&want);
         }
     kiln_backend_free(without);
     kiln_backend_free(three);

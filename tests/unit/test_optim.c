@@ -200,7 +200,8 @@ static double net_step(Net *net, int64_t step)
     KilnTensor *x = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(12, 6), net->x);
     x = kiln_nn_linear(&net->second, kiln_relu(kiln_nn_linear(&net->first, x)));
     KilnTensor *loss =
-        kiln_cross_entropy(x, kiln_graph_input(graph, KILN_I32, KILN_SHAPE(12), net->labels), 0.0);
+        kiln_cross_entropy(x, kiln_graph_input(graph, KILN_I32, KILN_SHAPE(12), net->labels),
+                           (KilnCrossEntropy) { 0 });
     kiln_graph_backward(graph, loss);
     KilnFlat flat = descent_flat(&net->d, kiln_params_values(net->params),
                                  kiln_params_gradients(net->params), step);

@@ -100,13 +100,18 @@ VECTOR static __m512i load_32(const KilnAmxMatrix *matrix, int64_t at, int64_t n
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
+/* The order that turns 16 values and 16 more into 16 pairs. */
+VECTOR static __m512i interleaved(void)
+{
+    return _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
+                            6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+}
+
 /* Pairs of 16 values from two places, one after the other. */
 VECTOR static __m512i load_pairs(const KilnAmxMatrix *matrix, int64_t first, int64_t second,
                                  int64_t n, bool both)
 {
-    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9,
-                                           24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1,
-                                           16, 0);
+    const __m512i order = interleaved();
     const __mmask16 mask = (__mmask16)mask_of(n, 16), other = both ? mask : 0;
     __m512i halves;
 
@@ -168,14 +173,39 @@ void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, in
                       k * KILN_AMX_DEPTH);
 }
 
+VECTOR void kiln_amx_gather(uint16_t *packed, const uint16_t *data, const int32_t *at,
+                            int64_t depth, int64_t rows, bool right)
+{
+    const __m512i order = interleaved();
+    const __mmask16 mask = (__mmask16)mask_of(rows, 16);
+    __m512i words[16];
+
+    for (int64_t k = 0; k < depth; k += 2) {
+        const __m256i first = _mm256_maskz_loadu_epi16(at[k] < 0 ? 0 : mask, data + at[k]);
+        const __m256i second = _mm256_maskz_loadu_epi16(at[k + 1] < 0 ? 0 : mask, data + at[k + 1]);
+        const __m512i pairs = _mm512_permutexvar_epi16(
+            order, _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1));
+
+        if (right) {
+            _mm512_store_si512(packed + 16 * k, pairs);
+            continue;
+        }
+        words[k / 2 % 16] = pairs;
+        if (k / 2 % 16 < 15)
+            continue;
+        transpose(words);
+        for (int i = 0; i < 16; i++)
+            _mm512_store_si512(packed + (k / 32) * KILN_AMX_TILE + 32 * i, words[i]);
+    }
+}
+
 /* ---- Products ------------------------------------------------------------------------ */
 
 TILES void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right,
-                          int64_t steps, bool add)
+                          int64_t steps, int64_t runs, bool add)
 {
     const size_t row = KILN_AMX_BLOCK * sizeof(float);
     float *const c10 = c + KILN_AMX_ROWS * KILN_AMX_BLOCK;
-    const uint16_t *a = left->first, *b = right->first;
     const size_t a_row = (size_t)left->row, b_row = (size_t)right->row;
 
     if (add) {
@@ -189,17 +219,21 @@ TILES void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *
         _tile_zero(2);
         _tile_zero(3);
     }
-    for (int64_t k = 0; k < steps; k++) {
-        _tile_loadd(4, a, a_row);
-        _tile_loadd(6, b, b_row);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, b + right->second, b_row);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(5, a + left->second, a_row);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-        a += left->step;
-        b += right->step;
+    for (int64_t r = 0; r < runs; r++) {
+        const uint16_t *a = left->first + r * left->run, *b = right->first + r * right->run;
+
+        for (int64_t k = 0; k < steps; k++) {
+            _tile_loadd(4, a, a_row);
+            _tile_loadd(6, b, b_row);
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_loadd(7, b + right->second, b_row);
+            _tile_dpbf16ps(1, 4, 7);
+            _tile_loadd(5, a + left->second, a_row);
+            _tile_dpbf16ps(2, 5, 6);
+            _tile_dpbf16ps(3, 5, 7);
+            a += left->step;
+            b += right->step;
+        }
     }
     _tile_stored(0, c, row);
     _tile_stored(1, c + KILN_AMX_ROWS, row);
@@ -266,10 +300,16 @@ void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, in
     (void)packed, (void)matrix, (void)right, (void)begin, (void)end;
 }
 
-void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right, int64_t steps,
-                    bool add)
+void kiln_amx_gather(uint16_t *packed, const uint16_t *data, const int32_t *at, int64_t depth,
+                     int64_t rows, bool right)
 {
-    (void)c, (void)left, (void)right, (void)steps, (void)add;
+    (void)packed, (void)data, (void)at, (void)depth, (void)rows, (void)right;
+}
+
+void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right, int64_t steps,
+                    int64_t runs, bool add)
+{
+    (void)c, (void)left, (void)right, (void)steps, (void)runs, (void)add;
 }
 
 void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t row, int64_t column,

@@ -34,15 +34,21 @@ int64_t kiln_amx_packed(int64_t rows, int64_t depth); /* elements */
 void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, int64_t begin,
                    int64_t end);
 
-/* Two by two tiles of a product: c (32 x 32, row-major f32) = or += sum over
- * `steps` tiles of depth. Steps and second rows are in elements from the first
- * tile; `row` is the distance of a tile's rows in bytes. */
+/* Pack one tile's rows of gathered bf16: depth k of row r is at data[at[k] + r], 0
+ * where at[k] is negative. `at` has an even number of entries, and they fill
+ * `packed` as far as they go: whole tiles of the left factor, or rows of pairs. */
+void kiln_amx_gather(uint16_t *packed, const uint16_t *data, const int32_t *at, int64_t depth,
+                     int64_t rows, bool right);
+
+/* Two by two tiles of a product: c (32 x 32, row-major f32) = or += the sum over
+ * `steps` tiles of depth, `runs` times. */
 typedef struct KilnAmxSide {
     const uint16_t *first;
-    int64_t second, step, row;
+    int64_t second, step, run; /* to the second rows, the next step and run, in elements */
+    int64_t row;               /* between the rows of a tile, in bytes */
 } KilnAmxSide;
 void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right, int64_t steps,
-                    bool add);
+                    int64_t runs, bool add);
 
 /* Where a block of a product goes. */
 typedef struct KilnAmxResult {

@@ -99,7 +99,7 @@ static void one_block(const Work *work, int64_t i, int64_t j, int64_t step)
                    ? own
                    : work->sums + (i * work->column_blocks + j) * KILN_AMX_BLOCK * KILN_AMX_BLOCK;
 
-    kiln_amx_block(c, &left, &right, steps, step > 0);
+    kiln_amx_block(c, &left, &right, steps, 1, step > 0);
     if (steps == rest)
         kiln_amx_store(&p->result, c, row, column, rows < KILN_AMX_BLOCK ? rows : KILN_AMX_BLOCK,
                        columns < KILN_AMX_BLOCK ? columns : KILN_AMX_BLOCK);

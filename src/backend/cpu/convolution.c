@@ -1,4 +1,5 @@
 /* Convolution and its gradients by oneDNN, which chooses the layouts. */
+#include "backend/cpu/amx_conv.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/steps.h"
 
@@ -239,6 +240,9 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     };
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
+
+    if (call->backend->bf16 && kiln_amx_conv_weight_prepare(call))
+        return KILN_OK;
     KilnStatus status = conv_mds(call, &call->inputs[1], &call->outputs[0], &call->inputs[0], &conv,
                                  err);
 
@@ -249,6 +253,14 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     status = conv_steps(call, pd, operands, (int)KILN_COUNT(operands), err);
     dnnl_primitive_desc_destroy(pd);
     return status;
+}
+
+static void conv2d_grad_weight_run(KilnCall *call)
+{
+    if (call->priv != NULL)
+        kiln_steps_run(call);
+    else
+        kiln_amx_conv_weight_run(call);
 }
 
 /* The transpose is the gradient of its input; the bias, which oneDNN does not add
@@ -337,7 +349,7 @@ static const KilnKernel kernels[] = {
       .rounding_inputs = 1u << 1 },
     { .op = &kiln_op_conv2d_grad_weight,
       .prepare = conv2d_grad_weight_prepare,
-      .run = kiln_steps_run,
+      .run = conv2d_grad_weight_run,
       .release = kiln_steps_release,
       .narrow_inputs = 1u << 0 | 1u << 1 },
     { .op = &kiln_op_conv_transpose2d,

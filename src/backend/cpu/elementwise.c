@@ -121,9 +121,10 @@ static void equal_run(KilnCall *call)
       .prepare = kiln_cpu_map_prepare,                                                             \
       .run = kiln_cpu_map_run,                                                                     \
       .release = kiln_cpu_map_release,                                                             \
-      .in_place = true,                                                                            \
+      .in_place = ~0u,                                                                             \
       .narrow_inputs = ~0u,                                                                        \
-      .narrow_outputs = ~0u },
+      .narrow_outputs = ~0u,                                                                       \
+      .mixed_floats = true },
 
 static const KilnKernel kernels[] = {
     /* clang-format off */
@@ -131,8 +132,8 @@ static const KilnKernel kernels[] = {
     KILN_OPS_ACTIVATION(MAPPED)
     /* clang-format on */
     { .op = &kiln_op_fill, .run = fill_run },
-    { .op = &kiln_op_dropout, .run = dropout_run, .in_place = true },
-    { .op = &kiln_op_dropout_grad, .run = dropout_grad_run, .in_place = true },
+    { .op = &kiln_op_dropout, .run = dropout_run, .in_place = 1 },
+    { .op = &kiln_op_dropout_grad, .run = dropout_grad_run, .in_place = 1 },
     { .op = &kiln_op_equal, .run = equal_run },
 };
 

@@ -321,7 +321,7 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_group_norm_grad,
       .prepare = group_norm_grad_prepare,
       .run = group_norm_grad_run,
-      .in_place = true,
+      .in_place = 1,
       .narrow_inputs = 1u << DY | 1u << X,
       .narrow_outputs = 1u << 0 },
 };

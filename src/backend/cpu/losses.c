@@ -369,9 +369,9 @@ static void cross_entropy_soft_grad_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_softmax, .run = softmax_run, .in_place = true },
+    { .op = &kiln_op_softmax, .run = softmax_run, .in_place = 1 },
     { .op = &kiln_op_softmax_grad, .run = softmax_grad_run },
-    { .op = &kiln_op_log_softmax, .run = log_softmax_run, .in_place = true },
+    { .op = &kiln_op_log_softmax, .run = log_softmax_run, .in_place = 1 },
     { .op = &kiln_op_log_softmax_grad, .run = log_softmax_grad_run },
     { .op = &kiln_op_nll, .prepare = loss_prepare, .run = nll_run },
     { .op = &kiln_op_nll_grad, .prepare = grad_prepare, .run = nll_grad_run },

@@ -233,13 +233,22 @@ static void assign_slots(Bound *bound, const KilnMap *map)
 
 /* ---- Binding --------------------------------------------------------------------------- */
 
+/* Whether a later step reads an input. */
+static bool inputs_read_after(const KilnMap *map, int step)
+{
+    for (int reg = 0; reg < map->n_inputs; reg++)
+        if (last_read(map, reg) > step)
+            return true;
+    return false;
+}
+
 /* A step may write its result where it belongs if no later one reads what lies
- * there: output 0 may lie over register 0. */
+ * there: output 0 may lie over any input. */
 static int direct_result(const Bound *bound, const KilnMap *map, int step)
 {
     for (int r = 0; r < map->n_results; r++)
         if (map->results[r] == map->n_inputs + step && bound->results[r].dtype == KILN_F32 &&
-            (r > 0 || last_read(map, 0) <= step))
+            (r > 0 || !inputs_read_after(map, step)))
             return r;
     return -1;
 }

@@ -210,7 +210,7 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_place, .run = place_run, .narrow_inputs = 1, .narrow_outputs = 1 },
     { .op = &kiln_op_concat, .run = concat_run, .narrow_inputs = ALL_PIECES, .narrow_outputs = 1 },
     { .op = &kiln_op_split, .run = split_run, .narrow_inputs = 1, .narrow_outputs = ALL_PIECES },
-    { .op = &kiln_op_triangle, .run = triangle_run, .in_place = true },
+    { .op = &kiln_op_triangle, .run = triangle_run, .in_place = 1 },
 };
 
 const KilnCpuTable kiln_cpu_movement = { kernels, KILN_COUNT(kernels) };

@@ -2,6 +2,7 @@
 #include "backend/cpu/amx_product.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/map.h"
 
 /* A matmul as the kernel runs it. */
 typedef struct Matmul {
@@ -144,15 +145,14 @@ static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
     KilnBatch batch = kiln_batch(call->attrs, &call->inputs[0].shape, &call->inputs[1].shape,
                                  &call->outputs[0].shape);
 
-    (void)err;
     plain_inputs(call);
-    if (!is_bf16(call))
-        return KILN_OK;
-    merge_products(&batch);
-    const KilnGemm gemm = gemm_of(&batch);
-    const KilnAmxProduct product = amx_of(call, &gemm);
-    call->workspace_size = kiln_amx_product_workspace(&product);
-    return KILN_OK;
+    if (is_bf16(call)) {
+        merge_products(&batch);
+        const KilnGemm gemm = gemm_of(&batch);
+        const KilnAmxProduct product = amx_of(call, &gemm);
+        call->workspace_size = kiln_amx_product_workspace(&product);
+    }
+    return kiln_cpu_epilogue_prepare(call, err);
 }
 
 /* ---- The kernels ------------------------------------------------------------------ */
@@ -175,41 +175,105 @@ static bool adds(const KilnBatch *batch, int64_t i)
     return false;
 }
 
+/* ---- What follows a product -------------------------------------------------------- */
+
+/* Bias and epilogue, row by row of a part that is in cache. */
+typedef struct Rows {
+    const KilnCall *call;
+    const float *bias; /* NULL: none */
+    int64_t columns;   /* of the whole result */
+} Rows;
+
+static void finish_part(void *context, const KilnGemmPart *part)
+{
+    const Rows *rows = context;
+    const KilnCall *call = rows->call;
+    const bool whole = part->columns == rows->columns && rows->bias == NULL;
+    const int64_t count = whole ? 1 : part->rows; /* whole rows lie one after the other */
+    const int64_t n = whole ? part->rows * part->columns : part->columns;
+
+    for (int64_t r = 0; r < count; r++) {
+        const int64_t begin = (part->row + r) * rows->columns + part->column;
+        float *y = (float *)call->outputs[0].data + begin;
+
+        if (rows->bias != NULL)
+            kiln_cpu(call)->loops->add(y, y, rows->bias + part->column, n);
+        kiln_cpu_epilogue(call, y, begin, n);
+    }
+}
+
+/* The product, then what follows it. */
+static void run_and_finish(const KilnCall *call, const KilnGemm *gemm, const float *bias)
+{
+    Rows rows = { call, bias, gemm->n };
+    const bool more = bias != NULL || call->epilogue != NULL;
+
+    kiln_gemm_then(call, gemm, call->inputs[0].data, call->inputs[1].data, call->outputs[0].data,
+                   more ? finish_part : NULL, &rows);
+}
+
+/* The epilogue alone, over elements of a result that is complete. */
+static void epilogue_part(void *context, int64_t begin, int64_t end)
+{
+    const KilnCall *call = context;
+    const KilnArg *y = &call->outputs[0];
+    float tile[KILN_MAP_TILE];
+
+    if (y->dtype == KILN_F32) {
+        kiln_cpu_epilogue(call, (float *)y->data + begin, begin, end - begin);
+        return;
+    }
+    for (; begin < end; begin += KILN_MAP_TILE) {
+        const int64_t n = end - begin < KILN_MAP_TILE ? end - begin : KILN_MAP_TILE;
+
+        kiln_cpu(call)->loops->widen(tile, (const uint16_t *)y->data + begin, n);
+        kiln_cpu_epilogue(call, tile, begin, n);
+    }
+}
+
+static void run_epilogue(KilnCall *call)
+{
+    if (call->epilogue != NULL)
+        kiln_cpu_each(call, kiln_cpu_count(&call->outputs[0]), epilogue_part);
+}
+
+/* ---- matmul ------------------------------------------------------------------------ */
+
+static void run_products(Matmul *matmul)
+{
+    const KilnBatch *batch = &matmul->batch;
+    const int threads = matmul->call->backend->threads;
+
+    if (!batch->add_up && batch->count >= threads && threads > 1) {
+        kiln_parallel(threads, batch->count, 1, 1, run_part, matmul);
+        return;
+    }
+    for (int64_t i = 0; i < batch->count; i++)
+        run_product(matmul, false, i, batch->add_up && adds(batch, i));
+}
+
 static void matmul_run(KilnCall *call)
 {
     const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
-    const int threads = call->backend->threads;
     Matmul matmul = { .call = call,
                       .batch = kiln_batch(call->attrs, &a->shape, &b->shape, &y->shape) };
+    const KilnBatch *batch = &matmul.batch;
 
     merge_products(&matmul.batch);
-    matmul.gemm = gemm_of(&matmul.batch);
-    if (is_bf16(call)) {
-        for (int64_t i = 0; i < matmul.batch.count; i++)
-            run_bf16(&matmul, i, matmul.batch.add_up && adds(&matmul.batch, i));
+    matmul.gemm = gemm_of(batch);
+    if (!is_bf16(call) && batch->count == 1) {
+        run_and_finish(call, &matmul.gemm, NULL);
         return;
     }
-    if (!matmul.batch.add_up && matmul.batch.count >= threads && threads > 1 &&
-        matmul.batch.count > 1) {
-        kiln_parallel(threads, matmul.batch.count, 1, 1, run_part, &matmul);
-        return;
-    }
-    for (int64_t i = 0; i < matmul.batch.count; i++)
-        run_product(&matmul, false, i, matmul.batch.add_up && adds(&matmul.batch, i));
+    if (is_bf16(call))
+        for (int64_t i = 0; i < batch->count; i++)
+            run_bf16(&matmul, i, batch->add_up && adds(batch, i));
+    else
+        run_products(&matmul);
+    run_epilogue(call);
 }
 
-static void bias_part(void *context, int64_t begin, int64_t end)
-{
-    KilnCall *call = context;
-    const float *bias = call->inputs[2].data;
-    const int64_t columns = kiln_cpu_columns(&call->outputs[0]);
-
-    for (int64_t r = begin; r < end; r++) {
-        float *y = (float *)call->outputs[0].data + r * columns;
-
-        kiln_cpu(call)->loops->add(y, y, bias, columns);
-    }
-}
+/* ---- linear ------------------------------------------------------------------------ */
 
 static KilnGemm linear_gemm(const KilnCall *call)
 {
@@ -231,40 +295,42 @@ static KilnStatus linear_prepare(KilnCall *call, KilnError *err)
     const KilnGemm gemm = linear_gemm(call);
     const KilnAmxProduct product = amx_of(call, &gemm);
 
-    (void)err;
     plain_inputs(call);
     if (is_bf16(call))
         call->workspace_size = kiln_amx_product_workspace(&product);
-    return KILN_OK;
+    return kiln_cpu_epilogue_prepare(call, err);
 }
 
 static void linear_run(KilnCall *call)
 {
     const KilnGemm gemm = linear_gemm(call);
-    const int64_t rows = gemm.m, out = gemm.n;
+    const float *bias = call->inputs[2].absent ? NULL : call->inputs[2].data;
 
     if (is_bf16(call)) {
         KilnAmxProduct product = amx_of(call, &gemm);
 
-        product.result.bias = call->inputs[2].absent ? NULL : call->inputs[2].data;
+        product.result.bias = bias;
         kiln_amx_product(&product, call->workspace);
+        run_epilogue(call);
         return;
     }
-    kiln_gemm(call, &gemm, call->inputs[0].data, call->inputs[1].data, call->outputs[0].data);
-    if (!call->inputs[2].absent)
-        kiln_parallel(call->backend->threads, rows, 16384 / (out + 1) + 1, 1, bias_part, call);
+    run_and_finish(call, &gemm, bias);
 }
 
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_matmul,
       .prepare = matmul_prepare,
       .run = matmul_run,
+      .release = kiln_cpu_epilogue_release,
+      .epilogue = true,
       .narrow_inputs = 1u << 0 | 1u << 1,
       .narrow_outputs = 1u << 0,
       .rounding_inputs = 1u << 0 | 1u << 1 },
     { .op = &kiln_op_linear,
       .prepare = linear_prepare,
       .run = linear_run,
+      .release = kiln_cpu_epilogue_release,
+      .epilogue = true,
       .narrow_inputs = 1u << 0 | 1u << 1,
       .narrow_outputs = 1u << 0,
       .rounding_inputs = 1u << 1 },

@@ -292,13 +292,13 @@ static void gru_grad_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_lstm, .prepare = lstm_prepare, .run = lstm_run, .in_place = true },
+    { .op = &kiln_op_lstm, .prepare = lstm_prepare, .run = lstm_run, .in_place = 1 },
     { .op = &kiln_op_lstm_grad,
       .prepare = lstm_grad_prepare,
       .run = lstm_grad_run,
-      .in_place = true },
-    { .op = &kiln_op_gru, .prepare = gru_prepare, .run = gru_run, .in_place = true },
-    { .op = &kiln_op_gru_grad, .prepare = gru_grad_prepare, .run = gru_grad_run, .in_place = true },
+      .in_place = 1 },
+    { .op = &kiln_op_gru, .prepare = gru_prepare, .run = gru_run, .in_place = 1 },
+    { .op = &kiln_op_gru_grad, .prepare = gru_grad_prepare, .run = gru_grad_run, .in_place = 1 },
 };
 
 const KilnCpuTable kiln_cpu_recurrent = { kernels, KILN_COUNT(kernels) };

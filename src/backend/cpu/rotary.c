@@ -91,7 +91,7 @@ static void rotary_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_rotary, .prepare = rotary_prepare, .run = rotary_run, .in_place = true },
+    { .op = &kiln_op_rotary, .prepare = rotary_prepare, .run = rotary_run, .in_place = 1 },
 };
 
 const KilnCpuTable kiln_cpu_rotary = { kernels, KILN_COUNT(kernels) };

@@ -163,12 +163,12 @@ static void backward_run(KilnCall *call)
 
 #define FORWARD(name)                                                                              \
     {                                                                                              \
-        .op = &kiln_op_##name, .run = forward_run, .in_place = true, .narrow_inputs = 1u << 0,     \
+        .op = &kiln_op_##name, .run = forward_run, .in_place = 1, .narrow_inputs = 1u << 0,        \
         .narrow_outputs = 1u << 0                                                                  \
     }
 #define BACKWARD(name)                                                                             \
     {                                                                                              \
-        .op = &kiln_op_##name, .prepare = backward_prepare, .run = backward_run, .in_place = true, \
+        .op = &kiln_op_##name, .prepare = backward_prepare, .run = backward_run, .in_place = 1,    \
         .narrow_inputs = 1u << DY | 1u << X, .narrow_outputs = 1u << 0                             \
     }
 

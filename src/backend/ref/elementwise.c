@@ -100,8 +100,8 @@ static const KilnKernel kernels[] = {
       .narrow_inputs = 1u << 0,
       .narrow_outputs = 1u << 0 },
     { .op = &kiln_op_permute, .run = permute_run },
-    { .op = &kiln_op_dropout, .run = dropout_run, .in_place = true },
-    { .op = &kiln_op_dropout_grad, .run = dropout_grad_run, .in_place = true },
+    { .op = &kiln_op_dropout, .run = dropout_run, .in_place = 1 },
+    { .op = &kiln_op_dropout_grad, .run = dropout_grad_run, .in_place = 1 },
     { .op = &kiln_op_equal, .run = equal_run },
 };
 

@@ -66,7 +66,7 @@ static double gradient(KilnMapCode code, double a, double b, double c, double p,
 {
     switch (code) {
     case KILN_MAP_RELU_GRAD:
-        return b > 0.0 ? a : 0.0;
+        return b <= 0.0 ? 0.0 : a;
     case KILN_MAP_LEAKY_RELU_GRAD:
         return b > 0.0 ? a : a * p;
     case KILN_MAP_ELU_GRAD:
@@ -84,7 +84,7 @@ static double gradient(KilnMapCode code, double a, double b, double c, double p,
     case KILN_MAP_TANH_GRAD:
         return a * (1.0 - b * b);
     case KILN_MAP_CLAMP_GRAD:
-        return b >= p && b <= q ? a : 0.0;
+        return b > p && b < q ? a : 0.0;
     case KILN_MAP_LARGER_GRAD:
         return b < c ? 0.0 : b == c ? 0.5 * a : a;
     default:
@@ -209,7 +209,7 @@ static void map_run(KilnCall *call)
     }
 }
 
-#define MAPPED(name) { .op = &kiln_op_##name, .run = map_run, .in_place = true },
+#define MAPPED(name) { .op = &kiln_op_##name, .run = map_run, .in_place = ~0u },
 
 static const KilnKernel kernels[] = { KILN_OPS_MAPPED(MAPPED) KILN_OPS_ACTIVATION(MAPPED) };
 

@@ -28,7 +28,7 @@ static void rotary_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_rotary, .run = rotary_run, .in_place = true },
+    { .op = &kiln_op_rotary, .run = rotary_run, .in_place = 1 },
 };
 
 const KilnRefTable kiln_ref_rotary = { kernels, KILN_COUNT(kernels) };

@@ -215,7 +215,7 @@ static double lion(Element *e)
 {
     const KilnLion *attrs = e->call->attrs;
     double m = get_slot(e, 0), blend = attrs->beta1 * m + (1.0 - attrs->beta1) * e->g;
-    double sign = blend > 0.0 ? 1.0 : blend < 0.0 ? -1.0 : blend;
+    double sign = (blend > 0.0 ? 1.0 : 0.0) - (blend < 0.0 ? 1.0 : 0.0) + 0.0 * blend;
 
     set_slot(e, 0, attrs->beta2 * m + (1.0 - attrs->beta2) * e->g);
     return e->p * (1.0 - e->lr * e->decay) - e->lr * sign;

@@ -16,6 +16,7 @@ typedef struct Narrowing {
     KilnTensor **stored; /* the tensor that stands for it now; NULL: it does itself */
     KilnTensor **narrow; /* its cast to bf16, made when first needed */
     bool *wanted;        /* every reader would round it to bf16 anyway */
+    bool *exact;         /* every reader computes in f32 */
     size_t n_tensors;
     KilnNode **nodes; /* the step as it will be */
     size_t n_nodes, cap_nodes;
@@ -142,13 +143,14 @@ static void forget(Narrowing *p, const KilnNode *node)
 
 /* ---- What is bf16 ---------------------------------------------------------------------- */
 
-/* Whether every reader rounds the tensor to bf16, reshapes in between included. */
+/* Whether every reader rounds the tensor to bf16, reshapes in between included; or
+ * none would, for all want it exact. */
 static void find_wanted(Narrowing *p)
 {
     const KilnRewrite *step = p->step;
 
     for (size_t i = 0; i < p->n_tensors; i++)
-        p->wanted[i] = step->reads[i] > 0;
+        p->wanted[i] = p->exact[i] = step->reads[i] > 0;
     for (size_t i = step->n_nodes; i-- > 0;) {
         const KilnNode *node = step->nodes[i];
         const KilnKernel *kernel = kernel_of(p, node);
@@ -156,10 +158,34 @@ static void find_wanted(Narrowing *p)
                       (kernel != NULL && kernel->alias && p->wanted[node->outputs[0]->id]);
 
         for (int k = 0; k < node->n_inputs; k++)
-            if (node->inputs[k] != NULL)
+            if (node->inputs[k] != NULL) {
                 p->wanted[node->inputs[k]->id] &= rounds && k < node->op->n_inputs &&
                                                   op_takes(node, k);
+                p->exact[node->inputs[k]->id] &= node->op->precision == KILN_PRECISION_WIDE;
+            }
     }
+}
+
+/* As PyTorch promotes: an operation on bf16 and f32 of one size gives f32; but
+ * what is smaller, a bias or a scale, has no say. */
+static KilnDType follows(const Narrowing *p, const KilnNode *node)
+{
+    int64_t largest = 0;
+    bool wide = true;
+
+    for (int k = 0; k < node->n_inputs; k++) {
+        KilnTensor *input = node->inputs[k];
+
+        if (!is_float(input) || !op_takes(node, k))
+            continue;
+        const int64_t count = kiln_shape_count(&input->shape);
+        const bool is_wide = now(p, input)->dtype == KILN_F32;
+        if (count >= largest)
+            wide = is_wide || (count == largest && wide);
+        if (count > largest)
+            largest = count;
+    }
+    return wide ? KILN_F32 : KILN_BF16;
 }
 
 /* The type in which output i is kept. */
@@ -172,10 +198,7 @@ static KilnDType chosen(const Narrowing *p, const KilnNode *node, int i)
         return output->dtype;
     if (node->op->precision == KILN_PRECISION_NARROW || p->wanted[output->id])
         return KILN_BF16;
-    for (int k = 0; k < node->n_inputs; k++)
-        if (is_float(node->inputs[k]) && op_takes(node, k))
-            return now(p, node->inputs[k])->dtype;
-    return KILN_F32;
+    return p->exact[output->id] ? KILN_F32 : follows(p, node);
 }
 
 /* ---- What the kernel takes ------------------------------------------------------------------ */
@@ -325,7 +348,8 @@ KilnStatus kiln_pass_precision(KilnRewrite *rewrite, KilnError *err)
     p.stored = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.stored));
     p.narrow = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.narrow));
     p.wanted = kiln_arena_alloc(rewrite->arena, n + 1);
-    if (p.stored == NULL || p.narrow == NULL || p.wanted == NULL)
+    p.exact = kiln_arena_alloc(rewrite->arena, n + 1);
+    if (p.stored == NULL || p.narrow == NULL || p.wanted == NULL || p.exact == NULL)
         return kiln_error_nomem(err, n * sizeof(*p.stored));
     find_wanted(&p);
     for (size_t i = 0; i < rewrite->n_nodes; i++)

@@ -89,12 +89,19 @@ static inline float gelu_grad(float x)
     return normal_below(x) + x * density * expf(-0.5f * x * x);
 }
 
+/* (1 + tanh(u)) / 2 is the logistic function of 2 u, without the difference of two
+ * numbers that are nearly equal. */
+static inline float gelu_tanh_below(float x)
+{
+    return logistic(2.0f * gelu_scale * (x + gelu_cube * x * x * x));
+}
+
 static inline float gelu_tanh_grad(float x)
 {
-    const float t = tanhf(gelu_scale * (x + gelu_cube * x * x * x));
+    const float below = gelu_tanh_below(x);
     const float slope = gelu_scale * (1.0f + 3.0f * gelu_cube * x * x);
 
-    return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * slope;
+    return below + 2.0f * x * below * (1.0f - below) * slope;
 }
 
 static inline float silu_grad(float x)
@@ -131,10 +138,10 @@ static inline float elu_grad(float dy, float x, float alpha)
 
 STEP1(ELU, elu(a, p))
 STEP1(GELU, a *normal_below(a))
-STEP1(GELU_TANH, 0.5f * a * (1.0f + tanhf(gelu_scale * (a + gelu_cube * a * a * a))))
+STEP1(GELU_TANH, a *gelu_tanh_below(a))
 STEP1(SILU, a / (1.0f + expf(-a)))
 STEP1(SOFTPLUS, softplus(a, p, q))
-STEP2(RELU_GRAD, b > 0.0f ? a : 0.0f)
+STEP2(RELU_GRAD, b <= 0.0f ? 0.0f : a)
 STEP2(LEAKY_RELU_GRAD, b > 0.0f ? a : a * p)
 STEP2(ELU_GRAD, elu_grad(a, b, p))
 STEP2(GELU_GRAD, a *gelu_grad(b))
@@ -143,7 +150,7 @@ STEP2(SILU_GRAD, a *silu_grad(b))
 STEP2(SOFTPLUS_GRAD, softplus_grad(a, b, p, q))
 STEP2(SIGMOID_GRAD, a *b *(1.0f - b))
 STEP2(TANH_GRAD, a *(1.0f - b * b))
-STEP2(CLAMP_GRAD, b >= p && b <= q ? a : 0.0f)
+STEP2(CLAMP_GRAD, b > p && b < q ? a : 0.0f)
 STEP3(LARGER_GRAD, b < c ? 0.0f : b == c ? 0.5f * a : a)
 
 /* ---- Loads and stores -------------------------------------------------------------- */

@@ -176,7 +176,8 @@ static void lion(const KilnSpan *span, const KilnLionLoop *lion)
     for (int64_t i = 0; i < span->n; i++) {
         float g = scale * grad[i], m = average[i];
         float blend = l.keep1 * m + l.take1 * g;
-        float sign = blend > 0.0f ? 1.0f : blend < 0.0f ? -1.0f : blend; /* NaN stays */
+        float above = blend > 0.0f ? 1.0f : 0.0f, below = blend < 0.0f ? 1.0f : 0.0f;
+        float sign = above - below + 0.0f * blend; /* what is not finite becomes NaN */
 
         average[i] = l.keep2 * m + l.take2 * g;
         param[i] = param[i] * l.shrink - l.lr * sign;

@@ -1,0 +1,151 @@
+/* Times the optimizers' updates alone, over a flat vector of parameters.
+ *
+ *     optimizers [PARAMETERS [THREADS [ROUNDS]]]
+ *
+ * prints for each optimizer the median and the least milliseconds of an update, the
+ * bytes of memory that it must move for each parameter, and the most GB/s that this
+ * makes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/parse.h"
+#include "kiln.h"
+
+typedef struct Bench {
+    KilnGraph *graph;
+    int64_t n;
+    float *param, *grad, *slots[KILN_MAX_SLOTS];
+} Bench;
+
+static float *vector(int64_t n, float value)
+{
+    size_t bytes = ((size_t)n * sizeof(float) + 63) / 64 * 64;
+    float *values = aligned_alloc(64, bytes);
+
+    if (values == NULL)
+        exit(1);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = value + (float)(i % 1000) * 1e-6f;
+    return values;
+}
+
+static void update(KilnFlat *flat, int which)
+{
+    switch (which) {
+    case 0:
+        kiln_sgd_update(flat, (KilnSgd) { 0 });
+        break;
+    case 1:
+        kiln_sgd_update(flat, (KilnSgd) { .momentum = 0.9 });
+        break;
+    case 2:
+    case 8:
+        kiln_adam_update(flat, (KilnAdam) { 0.9, 0.999, 1e-8, .decoupled = true });
+        break;
+    case 3:
+        kiln_rmsprop_update(flat, (KilnRmsprop) { .alpha = 0.99, .eps = 1e-8 });
+        break;
+    case 4:
+        kiln_adagrad_update(flat, (KilnAdagrad) { .eps = 1e-10 });
+        break;
+    case 5:
+        kiln_lamb_update(flat, (KilnLamb) { 0.9, 0.999, 1e-6, .always_adapt = true });
+        break;
+    case 6:
+        kiln_lion_update(flat, (KilnLion) { 0.9, 0.99 });
+        break;
+    default:
+        kiln_adan_update(flat, (KilnAdan) { 0.98, 0.92, 0.99, 1e-8, .no_prox = false });
+        break;
+    }
+}
+
+/* hyper: how many numbers; bytes: moved for each parameter. */
+static const struct {
+    const char *name;
+    int slots, hyper, bytes;
+} rows[] = {
+    { "sgd", 0, 2, 12 },     { "sgd momentum", 1, 2, 20 }, { "adamw", 2, 3, 28 },
+    { "rmsprop", 1, 1, 20 }, { "adagrad", 1, 2, 20 },      { "lamb", 2, 3, 40 },
+    { "lion", 1, 1, 20 },    { "adan", 4, 5, 44 },         { "adamw clip norm", 2, 3, 32 },
+};
+
+static double once(Bench *bench, size_t which)
+{
+    static const float hyper[5] = { 1e-6f, 0.5f, 0.5f, 0.5f, 0.0f };
+    static const float sgd[2] = { 1e-6f, 0.0f };
+    const KilnShape shape = KILN_SHAPE(bench->n);
+    KilnGraph *graph = bench->graph;
+    KilnError err;
+
+    kiln_graph_begin(graph);
+    KilnFlat flat = {
+        .param = kiln_graph_variable(graph, KILN_F32, shape, bench->param, false, NULL),
+        .grad = kiln_graph_input(graph, KILN_F32, shape, bench->grad),
+        .hyper = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(rows[which].hyper),
+                                  rows[which].hyper == 2 ? sgd : hyper),
+    };
+    for (int i = 0; i < rows[which].slots; i++)
+        flat.slots[i] = kiln_graph_variable(graph, KILN_F32, shape, bench->slots[i], false, NULL);
+    if (which == KILN_COUNT(rows) - 1)
+        flat.scale = kiln_clip_factor(kiln_l2_norm(flat.grad), 1.0);
+    update(&flat, (int)which);
+    double start = kiln_clock();
+    if (kiln_graph_run(graph, NULL, 0, &err) < 0) {
+        fprintf(stderr, "optimizers: %s\n", err.text);
+        exit(1);
+    }
+    return kiln_clock() - start;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static int64_t argument(int argc, char **argv, int i, int64_t dflt)
+{
+    int64_t value = dflt;
+
+    if (i < argc && kiln_parse_i64(argv[i], &value, NULL) < 0)
+        exit(2);
+    return value;
+}
+
+int main(int argc, char **argv)
+{
+    Bench bench = { .n = argument(argc, argv, 1, 25000000) };
+    int64_t threads = argument(argc, argv, 2, 2), rounds = argument(argc, argv, 3, 9);
+    double *times = calloc((size_t)rounds, sizeof(*times));
+    KilnBackend *backend = NULL;
+    KilnError err;
+
+    if (times == NULL || kiln_backend_cpu_new((int)threads, &backend, &err) < 0 ||
+        kiln_graph_new(backend, &bench.graph, &err) < 0)
+        return 1;
+    bench.param = vector(bench.n, 0.5f);
+    bench.grad = vector(bench.n, 0.01f);
+    for (int i = 0; i < KILN_MAX_SLOTS; i++)
+        bench.slots[i] = vector(bench.n, 0.01f);
+    for (size_t k = 0; k < KILN_COUNT(rows); k++) {
+        (void)once(&bench, k);
+        for (int64_t i = 0; i < rounds; i++)
+            times[i] = once(&bench, k);
+        qsort(times, (size_t)rounds, sizeof(*times), compare);
+        printf("%-16s %8.2f ms, least %8.2f ms %4d B/parameter %6.1f GB/s\n", rows[k].name,
+               1e3 * times[rounds / 2], 1e3 * times[0], rows[k].bytes,
+               1e-9 * (double)rows[k].bytes * (double)bench.n / times[0]);
+    }
+    kiln_graph_free(bench.graph);
+    kiln_backend_free(backend);
+    free(times);
+    free(bench.param);
+    free(bench.grad);
+    for (int i = 0; i < KILN_MAX_SLOTS; i++)
+        free(bench.slots[i]);
+    return 0;
+}

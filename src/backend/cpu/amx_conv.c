@@ -1,0 +1,296 @@
+/* The gradient of a convolution's weight, in bf16 on AMX. For each tap (ky, kx) of
+ * the kernel it is a product [O, places] · [places, I] of dy and a shifted x.
+ *
+ * Both are packed once for all taps. Places of the result are numbered in rows
+ * that are as wide as x needs them, with zeros in dy where there is no place; then
+ * a tap is a constant distance in x. Tiles hold pairs of places, so x is packed
+ * twice, for even and for odd distances; and with a stride s there is a plane of
+ * x for each of the s x s phases. Images (or bands of their rows) are taken in
+ * turns, as many as stay in the second cache. */
+#include "backend/cpu/amx_conv.h"
+
+#include "backend/cpu/amx.h"
+#include "backend/cpu/parallel.h"
+
+enum {
+    MOST_STEPS = 48,    /* tiles of depth in a turn */
+    MOST_PLACES = 4096, /* of a band in a plane of x */
+    MOST_TAPS = 64,
+    MOST_PLANES = 18
+};
+
+/* One packed copy of x: a phase, and pairs that start at even or odd places. */
+typedef struct Plane {
+    int64_t phase[2];
+    int parity;
+} Plane;
+
+typedef struct Tap {
+    int plane;
+    int64_t distance; /* in pairs */
+} Tap;
+
+typedef struct Work {
+    const uint16_t *x, *dy;
+    float *dw, *sums;
+    uint16_t *left, *right;
+    int64_t n, height, width, in, out_height, out_width, out;
+    const int64_t *stride, *padding;
+    int64_t columns;             /* of a row of places */
+    int64_t band_rows, bands;    /* of an image of dy */
+    int64_t steps, places;       /* of a band: tiles of depth, places in a plane of x */
+    int64_t turn;                /* bands taken together */
+    int64_t out_tiles, in_tiles; /* even */
+    int n_taps, n_planes;
+    Tap taps[MOST_TAPS];
+    Plane planes[MOST_PLANES];
+    int64_t first, count; /* bands of this turn */
+} Work;
+
+/* ---- Measures -------------------------------------------------------------------- */
+
+static int64_t up(int64_t n, int64_t multiple)
+{
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The plane with that phase and parity, made when there is none. */
+static int plane_of(Work *w, int64_t py, int64_t px, int parity)
+{
+    for (int i = 0; i < w->n_planes; i++)
+        if (w->planes[i].phase[0] == py && w->planes[i].phase[1] == px &&
+            w->planes[i].parity == parity)
+            return i;
+    if (w->n_planes == MOST_PLANES)
+        return -1;
+    w->planes[w->n_planes] = (Plane) { .phase = { py, px }, .parity = parity };
+    return w->n_planes++;
+}
+
+static bool find_taps(Work *w, const KilnConvAttrs *attrs, int64_t kh, int64_t kw)
+{
+    if (kh * kw > MOST_TAPS)
+        return false;
+    for (int64_t ky = 0; ky < kh; ky++)
+        for (int64_t kx = 0; kx < kw; kx++) {
+            const int64_t y = ky * attrs->dilation[0], x = kx * attrs->dilation[1];
+            const int64_t distance = y / attrs->stride[0] * w->columns + x / attrs->stride[1];
+            const int plane = plane_of(w, y % attrs->stride[0], x % attrs->stride[1],
+                                       (int)(distance % 2));
+
+            if (plane < 0)
+                return false;
+            w->taps[w->n_taps++] = (Tap) { .plane = plane, .distance = distance / 2 };
+        }
+    return true;
+}
+
+static int64_t block_count(const Work *w)
+{
+    return w->n_taps * (w->out_tiles / 2) * (w->in_tiles / 2);
+}
+
+static int64_t left_band(const Work *w)
+{
+    return w->out_tiles * w->steps * KILN_AMX_TILE;
+}
+
+static int64_t plane_size(const Work *w)
+{
+    return w->in_tiles * w->places * KILN_AMX_ROWS;
+}
+
+static int64_t right_band(const Work *w)
+{
+    return w->n_planes * plane_size(w);
+}
+
+static bool measure(const KilnCall *call, Work *w)
+{
+    const KilnConvAttrs *attrs = call->attrs;
+    const KilnArg *dy = &call->inputs[0], *x = &call->inputs[1], *weight = &call->outputs[0];
+    const int64_t kh = weight->shape.dim[2], kw = weight->shape.dim[3];
+    const int64_t reach[2] = { (kh - 1) * attrs->dilation[0] / attrs->stride[0],
+                               (kw - 1) * attrs->dilation[1] / attrs->stride[1] };
+
+    *w = (Work) { .x = x->data,
+                  .dy = dy->data,
+                  .dw = weight->data,
+                  .n = x->shape.dim[0],
+                  .height = x->shape.dim[1],
+                  .width = x->shape.dim[2],
+                  .in = x->shape.dim[3],
+                  .out_height = dy->shape.dim[1],
+                  .out_width = dy->shape.dim[2],
+                  .out = dy->shape.dim[3],
+                  .stride = attrs->stride,
+                  .padding = attrs->padding };
+    w->columns = w->out_width + reach[1];
+    w->band_rows = least(w->out_height, MOST_STEPS * KILN_AMX_DEPTH / w->columns);
+    if (attrs->groups != 1 || w->band_rows < 1 || w->in < KILN_AMX_ROWS || w->out < KILN_AMX_ROWS)
+        return false;
+    w->bands = (w->out_height + w->band_rows - 1) / w->band_rows;
+    w->steps = up(w->band_rows * w->columns, KILN_AMX_DEPTH) / KILN_AMX_DEPTH;
+    w->places = up(w->steps * KILN_AMX_DEPTH + reach[0] * w->columns + reach[1] + 1, 2);
+    w->turn = least(w->n * w->bands, MOST_STEPS / w->steps);
+    w->out_tiles = up(w->out, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
+    w->in_tiles = up(w->in, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
+    return w->places <= MOST_PLACES && find_taps(w, attrs, kh, kw);
+}
+
+/* ---- Packing ----------------------------------------------------------------------- */
+
+/* Where the places of a band are in dy; the band is number `band` of all. */
+static void find_dy(const Work *w, int64_t band, int32_t *at)
+{
+    const int64_t n = band / w->bands, row = band % w->bands * w->band_rows;
+
+    for (int64_t k = 0; k < w->steps * KILN_AMX_DEPTH; k++) {
+        const int64_t y = row + k / w->columns, x = k % w->columns;
+        const bool is_place = k / w->columns < w->band_rows && y < w->out_height &&
+                              x < w->out_width;
+
+        at[k] = is_place ? (int32_t)(((n * w->out_height + y) * w->out_width + x) * w->out) : -1;
+    }
+}
+
+/* The same in a plane of x. */
+static void find_x(const Work *w, int64_t band, const Plane *plane, int32_t *at)
+{
+    const int64_t n = band / w->bands, row = band % w->bands * w->band_rows;
+
+    for (int64_t k = 0; k < w->places; k++) {
+        const int64_t place = k + plane->parity;
+        const int64_t y = (row + place / w->columns) * w->stride[0] + plane->phase[0] -
+                          w->padding[0];
+        const int64_t x = place % w->columns * w->stride[1] + plane->phase[1] - w->padding[1];
+        const bool is_pixel = y >= 0 && y < w->height && x >= 0 && x < w->width;
+
+        at[k] = is_pixel ? (int32_t)(((n * w->height + y) * w->width + x) * w->in) : -1;
+    }
+}
+
+/* Tiles of rows of dy first, then those of every plane of x, for each band. */
+static int64_t pack_count(const Work *w)
+{
+    return w->count * (w->out_tiles + w->n_planes * w->in_tiles);
+}
+
+static void pack(void *context, int64_t begin, int64_t end)
+{
+    const Work *w = context;
+    const int64_t each = w->out_tiles + w->n_planes * w->in_tiles;
+    int32_t at[MOST_PLACES];
+    int64_t found = -1; /* what `at` is of */
+
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t band = i / each, t = i % each;
+        const int64_t plane = t < w->out_tiles ? -1 : (t - w->out_tiles) / w->in_tiles;
+        const int64_t key = band * (w->n_planes + 1) + plane + 1;
+        const int64_t tile = plane < 0 ? t : (t - w->out_tiles) % w->in_tiles;
+        const int64_t row = tile * KILN_AMX_ROWS;
+
+        if (key != found && plane < 0)
+            find_dy(w, w->first + band, at);
+        else if (key != found)
+            find_x(w, w->first + band, &w->planes[plane], at);
+        found = key;
+        if (plane < 0)
+            kiln_amx_gather(w->left + band * left_band(w) + tile * w->steps * KILN_AMX_TILE,
+                            w->dy + row, at, w->steps * KILN_AMX_DEPTH, w->out - row, false);
+        else
+            kiln_amx_gather(w->right + band * right_band(w) + plane * plane_size(w) +
+                                row * w->places,
+                            w->x + row, at, w->places, w->in - row, true);
+    }
+}
+
+/* ---- The product -------------------------------------------------------------------- */
+
+/* Blocks of the sums: by tap, columns, rows. */
+static void multiply(void *context, int64_t begin, int64_t end)
+{
+    const Work *w = context;
+    const int64_t row_blocks = w->out_tiles / 2, column_blocks = w->in_tiles / 2;
+
+    kiln_amx_begin();
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t row = i % row_blocks, column = i / row_blocks % column_blocks;
+        const Tap *tap = &w->taps[i / row_blocks / column_blocks];
+        const KilnAmxSide left = { .first = w->left + 2 * row * w->steps * KILN_AMX_TILE,
+                                   .second = w->steps * KILN_AMX_TILE,
+                                   .step = KILN_AMX_TILE,
+                                   .run = left_band(w),
+                                   .row = 64 };
+        const KilnAmxSide right = { .first = w->right + tap->plane * plane_size(w) +
+                                             2 * column * KILN_AMX_ROWS * w->places +
+                                             tap->distance * 32,
+                                    .second = KILN_AMX_ROWS * w->places,
+                                    .step = KILN_AMX_TILE,
+                                    .run = right_band(w),
+                                    .row = 64 };
+
+        kiln_amx_block(w->sums + i * KILN_AMX_BLOCK * KILN_AMX_BLOCK, &left, &right, w->steps,
+                       w->count, w->first > 0);
+    }
+    kiln_amx_end();
+}
+
+/* From blocks to [O, I, kh, kw]; parts are rows o. */
+static void unpack(void *context, int64_t begin, int64_t end)
+{
+    const Work *w = context;
+    const int64_t row_blocks = w->out_tiles / 2, column_blocks = w->in_tiles / 2;
+    const int64_t size = KILN_AMX_BLOCK * KILN_AMX_BLOCK;
+    const int64_t next_tap = row_blocks * column_blocks * size;
+
+    for (int64_t o = begin; o < end; o++)
+        for (int64_t i = 0; i < w->in; i++) {
+            const float *sum = w->sums +
+                               (i / KILN_AMX_BLOCK * row_blocks + o / KILN_AMX_BLOCK) * size +
+                               o % KILN_AMX_BLOCK * KILN_AMX_BLOCK + i % KILN_AMX_BLOCK;
+            float *dw = w->dw + (o * w->in + i) * w->n_taps;
+
+            for (int64_t tap = 0; tap < w->n_taps; tap++)
+                dw[tap] = sum[tap * next_tap];
+        }
+}
+
+/* ---- The kernel ---------------------------------------------------------------------- */
+
+bool kiln_amx_conv_weight_prepare(KilnCall *call)
+{
+    Work w;
+
+    if (call->inputs[0].dtype != KILN_BF16 || call->inputs[1].dtype != KILN_BF16 ||
+        !measure(call, &w))
+        return false;
+    call->inputs[0].layout = call->inputs[1].layout = KILN_PLAIN;
+    call->workspace_size = (size_t)(block_count(&w) * KILN_AMX_BLOCK * KILN_AMX_BLOCK) *
+                               sizeof(float) +
+                           (size_t)(w.turn * (left_band(&w) + right_band(&w))) * sizeof(uint16_t);
+    return true;
+}
+
+void kiln_amx_conv_weight_run(KilnCall *call)
+{
+    const int threads = call->backend->threads;
+    Work w;
+
+    if (!measure(call, &w))
+        return; /* it was prepared, so it does measure */
+    w.sums = call->workspace;
+    w.left = (uint16_t *)(void *)(w.sums + block_count(&w) * KILN_AMX_BLOCK * KILN_AMX_BLOCK);
+    w.right = w.left + w.turn * left_band(&w);
+    for (w.first = 0; w.first < w.n * w.bands; w.first += w.turn) {
+        w.count = least(w.turn, w.n * w.bands - w.first);
+        kiln_parallel(threads, pack_count(&w), 1, 1, pack, &w);
+        kiln_parallel(threads, block_count(&w), 1, 1, multiply, &w);
+    }
+    kiln_parallel(threads, w.out, 1, 1, unpack, &w);
+}

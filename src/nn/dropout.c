@@ -1,0 +1,9 @@
+/* Dropout as the layers use it. */
+#include "kiln/nn.h"
+
+KilnTensor *kiln_nn_dropout(KilnTensor *x, double p, KilnDrop *drop)
+{
+    if (drop == NULL || p == 0.0)
+        return x;
+    return kiln_dropout(x, p, drop->key, drop->stream++);
+}

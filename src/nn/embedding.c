@@ -1,0 +1,61 @@
+/* The embedding layers. */
+#include "graph/graph.h"
+#include "graph/touched.h"
+#include "nn/layer.h"
+#include "nn/params.h"
+
+KilnStatus kiln_nn_embedding_init(KilnEmbedding *layer, const KilnScope *scope, const char *name,
+                                  int64_t rows, int64_t width, int64_t padding_idx, KilnError *err)
+{
+    const KilnScope own = kiln_scope(scope, "%s", name);
+    const KilnInit init = { .kind = KILN_INIT_NORMAL, .a = 1.0 };
+
+    *layer = (KilnEmbedding) { .padding_idx = padding_idx };
+    kiln_layer_path(layer->path, &own);
+    if (padding_idx < -1 || padding_idx >= rows)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "%s: padding_idx must be from 0 to %lld, or -1 for none, got %lld",
+                              own.path, (long long)rows - 1, (long long)padding_idx);
+    KilnStatus status = kiln_param_new(&own, "weight", KILN_SHAPE(rows, width), init,
+                                       &layer->weight, err);
+    if (status < 0)
+        return status;
+    if (padding_idx >= 0) {
+        layer->weight->zero_first = padding_idx * width;
+        layer->weight->zero_count = width;
+    }
+    /* As long-lived as the gradient that it tells about. */
+    layer->touched = kiln_arena_alloc(&scope->params->arena, (size_t)(1 + rows) * sizeof(int32_t));
+    return layer->touched != NULL ? KILN_OK : kiln_error_nomem(err, (size_t)rows * sizeof(int32_t));
+}
+
+static KilnTensor *touched_rows(const KilnEmbedding *layer, KilnGraph *graph)
+{
+    const int64_t rows = kiln_param_shape(layer->weight)->dim[0];
+
+    return kiln_graph_variable(graph, KILN_I32, KILN_SHAPE(1 + rows), layer->touched, false, NULL);
+}
+
+KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *index)
+{
+    KilnGraph *graph = kiln_tensor_graph(index);
+    const char *before = kiln_layer_enter(index, layer->path);
+    KilnTensor *y = kiln_embedding_touched(kiln_param_tensor(layer->weight, graph), index,
+                                           layer->padding_idx, touched_rows(layer, graph));
+
+    kiln_graph_layer(graph, before);
+    return y;
+}
+
+KilnTensor *kiln_nn_embedding_bag(const KilnEmbedding *layer, KilnTensor *index,
+                                  KilnTensor *offsets, KilnBagMode mode)
+{
+    KilnGraph *graph = kiln_tensor_graph(index);
+    const char *before = kiln_layer_enter(index, layer->path);
+    KilnTensor *y = kiln_embedding_bag_touched(kiln_param_tensor(layer->weight, graph), index,
+                                               offsets, mode, layer->padding_idx,
+                                               touched_rows(layer, graph));
+
+    kiln_graph_layer(graph, before);
+    return y;
+}
