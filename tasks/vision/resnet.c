@@ -92,7 +92,9 @@ static KilnStatus conv_bn(KilnConv2d *conv, KilnBatchNorm2d *bn, const KilnScope
 
 static KilnStatus stem_init(State *state, const KilnScope *scope, int64_t channels, KilnError *err)
 {
-    KilnConv2dSpec spec = { .in = channels, .out = 64, .kernel = 3, .conv = { .stride = 1, .padding = 1 } };
+    KilnConv2dSpec spec = {
+        .in = channels, .out = 64, .kernel = 3, .conv = { .stride = 1, .padding = 1 }
+    };
 
     if (state->large) {
         spec.kernel = 7;
