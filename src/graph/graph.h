@@ -69,6 +69,7 @@ struct KilnGraph {
     void *block;          /* activations and workspace, as large as the largest plan needs */
     size_t block_size;
     bool profile;
+    bool detect_anomaly; /* look at every result; stops at the first NaN or infinity */
     unsigned passes_off; /* bit i: pass i of kiln_passes is left out */
 };
 

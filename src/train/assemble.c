@@ -166,6 +166,8 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
                                      (KilnConvolution)trainer->options.trainer->convolution);
     if (status >= 0)
         status = kiln_graph_new(trainer->backend, &trainer->graph, err);
+    if (status >= 0)
+        trainer->graph->detect_anomaly = trainer->options.trainer->detect_anomaly;
     trainer->step.graph = trainer->graph;
     trainer->step.metrics = trainer->metrics;
     trainer->step.spec = &trainer->spec;

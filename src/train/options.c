@@ -48,6 +48,9 @@ static const KilnField trainer_fields[] = {
                    "threads that load data; 0: load between steps"),
     KILN_FIELD_ENUM(KilnTrainerOptions, convolution, "auto", convolutions,
                     "auto: Winograd where it is faster, with larger rounding; direct"),
+    KILN_FIELD_BOOL(KilnTrainerOptions, detect_anomaly, "false",
+                    "look at every result of a step and name the operation that made the first "
+                    "NaN or infinity; without fusion, and some two times slower"),
     KILN_FIELD_END,
 };
 

@@ -22,6 +22,7 @@ typedef struct KilnTrainerOptions {
     int64_t threads; /* 0: all that the process may use */
     int64_t num_workers;
     int64_t convolution; /* KilnConvolution */
+    bool detect_anomaly;
 } KilnTrainerOptions;
 
 typedef struct KilnRunDirOptions {
