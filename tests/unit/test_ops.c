@@ -48,7 +48,7 @@ static void test_backends(void **unused)
 /* ---- Gradients against finite differences ----------------------------------------- */
 
 /* Two evaluations for each element: more would take minutes. */
-enum { MOST_ELEMENTS = 300 };
+enum { MOST_ELEMENTS = 300, MOST_ODD = 4000 };
 
 static int64_t gradient_elements(const Case *c)
 {
@@ -83,11 +83,11 @@ static KilnTensor *weighed_case(KilnGraph *graph, KilnTensor *const *x, void *ct
             leaf[i] = *x++;
             continue;
         }
-        free(d->leaf[i].data);
+        free(d->leaf[i].block);
         d->leaf[i] = case_leaf(d->c, i, KILN_F64);
         leaf[i] = leaf_tensor(graph, d->c, i, &d->leaf[i], NULL);
     }
-    free(d->weights.data);
+    free(d->weights.block);
     d->weights = (Bytes) { 0 };
     return loss_of(graph, d->c->build(leaf, d->c->arg), &d->weights);
 }
@@ -112,8 +112,8 @@ static void check_gradient(KilnBackend *backend, const Case *c)
                  c->name, worst.variable, (long long)worst.element, worst.gradient,
                  worst.difference);
     for (int i = 0; i < MAX_LEAVES; i++)
-        free(d.leaf[i].data);
-    free(d.weights.data);
+        free(d.leaf[i].block);
+    free(d.weights.block);
 }
 
 static void test_gradients(void **unused)
@@ -129,6 +129,63 @@ static void test_gradients(void **unused)
             if (has_differences(&rows[i].cases[k]))
                 check_gradient(backend, &rows[i].cases[k]);
     kiln_backend_free(backend);
+}
+
+/* ---- Extremes --------------------------------------------------------------------- */
+
+static bool small(const Case *c)
+{
+    for (int i = 0; c->leaves[i] != '\0'; i++)
+        if (kiln_shape_count(&c->shape[i]) > MOST_ODD)
+            return false;
+    return true;
+}
+
+/* The case on the CPU backend, as it is set up to be odd, against the reference. */
+static void check_odd(KilnBackend *ref, KilnBackend *cpu, const Case *c, const char *how)
+{
+    Result want, got;
+
+    run_case(ref, c, &want);
+    run_case(cpu, c, &got);
+    compare(c, how, &want, &got);
+    result_free(&want);
+    result_free(&got);
+}
+
+static void check_extremes(KilnBackend *ref, KilnBackend *cpu, const Case *c)
+{
+    static const double values[] = { NAN, INFINITY, -INFINITY };
+
+    odd.unaligned = true;
+    check_odd(ref, cpu, c, "leaves not aligned");
+    odd.unaligned = false;
+    for (size_t v = 0; v < KILN_COUNT(values) && !c->finite; v++)
+        for (odd.leaf = 0; c->leaves[odd.leaf] != '\0'; odd.leaf++) {
+            char how[64];
+
+            if (leaf_dtype(c->leaves[odd.leaf], KILN_F32) != KILN_F32)
+                continue;
+            odd.value = values[v];
+            snprintf(how, sizeof(how), "%g in leaf %d", values[v], odd.leaf);
+            check_odd(ref, cpu, c, how);
+        }
+    odd.value = 0.0;
+}
+
+/* Leaves at odd addresses, and NaN and infinities in each of them: the result has
+ * them where the reference has them. */
+static void test_extremes(void **unused)
+{
+    KilnBackend *ref = ref_new(), *cpu = cpu_new(2, KILN_CONVOLUTION_DIRECT);
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(rows); i++)
+        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++)
+            if (small(&rows[i].cases[k]))
+                check_extremes(ref, cpu, &rows[i].cases[k]);
+    kiln_backend_free(cpu);
+    kiln_backend_free(ref);
 }
 
 /* ---- Coverage --------------------------------------------------------------------- */
@@ -154,7 +211,7 @@ static bool records(KilnBackend *backend, const Case *c, const KilnOp *op)
         found = found || graph->nodes[i]->op == op;
     kiln_graph_free(graph);
     result_free(&result);
-    free(weights.data);
+    free(weights.block);
     return found;
 }
 
@@ -190,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_backends),
         cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_coverage),
     };
 
