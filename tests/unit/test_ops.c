@@ -5,6 +5,8 @@
  * operations: a missing one does not compile. */
 #include "tests/unit/backend_support.h"
 
+#include <stdio.h>
+
 #include "graph/gradcheck.h"
 #include "tests/unit/ops/conv.h"
 #include "tests/unit/ops/elementwise.h"
