@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "graph/anomaly.h"
 #include "graph/op.h"
 #include "graph/plan.h"
 #include "graph/profile.h"
@@ -24,6 +25,7 @@ static XXH128_hash_t plan_key(const KilnGraph *graph, KilnTensor *const *outputs
         XXH3_128bits_update(graph->key, &outputs[i]->id, sizeof(int));
     XXH3_128bits_update(graph->key, &graph->passes_off, sizeof(graph->passes_off));
     XXH3_128bits_update(graph->key, &graph->precision, sizeof(graph->precision));
+    XXH3_128bits_update(graph->key, &graph->detect_anomaly, sizeof(graph->detect_anomaly));
     for (size_t i = 0; i < graph->n_tensors; i++) {
         if (graph->tensors[i]->place != NULL)
             XXH3_128bits_update(graph->key, &graph->tensors[i]->id, sizeof(int));
@@ -156,6 +158,16 @@ static void run_timed(const KilnPlan *plan)
     }
 }
 
+static KilnStatus run_checked(const KilnPlan *plan, KilnError *err)
+{
+    for (size_t c = 0; c < plan->n_calls; c++) {
+        plan->calls[c]->kernel->run(&plan->calls[c]->call);
+        if (kiln_anomaly_check(plan->calls[c], err) < 0)
+            return err->status;
+    }
+    return KILN_OK;
+}
+
 static KilnStatus check_outputs(const KilnGraph *graph, KilnTensor *const *outputs, size_t n,
                                 KilnError *err)
 {
@@ -205,7 +217,9 @@ KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs, size_t n
     if (status < 0)
         return status;
     bind_calls(plan);
-    if (graph->profile)
+    if (graph->detect_anomaly)
+        status = run_checked(plan, err);
+    else if (graph->profile)
         run_timed(plan);
     else
         run_calls(plan);
@@ -213,7 +227,7 @@ KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs, size_t n
         if (plan->outputs[i] >= 0)
             outputs[i]->data = plan->pointers[plan->outputs[i]];
     }
-    return KILN_OK;
+    return status;
 }
 
 /* ---- Questions ----------------------------------------------------------------- */

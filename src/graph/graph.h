@@ -75,6 +75,7 @@ struct KilnGraph {
     const char *const *recompute; /* patterns of layers' paths: blocks to recompute; borrowed */
     size_t n_recompute;
     int block_now, n_blocks, segment; /* of the nodes that are recorded now */
+    bool detect_anomaly;              /* look at every result; stop at the first NaN or infinity */
     unsigned passes_off;              /* bit i: pass i of kiln_passes is left out */
 };
 

@@ -364,7 +364,8 @@ static KilnStatus build(Builder *b, KilnTensor *const *outputs, size_t n)
         if (plan->outputs[i] >= 0)
             plan->storages[plan->outputs[i]].kept = true;
     }
-    return kiln_plan_memory(plan, b->err);
+    /* What a call has read must still be there when its result is looked at. */
+    return kiln_plan_memory(plan, !b->graph->detect_anomaly, b->err);
 }
 
 KilnStatus kiln_plan_new(KilnGraph *graph, KilnTensor *const *outputs, size_t n, KilnPlan **ret,

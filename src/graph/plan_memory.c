@@ -183,12 +183,13 @@ static KilnStatus assign_offsets(KilnPlan *plan, KilnError *err)
     return KILN_OK;
 }
 
-KilnStatus kiln_plan_memory(KilnPlan *plan, KilnError *err)
+KilnStatus kiln_plan_memory(KilnPlan *plan, bool in_place, KilnError *err)
 {
     plan->pointers = calloc(plan->n_storages + 1, sizeof(void *));
     if (plan->pointers == NULL)
         return kiln_error_nomem(err, plan->n_storages * sizeof(void *));
     find_lives(plan);
-    merge_in_place(plan);
+    if (in_place)
+        merge_in_place(plan);
     return assign_offsets(plan, err);
 }

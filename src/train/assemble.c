@@ -199,6 +199,8 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     trainer->graph->profile = trainer->options.trainer->profiler != NULL;
     set_precision(trainer);
     set_passes(trainer);
+    if (status >= 0)
+        trainer->graph->detect_anomaly = trainer->options.trainer->detect_anomaly;
     trainer->step.graph = trainer->graph;
     trainer->step.metrics = trainer->metrics;
     trainer->step.spec = &trainer->spec;

@@ -59,6 +59,10 @@ static KilnStatus train_step(KilnTrainer *trainer, const KilnBatch *batch, KilnE
     KilnTensor *loss = kiln_fit_record(trainer, batch);
     KilnStatus status = kiln_step_run(&trainer->step, loss, err);
 
+    if (status == KILN_E_NUMERIC)
+        return kiln_error_prefix(
+            err, "epoch %lld, step %lld (batch %lld of the epoch): ", (long long)trainer->at.epoch,
+            (long long)trainer->at.step + 1, (long long)batch->index + 1);
     if (status < 0)
         return status;
     double value = kiln_tensor_scalar(loss);

@@ -23,7 +23,7 @@ static const KilnField root_fields[] = {
 enum { FIRST_PLAIN_ROOT_FIELD = 4 }; /* those before it are components */
 
 static const KilnChoice passes[] = {
-#define PASS(name, summary) { #name, KILN_PASS_##name },
+#define PASS(name, joins, summary) { #name, KILN_PASS_##name },
     KILN_PASS_TABLE(PASS)
 #undef PASS
         { NULL, 0 },
@@ -86,6 +86,9 @@ static const KilnField trainer_fields[] = {
                     "element is limited"),
     KILN_FIELD_BOOL(KilnTrainerOptions, track_grad_norm, "false",
                     "log train/grad_norm, the norm of all gradients before clipping"),
+    KILN_FIELD_BOOL(KilnTrainerOptions, detect_anomaly, "false",
+                    "look at every result of a step and name the operation that made the first "
+                    "NaN or infinity; without fusion, and some two times slower"),
     KILN_FIELD_END,
 };
 

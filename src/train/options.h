@@ -34,6 +34,7 @@ typedef struct KilnTrainerOptions {
     size_t recompute_count;
     int64_t *passes_off; /* KilnPassNumber */
     size_t passes_off_count;
+    bool detect_anomaly;
 } KilnTrainerOptions;
 
 typedef struct KilnRunDirOptions {

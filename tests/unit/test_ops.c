@@ -1,48 +1,10 @@
 /* Every operation over its samples (tests/unit/ops): the CPU backend against the
  * plain C reference, values and gradients, over shapes that are awkward for
  * vectors, blocks and threads; and the gradients against finite differences in
- * f64. The samples are found by the operation's name from the table of
- * operations: a missing one does not compile. */
-#include "tests/unit/backend_support.h"
+ * f64. */
+#include "tests/unit/ops/all.h"
 
 #include "graph/gradcheck.h"
-#include "tests/unit/ops/activation.h"
-#include "tests/unit/ops/cast.h"
-#include "tests/unit/ops/attention.h"
-#include "tests/unit/ops/conv.h"
-#include "tests/unit/ops/ctc.h"
-#include "tests/unit/ops/elementwise.h"
-#include "tests/unit/ops/embedding.h"
-#include "tests/unit/ops/index.h"
-#include "tests/unit/ops/loss.h"
-#include "tests/unit/ops/norm.h"
-#include "tests/unit/ops/pool.h"
-#include "tests/unit/ops/product.h"
-#include "tests/unit/ops/recurrent.h"
-#include "tests/unit/ops/reduce.h"
-#include "tests/unit/ops/resample.h"
-#include "tests/unit/ops/shape.h"
-#include "tests/unit/ops/update.h"
-#include "tensor/bf16.h"
-
-static const struct Row {
-    const KilnOp *op;
-    const Case *cases;
-    size_t count;
-} rows[] = {
-#define ROW(name) { &kiln_op_##name, cases_##name, KILN_COUNT(cases_##name) },
-    KILN_OP_TABLE(ROW)
-#undef ROW
-};
-
-/* Operations may share their samples, which then run once. */
-static bool first_with_its_cases(size_t row)
-{
-    for (size_t i = 0; i < row; i++)
-        if (rows[i].cases == rows[row].cases)
-            return false;
-    return true;
-}
 
 /* ---- Backends against each other -------------------------------------------------- */
 
@@ -92,11 +54,11 @@ static KilnTensor *weighed_case(KilnGraph *graph, KilnTensor *const *x, void *ct
             leaf[i] = *x++;
             continue;
         }
-        free(d->leaf[i].data);
+        free(d->leaf[i].block);
         d->leaf[i] = case_leaf(d->c, i, KILN_F64);
         leaf[i] = leaf_tensor(graph, d->c, i, &d->leaf[i], NULL);
     }
-    free(d->weights.data);
+    free(d->weights.block);
     d->weights = (Bytes) { 0 };
     return loss_of(graph, d->c->build(leaf, d->c->arg), &d->weights);
 }
@@ -121,8 +83,8 @@ static void check_gradient(KilnBackend *backend, const Case *c)
                  c->name, worst.variable, (long long)worst.element, worst.gradient,
                  worst.difference);
     for (int i = 0; i < MAX_LEAVES; i++)
-        free(d.leaf[i].data);
-    free(d.weights.data);
+        free(d.leaf[i].block);
+    free(d.weights.block);
 }
 
 static void test_gradients(void **unused)
@@ -138,108 +100,6 @@ static void test_gradients(void **unused)
             if (has_differences(&rows[i].cases[k]))
                 check_gradient(backend, &rows[i].cases[k]);
     kiln_backend_free(backend);
-}
-
-/* ---- bf16 ------------------------------------------------------------------------- */
-
-/* The same values, as the product with 1 gives them: mixed precision keeps them
- * as bf16. */
-static KilnTensor *through_product(KilnTensor *x, const float *one)
-{
-    const KilnShape *shape = kiln_tensor_shape(x);
-    KilnTensor *column = kiln_reshape(x, KILN_SHAPE(kiln_shape_count(shape), 1));
-
-    return kiln_reshape(kiln_matmul(column,
-                                    kiln_graph_input(x->graph, KILN_F32, KILN_SHAPE(1, 1), one),
-                                    false, false),
-                        *shape);
-}
-
-static bool narrows(char kind)
-{
-    return leaf_wants_grad(kind) || kind == LEAF_FLOAT || kind == LEAF_POSITIVE;
-}
-
-/* A case whose float inputs come from products and whose output goes into one.
- * The inputs are numbers that bf16 has, so that only the operation rounds. */
-static void run_narrow(KilnBackend *backend, KilnPrecision precision, const Case *c, Result *result)
-{
-    static const float one = 1.0f;
-    KilnTensor *leaf[MAX_LEAVES] = { NULL }, *y;
-    KilnGraph *graph = NULL;
-    Bytes weights = { 0 };
-    KilnError err;
-
-    memset(result, 0, sizeof(*result));
-    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
-    kiln_graph_set_precision(graph, precision);
-    kiln_graph_begin(graph);
-    for (int i = 0; c->leaves[i] != '\0'; i++) {
-        Bytes *bytes = &result->leaf[i];
-
-        *bytes = case_leaf(c, i, KILN_F32);
-        for (size_t k = 0; k < bytes->size / sizeof(float) && narrows(c->leaves[i]); k++)
-            ((float *)bytes->data)[k] = kiln_bf16_to(kiln_bf16_of(((float *)bytes->data)[k]));
-        if (leaf_wants_grad(c->leaves[i]))
-            result->grad[i] = bytes_new(KILN_F32, &c->shape[i]);
-        leaf[i] = leaf_tensor(graph, c, i, bytes, result->grad[i].data);
-        if (narrows(c->leaves[i]))
-            leaf[i] = through_product(leaf[i], &one);
-    }
-    y = c->build(leaf, c->arg);
-    if (y != NULL && kiln_tensor_dtype(y) == KILN_F32)
-        y = through_product(y, &one);
-    if (y != NULL && case_wants_grad(c))
-        kiln_graph_backward(graph, loss_of(graph, y, &weights));
-    if (kiln_graph_run(graph, &y, y != NULL ? 1 : 0, &err) != KILN_OK)
-        fail_msg("%s on %s: %s", c->name, backend->ops->name, err.text);
-    if (y != NULL) {
-        result->output = bytes_new(kiln_tensor_dtype(y), kiln_tensor_shape(y));
-        memcpy(result->output.data, kiln_tensor_data(y), result->output.size);
-    }
-    kiln_graph_free(graph);
-    free(weights.data);
-}
-
-static void check_narrow(const Result *want, KilnBackend *backend, const char *how, const Case *c)
-{
-    Result got, again;
-
-    run_narrow(backend, KILN_BF16_MIXED, c, &got);
-    run_narrow(backend, KILN_BF16_MIXED, c, &again);
-    compare(c, how, want, &got);
-    if (!same_result(&got, &again))
-        fail_msg("%s, %s: two runs differ", c->name, how);
-    result_free(&got);
-    result_free(&again);
-}
-
-static void test_bf16(void **unused)
-{
-    KilnBackend *ref = ref_new(), *one = cpu_new(1, KILN_CONVOLUTION_AUTO);
-    KilnBackend *three = cpu_new(3, KILN_CONVOLUTION_AUTO);
-    KilnBackend *without = cpu_new(2, KILN_CONVOLUTION_DIRECT);
-
-    (void)unused;
-    without->bf16 = false;
-    for (size_t i = 0; i < KILN_COUNT(rows); i++)
-        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++) {
-            Case c = rows[i].cases[k];
-            Result want;
-
-            /* The logarithm of the base magnifies the rounding of an exponent. */
-            c.tolerance = rows[i].op == &kiln_op_power ? 5e-2 : 2e-2;
-            run_narrow(ref, KILN_PRECISION_32, &c, &want);
-            check_narrow(&want, ref, "reference, bf16", &c);
-            check_narrow(&want, one, "cpu, bf16, 1 thread", &c);
-            check_narrow(&want, three, "cpu, bf16, 3 threads", &c);
-            check_narrow(&want, without, "cpu without bf16", &c);
-            result_free(&want);
-        }
-    kiln_backend_free(without);
-    kiln_backend_free(three);
-    kiln_backend_free(one);
-    kiln_backend_free(ref);
 }
 
 /* ---- Coverage --------------------------------------------------------------------- */
@@ -265,7 +125,7 @@ static bool records(KilnBackend *backend, const Case *c, const KilnOp *op)
         found = found || graph->nodes[i]->op == op;
     kiln_graph_free(graph);
     result_free(&result);
-    free(weights.data);
+    free(weights.block);
     return found;
 }
 
@@ -301,7 +161,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_backends),
         cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_bf16),
         cmocka_unit_test(test_coverage),
     };
 

@@ -9,7 +9,7 @@
 #include "graph/passes/precision.h"
 
 const KilnPass kiln_passes[] = {
-#define PASS(name, summary) { #name, summary, kiln_pass_##name },
+#define PASS(name, joins, summary) { #name, summary, kiln_pass_##name, joins },
     KILN_PASS_TABLE(PASS)
 #undef PASS
 };

@@ -2,20 +2,20 @@
 #ifndef KILN_GRAPH_PASSES_LIST_H
 #define KILN_GRAPH_PASSES_LIST_H
 
-/* Every pass, in the order in which they run: X(name, summary) for kiln_pass_<name>,
+/* Every pass, in the order in which they run: X(name, joins, summary) for kiln_pass_<name>,
  * declared in passes/<name>.h. Precision comes before elementwise operations are joined, which then
  * have their final types. */
 #define KILN_PASS_TABLE(X)                                                                         \
-    X(dead_code, "leave out what nobody reads")                                                    \
-    X(common_subexpressions, "compute once what is recorded twice")                                \
-    X(fuse_norm, "join batch normalization with the sum and the relu after it")                    \
-    X(precision, "keep activations in bf16 where trainer.precision says so")                       \
-    X(fuse_epilogue, "run elementwise operations in the product or convolution before them")       \
-    X(fuse_elementwise, "join elementwise operations that follow each other")
+    X(dead_code, false, "leave out what nobody reads")                                             \
+    X(common_subexpressions, false, "compute once what is recorded twice")                         \
+    X(fuse_norm, true, "join batch normalization with the sum and the relu after it")              \
+    X(precision, false, "keep activations in bf16 where trainer.precision says so")                \
+    X(fuse_epilogue, true, "run elementwise operations in the product or convolution before them") \
+    X(fuse_elementwise, true, "join elementwise operations that follow each other")
 
 /* Its place in kiln_passes, and its bit in passes_off. */
 typedef enum KilnPassNumber {
-#define KILN_PASS_ENUM(name, summary) KILN_PASS_##name,
+#define KILN_PASS_ENUM(name, joins, summary) KILN_PASS_##name,
     KILN_PASS_TABLE(KILN_PASS_ENUM)
 #undef KILN_PASS_ENUM
 } KilnPassNumber;

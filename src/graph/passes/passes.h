@@ -25,6 +25,7 @@ typedef struct KilnPass {
     const char *name;    /* as `trainer.passes_off` says it */
     const char *summary; /* for help */
     KilnStatus (*run)(KilnRewrite *rewrite, KilnError *err);
+    bool joins; /* makes one node of several: left out where every result is looked at */
 } KilnPass;
 
 /* In the order in which they run. */

@@ -186,7 +186,7 @@ KilnStatus kiln_rewrite_step(KilnGraph *graph, KilnTensor *const *outputs, size_
         ret->kept[outputs[i]->id] = true;
     for (size_t i = 0; i < kiln_passes_count && status >= 0; i++) {
         kiln_rewrite_index(ret);
-        if ((graph->passes_off >> i & 1) == 0)
+        if ((graph->passes_off >> i & 1) == 0 && !(graph->detect_anomaly && kiln_passes[i].joins))
             status = kiln_passes[i].run(ret, err);
     }
     kiln_rewrite_index(ret);

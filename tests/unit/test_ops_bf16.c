@@ -1,0 +1,111 @@
+/* Every operation's samples in mixed precision against f32. */
+#include "tests/unit/ops/all.h"
+
+#include "tensor/bf16.h"
+
+/* The same values, as the product with 1 gives them: mixed precision keeps them
+ * as bf16. */
+static KilnTensor *through_product(KilnTensor *x, const float *one)
+{
+    const KilnShape *shape = kiln_tensor_shape(x);
+    KilnTensor *column = kiln_reshape(x, KILN_SHAPE(kiln_shape_count(shape), 1));
+
+    return kiln_reshape(kiln_matmul(column,
+                                    kiln_graph_input(x->graph, KILN_F32, KILN_SHAPE(1, 1), one),
+                                    false, false),
+                        *shape);
+}
+
+static bool narrows(char kind)
+{
+    return leaf_wants_grad(kind) || kind == LEAF_FLOAT || kind == LEAF_POSITIVE;
+}
+
+/* A case whose float inputs come from products and whose output goes into one.
+ * The inputs are numbers that bf16 has, so that only the operation rounds. */
+static void run_narrow(KilnBackend *backend, KilnPrecision precision, const Case *c, Result *result)
+{
+    static const float one = 1.0f;
+    KilnTensor *leaf[MAX_LEAVES] = { NULL }, *y;
+    KilnGraph *graph = NULL;
+    Bytes weights = { 0 };
+    KilnError err;
+
+    memset(result, 0, sizeof(*result));
+    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
+    kiln_graph_set_precision(graph, precision);
+    kiln_graph_begin(graph);
+    for (int i = 0; c->leaves[i] != '\0'; i++) {
+        Bytes *bytes = &result->leaf[i];
+
+        *bytes = case_leaf(c, i, KILN_F32);
+        for (size_t k = 0; k < bytes->size / sizeof(float) && narrows(c->leaves[i]); k++)
+            ((float *)bytes->data)[k] = kiln_bf16_to(kiln_bf16_of(((float *)bytes->data)[k]));
+        if (leaf_wants_grad(c->leaves[i]))
+            result->grad[i] = bytes_new(KILN_F32, &c->shape[i]);
+        leaf[i] = leaf_tensor(graph, c, i, bytes, result->grad[i].data);
+        if (narrows(c->leaves[i]))
+            leaf[i] = through_product(leaf[i], &one);
+    }
+    y = c->build(leaf, c->arg);
+    if (y != NULL && kiln_tensor_dtype(y) == KILN_F32)
+        y = through_product(y, &one);
+    if (y != NULL && case_wants_grad(c))
+        kiln_graph_backward(graph, loss_of(graph, y, &weights));
+    if (kiln_graph_run(graph, &y, y != NULL ? 1 : 0, &err) != KILN_OK)
+        fail_msg("%s on %s: %s", c->name, backend->ops->name, err.text);
+    if (y != NULL) {
+        result->output = bytes_new(kiln_tensor_dtype(y), kiln_tensor_shape(y));
+        memcpy(result->output.data, kiln_tensor_data(y), result->output.size);
+    }
+    kiln_graph_free(graph);
+    free(weights.block);
+}
+
+static void check_narrow(const Result *want, KilnBackend *backend, const char *how, const Case *c)
+{
+    Result got, again;
+
+    run_narrow(backend, KILN_BF16_MIXED, c, &got);
+    run_narrow(backend, KILN_BF16_MIXED, c, &again);
+    compare(c, how, want, &got);
+    if (!same_result(&got, &again))
+        fail_msg("%s, %s: two runs differ", c->name, how);
+    result_free(&got);
+    result_free(&again);
+}
+
+static void test_bf16(void **unused)
+{
+    KilnBackend *ref = ref_new(), *one = cpu_new(1, KILN_CONVOLUTION_AUTO);
+    KilnBackend *three = cpu_new(3, KILN_CONVOLUTION_AUTO);
+    KilnBackend *without = cpu_new(2, KILN_CONVOLUTION_DIRECT);
+
+    (void)unused;
+    without->bf16 = false;
+    for (size_t i = 0; i < KILN_COUNT(rows); i++)
+        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++) {
+            Case c = rows[i].cases[k];
+            Result want;
+
+            /* The logarithm of the base magnifies the rounding of an exponent. */
+            c.tolerance = rows[i].op == &kiln_op_power ? 5e-2 : 2e-2;
+            run_narrow(ref, KILN_PRECISION_32, &c, &want);
+            check_narrow(&want, ref, "reference, bf16", &c);
+            check_narrow(&want, one, "cpu, bf16, 1 thread", &c);
+            check_narrow(&want, three, "cpu, bf16, 3 threads", &c);
+            check_narrow(&want, without, "cpu without bf16", &c);
+            result_free(&want);
+        }
+    kiln_backend_free(without);
+    kiln_backend_free(three);
+    kiln_backend_free(one);
+    kiln_backend_free(ref);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_bf16) };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
