@@ -242,7 +242,7 @@ check-layers:
 	@sh tools/check_layers.sh
 check-headers:
 	@for h in $(HEADERS); do \
-		$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) -std=c17 -Wall -Wextra -Werror -fsyntax-only -x c $$h || exit 1; \
+		$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) -std=c17 -fopenmp -Wall -Wextra -Wno-psabi -Werror -fsyntax-only -x c $$h || exit 1; \
 	done; echo "headers: $(words $(HEADERS)) compile alone"
 
 clean:

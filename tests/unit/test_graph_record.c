@@ -127,7 +127,7 @@ MAKER(m_equal, kiln_equal(I32(2), I32(3)))
 MAKER(m_matmul, kiln_matmul(F32(2, 3), F32(2, 3), false, false))
 MAKER(m_matmul_t, kiln_matmul(F32(2, 3), F32(3, 5), true, false))
 MAKER(m_linear, kiln_linear(F32(32, 784), F32(10, 100), NULL))
-MAKER(m_linear_rank, kiln_linear(F32(2, 3, 4), F32(10, 4), NULL))
+MAKER(m_linear_rank, kiln_linear(kiln_graph_full(graph, KILN_SCALAR, 1.0), F32(10, 4), NULL))
 MAKER(m_linear_bias, kiln_linear(F32(2, 4), F32(10, 4), F32(9)))
 MAKER(m_conv, kiln_conv2d(F32(1, 2, 2, 3), F32(4, 3, 3, 3), NULL, (KilnConv) { 0 }))
 MAKER(m_conv_pad, kiln_conv2d(F32(1, 2, 2, 3), F32(4, 3, 7, 7), NULL, (KilnConv) { .padding = 1 }))
@@ -250,7 +250,7 @@ static const struct {
     { m_matmul_t,
       "net: matmul: [2, 3] transposed times [3, 5] does not go: 2 columns meet 3 rows" },
     { m_linear, "net: linear: x has 784 features, the weight [10, 100] takes 100" },
-    { m_linear_rank, "net: linear: x must be [N, features], got [2, 3, 4]" },
+    { m_linear_rank, "net: linear: x must have at least one axis, got a scalar" },
     { m_linear_bias, "net: linear: bias must be [10], got [9]" },
     { m_conv, "net: conv2d: the 2×2 image is smaller than the 3×3 kernel" },
     { m_conv_pad,

@@ -228,8 +228,10 @@ static void test_gradient_place(void **unused)
 {
     KilnParams *params = store(1);
     KilnScope root = kiln_params_root(params);
-    KilnParam *a = add(&root, "a", KILN_SHAPE(3), (KilnInit) { .kind = KILN_INIT_CONSTANT, .a = 1.5 });
-    KilnParam *b = add(&root, "b", KILN_SHAPE(2), (KilnInit) { .kind = KILN_INIT_CONSTANT, .a = -2.0 });
+    KilnParam *a = add(&root, "a", KILN_SHAPE(3),
+                       (KilnInit) { .kind = KILN_INIT_CONSTANT, .a = 1.5 });
+    KilnParam *b = add(&root, "b", KILN_SHAPE(2),
+                       (KilnInit) { .kind = KILN_INIT_CONSTANT, .a = -2.0 });
     KilnBackend *backend = NULL;
     KilnGraph *graph = NULL;
     KilnError err = { 0 };

@@ -14,14 +14,46 @@ static bool small(const Case *c)
     return true;
 }
 
-/* The case on the CPU backend, as it is set up to be odd, against the reference. */
-static void check_odd(KilnBackend *ref, KilnBackend *cpu, const Case *c, const char *how)
+/* A value that is not finite in the reference and looks finite here: someone would
+ * believe it. More of them than in the reference are fine: a library may multiply
+ * the zeros of a padding, too. */
+static bool hidden(const Bytes *want, const Bytes *got)
+{
+    if (want->data == NULL || want->dtype != KILN_F32)
+        return false;
+    for (size_t i = 0; i < want->size / sizeof(float); i++)
+        if (!isfinite(((const float *)want->data)[i]) && isfinite(((const float *)got->data)[i]))
+            return true;
+    return false;
+}
+
+static void check_not_hidden(KilnBackend *ref, KilnBackend *cpu, const Case *c, const char *how)
 {
     Result want, got;
 
     run_case(ref, c, &want);
     run_case(cpu, c, &got);
-    compare(c, how, &want, &got);
+    if (hidden(&want.output, &got.output))
+        fail_msg("%s, %s: the output hides it", c->name, how);
+    for (int i = 0; c->leaves[i] != '\0'; i++) {
+        if (hidden(&want.leaf[i], &got.leaf[i]))
+            fail_msg("%s, %s: leaf %d hides it after the run", c->name, how, i);
+        if (hidden(&want.grad[i], &got.grad[i]))
+            fail_msg("%s, %s: the gradient of input %d hides it", c->name, how, i);
+    }
+    result_free(&want);
+    result_free(&got);
+}
+
+static void check_unaligned(KilnBackend *ref, KilnBackend *cpu, const Case *c)
+{
+    Result want, got;
+
+    odd.unaligned = true;
+    run_case(ref, c, &want);
+    run_case(cpu, c, &got);
+    odd.unaligned = false;
+    compare(c, "leaves not aligned", &want, &got);
     result_free(&want);
     result_free(&got);
 }
@@ -30,10 +62,8 @@ static void check_extremes(KilnBackend *ref, KilnBackend *cpu, const Case *c)
 {
     static const double values[] = { NAN, INFINITY, -INFINITY };
 
-    odd.unaligned = true;
-    check_odd(ref, cpu, c, "leaves not aligned");
-    odd.unaligned = false;
-    for (size_t v = 0; v < KILN_COUNT(values) && !c->finite; v++)
+    check_unaligned(ref, cpu, c);
+    for (size_t v = 0; v < KILN_COUNT(values) && !c->skips; v++)
         for (odd.leaf = 0; c->leaves[odd.leaf] != '\0'; odd.leaf++) {
             char how[64];
 
@@ -41,13 +71,12 @@ static void check_extremes(KilnBackend *ref, KilnBackend *cpu, const Case *c)
                 continue;
             odd.value = values[v];
             snprintf(how, sizeof(how), "%g in leaf %d", values[v], odd.leaf);
-            check_odd(ref, cpu, c, how);
+            check_not_hidden(ref, cpu, c, how);
         }
     odd.value = 0.0;
 }
 
-/* Leaves at odd addresses, and NaN and infinities in each of them: the result has
- * them where the reference has them. */
+/* Leaves at odd addresses, and NaN and infinities in each of them. */
 static void test_extremes(void **unused)
 {
     KilnBackend *ref = ref_new(), *cpu = cpu_new(2, KILN_CONVOLUTION_DIRECT);

@@ -30,7 +30,7 @@ typedef struct Case {
     double tolerance; /* between backends; 0: the usual 1e-5 */
     /* No finite differences: there are kinks, or rounding of long sums hides them. */
     bool no_differences;
-    bool finite; /* what it gives for NaN and infinities is not said */
+    bool skips; /* does not multiply with zeros it knows of: NaN there may not show */
 } Case;
 
 static inline bool leaf_wants_grad(char kind)
