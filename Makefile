@@ -22,7 +22,7 @@ OPT_release := -O3 -g
 OPT_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPT_tsan := -O1 -g -fsanitize=thread
 OPT_cov := -O0 -g --coverage
-OPT_clang := -O2 -g
+OPT_clang := -O2 -g -Wno-pass-failed
 OPT_fuzz := -O1 -g -Wno-pass-failed -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPT := $(OPT_$(VARIANT))
 ifeq ($(OPT),)

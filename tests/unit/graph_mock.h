@@ -3,6 +3,12 @@
 #ifndef TESTS_GRAPH_MOCK_H
 #define TESTS_GRAPH_MOCK_H
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 #include <string.h>
 
 #include "graph/backend.h"
