@@ -25,6 +25,16 @@ static bool is_control(unsigned char c)
     return c < 0x20 || c == 0x7f;
 }
 
+/* Begins as a number and has only what numbers, dates and times are made of: versions,
+ * 0o17, 12:30; some reader takes it for something else. "32-true" is text for all. */
+static bool is_number_like(const char *text)
+{
+    if (strchr("0123456789+.", text[0]) == NULL || strncmp(text, "./", 2) == 0 ||
+        strncmp(text, "../", 3) == 0)
+        return false;
+    return strspn(text, "0123456789abcdefABCDEFxXoOtTzZ_.,:+- ") == strlen(text);
+}
+
 /* Can the text stand without quotes, and be text for every YAML reader? */
 static bool is_plain(const char *text)
 {
@@ -43,9 +53,7 @@ static bool is_plain(const char *text)
         return true;
     if (strchr(" -?:,[]{}#&*!|>'\"%@`=~<", text[0]) != NULL)
         return false;
-    /* Dates, versions, 0o17: some reader takes them for something else. */
-    if (strchr("0123456789+.", text[0]) != NULL && strncmp(text, "./", 2) != 0 &&
-        strncmp(text, "../", 3) != 0)
+    if (is_number_like(text))
         return false;
     if (strstr(text, ": ") != NULL || strstr(text, " #") != NULL)
         return false;

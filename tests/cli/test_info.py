@@ -111,7 +111,7 @@ class Info(kilntest.Case):
 
     def test_plugins(self):
         out, _ = self.run_kiln("--info", "plugins")
-        self.assertIn("optimizer    3\n", out)
+        self.assertIn("optimizer    8\n", out)
         self.assertNotIn("Search path", out)
 
     def test_config(self):

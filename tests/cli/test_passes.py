@@ -15,7 +15,7 @@ COMMON = ["datamodule=digits", "datamodule.batch_size=16", "datamodule.train_cou
 
 def pass_names():
     with open(os.path.join(ROOT, "src/graph/passes/list.h")) as f:
-        return re.findall(r'^    X\((\w+), "', f.read(), re.M)
+        return re.findall(r'^    X\((\w+), (?:true|false)', f.read(), re.M)
 
 
 def models():

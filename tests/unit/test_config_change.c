@@ -132,7 +132,7 @@ static void test_plain_text(void **unused)
         { "root=it's", "root: it's\n" },
         { "root=photo(1).png", "root: photo(1).png\n" },
         { "root=a,b", "root: a,b\n" },
-        { "root=${lr}/x=1", "root: '0.1/x=1'\n" },
+        { "root=${lr}/x=1", "root: 0.1/x=1\n" },
         { "root=a\\=b", "root: a=b\n" }, /* one value, which is read */
         { "++root=a=b", "root: a=b\n" },
         { "root='a'=b", "'=' behind quoted text" },

@@ -35,7 +35,7 @@ static void test_values(void **unused)
         { "a=5", "5\n" },
         { "a= 5 ", "5\n" },
         { "a=", "''\n" },
-        { "a=1 apple", "'1 apple'\n" },
+        { "a=1 apple", "1 apple\n" },
         { "a=/usr/lib/x.so", "/usr/lib/x.so\n" },
         { "a=C:\\temp\\x", "'C:\\temp\\x'\n" },
         { "a=a:b", "a:b\n" },
