@@ -241,14 +241,22 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Rows [top, top + rows) of c, over a panel of b. */
+/* The first `rows` rows of c, over a panel of b. A tile reads whole groups of rows: the
+ * last one is packed in any case, with zeros for rows that are not there. */
 static void run_rows(const KilnGemm *g, const float *a, Tile tile, float *c, int64_t rows,
                      int64_t columns)
 {
     for (int64_t i = 0; i < rows; i += ROWS) {
+        const int64_t count = least(ROWS, rows - i);
+
         tile.a = tile.packed ? block_a + i * tile.depth : a + i * g->lda;
         tile.c = c + i * g->ldc;
-        run_tile(&tile, least(ROWS, rows - i), columns);
+        if (!tile.packed && count < ROWS) {
+            pack_turned(block_a, ROWS, tile.a, g->lda, count, tile.depth);
+            tile.a = block_a;
+            tile.packed = true;
+        }
+        run_tile(&tile, count, columns);
     }
 }
 
@@ -338,6 +346,37 @@ static int64_t even(int64_t n, int64_t most)
     return (n + parts - 1) / parts;
 }
 
+/* x · y of `n` elements. */
+static float dot(const float *x, const float *y, int64_t n)
+{
+    Vector sum[4] = { { 0 } }, total;
+    float result = 0.0f;
+    int64_t l = 0;
+
+    for (; l + 4 * WIDTH <= n; l += 4 * WIDTH)
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; v++)
+            sum[v] = FMA(load(x + l + v * WIDTH), load(y + l + v * WIDTH), sum[v]);
+    for (; l + WIDTH <= n; l += WIDTH)
+        sum[0] = FMA(load(x + l), load(y + l), sum[0]);
+    total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    for (int i = 0; i < WIDTH; i++)
+        result += total[i];
+    for (; l < n; l++)
+        result += x[l] * y[l];
+    return result;
+}
+
+/* One row times the rows of b: nothing is used twice, so nothing is packed. */
+static void single_row(const KilnGemm *g, const float *a, const float *b, float *c)
+{
+    for (int64_t j = 0; j < g->n; j++) {
+        const float sum = g->alpha * dot(a, b + j * g->ldb, g->k);
+
+        c[j] = g->beta == 0.0f ? sum : sum + g->beta * c[j];
+    }
+}
+
 static void product(const KilnGemm *g, const float *a, const float *b, float *c, KilnGemmDone *done,
                     void *context)
 {
@@ -345,8 +384,13 @@ static void product(const KilnGemm *g, const float *a, const float *b, float *c,
 
     if (g->m == 0 || g->n == 0)
         return;
-    if (g->k == 0) {
-        scale_only(g, c);
+    const bool row = g->m == 1 && g->transpose_b && !g->transpose_a;
+
+    if (g->k == 0 || row) {
+        if (row)
+            single_row(g, a, b, c);
+        else
+            scale_only(g, c);
         if (done != NULL)
             done(context, &(KilnGemmPart) { 0, g->m, 0, g->n });
         return;
