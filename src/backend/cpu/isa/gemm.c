@@ -377,6 +377,35 @@ static void single_row(const KilnGemm *g, const float *a, const float *b, float 
     }
 }
 
+/* A column times a row: one sample's share of a weight's gradient. */
+static void outer(const KilnGemm *g, const float *a, const float *b, float *c)
+{
+    for (int64_t i = 0; i < g->m; i++, c += g->ldc) {
+        const float factor = g->alpha * a[g->transpose_a ? i : i * g->lda];
+
+        if (g->beta == 0.0f)
+            for (int64_t j = 0; j < g->n; j++)
+                c[j] = factor * b[j];
+        else
+            for (int64_t j = 0; j < g->n; j++)
+                c[j] = factor * b[j] + g->beta * c[j];
+    }
+}
+
+/* Products that need no tiles; false: it is none. */
+static bool simple(const KilnGemm *g, const float *a, const float *b, float *c)
+{
+    if (g->k == 0)
+        scale_only(g, c);
+    else if (g->k == 1 && !g->transpose_b)
+        outer(g, a, b, c);
+    else if (g->m == 1 && g->transpose_b && !g->transpose_a)
+        single_row(g, a, b, c);
+    else
+        return false;
+    return true;
+}
+
 static void product(const KilnGemm *g, const float *a, const float *b, float *c, KilnGemmDone *done,
                     void *context)
 {
@@ -384,13 +413,7 @@ static void product(const KilnGemm *g, const float *a, const float *b, float *c,
 
     if (g->m == 0 || g->n == 0)
         return;
-    const bool row = g->m == 1 && g->transpose_b && !g->transpose_a;
-
-    if (g->k == 0 || row) {
-        if (row)
-            single_row(g, a, b, c);
-        else
-            scale_only(g, c);
+    if (simple(g, a, b, c)) {
         if (done != NULL)
             done(context, &(KilnGemmPart) { 0, g->m, 0, g->n });
         return;
