@@ -26,6 +26,8 @@ typedef struct Slot {
     KilnError error;
 } Slot;
 
+enum { BUNDLE_BYTES = 1 << 17, BUNDLE_MOST = 32 /* batches */ };
+
 struct KilnLoader {
     KilnDataset dataset;
     size_t n_features;
@@ -42,6 +44,7 @@ struct KilnLoader {
     Slot *held;    /* what the caller has now */
     Slot *slots;
     int64_t n_slots;
+    int64_t bundle; /* as many slots are free before workers are woken */
 
     /* Everything from here on, and slots' batch and ready, under the mutex. */
     pthread_mutex_t mutex;
@@ -217,12 +220,6 @@ static KilnStatus check_spec(const KilnLoaderSpec *spec, KilnError *err)
     return KILN_OK;
 }
 
-/* One with the caller, one ready, one in the hands of each worker. */
-static int64_t slots_of(const KilnLoaderSpec *spec)
-{
-    return spec->workers > 0 ? spec->workers + 2 : 1;
-}
-
 static int64_t batch_size_of(const KilnLoaderSpec *spec)
 {
     return spec->batch_size < spec->dataset.count ? spec->batch_size
@@ -230,14 +227,37 @@ static int64_t batch_size_of(const KilnLoaderSpec *spec)
                                                   : 1;
 }
 
-int64_t kiln_loader_bytes(const KilnLoaderSpec *spec)
+static int64_t sample_bytes(const KilnLoaderSpec *spec)
 {
-    int64_t sample = (int64_t)sizeof(Skip);
+    int64_t bytes = (int64_t)sizeof(Skip);
 
     for (size_t f = 0; f < spec->data->n_features; f++)
-        sample += kiln_shape_count(&spec->data->features[f].shape) *
-                  (int64_t)kiln_dtype_size(spec->data->features[f].dtype);
-    return slots_of(spec) * batch_size_of(spec) * sample +
+        bytes += kiln_shape_count(&spec->data->features[f].shape) *
+                 (int64_t)kiln_dtype_size(spec->data->features[f].dtype);
+    return bytes;
+}
+
+/* Small batches are filled in bundles: to wake a worker for each would take longer than
+ * the step. */
+static int64_t bundle_of(const KilnLoaderSpec *spec)
+{
+    const int64_t fit = BUNDLE_BYTES / (batch_size_of(spec) * sample_bytes(spec));
+
+    return fit < 1 ? 1 : fit > BUNDLE_MOST ? BUNDLE_MOST : fit;
+}
+
+/* One with the caller, a bundle that is ready, one in the hands of each worker; and a
+ * bundle to come where it is more than one. */
+static int64_t slots_of(const KilnLoaderSpec *spec)
+{
+    const int64_t bundle = bundle_of(spec);
+
+    return spec->workers > 0 ? spec->workers + 1 + bundle + (bundle > 1 ? bundle : 0) : 1;
+}
+
+int64_t kiln_loader_bytes(const KilnLoaderSpec *spec)
+{
+    return slots_of(spec) * batch_size_of(spec) * sample_bytes(spec) +
            (spec->shuffle ? spec->dataset.count * (int64_t)sizeof(uint32_t) : 0);
 }
 
@@ -260,6 +280,7 @@ KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnErr
         .warn = spec->warn,
         .warn_ctx = spec->warn_ctx,
         .n_slots = slots_of(spec),
+        .bundle = bundle_of(spec),
     };
     loader->n_batches = (spec->dataset.count + loader->batch_size - 1) / loader->batch_size;
     if (spec->limit >= 0 && loader->n_batches > spec->limit)
@@ -391,7 +412,8 @@ static Slot *wait_for_slot(KilnLoader *loader)
     if (loader->held != NULL) {
         loader->held->ready = false;
         loader->free_up_to++;
-        pthread_cond_signal(&loader->room);
+        if (loader->free_up_to - loader->claimed >= loader->bundle)
+            pthread_cond_signal(&loader->room);
     }
     while (!slot->ready || slot->batch != loader->taken)
         pthread_cond_wait(&loader->filled, &loader->mutex);

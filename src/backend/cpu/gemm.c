@@ -73,25 +73,35 @@ static void choose_grid(Job *job, int threads)
     }
 }
 
-/* One part, by blocks of rows that stay in cache until `done` has seen them. */
+/* A part of the product, whose own parts are told by their place in the whole. */
+typedef struct Place {
+    const Job *job;
+    int64_t row, column;
+} Place;
+
+static void part_done(void *context, const KilnGemmPart *part)
+{
+    const Place *place = context;
+
+    place->job->done(place->job->context,
+                     &(KilnGemmPart) { place->row + part->row, part->rows,
+                                       place->column + part->column, part->columns });
+}
+
 static void run_part(const Job *job, int64_t row, int64_t column)
 {
     const KilnGemm *whole = job->gemm;
-    const int64_t end = least(row + job->rows, whole->m);
-    const int64_t block = job->done != NULL ? job->loops->block : job->rows;
     KilnGemm gemm = *whole;
+    Place place = { job, row, column };
 
+    gemm.m = least(job->rows, whole->m - row);
     gemm.n = least(job->columns, whole->n - column);
-    for (; row < end && gemm.n > 0; row += block) {
-        const KilnGemmPart part = { row, least(block, end - row), column, gemm.n };
-
-        gemm.m = part.rows;
-        job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),
-                            job->b + (gemm.transpose_b ? column * gemm.ldb : column),
-                            job->c + row * gemm.ldc + column);
-        if (job->done != NULL)
-            job->done(job->context, &part);
-    }
+    if (gemm.m <= 0 || gemm.n <= 0)
+        return;
+    job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),
+                        job->b + (gemm.transpose_b ? column * gemm.ldb : column),
+                        job->c + row * gemm.ldc + column, job->done != NULL ? part_done : NULL,
+                        &place);
 }
 
 static void run_parts(void *context, int64_t begin, int64_t end)
@@ -146,7 +156,7 @@ void kiln_gemm_alone(const KilnCall *call, const KilnGemm *gemm, const float *a,
     const KilnGemmLoops *loops = kiln_cpu(call)->loops->gemm;
 
     if (loops->product != NULL)
-        loops->product(gemm, a, b, c);
+        loops->product(gemm, a, b, c, NULL, NULL);
     else
         blas(1, gemm, a, b, c); /* it may be outside of any parallel region */
 }

@@ -26,7 +26,7 @@ static const float *optional(const KilnCall *call, int i)
 
 /* Floats of its parts, in order. */
 typedef struct Parts {
-    int64_t panels, scratch, share, first;
+    int64_t panels, scratch, share, states;
 } Parts;
 
 static int64_t align(int64_t n)
@@ -46,7 +46,7 @@ static Parts parts_of(const KilnCall *call, const Places *places)
         .panels = align(kiln_cpu(call)->loops->recurrent->packed(gates, hidden, !places->backward)),
         .scratch = align(batch * kiln_recurrent_scratch(hidden)),
         .share = gru && places->backward ? align(kiln_cpu_count(&call->inputs[0])) : 0,
-        .first = places->backward ? align(batch * gates) : 0,
+        .states = places->backward ? align(kiln_cpu_count(&call->inputs[places->y])) : 0,
     };
 }
 
@@ -56,7 +56,7 @@ static KilnStatus prepare(KilnCall *call, const Places *places)
 
     for (int i = 0; i < call->n_inputs; i++)
         call->inputs[i].layout = KILN_PLAIN;
-    call->workspace_size = (size_t)(parts.panels + parts.scratch + parts.share + parts.first) *
+    call->workspace_size = (size_t)(parts.panels + parts.scratch + parts.share + parts.states) *
                            sizeof(float);
     return KILN_OK;
 }
@@ -112,61 +112,65 @@ static void run_range(KilnCall *call, const Places *places, const KilnRecurrentL
 
 /* ---- The weight's gradient: the sum over all steps of shareᵀ · the state before --------- */
 
-/* The gradient of each sequence's first step, which starts from h0. */
-static void gather_first(const KilnRecurrentLoop *loop, const float *share, int64_t gates,
-                         float *first)
+typedef struct States {
+    const KilnRecurrentLoop *loop;
+    float *states; /* laid out as y */
+} States;
+
+/* The state before step t of sequence b: that of the neighbouring step, or h0. NULL:
+ * zeros, as after the end of a sequence, where the share is 0. */
+static const float *state_before(const KilnRecurrentLoop *loop, int64_t t, int64_t b)
 {
-    for (int64_t b = 0; b < loop->batch; b++) {
-        int64_t length = loop->lengths != NULL ? loop->lengths[b] : loop->steps;
+    const int64_t whole = loop->steps;
+    const int64_t steps = loop->lengths != NULL && loop->lengths[b] < whole ? loop->lengths[b]
+                                                                            : whole;
+    const int64_t last = loop->reverse ? t + 1 : t - 1;
 
-        length = length > loop->steps ? loop->steps : length;
-        const int64_t t = loop->reverse ? length - 1 : 0;
-
-        if (length > 0)
-            memcpy(first + b * gates, share + (t * loop->step + b * loop->row) * gates,
-                   (size_t)gates * sizeof(float));
-        else
-            memset(first + b * gates, 0, (size_t)gates * sizeof(float));
-    }
+    if (t >= steps)
+        return NULL;
+    if (last >= 0 && last < steps)
+        return loop->y_in + (last * loop->step + b * loop->row) * loop->hidden;
+    return loop->h0 != NULL ? loop->h0 + b * loop->hidden : NULL;
 }
 
-/* Rows of `share` from step 1 on meet those of y one step earlier; in reverse the
- * other way round. After the end of a sequence both are 0. With the batch first that
- * is a product for each sequence. */
-static void weight_gradient(const KilnCall *call, const KilnRecurrentLoop *loop, const float *share,
-                            float *first, float *dweight)
+static void states_part(void *context, int64_t begin, int64_t end)
 {
-    const int64_t hidden = loop->hidden;
+    const States *all = context;
+    const KilnRecurrentLoop *loop = all->loop;
+    const size_t bytes = (size_t)loop->hidden * sizeof(float);
+
+    for (int64_t b = begin; b < end; b++)
+        for (int64_t t = 0; t < loop->steps; t++) {
+            float *state = all->states + (t * loop->step + b * loop->row) * loop->hidden;
+            const float *before = state_before(loop, t, b);
+
+            if (before != NULL)
+                memcpy(state, before, bytes);
+            else
+                memset(state, 0, bytes);
+        }
+}
+
+/* The states are copied to where the gradients lie that they meet, so that it is one
+ * product: one for each sequence would go over the whole result each time. */
+static void weight_gradient(const KilnCall *call, const KilnRecurrentLoop *loop, const float *share,
+                            float *states, float *dweight)
+{
     const int64_t gates = kiln_cpu_columns(&call->inputs[0]);
-    const bool together = loop->row == 1;
-    const int64_t products = together ? 1 : loop->batch;
-    const int64_t shift = loop->step;
-    KilnGemm gemm = {
+    const KilnGemm gemm = {
         .m = gates,
-        .n = hidden,
-        .k = together ? (loop->steps - 1) * loop->batch : loop->steps - 1,
+        .n = loop->hidden,
+        .k = loop->steps * loop->batch,
         .lda = gates,
-        .ldb = hidden,
-        .ldc = hidden,
+        .ldb = loop->hidden,
+        .ldc = loop->hidden,
         .transpose_a = true,
         .alpha = 1.0f,
     };
+    States all = { loop, states };
 
-    for (int64_t i = 0; i < products && gemm.k > 0; i++) {
-        const int64_t start = i * loop->row;
-        const float *a = share + (start + (loop->reverse ? 0 : shift)) * gates;
-        const float *b = loop->y_in + (start + (loop->reverse ? shift : 0)) * hidden;
-
-        kiln_gemm(call, &gemm, a, b, dweight);
-        gemm.beta = 1.0f;
-    }
-    if (loop->h0 != NULL) {
-        gather_first(loop, share, gates, first);
-        gemm.k = loop->batch;
-        kiln_gemm(call, &gemm, first, loop->h0, dweight);
-    } else if (loop->steps == 1) {
-        memset(dweight, 0, (size_t)(gates * hidden) * sizeof(float));
-    }
+    kiln_parallel(call->backend->threads, loop->batch, 1, 1, states_part, &all);
+    kiln_gemm(call, &gemm, share, states, dweight);
 }
 
 /* ---- Sum over all rows, columns shared between the threads ------------------------------- */

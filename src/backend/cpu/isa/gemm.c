@@ -1,7 +1,7 @@
-/* Matrix products by tiles that stay in registers (Goto and van de Geijn 2008).
- * Of b, a panel as wide as a tile and DEPTH deep is packed so that it lies in the
- * first level of cache; every tile of rows then goes over it. Of a, what is stored
- * by columns is packed too; by rows it is read where it is. */
+/* Matrix products by tiles that stay in registers (Goto and van de Geijn 2008). A
+ * block of a is packed so that it fills most of the second level of cache; of b, a
+ * panel as wide as a tile, over which every tile of the block goes. Sums are as deep
+ * as that allows: each part of them reads and writes c, which lies further away. */
 #include "backend/cpu/isa/gemm.h"
 
 #include <stddef.h>
@@ -36,8 +36,11 @@ enum { WIDTH = 8, ROWS = 6 };
 enum {
     COLUMNS = 2 * WIDTH,
     GROUP = ROWS / 3,
-    DEPTH = 256,      /* of a packed panel */
-    BLOCK = 20 * ROWS /* rows of a that go over the panels before the next ones */
+    DEPTH = 512,          /* of what is packed */
+    PACKED = 768 * DEPTH, /* floats of a that are packed at a time */
+    READ_ONCE = 64,       /* columns of b up to which packing a costs more than it brings */
+    AHEAD = 16,           /* of depth: how far ahead packed rows are fetched */
+    FINISHED = 256        /* columns of c that are finished while they are in cache */
 };
 
 typedef float Vector __attribute__((vector_size(WIDTH * sizeof(float))));
@@ -66,6 +69,7 @@ static inline Vector all(float x)
 typedef struct Tile {
     const float *a, *b;
     ptrdiff_t row, step;
+    bool packed; /* row is 1, step is ROWS */
     int64_t depth;
     float *c;
     ptrdiff_t ldc;
@@ -93,9 +97,9 @@ static inline void put(const Tile *t, float *c, Vector sum, int64_t columns)
 /* `rows` and `vectors` are constants where this is inlined, so that all sums stay in
  * registers; four rows share one address, for there are fewer registers for those. */
 static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, int vectors,
-                                                       Vector *sums)
+                                                       bool packed, Vector *sums)
 {
-    const ptrdiff_t row = t->row, step = t->step;
+    const ptrdiff_t row = packed ? 1 : t->row, step = packed ? ROWS : t->step;
     const float *b = t->b, *a[ROWS / GROUP];
     Vector sum[ROWS][2];
 
@@ -110,6 +114,8 @@ static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, 
     for (int64_t l = t->depth; l > 0; l--) {
         Vector right[2];
 
+        if (packed)
+            __builtin_prefetch(a[0] + AHEAD * ROWS);
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
             right[v] = load(b + v * WIDTH);
@@ -138,7 +144,10 @@ typedef void TileRun(const Tile *t, Vector *sums);
 #define TILE(name, rows, vectors)                                                                  \
     static void name(const Tile *t, Vector *sums)                                                  \
     {                                                                                              \
-        tile(t, rows, vectors, sums);                                                              \
+        if (t->packed)                                                                             \
+            tile(t, rows, vectors, true, sums);                                                    \
+        else                                                                                       \
+            tile(t, rows, vectors, false, sums);                                                   \
     }
 TILE(tile_3_1, ROWS, 1)
 TILE(tile_3_2, ROWS, 2)
@@ -223,49 +232,102 @@ static inline __attribute__((always_inline)) void pack_rows(float *to, int width
 
 /* ---- Products ------------------------------------------------------------------------ */
 
-/* A block of rows of a, packed when it is stored by columns. */
-static _Thread_local float block_a[BLOCK * DEPTH] __attribute__((aligned(64)));
+/* A block of rows of a, packed: for each tile its columns one after the other. The
+ * last one is written in whole vectors. */
+static _Thread_local float block_a[PACKED + WIDTH] __attribute__((aligned(64)));
 
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* Rows [top, top + rows) of c, over a panel of b. */
+/* The first `rows` rows of c, over a panel of b. A tile reads whole groups of rows: the
+ * last one is packed in any case, with zeros for rows that are not there. */
 static void run_rows(const KilnGemm *g, const float *a, Tile tile, float *c, int64_t rows,
                      int64_t columns)
 {
     for (int64_t i = 0; i < rows; i += ROWS) {
-        tile.a = g->transpose_a ? block_a + i * tile.depth : a + i * g->lda;
+        const int64_t count = least(ROWS, rows - i);
+
+        tile.a = tile.packed ? block_a + i * tile.depth : a + i * g->lda;
         tile.c = c + i * g->ldc;
-        run_tile(&tile, least(ROWS, rows - i), columns);
+        if (!tile.packed && count < ROWS) {
+            pack_turned(block_a, ROWS, tile.a, g->lda, count, tile.depth);
+            tile.a = block_a;
+            tile.packed = true;
+        }
+        run_tile(&tile, count, columns);
     }
 }
 
-/* A block of rows, over the part [from, from + depth) of the sums. */
-static void run_block(const KilnGemm *g, const float *a, const float *b, float *c, int64_t rows,
-                      int64_t from, int64_t depth)
+/* Columns of a, those of some tiles at a time: rows of a are far from each other. */
+static void pack_columns(float *to, const float *from, int64_t ld, int64_t rows, int64_t depth)
 {
+    const int64_t together = 4 * ROWS;
+    int64_t i = 0;
+
+    for (; i + together <= rows; i += together)
+        for (int64_t l = 0; l < depth; l++)
+            for (int64_t t = i; t < i + together; t += ROWS)
+                memcpy(to + t * depth + l * ROWS, from + l * ld + t, ROWS * sizeof(float));
+    for (; i < rows; i += ROWS)
+        pack_rows(to + i * depth, ROWS, from + i, ld, least(ROWS, rows - i), depth);
+}
+
+static void pack_block(const KilnGemm *g, const float *a, int64_t rows, int64_t depth)
+{
+    if (g->transpose_a) {
+        pack_columns(block_a, a, g->lda, rows, depth);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i += ROWS)
+        pack_turned(block_a + i * depth, ROWS, a + i * g->lda, g->lda, least(ROWS, rows - i),
+                    depth);
+}
+
+/* A block of rows of the product. */
+typedef struct Block {
+    const KilnGemm *gemm;
+    const float *a, *b;
+    float *c;
+    int64_t row, rows;
+    int64_t from, depth; /* the part of the sums */
+    KilnGemmDone *done;  /* NULL: nothing, or there is more to add */
+    void *context;
+} Block;
+
+static void run_block(const Block *block)
+{
+    const KilnGemm *g = block->gemm;
+    const int64_t depth = block->depth, from = block->from;
+    const float *a = block->a +
+                     (g->transpose_a ? from * g->lda + block->row : block->row * g->lda + from);
     float panel[DEPTH * COLUMNS] __attribute__((aligned(64)));
     const Tile tile = { .b = panel,
-                        .row = g->transpose_a ? 1 : g->lda,
-                        .step = g->transpose_a ? ROWS : 1,
+                        .row = g->lda,
+                        .step = 1,
+                        .packed = g->transpose_a || g->n > READ_ONCE,
                         .depth = depth,
                         .ldc = g->ldc,
                         .alpha = g->alpha,
                         .beta = from == 0 ? g->beta : 1.0f };
+    int64_t finished = 0;
 
-    if (g->transpose_a)
-        for (int64_t i = 0; i < rows; i += ROWS)
-            pack_rows(block_a + i * depth, ROWS, a + i, g->lda, least(ROWS, rows - i), depth);
+    if (tile.packed)
+        pack_block(g, a, block->rows, depth);
     for (int64_t j = 0; j < g->n; j += COLUMNS) {
-        const int64_t columns = least(COLUMNS, g->n - j);
+        const int64_t columns = least(COLUMNS, g->n - j), end = j + columns;
 
         if (g->transpose_b)
-            pack_turned(panel, COLUMNS, b + j * g->ldb + from, g->ldb, columns, depth);
+            pack_turned(panel, COLUMNS, block->b + j * g->ldb + from, g->ldb, columns, depth);
         else
-            pack_rows(panel, COLUMNS, b + from * g->ldb + j, g->ldb, columns, depth);
-        run_rows(g, a, tile, c + j, rows, columns);
+            pack_rows(panel, COLUMNS, block->b + from * g->ldb + j, g->ldb, columns, depth);
+        run_rows(g, a, tile, block->c + block->row * g->ldc + j, block->rows, columns);
+        if (block->done != NULL && (end == g->n || end - finished >= FINISHED)) {
+            block->done(block->context,
+                        &(KilnGemmPart) { block->row, block->rows, finished, end - finished });
+            finished = end;
+        }
     }
 }
 
@@ -276,21 +338,99 @@ static void scale_only(const KilnGemm *g, float *c)
             c[i * g->ldc + j] = g->beta == 0.0f ? 0.0f : g->beta * c[i * g->ldc + j];
 }
 
-static void product(const KilnGemm *g, const float *a, const float *b, float *c)
+/* Size of a part when n is cut into equal ones of at most `most`. */
+static int64_t even(int64_t n, int64_t most)
 {
-    const int64_t panels = (g->k + DEPTH - 1) / DEPTH;
-    const int64_t depth = panels > 0 ? (g->k + panels - 1) / panels : 0;
+    const int64_t parts = (n + most - 1) / most;
 
-    if (g->k == 0)
-        scale_only(g, c);
-    for (int64_t i = 0; i < g->m; i += BLOCK)
-        for (int64_t l = 0; l < g->k; l += depth)
-            run_block(g, a + (g->transpose_a ? l * g->lda + i : i * g->lda + l), b, c + i * g->ldc,
-                      least(BLOCK, g->m - i), l, least(depth, g->k - l));
+    return (n + parts - 1) / parts;
 }
 
-const KilnGemmLoops TABLE(KILN_ISA) = {
-    .rows = ROWS, .columns = COLUMNS, .block = BLOCK, .product = product
-};
+/* x · y of `n` elements. */
+static float dot(const float *x, const float *y, int64_t n)
+{
+    Vector sum[4] = { { 0 } }, total;
+    float result = 0.0f;
+    int64_t l = 0;
+
+    for (; l + 4 * WIDTH <= n; l += 4 * WIDTH)
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; v++)
+            sum[v] = FMA(load(x + l + v * WIDTH), load(y + l + v * WIDTH), sum[v]);
+    for (; l + WIDTH <= n; l += WIDTH)
+        sum[0] = FMA(load(x + l), load(y + l), sum[0]);
+    total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    for (int i = 0; i < WIDTH; i++)
+        result += total[i];
+    for (; l < n; l++)
+        result += x[l] * y[l];
+    return result;
+}
+
+/* One row times the rows of b: nothing is used twice, so nothing is packed. */
+static void single_row(const KilnGemm *g, const float *a, const float *b, float *c)
+{
+    for (int64_t j = 0; j < g->n; j++) {
+        const float sum = g->alpha * dot(a, b + j * g->ldb, g->k);
+
+        c[j] = g->beta == 0.0f ? sum : sum + g->beta * c[j];
+    }
+}
+
+/* A column times a row: one sample's share of a weight's gradient. */
+static void outer(const KilnGemm *g, const float *a, const float *b, float *c)
+{
+    for (int64_t i = 0; i < g->m; i++, c += g->ldc) {
+        const float factor = g->alpha * a[g->transpose_a ? i : i * g->lda];
+
+        if (g->beta == 0.0f)
+            for (int64_t j = 0; j < g->n; j++)
+                c[j] = factor * b[j];
+        else
+            for (int64_t j = 0; j < g->n; j++)
+                c[j] = factor * b[j] + g->beta * c[j];
+    }
+}
+
+/* Products that need no tiles; false: it is none. */
+static bool simple(const KilnGemm *g, const float *a, const float *b, float *c)
+{
+    if (g->k == 0)
+        scale_only(g, c);
+    else if (g->k == 1 && !g->transpose_b)
+        outer(g, a, b, c);
+    else if (g->m == 1 && g->transpose_b && !g->transpose_a)
+        single_row(g, a, b, c);
+    else
+        return false;
+    return true;
+}
+
+static void product(const KilnGemm *g, const float *a, const float *b, float *c, KilnGemmDone *done,
+                    void *context)
+{
+    Block block = { .gemm = g, .a = a, .b = b, .c = c, .context = context };
+
+    if (g->m == 0 || g->n == 0)
+        return;
+    if (simple(g, a, b, c)) {
+        if (done != NULL)
+            done(context, &(KilnGemmPart) { 0, g->m, 0, g->n });
+        return;
+    }
+    const int64_t depth = even(g->k, DEPTH);
+    const int64_t rows = (even(g->m, PACKED / depth / ROWS * ROWS) + ROWS - 1) / ROWS * ROWS;
+
+    for (; block.row < g->m; block.row += rows) {
+        block.rows = least(rows, g->m - block.row);
+        for (block.from = 0; block.from < g->k; block.from += depth) {
+            block.depth = least(depth, g->k - block.from);
+            block.done = block.from + block.depth == g->k ? done : NULL;
+            run_block(&block);
+        }
+    }
+}
+
+const KilnGemmLoops TABLE(KILN_ISA) = { .rows = ROWS, .columns = COLUMNS, .product = product };
 
 #endif

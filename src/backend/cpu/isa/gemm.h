@@ -7,9 +7,10 @@
 
 typedef struct KilnGemmLoops {
     int rows, columns; /* of the tile that stays in registers */
-    int block;         /* rows that share what is packed */
-    /* As kiln_gemm_alone. NULL: no vectors that are worth it. */
-    void (*product)(const KilnGemm *gemm, const float *a, const float *b, float *c);
+    /* By the calling thread alone; `done` (NULL: none) as for kiln_gemm_then. NULL: no
+     * vectors that are worth it. */
+    void (*product)(const KilnGemm *gemm, const float *a, const float *b, float *c,
+                    KilnGemmDone *done, void *context);
 } KilnGemmLoops;
 
 extern const KilnGemmLoops kiln_gemm_base, kiln_gemm_avx2, kiln_gemm_avx512;

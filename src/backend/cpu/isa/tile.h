@@ -24,7 +24,9 @@ enum { LANE = 8, TILE_ROWS = 6 };
 enum { LANE = 4, TILE_ROWS = 4 };
 #endif
 
-typedef float Vector __attribute__((vector_size(4 * LANE), aligned(4), may_alias));
+typedef float Vector __attribute__((vector_size(4 * LANE)));
+/* The same at any address, over what the program knows as floats. */
+typedef float Floats __attribute__((vector_size(4 * LANE), aligned(4), may_alias));
 
 static inline Vector vector_multiply_add(Vector sum, float a, Vector b)
 {
@@ -48,30 +50,49 @@ typedef struct Tile {
     bool add;
 } Tile;
 
-/* Rows and columns of one register tile; `rows` is a constant where it is inlined. */
+/* Rows and columns of one register tile; `rows` is a constant where it is inlined.
+ * Four rows share one address, for there are fewer registers for those; and the loops
+ * over rows are unrolled by name, or the sums would go through memory. */
 static inline __attribute__((always_inline)) void tile_registers(float *c, int64_t c_row,
                                                                  const float *a, const float *b,
                                                                  const Tile *t, const int rows)
 {
+    const int64_t row = t->a_row, step = t->a_step, b_step = t->b_step;
+    const float *left[(TILE_ROWS + 3) / 4];
     Vector sum[TILE_ROWS][2];
 
+#pragma GCC unroll 4
+    for (int i = 0; i < (rows + 3) / 4; i++)
+        left[i] = a + 4 * i * row;
+#pragma GCC unroll 16
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < 2; v++)
-            sum[r][v] = t->add ? *(const Vector *)(c + r * c_row + v * LANE) : (Vector) { 0 };
-    for (int64_t k = 0; k < t->k; k++) {
-        const Vector b0 = *(const Vector *)(b + k * t->b_step);
-        const Vector b1 = *(const Vector *)(b + k * t->b_step + LANE);
+        sum[r][0] = sum[r][1] = (Vector) { 0 };
+    for (int64_t k = t->k; k > 0; k--) {
+        const Vector b0 = *(const Floats *)b, b1 = *(const Floats *)(b + LANE);
 
+#pragma GCC unroll 16
         for (int r = 0; r < rows; r++) {
-            const float factor = a[r * t->a_row + k * t->a_step];
+            const float factor = left[r / 4][r % 4 * row];
 
             sum[r][0] = vector_multiply_add(sum[r][0], factor, b0);
             sum[r][1] = vector_multiply_add(sum[r][1], factor, b1);
         }
+#pragma GCC unroll 4
+        for (int i = 0; i < (rows + 3) / 4; i++)
+            left[i] += step;
+        b += b_step;
     }
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < 2; v++)
-            *(Vector *)(c + r * c_row + v * LANE) = sum[r][v];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++) {
+        Floats *to = (Floats *)(c + r * c_row), *next = (Floats *)(c + r * c_row + LANE);
+
+        if (t->add) {
+            sum[r][0] += *to;
+            sum[r][1] += *next;
+        }
+        *to = sum[r][0];
+        *next = sum[r][1];
+    }
 }
 
 static inline void tile_rows(float *c, int64_t c_row, const float *a, const float *b, const Tile *t,
