@@ -89,14 +89,26 @@ static uint32_t mask_of(int64_t n, int most)
     return n >= most ? UINT32_MAX >> (32 - most) : n > 0 ? (1u << n) - 1u : 0u;
 }
 
+/* 16 floats, as far as the mask goes. */
+VECTOR static __m512 load_16(const KilnAmxMatrix *matrix, int64_t at, __mmask16 mask)
+{
+    const float *from = (const float *)matrix->data + at;
+
+    if (matrix->spread == 0)
+        return _mm512_maskz_loadu_ps(mask, from);
+    const __m512i counted = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i index = _mm512_mullo_epi32(counted, _mm512_set1_epi32((int)matrix->spread));
+    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, index, from, sizeof(float));
+}
+
 /* 32 values at `at` as bf16; zeros from `n` on. */
 VECTOR static __m512i load_32(const KilnAmxMatrix *matrix, int64_t at, int64_t n)
 {
     if (!matrix->wide)
         return _mm512_maskz_loadu_epi16(mask_of(n, 32), (const uint16_t *)matrix->data + at);
-    const float *from = (const float *)matrix->data + at;
-    __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask_of(n, 16), from);
-    __m512 high = _mm512_maskz_loadu_ps((__mmask16)mask_of(n - 16, 16), from + 16);
+    const int64_t half = at + 16 * (matrix->spread != 0 ? matrix->spread : 1);
+    __m512 low = load_16(matrix, at, (__mmask16)mask_of(n, 16));
+    __m512 high = load_16(matrix, half, (__mmask16)mask_of(n - 16, 16));
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
@@ -116,10 +128,8 @@ VECTOR static __m512i load_pairs(const KilnAmxMatrix *matrix, int64_t first, int
     __m512i halves;
 
     if (matrix->wide) {
-        const float *data = matrix->data;
-
-        halves = (__m512i)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(other, data + second),
-                                              _mm512_maskz_loadu_ps(mask, data + first));
+        halves = (__m512i)_mm512_cvtne2ps_pbh(load_16(matrix, second, other),
+                                              load_16(matrix, first, mask));
     } else {
         const uint16_t *data = matrix->data;
 
@@ -135,14 +145,16 @@ VECTOR static void pack_tile(uint16_t *tile, const KilnAmxMatrix *matrix, bool r
                              int64_t k)
 {
     const int64_t rows = matrix->rows - r, depth = matrix->depth - k;
+    const int64_t spread = matrix->spread != 0 ? matrix->spread : 1;
     __m512i words[16];
 
     for (int i = 0; i < 16; i++)
         if (matrix->across && 2 * i < depth)
-            words[i] = load_pairs(matrix, (k + 2 * i) * matrix->stride + r,
-                                  (k + 2 * i + 1) * matrix->stride + r, rows, 2 * i + 1 < depth);
+            words[i] = load_pairs(matrix, (k + 2 * i) * matrix->stride + r * spread,
+                                  (k + 2 * i + 1) * matrix->stride + r * spread, rows,
+                                  2 * i + 1 < depth);
         else if (!matrix->across && i < rows)
-            words[i] = load_32(matrix, (r + i) * matrix->stride + k, depth);
+            words[i] = load_32(matrix, (r + i) * matrix->stride + k * spread, depth);
         else
             words[i] = _mm512_setzero_si512();
     if (matrix->across != right)
@@ -220,7 +232,8 @@ TILES void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *
         _tile_zero(3);
     }
     for (int64_t r = 0; r < runs; r++) {
-        const uint16_t *a = left->first + r * left->run, *b = right->first + r * right->run;
+        const uint16_t *a = left->first + (left->runs != NULL ? left->runs[r] : r * left->run);
+        const uint16_t *b = right->first + r * right->run;
 
         for (int64_t k = 0; k < steps; k++) {
             _tile_loadd(4, a, a_row);

@@ -24,6 +24,7 @@ typedef struct KilnAmxMatrix {
     bool wide;      /* f32, to be rounded; else bf16 */
     bool across;    /* row r, depth k is at k * stride + r; else at r * stride + k */
     int64_t stride; /* in elements */
+    int64_t spread; /* r, or k, times this, if it is not 0: of f32 only */
     int64_t rows, depth;
 } KilnAmxMatrix;
 
@@ -46,6 +47,7 @@ typedef struct KilnAmxSide {
     const uint16_t *first;
     int64_t second, step, run; /* to the second rows, the next step and run, in elements */
     int64_t row;               /* between the rows of a tile, in bytes */
+    const int64_t *runs;       /* from `first` to each run, instead of `run`; or NULL */
 } KilnAmxSide;
 void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right, int64_t steps,
                     int64_t runs, bool add);

@@ -6,7 +6,8 @@
  * a tap is a constant distance in x. Tiles hold pairs of places, so x is packed
  * twice, for even and for odd distances; and with a stride s there is a plane of
  * x for each of the s x s phases. Images (or bands of their rows) are taken in
- * turns, as many as stay in the second cache. */
+ * turns, as many as stay in the second cache. Threads share a turn where one is
+ * enough; else each takes its own bands, with sums of its own. */
 #include "backend/cpu/amx_conv.h"
 
 #include "backend/cpu/amx.h"
@@ -44,7 +45,8 @@ typedef struct Work {
     int n_taps, n_planes;
     Tap taps[MOST_TAPS];
     Plane planes[MOST_PLANES];
-    int64_t first, count; /* bands of this turn */
+    int64_t begin, first, count; /* bands: of this thread from, of this turn */
+    int64_t parts, share;        /* threads with sums of their own, and the bands of one */
 } Work;
 
 /* ---- Measures -------------------------------------------------------------------- */
@@ -110,6 +112,17 @@ static int64_t right_band(const Work *w)
     return w->n_planes * plane_size(w);
 }
 
+static int64_t sums_size(const Work *w)
+{
+    return block_count(w) * KILN_AMX_BLOCK * KILN_AMX_BLOCK;
+}
+
+/* Packed bands of a turn. */
+static int64_t turn_size(const Work *w)
+{
+    return w->turn * (left_band(w) + right_band(w));
+}
+
 static bool measure(const KilnCall *call, Work *w)
 {
     const KilnConvAttrs *attrs = call->attrs;
@@ -138,6 +151,9 @@ static bool measure(const KilnCall *call, Work *w)
     w->steps = up(w->band_rows * w->columns, KILN_AMX_DEPTH) / KILN_AMX_DEPTH;
     w->places = up(w->steps * KILN_AMX_DEPTH + reach[0] * w->columns + reach[1] + 1, 2);
     w->turn = least(w->n * w->bands, MOST_STEPS / w->steps);
+    w->parts = w->turn < w->n * w->bands ? least(call->backend->threads, w->n * w->bands) : 1;
+    w->share = (w->n * w->bands + w->parts - 1) / w->parts;
+    w->parts = (w->n * w->bands + w->share - 1) / w->share;
     w->out_tiles = up(w->out, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
     w->in_tiles = up(w->in, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
     return w->places <= MOST_PLACES && find_taps(w, attrs, kh, kw);
@@ -236,7 +252,7 @@ static void multiply(void *context, int64_t begin, int64_t end)
                                     .row = 64 };
 
         kiln_amx_block(w->sums + i * KILN_AMX_BLOCK * KILN_AMX_BLOCK, &left, &right, w->steps,
-                       w->count, w->first > 0);
+                       w->count, w->first > w->begin);
     }
     kiln_amx_end();
 }
@@ -256,8 +272,13 @@ static void unpack(void *context, int64_t begin, int64_t end)
                                o % KILN_AMX_BLOCK * KILN_AMX_BLOCK + i % KILN_AMX_BLOCK;
             float *dw = w->dw + (o * w->in + i) * w->n_taps;
 
-            for (int64_t tap = 0; tap < w->n_taps; tap++)
-                dw[tap] = sum[tap * next_tap];
+            for (int64_t tap = 0; tap < w->n_taps; tap++) {
+                float total = sum[tap * next_tap];
+
+                for (int64_t part = 1; part < w->parts; part++)
+                    total += sum[tap * next_tap + part * sums_size(w)];
+                dw[tap] = total;
+            }
         }
 }
 
@@ -271,10 +292,28 @@ bool kiln_amx_conv_weight_prepare(KilnCall *call)
         !measure(call, &w))
         return false;
     call->inputs[0].layout = call->inputs[1].layout = KILN_PLAIN;
-    call->workspace_size = (size_t)(block_count(&w) * KILN_AMX_BLOCK * KILN_AMX_BLOCK) *
-                               sizeof(float) +
-                           (size_t)(w.turn * (left_band(&w) + right_band(&w))) * sizeof(uint16_t);
+    call->workspace_size = (size_t)(w.parts * sums_size(&w)) * sizeof(float) +
+                           (size_t)(w.parts * turn_size(&w)) * sizeof(uint16_t);
     return true;
+}
+
+/* The bands of some threads, one after the other. */
+static void multiply_own(void *context, int64_t begin, int64_t end)
+{
+    for (int64_t part = begin; part < end; part++) {
+        Work w = *(const Work *)context;
+        const int64_t stop = least((part + 1) * w.share, w.n * w.bands);
+
+        w.sums += part * sums_size(&w);
+        w.left += part * turn_size(&w);
+        w.right += part * turn_size(&w);
+        w.begin = part * w.share;
+        for (w.first = w.begin; w.first < stop; w.first += w.turn) {
+            w.count = least(w.turn, stop - w.first);
+            pack(&w, 0, pack_count(&w));
+            multiply(&w, 0, block_count(&w));
+        }
+    }
 }
 
 void kiln_amx_conv_weight_run(KilnCall *call)
@@ -285,10 +324,12 @@ void kiln_amx_conv_weight_run(KilnCall *call)
     if (!measure(call, &w))
         return; /* it was prepared, so it does measure */
     w.sums = call->workspace;
-    w.left = (uint16_t *)(void *)(w.sums + block_count(&w) * KILN_AMX_BLOCK * KILN_AMX_BLOCK);
+    w.left = (uint16_t *)(void *)(w.sums + w.parts * sums_size(&w));
     w.right = w.left + w.turn * left_band(&w);
-    for (w.first = 0; w.first < w.n * w.bands; w.first += w.turn) {
-        w.count = least(w.turn, w.n * w.bands - w.first);
+    w.count = w.turn;
+    if (w.turn < w.n * w.bands) {
+        kiln_parallel(threads, w.parts, 1, 1, multiply_own, &w);
+    } else {
         kiln_parallel(threads, pack_count(&w), 1, 1, pack, &w);
         kiln_parallel(threads, block_count(&w), 1, 1, multiply, &w);
     }

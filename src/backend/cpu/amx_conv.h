@@ -1,4 +1,4 @@
-/* The gradient of a convolution's weight on AMX. */
+/* Convolutions and their gradients on AMX. */
 #ifndef KILN_BACKEND_CPU_AMX_CONV_H
 #define KILN_BACKEND_CPU_AMX_CONV_H
 
@@ -7,5 +7,9 @@
 /* Prepare a conv2d_grad_weight of bf16; false: this one is left to others. */
 bool kiln_amx_conv_weight_prepare(KilnCall *call);
 void kiln_amx_conv_weight_run(KilnCall *call);
+
+/* The same for a conv2d, or a conv2d_grad_input, of bf16 images and an f32 weight. */
+bool kiln_amx_conv_image_prepare(KilnCall *call, bool gradient);
+void kiln_amx_conv_image_run(KilnCall *call, bool gradient);
 
 #endif

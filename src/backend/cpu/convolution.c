@@ -195,6 +195,9 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
     const int without = bias->absent ? 1 : 0;
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
+
+    if (call->backend->bf16 && kiln_amx_conv_image_prepare(call, false))
+        return KILN_OK;
     KilnStatus status = conv_mds(call, &call->inputs[0], &call->inputs[1], &call->outputs[0], &conv,
                                  err);
 
@@ -210,7 +213,16 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
     return status;
 }
 
-static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
+static void conv2d_run(KilnCall *call)
+{
+    if (call->priv != NULL)
+        kiln_steps_run(call);
+    else
+        kiln_amx_conv_image_run(call, false);
+}
+
+/* By oneDNN, whatever the type. */
+static KilnStatus grad_input_steps(KilnCall *call, KilnError *err)
 {
     static const Operand operands[] = {
         { DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, KILN_MD_IMAGE, 0 },
@@ -229,6 +241,21 @@ static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
     status = conv_steps(call, pd, operands, (int)KILN_COUNT(operands), err);
     dnnl_primitive_desc_destroy(pd);
     return status;
+}
+
+static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
+{
+    if (call->backend->bf16 && kiln_amx_conv_image_prepare(call, true))
+        return KILN_OK;
+    return grad_input_steps(call, err);
+}
+
+static void conv2d_grad_input_run(KilnCall *call)
+{
+    if (call->priv != NULL)
+        kiln_steps_run(call);
+    else
+        kiln_amx_conv_image_run(call, true);
 }
 
 static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
@@ -313,7 +340,7 @@ static void conv_transpose2d_run(KilnCall *call)
 static KilnStatus conv_transpose2d_prepare(KilnCall *call, KilnError *err)
 {
     KilnArg *y = &call->outputs[0];
-    KilnStatus status = conv2d_grad_input_prepare(call, err);
+    KilnStatus status = grad_input_steps(call, err);
 
     if (status != KILN_OK || call->inputs[2].absent)
         return status;
@@ -329,20 +356,20 @@ static KilnStatus conv_transpose2d_prepare(KilnCall *call, KilnError *err)
     kiln_output_layout(&kiln_cpu(call)->dnnl, y, KILN_PLAIN);
     y->bytes = (size_t)kiln_cpu_count(y) * kiln_dtype_size(y->dtype);
     y->fixed = true;
-    return conv2d_grad_input_prepare(call, err);
+    return grad_input_steps(call, err);
 }
 
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_conv2d,
       .prepare = conv2d_prepare,
-      .run = kiln_steps_run,
+      .run = conv2d_run,
       .release = kiln_steps_release,
       .narrow_inputs = 1u << 0 | 1u << 1,
       .narrow_outputs = 1u << 0,
       .rounding_inputs = 1u << 1 },
     { .op = &kiln_op_conv2d_grad_input,
       .prepare = conv2d_grad_input_prepare,
-      .run = kiln_steps_run,
+      .run = conv2d_grad_input_run,
       .release = kiln_steps_release,
       .narrow_inputs = 1u << 0 | 1u << 1,
       .narrow_outputs = 1u << 0,
