@@ -194,7 +194,7 @@ fuzz:
 	@$(MAKE) --no-print-directory VARIANT=fuzz WERROR=$(WERROR) fuzzers
 	@sh tests/fuzz/run.sh "$(or $(SECONDS),60)" "$(FUZZ)"
 
-bench: all $(B)/bench/kernels_resnet
+bench: all $(B)/bench/kernels_resnet $(B)/bench/gpt $(B)/bench/lstm
 	@python3 bench/run.py $(BENCH)
 bench-config: all $(B)/bench/compose $(B)/bench/sweep_inside
 	@python3 bench/compose.py
