@@ -6,7 +6,11 @@
  * a tap is a constant distance in x. Tiles hold pairs of places, so x is packed
  * twice, for even and for odd distances; and with a stride s there is a plane of
  * x for each of the s x s phases. Images (or bands of their rows) are taken in
- * turns, as many as stay in the second cache. */
+ * turns, as many as stay in the second cache.
+ *
+ * The zeros in dy are multiplied, with whatever x has there: an infinite or NaN x
+ * next to them makes NaN of sums that should not have seen it. A step with such an
+ * x has no finite loss anyway. */
 #include "backend/cpu/amx_conv.h"
 
 #include "backend/cpu/amx.h"
