@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     kiln_rng_init(&rng, 2, KILN_RNG_USER, 0, 0);
     for (int64_t i = 0; i <= n; i++)
         tokens[i] = (int32_t)kiln_rng_below(&rng, (uint32_t)spec.vocabulary);
-    bench_open(&bench, options.threads);
+    bench_open(&bench, &options);
     const KilnScope root = kiln_params_root(bench.params);
     bench_check(gpt_net_init(&net, &root, spec, &err), &err);
     bench_run(&bench, options.seconds, options.profile);

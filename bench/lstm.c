@@ -30,7 +30,7 @@ int main(int argc, char **argv)
         x[i] = kiln_rng_normal(&rng);
     for (int64_t i = 0; i < (int64_t)BATCH * STEPS; i++)
         labels[i] = (int32_t)kiln_rng_below(&rng, CLASSES);
-    bench_open(&bench, options.threads);
+    bench_open(&bench, &options);
     const KilnScope root = kiln_params_root(bench.params);
     bench_check(lstm_net_init(&net, &root, WIDTH, LAYERS, CLASSES, &err), &err);
     bench_run(&bench, options.seconds, options.profile);

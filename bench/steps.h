@@ -140,10 +140,11 @@ static inline void bench_run(Bench *bench, double seconds, bool profile)
     kiln_backend_free(bench->backend);
 }
 
-/* Options that all have: [--threads N] [--seconds S] [--profile]. */
+/* Options that all have: [--threads N] [--seconds S] [--precision 32|bf16] [--profile]. */
 typedef struct BenchOptions {
     int threads;
     double seconds;
+    KilnPrecision precision;
     bool profile;
 } BenchOptions;
 
@@ -158,20 +159,27 @@ static inline BenchOptions bench_options(int argc, char **argv)
             options.threads = (int)strtol(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
             options.seconds = strtod(argv[++i], NULL);
+        else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc)
+            options.precision = strcmp(argv[++i], "bf16") == 0 ? KILN_BF16_MIXED
+                                                               : KILN_PRECISION_32;
         else {
-            fprintf(stderr, "usage: %s [--threads N] [--seconds S] [--profile]\n", argv[0]);
+            fprintf(stderr,
+                    "usage: %s [--threads N] [--seconds S] [--precision 32|bf16] "
+                    "[--profile]\n",
+                    argv[0]);
             exit(1);
         }
     }
     return options;
 }
 
-static inline void bench_open(Bench *bench, int threads)
+static inline void bench_open(Bench *bench, const BenchOptions *options)
 {
     KilnError err = { 0 };
 
-    bench_check(kiln_backend_cpu_new(threads, &bench->backend, &err), &err);
+    bench_check(kiln_backend_cpu_new(options->threads, &bench->backend, &err), &err);
     bench_check(kiln_graph_new(bench->backend, &bench->graph, &err), &err);
+    kiln_graph_set_precision(bench->graph, options->precision);
     bench_check(kiln_params_new(1, &bench->params, &err), &err);
 }
 

@@ -50,10 +50,8 @@ void kiln_graph_free(KilnGraph *graph)
 
 void kiln_graph_set_precision(KilnGraph *graph, KilnPrecision precision)
 {
-    if (graph->backend->float_type != KILN_F32)
-        return;
-    graph->precision = precision;
-    graph->float_type = precision == KILN_BF16_TRUE ? KILN_BF16 : KILN_F32;
+    if (graph->backend->float_type == KILN_F32)
+        graph->precision = precision;
 }
 
 void kiln_graph_begin(KilnGraph *graph)

@@ -94,7 +94,8 @@ typedef enum KilnPrecision {
     KILN_BF16_MIXED,   /* products and convolutions of bf16, and bf16 between them; parameters,
                         * their gradients, statistics, losses and updates in f32: what PyTorch's
                         * autocast does, but that whole activations stay bf16 */
-    KILN_BF16_TRUE     /* every float is bf16, parameters and optimizer state too */
+    KILN_BF16_TRUE     /* the same steps; a run rounds parameters, gradients and optimizer state
+                        * to bf16 after each of them, and saves them as bf16 */
 } KilnPrecision;
 /* For steps that are recorded from now on; 32 when this is never called. No
  * effect on the reference backend in double precision. */

@@ -9,6 +9,7 @@
 
 #include "base/zeros.h"
 #include "graph/graph.h"
+#include "tensor/bf16.h"
 
 enum { ALIGNMENT = 64, LONGEST_NAME = 255 };
 
@@ -237,6 +238,18 @@ void kiln_params_draw(KilnParams *params)
 {
     for (size_t i = 0; i < params->count; i++)
         kiln_param_draw(params->items[i], params->seed);
+}
+
+static void round_all(float *values, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        values[i] = kiln_bf16_to(kiln_bf16_of(values[i]));
+}
+
+void kiln_params_round(KilnParams *params)
+{
+    round_all(params->values, params->size);
+    round_all(params->statistics, params->n_statistics);
 }
 
 KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)

@@ -46,6 +46,8 @@ void kiln_param_draw(KilnParam *param, uint64_t seed);
  * memory, so that a step can be recorded and planned; and the initial values. */
 KILN_NODISCARD KilnStatus kiln_params_place(KilnParams *params, KilnError *err);
 void kiln_params_draw(KilnParams *params);
+/* Round every float value, buffers included, to bf16. */
+void kiln_params_round(KilnParams *params);
 
 /* All trained values, and all gradients, as one variable leaf f32 [size] each, without
  * a gradient of its own: what clipping and an optimizer's update get.

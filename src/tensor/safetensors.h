@@ -52,6 +52,7 @@ typedef struct KilnStView {
     KilnDType dtype;
     KilnShape shape;
     const void *data; /* plain order */
+    bool narrow;      /* f32 that is written as BF16, rounded */
 } KilnStView;
 
 /* A text of `__metadata__`. */

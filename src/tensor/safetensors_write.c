@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "tensor/bf16.h"
 
 /* Space until the data begins at a multiple of this, as the format wants it. */
 enum { ALIGN = 8 };
+enum { PART = 4096 /* elements that are rounded at a time */ };
 
 static const char *format_dtype(KilnDType dtype)
 {
@@ -33,9 +35,15 @@ static const char *format_dtype(KilnDType dtype)
     return NULL;
 }
 
+/* The type in the file. */
+static KilnDType view_dtype(const KilnStView *view)
+{
+    return view->narrow && view->dtype == KILN_F32 ? KILN_BF16 : view->dtype;
+}
+
 static size_t view_bytes(const KilnStView *view)
 {
-    return (size_t)kiln_shape_count(&view->shape) * kiln_dtype_size(view->dtype);
+    return (size_t)kiln_shape_count(&view->shape) * kiln_dtype_size(view_dtype(view));
 }
 
 /* ---- The header ---------------------------------------------------------------- */
@@ -66,8 +74,9 @@ static json_t *entry_json(const KilnStView *view, size_t offset)
         json_decref(shape);
         return NULL;
     }
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", format_dtype(view->dtype), "shape", shape,
-                     "data_offsets", (json_int_t)offset, (json_int_t)(offset + view_bytes(view)));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", format_dtype(view_dtype(view)), "shape",
+                     shape, "data_offsets", (json_int_t)offset,
+                     (json_int_t)(offset + view_bytes(view)));
 }
 
 static json_t *metadata_json(const KilnStText *metadata, size_t n)
@@ -127,6 +136,25 @@ static bool write_header(int fd, const char *text)
            kiln_fd_write(fd, spaces, padding);
 }
 
+static bool write_view(int fd, const KilnStView *view)
+{
+    const int64_t n = kiln_shape_count(&view->shape);
+    const float *data = view->data;
+    uint16_t part[PART];
+    bool ok = true;
+
+    if (view_dtype(view) == view->dtype)
+        return kiln_fd_write(fd, view->data, view_bytes(view));
+    for (int64_t i = 0; i < n && ok; i += PART) {
+        const int64_t count = n - i < PART ? n - i : PART;
+
+        for (int64_t k = 0; k < count; k++)
+            part[k] = kiln_bf16_of(data[i + k]);
+        ok = kiln_fd_write(fd, part, (size_t)count * sizeof(part[0]));
+    }
+    return ok;
+}
+
 /* Remove what was begun, but never a device or pipe that was named as target. */
 static void discard(int fd, const char *path)
 {
@@ -146,7 +174,7 @@ static KilnStatus write_file(const char *path, const char *header, const KilnStV
         return kiln_error_errno(err, path);
     bool ok = write_header(fd, header);
     for (size_t i = 0; i < n && ok; i++)
-        ok = kiln_fd_write(fd, order[i]->data, view_bytes(order[i]));
+        ok = write_view(fd, order[i]);
     if (!ok || fsync(fd) != 0) {
         KilnStatus status = kiln_error_errno(err, path);
 
@@ -169,7 +197,7 @@ static void order_views(const KilnStView *tensors, size_t n, const KilnStView **
 
     for (size_t size = 8; size > 0; size /= 2) {
         for (size_t i = 0; i < n; i++) {
-            if (kiln_dtype_size(tensors[i].dtype) == size)
+            if (kiln_dtype_size(view_dtype(&tensors[i])) == size)
                 order[count++] = &tensors[i];
         }
     }

@@ -342,6 +342,8 @@ KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err)
     }
     if (status >= 0)
         kiln_params_draw(trainer->params);
+    if (status >= 0 && trainer->options.trainer->precision == KILN_BF16_TRUE)
+        kiln_params_round(trainer->params);
     return status;
 }
 

@@ -282,6 +282,8 @@ KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTr
         status = kiln_safetensors_read(file, kiln_safetensors_find(file, kiln_param_name(param)),
                                        kiln_param_dtype(param), kiln_param_data(param), err);
     }
+    if (status >= 0 && trainer->options.trainer->precision == KILN_BF16_TRUE)
+        kiln_params_round(trainer->params);
     kiln_safetensors_close(file);
     free(path);
     return status;

@@ -110,6 +110,8 @@ static KilnStatus write_model(KilnTrainer *trainer, const char *path, KilnError 
             .dtype = kiln_param_dtype(param),
             .shape = *kiln_param_shape(param),
             .data = value_of(trainer, param),
+            .narrow = trainer->options.trainer->precision == KILN_BF16_TRUE &&
+                      trainer->shadow == NULL,
         };
     }
     const KilnStText mark = { KILN_CHECKPOINT_MARK, KILN_VERSION };
@@ -132,6 +134,7 @@ static KilnStatus add_weights(KilnTrainer *trainer, KilnArena *names, KilnStView
             .dtype = KILN_F32,
             .shape = *kiln_param_shape(param),
             .data = kiln_param_data(param),
+            .narrow = trainer->options.trainer->precision == KILN_BF16_TRUE,
         };
         if (views[(*n)++].name == NULL)
             return kiln_error_nomem(err, 1);
@@ -159,6 +162,7 @@ static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnEr
                 .dtype = KILN_F32,
                 .shape = *kiln_param_shape(param),
                 .data = trainer->slots[s] + kiln_param_offset(param),
+                .narrow = trainer->options.trainer->precision == KILN_BF16_TRUE,
             };
             if (views[n++].name == NULL)
                 status = kiln_error_nomem(err, 1);

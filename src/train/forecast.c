@@ -41,13 +41,15 @@ static int64_t header_bytes(const KilnParam *param)
 
 static int64_t checkpoint_bytes(const KilnTrainer *trainer)
 {
+    const bool narrow = trainer->options.trainer->precision == KILN_BF16_TRUE;
     int64_t sum = (int64_t)strlen(trainer->config_yaml) + 4096; /* config.yaml, state.json */
 
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
         int64_t copies = kiln_param_trained(param) ? 1 + kiln_optimize_slots(trainer) : 1;
+        const KilnDType dtype = kiln_param_dtype(param);
         int64_t bytes = kiln_shape_count(kiln_param_shape(param)) *
-                        (int64_t)kiln_dtype_size(kiln_param_dtype(param));
+                        (int64_t)kiln_dtype_size(narrow && dtype == KILN_F32 ? KILN_BF16 : dtype);
 
         sum += copies * (bytes + header_bytes(param));
     }

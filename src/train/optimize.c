@@ -132,6 +132,14 @@ static KilnTensor *record_clip(KilnTrainer *trainer, KilnTensor *grad)
     return by_norm ? kiln_clip_factor(norm, options->gradient_clip_val) : NULL;
 }
 
+/* In bf16-true what is kept between steps holds numbers of bf16: each is rounded when
+ * it was computed, as where it is stored that way. */
+static void round_kept(const KilnTrainer *trainer, KilnTensor *variable)
+{
+    if (trainer->options.trainer->precision == KILN_BF16_TRUE && variable != NULL)
+        kiln_store(variable, kiln_cast(variable, KILN_BF16));
+}
+
 void kiln_optimize_record(KilnTrainer *trainer)
 {
     const KilnOptimizerOps *ops = optimizer_ops(trainer);
@@ -154,8 +162,13 @@ void kiln_optimize_record(KilnTrainer *trainer)
         if (trainer->slot_names[i] != NULL)
             flat.slots[i] = kiln_graph_variable(graph, KILN_F32, size, trainer->slots[i], false,
                                                 NULL);
+    round_kept(trainer, flat.grad);
     flat.scale = record_clip(trainer, flat.grad);
     ops->update(optimizer, &flat);
+    round_kept(trainer, flat.param);
+    for (size_t i = 0; i < trainer->n_slots; i++)
+        round_kept(trainer, flat.slots[i]);
+    round_kept(trainer, kiln_params_flat_statistics(trainer->params, graph));
     for (size_t i = 0; i < trainer->n_callbacks; i++) {
         KilnInstance *callback = trainer->callbacks[i];
         const KilnCallbackOps *hooks = kiln_instance_component(callback)->ops.callback;

@@ -36,12 +36,11 @@ static const KilnChoice convolutions[] = {
 };
 
 static const KilnChoice profilers[] = { { "simple", KILN_PROFILER_SIMPLE }, { NULL, 0 } };
-/* Lightning's names; it takes 32 for 32-true, too. */
+/* Lightning's names; it takes 32 for 32-true and bf16 for bf16-mixed, too. */
 static const KilnChoice precisions[] = {
-    { "32-true", KILN_PRECISION_32 },
-    { "32", KILN_PRECISION_32 },
-    { "bf16-mixed", KILN_BF16_MIXED },
-    { NULL, 0 },
+    { "32-true", KILN_PRECISION_32 },  { "32", KILN_PRECISION_32 },
+    { "bf16-mixed", KILN_BF16_MIXED }, { "bf16", KILN_BF16_MIXED },
+    { "bf16-true", KILN_BF16_TRUE },   { NULL, 0 },
 };
 static const KilnChoice clips[] = {
     { "norm", KILN_CLIP_NORM },
@@ -74,7 +73,8 @@ static const KilnField trainer_fields[] = {
                         "simple: tell at the end which operations took how long; null"),
     KILN_FIELD_ENUM(
         KilnTrainerOptions, precision, "32-true", precisions,
-        "bf16-mixed: products, convolutions and activations in bf16, parameters in f32"),
+        "bf16-mixed: products, convolutions and activations in bf16, parameters in f32; bf16-true: "
+        "parameters and optimizer state rounded to bf16, too"),
     KILN_FIELD_STR_LIST(KilnTrainerOptions, recompute, "[]",
                         "layers computed twice to save memory, by path: [layers.*]"),
     KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,

@@ -1,5 +1,6 @@
 """Training runs on the drawn digits: the run folder, repeating, resuming, stopping."""
 import csv
+import json
 import os
 import signal
 import time
@@ -134,6 +135,92 @@ class Stopping(Case):
             self.run_kiln(*fixed, f"kiln.run.dir={run}", f"ckpt_path={run}")
             self.assertEqual(read(self.path("whole/checkpoints/last/model.safetensors")),
                              read(self.path(run, "checkpoints/last/model.safetensors")), run)
+
+
+class Precision(Case):
+    SMALL = ["model=mlp", "model.hidden=[32]", "trainer.threads=1", "trainer.max_epochs=4"]
+
+    def header(self, path):
+        data = read(self.path(path))
+        return json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+
+    def test_digits_learn(self):
+        accuracy = {}
+        for precision in ["32-true", "bf16-mixed", "bf16-true"]:
+            self.run_kiln(*self.SMALL, f"trainer.precision={precision}", f"kiln.run.dir={precision}")
+            accuracy[precision] = read_json(self.path(precision, "summary.json"))["metrics"]["test/accuracy"]["last"]["value"]
+        for precision, reached in accuracy.items():
+            self.assertGreater(reached, accuracy["32-true"] - 0.02, accuracy)
+            self.assertGreater(reached, 0.9, accuracy)
+
+    def curve(self, model, precision):
+        run = f"{model}-{precision}"
+        rate = {"mlp": 0.0005, "cnn": 0.0002}[model]
+        self.run_kiln("trainer.max_steps=50", "trainer.log_every_n_steps=1", "trainer.threads=1", "optimizer=adam",
+                      f"lr={rate}", "datamodule.batch_size=32", "test=false", f"model={model}",
+                      f"trainer.precision={precision}", f"kiln.run.dir={run}")
+        with open(self.path(run, "metrics.csv"), newline="") as f:
+            return [float(row["train/loss"]) for row in csv.DictReader(f) if row["train/loss"]]
+
+    def test_curves_follow_32_true(self):
+        # bf16-true rounds weights after each update: these updates are about as large as the rounding.
+        within = {"bf16-mixed": 2e-2, "bf16-true": 1e-1}
+        for model in ["mlp", "cnn"]:
+            wide = self.curve(model, "32-true")
+            self.assertEqual(len(wide), 50)
+            for precision, bound in within.items():
+                narrow = self.curve(model, precision)
+                for step, (want, got) in enumerate(zip(wide, narrow)):
+                    self.assertLessEqual(abs(got - want), bound * want, f"{model}, {precision}, step {step}")
+                self.assertLess(narrow[-1], 0.8 * narrow[0])
+
+    def test_resume_to_the_same_bytes(self):
+        for precision in ["bf16-mixed", "bf16-true"]:
+            tiny = TINY + ["callbacks.model_checkpoint.every_n_train_steps=3",
+                           "callbacks.model_checkpoint.save_top_k=-1", "callbacks.model_checkpoint.monitor=null",
+                           f"trainer.precision={precision}"]
+            whole = f"whole-{precision}"
+            self.run_kiln(*tiny, f"kiln.run.dir={whole}")
+            folder = self.path(whole, "checkpoints")
+            saved = sorted(n for n in os.listdir(folder) if n.startswith("epoch="))
+            self.assertGreaterEqual(len(saved), 3, saved)
+            for i, name in enumerate(saved[:3]):
+                again = f"again{i}-{precision}"
+                self.run_kiln(*tiny, f"kiln.run.dir={again}", f"ckpt_path='{folder}/{name}'")
+                for file in ["model.safetensors", "trainer.safetensors"]:
+                    self.assertEqual(read(self.path(whole, "checkpoints/last", file)),
+                                     read(self.path(again, "checkpoints/last", file)), f"{name}: {file}")
+
+    def test_bf16_true_is_saved_as_bf16(self):
+        for precision in ["32-true", "bf16-true"]:
+            self.run_kiln(*TINY[2:], "model=cnn", "trainer.limit_train_batches=2", f"trainer.precision={precision}",
+                          f"kiln.run.dir={precision}")
+        for file in ["model.safetensors", "trainer.safetensors"]:
+            wide, narrow = (self.header(f"{precision}/checkpoints/last/{file}") for precision in ["32-true", "bf16-true"])
+            self.assertEqual(wide.keys(), narrow.keys())
+            for name in wide.keys() - {"__metadata__"}:
+                begin, end = wide[name]["data_offsets"]
+                small_begin, small_end = narrow[name]["data_offsets"]
+                if wide[name]["dtype"] == "F32":
+                    self.assertEqual(narrow[name]["dtype"], "BF16", name)
+                    self.assertEqual(2 * (small_end - small_begin), end - begin, name)
+                else:
+                    self.assertEqual(narrow[name]["dtype"], wide[name]["dtype"], name)
+
+    def test_weights_go_between_precisions(self):
+        self.run_kiln(*TINY, "kiln.run.dir=wide")
+        self.run_kiln(*TINY, "trainer.precision=bf16-true", "kiln.run.dir=narrow", "ckpt_path=wide",
+                      "trainer.max_epochs=3")
+        for run in ["wide", "narrow"]:
+            for precision in ["32-true", "bf16-mixed", "bf16-true"]:
+                self.run_kiln("eval", f"ckpt_path={run}", f"trainer.precision={precision}",
+                              f"kiln.run.dir={run}-{precision}", program="kiln")
+
+    def test_bf16_is_bf16_mixed(self):
+        for precision in ["bf16", "bf16-mixed"]:
+            self.run_kiln(*TINY, f"trainer.precision={precision}", f"kiln.run.dir={precision}")
+        self.assertEqual(read(self.path("bf16/checkpoints/last/model.safetensors")),
+                         read(self.path("bf16-mixed/checkpoints/last/model.safetensors")))
 
 
 if __name__ == "__main__":

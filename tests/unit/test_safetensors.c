@@ -136,12 +136,12 @@ static void test_round_trip(void **unused)
     uint8_t bytes[3] = { 1, 2, 3 };
     int32_t ints[2] = { -5, 5 };
     const KilnStView views[] = {
-        { "bytes", KILN_U8, KILN_SHAPE(3), bytes },
-        { "conv1.weight", KILN_F32, KILN_SHAPE(3, MANY / 3), weights },
-        { "quote\" and \\ and ü", KILN_I32, KILN_SHAPE(1, 2, 1), ints },
-        { "bn1.num_batches_tracked", KILN_I64, KILN_SCALAR, &count },
-        { "wide", KILN_F64, KILN_SHAPE(MANY), doubles },
-        { "nothing", KILN_F32, KILN_SHAPE(0, 2), NULL },
+        { "bytes", KILN_U8, KILN_SHAPE(3), bytes, false },
+        { "conv1.weight", KILN_F32, KILN_SHAPE(3, MANY / 3), weights, false },
+        { "quote\" and \\ and ü", KILN_I32, KILN_SHAPE(1, 2, 1), ints, false },
+        { "bn1.num_batches_tracked", KILN_I64, KILN_SCALAR, &count, false },
+        { "wide", KILN_F64, KILN_SHAPE(MANY), doubles, false },
+        { "nothing", KILN_F32, KILN_SHAPE(0, 2), NULL, false },
     };
     const KilnStText texts[] = { { "step", "100" }, { "note", "a\nb" } };
     size_t size, again_size;
@@ -191,10 +191,10 @@ static void test_round_trip(void **unused)
 static void test_refused_views(void **unused)
 {
     const float data[2] = { 0 };
-    const KilnStView twice[] = { { "a", KILN_F32, KILN_SHAPE(2), data },
-                                 { "a", KILN_F32, KILN_SHAPE(1), data } };
-    const KilnStView reserved[] = { { "__metadata__", KILN_F32, KILN_SHAPE(2), data } };
-    const KilnStView not_text[] = { { "\xff", KILN_F32, KILN_SHAPE(2), data } };
+    const KilnStView twice[] = { { "a", KILN_F32, KILN_SHAPE(2), data, false },
+                                 { "a", KILN_F32, KILN_SHAPE(1), data, false } };
+    const KilnStView reserved[] = { { "__metadata__", KILN_F32, KILN_SHAPE(2), data, false } };
+    const KilnStView not_text[] = { { "\xff", KILN_F32, KILN_SHAPE(2), data, false } };
     char missing[80];
     KilnError err;
 
@@ -213,7 +213,7 @@ static void test_refused_views(void **unused)
 static void test_disk_full(void **unused)
 {
     static float data[1 << 16];
-    const KilnStView view = { "weight", KILN_F32, KILN_SHAPE(1 << 16), data };
+    const KilnStView view = { "weight", KILN_F32, KILN_SHAPE(1 << 16), data, false };
     struct rlimit old, small;
     KilnError err;
 
@@ -411,7 +411,7 @@ static void test_not_a_file(void **unused)
 static void test_shrinks(void **unused)
 {
     static float data[4096];
-    const KilnStView view = { "weight", KILN_F32, KILN_SHAPE(4096), data };
+    const KilnStView view = { "weight", KILN_F32, KILN_SHAPE(4096), data, false };
     KilnError err;
 
     (void)unused;

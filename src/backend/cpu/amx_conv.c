@@ -7,7 +7,11 @@
  * twice, for even and for odd distances; and with a stride s there is a plane of
  * x for each of the s x s phases. Images (or bands of their rows) are taken in
  * turns, as many as stay in the second cache. Threads share a turn where one is
- * enough; else each takes its own bands, with sums of its own. */
+ * enough; else each takes its own bands, with sums of its own.
+ *
+ * The zeros in dy are multiplied, with whatever x has there: an infinite or NaN x
+ * next to them makes NaN of sums that should not have seen it. A step with such an
+ * x has no finite loss anyway. */
 #include "backend/cpu/amx_conv.h"
 
 #include "backend/cpu/amx.h"

@@ -4,6 +4,14 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa/attention.h"
 
+static KilnAttentionRows rows_of(const KilnArg *arg, int64_t first)
+{
+    return (KilnAttentionRows) {
+        .data = (char *)arg->data + (size_t)first * kiln_dtype_size(arg->dtype),
+        .narrow = arg->dtype == KILN_BF16,
+    };
+}
+
 /* What separate and packed tensors share: `first` is the place of q or qkv. */
 static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
 {
@@ -16,9 +24,9 @@ static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
         .drops = attrs->dropout > 0.0,
     };
 
-    loop.q = in[0].data;
-    loop.k = packed ? loop.q + loop.s.k_offset : in[1].data;
-    loop.v = packed ? loop.q + loop.s.v_offset : in[2].data;
+    loop.q = rows_of(&in[0], 0);
+    loop.k = packed ? rows_of(&in[0], loop.s.k_offset) : rows_of(&in[1], 0);
+    loop.v = packed ? rows_of(&in[0], loop.s.v_offset) : rows_of(&in[2], 0);
     if (!options[0].absent) {
         loop.mask = kiln_attention_mask(&options[0].shape);
         if (options[0].dtype == KILN_U8)
@@ -139,7 +147,7 @@ static void forward(KilnCall *call, bool packed)
 {
     KilnAttentionLoop loop = loop_of(call, 0, packed);
 
-    loop.y = call->outputs[0].data;
+    loop.y = rows_of(&call->outputs[0], 0);
     loop.lse = call->outputs[1].data;
     work_run(call, &loop, false);
 }
@@ -158,12 +166,14 @@ static void backward(KilnCall *call, bool packed)
 {
     KilnAttentionLoop loop = loop_of(call, 3, packed);
 
-    loop.dy = call->inputs[0].data;
-    loop.y_in = call->inputs[1].data;
+    const KilnArg *out = call->outputs;
+
+    loop.dy = rows_of(&call->inputs[0], 0);
+    loop.y = rows_of(&call->inputs[1], 0);
     loop.lse_in = call->inputs[2].data;
-    loop.dq = call->outputs[0].data;
-    loop.dk = packed ? loop.dq + loop.s.k_offset : call->outputs[1].data;
-    loop.dv = packed ? loop.dq + loop.s.v_offset : call->outputs[2].data;
+    loop.dq = rows_of(&out[0], 0);
+    loop.dk = packed ? rows_of(&out[0], loop.s.k_offset) : rows_of(&out[1], 0);
+    loop.dv = packed ? rows_of(&out[0], loop.s.v_offset) : rows_of(&out[2], 0);
     work_run(call, &loop, true);
 }
 
@@ -178,12 +188,26 @@ static void packed_grad_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_attention, .prepare = attention_prepare, .run = attention_run },
-    { .op = &kiln_op_attention_grad, .prepare = attention_grad_prepare, .run = attention_grad_run },
-    { .op = &kiln_op_attention_packed, .prepare = packed_prepare, .run = packed_run },
+    { .op = &kiln_op_attention,
+      .prepare = attention_prepare,
+      .run = attention_run,
+      .narrow_inputs = 0x7,
+      .narrow_outputs = 0x1 },
+    { .op = &kiln_op_attention_grad,
+      .prepare = attention_grad_prepare,
+      .run = attention_grad_run,
+      .narrow_inputs = 0x3b,
+      .narrow_outputs = 0x7 },
+    { .op = &kiln_op_attention_packed,
+      .prepare = packed_prepare,
+      .run = packed_run,
+      .narrow_inputs = 0x1,
+      .narrow_outputs = 0x1 },
     { .op = &kiln_op_attention_packed_grad,
       .prepare = packed_grad_prepare,
-      .run = packed_grad_run },
+      .run = packed_grad_run,
+      .narrow_inputs = 0xb,
+      .narrow_outputs = 0x1 },
 };
 
 const KilnCpuTable kiln_cpu_attention = { kernels, KILN_COUNT(kernels) };

@@ -11,7 +11,6 @@
 
 typedef struct Narrowing {
     KilnRewrite *step;
-    bool mixed; /* choose bf16; else only see to it that kernels get what they take */
     /* By id of the tensors that the pass found: */
     KilnTensor **stored; /* the tensor that stands for it now; NULL: it does itself */
     KilnTensor **narrow; /* its cast to bf16, made when first needed */
@@ -193,8 +192,8 @@ static KilnDType chosen(const Narrowing *p, const KilnNode *node, int i)
 {
     KilnTensor *output = node->outputs[i];
 
-    if (!p->mixed || output->dtype != KILN_F32 || !op_gives(node, i) ||
-        kiln_rewrite_visible(p->step, output) || node->op->precision == KILN_PRECISION_WIDE)
+    if (output->dtype != KILN_F32 || !op_gives(node, i) || kiln_rewrite_visible(p->step, output) ||
+        node->op->precision == KILN_PRECISION_WIDE)
         return output->dtype;
     if (node->op->precision == KILN_PRECISION_NARROW || p->wanted[output->id])
         return KILN_BF16;
@@ -214,7 +213,7 @@ static KilnDType seen(const Narrowing *p, const KilnNode *node, int i)
 {
     const KilnTensor *input = now(p, node->inputs[i]);
 
-    if (!p->mixed || i >= node->op->n_inputs)
+    if (i >= node->op->n_inputs)
         return input->dtype;
     if (!op_takes(node, i))
         return KILN_F32;
@@ -337,13 +336,10 @@ static KilnStatus convert(Narrowing *p, KilnNode *node)
 
 KilnStatus kiln_pass_precision(KilnRewrite *rewrite, KilnError *err)
 {
-    const KilnPrecision precision = rewrite->graph->precision;
     const size_t n = rewrite->n_tensors;
-    Narrowing p = {
-        .step = rewrite, .mixed = precision == KILN_BF16_MIXED, .n_tensors = n, .err = err
-    };
+    Narrowing p = { .step = rewrite, .n_tensors = n, .err = err };
 
-    if (precision == KILN_PRECISION_32)
+    if (rewrite->graph->precision == KILN_PRECISION_32)
         return KILN_OK;
     p.stored = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.stored));
     p.narrow = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.narrow));

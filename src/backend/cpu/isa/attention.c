@@ -10,6 +10,7 @@
 #include "backend/cpu/isa/philox.h"
 #include "backend/cpu/isa/tile.h"
 #include "backend/cpu/isa/vecmath.h"
+#include "tensor/bf16.h"
 
 enum { BLOCK = 64 /* queries, and keys; as many random words are drawn at once */ };
 
@@ -78,27 +79,39 @@ static int64_t scratch_floats(const KilnAttentionSizes *s, bool backward)
     return lay_out(&head, s, backward, NULL);
 }
 
-/* Rows of one head into scratch of `width` columns, times `factor`. */
-static void copy_rows(float *to, int64_t width, const float *from, int64_t stride, int64_t columns,
-                      int64_t rows, float factor)
+/* Rows of one head from element `first` on into scratch of `width` columns, times `factor`. */
+static void copy_rows(float *to, int64_t width, KilnAttentionRows from, int64_t first,
+                      int64_t stride, int64_t columns, int64_t rows, float factor)
 {
-    for (int64_t r = 0; r < rows; r++) {
-        const float *x = from + r * stride;
-        float *y = to + r * width;
+    for (int64_t r = 0; r < rows; r++, first += stride, to += width) {
+        const float *wide = (const float *)from.data + first;
+        const uint16_t *narrow = (const uint16_t *)from.data + first;
 
-        for (int64_t c = 0; c < columns; c++)
-            y[c] = factor * x[c];
+        if (from.narrow)
+            for (int64_t c = 0; c < columns; c++)
+                to[c] = factor * kiln_bf16_to(narrow[c]);
+        else
+            for (int64_t c = 0; c < columns; c++)
+                to[c] = factor * wide[c];
         for (int64_t c = columns; c < width; c++)
-            y[c] = 0.0f;
+            to[c] = 0.0f;
     }
 }
 
-static void store_rows(float *to, int64_t stride, const float *from, int64_t width, int64_t columns,
-                       int64_t rows, float factor)
+static void store_rows(KilnAttentionRows to, int64_t first, int64_t stride, const float *from,
+                       int64_t width, int64_t columns, int64_t rows, float factor)
 {
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < columns; c++)
-            to[r * stride + c] = factor * from[r * width + c];
+    for (int64_t r = 0; r < rows; r++, first += stride, from += width) {
+        float *wide = (float *)to.data + first;
+        uint16_t *narrow = (uint16_t *)to.data + first;
+
+        if (to.narrow)
+            for (int64_t c = 0; c < columns; c++)
+                narrow[c] = kiln_bf16_of(factor * from[c]);
+        else
+            for (int64_t c = 0; c < columns; c++)
+                wide[c] = factor * from[c];
+    }
 }
 
 static int64_t at(KilnAttentionView view, int64_t b, int64_t h, int64_t t)
@@ -114,14 +127,19 @@ static void zero_tail(float *rows, const Head *head)
            (size_t)((head->keys - keys) * head->width) * sizeof(float));
 }
 
-/* Panels of the transposed keys (or values): element (d, j). Panels of the padding are zero. */
-static void pack_transposed(const Head *head, float *panels, const float *x, KilnAttentionView view,
-                            int64_t g)
+/* The keys (or values) of a head, in rows. */
+static void copy_head(const Head *head, float *rows, KilnAttentionRows x, KilnAttentionView view,
+                      int64_t g)
 {
-    const KilnAttentionSizes *s = &head->loop->s;
+    copy_rows(rows, head->width, x, at(view, head->b, g, 0), view.row, head->loop->s.width,
+              head->loop->s.keys, 1.0f);
+    zero_tail(rows, head);
+}
 
-    memset(panels, 0, (size_t)(head->keys * s->width) * sizeof(float));
-    tile_pack(panels, x + at(view, head->b, g, 0), 1, view.row, s->width, s->keys);
+/* Panels of the transposed rows: element (d, j). Panels of the padding are zero. */
+static void pack_transposed(const Head *head, float *panels, const float *rows)
+{
+    tile_pack(panels, rows, 1, head->width, head->loop->s.width, head->keys);
 }
 
 /* ---- Probabilities of a block ---------------------------------------------------- */
@@ -251,7 +269,7 @@ static void forward_queries(const Head *head, int64_t i0, int64_t rows)
     const KilnAttentionLoop *loop = head->loop;
     const KilnAttentionSizes *s = &loop->s;
 
-    copy_rows(head->q, head->width, loop->q + at(s->q, head->b, head->h, i0), s->q.row, s->width,
+    copy_rows(head->q, head->width, loop->q, at(s->q, head->b, head->h, i0), s->q.row, s->width,
               rows, loop->scale);
     memset(head->y, 0, (size_t)(rows * head->width) * sizeof(float));
     for (int64_t r = 0; r < rows; r++) {
@@ -263,7 +281,7 @@ static void forward_queries(const Head *head, int64_t i0, int64_t rows)
     for (int64_t r = 0; r < rows; r++) {
         const float sum = head->sum[r];
 
-        store_rows(loop->y + at(s->y, head->b, head->h, i0 + r), 0, head->y + r * head->width, 0,
+        store_rows(loop->y, at(s->y, head->b, head->h, i0 + r), 0, head->y + r * head->width, 0,
                    s->width, 1, sum == 0.0f ? 0.0f : 1.0f / sum);
         loop->lse[(head->b * s->heads + head->h) * s->queries + i0 + r] =
             sum == 0.0f ? -INFINITY : head->top[r] + logf(sum);
@@ -277,10 +295,9 @@ static void forward(const KilnAttentionLoop *loop, float *scratch, int64_t b, in
     Head head = { .loop = loop, .b = b };
 
     lay_out(&head, s, false, scratch);
-    pack_transposed(&head, head.k_panels, loop->k, s->k, g);
-    copy_rows(head.v_rows, head.width, loop->v + at(s->v, b, g, 0), s->v.row, s->width, s->keys,
-              1.0f);
-    zero_tail(head.v_rows, &head);
+    copy_head(&head, head.v_rows, loop->k, s->k, g); /* for the panels; then v goes there */
+    pack_transposed(&head, head.k_panels, head.v_rows);
+    copy_head(&head, head.v_rows, loop->v, s->v, g);
     for (head.h = g * group; head.h < (g + 1) * group; head.h++)
         for (int64_t i0 = 0; i0 < s->queries; i0 += BLOCK)
             forward_queries(&head, i0, s->queries - i0 < BLOCK ? s->queries - i0 : BLOCK);
@@ -355,7 +372,7 @@ static void backward_block(const Head *head, int64_t i0, int64_t rows, int64_t j
 static void prepare_row(const Head *head, int64_t i, int64_t r)
 {
     const KilnAttentionLoop *loop = head->loop;
-    const float *y = loop->y_in + at(loop->s.y, head->b, head->h, i);
+    const float *y = head->dq + r * head->width;
     const float *dy = head->dy + r * head->width;
     const float lse = loop->lse_in[(head->b * loop->s.heads + head->h) * loop->s.queries + i];
     float delta = 0.0f;
@@ -372,16 +389,18 @@ static void backward_queries(const Head *head, int64_t i0, int64_t rows)
     const KilnAttentionLoop *loop = head->loop;
     const KilnAttentionSizes *s = &loop->s;
 
-    copy_rows(head->q, head->width, loop->q + at(s->q, head->b, head->h, i0), s->q.row, s->width,
+    copy_rows(head->q, head->width, loop->q, at(s->q, head->b, head->h, i0), s->q.row, s->width,
               rows, loop->scale);
-    copy_rows(head->dy, head->width, loop->dy + at(s->y, head->b, head->h, i0), s->y.row, s->width,
+    copy_rows(head->dy, head->width, loop->dy, at(s->y, head->b, head->h, i0), s->y.row, s->width,
               rows, 1.0f);
-    memset(head->dq, 0, (size_t)(rows * head->width) * sizeof(float));
+    copy_rows(head->dq, head->width, loop->y, at(s->y, head->b, head->h, i0), s->y.row, s->width,
+              rows, 1.0f); /* for the rows' sums; then dq goes there */
     for (int64_t r = 0; r < rows; r++)
         prepare_row(head, i0 + r, r);
+    memset(head->dq, 0, (size_t)(rows * head->width) * sizeof(float));
     for (int64_t j0 = 0; in_reach(loop, i0, rows, j0); j0 += BLOCK)
         backward_block(head, i0, rows, j0);
-    store_rows(loop->dq + at(s->q, head->b, head->h, i0), s->q.row, head->dq, head->width, s->width,
+    store_rows(loop->dq, at(s->q, head->b, head->h, i0), s->q.row, head->dq, head->width, s->width,
                rows, loop->scale);
 }
 
@@ -393,20 +412,17 @@ static void backward(const KilnAttentionLoop *loop, float *scratch, int64_t b, i
 
     lay_out(&head, s, true, scratch);
     const size_t bytes = (size_t)(head.keys * head.width) * sizeof(float);
-    pack_transposed(&head, head.k_panels, loop->k, s->k, g);
-    pack_transposed(&head, head.v_panels, loop->v, s->v, g);
-    copy_rows(head.k_rows, head.width, loop->k + at(s->k, b, g, 0), s->k.row, s->width, s->keys,
-              1.0f);
-    zero_tail(head.k_rows, &head);
+    copy_head(&head, head.k_rows, loop->k, s->k, g);
+    pack_transposed(&head, head.k_panels, head.k_rows);
+    copy_head(&head, head.dv, loop->v, s->v, g); /* for the panels; then sums go there */
+    pack_transposed(&head, head.v_panels, head.dv);
     memset(head.dk, 0, bytes);
     memset(head.dv, 0, bytes);
     for (head.h = g * group; head.h < (g + 1) * group; head.h++)
         for (int64_t i0 = 0; i0 < s->queries; i0 += BLOCK)
             backward_queries(&head, i0, s->queries - i0 < BLOCK ? s->queries - i0 : BLOCK);
-    store_rows(loop->dk + at(s->k, b, g, 0), s->k.row, head.dk, head.width, s->width, s->keys,
-               1.0f);
-    store_rows(loop->dv + at(s->v, b, g, 0), s->v.row, head.dv, head.width, s->width, s->keys,
-               1.0f);
+    store_rows(loop->dk, at(s->k, b, g, 0), s->k.row, head.dk, head.width, s->width, s->keys, 1.0f);
+    store_rows(loop->dv, at(s->v, b, g, 0), s->v.row, head.dv, head.width, s->width, s->keys, 1.0f);
 }
 
 #define TABLE_OF(isa) kiln_attention_##isa

@@ -8,14 +8,20 @@
 #include "backend/cpu/isa/loops.h"
 #include "graph/ops/attention.h"
 
+/* A tensor of queries, keys, values or their gradients: f32, or bf16. */
+typedef struct KilnAttentionRows {
+    void *data;
+    bool narrow;
+} KilnAttentionRows;
+
 typedef struct KilnAttentionLoop {
     KilnAttentionSizes s;
     float scale;
     bool causal;
-    const float *q, *k, *v;
-    float *y, *lse;
-    const float *dy, *y_in, *lse_in; /* backward */
-    float *dq, *dk, *dv;
+    KilnAttentionRows q, k, v, y; /* y: backward reads it */
+    float *lse;
+    KilnAttentionRows dy, dq, dk, dv; /* backward */
+    const float *lse_in;
     const float *mask_added; /* at most one of the two masks */
     const uint8_t *mask_seen;
     KilnAttentionMask mask;
