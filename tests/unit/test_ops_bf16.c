@@ -62,17 +62,37 @@ static void run_narrow(KilnBackend *backend, KilnPrecision precision, const Case
     free(weights.block);
 }
 
+/* The reference takes its time; under a sanitizer, which takes more, only small ones. */
+static bool left_out(const Case *c)
+{
+#ifdef __SANITIZE_ADDRESS__
+    for (int i = 0; c->leaves[i] != '\0'; i++)
+        if (kiln_shape_count(&c->shape[i]) > 4000)
+            return true;
+#endif
+    (void)c;
+    return false;
+}
+
 static void check_narrow(const Result *want, KilnBackend *backend, const char *how, const Case *c)
 {
-    Result got, again;
+    Result got;
 
     run_narrow(backend, KILN_BF16_MIXED, c, &got);
-    run_narrow(backend, KILN_BF16_MIXED, c, &again);
     compare(c, how, want, &got);
-    if (!same_result(&got, &again))
-        fail_msg("%s, %s: two runs differ", c->name, how);
     result_free(&got);
-    result_free(&again);
+}
+
+static void check_repeats(KilnBackend *backend, const Case *c)
+{
+    Result a, b;
+
+    run_narrow(backend, KILN_BF16_MIXED, c, &a);
+    run_narrow(backend, KILN_BF16_MIXED, c, &b);
+    if (!same_result(&a, &b))
+        fail_msg("%s, bf16: two runs differ", c->name);
+    result_free(&a);
+    result_free(&b);
 }
 
 static void test_bf16(void **unused)
@@ -88,6 +108,8 @@ static void test_bf16(void **unused)
             Case c = rows[i].cases[k];
             Result want;
 
+            if (left_out(&c))
+                continue;
             /* The logarithm of the base magnifies the rounding of an exponent. */
             c.tolerance = rows[i].op == &kiln_op_power ? 5e-2 : 2e-2;
             run_narrow(ref, KILN_PRECISION_32, &c, &want);
@@ -95,6 +117,7 @@ static void test_bf16(void **unused)
             check_narrow(&want, one, "cpu, bf16, 1 thread", &c);
             check_narrow(&want, three, "cpu, bf16, 3 threads", &c);
             check_narrow(&want, without, "cpu without bf16", &c);
+            check_repeats(three, &c);
             result_free(&want);
         }
     kiln_backend_free(without);

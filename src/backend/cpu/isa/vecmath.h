@@ -15,7 +15,8 @@ static inline __attribute__((always_inline)) float vec_exp(float x)
     const float shifted = y * 1.44269504f + magic, n = shifted - magic;
     const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
     float p = 1.0f / 5040;
-    int32_t bits, power;
+    uint32_t bits; /* unsigned, for NaN makes any power */
+    int32_t power;
     float scale;
 
     p = p * r + 1.0f / 720;
@@ -25,12 +26,12 @@ static inline __attribute__((always_inline)) float vec_exp(float x)
     p = p * r + 0.5f;
     p = p * (r * r) + r + 1.0f;
     memcpy(&power, &shifted, sizeof(power));
-    power -= 0x4B400000; /* the bits of `magic` */
+    power = (int32_t)((uint32_t)power - 0x4B400000u); /* the bits of `magic` */
     /* By half the power twice, for 2^128 is no float. */
-    bits = (power / 2 + 127) * 8388608;
+    bits = ((uint32_t)(power / 2) + 127u) << 23;
     memcpy(&scale, &bits, sizeof(scale));
     p *= scale;
-    bits = (power - power / 2 + 127) * 8388608;
+    bits = ((uint32_t)(power - power / 2) + 127u) << 23;
     memcpy(&scale, &bits, sizeof(scale));
     p *= scale;
     p = x > highest ? __builtin_inff() : p;
