@@ -150,7 +150,7 @@ class Run(Sweep):
     def test_names_of_jobs(self):
         self.sweep(*JOB, "lr=0.1,0.01", "kiln.sweep.dir=s", "kiln.sweep.subdir=job_${kiln.job.num}",
                    "+note='${kiln.job.id} of ${kiln.sweep.dir} in ${kiln.run.dir}'")
-        self.assertIn(b"note: '1 of s in s/job_1'", read(self.path("s/job_1/.kiln/config.yaml")))
+        self.assertIn(b"note: 1 of s in s/job_1", read(self.path("s/job_1/.kiln/config.yaml")))
         self.sweep("lr=0.1,0.01", *JOB[:3], "trainer.max_steps=1", "kiln.sweep.dir=t",
                    "kiln.sweep.subdir=${kiln.job.override_dirname}",
                    "kiln.job.config.override_dirname.exclude_keys="
