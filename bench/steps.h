@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "base/file.h"
+#include "base/zeros.h"
 #include "graph/graph.h"
 #include "graph/profile.h"
 #include "tests/nets/adam.h"
@@ -113,8 +114,8 @@ static inline void bench_run(Bench *bench, double seconds, bool profile)
     bench_check(kiln_params_seal(bench->params, &err), &err);
     const size_t bytes = (size_t)kiln_params_size(bench->params) * sizeof(float);
     bench->adam.lr = 1e-3;
-    bench->adam.average = bench_alloc(bytes);
-    bench->adam.square = bench_alloc(bytes);
+    bench->adam.average = kiln_zeros(bytes);
+    bench->adam.square = kiln_zeros(bytes);
     for (int i = 0; i < BENCH_WARM; i++)
         loss = bench_step(bench);
     bench->graph->profile = profile;
@@ -133,8 +134,8 @@ static inline void bench_run(Bench *bench, double seconds, bool profile)
            "\"loss\": %.5f}\n",
            times[n / 2], 1024LL * (long long)usage.ru_maxrss, kiln_graph_bytes(bench->graph), n,
            (double)loss);
-    free(bench->adam.average);
-    free(bench->adam.square);
+    kiln_zeros_free(bench->adam.average);
+    kiln_zeros_free(bench->adam.square);
     kiln_params_free(bench->params);
     kiln_graph_free(bench->graph);
     kiln_backend_free(bench->backend);

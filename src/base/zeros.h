@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /* At least `bytes` zero bytes at a multiple of 64, never NULL for 0; NULL when memory
- * is out. Pages come from the system when they are first written. Owned by the caller
- * (kiln_zeros_free). */
+ * is out. Pages come from the system when they are first written: huge ones for large
+ * blocks, where the system has them. Owned by the caller (kiln_zeros_free). */
 void *kiln_zeros(size_t bytes);
 /* Accepts NULL. */
 void kiln_zeros_free(void *zeros);

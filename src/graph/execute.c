@@ -1,8 +1,7 @@
 /* Execution: finds or makes the plan of what was recorded, binds every call's
  * arguments to memory, and runs. Allocates only when a plan is new. */
-#include <stdlib.h>
-
 #include "base/file.h"
+#include "base/zeros.h"
 #include "graph/anomaly.h"
 #include "graph/op.h"
 #include "graph/plan.h"
@@ -10,7 +9,7 @@
 #include "graph/report.h"
 
 /* Plans kept; a program that never repeats a structure must not grow for ever. */
-enum { MOST_PLANS = 64, BLOCK_ALIGN = 64 };
+enum { MOST_PLANS = 64 };
 
 /* ---- The plan ------------------------------------------------------------------ */
 
@@ -86,9 +85,9 @@ static KilnStatus ensure_block(KilnGraph *graph, size_t size, KilnError *err)
     if (size <= graph->block_size)
         return KILN_OK;
     /* The old one first: both together might not fit. */
-    free(graph->block);
+    kiln_zeros_free(graph->block);
     graph->block_size = 0;
-    graph->block = aligned_alloc(BLOCK_ALIGN, size);
+    graph->block = kiln_zeros(size);
     if (graph->block == NULL)
         return kiln_error_set(err, KILN_E_NOMEM,
                               "out of memory: the step needs %zu MiB for activations; "

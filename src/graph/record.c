@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/zeros.h"
 #include "graph/backend.h"
 #include "graph/check.h"
 #include "graph/plan.h"
@@ -44,7 +45,7 @@ void kiln_graph_free(KilnGraph *graph)
     free(graph->poison);
     free(graph->nodes);
     free(graph->tensors);
-    free(graph->block);
+    kiln_zeros_free(graph->block);
     free(graph);
 }
 
