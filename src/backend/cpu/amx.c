@@ -264,11 +264,11 @@ VECTOR void kiln_amx_gather(uint16_t *packed, const uint16_t *data, const int32_
 
 /* ---- Products ------------------------------------------------------------------------ */
 
-TILES void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right,
-                          int64_t steps, int64_t runs, bool add)
+TILES void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left,
+                          const KilnAmxSide *right, int64_t steps, int64_t runs, bool add)
 {
-    const size_t row = KILN_AMX_BLOCK * sizeof(float);
-    float *const c10 = c + KILN_AMX_ROWS * KILN_AMX_BLOCK;
+    const size_t row = (size_t)stride * sizeof(float);
+    float *const c10 = c + KILN_AMX_ROWS * stride;
     const size_t a_row = (size_t)left->row, b_row = (size_t)right->row;
 
     if (add) {
@@ -313,19 +313,17 @@ VECTOR static __m512 load_result(const KilnAmxResult *result, int64_t at, __mmas
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 
-VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t row, int64_t column,
-                           int64_t rows, int64_t columns)
+VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t c_stride,
+                           int64_t row, int64_t column, int64_t rows, int64_t columns)
 {
-    for (int64_t half = 0; half < columns; half += 16) {
-        const __mmask16 mask = (__mmask16)mask_of(columns - half, 16);
-        const __m512 bias = result->bias != NULL
-                                ? _mm512_maskz_loadu_ps(mask, result->bias + column + half)
-                                : _mm512_setzero_ps();
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j += 16) {
+            const __mmask16 mask = (__mmask16)mask_of(columns - j, 16);
+            const int64_t at = (row + i) * result->stride + column + j;
+            __m512 sum = _mm512_load_ps(c + i * c_stride + j);
 
-        for (int64_t i = 0; i < rows; i++) {
-            const int64_t at = (row + i) * result->stride + column + half;
-            __m512 sum = _mm512_add_ps(_mm512_load_ps(c + i * KILN_AMX_BLOCK + half), bias);
-
+            if (result->bias != NULL)
+                sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, result->bias + column + j));
             if (result->add)
                 sum = _mm512_add_ps(sum, load_result(result, at, mask));
             if (result->wide)
@@ -334,7 +332,6 @@ VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t 
                 _mm256_mask_storeu_epi16((uint16_t *)result->data + at, mask,
                                          (__m256i)_mm512_cvtneps_pbh(sum));
         }
-    }
 }
 
 #else
@@ -370,16 +367,16 @@ void kiln_amx_gather(uint16_t *packed, const uint16_t *data, const int32_t *at, 
     (void)packed, (void)data, (void)at, (void)depth, (void)rows, (void)right;
 }
 
-void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right, int64_t steps,
-                    int64_t runs, bool add)
+void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left, const KilnAmxSide *right,
+                    int64_t steps, int64_t runs, bool add)
 {
-    (void)c, (void)left, (void)right, (void)steps, (void)runs, (void)add;
+    (void)c, (void)stride, (void)left, (void)right, (void)steps, (void)runs, (void)add;
 }
 
-void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t row, int64_t column,
-                    int64_t rows, int64_t columns)
+void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t c_stride, int64_t row,
+                    int64_t column, int64_t rows, int64_t columns)
 {
-    (void)result, (void)c, (void)row, (void)column, (void)rows, (void)columns;
+    (void)result, (void)c, (void)c_stride, (void)row, (void)column, (void)rows, (void)columns;
 }
 
 #endif

@@ -5,9 +5,11 @@
 #include "backend/cpu/parallel.h"
 
 enum {
-    MOST_STEPS = 16,           /* of a panel: the left one stays in the nearest cache */
-    GROUP_BYTES = 1024 * 1024, /* of the right factor: they stay in the second cache */
-    GROUP = 16                 /* blocks of columns, at most */
+    MOST_STEPS = 16,                    /* of a panel: the left one stays in the nearest cache */
+    GROUP_BYTES = 1024 * 1024,          /* of the right factor: they stay in the second cache */
+    GROUP = 16,                         /* blocks of columns, at most */
+    STRIP = GROUP * KILN_AMX_BLOCK + 16 /* floats of a row of them; rows are not on the same
+                                         * places of the cache */
 };
 
 typedef struct Work {
@@ -82,20 +84,29 @@ static int64_t least(int64_t a, int64_t b)
 /* A panel's share of block (i, j), added to what the panels before it gave. */
 static void one_panel(const Work *work, int64_t i, int64_t j, int64_t step, float *sums)
 {
-    const KilnAmxProduct *p = work->product;
     const int64_t line = work->steps * KILN_AMX_TILE;
     const int64_t steps = least(work->panel, work->steps - step);
-    const int64_t row = i * KILN_AMX_BLOCK, column = j * KILN_AMX_BLOCK;
     const KilnAmxSide left = left_side(work, i, step);
     const KilnAmxSide right = { .first = work->right + 2 * j * line + step * KILN_AMX_TILE,
                                 .second = line,
                                 .step = KILN_AMX_TILE,
                                 .row = 64 };
 
-    kiln_amx_block(sums, &left, &right, steps, 1, step > 0);
-    if (step + steps == work->steps)
-        kiln_amx_store(&p->result, sums, row, column, least(p->left.rows - row, KILN_AMX_BLOCK),
-                       least(p->right.rows - column, KILN_AMX_BLOCK));
+    kiln_amx_block(sums, STRIP, &left, &right, steps, 1, step > 0);
+}
+
+/* Blocks j0 to j1 of row i of blocks are complete. */
+static void finish_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, float *sums)
+{
+    const KilnAmxProduct *p = work->product;
+    const int64_t row = i * KILN_AMX_BLOCK, column = j0 * KILN_AMX_BLOCK;
+    const int64_t rows = least(p->left.rows - row, KILN_AMX_BLOCK);
+    const int64_t columns = least(p->right.rows, j1 * KILN_AMX_BLOCK) - column;
+
+    if (p->done != NULL)
+        p->done(p->context, sums, STRIP, &(KilnGemmPart) { row, rows, column, columns });
+    else
+        kiln_amx_store(&p->result, sums, STRIP, row, column, rows, columns);
 }
 
 /* Row after row of the result, whose lines are far away, over groups of columns. */
@@ -107,14 +118,18 @@ static void multiply(void *context, int64_t begin, int64_t end)
     const int64_t j1 = work->by_columns ? end : work->column_blocks;
     const int64_t block_bytes = work->steps * KILN_AMX_TILE * 2 * (int64_t)sizeof(uint16_t);
     const int64_t group = least(GROUP, GROUP_BYTES / block_bytes + 1);
-    _Alignas(64) float sums[GROUP][KILN_AMX_BLOCK * KILN_AMX_BLOCK];
+    _Alignas(64) float sums[KILN_AMX_BLOCK * STRIP];
 
     kiln_amx_begin();
     for (int64_t g = j0; g < j1; g += group)
-        for (int64_t i = i0; i < i1; i++)
+        for (int64_t i = i0; i < i1; i++) {
+            const int64_t stop = least(g + group, j1);
+
             for (int64_t step = 0; step < work->steps; step += work->panel)
-                for (int64_t j = g; j < least(g + group, j1); j++)
-                    one_panel(work, i, j, step, sums[j - g]);
+                for (int64_t j = g; j < stop; j++)
+                    one_panel(work, i, j, step, sums + (j - g) * KILN_AMX_BLOCK);
+            finish_strip(work, i, g, stop, sums);
+        }
     kiln_amx_end();
 }
 
