@@ -215,6 +215,7 @@ static void softmax_row(const Head *head, int64_t r)
     const float before = head->top[r];
     float top = before, sum = 0.0f;
 
+#pragma omp simd reduction(max : top)
     for (int j = 0; j < BLOCK; j++)
         top = p[j] > top ? p[j] : top;
     /* A row that has seen nothing yet: its -inf must not become NaN, a NaN must stay. */

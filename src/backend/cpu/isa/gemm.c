@@ -1,7 +1,8 @@
 /* Matrix products by tiles that stay in registers (Goto and van de Geijn 2008). A
- * block of a is packed so that it fills most of the second level of cache; of b, a
- * panel as wide as a tile, over which every tile of the block goes. Sums are as deep
- * as that allows: each part of them reads and writes c, which lies further away. */
+ * block of rows of a is packed, and of b some panels as wide as a tile, which stay in
+ * the second level of cache. Each few rows of a go over these panels while they are in
+ * the first level; so c is written in long pieces of its rows. Sums are as deep as that
+ * allows: each part of them reads and writes c, which lies further away. */
 #include "backend/cpu/isa/gemm.h"
 
 #include <stddef.h>
@@ -26,7 +27,7 @@ enum { WIDTH = 8, ROWS = 6 };
 #define LOW 0, 8, 1, 9, 2, 10, 3, 11
 #define HIGH 4, 12, 5, 13, 6, 14, 7, 15
 #else
-enum { WIDTH = 4, ROWS = 6 };
+enum { WIDTH = 4, ROWS = 3 };
 #define FMA(a, b, c) ((a) * (b) + (c))
 #define LOW 0, 4, 1, 5
 #define HIGH 2, 6, 3, 7
@@ -38,8 +39,8 @@ enum {
     DEPTH = 512,          /* of what is packed */
     PACKED = 768 * DEPTH, /* floats of a that are packed at a time */
     READ_ONCE = 64,       /* columns of b up to which packing a costs more than it brings */
-    AHEAD = 16,           /* of depth: how far ahead packed rows are fetched */
-    FINISHED = 256        /* columns of c that are finished while they are in cache */
+    AHEAD = 16,           /* of depth: how far ahead packed panels are fetched */
+    PANELS = 8            /* of b that are packed at a time */
 };
 
 typedef float Vector __attribute__((vector_size(WIDTH * sizeof(float))));
@@ -113,8 +114,8 @@ static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, 
     for (int64_t l = t->depth; l > 0; l--) {
         Vector right[2];
 
-        if (packed)
-            __builtin_prefetch(a[0] + AHEAD * ROWS);
+        __builtin_prefetch(b + AHEAD * COLUMNS);
+        __builtin_prefetch(b + AHEAD * COLUMNS + WIDTH);
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
             right[v] = load(b + v * WIDTH);
@@ -191,7 +192,8 @@ static inline void turn(Vector square[WIDTH])
     }
 }
 
-/* to[l * width + j] = from[j * ld + l] for j < columns (zeros up to width). */
+/* to[l * width + j] = from[j * ld + l] for j < columns (zeros up to width). A vector may
+ * end in the next l, which is written later: so ROWS is at most WIDTH. */
 static void pack_turned(float *to, int width, const float *from, int64_t ld, int64_t columns,
                         int64_t depth)
 {
@@ -234,29 +236,12 @@ static inline __attribute__((always_inline)) void pack_rows(float *to, int width
 /* A block of rows of a, packed: for each tile its columns one after the other. The
  * last one is written in whole vectors. */
 static _Thread_local float block_a[PACKED + WIDTH] __attribute__((aligned(64)));
+/* Panels of b: rows of COLUMNS. */
+static _Thread_local float panels_b[PANELS * DEPTH * COLUMNS] __attribute__((aligned(64)));
 
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-/* The first `rows` rows of c, over a panel of b. A tile reads whole groups of rows: the
- * last one is packed in any case, with zeros for rows that are not there. */
-static void run_rows(const KilnGemm *g, const float *a, Tile tile, float *c, int64_t rows,
-                     int64_t columns)
-{
-    for (int64_t i = 0; i < rows; i += ROWS) {
-        const int64_t count = least(ROWS, rows - i);
-
-        tile.a = tile.packed ? block_a + i * tile.depth : a + i * g->lda;
-        tile.c = c + i * g->ldc;
-        if (!tile.packed && count < ROWS) {
-            pack_turned(block_a, ROWS, tile.a, g->lda, count, tile.depth);
-            tile.a = block_a;
-            tile.packed = true;
-        }
-        run_tile(&tile, count, columns);
-    }
 }
 
 /* Columns of a, those of some tiles at a time: rows of a are far from each other. */
@@ -295,38 +280,77 @@ typedef struct Block {
     void *context;
 } Block;
 
+static void pack_panels(const Block *block, int64_t first, int64_t columns)
+{
+    const KilnGemm *g = block->gemm;
+    float *panel = panels_b;
+
+    for (int64_t j = first; j < first + columns; j += COLUMNS, panel += block->depth * COLUMNS) {
+        const int64_t count = least(COLUMNS, first + columns - j);
+
+        if (g->transpose_b)
+            pack_turned(panel, COLUMNS, block->b + j * g->ldb + block->from, g->ldb, count,
+                        block->depth);
+        else
+            pack_rows(panel, COLUMNS, block->b + block->from * g->ldb + j, g->ldb, count,
+                      block->depth);
+    }
+}
+
+/* The tile's rows over the packed panels. */
+static void run_panels(Tile tile, int64_t rows, int64_t columns)
+{
+    tile.b = panels_b;
+    for (int64_t j = 0; j < columns; j += COLUMNS) {
+        run_tile(&tile, rows, least(COLUMNS, columns - j));
+        tile.b += tile.depth * COLUMNS;
+        tile.c += COLUMNS;
+    }
+}
+
+/* All rows of the block, some columns. A tile reads whole groups of rows: the last one
+ * is packed in any case, with zeros for rows that are not there. */
+static void run_rows(const Block *block, const float *a, Tile tile, int64_t j, int64_t columns)
+{
+    const KilnGemm *g = block->gemm;
+
+    for (int64_t i = 0; i < block->rows; i += ROWS) {
+        const int64_t rows = least(ROWS, block->rows - i);
+
+        tile.a = tile.packed ? block_a + i * tile.depth : a + i * g->lda;
+        tile.c = block->c + (block->row + i) * g->ldc + j;
+        if (!tile.packed && rows < ROWS) {
+            pack_turned(block_a, ROWS, tile.a, g->lda, rows, tile.depth);
+            tile.a = block_a;
+            tile.packed = true;
+        }
+        run_panels(tile, rows, columns);
+        if (block->done != NULL)
+            block->done(block->context, &(KilnGemmPart) { block->row + i, rows, j, columns });
+    }
+}
+
 static void run_block(const Block *block)
 {
     const KilnGemm *g = block->gemm;
     const int64_t depth = block->depth, from = block->from;
     const float *a = block->a +
                      (g->transpose_a ? from * g->lda + block->row : block->row * g->lda + from);
-    float panel[DEPTH * COLUMNS] __attribute__((aligned(64)));
-    const Tile tile = { .b = panel,
-                        .row = g->lda,
+    const Tile tile = { .row = g->lda,
                         .step = 1,
                         .packed = g->transpose_a || g->n > READ_ONCE,
                         .depth = depth,
                         .ldc = g->ldc,
                         .alpha = g->alpha,
                         .beta = from == 0 ? g->beta : 1.0f };
-    int64_t finished = 0;
 
     if (tile.packed)
         pack_block(g, a, block->rows, depth);
-    for (int64_t j = 0; j < g->n; j += COLUMNS) {
-        const int64_t columns = least(COLUMNS, g->n - j), end = j + columns;
+    for (int64_t j = 0; j < g->n; j += PANELS * COLUMNS) {
+        const int64_t columns = least(PANELS * COLUMNS, g->n - j);
 
-        if (g->transpose_b)
-            pack_turned(panel, COLUMNS, block->b + j * g->ldb + from, g->ldb, columns, depth);
-        else
-            pack_rows(panel, COLUMNS, block->b + from * g->ldb + j, g->ldb, columns, depth);
-        run_rows(g, a, tile, block->c + block->row * g->ldc + j, block->rows, columns);
-        if (block->done != NULL && (end == g->n || end - finished >= FINISHED)) {
-            block->done(block->context,
-                        &(KilnGemmPart) { block->row, block->rows, finished, end - finished });
-            finished = end;
-        }
+        pack_panels(block, j, columns);
+        run_rows(block, a, tile, j, columns);
     }
 }
 
