@@ -180,8 +180,7 @@ upsample("corners", (7, 12), mode="bilinear", align_corners=True)
 out = pathlib.Path(__file__).resolve().parents[1] / "data" / "ops" / "losses.h"
 with out.open("w") as file:
     file.write(f"/* Written by tests/record/losses.py with PyTorch {torch.__version__.split('+')[0]}. */\n")
-    file.write("static const struct Record {\n    const char *name;\n    size_t n;\n")
-    file.write("    const float *values;\n} records[] = {\n")
+    file.write("static const Recorded records[] = {\n")
     for name, values in records:
         file.write(f'    {{ "{name}", {len(values)}, (const float[]){{\n')
         for i in range(0, len(values), 8):

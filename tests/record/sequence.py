@@ -1,5 +1,5 @@
-"""Record what PyTorch says about recurrent layers, attention and transformers, and
-how the loss of a small GPT and a small LSTM falls, for tests/unit/test_nn_sequence.c.
+"""Record what PyTorch says about recurrent layers, attention and transformers, for
+tests/unit/test_nn_sequence.c.
 Needs torch; run from the root:
 
     python tests/record/sequence.py
@@ -13,9 +13,7 @@ import torch
 from torch import nn
 
 sys.path.insert(0, os.path.dirname(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "bench"))
 from models import HERE, fill, numbers, pattern, summary  # noqa: E402
-from peer import Gpt, Lstm  # noqa: E402
 
 torch.set_default_dtype(torch.float64)
 
@@ -87,32 +85,7 @@ def record_layers(out):
                lambda m, x: [m(x, leaf(601, 2, 7, 12), tgt_mask=causal)], leaf(600, 2, 5, 12))
 
 
-def tokens(key, classes, *shape):
-    x = leaf(key, *shape).detach()
-    return ((x + 1) / 2 * classes).long().clamp(max=classes - 1)
-
-
-def record_curves(out):
-    gpt, lstm = Gpt(11, 8, 16, 2, 2), Lstm(8, 2, 5)
-    curves = (("gpt", gpt, torch.optim.AdamW(gpt.parameters(), lr=3e-3),
-               lambda t: (tokens(1000 + t, 11, 4, 8), tokens(1100 + t, 11, 4, 8))),
-              ("lstm", lstm, torch.optim.Adam(lstm.parameters(), lr=1e-2),
-               lambda t: (leaf(1000 + t, 3, 6, 8).detach(), tokens(1100 + t, 5, 3, 6))))
-    for name, model, optimizer, batch in curves:
-        fill(model)
-        losses = []
-        for t in range(50):
-            x, y = batch(t % 4)
-            loss = nn.functional.cross_entropy(model(x), y.reshape(-1))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        out.write(f"curve {name}\nlosses {numbers(losses)}\nend\n")
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
     with open(os.path.join(HERE, "sequence.txt"), "w") as out:
         record_layers(out)
-        record_curves(out)

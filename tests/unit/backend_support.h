@@ -33,6 +33,7 @@ static struct {
     bool unaligned;
     int leaf;     /* number of the leaf that gets `value` */
     double value; /* 0: none does */
+    double least; /* differences are relative to the largest value, or to this if larger */
 } odd;
 
 /* What a case gave: the output, each leaf after the run, each leaf's gradient. */
@@ -227,7 +228,7 @@ static const double usual_tolerance = 1e-5;
 /* Largest difference over the largest value. */
 static inline double difference(const Bytes *want, const Bytes *got)
 {
-    double worst = 0.0, scale = 1e-30;
+    double worst = 0.0, scale = fmax(odd.least, 1e-30);
 
     assert_int_equal(want->dtype, got->dtype);
     assert_int_equal(want->size, got->size);

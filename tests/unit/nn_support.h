@@ -76,6 +76,17 @@ static inline bool record_is(const Record *record, const char *keyword)
     return record->words > 0 && strcmp(record->word[0], keyword) == 0;
 }
 
+/* Open a file and go to the line of that keyword and name. */
+static inline void record_find(Record *record, const char *file, const char *keyword,
+                               const char *name)
+{
+    record_open(record, file);
+    while (record_line(record))
+        if (record_is(record, keyword) && strcmp(record->word[1], name) == 0)
+            return;
+    fail_msg("no %s %s is recorded", keyword, name);
+}
+
 static inline double record_f64(const Record *record, size_t i)
 {
     double value = 0.0;

@@ -1,6 +1,6 @@
-/* No allocation in a step after the first two: kiln's own calls of malloc,
- * calloc and realloc are counted (the linker sends them here), those of the
- * libraries are theirs. */
+/* Allocations of training steps: none after the first two, and when any one of them
+ * fails an error, no crash and no leak. kiln's own calls of malloc, calloc and realloc
+ * are counted (the linker sends them here), those of the libraries are theirs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kiln/ops.h"
+#include "kiln/nn.h"
 
 /* ---- Counting -------------------------------------------------------------------- */
 
@@ -38,130 +38,229 @@ void *__wrap_realloc(void *old, size_t size)
     return ++allocations == fail_at ? NULL : __real_realloc(old, size);
 }
 
-/* ---- A training step --------------------------------------------------------------- */
+/* ---- Networks ---------------------------------------------------------------------- */
 
-enum { BATCH = 4, SIDE = 8, CHANNELS = 6, CLASSES = 3, FEATURES = CHANNELS * 16 };
-enum {
-    CONV = CHANNELS * 2 * 9,
-    NORM = CHANNELS,
-    LINEAR = CLASSES * FEATURES,
-    PARAMS = CONV + 2 * NORM + LINEAR + CLASSES
-};
+enum { BATCH = 4, SIDE = 8, CHANNELS = 2, STEPS = 6, WIDTH = 8, WORDS = 7, CLASSES = 3 };
+enum { MOST_PARAMS = 8192, MOST_CONVS = 6 };
 
 /* Everything that lives longer than a step. */
 typedef struct Net {
-    float params[PARAMS], grads[PARAMS], momentum[PARAMS];
-    float running_mean[NORM], running_var[NORM];
-    int64_t batches;
+    KilnBackend *backend;
+    KilnParams *params;
+    KilnGraph *graph;
+    KilnConv2d conv[MOST_CONVS];
+    KilnBatchNorm2d bn[MOST_CONVS];
+    KilnEmbedding embedding;
+    KilnTransformerLayer layer;
+    KilnLinear fc;
+    float momentum[MOST_PARAMS];
     float hyper[2];
     int32_t key[2];
 } Net;
 
-/* A leaf over the next `count` of the flat parameters. */
-static KilnTensor *param(KilnGraph *graph, Net *net, size_t *offset, KilnShape shape)
-{
-    float *data = net->params + *offset, *grad = net->grads + *offset;
+/* A network: declared once, recorded each step as far as its logits. */
+typedef struct Kind {
+    const char *name;
+    KilnStatus (*init)(Net *net, const KilnScope *root, KilnError *err);
+    KilnTensor *(*logits)(Net *net, KilnDrop *drop);
+    int64_t rows;
+} Kind;
 
-    *offset += (size_t)kiln_shape_count(&shape);
-    return kiln_graph_variable(graph, KILN_F32, shape, data, true, grad);
+static float images[BATCH * SIDE * SIDE * CHANNELS];
+static const int32_t labels[BATCH * STEPS] = { 0, 1, 2, 1, 2, 0, 1, 1, 2, 0, 0, 1,
+                                               2, 1, 0, 2, 2, 1, 0, 1, 0, 2, 1, 0 };
+static const int32_t tokens[BATCH * STEPS] = { 0, 3, 6, 2, 5, 1, 4, 0, 2, 3, 1, 6,
+                                               5, 5, 4, 0, 1, 2, 6, 3, 2, 4, 1, 0 };
+static const uint8_t present[BATCH * STEPS] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0,
+                                                1, 1, 1, 1, 1, 0, 1, 1, 1, 0, 0, 0 };
+
+static KilnStatus conv_init(Net *net, int i, const KilnScope *root, int64_t in, int64_t out,
+                            int64_t kernel, int64_t stride, KilnError *err)
+{
+    const KilnScope scope = kiln_scope(root, "part%d", i);
+    const KilnConv2dSpec spec = {
+        .in = in, .out = out, .kernel = kernel, .conv = { .stride = stride, .padding = kernel / 2 }
+    };
+    KilnStatus status = kiln_nn_conv2d_init(&net->conv[i], &scope, "conv", spec, err);
+
+    return status < 0 ? status : kiln_nn_batch_norm2d_init(&net->bn[i], &scope, "bn", out, err);
 }
 
-static KilnTensor *buffer(KilnGraph *graph, KilnShape shape, float *data)
+static KilnTensor *conv(const Net *net, int i, KilnTensor *x)
 {
-    return kiln_graph_variable(graph, KILN_F32, shape, data, false, NULL);
+    return kiln_nn_batch_norm2d(&net->bn[i], kiln_nn_conv2d(&net->conv[i], x), true);
 }
 
-static KilnTensor *forward(KilnGraph *graph, Net *net, KilnTensor *x)
+static KilnTensor *batch(const Net *net)
 {
-    const KilnBatchNorm norm = { .eps = 1e-5, .momentum = 0.1, .training = true };
-    size_t at = 0;
-
-    kiln_graph_layer(graph, "conv1");
-    x = kiln_conv2d(x, param(graph, net, &at, KILN_SHAPE(CHANNELS, 2, 3, 3)), NULL,
-                    (KilnConv) { .stride = 1, .padding = 1 });
-    kiln_graph_layer(graph, "bn1");
-    KilnTensor *weight = param(graph, net, &at, KILN_SHAPE(NORM));
-    KilnTensor *bias = param(graph, net, &at, KILN_SHAPE(NORM));
-    x = kiln_batch_norm(x, weight, bias, buffer(graph, KILN_SHAPE(NORM), net->running_mean),
-                        buffer(graph, KILN_SHAPE(NORM), net->running_var), norm);
-    kiln_increment(kiln_graph_variable(graph, KILN_I64, KILN_SCALAR, &net->batches, false, NULL));
-    x = kiln_max_pool2d(kiln_relu(x), (KilnPool) { .kernel = 2 });
-    kiln_graph_layer(graph, "fc");
-    x = kiln_dropout(kiln_flatten(x), 0.25,
-                     kiln_graph_input(graph, KILN_I32, KILN_SHAPE(2), net->key), 0);
-    weight = param(graph, net, &at, KILN_SHAPE(CLASSES, FEATURES));
-    bias = param(graph, net, &at, KILN_SHAPE(CLASSES));
-    return kiln_linear(x, weight, bias);
+    return kiln_graph_input(net->graph, KILN_F32, KILN_SHAPE(BATCH, SIDE, SIDE, CHANNELS), images);
 }
 
-/* Record and run one step on the given batch. */
-static KilnStatus train(KilnGraph *graph, Net *net, const float *images, const int32_t *labels,
-                        double *ret_loss, KilnError *err)
+static KilnStatus plain_init(Net *net, const KilnScope *root, KilnError *err)
 {
-    kiln_graph_begin(graph);
-    KilnTensor *logits = forward(
-        graph, net, kiln_graph_input(graph, KILN_F32, KILN_SHAPE(BATCH, SIDE, SIDE, 2), images));
-    KilnTensor *wanted = kiln_graph_input(graph, KILN_I32, KILN_SHAPE(BATCH), labels);
-    KilnTensor *loss = kiln_cross_entropy(logits, wanted,
-                                          (KilnCrossEntropy) { .label_smoothing = 0.1 });
-    KilnTensor *accuracy = kiln_mean(kiln_equal(kiln_argmax(logits), wanted));
-    kiln_graph_backward(graph, loss);
+    KilnStatus status = conv_init(net, 0, root, CHANNELS, 6, 3, 1, err);
+
+    if (status < 0)
+        return status;
+    return kiln_nn_linear_init(&net->fc, root, "fc", 6 * SIDE * SIDE / 4, CLASSES, true, err);
+}
+
+static KilnTensor *plain(Net *net, KilnDrop *drop)
+{
+    KilnTensor *x = kiln_max_pool2d(kiln_relu(conv(net, 0, batch(net))),
+                                    (KilnPool) { .kernel = 2 });
+
+    return kiln_nn_linear(&net->fc, kiln_nn_dropout(kiln_flatten(x), 0.25, drop));
+}
+
+/* A stem, a block, and one that halves the image and doubles the channels. */
+static KilnStatus residual_init(Net *net, const KilnScope *root, KilnError *err)
+{
+    static const struct {
+        int64_t in, out, kernel, stride;
+    } convs[MOST_CONVS] = { { CHANNELS, WIDTH, 3, 1 },      { WIDTH, WIDTH, 3, 1 },
+                            { WIDTH, WIDTH, 3, 1 },         { WIDTH, 2 * WIDTH, 3, 2 },
+                            { 2 * WIDTH, 2 * WIDTH, 3, 1 }, { WIDTH, 2 * WIDTH, 1, 2 } };
+    KilnStatus status = KILN_OK;
+
+    for (int i = 0; i < MOST_CONVS && status == KILN_OK; i++)
+        status = conv_init(net, i, root, convs[i].in, convs[i].out, convs[i].kernel,
+                           convs[i].stride, err);
+    if (status < 0)
+        return status;
+    return kiln_nn_linear_init(&net->fc, root, "fc", 2 * WIDTH, CLASSES, true, err);
+}
+
+static KilnTensor *residual(Net *net, KilnDrop *drop)
+{
+    KilnTensor *x = kiln_relu(conv(net, 0, batch(net)));
+
+    (void)drop;
+    x = kiln_max_pool2d(x, (KilnPool) { .kernel = 3, .stride = 2, .padding = 1 });
+    x = kiln_relu(kiln_add(x, conv(net, 2, kiln_relu(conv(net, 1, x)))));
+    x = kiln_relu(kiln_add(conv(net, 5, x), conv(net, 4, kiln_relu(conv(net, 3, x)))));
+    return kiln_nn_linear(&net->fc, kiln_flatten(kiln_adaptive_avg_pool2d(x, 1, 1)));
+}
+
+static KilnStatus transformer_init(Net *net, const KilnScope *root, KilnError *err)
+{
+    const KilnTransformerSpec spec = {
+        .width = WIDTH, .heads = 2, .feedforward = 2 * WIDTH, .dropout = 0.1, .gelu = true
+    };
+    KilnStatus status = kiln_nn_embedding_init(&net->embedding, root, "embedding", WORDS, WIDTH, -1,
+                                               err);
+
+    if (status == KILN_OK)
+        status = kiln_nn_transformer_encoder_layer_init(&net->layer, root, "layer", spec, err);
+    if (status == KILN_OK)
+        status = kiln_nn_linear_init(&net->fc, root, "fc", WIDTH, CLASSES, true, err);
+    return status;
+}
+
+static KilnTensor *transformer(Net *net, KilnDrop *drop)
+{
+    const KilnShape shape = KILN_SHAPE(BATCH, STEPS);
+    const KilnSight sight = { .causal = true,
+                              .padding = kiln_graph_input(net->graph, KILN_U8, shape, present) };
+    KilnTensor *x = kiln_nn_embedding(&net->embedding,
+                                      kiln_graph_input(net->graph, KILN_I32, shape, tokens));
+
+    x = kiln_nn_transformer_layer(&net->layer, x, NULL, sight, (KilnSight) { 0 }, drop);
+    return kiln_reshape(kiln_nn_linear(&net->fc, x), KILN_SHAPE(BATCH * STEPS, CLASSES));
+}
+
+static const Kind kinds[] = {
+    { "plain", plain_init, plain, BATCH },
+    { "residual", residual_init, residual, BATCH },
+    { "transformer", transformer_init, transformer, (int64_t)BATCH *STEPS },
+};
+
+/* ---- A training step --------------------------------------------------------------- */
+
+typedef KilnStatus NewBackend(KilnBackend **ret, KilnError *err);
+
+static KilnStatus one_thread(KilnBackend **ret, KilnError *err)
+{
+    return kiln_backend_cpu_new(1, ret, err);
+}
+
+static KilnStatus two_threads(KilnBackend **ret, KilnError *err)
+{
+    return kiln_backend_cpu_new(2, ret, err);
+}
+
+static KilnStatus net_open(Net *net, const Kind *kind, NewBackend *backend, KilnError *err)
+{
+    memset(net, 0, sizeof(*net));
+    KilnStatus status = backend(&net->backend, err);
+    if (status == KILN_OK)
+        status = kiln_params_new(1, &net->params, err);
+    if (status == KILN_OK) {
+        const KilnScope root = kiln_params_root(net->params);
+
+        status = kind->init(net, &root, err);
+    }
+    if (status == KILN_OK)
+        status = kiln_params_seal(net->params, err);
+    if (status == KILN_OK)
+        status = kiln_graph_new(net->backend, &net->graph, err);
+    return status;
+}
+
+static void net_close(Net *net)
+{
+    kiln_graph_free(net->graph);
+    kiln_params_free(net->params);
+    kiln_backend_free(net->backend);
+}
+
+static void update(Net *net)
+{
+    const KilnShape shape = KILN_SHAPE(kiln_params_size(net->params));
+
+    assert_in_range(shape.dim[0], 1, MOST_PARAMS);
     KilnFlat flat = {
-        .param = buffer(graph, KILN_SHAPE(PARAMS), net->params),
-        .grad = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(PARAMS), net->grads),
-        .slots = { buffer(graph, KILN_SHAPE(PARAMS), net->momentum) },
-        .hyper = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(2), net->hyper),
+        .param = kiln_graph_variable(net->graph, KILN_F32, shape, kiln_params_values(net->params),
+                                     false, NULL),
+        .grad = kiln_graph_input(net->graph, KILN_F32, shape, kiln_params_gradients(net->params)),
+        .slots = { kiln_graph_variable(net->graph, KILN_F32, shape, net->momentum, false, NULL) },
+        .hyper = kiln_graph_input(net->graph, KILN_F32, KILN_SHAPE(2), net->hyper),
     };
     flat.scale = kiln_clip_factor(kiln_l2_norm(flat.grad), 1.0);
     kiln_sgd_update(&flat, (KilnSgd) { .momentum = 0.9 });
+}
+
+/* Record and run one step; `number` counts from 1. */
+static KilnStatus train(Net *net, const Kind *kind, int number, double *ret_loss, KilnError *err)
+{
+    net->hyper[0] = 0.05f;
+    net->hyper[1] = number == 1 ? 1.0f : 0.0f;
+    net->key[0] = number;
+    kiln_graph_begin(net->graph);
+    KilnDrop drop = { kiln_graph_input(net->graph, KILN_I32, KILN_SHAPE(2), net->key), 0 };
+    KilnTensor *logits = kind->logits(net, &drop);
+    KilnTensor *wanted = kiln_graph_input(net->graph, KILN_I32, KILN_SHAPE(kind->rows), labels);
+    KilnTensor *loss = kiln_cross_entropy(logits, wanted,
+                                          (KilnCrossEntropy) { .label_smoothing = 0.1 });
+    KilnTensor *accuracy = kiln_mean(kiln_equal(kiln_argmax(logits), wanted));
+    kiln_graph_backward(net->graph, loss);
+    update(net);
     KilnTensor *outputs[] = { loss, accuracy };
-    KilnStatus status = kiln_graph_run(graph, outputs, 2, err);
-    if (status >= 0)
+    KilnStatus status = kiln_graph_run(net->graph, outputs, 2, err);
+    if (status == KILN_OK)
         *ret_loss = kiln_tensor_scalar(loss);
     return status;
 }
 
-static const int32_t labels[BATCH] = { 0, 1, 2, 1 };
-static float images[2][BATCH * SIDE * SIDE * 2];
-static Net net;
-
-static void fill_in(void)
-{
-    memset(&net, 0, sizeof(net));
-    for (size_t i = 0; i < PARAMS; i++)
-        net.params[i] = (float)((i * 37) % 19) / 40.0f - 0.22f;
-    for (size_t i = 0; i < KILN_COUNT(images[0]); i++)
-        images[0][i] = images[1][i] = (float)((i * 53) % 31) / 15.0f - 1.0f;
-}
-
-static void check(KilnBackend *backend)
-{
-    double first = 0.0, last = 0.0;
-    KilnGraph *graph;
-    KilnError err;
-
-    fill_in();
-    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
-    for (int step = 1; step <= 10; step++) {
-        size_t before = allocations;
-
-        net.hyper[0] = 0.05f;
-        net.hyper[1] = step == 1 ? 1.0f : 0.0f;
-        net.key[0] = step;
-        if (train(graph, &net, images[step % 2], labels, &last, &err) < 0)
-            fail_msg("step %d: %s", step, err.text);
-        if (step == 1)
-            first = last;
-        if (step > 2 && allocations != before)
-            fail_msg("step %d: %zu allocations", step, allocations - before);
-    }
-    assert_int_equal(kiln_graph_plans(graph), 1);
-    assert_int_equal(net.batches, 10);
-    assert_true(last < first); /* it has really trained */
-    kiln_graph_free(graph);
-}
-
 /* ---- Tests ----------------------------------------------------------------------- */
+
+static int fill_in(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(images); i++)
+        images[i] = (float)((i * 53) % 31) / 15.0f - 1.0f;
+    return 0;
+}
 
 static void test_counter(void **unused)
 {
@@ -175,67 +274,85 @@ static void test_counter(void **unused)
     kiln_backend_free(backend);
 }
 
-static void test_reference(void **unused)
+static void check_steps(const Kind *kind, NewBackend *backend)
 {
-    KilnBackend *backend;
-    KilnError err;
+    static Net net;
+    double first = 0.0, last = 0.0;
+    KilnError err = { 0 };
 
-    (void)unused;
-    assert_int_equal(kiln_backend_ref_new(&backend, &err), KILN_OK);
-    check(backend);
-    kiln_backend_free(backend);
+    if (net_open(&net, kind, backend, &err) < 0)
+        fail_msg("%s: %s", kind->name, err.text);
+    for (int step = 1; step <= 10; step++) {
+        const size_t before = allocations;
+
+        if (train(&net, kind, step, &last, &err) < 0)
+            fail_msg("%s, step %d: %s", kind->name, step, err.text);
+        first = step == 1 ? last : first;
+        if (step > 2 && allocations != before)
+            fail_msg("%s, step %d: %zu allocations", kind->name, step, allocations - before);
+    }
+    assert_int_equal(kiln_graph_plans(net.graph), 1);
+    assert_true(last < first); /* it has really trained */
+    net_close(&net);
 }
 
-static void test_cpu(void **unused)
+static void test_no_allocations(void **unused)
 {
-    KilnBackend *backend;
-    KilnError err;
-
     (void)unused;
-    if (kiln_backend_cpu_new(2, &backend, &err) < 0)
-        fail_msg("%s", err.text);
-    check(backend);
-    kiln_backend_free(backend);
+    for (size_t k = 0; k < KILN_COUNT(kinds); k++) {
+        check_steps(&kinds[k], kiln_backend_ref_new);
+        check_steps(&kinds[k], two_threads);
+    }
+}
+
+/* From the backend to two steps with the given allocation failing; false when there
+ * are not so many. Afterwards the same graph works. */
+static bool fails(const Kind *kind, NewBackend *backend, size_t failing)
+{
+    static Net net;
+    KilnError err = { 0 };
+    double loss;
+
+    fail_at = allocations + failing;
+    KilnStatus status = net_open(&net, kind, backend, &err);
+    for (int step = 1; step <= 2 && status == KILN_OK; step++)
+        status = train(&net, kind, step, &loss, &err);
+    const bool failed = allocations >= fail_at;
+    fail_at = 0;
+    if (status != (failed ? KILN_E_NOMEM : KILN_OK) || (failed && err.text[0] == '\0'))
+        fail_msg("%s, allocation %zu: status %d, %s", kind->name, failing, status, err.text);
+    if (failed && net.graph != NULL && train(&net, kind, 1, &loss, &err) < 0)
+        fail_msg("%s, after allocation %zu: %s", kind->name, failing, err.text);
+    net_close(&net);
+    return failed;
+}
+
+static void check_out_of_memory(const Kind *kind, NewBackend *backend)
+{
+    size_t failing = 1;
+
+    while (fails(kind, backend, failing))
+        failing++;
+    assert_in_range(failing, 30, 2000);
 }
 
 /* Every single allocation fails once: each time an error that says so. */
 static void test_out_of_memory(void **unused)
 {
-    KilnStatus status = KILN_E_NOMEM;
-    size_t failures = 0;
-    KilnBackend *backend;
-    KilnError err;
-    double loss;
-
     (void)unused;
-    fill_in();
-    assert_int_equal(kiln_backend_ref_new(&backend, &err), KILN_OK);
-    while (status < 0) {
-        KilnGraph *graph = NULL;
-
-        fail_at = allocations + ++failures;
-        status = kiln_graph_new(backend, &graph, &err);
-        if (status >= 0)
-            status = train(graph, &net, images[0], labels, &loss, &err);
-        fail_at = 0;
-        assert_int_equal(status, status < 0 ? KILN_E_NOMEM : KILN_OK);
-        /* Afterwards the same graph works. */
-        if (status < 0 && graph != NULL)
-            assert_int_equal(train(graph, &net, images[0], labels, &loss, &err), KILN_OK);
-        kiln_graph_free(graph);
+    for (size_t k = 0; k < KILN_COUNT(kinds); k++) {
+        check_out_of_memory(&kinds[k], kiln_backend_ref_new);
+        check_out_of_memory(&kinds[k], one_thread);
     }
-    assert_in_range(failures, 10, 1000);
-    kiln_backend_free(backend);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counter),
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_no_allocations),
         cmocka_unit_test(test_out_of_memory),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, fill_in, NULL);
 }

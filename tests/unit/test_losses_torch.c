@@ -1,53 +1,10 @@
 /* Losses, moving and picking by index on both backends against values and gradients
  * that PyTorch computed once (tests/record/losses.py). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/unit/torch_groups.h"
 
-#include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "graph/backend.h"
 #include "tests/data/ops/losses.h"
 
-enum { MOST_LEAVES = 4 };
-static const double tolerance = 1e-5;
-
-static const struct Record *find(const char *group, const char *name, const char *prefix)
-{
-    char full[64];
-
-    snprintf(full, sizeof(full), "%s.%s%s", group, prefix, name);
-    for (size_t i = 0; i < KILN_COUNT(records); i++)
-        if (strcmp(records[i].name, full) == 0)
-            return &records[i];
-    return NULL;
-}
-
 /* ---- The operations ----------------------------------------------------------------- */
-
-typedef struct Leaf {
-    const char *name;
-    KilnDType dtype;
-    KilnShape shape;
-} Leaf;
-
-typedef struct Group {
-    const char *name;
-    KilnTensor *(*build)(KilnTensor *const *x);
-    Leaf leaves[MOST_LEAVES];
-} Group;
-
-#define BUILD(name) static KilnTensor *name(KilnTensor *const *x)
-#define RETURNS(name, ...)                                                                         \
-    BUILD(build_##name)                                                                            \
-    {                                                                                              \
-        return __VA_ARGS__;                                                                        \
-    }
 
 RETURNS(entropy, kiln_cross_entropy(x[0], x[1],
                                     (KilnCrossEntropy) { .weight = x[2],
@@ -119,29 +76,6 @@ BUILD(build_bce)
                                 KILN_REDUCTION_MEAN);
 }
 
-#define F(name, ...)                                                                               \
-    {                                                                                              \
-        name, KILN_F32,                                                                            \
-        {                                                                                          \
-            SIZES(__VA_ARGS__)                                                                     \
-        }                                                                                          \
-    }
-#define I(name, ...)                                                                               \
-    {                                                                                              \
-        name, KILN_I32,                                                                            \
-        {                                                                                          \
-            SIZES(__VA_ARGS__)                                                                     \
-        }                                                                                          \
-    }
-#define SIZES(...)                                                                                 \
-    .rank = (int)(sizeof((int64_t[]) { __VA_ARGS__ }) / sizeof(int64_t)), .dim = { __VA_ARGS__ }
-#define GROUP(name, ...)                                                                           \
-    {                                                                                              \
-#name, build_##name,                                                                       \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
 #define CLASSES F("x", 4, 3, 5), I("labels", 4, 3), F("weight", 5)
 #define SOFT F("x", 6, 5), F("target", 6, 5), F("weight", 5)
 #define SEQUENCES F("x", 9, 3, 5), I("targets", 3, 4), I("inputs", 3), I("lengths", 3)
@@ -190,109 +124,19 @@ static const Group groups[] = {
     GROUP(corners, IMAGE),
 };
 
-/* ---- Running one -------------------------------------------------------------------- */
-
-/* Largest difference over the largest recorded value. */
-static void check(const char *backend, const char *group, const char *what,
-                  const struct Record *want, const float *got)
-{
-    double worst = 0.0, scale = 1e-30;
-
-    for (size_t i = 0; i < want->n; i++) {
-        double d = fabs((double)want->values[i] - (double)got[i]);
-
-        worst = d > worst || isnan(d) ? d : worst;
-        scale = fmax(scale, fabs((double)want->values[i]));
-    }
-    if (!(worst / scale <= tolerance))
-        fail_msg("%s.%s on %s: differs by %g", group, what, backend, worst / scale);
-}
-
-/* The recorded values of a leaf, in its type; freed by the caller. */
-static void *leaf_data(const Leaf *leaf, const struct Record *record)
-{
-    float *data = calloc(record->n, sizeof(*data));
-
-    assert_non_null(data);
-    assert_int_equal(record->n, kiln_shape_count(&leaf->shape));
-    for (size_t i = 0; i < record->n; i++) {
-        if (leaf->dtype == KILN_I32)
-            ((int32_t *)(void *)data)[i] = (int32_t)record->values[i];
-        else
-            data[i] = record->values[i];
-    }
-    return data;
-}
-
-static void run_group(KilnBackend *backend, const Group *group)
-{
-    KilnTensor *leaf[MOST_LEAVES] = { NULL };
-    void *data[MOST_LEAVES] = { NULL };
-    float *grad[MOST_LEAVES] = { NULL };
-    KilnGraph *graph = NULL;
-    KilnError err = { 0 };
-
-    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
-    kiln_graph_begin(graph);
-    for (int i = 0; i < MOST_LEAVES && group->leaves[i].name != NULL; i++) {
-        const Leaf *l = &group->leaves[i];
-        const struct Record *record = find(group->name, l->name, "");
-        const bool wants = find(group->name, l->name, "d") != NULL;
-
-        if (record == NULL)
-            fail_msg("no record %s.%s", group->name, l->name);
-        data[i] = leaf_data(l, record);
-        grad[i] = calloc(record->n, sizeof(float));
-        leaf[i] = kiln_graph_variable(graph, l->dtype, l->shape, data[i], wants, grad[i]);
-    }
-
-    KilnTensor *y = group->build(leaf);
-    const struct Record *dy = find(group->name, "dy", "");
-    KilnTensor *weights = kiln_graph_input(graph, KILN_F32, *kiln_tensor_shape(y), dy->values);
-
-    kiln_graph_backward(graph, kiln_sum(kiln_mul(y, weights)));
-    if (kiln_graph_run(graph, &y, 1, &err) != KILN_OK)
-        fail_msg("%s on %s: %s", group->name, backend->ops->name, err.text);
-    assert_int_equal(dy->n, kiln_shape_count(kiln_tensor_shape(y)));
-    check(backend->ops->name, group->name, "y", find(group->name, "y", ""), kiln_tensor_data(y));
-    for (int i = 0; i < MOST_LEAVES && group->leaves[i].name != NULL; i++) {
-        const struct Record *want = find(group->name, group->leaves[i].name, "d");
-
-        if (want != NULL)
-            check(backend->ops->name, group->name, want->name, want, grad[i]);
-        free(data[i]);
-        free(grad[i]);
-    }
-    kiln_graph_free(graph);
-}
+/* ---- Tests --------------------------------------------------------------------------- */
 
 static void test_groups(void **unused)
 {
-    KilnBackend *backends[2] = { NULL };
-    KilnError err = { 0 };
-
     (void)unused;
-    assert_int_equal(kiln_backend_ref_new(&backends[0], &err), KILN_OK);
-    assert_int_equal(kiln_backend_cpu_new(2, &backends[1], &err), KILN_OK);
-    for (size_t b = 0; b < KILN_COUNT(backends); b++) {
-        for (size_t i = 0; i < KILN_COUNT(groups); i++)
-            run_group(backends[b], &groups[i]);
-        kiln_backend_free(backends[b]);
-    }
+    check_groups(groups, KILN_COUNT(groups), records, KILN_COUNT(records));
 }
 
 /* Each group of the script is checked. */
 static void test_all_recorded(void **unused)
 {
-    size_t n = 0;
-
     (void)unused;
-    for (size_t i = 0; i < KILN_COUNT(records); i++) {
-        const size_t length = strlen(records[i].name);
-
-        n += length > 2 && strcmp(records[i].name + length - 2, ".y") == 0;
-    }
-    assert_int_equal(n, KILN_COUNT(groups));
+    assert_int_equal(recorded_groups(records, KILN_COUNT(records)), KILN_COUNT(groups));
 }
 
 int main(void)

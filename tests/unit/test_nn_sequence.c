@@ -1,10 +1,7 @@
 /* Recurrent layers, attention and transformers against PyTorch
- * (tests/record/sequence.py): outputs, gradients, and how the loss of a small GPT
- * and a small LSTM falls; and the initial values' distributions. */
+ * (tests/record/sequence.py): outputs and gradients; and the initial values'
+ * distributions. */
 #include "nn_support.h"
-#include "tests/nets/adam.h"
-#include "tests/nets/gpt.h"
-#include "tests/nets/lstm.h"
 
 enum { MOST_OUTPUTS = 3 };
 
@@ -216,16 +213,6 @@ static const LayerCase cases[] = {
     { "decoder_pre", SHAPE(2, 5, 12), decoder_pre_init, decoder_run },
 };
 
-/* Find the line of that keyword and name. */
-static void record_find(Record *record, const char *keyword, const char *name)
-{
-    record_open(record, "sequence.txt");
-    while (record_line(record))
-        if (record_is(record, keyword) && strcmp(record->word[1], name) == 0)
-            return;
-    fail_msg("no %s %s is recorded", keyword, name);
-}
-
 /* All values of a line after its keyword, within 1e-5 of the largest. */
 static void check_values(const char *name, const Record *record, const float *got, int64_t n)
 {
@@ -293,7 +280,7 @@ static void check_layer(const LayerCase *c)
     kiln_graph_backward(net.graph, loss);
     if (kiln_graph_run(net.graph, out, n_outputs, &err) < 0)
         fail_msg("%s: %s", c->name, err.text);
-    record_find(&record, "case", c->name);
+    record_find(&record, "sequence.txt", "case", c->name);
     for (size_t i = 0; i < n_outputs && record_line(&record); i++)
         check_values(c->name, &record, kiln_tensor_data(out[i]),
                      kiln_shape_count(kiln_tensor_shape(out[i])));
@@ -313,118 +300,6 @@ static void test_layers(void **unused)
     (void)unused;
     for (size_t i = 0; i < KILN_COUNT(cases); i++)
         check_layer(&cases[i]);
-}
-
-/* ---- Curves ------------------------------------------------------------------------ */
-
-enum { CURVE_STEPS = 50 };
-
-/* tokens() of the recording. */
-static int32_t *drawn(uint32_t key, int64_t n, int32_t classes)
-{
-    int32_t *x = malloc((size_t)n * sizeof(int32_t));
-
-    assert_non_null(x);
-    for (int64_t i = 0; i < n; i++) {
-        const double p = (double)(float)pattern(key, (uint32_t)i);
-        const int32_t token = (int32_t)((p + 1.0) / 2.0 * classes);
-
-        x[i] = token < classes ? token : classes - 1;
-    }
-    return x;
-}
-
-static void curve_step(Net *net, NetAdam *adam, KilnTensor *loss, double want, int t)
-{
-    KilnError err = { 0 };
-
-    kiln_graph_backward(net->graph, loss);
-    net_adam_update(adam, net->params, net->graph);
-    if (kiln_graph_run(net->graph, &loss, 1, &err) < 0)
-        fail_msg("%s", err.text);
-    const double got = kiln_tensor_scalar(loss);
-    if (!(fabs(got - want) <= 1e-4 * want))
-        fail_msg("loss of step %d: %.8g, want %.8g", t, got, want);
-}
-
-static void adam_open(NetAdam *adam, Net *net)
-{
-    KilnError err = { 0 };
-
-    if (kiln_params_seal(net->params, &err) < 0)
-        fail_msg("%s", err.text);
-    params_fill(net->params);
-    const size_t n = (size_t)kiln_params_size(net->params);
-    adam->average = calloc(n, sizeof(float));
-    adam->square = calloc(n, sizeof(float));
-    assert_true(adam->average != NULL && adam->square != NULL);
-}
-
-static void test_gpt_curve(void **unused)
-{
-    static Record record;
-    static GptNet gpt;
-    const GptSpec spec = { .vocabulary = 11, .context = 8, .width = 16, .heads = 2, .layers = 2 };
-    NetAdam adam = { .lr = 3e-3, .weight_decay = 0.01 };
-    KilnError err = { 0 };
-    Net net;
-
-    (void)unused;
-    net_open(&net);
-    const KilnScope root = kiln_params_root(net.params);
-    assert_int_equal(gpt_net_init(&gpt, &root, spec, &err), KILN_OK);
-    adam_open(&adam, &net);
-    record_find(&record, "curve", "gpt");
-    assert_true(record_line(&record));
-    for (int t = 0; t < CURVE_STEPS; t++) {
-        int32_t *x = drawn(1000 + (uint32_t)t % 4, 32, 11);
-        int32_t *y = drawn(1100 + (uint32_t)t % 4, 32, 11);
-
-        kiln_graph_begin(net.graph);
-        KilnTensor *loss = gpt_net_loss(&gpt,
-                                        kiln_graph_input(net.graph, KILN_I32, KILN_SHAPE(4, 8), x),
-                                        kiln_graph_input(net.graph, KILN_I32, KILN_SHAPE(4, 8), y));
-        curve_step(&net, &adam, loss, record_f64(&record, (size_t)t + 1), t);
-        free(x);
-        free(y);
-    }
-    free(adam.average);
-    free(adam.square);
-    record_close(&record);
-    net_close(&net);
-}
-
-static void test_lstm_curve(void **unused)
-{
-    static Record record;
-    static LstmNet lstm;
-    NetAdam adam = { .lr = 1e-2 };
-    KilnError err = { 0 };
-    Net net;
-
-    (void)unused;
-    net_open(&net);
-    const KilnScope root = kiln_params_root(net.params);
-    assert_int_equal(lstm_net_init(&lstm, &root, 8, 2, 5, &err), KILN_OK);
-    adam_open(&adam, &net);
-    record_find(&record, "curve", "lstm");
-    assert_true(record_line(&record));
-    for (int t = 0; t < CURVE_STEPS; t++) {
-        float *x = patterned(1000 + (uint32_t)t % 4, 144);
-        int32_t *y = drawn(1100 + (uint32_t)t % 4, 18, 5);
-
-        kiln_graph_begin(net.graph);
-        KilnTensor *loss =
-            lstm_net_loss(&lstm, kiln_graph_input(net.graph, KILN_F32, KILN_SHAPE(3, 6, 8), x),
-                          kiln_graph_input(net.graph, KILN_I32, KILN_SHAPE(3, 6), y));
-        curve_step(&net, &adam, loss, record_f64(&record, (size_t)t + 1), t);
-        free(x);
-        free(y);
-    }
-    free(adam.average);
-    free(adam.square);
-    record_close(&record);
-    net_close(&net);
 }
 
 /* ---- Initial values --------------------------------------------------------------- */
@@ -556,8 +431,7 @@ static void test_refusals(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers),     cmocka_unit_test(test_gpt_curve),
-        cmocka_unit_test(test_lstm_curve), cmocka_unit_test(test_distributions),
+        cmocka_unit_test(test_layers),     cmocka_unit_test(test_distributions),
         cmocka_unit_test(test_orthogonal), cmocka_unit_test(test_gains),
         cmocka_unit_test(test_refusals),
     };

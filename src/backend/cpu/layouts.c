@@ -190,6 +190,19 @@ KilnMd kiln_layout_md(const KilnDnnl *dnnl, KilnLayout layout, KilnMdRole *ret_r
     return entry_md(entry);
 }
 
+/* Whether the descriptor is an image's in that format. Nothing is kept, so that asking
+ * cannot fail for want of memory. */
+static bool md_has_format(KilnMd md, const KilnMdFacts *facts, KilnMdFormat format)
+{
+    KilnMdStore image;
+
+    if (kiln_md_init(&image, facts, tag_of(KILN_MD_IMAGE, facts->rank, format)) != dnnl_success)
+        return false;
+    const bool same = kiln_md_equal(md, kiln_md_get(&image));
+    kiln_md_release(&image);
+    return same;
+}
+
 KilnMdFormat kiln_layout_format(KilnDnnl *dnnl, KilnLayout layout, const KilnShape *shape)
 {
     static const KilnMdFormat formats[] = { KILN_MD_PLAIN, KILN_MD_C16, KILN_MD_C8 };
@@ -201,13 +214,9 @@ KilnMdFormat kiln_layout_format(KilnDnnl *dnnl, KilnLayout layout, const KilnSha
     KilnMd md = entry_md(&dnnl->entries[layout - 1]);
 
     facts.type = kiln_md_facts(md).type;
-    for (size_t i = 0; i < KILN_COUNT(formats); i++) {
-        KilnMd candidate = NULL;
-
-        if (md_tagged(dnnl, KILN_MD_CODE, &facts, formats[i], &candidate, NULL) == KILN_OK &&
-            kiln_md_equal(md, candidate))
+    for (size_t i = 0; i < KILN_COUNT(formats); i++)
+        if (md_has_format(md, &facts, formats[i]))
             return formats[i];
-    }
     return KILN_MD_ANY;
 }
 

@@ -169,9 +169,14 @@ static void cross_entropy_soft_run(KilnCall *call)
     loss_run(call, true, true);
 }
 
-static double loss_grad(const KilnLabelAttrs *attrs, const KilnArg *dloss, int64_t r)
+/* What multiplies a row's gradient. A row that is ignored has none, even where all are
+ * and their mean is NaN (as PyTorch). */
+static double row_scale(const KilnLabelAttrs *attrs, const KilnArg *dloss, const int32_t *labels,
+                        int64_t r, double by)
 {
-    return kiln_ref_get(dloss, attrs->reduction == KILN_REDUCTION_NONE ? r : 0);
+    if (labels != NULL && labels[r] == attrs->ignore_index)
+        return 0.0;
+    return kiln_ref_get(dloss, attrs->reduction == KILN_REDUCTION_NONE ? r : 0) / by;
 }
 
 static void nll_grad_run(KilnCall *call)
@@ -184,7 +189,7 @@ static void nll_grad_run(KilnCall *call)
 
     for (int64_t i = 0; i < rows * n; i++)
         kiln_ref_set(&call->outputs[0], i,
-                     -loss_grad(attrs, &call->inputs[0], i / n) / by *
+                     -row_scale(attrs, &call->inputs[0], labels, i / n, by) *
                          wanted(attrs, labels, NULL, weight, i / n, i % n));
 }
 
@@ -198,7 +203,7 @@ static void entropy_grad_run(KilnCall *call, bool soft)
     const double by = divisor(attrs, labels, rows, weight);
 
     for (int64_t r = 0; r < rows; r++) {
-        const double scale = loss_grad(attrs, &call->inputs[0], r) / by;
+        const double scale = row_scale(attrs, &call->inputs[0], labels, r, by);
         double total = 0.0;
 
         for (int64_t c = 0; c < n; c++)

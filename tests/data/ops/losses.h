@@ -1,9 +1,5 @@
 /* Written by tests/record/losses.py with PyTorch 2.15.0. */
-static const struct Record {
-    const char *name;
-    size_t n;
-    const float *values;
-} records[] = {
+static const Recorded records[] = {
     { "entropy.y", 1, (const float[]){
 1.78791761f,
     } },

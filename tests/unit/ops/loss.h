@@ -59,6 +59,8 @@ static const Case cases_nll[] = {
       .arg = { 4, 0, KILN_REDUCTION_NONE }, .skips = true },
     { "nll, wrong labels", build_nll, "gL", .shape = { SHAPE(17, 3), SHAPE(17) },
       .arg = { 4, 0, KILN_REDUCTION_NONE }, .no_differences = true },
+    { "nll, all ignored", build_nll, "gL", .shape = { SHAPE(5, 3), SHAPE(5) },
+      .arg = { 1, 0, KILN_REDUCTION_MEAN, 1 }, .no_differences = true, .skips = true },
     { "nll, large", build_nll, "gL", .shape = { SHAPE(1031, 67), SHAPE(1031) }, .arg = { 67 } },
 };
 #define cases_nll_grad cases_nll
@@ -81,6 +83,8 @@ static const Case cases_cross_entropy[] = {
     { "cross_entropy, weighed, smoothed, ignoring", build_cross_entropy, "gLp",
       .shape = { SHAPE(4, 3, 4), SHAPE(4, 3), SHAPE(4) }, .arg = { 4, 3, KILN_REDUCTION_MEAN, 1 },
       .skips = true },
+    { "cross_entropy, all ignored", build_cross_entropy, "gL", .shape = { SHAPE(5, 3), SHAPE(5) },
+      .arg = { 1, 2, KILN_REDUCTION_MEAN, 1 }, .no_differences = true, .skips = true },
     { "cross_entropy, unreduced", build_cross_entropy, "gL",
       .shape = { SHAPE(2, 3, 4), SHAPE(2, 3) }, .arg = { 4, 1, KILN_REDUCTION_NONE, 3 } },
     { "cross_entropy, wrong labels", build_cross_entropy, "gL",

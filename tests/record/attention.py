@@ -1,0 +1,111 @@
+"""Records what PyTorch computes for attention and rotary positions: writes
+tests/data/ops/attention.h. Heads are last but one, [B, T, H, D], as kiln has them.
+
+    python tests/record/attention.py        (needs torch)
+"""
+
+import pathlib
+
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(50)
+records = []
+
+
+def keep(name, tensor):
+    records.append((name, tensor.detach().double().reshape(-1).tolist()))
+
+
+def float_text(value):
+    """Nine digits are all of a float; with a point, as C wants."""
+    text = f"{value:.9g}"
+    return text if "." in text or "e" in text else text + ".0"
+
+
+def run(group, y, **leaves):
+    """y and its weighed sum's gradients."""
+    dy = torch.randn_like(y)
+    keep(group + ".y", y)
+    keep(group + ".dy", dy)
+    (y * dy).sum().backward()
+    for name, leaf in leaves.items():
+        keep(f"{group}.{name}", leaf)
+        if leaf.requires_grad:
+            keep(f"{group}.d{name}", leaf.grad)
+
+
+def leaf(*shape):
+    return torch.randn(*shape).requires_grad_()
+
+
+def attention(group, queries=5, keys=5, heads=2, key_heads=2, mask=None, padding=None, **options):
+    q, k, v = leaf(2, queries, heads, 4), leaf(2, keys, key_heads, 4), leaf(2, keys, key_heads, 4)
+    seen = mask
+    if padding is not None:
+        seen = padding[:, None, None, :].bool()
+        if mask is not None:
+            seen = seen & mask.bool()
+    elif mask is not None and mask.dtype == torch.uint8:
+        seen = mask.bool()
+    y = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
+                                       attn_mask=seen, **options).transpose(1, 2)
+    others = {name: x for name, x in (("mask", mask), ("padding", padding)) if x is not None}
+    run(group, y, q=q, k=k, v=v, **others)
+
+
+# Two sequences of 5 and 3 keys. The causal mask is given to PyTorch as one, for it
+# takes is_causal or a mask.
+present = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=torch.uint8)
+causal = torch.ones(5, 5, dtype=torch.uint8).tril()
+some = (torch.rand(2, 2, 5, 5) > 0.4).to(torch.uint8)
+some[..., 0] = 1
+
+attention("plain", keys=7)
+attention("causal", is_causal=True)
+attention("causal_fewer_keys", queries=7, keys=4, is_causal=True)
+attention("scaled", scale=0.3)
+attention("mask", mask=some)
+attention("mask_added", mask=torch.randn(5, 5))
+attention("padding", padding=present)
+attention("padding_causal", mask=causal, padding=present)
+attention("padding_mask", mask=some, padding=present)
+attention("grouped", heads=6, key_heads=2, enable_gqa=True)
+attention("grouped_causal", heads=4, key_heads=1, enable_gqa=True, is_causal=True)
+
+
+def angles(rows, width, base, first):
+    turns = base ** (-torch.arange(0, width, 2).float() / width)
+    return torch.outer(torch.arange(first, first + rows).float(), turns)[:, None, :]
+
+
+def interleaved(x, angle):
+    """As LLaMA's reference: pairs of neighbours are complex numbers."""
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).flatten(-2)
+
+
+def halves(x, angle):
+    """As GPT-NeoX: x cos + rotate_half(x) sin."""
+    a, b = x.chunk(2, -1)
+    angle = torch.cat((angle, angle), -1)
+    return x * angle.cos() + torch.cat((-b, a), -1) * angle.sin()
+
+
+# PyTorch has no function for rotary positions: the formulas of the two models.
+for name, turn in ("rotary", halves), ("rotary_interleaved", interleaved):
+    x = leaf(2, 5, 3, 8)
+    run(name, turn(x, angles(5, 8, 10000.0, 0)), x=x)
+    x = leaf(1, 3, 2, 4)
+    run(name + "_later", turn(x, angles(3, 4, 500.0, 40)), x=x)
+
+out = pathlib.Path(__file__).resolve().parents[1] / "data" / "ops" / "attention.h"
+with out.open("w") as file:
+    file.write(f"/* Written by tests/record/attention.py with PyTorch {torch.__version__.split('+')[0]}. */\n")
+    file.write("static const Recorded records[] = {\n")
+    for name, values in records:
+        file.write(f'    {{ "{name}", {len(values)}, (const float[]){{\n')
+        for i in range(0, len(values), 8):
+            file.write(" ".join(f"{float_text(value)}f," for value in values[i : i + 8]) + "\n")
+        file.write("    } },\n")
+    file.write("};\n")
