@@ -181,11 +181,16 @@ typedef struct KilnPool {
     int64_t kernel_hw[2], stride_hw[2], padding_hw[2];
     bool exclude_padding; /* averages over the elements of the image alone; PyTorch's
                              count_include_pad=False */
+    bool ceil_mode;       /* a last window that reaches beyond the padding counts, too, if it begins
+                             in the image or in the padding before it: as PyTorch's ceil_mode */
 } KilnPool;
 
-/* Largest element of each window (padding counts as -inf), as PyTorch's. */
+/* Largest element of each window (padding counts as -inf), as PyTorch's: [N,H,W,C] ->
+ * [N, (H + 2p - kh)/s + 1, (W + 2p - kw)/s + 1, C]. NaN where a window has one. The first of
+ * equals gets the gradient. */
 KILN_API KilnTensor *kiln_max_pool2d(KilnTensor *x, KilnPool pool);
-/* Mean of each window (padding counts as zeros), as PyTorch's. */
+/* Mean of each window, as PyTorch's: the padding counts as zeros, what lies beyond it
+ * (ceil_mode) does not count. */
 KILN_API KilnTensor *kiln_avg_pool2d(KilnTensor *x, KilnPool pool);
 /* Mean of windows that share the image among height×width places, as PyTorch's:
  * [N,H,W,C] -> [N,height,width,C]. With 1×1 it is the mean over the whole image. */
