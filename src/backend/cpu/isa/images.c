@@ -51,7 +51,7 @@ static void window_add(float *x, const float *y, const KilnWindowLoop *window)
  * Channels go in vectors; what is left of a block in halves of one, quarters, and so
  * on. Each size is compiled for itself. */
 
-typedef int8_t Bytes16 __attribute__((vector_size(16)));
+typedef uint8_t Bytes16 __attribute__((vector_size(16)));
 
 /* What is in reach along an axis: elements of a window, or windows over an element. */
 typedef struct Reach {
@@ -78,6 +78,7 @@ static inline Reach element_reach(const KilnMaxPool *pool, int axis, int64_t i)
                      end < pool->y_size[axis] ? end : pool->y_size[axis] };
 }
 
+/* By way of halves, for gcc converts by a factor of four element by element. */
 KILN_INLINE KilnWords load_places(const void *from, int64_t i, int lanes, bool words)
 {
     KilnWords wide = { 0 };
@@ -88,7 +89,7 @@ KILN_INLINE KilnWords load_places(const void *from, int64_t i, int lanes, bool w
         return wide;
     }
     memcpy(&bytes, (const uint8_t *)from + i, (size_t)lanes);
-    return __builtin_convertvector(bytes, KilnWords) & 0xFFu;
+    return __builtin_convertvector(__builtin_convertvector(bytes, KilnHalves), KilnWords);
 }
 
 KILN_INLINE void store_places(void *to, int64_t i, KilnWords places, int lanes, bool words)
@@ -97,7 +98,8 @@ KILN_INLINE void store_places(void *to, int64_t i, KilnWords places, int lanes, 
         memcpy((uint32_t *)to + i, &places, (size_t)lanes * sizeof(uint32_t));
         return;
     }
-    const Bytes16 bytes = __builtin_convertvector(places, Bytes16);
+    const KilnHalves halves = __builtin_convertvector(places, KilnHalves);
+    const Bytes16 bytes = __builtin_convertvector(halves, Bytes16);
 
     memcpy((uint8_t *)to + i, &bytes, (size_t)lanes);
 }

@@ -201,20 +201,35 @@ static void add_scaled(float *y, const float *x, float a, int64_t n)
         y[i] += a * x[i];
 }
 
+/* libmvec is slow where exp leaves the numbers: below this it is as good as 0. */
+static inline double exp_bounded(double x)
+{
+    return exp(x < -700.0 ? -700.0 : x);
+}
+
+/* The largest of the three gives 1 to the sum of their exponentials. */
 static void ctc(double *restrict y, const double *restrict x, const double *restrict skip,
-                const double *restrict emit, int64_t n)
+                int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         const double a = x[i], b = x[i - 1], c = x[i - 2] + skip[i];
-        double top = a > b ? a : b;
+        const double low = a > b ? b : a, high = a > b ? a : b;
+        const double mid = high > c ? c : high, most = high > c ? high : c;
+        const double top = most < -1e300 ? -1e300 : most; /* of three times -inf: no NaN */
+        const double sum = 1.0 + exp_bounded(mid - top) + exp_bounded(low - top);
+        const double all = top + log(sum);
 
-        top = top > c ? top : c;
-        top = top > -1e300 ? top : -1e300; /* of three times -inf: no NaN */
-        y[i] = top + log(exp(a - top) + exp(b - top) + exp(c - top));
+        y[i] = most < -1e300 ? most : all;
     }
-    for (int64_t i = 0; i < n && emit != NULL; i++)
-        y[i] += emit[i];
+}
+
+static void ctc_states(double *restrict y, const double *alpha, const double *beta, double loss,
+                       int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = exp_bounded(alpha[i] + beta[-i] + loss);
 }
 
 #define TABLE_OF(isa) kiln_rows_##isa
@@ -229,4 +244,5 @@ const KilnRowLoops TABLE(KILN_ISA) = {
     .blend_targets = blend_targets,
     .add_scaled = add_scaled,
     .ctc = ctc,
+    .ctc_states = ctc_states,
 };
