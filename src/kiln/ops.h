@@ -319,6 +319,11 @@ KILN_API KilnTensor *kiln_stack(KilnTensor *const *tensors, int n, int axis);
  * rank(x) entries of at least 0 (torch.nn.functional.pad, mode constant). */
 KILN_API KilnTensor *kiln_pad(KilnTensor *x, const int64_t *before, const int64_t *after,
                               double value);
+/* The same filled from x itself, of any type: mirrored at the edges without repeating them
+ * (mode reflect; each of before and after less than the axis), or the edges repeated (mode
+ * replicate). */
+KILN_API KilnTensor *kiln_pad_reflect(KilnTensor *x, const int64_t *before, const int64_t *after);
+KILN_API KilnTensor *kiln_pad_replicate(KilnTensor *x, const int64_t *before, const int64_t *after);
 /* Backwards along an axis; moved on by `shift`, what falls off comes in again. */
 KILN_API KilnTensor *kiln_flip(KilnTensor *x, int axis);
 KILN_API KilnTensor *kiln_roll(KilnTensor *x, int axis, int64_t shift);
@@ -374,6 +379,12 @@ typedef enum KilnBagMode { KILN_BAG_SUM, KILN_BAG_MEAN, KILN_BAG_MAX } KilnBagMo
  * (torch.nn.functional.embedding_bag). -> [B, D]. */
 KILN_API KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
                                         KilnBagMode mode, int64_t padding_idx);
+/* The sums with a factor for each row: `factors` has index's shape (per_sample_weights of
+ * torch.nn.functional.embedding_bag, mode sum). The factor of a row that is left out gets the
+ * gradient 0. */
+KILN_API KilnTensor *kiln_embedding_bag_weighed(KilnTensor *weight, KilnTensor *index,
+                                                KilnTensor *offsets, KilnTensor *factors,
+                                                int64_t padding_idx);
 
 /* ---- Probabilities and losses --------------------------------------------- */
 

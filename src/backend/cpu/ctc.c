@@ -18,7 +18,7 @@ typedef struct Sequence {
 
 /* Shares of the workspace. A row has room for a whole number of vectors, and a vector
  * of -inf in front of it: what state 0 is reached from. */
-enum { VECTOR = 8 };
+enum { VECTOR = KILN_CTC_VECTOR };
 
 typedef struct Scratch {
     int64_t width; /* of a row */

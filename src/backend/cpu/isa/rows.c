@@ -208,28 +208,33 @@ static inline double exp_bounded(double x)
 }
 
 /* The largest of the three gives 1 to the sum of their exponentials. */
+static inline double log_sum_exp(double a, double b, double c)
+{
+    const double low = a > b ? b : a, high = a > b ? a : b;
+    const double mid = high > c ? c : high, most = high > c ? high : c;
+    const double top = most < -1e300 ? -1e300 : most; /* of three times -inf: no NaN */
+    const double all = top + log(1.0 + exp_bounded(mid - top) + exp_bounded(low - top));
+
+    return most < -1e300 ? most : all;
+}
+
+/* Whole vectors, for what is left of a loop is done one by one. */
 static void ctc(double *restrict y, const double *restrict x, const double *restrict skip,
                 int64_t n)
 {
+    for (int64_t from = 0; from < n; from += KILN_CTC_VECTOR)
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        const double a = x[i], b = x[i - 1], c = x[i - 2] + skip[i];
-        const double low = a > b ? b : a, high = a > b ? a : b;
-        const double mid = high > c ? c : high, most = high > c ? high : c;
-        const double top = most < -1e300 ? -1e300 : most; /* of three times -inf: no NaN */
-        const double sum = 1.0 + exp_bounded(mid - top) + exp_bounded(low - top);
-        const double all = top + log(sum);
-
-        y[i] = most < -1e300 ? most : all;
-    }
+        for (int64_t i = from; i < from + KILN_CTC_VECTOR; i++)
+            y[i] = log_sum_exp(x[i], x[i - 1], x[i - 2] + skip[i]);
 }
 
-static void ctc_states(double *restrict y, const double *alpha, const double *beta, double loss,
-                       int64_t n)
+static void ctc_states(double *restrict y, const double *restrict alpha,
+                       const double *restrict beta, double loss, int64_t n)
 {
+    for (int64_t from = 0; from < n; from += KILN_CTC_VECTOR)
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        y[i] = exp_bounded(alpha[i] + beta[-i] + loss);
+        for (int64_t i = from; i < from + KILN_CTC_VECTOR; i++)
+            y[i] = exp_bounded(alpha[i] + beta[-i] + loss);
 }
 
 #define TABLE_OF(isa) kiln_rows_##isa
