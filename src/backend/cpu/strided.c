@@ -116,6 +116,29 @@ static void rows_part(void *context, int64_t begin, int64_t end)
         memcpy(s->to + walk.to * (int64_t)s->size, s->from + walk.from * (int64_t)s->size, bytes);
 }
 
+typedef uint32_t Words4 __attribute__((vector_size(16)));
+
+/* to[i * to_step + c] = from[c * from_step + i] of 4×4 words, in registers. */
+static inline void block_transpose(uint32_t *to, const uint32_t *from, int64_t to_step,
+                                   int64_t from_step)
+{
+    Words4 x[4], y[4];
+
+    for (int c = 0; c < 4; c++)
+        memcpy(&x[c], from + c * from_step, sizeof(x[c]));
+    const Words4 low01 = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5);
+    const Words4 high01 = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7);
+    const Words4 low23 = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
+    const Words4 high23 = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
+
+    y[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+    y[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+    y[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+    y[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+    for (int i = 0; i < 4; i++)
+        memcpy(to + i * to_step, &y[i], sizeof(y[i]));
+}
+
 /* Elements by kind of size: to[i * to_step] = from[i * from_step], and the tile
  * to[i * to_step + c] = from[c * from_step + i]. */
 #define COPIES(type)                                                                               \
@@ -139,6 +162,14 @@ static void rows_part(void *context, int64_t begin, int64_t end)
             for (int64_t i = 0; i < rows; i++)                                                     \
                 for (int64_t c = 0; c < columns; c++)                                              \
                     to[i * to_step + c] = from[c * from_step + i];                                 \
+            return;                                                                                \
+        }                                                                                          \
+        if (sizeof(type) == sizeof(uint32_t)) {                                                    \
+            for (int i = 0; i < TILE; i += 4)                                                      \
+                for (int c = 0; c < TILE; c += 4)                                                  \
+                    block_transpose((uint32_t *)(void *)(to + i * to_step + c),                    \
+                                    (const uint32_t *)(const void *)(from + c * from_step + i),    \
+                                    to_step, from_step);                                           \
             return;                                                                                \
         }                                                                                          \
         for (int c = 0; c < TILE; c++)                                                             \
