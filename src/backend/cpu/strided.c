@@ -6,8 +6,8 @@
 
 #include "backend/cpu/parallel.h"
 
-/* Four tiles side by side: what is read of a row of `from` then is four cache lines
- * behind each other and not one, for a page's address costs as much as a line. */
+/* Squares of four by four tiles: what is read and written of a row then is four cache
+ * lines behind each other and not one, for a page's address costs as much as a line. */
 enum { TILE = 16, STRIP = 4 * TILE };
 
 void kiln_plain_steps(const KilnShape *shape, int64_t step[KILN_MAX_RANK])
@@ -214,6 +214,32 @@ static void lines_part(void *context, int64_t begin, int64_t end)
     }
 }
 
+static int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows first..stop by STRIP columns of a matrix, from column `from_column` on: a square
+ * that stays in the first level of cache, whose rows are written line after line. */
+static void square_part(const KilnStrided *s, const Walk *walk, int64_t first, int64_t stop,
+                        int64_t from_column)
+{
+    const int across = s->rank - 2, last = s->rank - 1;
+    const int64_t end = least_of(from_column + STRIP, s->dim[last]);
+
+    for (int64_t row = first; row < stop; row += TILE)
+        for (int64_t c = from_column; c < end; c += TILE) {
+            const int64_t columns = least_of(end - c, TILE), rows = least_of(stop - row, TILE);
+            const int64_t to = walk->to + row * s->to_step[across] + c;
+            const int64_t from = walk->from + row + c * s->from_step[last];
+
+#define TILE_OF(type)                                                                              \
+    tile_##type((type *)s->to + to, (const type *)s->from + from, rows, columns,                   \
+                s->to_step[across], s->from_step[last])
+            BY_SIZE(s->size, TILE_OF)
+        }
+}
+
 /* The last axis is contiguous in `to`, the one before it in `from`. A unit of work
  * is a strip of STRIP rows of one such matrix. */
 static void strips_part(void *context, int64_t begin, int64_t end)
@@ -225,20 +251,10 @@ static void strips_part(void *context, int64_t begin, int64_t end)
     for (int64_t unit = begin; unit < end; unit++) {
         const Walk walk = walk_at(s, across, unit / strips);
         const int64_t first = unit % strips * STRIP;
-        const int64_t stop = s->dim[across] - first < STRIP ? s->dim[across] : first + STRIP;
+        const int64_t stop = least_of(first + STRIP, s->dim[across]);
 
-        for (int64_t c = 0; c < s->dim[last]; c += TILE)
-            for (int64_t row = first; row < stop; row += TILE) {
-                const int64_t columns = s->dim[last] - c < TILE ? s->dim[last] - c : TILE;
-                const int64_t rows = stop - row < TILE ? stop - row : TILE;
-                const int64_t to = walk.to + row * s->to_step[across] + c;
-                const int64_t from = walk.from + row + c * s->from_step[last];
-
-#define TILE_OF(type)                                                                              \
-    tile_##type((type *)s->to + to, (const type *)s->from + from, rows, columns,                   \
-                s->to_step[across], s->from_step[last])
-                BY_SIZE(s->size, TILE_OF)
-            }
+        for (int64_t c = 0; c < s->dim[last]; c += STRIP)
+            square_part(s, &walk, first, stop, c);
     }
 }
 
