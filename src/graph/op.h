@@ -15,6 +15,7 @@
 #include "graph/ops/index.h"
 #include "graph/ops/loss.h"
 #include "graph/ops/norm.h"
+#include "graph/ops/padding.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/product.h"
 #include "graph/ops/recurrent.h"
@@ -62,6 +63,7 @@ struct KilnOp {
     KILN_OPS_ACTIVATION(X)                                                                         \
     KILN_OPS_CAST(X)                                                                               \
     KILN_OPS_SHAPE(X)                                                                              \
+    KILN_OPS_PADDING(X)                                                                            \
     KILN_OPS_INDEX(X)                                                                              \
     KILN_OPS_EMBEDDING(X)                                                                          \
     KILN_OPS_RESAMPLE(X)                                                                           \

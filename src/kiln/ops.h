@@ -181,11 +181,16 @@ typedef struct KilnPool {
     int64_t kernel_hw[2], stride_hw[2], padding_hw[2];
     bool exclude_padding; /* averages over the elements of the image alone; PyTorch's
                              count_include_pad=False */
+    bool ceil_mode;       /* a last window that reaches beyond the padding counts, too, if it begins
+                             in the image or in the padding before it: as PyTorch's ceil_mode */
 } KilnPool;
 
-/* Largest element of each window (padding counts as -inf), as PyTorch's. */
+/* Largest element of each window (padding counts as -inf), as PyTorch's: [N,H,W,C] ->
+ * [N, (H + 2p - kh)/s + 1, (W + 2p - kw)/s + 1, C]. NaN where a window has one. The first of
+ * equals gets the gradient. */
 KILN_API KilnTensor *kiln_max_pool2d(KilnTensor *x, KilnPool pool);
-/* Mean of each window (padding counts as zeros), as PyTorch's. */
+/* Mean of each window, as PyTorch's: the padding counts as zeros, what lies beyond it
+ * (ceil_mode) does not count. */
 KILN_API KilnTensor *kiln_avg_pool2d(KilnTensor *x, KilnPool pool);
 /* Mean of windows that share the image among height×width places, as PyTorch's:
  * [N,H,W,C] -> [N,height,width,C]. With 1×1 it is the mean over the whole image. */
@@ -314,6 +319,11 @@ KILN_API KilnTensor *kiln_stack(KilnTensor *const *tensors, int n, int axis);
  * rank(x) entries of at least 0 (torch.nn.functional.pad, mode constant). */
 KILN_API KilnTensor *kiln_pad(KilnTensor *x, const int64_t *before, const int64_t *after,
                               double value);
+/* The same filled from x itself, of any type: mirrored at the edges without repeating them
+ * (mode reflect; each of before and after less than the axis), or the edges repeated (mode
+ * replicate). */
+KILN_API KilnTensor *kiln_pad_reflect(KilnTensor *x, const int64_t *before, const int64_t *after);
+KILN_API KilnTensor *kiln_pad_replicate(KilnTensor *x, const int64_t *before, const int64_t *after);
 /* Backwards along an axis; moved on by `shift`, what falls off comes in again. */
 KILN_API KilnTensor *kiln_flip(KilnTensor *x, int axis);
 KILN_API KilnTensor *kiln_roll(KilnTensor *x, int axis, int64_t shift);
@@ -369,6 +379,12 @@ typedef enum KilnBagMode { KILN_BAG_SUM, KILN_BAG_MEAN, KILN_BAG_MAX } KilnBagMo
  * (torch.nn.functional.embedding_bag). -> [B, D]. */
 KILN_API KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
                                         KilnBagMode mode, int64_t padding_idx);
+/* The sums with a factor for each row: `factors` has index's shape (per_sample_weights of
+ * torch.nn.functional.embedding_bag, mode sum). The factor of a row that is left out gets the
+ * gradient 0. */
+KILN_API KilnTensor *kiln_embedding_bag_weighed(KilnTensor *weight, KilnTensor *index,
+                                                KilnTensor *offsets, KilnTensor *factors,
+                                                int64_t padding_idx);
 
 /* ---- Probabilities and losses --------------------------------------------- */
 

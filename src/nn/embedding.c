@@ -53,7 +53,7 @@ KilnTensor *kiln_nn_embedding_bag(const KilnEmbedding *layer, KilnTensor *index,
     KilnGraph *graph = kiln_tensor_graph(index);
     const char *before = kiln_layer_enter(index, layer->path);
     KilnTensor *y = kiln_embedding_bag_touched(kiln_param_tensor(layer->weight, graph), index,
-                                               offsets, mode, layer->padding_idx,
+                                               offsets, NULL, mode, layer->padding_idx,
                                                touched_rows(layer, graph));
 
     kiln_graph_layer(graph, before);

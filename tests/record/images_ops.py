@@ -85,6 +85,14 @@ def norm_relu():
 
 norm_relu()
 
+record("max_pool_ceil", lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (2, 3, 6, 8))
+record("max_pool_ceil_drops", lambda x: F.max_pool2d(x, (2, 3), (3, 2), (1, 0), ceil_mode=True), (1, 2, 4, 6))
+record("max_pool_ceil_small", lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), (1, 2, 2, 5))
+record("max_pool1d_ceil", lambda x: F.max_pool1d(x, 3, 2, ceil_mode=True), (2, 3, 8))
+record("avg_pool_ceil", lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), (2, 3, 6, 8))
+record("avg_pool_ceil_exclude", lambda x: F.avg_pool2d(x, (3, 5), (2, 3), (1, 2), True, False), (1, 2, 6, 9))
+record("avg_pool1d_ceil", lambda x: F.avg_pool1d(x, 4, 3, 1, ceil_mode=True), (2, 3, 9))
+
 lines = ["/* Written by tests/record/images_ops.py with PyTorch; not edited by hand. */",
          "#ifndef KILN_TEST_DATA_OPS_IMAGES_H", "#define KILN_TEST_DATA_OPS_IMAGES_H", "",
          "#include <stddef.h>", "#include <stdint.h>", ""]

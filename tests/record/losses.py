@@ -177,6 +177,16 @@ upsample("bilinear", (7, 12), mode="bilinear")
 upsample("bilinear_small", (3, 2), mode="bilinear")
 upsample("corners", (7, 12), mode="bilinear", align_corners=True)
 
+for group, index, offsets in ("bag_factors", ints(6, 12), torch.tensor([0, 3, 3, 8])), ("bag_factors_rows", ints(6, 4, 3), None):
+    x, factors = leaf(6, 3), leaf(*index.shape)
+    y = F.embedding_bag(index, x, offsets, mode="sum", per_sample_weights=factors, padding_idx=2)
+    run(group, y, x=x, index=index, factors=factors, **({} if offsets is None else {"offsets": offsets}))
+for mode in "reflect", "replicate":
+    x = leaf(2, 3, 4, 2)
+    run("pad_" + mode, last(F.pad(x.movedim(-1, 1), (3, 1, 0, 2), mode)), x=x)
+    x = leaf(2, 3, 5)
+    run(f"pad_{mode}_line", F.pad(x, (2, 4), mode), x=x)
+
 out = pathlib.Path(__file__).resolve().parents[1] / "data" / "ops" / "losses.h"
 with out.open("w") as file:
     file.write(f"/* Written by tests/record/losses.py with PyTorch {torch.__version__.split('+')[0]}. */\n")

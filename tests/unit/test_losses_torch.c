@@ -56,6 +56,14 @@ RETURNS(scatter_add, kiln_scatter_add(x[0], 0, x[1], x[2]))
 RETURNS(index_select, kiln_index_select(x[0], 1, x[1]))
 RETURNS(embedding, kiln_embedding(x[0], x[1], 2))
 RETURNS(bag_sum, kiln_embedding_bag(x[0], x[1], x[2], KILN_BAG_SUM, 2))
+RETURNS(bag_factors, kiln_embedding_bag_weighed(x[0], x[1], x[3], x[2], 2))
+RETURNS(bag_factors_rows, kiln_embedding_bag_weighed(x[0], x[1], NULL, x[2], 2))
+RETURNS(pad_reflect, kiln_pad_reflect(x[0], (int64_t[]) { 0, 0, 3, 0 }, (int64_t[]) { 0, 2, 1, 0 }))
+RETURNS(pad_reflect_line, kiln_pad_reflect(x[0], (int64_t[]) { 0, 0, 2 }, (int64_t[]) { 0, 0, 4 }))
+RETURNS(pad_replicate,
+        kiln_pad_replicate(x[0], (int64_t[]) { 0, 0, 3, 0 }, (int64_t[]) { 0, 2, 1, 0 }))
+RETURNS(pad_replicate_line,
+        kiln_pad_replicate(x[0], (int64_t[]) { 0, 0, 2 }, (int64_t[]) { 0, 0, 4 }))
 RETURNS(bag_mean, kiln_embedding_bag(x[0], x[1], x[2], KILN_BAG_MEAN, 2))
 RETURNS(bag_max, kiln_embedding_bag(x[0], x[1], x[2], KILN_BAG_MAX, 2))
 RETURNS(cumsum, kiln_cumsum(x[0], 1))
@@ -116,6 +124,12 @@ static const Group groups[] = {
     GROUP(bag_sum, BAGS),
     GROUP(bag_mean, BAGS),
     GROUP(bag_max, BAGS),
+    GROUP(bag_factors, F("x", 6, 3), I("index", 12), F("factors", 12), I("offsets", 4)),
+    GROUP(bag_factors_rows, F("x", 6, 3), I("index", 4, 3), F("factors", 4, 3)),
+    GROUP(pad_reflect, F("x", 2, 3, 4, 2)),
+    GROUP(pad_reflect_line, F("x", 2, 3, 5)),
+    GROUP(pad_replicate, F("x", 2, 3, 4, 2)),
+    GROUP(pad_replicate_line, F("x", 2, 3, 5)),
     GROUP(cumsum, F("x", 3, 5)),
     GROUP(tril, F("x", 2, 4, 5)),
     GROUP(nearest, IMAGE),

@@ -93,6 +93,19 @@ BUILD(conv_transpose_groups,
 BUILD(max_pool_apart,
       POOL(kiln_max_pool2d, .kernel_hw = { 3, 2 }, .stride_hw = { 2, 1 }, .padding_hw = { 1, 0 }))
 BUILD(max_pool1d, POOL(kiln_max_pool1d, .kernel = 3, .stride = 2, .padding = 1))
+BUILD(max_pool_ceil,
+      POOL(kiln_max_pool2d, .kernel = 3, .stride = 2, .padding = 1, .ceil_mode = true))
+BUILD(max_pool_ceil_drops, POOL(kiln_max_pool2d, .kernel_hw = { 2, 3 }, .stride_hw = { 3, 2 },
+                                .padding_hw = { 1, 0 }, .ceil_mode = true))
+BUILD(max_pool_ceil_small, POOL(kiln_max_pool2d, .kernel = 3, .stride = 2, .ceil_mode = true))
+BUILD(max_pool1d_ceil, POOL(kiln_max_pool1d, .kernel = 3, .stride = 2, .ceil_mode = true))
+BUILD(avg_pool_ceil,
+      POOL(kiln_avg_pool2d, .kernel = 3, .stride = 2, .padding = 1, .ceil_mode = true))
+BUILD(avg_pool_ceil_exclude,
+      POOL(kiln_avg_pool2d, .kernel_hw = { 3, 5 }, .stride_hw = { 2, 3 }, .padding_hw = { 1, 2 },
+           .exclude_padding = true, .ceil_mode = true))
+BUILD(avg_pool1d_ceil,
+      POOL(kiln_avg_pool1d, .kernel = 4, .stride = 3, .padding = 1, .ceil_mode = true))
 BUILD(avg_pool, POOL(kiln_avg_pool2d, .kernel = 3, .stride = 2, .padding = 1))
 BUILD(avg_pool_exclude, POOL(kiln_avg_pool2d, .kernel_hw = { 3, 5 }, .stride_hw = { 2, 3 },
                              .padding_hw = { 1, 2 }, .exclude_padding = true))
@@ -129,12 +142,35 @@ static const struct {
     const char *group;
     Build build;
 } rows[] = {
-    ROW(conv_depthwise), ROW(conv_groups),     ROW(conv_dilated),      ROW(conv_apart),
-    ROW(conv_row),       ROW(conv1d),          ROW(conv_transpose),    ROW(conv_transpose_groups),
-    ROW(max_pool_apart), ROW(max_pool1d),      ROW(avg_pool),          ROW(avg_pool_exclude),
-    ROW(avg_pool1d),     ROW(adaptive_pool),   ROW(adaptive_pool_one), ROW(adaptive_pool1d),
-    ROW(layer_norm),     ROW(layer_norm_axes), ROW(rms_norm),          ROW(group_norm),
-    ROW(group_norm1d),   ROW(norm_relu),
+    ROW(conv_depthwise),
+    ROW(conv_groups),
+    ROW(conv_dilated),
+    ROW(conv_apart),
+    ROW(conv_row),
+    ROW(conv1d),
+    ROW(conv_transpose),
+    ROW(conv_transpose_groups),
+    ROW(max_pool_apart),
+    ROW(max_pool1d),
+    ROW(avg_pool),
+    ROW(avg_pool_exclude),
+    ROW(avg_pool1d),
+    ROW(adaptive_pool),
+    ROW(adaptive_pool_one),
+    ROW(adaptive_pool1d),
+    ROW(layer_norm),
+    ROW(layer_norm_axes),
+    ROW(rms_norm),
+    ROW(group_norm),
+    ROW(group_norm1d),
+    ROW(norm_relu),
+    ROW(max_pool_ceil),
+    ROW(max_pool_ceil_drops),
+    ROW(max_pool_ceil_small),
+    ROW(max_pool1d_ceil),
+    ROW(avg_pool_ceil),
+    ROW(avg_pool_ceil_exclude),
+    ROW(avg_pool1d_ceil),
 };
 
 /* ---- The test ------------------------------------------------------------------------- */

@@ -16,10 +16,15 @@ typedef struct Sequence {
     bool valid; /* lengths and labels are in range */
 } Sequence;
 
-/* Shares of the workspace: `most` states and two in front of them, `times` by `most`. */
+/* Shares of the workspace. A row has room for a whole number of vectors, and a vector
+ * of -inf in front of it: what state 0 is reached from. */
+enum { VECTOR = KILN_CTC_VECTOR };
+
 typedef struct Scratch {
-    double *skip, *emit, *row[2]; /* row[i][-1] and [-2] are -inf */
-    double *alpha;                /* [times, most]; for the gradient only */
+    int64_t width; /* of a row */
+    int32_t *label;
+    double *skip, *emit, *row[2];
+    double *alpha; /* rows of all times; for the gradient only */
 } Scratch;
 
 /* log_probs, targets and both lengths are the inputs from this one on. */
@@ -28,18 +33,28 @@ static int first_input(const KilnCall *call)
     return call->op == &kiln_op_ctc ? 0 : 1;
 }
 
-static int64_t most_states(const KilnCall *call)
+static int64_t row_width(const KilnCall *call)
 {
-    return 2 * call->inputs[first_input(call) + 1].shape.dim[1] + 1;
+    const int64_t states = 2 * call->inputs[first_input(call) + 1].shape.dim[1] + 1;
+
+    return (states + VECTOR - 1) / VECTOR * VECTOR;
 }
 
-/* Doubles that one thread needs, so that each part starts at a cache line. */
+/* Doubles that one thread needs. */
 static int64_t scratch_size(const KilnCall *call)
 {
-    const int64_t most = most_states(call), times = call->inputs[first_input(call)].shape.dim[0];
-    const int64_t all = 4 * (most + 8) + (call->op == &kiln_op_ctc ? 0 : times * most);
+    const int64_t width = row_width(call), times = call->inputs[first_input(call)].shape.dim[0];
+    const int64_t rows = 2 + (call->op == &kiln_op_ctc ? 0 : times);
 
-    return (all + 7) / 8 * 8;
+    return 3 * width + rows * (VECTOR + width);
+}
+
+/* Doubles for the losses of all sequences: whole vectors. */
+static int64_t loss_room(const KilnCall *call)
+{
+    const int64_t batch = call->inputs[first_input(call)].shape.dim[1];
+
+    return (batch + VECTOR - 1) / VECTOR * VECTOR;
 }
 
 static KilnStatus ctc_prepare(KilnCall *call, KilnError *err)
@@ -50,25 +65,37 @@ static KilnStatus ctc_prepare(KilnCall *call, KilnError *err)
     (void)err;
     for (int i = 0; i < call->n_inputs; i++)
         call->inputs[i].layout = KILN_PLAIN;
-    call->workspace_size = (size_t)(threads * scratch_size(call) + batch) * sizeof(double);
+    call->workspace_size = (size_t)(threads * scratch_size(call) + loss_room(call)) *
+                           sizeof(double);
     return KILN_OK;
+}
+
+static void close_front(double *row)
+{
+    for (int i = 1; i <= VECTOR; i++)
+        row[-i] = -INFINITY;
 }
 
 /* Of the thread that does part `part`; the losses of all lie in front. */
 static Scratch scratch_of(const KilnCall *call, int64_t part)
 {
-    const int64_t most = most_states(call), batch = call->inputs[first_input(call)].shape.dim[1];
-    double *at = (double *)call->workspace + batch + part * scratch_size(call);
-    Scratch scratch = { .skip = at, .emit = at + most };
+    const int64_t width = row_width(call);
+    double *at = (double *)call->workspace + loss_room(call) + part * scratch_size(call);
+    Scratch scratch = { .width = width,
+                        .label = (int32_t *)at,
+                        .skip = at + width,
+                        .emit = at + 2 * width,
+                        .row = { at + 3 * width + VECTOR, at + 4 * width + 2 * VECTOR },
+                        .alpha = at + 5 * width + 3 * VECTOR };
 
-    at += 2 * most;
-    for (int i = 0; i < 2; i++) {
-        at[0] = at[1] = -INFINITY;
-        scratch.row[i] = at + 2;
-        at += most + 2;
-    }
-    scratch.alpha = at;
+    close_front(scratch.row[0]);
+    close_front(scratch.row[1]);
     return scratch;
+}
+
+static double *alpha_row(const Scratch *scratch, int64_t t)
+{
+    return scratch->alpha + t * (VECTOR + scratch->width);
 }
 
 static Sequence sequence_of(const KilnCall *call, int64_t n)
@@ -98,58 +125,63 @@ static int64_t label(const Sequence *s, int64_t state)
     return state % 2 == 0 ? s->blank : s->labels[state / 2];
 }
 
-/* emit[s]: the log-probability of state s's label at time t; from the last state on
- * when `reverse`. */
-static void read_emissions(const Sequence *s, int64_t t, bool reverse, double *emit)
+/* Labels of the states, and skip[s]: 0 where state s can be reached from s - 2, for its
+ * label is another. From the last state on when `reverse`: the same but for the order. */
+static void find_states(const Sequence *s, const Scratch *scratch, bool reverse)
+{
+    int32_t *labels = scratch->label;
+
+    for (int64_t i = 0; i < s->states; i++)
+        labels[i] = (int32_t)label(s, reverse ? s->states - 1 - i : i);
+    for (int64_t i = 0; i < scratch->width; i++) {
+        const bool can = i >= 2 && i < s->states && i % 2 == 1 && labels[i] != labels[i - 2];
+
+        scratch->skip[i] = can ? 0.0 : -INFINITY;
+        scratch->emit[i] = 0.0;
+    }
+}
+
+/* emit[s]: the log-probability of state s's label at time t. */
+static void read_emissions(const Sequence *s, const Scratch *scratch, int64_t t)
 {
     const float *x = s->log_probs + t * s->stride;
 
     for (int64_t i = 0; i < s->states; i++)
-        emit[i] = (double)x[label(s, reverse ? s->states - 1 - i : i)];
-}
-
-/* skip[s]: 0 where state s can be reached from s - 2, for its label is another. The
- * same from either end, but for the order. */
-static void find_skips(const Sequence *s, bool reverse, double *skip)
-{
-    for (int64_t i = 0; i < s->states; i++) {
-        const int64_t state = reverse ? s->states - 1 - i : i,
-                      from = reverse ? state + 2 : state - 2;
-        const bool can = from >= 0 && from < s->states && label(s, state) != label(s, from) &&
-                         state % 2 == 1;
-
-        skip[i] = can ? 0.0 : -INFINITY;
-    }
+        scratch->emit[i] = (double)x[scratch->label[i]];
 }
 
 /* Before the first step, at either end: two states are open. */
-static void open_row(const Sequence *s, double *row)
+static void open_row(const Scratch *scratch, double *row)
 {
-    for (int64_t i = 0; i < s->states; i++)
+    for (int64_t i = 0; i < scratch->width; i++)
         row[i] = i < 2 ? 0.0 : -INFINITY;
 }
 
-/* Log-probability of all that leads to each state by the last time, in one of the
- * two rows, and by each time in alpha when there is one. */
-static const double *forward(const Sequence *s, Scratch *scratch, double *alpha)
+static void add_emissions(const Scratch *scratch, double *row)
+{
+    for (int64_t i = 0; i < scratch->width; i++)
+        row[i] += scratch->emit[i];
+}
+
+/* Log-probability of all that leads to each state by the last time; by each time in
+ * alpha when that is to be kept. */
+static const double *forward(const Sequence *s, const Scratch *scratch, bool keep)
 {
     const double *row = NULL;
 
-    find_skips(s, false, scratch->skip);
+    find_states(s, scratch, false);
     for (int64_t t = 0; t < s->times; t++) {
-        double *next = scratch->row[t % 2];
+        double *next = keep ? alpha_row(scratch, t) : scratch->row[t % 2];
 
-        read_emissions(s, t, false, scratch->emit);
-        if (t == 0) {
-            open_row(s, next);
-            for (int64_t i = 0; i < s->states; i++)
-                next[i] += scratch->emit[i];
-        } else {
-            s->loops->ctc(next, row, scratch->skip, scratch->emit, s->states);
-        }
+        read_emissions(s, scratch, t);
+        if (t == 0)
+            open_row(scratch, next);
+        else
+            s->loops->ctc(next, row, scratch->skip, scratch->width);
+        add_emissions(scratch, next);
+        if (keep)
+            close_front(next);
         row = next;
-        if (alpha != NULL)
-            memcpy(alpha + t * s->states, row, (size_t)s->states * sizeof(*row));
     }
     return row;
 }
@@ -197,11 +229,11 @@ static void ctc_part(void *context, int64_t begin, int64_t end)
     double *losses = call->workspace;
 
     for (int64_t part = begin; part < end; part++) {
-        Scratch scratch = scratch_of(call, part);
+        const Scratch scratch = scratch_of(call, part);
 
         for (int64_t n = part; n < batch; n += parts) {
             const Sequence s = sequence_of(call, n);
-            const double *last = s.valid ? forward(&s, &scratch, NULL) : NULL;
+            const double *last = s.valid ? forward(&s, &scratch, false) : NULL;
 
             losses[n] = loss_of(&s, last);
             if (attrs->zero_infinity != 0 && isinf(losses[n]))
@@ -231,40 +263,40 @@ static void ctc_run(KilnCall *call)
 
 /* ---- Gradient ------------------------------------------------------------------------ */
 
-/* Minus the probability of being in each state at time t, to its label. `beta` is
- * from the last state on. */
-static void add_states(const Sequence *s, float *dx, const double *alpha, const double *beta,
-                       double loss, double dloss)
+/* Minus the probability of being in each state at time t, to its label. `beta` and the
+ * labels are from the last state on. */
+static void add_states(const Sequence *s, const Scratch *scratch, int64_t t, const double *beta,
+                       double loss, double dloss, float *dx)
 {
+    double *share_of = scratch->emit; /* no longer needed */
+
+    s->loops->ctc_states(share_of, alpha_row(scratch, t), beta + s->states - 1, loss,
+                         scratch->width);
     for (int64_t i = 0; i < s->states; i++)
-        dx[label(s, i)] -= (float)(dloss * exp(alpha[i] + beta[s->states - 1 - i] + loss));
+        dx[scratch->label[s->states - 1 - i]] -= (float)(dloss * share_of[i]);
 }
 
 /* Going back in time over states counted from the end is the same recursion; the
  * emission of t + 1 is added before its step. */
-static void sequence_grad(const Sequence *s, Scratch *scratch, float *dx, bool zero_infinity,
+static void sequence_grad(const Sequence *s, const Scratch *scratch, float *dx, bool zero_infinity,
                           double dloss)
 {
-    const double loss = loss_of(s, forward(s, scratch, scratch->alpha));
-    double *beta = scratch->row[0], *after = scratch->row[1];
+    const double loss = loss_of(s, forward(s, scratch, true));
 
     if (isinf(loss) && zero_infinity)
         return;
-    find_skips(s, true, scratch->skip);
+    find_states(s, scratch, true);
     for (int64_t t = s->times - 1; t >= 0; t--) {
-        if (t == s->times - 1) {
-            open_row(s, beta);
-        } else {
-            double *kept = after;
+        double *beta = scratch->row[t % 2], *after = scratch->row[(t + 1) % 2];
 
-            read_emissions(s, t + 1, true, scratch->emit);
-            for (int64_t i = 0; i < s->states; i++)
-                beta[i] += scratch->emit[i];
-            after = beta;
-            beta = kept;
-            s->loops->ctc(beta, after, scratch->skip, NULL, s->states);
+        if (t == s->times - 1) {
+            open_row(scratch, beta);
+        } else {
+            read_emissions(s, scratch, t + 1);
+            add_emissions(scratch, after);
+            s->loops->ctc(beta, after, scratch->skip, scratch->width);
         }
-        add_states(s, dx + t * s->stride, scratch->alpha + t * s->states, beta, loss, dloss);
+        add_states(s, scratch, t, beta, loss, dloss, dx + t * s->stride);
     }
 }
 
@@ -277,7 +309,7 @@ static void ctc_grad_part(void *context, int64_t begin, int64_t end)
     const float *dloss = call->inputs[0].data;
 
     for (int64_t part = begin; part < end; part++) {
-        Scratch scratch = scratch_of(call, part);
+        const Scratch scratch = scratch_of(call, part);
 
         for (int64_t n = part; n < x[1]; n += parts) {
             const Sequence s = sequence_of(call, n);

@@ -165,51 +165,6 @@ dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
     return status;
 }
 
-dnnl_status_t kiln_pd_pool(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_primitive_desc_t *ret)
-{
-#if V3
-    const dnnl_dims_t dilation = { 0 };
-
-    return dnnl_pooling_forward_primitive_desc_create(
-        ret, dnnl->engine, dnnl_forward_training, dnnl_pooling_max, pool->src, pool->dst,
-        pool->stride, pool->kernel, dilation, pool->padding, pool->padding, dnnl->attr);
-#else
-    dnnl_pooling_desc_t desc;
-
-    return pd_create(dnnl,
-                     dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, dnnl_pooling_max,
-                                                    pool->src, pool->dst, pool->stride,
-                                                    pool->kernel, pool->padding, pool->padding),
-                     &desc, NULL, ret);
-#endif
-}
-
-dnnl_status_t kiln_pd_pool_grad(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_primitive_desc_t *ret)
-{
-    dnnl_primitive_desc_t hint = NULL;
-    dnnl_status_t status = kiln_pd_pool(dnnl, pool, &hint);
-
-    if (status != dnnl_success)
-        return status;
-#if V3
-    const dnnl_dims_t dilation = { 0 };
-
-    status = dnnl_pooling_backward_primitive_desc_create(
-        ret, dnnl->engine, dnnl_pooling_max, pool->src, pool->dst, pool->stride, pool->kernel,
-        dilation, pool->padding, pool->padding, hint, dnnl->attr);
-#else
-    dnnl_pooling_desc_t desc;
-
-    status = pd_create(dnnl,
-                       dnnl_pooling_backward_desc_init(&desc, dnnl_pooling_max, pool->src,
-                                                       pool->dst, pool->stride, pool->kernel,
-                                                       pool->padding, pool->padding),
-                       &desc, hint, ret);
-#endif
-    dnnl_primitive_desc_destroy(hint);
-    return status;
-}
-
 dnnl_status_t kiln_pd_reorder(KilnDnnl *dnnl, KilnMd from, KilnMd to, dnnl_primitive_desc_t *ret)
 {
     return dnnl_reorder_primitive_desc_create(ret, from, dnnl->engine, to, dnnl->engine,

@@ -55,14 +55,6 @@ dnnl_status_t kiln_pd_conv_data(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_pri
 dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
                                    dnnl_primitive_desc_t *ret);
 
-typedef struct KilnPoolMd {
-    KilnMd src, dst;
-    const int64_t *kernel, *stride, *padding; /* of height, of width; borrowed */
-} KilnPoolMd;
-
-dnnl_status_t kiln_pd_pool(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_primitive_desc_t *ret);
-dnnl_status_t kiln_pd_pool_grad(KilnDnnl *dnnl, const KilnPoolMd *pool, dnnl_primitive_desc_t *ret);
-
 dnnl_status_t kiln_pd_reorder(KilnDnnl *dnnl, KilnMd from, KilnMd to, dnnl_primitive_desc_t *ret);
 
 /* Fill err for a oneDNN status; `what` names what it was asked to make. */

@@ -196,6 +196,11 @@ static void bag_range(const KilnArg *index, const KilnArg *offsets, int64_t b, i
         *ret_end = *ret_first - 1;
 }
 
+static const float *factors_of(const KilnArg *factors)
+{
+    return factors->absent ? NULL : factors->data;
+}
+
 /* Number of the bag's rows that count; -1 when it has one that is not there. */
 static int64_t bag_size(const KilnBagAttrs *attrs, const int32_t *index, int64_t first, int64_t end)
 {
@@ -216,11 +221,13 @@ static void bag_sum(const KilnCall *call, float *y, int64_t width, int64_t first
     const KilnLoops *loops = kiln_cpu(call)->loops;
     const int32_t *index = call->inputs[1].data;
     const float *weight = call->inputs[0].data;
+    const float *factors = factors_of(&call->inputs[4]);
 
     loops->fill(y, 0.0f, width);
     for (int64_t i = first; i < end; i++)
         if (index[i] != attrs->padding)
-            loops->rows->add_scaled(y, weight + index[i] * width, 1.0f, width);
+            loops->rows->add_scaled(y, weight + index[i] * width,
+                                    factors != NULL ? factors[i] : 1.0f, width);
     if (scale != 1.0f)
         loops->scale(y, y, scale, width);
 }
@@ -294,6 +301,7 @@ static void bag_add(const Rows *r, int64_t owner)
 {
     const KilnBagAttrs *attrs = r->call->attrs;
     const KilnRowLoops *loops = kiln_cpu(r->call)->loops->rows;
+    const float *factors = factors_of(&r->call->inputs[5]);
 
     for (int64_t b = 0; b < kiln_cpu_rows(&r->call->inputs[0]); b++) {
         const float *dy = (const float *)r->call->inputs[0].data + b * r->width;
@@ -304,7 +312,8 @@ static void bag_add(const Rows *r, int64_t owner)
         const float scale = attrs->mode == KILN_BAG_MEAN && size > 0 ? 1.0f / (float)size : 1.0f;
         for (int64_t i = first; i < end && size > 0; i++)
             if (is_mine(r, r->index[i], owner))
-                loops->add_scaled(r->gradient + r->index[i] * r->width, dy, scale, r->width);
+                loops->add_scaled(r->gradient + r->index[i] * r->width, dy,
+                                  factors != NULL ? factors[i] : scale, r->width);
     }
 }
 
@@ -325,6 +334,39 @@ static void embedding_bag_grad_run(KilnCall *call)
     run_rows(&r, &call->inputs[4]);
 }
 
+/* Factors begin..end, whichever bags they are in. */
+static void factors_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const KilnBagAttrs *attrs = call->attrs;
+    const KilnRowLoops *loops = kiln_cpu(call)->loops->rows;
+    const int32_t *index = call->inputs[1].data;
+    const int64_t width = kiln_cpu_columns(&call->inputs[0]);
+    float *dfactors = call->outputs[0].data;
+
+    memset(dfactors + begin, 0, (size_t)(end - begin) * sizeof(*dfactors));
+    for (int64_t b = 0; b < kiln_cpu_rows(&call->inputs[0]); b++) {
+        const float *dy = (const float *)call->inputs[0].data + b * width;
+        const float *weight = call->inputs[3].data;
+        int64_t first, last;
+
+        bag_range(&call->inputs[1], &call->inputs[2], b, &first, &last);
+        if (last <= begin || first >= end || bag_size(attrs, index, first, last) <= 0)
+            continue;
+        for (int64_t i = first > begin ? first : begin; i < last && i < end; i++)
+            if (index[i] != attrs->padding)
+                dfactors[i] += (float)loops->weighed_sum(dy, weight + index[i] * width, width);
+    }
+}
+
+static void embedding_bag_factors_grad_run(KilnCall *call)
+{
+    const int64_t width = kiln_cpu_columns(&call->inputs[0]);
+
+    kiln_parallel(call->backend->threads, kiln_cpu_count(&call->outputs[0]),
+                  16384 / (width + 1) + 1, 1, factors_part, call);
+}
+
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_index_select,
       .run = index_select_run,
@@ -333,6 +375,7 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_index_select_grad, .run = index_select_grad_run },
     { .op = &kiln_op_embedding_bag, .run = embedding_bag_run },
     { .op = &kiln_op_embedding_bag_grad, .run = embedding_bag_grad_run },
+    { .op = &kiln_op_embedding_bag_factors_grad, .run = embedding_bag_factors_grad_run },
 };
 
 const KilnCpuTable kiln_cpu_embedding = { kernels, KILN_COUNT(kernels) };

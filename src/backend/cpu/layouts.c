@@ -73,7 +73,6 @@ static dnnl_format_tag_t tag_of(KilnMdRole role, int rank, KilnMdFormat format)
     case KILN_MD_VECTOR:
         return dnnl_a;
     case KILN_MD_IMAGE:
-    case KILN_MD_CODE:
         break;
     }
     return dnnl_nhwc;
@@ -99,7 +98,16 @@ static KilnStatus md_tagged(KilnDnnl *dnnl, KilnMdRole role, const KilnMdFacts *
 
 static dnnl_data_type_t dnnl_type(KilnDType dtype)
 {
-    return dtype == KILN_BF16 ? dnnl_bf16 : dnnl_f32;
+    switch (dtype) {
+    case KILN_BF16:
+        return dnnl_bf16;
+    case KILN_I32:
+        return dnnl_s32;
+    case KILN_U8:
+        return dnnl_u8;
+    default:
+        return dnnl_f32;
+    }
 }
 
 /* oneDNN's logical dimensions: images are N, C, H, W whatever the order in memory. */
@@ -171,7 +179,7 @@ KilnStatus kiln_layout_of(KilnDnnl *dnnl, KilnMdRole role, KilnMd md, KilnLayout
 
     if (status != KILN_OK)
         return status;
-    if (role != KILN_MD_CODE && kiln_md_equal(md, plain)) {
+    if (kiln_md_equal(md, plain)) {
         *ret = KILN_PLAIN;
         return KILN_OK;
     }

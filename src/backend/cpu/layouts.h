@@ -9,8 +9,7 @@
 typedef enum KilnMdRole {
     KILN_MD_IMAGE,  /* [N, H, W, C], or [..., C] as rows of one pixel */
     KILN_MD_WEIGHT, /* [O, I, kh, kw], or [groups, O/groups, I/groups, kh, kw] */
-    KILN_MD_VECTOR, /* [C] */
-    KILN_MD_CODE    /* oneDNN's own data on images; never plain */
+    KILN_MD_VECTOR  /* [C] */
 } KilnMdRole;
 
 typedef enum KilnMdFormat {
@@ -40,7 +39,7 @@ KILN_NODISCARD KilnStatus kiln_layout_of(KilnDnnl *dnnl, KilnMdRole role, KilnMd
                                          KilnLayout *ret, KilnError *err);
 /* The descriptor and role of a layout that is not plain. */
 KilnMd kiln_layout_md(const KilnDnnl *dnnl, KilnLayout layout, KilnMdRole *ret_role);
-/* Which of the fixed formats a layout of an image (or a code) of this shape is;
+/* Which of the fixed formats a layout of an image of this shape is;
  * KILN_MD_ANY: none of them. */
 KilnMdFormat kiln_layout_format(KilnDnnl *dnnl, KilnLayout layout, const KilnShape *shape);
 /* The layout of an image in a format. */

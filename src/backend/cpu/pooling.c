@@ -1,142 +1,140 @@
-/* Pooling: maximum by oneDNN, whose own code of the maximum's place is the
- * `index` output; averages by loops over any layout of channels. */
+/* Pooling over any layout of channels. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/steps.h"
+
+/* An image is `blocks` planes of [places, block]; plain order is one plane. */
+
+static int64_t block_of(KilnMdFormat format, const KilnShape *image)
+{
+    return format == KILN_MD_C16 ? 16 : format == KILN_MD_C8 ? 8 : image->dim[3];
+}
+
+static KilnMdFormat format_of(const KilnCall *call, const KilnArg *image)
+{
+    return kiln_layout_format(&kiln_cpu(call)->dnnl, image->layout, &image->shape);
+}
 
 /* ---- Maximum ---------------------------------------------------------------------- */
 
-static KilnStatus pool_mds(KilnCall *call, const KilnShape *x, const KilnShape *y,
-                           KilnMdFormat format, KilnPoolMd *ret, KilnError *err)
+/* The layouts of large image, small image and places, all of one format. */
+static KilnStatus max_layouts(KilnCall *call, KilnMdFormat format, KilnArg *const args[3],
+                              KilnError *err)
 {
-    const KilnPoolAttrs *attrs = call->attrs;
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, call->inputs[0].dtype, x, format,
-                                     &ret->src, err);
+    KilnStatus status = KILN_OK;
 
-    ret->kernel = attrs->kernel;
-    ret->stride = attrs->stride;
-    ret->padding = attrs->padding;
-    if (status == KILN_OK)
-        status = kiln_md_make(dnnl, KILN_MD_IMAGE, call->inputs[0].dtype, y, format, &ret->dst,
-                              err);
+    for (int i = 0; i < 3 && status == KILN_OK; i++)
+        status = kiln_layout_image(dnnl, args[i]->dtype, &args[i]->shape, format, &args[i]->layout,
+                                   err);
+    for (int i = 0; i < call->n_outputs && status == KILN_OK; i++)
+        kiln_output_layout(dnnl, &call->outputs[i], call->outputs[i].layout);
     return status;
-}
-
-/* The layouts of the two images of a pooling, as far as they are the call's. */
-static KilnStatus set_layouts(KilnCall *call, KilnMd in, KilnMd out, KilnError *err)
-{
-    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    KilnLayout layout = KILN_PLAIN;
-    KilnStatus status = kiln_layout_of(dnnl, KILN_MD_IMAGE, in, &call->inputs[0].layout, err);
-
-    if (status == KILN_OK)
-        status = kiln_layout_of(dnnl, KILN_MD_IMAGE, out, &layout, err);
-    if (status == KILN_OK)
-        kiln_output_layout(dnnl, &call->outputs[0], layout);
-    return status;
-}
-
-static KilnStatus max_pool2d_from_pd(KilnCall *call, const KilnPoolMd *pool,
-                                     dnnl_primitive_desc_t pd, KilnError *err)
-{
-    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    KilnMd index = dnnl_primitive_desc_query_md(pd, dnnl_query_workspace_md, 0);
-    KilnLayout code = KILN_PLAIN;
-    const KilnStepArg args[] = {
-        { DNNL_ARG_SRC, pool->src, KILN_AT_INPUT, 0 },
-        { DNNL_ARG_DST, pool->dst, KILN_AT_OUTPUT, 0 },
-        { DNNL_ARG_WORKSPACE, index, KILN_AT_OUTPUT, 1 },
-    };
-    KilnStatus status = kiln_layout_of(dnnl, KILN_MD_CODE, index, &code, err);
-
-    if (status == KILN_OK)
-        status = set_layouts(call, pool->src, pool->dst, err);
-    if (status != KILN_OK)
-        return status;
-    kiln_output_layout(dnnl, &call->outputs[1], code);
-    return kiln_steps_add(call, pd, args, (int)KILN_COUNT(args), err);
 }
 
 static KilnStatus max_pool2d_prepare(KilnCall *call, KilnError *err)
 {
-    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    const KilnArg *x = &call->inputs[0];
-    KilnMdFormat format = kiln_layout_format(dnnl, x->layout, &x->shape);
-    KilnPoolMd pool = { 0 };
-    dnnl_primitive_desc_t pd = NULL;
+    KilnArg *const args[] = { &call->inputs[0], &call->outputs[0], &call->outputs[1] };
+    KilnMdFormat format = format_of(call, args[0]);
+
+    if (format == KILN_MD_ANY || call->outputs[0].fixed || call->outputs[1].fixed)
+        format = KILN_MD_PLAIN;
+    return max_layouts(call, format, args, err);
+}
+
+/* Images lie as the places do, which the forward pass decided. */
+static KilnStatus max_pool2d_grad_prepare(KilnCall *call, KilnError *err)
+{
+    KilnArg *const args[] = { &call->outputs[0], &call->inputs[0], &call->inputs[1] };
+    KilnMdFormat format = format_of(call, args[2]);
 
     if (format == KILN_MD_ANY || call->outputs[0].fixed)
         format = KILN_MD_PLAIN;
-
-    KilnStatus status = pool_mds(call, &x->shape, &call->outputs[0].shape, format, &pool, err);
-
-    if (status != KILN_OK)
-        return status;
-
-    int before = kiln_threads_set(dnnl->threads);
-    dnnl_status_t made = kiln_pd_pool(dnnl, &pool, &pd);
-
-    kiln_threads_set(before);
-    if (made != dnnl_success)
-        return kiln_dnnl_error(err, made, call->op->name);
-    status = max_pool2d_from_pd(call, &pool, pd, err);
-    dnnl_primitive_desc_destroy(pd);
-    return status;
+    return max_layouts(call, format, args, err);
 }
 
-static KilnStatus max_pool2d_grad_from_pd(KilnCall *call, const KilnPoolMd *pool,
-                                          dnnl_primitive_desc_t pd, KilnError *err)
+/* A large image x, a small one y and its places, either way. */
+typedef struct Maximum {
+    const KilnImageLoops *loops;
+    KilnMaxPool pool;
+    char *x, *y, *place;
+    size_t x_plane, y_plane, place_plane; /* bytes */
+    int64_t planes;
+} Maximum;
+
+static Maximum maximum_of(const KilnCall *call, const KilnArg *x, const KilnArg *y,
+                          const KilnArg *place)
 {
-    KilnMd index = dnnl_primitive_desc_query_md(pd, dnnl_query_workspace_md, 0);
-    const KilnStepArg args[] = {
-        { DNNL_ARG_DIFF_DST, pool->dst, KILN_AT_INPUT, 0 },
-        { DNNL_ARG_WORKSPACE, index, KILN_AT_INPUT, 1 },
-        { DNNL_ARG_DIFF_SRC, pool->src, KILN_AT_OUTPUT, 0 },
+    const KilnPoolAttrs *attrs = call->attrs;
+    const int64_t block = block_of(format_of(call, x), &x->shape);
+    Maximum m = {
+        .loops = kiln_cpu(call)->image_loops,
+        .pool = { .block = block,
+                  .narrow = x->dtype == KILN_BF16,
+                  .words = place->dtype == KILN_I32 },
+        .x = x->data,
+        .y = y->data,
+        .place = place->data,
+        .planes = x->shape.dim[0] * ((x->shape.dim[3] + block - 1) / block),
     };
 
-    if (!kiln_md_equal(index, kiln_layout_md(&kiln_cpu(call)->dnnl, call->inputs[1].layout, NULL)))
-        return kiln_error_set(err, KILN_E_INTERNAL,
-                              "max_pool2d_grad: the index is in another form than max_pool2d's");
-
-    KilnStatus status = set_layouts(call, pool->dst, pool->src, err);
-
-    return status == KILN_OK ? kiln_steps_add(call, pd, args, (int)KILN_COUNT(args), err) : status;
+    for (int axis = 0; axis < 2; axis++) {
+        m.pool.kernel[axis] = attrs->kernel[axis];
+        m.pool.stride[axis] = attrs->stride[axis];
+        m.pool.padding[axis] = attrs->padding[axis];
+        m.pool.x_size[axis] = x->shape.dim[1 + axis];
+        m.pool.y_size[axis] = y->shape.dim[1 + axis];
+    }
+    m.x_plane = (size_t)(m.pool.x_size[0] * m.pool.x_size[1] * block) * kiln_dtype_size(x->dtype);
+    m.y_plane = (size_t)(m.pool.y_size[0] * m.pool.y_size[1] * block) * kiln_dtype_size(y->dtype);
+    m.place_plane = (size_t)(m.pool.y_size[0] * m.pool.y_size[1] * block) *
+                    kiln_dtype_size(place->dtype);
+    return m;
 }
 
-/* Images lie as the index does, which the forward pass decided. */
-static KilnStatus max_pool2d_grad_prepare(KilnCall *call, KilnError *err)
+/* Rows of y of all planes in turn. */
+static void max_part(void *context, int64_t begin, int64_t end)
 {
-    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    const KilnArg *dy = &call->inputs[0], *index = &call->inputs[1];
-    KilnMdFormat format = kiln_layout_format(dnnl, index->layout, &dy->shape);
-    KilnPoolMd pool = { 0 };
-    dnnl_primitive_desc_t pd = NULL;
+    const Maximum *m = context;
 
-    if (index->layout == KILN_PLAIN || format == KILN_MD_ANY ||
-        (call->outputs[0].fixed && format != KILN_MD_PLAIN))
-        return kiln_error_set(err, KILN_E_INTERNAL,
-                              "max_pool2d_grad: the index does not come from max_pool2d");
+    for (int64_t i = begin; i < end; i++) {
+        const size_t plane = (size_t)(i / m->pool.y_size[0]);
 
-    KilnStatus status = pool_mds(call, &call->outputs[0].shape, &dy->shape, format, &pool, err);
-
-    if (status != KILN_OK)
-        return status;
-
-    int before = kiln_threads_set(dnnl->threads);
-    dnnl_status_t made = kiln_pd_pool_grad(dnnl, &pool, &pd);
-
-    kiln_threads_set(before);
-    if (made != dnnl_success)
-        return kiln_dnnl_error(err, made, call->op->name);
-    status = max_pool2d_grad_from_pd(call, &pool, pd, err);
-    dnnl_primitive_desc_destroy(pd);
-    return status;
+        m->loops->max_row(&m->pool, i % m->pool.y_size[0], m->y + plane * m->y_plane,
+                          m->place + plane * m->place_plane, m->x + plane * m->x_plane);
+    }
 }
 
-/* ---- Average --------------------------------------------------------------------------
- * An image is `blocks` planes of [places, block]; plain order is one plane. */
+static void max_pool2d_run(KilnCall *call)
+{
+    Maximum m = maximum_of(call, &call->inputs[0], &call->outputs[0], &call->outputs[1]);
+    const int64_t grain = 16384 / (m.pool.x_size[1] * m.pool.block * m.pool.stride[0] + 1) + 1;
+
+    kiln_parallel(call->backend->threads, m.planes * m.pool.y_size[0], grain, 1, max_part, &m);
+}
+
+/* Rows of dx of all planes in turn. */
+static void max_grad_part(void *context, int64_t begin, int64_t end)
+{
+    const Maximum *m = context;
+
+    for (int64_t i = begin; i < end; i++) {
+        const size_t plane = (size_t)(i / m->pool.x_size[0]);
+
+        m->loops->max_grad_row(&m->pool, i % m->pool.x_size[0], m->x + plane * m->x_plane,
+                               m->y + plane * m->y_plane, m->place + plane * m->place_plane);
+    }
+}
+
+static void max_pool2d_grad_run(KilnCall *call)
+{
+    Maximum m = maximum_of(call, &call->outputs[0], &call->inputs[0], &call->inputs[1]);
+    const int64_t grain = 16384 / (m.pool.x_size[1] * m.pool.block + 1) + 1;
+
+    kiln_parallel(call->backend->threads, m.planes * m.pool.x_size[0], grain, 1, max_grad_part, &m);
+}
+
+/* ---- Average ---------------------------------------------------------------------- */
 
 typedef struct Average {
     const KilnImageLoops *loops;
@@ -145,14 +143,6 @@ typedef struct Average {
     float *x, *y;
     int64_t block, blocks;
 } Average;
-
-static int64_t block_of(const KilnCall *call, const KilnArg *image)
-{
-    const KilnMdFormat format = kiln_layout_format(&kiln_cpu(call)->dnnl, image->layout,
-                                                   &image->shape);
-
-    return format == KILN_MD_C16 ? 16 : format == KILN_MD_C8 ? 8 : image->shape.dim[3];
-}
 
 static Average average_of(const KilnCall *call, const KilnArg *x, const KilnArg *y)
 {
@@ -164,7 +154,7 @@ static Average average_of(const KilnCall *call, const KilnArg *x, const KilnArg 
         .y_dim = y->shape.dim,
         .x = x->data,
         .y = y->data,
-        .block = block_of(call, larger),
+        .block = block_of(format_of(call, larger), &larger->shape),
     };
 
     average.blocks = (x->shape.dim[3] + average.block - 1) / average.block;
@@ -182,10 +172,9 @@ static KilnStatus average_layouts(KilnCall *call, KilnMdFormat format, KilnArg *
                                   KilnError *err)
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    const int64_t block = format == KILN_MD_C16 ? 16 : format == KILN_MD_C8 ? 8 : 1;
     KilnStatus status = KILN_OK;
 
-    if (format == KILN_MD_ANY || x->shape.dim[3] % block != 0)
+    if (format == KILN_MD_ANY || x->shape.dim[3] % block_of(format, &x->shape) != 0)
         format = KILN_MD_PLAIN;
     x->layout = y->layout = KILN_PLAIN;
     if (format == KILN_MD_PLAIN)
@@ -304,12 +293,14 @@ static void avg_pool2d_grad_run(KilnCall *call)
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_max_pool2d,
       .prepare = max_pool2d_prepare,
-      .run = kiln_steps_run,
-      .release = kiln_steps_release },
+      .run = max_pool2d_run,
+      .narrow_inputs = 1u << 0,
+      .narrow_outputs = 1u << 0 },
     { .op = &kiln_op_max_pool2d_grad,
       .prepare = max_pool2d_grad_prepare,
-      .run = kiln_steps_run,
-      .release = kiln_steps_release },
+      .run = max_pool2d_grad_run,
+      .narrow_inputs = 1u << 0,
+      .narrow_outputs = 1u << 0 },
     { .op = &kiln_op_avg_pool2d, .prepare = avg_pool2d_prepare, .run = avg_pool2d_run },
     { .op = &kiln_op_avg_pool2d_grad,
       .prepare = avg_pool2d_grad_prepare,

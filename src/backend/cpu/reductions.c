@@ -230,10 +230,67 @@ static void narrow_part(const Reduction *r, const uint16_t *x, int64_t rows, flo
     }
 }
 
+static bool short_rows(const Reduction *r)
+{
+    return r->columns == 1 && r->rows <= KILN_SHORT_ROW;
+}
+
+/* Whether each part is all of a result. */
+static bool parts_are_whole(const Reduction *r)
+{
+    return r->slabs == r->results && r->chunks * r->fold == 1;
+}
+
+/* Such a part has no shift, so nothing could be joined to it. */
+static bool short_logsumexp(const Reduction *r)
+{
+    return r->op == &kiln_op_logsumexp && short_rows(r) && parts_are_whole(r);
+}
+
+/* Parts that are results as they stand. */
+static bool parts_are_results(const Reduction *r)
+{
+    return parts_are_whole(r) && r->limit == r->slabs * r->columns &&
+           (r->op == &kiln_op_sum || r->op == &kiln_op_max || short_logsumexp(r));
+}
+
+/* Slabs begin..end of bf16, each one short row. */
+static void short_narrow_parts(const Reduction *r, int64_t begin, int64_t end)
+{
+    const int64_t most = CHUNK / r->rows;
+    float wide[CHUNK];
+
+    for (int64_t slab = begin; slab < end; slab += most) {
+        const int64_t n = end - slab < most ? end - slab : most;
+
+        r->loops->widen(wide, (const uint16_t *)r->x + slab * r->rows, n * r->rows);
+        r->loops->sum_short(r->parts + slab, wide, n, r->rows);
+    }
+}
+
+/* Slabs begin..end, each one short row. */
+static void short_parts(const Reduction *r, int64_t begin, int64_t end)
+{
+    const float *x = (const float *)r->x + begin * r->rows;
+
+    if (r->narrow)
+        short_narrow_parts(r, begin, end);
+    else if (r->op == &kiln_op_logsumexp)
+        r->loops->logsumexp_short(r->parts + begin, x, end - begin, r->rows);
+    else if (r->op == &kiln_op_max || r->op == &kiln_op_min)
+        r->loops->largest_short(r->parts + begin, x, sign_of(r), end - begin, r->rows);
+    else
+        r->loops->sum_short(r->parts + begin, x, end - begin, r->rows);
+}
+
 static void parts_range(void *context, int64_t begin, int64_t end)
 {
     const Reduction *r = context;
 
+    if (short_rows(r) && (r->op != &kiln_op_logsumexp || short_logsumexp(r))) {
+        short_parts(r, begin, end);
+        return;
+    }
     for (int64_t item = begin; item < end; item++) {
         const int64_t first = item % r->chunks * r->chunk_rows, left = r->rows - first;
         const int64_t row = item / r->chunks * r->rows + first;
@@ -323,9 +380,27 @@ static float join_column(const Reduction *r, int64_t base, int64_t c)
     return result_of(r, &joined);
 }
 
+static void whole_range(const Reduction *r, int64_t begin, int64_t end)
+{
+    float *y = r->y;
+
+    for (int64_t i = begin; i < end && i < r->limit; i++) {
+        const Joined whole = { .value = (double)r->parts[i],
+                               .shift = r->op == &kiln_op_logsumexp ? r->shifts[i] : 0.0f };
+
+        y[i] = result_of(r, &whole);
+    }
+}
+
 static void results_range(void *context, int64_t begin, int64_t end)
 {
     const Reduction *r = context;
+
+    if (parts_are_whole(r)) {
+        whole_range(r, begin, end);
+        return;
+    }
+
     const int64_t width = r->columns / r->fold;
     float *y = r->y;
 
@@ -346,7 +421,13 @@ static void reduce_run(KilnCall *call)
     const int64_t items = r.slabs * r.chunks;
     const int64_t rows = r.rows < r.chunk_rows ? r.rows : r.chunk_rows;
 
+    const bool direct = parts_are_results(&r);
+
+    if (direct)
+        r.parts = r.y;
     kiln_parallel(threads, items, grain_of(rows * r.columns), 1, parts_range, &r);
+    if (direct)
+        return;
     kiln_parallel(threads, r.results * (r.columns / r.fold),
                   grain_of(8 * r.fold * r.slabs * r.chunks / r.results), 1, results_range, &r);
 }

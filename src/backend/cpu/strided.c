@@ -6,8 +6,8 @@
 
 #include "backend/cpu/parallel.h"
 
-/* Four tiles side by side: what is read of a row of `from` then is four cache lines
- * behind each other and not one, for a page's address costs as much as a line. */
+/* Squares of four by four tiles: what is read and written of a row then is four cache
+ * lines behind each other and not one, for a page's address costs as much as a line. */
 enum { TILE = 16, STRIP = 4 * TILE };
 
 void kiln_plain_steps(const KilnShape *shape, int64_t step[KILN_MAX_RANK])
@@ -116,6 +116,29 @@ static void rows_part(void *context, int64_t begin, int64_t end)
         memcpy(s->to + walk.to * (int64_t)s->size, s->from + walk.from * (int64_t)s->size, bytes);
 }
 
+typedef uint32_t Words4 __attribute__((vector_size(16)));
+
+/* to[i * to_step + c] = from[c * from_step + i] of 4×4 words, in registers. */
+static inline void block_transpose(uint32_t *to, const uint32_t *from, int64_t to_step,
+                                   int64_t from_step)
+{
+    Words4 x[4], y[4];
+
+    for (int c = 0; c < 4; c++)
+        memcpy(&x[c], from + c * from_step, sizeof(x[c]));
+    const Words4 low01 = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5);
+    const Words4 high01 = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7);
+    const Words4 low23 = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
+    const Words4 high23 = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
+
+    y[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+    y[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+    y[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+    y[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+    for (int i = 0; i < 4; i++)
+        memcpy(to + i * to_step, &y[i], sizeof(y[i]));
+}
+
 /* Elements by kind of size: to[i * to_step] = from[i * from_step], and the tile
  * to[i * to_step + c] = from[c * from_step + i]. */
 #define COPIES(type)                                                                               \
@@ -139,6 +162,14 @@ static void rows_part(void *context, int64_t begin, int64_t end)
             for (int64_t i = 0; i < rows; i++)                                                     \
                 for (int64_t c = 0; c < columns; c++)                                              \
                     to[i * to_step + c] = from[c * from_step + i];                                 \
+            return;                                                                                \
+        }                                                                                          \
+        if (sizeof(type) == sizeof(uint32_t)) {                                                    \
+            for (int i = 0; i < TILE; i += 4)                                                      \
+                for (int c = 0; c < TILE; c += 4)                                                  \
+                    block_transpose((uint32_t *)(void *)(to + i * to_step + c),                    \
+                                    (const uint32_t *)(const void *)(from + c * from_step + i),    \
+                                    to_step, from_step);                                           \
             return;                                                                                \
         }                                                                                          \
         for (int c = 0; c < TILE; c++)                                                             \
@@ -183,6 +214,32 @@ static void lines_part(void *context, int64_t begin, int64_t end)
     }
 }
 
+static int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows first..stop by STRIP columns of a matrix, from column `from_column` on: a square
+ * that stays in the first level of cache, whose rows are written line after line. */
+static void square_part(const KilnStrided *s, const Walk *walk, int64_t first, int64_t stop,
+                        int64_t from_column)
+{
+    const int across = s->rank - 2, last = s->rank - 1;
+    const int64_t end = least_of(from_column + STRIP, s->dim[last]);
+
+    for (int64_t row = first; row < stop; row += TILE)
+        for (int64_t c = from_column; c < end; c += TILE) {
+            const int64_t columns = least_of(end - c, TILE), rows = least_of(stop - row, TILE);
+            const int64_t to = walk->to + row * s->to_step[across] + c;
+            const int64_t from = walk->from + row + c * s->from_step[last];
+
+#define TILE_OF(type)                                                                              \
+    tile_##type((type *)s->to + to, (const type *)s->from + from, rows, columns,                   \
+                s->to_step[across], s->from_step[last])
+            BY_SIZE(s->size, TILE_OF)
+        }
+}
+
 /* The last axis is contiguous in `to`, the one before it in `from`. A unit of work
  * is a strip of STRIP rows of one such matrix. */
 static void strips_part(void *context, int64_t begin, int64_t end)
@@ -194,20 +251,10 @@ static void strips_part(void *context, int64_t begin, int64_t end)
     for (int64_t unit = begin; unit < end; unit++) {
         const Walk walk = walk_at(s, across, unit / strips);
         const int64_t first = unit % strips * STRIP;
-        const int64_t stop = s->dim[across] - first < STRIP ? s->dim[across] : first + STRIP;
+        const int64_t stop = least_of(first + STRIP, s->dim[across]);
 
-        for (int64_t c = 0; c < s->dim[last]; c += TILE)
-            for (int64_t row = first; row < stop; row += TILE) {
-                const int64_t columns = s->dim[last] - c < TILE ? s->dim[last] - c : TILE;
-                const int64_t rows = stop - row < TILE ? stop - row : TILE;
-                const int64_t to = walk.to + row * s->to_step[across] + c;
-                const int64_t from = walk.from + row + c * s->from_step[last];
-
-#define TILE_OF(type)                                                                              \
-    tile_##type((type *)s->to + to, (const type *)s->from + from, rows, columns,                   \
-                s->to_step[across], s->from_step[last])
-                BY_SIZE(s->size, TILE_OF)
-            }
+        for (int64_t c = 0; c < s->dim[last]; c += STRIP)
+            square_part(s, &walk, first, stop, c);
     }
 }
 

@@ -94,6 +94,11 @@ static int64_t bag_size(const KilnBagAttrs *attrs, const int32_t *index, int64_t
     return size;
 }
 
+static double factor_of(const KilnArg *factors, int64_t i)
+{
+    return factors->absent ? 1.0 : kiln_ref_get(factors, i);
+}
+
 /* The value of one bag in column d, and which row won. */
 static double bag_value(const KilnCall *call, int64_t first, int64_t end, int64_t d,
                         int32_t *ret_winner)
@@ -110,7 +115,7 @@ static double bag_value(const KilnCall *call, int64_t first, int64_t end, int64_
 
         const double value = kiln_ref_get(&call->inputs[0], index[i] * width + d);
 
-        sum += value;
+        sum += value * factor_of(&call->inputs[4], i);
         if (*ret_winner < 0 || value > most || isnan(value)) {
             most = value;
             *ret_winner = index[i];
@@ -160,9 +165,12 @@ static void bag_grad(KilnCall *call, int64_t b, int64_t first, int64_t end)
             kiln_ref_set(dx, to, kiln_ref_get(dx, to) + dy);
             continue;
         }
-        for (int64_t i = first; i < end; i++)
+        for (int64_t i = first; i < end; i++) {
+            const int64_t to = index[i] * width + d;
+
             if (index[i] != attrs->padding)
-                kiln_ref_set(dx, index[i] * width + d, kiln_ref_get(dx, index[i] * width + d) + dy);
+                kiln_ref_set(dx, to, kiln_ref_get(dx, to) + dy * factor_of(&call->inputs[5], i));
+        }
     }
 }
 
@@ -180,11 +188,43 @@ static void embedding_bag_grad_run(KilnCall *call)
     }
 }
 
+static void factors_grad(KilnCall *call, int64_t b, int64_t first, int64_t end)
+{
+    const KilnBagAttrs *attrs = call->attrs;
+    const int32_t *index = call->inputs[1].data;
+    const int64_t width = kiln_ref_columns(&call->inputs[0]);
+    KilnArg *dx = &call->outputs[0];
+
+    for (int64_t i = first; i < end && bag_size(attrs, index, first, end) > 0; i++) {
+        double sum = kiln_ref_get(dx, i);
+
+        for (int64_t d = 0; d < width && index[i] != attrs->padding; d++)
+            sum += kiln_ref_get(&call->inputs[0], b * width + d) *
+                   kiln_ref_get(&call->inputs[3], index[i] * width + d);
+        kiln_ref_set(dx, i, sum);
+    }
+}
+
+static void embedding_bag_factors_grad_run(KilnCall *call)
+{
+    KilnArg *dx = &call->outputs[0];
+
+    for (int64_t i = 0; i < kiln_ref_count(dx); i++)
+        kiln_ref_set(dx, i, 0.0);
+    for (int64_t b = 0; b < kiln_ref_rows(&call->inputs[0]); b++) {
+        int64_t first, end;
+
+        if (bag_range(&call->inputs[1], &call->inputs[2], b, &first, &end))
+            factors_grad(call, b, first, end);
+    }
+}
+
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_index_select, .run = index_select_run },
     { .op = &kiln_op_index_select_grad, .run = index_select_grad_run },
     { .op = &kiln_op_embedding_bag, .run = embedding_bag_run },
     { .op = &kiln_op_embedding_bag_grad, .run = embedding_bag_grad_run },
+    { .op = &kiln_op_embedding_bag_factors_grad, .run = embedding_bag_factors_grad_run },
 };
 
 const KilnRefTable kiln_ref_embedding = { kernels, KILN_COUNT(kernels) };

@@ -1,5 +1,5 @@
 /* Reference kernels for pooling. The maximum's place is its number within the
- * window, row by row. */
+ * window, row by row; a NaN is larger than all. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
@@ -45,8 +45,10 @@ static void max_pool2d_run(KilnCall *call)
             int64_t from = offset_of(&window, &x->shape, k / attrs->kernel[1],
                                      k % attrs->kernel[1]);
 
-            if (from >= 0 && (place < 0 || kiln_ref_get(x, from) > best)) {
-                best = kiln_ref_get(x, from);
+            const double value = from >= 0 ? kiln_ref_get(x, from) : -INFINITY;
+
+            if (from >= 0 && (place < 0 || value > best || isnan(value))) {
+                best = value;
                 place = k;
             }
         }

@@ -76,7 +76,7 @@ static const KilnKernel *ref_kernel(const KilnBackend *backend, const KilnOp *op
         &kiln_ref_products,  &kiln_ref_convolution, &kiln_ref_pooling,     &kiln_ref_normalization,
         &kiln_ref_losses,    &kiln_ref_updates,     &kiln_ref_attention,   &kiln_ref_rotary,
         &kiln_ref_recurrent, &kiln_ref_movement,    &kiln_ref_embedding,   &kiln_ref_resample,
-        &kiln_ref_ctc,       &kiln_ref_set_norm,
+        &kiln_ref_padding,   &kiln_ref_ctc,         &kiln_ref_set_norm,
     };
 
     (void)backend;

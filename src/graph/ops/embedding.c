@@ -175,8 +175,11 @@ static KilnStatus infer_embedding_bag(KilnNode *node, KilnError *err)
     int64_t bags = 0;
 
     if (kiln_check_rank(node, 0, "the weight", 2, "[V, D]", err) < 0 ||
-        check_bags(node, 1, 2, &bags, err) < 0 || check_touched(node, 3, weight->dim[0], err) < 0)
+        check_bags(node, 1, 2, &bags, err) < 0 || check_touched(node, 3, weight->dim[0], err) < 0 ||
+        kiln_check_shape(node, 4, "the factors", &node->inputs[1]->shape, err) < 0)
         return err->status;
+    if (node->inputs[4] != NULL && attrs->mode != KILN_BAG_SUM)
+        return kiln_error_set(err, KILN_E_RANGE, "only sums have factors");
     if (attrs->padding < -1 || attrs->padding >= attrs->rows)
         return kiln_error_set(err, KILN_E_RANGE,
                               "the padding index must be one of the %" PRId64
@@ -191,9 +194,14 @@ static KilnStatus infer_embedding_bag(KilnNode *node, KilnError *err)
 static void gradient_embedding_bag(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     KilnTensor *winners = node->n_outputs > 1 ? node->outputs[1] : NULL;
-    KilnTensor *inputs[] = { dy[0], node->inputs[1], node->inputs[2], winners, node->inputs[3] };
+    KilnTensor *const *in = node->inputs;
+    KilnTensor *inputs[] = { dy[0], in[1], in[2], winners, in[3], in[4] };
+    KilnTensor *others[] = { dy[0], in[1], in[2], in[0] };
 
-    dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_embedding_bag_grad, inputs, 5, node->attrs);
+    dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_embedding_bag_grad, inputs, 6, node->attrs);
+    if (in[4] != NULL && in[4]->wants_grad)
+        dx[4] = kiln_graph_record(dy[0]->graph, &kiln_op_embedding_bag_factors_grad, others, 4,
+                                  node->attrs);
 }
 
 static KilnStatus infer_embedding_bag_grad(KilnNode *node, KilnError *err)
@@ -202,7 +210,8 @@ static KilnStatus infer_embedding_bag_grad(KilnNode *node, KilnError *err)
     int64_t bags = 0;
 
     if (kiln_check_rank(node, 0, "dy", 2, "[B, D]", err) < 0 ||
-        check_bags(node, 1, 2, &bags, err) < 0 || check_touched(node, 4, attrs->rows, err) < 0)
+        check_bags(node, 1, 2, &bags, err) < 0 || check_touched(node, 4, attrs->rows, err) < 0 ||
+        kiln_check_shape(node, 5, "the factors", &node->inputs[1]->shape, err) < 0)
         return err->status;
     if (attrs->mode == KILN_BAG_MAX && node->inputs[3] == NULL)
         return kiln_error_set(err, KILN_E_MISSING, "the maximum needs the rows that won");
@@ -211,9 +220,21 @@ static KilnStatus infer_embedding_bag_grad(KilnNode *node, KilnError *err)
     return KILN_OK;
 }
 
+static KilnStatus infer_embedding_bag_factors_grad(KilnNode *node, KilnError *err)
+{
+    int64_t bags = 0;
+
+    if (kiln_check_rank(node, 0, "dy", 2, "[B, D]", err) < 0 ||
+        kiln_check_rank(node, 3, "the weight", 2, "[V, D]", err) < 0 ||
+        check_bags(node, 1, 2, &bags, err) < 0)
+        return err->status;
+    kiln_infer_output(node, 0, kiln_node_float(node), &node->inputs[1]->shape);
+    return KILN_OK;
+}
+
 const KilnOp kiln_op_embedding_bag = {
     .name = "embedding_bag",
-    .n_inputs = 4,
+    .n_inputs = 5,
     .n_outputs = 2,
     .attrs_size = sizeof(KilnBagAttrs),
     .infer = infer_embedding_bag,
@@ -222,24 +243,40 @@ const KilnOp kiln_op_embedding_bag = {
 
 const KilnOp kiln_op_embedding_bag_grad = {
     .name = "embedding_bag_grad",
-    .n_inputs = 5,
+    .n_inputs = 6,
     .n_outputs = 1,
     .attrs_size = sizeof(KilnBagAttrs),
     .updates = 1u << 4,
     .infer = infer_embedding_bag_grad,
 };
 
+const KilnOp kiln_op_embedding_bag_factors_grad = {
+    .name = "embedding_bag_factors_grad",
+    .n_inputs = 4,
+    .n_outputs = 1,
+    .attrs_size = sizeof(KilnBagAttrs),
+    .infer = infer_embedding_bag_factors_grad,
+};
+
 KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
                                KilnBagMode mode, int64_t padding_idx)
 {
-    return kiln_embedding_bag_touched(weight, index, offsets, mode, padding_idx, NULL);
+    return kiln_embedding_bag_touched(weight, index, offsets, NULL, mode, padding_idx, NULL);
+}
+
+KilnTensor *kiln_embedding_bag_weighed(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
+                                       KilnTensor *factors, int64_t padding_idx)
+{
+    return kiln_embedding_bag_touched(weight, index, offsets, factors, KILN_BAG_SUM, padding_idx,
+                                      NULL);
 }
 
 KilnTensor *kiln_embedding_bag_touched(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
-                                       KilnBagMode mode, int64_t padding_idx, KilnTensor *touched)
+                                       KilnTensor *factors, KilnBagMode mode, int64_t padding_idx,
+                                       KilnTensor *touched)
 {
-    KilnTensor *inputs[] = { weight, index, offsets, touched };
+    KilnTensor *inputs[] = { weight, index, offsets, touched, factors };
     KilnBagAttrs attrs = { .rows = weight->shape.dim[0], .mode = mode, .padding = padding_idx };
 
-    return kiln_graph_record(weight->graph, &kiln_op_embedding_bag, inputs, 4, &attrs);
+    return kiln_graph_record(weight->graph, &kiln_op_embedding_bag, inputs, 5, &attrs);
 }

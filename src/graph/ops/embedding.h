@@ -8,16 +8,21 @@
     X(index_select)                                                                                \
     X(index_select_grad)                                                                           \
     X(embedding_bag)                                                                               \
-    X(embedding_bag_grad)
+    X(embedding_bag_grad)                                                                          \
+    X(embedding_bag_factors_grad)
 
 /* index_select        x [outer..., V, inner...], index i32, touched -> y [outer..., index's
  *                     shape..., inner...]; any type of x               KilnSelectAttrs
  * index_select_grad   dy, index, touched -> dx of attrs' shape         KilnSelectAttrs
- * embedding_bag       weight [V, D], index, offsets, touched -> y [B, D]; for the maximum also
- *                     the row that won, i32 [B, D], -1: none           KilnBagAttrs
- * embedding_bag_grad  dy, index, offsets, winners, touched -> dweight  KilnBagAttrs
+ * embedding_bag       weight [V, D], index, offsets, touched, factors -> y [B, D]; for the
+ *                     maximum also the row that won, i32 [B, D], -1: none
+ *                                                                      KilnBagAttrs
+ * embedding_bag_grad  dy, index, offsets, winners, touched, factors -> dweight
+ *                                                                      KilnBagAttrs
+ * embedding_bag_factors_grad  dy, index, offsets, weight -> dfactors   KilnBagAttrs
  * `touched` (optional, i32 [1 + V]) is what KILN_TOUCHED_ALL describes; only the
- * gradients read and write it. offsets: NULL when index is [B, L]. */
+ * gradients read and write it. offsets: NULL when index is [B, L]. factors (optional, of
+ * index's shape, for sums) multiply the rows. */
 typedef struct KilnSelectAttrs {
     KilnShape shape; /* of x */
     int64_t axis;

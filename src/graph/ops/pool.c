@@ -20,7 +20,9 @@ KilnWindow kiln_pool_window(const KilnPoolAttrs *attrs, int axis, int64_t x_size
     }
     window.begin = i * attrs->stride[axis] - attrs->padding[axis];
     window.end = window.begin + attrs->kernel[axis];
-    window.count = attrs->kernel[axis];
+    window.count = x_size + attrs->padding[axis] - window.begin;
+    if (window.count > attrs->kernel[axis])
+        window.count = attrs->kernel[axis];
     if (window.begin < 0)
         window.begin = 0;
     if (window.end > x_size)
@@ -28,6 +30,12 @@ KilnWindow kiln_pool_window(const KilnPoolAttrs *attrs, int axis, int64_t x_size
     if (attrs->exclude_padding != 0)
         window.count = window.end - window.begin;
     return window;
+}
+
+/* How far the last window may reach beyond the padding. */
+static int64_t beyond(const KilnPoolAttrs *pool, int axis)
+{
+    return pool->ceil_mode != 0 ? pool->stride[axis] - 1 : 0;
 }
 
 static KilnStatus check_axis(const KilnPoolAttrs *pool, int axis, const KilnShape *x,
@@ -45,12 +53,23 @@ static KilnStatus check_axis(const KilnPoolAttrs *pool, int axis, const KilnShap
                               "the padding %" PRId64
                               " is more than half of the kernel's size %" PRId64,
                               padding, kernel);
-    if (kernel - 2 * padding > x->dim[1 + axis])
+    if (kernel - 2 * padding - beyond(pool, axis) > x->dim[1 + axis])
         return kiln_error_set(err, KILN_E_SHAPE,
                               "the %" PRId64 "×%" PRId64 " image is smaller than the %" PRId64
                               "×%" PRId64 " window",
                               x->dim[1], x->dim[2], pool->kernel[0], pool->kernel[1]);
     return KILN_OK;
+}
+
+/* Windows along an axis; the last one begins in the image or before it. */
+static int64_t windows(const KilnPoolAttrs *pool, int axis, int64_t x_size)
+{
+    const int64_t stride = pool->stride[axis], padding = pool->padding[axis];
+    /* Not negative, for the padding is at most half of the kernel. */
+    const int64_t window = pool->kernel[axis] - 2 * padding;
+    const int64_t n = (x_size - window + beyond(pool, axis)) / stride + 1;
+
+    return (n - 1) * stride >= x_size + padding ? n - 1 : n;
 }
 
 /* The places of all windows. */
@@ -65,9 +84,7 @@ static KilnStatus pooled_shape(const KilnNode *node, KilnShape *ret, KilnError *
     for (int axis = 0; axis < 2; axis++) {
         if (check_axis(pool, axis, x, err) < 0)
             return err->status;
-        /* Not negative, for the padding is at most half of the kernel. */
-        int64_t beyond = pool->kernel[axis] - 2 * pool->padding[axis];
-        ret->dim[1 + axis] = (x->dim[1 + axis] - beyond) / pool->stride[axis] + 1;
+        ret->dim[1 + axis] = windows(pool, axis, x->dim[1 + axis]);
     }
     return KILN_OK;
 }
@@ -88,6 +105,7 @@ static KilnPoolAttrs attrs_of(const KilnPool *pool)
         attrs.padding[axis] = paddings ? pool->padding_hw[axis] : pool->padding;
     }
     attrs.exclude_padding = pool->exclude_padding ? 1 : 0;
+    attrs.ceil_mode = pool->ceil_mode ? 1 : 0;
     return attrs;
 }
 
@@ -266,6 +284,7 @@ static KilnPool flat_pool(const KilnPool *pool)
         .stride_hw = { 1, pool->stride },
         .padding_hw = { 0, pool->padding },
         .exclude_padding = pool->exclude_padding,
+        .ceil_mode = pool->ceil_mode,
     };
 }
 

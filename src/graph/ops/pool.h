@@ -10,7 +10,7 @@
     X(avg_pool2d)                                                                                  \
     X(avg_pool2d_grad)
 
-/* max_pool2d          x -> y, index u8|i32: place of the maximum, in the backend's own code
+/* max_pool2d          x -> y, index u8|i32: number of the maximum in its window, row by row
  *                                                         KilnPoolAttrs
  * max_pool2d_grad     dy, index -> dx                     KilnPoolAttrs (with the input's shape)
  * avg_pool2d          x -> y                              KilnPoolAttrs (adaptive: y's shape)
@@ -19,6 +19,7 @@ typedef struct KilnPoolAttrs {
     int64_t kernel[2], stride[2], padding[2]; /* of height, of width */
     int64_t adaptive;        /* 1: windows share the image among the places of y, kernel is 0 */
     int64_t exclude_padding; /* 1: averages over the elements of the image alone */
+    int64_t ceil_mode;       /* 1: a last window may reach beyond the padding */
     KilnShape shape;
 } KilnPoolAttrs;
 

@@ -15,6 +15,7 @@
 #include "tests/unit/ops/index.h"
 #include "tests/unit/ops/loss.h"
 #include "tests/unit/ops/norm.h"
+#include "tests/unit/ops/padding.h"
 #include "tests/unit/ops/pool.h"
 #include "tests/unit/ops/product.h"
 #include "tests/unit/ops/recurrent.h"

@@ -53,6 +53,17 @@ BUILD(build_empty_bag)
     return kiln_embedding_bag(leaf[0], leaf[1], ramp, (KilnBagMode)arg[1], arg[2]);
 }
 
+/* Sums with factors: the last leaf. arg[1]: step of the offsets, 0: none; arg[2]: padding. */
+BUILD(build_bag_weighed)
+{
+    KilnTensor *offsets = NULL;
+
+    if (arg[1] != 0)
+        offsets = kiln_arange(leaf[0]->graph, KILN_I32, 0.0, (double)arg[1],
+                              kiln_tensor_dim(leaf[1], 0) / arg[1]);
+    return kiln_embedding_bag_weighed(leaf[0], leaf[1], offsets, leaf[2], arg[2]);
+}
+
 static const Case cases_embedding_bag[] = {
     { "embedding_bag, sum", build_bag, "gL", .shape = { SHAPE(5, 3), SHAPE(4, 3) },
       .arg = { 5, KILN_BAG_SUM, -1, 0 } },
@@ -74,7 +85,19 @@ static const Case cases_embedding_bag[] = {
       .arg = { 997, KILN_BAG_MEAN, 3, 8 } },
     { "embedding_bag, large, max", build_bag, "gL", .shape = { SHAPE(997, 67), SHAPE(128, 16) },
       .arg = { 997, KILN_BAG_MAX, -1, 0 } },
+    { "embedding_bag, weighed", build_bag_weighed, "gLg",
+      .shape = { SHAPE(5, 3), SHAPE(4, 3), SHAPE(4, 3) }, .arg = { 5, 0, -1 } },
+    { "embedding_bag, weighed, padding", build_bag_weighed, "gLg",
+      .shape = { SHAPE(4, 3), SHAPE(13), SHAPE(13) }, .arg = { 4, 4, 1 } },
+    { "embedding_bag, weighed, factors fixed", build_bag_weighed, "gLf",
+      .shape = { SHAPE(4, 3), SHAPE(2, 5), SHAPE(2, 5) }, .arg = { 4, 0, -1 } },
+    { "embedding_bag, weighed, out of range", build_bag_weighed, "gLg",
+      .shape = { SHAPE(5, 2), SHAPE(9, 2), SHAPE(9, 2) }, .arg = { 6, 0, -1 },
+      .no_differences = true },
+    { "embedding_bag, weighed, large", build_bag_weighed, "gLg",
+      .shape = { SHAPE(997, 67), SHAPE(2050), SHAPE(2050) }, .arg = { 997, 7, 3 } },
 };
 #define cases_embedding_bag_grad cases_embedding_bag
+#define cases_embedding_bag_factors_grad cases_embedding_bag
 
 #endif

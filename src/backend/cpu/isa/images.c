@@ -1,6 +1,8 @@
 /* Vector loops over images in plain C, compiled once per instruction set. */
 #include "backend/cpu/isa/images.h"
 
+#include "backend/cpu/isa/vector.h"
+
 enum { LANES = 16 };
 
 /* Channels c ... c + lanes - 1 of a window's sum; lanes is a constant after inlining. */
@@ -45,10 +47,192 @@ static void window_add(float *x, const float *y, const KilnWindowLoop *window)
         }
 }
 
+/* ---- Maximum ----------------------------------------------------------------------
+ * Channels go in vectors; what is left of a block in halves of one, quarters, and so
+ * on. Each size is compiled for itself. */
+
+typedef uint8_t Bytes16 __attribute__((vector_size(16)));
+
+/* What is in reach along an axis: elements of a window, or windows over an element. */
+typedef struct Reach {
+    int64_t begin, end;
+} Reach;
+
+/* Elements of x under place i of y; the window begins at *ret_origin. */
+static inline Reach window_reach(const KilnMaxPool *pool, int axis, int64_t i, int64_t *ret_origin)
+{
+    const int64_t origin = i * pool->stride[axis] - pool->padding[axis];
+    const int64_t end = origin + pool->kernel[axis];
+
+    *ret_origin = origin;
+    return (Reach) { origin > 0 ? origin : 0, end < pool->x_size[axis] ? end : pool->x_size[axis] };
+}
+
+/* Places of y whose windows hold element i of x. */
+static inline Reach element_reach(const KilnMaxPool *pool, int axis, int64_t i)
+{
+    const int64_t stride = pool->stride[axis], at = i + pool->padding[axis];
+    const int64_t before = at - pool->kernel[axis], end = at / stride + 1;
+
+    return (Reach) { before < 0 ? 0 : before / stride + 1,
+                     end < pool->y_size[axis] ? end : pool->y_size[axis] };
+}
+
+/* By way of halves, for gcc converts by a factor of four element by element. */
+KILN_INLINE KilnWords load_places(const void *from, int64_t i, int lanes, bool words)
+{
+    KilnWords wide = { 0 };
+    Bytes16 bytes = { 0 };
+
+    if (words) {
+        memcpy(&wide, (const uint32_t *)from + i, (size_t)lanes * sizeof(uint32_t));
+        return wide;
+    }
+    memcpy(&bytes, (const uint8_t *)from + i, (size_t)lanes);
+    return __builtin_convertvector(__builtin_convertvector(bytes, KilnHalves), KilnWords);
+}
+
+KILN_INLINE void store_places(void *to, int64_t i, KilnWords places, int lanes, bool words)
+{
+    if (words) {
+        memcpy((uint32_t *)to + i, &places, (size_t)lanes * sizeof(uint32_t));
+        return;
+    }
+    const KilnHalves halves = __builtin_convertvector(places, KilnHalves);
+    const Bytes16 bytes = __builtin_convertvector(halves, Bytes16);
+
+    memcpy((uint8_t *)to + i, &bytes, (size_t)lanes);
+}
+
+/* One place of y: where its window lies in the plane. */
+typedef struct MaxWindow {
+    Reach rows, columns;
+    int64_t top, left; /* of the window, perhaps in the padding */
+    int64_t at;        /* elements before the place in y */
+} MaxWindow;
+
+KILN_INLINE void max_lanes(const KilnMaxPool *pool, const MaxWindow *w, void *y, void *place,
+                           const void *x, int64_t c, int lanes, bool narrow)
+{
+    KilnFloats best = kiln_floats(-__builtin_inff());
+    /* The first element's, for what is never larger: -inf. */
+    KilnWords best_at = { 0 };
+
+    best_at += (uint32_t)((w->rows.begin - w->top) * pool->kernel[1] + w->columns.begin - w->left);
+    for (int64_t row = w->rows.begin; row < w->rows.end; row++) {
+        const int64_t first = row * pool->x_size[1];
+        uint32_t at = (uint32_t)((row - w->top) * pool->kernel[1] + w->columns.begin - w->left);
+
+        for (int64_t column = w->columns.begin; column < w->columns.end; column++, at++) {
+            const KilnFloats value = kiln_load(x, (first + column) * pool->block + c, lanes,
+                                               narrow);
+            const KilnWords larger = (KilnWords)(value > best) | (KilnWords)(value != value);
+
+            best = (KilnFloats)(((KilnWords)value & larger) | ((KilnWords)best & ~larger));
+            best_at = (at & larger) | (best_at & ~larger);
+        }
+    }
+    kiln_store(y, w->at + c, best, lanes, narrow);
+    store_places(place, w->at + c, best_at, lanes, pool->words);
+}
+
+KILN_INLINE void max_row_of(const KilnMaxPool *pool, int64_t row, void *y, void *place,
+                            const void *x, bool narrow)
+{
+    MaxWindow w = { .at = row * pool->y_size[1] * pool->block };
+
+    w.rows = window_reach(pool, 0, row, &w.top);
+    for (int64_t column = 0; column < pool->y_size[1]; column++, w.at += pool->block) {
+        int64_t c = 0;
+
+        w.columns = window_reach(pool, 1, column, &w.left);
+        for (; c + 16 <= pool->block; c += 16)
+            max_lanes(pool, &w, y, place, x, c, 16, narrow);
+        if ((pool->block & 8) != 0)
+            max_lanes(pool, &w, y, place, x, c, 8, narrow), c += 8;
+        if ((pool->block & 4) != 0)
+            max_lanes(pool, &w, y, place, x, c, 4, narrow), c += 4;
+        if ((pool->block & 2) != 0)
+            max_lanes(pool, &w, y, place, x, c, 2, narrow), c += 2;
+        if ((pool->block & 1) != 0)
+            max_lanes(pool, &w, y, place, x, c, 1, narrow);
+    }
+}
+
+static void max_row(const KilnMaxPool *pool, int64_t row, void *y, void *place, const void *x)
+{
+    if (pool->narrow)
+        max_row_of(pool, row, y, place, x, true);
+    else
+        max_row_of(pool, row, y, place, x, false);
+}
+
+/* An element of dx: the places of y that may have taken it. */
+typedef struct MaxTakers {
+    Reach rows, columns;
+    int64_t row, column; /* of the element, the padding counted */
+    int64_t at;          /* elements before it in dx */
+} MaxTakers;
+
+KILN_INLINE void max_grad_lanes(const KilnMaxPool *pool, const MaxTakers *t, void *dx,
+                                const void *dy, const void *place, int64_t c, int lanes,
+                                bool narrow)
+{
+    KilnFloats sum = { 0 };
+
+    for (int64_t row = t->rows.begin; row < t->rows.end; row++)
+        for (int64_t column = t->columns.begin; column < t->columns.end; column++) {
+            const int64_t from = (row * pool->y_size[1] + column) * pool->block + c;
+            const uint32_t mine = (uint32_t)((t->row - row * pool->stride[0]) * pool->kernel[1] +
+                                             t->column - column * pool->stride[1]);
+            const KilnWords taken = (KilnWords)(load_places(place, from, lanes, pool->words) ==
+                                                mine);
+
+            sum += kiln_masked(kiln_load(dy, from, lanes, narrow), taken);
+        }
+    kiln_store(dx, t->at + c, sum, lanes, narrow);
+}
+
+KILN_INLINE void max_grad_row_of(const KilnMaxPool *pool, int64_t row, void *dx, const void *dy,
+                                 const void *place, bool narrow)
+{
+    MaxTakers t = { .rows = element_reach(pool, 0, row),
+                    .row = row + pool->padding[0],
+                    .column = pool->padding[1],
+                    .at = row * pool->x_size[1] * pool->block };
+
+    for (int64_t column = 0; column < pool->x_size[1]; column++, t.column++, t.at += pool->block) {
+        int64_t c = 0;
+
+        t.columns = element_reach(pool, 1, column);
+        for (; c + 16 <= pool->block; c += 16)
+            max_grad_lanes(pool, &t, dx, dy, place, c, 16, narrow);
+        if ((pool->block & 8) != 0)
+            max_grad_lanes(pool, &t, dx, dy, place, c, 8, narrow), c += 8;
+        if ((pool->block & 4) != 0)
+            max_grad_lanes(pool, &t, dx, dy, place, c, 4, narrow), c += 4;
+        if ((pool->block & 2) != 0)
+            max_grad_lanes(pool, &t, dx, dy, place, c, 2, narrow), c += 2;
+        if ((pool->block & 1) != 0)
+            max_grad_lanes(pool, &t, dx, dy, place, c, 1, narrow);
+    }
+}
+
+static void max_grad_row(const KilnMaxPool *pool, int64_t row, void *dx, const void *dy,
+                         const void *place)
+{
+    if (pool->narrow)
+        max_grad_row_of(pool, row, dx, dy, place, true);
+    else
+        max_grad_row_of(pool, row, dx, dy, place, false);
+}
+
 #define TABLE_OF(isa) kiln_image_loops_##isa
 #define TABLE(isa) TABLE_OF(isa)
 
 const KilnImageLoops TABLE(KILN_ISA) = {
     .window_sum = window_sum,
     .window_add = window_add,
+    .max_row = max_row,
+    .max_grad_row = max_grad_row,
 };

@@ -3,6 +3,7 @@
 #ifndef KILN_BACKEND_CPU_ISA_IMAGES_H
 #define KILN_BACKEND_CPU_ISA_IMAGES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A window in a plane: rows × columns places. */
@@ -12,11 +13,27 @@ typedef struct KilnWindowLoop {
     float scale;
 } KilnWindowLoop;
 
+/* Maximum pooling of planes; [2] is height and width. A place is the number of an
+ * element within its window, row by row. */
+typedef struct KilnMaxPool {
+    int64_t kernel[2], stride[2], padding[2];
+    int64_t x_size[2], y_size[2];
+    int64_t block;
+    bool narrow; /* x and y are bf16 */
+    bool words;  /* places are i32, not u8 */
+} KilnMaxPool;
+
 typedef struct KilnImageLoops {
     /* y[c] = scale * the sum of x[., ., c] over the window */
     void (*window_sum)(float *y, const float *x, const KilnWindowLoop *window);
     /* x[., ., c] += scale * y[c] over the window */
     void (*window_add)(float *x, const float *y, const KilnWindowLoop *window);
+    /* A row of y, and the places of its maxima, from the plane x; all begin with their
+     * plane. A NaN is larger than all, the last one the largest. */
+    void (*max_row)(const KilnMaxPool *pool, int64_t row, void *y, void *place, const void *x);
+    /* A row of dx: the sums of dy over the windows whose maximum each element is. */
+    void (*max_grad_row)(const KilnMaxPool *pool, int64_t row, void *dx, const void *dy,
+                         const void *place);
 } KilnImageLoops;
 
 extern const KilnImageLoops kiln_image_loops_base, kiln_image_loops_avx2, kiln_image_loops_avx512;

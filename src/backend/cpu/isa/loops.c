@@ -181,6 +181,87 @@ static void sum_exp_rows(float *out, const float *x, const float *shift, int64_t
             out[c] += expf(x[r * columns + c] - shift[c]);
 }
 
+/* ---- Short rows ------------------------------------------------------------------ */
+
+enum { SUM, LARGEST };
+enum { SHORT_TILE = LANES * KILN_SHORT_ROW }; /* elements done at once */
+
+static inline __attribute__((always_inline)) void reduce_rows(float *y, const float *x, float sign,
+                                                              int64_t rows, int64_t n, int kind)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < rows; i++) {
+        float value = sign * x[i * n];
+
+        for (int64_t k = 1; k < n; k++)
+            value = kind == SUM ? value + x[i * n + k] : larger(value, sign * x[i * n + k]);
+        y[i] = value;
+    }
+}
+
+/* The usual lengths are compiled for themselves: then rows go side by side. */
+static inline __attribute__((always_inline)) void reduce_short(float *y, const float *x, float sign,
+                                                               int64_t rows, int64_t n, int kind)
+{
+    switch (n) {
+    case 2:
+        reduce_rows(y, x, sign, rows, 2, kind);
+        break;
+    case 3:
+        reduce_rows(y, x, sign, rows, 3, kind);
+        break;
+    case 4:
+        reduce_rows(y, x, sign, rows, 4, kind);
+        break;
+    case 8:
+        reduce_rows(y, x, sign, rows, 8, kind);
+        break;
+    case 16:
+        reduce_rows(y, x, sign, rows, 16, kind);
+        break;
+    default:
+        reduce_rows(y, x, sign, rows, n, kind);
+        break;
+    }
+}
+
+static void sum_short(float *y, const float *x, int64_t rows, int64_t n)
+{
+    reduce_short(y, x, 1.0f, rows, n, SUM);
+}
+
+static void largest_short(float *y, const float *x, float sign, int64_t rows, int64_t n)
+{
+    reduce_short(y, x, sign, rows, n, LARGEST);
+}
+
+/* As many rows at once as fill a tile, whose exponentials are then whole vectors. */
+static void logsumexp_short(float *y, const float *x, int64_t rows, int64_t n)
+{
+    float tile[SHORT_TILE] = { 0 }, shift[SHORT_TILE], sums[SHORT_TILE] = { 0 };
+    const int64_t most = SHORT_TILE / n / LANES * LANES;
+
+    for (int64_t from = 0; from < rows; from += most) {
+        const int64_t m = rows - from < most ? rows - from : most;
+
+        largest_short(shift, x + from * n, 1.0f, m, n);
+        for (int64_t i = 0; i < m; i++) {
+            shift[i] = isinf(shift[i]) ? 0.0f : shift[i]; /* else NaN would come of it */
+            for (int64_t k = 0; k < n; k++)
+                tile[i * n + k] = x[(from + i) * n + k] - shift[i];
+        }
+#pragma omp simd
+        for (int i = 0; i < SHORT_TILE; i++)
+            tile[i] = expf(tile[i]);
+        sum_short(sums, tile, most, n);
+#pragma omp simd
+        for (int64_t i = 0; i < most; i++)
+            sums[i] = logf(sums[i]);
+        for (int64_t i = 0; i < m; i++)
+            y[from + i] = shift[i] + sums[i];
+    }
+}
+
 /* ---- Losses, averages ------------------------------------------------------- */
 
 static void softmax_grad(float *dx, const float *dy, const float *y, int64_t n)
@@ -219,6 +300,9 @@ const KilnLoops TABLE(loops, KILN_ISA) = {
     .dropout_grad = dropout_grad,
     .sum = sum,
     .sum_rows = sum_rows,
+    .sum_short = sum_short,
+    .largest_short = largest_short,
+    .logsumexp_short = logsumexp_short,
     .largest = largest,
     .largest_rows = largest_rows,
     .sum_exp = sum_exp,

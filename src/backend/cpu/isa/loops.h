@@ -15,6 +15,8 @@ typedef struct KilnDropoutLoop {
     float scale;        /* of what is kept */
 } KilnDropoutLoop;
 
+enum { KILN_SHORT_ROW = 32 };
+
 /* Outputs come first. An output may be the same array as an input, but must not
  * overlap one otherwise. */
 typedef struct KilnLoops {
@@ -32,6 +34,11 @@ typedef struct KilnLoops {
     double (*sum)(const float *x, int64_t n);
     /* out[c] = sum of x[r * stride + c] over rows r, for each of the columns. */
     void (*sum_rows)(float *out, const float *x, int64_t rows, int64_t columns, int64_t stride);
+    /* y[i] = sum, largest of sign * x, log of the sum of exponentials, of the n elements from
+     * x[i * n] on, for each of the rows; n is at most KILN_SHORT_ROW. */
+    void (*sum_short)(float *y, const float *x, int64_t rows, int64_t n);
+    void (*largest_short)(float *y, const float *x, float sign, int64_t rows, int64_t n);
+    void (*logsumexp_short)(float *y, const float *x, int64_t rows, int64_t n);
     /* Largest of sign * x; NaN if one is. */
     float (*largest)(const float *x, float sign, int64_t n);
     void (*largest_rows)(float *out, const float *x, float sign, int64_t rows, int64_t columns);

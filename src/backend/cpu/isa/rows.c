@@ -201,20 +201,40 @@ static void add_scaled(float *y, const float *x, float a, int64_t n)
         y[i] += a * x[i];
 }
 
-static void ctc(double *restrict y, const double *restrict x, const double *restrict skip,
-                const double *restrict emit, int64_t n)
+/* libmvec is slow where exp leaves the numbers: below this it is as good as 0. */
+static inline double exp_bounded(double x)
 {
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++) {
-        const double a = x[i], b = x[i - 1], c = x[i - 2] + skip[i];
-        double top = a > b ? a : b;
+    return exp(x < -700.0 ? -700.0 : x);
+}
 
-        top = top > c ? top : c;
-        top = top > -1e300 ? top : -1e300; /* of three times -inf: no NaN */
-        y[i] = top + log(exp(a - top) + exp(b - top) + exp(c - top));
-    }
-    for (int64_t i = 0; i < n && emit != NULL; i++)
-        y[i] += emit[i];
+/* The largest of the three gives 1 to the sum of their exponentials. */
+static inline double log_sum_exp(double a, double b, double c)
+{
+    const double low = a > b ? b : a, high = a > b ? a : b;
+    const double mid = high > c ? c : high, most = high > c ? high : c;
+    const double top = most < -1e300 ? -1e300 : most; /* of three times -inf: no NaN */
+    const double all = top + log(1.0 + exp_bounded(mid - top) + exp_bounded(low - top));
+
+    return most < -1e300 ? most : all;
+}
+
+/* Whole vectors, for what is left of a loop is done one by one. */
+static void ctc(double *restrict y, const double *restrict x, const double *restrict skip,
+                int64_t n)
+{
+    for (int64_t from = 0; from < n; from += KILN_CTC_VECTOR)
+#pragma omp simd
+        for (int64_t i = from; i < from + KILN_CTC_VECTOR; i++)
+            y[i] = log_sum_exp(x[i], x[i - 1], x[i - 2] + skip[i]);
+}
+
+static void ctc_states(double *restrict y, const double *restrict alpha,
+                       const double *restrict beta, double loss, int64_t n)
+{
+    for (int64_t from = 0; from < n; from += KILN_CTC_VECTOR)
+#pragma omp simd
+        for (int64_t i = from; i < from + KILN_CTC_VECTOR; i++)
+            y[i] = exp_bounded(alpha[i] + beta[-i] + loss);
 }
 
 #define TABLE_OF(isa) kiln_rows_##isa
@@ -229,4 +249,5 @@ const KilnRowLoops TABLE(KILN_ISA) = {
     .blend_targets = blend_targets,
     .add_scaled = add_scaled,
     .ctc = ctc,
+    .ctc_states = ctc_states,
 };

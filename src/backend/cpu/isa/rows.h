@@ -7,6 +7,8 @@
 
 /* Outputs come first. An output may be the same array as an input, but must not
  * overlap one otherwise. */
+enum { KILN_CTC_VECTOR = 8 };
+
 typedef struct KilnRowLoops {
     /* Of each of `rows` rows of n. log_sums (may be NULL) get log(sum(exp(x))). */
     void (*softmax)(float *y, double *log_sums, const float *x, int64_t rows, int64_t n);
@@ -22,9 +24,11 @@ typedef struct KilnRowLoops {
                           int64_t n);
     /* y += a * x */
     void (*add_scaled)(float *y, const float *x, float a, int64_t n);
-    /* y[i] = log(exp(x[i]) + exp(x[i - 1]) + exp(x[i - 2] + skip[i])) + emit[i]; emit may be
-     * NULL. x[-1] and x[-2] exist. */
-    void (*ctc)(double *y, const double *x, const double *skip, const double *emit, int64_t n);
+    /* y[i] = log(exp(x[i]) + exp(x[i - 1]) + exp(x[i - 2] + skip[i])); x[-1] and x[-2] exist. n
+     * is a multiple of KILN_CTC_VECTOR here and below. */
+    void (*ctc)(double *y, const double *x, const double *skip, int64_t n);
+    /* y[i] = exp(alpha[i] + beta[-i] + loss) */
+    void (*ctc_states)(double *y, const double *alpha, const double *beta, double loss, int64_t n);
 } KilnRowLoops;
 
 extern const KilnRowLoops kiln_rows_base, kiln_rows_avx2, kiln_rows_avx512;
