@@ -236,9 +236,12 @@ static bool must_widen(const Narrowing *p, const KilnNode *node, const Needs *ne
         else if (product && is_float(node->inputs[i]) && op_takes(node, i) &&
                  seen(p, node, i) == KILN_BF16)
             return true;
-    for (int i = 0; i < node->n_outputs && i < node->op->n_outputs && !product; i++)
-        if (is_float(node->outputs[i]) && kernel_gives(p, node, i))
-            any[needs->outputs[i] == KILN_BF16] = true;
+    for (int i = 0; i < node->n_outputs && i < node->op->n_outputs; i++) {
+        const bool narrow = needs->outputs[i] == KILN_BF16;
+
+        if (is_float(node->outputs[i]) && kernel_gives(p, node, i) && (narrow || !product))
+            any[narrow] = true;
+    }
     return kernel == NULL || (any[0] && any[1] && !kernel->mixed_floats);
 }
 
