@@ -39,7 +39,7 @@ endif
 
 # Before the packages are there (make demo on a fresh machine) pkg-config finds
 # nothing; the goals that build run after `deps`.
-PACKAGES := yaml-0.1 libcyaml openblas libpng jansson libxxhash libdeflate
+PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate
 PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 

@@ -2,8 +2,7 @@
  * 32x32 images with both algorithms of convolution and in bf16: per operation, and against
  * the arithmetic that the convolutions need.
  *
- *   cc -O2 -Isrc -I. -D_POSIX_C_SOURCE=200809L -fopenmp -o kernels_resnet bench/kernels_resnet.c \
- *      build/release/libkiln.a -lopenblas -lxxhash -ldnnl -lm ...
+ *   make build/release/bench/kernels_resnet
  *   kernels_resnet [BATCH [THREADS [PEAK_GFLOPS]]] */
 #include <math.h>
 #include <stdio.h>

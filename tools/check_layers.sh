@@ -62,7 +62,7 @@ FNR == 1 { here = place(FILENAME); count++ }
     header = substr($0, RSTART + 1, RLENGTH - 2)
     if (header ~ /^(cyaml\/)?cyaml\.h$/ && FILENAME != "src/schema/bind.c")
         violation("only src/schema/bind.c knows libcyaml")
-    if (header ~ /^(cblas|openblas_config|dnnl|dnnl_.*|oneapi\/dnnl\/.*)\.h(pp)?$/ &&
+    if (header ~ /^(dnnl|dnnl_.*|oneapi\/dnnl\/.*)\.h(pp)?$/ &&
         FILENAME !~ /^src\/backend\/cpu\//)
         violation("only src/backend/cpu knows the compute libraries")
     if (!quoted)

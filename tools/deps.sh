@@ -4,7 +4,7 @@
 # the list.
 set -eu
 
-build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libopenblas-openmp-dev libdnnl-dev
+build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libpng-dev libjansson-dev libxxhash-dev libdeflate-dev"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
        python3-jsonschema zsh fish bash-completion"
@@ -27,7 +27,6 @@ present() {
         name=${1%-dev}
         [ "$name" = libjansson ] || [ "$name" = libcmocka ] && name=${name#lib}
         pkg-config --exists "$name" ;;
-    libopenblas-openmp-dev) pkg-config --exists openblas ;;
     libdnnl-dev) echo '#include <dnnl.h>' | ${CC:-cc} -fsyntax-only -x c - 2>/dev/null ;;
     libc6-dev) echo '#include <stdio.h>' | ${CC:-cc} -fsyntax-only -x c - 2>/dev/null ;;
     libclang-rt-dev) echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null ;;

@@ -53,7 +53,7 @@ static bool is_plain(const char *text)
         return true;
     if (strchr(" -?:,[]{}#&*!|>'\"%@`=~<", text[0]) != NULL)
         return false;
-    if (is_number_like(text))
+    if (is_number_like(text) || strncmp(text, "...", 3) == 0) /* which ends a document */
         return false;
     if (strstr(text, ": ") != NULL || strstr(text, " #") != NULL)
         return false;

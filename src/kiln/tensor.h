@@ -59,8 +59,8 @@ KILN_API double kiln_tensor_scalar(const KilnTensor *tensor);
 
 /* ---- Backends ----------------------------------------------------------- */
 
-/* The fast CPU backend: OpenBLAS, oneDNN and vector loops chosen for the
- * processor at run time; `threads` >= 1. Owned by the caller. */
+/* The fast CPU backend: oneDNN and vector loops chosen for the processor at run time;
+ * `threads` >= 1. Owned by the caller. */
 KILN_API KILN_NODISCARD KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret,
                                                         KilnError *err);
 /* How convolutions are computed. */

@@ -54,6 +54,7 @@ static void test_values(void **unused)
         { "a: \"x\\ny\"\nb: 'it''s'\nc: 'a: b'\nd: ' x'\n",
           "a: \"x\\ny\"\nb: it's\nc: 'a: b'\nd: ' x'\n" },
         { "a: 2024-01-31\nb: 1.2.3\nc: ./x\n", "a: '2024-01-31'\nb: '1.2.3'\nc: ./x\n" },
+        { "- '... - [t'\n- '...'\n", "- '... - [t'\n- '...'\n" },
         { "a: '?\?\?'\nb: ${x.y}\n", "a: ???\nb: ${x.y}\n" },
         { "a: !!str 5\nb: !!float 1\nc: !!int '7'\nd: ! 5\n", "a: '5'\nb: 1.0\nc: 7\nd: 5\n" },
         { "x: &x {a: 1}\ny: *x\n", "x:\n  a: 1\ny:\n  a: 1\n" },

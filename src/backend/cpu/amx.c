@@ -174,11 +174,62 @@ int64_t kiln_amx_packed(int64_t rows, int64_t depth)
     return tiles(rows, KILN_AMX_BLOCK) * 2 * tiles(depth, KILN_AMX_DEPTH) * KILN_AMX_TILE;
 }
 
+/* Two whole tiles that lie side by side in a bf16 matrix stored across: together
+ * they take whole lines of the cache. */
+VECTOR static void pack_pair(uint16_t *first, uint16_t *second, const KilnAmxMatrix *matrix,
+                             bool right, int64_t r, int64_t k)
+{
+    const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
+                                         8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+    const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+    const uint16_t *from = (const uint16_t *)matrix->data + k * matrix->stride + r;
+    __m512i words[2][16];
+
+    for (int i = 0; i < 16; i++, from += 2 * matrix->stride) {
+        const __m512i a = _mm512_loadu_si512(from), b = _mm512_loadu_si512(from + matrix->stride);
+
+        words[0][i] = _mm512_permutex2var_epi16(a, low, b);
+        words[1][i] = _mm512_permutex2var_epi16(a, high, b);
+    }
+    for (int t = 0; t < 2 && !right; t++)
+        transpose(words[t]);
+    for (int i = 0; i < 16; i++) {
+        _mm512_store_si512(first + 32 * i, words[0][i]);
+        _mm512_store_si512(second + 32 * i, words[1][i]);
+    }
+}
+
+/* Rows of depth are read one after the other, and each only once. */
+static void pack_across(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, int64_t begin,
+                        int64_t end)
+{
+    const int64_t depth = tiles(matrix->depth, KILN_AMX_DEPTH);
+
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t t = begin; t < end; t++) {
+            const int64_t row = t * KILN_AMX_ROWS, level = k * KILN_AMX_DEPTH;
+            uint16_t *tile = packed + (t * depth + k) * KILN_AMX_TILE;
+            const bool whole = t + 1 < end && row + 2 * KILN_AMX_ROWS <= matrix->rows &&
+                               level + KILN_AMX_DEPTH <= matrix->depth;
+
+            if (whole && !matrix->wide) {
+                pack_pair(tile, tile + depth * KILN_AMX_TILE, matrix, right, row, level);
+                t++;
+            } else {
+                pack_tile(tile, matrix, right, row, level);
+            }
+        }
+}
+
 void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, int64_t begin,
                    int64_t end)
 {
     const int64_t depth = tiles(matrix->depth, KILN_AMX_DEPTH);
 
+    if (matrix->across) {
+        pack_across(packed, matrix, right, begin, end);
+        return;
+    }
     for (int64_t t = begin; t < end; t++)
         for (int64_t k = 0; k < depth; k++)
             pack_tile(packed + (t * depth + k) * KILN_AMX_TILE, matrix, right, t * KILN_AMX_ROWS,
@@ -213,11 +264,11 @@ VECTOR void kiln_amx_gather(uint16_t *packed, const uint16_t *data, const int32_
 
 /* ---- Products ------------------------------------------------------------------------ */
 
-TILES void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right,
-                          int64_t steps, int64_t runs, bool add)
+TILES void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left,
+                          const KilnAmxSide *right, int64_t steps, int64_t runs, bool add)
 {
-    const size_t row = KILN_AMX_BLOCK * sizeof(float);
-    float *const c10 = c + KILN_AMX_ROWS * KILN_AMX_BLOCK;
+    const size_t row = (size_t)stride * sizeof(float);
+    float *const c10 = c + KILN_AMX_ROWS * stride;
     const size_t a_row = (size_t)left->row, b_row = (size_t)right->row;
 
     if (add) {
@@ -262,19 +313,17 @@ VECTOR static __m512 load_result(const KilnAmxResult *result, int64_t at, __mmas
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 
-VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t row, int64_t column,
-                           int64_t rows, int64_t columns)
+VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t c_stride,
+                           int64_t row, int64_t column, int64_t rows, int64_t columns)
 {
-    for (int64_t half = 0; half < columns; half += 16) {
-        const __mmask16 mask = (__mmask16)mask_of(columns - half, 16);
-        const __m512 bias = result->bias != NULL
-                                ? _mm512_maskz_loadu_ps(mask, result->bias + column + half)
-                                : _mm512_setzero_ps();
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j += 16) {
+            const __mmask16 mask = (__mmask16)mask_of(columns - j, 16);
+            const int64_t at = (row + i) * result->stride + column + j;
+            __m512 sum = _mm512_load_ps(c + i * c_stride + j);
 
-        for (int64_t i = 0; i < rows; i++) {
-            const int64_t at = (row + i) * result->stride + column + half;
-            __m512 sum = _mm512_add_ps(_mm512_load_ps(c + i * KILN_AMX_BLOCK + half), bias);
-
+            if (result->bias != NULL)
+                sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, result->bias + column + j));
             if (result->add)
                 sum = _mm512_add_ps(sum, load_result(result, at, mask));
             if (result->wide)
@@ -283,7 +332,6 @@ VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t 
                 _mm256_mask_storeu_epi16((uint16_t *)result->data + at, mask,
                                          (__m256i)_mm512_cvtneps_pbh(sum));
         }
-    }
 }
 
 #else
@@ -319,16 +367,16 @@ void kiln_amx_gather(uint16_t *packed, const uint16_t *data, const int32_t *at, 
     (void)packed, (void)data, (void)at, (void)depth, (void)rows, (void)right;
 }
 
-void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right, int64_t steps,
-                    int64_t runs, bool add)
+void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left, const KilnAmxSide *right,
+                    int64_t steps, int64_t runs, bool add)
 {
-    (void)c, (void)left, (void)right, (void)steps, (void)runs, (void)add;
+    (void)c, (void)stride, (void)left, (void)right, (void)steps, (void)runs, (void)add;
 }
 
-void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t row, int64_t column,
-                    int64_t rows, int64_t columns)
+void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t c_stride, int64_t row,
+                    int64_t column, int64_t rows, int64_t columns)
 {
-    (void)result, (void)c, (void)row, (void)column, (void)rows, (void)columns;
+    (void)result, (void)c, (void)c_stride, (void)row, (void)column, (void)rows, (void)columns;
 }
 
 #endif

@@ -41,18 +41,18 @@ void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, in
 void kiln_amx_gather(uint16_t *packed, const uint16_t *data, const int32_t *at, int64_t depth,
                      int64_t rows, bool right);
 
-/* Two by two tiles of a product: c (32 x 32, row-major f32) = or += the sum over
- * `steps` tiles of depth, `runs` times. */
+/* Two by two tiles of a product: c (32 x 32 of f32, rows `stride` apart) = or += the
+ * sum over `steps` tiles of depth, `runs` times. */
 typedef struct KilnAmxSide {
     const uint16_t *first;
     int64_t second, step, run; /* to the second rows, the next step and run, in elements */
     int64_t row;               /* between the rows of a tile, in bytes */
     const int64_t *runs;       /* from `first` to each run, instead of `run`; or NULL */
 } KilnAmxSide;
-void kiln_amx_block(float *c, const KilnAmxSide *left, const KilnAmxSide *right, int64_t steps,
-                    int64_t runs, bool add);
+void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left, const KilnAmxSide *right,
+                    int64_t steps, int64_t runs, bool add);
 
-/* Where a block of a product goes. */
+/* Where sums of a product go. */
 typedef struct KilnAmxResult {
     void *data;
     bool wide; /* f32, else bf16 */
@@ -60,8 +60,9 @@ typedef struct KilnAmxResult {
     int64_t stride;
     const float *bias; /* one for each column, or NULL */
 } KilnAmxResult;
-/* Write rows x columns of a block to (row, column) of the result. */
-void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t row, int64_t column,
-                    int64_t rows, int64_t columns);
+/* Write rows x columns of c, whose rows are c_stride apart, to (row, column) of the
+ * result. c is aligned to 64 bytes, and so is c_stride. */
+void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t c_stride, int64_t row,
+                    int64_t column, int64_t rows, int64_t columns);
 
 #endif

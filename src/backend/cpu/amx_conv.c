@@ -255,35 +255,44 @@ static void multiply(void *context, int64_t begin, int64_t end)
                                     .run = right_band(w),
                                     .row = 64 };
 
-        kiln_amx_block(w->sums + i * KILN_AMX_BLOCK * KILN_AMX_BLOCK, &left, &right, w->steps,
-                       w->count, w->first > w->begin);
+        kiln_amx_block(w->sums + i * KILN_AMX_BLOCK * KILN_AMX_BLOCK, KILN_AMX_BLOCK, &left, &right,
+                       w->steps, w->count, w->first > w->begin);
     }
     kiln_amx_end();
 }
 
-/* From blocks to [O, I, kh, kw]; parts are rows o. */
+/* Row o of a block, of all taps, to its place in [O, I, kh, kw]. */
+static void unpack_row(const Work *w, int64_t block, int64_t o, int64_t first_in)
+{
+    const int64_t size = KILN_AMX_BLOCK * KILN_AMX_BLOCK;
+    const int64_t next_tap = w->out_tiles / 2 * (w->in_tiles / 2) * size;
+    const float *sums = w->sums + block * size + o % KILN_AMX_BLOCK * KILN_AMX_BLOCK;
+    float *dw = w->dw + (o * w->in + first_in) * w->n_taps;
+
+    for (int64_t i = 0; i < least(KILN_AMX_BLOCK, w->in - first_in); i++)
+        for (int64_t tap = 0; tap < w->n_taps; tap++) {
+            const float *sum = sums + tap * next_tap + i;
+            float total = *sum;
+
+            for (int64_t part = 1; part < w->parts; part++)
+                total += sum[part * sums_size(w)];
+            *dw++ = total;
+        }
+}
+
+/* Parts are blocks of one tap, each with those of the other taps: together they are
+ * in the nearest cache. */
 static void unpack(void *context, int64_t begin, int64_t end)
 {
     const Work *w = context;
-    const int64_t row_blocks = w->out_tiles / 2, column_blocks = w->in_tiles / 2;
-    const int64_t size = KILN_AMX_BLOCK * KILN_AMX_BLOCK;
-    const int64_t next_tap = row_blocks * column_blocks * size;
+    const int64_t row_blocks = w->out_tiles / 2;
 
-    for (int64_t o = begin; o < end; o++)
-        for (int64_t i = 0; i < w->in; i++) {
-            const float *sum = w->sums +
-                               (i / KILN_AMX_BLOCK * row_blocks + o / KILN_AMX_BLOCK) * size +
-                               o % KILN_AMX_BLOCK * KILN_AMX_BLOCK + i % KILN_AMX_BLOCK;
-            float *dw = w->dw + (o * w->in + i) * w->n_taps;
+    for (int64_t block = begin; block < end; block++) {
+        const int64_t row = block % row_blocks * KILN_AMX_BLOCK;
 
-            for (int64_t tap = 0; tap < w->n_taps; tap++) {
-                float total = sum[tap * next_tap];
-
-                for (int64_t part = 1; part < w->parts; part++)
-                    total += sum[tap * next_tap + part * sums_size(w)];
-                dw[tap] = total;
-            }
-        }
+        for (int64_t o = row; o < least(w->out, row + KILN_AMX_BLOCK); o++)
+            unpack_row(w, block, o, block / row_blocks * KILN_AMX_BLOCK);
+    }
 }
 
 /* ---- The kernel ---------------------------------------------------------------------- */
@@ -337,5 +346,5 @@ void kiln_amx_conv_weight_run(KilnCall *call)
         kiln_parallel(threads, pack_count(&w), 1, 1, pack, &w);
         kiln_parallel(threads, block_count(&w), 1, 1, multiply, &w);
     }
-    kiln_parallel(threads, w.out, 1, 1, unpack, &w);
+    kiln_parallel(threads, w.out_tiles / 2 * (w.in_tiles / 2), 1, 1, unpack, &w);
 }

@@ -240,7 +240,7 @@ static void store(const Work *w, const float *c, int64_t row, int64_t place, int
         const int64_t x = w->phase->first[1] + (place + i) / w->n * w->stride[1];
 
         result.data = (char *)w->result->data + ((n * dim[1] + y) * dim[2] + x) * dim[3] * size;
-        kiln_amx_store(&result, c + i * KILN_AMX_BLOCK, 0, channel, 1,
+        kiln_amx_store(&result, c + i * KILN_AMX_BLOCK, KILN_AMX_BLOCK, 0, channel, 1,
                        least(w->channels - channel, KILN_AMX_BLOCK));
     }
 }
@@ -261,7 +261,8 @@ static void one_block(const Work *w, int64_t block, int64_t column)
                                 .row = 64 };
     _Alignas(64) float c[KILN_AMX_BLOCK * KILN_AMX_BLOCK];
 
-    kiln_amx_block(c, &left, &right, w->line / KILN_AMX_TILE, w->phase->taps, false);
+    kiln_amx_block(c, KILN_AMX_BLOCK, &left, &right, w->line / KILN_AMX_TILE, w->phase->taps,
+                   false);
     store(w, c, row, place, column * KILN_AMX_BLOCK);
 }
 

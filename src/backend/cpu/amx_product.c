@@ -4,15 +4,19 @@
 
 #include "backend/cpu/parallel.h"
 
-/* Depth of a panel: two of them, and the block of the result, are in the nearest
- * cache. Rows of the left factor that stay in the second cache. */
-enum { MOST_STEPS = 64, GROUP_BYTES = 512 * 1024 };
+enum {
+    MOST_STEPS = 16,                    /* of a panel: the left one stays in the nearest cache */
+    GROUP_BYTES = 1024 * 1024,          /* of the right factor: they stay in the second cache */
+    GROUP = 16,                         /* blocks of columns, at most */
+    STRIP = GROUP * KILN_AMX_BLOCK + 16 /* floats of a row of them; rows are not on the same
+                                         * places of the cache */
+};
 
 typedef struct Work {
     const KilnAmxProduct *product;
     uint16_t *left, *right;
-    float *sums; /* blocks of the result, when depth takes more than one panel */
-    int64_t steps, row_blocks, column_blocks;
+    int64_t steps, panel; /* tiles of depth, and how many a panel has */
+    int64_t row_blocks, column_blocks;
     bool by_columns; /* threads share the columns, else the rows */
 } Work;
 
@@ -29,15 +33,6 @@ static bool is_packed(const KilnAmxMatrix *m)
            m->depth % KILN_AMX_DEPTH == 0 && m->stride % 512 != 0;
 }
 
-static size_t sums_bytes(const KilnAmxProduct *p)
-{
-    if (blocks(p->left.depth, KILN_AMX_DEPTH) <= MOST_STEPS)
-        return 0;
-    return (size_t)(blocks(p->left.rows, KILN_AMX_BLOCK) * blocks(p->right.rows, KILN_AMX_BLOCK) *
-                    KILN_AMX_BLOCK * KILN_AMX_BLOCK) *
-           sizeof(float);
-}
-
 static size_t packed_bytes(const KilnAmxMatrix *m)
 {
     return (size_t)kiln_amx_packed(m->rows, m->depth) * sizeof(uint16_t);
@@ -45,8 +40,7 @@ static size_t packed_bytes(const KilnAmxMatrix *m)
 
 size_t kiln_amx_product_workspace(const KilnAmxProduct *p)
 {
-    return sums_bytes(p) + packed_bytes(&p->right) +
-           (is_packed(&p->left) ? 0 : packed_bytes(&p->left));
+    return packed_bytes(&p->right) + (is_packed(&p->left) ? 0 : packed_bytes(&p->left));
 }
 
 static void pack_right(void *context, int64_t begin, int64_t end)
@@ -82,68 +76,76 @@ static KilnAmxSide left_side(const Work *work, int64_t row_block, int64_t step)
                            .row = 64 };
 }
 
-static void one_block(const Work *work, int64_t i, int64_t j, int64_t step)
-{
-    const KilnAmxProduct *p = work->product;
-    const int64_t line = work->steps * KILN_AMX_TILE;
-    const int64_t rest = work->steps - step, steps = rest < MOST_STEPS ? rest : MOST_STEPS;
-    const int64_t row = i * KILN_AMX_BLOCK, column = j * KILN_AMX_BLOCK;
-    const int64_t rows = p->left.rows - row, columns = p->right.rows - column;
-    const KilnAmxSide left = left_side(work, i, step);
-    const KilnAmxSide right = { .first = work->right + 2 * j * line + step * KILN_AMX_TILE,
-                                .second = line,
-                                .step = KILN_AMX_TILE,
-                                .row = 64 };
-    _Alignas(64) float own[KILN_AMX_BLOCK * KILN_AMX_BLOCK];
-    float *c = work->sums == NULL
-                   ? own
-                   : work->sums + (i * work->column_blocks + j) * KILN_AMX_BLOCK * KILN_AMX_BLOCK;
-
-    kiln_amx_block(c, &left, &right, steps, 1, step > 0);
-    if (steps == rest)
-        kiln_amx_store(&p->result, c, row, column, rows < KILN_AMX_BLOCK ? rows : KILN_AMX_BLOCK,
-                       columns < KILN_AMX_BLOCK ? columns : KILN_AMX_BLOCK);
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
+/* A panel's share of block (i, j), added to what the panels before it gave. */
+static void one_panel(const Work *work, int64_t i, int64_t j, int64_t step, float *sums)
+{
+    const int64_t line = work->steps * KILN_AMX_TILE;
+    const int64_t steps = least(work->panel, work->steps - step);
+    const KilnAmxSide left = left_side(work, i, step);
+    const KilnAmxSide right = { .first = work->right + 2 * j * line + step * KILN_AMX_TILE,
+                                .second = line,
+                                .step = KILN_AMX_TILE,
+                                .row = 64 };
+
+    kiln_amx_block(sums, STRIP, &left, &right, steps, 1, step > 0);
+}
+
+/* Blocks j0 to j1 of row i of blocks are complete. */
+static void finish_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, float *sums)
+{
+    const KilnAmxProduct *p = work->product;
+    const int64_t row = i * KILN_AMX_BLOCK, column = j0 * KILN_AMX_BLOCK;
+    const int64_t rows = least(p->left.rows - row, KILN_AMX_BLOCK);
+    const int64_t columns = least(p->right.rows, j1 * KILN_AMX_BLOCK) - column;
+
+    if (p->done != NULL)
+        p->done(p->context, sums, STRIP, &(KilnGemmPart) { row, rows, column, columns });
+    else
+        kiln_amx_store(&p->result, sums, STRIP, row, column, rows, columns);
+}
+
+/* Row after row of the result, whose lines are far away, over groups of columns. */
 static void multiply(void *context, int64_t begin, int64_t end)
 {
     const Work *work = context;
     const int64_t i0 = work->by_columns ? 0 : begin, i1 = work->by_columns ? work->row_blocks : end;
     const int64_t j0 = work->by_columns ? begin : 0;
     const int64_t j1 = work->by_columns ? end : work->column_blocks;
-    const int64_t deep = least(work->steps, MOST_STEPS) * KILN_AMX_TILE * 2 * 2;
-    const int64_t group = GROUP_BYTES / deep + 1;
+    const int64_t block_bytes = work->steps * KILN_AMX_TILE * 2 * (int64_t)sizeof(uint16_t);
+    const int64_t group = least(GROUP, GROUP_BYTES / block_bytes + 1);
+    _Alignas(64) float sums[KILN_AMX_BLOCK * STRIP];
 
     kiln_amx_begin();
-    for (int64_t step = 0; step < work->steps; step += MOST_STEPS)
-        for (int64_t g = i0; g < i1; g += group)
-            for (int64_t j = j0; j < j1; j++)
-                for (int64_t i = g; i < least(g + group, i1); i++)
-                    one_block(work, i, j, step);
+    for (int64_t g = j0; g < j1; g += group)
+        for (int64_t i = i0; i < i1; i++) {
+            const int64_t stop = least(g + group, j1);
+
+            for (int64_t step = 0; step < work->steps; step += work->panel)
+                for (int64_t j = g; j < stop; j++)
+                    one_panel(work, i, j, step, sums + (j - g) * KILN_AMX_BLOCK);
+            finish_strip(work, i, g, stop, sums);
+        }
     kiln_amx_end();
 }
 
 void kiln_amx_product(const KilnAmxProduct *product, void *workspace)
 {
-    char *at = workspace;
     Work work = {
         .product = product,
-        .sums = sums_bytes(product) > 0 ? workspace : NULL,
         .steps = blocks(product->left.depth, KILN_AMX_DEPTH),
         .row_blocks = blocks(product->left.rows, KILN_AMX_BLOCK),
         .column_blocks = blocks(product->right.rows, KILN_AMX_BLOCK),
     };
     const int threads = product->left.rows * product->right.rows < 4096 ? 1 : product->threads;
 
-    at += sums_bytes(product);
-    work.right = (uint16_t *)(void *)at;
-    at += packed_bytes(&product->right);
-    work.left = (uint16_t *)(void *)at;
+    work.panel = blocks(work.steps, blocks(work.steps, MOST_STEPS));
+    work.right = workspace;
+    work.left = work.right + kiln_amx_packed(product->right.rows, product->right.depth);
     work.by_columns = work.column_blocks > work.row_blocks;
     kiln_parallel(threads, work.column_blocks * 2, 1, 1, pack_right, &work);
     if (!is_packed(&product->left))

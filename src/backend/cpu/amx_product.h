@@ -5,11 +5,18 @@
 #include <stddef.h>
 
 #include "backend/cpu/amx.h"
+#include "backend/cpu/gemm.h"
+
+/* Finished sums of some rows and columns: sums[r * stride + c] is that of part->row + r
+ * and part->column + c. May be changed. */
+typedef void KilnAmxDone(void *context, float *sums, int64_t stride, const KilnGemmPart *part);
 
 /* result [left.rows, right.rows] = left [rows, depth] · right [rows, depth]ᵀ */
 typedef struct KilnAmxProduct {
     KilnAmxMatrix left, right; /* of equal depth */
     KilnAmxResult result;
+    KilnAmxDone *done; /* NULL, or what puts the sums where they go, from several threads */
+    void *context;
     int threads;
 } KilnAmxProduct;
 

@@ -1,30 +1,11 @@
-/* Matrix products: shared between the threads, with the inner loops of isa/gemm.c.
- * Where the processor has no vectors worth it, OpenBLAS; the only file that knows
- * it. */
+/* Matrix products: shared between the threads, with the inner loops of isa/gemm.c. */
 #include "backend/cpu/gemm.h"
-
-#include <cblas.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa/gemm.h"
 
 /* Multiplications below which a second thread costs more than it brings. */
 static const int64_t alone_below = INT64_C(1) << 18;
-
-/* ---- OpenBLAS ---------------------------------------------------------------------- */
-
-static void blas(int threads, const KilnGemm *gemm, const float *a, const float *b, float *c)
-{
-    const int before = kiln_threads_set(threads);
-
-    if (!kiln_in_parallel() && openblas_get_num_threads() != threads)
-        openblas_set_num_threads(threads);
-    cblas_sgemm(CblasRowMajor, gemm->transpose_a ? CblasTrans : CblasNoTrans,
-                gemm->transpose_b ? CblasTrans : CblasNoTrans, (int)gemm->m, (int)gemm->n,
-                (int)gemm->k, gemm->alpha, a, (int)gemm->lda, b, (int)gemm->ldb, gemm->beta, c,
-                (int)gemm->ldc);
-    kiln_threads_set(before);
-}
 
 /* ---- Shared between threads ----------------------------------------------------------- */
 
@@ -114,14 +95,6 @@ static void run_parts(void *context, int64_t begin, int64_t end)
 
 /* ---- Products --------------------------------------------------------------------------- */
 
-/* Rows of a finished product, for `done`. */
-static void tell_done(void *context, int64_t begin, int64_t end)
-{
-    const Job *job = context;
-
-    job->done(job->context, &(KilnGemmPart) { begin, end - begin, 0, job->gemm->n });
-}
-
 void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
                     float *c, KilnGemmDone *done, void *context)
 {
@@ -135,14 +108,8 @@ void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, 
                 .done = done,
                 .context = context };
 
-    if (job.loops->product != NULL) {
-        choose_grid(&job, threads);
-        kiln_parallel(threads, job.down * job.across, 1, 1, run_parts, &job);
-        return;
-    }
-    blas(threads, gemm, a, b, c);
-    if (done != NULL)
-        kiln_parallel(threads, gemm->m, 16384 / (gemm->n + 1) + 1, 1, tell_done, &job);
+    choose_grid(&job, threads);
+    kiln_parallel(threads, job.down * job.across, 1, 1, run_parts, &job);
 }
 
 void kiln_gemm(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b, float *c)
@@ -153,10 +120,5 @@ void kiln_gemm(const KilnCall *call, const KilnGemm *gemm, const float *a, const
 void kiln_gemm_alone(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
                      float *c)
 {
-    const KilnGemmLoops *loops = kiln_cpu(call)->loops->gemm;
-
-    if (loops->product != NULL)
-        loops->product(gemm, a, b, c, NULL, NULL);
-    else
-        blas(1, gemm, a, b, c); /* it may be outside of any parallel region */
+    kiln_cpu(call)->loops->gemm->product(gemm, a, b, c, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Loops shared between threads, over OpenMP: the one pool that oneDNN and
- * OpenBLAS use too. */
+/* Loops shared between threads, over OpenMP: the one pool that oneDNN
+ * uses too. */
 #include "backend/cpu/parallel.h"
 
 #include <omp.h>
@@ -24,11 +24,6 @@ void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRan
         if (begin < n)
             range(context, begin, end < n ? end : n);
     }
-}
-
-bool kiln_in_parallel(void)
-{
-    return omp_in_parallel() != 0;
 }
 
 int kiln_threads_set(int threads)

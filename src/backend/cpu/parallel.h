@@ -14,11 +14,8 @@ typedef void (*KilnRange)(void *context, int64_t begin, int64_t end);
 void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRange range,
                    void *context);
 
-/* Whether the caller is one of several threads of a loop. */
-bool kiln_in_parallel(void);
-
-/* Make the libraries that share OpenMP (oneDNN, OpenBLAS) use `threads`, and
- * return the number that the caller's thread had; give that back afterwards. */
+/* Make oneDNN, which shares OpenMP, use `threads`, and return the number
+ * that the caller's thread had; give that back afterwards. */
 int kiln_threads_set(int threads);
 
 #endif

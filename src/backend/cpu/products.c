@@ -202,12 +202,43 @@ static void finish_part(void *context, const KilnGemmPart *part)
     }
 }
 
+/* The same in bf16: sums become what the epilogue makes of them, without having been
+ * rounded. */
+static void finish_strip(void *context, float *sums, int64_t stride, const KilnGemmPart *part)
+{
+    const Rows *rows = context;
+
+    for (int64_t r = 0; r < part->rows; r++, sums += stride) {
+        if (rows->bias != NULL)
+            kiln_cpu(rows->call)->loops->add(sums, sums, rows->bias + part->column, part->columns);
+        kiln_cpu_epilogue(rows->call, sums, (part->row + r) * rows->columns + part->column,
+                          part->columns);
+    }
+}
+
+static void run_and_finish_bf16(const KilnCall *call, const KilnGemm *gemm, const float *bias)
+{
+    KilnAmxProduct product = amx_of(call, gemm);
+    Rows rows = { call, bias, gemm->n };
+
+    product.result.bias = bias;
+    if (call->epilogue != NULL) {
+        product.done = finish_strip;
+        product.context = &rows;
+    }
+    kiln_amx_product(&product, call->workspace);
+}
+
 /* The product, then what follows it. */
 static void run_and_finish(const KilnCall *call, const KilnGemm *gemm, const float *bias)
 {
     Rows rows = { call, bias, gemm->n };
     const bool more = bias != NULL || call->epilogue != NULL;
 
+    if (is_bf16(call)) {
+        run_and_finish_bf16(call, gemm, bias);
+        return;
+    }
     kiln_gemm_then(call, gemm, call->inputs[0].data, call->inputs[1].data, call->outputs[0].data,
                    more ? finish_part : NULL, &rows);
 }
@@ -261,7 +292,7 @@ static void matmul_run(KilnCall *call)
 
     merge_products(&matmul.batch);
     matmul.gemm = gemm_of(batch);
-    if (!is_bf16(call) && batch->count == 1) {
+    if (batch->count == 1) {
         run_and_finish(call, &matmul.gemm, NULL);
         return;
     }
@@ -304,17 +335,8 @@ static KilnStatus linear_prepare(KilnCall *call, KilnError *err)
 static void linear_run(KilnCall *call)
 {
     const KilnGemm gemm = linear_gemm(call);
-    const float *bias = call->inputs[2].absent ? NULL : call->inputs[2].data;
 
-    if (is_bf16(call)) {
-        KilnAmxProduct product = amx_of(call, &gemm);
-
-        product.result.bias = bias;
-        kiln_amx_product(&product, call->workspace);
-        run_epilogue(call);
-        return;
-    }
-    run_and_finish(call, &gemm, bias);
+    run_and_finish(call, &gemm, call->inputs[2].absent ? NULL : call->inputs[2].data);
 }
 
 static const KilnKernel kernels[] = {

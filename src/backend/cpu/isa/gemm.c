@@ -13,12 +13,6 @@
 #define TABLE_OF(isa) kiln_gemm_##isa
 #define TABLE(isa) TABLE_OF(isa)
 
-#if !defined(__AVX2__) || !defined(__FMA__)
-
-const KilnGemmLoops TABLE(KILN_ISA) = { 0 };
-
-#else
-
 /* ---- Vectors --------------------------------------------------------------------- */
 
 #if defined(__AVX512F__)
@@ -26,11 +20,16 @@ enum { WIDTH = 16, ROWS = 12 };
 #define FMA(a, b, c) (Vector) _mm512_fmadd_ps(a, b, c)
 #define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#else
+#elif defined(__AVX2__) && defined(__FMA__)
 enum { WIDTH = 8, ROWS = 6 };
 #define FMA(a, b, c) (Vector) _mm256_fmadd_ps(a, b, c)
 #define LOW 0, 8, 1, 9, 2, 10, 3, 11
 #define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#else
+enum { WIDTH = 4, ROWS = 6 };
+#define FMA(a, b, c) ((a) * (b) + (c))
+#define LOW 0, 4, 1, 5
+#define HIGH 2, 6, 3, 7
 #endif
 
 enum {
@@ -432,5 +431,3 @@ static void product(const KilnGemm *g, const float *a, const float *b, float *c,
 }
 
 const KilnGemmLoops TABLE(KILN_ISA) = { .rows = ROWS, .columns = COLUMNS, .product = product };
-
-#endif

@@ -7,8 +7,7 @@
 
 typedef struct KilnGemmLoops {
     int rows, columns; /* of the tile that stays in registers */
-    /* By the calling thread alone; `done` (NULL: none) as for kiln_gemm_then. NULL: no
-     * vectors that are worth it. */
+    /* By the calling thread alone; `done` (NULL: none) as for kiln_gemm_then. */
     void (*product)(const KilnGemm *gemm, const float *a, const float *b, float *c,
                     KilnGemmDone *done, void *context);
 } KilnGemmLoops;
