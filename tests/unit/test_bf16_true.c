@@ -191,10 +191,9 @@ static void check_network(const char *const *word, const double *wide, const dou
         net->graph->passes_off = 1u << KILN_PASS_precision;
     for (int i = 0; i < STEPS; i++)
         got[i] = net_step(net, i);
-    const double to_wide = worst_of(got, wide), to_narrow = worst_of(got, narrow);
-    if (to_wide > 2e-2 && to_narrow > 2e-2)
-        fail_msg("%s, %s on %s: the curve is %g off f32's and %g off bf16's", word[1], word[2],
-                 backend->ops->name, to_wide, to_narrow);
+    if (worst_of(got, narrow) > 2e-2 || worst_of(got, wide) > 5e-2)
+        fail_msg("%s, %s on %s: the curve is %g off PyTorch's in bf16, %g off f32", word[1],
+                 word[2], backend->ops->name, worst_of(got, narrow), worst_of(got, wide));
     assert_int_equal(kiln_graph_plans(net->graph), 1);
     net_free(net);
 
