@@ -31,7 +31,7 @@ ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
 UBSAN_OPTIONS=print_stacktrace=1
 export ASAN_OPTIONS UBSAN_OPTIONS
 # -timeout is for one input, on a machine that does other things too.
-if "$target" -seed=$seed -max_total_time="$seconds" -timeout=25 -rss_limit_mb=1500 -max_len=4096 \
+if "$target" -seed=$seed -max_total_time="$seconds" -timeout=60 -rss_limit_mb=1500 -max_len=4096 \
     -dict=tests/fuzz/kiln.dict -artifact_prefix="$found/$name-" -print_final_stats=1 \
     "$grown" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

@@ -11,7 +11,8 @@ enum { CHUNK = 16384 /* elements, where rows are single ones */, CHUNK_ROWS = 64
 typedef struct Reduction {
     const KilnOp *op;
     const KilnLoops *loops;
-    const float *x;
+    const void *x; /* floats, or bf16 where `narrow` */
+    bool narrow;
     float *parts, *shifts; /* [slabs, chunks, columns]; shifts: of logsumexp only */
     void *y;
     /* Axes of the slabs, outermost first, and which of them are reduced. */
@@ -137,6 +138,7 @@ static Reduction reduction_of(const KilnCall *call)
         .op = call->op,
         .loops = kiln_cpu(call)->loops,
         .x = x->data,
+        .narrow = x->dtype == KILN_BF16,
         .parts = call->workspace,
         .y = y->data,
         .count = kiln_cpu_count(x) / kiln_cpu_count(y),
@@ -207,6 +209,27 @@ static void part_of(const Reduction *r, const float *x, int64_t rows, float *par
         r->loops->sum_exp_rows(part, x, shift, rows, r->columns);
 }
 
+/* The same of bf16, as many columns at a time as fit; sums alone take it. */
+static void narrow_part(const Reduction *r, const uint16_t *x, int64_t rows, float *part)
+{
+    const int64_t most = CHUNK / r->chunk_rows;
+    float wide[CHUNK];
+
+    for (int64_t c = 0; c < r->columns; c += most) {
+        const int64_t n = r->columns - c < most ? r->columns - c : most;
+
+        if (n == r->columns)
+            r->loops->widen(wide, x, rows * n);
+        else
+            for (int64_t row = 0; row < rows; row++)
+                r->loops->widen(wide + row * n, x + row * r->columns + c, n);
+        if (r->columns == 1)
+            *part = (float)r->loops->sum(wide, rows);
+        else
+            r->loops->sum_rows(part + c, wide, rows, n, n);
+    }
+}
+
 static void parts_range(void *context, int64_t begin, int64_t end)
 {
     const Reduction *r = context;
@@ -215,8 +238,14 @@ static void parts_range(void *context, int64_t begin, int64_t end)
         const int64_t first = item % r->chunks * r->chunk_rows, left = r->rows - first;
         const int64_t row = item / r->chunks * r->rows + first;
 
-        part_of(r, r->x + row * r->columns, left < r->chunk_rows ? left : r->chunk_rows,
-                r->parts + item * r->columns, r->shifts + item * r->columns);
+        const int64_t rows = left < r->chunk_rows ? left : r->chunk_rows;
+        float *part = r->parts + item * r->columns;
+
+        if (r->narrow)
+            narrow_part(r, (const uint16_t *)r->x + row * r->columns, rows, part);
+        else
+            part_of(r, (const float *)r->x + row * r->columns, rows, part,
+                    r->shifts + item * r->columns);
     }
 }
 
@@ -330,7 +359,7 @@ static void argmax_range(void *context, int64_t begin, int64_t end)
     int32_t *y = r->y;
 
     for (int64_t slab = begin; slab < end; slab++) {
-        const float *x = r->x + slab * r->rows * r->columns;
+        const float *x = (const float *)r->x + slab * r->rows * r->columns;
 
         for (int64_t c = 0; c < r->columns; c++) {
             float most = x[c];
@@ -357,8 +386,8 @@ static void argmax_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_sum, .prepare = reduce_prepare, .run = reduce_run },
-    { .op = &kiln_op_mean, .prepare = reduce_prepare, .run = reduce_run },
+    { .op = &kiln_op_sum, .prepare = reduce_prepare, .run = reduce_run, .narrow_inputs = 1 },
+    { .op = &kiln_op_mean, .prepare = reduce_prepare, .run = reduce_run, .narrow_inputs = 1 },
     { .op = &kiln_op_max, .prepare = reduce_prepare, .run = reduce_run },
     { .op = &kiln_op_min, .prepare = reduce_prepare, .run = reduce_run },
     { .op = &kiln_op_logsumexp, .prepare = reduce_prepare, .run = reduce_run },

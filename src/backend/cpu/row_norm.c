@@ -164,12 +164,12 @@ static void backward_run(KilnCall *call)
 #define FORWARD(name)                                                                              \
     {                                                                                              \
         .op = &kiln_op_##name, .run = forward_run, .in_place = 1, .narrow_inputs = 1u << 0,        \
-        .narrow_outputs = 1u << 0                                                                  \
+        .narrow_outputs = 1u << 0, .mixed_floats = true                                            \
     }
 #define BACKWARD(name)                                                                             \
     {                                                                                              \
         .op = &kiln_op_##name, .prepare = backward_prepare, .run = backward_run, .in_place = 1,    \
-        .narrow_inputs = 1u << DY | 1u << X, .narrow_outputs = 1u << 0                             \
+        .narrow_inputs = 1u << DY | 1u << X, .narrow_outputs = 1u << 0, .mixed_floats = true       \
     }
 
 static const KilnKernel kernels[] = { FORWARD(layer_norm), FORWARD(rms_norm),

@@ -178,12 +178,15 @@ KILN_INLINE void backward_of(const KilnRowNorm *norm, void *dx, const void *dy, 
         backward_at(norm, dx, dy, x, i, numbers, dweight, dbias, (int)(norm->columns - i), narrow);
 }
 
-/* With types that the compiler knows, but for mixtures, which are few. */
+/* With types that the compiler knows, but for mixtures that are few. f32 with bf16 for
+ * products is what residual networks have. */
 #define EACH_TYPE(call_of)                                                                         \
     if (norm->narrow == 0)                                                                         \
         call_of(0u);                                                                               \
     else if (norm->narrow == KILN_ROW_ALL)                                                         \
         call_of(KILN_ROW_ALL);                                                                     \
+    else if ((norm->narrow & (KILN_ROW_X | KILN_ROW_DX)) == 0)                                     \
+        call_of(KILN_ROW_Y | KILN_ROW_DY);                                                         \
     else                                                                                           \
         call_of(norm->narrow)
 
