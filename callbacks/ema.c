@@ -56,7 +56,9 @@ static void record_update(KilnInstance *self, KilnTrainer *trainer, KilnGraph *g
     kiln_shadow_lerp(state->shadow, kiln_graph_input(graph, KILN_F32, KILN_SCALAR, &state->weight));
 }
 
-static const KilnCallbackOps ops = { .setup = setup, .record_update = record_update };
+static const KilnCallbackOps ops = { .setup = setup,
+                                     .record_update = record_update,
+                                     .averages = true };
 
 const KilnComponent kiln_callback_ema = {
     .kind = KILN_KIND_CALLBACK,

@@ -158,6 +158,7 @@ static void put_memory(KilnPage *page, const KilnForecast *forecast)
     put_bytes(page, "gradients", forecast->gradients);
     put_bytes(page, "buffers", forecast->buffers);
     put_bytes(page, "optimizer state", forecast->optimizer);
+    put_bytes(page, "averaged weights", forecast->average);
     put_bytes(page, "batches", forecast->batches);
     put_bytes(page, "program and data", forecast->program);
     put_bytes(page, "peak", kiln_forecast_peak(forecast));

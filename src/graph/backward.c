@@ -45,8 +45,10 @@ static void place_gradient(KilnGraph *graph, KilnTensor *variable)
     else if (gradient->place != NULL)
         /* Two variables share a gradient (a + b): the second gets an exact copy. */
         gradient = variable->grad = kiln_scale(gradient, 1.0);
-    if (!gradient->poisoned)
-        gradient->place = variable->grad_place;
+    if (gradient->poisoned)
+        return;
+    gradient->place = variable->grad_place;
+    gradient->narrow = variable->narrow;
 }
 
 static bool check_loss(KilnGraph *graph, const KilnTensor *loss)

@@ -27,6 +27,7 @@ struct KilnTensor {
     bool poisoned;
     bool wants_grad; /* a variable that wants one, or depends on one */
     bool variable;   /* a leaf that operations may update */
+    bool narrow;     /* its bytes, or those at its place, are bf16; operations take it as f32 */
     KilnShape shape;
     void *data;       /* leaf: the caller's bytes; else set after a run that asked for it */
     void *place;      /* not NULL: the value must be written here (a gradient's place) */

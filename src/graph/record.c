@@ -225,7 +225,8 @@ static void hash_leaf(KilnGraph *graph, const KilnTensor *leaf)
 {
     int64_t words[4 + KILN_MAX_RANK] = { -1, leaf->dtype,
                                          (leaf->variable ? 1 : 0) | (leaf->wants_grad ? 2 : 0) |
-                                             (leaf->grad_place != NULL ? 4 : 0),
+                                             (leaf->grad_place != NULL ? 4 : 0) |
+                                             (leaf->narrow ? 8 : 0),
                                          leaf->shape.rank };
 
     memcpy(words + 4, leaf->shape.dim, sizeof(leaf->shape.dim));
@@ -246,15 +247,17 @@ KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
 KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape shape, void *data,
                                 bool wants_grad, void *grad)
 {
-    KilnTensor *leaf = leaf_new(graph, "variable", dtype, &shape);
+    const bool narrow = dtype == KILN_BF16 && graph->float_type == KILN_F32;
+    KilnTensor *leaf = leaf_new(graph, "variable", narrow ? KILN_F32 : dtype, &shape);
 
     if (leaf->poisoned)
         return leaf;
-    if (wants_grad && dtype != graph->float_type)
+    if (wants_grad && leaf->dtype != graph->float_type)
         return kiln_graph_poison(graph, "variable: only %s has gradients here, this one is %s",
                                  kiln_dtype_name(graph->float_type), kiln_dtype_name(dtype));
     leaf->data = data;
     leaf->variable = true;
+    leaf->narrow = narrow;
     leaf->wants_grad = wants_grad;
     leaf->grad_place = wants_grad ? grad : NULL;
     hash_leaf(graph, leaf);

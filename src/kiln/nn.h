@@ -9,7 +9,7 @@
 /* ---- Parameters ----------------------------------------------------------- */
 
 /* All parameters and buffers of a run. Parameters, and their gradients, lie in
- * one flat f32 buffer each, with named views. */
+ * one flat buffer each, with named views: of f32, or of bf16 (kiln_params_set_dtype). */
 typedef struct KilnParams KilnParams;
 /* One named view; belongs to its KilnParams. */
 typedef struct KilnParam KilnParam;
@@ -48,7 +48,7 @@ typedef struct KilnScope {
 
 /* A scope below `parent`; the formatted name is one or more dotted parts. */
 KILN_API KilnScope kiln_scope(const KilnScope *parent, const char *format, ...) KILN_PRINTF(2, 3);
-/* Declare a trained f32 parameter; its place exists after kiln_params_seal,
+/* Declare a trained parameter of floats; its place exists after kiln_params_seal,
  * its value is drawn from the run's seed and the full name alone. */
 KILN_API KILN_NODISCARD KilnStatus kiln_param_new(const KilnScope *scope, const char *name,
                                                   KilnShape shape, KilnInit init, KilnParam **ret,
@@ -65,6 +65,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_buffer_new(const KilnScope *scope, const
 KILN_API KilnTensor *kiln_param_tensor(KilnParam *param, KilnGraph *graph);
 KILN_API const char *kiln_param_name(const KilnParam *param); /* full name */
 KILN_API const KilnShape *kiln_param_shape(const KilnParam *param);
+/* Of its bytes: f32, or bf16 in a store that keeps floats so; i64. In a step a parameter
+ * of bf16 counts as f32 (kiln_graph_variable). */
 KILN_API KilnDType kiln_param_dtype(const KilnParam *param);
 KILN_API bool kiln_param_trained(const KilnParam *param); /* false: a buffer */
 /* The bytes, in plain order; NULL before the store is sealed. */
@@ -74,6 +76,11 @@ KILN_API void *kiln_param_data(KilnParam *param);
 KILN_API KILN_NODISCARD KilnStatus kiln_params_new(uint64_t seed, KilnParams **ret, KilnError *err);
 KILN_API void kiln_params_free(KilnParams *params);
 KILN_API KilnScope kiln_params_root(KilnParams *params);
+/* In which type parameters, their gradients and buffers of floats are kept: f32, where
+ * this is not called, or bf16, which halves them; before the store is sealed. Initial
+ * values are those of f32, rounded. */
+KILN_API void kiln_params_set_dtype(KilnParams *params, KilnDType dtype);
+KILN_API KilnDType kiln_params_dtype(const KilnParams *params);
 /* Allocate the flat buffers and draw the initial values. No declaration after this. */
 KILN_API KILN_NODISCARD KilnStatus kiln_params_seal(KilnParams *params, KilnError *err);
 /* Parameters and buffers together, in order of declaration. */
@@ -83,7 +90,8 @@ KILN_API KilnParam *kiln_params_at(const KilnParams *params, size_t i);
 KILN_API KilnParam *kiln_params_find(const KilnParams *params, const char *name);
 /* Trained values in all: elements of the flat buffer. */
 KILN_API int64_t kiln_params_size(const KilnParams *params);
-/* The flat buffers, f32 [kiln_params_size]. */
+/* The flat buffers, f32 [kiln_params_size]; NULL where the store keeps bf16, whose
+ * bytes are kiln_param_data's. */
 KILN_API float *kiln_params_values(KilnParams *params);
 KILN_API float *kiln_params_gradients(KilnParams *params);
 /* Offset of a trained parameter in the flat buffers, in elements. */

@@ -94,8 +94,8 @@ typedef enum KilnPrecision {
     KILN_BF16_MIXED,   /* products and convolutions of bf16, and bf16 between them; parameters,
                         * their gradients, statistics, losses and updates in f32: what PyTorch's
                         * autocast does, but that whole activations stay bf16 */
-    KILN_BF16_TRUE     /* the same steps; a run rounds parameters, gradients and optimizer state
-                        * to bf16 after each of them, and saves them as bf16 */
+    KILN_BF16_TRUE     /* the same steps; a run keeps parameters, gradients, statistics and
+                        * optimizer state as bf16 */
 } KilnPrecision;
 /* For steps that are recorded from now on; 32 when this is never called. No
  * effect on the reference backend in double precision. */
@@ -111,7 +111,10 @@ KILN_API KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnSha
                                       const void *data);
 /* The same, over bytes that operations may update in place; with
  * `wants_grad` kiln_graph_backward computes its gradient. When `grad` is not
- * NULL the gradient is written there (same dtype and shape). */
+ * NULL the gradient is written there (same dtype and shape). A variable of bf16
+ * counts as f32 in operations (kiln_tensor_dtype says f32): what reads it widens
+ * it, updates are computed in f32 and rounded, and so is its gradient; only the
+ * bytes, kiln_tensor_data's and those at `grad`, are bf16. */
 KILN_API KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape shape,
                                          void *data, bool wants_grad, void *grad);
 /* A constant f32 (or f64 on the reference backend) filled with `value`. */

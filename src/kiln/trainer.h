@@ -157,6 +157,8 @@ struct KilnCallbackOps {
     /* It saves checkpoints: its hooks run after those of all other callbacks,
      * so that what it saves holds their state of the same moment. */
     bool saves;
+    /* It makes a shadow (kiln_trainer_shadow_new) when it is set up for fitting. */
+    bool averages;
     /* Names of metrics that it logs, NULL-terminated; NULL: none. */
     const char *const *logs;
 };

@@ -5,18 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-static void fill_constant(KilnParam *param)
+static void fill_constant(float *data, int64_t n, float value)
 {
-    if (param->dtype == KILN_I64) {
-        int64_t *data = param->data;
-
-        for (int64_t i = 0; i < param->count; i++)
-            data[i] = (int64_t)param->init.a;
-        return;
-    }
-    float *data = param->data;
-    for (int64_t i = 0; i < param->count; i++)
-        data[i] = (float)param->init.a;
+    for (int64_t i = 0; i < n; i++)
+        data[i] = value;
 }
 
 /* Box and Muller give two normal numbers for two uniform ones; a network has
@@ -143,17 +135,16 @@ double kiln_init_gain(const char *nonlinearity, double slope)
     return 0.0;
 }
 
-void kiln_param_draw(KilnParam *param, uint64_t seed)
+void kiln_param_draw(const KilnParam *param, uint64_t seed, float *data)
 {
     const float uniform = 1.73205080756887729353f; /* bound over deviation */
-    float *data = param->data;
     float a = (float)param->init.a;
     KilnRng rng;
 
     kiln_rng_init(&rng, seed, KILN_RNG_INIT, 0, param->hash);
     switch (param->init.kind) {
     case KILN_INIT_CONSTANT:
-        fill_constant(param);
+        fill_constant(data, param->count, a);
         break;
     case KILN_INIT_UNIFORM:
         fill_uniform(data, param->count, a, &rng);

@@ -163,7 +163,9 @@ KilnStatus kiln_buffer_new(const KilnScope *scope, const char *name, KilnDType d
         return kiln_error_set(err, KILN_E_TYPE, "buffer %s has type %s; f32 and i64 are possible",
                               name, kiln_dtype_name(dtype));
     int64_t *size = dtype == KILN_F32 ? &params->n_statistics : &params->n_counters;
-    const int64_t align = ALIGNMENT / (int64_t)kiln_dtype_size(dtype);
+    /* Floats may be kept as bf16. */
+    const int64_t align = ALIGNMENT /
+                          (int64_t)(dtype == KILN_F32 ? sizeof(uint16_t) : sizeof(int64_t));
     if (count > largest_store - *size)
         return too_large(scope, name, err);
     param.offset = *size;
@@ -189,6 +191,7 @@ KilnStatus kiln_params_new(uint64_t seed, KilnParams **ret, KilnError *err)
     if (params == NULL)
         return kiln_error_nomem(err, sizeof(*params));
     params->seed = seed;
+    params->dtype = KILN_F32;
     *ret = params;
     return KILN_OK;
 }
@@ -206,15 +209,33 @@ void kiln_params_free(KilnParams *params)
     free(params);
 }
 
+void kiln_params_set_dtype(KilnParams *params, KilnDType dtype)
+{
+    params->dtype = dtype;
+}
+
+KilnDType kiln_params_dtype(const KilnParams *params)
+{
+    return params->dtype;
+}
+
+static void *element_at(const KilnParams *params, void *floats, int64_t i)
+{
+    return (char *)floats + (size_t)i * kiln_dtype_size(params->dtype);
+}
+
 KilnStatus kiln_params_place(KilnParams *params, KilnError *err)
 {
-    size_t bytes = (size_t)params->size * sizeof(float);
+    const size_t size = kiln_dtype_size(params->dtype), bytes = (size_t)params->size * size;
 
     if (params->sealed)
         return kiln_error_set(err, KILN_E_INTERNAL, "the parameter store is sealed already");
+    if (params->dtype != KILN_F32 && params->dtype != KILN_BF16)
+        return kiln_error_set(err, KILN_E_TYPE, "parameters can be kept as f32 or bf16, not as %s",
+                              kiln_dtype_name(params->dtype));
     params->values = kiln_zeros(bytes);
     params->gradients = kiln_zeros(bytes);
-    params->statistics = kiln_zeros((size_t)params->n_statistics * sizeof(float));
+    params->statistics = kiln_zeros((size_t)params->n_statistics * size);
     params->counters = kiln_zeros((size_t)params->n_counters * sizeof(int64_t));
     if (params->values == NULL || params->gradients == NULL || params->statistics == NULL ||
         params->counters == NULL)
@@ -223,42 +244,55 @@ KilnStatus kiln_params_place(KilnParams *params, KilnError *err)
         KilnParam *param = params->items[i];
 
         if (param->trained) {
-            param->data = params->values + param->offset;
-            param->gradient = params->gradients + param->offset;
+            param->data = element_at(params, params->values, param->offset);
+            param->gradient = element_at(params, params->gradients, param->offset);
+        } else if (param->dtype == KILN_F32) {
+            param->data = element_at(params, params->statistics, param->offset);
         } else {
-            param->data = param->dtype == KILN_F32 ? (void *)(params->statistics + param->offset)
-                                                   : (void *)(params->counters + param->offset);
+            param->data = params->counters + param->offset;
         }
     }
     params->sealed = true;
     return KILN_OK;
 }
 
-void kiln_params_draw(KilnParams *params)
+/* Values are drawn in f32 whatever the store keeps, then rounded. */
+static KilnStatus draw(KilnParam *param, uint64_t seed, KilnError *err)
 {
-    for (size_t i = 0; i < params->count; i++)
-        kiln_param_draw(params->items[i], params->seed);
+    const size_t bytes = (size_t)param->count * sizeof(float);
+
+    if (param->dtype == KILN_I64) {
+        for (int64_t i = 0; i < param->count; i++)
+            ((int64_t *)param->data)[i] = (int64_t)param->init.a;
+        return KILN_OK;
+    }
+    if (param->store->dtype == KILN_F32) {
+        kiln_param_draw(param, seed, param->data);
+        return KILN_OK;
+    }
+    float *wide = malloc(bytes);
+    if (wide == NULL)
+        return kiln_error_nomem(err, bytes);
+    kiln_param_draw(param, seed, wide);
+    kiln_bf16_narrow(param->data, wide, param->count);
+    free(wide);
+    return KILN_OK;
 }
 
-static void round_all(float *values, int64_t n)
+KilnStatus kiln_params_draw(KilnParams *params, KilnError *err)
 {
-    for (int64_t i = 0; i < n; i++)
-        values[i] = kiln_bf16_to(kiln_bf16_of(values[i]));
-}
+    KilnStatus status = KILN_OK;
 
-void kiln_params_round(KilnParams *params)
-{
-    round_all(params->values, params->size);
-    round_all(params->statistics, params->n_statistics);
+    for (size_t i = 0; i < params->count && status >= 0; i++)
+        status = draw(params->items[i], params->seed, err);
+    return status;
 }
 
 KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)
 {
     KilnStatus status = kiln_params_place(params, err);
 
-    if (status >= 0)
-        kiln_params_draw(params);
-    return status;
+    return status >= 0 ? kiln_params_draw(params, err) : status;
 }
 
 size_t kiln_params_count(const KilnParams *params)
@@ -283,12 +317,12 @@ int64_t kiln_params_size(const KilnParams *params)
 
 float *kiln_params_values(KilnParams *params)
 {
-    return params->values;
+    return params->dtype == KILN_F32 ? params->values : NULL;
 }
 
 float *kiln_params_gradients(KilnParams *params)
 {
-    return params->gradients;
+    return params->dtype == KILN_F32 ? params->gradients : NULL;
 }
 
 /* ---- One parameter ---------------------------------------------------------------- */
@@ -318,7 +352,7 @@ KilnTensor *kiln_param_tensor(KilnParam *param, KilnGraph *graph)
     KilnTensor *leaf = leaf_of_step(param, graph);
     if (leaf != NULL)
         return leaf;
-    leaf = kiln_graph_variable(graph, param->dtype, param->shape, param->data,
+    leaf = kiln_graph_variable(graph, kiln_param_dtype(param), param->shape, param->data,
                                param->trained && !param->frozen, param->gradient);
     param->leaf = kiln_tensor_poisoned(leaf) ? NULL : leaf;
     param->leaf_id = leaf->id;
@@ -337,7 +371,7 @@ const KilnShape *kiln_param_shape(const KilnParam *param)
 
 KilnDType kiln_param_dtype(const KilnParam *param)
 {
-    return param->dtype;
+    return param->dtype == KILN_F32 ? param->store->dtype : param->dtype;
 }
 
 bool kiln_param_trained(const KilnParam *param)
@@ -357,20 +391,20 @@ int64_t kiln_param_offset(const KilnParam *param)
 
 KilnTensor *kiln_params_flat_values(KilnParams *params, KilnGraph *graph)
 {
-    return kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(params->size), params->values, false,
-                               NULL);
+    return kiln_graph_variable(graph, params->dtype, KILN_SHAPE(params->size), params->values,
+                               false, NULL);
 }
 
 KilnTensor *kiln_params_flat_gradients(KilnParams *params, KilnGraph *graph)
 {
-    return kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(params->size), params->gradients, false,
-                               NULL);
+    return kiln_graph_variable(graph, params->dtype, KILN_SHAPE(params->size), params->gradients,
+                               false, NULL);
 }
 
 KilnTensor *kiln_params_flat_statistics(KilnParams *params, KilnGraph *graph)
 {
     if (params->n_statistics == 0)
         return NULL;
-    return kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(params->n_statistics),
+    return kiln_graph_variable(graph, params->dtype, KILN_SHAPE(params->n_statistics),
                                params->statistics, false, NULL);
 }

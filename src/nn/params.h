@@ -11,7 +11,7 @@ struct KilnParam {
     const char *name; /* full name, in the store's arena */
     uint64_t hash;    /* of the name */
     size_t index;     /* in order of declaration */
-    KilnDType dtype;
+    KilnDType dtype;  /* as declared; floats are kept in the store's type */
     KilnShape shape;
     int64_t count; /* elements */
     bool trained;
@@ -20,7 +20,7 @@ struct KilnParam {
     int64_t zero_first, zero_count; /* elements that begin as 0 whatever init says */
     int64_t offset;   /* trained: elements in the flat buffers; else in statistics, counters */
     void *data;       /* NULL before the store is sealed */
-    float *gradient;  /* trained only */
+    void *gradient;   /* trained only */
     KilnTensor *leaf; /* of the step it was last used in; see kiln_param_tensor */
     int leaf_id;
 };
@@ -31,31 +31,30 @@ struct KilnParams {
     KilnParam **items; /* in order of declaration */
     size_t count, capacity;
     int64_t size;                     /* trained elements */
-    int64_t n_statistics, n_counters; /* elements of f32 and i64 buffers, gaps included */
-    float *values, *gradients;        /* [size] */
-    float *statistics;                /* f32 buffers */
+    int64_t n_statistics, n_counters; /* elements of float and i64 buffers, gaps included */
+    KilnDType dtype;                  /* of all that is float: f32 or bf16 */
+    void *values, *gradients;         /* [size] */
+    void *statistics;                 /* float buffers */
     int64_t *counters;                /* i64 buffers */
     bool sealed;
     bool scope_too_long; /* a scope's path did not fit; reported by the next declaration */
 };
 
-/* Fill a parameter or buffer with its initial value. Its data must be there. */
-void kiln_param_draw(KilnParam *param, uint64_t seed);
+/* Fill `data` with the initial value of a parameter or buffer of floats. */
+void kiln_param_draw(const KilnParam *param, uint64_t seed, float *data);
 
 /* The two halves of kiln_params_seal: the flat buffers, all zero and not yet in
  * memory, so that a step can be recorded and planned; and the initial values. */
 KILN_NODISCARD KilnStatus kiln_params_place(KilnParams *params, KilnError *err);
-void kiln_params_draw(KilnParams *params);
-/* Round every float value, buffers included, to bf16. */
-void kiln_params_round(KilnParams *params);
+KILN_NODISCARD KilnStatus kiln_params_draw(KilnParams *params, KilnError *err);
 
-/* All trained values, and all gradients, as one variable leaf f32 [size] each, without
+/* All trained values, and all gradients, as one variable leaf [size] each, without
  * a gradient of its own: what clipping and an optimizer's update get.
  * The operations recorded before them read and write the same bytes under the
  * parameters' own leaves; execution follows the order of recording. */
 KilnTensor *kiln_params_flat_values(KilnParams *params, KilnGraph *graph);
 KilnTensor *kiln_params_flat_gradients(KilnParams *params, KilnGraph *graph);
-/* All f32 buffers as one variable leaf, NULL when there are none. Each begins at a
+/* All float buffers as one variable leaf, NULL when there are none. Each begins at a
  * multiple of 64 bytes; what lies between them is zero. */
 KilnTensor *kiln_params_flat_statistics(KilnParams *params, KilnGraph *graph);
 

@@ -6,6 +6,9 @@
 
 #include "kiln/tensor.h"
 
+/* The format's name of a type: "F32", "BF16", ... */
+const char *kiln_safetensors_name(KilnDType dtype);
+
 /* ---- Reading -------------------------------------------------------------- */
 
 /* An open file whose header has been checked; data is read on demand. */
@@ -37,8 +40,8 @@ const char *kiln_safetensors_metadata(const KilnSafetensors *file, const char *k
  * type for it. */
 bool kiln_safetensors_dtype(const KilnStEntry *entry, KilnDType *ret);
 /* Read all elements as `dtype` into `data`, which has room for the entry's
- * shape. F16, BF16 and F64 are converted to f32 (rounding to nearest even);
- * F64 can also be read as KILN_F64. Anything else needs the file's own type,
+ * shape. F16, BF16, F32 and F64 are converted to f32 or bf16 (rounding to nearest
+ * even); F64 can also be read as KILN_F64. Anything else needs the file's own type,
  * else KILN_E_TYPE. */
 KILN_NODISCARD KilnStatus kiln_safetensors_read(const KilnSafetensors *file,
                                                 const KilnStEntry *entry, KilnDType dtype,
@@ -52,7 +55,6 @@ typedef struct KilnStView {
     KilnDType dtype;
     KilnShape shape;
     const void *data; /* plain order */
-    bool narrow;      /* f32 that is written as BF16, rounded */
 } KilnStView;
 
 /* A text of `__metadata__`. */

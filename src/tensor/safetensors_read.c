@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "tensor/bf16.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are read as they lie");
 
@@ -380,21 +381,26 @@ static float float_of_half(uint16_t half)
 static float convert(const char *dtype, const unsigned char *part, size_t i)
 {
     uint16_t bits16;
+    float same;
     double wide;
 
+    if (strcmp(dtype, "F32") == 0) {
+        memcpy(&same, part + i * sizeof(same), sizeof(same));
+        return same;
+    }
     if (strcmp(dtype, "F64") == 0) {
         memcpy(&wide, part + i * sizeof(wide), sizeof(wide));
         return (float)wide;
     }
     memcpy(&bits16, part + i * sizeof(bits16), sizeof(bits16));
-    return strcmp(dtype, "F16") == 0 ? float_of_half(bits16)
-                                     : float_of_bits((uint32_t)bits16 << 16);
+    return strcmp(dtype, "F16") == 0 ? float_of_half(bits16) : kiln_bf16_to(bits16);
 }
 
 static KilnStatus read_converted(const KilnSafetensors *file, const KilnStEntry *entry, size_t size,
-                                 float *to, KilnError *err)
+                                 KilnDType dtype, void *data, KilnError *err)
 {
     unsigned char part[PART];
+    size_t at_element = 0;
 
     for (uint64_t at = entry->begin; at < entry->end; at += sizeof(part)) {
         size_t bytes = entry->end - at < sizeof(part) ? (size_t)(entry->end - at) : sizeof(part);
@@ -402,8 +408,14 @@ static KilnStatus read_converted(const KilnSafetensors *file, const KilnStEntry 
 
         if (status < 0)
             return status;
-        for (size_t i = 0; i < bytes / size; i++)
-            *to++ = convert(entry->dtype, part, i);
+        for (size_t i = 0; i < bytes / size; i++, at_element++) {
+            const float value = convert(entry->dtype, part, i);
+
+            if (dtype == KILN_BF16)
+                ((uint16_t *)data)[at_element] = kiln_bf16_of(value);
+            else
+                ((float *)data)[at_element] = value;
+        }
     }
     return KILN_OK;
 }
@@ -412,13 +424,15 @@ KilnStatus kiln_safetensors_read(const KilnSafetensors *file, const KilnStEntry 
                                  KilnDType dtype, void *data, KilnError *err)
 {
     size_t type = dtype_find(entry->dtype);
-    bool is_f64 = strcmp(entry->dtype, "F64") == 0, is_f32 = strcmp(entry->dtype, "F32") == 0;
+    const bool readable = type < KILN_COUNT(dtypes) && dtypes[type].readable;
+    const bool same = readable && strcmp(entry->dtype, kiln_safetensors_name(dtype)) == 0;
+    const bool converts = readable && dtypes[type].as == KILN_F32 &&
+                          (dtype == KILN_F32 || dtype == KILN_BF16);
 
-    if (type == KILN_COUNT(dtypes) || !dtypes[type].readable ||
-        (dtype != dtypes[type].as && !(is_f64 && dtype == KILN_F64)))
+    if (!same && !converts)
         return kiln_error_set(err, KILN_E_TYPE, "%s: %s: is %s and can't be read as %s", file->path,
                               entry->name, entry->dtype, kiln_dtype_name(dtype));
-    if (dtype == KILN_F32 && !is_f32)
-        return read_converted(file, entry, (size_t)dtypes[type].size, data, err);
+    if (!same)
+        return read_converted(file, entry, (size_t)dtypes[type].size, dtype, data, err);
     return read_at(file, data, entry->end - entry->begin, file->data_start + entry->begin, err);
 }

@@ -10,13 +10,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "tensor/bf16.h"
 
 /* Space until the data begins at a multiple of this, as the format wants it. */
 enum { ALIGN = 8 };
-enum { PART = 4096 /* elements that are rounded at a time */ };
 
-static const char *format_dtype(KilnDType dtype)
+const char *kiln_safetensors_name(KilnDType dtype)
 {
     switch (dtype) {
     case KILN_F32:
@@ -35,15 +33,9 @@ static const char *format_dtype(KilnDType dtype)
     return NULL;
 }
 
-/* The type in the file. */
-static KilnDType view_dtype(const KilnStView *view)
-{
-    return view->narrow && view->dtype == KILN_F32 ? KILN_BF16 : view->dtype;
-}
-
 static size_t view_bytes(const KilnStView *view)
 {
-    return (size_t)kiln_shape_count(&view->shape) * kiln_dtype_size(view_dtype(view));
+    return (size_t)kiln_shape_count(&view->shape) * kiln_dtype_size(view->dtype);
 }
 
 /* ---- The header ---------------------------------------------------------------- */
@@ -52,7 +44,7 @@ static KilnStatus check_view(const char *path, const KilnStView *view, KilnError
 {
     char text[KILN_SHAPE_TEXT];
 
-    if (format_dtype(view->dtype) == NULL || kiln_shape_count(&view->shape) < 0)
+    if (kiln_safetensors_name(view->dtype) == NULL || kiln_shape_count(&view->shape) < 0)
         return kiln_error_set(err, KILN_E_INTERNAL, "%s: %s: %s %s can't be written", path,
                               view->name, kiln_dtype_name(view->dtype),
                               kiln_shape_text(&view->shape, text, sizeof(text)));
@@ -74,7 +66,7 @@ static json_t *entry_json(const KilnStView *view, size_t offset)
         json_decref(shape);
         return NULL;
     }
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", format_dtype(view_dtype(view)), "shape",
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", kiln_safetensors_name(view->dtype), "shape",
                      shape, "data_offsets", (json_int_t)offset,
                      (json_int_t)(offset + view_bytes(view)));
 }
@@ -136,25 +128,6 @@ static bool write_header(int fd, const char *text)
            kiln_fd_write(fd, spaces, padding);
 }
 
-static bool write_view(int fd, const KilnStView *view)
-{
-    const int64_t n = kiln_shape_count(&view->shape);
-    const float *data = view->data;
-    uint16_t part[PART];
-    bool ok = true;
-
-    if (view_dtype(view) == view->dtype)
-        return kiln_fd_write(fd, view->data, view_bytes(view));
-    for (int64_t i = 0; i < n && ok; i += PART) {
-        const int64_t count = n - i < PART ? n - i : PART;
-
-        for (int64_t k = 0; k < count; k++)
-            part[k] = kiln_bf16_of(data[i + k]);
-        ok = kiln_fd_write(fd, part, (size_t)count * sizeof(part[0]));
-    }
-    return ok;
-}
-
 /* Remove what was begun, but never a device or pipe that was named as target. */
 static void discard(int fd, const char *path)
 {
@@ -174,7 +147,7 @@ static KilnStatus write_file(const char *path, const char *header, const KilnStV
         return kiln_error_errno(err, path);
     bool ok = write_header(fd, header);
     for (size_t i = 0; i < n && ok; i++)
-        ok = write_view(fd, order[i]);
+        ok = kiln_fd_write(fd, order[i]->data, view_bytes(order[i]));
     if (!ok || fsync(fd) != 0) {
         KilnStatus status = kiln_error_errno(err, path);
 
@@ -197,7 +170,7 @@ static void order_views(const KilnStView *tensors, size_t n, const KilnStView **
 
     for (size_t size = 8; size > 0; size /= 2) {
         for (size_t i = 0; i < n; i++) {
-            if (kiln_dtype_size(view_dtype(&tensors[i])) == size)
+            if (kiln_dtype_size(tensors[i].dtype) == size)
                 order[count++] = &tensors[i];
         }
     }

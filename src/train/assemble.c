@@ -181,6 +181,8 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
 
     if (status < 0)
         return status;
+    if (trainer->options.trainer->precision == KILN_BF16_TRUE)
+        kiln_params_set_dtype(trainer->params, KILN_BF16);
     KilnScope scope = kiln_params_root(trainer->params);
     status = ops->setup(trainer->module, &scope, &trainer->spec, err);
     if (status >= 0)
@@ -330,7 +332,8 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
 
 KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err)
 {
-    size_t bytes = (size_t)kiln_params_size(trainer->params) * sizeof(float);
+    size_t bytes = (size_t)kiln_params_size(trainer->params) *
+                   kiln_dtype_size(kiln_params_dtype(trainer->params));
     KilnStatus status = kiln_trainer_check_memory(trainer, err);
 
     for (size_t i = 0; i < trainer->n_slots && status >= 0; i++) {
@@ -340,11 +343,7 @@ KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err)
         if (trainer->slots[i] == NULL)
             status = kiln_error_nomem(err, bytes);
     }
-    if (status >= 0)
-        kiln_params_draw(trainer->params);
-    if (status >= 0 && trainer->options.trainer->precision == KILN_BF16_TRUE)
-        kiln_params_round(trainer->params);
-    return status;
+    return status >= 0 ? kiln_params_draw(trainer->params, err) : status;
 }
 
 KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,

@@ -282,8 +282,6 @@ KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTr
         status = kiln_safetensors_read(file, kiln_safetensors_find(file, kiln_param_name(param)),
                                        kiln_param_dtype(param), kiln_param_data(param), err);
     }
-    if (status >= 0 && trainer->options.trainer->precision == KILN_BF16_TRUE)
-        kiln_params_round(trainer->params);
     kiln_safetensors_close(file);
     free(path);
     return status;
@@ -311,8 +309,8 @@ static KilnStatus load_slot(KilnTrainer *trainer, const KilnSafetensors *file, c
                                   "saved with another optimizer; go on with that one, or start "
                                   "anew",
                                   path, name, kiln_instance_name(trainer->optimizers.optimizer));
-        status = kiln_safetensors_read(file, entry, KILN_F32,
-                                       trainer->slots[slot] + kiln_param_offset(param), err);
+        status = kiln_safetensors_read(file, entry, kiln_param_dtype(param),
+                                       kiln_trainer_slot(trainer, slot, param), err);
     }
     return status;
 }
@@ -350,7 +348,30 @@ static KilnStatus load_scheduler(const KilnCheckpoint *checkpoint, KilnTrainer *
     return status;
 }
 
-/* The weights and the shadow hold the average when it begins. */
+/* The shadow from the model's file, for the weights may hold it rounded. */
+static KilnStatus load_shadow(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                              KilnError *err)
+{
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    KilnStatus status = file_of(checkpoint, KILN_CHECKPOINT_MODEL, &path, err);
+
+    if (status >= 0)
+        status = kiln_safetensors_open(path, &file, err);
+    for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
+        const KilnParam *param = kiln_params_at(trainer->params, i);
+        float *data = kiln_shadow_data(trainer->shadow, param);
+
+        if (data != NULL)
+            status = kiln_safetensors_read(
+                file, kiln_safetensors_find(file, kiln_param_name(param)), KILN_F32, data, err);
+    }
+    kiln_safetensors_close(file);
+    free(path);
+    return status;
+}
+
+/* The weights hold the average when it begins. */
 static KilnStatus load_shadowed(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                 KilnError *err)
 {
@@ -374,7 +395,8 @@ static KilnStatus load_shadowed(const KilnCheckpoint *checkpoint, KilnTrainer *t
                                     "checkpoint",
                                     path, name);
         else
-            status = kiln_safetensors_read(file, entry, KILN_F32, kiln_param_data(param), err);
+            status = kiln_safetensors_read(file, entry, kiln_param_dtype(param),
+                                           kiln_param_data(param), err);
     }
     kiln_safetensors_close(file);
     free(path);
@@ -394,6 +416,14 @@ static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *t
         { "train_samples", trainer->datasets[KILN_TRAIN].count },
     };
 
+    const char *now = kiln_dtype_name(kiln_params_dtype(trainer->params));
+    const char *then = json_string_value(json_object_get(checkpoint->state, "weights"));
+    if (then != NULL && strcmp(then, now) != 0)
+        kiln_output_print(&trainer->output,
+                          "warning: weights and optimizer state were %s in the checkpoint and are "
+                          "%s now (trainer.precision): they are converted, and the run goes on, "
+                          "but not exactly as it would have",
+                          then, now);
     for (size_t i = 0; i < KILN_COUNT(all); i++) {
         const json_t *saved = json_object_get(checkpoint->state, all[i].name);
 
@@ -429,12 +459,12 @@ KilnStatus kiln_checkpoint_load_callbacks(const KilnCheckpoint *checkpoint, Kiln
                                           KilnError *err)
 {
     const json_t *all = json_object_get(checkpoint->state, "callbacks");
-    KilnStatus status;
+    KilnStatus status = KILN_OK;
 
     if (trainer->shadow != NULL)
-        kiln_shadow_copy(trainer->shadow);
-    status = load_shadowed(checkpoint, trainer, err);
-
+        status = load_shadow(checkpoint, trainer, err);
+    if (status >= 0)
+        status = load_shadowed(checkpoint, trainer, err);
     for (size_t i = 0; i < trainer->n_callbacks && status >= 0; i++) {
         KilnInstance *callback = trainer->callbacks[i];
         const KilnCallbackOps *ops = kiln_instance_component(callback)->ops.callback;

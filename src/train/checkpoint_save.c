@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "tensor/bf16.h"
 #include "tensor/safetensors.h"
 #include "train/state.h"
 
@@ -64,35 +65,48 @@ KilnStatus kiln_file_hash(const char *path, uint64_t *ret_hash, int64_t *ret_siz
 
 /* ---- Tensors ------------------------------------------------------------------------- */
 
+static bool is_finite(KilnParam *param)
+{
+    const int64_t count = kiln_shape_count(kiln_param_shape(param));
+    const void *data = kiln_param_data(param);
+    bool finite = true;
+
+    for (int64_t i = 0; i < count && kiln_param_dtype(param) == KILN_F32; i++)
+        finite &= isfinite(((const float *)data)[i]) != 0;
+    for (int64_t i = 0; i < count && kiln_param_dtype(param) == KILN_BF16; i++)
+        finite &= isfinite(kiln_bf16_to(((const uint16_t *)data)[i])) != 0;
+    return finite;
+}
+
 /* A loss can be finite while the update after it is not: such parameters must
  * not replace good ones. */
 static KilnStatus check_finite(KilnTrainer *trainer, KilnError *err)
 {
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
-        int64_t count = kiln_shape_count(kiln_param_shape(param));
-        const float *values = kiln_param_data(param);
 
-        if (kiln_param_dtype(param) != KILN_F32)
-            continue;
-        for (int64_t j = 0; j < count; j++)
-            if (!isfinite(values[j]))
-                return kiln_error_set(err, KILN_E_NUMERIC,
-                                      "%s is not finite after step %lld (learning rate %g): "
-                                      "nothing is saved and training stops; try a lower "
-                                      "learning rate or a warmup",
-                                      kiln_param_name(param), (long long)trainer->at.step,
-                                      trainer->learning_rate);
+        if (!is_finite(param))
+            return kiln_error_set(err, KILN_E_NUMERIC,
+                                  "%s is not finite after step %lld (learning rate %g): "
+                                  "nothing is saved and training stops; try a lower "
+                                  "learning rate or a warmup",
+                                  kiln_param_name(param), (long long)trainer->at.step,
+                                  trainer->learning_rate);
     }
     return KILN_OK;
 }
 
 /* What others shall use: the shadow's value where there is one. */
-static const void *value_of(const KilnTrainer *trainer, KilnParam *param)
+static KilnStView value_of(const KilnTrainer *trainer, KilnParam *param)
 {
-    const void *shadow = trainer->shadow != NULL ? kiln_shadow_data(trainer->shadow, param) : NULL;
+    const float *shadow = trainer->shadow != NULL ? kiln_shadow_data(trainer->shadow, param) : NULL;
 
-    return shadow != NULL ? shadow : kiln_param_data(param);
+    return (KilnStView) {
+        .name = kiln_param_name(param),
+        .dtype = shadow != NULL ? KILN_F32 : kiln_param_dtype(param),
+        .shape = *kiln_param_shape(param),
+        .data = shadow != NULL ? shadow : kiln_param_data(param),
+    };
 }
 
 static KilnStatus write_model(KilnTrainer *trainer, const char *path, KilnError *err)
@@ -102,18 +116,8 @@ static KilnStatus write_model(KilnTrainer *trainer, const char *path, KilnError 
 
     if (views == NULL)
         return kiln_error_nomem(err, (n + 1) * sizeof(*views));
-    for (size_t i = 0; i < n; i++) {
-        KilnParam *param = kiln_params_at(trainer->params, i);
-
-        views[i] = (KilnStView) {
-            .name = kiln_param_name(param),
-            .dtype = kiln_param_dtype(param),
-            .shape = *kiln_param_shape(param),
-            .data = value_of(trainer, param),
-            .narrow = trainer->options.trainer->precision == KILN_BF16_TRUE &&
-                      trainer->shadow == NULL,
-        };
-    }
+    for (size_t i = 0; i < n; i++)
+        views[i] = value_of(trainer, kiln_params_at(trainer->params, i));
     const KilnStText mark = { KILN_CHECKPOINT_MARK, KILN_VERSION };
     KilnStatus status = kiln_safetensors_write(path, views, n, &mark, 1, err);
     free(views);
@@ -131,10 +135,9 @@ static KilnStatus add_weights(KilnTrainer *trainer, KilnArena *names, KilnStView
             continue;
         views[*n] = (KilnStView) {
             .name = kiln_arena_printf(names, KILN_CHECKPOINT_WEIGHTS "%s", kiln_param_name(param)),
-            .dtype = KILN_F32,
+            .dtype = kiln_param_dtype(param),
             .shape = *kiln_param_shape(param),
             .data = kiln_param_data(param),
-            .narrow = trainer->options.trainer->precision == KILN_BF16_TRUE,
         };
         if (views[(*n)++].name == NULL)
             return kiln_error_nomem(err, 1);
@@ -159,10 +162,9 @@ static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnEr
             views[n] = (KilnStView) {
                 .name = kiln_arena_printf(&names, "optimizer.%s.%s", trainer->slot_names[s],
                                           kiln_param_name(param)),
-                .dtype = KILN_F32,
+                .dtype = kiln_param_dtype(param),
                 .shape = *kiln_param_shape(param),
-                .data = trainer->slots[s] + kiln_param_offset(param),
-                .narrow = trainer->options.trainer->precision == KILN_BF16_TRUE,
+                .data = kiln_trainer_slot(trainer, s, param),
             };
             if (views[n++].name == NULL)
                 status = kiln_error_nomem(err, 1);
@@ -286,8 +288,8 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
 
     if (status >= 0) {
         json_t *state = json_pack(
-            "{s:i, s:s, s:s, s:s?, s:I, s:I, s:I, s:b, s:I, s:i, s:I, s:I, s:I, s:o, s:o, s:o, "
-            "s:o, s:O}",
+            "{s:i, s:s, s:s, s:s?, s:I, s:I, s:I, s:b, s:I, s:i, s:I, s:I, s:I, s:s, s:o, s:o, "
+            "s:o, s:o, s:O}",
             "format", (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "task",
             kiln_instance_name(trainer->module), "model", model, "epoch",
             (json_int_t)trainer->at.epoch, "step", (json_int_t)trainer->at.step, "batch",
@@ -295,7 +297,8 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
             (json_int_t)trainer->options.root->seed, "threads", trainer->threads, "batch_size",
             (json_int_t)trainer->batch_size, "train_samples",
             (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
-            (json_int_t)kiln_params_size(trainer->params), "data", spec_json(&trainer->spec),
+            (json_int_t)kiln_params_size(trainer->params), "weights",
+            kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec),
             "metrics", kiln_metrics_save(trainer->metrics), "callbacks",
             callbacks_json(trainer, &failed), "scheduler", scheduler_json(trainer, &failed),
             "files", files);

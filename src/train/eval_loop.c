@@ -85,14 +85,14 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
     trainer->timing.phase_samples = 0;
     kiln_metrics_clear(trainer->metrics, phase);
     if (trainer->shadow != NULL)
-        kiln_shadow_swap(trainer->shadow);
+        kiln_shadow_show(trainer->shadow);
     status = call(trainer, hooks->start, err);
     if (status >= 0)
         status = call(trainer, hooks->epoch_start, err);
     if (status >= 0)
         status = eval_batches(trainer, phase, hooks, loader, err);
     if (trainer->shadow != NULL)
-        kiln_shadow_swap(trainer->shadow);
+        kiln_shadow_hide(trainer->shadow);
     if (trainer->interrupted)
         kiln_metrics_clear(trainer->metrics, phase);
     if (status >= 0 && !trainer->interrupted)

@@ -12,7 +12,7 @@
 int64_t kiln_forecast_needed(const KilnForecast *forecast)
 {
     return forecast->activations + forecast->parameters + forecast->gradients + forecast->buffers +
-           forecast->optimizer + forecast->batches;
+           forecast->optimizer + forecast->average + forecast->batches;
 }
 
 int64_t kiln_forecast_peak(const KilnForecast *forecast)
@@ -39,19 +39,29 @@ static int64_t header_bytes(const KilnParam *param)
     return 80 + (int64_t)strlen(kiln_param_name(param));
 }
 
+static bool averages_weights(const KilnTrainer *trainer)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < trainer->n_callbacks; i++)
+        any |= kiln_instance_component(trainer->callbacks[i])->ops.callback->averages;
+    return any;
+}
+
 static int64_t checkpoint_bytes(const KilnTrainer *trainer)
 {
-    const bool narrow = trainer->options.trainer->precision == KILN_BF16_TRUE;
+    const bool averages = averages_weights(trainer);
     int64_t sum = (int64_t)strlen(trainer->config_yaml) + 4096; /* config.yaml, state.json */
 
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
-        int64_t copies = kiln_param_trained(param) ? 1 + kiln_optimize_slots(trainer) : 1;
+        const int64_t count = kiln_shape_count(kiln_param_shape(param));
         const KilnDType dtype = kiln_param_dtype(param);
-        int64_t bytes = kiln_shape_count(kiln_param_shape(param)) *
-                        (int64_t)kiln_dtype_size(narrow && dtype == KILN_F32 ? KILN_BF16 : dtype);
+        int64_t copies = kiln_param_trained(param) ? 1 + kiln_optimize_slots(trainer) : 1;
 
-        sum += copies * (bytes + header_bytes(param));
+        sum += copies * (count * (int64_t)kiln_dtype_size(dtype) + header_bytes(param));
+        if (averages && dtype != KILN_I64)
+            sum += count * (int64_t)sizeof(float) + header_bytes(param);
     }
     return sum;
 }
@@ -59,11 +69,13 @@ static int64_t checkpoint_bytes(const KilnTrainer *trainer)
 void kiln_forecast_complete(KilnTrainer *trainer)
 {
     KilnForecast *forecast = &trainer->forecast;
-    int64_t values = kiln_params_size(trainer->params) * (int64_t)sizeof(float);
+    const KilnParams *params = trainer->params;
+    const int64_t size = (int64_t)kiln_dtype_size(kiln_params_dtype(params));
 
-    forecast->parameters = forecast->gradients = values;
-    forecast->buffers = 4 * trainer->params->n_statistics + 8 * trainer->params->n_counters;
-    forecast->optimizer = kiln_optimize_slots(trainer) * values;
+    forecast->parameters = forecast->gradients = kiln_params_size(params) * size;
+    forecast->buffers = params->n_statistics * size + params->n_counters * (int64_t)sizeof(int64_t);
+    forecast->optimizer = kiln_optimize_slots(trainer) * forecast->parameters;
+    forecast->average = averages_weights(trainer) ? kiln_shadow_bytes(params) : 0;
     for (int split = KILN_TRAIN; split <= KILN_VAL; split++) {
         if (kiln_trainer_split_batches(trainer, (KilnSplit)split) > 0) {
             KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, (KilnSplit)split);
@@ -149,7 +161,8 @@ static KilnStatus too_large(const KilnTrainer *trainer, int64_t needed, const Ki
 
 KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *err)
 {
-    int64_t values = kiln_params_size(trainer->params) * (int64_t)sizeof(float);
+    int64_t values = kiln_params_size(trainer->params) *
+                     (int64_t)kiln_dtype_size(kiln_params_dtype(trainer->params));
     char number[KILN_UNIT_TEXT], need[KILN_UNIT_TEXT], have[KILN_UNIT_TEXT];
     KilnMemory memory;
 
@@ -175,6 +188,7 @@ KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
     add_part(&text, "gradients", forecast->gradients);
     add_part(&text, "buffers", forecast->buffers);
     add_part(&text, "optimizer state", forecast->optimizer);
+    add_part(&text, "averaged weights", forecast->average);
     add_part(&text, "batches", forecast->batches);
     suggest(trainer, &text);
     KilnStatus status = too_large(trainer, kiln_forecast_needed(forecast), &text, err);

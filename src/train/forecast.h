@@ -10,6 +10,7 @@ typedef struct KilnForecast {
     int64_t parameters, gradients;
     int64_t buffers;    /* running statistics and such */
     int64_t optimizer;  /* its state */
+    int64_t average;    /* of the weights, where a callback keeps one */
     int64_t batches;    /* of the loaders */
     int64_t program;    /* what the process held when the forecast was made: code, data sets */
     int64_t checkpoint; /* on disk */

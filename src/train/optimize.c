@@ -115,6 +115,13 @@ int64_t kiln_optimize_slots(const KilnTrainer *trainer)
     return used;
 }
 
+void *kiln_trainer_slot(const KilnTrainer *trainer, size_t slot, const KilnParam *param)
+{
+    const size_t size = kiln_dtype_size(kiln_param_dtype(param));
+
+    return (char *)trainer->slots[slot] + (size_t)kiln_param_offset(param) * size;
+}
+
 /* ---- One step -------------------------------------------------------------------------- */
 
 /* What the gradients are multiplied by, NULL: nothing; limits them in place. */
@@ -130,14 +137,6 @@ static KilnTensor *record_clip(KilnTrainer *trainer, KilnTensor *grad)
     if (clips && !by_norm)
         kiln_clamp_update(grad, options->gradient_clip_val);
     return by_norm ? kiln_clip_factor(norm, options->gradient_clip_val) : NULL;
-}
-
-/* In bf16-true what is kept between steps holds numbers of bf16: each is rounded when
- * it was computed, as where it is stored that way. */
-static void round_kept(const KilnTrainer *trainer, KilnTensor *variable)
-{
-    if (trainer->options.trainer->precision == KILN_BF16_TRUE && variable != NULL)
-        kiln_store(variable, kiln_cast(variable, KILN_BF16));
 }
 
 void kiln_optimize_record(KilnTrainer *trainer)
@@ -160,15 +159,10 @@ void kiln_optimize_record(KilnTrainer *trainer)
     };
     for (size_t i = 0; i < trainer->n_slots; i++)
         if (trainer->slot_names[i] != NULL)
-            flat.slots[i] = kiln_graph_variable(graph, KILN_F32, size, trainer->slots[i], false,
-                                                NULL);
-    round_kept(trainer, flat.grad);
+            flat.slots[i] = kiln_graph_variable(graph, kiln_params_dtype(trainer->params), size,
+                                                trainer->slots[i], false, NULL);
     flat.scale = record_clip(trainer, flat.grad);
     ops->update(optimizer, &flat);
-    round_kept(trainer, flat.param);
-    for (size_t i = 0; i < trainer->n_slots; i++)
-        round_kept(trainer, flat.slots[i]);
-    round_kept(trainer, kiln_params_flat_statistics(trainer->params, graph));
     for (size_t i = 0; i < trainer->n_callbacks; i++) {
         KilnInstance *callback = trainer->callbacks[i];
         const KilnCallbackOps *hooks = kiln_instance_component(callback)->ops.callback;

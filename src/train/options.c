@@ -74,7 +74,7 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_ENUM(
         KilnTrainerOptions, precision, "32-true", precisions,
         "bf16-mixed: products, convolutions and activations in bf16, parameters in f32; bf16-true: "
-        "parameters and optimizer state rounded to bf16, too"),
+        "parameters and optimizer state kept as bf16, too"),
     KILN_FIELD_STR_LIST(KilnTrainerOptions, recompute, "[]",
                         "layers computed twice to save memory, by path: [layers.*]"),
     KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,

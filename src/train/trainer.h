@@ -54,7 +54,7 @@ struct KilnTrainer {
     KilnParams *params;
     KilnOptimizers optimizers;
     const char *slot_names[KILN_MAX_SLOTS]; /* NULL: a slot that this optimizer leaves out */
-    float *slots[KILN_MAX_SLOTS];           /* each as large as the parameters */
+    void *slots[KILN_MAX_SLOTS];            /* each as large as the parameters, of their type */
     size_t n_slots;
     float hyper[KILN_MAX_HYPER];
     KilnRuns runs;
@@ -144,11 +144,14 @@ bool kiln_trainer_interrupted(KilnTrainer *trainer);
 
 /* Make the shadow equal to the weights. */
 void kiln_shadow_copy(KilnShadow *shadow);
-/* Exchange the values of the weights and the shadow. */
-void kiln_shadow_swap(KilnShadow *shadow);
-/* The shadow's value of a parameter or buffer; NULL when it has none (i64). */
-void *kiln_shadow_data(const KilnShadow *shadow, KilnParam *param);
+/* Put the shadow's values in the place of the weights', and the weights back. */
+void kiln_shadow_show(KilnShadow *shadow);
+void kiln_shadow_hide(KilnShadow *shadow);
+/* The shadow's value of a parameter or buffer, f32; NULL when it has none (i64). */
+float *kiln_shadow_data(const KilnShadow *shadow, const KilnParam *param);
 void kiln_shadow_free(KilnShadow *shadow);
+/* Bytes that the shadow of a store takes. */
+int64_t kiln_shadow_bytes(const KilnParams *params);
 
 /* ---- optimize.c ------------------------------------------------------------------------- */
 
@@ -156,6 +159,8 @@ void kiln_shadow_free(KilnShadow *shadow);
 KILN_NODISCARD KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err);
 /* State tensors that the optimizer uses. */
 int64_t kiln_optimize_slots(const KilnTrainer *trainer);
+/* State `slot` of a trained parameter; the slot must be in use. */
+void *kiln_trainer_slot(const KilnTrainer *trainer, size_t slot, const KilnParam *param);
 /* That the metric which the scheduler follows is logged. */
 KILN_NODISCARD KilnStatus kiln_optimize_check(KilnTrainer *trainer, KilnError *err);
 /* Record clipping and the update of all parameters behind the gradients. */

@@ -53,18 +53,32 @@ class Plan(Case):
         self.assertRegex(out, r"the run .*: 16 steps")
 
     def test_memory_is_what_a_run_takes(self):
+        self.check_memory("f32", 4, [])
+        self.assertNotIn("averaged weights", self.plan(*TINY))
+
+    def test_memory_in_bf16_true(self):
+        self.check_memory("bf16", 2, ["trainer.precision=bf16-true"])
+
+    def test_memory_of_averaged_weights(self):
+        for precision, each, average in [("32-true", 4, 4), ("bf16-true", 2, 6)]:
+            out = self.check_memory(precision, each, [f"trainer.precision={precision}", "callbacks=ema"])
+            self.assertAlmostEqual(size(out, "averaged weights") / size(out, "parameters {5}"), average / each, delta=0.01)
+
+    def check_memory(self, name, each, more):
+        run = self.path(name)
         args = ["model=mlp", "model.hidden=[2000,2000]", "datamodule.train_count=1000", "datamodule.val_count=100",
-                "datamodule.batch_size=200", "trainer.max_epochs=1", "trainer.threads=1", "optimizer=adam", "test=false"]
+                "datamodule.batch_size=200", "trainer.max_epochs=1", "trainer.threads=1", "optimizer=adam", "test=false",
+                f"kiln.run.dir={run}", *more]
         out = self.plan(*args)
-        values = 4 * (784 * 2000 + 2000 + 2000 * 2000 + 2000 + 2000 * 10 + 10)
+        values = each * (784 * 2000 + 2000 + 2000 * 2000 + 2000 + 2000 * 10 + 10)
         for name, want in [("parameters {5}", values), ("gradients", values), ("optimizer state", 2 * values)]:
             self.assertAlmostEqual(size(out, name) / want, 1, delta=0.01)
         self.run_kiln(*args)
-        run = self.run_folder()
         self.assertAlmostEqual(size(out, "a checkpoint") / folder_bytes(os.path.join(run, "checkpoints/last/")), 1, delta=0.01)
         if not SHORT:  # a sanitizer keeps more than the program does
             peak = read_json(os.path.join(run, "summary.json"))["peak_rss_bytes"]
             self.assertAlmostEqual(size(out, "peak") / peak, 1, delta=0.1)
+        return out
 
     def test_what_does_not_fit_is_refused_before_anything_is_written(self):
         for args in [HUGE, DEEP]:

@@ -175,17 +175,17 @@ class Precision(Case):
                 self.assertLess(narrow[-1], 0.8 * narrow[0])
 
     def test_resume_to_the_same_bytes(self):
-        for precision in ["bf16-mixed", "bf16-true"]:
-            tiny = TINY + ["callbacks.model_checkpoint.every_n_train_steps=3",
+        for precision, callbacks in [("bf16-mixed", "default"), ("bf16-true", "default"), ("bf16-true", "ema")]:
+            tiny = TINY + [f"callbacks={callbacks}", "optimizer=adamw", "callbacks.model_checkpoint.every_n_train_steps=3",
                            "callbacks.model_checkpoint.save_top_k=-1", "callbacks.model_checkpoint.monitor=null",
                            f"trainer.precision={precision}"]
-            whole = f"whole-{precision}"
+            whole = f"whole-{precision}-{callbacks}"
             self.run_kiln(*tiny, f"kiln.run.dir={whole}")
             folder = self.path(whole, "checkpoints")
             saved = sorted(n for n in os.listdir(folder) if n.startswith("epoch="))
             self.assertGreaterEqual(len(saved), 3, saved)
             for i, name in enumerate(saved[:3]):
-                again = f"again{i}-{precision}"
+                again = f"again{i}-{precision}-{callbacks}"
                 self.run_kiln(*tiny, f"kiln.run.dir={again}", f"ckpt_path='{folder}/{name}'")
                 for file in ["model.safetensors", "trainer.safetensors"]:
                     self.assertEqual(read(self.path(whole, "checkpoints/last", file)),
@@ -209,8 +209,12 @@ class Precision(Case):
 
     def test_weights_go_between_precisions(self):
         self.run_kiln(*TINY, "kiln.run.dir=wide")
-        self.run_kiln(*TINY, "trainer.precision=bf16-true", "kiln.run.dir=narrow", "ckpt_path=wide",
-                      "trainer.max_epochs=3")
+        out, _ = self.run_kiln(*TINY, "trainer.precision=bf16-true", "kiln.run.dir=narrow", "ckpt_path=wide",
+                               "trainer.max_epochs=3")
+        self.assertIn("weights and optimizer state were f32 in the checkpoint and are bf16 now", out)
+        out, _ = self.run_kiln(*TINY, "kiln.run.dir=widened", "ckpt_path=narrow", "trainer.max_epochs=4")
+        self.assertIn("weights and optimizer state were bf16 in the checkpoint and are f32 now", out)
+        self.assertEqual(self.header("widened/checkpoints/last/model.safetensors")["layers.0.weight"]["dtype"], "F32")
         for run in ["wide", "narrow"]:
             for precision in ["32-true", "bf16-mixed", "bf16-true"]:
                 self.run_kiln("eval", f"ckpt_path={run}", f"trainer.precision={precision}",

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "tensor/bf16.h"
 #include "tensor/safetensors.h"
 
 static char folder[] = "/tmp/kiln-safetensors-XXXXXX";
@@ -132,16 +133,18 @@ static void test_round_trip(void **unused)
     static float weights[MANY];
     static double doubles[MANY];
     static float back[MANY];
+    static uint16_t narrow[MANY], rounded[MANY];
     int64_t count = 1234567890123;
     uint8_t bytes[3] = { 1, 2, 3 };
     int32_t ints[2] = { -5, 5 };
     const KilnStView views[] = {
-        { "bytes", KILN_U8, KILN_SHAPE(3), bytes, false },
-        { "conv1.weight", KILN_F32, KILN_SHAPE(3, MANY / 3), weights, false },
-        { "quote\" and \\ and ü", KILN_I32, KILN_SHAPE(1, 2, 1), ints, false },
-        { "bn1.num_batches_tracked", KILN_I64, KILN_SCALAR, &count, false },
-        { "wide", KILN_F64, KILN_SHAPE(MANY), doubles, false },
-        { "nothing", KILN_F32, KILN_SHAPE(0, 2), NULL, false },
+        { "bytes", KILN_U8, KILN_SHAPE(3), bytes },
+        { "conv1.weight", KILN_F32, KILN_SHAPE(3, MANY / 3), weights },
+        { "quote\" and \\ and ü", KILN_I32, KILN_SHAPE(1, 2, 1), ints },
+        { "bn1.num_batches_tracked", KILN_I64, KILN_SCALAR, &count },
+        { "wide", KILN_F64, KILN_SHAPE(MANY), doubles },
+        { "nothing", KILN_F32, KILN_SHAPE(0, 2), NULL },
+        { "narrow", KILN_BF16, KILN_SHAPE(MANY), narrow },
     };
     const KilnStText texts[] = { { "step", "100" }, { "note", "a\nb" } };
     size_t size, again_size;
@@ -152,6 +155,7 @@ static void test_round_trip(void **unused)
     for (int i = 0; i < MANY; i++) {
         weights[i] = (float)i * 0.37f;
         doubles[i] = i * 0.01;
+        narrow[i] = kiln_bf16_of(-0.7f * (float)i);
     }
     if (kiln_safetensors_write(path, views, KILN_COUNT(views), texts, 2, &err) < 0)
         fail_msg("%s", err.text);
@@ -174,6 +178,17 @@ static void test_round_trip(void **unused)
                      KILN_OK);
     for (int i = 0; i < MANY; i++)
         assert_true(back[i] == (float)doubles[i]);
+    assert_int_equal(kiln_safetensors_read(file, entry_of(file, "narrow"), KILN_F32, back, &err),
+                     KILN_OK);
+    for (int i = 0; i < MANY; i++)
+        assert_true(back[i] == kiln_bf16_to(narrow[i]));
+    assert_int_equal(
+        kiln_safetensors_read(file, entry_of(file, "conv1.weight"), KILN_BF16, rounded, &err),
+        KILN_OK);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(rounded[i], kiln_bf16_of(weights[i]));
+    assert_int_equal(kiln_safetensors_read(file, entry_of(file, "bytes"), KILN_BF16, rounded, &err),
+                     KILN_E_TYPE);
     kiln_safetensors_close(file);
 
     /* The same again gives the same bytes, and the data begins at a multiple of 8. */
@@ -191,10 +206,10 @@ static void test_round_trip(void **unused)
 static void test_refused_views(void **unused)
 {
     const float data[2] = { 0 };
-    const KilnStView twice[] = { { "a", KILN_F32, KILN_SHAPE(2), data, false },
-                                 { "a", KILN_F32, KILN_SHAPE(1), data, false } };
-    const KilnStView reserved[] = { { "__metadata__", KILN_F32, KILN_SHAPE(2), data, false } };
-    const KilnStView not_text[] = { { "\xff", KILN_F32, KILN_SHAPE(2), data, false } };
+    const KilnStView twice[] = { { "a", KILN_F32, KILN_SHAPE(2), data },
+                                 { "a", KILN_F32, KILN_SHAPE(1), data } };
+    const KilnStView reserved[] = { { "__metadata__", KILN_F32, KILN_SHAPE(2), data } };
+    const KilnStView not_text[] = { { "\xff", KILN_F32, KILN_SHAPE(2), data } };
     char missing[80];
     KilnError err;
 
@@ -213,7 +228,7 @@ static void test_refused_views(void **unused)
 static void test_disk_full(void **unused)
 {
     static float data[1 << 16];
-    const KilnStView view = { "weight", KILN_F32, KILN_SHAPE(1 << 16), data, false };
+    const KilnStView view = { "weight", KILN_F32, KILN_SHAPE(1 << 16), data };
     struct rlimit old, small;
     KilnError err;
 
@@ -411,7 +426,7 @@ static void test_not_a_file(void **unused)
 static void test_shrinks(void **unused)
 {
     static float data[4096];
-    const KilnStView view = { "weight", KILN_F32, KILN_SHAPE(4096), data, false };
+    const KilnStView view = { "weight", KILN_F32, KILN_SHAPE(4096), data };
     KilnError err;
 
     (void)unused;

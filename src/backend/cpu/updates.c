@@ -7,14 +7,67 @@
 /* Partial sums are over pieces of this many elements, whatever the threads. */
 enum { PIECE = 1 << 15 };
 
+static const KilnUpdateLoops *loops_of(const KilnCall *call)
+{
+    return kiln_cpu(call)->loops->updates;
+}
+
+/* ---- Variables of bf16 ------------------------------------------------------------- */
+
+/* Loops compute in f32. Of an input of bf16 a tile is widened, and narrowed again where
+ * it is updated; those of an optimizer (up to 24 KB) stay in the first level of cache. */
+enum { TILE = 1024 };
+
+typedef struct Tiles {
+    float of[KILN_FLAT_INPUTS][TILE];
+} Tiles;
+
+static bool is_narrow(const KilnCall *call, int i)
+{
+    return !call->inputs[i].absent && call->inputs[i].dtype == KILN_BF16;
+}
+
+/* Elements that are done at a time. */
+typedef struct Stretch {
+    int64_t at, n;
+} Stretch;
+
+static Stretch stretch_at(const KilnCall *call, int64_t at, int64_t end)
+{
+    for (int i = 0; i < call->n_inputs && end - at > TILE; i++)
+        if (is_narrow(call, i))
+            return (Stretch) { at, TILE };
+    return (Stretch) { at, end - at };
+}
+
+/* All elements from `begin` to `end`, none twice. */
+#define EACH_STRETCH(s, call, begin, end)                                                          \
+    Stretch s = stretch_at(call, begin, end);                                                      \
+    s.n > 0;                                                                                       \
+    s = stretch_at(call, s.at + s.n, end)
+
+/* Elements of an input of f32; NULL: absent. */
 static float *variable_at(const KilnCall *call, int i, int64_t begin)
 {
     return call->inputs[i].absent ? NULL : (float *)call->inputs[i].data + begin;
 }
 
-static const KilnUpdateLoops *loops_of(const KilnCall *call)
+/* The same of an input that may be bf16: the stretch lies in its tile then. */
+static float *widened(const KilnCall *call, int i, Stretch s, Tiles *tiles)
 {
-    return kiln_cpu(call)->loops->updates;
+    if (!is_narrow(call, i))
+        return variable_at(call, i, s.at);
+    kiln_cpu(call)->loops->widen(tiles->of[i], (const uint16_t *)call->inputs[i].data + s.at, s.n);
+    return tiles->of[i];
+}
+
+/* Take what was updated from the tiles. */
+static void put_back(const KilnCall *call, Stretch s, const Tiles *tiles)
+{
+    for (int i = 0; i < call->n_inputs; i++)
+        if (is_narrow(call, i) && (call->op->updates >> i & 1) != 0)
+            kiln_cpu(call)->loops->narrow((uint16_t *)call->inputs[i].data + s.at, tiles->of[i],
+                                          s.n);
 }
 
 /* ---- Averages, counters, limits ---------------------------------------------------- */
@@ -23,10 +76,14 @@ static void ema_update_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
     const KilnScaleAttrs *attrs = call->attrs;
+    Tiles tiles;
 
-    kiln_cpu(call)->loops->blend(variable_at(call, 0, begin), variable_at(call, 1, begin),
-                                 (float)(1.0 - attrs->factor),
-                                 (float)(attrs->factor * attrs->correction), end - begin);
+    for (EACH_STRETCH(s, call, begin, end)) {
+        kiln_cpu(call)->loops->blend(widened(call, 0, s, &tiles), variable_at(call, 1, s.at),
+                                     (float)(1.0 - attrs->factor),
+                                     (float)(attrs->factor * attrs->correction), s.n);
+        put_back(call, s, &tiles);
+    }
 }
 
 static void ema_update_run(KilnCall *call)
@@ -37,9 +94,13 @@ static void ema_update_run(KilnCall *call)
 static void lerp_update_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
+    Tiles tiles;
 
-    loops_of(call)->lerp(variable_at(call, 0, begin), variable_at(call, 1, begin),
-                         *variable_at(call, 2, 0), end - begin);
+    for (EACH_STRETCH(s, call, begin, end)) {
+        loops_of(call)->lerp(widened(call, 0, s, &tiles), widened(call, 1, s, &tiles),
+                             *variable_at(call, 2, 0), s.n);
+        put_back(call, s, &tiles);
+    }
 }
 
 static void lerp_update_run(KilnCall *call)
@@ -51,8 +112,12 @@ static void clamp_update_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
     const KilnLimitAttrs *attrs = call->attrs;
+    Tiles tiles;
 
-    loops_of(call)->clamp(variable_at(call, 0, begin), (float)attrs->limit, end - begin);
+    for (EACH_STRETCH(s, call, begin, end)) {
+        loops_of(call)->clamp(widened(call, 0, s, &tiles), (float)attrs->limit, s.n);
+        put_back(call, s, &tiles);
+    }
 }
 
 static void clamp_update_run(KilnCall *call)
@@ -86,11 +151,14 @@ static void l2_norm_part(void *context, int64_t begin, int64_t end)
     KilnCall *call = context;
     const int64_t n = kiln_cpu_count(&call->inputs[0]);
     double *sums = call->workspace;
+    Tiles tiles;
 
     for (int64_t piece = begin; piece < end; piece++) {
-        int64_t from = piece * PIECE, count = n - from < PIECE ? n - from : PIECE;
+        const int64_t from = piece * PIECE, to = n - from < PIECE ? n : from + PIECE;
 
-        sums[piece] = loops_of(call)->square_sum(variable_at(call, 0, from), count);
+        sums[piece] = 0.0;
+        for (EACH_STRETCH(s, call, from, to))
+            sums[piece] += loops_of(call)->square_sum(widened(call, 0, s, &tiles), s.n);
     }
 }
 
@@ -170,18 +238,18 @@ static bool rates_of(const KilnCall *call, int64_t run, Rates *ret)
     return rates[0] != 0.0f;
 }
 
-static KilnSpan span_of(const KilnCall *call, int64_t begin, int64_t end)
+static KilnSpan span_of(const KilnCall *call, Stretch s, Tiles *tiles)
 {
     const float *scale = variable_at(call, KILN_FLAT_SCALE, 0);
     KilnSpan span = {
-        .param = variable_at(call, KILN_FLAT_PARAM, begin),
-        .grad = variable_at(call, KILN_FLAT_GRAD, begin),
-        .n = end - begin,
+        .param = widened(call, KILN_FLAT_PARAM, s, tiles),
+        .grad = widened(call, KILN_FLAT_GRAD, s, tiles),
+        .n = s.n,
         .scale = scale != NULL ? *scale : 1.0f,
     };
 
     for (int i = KILN_FLAT_SLOTS; i < call->n_inputs; i++)
-        span.slots[i - KILN_FLAT_SLOTS] = variable_at(call, i, begin);
+        span.slots[i - KILN_FLAT_SLOTS] = widened(call, i, s, tiles);
     return span;
 }
 
@@ -193,17 +261,29 @@ typedef struct Flat {
     Update *update;
 } Flat;
 
+/* The elements begin..end, all of one run. */
+static void flat_stretch(const Flat *flat, int64_t begin, int64_t end, const Rates *rates)
+{
+    Tiles tiles;
+
+    for (EACH_STRETCH(s, flat->call, begin, end)) {
+        const KilnSpan span = span_of(flat->call, s, &tiles);
+
+        flat->update(flat->call, &span, rates);
+        put_back(flat->call, s, &tiles);
+    }
+}
+
 static void flat_part(void *context, int64_t begin, int64_t end)
 {
     const Flat *flat = context;
 
     for (int64_t run = run_at(flat->call, begin); begin < end; run++) {
         int64_t stop = end_of(flat->call, run) < end ? end_of(flat->call, run) : end;
-        KilnSpan span = span_of(flat->call, begin, stop);
         Rates rates;
 
         if (rates_of(flat->call, run, &rates))
-            flat->update(flat->call, &span, &rates);
+            flat_stretch(flat, begin, stop, &rates);
         begin = stop;
     }
 }
@@ -422,26 +502,39 @@ static KilnLambLoop lamb_loop(const KilnCall *call, const Rates *rates)
 static void lamb_moments_part(void *context, int64_t begin, int64_t end)
 {
     const Pieces *pieces = context;
+    Tiles tiles;
 
     for (int64_t i = begin; i < end; i++) {
         Piece *piece = &pieces->all[i];
-        KilnSpan span = span_of(pieces->call, piece->begin, piece->end);
-        KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
+        const KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
 
-        loops_of(pieces->call)->lamb_moments(&span, &loop, &piece->param, &piece->direction);
+        for (EACH_STRETCH(s, pieces->call, piece->begin, piece->end)) {
+            const KilnSpan span = span_of(pieces->call, s, &tiles);
+            double param, direction;
+
+            loops_of(pieces->call)->lamb_moments(&span, &loop, &param, &direction);
+            put_back(pieces->call, s, &tiles);
+            piece->param += param;
+            piece->direction += direction;
+        }
     }
 }
 
 static void lamb_step_part(void *context, int64_t begin, int64_t end)
 {
     const Pieces *pieces = context;
+    Tiles tiles;
 
     for (int64_t i = begin; i < end; i++) {
         const Piece *piece = &pieces->all[i];
-        KilnSpan span = span_of(pieces->call, piece->begin, piece->end);
-        KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
+        const KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
 
-        loops_of(pieces->call)->lamb_step(&span, &loop);
+        for (EACH_STRETCH(s, pieces->call, piece->begin, piece->end)) {
+            const KilnSpan span = span_of(pieces->call, s, &tiles);
+
+            loops_of(pieces->call)->lamb_step(&span, &loop);
+            put_back(pieces->call, s, &tiles);
+        }
     }
 }
 
@@ -477,20 +570,32 @@ static void lamb_update_run(KilnCall *call)
     kiln_parallel(call->backend->threads, pieces.count, 1, 1, lamb_step_part, &pieces);
 }
 
+/* As long as the parameters, and f32 or bf16 each by itself. */
+#define FLAT_INPUTS                                                                                \
+    (1u << KILN_FLAT_PARAM | 1u << KILN_FLAT_GRAD |                                                \
+     ((1u << KILN_MAX_SLOTS) - 1u) << KILN_FLAT_SLOTS)
+#define FLAT .narrow_inputs = FLAT_INPUTS, .mixed_floats = true
+
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_ema_update, .run = ema_update_run },
-    { .op = &kiln_op_lerp_update, .run = lerp_update_run },
-    { .op = &kiln_op_clamp_update, .run = clamp_update_run },
+    { .op = &kiln_op_ema_update, .run = ema_update_run, .narrow_inputs = 1u << 0 },
+    { .op = &kiln_op_lerp_update,
+      .run = lerp_update_run,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .mixed_floats = true },
+    { .op = &kiln_op_clamp_update, .run = clamp_update_run, .narrow_inputs = 1u << 0 },
     { .op = &kiln_op_increment, .run = increment_run },
-    { .op = &kiln_op_l2_norm, .prepare = l2_norm_prepare, .run = l2_norm_run },
+    { .op = &kiln_op_l2_norm,
+      .prepare = l2_norm_prepare,
+      .run = l2_norm_run,
+      .narrow_inputs = 1u << 0 },
     { .op = &kiln_op_clip_factor, .run = clip_factor_run },
-    { .op = &kiln_op_sgd_update, .run = sgd_update_run },
-    { .op = &kiln_op_adam_update, .run = adam_update_run },
-    { .op = &kiln_op_rmsprop_update, .run = rmsprop_update_run },
-    { .op = &kiln_op_adagrad_update, .run = adagrad_update_run },
-    { .op = &kiln_op_lamb_update, .prepare = lamb_prepare, .run = lamb_update_run },
-    { .op = &kiln_op_lion_update, .run = lion_update_run },
-    { .op = &kiln_op_adan_update, .run = adan_update_run },
+    { .op = &kiln_op_sgd_update, .run = sgd_update_run, FLAT },
+    { .op = &kiln_op_adam_update, .run = adam_update_run, FLAT },
+    { .op = &kiln_op_rmsprop_update, .run = rmsprop_update_run, FLAT },
+    { .op = &kiln_op_adagrad_update, .run = adagrad_update_run, FLAT },
+    { .op = &kiln_op_lamb_update, .prepare = lamb_prepare, .run = lamb_update_run, FLAT },
+    { .op = &kiln_op_lion_update, .run = lion_update_run, FLAT },
+    { .op = &kiln_op_adan_update, .run = adan_update_run, FLAT },
 };
 
 const KilnCpuTable kiln_cpu_updates = { kernels, KILN_COUNT(kernels) };

@@ -43,6 +43,7 @@ const KilnOp kiln_op_ema_update = {
     .attrs_size = sizeof(KilnScaleAttrs),
     .updates = 1u << 0,
     .infer = infer_ema_update,
+    .narrow_inputs = 1u << 0,
 };
 
 const KilnOp kiln_op_lerp_update = {
@@ -50,6 +51,7 @@ const KilnOp kiln_op_lerp_update = {
     .n_inputs = 3,
     .updates = 1u << 0,
     .infer = infer_lerp_update,
+    .narrow_inputs = 1u << 0 | 1u << 1,
 };
 
 const KilnOp kiln_op_clamp_update = {
@@ -58,6 +60,7 @@ const KilnOp kiln_op_clamp_update = {
     .attrs_size = sizeof(KilnLimitAttrs),
     .updates = 1u << 0,
     .infer = infer_variable,
+    .narrow_inputs = 1u << 0,
 };
 
 const KilnOp kiln_op_increment = {
@@ -116,6 +119,7 @@ const KilnOp kiln_op_l2_norm = {
     .n_inputs = 1,
     .n_outputs = 1,
     .infer = infer_l2_norm,
+    .narrow_inputs = 1u << 0,
 };
 
 const KilnOp kiln_op_clip_factor = {
@@ -241,7 +245,8 @@ static KilnStatus infer_adan(KilnNode *node, KilnError *err)
     return check_flat(node, 5, names, 4, 4, err);
 }
 
-/* The descriptor of an update with `slots_` slots: all of them are written. */
+/* The descriptor of an update with `slots_` slots: all of them are written. What is
+ * as long as the parameters may be bf16. */
 #define OPTIMIZER(name_, Attrs, slots_)                                                            \
     const KilnOp kiln_op_##name_##_update = {                                                      \
         .name = #name_ "_update",                                                                  \
@@ -249,6 +254,8 @@ static KilnStatus infer_adan(KilnNode *node, KilnError *err)
         .attrs_size = sizeof(Attrs),                                                               \
         .updates = 1u << KILN_FLAT_PARAM | ((1u << slots_) - 1u) << KILN_FLAT_SLOTS,               \
         .infer = infer_##name_,                                                                    \
+        .narrow_inputs = 1u << KILN_FLAT_PARAM | 1u << KILN_FLAT_GRAD |                            \
+                         ((1u << slots_) - 1u) << KILN_FLAT_SLOTS,                                 \
     }
 
 OPTIMIZER(sgd, KilnSgd, 1);

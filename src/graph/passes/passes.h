@@ -16,6 +16,7 @@ typedef struct KilnRewrite {
     size_t n_nodes;
     KilnTensor **tensors; /* the step's, then those that passes made; by id */
     size_t n_tensors, cap_tensors;
+    bool narrow;     /* among them are variables of bf16 */
     bool *kept;      /* per tensor: its bytes are read after the run */
     KilnNode **made; /* per tensor: the node that makes it, NULL for leaves; see _index */
     int *reads;      /* per tensor: inputs that read it; see _index */

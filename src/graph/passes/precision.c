@@ -5,12 +5,14 @@
  * Products and convolutions read and write bf16; what follows them stays bf16
  * until an operation that must be exact (a loss, a statistic, a sum, an update)
  * reads it. Leaves, what is read after the run, and values with a place of their
- * own (gradients in their flat buffer) stay as they are. */
+ * own (gradients in their flat buffer) stay as they are, f32 or bf16. */
 #include "graph/op.h"
+#include "graph/passes/list.h"
 #include "graph/passes/precision.h"
 
 typedef struct Narrowing {
     KilnRewrite *step;
+    bool storage; /* only what is stored as bf16 is; all is computed in f32 */
     /* By id of the tensors that the pass found: */
     KilnTensor **stored; /* the tensor that stands for it now; NULL: it does itself */
     KilnTensor **narrow; /* its cast to bf16, made when first needed */
@@ -192,8 +194,8 @@ static KilnDType chosen(const Narrowing *p, const KilnNode *node, int i)
 {
     KilnTensor *output = node->outputs[i];
 
-    if (output->dtype != KILN_F32 || !op_gives(node, i) || kiln_rewrite_visible(p->step, output) ||
-        node->op->precision == KILN_PRECISION_WIDE)
+    if (p->storage || output->dtype != KILN_F32 || !op_gives(node, i) ||
+        kiln_rewrite_visible(p->step, output) || node->op->precision == KILN_PRECISION_WIDE)
         return output->dtype;
     if (node->op->precision == KILN_PRECISION_NARROW || p->wanted[output->id])
         return KILN_BF16;
@@ -215,7 +217,7 @@ static KilnDType seen(const Narrowing *p, const KilnNode *node, int i)
 
     if (i >= node->op->n_inputs)
         return input->dtype;
-    if (!op_takes(node, i))
+    if (!op_takes(node, i) || (p->storage && node->op->updates == 0))
         return KILN_F32;
     return node->op->precision == KILN_PRECISION_NARROW ? KILN_BF16 : input->dtype;
 }
@@ -234,9 +236,12 @@ static bool must_widen(const Narrowing *p, const KilnNode *node, const Needs *ne
         else if (product && is_float(node->inputs[i]) && op_takes(node, i) &&
                  seen(p, node, i) == KILN_BF16)
             return true;
-    for (int i = 0; i < node->n_outputs && i < node->op->n_outputs && !product; i++)
-        if (is_float(node->outputs[i]) && kernel_gives(p, node, i))
-            any[needs->outputs[i] == KILN_BF16] = true;
+    for (int i = 0; i < node->n_outputs && i < node->op->n_outputs; i++) {
+        const bool narrow = needs->outputs[i] == KILN_BF16;
+
+        if (is_float(node->outputs[i]) && kernel_gives(p, node, i) && (narrow || !product))
+            any[narrow] = true;
+    }
     return kernel == NULL || (any[0] && any[1] && !kernel->mixed_floats);
 }
 
@@ -337,9 +342,12 @@ static KilnStatus convert(Narrowing *p, KilnNode *node)
 KilnStatus kiln_pass_precision(KilnRewrite *rewrite, KilnError *err)
 {
     const size_t n = rewrite->n_tensors;
+    const KilnGraph *graph = rewrite->graph;
     Narrowing p = { .step = rewrite, .n_tensors = n, .err = err };
 
-    if (rewrite->graph->precision == KILN_PRECISION_32)
+    p.storage = graph->precision == KILN_PRECISION_32 ||
+                (graph->passes_off >> KILN_PASS_precision & 1) != 0;
+    if (p.storage && !rewrite->narrow)
         return KILN_OK;
     p.stored = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.stored));
     p.narrow = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.narrow));

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "graph/passes/list.h"
 #include "graph/passes/passes.h"
 
 /* ---- Tensors ------------------------------------------------------------------- */
@@ -152,7 +153,31 @@ bool kiln_rewrite_written(const KilnRewrite *rewrite, const KilnTensor *tensor, 
 
 /* ---- The whole ------------------------------------------------------------------------ */
 
-/* Nodes are copied, for passes change them; tensors are shared. */
+/* Tensors are shared, but for those that were recorded as f32 and are bf16 in memory:
+ * passes and planning see them as what they are. NULL when memory is out. */
+static KilnTensor *copy_tensor(KilnRewrite *rewrite, KilnTensor *tensor)
+{
+    if (!tensor->narrow)
+        return tensor;
+    KilnTensor *copy = kiln_arena_alloc(rewrite->arena, sizeof(*copy));
+    if (copy != NULL) {
+        *copy = *tensor;
+        copy->dtype = KILN_BF16;
+        rewrite->narrow = true;
+    }
+    return copy;
+}
+
+static void take_copies(const KilnRewrite *rewrite, KilnNode *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i] != NULL)
+            node->inputs[i] = rewrite->tensors[node->inputs[i]->id];
+    for (int i = 0; i < node->n_outputs; i++)
+        node->outputs[i] = rewrite->tensors[node->outputs[i]->id];
+}
+
+/* Nodes are copied, for passes change them. */
 static KilnStatus copy_step(KilnRewrite *rewrite, KilnError *err)
 {
     const KilnGraph *graph = rewrite->graph;
@@ -160,8 +185,13 @@ static KilnStatus copy_step(KilnRewrite *rewrite, KilnError *err)
     rewrite->nodes = kiln_arena_alloc(rewrite->arena, (graph->n_nodes + 1) * sizeof(KilnNode *));
     if (rewrite->nodes == NULL || !reserve_tensor(rewrite))
         return kiln_error_nomem(err, graph->n_nodes * sizeof(KilnNode *));
-    for (size_t i = 0; i < graph->n_tensors; i++)
-        rewrite->tensors[rewrite->n_tensors++] = graph->tensors[i];
+    for (size_t i = 0; i < graph->n_tensors; i++) {
+        KilnTensor *tensor = copy_tensor(rewrite, graph->tensors[i]);
+
+        if (tensor == NULL)
+            return kiln_error_nomem(err, sizeof(*tensor));
+        rewrite->tensors[rewrite->n_tensors++] = tensor;
+    }
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const KilnNode *node = graph->nodes[i];
         KilnNode *copy = kiln_rewrite_node(rewrite, node->op, node->inputs, node->n_inputs,
@@ -171,9 +201,21 @@ static KilnStatus copy_step(KilnRewrite *rewrite, KilnError *err)
         if (copy == NULL)
             return kiln_error_nomem(err, sizeof(*copy));
         copy->segment = node->segment;
+        take_copies(rewrite, copy);
         rewrite->nodes[rewrite->n_nodes++] = copy;
     }
     return KILN_OK;
+}
+
+/* Variables of bf16 meet operations on f32: without the precision pass that can't be. */
+static bool is_left_out(const KilnRewrite *rewrite, size_t pass)
+{
+    const KilnGraph *graph = rewrite->graph;
+
+    if (pass == KILN_PASS_precision && rewrite->narrow)
+        return false;
+    return (graph->passes_off >> pass & 1) != 0 ||
+           (graph->detect_anomaly && kiln_passes[pass].joins);
 }
 
 KilnStatus kiln_rewrite_step(KilnGraph *graph, KilnTensor *const *outputs, size_t n,
@@ -186,7 +228,7 @@ KilnStatus kiln_rewrite_step(KilnGraph *graph, KilnTensor *const *outputs, size_
         ret->kept[outputs[i]->id] = true;
     for (size_t i = 0; i < kiln_passes_count && status >= 0; i++) {
         kiln_rewrite_index(ret);
-        if ((graph->passes_off >> i & 1) == 0 && !(graph->detect_anomaly && kiln_passes[i].joins))
+        if (!is_left_out(ret, i))
             status = kiln_passes[i].run(ret, err);
     }
     kiln_rewrite_index(ret);

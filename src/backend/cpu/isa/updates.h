@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* A stretch of the flat buffers within one run. A loop sees f32 alone: whoever
- * keeps parameters narrower widens a stretch and narrows it again around the call. */
+/* A stretch of the flat buffers within one run. A loop sees f32 alone: what is bf16 is
+ * widened before the call and narrowed after it. */
 typedef struct KilnSpan {
     float *param;
     const float *grad;
