@@ -1,12 +1,14 @@
 /* The CPU backend: which kernel runs an operation, and which vector loops this
  * processor takes. */
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/amx.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cpu/amx.h"
+#include "backend/cpu/isa/gemm.h"
 #include "backend/cpu/steps.h"
+#include "base/zeros.h"
 
 KilnCpuBackend *kiln_cpu(const KilnCall *call)
 {
@@ -78,6 +80,7 @@ static void cpu_free(KilnBackend *backend)
     KilnCpuBackend *cpu = (KilnCpuBackend *)backend;
 
     kiln_dnnl_release(&cpu->dnnl);
+    kiln_zeros_free(cpu->scratch);
     free(cpu);
 }
 
@@ -191,8 +194,11 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
     choose_isa(cpu);
     cpu->base.bf16 = kiln_amx_usable();
 
+    const size_t bytes = (size_t)threads * KILN_GEMM_SCRATCH * sizeof(float);
     KilnStatus status = kiln_dnnl_init(&cpu->dnnl, threads, err);
 
+    if (status == KILN_OK && (cpu->scratch = kiln_zeros(bytes)) == NULL)
+        status = kiln_error_nomem(err, bytes);
     if (status != KILN_OK) {
         cpu_free(&cpu->base);
         return status;

@@ -18,6 +18,7 @@ typedef struct KilnCpuBackend {
     const KilnRowNormLoops *row_norm_loops;
     KilnMdFormat blocked; /* of activations, where no neighbour says otherwise */
     KilnDnnl dnnl;
+    float *scratch; /* of matrix products: KILN_GEMM_SCRATCH for each thread */
 } KilnCpuBackend;
 
 /* The kernels of one subject. */

@@ -11,6 +11,7 @@ static const int64_t alone_below = INT64_C(1) << 18;
 
 /* A product cut into down × across parts, one for each thread. */
 typedef struct Job {
+    const KilnCpuBackend *cpu;
     const KilnGemmLoops *loops;
     const KilnGemm *gemm;
     const float *a, *b;
@@ -69,6 +70,12 @@ static void part_done(void *context, const KilnGemmPart *part)
                                        place->column + part->column, part->columns });
 }
 
+/* The calling thread's. */
+static float *scratch_of(const KilnCpuBackend *cpu)
+{
+    return cpu->scratch + (int64_t)kiln_thread() * KILN_GEMM_SCRATCH;
+}
+
 static void run_part(const Job *job, int64_t row, int64_t column)
 {
     const KilnGemm *whole = job->gemm;
@@ -81,8 +88,8 @@ static void run_part(const Job *job, int64_t row, int64_t column)
         return;
     job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),
                         job->b + (gemm.transpose_b ? column * gemm.ldb : column),
-                        job->c + row * gemm.ldc + column, job->done != NULL ? part_done : NULL,
-                        &place);
+                        job->c + row * gemm.ldc + column, scratch_of(job->cpu),
+                        job->done != NULL ? part_done : NULL, &place);
 }
 
 static void run_parts(void *context, int64_t begin, int64_t end)
@@ -100,7 +107,8 @@ void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, 
 {
     const bool small = gemm->m * gemm->n <= alone_below / (gemm->k + 1);
     const int threads = small ? 1 : call->backend->threads;
-    Job job = { .loops = kiln_cpu(call)->loops->gemm,
+    Job job = { .cpu = kiln_cpu(call),
+                .loops = kiln_cpu(call)->loops->gemm,
                 .gemm = gemm,
                 .a = a,
                 .b = b,
@@ -120,5 +128,7 @@ void kiln_gemm(const KilnCall *call, const KilnGemm *gemm, const float *a, const
 void kiln_gemm_alone(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
                      float *c)
 {
-    kiln_cpu(call)->loops->gemm->product(gemm, a, b, c, NULL, NULL);
+    const KilnCpuBackend *cpu = kiln_cpu(call);
+
+    cpu->loops->gemm->product(gemm, a, b, c, scratch_of(cpu), NULL, NULL);
 }

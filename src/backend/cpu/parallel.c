@@ -26,6 +26,11 @@ void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRan
     }
 }
 
+int kiln_thread(void)
+{
+    return omp_get_thread_num();
+}
+
 int kiln_threads_set(int threads)
 {
     int before = omp_get_max_threads();

@@ -14,6 +14,9 @@ typedef void (*KilnRange)(void *context, int64_t begin, int64_t end);
 void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRange range,
                    void *context);
 
+/* Number of the calling thread in its loop, below `threads`; 0 outside of one. */
+int kiln_thread(void);
+
 /* Make oneDNN, which shares OpenMP, use `threads`, and return the number
  * that the caller's thread had; give that back afterwards. */
 int kiln_threads_set(int threads);

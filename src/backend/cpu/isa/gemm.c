@@ -233,11 +233,8 @@ static inline __attribute__((always_inline)) void pack_rows(float *to, int width
 
 /* ---- Products ------------------------------------------------------------------------ */
 
-/* A block of rows of a, packed: for each tile its columns one after the other. The
- * last one is written in whole vectors. */
-static _Thread_local float block_a[PACKED + WIDTH] __attribute__((aligned(64)));
-/* Panels of b: rows of COLUMNS. */
-static _Thread_local float panels_b[PANELS * DEPTH * COLUMNS] __attribute__((aligned(64)));
+_Static_assert((int)KILN_GEMM_SCRATCH >= (int)PACKED + (int)PANELS * DEPTH * COLUMNS + WIDTH,
+               "scratch holds a block of a and panels of b");
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -258,7 +255,8 @@ static void pack_columns(float *to, const float *from, int64_t ld, int64_t rows,
         pack_rows(to + i * depth, ROWS, from + i, ld, least(ROWS, rows - i), depth);
 }
 
-static void pack_block(const KilnGemm *g, const float *a, int64_t rows, int64_t depth)
+static void pack_block(float *block_a, const KilnGemm *g, const float *a, int64_t rows,
+                       int64_t depth)
 {
     if (g->transpose_a) {
         pack_columns(block_a, a, g->lda, rows, depth);
@@ -276,6 +274,9 @@ typedef struct Block {
     float *c;
     int64_t row, rows;
     int64_t from, depth; /* the part of the sums */
+    float *panels;       /* of b, packed: rows of COLUMNS */
+    float *packed;       /* the rows of a: for each tile its columns one after the other; the
+                          * last one is written in whole vectors */
     KilnGemmDone *done;  /* NULL: nothing, or there is more to add */
     void *context;
 } Block;
@@ -283,7 +284,7 @@ typedef struct Block {
 static void pack_panels(const Block *block, int64_t first, int64_t columns)
 {
     const KilnGemm *g = block->gemm;
-    float *panel = panels_b;
+    float *panel = block->panels;
 
     for (int64_t j = first; j < first + columns; j += COLUMNS, panel += block->depth * COLUMNS) {
         const int64_t count = least(COLUMNS, first + columns - j);
@@ -297,10 +298,9 @@ static void pack_panels(const Block *block, int64_t first, int64_t columns)
     }
 }
 
-/* The tile's rows over the packed panels. */
+/* The tile's rows over the packed panels, of which it has the first. */
 static void run_panels(Tile tile, int64_t rows, int64_t columns)
 {
-    tile.b = panels_b;
     for (int64_t j = 0; j < columns; j += COLUMNS) {
         run_tile(&tile, rows, least(COLUMNS, columns - j));
         tile.b += tile.depth * COLUMNS;
@@ -317,11 +317,11 @@ static void run_rows(const Block *block, const float *a, Tile tile, int64_t j, i
     for (int64_t i = 0; i < block->rows; i += ROWS) {
         const int64_t rows = least(ROWS, block->rows - i);
 
-        tile.a = tile.packed ? block_a + i * tile.depth : a + i * g->lda;
+        tile.a = tile.packed ? block->packed + i * tile.depth : a + i * g->lda;
         tile.c = block->c + (block->row + i) * g->ldc + j;
         if (!tile.packed && rows < ROWS) {
-            pack_turned(block_a, ROWS, tile.a, g->lda, rows, tile.depth);
-            tile.a = block_a;
+            pack_turned(block->packed, ROWS, tile.a, g->lda, rows, tile.depth);
+            tile.a = block->packed;
             tile.packed = true;
         }
         run_panels(tile, rows, columns);
@@ -336,7 +336,8 @@ static void run_block(const Block *block)
     const int64_t depth = block->depth, from = block->from;
     const float *a = block->a +
                      (g->transpose_a ? from * g->lda + block->row : block->row * g->lda + from);
-    const Tile tile = { .row = g->lda,
+    const Tile tile = { .b = block->panels,
+                        .row = g->lda,
                         .step = 1,
                         .packed = g->transpose_a || g->n > READ_ONCE,
                         .depth = depth,
@@ -345,7 +346,7 @@ static void run_block(const Block *block)
                         .beta = from == 0 ? g->beta : 1.0f };
 
     if (tile.packed)
-        pack_block(g, a, block->rows, depth);
+        pack_block(block->packed, g, a, block->rows, depth);
     for (int64_t j = 0; j < g->n; j += PANELS * COLUMNS) {
         const int64_t columns = least(PANELS * COLUMNS, g->n - j);
 
@@ -429,10 +430,16 @@ static bool simple(const KilnGemm *g, const float *a, const float *b, float *c)
     return true;
 }
 
-static void product(const KilnGemm *g, const float *a, const float *b, float *c, KilnGemmDone *done,
-                    void *context)
+static void product(const KilnGemm *g, const float *a, const float *b, float *c, float *scratch,
+                    KilnGemmDone *done, void *context)
 {
-    Block block = { .gemm = g, .a = a, .b = b, .c = c, .context = context };
+    Block block = { .gemm = g,
+                    .a = a,
+                    .b = b,
+                    .c = c,
+                    .panels = scratch,
+                    .packed = scratch + PANELS * DEPTH * COLUMNS,
+                    .context = context };
 
     if (g->m == 0 || g->n == 0)
         return;

@@ -5,10 +5,14 @@
 
 #include "backend/cpu/gemm.h"
 
+/* Floats of scratch that a thread needs. */
+enum { KILN_GEMM_SCRATCH = 768 * 512 + 8 * 512 * 32 + 64 };
+
 typedef struct KilnGemmLoops {
     int rows, columns; /* of the tile that stays in registers */
-    /* By the calling thread alone; `done` (NULL: none) as for kiln_gemm_then. */
-    void (*product)(const KilnGemm *gemm, const float *a, const float *b, float *c,
+    /* By the calling thread alone, on scratch of its own, aligned to 64 bytes; `done` (NULL:
+     * none) as for kiln_gemm_then. */
+    void (*product)(const KilnGemm *gemm, const float *a, const float *b, float *c, float *scratch,
                     KilnGemmDone *done, void *context);
 } KilnGemmLoops;
 
