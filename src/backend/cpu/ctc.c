@@ -82,7 +82,7 @@ static Scratch scratch_of(const KilnCall *call, int64_t part)
     const int64_t width = row_width(call);
     double *at = (double *)call->workspace + loss_room(call) + part * scratch_size(call);
     Scratch scratch = { .width = width,
-                        .label = (int32_t *)at,
+                        .label = (int32_t *)(void *)at,
                         .skip = at + width,
                         .emit = at + 2 * width,
                         .row = { at + 3 * width + VECTOR, at + 4 * width + 2 * VECTOR },
