@@ -5,312 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
-
-enum {
-    TILE = KILN_MAP_TILE,
-    REGISTERS = KILN_MAX_INPUTS + KILN_MAP_STEPS,
-    SLOTS = 2 * KILN_MAX_INPUTS + KILN_MAP_STEPS, /* an expanded input takes two */
-    NO_SLOT = -1
-};
-
-/* How an input comes into a tile. */
-typedef enum Access {
-    ACCESS_SAME,     /* lies in the outputs' order: read where it is, if f32 */
-    ACCESS_PERIODIC, /* repeats after at most a tile: two tiles of it are made once */
-    ACCESS_WALK      /* by strides */
-} Access;
-
-typedef struct Input {
-    int arg; /* of the call; -1: the tile that an epilogue is given */
-    KilnDType dtype;
-    Access access;
-    int64_t stride[KILN_MAX_RANK]; /* in elements, over the map's axes; 0: repeated */
-    int64_t period;                /* elements after which it repeats */
-    int slot;
-} Input;
-
-typedef struct Step {
-    KilnMapLoop loop;
-    int a, b, c, slot;
-    float p, q;
-    int direct; /* result that it may write where it belongs; -1: none */
-} Step;
-
-typedef struct Result {
-    int reg, arg;
-    KilnDType dtype;
-} Result;
-
-/* A map bound to the arguments of a call. */
-typedef struct Bound {
-    const KilnMapLoops *loops;
-    int rank; /* axes of the outputs as they lie in memory, joined where all inputs allow */
-    int64_t dim[KILN_MAX_RANK];
-    int64_t count; /* elements in memory, padding included */
-    int n_inputs, n_steps, n_results;
-    Input inputs[KILN_MAX_INPUTS];
-    Step steps[KILN_MAP_STEPS];
-    Result results[KILN_MAP_RESULTS];
-} Bound;
-
-/* ---- Axes ---------------------------------------------------------------------------- */
-
-/* Outputs of `shape` in a blocked layout lie as [N, C/block, H, W, block]. */
-static int64_t block_of(const KilnCall *call, KilnLayout layout, const KilnShape *shape)
-{
-    if (layout == KILN_PLAIN || shape->rank != 4)
-        return 0;
-    switch (kiln_layout_format(&kiln_cpu(call)->dnnl, layout, shape)) {
-    case KILN_MD_C16:
-        return 16;
-    case KILN_MD_C8:
-        return 8;
-    case KILN_MD_ANY:
-    case KILN_MD_PLAIN:
-        break;
-    }
-    return 0;
-}
-
-/* Strides of a plain operand over the axes of `shape`: 0 where it is repeated. */
-static void plain_strides(const KilnShape *operand, const KilnShape *shape, int64_t *stride)
-{
-    int64_t size = 1;
-
-    for (int axis = shape->rank - 1, own = operand->rank - 1; axis >= 0; axis--, own--) {
-        const int64_t dim = own >= 0 ? operand->dim[own] : 1;
-
-        stride[axis] = dim == 1 ? 0 : size;
-        size *= dim;
-    }
-}
-
-/* From strides over [N, H, W, C] to those over [N, C/block, H, W, block]. */
-static void block_strides(int64_t *stride, int64_t block)
-{
-    const int64_t n = stride[0], h = stride[1], w = stride[2], c = stride[3];
-    const int64_t blocked[] = { n, c * block, h, w, c };
-
-    memcpy(stride, blocked, sizeof(blocked));
-}
-
-/* Set the map's axes, and the inputs' strides over them. An input of the outputs'
- * own shape and layout lies as they do. */
-static void set_axes(Bound *bound, const KilnCall *call, const KilnShape *shape, KilnLayout layout)
-{
-    const int64_t block = block_of(call, layout, shape);
-    int64_t size = 1;
-
-    bound->rank = shape->rank;
-    memcpy(bound->dim, shape->dim, (size_t)shape->rank * sizeof(shape->dim[0]));
-    if (block > 0) {
-        const int64_t dims[] = { shape->dim[0], (shape->dim[3] + block - 1) / block, shape->dim[1],
-                                 shape->dim[2], block };
-
-        bound->rank = 5;
-        memcpy(bound->dim, dims, sizeof(dims));
-    }
-    for (int i = 0; i < bound->n_inputs; i++) {
-        Input *input = &bound->inputs[i];
-        const KilnArg *arg = input->arg >= 0 ? &call->inputs[input->arg] : NULL;
-
-        if (arg == NULL || kiln_shape_count(&arg->shape) == kiln_shape_count(shape))
-            continue;
-        plain_strides(&arg->shape, shape, input->stride);
-        if (block > 0)
-            block_strides(input->stride, block);
-        input->access = ACCESS_WALK;
-    }
-    for (int axis = bound->rank - 1; axis >= 0; axis--) {
-        for (int i = 0; i < bound->n_inputs; i++)
-            if (bound->inputs[i].access == ACCESS_SAME)
-                bound->inputs[i].stride[axis] = size;
-        size *= bound->dim[axis];
-    }
-}
-
-/* Whether axis `inner` continues axis `outer` in every input. */
-static bool can_join(const Bound *bound, int outer, int inner)
-{
-    for (int i = 0; i < bound->n_inputs; i++) {
-        const int64_t *stride = bound->inputs[i].stride;
-
-        if (stride[outer] != stride[inner] * bound->dim[inner])
-            return false;
-    }
-    return true;
-}
-
-static void copy_axis(Bound *bound, int to, int from)
-{
-    bound->dim[to] = bound->dim[from];
-    for (int i = 0; i < bound->n_inputs; i++)
-        bound->inputs[i].stride[to] = bound->inputs[i].stride[from];
-}
-
-/* Leave out axes of one, and join those that lie on in every input. */
-static void join_axes(Bound *bound)
-{
-    int n = 0;
-
-    for (int axis = 0; axis < bound->rank; axis++) {
-        if (bound->dim[axis] == 1)
-            continue;
-        if (n > 0 && can_join(bound, n - 1, axis)) {
-            const int64_t outer = bound->dim[n - 1];
-
-            copy_axis(bound, n - 1, axis);
-            bound->dim[n - 1] *= outer;
-        } else {
-            copy_axis(bound, n++, axis);
-        }
-    }
-    bound->rank = n;
-}
-
-/* How each input repeats: it depends on the axes from the first that moves it. */
-static void find_periods(Bound *bound)
-{
-    for (int i = 0; i < bound->n_inputs; i++) {
-        Input *input = &bound->inputs[i];
-        int first = 0;
-
-        while (first < bound->rank && input->stride[first] == 0)
-            first++;
-        input->period = 1;
-        for (int axis = first; axis < bound->rank; axis++)
-            input->period *= bound->dim[axis];
-        if (input->access == ACCESS_WALK && input->period <= TILE)
-            input->access = ACCESS_PERIODIC;
-    }
-}
-
-/* ---- Slots ---------------------------------------------------------------------------- */
-
-/* Index of the last step that reads the register; n_steps: it is a result. */
-static int last_read(const KilnMap *map, int reg)
-{
-    int last = -1;
-
-    for (int i = 0; i < map->n_steps; i++)
-        if (kiln_map_step_reads(&map->steps[i], reg))
-            last = i;
-    for (int i = 0; i < map->n_results; i++)
-        if (map->results[i] == reg)
-            last = map->n_steps;
-    return last;
-}
-
-static int take_slot(bool *used, int n)
-{
-    for (int slot = 0; slot + n <= SLOTS; slot++) {
-        if (used[slot] || (n == 2 && used[slot + 1]))
-            continue;
-        used[slot] = used[slot + n - 1] = true;
-        return slot;
-    }
-    return NO_SLOT; /* not reached: there are as many as registers */
-}
-
-/* Tiles for the registers, used again when a register is read no more. */
-static void assign_slots(Bound *bound, const KilnMap *map)
-{
-    bool used[SLOTS] = { false };
-    int slot_of[REGISTERS];
-
-    for (int i = 0; i < bound->n_inputs; i++)
-        slot_of[i] = bound->inputs[i].slot =
-            take_slot(used, bound->inputs[i].access == ACCESS_PERIODIC ? 2 : 1);
-    for (int i = 0; i < bound->n_steps; i++) {
-        for (int reg = 0; reg < bound->n_inputs + i; reg++)
-            if (last_read(map, reg) == i &&
-                (reg >= bound->n_inputs || bound->inputs[reg].access != ACCESS_PERIODIC))
-                used[slot_of[reg]] = false;
-        slot_of[bound->n_inputs + i] = bound->steps[i].slot = take_slot(used, 1);
-    }
-}
-
-/* ---- Binding --------------------------------------------------------------------------- */
-
-/* Whether a later step reads an input. */
-static bool inputs_read_after(const KilnMap *map, int step)
-{
-    for (int reg = 0; reg < map->n_inputs; reg++)
-        if (last_read(map, reg) > step)
-            return true;
-    return false;
-}
-
-/* A step may write its result where it belongs if no later one reads what lies
- * there: output 0 may lie over any input. */
-static int direct_result(const Bound *bound, const KilnMap *map, int step)
-{
-    for (int r = 0; r < map->n_results; r++)
-        if (map->results[r] == map->n_inputs + step && bound->results[r].dtype == KILN_F32 &&
-            (r > 0 || !inputs_read_after(map, step)))
-            return r;
-    return -1;
-}
-
-static void bind_steps(Bound *bound, const KilnMap *map)
-{
-    for (int i = 0; i < map->n_steps; i++) {
-        const KilnMapStep *step = &map->steps[i];
-
-        bound->steps[i] = (Step) {
-            .loop = bound->loops->step[step->code],
-            .a = step->a,
-            .b = step->b,
-            .c = step->c,
-            .p = (float)step->p,
-            .q = (float)step->q,
-            .direct = direct_result(bound, map, i),
-        };
-    }
-}
-
-/* An epilogue's register 0 is the tile that it is given; its other inputs and results
- * are the arguments after the operation's own. */
-static Bound *bind(const KilnCall *call, const KilnMap *map, bool epilogue)
-{
-    const int n_inputs = epilogue ? call->op->n_inputs : 1;
-    const int n_outputs = epilogue ? call->op->n_outputs : 1;
-    const KilnArg *y = &call->outputs[0];
-    Bound *bound = calloc(1, sizeof(*bound));
-
-    if (bound == NULL)
-        return NULL;
-    bound->loops = kiln_cpu(call)->loops->map;
-    bound->count = (int64_t)(y->bytes / kiln_dtype_size(y->dtype));
-    bound->n_inputs = map->n_inputs;
-    bound->n_steps = map->n_steps;
-    bound->n_results = map->n_results;
-    for (int i = 0; i < map->n_inputs; i++) {
-        const int arg = i > 0 ? n_inputs + i - 1 : epilogue ? -1 : 0;
-
-        bound->inputs[i] = (Input) { .arg = arg,
-                                     .dtype = arg >= 0 ? call->inputs[arg].dtype : KILN_F32 };
-    }
-    for (int i = 0; i < map->n_results; i++) {
-        const int arg = i > 0 ? n_outputs + i - 1 : 0;
-
-        bound->results[i] = (Result) { map->results[i], arg, call->outputs[arg].dtype };
-    }
-    bind_steps(bound, map);
-    set_axes(bound, call, &y->shape, y->layout);
-    join_axes(bound);
-    find_periods(bound);
-    assign_slots(bound, map);
-    return bound;
-}
+#include "backend/cpu/map_bind.h"
 
 /* ---- Running ---------------------------------------------------------------------------- */
 
-typedef float Slot[TILE];
+typedef float Slot[KILN_MAP_TILE];
 
 /* Where element `begin` lies in an input: its index over the axes, and its place. */
-static int64_t locate(const Bound *bound, const Input *input, int64_t begin, int64_t *index)
+static int64_t locate(const KilnBoundMap *bound, const KilnBoundInput *input, int64_t begin,
+                      int64_t *index)
 {
     int64_t at = 0;
 
@@ -323,7 +26,8 @@ static int64_t locate(const Bound *bound, const Input *input, int64_t begin, int
 }
 
 /* Go on to the start of the next row. */
-static int64_t next_row(const Bound *bound, const Input *input, int64_t at, int64_t *index)
+static int64_t next_row(const KilnBoundMap *bound, const KilnBoundInput *input, int64_t at,
+                        int64_t *index)
 {
     const int inner = bound->rank - 1;
 
@@ -340,8 +44,8 @@ static int64_t next_row(const Bound *bound, const Input *input, int64_t at, int6
 }
 
 /* n elements from element `begin` on, by strides. */
-static void walk(const Bound *bound, const Input *input, const void *data, float *y, int64_t begin,
-                 int64_t n)
+static void walk(const KilnBoundMap *bound, const KilnBoundInput *input, const void *data, float *y,
+                 int64_t begin, int64_t n)
 {
     const size_t size = kiln_dtype_size(input->dtype);
     const int inner = bound->rank - 1;
@@ -364,8 +68,8 @@ static void walk(const Bound *bound, const Input *input, const void *data, float
 }
 
 /* n elements from `begin` on where they lie, if they lie together; else NULL. */
-static const float *row_part(const Bound *bound, const Input *input, const void *data,
-                             int64_t begin, int64_t n)
+static const float *row_part(const KilnBoundMap *bound, const KilnBoundInput *input,
+                             const void *data, int64_t begin, int64_t n)
 {
     const int inner = bound->rank - 1;
     int64_t index[KILN_MAX_RANK] = { 0 };
@@ -385,8 +89,9 @@ static void fill_group(float *tile, int64_t n)
 
 /* Elements begin ... begin + n - 1 of an input: where they lie, or loaded. `expanded`:
  * the slots of periodic inputs hold two tiles of them. */
-static const float *input_tile(const Bound *bound, const Input *input, const void *data,
-                               Slot *slots, bool expanded, int64_t begin, int64_t n)
+static const float *input_tile(const KilnBoundMap *bound, const KilnBoundInput *input,
+                               const void *data, Slot *slots, bool expanded, int64_t begin,
+                               int64_t n)
 {
     const unsigned char *same = (const unsigned char *)data +
                                 (size_t)begin * kiln_dtype_size(input->dtype);
@@ -394,15 +99,15 @@ static const float *input_tile(const Bound *bound, const Input *input, const voi
     const float *there = NULL;
     float *tile = slots[input->slot];
 
-    if (expanded && input->access == ACCESS_PERIODIC)
+    if (expanded && input->access == KILN_ACCESS_PERIODIC)
         return tile + begin % input->period;
-    if (whole && input->access == ACCESS_SAME && input->dtype == KILN_F32)
+    if (whole && input->access == KILN_ACCESS_SAME && input->dtype == KILN_F32)
         there = (const float *)(const void *)same;
-    else if (whole && input->access != ACCESS_SAME)
+    else if (whole && input->access != KILN_ACCESS_SAME)
         there = row_part(bound, input, data, begin, n);
     if (there != NULL)
         return there;
-    if (input->access == ACCESS_SAME)
+    if (input->access == KILN_ACCESS_SAME)
         bound->loops->load(tile, same, input->dtype, 1, n);
     else
         walk(bound, input, data, tile, begin, n);
@@ -415,7 +120,7 @@ static void *output_at(const KilnArg *arg, int64_t begin)
     return (unsigned char *)arg->data + (size_t)begin * kiln_dtype_size(arg->dtype);
 }
 
-static void store(const Bound *bound, const KilnArg *arg, const float *tile, int64_t begin,
+static void store(const KilnBoundMap *bound, const KilnArg *arg, const float *tile, int64_t begin,
                   int64_t n)
 {
     void *to = output_at(arg, begin);
@@ -426,21 +131,21 @@ static void store(const Bound *bound, const KilnArg *arg, const float *tile, int
         memcpy(to, tile, (size_t)n * sizeof(float));
 }
 
-static void run_tile(const Bound *bound, const KilnCall *call, const float *given, Slot *slots,
-                     bool expanded, int64_t begin, int64_t n)
+static void run_tile(const KilnBoundMap *bound, const KilnCall *call, const float *given,
+                     Slot *slots, bool expanded, int64_t begin, int64_t n)
 {
     const int64_t groups = (n + KILN_MAP_GROUP - 1) / KILN_MAP_GROUP * KILN_MAP_GROUP;
-    const float *reg[REGISTERS];
+    const float *reg[KILN_BOUND_REGISTERS];
 
     for (int i = 0; i < bound->n_inputs; i++) {
-        const Input *input = &bound->inputs[i];
+        const KilnBoundInput *input = &bound->inputs[i];
 
         reg[i] = input->arg >= 0 ? input_tile(bound, input, call->inputs[input->arg].data, slots,
                                               expanded, begin, n)
                                  : input_tile(bound, input, given, slots, expanded, 0, n);
     }
     for (int i = 0; i < bound->n_steps; i++) {
-        const Step *step = &bound->steps[i];
+        const KilnBoundStep *step = &bound->steps[i];
         float *y = slots[step->slot];
 
         if (step->direct >= 0 && groups == n)
@@ -453,9 +158,10 @@ static void run_tile(const Bound *bound, const KilnCall *call, const float *give
 }
 
 /* Two tiles of a periodic input, from any element of its period on a whole tile. */
-static void expand(const Bound *bound, const Input *input, const KilnCall *call, float *tiles)
+static void expand(const KilnBoundMap *bound, const KilnBoundInput *input, const KilnCall *call,
+                   float *tiles)
 {
-    const int64_t period = input->period, size = 2 * TILE;
+    const int64_t period = input->period, size = 2 * KILN_MAP_TILE;
 
     walk(bound, input, call->inputs[input->arg].data, tiles, 0, period);
     for (int64_t done = period; done < size; done += period)
@@ -464,18 +170,18 @@ static void expand(const Bound *bound, const Input *input, const KilnCall *call,
 }
 
 /* Elements begin ... begin + n - 1; `given`: the tile of an epilogue's register 0. */
-static void run_range(const Bound *bound, const KilnCall *call, const float *given, int64_t begin,
-                      int64_t n)
+static void run_range(const KilnBoundMap *bound, const KilnCall *call, const float *given,
+                      int64_t begin, int64_t n)
 {
-    _Alignas(64) Slot slots[SLOTS];
-    const bool expanded = n > TILE;
+    _Alignas(64) Slot slots[KILN_BOUND_SLOTS];
+    const bool expanded = n > KILN_MAP_TILE;
 
     for (int i = 0; i < bound->n_inputs && expanded; i++)
-        if (bound->inputs[i].access == ACCESS_PERIODIC)
+        if (bound->inputs[i].access == KILN_ACCESS_PERIODIC)
             expand(bound, &bound->inputs[i], call, slots[bound->inputs[i].slot]);
-    for (int64_t done = 0; done < n; done += TILE)
+    for (int64_t done = 0; done < n; done += KILN_MAP_TILE)
         run_tile(bound, call, given != NULL ? given + done : NULL, slots, expanded, begin + done,
-                 n - done < TILE ? n - done : TILE);
+                 n - done < KILN_MAP_TILE ? n - done : KILN_MAP_TILE);
 }
 
 /* ---- Layouts ------------------------------------------------------------------------------ */
@@ -489,7 +195,7 @@ static bool same_count(const KilnArg *arg, const KilnArg *y)
 static bool keeps_zero(const KilnCall *call, const KilnMap *map)
 {
     const KilnMapLoops *loops = kiln_cpu(call)->loops->map;
-    _Alignas(64) float reg[REGISTERS][KILN_MAP_GROUP] = { { 0.0f } };
+    _Alignas(64) float reg[KILN_BOUND_REGISTERS][KILN_MAP_GROUP] = { { 0.0f } };
 
     for (int i = 0; i < map->n_steps; i++) {
         const KilnMapStep *step = &map->steps[i];
@@ -530,7 +236,7 @@ static bool layout_fits(const KilnCall *call, const KilnMap *map, int first_inpu
 
     if (padded)
         return !repeats && keeps_zero(call, map);
-    return !repeats || block_of(call, layout, &y->shape) > 0;
+    return !repeats || kiln_map_block(call, layout, &y->shape) > 0;
 }
 
 /* Arguments from the first on: inputs of output 0's shape and all outputs take
@@ -570,8 +276,8 @@ KilnStatus kiln_cpu_map_prepare(KilnCall *call, KilnError *err)
         layout = KILN_PLAIN;
     kiln_output_layout(&kiln_cpu(call)->dnnl, y, layout);
     spread_layout(call, 0, 1);
-    call->priv = bind(call, &map, false);
-    return call->priv != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(Bound));
+    call->priv = kiln_map_bind(call, &map, false);
+    return call->priv != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(KilnBoundMap));
 }
 
 static void run_part(void *context, int64_t begin, int64_t end)
@@ -583,11 +289,11 @@ static void run_part(void *context, int64_t begin, int64_t end)
 
 void kiln_cpu_map_run(KilnCall *call)
 {
-    const Bound *bound = call->priv;
+    const KilnBoundMap *bound = call->priv;
     /* Below this a thread costs more than it brings. */
     const int64_t work = 16384, grain = work / (bound->n_steps + 1);
 
-    kiln_parallel(call->backend->threads, bound->count, grain, TILE, run_part, call);
+    kiln_parallel(call->backend->threads, bound->count, grain, KILN_MAP_TILE, run_part, call);
 }
 
 void kiln_cpu_map_release(KilnCall *call)
@@ -613,8 +319,8 @@ KilnStatus kiln_cpu_epilogue_prepare(KilnCall *call, KilnError *err)
         return kiln_error_set(err, KILN_E_INTERNAL,
                               "what was fused to the end needs another order in memory");
     spread_layout(call, call->op->n_inputs, call->op->n_outputs);
-    call->epilogue_priv = bind(call, call->epilogue, true);
-    return call->epilogue_priv != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(Bound));
+    call->epilogue_priv = kiln_map_bind(call, call->epilogue, true);
+    return call->epilogue_priv != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(KilnBoundMap));
 }
 
 void kiln_cpu_epilogue(const KilnCall *call, const float *tile, int64_t begin, int64_t n)
