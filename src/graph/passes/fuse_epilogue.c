@@ -19,7 +19,7 @@ enum {
 typedef struct Chain {
     KilnRewrite *rewrite;
     KilnNode *producer;
-    bool widens; /* its kernel can give f32 where its own result is bf16 */
+    bool widens;                         /* its kernel can give f32 where its own result is bf16 */
     KilnTensor *inputs[KILN_MAX_INPUTS]; /* of the map: the producer's result, then others */
     KilnTensor *made[KILN_MAP_STEPS];    /* what each step makes */
     KilnNode *joined[KILN_MAP_STEPS];
@@ -84,7 +84,8 @@ static bool can_join(const Chain *chain, const KilnNode *node, KilnMapStep *ret)
     if (node->op->map == NULL || node->n_outputs != 1 || node->op->updates != 0 ||
         node->segment != chain->producer->segment ||
         !kiln_shape_equal(&node->outputs[0]->shape, &y->shape) ||
-        !gives(chain, node->outputs[0]->dtype) || !can_move(chain, node) || !node->op->map(node, ret))
+        !gives(chain, node->outputs[0]->dtype) || !can_move(chain, node) ||
+        !node->op->map(node, ret))
         return false;
     for (int i = 0; i < node->n_inputs; i++) {
         const KilnTensor *input = node->inputs[i];
