@@ -55,6 +55,9 @@ TILES void kiln_amx_end(void)
 
 /* ---- Packing ----------------------------------------------------------------------- */
 
+/* Lines that are fetched before their turn: the processor can't guess where they are. */
+enum { GATHER_AHEAD = 16 };
+
 /* 16 x 16 words of 32 bits, rows for columns. */
 VECTOR static void transpose(__m512i r[16])
 {
@@ -174,14 +177,24 @@ int64_t kiln_amx_packed(int64_t rows, int64_t depth)
     return tiles(rows, KILN_AMX_BLOCK) * 2 * tiles(depth, KILN_AMX_DEPTH) * KILN_AMX_TILE;
 }
 
+/* The orders that turn 32 values and 32 more into the first 16 pairs, and the others. */
+VECTOR static __m512i pairs_low(void)
+{
+    return _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,
+                            6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+}
+
+VECTOR static __m512i pairs_high(void)
+{
+    return _mm512_add_epi16(pairs_low(), _mm512_set1_epi16(16));
+}
+
 /* Two whole tiles that lie side by side in a bf16 matrix stored across: together
  * they take whole lines of the cache. */
 VECTOR static void pack_pair(uint16_t *first, uint16_t *second, const KilnAmxMatrix *matrix,
                              bool right, int64_t r, int64_t k)
 {
-    const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
-                                         8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
-    const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+    const __m512i low = pairs_low(), high = pairs_high();
     const uint16_t *from = (const uint16_t *)matrix->data + k * matrix->stride + r;
     __m512i words[2][16];
 
@@ -236,29 +249,37 @@ void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, in
                       k * KILN_AMX_DEPTH);
 }
 
-VECTOR void kiln_amx_gather(uint16_t *packed, const uint16_t *data, const int32_t *at,
-                            int64_t depth, int64_t rows, bool right)
+VECTOR void kiln_amx_gather(uint16_t *packed, int64_t second, const uint16_t *data,
+                            const int32_t *at, int64_t depth, int64_t rows, bool right)
 {
-    const __m512i order = interleaved();
-    const __mmask16 mask = (__mmask16)mask_of(rows, 16);
-    __m512i words[16];
+    const __m512i low = pairs_low(), high = pairs_high();
+    const __mmask32 mask = mask_of(rows, 32);
+    __m512i words[2][16];
 
     for (int64_t k = 0; k < depth; k += 2) {
-        const __m256i first = _mm256_maskz_loadu_epi16(at[k] < 0 ? 0 : mask, data + at[k]);
-        const __m256i second = _mm256_maskz_loadu_epi16(at[k + 1] < 0 ? 0 : mask, data + at[k + 1]);
-        const __m512i pairs = _mm512_permutexvar_epi16(
-            order, _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1));
+        const int64_t ahead = k + GATHER_AHEAD < depth ? k + GATHER_AHEAD : k;
+        const __m512i a = _mm512_maskz_loadu_epi16(at[k] < 0 ? 0 : mask, data + at[k]);
+        const __m512i b = _mm512_maskz_loadu_epi16(at[k + 1] < 0 ? 0 : mask, data + at[k + 1]);
+        const __m512i first = _mm512_permutex2var_epi16(a, low, b);
+        const __m512i next = _mm512_permutex2var_epi16(a, high, b);
 
+        _mm_prefetch((const char *)(data + at[ahead]), _MM_HINT_T0);
+        _mm_prefetch((const char *)(data + at[ahead + 1]), _MM_HINT_T0);
         if (right) {
-            _mm512_store_si512(packed + 16 * k, pairs);
+            _mm512_store_si512(packed + 16 * k, first);
+            _mm512_store_si512(packed + second + 16 * k, next);
             continue;
         }
-        words[k / 2 % 16] = pairs;
+        words[0][k / 2 % 16] = first;
+        words[1][k / 2 % 16] = next;
         if (k / 2 % 16 < 15)
             continue;
-        transpose(words);
-        for (int i = 0; i < 16; i++)
-            _mm512_store_si512(packed + (k / 32) * KILN_AMX_TILE + 32 * i, words[i]);
+        for (int t = 0; t < 2; t++) {
+            transpose(words[t]);
+            for (int i = 0; i < 16; i++)
+                _mm512_store_si512(packed + t * second + k / 32 * KILN_AMX_TILE + 32 * i,
+                                   words[t][i]);
+        }
     }
 }
 
@@ -361,10 +382,10 @@ void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, in
     (void)packed, (void)matrix, (void)right, (void)begin, (void)end;
 }
 
-void kiln_amx_gather(uint16_t *packed, const uint16_t *data, const int32_t *at, int64_t depth,
-                     int64_t rows, bool right)
+void kiln_amx_gather(uint16_t *packed, int64_t second, const uint16_t *data, const int32_t *at,
+                     int64_t depth, int64_t rows, bool right)
 {
-    (void)packed, (void)data, (void)at, (void)depth, (void)rows, (void)right;
+    (void)packed, (void)second, (void)data, (void)at, (void)depth, (void)rows, (void)right;
 }
 
 void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left, const KilnAmxSide *right,

@@ -35,11 +35,12 @@ int64_t kiln_amx_packed(int64_t rows, int64_t depth); /* elements */
 void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, int64_t begin,
                    int64_t end);
 
-/* Pack one tile's rows of gathered bf16: depth k of row r is at data[at[k] + r], 0
- * where at[k] is negative. `at` has an even number of entries, and they fill
- * `packed` as far as they go: whole tiles of the left factor, or rows of pairs. */
-void kiln_amx_gather(uint16_t *packed, const uint16_t *data, const int32_t *at, int64_t depth,
-                     int64_t rows, bool right);
+/* Pack two tiles' rows (at most 32) of gathered bf16: depth k of row r is at
+ * data[at[k] + r], 0 where at[k] is negative. `at` has an even number of entries, and
+ * they fill `packed`, and `second` elements after it the tiles of rows 16 and up, as
+ * far as they go: whole tiles of the left factor, or rows of pairs. */
+void kiln_amx_gather(uint16_t *packed, int64_t second, const uint16_t *data, const int32_t *at,
+                     int64_t depth, int64_t rows, bool right);
 
 /* Two by two tiles of a product: c (32 x 32 of f32, rows `stride` apart) = or += the
  * sum over `steps` tiles of depth, `runs` times. */

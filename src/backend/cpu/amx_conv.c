@@ -14,6 +14,8 @@
  * x has no finite loss anyway. */
 #include "backend/cpu/amx_conv.h"
 
+#include <string.h>
+
 #include "backend/cpu/amx.h"
 #include "backend/cpu/parallel.h"
 
@@ -195,25 +197,24 @@ static void find_x(const Work *w, int64_t band, const Plane *plane, int32_t *at)
     }
 }
 
-/* Tiles of rows of dy first, then those of every plane of x, for each band. */
-static int64_t pack_count(const Work *w)
+/* Pairs of tiles of rows of dy first, then those of every plane of x, for each band. */
+static int64_t pack_each(const Work *w)
 {
-    return w->count * (w->out_tiles + w->n_planes * w->in_tiles);
+    return (w->out_tiles + w->n_planes * w->in_tiles) / 2;
 }
 
 static void pack(void *context, int64_t begin, int64_t end)
 {
     const Work *w = context;
-    const int64_t each = w->out_tiles + w->n_planes * w->in_tiles;
+    const int64_t each = pack_each(w), outs = w->out_tiles / 2, ins = w->in_tiles / 2;
     int32_t at[MOST_PLACES];
     int64_t found = -1; /* what `at` is of */
 
     for (int64_t i = begin; i < end; i++) {
-        const int64_t band = i / each, t = i % each;
-        const int64_t plane = t < w->out_tiles ? -1 : (t - w->out_tiles) / w->in_tiles;
+        const int64_t band = i / each, pair = i % each;
+        const int64_t plane = pair < outs ? -1 : (pair - outs) / ins;
         const int64_t key = band * (w->n_planes + 1) + plane + 1;
-        const int64_t tile = plane < 0 ? t : (t - w->out_tiles) % w->in_tiles;
-        const int64_t row = tile * KILN_AMX_ROWS;
+        const int64_t row = (plane < 0 ? pair : (pair - outs) % ins) * KILN_AMX_BLOCK;
 
         if (key != found && plane < 0)
             find_dy(w, w->first + band, at);
@@ -221,12 +222,13 @@ static void pack(void *context, int64_t begin, int64_t end)
             find_x(w, w->first + band, &w->planes[plane], at);
         found = key;
         if (plane < 0)
-            kiln_amx_gather(w->left + band * left_band(w) + tile * w->steps * KILN_AMX_TILE,
-                            w->dy + row, at, w->steps * KILN_AMX_DEPTH, w->out - row, false);
+            kiln_amx_gather(w->left + band * left_band(w) + row * w->steps * KILN_AMX_DEPTH,
+                            w->steps * KILN_AMX_TILE, w->dy + row, at, w->steps * KILN_AMX_DEPTH,
+                            w->out - row, false);
         else
-            kiln_amx_gather(w->right + band * right_band(w) + plane * plane_size(w) +
-                                row * w->places,
-                            w->x + row, at, w->places, w->in - row, true);
+            kiln_amx_gather(
+                w->right + band * right_band(w) + plane * plane_size(w) + row * w->places,
+                w->places * KILN_AMX_ROWS, w->x + row, at, w->places, w->in - row, true);
     }
 }
 
@@ -266,18 +268,23 @@ static void unpack_row(const Work *w, int64_t block, int64_t o, int64_t first_in
 {
     const int64_t size = KILN_AMX_BLOCK * KILN_AMX_BLOCK;
     const int64_t next_tap = w->out_tiles / 2 * (w->in_tiles / 2) * size;
+    const int64_t columns = least(KILN_AMX_BLOCK, w->in - first_in);
     const float *sums = w->sums + block * size + o % KILN_AMX_BLOCK * KILN_AMX_BLOCK;
     float *dw = w->dw + (o * w->in + first_in) * w->n_taps;
 
-    for (int64_t i = 0; i < least(KILN_AMX_BLOCK, w->in - first_in); i++)
-        for (int64_t tap = 0; tap < w->n_taps; tap++) {
-            const float *sum = sums + tap * next_tap + i;
-            float total = *sum;
+    for (int64_t tap = 0; tap < w->n_taps; tap++, sums += next_tap) {
+        float total[KILN_AMX_BLOCK];
 
-            for (int64_t part = 1; part < w->parts; part++)
-                total += sum[part * sums_size(w)];
-            *dw++ = total;
-        }
+        memcpy(total, sums, sizeof(total));
+        for (int64_t part = 1; part < w->parts; part++)
+            for (int i = 0; i < KILN_AMX_BLOCK; i++)
+                total[i] += sums[part * sums_size(w) + i];
+        if (w->n_taps == 1)
+            memcpy(dw, total, (size_t)columns * sizeof(float));
+        else
+            for (int64_t i = 0; i < columns; i++)
+                dw[i * w->n_taps + tap] = total[i];
+    }
 }
 
 /* Parts are blocks of one tap, each with those of the other taps: together they are
@@ -323,7 +330,7 @@ static void multiply_own(void *context, int64_t begin, int64_t end)
         w.begin = part * w.share;
         for (w.first = w.begin; w.first < stop; w.first += w.turn) {
             w.count = least(w.turn, stop - w.first);
-            pack(&w, 0, pack_count(&w));
+            pack(&w, 0, w.count * pack_each(&w));
             multiply(&w, 0, block_count(&w));
         }
     }
@@ -343,7 +350,7 @@ void kiln_amx_conv_weight_run(KilnCall *call)
     if (w.turn < w.n * w.bands) {
         kiln_parallel(threads, w.parts, 1, 1, multiply_own, &w);
     } else {
-        kiln_parallel(threads, pack_count(&w), 1, 1, pack, &w);
+        kiln_parallel(threads, w.count * pack_each(&w), 1, 1, pack, &w);
         kiln_parallel(threads, block_count(&w), 1, 1, multiply, &w);
     }
     kiln_parallel(threads, w.out_tiles / 2 * (w.in_tiles / 2), 1, 1, unpack, &w);

@@ -12,4 +12,8 @@ void kiln_amx_conv_weight_run(KilnCall *call);
 bool kiln_amx_conv_image_prepare(KilnCall *call, bool gradient);
 void kiln_amx_conv_image_run(KilnCall *call, bool gradient);
 
+/* The same for those of 1 x 1; run returns false for others. */
+bool kiln_amx_conv_point_prepare(KilnCall *call, bool gradient);
+bool kiln_amx_conv_point_run(KilnCall *call, bool gradient);
+
 #endif

@@ -183,6 +183,18 @@ static KilnStatus conv_steps(KilnCall *call, dnnl_primitive_desc_t pd, const Ope
 
 /* ---- The kernels -------------------------------------------------------------------- */
 
+static bool amx_prepare(KilnCall *call, bool gradient)
+{
+    return kiln_amx_conv_point_prepare(call, gradient) ||
+           kiln_amx_conv_image_prepare(call, gradient);
+}
+
+static void amx_run(KilnCall *call, bool gradient)
+{
+    if (!kiln_amx_conv_point_run(call, gradient))
+        kiln_amx_conv_image_run(call, gradient);
+}
+
 static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
 {
     static const Operand operands[] = {
@@ -196,7 +208,7 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
 
-    if (call->backend->bf16 && kiln_amx_conv_image_prepare(call, false))
+    if (call->backend->bf16 && amx_prepare(call, false))
         return KILN_OK;
     KilnStatus status = conv_mds(call, &call->inputs[0], &call->inputs[1], &call->outputs[0], &conv,
                                  err);
@@ -218,7 +230,7 @@ static void conv2d_run(KilnCall *call)
     if (call->priv != NULL)
         kiln_steps_run(call);
     else
-        kiln_amx_conv_image_run(call, false);
+        amx_run(call, false);
 }
 
 /* By oneDNN, whatever the type. */
@@ -245,7 +257,7 @@ static KilnStatus grad_input_steps(KilnCall *call, KilnError *err)
 
 static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
 {
-    if (call->backend->bf16 && kiln_amx_conv_image_prepare(call, true))
+    if (call->backend->bf16 && amx_prepare(call, true))
         return KILN_OK;
     return grad_input_steps(call, err);
 }
@@ -255,7 +267,7 @@ static void conv2d_grad_input_run(KilnCall *call)
     if (call->priv != NULL)
         kiln_steps_run(call);
     else
-        kiln_amx_conv_image_run(call, true);
+        amx_run(call, true);
 }
 
 static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)

@@ -6,7 +6,24 @@
 #include "backend/cpu/isa/vector.h"
 
 /* Rows whose sums are gathered in floats before they are added to the doubles. */
-enum { VECTORS = KILN_PANEL / KILN_LANES, FLUSH = 256 };
+enum {
+    VECTORS = KILN_PANEL / KILN_LANES,
+    FLUSH = 256,
+    AHEAD = 8 /* rows: a panel of a wide tensor is too scattered for the processor to guess */
+};
+
+/* Fetch the panel's part of a row that comes AHEAD rows later. */
+KILN_INLINE void fetch(const KilnPanel *panel, const void *from, int64_t r, int first, int lanes,
+                       bool narrow)
+{
+    const int64_t at = (r + AHEAD) * panel->stride + first;
+
+    if (from == NULL)
+        return;
+    for (int c = 0; c < lanes; c += 64 / (narrow ? 2 : 4))
+        __builtin_prefetch(narrow ? (const void *)((const uint16_t *)from + at + c)
+                                  : (const void *)((const float *)from + at + c));
+}
 
 KILN_INLINE void columns_load(KilnFloats *to, const float *from, int vectors, int lanes)
 {
@@ -34,7 +51,8 @@ KILN_INLINE void sums_of(const KilnPanel *panel, const void *x, const KilnNormCo
         const int64_t to = from + FLUSH < panel->rows ? from + FLUSH : panel->rows;
         KilnFloats s[VECTORS] = { 0 }, q[VECTORS] = { 0 };
 
-        for (int64_t r = from; r < to; r++)
+        for (int64_t r = from; r < to; r++) {
+            fetch(panel, x, r, first, vectors * lanes, (narrow & KILN_NORM_X) != 0);
             for (int v = 0; v < vectors; v++) {
                 KilnFloats d = kiln_load_lanes(x, r * panel->stride + first + v * KILN_LANES, lanes,
                                                (narrow & KILN_NORM_X) != 0) -
@@ -43,6 +61,7 @@ KILN_INLINE void sums_of(const KilnPanel *panel, const void *x, const KilnNormCo
                 s[v] += d;
                 q[v] += d * d;
             }
+        }
         flush(sum + first, s, vectors, lanes);
         flush(square + first, q, vectors, lanes);
     }
@@ -57,7 +76,10 @@ KILN_INLINE void apply_of(const KilnPanel *panel, void *y, const void *x, const 
     columns_load(mean, columns->mean + first, vectors, lanes);
     columns_load(scale, columns->scale + first, vectors, lanes);
     columns_load(bias, columns->bias + first, vectors, lanes);
-    for (int64_t r = 0; r < panel->rows; r++)
+    for (int64_t r = 0; r < panel->rows; r++) {
+        fetch(panel, x, r, first, vectors * lanes, (narrow & KILN_NORM_X) != 0);
+        fetch(panel, y, r, first, vectors * lanes, (narrow & KILN_NORM_Y) != 0);
+        fetch(panel, more, r, first, vectors * lanes, (narrow & KILN_NORM_MORE) != 0);
         for (int v = 0; v < vectors; v++) {
             const int64_t at = r * panel->stride + first + v * KILN_LANES;
             KilnFloats value =
@@ -70,6 +92,7 @@ KILN_INLINE void apply_of(const KilnPanel *panel, void *y, const void *x, const 
                 value = kiln_relu_floats(value);
             kiln_store_lanes(y, at, value, lanes, (narrow & KILN_NORM_Y) != 0);
         }
+    }
 }
 
 /* ---- Backward ------------------------------------------------------------------- */
@@ -93,6 +116,16 @@ KILN_INLINE KilnFloats gradient_at(const KilnPanel *panel, const KilnNormGrad *g
     return dy;
 }
 
+KILN_INLINE void fetch_gradient(const KilnPanel *panel, const KilnNormGrad *grad, int64_t r,
+                                int first, int lanes, unsigned narrow)
+{
+    fetch(panel, grad->x, r, first, lanes, (narrow & KILN_NORM_X) != 0);
+    fetch(panel, grad->dy, r, first, lanes, (narrow & KILN_NORM_DY) != 0);
+    fetch(panel, grad->more_dy, r, first, lanes, (narrow & KILN_NORM_MORE_DY) != 0);
+    if (panel->relu)
+        fetch(panel, grad->y, r, first, lanes, (narrow & KILN_NORM_Y) != 0);
+}
+
 KILN_INLINE void grad_sums_of(const KilnPanel *panel, const KilnNormGrad *grad,
                               const KilnNormColumns *columns, double *sum, double *dot, int first,
                               int vectors, int lanes, unsigned narrow)
@@ -106,7 +139,9 @@ KILN_INLINE void grad_sums_of(const KilnPanel *panel, const KilnNormGrad *grad,
         const int64_t to = from + FLUSH < panel->rows ? from + FLUSH : panel->rows;
         KilnFloats s[VECTORS] = { 0 }, q[VECTORS] = { 0 };
 
-        for (int64_t r = from; r < to; r++)
+        for (int64_t r = from; r < to; r++) {
+            fetch(panel, grad->masked, r, first, vectors * lanes, (narrow & KILN_NORM_MASKED) != 0);
+            fetch_gradient(panel, grad, r, first, vectors * lanes, narrow);
             for (int v = 0; v < vectors; v++) {
                 const int64_t at = r * panel->stride + first + v * KILN_LANES;
                 KilnFloats d = kiln_load_lanes(grad->x, at, lanes, (narrow & KILN_NORM_X) != 0) -
@@ -119,6 +154,7 @@ KILN_INLINE void grad_sums_of(const KilnPanel *panel, const KilnNormGrad *grad,
                 s[v] += dy;
                 q[v] += dy * d;
             }
+        }
         flush(sum + first, s, vectors, lanes);
         flush(dot + first, q, vectors, lanes);
     }
@@ -135,7 +171,9 @@ KILN_INLINE void grad_apply_of(const KilnPanel *panel, void *dx, const KilnNormG
     columns_load(bias, columns->bias + first, vectors, lanes);
     columns_load(mean_dy, columns->mean_dy + first, vectors, lanes);
     columns_load(slope, columns->slope + first, vectors, lanes);
-    for (int64_t r = 0; r < panel->rows; r++)
+    for (int64_t r = 0; r < panel->rows; r++) {
+        fetch(panel, dx, r, first, vectors * lanes, (narrow & KILN_NORM_DX) != 0);
+        fetch_gradient(panel, grad, r, first, vectors * lanes, narrow);
         for (int v = 0; v < vectors; v++) {
             const int64_t at = r * panel->stride + first + v * KILN_LANES;
             KilnFloats d = kiln_load_lanes(grad->x, at, lanes, (narrow & KILN_NORM_X) != 0) -
@@ -145,6 +183,7 @@ KILN_INLINE void grad_apply_of(const KilnPanel *panel, void *dx, const KilnNormG
             kiln_store_lanes(dx, at, dy * scale[v] - mean_dy[v] - d * slope[v], lanes,
                              (narrow & KILN_NORM_DX) != 0);
         }
+    }
 }
 
 /* ---- For every width -------------------------------------------------------------- */
