@@ -96,8 +96,12 @@ $(B)/%.o: %.c $(B)/.flags
 	$(call say,CC  )
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
+# Each instruction set has a stamp of its own: the others' objects stay.
+$(B)/.flags.%: FORCE
+	@mkdir -p $(@D); echo '$(ISA_FLAGS_$*)' | cmp -s - $@ || echo '$(ISA_FLAGS_$*)' >$@
+
 define ISA_RULE
-$(ISA_SRC:%.c=$(B)/%.$(1).o): $(B)/%.$(1).o: %.c $(B)/.flags
+$(ISA_SRC:%.c=$(B)/%.$(1).o): $(B)/%.$(1).o: %.c $(B)/.flags $(B)/.flags.$(1)
 	@mkdir -p $$(@D)
 	$$(call say,CC  )
 	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(ISA_FLAGS_$(1)) -DKILN_ISA=$(1) -c -o $$@ $$<
