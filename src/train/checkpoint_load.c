@@ -271,6 +271,19 @@ static KilnStatus name_models(const KilnCheckpoint *checkpoint, const KilnTraine
     return KILN_E_FORMAT;
 }
 
+/* Whether the file says more of a parameter than this run keeps. */
+static bool rounds(const KilnSafetensors *file, const KilnTrainer *trainer)
+{
+    for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
+        const KilnParam *param = kiln_params_at(trainer->params, i);
+        const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
+
+        if (kiln_param_dtype(param) == KILN_BF16 && strcmp(entry->dtype, "BF16") != 0)
+            return true;
+    }
+    return false;
+}
+
 KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                         KilnError *err)
 {
@@ -283,6 +296,11 @@ KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTr
         if (status == KILN_E_FORMAT)
             status = name_models(checkpoint, trainer, err);
     }
+    /* A run that resumes says more, and one that tests its best rounds as it did before. */
+    if (status >= 0 && trainer->phase == KILN_PHASE_TEST && rounds(file, trainer))
+        kiln_output_print(&trainer->output,
+                          "warning: weights are f32 in the checkpoint and rounded to bf16 here "
+                          "(trainer.precision=bf16-true): results may differ from those of f32");
     for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
 

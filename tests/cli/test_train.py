@@ -217,8 +217,10 @@ class Precision(Case):
         self.assertEqual(self.header("widened/checkpoints/last/model.safetensors")["layers.0.weight"]["dtype"], "F32")
         for run in ["wide", "narrow"]:
             for precision in ["32-true", "bf16-mixed", "bf16-true"]:
-                self.run_kiln("eval", f"ckpt_path={run}", f"trainer.precision={precision}",
-                              f"kiln.run.dir={run}-{precision}", program="kiln")
+                _, err = self.run_kiln("eval", f"ckpt_path={run}", f"trainer.precision={precision}",
+                                       f"kiln.run.dir={run}-{precision}", program="kiln")
+                self.assertEqual("weights are f32 in the checkpoint and rounded to bf16" in err,
+                                 run == "wide" and precision == "bf16-true", f"{run}, {precision}: {err}")
 
     def test_bf16_is_bf16_mixed(self):
         for precision in ["bf16", "bf16-mixed"]:
