@@ -20,7 +20,7 @@ say = $(if $(V),,@echo '  $(1) $@')
 OPT_debug := -O1 -g
 OPT_release := -O3 -g
 OPT_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-OPT_tsan := -O1 -g -fsanitize=thread
+OPT_tsan := -O1 -g -Wno-pass-failed -fsanitize=thread
 OPT_cov := -O0 -g --coverage
 OPT_clang := -O2 -g -Wno-pass-failed
 OPT_fuzz := -O1 -g -Wno-pass-failed -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -28,7 +28,8 @@ OPT := $(OPT_$(VARIANT))
 ifeq ($(OPT),)
 $(error VARIANT=$(VARIANT) is not one of debug release asan tsan cov clang fuzz)
 endif
-ifneq ($(filter clang fuzz,$(VARIANT)),)
+# libomp tells ThreadSanitizer where threads meet; gcc's OpenMP does not, and all looks like races.
+ifneq ($(filter clang tsan fuzz,$(VARIANT)),)
 CC := clang
 endif
 
