@@ -48,8 +48,9 @@ typedef struct KilnKernel {
     void (*run)(KilnCall *call);
     /* Optional. Also called after a prepare that failed and left `priv` set. */
     void (*release)(KilnCall *call);
-    bool alias;    /* output 0 is input 0's bytes; run does nothing (reshape) */
-    bool epilogue; /* takes a map to run on its output 0 */
+    bool alias;           /* output 0 is input 0's bytes; run does nothing (reshape) */
+    bool epilogue;        /* takes a map to run on its output 0 */
+    bool epilogue_widens; /* whose results may be f32 where output 0 would be bf16 */
     /* Bit i: output 0 may lie over input i when type, shape and layout agree: no
      * element is read after one that shares its place was written. */
     unsigned in_place;

@@ -1,11 +1,10 @@
 /* Matrix products of bf16: both factors are packed into tiles, then blocks of 32 by
- * 32 are computed panel by panel. */
+ * 32 are computed, each over its whole depth. */
 #include "backend/cpu/amx_product.h"
 
 #include "backend/cpu/parallel.h"
 
 enum {
-    MOST_STEPS = 16,                    /* of a panel: the left one stays in the nearest cache */
     GROUP_BYTES = 1024 * 1024,          /* of the right factor: they stay in the second cache */
     GROUP = 16,                         /* blocks of columns, at most */
     STRIP = GROUP * KILN_AMX_BLOCK + 16 /* floats of a row of them; rows are not on the same
@@ -15,7 +14,7 @@ enum {
 typedef struct Work {
     const KilnAmxProduct *product;
     uint16_t *left, *right;
-    int64_t steps, panel; /* tiles of depth, and how many a panel has */
+    int64_t steps; /* tiles of depth */
     int64_t row_blocks, column_blocks;
     bool by_columns; /* threads share the columns, else the rows */
 } Work;
@@ -57,23 +56,21 @@ static void pack_left(void *context, int64_t begin, int64_t end)
     kiln_amx_pack(work->left, &work->product->left, false, begin, end);
 }
 
-static KilnAmxSide left_side(const Work *work, int64_t row_block, int64_t step)
+static KilnAmxSide left_side(const Work *work, int64_t row_block)
 {
     const KilnAmxMatrix *m = &work->product->left;
     const int64_t line = work->steps * KILN_AMX_TILE;
 
     if (is_packed(m))
         return (KilnAmxSide) {
-            .first = (const uint16_t *)m->data + row_block * KILN_AMX_BLOCK * m->stride +
-                     step * KILN_AMX_DEPTH,
+            .first = (const uint16_t *)m->data + row_block * KILN_AMX_BLOCK * m->stride,
             .second = KILN_AMX_ROWS * m->stride,
             .step = KILN_AMX_DEPTH,
             .row = m->stride * (int64_t)sizeof(uint16_t),
         };
-    return (KilnAmxSide) { .first = work->left + 2 * row_block * line + step * KILN_AMX_TILE,
-                           .second = line,
-                           .step = KILN_AMX_TILE,
-                           .row = 64 };
+    return (KilnAmxSide) {
+        .first = work->left + 2 * row_block * line, .second = line, .step = KILN_AMX_TILE, .row = 64
+    };
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -81,18 +78,15 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A panel's share of block (i, j), added to what the panels before it gave. */
-static void one_panel(const Work *work, int64_t i, int64_t j, int64_t step, float *sums)
+static void one_block(const Work *work, int64_t i, int64_t j, float *sums)
 {
     const int64_t line = work->steps * KILN_AMX_TILE;
-    const int64_t steps = least(work->panel, work->steps - step);
-    const KilnAmxSide left = left_side(work, i, step);
-    const KilnAmxSide right = { .first = work->right + 2 * j * line + step * KILN_AMX_TILE,
-                                .second = line,
-                                .step = KILN_AMX_TILE,
-                                .row = 64 };
+    const KilnAmxSide left = left_side(work, i);
+    const KilnAmxSide right = {
+        .first = work->right + 2 * j * line, .second = line, .step = KILN_AMX_TILE, .row = 64
+    };
 
-    kiln_amx_block(sums, STRIP, &left, &right, steps, 1, step > 0);
+    kiln_amx_block(sums, STRIP, &left, &right, work->steps, 1, false);
 }
 
 /* Blocks j0 to j1 of row i of blocks are complete. */
@@ -125,9 +119,8 @@ static void multiply(void *context, int64_t begin, int64_t end)
         for (int64_t i = i0; i < i1; i++) {
             const int64_t stop = least(g + group, j1);
 
-            for (int64_t step = 0; step < work->steps; step += work->panel)
-                for (int64_t j = g; j < stop; j++)
-                    one_panel(work, i, j, step, sums + (j - g) * KILN_AMX_BLOCK);
+            for (int64_t j = g; j < stop; j++)
+                one_block(work, i, j, sums + (j - g) * KILN_AMX_BLOCK);
             finish_strip(work, i, g, stop, sums);
         }
     kiln_amx_end();
@@ -143,7 +136,6 @@ void kiln_amx_product(const KilnAmxProduct *product, void *workspace)
     };
     const int threads = product->left.rows * product->right.rows < 4096 ? 1 : product->threads;
 
-    work.panel = blocks(work.steps, blocks(work.steps, MOST_STEPS));
     work.right = workspace;
     work.left = work.right + kiln_amx_packed(product->right.rows, product->right.depth);
     work.by_columns = work.column_blocks > work.row_blocks;

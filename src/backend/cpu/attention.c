@@ -1,6 +1,7 @@
 /* Attention: heads are shared between the threads. */
 #include <math.h>
 
+#include "backend/cpu/amx.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa/attention.h"
 
@@ -9,6 +10,16 @@ static KilnAttentionRows rows_of(const KilnArg *arg, int64_t first)
     return (KilnAttentionRows) {
         .data = (char *)arg->data + (size_t)first * kiln_dtype_size(arg->dtype),
         .narrow = arg->dtype == KILN_BF16,
+    };
+}
+
+static KilnDropoutLoop dropout_of(const KilnAttentionAttrs *attrs, const int32_t *key)
+{
+    return (KilnDropoutLoop) {
+        .key = { (uint32_t)key[0], (uint32_t)key[1] },
+        .stream = (uint64_t)attrs->stream,
+        .threshold = (uint32_t)ceil(attrs->dropout * 0x1p24),
+        .scale = (float)(1.0 / (1.0 - attrs->dropout)),
     };
 }
 
@@ -34,17 +45,12 @@ static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
         else
             loop.mask_added = options[0].data;
     }
+    loop.tiles = call->backend->bf16 && loop.q.narrow && loop.k.narrow && loop.v.narrow &&
+                 (first == 0 || (call->inputs[0].dtype == KILN_BF16 &&
+                                 call->inputs[1].dtype == KILN_BF16)); /* backward: dy, y */
     loop.padding = options[1].absent ? NULL : options[1].data;
-    if (loop.drops) {
-        const int32_t *key = options[2].data;
-
-        loop.dropout = (KilnDropoutLoop) {
-            .key = { (uint32_t)key[0], (uint32_t)key[1] },
-            .stream = (uint64_t)attrs->stream,
-            .threshold = (uint32_t)ceil(attrs->dropout * 0x1p24),
-            .scale = (float)(1.0 / (1.0 - attrs->dropout)),
-        };
-    }
+    if (loop.drops && options[2].data != NULL) /* not while it is prepared */
+        loop.dropout = dropout_of(attrs, options[2].data);
     return loop;
 }
 
@@ -68,6 +74,8 @@ static void work_part(void *context, int64_t begin, int64_t end)
     const Work *work = context;
     const KilnAttentionSizes *s = &work->loop.s;
 
+    if (work->loop.tiles)
+        kiln_amx_begin();
     for (int64_t part = begin; part < end; part++) {
         const int64_t heads = heads_of(s);
         float *scratch = work->workspace + part * work->scratch;
@@ -79,6 +87,8 @@ static void work_part(void *context, int64_t begin, int64_t end)
                                                                 i / s->kv_heads, i % s->kv_heads);
         }
     }
+    if (work->loop.tiles)
+        kiln_amx_end();
 }
 
 static int64_t parts_of(const KilnCall *call, const KilnAttentionSizes *s)
@@ -95,7 +105,7 @@ static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backwar
         .cpu = cpu,
         .loop = *loop,
         .workspace = call->workspace,
-        .scratch = cpu->loops->attention->scratch(&loop->s, backward),
+        .scratch = cpu->loops->attention->scratch(loop, backward),
         .parts = parts_of(call, &loop->s),
         .backward = backward,
     };
@@ -105,11 +115,9 @@ static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backwar
 
 static KilnStatus prepare(KilnCall *call, int first, bool packed)
 {
-    const KilnArg *in = call->inputs + first;
-    const KilnAttentionSizes s = kiln_attention_sizes(&in[0].shape, packed ? NULL : &in[1].shape,
-                                                      call->attrs);
-    const int64_t floats = kiln_cpu(call)->loops->attention->scratch(&s, first > 0) *
-                           parts_of(call, &s);
+    const KilnAttentionLoop loop = loop_of(call, first, packed);
+    const int64_t floats = kiln_cpu(call)->loops->attention->scratch(&loop, first > 0) *
+                           parts_of(call, &loop.s);
 
     for (int i = 0; i < call->n_inputs; i++)
         call->inputs[i].layout = KILN_PLAIN;

@@ -19,6 +19,7 @@ enum {
 typedef struct Chain {
     KilnRewrite *rewrite;
     KilnNode *producer;
+    bool widens;                         /* its kernel can give f32 where its own result is bf16 */
     KilnTensor *inputs[KILN_MAX_INPUTS]; /* of the map: the producer's result, then others */
     KilnTensor *made[KILN_MAP_STEPS];    /* what each step makes */
     KilnNode *joined[KILN_MAP_STEPS];
@@ -53,6 +54,15 @@ static bool known_before(const Chain *chain, const KilnTensor *tensor, const Kil
                                  (size_t)node->index);
 }
 
+/* Whether the producer can give a result of this type: its own, or where it can, f32 of
+ * sums that would have been rounded to bf16. */
+static bool gives(const Chain *chain, KilnDType type)
+{
+    const KilnDType own = chain->producer->outputs[0]->dtype;
+
+    return type == own || (chain->widens && own == KILN_BF16 && type == KILN_F32);
+}
+
 /* Whether a result can be written where the producer stands: one with a place of
  * its own must not appear there before what is recorded between has run. */
 static bool can_move(const Chain *chain, const KilnNode *node)
@@ -74,7 +84,8 @@ static bool can_join(const Chain *chain, const KilnNode *node, KilnMapStep *ret)
     if (node->op->map == NULL || node->n_outputs != 1 || node->op->updates != 0 ||
         node->segment != chain->producer->segment ||
         !kiln_shape_equal(&node->outputs[0]->shape, &y->shape) ||
-        node->outputs[0]->dtype != y->dtype || !can_move(chain, node) || !node->op->map(node, ret))
+        !gives(chain, node->outputs[0]->dtype) || !can_move(chain, node) ||
+        !node->op->map(node, ret))
         return false;
     for (int i = 0; i < node->n_inputs; i++) {
         const KilnTensor *input = node->inputs[i];
@@ -221,7 +232,10 @@ KilnStatus kiln_pass_fuse_epilogue(KilnRewrite *rewrite, KilnError *err)
 
         if (kernel == NULL || !kernel->epilogue || node->epilogue != NULL || node->n_outputs < 1)
             continue;
-        Chain chain = { .rewrite = rewrite, .producer = node, .inputs = { node->outputs[0] } };
+        Chain chain = { .rewrite = rewrite,
+                        .producer = node,
+                        .widens = kernel->epilogue_widens,
+                        .inputs = { node->outputs[0] } };
         chain.map.n_inputs = 1;
         grow(&chain);
         if (chain.map.n_steps > 0 && join(&chain, err) < 0)

@@ -28,11 +28,12 @@ typedef struct KilnAttentionLoop {
     const uint8_t *padding; /* [B, Tk], or NULL */
     bool drops;
     KilnDropoutLoop dropout;
+    bool tiles; /* q, k, v and y are bf16, and so are the products: on AMX */
 } KilnAttentionLoop;
 
 typedef struct KilnAttentionLoops {
     /* Floats of scratch that one head takes. */
-    int64_t (*scratch)(const KilnAttentionSizes *sizes, bool backward);
+    int64_t (*scratch)(const KilnAttentionLoop *loop, bool backward);
     /* All heads of q that head g of k and v serves, in batch element b. */
     void (*forward)(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g);
     void (*backward)(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g);

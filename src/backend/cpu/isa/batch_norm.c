@@ -11,7 +11,7 @@ enum { VECTORS = KILN_PANEL / KILN_LANES, FLUSH = 256 };
 KILN_INLINE void columns_load(KilnFloats *to, const float *from, int vectors, int lanes)
 {
     for (int v = 0; v < vectors; v++)
-        to[v] = kiln_load(from, v * KILN_LANES, lanes, false);
+        to[v] = kiln_load_lanes(from, v * KILN_LANES, lanes, false);
 }
 
 KILN_INLINE void flush(double *sum, const KilnFloats *part, int vectors, int lanes)
@@ -36,8 +36,8 @@ KILN_INLINE void sums_of(const KilnPanel *panel, const void *x, const KilnNormCo
 
         for (int64_t r = from; r < to; r++)
             for (int v = 0; v < vectors; v++) {
-                KilnFloats d = kiln_load(x, r * panel->stride + first + v * KILN_LANES, lanes,
-                                         (narrow & KILN_NORM_X) != 0) -
+                KilnFloats d = kiln_load_lanes(x, r * panel->stride + first + v * KILN_LANES, lanes,
+                                               (narrow & KILN_NORM_X) != 0) -
                                mean[v];
 
                 s[v] += d;
@@ -60,15 +60,15 @@ KILN_INLINE void apply_of(const KilnPanel *panel, void *y, const void *x, const 
     for (int64_t r = 0; r < panel->rows; r++)
         for (int v = 0; v < vectors; v++) {
             const int64_t at = r * panel->stride + first + v * KILN_LANES;
-            KilnFloats value = (kiln_load(x, at, lanes, (narrow & KILN_NORM_X) != 0) - mean[v]) *
-                                   scale[v] +
-                               bias[v];
+            KilnFloats value =
+                (kiln_load_lanes(x, at, lanes, (narrow & KILN_NORM_X) != 0) - mean[v]) * scale[v] +
+                bias[v];
 
             if (more != NULL)
-                value += kiln_load(more, at, lanes, (narrow & KILN_NORM_MORE) != 0);
+                value += kiln_load_lanes(more, at, lanes, (narrow & KILN_NORM_MORE) != 0);
             if (panel->relu)
                 value = kiln_relu_floats(value);
-            kiln_store(y, at, value, lanes, (narrow & KILN_NORM_Y) != 0);
+            kiln_store_lanes(y, at, value, lanes, (narrow & KILN_NORM_Y) != 0);
         }
 }
 
@@ -79,13 +79,14 @@ KILN_INLINE KilnFloats gradient_at(const KilnPanel *panel, const KilnNormGrad *g
                                    const KilnFloats *d, const KilnFloats *scale,
                                    const KilnFloats *bias, int lanes, unsigned narrow)
 {
-    KilnFloats dy = kiln_load(grad->dy, at, lanes, (narrow & KILN_NORM_DY) != 0);
+    KilnFloats dy = kiln_load_lanes(grad->dy, at, lanes, (narrow & KILN_NORM_DY) != 0);
 
     if (grad->more_dy != NULL)
-        dy += kiln_load(grad->more_dy, at, lanes, (narrow & KILN_NORM_MORE_DY) != 0);
+        dy += kiln_load_lanes(grad->more_dy, at, lanes, (narrow & KILN_NORM_MORE_DY) != 0);
     if (panel->relu) {
-        KilnFloats y = grad->y != NULL ? kiln_load(grad->y, at, lanes, (narrow & KILN_NORM_Y) != 0)
-                                       : *d * *scale + *bias;
+        KilnFloats y = grad->y != NULL
+                           ? kiln_load_lanes(grad->y, at, lanes, (narrow & KILN_NORM_Y) != 0)
+                           : *d * *scale + *bias;
 
         dy = kiln_masked(dy, (KilnWords)(y > 0.0f));
     }
@@ -108,12 +109,13 @@ KILN_INLINE void grad_sums_of(const KilnPanel *panel, const KilnNormGrad *grad,
         for (int64_t r = from; r < to; r++)
             for (int v = 0; v < vectors; v++) {
                 const int64_t at = r * panel->stride + first + v * KILN_LANES;
-                KilnFloats d = kiln_load(grad->x, at, lanes, (narrow & KILN_NORM_X) != 0) - mean[v];
+                KilnFloats d = kiln_load_lanes(grad->x, at, lanes, (narrow & KILN_NORM_X) != 0) -
+                               mean[v];
                 KilnFloats dy = gradient_at(panel, grad, at, &d, &scale[v], &bias[v], lanes,
                                             narrow);
 
                 if (grad->masked != NULL)
-                    kiln_store(grad->masked, at, dy, lanes, (narrow & KILN_NORM_MASKED) != 0);
+                    kiln_store_lanes(grad->masked, at, dy, lanes, (narrow & KILN_NORM_MASKED) != 0);
                 s[v] += dy;
                 q[v] += dy * d;
             }
@@ -136,11 +138,12 @@ KILN_INLINE void grad_apply_of(const KilnPanel *panel, void *dx, const KilnNormG
     for (int64_t r = 0; r < panel->rows; r++)
         for (int v = 0; v < vectors; v++) {
             const int64_t at = r * panel->stride + first + v * KILN_LANES;
-            KilnFloats d = kiln_load(grad->x, at, lanes, (narrow & KILN_NORM_X) != 0) - mean[v];
+            KilnFloats d = kiln_load_lanes(grad->x, at, lanes, (narrow & KILN_NORM_X) != 0) -
+                           mean[v];
             KilnFloats dy = gradient_at(panel, grad, at, &d, &scale[v], &bias[v], lanes, narrow);
 
-            kiln_store(dx, at, dy * scale[v] - mean_dy[v] - d * slope[v], lanes,
-                       (narrow & KILN_NORM_DX) != 0);
+            kiln_store_lanes(dx, at, dy * scale[v] - mean_dy[v] - d * slope[v], lanes,
+                             (narrow & KILN_NORM_DX) != 0);
         }
 }
 

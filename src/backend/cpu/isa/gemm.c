@@ -7,6 +7,9 @@
 
 #include <stddef.h>
 #include <string.h>
+
+#include "backend/cpu/isa/turn.h"
+
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -17,20 +20,14 @@
 /* ---- Vectors --------------------------------------------------------------------- */
 
 #if defined(__AVX512F__)
-enum { WIDTH = 16, ROWS = 12 };
+enum { ROWS = 12 };
 #define FMA(a, b, c) (Vector) _mm512_fmadd_ps(a, b, c)
-#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #elif defined(__AVX2__) && defined(__FMA__)
-enum { WIDTH = 8, ROWS = 6 };
+enum { ROWS = 6 };
 #define FMA(a, b, c) (Vector) _mm256_fmadd_ps(a, b, c)
-#define LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
 #else
-enum { WIDTH = 4, ROWS = 3 };
+enum { ROWS = 3 };
 #define FMA(a, b, c) ((a) * (b) + (c))
-#define LOW 0, 4, 1, 5
-#define HIGH 2, 6, 3, 7
 #endif
 
 enum {
@@ -42,10 +39,6 @@ enum {
     AHEAD = 16,           /* of depth: how far ahead packed panels are fetched */
     PANELS = 8            /* of b that are packed at a time */
 };
-
-typedef float Vector __attribute__((vector_size(WIDTH * sizeof(float))));
-/* The same at any address, over what the program knows as floats. */
-typedef float Floats __attribute__((vector_size(WIDTH * sizeof(float)), aligned(4), may_alias));
 
 static inline Vector load(const float *x)
 {
@@ -175,46 +168,6 @@ static void run_tile(const Tile *t, int64_t rows, int64_t columns)
 }
 
 /* ---- Packing ----------------------------------------------------------------------- */
-
-/* A square of vectors, turned in place: each of log2(WIDTH) rounds interleaves the
- * first half of the vectors with the second. */
-static inline void turn(Vector square[WIDTH])
-{
-    for (int round = 1; round < WIDTH; round *= 2) {
-        Vector next[WIDTH];
-
-#pragma GCC unroll 8
-        for (int i = 0; i < WIDTH / 2; i++) {
-            next[2 * i] = __builtin_shufflevector(square[i], square[i + WIDTH / 2], LOW);
-            next[2 * i + 1] = __builtin_shufflevector(square[i], square[i + WIDTH / 2], HIGH);
-        }
-        memcpy(square, next, sizeof(next));
-    }
-}
-
-/* to[l * width + j] = from[j * ld + l] for j < columns (zeros up to width). A vector may
- * end in the next l, which is written later: so ROWS is at most WIDTH. */
-static void pack_turned(float *to, int width, const float *from, int64_t ld, int64_t columns,
-                        int64_t depth)
-{
-    int64_t l = 0;
-
-    for (; l + WIDTH <= depth; l += WIDTH)
-        for (int j = 0; j < width; j += WIDTH) {
-            Vector square[WIDTH];
-
-#pragma GCC unroll 16
-            for (int i = 0; i < WIDTH; i++)
-                square[i] = j + i < columns ? load(from + (j + i) * ld + l) : (Vector) { 0 };
-            turn(square);
-#pragma GCC unroll 16
-            for (int i = 0; i < WIDTH; i++)
-                store(to + (l + i) * width + j, square[i]);
-        }
-    for (; l < depth; l++)
-        for (int j = 0; j < width; j++)
-            to[l * width + j] = j < columns ? from[j * ld + l] : 0.0f;
-}
 
 /* to[l * width + j] = from[l * ld + j] for j < columns (zeros up to width). */
 static inline __attribute__((always_inline)) void pack_rows(float *to, int width, const float *from,

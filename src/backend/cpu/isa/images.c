@@ -124,15 +124,15 @@ KILN_INLINE void max_lanes(const KilnMaxPool *pool, const MaxWindow *w, void *y,
         uint32_t at = (uint32_t)((row - w->top) * pool->kernel[1] + w->columns.begin - w->left);
 
         for (int64_t column = w->columns.begin; column < w->columns.end; column++, at++) {
-            const KilnFloats value = kiln_load(x, (first + column) * pool->block + c, lanes,
-                                               narrow);
+            const KilnFloats value = kiln_load_lanes(x, (first + column) * pool->block + c, lanes,
+                                                     narrow);
             const KilnWords larger = (KilnWords)(value > best) | (KilnWords)(value != value);
 
             best = (KilnFloats)(((KilnWords)value & larger) | ((KilnWords)best & ~larger));
             best_at = (at & larger) | (best_at & ~larger);
         }
     }
-    kiln_store(y, w->at + c, best, lanes, narrow);
+    kiln_store_lanes(y, w->at + c, best, lanes, narrow);
     store_places(place, w->at + c, best_at, lanes, pool->words);
 }
 
@@ -188,9 +188,9 @@ KILN_INLINE void max_grad_lanes(const KilnMaxPool *pool, const MaxTakers *t, voi
             const KilnWords taken = (KilnWords)(load_places(place, from, lanes, pool->words) ==
                                                 mine);
 
-            sum += kiln_masked(kiln_load(dy, from, lanes, narrow), taken);
+            sum += kiln_masked(kiln_load_lanes(dy, from, lanes, narrow), taken);
         }
-    kiln_store(dx, t->at + c, sum, lanes, narrow);
+    kiln_store_lanes(dx, t->at + c, sum, lanes, narrow);
 }
 
 KILN_INLINE void max_grad_row_of(const KilnMaxPool *pool, int64_t row, void *dx, const void *dy,

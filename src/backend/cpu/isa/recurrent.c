@@ -21,9 +21,9 @@ static int64_t packed(int64_t gates, int64_t hidden, bool transposed)
 static void pack(float *panels, const float *weight, int64_t gates, int64_t hidden, bool transposed)
 {
     if (transposed)
-        tile_pack(panels, weight, 1, hidden, hidden, gates);
+        tile_pack_turned(panels, weight, hidden, hidden, gates);
     else
-        tile_pack(panels, weight, hidden, 1, gates, hidden);
+        tile_pack(panels, weight, hidden, gates, hidden);
 }
 
 /* c [m, n] = or += a · the weight of k rows. */

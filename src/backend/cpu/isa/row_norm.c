@@ -16,7 +16,7 @@ typedef enum Term { TERM_X, TERM_SQUARE } Term;
 KILN_INLINE KilnFloats term_at(const void *x, int64_t i, float mean, int lanes, Term term,
                                unsigned narrow)
 {
-    KilnFloats d = kiln_load(x, i, lanes, (narrow & KILN_ROW_X) != 0);
+    KilnFloats d = kiln_load_lanes(x, i, lanes, (narrow & KILN_ROW_X) != 0);
 
     if (term == TERM_X)
         return d;
@@ -64,13 +64,13 @@ KILN_INLINE double row_sum(const KilnRowNorm *norm, const void *x, float mean, T
 KILN_INLINE void write_at(const KilnRowNorm *norm, void *y, const void *x, int64_t i, float mean,
                           float rstd, int lanes, unsigned narrow)
 {
-    KilnFloats value = (kiln_load(x, i, lanes, (narrow & KILN_ROW_X) != 0) - mean) * rstd;
+    KilnFloats value = (kiln_load_lanes(x, i, lanes, (narrow & KILN_ROW_X) != 0) - mean) * rstd;
 
     if (norm->weight != NULL)
-        value *= kiln_load(norm->weight, i, lanes, false);
+        value *= kiln_load_lanes(norm->weight, i, lanes, false);
     if (norm->bias != NULL)
-        value += kiln_load(norm->bias, i, lanes, false);
-    kiln_store(y, i, value, lanes, (narrow & KILN_ROW_Y) != 0);
+        value += kiln_load_lanes(norm->bias, i, lanes, false);
+    kiln_store_lanes(y, i, value, lanes, (narrow & KILN_ROW_Y) != 0);
 }
 
 KILN_INLINE void forward_of(const KilnRowNorm *norm, void *y, const void *x, float *ret_mean,
@@ -100,9 +100,10 @@ typedef struct Grad {
 KILN_INLINE void grad_at(const KilnRowNorm *norm, const void *dy, const void *x, int64_t i,
                          float mean, float rstd, int lanes, unsigned narrow, Grad *ret)
 {
-    ret->dy = kiln_load(dy, i, lanes, (narrow & KILN_ROW_DY) != 0);
-    ret->h = (kiln_load(x, i, lanes, (narrow & KILN_ROW_X) != 0) - mean) * rstd;
-    ret->g = norm->weight != NULL ? ret->dy * kiln_load(norm->weight, i, lanes, false) : ret->dy;
+    ret->dy = kiln_load_lanes(dy, i, lanes, (narrow & KILN_ROW_DY) != 0);
+    ret->h = (kiln_load_lanes(x, i, lanes, (narrow & KILN_ROW_X) != 0) - mean) * rstd;
+    ret->g = norm->weight != NULL ? ret->dy * kiln_load_lanes(norm->weight, i, lanes, false)
+                                  : ret->dy;
 }
 
 /* The sums of g and of g * h over the row. */
@@ -140,9 +141,9 @@ KILN_INLINE void grad_sums(const KilnRowNorm *norm, const void *dy, const void *
 
 KILN_INLINE void add_at(float *sums, int64_t i, const KilnFloats *value, int lanes)
 {
-    KilnFloats sum = kiln_load(sums, i, lanes, false) + *value;
+    KilnFloats sum = kiln_load_lanes(sums, i, lanes, false) + *value;
 
-    kiln_store(sums, i, sum, lanes, false);
+    kiln_store_lanes(sums, i, sum, lanes, false);
 }
 
 KILN_INLINE void backward_at(const KilnRowNorm *norm, void *dx, const void *dy, const void *x,
@@ -157,7 +158,7 @@ KILN_INLINE void backward_at(const KilnRowNorm *norm, void *dx, const void *dy, 
     add_at(dweight, i, &dw, lanes);
     if (dbias != NULL)
         add_at(dbias, i, &grad.dy, lanes);
-    kiln_store(dx, i, value, lanes, (narrow & KILN_ROW_DX) != 0);
+    kiln_store_lanes(dx, i, value, lanes, (narrow & KILN_ROW_DX) != 0);
 }
 
 KILN_INLINE void backward_of(const KilnRowNorm *norm, void *dx, const void *dy, const void *x,

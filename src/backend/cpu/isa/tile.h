@@ -8,7 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__AVX512F__) || defined(__AVX2__)
+#include "backend/cpu/isa/turn.h"
+
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -17,16 +19,12 @@ enum { PANEL = 32 };
 
 /* A tile is TILE_ROWS rows of two vectors: as many sums as registers hold. */
 #if defined(__AVX512F__)
-enum { LANE = 16, TILE_ROWS = 12 };
+enum { TILE_ROWS = 12 };
 #elif defined(__AVX2__)
-enum { LANE = 8, TILE_ROWS = 6 };
+enum { TILE_ROWS = 6 };
 #else
-enum { LANE = 4, TILE_ROWS = 4 };
+enum { TILE_ROWS = 4 };
 #endif
-
-typedef float Vector __attribute__((vector_size(4 * LANE)));
-/* The same at any address, over what the program knows as floats. */
-typedef float Floats __attribute__((vector_size(4 * LANE), aligned(4), may_alias));
 
 static inline Vector vector_multiply_add(Vector sum, float a, Vector b)
 {
@@ -68,7 +66,7 @@ static inline __attribute__((always_inline)) void tile_registers(float *c, int64
     for (int r = 0; r < rows; r++)
         sum[r][0] = sum[r][1] = (Vector) { 0 };
     for (int64_t k = t->k; k > 0; k--) {
-        const Vector b0 = *(const Floats *)b, b1 = *(const Floats *)(b + LANE);
+        const Vector b0 = *(const Floats *)b, b1 = *(const Floats *)(b + WIDTH);
 
 #pragma GCC unroll 16
         for (int r = 0; r < rows; r++) {
@@ -84,7 +82,7 @@ static inline __attribute__((always_inline)) void tile_registers(float *c, int64
     }
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) {
-        Floats *to = (Floats *)(c + r * c_row), *next = (Floats *)(c + r * c_row + LANE);
+        Floats *to = (Floats *)(c + r * c_row), *next = (Floats *)(c + r * c_row + WIDTH);
 
         if (t->add) {
             sum[r][0] += *to;
@@ -148,13 +146,13 @@ static inline void tile_rows(float *c, int64_t c_row, const float *a, const floa
 static inline void tile_edge(const Tile *t, float *c, const float *a, const float *b, int64_t rows,
                              int64_t columns)
 {
-    float copy[TILE_ROWS * 2 * LANE] = { 0 };
+    float copy[TILE_ROWS * 2 * WIDTH] = { 0 };
 
     for (int64_t r = 0; t->add && r < rows; r++)
-        memcpy(copy + r * 2 * LANE, c + r * t->c_row, (size_t)columns * sizeof(float));
-    tile_rows(copy, 2 * LANE, a, b, t, rows);
+        memcpy(copy + r * 2 * WIDTH, c + r * t->c_row, (size_t)columns * sizeof(float));
+    tile_rows(copy, 2 * WIDTH, a, b, t, rows);
     for (int64_t r = 0; r < rows; r++)
-        memcpy(c + r * t->c_row, copy + r * 2 * LANE, (size_t)columns * sizeof(float));
+        memcpy(c + r * t->c_row, copy + r * 2 * WIDTH, (size_t)columns * sizeof(float));
 }
 
 static inline void tile_product(const Tile *t)
@@ -162,7 +160,7 @@ static inline void tile_product(const Tile *t)
     /* Equal parts, so that no tile is left with a row or two. */
     const int64_t parts = (t->m + TILE_ROWS - 1) / TILE_ROWS;
 
-    for (int64_t j = 0; j < t->n; j += 2 * LANE) {
+    for (int64_t j = 0; j < t->n; j += 2 * WIDTH) {
         const float *b = t->b + j / PANEL * t->b_panel + j % PANEL;
 
         for (int64_t part = 0, r = 0; part < parts; part++) {
@@ -170,7 +168,7 @@ static inline void tile_product(const Tile *t)
             float *c = t->c + r * t->c_row + j;
             const float *a = t->a + r * t->a_row;
 
-            if (t->n - j >= 2 * LANE)
+            if (t->n - j >= 2 * WIDTH)
                 tile_rows(c, t->c_row, a, b, t, rows);
             else
                 tile_edge(t, c, a, b, rows, t->n - j);
@@ -179,25 +177,25 @@ static inline void tile_product(const Tile *t)
     }
 }
 
-/* Panels [ceil(n / PANEL)][k][PANEL] of the matrix whose element (i, j) is
- * b[i * step + j * column], filled up with zeros. */
-static inline void tile_pack(float *panels, const float *b, int64_t step, int64_t column, int64_t k,
-                             int64_t n)
+/* Panels [ceil(n / PANEL)][k][PANEL] of the matrix b [k, n] whose rows are `ld` apart,
+ * filled up with zeros. */
+static inline void tile_pack(float *panels, const float *b, int64_t ld, int64_t k, int64_t n)
 {
     for (int64_t j = 0; j < n; j += PANEL, panels += k * PANEL) {
         const int64_t columns = n - j < PANEL ? n - j : PANEL;
 
         if (columns < PANEL)
             memset(panels, 0, (size_t)(k * PANEL) * sizeof(float));
-        if (column == 1) {
-            for (int64_t i = 0; i < k; i++)
-                memcpy(panels + i * PANEL, b + i * step + j, (size_t)columns * sizeof(float));
-            continue;
-        }
         for (int64_t i = 0; i < k; i++)
-            for (int64_t c = 0; c < columns; c++)
-                panels[i * PANEL + c] = b[i * step + (j + c) * column];
+            memcpy(panels + i * PANEL, b + i * ld + j, (size_t)columns * sizeof(float));
     }
+}
+
+/* The same panels of the matrix whose transpose is b [n, k]. */
+static inline void tile_pack_turned(float *panels, const float *b, int64_t ld, int64_t k, int64_t n)
+{
+    for (int64_t j = 0; j < n; j += PANEL, panels += k * PANEL)
+        pack_turned(panels, PANEL, b + j * ld, ld, n - j < PANEL ? n - j : PANEL, k);
 }
 
 #endif

@@ -22,7 +22,7 @@ KILN_INLINE KilnFloats kiln_floats(float value)
 }
 
 /* Elements i ... i + lanes - 1 (at most KILN_LANES), the other lanes zero. */
-KILN_INLINE KilnFloats kiln_load(const void *from, int64_t i, int lanes, bool narrow)
+KILN_INLINE KilnFloats kiln_load_lanes(const void *from, int64_t i, int lanes, bool narrow)
 {
     KilnFloats wide = { 0 };
     KilnHalves half = { 0 };
@@ -36,7 +36,7 @@ KILN_INLINE KilnFloats kiln_load(const void *from, int64_t i, int lanes, bool na
 }
 
 /* To bf16 as kiln_bf16_of rounds. */
-KILN_INLINE void kiln_store(void *to, int64_t i, KilnFloats value, int lanes, bool narrow)
+KILN_INLINE void kiln_store_lanes(void *to, int64_t i, KilnFloats value, int lanes, bool narrow)
 {
     if (!narrow) {
         memcpy((float *)to + i, &value, (size_t)lanes * sizeof(float));
