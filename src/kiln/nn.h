@@ -251,6 +251,10 @@ KILN_API KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *i
 /* The same weight over bags: torch.nn.EmbeddingBag, see kiln_embedding_bag. */
 KILN_API KilnTensor *kiln_nn_embedding_bag(const KilnEmbedding *layer, KilnTensor *index,
                                            KilnTensor *offsets, KilnBagMode mode);
+/* The sums with a factor for each index (per_sample_weights of torch.nn.EmbeddingBag, mode
+ * sum); `factors` has index's shape, see kiln_embedding_bag_weighed. */
+KILN_API KilnTensor *kiln_nn_embedding_bag_weighed(const KilnEmbedding *layer, KilnTensor *index,
+                                                   KilnTensor *offsets, KilnTensor *factors);
 
 /* Where the layers of a step in training take their dropout from. A NULL pointer to
  * it: not training, nothing is dropped. Each use counts `stream` up; start it where no

@@ -47,15 +47,28 @@ KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *index)
     return y;
 }
 
-KilnTensor *kiln_nn_embedding_bag(const KilnEmbedding *layer, KilnTensor *index,
-                                  KilnTensor *offsets, KilnBagMode mode)
+/* `factors` may be NULL. */
+static KilnTensor *bags(const KilnEmbedding *layer, KilnTensor *index, KilnTensor *offsets,
+                        KilnTensor *factors, KilnBagMode mode)
 {
     KilnGraph *graph = kiln_tensor_graph(index);
     const char *before = kiln_layer_enter(index, layer->path);
     KilnTensor *y = kiln_embedding_bag_touched(kiln_param_tensor(layer->weight, graph), index,
-                                               offsets, NULL, mode, layer->padding_idx,
+                                               offsets, factors, mode, layer->padding_idx,
                                                touched_rows(layer, graph));
 
     kiln_graph_layer(graph, before);
     return y;
+}
+
+KilnTensor *kiln_nn_embedding_bag(const KilnEmbedding *layer, KilnTensor *index,
+                                  KilnTensor *offsets, KilnBagMode mode)
+{
+    return bags(layer, index, offsets, NULL, mode);
+}
+
+KilnTensor *kiln_nn_embedding_bag_weighed(const KilnEmbedding *layer, KilnTensor *index,
+                                          KilnTensor *offsets, KilnTensor *factors)
+{
+    return bags(layer, index, offsets, factors, KILN_BAG_SUM);
 }

@@ -54,7 +54,7 @@ KILN_NODISCARD KilnStatus kiln_checkpoint_open(const char *path, bool resume, Ki
 KILN_NODISCARD KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config,
                                                           KilnCheckpoint *ret, KilnError *err);
 void kiln_checkpoint_close(KilnCheckpoint *checkpoint);
-/* Parameters and buffers alone. */
+/* Parameters and buffers alone. Evaluation and prediction print a line when that rounds. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint,
                                                        KilnTrainer *trainer, KilnError *err);
 /* Everything but the callbacks' state: weights, optimizer, position, metrics. */

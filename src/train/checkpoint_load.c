@@ -23,6 +23,16 @@ static KilnStatus file_of(const KilnCheckpoint *checkpoint, const char *name, ch
     return *ret != NULL ? KILN_OK : kiln_error_nomem(err, strlen(name));
 }
 
+/* The tensors in <checkpoint>/<name>. The file is closed, and its path freed, by the
+ * caller, also after an error. */
+static KilnStatus open_tensors(const KilnCheckpoint *checkpoint, const char *name,
+                               KilnSafetensors **ret, char **ret_path, KilnError *err)
+{
+    KilnStatus status = file_of(checkpoint, name, ret_path, err);
+
+    return status < 0 ? status : kiln_safetensors_open(*ret_path, ret, err);
+}
+
 static KilnStatus check_file(const KilnCheckpoint *checkpoint, const char *name, KilnError *err)
 {
     const json_t *file = json_object_get(json_object_get(checkpoint->state, "files"), name);
@@ -61,8 +71,7 @@ static bool foreign_weights(const KilnCheckpoint *checkpoint)
 {
     KilnSafetensors *file = NULL;
     char *path = NULL;
-    bool foreign = file_of(checkpoint, KILN_CHECKPOINT_MODEL, &path, NULL) >= 0 &&
-                   kiln_safetensors_open(path, &file, NULL) >= 0 &&
+    bool foreign = open_tensors(checkpoint, KILN_CHECKPOINT_MODEL, &file, &path, NULL) >= 0 &&
                    kiln_safetensors_metadata(file, KILN_CHECKPOINT_MARK) == NULL;
 
     kiln_safetensors_close(file);
@@ -262,20 +271,36 @@ static KilnStatus name_models(const KilnCheckpoint *checkpoint, const KilnTraine
     return KILN_E_FORMAT;
 }
 
+/* Whether the file says more of a parameter than this run keeps. */
+static bool rounds(const KilnSafetensors *file, const KilnTrainer *trainer)
+{
+    for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
+        const KilnParam *param = kiln_params_at(trainer->params, i);
+        const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
+
+        if (kiln_param_dtype(param) == KILN_BF16 && strcmp(entry->dtype, "BF16") != 0)
+            return true;
+    }
+    return false;
+}
+
 KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                         KilnError *err)
 {
     KilnSafetensors *file = NULL;
     char *path = NULL;
-    KilnStatus status = file_of(checkpoint, KILN_CHECKPOINT_MODEL, &path, err);
+    KilnStatus status = open_tensors(checkpoint, KILN_CHECKPOINT_MODEL, &file, &path, err);
 
-    if (status >= 0)
-        status = kiln_safetensors_open(path, &file, err);
     if (status >= 0) {
         status = compare_params(file, trainer, path, err);
         if (status == KILN_E_FORMAT)
             status = name_models(checkpoint, trainer, err);
     }
+    /* A run that resumes says more, and one that tests its best rounds as it did before. */
+    if (status >= 0 && trainer->phase == KILN_PHASE_TEST && rounds(file, trainer))
+        kiln_output_print(&trainer->output,
+                          "warning: weights are f32 in the checkpoint and rounded to bf16 here "
+                          "(trainer.precision=bf16-true): results may differ from those of f32");
     for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
 
@@ -320,10 +345,8 @@ static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *
 {
     KilnSafetensors *file = NULL;
     char *path = NULL;
-    KilnStatus status = file_of(checkpoint, KILN_CHECKPOINT_TRAINER, &path, err);
+    KilnStatus status = open_tensors(checkpoint, KILN_CHECKPOINT_TRAINER, &file, &path, err);
 
-    if (status >= 0)
-        status = kiln_safetensors_open(path, &file, err);
     for (size_t slot = 0; status >= 0 && slot < trainer->n_slots; slot++)
         status = load_slot(trainer, file, path, slot, err);
     kiln_safetensors_close(file);
@@ -354,10 +377,8 @@ static KilnStatus load_shadow(const KilnCheckpoint *checkpoint, KilnTrainer *tra
 {
     KilnSafetensors *file = NULL;
     char *path = NULL;
-    KilnStatus status = file_of(checkpoint, KILN_CHECKPOINT_MODEL, &path, err);
+    KilnStatus status = open_tensors(checkpoint, KILN_CHECKPOINT_MODEL, &file, &path, err);
 
-    if (status >= 0)
-        status = kiln_safetensors_open(path, &file, err);
     for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
         float *data = kiln_shadow_data(trainer->shadow, param);
@@ -377,10 +398,8 @@ static KilnStatus load_shadowed(const KilnCheckpoint *checkpoint, KilnTrainer *t
 {
     KilnSafetensors *file = NULL;
     char *path = NULL;
-    KilnStatus status = file_of(checkpoint, KILN_CHECKPOINT_TRAINER, &path, err);
+    KilnStatus status = open_tensors(checkpoint, KILN_CHECKPOINT_TRAINER, &file, &path, err);
 
-    if (status >= 0)
-        status = kiln_safetensors_open(path, &file, err);
     for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
         char name[512];

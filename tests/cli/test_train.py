@@ -163,15 +163,17 @@ class Precision(Case):
             return [float(row["train/loss"]) for row in csv.DictReader(f) if row["train/loss"]]
 
     def test_curves_follow_32_true(self):
-        # bf16-true rounds weights after each update: these updates are about as large as the rounding.
-        within = {"bf16-mixed": 2e-2, "bf16-true": 1e-1}
+        # bf16-true rounds weights after each update: these updates are about as large as the rounding. Measured:
+        # bf16-mixed 0.6 % (mlp) and 1.2 % (cnn); bf16-true 0.6 and 1.4 % in the first half, 4.8 and 5.0 % in the second.
+        within = {"bf16-mixed": [2e-2, 2e-2], "bf16-true": [3e-2, 1e-1]}
         for model in ["mlp", "cnn"]:
             wide = self.curve(model, "32-true")
             self.assertEqual(len(wide), 50)
-            for precision, bound in within.items():
+            for precision, bounds in within.items():
                 narrow = self.curve(model, precision)
                 for step, (want, got) in enumerate(zip(wide, narrow)):
-                    self.assertLessEqual(abs(got - want), bound * want, f"{model}, {precision}, step {step}")
+                    self.assertLessEqual(abs(got - want), bounds[step // 25] * want,
+                                         f"{model}, {precision}, step {step}")
                 self.assertLess(narrow[-1], 0.8 * narrow[0])
 
     def test_resume_to_the_same_bytes(self):
@@ -217,8 +219,10 @@ class Precision(Case):
         self.assertEqual(self.header("widened/checkpoints/last/model.safetensors")["layers.0.weight"]["dtype"], "F32")
         for run in ["wide", "narrow"]:
             for precision in ["32-true", "bf16-mixed", "bf16-true"]:
-                self.run_kiln("eval", f"ckpt_path={run}", f"trainer.precision={precision}",
-                              f"kiln.run.dir={run}-{precision}", program="kiln")
+                _, err = self.run_kiln("eval", f"ckpt_path={run}", f"trainer.precision={precision}",
+                                       f"kiln.run.dir={run}-{precision}", program="kiln")
+                self.assertEqual("weights are f32 in the checkpoint and rounded to bf16" in err,
+                                 run == "wide" and precision == "bf16-true", f"{run}, {precision}: {err}")
 
     def test_bf16_is_bf16_mixed(self):
         for precision in ["bf16", "bf16-mixed"]:

@@ -4,39 +4,12 @@ tests/data/ops/attention.h. Heads are last but one, [B, T, H, D], as kiln has th
     python tests/record/attention.py        (needs torch)
 """
 
-import pathlib
-
 import torch
 import torch.nn.functional as F
 
+from groups import leaf, run, write
+
 torch.manual_seed(50)
-records = []
-
-
-def keep(name, tensor):
-    records.append((name, tensor.detach().double().reshape(-1).tolist()))
-
-
-def float_text(value):
-    """Nine digits are all of a float; with a point, as C wants."""
-    text = f"{value:.9g}"
-    return text if "." in text or "e" in text else text + ".0"
-
-
-def run(group, y, **leaves):
-    """y and its weighed sum's gradients."""
-    dy = torch.randn_like(y)
-    keep(group + ".y", y)
-    keep(group + ".dy", dy)
-    (y * dy).sum().backward()
-    for name, leaf in leaves.items():
-        keep(f"{group}.{name}", leaf)
-        if leaf.requires_grad:
-            keep(f"{group}.d{name}", leaf.grad)
-
-
-def leaf(*shape):
-    return torch.randn(*shape).requires_grad_()
 
 
 def attention(group, queries=5, keys=5, heads=2, key_heads=2, mask=None, padding=None, **options):
@@ -99,13 +72,4 @@ for name, turn in ("rotary", halves), ("rotary_interleaved", interleaved):
     x = leaf(1, 3, 2, 4)
     run(name + "_later", turn(x, angles(3, 4, 500.0, 40)), x=x)
 
-out = pathlib.Path(__file__).resolve().parents[1] / "data" / "ops" / "attention.h"
-with out.open("w") as file:
-    file.write(f"/* Written by tests/record/attention.py with PyTorch {torch.__version__.split('+')[0]}. */\n")
-    file.write("static const Recorded records[] = {\n")
-    for name, values in records:
-        file.write(f'    {{ "{name}", {len(values)}, (const float[]){{\n')
-        for i in range(0, len(values), 8):
-            file.write(" ".join(f"{float_text(value)}f," for value in values[i : i + 8]) + "\n")
-        file.write("    } },\n")
-    file.write("};\n")
+write("attention")

@@ -4,44 +4,17 @@ tests/data/ops/losses.h. Images are stored as [N, H, W, C], as kiln has them, an
     python tests/record/losses.py        (needs torch)
 """
 
-import pathlib
-
 import torch
 import torch.nn.functional as F
 
+from groups import leaf, run, write
+
 torch.manual_seed(40)
-records = []
-
-
-def keep(name, tensor):
-    records.append((name, tensor.detach().double().reshape(-1).tolist()))
-
-
-def float_text(value):
-    """Nine digits are all of a float; with a point, as C wants."""
-    text = f"{value:.9g}"
-    return text if "." in text or "e" in text or "n" in text else text + ".0"
 
 
 def last(x, axis=1):
     """The classes, or channels, from axis 1 to the end."""
     return x.movedim(axis, -1)
-
-
-def run(group, y, **leaves):
-    """y and its weighed sum's gradients."""
-    dy = torch.randn_like(y)
-    keep(group + ".y", y)
-    keep(group + ".dy", dy)
-    (y * dy).sum().backward()
-    for name, leaf in leaves.items():
-        keep(f"{group}.{name}", leaf)
-        if leaf.requires_grad:
-            keep(f"{group}.d{name}", leaf.grad)
-
-
-def leaf(*shape):
-    return torch.randn(*shape).requires_grad_()
 
 
 def ints(high, *shape):
@@ -187,13 +160,4 @@ for mode in "reflect", "replicate":
     x = leaf(2, 3, 5)
     run(f"pad_{mode}_line", F.pad(x, (2, 4), mode), x=x)
 
-out = pathlib.Path(__file__).resolve().parents[1] / "data" / "ops" / "losses.h"
-with out.open("w") as file:
-    file.write(f"/* Written by tests/record/losses.py with PyTorch {torch.__version__.split('+')[0]}. */\n")
-    file.write("static const Recorded records[] = {\n")
-    for name, values in records:
-        file.write(f'    {{ "{name}", {len(values)}, (const float[]){{\n')
-        for i in range(0, len(values), 8):
-            file.write(" ".join(f"{float_text(value)}f," for value in values[i : i + 8]) + "\n")
-        file.write("    } },\n")
-    file.write("};\n")
+write("losses")

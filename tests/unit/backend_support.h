@@ -199,6 +199,19 @@ static inline KilnTensor *record_case(KilnGraph *graph, const Case *c, Result *r
     return y;
 }
 
+/* Run what is recorded; the case's output goes into the result. */
+static inline void run_recorded(KilnGraph *graph, const Case *c, KilnTensor *y, Result *result)
+{
+    KilnError err = { 0 };
+
+    if (kiln_graph_run(graph, &y, y != NULL ? 1 : 0, &err) != KILN_OK)
+        fail_msg("%s on %s: %s", c->name, graph->backend->ops->name, err.text);
+    if (y == NULL)
+        return;
+    result->output = bytes_new(kiln_tensor_dtype(y), kiln_tensor_shape(y));
+    memcpy(result->output.data, kiln_tensor_data(y), result->output.size);
+}
+
 static inline void run_case(KilnBackend *backend, const Case *c, Result *result)
 {
     KilnError err = { 0 };
@@ -210,12 +223,7 @@ static inline void run_case(KilnBackend *backend, const Case *c, Result *result)
 
     KilnTensor *y = record_case(graph, c, result, &weights, &built);
 
-    if (kiln_graph_run(graph, &y, y != NULL ? 1 : 0, &err) != KILN_OK)
-        fail_msg("%s on %s: %s", c->name, backend->ops->name, err.text);
-    if (y != NULL) {
-        result->output = bytes_new(kiln_tensor_dtype(y), kiln_tensor_shape(y));
-        memcpy(result->output.data, kiln_tensor_data(y), result->output.size);
-    }
+    run_recorded(graph, c, y, result);
     kiln_graph_free(graph);
     free(weights.block);
 }

@@ -126,6 +126,66 @@ static void test_shared_weight(void **unused)
     net_release(&net);
 }
 
+/* Two bags whose rows count as their factors say. */
+static void weighed_step(Net *net, const int32_t index[5], float factors[5], float grad[5],
+                         float ret[2 * WIDTH])
+{
+    static const int32_t starts[] = { 0, 3 };
+    KilnError err = { 0 };
+
+    kiln_graph_begin(net->graph);
+
+    KilnTensor *words = kiln_graph_input(net->graph, KILN_I32, KILN_SHAPE(5), index);
+    KilnTensor *offsets = kiln_graph_input(net->graph, KILN_I32, KILN_SHAPE(2), starts);
+    KilnTensor *weighing = kiln_graph_variable(net->graph, KILN_F32, KILN_SHAPE(5), factors, true,
+                                               grad);
+    KilnTensor *y = kiln_nn_embedding_bag_weighed(&net->layer, words, offsets, weighing);
+
+    kiln_graph_backward(net->graph, kiln_sum(y));
+    if (kiln_graph_run(net->graph, &y, 1, &err) < 0)
+        fail_msg("%s", err.text);
+    memcpy(ret, kiln_tensor_data(y), 2 * WIDTH * sizeof(*ret));
+}
+
+static float weight_at(const Net *net, int64_t row, int64_t d)
+{
+    return ((const float *)kiln_param_data(net->layer.weight))[row * WIDTH + d];
+}
+
+static void test_weighed_bags(void **unused)
+{
+    static const int32_t index[] = { 5, 9, 5, PADDING, 100 }, other[] = { 9, 9, 0, 0, 9 };
+    float factors[] = { 0.5f, 2.0f, 0.25f, 8.0f, -1.0f }, grad[5], y[2 * WIDTH];
+    Net net;
+
+    (void)unused;
+    net_init(&net, PADDING);
+    weighed_step(&net, index, factors, grad, y);
+    for (int d = 0; d < WIDTH; d++) {
+        assert_float_equal(y[d], 0.75f * weight_at(&net, 5, d) + 2.0f * weight_at(&net, 9, d),
+                           1e-6);
+        assert_float_equal(y[WIDTH + d], -weight_at(&net, 100, d), 1e-6);
+    }
+    expect_row(&net, 5, 0.75);
+    expect_row(&net, 9, 2.0);
+    expect_row(&net, 100, -1.0);
+    expect_row(&net, PADDING, 0.0);
+    for (int i = 0; i < 5; i++) {
+        float sum = 0.0f;
+
+        for (int d = 0; d < WIDTH && index[i] != PADDING; d++)
+            sum += weight_at(&net, index[i], d);
+        assert_float_equal(grad[i], sum, 1e-5);
+    }
+    *row_of(&net, 50) = 7.0f;
+    weighed_step(&net, other, factors, grad, y);
+    expect_row(&net, 5, 0.0);
+    expect_row(&net, 9, 1.5);
+    expect_row(&net, 0, 8.25);
+    assert_float_equal(*row_of(&net, 50), 7.0, 0.0); /* was not looked at */
+    net_release(&net);
+}
+
 static void test_padding_and_init(void **unused)
 {
     static const int32_t index[] = { PADDING, 4, PADDING };
@@ -164,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_touched_rows),
         cmocka_unit_test(test_shared_weight),
+        cmocka_unit_test(test_weighed_bags),
         cmocka_unit_test(test_padding_and_init),
     };
 

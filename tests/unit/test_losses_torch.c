@@ -138,27 +138,7 @@ static const Group groups[] = {
     GROUP(corners, IMAGE),
 };
 
-/* ---- Tests --------------------------------------------------------------------------- */
-
-static void test_groups(void **unused)
-{
-    (void)unused;
-    check_groups(groups, KILN_COUNT(groups), records, KILN_COUNT(records));
-}
-
-/* Each group of the script is checked. */
-static void test_all_recorded(void **unused)
-{
-    (void)unused;
-    assert_int_equal(recorded_groups(records, KILN_COUNT(records)), KILN_COUNT(groups));
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_all_recorded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_recording((Recording) { groups, KILN_COUNT(groups), records, KILN_COUNT(records) });
 }

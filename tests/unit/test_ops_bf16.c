@@ -52,12 +52,7 @@ static void run_narrow(KilnBackend *backend, KilnPrecision precision, const Case
         y = through_product(y, &one);
     if (y != NULL && case_wants_grad(c))
         kiln_graph_backward(graph, loss_of(graph, y, &weights));
-    if (kiln_graph_run(graph, &y, y != NULL ? 1 : 0, &err) != KILN_OK)
-        fail_msg("%s on %s: %s", c->name, backend->ops->name, err.text);
-    if (y != NULL) {
-        result->output = bytes_new(kiln_tensor_dtype(y), kiln_tensor_shape(y));
-        memcpy(result->output.data, kiln_tensor_data(y), result->output.size);
-    }
+    run_recorded(graph, c, y, result);
     kiln_graph_free(graph);
     free(weights.block);
 }
@@ -82,11 +77,15 @@ static bool left_out(const Case *c)
 #endif
 }
 
-static void check_narrow(const Result *want, KilnBackend *backend, const char *how, const Case *c)
+/* How a case is run. */
+typedef void Run(KilnBackend *backend, KilnPrecision precision, const Case *c, Result *result);
+
+static void check_run(const Result *want, Run *run, KilnBackend *backend, KilnPrecision precision,
+                      const char *how, const Case *c)
 {
     Result got;
 
-    run_narrow(backend, KILN_BF16_MIXED, c, &got);
+    run(backend, precision, c, &got);
     compare(c, how, want, &got);
     result_free(&got);
 }
@@ -121,10 +120,10 @@ static void test_bf16(void **unused)
             /* The logarithm of the base magnifies the rounding of an exponent. */
             c.tolerance = rows[i].op == &kiln_op_power ? 5e-2 : 2e-2;
             run_narrow(ref, KILN_PRECISION_32, &c, &want);
-            check_narrow(&want, ref, "reference, bf16", &c);
-            check_narrow(&want, one, "cpu, bf16, 1 thread", &c);
-            check_narrow(&want, three, "cpu, bf16, 3 threads", &c);
-            check_narrow(&want, without, "cpu without bf16", &c);
+            check_run(&want, run_narrow, ref, KILN_BF16_MIXED, "reference, bf16", &c);
+            check_run(&want, run_narrow, one, KILN_BF16_MIXED, "cpu, bf16, 1 thread", &c);
+            check_run(&want, run_narrow, three, KILN_BF16_MIXED, "cpu, bf16, 3 threads", &c);
+            check_run(&want, run_narrow, without, KILN_BF16_MIXED, "cpu without bf16", &c);
             check_repeats(three, &c);
             result_free(&want);
         }
@@ -188,12 +187,7 @@ static void run_kept(KilnBackend *backend, KilnPrecision precision, const Case *
     KilnTensor *y = c->build(leaf, c->arg);
     if (y != NULL && case_wants_grad(c))
         kiln_graph_backward(graph, loss_of(graph, y, &weights));
-    if (kiln_graph_run(graph, &y, y != NULL ? 1 : 0, &err) != KILN_OK)
-        fail_msg("%s on %s: %s", c->name, backend->ops->name, err.text);
-    if (y != NULL && kiln_tensor_dtype(y) == KILN_F32) {
-        result->output = bytes_new(KILN_F32, kiln_tensor_shape(y));
-        memcpy(result->output.data, kiln_tensor_data(y), result->output.size);
-    }
+    run_recorded(graph, c, y, result);
     for (int i = 0; c->leaves[i] != '\0'; i++) {
         if (result->leaf[i].dtype == KILN_BF16)
             widen_bytes(&result->leaf[i], &c->shape[i]);
@@ -202,16 +196,6 @@ static void run_kept(KilnBackend *backend, KilnPrecision precision, const Case *
     }
     kiln_graph_free(graph);
     free(weights.block);
-}
-
-static void check_kept(const Result *want, KilnBackend *backend, KilnPrecision precision,
-                       const char *how, const Case *c)
-{
-    Result got;
-
-    run_kept(backend, precision, c, &got);
-    compare(c, how, want, &got);
-    result_free(&got);
 }
 
 /* The reference computes in f32 what lies in bf16, and rounds it once: the others may
@@ -230,10 +214,11 @@ static void test_variables(void **unused)
                 continue;
             run_kept(ref, KILN_PRECISION_32, &c, &want);
             c.tolerance = 0x1p-7;
-            check_kept(&want, three, KILN_PRECISION_32, "cpu, f32 on variables of bf16", &c);
+            check_run(&want, run_kept, three, KILN_PRECISION_32, "cpu, f32 on variables of bf16",
+                      &c);
             c.tolerance = rows[i].op == &kiln_op_power ? 5e-2 : 2e-2;
-            check_kept(&want, ref, KILN_BF16_TRUE, "reference, bf16-true", &c);
-            check_kept(&want, three, KILN_BF16_TRUE, "cpu, bf16-true", &c);
+            check_run(&want, run_kept, ref, KILN_BF16_TRUE, "reference, bf16-true", &c);
+            check_run(&want, run_kept, three, KILN_BF16_TRUE, "cpu, bf16-true", &c);
             result_free(&want);
         }
     kiln_backend_free(three);

@@ -184,7 +184,7 @@ static inline void check_groups(const Group *groups, size_t n, const Recorded *r
     }
 }
 
-/* How many groups are recorded: each must be checked. */
+/* How many groups are recorded. */
 static inline size_t recorded_groups(const Recorded *records, size_t count)
 {
     size_t n = 0;
@@ -195,6 +195,42 @@ static inline size_t recorded_groups(const Recorded *records, size_t count)
         n += length > 2 && strcmp(records[i].name + length - 2, ".y") == 0;
     }
     return n;
+}
+
+/* ---- Tests -------------------------------------------------------------------------- */
+
+/* The groups of a test, and the records of its script. */
+typedef struct Recording {
+    const Group *groups;
+    size_t n_groups;
+    const Recorded *records;
+    size_t n_records;
+} Recording;
+
+static inline void test_groups(void **state)
+{
+    const Recording *all = *state;
+
+    check_groups(all->groups, all->n_groups, all->records, all->n_records);
+}
+
+/* Each group of the script is checked. */
+static inline void test_all_recorded(void **state)
+{
+    const Recording *all = *state;
+
+    assert_int_equal(recorded_groups(all->records, all->n_records), all->n_groups);
+}
+
+/* What main returns. */
+static inline int test_recording(Recording all)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(test_groups, &all),
+        cmocka_unit_test_prestate(test_all_recorded, &all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #endif

@@ -228,6 +228,22 @@ KilnMdFormat kiln_layout_format(KilnDnnl *dnnl, KilnLayout layout, const KilnSha
     return KILN_MD_ANY;
 }
 
+int64_t kiln_layout_block(KilnDnnl *dnnl, KilnLayout layout, const KilnShape *shape)
+{
+    if (layout == KILN_PLAIN || shape->rank != 4)
+        return 0;
+    switch (kiln_layout_format(dnnl, layout, shape)) {
+    case KILN_MD_C16:
+        return 16;
+    case KILN_MD_C8:
+        return 8;
+    case KILN_MD_ANY:
+    case KILN_MD_PLAIN:
+        break;
+    }
+    return 0;
+}
+
 KilnStatus kiln_layout_image(KilnDnnl *dnnl, KilnDType dtype, const KilnShape *shape,
                              KilnMdFormat format, KilnLayout *ret, KilnError *err)
 {

@@ -42,6 +42,9 @@ KilnMd kiln_layout_md(const KilnDnnl *dnnl, KilnLayout layout, KilnMdRole *ret_r
 /* Which of the fixed formats a layout of an image of this shape is;
  * KILN_MD_ANY: none of them. */
 KilnMdFormat kiln_layout_format(KilnDnnl *dnnl, KilnLayout layout, const KilnShape *shape);
+/* Channels of a block where images of `shape` lie as [N, C/block, H, W, block]; 0 where
+ * they do not. */
+int64_t kiln_layout_block(KilnDnnl *dnnl, KilnLayout layout, const KilnShape *shape);
 /* The layout of an image in a format. */
 KILN_NODISCARD KilnStatus kiln_layout_image(KilnDnnl *dnnl, KilnDType dtype, const KilnShape *shape,
                                             KilnMdFormat format, KilnLayout *ret, KilnError *err);

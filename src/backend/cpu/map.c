@@ -236,7 +236,7 @@ static bool layout_fits(const KilnCall *call, const KilnMap *map, int first_inpu
 
     if (padded)
         return !repeats && keeps_zero(call, map);
-    return !repeats || kiln_map_block(call, layout, &y->shape) > 0;
+    return !repeats || kiln_layout_block(&kiln_cpu(call)->dnnl, layout, &y->shape) > 0;
 }
 
 /* Arguments from the first on: inputs of output 0's shape and all outputs take

@@ -7,22 +7,6 @@
 
 /* ---- Axes ---------------------------------------------------------------------------- */
 
-int64_t kiln_map_block(const KilnCall *call, KilnLayout layout, const KilnShape *shape)
-{
-    if (layout == KILN_PLAIN || shape->rank != 4)
-        return 0;
-    switch (kiln_layout_format(&kiln_cpu(call)->dnnl, layout, shape)) {
-    case KILN_MD_C16:
-        return 16;
-    case KILN_MD_C8:
-        return 8;
-    case KILN_MD_ANY:
-    case KILN_MD_PLAIN:
-        break;
-    }
-    return 0;
-}
-
 /* Strides of a plain operand over the axes of `shape`: 0 where it is repeated. */
 static void plain_strides(const KilnShape *operand, const KilnShape *shape, int64_t *stride)
 {
@@ -50,7 +34,7 @@ static void block_strides(int64_t *stride, int64_t block)
 static void set_axes(KilnBoundMap *bound, const KilnCall *call, const KilnShape *shape,
                      KilnLayout layout)
 {
-    const int64_t block = kiln_map_block(call, layout, shape);
+    const int64_t block = kiln_layout_block(&kiln_cpu(call)->dnnl, layout, shape);
     int64_t size = 1;
 
     bound->rank = shape->rank;

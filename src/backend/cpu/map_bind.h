@@ -52,10 +52,6 @@ typedef struct KilnBoundMap {
     KilnBoundResult results[KILN_MAP_RESULTS];
 } KilnBoundMap;
 
-/* Channels of a block where outputs of `shape` lie as [N, C/block, H, W, block]; 0 where
- * they do not. */
-int64_t kiln_map_block(const KilnCall *call, KilnLayout layout, const KilnShape *shape);
-
 /* An epilogue's register 0 is the tile that it is given; its other inputs and results
  * are the arguments after the operation's own. NULL: memory
  * is out. Owned by the caller (free). */

@@ -7,11 +7,11 @@
 /* A matmul as the kernel runs it. */
 typedef struct Matmul {
     const KilnCall *call;
-    KilnBatch batch;
+    KilnBmm batch;
     KilnGemm gemm; /* of one product */
 } Matmul;
 
-static KilnGemm gemm_of(const KilnBatch *batch)
+static KilnGemm gemm_of(const KilnBmm *batch)
 {
     return (KilnGemm) { .m = batch->m,
                         .n = batch->n,
@@ -26,7 +26,7 @@ static KilnGemm gemm_of(const KilnBatch *batch)
 
 /* Whether walking over the products walks over the matrices one after the other;
  * or stays with the first. */
-static bool steps_even(const KilnBatch *batch, const int64_t *steps)
+static bool steps_even(const KilnBmm *batch, const int64_t *steps)
 {
     int64_t step = 1;
 
@@ -38,7 +38,7 @@ static bool steps_even(const KilnBatch *batch, const int64_t *steps)
     return true;
 }
 
-static bool steps_none(const KilnBatch *batch, const int64_t *steps)
+static bool steps_none(const KilnBmm *batch, const int64_t *steps)
 {
     for (int i = 0; i < batch->axes.rank; i++)
         if (batch->axes.dim[i] > 1 && steps[i] != 0)
@@ -48,7 +48,7 @@ static bool steps_none(const KilnBatch *batch, const int64_t *steps)
 
 /* Many products with one matrix on the right are one product of all rows; the sum
  * of many aᵀ b is one product over all their rows. */
-static void merge_products(KilnBatch *batch)
+static void merge_products(KilnBmm *batch)
 {
     bool a = steps_even(batch, batch->step_a), b = steps_even(batch, batch->step_b);
 
@@ -68,15 +68,15 @@ static void merge_products(KilnBatch *batch)
 /* Product number i; alone: within a parallel loop. */
 static void run_product(const Matmul *matmul, bool alone, int64_t i, bool add)
 {
-    const KilnBatch *batch = &matmul->batch;
+    const KilnBmm *batch = &matmul->batch;
     const KilnCall *call = matmul->call;
     const float *a = call->inputs[0].data, *b = call->inputs[1].data;
     float *y = call->outputs[0].data;
     KilnGemm gemm = matmul->gemm;
 
-    a += kiln_batch_at(batch, batch->step_a, i) * batch->m * batch->k;
-    b += kiln_batch_at(batch, batch->step_b, i) * batch->k * batch->n;
-    y += kiln_batch_at(batch, batch->step_y, i) * batch->m * batch->n;
+    a += kiln_bmm_at(batch, batch->step_a, i) * batch->m * batch->k;
+    b += kiln_bmm_at(batch, batch->step_b, i) * batch->k * batch->n;
+    y += kiln_bmm_at(batch, batch->step_y, i) * batch->m * batch->n;
     gemm.beta = add ? 1.0f : 0.0f;
     if (alone)
         kiln_gemm_alone(call, &gemm, a, b, y);
@@ -120,16 +120,16 @@ static void *element(const KilnArg *arg, int64_t i)
 
 static void run_bf16(const Matmul *matmul, int64_t i, bool add)
 {
-    const KilnBatch *batch = &matmul->batch;
+    const KilnBmm *batch = &matmul->batch;
     const KilnCall *call = matmul->call;
     KilnAmxProduct product = amx_of(call, &matmul->gemm);
 
     product.left.data = element(&call->inputs[0],
-                                kiln_batch_at(batch, batch->step_a, i) * batch->m * batch->k);
+                                kiln_bmm_at(batch, batch->step_a, i) * batch->m * batch->k);
     product.right.data = element(&call->inputs[1],
-                                 kiln_batch_at(batch, batch->step_b, i) * batch->k * batch->n);
+                                 kiln_bmm_at(batch, batch->step_b, i) * batch->k * batch->n);
     product.result.data = element(&call->outputs[0],
-                                  kiln_batch_at(batch, batch->step_y, i) * batch->m * batch->n);
+                                  kiln_bmm_at(batch, batch->step_y, i) * batch->m * batch->n);
     product.result.add = add;
     kiln_amx_product(&product, call->workspace);
 }
@@ -142,8 +142,8 @@ static void plain_inputs(KilnCall *call)
 
 static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
 {
-    KilnBatch batch = kiln_batch(call->attrs, &call->inputs[0].shape, &call->inputs[1].shape,
-                                 &call->outputs[0].shape);
+    KilnBmm batch = kiln_bmm_of(call->attrs, &call->inputs[0].shape, &call->inputs[1].shape,
+                                &call->outputs[0].shape);
 
     plain_inputs(call);
     if (is_bf16(call)) {
@@ -165,7 +165,7 @@ static void run_part(void *context, int64_t begin, int64_t end)
 
 /* The first product of each matrix of the result sets it, later ones add to it:
  * it is the first when it stands at the start of every axis that is summed. */
-static bool adds(const KilnBatch *batch, int64_t i)
+static bool adds(const KilnBmm *batch, int64_t i)
 {
     for (int axis = batch->axes.rank - 1; axis >= 0; axis--) {
         if (batch->step_y[axis] == 0 && i % batch->axes.dim[axis] != 0)
@@ -272,7 +272,7 @@ static void run_epilogue(KilnCall *call)
 
 static void run_products(Matmul *matmul)
 {
-    const KilnBatch *batch = &matmul->batch;
+    const KilnBmm *batch = &matmul->batch;
     const int threads = matmul->call->backend->threads;
 
     if (!batch->add_up && batch->count >= threads && threads > 1) {
@@ -287,8 +287,8 @@ static void matmul_run(KilnCall *call)
 {
     const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
     Matmul matmul = { .call = call,
-                      .batch = kiln_batch(call->attrs, &a->shape, &b->shape, &y->shape) };
-    const KilnBatch *batch = &matmul.batch;
+                      .batch = kiln_bmm_of(call->attrs, &a->shape, &b->shape, &y->shape) };
+    const KilnBmm *batch = &matmul.batch;
 
     merge_products(&matmul.batch);
     matmul.gemm = gemm_of(batch);

@@ -52,18 +52,7 @@ static int64_t block_of(const KilnCall *call)
     const KilnArg *x = &call->inputs[0];
     const KilnReduceAttrs *attrs = call->attrs;
 
-    if (x->layout == KILN_PLAIN || x->shape.rank != 4 || attrs->axes != 7)
-        return 0;
-    switch (kiln_layout_format(&kiln_cpu(call)->dnnl, x->layout, &x->shape)) {
-    case KILN_MD_C16:
-        return 16;
-    case KILN_MD_C8:
-        return 8;
-    case KILN_MD_ANY:
-    case KILN_MD_PLAIN:
-        break;
-    }
-    return 0;
+    return attrs->axes == 7 ? kiln_layout_block(&kiln_cpu(call)->dnnl, x->layout, &x->shape) : 0;
 }
 
 static bool sums_all(const KilnCall *call)

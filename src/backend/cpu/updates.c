@@ -1,73 +1,13 @@
-/* Updates in place: running averages, counters, and optimizers in one pass over
- * the flat parameters; and the norm and factor of clipping. */
+/* Updates in place: running averages, counters, limits; and the norm and factor of
+ * clipping. Optimizers are optimizers.c. */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/variables.h"
 
 #include <math.h>
-
-/* Partial sums are over pieces of this many elements, whatever the threads. */
-enum { PIECE = 1 << 15 };
 
 static const KilnUpdateLoops *loops_of(const KilnCall *call)
 {
     return kiln_cpu(call)->loops->updates;
-}
-
-/* ---- Variables of bf16 ------------------------------------------------------------- */
-
-/* Loops compute in f32. Of an input of bf16 a tile is widened, and narrowed again where
- * it is updated; those of an optimizer (up to 24 KB) stay in the first level of cache. */
-enum { TILE = 1024 };
-
-typedef struct Tiles {
-    float of[KILN_FLAT_INPUTS][TILE];
-} Tiles;
-
-static bool is_narrow(const KilnCall *call, int i)
-{
-    return !call->inputs[i].absent && call->inputs[i].dtype == KILN_BF16;
-}
-
-/* Elements that are done at a time. */
-typedef struct Stretch {
-    int64_t at, n;
-} Stretch;
-
-static Stretch stretch_at(const KilnCall *call, int64_t at, int64_t end)
-{
-    for (int i = 0; i < call->n_inputs && end - at > TILE; i++)
-        if (is_narrow(call, i))
-            return (Stretch) { at, TILE };
-    return (Stretch) { at, end - at };
-}
-
-/* All elements from `begin` to `end`, none twice. */
-#define EACH_STRETCH(s, call, begin, end)                                                          \
-    Stretch s = stretch_at(call, begin, end);                                                      \
-    s.n > 0;                                                                                       \
-    s = stretch_at(call, s.at + s.n, end)
-
-/* Elements of an input of f32; NULL: absent. */
-static float *variable_at(const KilnCall *call, int i, int64_t begin)
-{
-    return call->inputs[i].absent ? NULL : (float *)call->inputs[i].data + begin;
-}
-
-/* The same of an input that may be bf16: the stretch lies in its tile then. */
-static float *widened(const KilnCall *call, int i, Stretch s, Tiles *tiles)
-{
-    if (!is_narrow(call, i))
-        return variable_at(call, i, s.at);
-    kiln_cpu(call)->loops->widen(tiles->of[i], (const uint16_t *)call->inputs[i].data + s.at, s.n);
-    return tiles->of[i];
-}
-
-/* Take what was updated from the tiles. */
-static void put_back(const KilnCall *call, Stretch s, const Tiles *tiles)
-{
-    for (int i = 0; i < call->n_inputs; i++)
-        if (is_narrow(call, i) && (call->op->updates >> i & 1) != 0)
-            kiln_cpu(call)->loops->narrow((uint16_t *)call->inputs[i].data + s.at, tiles->of[i],
-                                          s.n);
 }
 
 /* ---- Averages, counters, limits ---------------------------------------------------- */
@@ -76,13 +16,13 @@ static void ema_update_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
     const KilnScaleAttrs *attrs = call->attrs;
-    Tiles tiles;
+    KilnTiles tiles;
 
-    for (EACH_STRETCH(s, call, begin, end)) {
-        kiln_cpu(call)->loops->blend(widened(call, 0, s, &tiles), variable_at(call, 1, s.at),
-                                     (float)(1.0 - attrs->factor),
+    for (KILN_EACH_STRETCH(s, call, begin, end)) {
+        kiln_cpu(call)->loops->blend(kiln_variable_widened(call, 0, s, &tiles),
+                                     kiln_variable_at(call, 1, s.at), (float)(1.0 - attrs->factor),
                                      (float)(attrs->factor * attrs->correction), s.n);
-        put_back(call, s, &tiles);
+        kiln_variables_put_back(call, s, &tiles);
     }
 }
 
@@ -94,12 +34,13 @@ static void ema_update_run(KilnCall *call)
 static void lerp_update_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
-    Tiles tiles;
+    KilnTiles tiles;
 
-    for (EACH_STRETCH(s, call, begin, end)) {
-        loops_of(call)->lerp(widened(call, 0, s, &tiles), widened(call, 1, s, &tiles),
-                             *variable_at(call, 2, 0), s.n);
-        put_back(call, s, &tiles);
+    for (KILN_EACH_STRETCH(s, call, begin, end)) {
+        loops_of(call)->lerp(kiln_variable_widened(call, 0, s, &tiles),
+                             kiln_variable_widened(call, 1, s, &tiles),
+                             *kiln_variable_at(call, 2, 0), s.n);
+        kiln_variables_put_back(call, s, &tiles);
     }
 }
 
@@ -112,11 +53,11 @@ static void clamp_update_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
     const KilnLimitAttrs *attrs = call->attrs;
-    Tiles tiles;
+    KilnTiles tiles;
 
-    for (EACH_STRETCH(s, call, begin, end)) {
-        loops_of(call)->clamp(widened(call, 0, s, &tiles), (float)attrs->limit, s.n);
-        put_back(call, s, &tiles);
+    for (KILN_EACH_STRETCH(s, call, begin, end)) {
+        loops_of(call)->clamp(kiln_variable_widened(call, 0, s, &tiles), (float)attrs->limit, s.n);
+        kiln_variables_put_back(call, s, &tiles);
     }
 }
 
@@ -136,7 +77,7 @@ static void increment_run(KilnCall *call)
 
 static int64_t pieces_of(int64_t n)
 {
-    return (n + PIECE - 1) / PIECE;
+    return (n + KILN_UPDATE_PIECE - 1) / KILN_UPDATE_PIECE;
 }
 
 static KilnStatus l2_norm_prepare(KilnCall *call, KilnError *err)
@@ -151,14 +92,16 @@ static void l2_norm_part(void *context, int64_t begin, int64_t end)
     KilnCall *call = context;
     const int64_t n = kiln_cpu_count(&call->inputs[0]);
     double *sums = call->workspace;
-    Tiles tiles;
+    KilnTiles tiles;
 
     for (int64_t piece = begin; piece < end; piece++) {
-        const int64_t from = piece * PIECE, to = n - from < PIECE ? n : from + PIECE;
+        const int64_t from = piece * KILN_UPDATE_PIECE,
+                      to = n - from < KILN_UPDATE_PIECE ? n : from + KILN_UPDATE_PIECE;
 
         sums[piece] = 0.0;
-        for (EACH_STRETCH(s, call, from, to))
-            sums[piece] += loops_of(call)->square_sum(widened(call, 0, s, &tiles), s.n);
+        for (KILN_EACH_STRETCH(s, call, from, to))
+            sums[piece] += loops_of(call)->square_sum(kiln_variable_widened(call, 0, s, &tiles),
+                                                      s.n);
     }
 }
 
@@ -177,404 +120,10 @@ static void l2_norm_run(KilnCall *call)
 static void clip_factor_run(KilnCall *call)
 {
     const KilnLimitAttrs *attrs = call->attrs;
-    double factor = attrs->limit / ((double)*variable_at(call, 0, 0) + 1e-6);
+    double factor = attrs->limit / ((double)*kiln_variable_at(call, 0, 0) + 1e-6);
 
     *(float *)call->outputs[0].data = factor > 1.0 ? 1.0f : (float)factor;
 }
-
-/* ---- Runs ---------------------------------------------------------------------------------- */
-
-/* What a run says, its learning rate worked out. */
-typedef struct Rates {
-    double lr, decay;
-} Rates;
-
-static int64_t runs_of(const KilnCall *call)
-{
-    const KilnArg *ends = &call->inputs[KILN_FLAT_ENDS];
-
-    return ends->absent ? 1 : kiln_cpu_count(ends);
-}
-
-static int64_t end_of(const KilnCall *call, int64_t run)
-{
-    const KilnArg *ends = &call->inputs[KILN_FLAT_ENDS];
-
-    return ends->absent ? kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM])
-                        : ((const int64_t *)ends->data)[run];
-}
-
-/* The run that element `at` lies in. */
-static int64_t run_at(const KilnCall *call, int64_t at)
-{
-    int64_t low = 0, high = runs_of(call) - 1;
-
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-
-        if (end_of(call, middle) > at)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
-static double hyper_of(const KilnCall *call, int i)
-{
-    return (double)variable_at(call, KILN_FLAT_HYPER, 0)[i];
-}
-
-/* False: the run is left alone. */
-static bool rates_of(const KilnCall *call, int64_t run, Rates *ret)
-{
-    const float *rates = variable_at(call, KILN_FLAT_RATES, 2 * run);
-
-    *ret = (Rates) { .lr = hyper_of(call, 0) };
-    if (rates == NULL)
-        return true;
-    ret->lr *= (double)rates[0];
-    ret->decay = (double)rates[1];
-    return rates[0] != 0.0f;
-}
-
-static KilnSpan span_of(const KilnCall *call, Stretch s, Tiles *tiles)
-{
-    const float *scale = variable_at(call, KILN_FLAT_SCALE, 0);
-    KilnSpan span = {
-        .param = widened(call, KILN_FLAT_PARAM, s, tiles),
-        .grad = widened(call, KILN_FLAT_GRAD, s, tiles),
-        .n = s.n,
-        .scale = scale != NULL ? *scale : 1.0f,
-    };
-
-    for (int i = KILN_FLAT_SLOTS; i < call->n_inputs; i++)
-        span.slots[i - KILN_FLAT_SLOTS] = widened(call, i, s, tiles);
-    return span;
-}
-
-/* Updates a span with its run's rates. */
-typedef void Update(const KilnCall *call, const KilnSpan *span, const Rates *rates);
-
-typedef struct Flat {
-    const KilnCall *call;
-    Update *update;
-} Flat;
-
-/* The elements begin..end, all of one run. */
-static void flat_stretch(const Flat *flat, int64_t begin, int64_t end, const Rates *rates)
-{
-    Tiles tiles;
-
-    for (EACH_STRETCH(s, flat->call, begin, end)) {
-        const KilnSpan span = span_of(flat->call, s, &tiles);
-
-        flat->update(flat->call, &span, rates);
-        put_back(flat->call, s, &tiles);
-    }
-}
-
-static void flat_part(void *context, int64_t begin, int64_t end)
-{
-    const Flat *flat = context;
-
-    for (int64_t run = run_at(flat->call, begin); begin < end; run++) {
-        int64_t stop = end_of(flat->call, run) < end ? end_of(flat->call, run) : end;
-        Rates rates;
-
-        if (rates_of(flat->call, run, &rates))
-            flat_stretch(flat, begin, stop, &rates);
-        begin = stop;
-    }
-}
-
-static void flat_run(const KilnCall *call, Update *update)
-{
-    /* Below this a thread costs more than it brings. */
-    const int64_t grain = 16384;
-    Flat flat = { .call = call, .update = update };
-
-    kiln_parallel(call->backend->threads, kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]), grain, 64,
-                  flat_part, &flat);
-}
-
-/* ---- sgd, adam, rmsprop, adagrad ---------------------------------------------------------------
- */
-
-static void sgd(const KilnCall *call, const KilnSpan *span, const Rates *rates)
-{
-    const KilnSgd *attrs = call->attrs;
-    const KilnSgdLoop loop = {
-        .lr = (float)rates->lr,
-        .momentum = (float)attrs->momentum,
-        .take = (float)(1.0 - attrs->dampening),
-        .decay = (float)rates->decay,
-        .first = hyper_of(call, 1) != 0.0,
-        .nesterov = attrs->nesterov,
-    };
-
-    loops_of(call)->sgd(span, &loop);
-}
-
-static void sgd_update_run(KilnCall *call)
-{
-    flat_run(call, sgd);
-}
-
-static void adam(const KilnCall *call, const KilnSpan *span, const Rates *rates)
-{
-    const KilnAdam *attrs = call->attrs;
-    const KilnAdamLoop loop = {
-        .keep1 = (float)attrs->beta1,
-        .take1 = (float)(1.0 - attrs->beta1),
-        .keep2 = (float)attrs->beta2,
-        .take2 = (float)(1.0 - attrs->beta2),
-        .eps = (float)attrs->eps,
-        .step = (float)(rates->lr / hyper_of(call, 1)),
-        .root = (float)(1.0 / sqrt(hyper_of(call, 2))),
-        .decay = attrs->decoupled ? 0.0f : (float)rates->decay,
-        .shrink = attrs->decoupled ? (float)(1.0 - rates->lr * rates->decay) : 1.0f,
-    };
-
-    loops_of(call)->adam(span, &loop);
-}
-
-static void adam_update_run(KilnCall *call)
-{
-    flat_run(call, adam);
-}
-
-static void rmsprop(const KilnCall *call, const KilnSpan *span, const Rates *rates)
-{
-    const KilnRmsprop *attrs = call->attrs;
-    const KilnRmspropLoop loop = {
-        .lr = (float)rates->lr,
-        .keep = (float)attrs->alpha,
-        .take = (float)(1.0 - attrs->alpha),
-        .eps = (float)attrs->eps,
-        .momentum = (float)attrs->momentum,
-        .decay = (float)rates->decay,
-    };
-
-    loops_of(call)->rmsprop(span, &loop);
-}
-
-static void rmsprop_update_run(KilnCall *call)
-{
-    flat_run(call, rmsprop);
-}
-
-static void adagrad(const KilnCall *call, const KilnSpan *span, const Rates *rates)
-{
-    const KilnAdagrad *attrs = call->attrs;
-    const KilnAdagradLoop loop = {
-        .lr = (float)rates->lr,
-        .eps = (float)attrs->eps,
-        .decay = (float)rates->decay,
-        .start = (float)attrs->initial_accumulator_value,
-        .first = hyper_of(call, 1) != 0.0,
-    };
-
-    loops_of(call)->adagrad(span, &loop);
-}
-
-static void adagrad_update_run(KilnCall *call)
-{
-    flat_run(call, adagrad);
-}
-
-/* ---- lion, adan
- * ---------------------------------------------------------------------------------- */
-
-static void lion(const KilnCall *call, const KilnSpan *span, const Rates *rates)
-{
-    const KilnLion *attrs = call->attrs;
-    const KilnLionLoop loop = {
-        .lr = (float)rates->lr,
-        .keep1 = (float)attrs->beta1,
-        .take1 = (float)(1.0 - attrs->beta1),
-        .keep2 = (float)attrs->beta2,
-        .take2 = (float)(1.0 - attrs->beta2),
-        .shrink = (float)(1.0 - rates->lr * rates->decay),
-    };
-
-    loops_of(call)->lion(span, &loop);
-}
-
-static void lion_update_run(KilnCall *call)
-{
-    flat_run(call, lion);
-}
-
-static void adan(const KilnCall *call, const KilnSpan *span, const Rates *rates)
-{
-    const KilnAdan *attrs = call->attrs;
-    const double decay = rates->lr * rates->decay;
-    const KilnAdanLoop loop = {
-        .keep1 = (float)attrs->beta1,
-        .take1 = (float)(1.0 - attrs->beta1),
-        .keep2 = (float)attrs->beta2,
-        .take2 = (float)(1.0 - attrs->beta2),
-        .keep3 = (float)attrs->beta3,
-        .take3 = (float)(1.0 - attrs->beta3),
-        .eps = (float)attrs->eps,
-        .step = (float)(rates->lr / hyper_of(call, 1)),
-        .step_diff = (float)(rates->lr * attrs->beta2 / hyper_of(call, 2)),
-        .root = (float)(1.0 / sqrt(hyper_of(call, 3))),
-        .shrink = attrs->no_prox ? (float)(1.0 - decay) : 1.0f,
-        .divide = attrs->no_prox ? 1.0f : (float)(1.0 / (1.0 + decay)),
-        .first = hyper_of(call, 4) != 0.0,
-    };
-
-    loops_of(call)->adan(span, &loop);
-}
-
-static void adan_update_run(KilnCall *call)
-{
-    flat_run(call, adan);
-}
-
-/* ---- lamb
- * ------------------------------------------------------------------------------------------ */
-
-/* A piece of one run, with the sums over it. A run's trust ratio is known only
- * when all of its pieces are; so there are two passes over the pieces. */
-typedef struct Piece {
-    int64_t begin, end;
-    Rates rates; /* after the sums: with the trust ratio in lr */
-    double param, direction;
-} Piece;
-
-typedef struct Pieces {
-    const KilnCall *call;
-    Piece *all;
-    int64_t count;
-} Pieces;
-
-static KilnStatus lamb_prepare(KilnCall *call, KilnError *err)
-{
-    int64_t most = kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]) / PIECE + runs_of(call);
-
-    (void)err;
-    call->workspace_size = (size_t)most * sizeof(Piece);
-    return KILN_OK;
-}
-
-/* Cut the runs from `begin` on; runs that are left alone have no pieces. */
-static Pieces lamb_pieces(const KilnCall *call)
-{
-    Pieces pieces = { .call = call, .all = call->workspace };
-    int64_t begin = 0;
-
-    for (int64_t run = 0; run < runs_of(call); run++) {
-        int64_t end = end_of(call, run);
-        Rates rates;
-
-        if (rates_of(call, run, &rates))
-            for (; begin < end; begin += PIECE)
-                pieces.all[pieces.count++] = (Piece) {
-                    .begin = begin,
-                    .end = end - begin < PIECE ? end : begin + PIECE,
-                    .rates = rates,
-                };
-        begin = end;
-    }
-    return pieces;
-}
-
-static KilnLambLoop lamb_loop(const KilnCall *call, const Rates *rates)
-{
-    const KilnLamb *attrs = call->attrs;
-
-    return (KilnLambLoop) {
-        .keep1 = (float)attrs->beta1,
-        .take1 = (float)(1.0 - attrs->beta1),
-        .keep2 = (float)attrs->beta2,
-        .take2 = (float)(1.0 - attrs->beta2),
-        .eps = (float)attrs->eps,
-        .correct = (float)(1.0 / hyper_of(call, 1)),
-        .root = (float)(1.0 / sqrt(hyper_of(call, 2))),
-        .decay = (float)rates->decay,
-        .lr = (float)rates->lr,
-    };
-}
-
-static void lamb_moments_part(void *context, int64_t begin, int64_t end)
-{
-    const Pieces *pieces = context;
-    Tiles tiles;
-
-    for (int64_t i = begin; i < end; i++) {
-        Piece *piece = &pieces->all[i];
-        const KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
-
-        for (EACH_STRETCH(s, pieces->call, piece->begin, piece->end)) {
-            const KilnSpan span = span_of(pieces->call, s, &tiles);
-            double param, direction;
-
-            loops_of(pieces->call)->lamb_moments(&span, &loop, &param, &direction);
-            put_back(pieces->call, s, &tiles);
-            piece->param += param;
-            piece->direction += direction;
-        }
-    }
-}
-
-static void lamb_step_part(void *context, int64_t begin, int64_t end)
-{
-    const Pieces *pieces = context;
-    Tiles tiles;
-
-    for (int64_t i = begin; i < end; i++) {
-        const Piece *piece = &pieces->all[i];
-        const KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
-
-        for (EACH_STRETCH(s, pieces->call, piece->begin, piece->end)) {
-            const KilnSpan span = span_of(pieces->call, s, &tiles);
-
-            loops_of(pieces->call)->lamb_step(&span, &loop);
-            put_back(pieces->call, s, &tiles);
-        }
-    }
-}
-
-/* Multiply the learning rate of the pieces of each run by its trust ratio. */
-static void lamb_trust(const Pieces *pieces, bool always)
-{
-    int64_t first = 0, next;
-
-    for (; first < pieces->count; first = next) {
-        const int64_t run = run_at(pieces->call, pieces->all[first].begin);
-        double param = 0.0, direction = 0.0;
-
-        for (next = first;
-             next < pieces->count && pieces->all[next].begin < end_of(pieces->call, run); next++) {
-            param += pieces->all[next].param;
-            direction += pieces->all[next].direction;
-        }
-        if (pieces->all[first].rates.decay == 0.0 && !always)
-            continue;
-        if (param > 0.0 && direction > 0.0)
-            for (int64_t i = first; i < next; i++)
-                pieces->all[i].rates.lr *= sqrt(param) / sqrt(direction);
-    }
-}
-
-static void lamb_update_run(KilnCall *call)
-{
-    const KilnLamb *attrs = call->attrs;
-    Pieces pieces = lamb_pieces(call);
-
-    kiln_parallel(call->backend->threads, pieces.count, 1, 1, lamb_moments_part, &pieces);
-    lamb_trust(&pieces, attrs->always_adapt);
-    kiln_parallel(call->backend->threads, pieces.count, 1, 1, lamb_step_part, &pieces);
-}
-
-/* As long as the parameters, and f32 or bf16 each by itself. */
-#define FLAT_INPUTS                                                                                \
-    (1u << KILN_FLAT_PARAM | 1u << KILN_FLAT_GRAD |                                                \
-     ((1u << KILN_MAX_SLOTS) - 1u) << KILN_FLAT_SLOTS)
-#define FLAT .narrow_inputs = FLAT_INPUTS, .mixed_floats = true
 
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_ema_update, .run = ema_update_run, .narrow_inputs = 1u << 0 },
@@ -589,13 +138,6 @@ static const KilnKernel kernels[] = {
       .run = l2_norm_run,
       .narrow_inputs = 1u << 0 },
     { .op = &kiln_op_clip_factor, .run = clip_factor_run },
-    { .op = &kiln_op_sgd_update, .run = sgd_update_run, FLAT },
-    { .op = &kiln_op_adam_update, .run = adam_update_run, FLAT },
-    { .op = &kiln_op_rmsprop_update, .run = rmsprop_update_run, FLAT },
-    { .op = &kiln_op_adagrad_update, .run = adagrad_update_run, FLAT },
-    { .op = &kiln_op_lamb_update, .prepare = lamb_prepare, .run = lamb_update_run, FLAT },
-    { .op = &kiln_op_lion_update, .run = lion_update_run, FLAT },
-    { .op = &kiln_op_adan_update, .run = adan_update_run, FLAT },
 };
 
 const KilnCpuTable kiln_cpu_updates = { kernels, KILN_COUNT(kernels) };

@@ -148,6 +148,24 @@ static void embedding_bag_run(KilnCall *call)
     }
 }
 
+/* Adds to output 0 what bag b = index[first..end) gives. */
+typedef void AddBag(KilnCall *call, int64_t b, int64_t first, int64_t end);
+
+/* Output 0 as the sum over all bags. */
+static void add_bags(KilnCall *call, AddBag *add)
+{
+    KilnArg *dx = &call->outputs[0];
+
+    for (int64_t i = 0; i < kiln_ref_count(dx); i++)
+        kiln_ref_set(dx, i, 0.0);
+    for (int64_t b = 0; b < kiln_ref_rows(&call->inputs[0]); b++) {
+        int64_t first, end;
+
+        if (bag_range(&call->inputs[1], &call->inputs[2], b, &first, &end))
+            add(call, b, first, end);
+    }
+}
+
 static void bag_grad(KilnCall *call, int64_t b, int64_t first, int64_t end)
 {
     const KilnBagAttrs *attrs = call->attrs;
@@ -176,16 +194,7 @@ static void bag_grad(KilnCall *call, int64_t b, int64_t first, int64_t end)
 
 static void embedding_bag_grad_run(KilnCall *call)
 {
-    KilnArg *dx = &call->outputs[0];
-
-    for (int64_t i = 0; i < kiln_ref_count(dx); i++)
-        kiln_ref_set(dx, i, 0.0);
-    for (int64_t b = 0; b < kiln_ref_rows(&call->inputs[0]); b++) {
-        int64_t first, end;
-
-        if (bag_range(&call->inputs[1], &call->inputs[2], b, &first, &end))
-            bag_grad(call, b, first, end);
-    }
+    add_bags(call, bag_grad);
 }
 
 static void factors_grad(KilnCall *call, int64_t b, int64_t first, int64_t end)
@@ -207,16 +216,7 @@ static void factors_grad(KilnCall *call, int64_t b, int64_t first, int64_t end)
 
 static void embedding_bag_factors_grad_run(KilnCall *call)
 {
-    KilnArg *dx = &call->outputs[0];
-
-    for (int64_t i = 0; i < kiln_ref_count(dx); i++)
-        kiln_ref_set(dx, i, 0.0);
-    for (int64_t b = 0; b < kiln_ref_rows(&call->inputs[0]); b++) {
-        int64_t first, end;
-
-        if (bag_range(&call->inputs[1], &call->inputs[2], b, &first, &end))
-            factors_grad(call, b, first, end);
-    }
+    add_bags(call, factors_grad);
 }
 
 static const KilnKernel kernels[] = {

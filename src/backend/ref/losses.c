@@ -190,7 +190,7 @@ static void nll_grad_run(KilnCall *call)
     for (int64_t i = 0; i < rows * n; i++)
         kiln_ref_set(&call->outputs[0], i,
                      -row_scale(attrs, &call->inputs[0], labels, i / n, by) *
-                         wanted(attrs, labels, NULL, weight, i / n, i % n));
+                         wanted(attrs, labels, &call->inputs[1], weight, i / n, i % n));
 }
 
 /* d/dx of sum(w_c * (log_sum(x) - x_c)) is p_c * sum(w) - w_c. */

@@ -11,11 +11,10 @@ static double element(const KilnArg *arg, int64_t matrix, bool transposed, int64
     return kiln_ref_get(arg, matrix * rows * columns + at);
 }
 
-static double dot(const KilnCall *call, const KilnBatch *batch, int64_t product, int64_t i,
-                  int64_t j)
+static double dot(const KilnCall *call, const KilnBmm *batch, int64_t product, int64_t i, int64_t j)
 {
-    int64_t a = kiln_batch_at(batch, batch->step_a, product);
-    int64_t b = kiln_batch_at(batch, batch->step_b, product);
+    int64_t a = kiln_bmm_at(batch, batch->step_a, product);
+    int64_t b = kiln_bmm_at(batch, batch->step_b, product);
     double sum = 0.0;
 
     for (int64_t l = 0; l < batch->k; l++)
@@ -29,15 +28,15 @@ static double dot(const KilnCall *call, const KilnBatch *batch, int64_t product,
 static void matmul_run(KilnCall *call)
 {
     KilnArg *y = &call->outputs[0];
-    const KilnBatch batch = kiln_batch(call->attrs, &call->inputs[0].shape, &call->inputs[1].shape,
-                                       &y->shape);
+    const KilnBmm batch = kiln_bmm_of(call->attrs, &call->inputs[0].shape, &call->inputs[1].shape,
+                                      &y->shape);
     const int64_t size = batch.m * batch.n;
 
     for (int64_t e = 0; e < kiln_ref_count(y); e++) {
         double sum = 0.0;
 
         for (int64_t p = 0; p < batch.count; p++)
-            if (kiln_batch_at(&batch, batch.step_y, p) == e / size)
+            if (kiln_bmm_at(&batch, batch.step_y, p) == e / size)
                 sum += dot(call, &batch, p, e % size / batch.n, e % batch.n);
         kiln_ref_set(y, e, sum);
     }

@@ -47,15 +47,15 @@ static void find_steps(const KilnShape *axes, const KilnShape *own, int64_t *ste
     }
 }
 
-KilnBatch kiln_batch(const KilnMatmulAttrs *attrs, const KilnShape *a, const KilnShape *b,
-                     const KilnShape *y)
+KilnBmm kiln_bmm_of(const KilnMatmulAttrs *attrs, const KilnShape *a, const KilnShape *b,
+                    const KilnShape *y)
 {
     const KilnShape axes_a = batch_axes(a), axes_b = batch_axes(b), axes_y = batch_axes(y);
-    KilnBatch batch = { .m = y->dim[y->rank - 2],
-                        .n = y->dim[y->rank - 1],
-                        .k = a->dim[a->rank - (attrs->transpose_a != 0 ? 2 : 1)],
-                        .transpose_a = attrs->transpose_a != 0,
-                        .transpose_b = attrs->transpose_b != 0 };
+    KilnBmm batch = { .m = y->dim[y->rank - 2],
+                      .n = y->dim[y->rank - 1],
+                      .k = a->dim[a->rank - (attrs->transpose_a != 0 ? 2 : 1)],
+                      .transpose_a = attrs->transpose_a != 0,
+                      .transpose_b = attrs->transpose_b != 0 };
 
     (void)join_axes(&axes_a, &axes_b, &batch.axes); /* was checked when it was recorded */
     batch.count = kiln_shape_count(&batch.axes);
@@ -66,7 +66,7 @@ KilnBatch kiln_batch(const KilnMatmulAttrs *attrs, const KilnShape *a, const Kil
     return batch;
 }
 
-int64_t kiln_batch_at(const KilnBatch *batch, const int64_t *steps, int64_t i)
+int64_t kiln_bmm_at(const KilnBmm *batch, const int64_t *steps, int64_t i)
 {
     int64_t at = 0;
 
@@ -181,7 +181,7 @@ static double flops_matmul(const KilnNode *node)
 {
     const KilnMatmulAttrs *attrs = node->attrs;
     const KilnShape *a = &node->inputs[0]->shape;
-    KilnBatch batch = kiln_batch(attrs, a, &node->inputs[1]->shape, &node->outputs[0]->shape);
+    KilnBmm batch = kiln_bmm_of(attrs, a, &node->inputs[1]->shape, &node->outputs[0]->shape);
 
     return 2.0 * (double)batch.count * (double)batch.m * (double)batch.n * (double)batch.k;
 }

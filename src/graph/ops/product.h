@@ -20,8 +20,9 @@ typedef struct KilnMatmulAttrs {
     KilnShape batch;
 } KilnMatmulAttrs;
 
-/* The products of a matmul, one for each place in the broadcast axes. */
-typedef struct KilnBatch {
+/* A batched matrix product: the products of a matmul, one for each place in the broadcast
+ * axes. */
+typedef struct KilnBmm {
     KilnShape axes;                        /* the broadcast axes */
     int64_t count;                         /* products */
     int64_t m, n, k;                       /* of each */
@@ -29,11 +30,11 @@ typedef struct KilnBatch {
     int64_t step_b[KILN_MAX_RANK];         /* 0 where the input is broadcast */
     int64_t step_y[KILN_MAX_RANK];         /* or the result is summed */
     bool transpose_a, transpose_b, add_up; /* add_up: some products share a matrix of y */
-} KilnBatch;
+} KilnBmm;
 
-KilnBatch kiln_batch(const KilnMatmulAttrs *attrs, const KilnShape *a, const KilnShape *b,
-                     const KilnShape *y);
+KilnBmm kiln_bmm_of(const KilnMatmulAttrs *attrs, const KilnShape *a, const KilnShape *b,
+                    const KilnShape *y);
 /* Index of a matrix, for product number i; steps are one of the batch's. */
-int64_t kiln_batch_at(const KilnBatch *batch, const int64_t *steps, int64_t i);
+int64_t kiln_bmm_at(const KilnBmm *batch, const int64_t *steps, int64_t i);
 
 #endif
