@@ -28,6 +28,7 @@ typedef struct KilnOptimizerOps KilnOptimizerOps;   /* module.h */
 typedef struct KilnSchedulerOps KilnSchedulerOps;   /* module.h */
 typedef struct KilnCallbackOps KilnCallbackOps;     /* trainer.h */
 typedef struct KilnLoggerOps KilnLoggerOps;         /* trainer.h */
+typedef struct KilnMetricOps KilnMetricOps;         /* metric.h */
 typedef struct KilnTransformOps KilnTransformOps;   /* image.h */
 typedef struct KilnSweeperOps KilnSweeperOps;       /* sweep.h */
 typedef struct KilnLauncherOps KilnLauncherOps;     /* sweep.h */
@@ -60,6 +61,7 @@ typedef struct KilnComponent {
         const KilnSchedulerOps *scheduler;
         const KilnCallbackOps *callback;
         const KilnLoggerOps *logger;
+        const KilnMetricOps *metric;
         const KilnTransformOps *transform;
         const KilnSweeperOps *sweeper;
         const KilnLauncherOps *launcher;
@@ -73,7 +75,7 @@ KILN_API const KilnComponent *kiln_instance_component(const KilnInstance *self);
 
 /* Raised with every change of a struct that components fill in or are handed
  * (KilnComponent, the ...Ops, KilnFlat, ...). */
-#define KILN_ABI 2u
+#define KILN_ABI 3u
 #define KILN_PLUGIN_MAGIC 0x4b494c4eu /* "KILN" */
 
 /* What a plugin says of itself; compared field by field with the host's. */

@@ -340,6 +340,7 @@ static KilnStatus load_slot(KilnTrainer *trainer, const KilnSafetensors *file, c
     return status;
 }
 
+/* The optimizer's state, and what the epoch's metrics had counted. */
 static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                  KilnError *err)
 {
@@ -349,6 +350,9 @@ static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *
 
     for (size_t slot = 0; status >= 0 && slot < trainer->n_slots; slot++)
         status = load_slot(trainer, file, path, slot, err);
+    if (status >= 0)
+        status = kiln_tallies_load(kiln_metrics_tallies(trainer->metrics), KILN_PHASE_FIT, file,
+                                   err);
     kiln_safetensors_close(file);
     free(path);
     return status;

@@ -145,11 +145,14 @@ static KilnStatus add_weights(KilnTrainer *trainer, KilnArena *names, KilnStView
     return KILN_OK;
 }
 
-/* "optimizer.<slot>.<parameter>" for every slot and trained parameter. */
+/* "optimizer.<slot>.<parameter>" for every slot and trained parameter, and what the
+ * epoch's metrics have counted. */
 static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnError *err)
 {
+    const KilnTallies *tallies = kiln_metrics_tallies(trainer->metrics);
     size_t n_params = kiln_params_count(trainer->params), n = 0;
-    KilnStView *views = calloc(n_params * (trainer->n_slots + 1) + 1, sizeof(*views));
+    size_t most = n_params * (trainer->n_slots + 1) + tallies->n * KILN_TALLY_ARRAYS;
+    KilnStView *views = calloc(most + 1, sizeof(*views));
     KilnArena names = { 0 };
     KilnStatus status = views != NULL ? KILN_OK : kiln_error_nomem(err, n_params);
 
@@ -171,6 +174,8 @@ static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnEr
         }
     if (status >= 0)
         status = add_weights(trainer, &names, views, &n, err);
+    if (status >= 0)
+        status = kiln_tallies_save(tallies, KILN_PHASE_FIT, &names, views, &n, err);
     if (status >= 0)
         status = kiln_safetensors_write(path, views, n, NULL, 0, err);
     kiln_arena_release(&names);
