@@ -97,7 +97,7 @@ typedef struct KilnPluginInfo {
         [KILN_KIND_OPTIMIZER] = sizeof(KilnOptimizerOps),                                          \
         [KILN_KIND_SCHEDULER] = sizeof(KilnSchedulerOps),                                          \
         [KILN_KIND_CALLBACK] = sizeof(KilnCallbackOps),                                            \
-        [KILN_KIND_LOGGER] = sizeof(KilnLoggerOps),                                                \
+        [KILN_KIND_LOGGER] = sizeof(KilnLoggerOps), [KILN_KIND_METRIC] = sizeof(KilnMetricOps),    \
         [KILN_KIND_TRANSFORM] = sizeof(KilnTransformOps),                                          \
         [KILN_KIND_SWEEPER] = sizeof(KilnSweeperOps),                                              \
         [KILN_KIND_LAUNCHER] = sizeof(KilnLauncherOps),                                            \

@@ -132,6 +132,8 @@ static const KilnComponent points_component = {
 
 typedef struct PlaneOpts {
     KilnInstance *optimizer, *scheduler;
+    KilnInstance **metrics;
+    size_t metrics_count;
     int64_t hidden;
     bool misfit;
 } PlaneOpts;
@@ -143,6 +145,9 @@ typedef struct PlaneState {
 static const KilnField plane_fields[] = {
     KILN_FIELD_COMPONENT(PlaneOpts, optimizer, KILN_KIND_OPTIMIZER, NULL, "optimizer"),
     KILN_FIELD_COMPONENT_OPT(PlaneOpts, scheduler, KILN_KIND_SCHEDULER, "null", "scheduler"),
+    KILN_FIELD_COMPONENT_MAP(PlaneOpts, metrics, KILN_KIND_METRIC,
+                             "{accuracy: accuracy, area: auroc}",
+                             "metrics"),
     KILN_FIELD_I64(PlaneOpts, hidden, "6", 1, 100, "width"),
     KILN_FIELD_BOOL(PlaneOpts, misfit, "false", "make a step whose shapes do not fit"),
     KILN_FIELD_END,
@@ -174,13 +179,14 @@ static inline KilnTensor *plane_forward(KilnInstance *self, KilnStep *step)
     return kiln_nn_linear(&state->out, x);
 }
 
-static inline void plane_log(KilnStep *step, KilnTensor *logits, KilnTensor *loss,
-                             const char *loss_name, const char *accuracy_name, unsigned flags)
+static inline void plane_log(KilnInstance *self, KilnStep *step, KilnTensor *logits,
+                             KilnTensor *loss, const char *loss_name, unsigned flags)
 {
-    KilnTensor *right = kiln_equal(kiln_argmax(logits), kiln_step_input(step, "label"));
+    const PlaneOpts *opts = kiln_opts(self);
 
     kiln_step_log(step, loss_name, loss, flags);
-    kiln_step_log(step, accuracy_name, kiln_mean(right), KILN_LOG_EPOCH);
+    for (size_t i = 0; i < opts->metrics_count; i++)
+        kiln_step_metric(step, opts->metrics[i], logits, kiln_step_input(step, "label"), 0);
 }
 
 static inline KilnTensor *plane_train(KilnInstance *self, KilnStep *step)
@@ -189,7 +195,7 @@ static inline KilnTensor *plane_train(KilnInstance *self, KilnStep *step)
     KilnTensor *loss = kiln_cross_entropy(logits, kiln_step_input(step, "label"),
                                           (KilnCrossEntropy) { 0 });
 
-    plane_log(step, logits, loss, "train/loss", "train/accuracy", KILN_LOG_STEP | KILN_LOG_EPOCH);
+    plane_log(self, step, logits, loss, "train/loss", KILN_LOG_STEP | KILN_LOG_EPOCH);
     return loss;
 }
 
@@ -197,18 +203,18 @@ static inline void plane_validate(KilnInstance *self, KilnStep *step)
 {
     KilnTensor *logits = plane_forward(self, step);
 
-    plane_log(step, logits,
+    plane_log(self, step, logits,
               kiln_cross_entropy(logits, kiln_step_input(step, "label"), (KilnCrossEntropy) { 0 }),
-              "val/loss", "val/accuracy", 0);
+              "val/loss", 0);
 }
 
 static inline void plane_test(KilnInstance *self, KilnStep *step)
 {
     KilnTensor *logits = plane_forward(self, step);
 
-    plane_log(step, logits,
+    plane_log(self, step, logits,
               kiln_cross_entropy(logits, kiln_step_input(step, "label"), (KilnCrossEntropy) { 0 }),
-              "test/loss", "test/accuracy", 0);
+              "test/loss", 0);
 }
 
 static inline void plane_predict(KilnInstance *self, KilnStep *step)
@@ -310,7 +316,7 @@ static inline KilnStatus probe_train_batch_end(KilnInstance *self, KilnTrainer *
     if (kiln_trainer_global_step(trainer) == probe.stop_at)
         probe.stop = 1;
     if (kiln_trainer_global_step(trainer) == probe.disk_full_at)
-        limit_files(300);
+        limit_files(700);
     return probe_note("train_batch_end");
 }
 
