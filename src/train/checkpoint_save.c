@@ -145,13 +145,35 @@ static KilnStatus add_weights(KilnTrainer *trainer, KilnArena *names, KilnStView
     return KILN_OK;
 }
 
+/* "gradients.<name>" of the batches that wait for the others of their group. */
+static KilnStatus add_gradients(KilnTrainer *trainer, KilnArena *names, KilnStView *views,
+                                size_t *n, KilnError *err)
+{
+    for (size_t i = 0; trainer->at.in_group > 0 && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+
+        if (!kiln_param_trained(param))
+            continue;
+        views[*n] = (KilnStView) {
+            .name = kiln_arena_printf(names, KILN_CHECKPOINT_GRADIENTS "%s",
+                                      kiln_param_name(param)),
+            .dtype = kiln_param_dtype(param),
+            .shape = *kiln_param_shape(param),
+            .data = param->gradient,
+        };
+        if (views[(*n)++].name == NULL)
+            return kiln_error_nomem(err, 1);
+    }
+    return KILN_OK;
+}
+
 /* "optimizer.<slot>.<parameter>" for every slot and trained parameter, and what the
  * epoch's metrics have counted. */
 static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnError *err)
 {
     const KilnTallies *tallies = kiln_metrics_tallies(trainer->metrics);
     size_t n_params = kiln_params_count(trainer->params), n = 0;
-    size_t most = n_params * (trainer->n_slots + 1) + tallies->n * KILN_TALLY_ARRAYS;
+    size_t most = n_params * (trainer->n_slots + 2) + tallies->n * KILN_TALLY_ARRAYS;
     KilnStView *views = calloc(most + 1, sizeof(*views));
     KilnArena names = { 0 };
     KilnStatus status = views != NULL ? KILN_OK : kiln_error_nomem(err, n_params);
@@ -174,6 +196,8 @@ static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnEr
         }
     if (status >= 0)
         status = add_weights(trainer, &names, views, &n, err);
+    if (status >= 0)
+        status = add_gradients(trainer, &names, views, &n, err);
     if (status >= 0)
         status = kiln_tallies_save(tallies, KILN_PHASE_FIT, &names, views, &n, err);
     if (status >= 0)

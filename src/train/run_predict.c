@@ -177,8 +177,13 @@ static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError
         status = allocate(predictor, err);
     if (status < 0)
         return status;
-    trainer->eval_batches = (predictor->input.count + trainer->batch_size - 1) /
+    const int64_t batches = (predictor->input.count + trainer->batch_size - 1) /
                             trainer->batch_size;
+    status = kiln_trainer_predict_batches(trainer, batches, &trainer->eval_batches, err);
+    if (status < 0)
+        return status;
+    if (trainer->eval_batches < batches)
+        predictor->input.count = trainer->eval_batches * trainer->batch_size;
     trainer->timing.phase_start = kiln_clock();
     status = KILN_CALL(trainer, on_predict_start, err);
     if (status >= 0)

@@ -291,7 +291,7 @@ class Planter:
         for file, number, key, value in [("conf/model/mine.yaml", 3, "dropout", "0.0"),
                                          ("conf/optimizer/other.yaml", 2, "lr", "0.1"),
                                          ("conf/config.yaml", 15, "batch_size", "16"),
-                                         ("conf/trainer/mine.yaml", 3, "limit_train_batches", "-1")]:
+                                         ("conf/trainer/mine.yaml", 2, "max_steps", "-1")]:
             near = [number, number + 1]
             self.line("no blank behind the colon", file, number, f"{key}:{value}", places=near)
             self.line("no colon", file, number, f"{key} {value}", places=near)
