@@ -310,7 +310,7 @@ static KilnStatus record_batches(KilnTrainer *trainer, const KilnBatch *batch, K
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < KILN_COUNT(places) && status >= 0; i++) {
-        if (i > 0 && places[i] <= places[i - 1])
+        if (i > 0 && (places[i] <= places[i - 1] || places[i] >= trainer->pace.accumulate))
             continue;
         trainer->at.in_group = places[i];
         KilnTensor *loss = kiln_fit_record(trainer, batch);
