@@ -41,7 +41,7 @@ static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnEr
                                        &trainer->callbacks, &trainer->n_callbacks, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
         status = kiln_config_build_map(config, "logger", registry, KILN_KIND_LOGGER,
-                                       &trainer->loggers, &trainer->n_loggers, err);
+                                       &trainer->loggers.list, &trainer->loggers.n, err);
     if (status >= 0)
         sort_callbacks(trainer);
     return status;
@@ -359,7 +359,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     for (int i = 0; i < KILN_SPLIT_COUNT; i++)
         kiln_loader_free(trainer->loaders[i]);
     kiln_instances_free(trainer->callbacks, trainer->n_callbacks);
-    kiln_instances_free(trainer->loggers, trainer->n_loggers);
+    kiln_loggers_release(&trainer->loggers);
     kiln_graph_free(trainer->graph);
     kiln_backend_free(trainer->backend);
     kiln_params_free(trainer->params);

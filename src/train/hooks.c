@@ -1,4 +1,4 @@
-/* Calling callbacks and loggers. */
+/* Calling callbacks. */
 #include <string.h>
 
 #include "train/trainer.h"
@@ -27,46 +27,6 @@ KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookWho who,
         }
     }
     return KILN_OK;
-}
-
-static const KilnLoggerOps *logger_ops(const KilnInstance *logger)
-{
-    return kiln_instance_component(logger)->ops.logger;
-}
-
-KilnStatus kiln_loggers_open(KilnTrainer *trainer, KilnError *err)
-{
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; i < trainer->n_loggers && status >= 0; i++)
-        if (logger_ops(trainer->loggers[i])->open != NULL)
-            status = logger_ops(trainer->loggers[i])
-                         ->open(trainer->loggers[i], trainer->run_dir, trainer->at.step, err);
-    return status;
-}
-
-KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values, KilnError *err)
-{
-    const KilnMetric *metrics;
-    size_t n = kiln_metrics_take(trainer->metrics, epoch_values, trainer->at.step, &metrics);
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; n > 0 && i < trainer->n_loggers && status >= 0; i++)
-        if (logger_ops(trainer->loggers[i])->log_metrics != NULL)
-            status = logger_ops(trainer->loggers[i])
-                         ->log_metrics(trainer->loggers[i], metrics, n, trainer->at.epoch,
-                                       trainer->at.step, err);
-    return status;
-}
-
-KilnStatus kiln_loggers_flush(KilnTrainer *trainer, KilnError *err)
-{
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; i < trainer->n_loggers && status >= 0; i++)
-        if (logger_ops(trainer->loggers[i])->flush != NULL)
-            status = logger_ops(trainer->loggers[i])->flush(trainer->loggers[i], err);
-    return status;
 }
 
 bool kiln_trainer_interrupted(KilnTrainer *trainer)

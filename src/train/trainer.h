@@ -9,6 +9,7 @@
 #include "nn/params.h"
 #include "train/console.h"
 #include "train/forecast.h"
+#include "train/loggers.h"
 #include "train/options.h"
 #include "train/step.h"
 
@@ -41,8 +42,9 @@ struct KilnTrainer {
     int threads;
 
     KilnInstance *module, *datamodule;
-    KilnInstance **callbacks, **loggers; /* callbacks: those that save last */
-    size_t n_callbacks, n_loggers;
+    KilnInstance **callbacks; /* those that save last */
+    size_t n_callbacks;
+    KilnLoggers loggers;
     KilnDataSpec spec;
     KilnDataset datasets[KILN_SPLIT_COUNT];
     bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
@@ -132,11 +134,6 @@ typedef enum KilnHookWho { KILN_HOOK_ALL, KILN_HOOK_PLAIN, KILN_HOOK_SAVING } Ki
     kiln_hooks_call(trainer, offsetof(KilnCallbackOps, hook), KILN_HOOK_ALL, err)
 KILN_NODISCARD KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookWho who,
                                           KilnError *err);
-KILN_NODISCARD KilnStatus kiln_loggers_open(KilnTrainer *trainer, KilnError *err);
-/* Send the values of this step, or of epochs, that were not sent yet. */
-KILN_NODISCARD KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values,
-                                            KilnError *err);
-KILN_NODISCARD KilnStatus kiln_loggers_flush(KilnTrainer *trainer, KilnError *err);
 /* True when the caller of the run wants it to stop. */
 bool kiln_trainer_interrupted(KilnTrainer *trainer);
 
