@@ -150,17 +150,6 @@ static double wall_time(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Samples trained on since the start: all epochs are of one length. */
-static int64_t samples(const KilnTrainer *trainer)
-{
-    int64_t all = trainer->datasets[KILN_TRAIN].count;
-    int64_t most = kiln_trainer_split_batches(trainer, KILN_TRAIN) * trainer->batch_size;
-    int64_t now = trainer->at.batch * trainer->batch_size;
-    int64_t epoch = most < all ? most : all;
-
-    return trainer->at.epoch * epoch + (now < epoch ? now : epoch);
-}
-
 /* Where the run is, without metrics. */
 static KilnLogRow moment(const KilnTrainer *trainer)
 {
@@ -169,7 +158,7 @@ static KilnLogRow moment(const KilnTrainer *trainer)
         .epoch = trainer->at.epoch,
         .step = trainer->at.step,
         .batch = trainer->phase == KILN_PHASE_FIT ? trainer->at.batch : trainer->eval_batch,
-        .samples = samples(trainer),
+        .samples = kiln_trainer_samples(trainer),
         .wall_time = wall_time(),
     };
 }

@@ -44,19 +44,13 @@ static KilnStatus resume(KilnTrainer *trainer, KilnCheckpoint *checkpoint, KilnE
 
 /* ---- The end of training ------------------------------------------------------------------ */
 
-static bool same_position(const KilnPosition *a, const KilnPosition *b)
-{
-    return a->epoch == b->epoch && a->batch == b->batch && a->step == b->step &&
-           a->epoch_done == b->epoch_done;
-}
-
 /* checkpoints/last is where training is now. */
 static KilnStatus save_last(KilnTrainer *trainer, KilnError *err)
 {
     char name[sizeof(trainer->saved_name)];
     KilnStatus status = KILN_OK;
 
-    if (trainer->saved_name[0] == '\0' || !same_position(&trainer->saved, &trainer->at)) {
+    if (trainer->saved_name[0] == '\0' || !kiln_position_equal(&trainer->saved, &trainer->at)) {
         kiln_trainer_checkpoint_name(trainer, name, sizeof(name));
         status = kiln_trainer_save(trainer, name, NULL, 0, err);
     }
@@ -122,11 +116,19 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
 
 static const char *status_of(const KilnTrainer *trainer)
 {
-    return trainer->interrupted ? "interrupted" : trainer->should_stop ? "stopped" : "finished";
+    return trainer->interrupted ? "interrupted" : trainer->at.should_stop ? "stopped" : "finished";
+}
+
+/* What callbacks are told of an interrupt; returns why. */
+static const KilnError *interrupt(KilnError *why)
+{
+    kiln_error_set(why, KILN_E_INTERRUPTED, "interrupted");
+    return why;
 }
 
 static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, KilnError *err)
 {
+    KilnError why = { 0 };
     KilnStatus status = kiln_loggers_open(trainer, json_object_get(checkpoint->state, "loggers"),
                                           err);
 
@@ -139,7 +141,7 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     if (status >= 0 && !trainer->interrupted && trainer->options.root->test)
         status = test(trainer, err);
     if (status >= 0 && trainer->interrupted)
-        status = KILN_CALL(trainer, on_exception, err);
+        kiln_hooks_exception(trainer, interrupt(&why));
     if (status >= 0)
         status = KILN_CALL(trainer, teardown, err);
     return status >= 0 ? kiln_loggers_close(trainer, status_of(trainer), err) : status;
@@ -149,7 +151,7 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
  * way must not hide why it failed. */
 static void close_failed(KilnTrainer *trainer, const KilnError *why)
 {
-    (void)!KILN_CALL(trainer, on_exception, NULL);
+    kiln_hooks_exception(trainer, why);
     (void)!KILN_CALL(trainer, teardown, NULL);
     (void)!kiln_loggers_close(trainer, "failed", NULL);
     (void)!kiln_summary_write(trainer, "failed", why->text, NULL);

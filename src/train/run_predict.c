@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "train/checkpoint.h"
 
 /* A prediction while it goes through the input. */
@@ -95,13 +96,20 @@ static KilnStatus flush(Predictor *predictor, KilnError *err)
 
     if (predictor->batch.size == 0)
         return KILN_OK;
-    kiln_step_begin(&trainer->step, KILN_PHASE_TEST, false, &predictor->batch,
+    status = KILN_CALL(trainer, on_predict_batch_start, err);
+    if (status < 0)
+        return status;
+    kiln_step_begin(&trainer->step, KILN_PHASE_PREDICT, false, &predictor->batch,
                     (uint64_t)trainer->options.root->seed, 0);
     kiln_instance_component(trainer->module)
         ->ops.module->predict_step(trainer->module, &trainer->step);
     status = kiln_step_run(&trainer->step, NULL, err);
     for (int64_t row = 0; row < predictor->batch.size && status >= 0; row++)
         status = write_json(predictor, sample_json(predictor, row), err);
+    trainer->eval_batch++;
+    trainer->timing.phase_samples += predictor->batch.size;
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_batch_end, err);
     predictor->batch.size = 0;
     return status;
 }
@@ -167,12 +175,24 @@ static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError
     status = ops->open_input(trainer->datamodule, input, &predictor->input, err);
     if (status >= 0)
         status = allocate(predictor, err);
+    if (status < 0)
+        return status;
+    trainer->eval_batches = (predictor->input.count + trainer->batch_size - 1) /
+                            trainer->batch_size;
+    trainer->timing.phase_start = kiln_clock();
+    status = KILN_CALL(trainer, on_predict_start, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_epoch_start, err);
     for (int64_t i = 0; status >= 0 && i < predictor->input.count; i++)
         status = kiln_trainer_interrupted(trainer)
                      ? kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted")
                      : add(predictor, i, err);
     if (status >= 0)
         status = flush(predictor, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_epoch_end, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_end, err);
     if (status >= 0 && predictor->failed > 0)
         status = kiln_error_set(
             err, predictor->first.status, "%lld of %lld inputs could not be read; the first: %s",
@@ -182,6 +202,15 @@ static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError
 
 /* ---- The whole ---------------------------------------------------------------------------------
  */
+
+static KilnStatus predict(Predictor *predictor, const char *input, KilnError *err)
+{
+    KilnStatus status = KILN_CALL(predictor->trainer, setup, err);
+
+    if (status >= 0)
+        status = predict_all(predictor, input, err);
+    return kiln_hooks_end(predictor->trainer, status, err);
+}
 
 KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env, const char *input,
                             void (*write)(void *ctx, const char *line), void *ctx, KilnError *err)
@@ -199,7 +228,7 @@ KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env, const cha
     if (status >= 0)
         status = kiln_checkpoint_load_weights(&checkpoint, trainer, err);
     if (status >= 0)
-        status = predict_all(&predictor, input, err);
+        status = predict(&predictor, input, err);
     for (size_t f = 0; f < KILN_MAX_FEATURES; f++)
         free(predictor.batch.data[f]);
     free(predictor.samples);
