@@ -27,6 +27,12 @@ KILN_API double kiln_trainer_samples_per_s(const KilnTrainer *trainer); /* of th
 KILN_API const char *kiln_trainer_run_dir(const KilnTrainer *trainer);
 KILN_API KilnParams *kiln_trainer_params(KilnTrainer *trainer);
 KILN_API KilnInstance *kiln_trainer_module(KilnTrainer *trainer);
+/* What the datamodule yields. */
+KILN_API const KilnDataSpec *kiln_trainer_spec(const KilnTrainer *trainer);
+/* The feature of the batch that runs now, [*ret_n, ...] in its own type; for the batch hooks.
+ * NULL when there is no such feature. */
+KILN_API const void *kiln_trainer_feature(const KilnTrainer *trainer, const char *name,
+                                          int64_t *ret_n);
 
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);

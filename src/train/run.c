@@ -143,6 +143,8 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     if (status >= 0 && trainer->interrupted)
         kiln_hooks_exception(trainer, interrupt(&why));
     if (status >= 0)
+        status = kiln_loggers_flush(trainer, err); /* for those who read their files */
+    if (status >= 0)
         status = KILN_CALL(trainer, teardown, err);
     return status >= 0 ? kiln_loggers_close(trainer, status_of(trainer), err) : status;
 }
@@ -152,6 +154,7 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
 static void close_failed(KilnTrainer *trainer, const KilnError *why)
 {
     kiln_hooks_exception(trainer, why);
+    (void)!kiln_loggers_flush(trainer, NULL);
     (void)!KILN_CALL(trainer, teardown, NULL);
     (void)!kiln_loggers_close(trainer, "failed", NULL);
     (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
