@@ -310,7 +310,7 @@ static inline KilnStatus probe_train_batch_end(KilnInstance *self, KilnTrainer *
     if (kiln_trainer_global_step(trainer) == probe.stop_at)
         probe.stop = 1;
     if (kiln_trainer_global_step(trainer) == probe.disk_full_at)
-        limit_files(300);
+        limit_files(600);
     return probe_note("train_batch_end");
 }
 
