@@ -4,20 +4,20 @@
 #include <math.h>
 #include <stdio.h>
 
-bool kiln_axis_takes(const KilnAxis *axis, double value)
+bool kiln_plot_axis_takes(const KilnPlotAxis *axis, double value)
 {
     return isfinite(value) && (!axis->log || value > 0.0);
 }
 
-void kiln_axis_include(KilnAxis *axis, double value)
+void kiln_plot_axis_include(KilnPlotAxis *axis, double value)
 {
-    if (!kiln_axis_takes(axis, value))
+    if (!kiln_plot_axis_takes(axis, value))
         return;
     axis->min = isnan(axis->min) || value < axis->min ? value : axis->min;
     axis->max = isnan(axis->max) || value > axis->max ? value : axis->max;
 }
 
-double kiln_axis_pixel(const KilnAxis *axis, double value)
+double kiln_plot_axis_pixel(const KilnPlotAxis *axis, double value)
 {
     double share = axis->log ? log(value / axis->min) / log(axis->max / axis->min)
                              : (value - axis->min) / (axis->max - axis->min);
@@ -39,16 +39,16 @@ static double round_step(double least)
     return 10.0 * power;
 }
 
-static void add_tick(KilnAxis *axis, double value)
+static void add_tick(KilnPlotAxis *axis, double value)
 {
-    if (axis->n_ticks == KILN_AXIS_TICKS)
+    if (axis->n_ticks == KILN_PLOT_AXIS_TICKS)
         return;
-    snprintf(axis->labels[axis->n_ticks], KILN_AXIS_LABEL, "%.6g", value);
+    snprintf(axis->labels[axis->n_ticks], KILN_PLOT_AXIS_LABEL, "%.6g", value);
     axis->ticks[axis->n_ticks++] = value;
 }
 
 /* Powers of ten, every one or every few; between them when there are hardly two. */
-static void log_ticks(KilnAxis *axis, int about)
+static void log_ticks(KilnPlotAxis *axis, int about)
 {
     double first = floor(log10(axis->min) + 1e-9), last = ceil(log10(axis->max) - 1e-9);
     double stride = ceil((last - first) / (double)about);
@@ -70,7 +70,7 @@ static void log_ticks(KilnAxis *axis, int about)
             add_tick(axis, pow(10.0, power));
 }
 
-void kiln_axis_finish(KilnAxis *axis, int about)
+void kiln_plot_axis_finish(KilnPlotAxis *axis, int about)
 {
     axis->n_ticks = 0;
     if (isnan(axis->min)) {

@@ -12,28 +12,29 @@ enum { WIDTH = 800, HEIGHT = 500, FONT = 13, MARGIN = 14, TICK = 5, MARKERS = 24
 typedef struct Chart {
     const KilnChart *what;
     KilnCanvas canvas;
-    KilnAxis x, y;
+    KilnPlotAxis x, y;
 } Chart;
 
 /* ---- Layout ------------------------------------------------------------------------------- */
 
 static void fit_ranges(Chart *chart)
 {
-    chart->x = (KilnAxis) { .log = chart->what->log_x, .min = NAN, .max = NAN };
-    chart->y = (KilnAxis) { .log = chart->what->log_y, .min = NAN, .max = NAN };
+    chart->x = (KilnPlotAxis) { .log = chart->what->log_x, .min = NAN, .max = NAN };
+    chart->y = (KilnPlotAxis) { .log = chart->what->log_y, .min = NAN, .max = NAN };
     for (size_t i = 0; i < chart->what->n_lines; i++) {
         const KilnPlotLine *line = &chart->what->lines[i];
 
         for (size_t j = 0; j < line->n; j++)
-            if (kiln_axis_takes(&chart->x, line->x[j]) && kiln_axis_takes(&chart->y, line->y[j])) {
-                kiln_axis_include(&chart->x, line->x[j]);
-                kiln_axis_include(&chart->y, line->y[j]);
+            if (kiln_plot_axis_takes(&chart->x, line->x[j]) &&
+                kiln_plot_axis_takes(&chart->y, line->y[j])) {
+                kiln_plot_axis_include(&chart->x, line->x[j]);
+                kiln_plot_axis_include(&chart->y, line->y[j]);
             }
     }
 }
 
 /* A little air, so that no line runs along the frame. */
-static void add_air(KilnAxis *axis)
+static void add_air(KilnPlotAxis *axis)
 {
     double air = 0.04 * (axis->max - axis->min);
 
@@ -55,8 +56,8 @@ static void lay_out(Chart *chart)
     fit_ranges(chart);
     if (!isnan(chart->y.min))
         add_air(&chart->y);
-    kiln_axis_finish(&chart->x, 8);
-    kiln_axis_finish(&chart->y, 6);
+    kiln_plot_axis_finish(&chart->x, 8);
+    kiln_plot_axis_finish(&chart->y, 6);
     for (size_t i = 0; i < chart->y.n_ticks; i++)
         widest = fmax(widest, kiln_canvas_text_width(&chart->canvas, chart->y.labels[i]));
     chart->x.from = MARGIN + (chart->what->y_label != NULL ? 1.8 * FONT : 0.0) + widest + TICK + 4;
@@ -73,7 +74,7 @@ static void draw_axes(Chart *chart)
     KilnCanvas *canvas = &chart->canvas;
 
     for (size_t i = 0; i < chart->x.n_ticks; i++) {
-        double x = kiln_axis_pixel(&chart->x, chart->x.ticks[i]);
+        double x = kiln_plot_axis_pixel(&chart->x, chart->x.ticks[i]);
 
         kiln_canvas_grey(canvas, 0.9);
         kiln_canvas_line(canvas, x, chart->y.from, x, chart->y.to);
@@ -82,7 +83,7 @@ static void draw_axes(Chart *chart)
                          chart->x.labels[i]);
     }
     for (size_t i = 0; i < chart->y.n_ticks; i++) {
-        double y = kiln_axis_pixel(&chart->y, chart->y.ticks[i]);
+        double y = kiln_plot_axis_pixel(&chart->y, chart->y.ticks[i]);
 
         kiln_canvas_grey(canvas, 0.9);
         kiln_canvas_line(canvas, chart->x.from, y, chart->x.to, y);
@@ -116,7 +117,8 @@ static void draw_titles(Chart *chart)
 
 static bool shown(const Chart *chart, const KilnPlotLine *line, size_t i)
 {
-    return kiln_axis_takes(&chart->x, line->x[i]) && kiln_axis_takes(&chart->y, line->y[i]);
+    return kiln_plot_axis_takes(&chart->x, line->x[i]) &&
+           kiln_plot_axis_takes(&chart->y, line->y[i]);
 }
 
 /* Few points are marked, so that one of them alone can be seen. */
@@ -128,18 +130,42 @@ static void draw_line(Chart *chart, const KilnPlotLine *line)
     cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
     for (size_t i = 0; i < line->n; i++)
         if (shown(chart, line, i))
-            cairo_line_to(cr, kiln_axis_pixel(&chart->x, line->x[i]),
-                          kiln_axis_pixel(&chart->y, line->y[i]));
+            cairo_line_to(cr, kiln_plot_axis_pixel(&chart->x, line->x[i]),
+                          kiln_plot_axis_pixel(&chart->y, line->y[i]));
     cairo_stroke(cr);
     for (size_t i = 0; line->n <= MARKERS && i < line->n; i++)
         if (shown(chart, line, i)) {
-            cairo_arc(cr, kiln_axis_pixel(&chart->x, line->x[i]),
-                      kiln_axis_pixel(&chart->y, line->y[i]), 3.0, 0.0, 2.0 * acos(-1.0));
+            cairo_arc(cr, kiln_plot_axis_pixel(&chart->x, line->x[i]),
+                      kiln_plot_axis_pixel(&chart->y, line->y[i]), 3.0, 0.0, 2.0 * acos(-1.0));
             cairo_fill(cr);
         }
 }
 
-/* The corner in which the fewest points lie. */
+/* How much of a line lies in a rectangle, in pieces of its segments. */
+static size_t pieces_inside(const Chart *chart, const KilnPlotLine *line, const double box[4])
+{
+    enum { PIECES = 16 };
+    double last_x = (double)NAN, last_y = (double)NAN;
+    size_t inside = 0;
+
+    for (size_t i = 0; i < line->n; i++) {
+        if (!shown(chart, line, i))
+            continue;
+        double x = kiln_plot_axis_pixel(&chart->x, line->x[i]);
+        double y = kiln_plot_axis_pixel(&chart->y, line->y[i]);
+        for (int piece = 0; piece <= PIECES && !isnan(last_x); piece++) {
+            double at_x = last_x + (x - last_x) * piece / PIECES;
+            double at_y = last_y + (y - last_y) * piece / PIECES;
+
+            inside += at_x >= box[0] && at_x <= box[2] && at_y >= box[1] && at_y <= box[3];
+        }
+        last_x = x;
+        last_y = y;
+    }
+    return inside;
+}
+
+/* The corner in which the least of the lines lies. */
 static void place_legend(const Chart *chart, double width, double height, double *ret_x,
                          double *ret_y)
 {
@@ -149,18 +175,11 @@ static void place_legend(const Chart *chart, double width, double height, double
 
     for (int corner = 0; corner < 4; corner++) {
         double left = xs[corner % 2], top = ys[corner / 2];
+        const double box[4] = { left, top, left + width, top + height };
         size_t inside = 0;
 
         for (size_t i = 0; i < chart->what->n_lines; i++)
-            for (size_t j = 0; j < chart->what->lines[i].n; j++) {
-                const KilnPlotLine *line = &chart->what->lines[i];
-
-                if (!shown(chart, line, j))
-                    continue;
-                double x = kiln_axis_pixel(&chart->x, line->x[j]);
-                double y = kiln_axis_pixel(&chart->y, line->y[j]);
-                inside += x >= left && x <= left + width && y >= top && y <= top + height;
-            }
+            inside += pieces_inside(chart, &chart->what->lines[i], box);
         if (inside < fewest) {
             fewest = inside;
             *ret_x = left;

@@ -88,16 +88,14 @@ static void test_curves(void **unused)
     assert_int_equal(count(&image, GREEN, (const int64_t[]) { 0, 0, 640, 400 }), 0);
     assert_int_equal(count(&image, ORANGE, (const int64_t[]) { 0, 0, 640, 30 }), 0);
     kiln_image_release(&image);
-    /* With labels there is a legend, in both colours. */
-    int64_t before = 0, after = 0;
-    for (int turn = 0; turn < 2; turn++) {
-        image = draw(&chart);
-        *(turn == 0 ? &before : &after) = count(&image, BLUE, (const int64_t[]) { 0, 0, 640, 400 });
-        kiln_image_release(&image);
-        lines[0].label = "train/loss";
-        lines[1].label = "val/loss";
-    }
-    assert_true(after > before + 20);
+    /* With labels there is a legend, which has each colour on the other's side, too. */
+    lines[0].label = "train/loss";
+    lines[1].label = "val/loss";
+    image = draw(&chart);
+    assert_true(count(&image, BLUE, (const int64_t[]) { 0, 0, 640, 200 }) +
+                    count(&image, ORANGE, (const int64_t[]) { 0, 200, 640, 400 }) >
+                20);
+    kiln_image_release(&image);
 }
 
 static void test_odd_values(void **unused)
@@ -129,11 +127,12 @@ static void test_odd_values(void **unused)
     assert_non_null(strstr(err.text, "/nonexistent/x.png"));
 }
 
-static void expect_ticks(KilnAxis axis, const char *want)
+static void expect_ticks(bool log, double min, double max, const char *want)
 {
+    KilnPlotAxis axis = { .log = log, .min = min, .max = max, .from = 0.0, .to = 1.0 };
     char text[512] = "";
 
-    kiln_axis_finish(&axis, 6);
+    kiln_plot_axis_finish(&axis, 6);
     for (size_t i = 0; i < axis.n_ticks; i++) {
         strncat(text, i > 0 ? " " : "", sizeof(text) - strlen(text) - 1);
         strncat(text, axis.labels[i], sizeof(text) - strlen(text) - 1);
@@ -144,15 +143,14 @@ static void expect_ticks(KilnAxis axis, const char *want)
 static void test_ticks(void **unused)
 {
     (void)unused;
-    expect_ticks((KilnAxis) { .min = 0.0, .max = 1.0 }, "0 0.2 0.4 0.6 0.8 1");
-    expect_ticks((KilnAxis) { .min = -3.0, .max = 2.0 }, "-3 -2 -1 0 1 2");
-    expect_ticks((KilnAxis) { .min = 1234.0, .max = 5678.0 }, "2000 3000 4000 5000");
-    expect_ticks((KilnAxis) { .min = 2.0, .max = 2.0 }, "1.8 1.9 2 2.1 2.2");
-    expect_ticks((KilnAxis) { .min = (double)NAN, .max = (double)NAN }, "0 0.2 0.4 0.6 0.8 1");
-    expect_ticks((KilnAxis) { .log = true, .min = 1e-3, .max = 10.0 }, "0.001 0.01 0.1 1 10");
-    expect_ticks((KilnAxis) { .log = true, .min = 1e-40, .max = 1e40 },
-                 "1e-40 1e-26 1e-12 100 1e+16 1e+30");
-    expect_ticks((KilnAxis) { .log = true, .min = 2.0, .max = 8.0 }, "2 5");
+    expect_ticks(false, 0.0, 1.0, "0 0.2 0.4 0.6 0.8 1");
+    expect_ticks(false, -3.0, 2.0, "-3 -2 -1 0 1 2");
+    expect_ticks(false, 1234.0, 5678.0, "2000 3000 4000 5000");
+    expect_ticks(false, 2.0, 2.0, "1.8 1.9 2 2.1 2.2");
+    expect_ticks(false, (double)NAN, (double)NAN, "0 0.2 0.4 0.6 0.8 1");
+    expect_ticks(true, 1e-3, 10.0, "0.001 0.01 0.1 1 10");
+    expect_ticks(true, 1e-40, 1e40, "1e-40 1e-26 1e-12 100 1e+16 1e+30");
+    expect_ticks(true, 2.0, 8.0, "2 5");
 }
 
 int main(void)
