@@ -333,7 +333,7 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
     if (status >= 0) {
         json_t *state = json_pack(
             "{s:i, s:s, s:s, s:s?, s:I, s:I, s:I, s:b, s:I, s:i, s:I, s:I, s:I, s:s, s:o, s:o, "
-            "s:o, s:o, s:O}",
+            "s:o, s:o, s:o, s:O}",
             "format", (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "task",
             kiln_instance_name(trainer->module), "model", model, "epoch",
             (json_int_t)trainer->at.epoch, "step", (json_int_t)trainer->at.step, "batch",
@@ -345,7 +345,7 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
             kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec),
             "metrics", kiln_metrics_save(trainer->metrics), "callbacks",
             callbacks_json(trainer, &failed), "scheduler", scheduler_json(trainer, &failed),
-            "files", files);
+            "loggers", kiln_loggers_state(trainer, &failed), "files", files);
 
         if (state == NULL || !add_position(trainer, state))
             failed = true;
