@@ -12,8 +12,8 @@
 typedef enum OnError { STOP, SKIP } OnError;
 
 typedef struct Opts {
+    KILN_LOADING_OPTIONS;
     char *root;
-    int64_t batch_size;
     int64_t channels;
     int64_t *size;
     size_t size_count;
@@ -26,9 +26,9 @@ typedef struct Opts {
 static const KilnChoice on_errors[] = { { "stop", STOP }, { "skip", SKIP }, { NULL, 0 } };
 
 static const KilnField fields[] = {
+    KILN_LOADING_FIELDS(Opts, "64"),
     KILN_FIELD_PATH(Opts, root, NULL,
                     "folder with train/<class>/*.png and, if there, val/ and test/ alike"),
-    KILN_FIELD_I64(Opts, batch_size, "64", 1, 1e6, "samples a batch"),
     KILN_FIELD_I64(Opts, channels, "3", 1, 3,
                    "1: grey, 3: colour; files of the other kind are converted"),
     KILN_FIELD_I64_LIST(
@@ -443,6 +443,13 @@ static const char *name(void *ctx, int64_t index)
     return samples->set->paths[samples->order != NULL ? samples->order[index] : index];
 }
 
+static int64_t label(void *ctx, int64_t index)
+{
+    const Samples *samples = ctx;
+
+    return samples->set->labels[samples->order != NULL ? samples->order[index] : index];
+}
+
 static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret, KilnError *err)
 {
     State *state = kiln_state(self);
@@ -456,7 +463,9 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret,
         .set = &state->sets[from_train ? KILN_TRAIN : split],
         .training = split == KILN_TRAIN,
     };
-    *ret = (KilnDataset) { .count = samples->set->count, .ctx = samples, .get = get, .name = name };
+    *ret = (KilnDataset) {
+        .count = samples->set->count, .ctx = samples, .get = get, .name = name, .label = label
+    };
     if (from_train) {
         samples->order = state->order;
         ret->count = state->n_train;
@@ -484,11 +493,11 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     return KILN_OK;
 }
 
-static int64_t batch_size(KilnInstance *self)
+static KilnLoading loading(const KilnInstance *self)
 {
     const Opts *opts = kiln_opts(self);
 
-    return opts->batch_size;
+    return KILN_LOADING(opts);
 }
 
 static const KilnDataModuleOps ops = {
@@ -496,7 +505,7 @@ static const KilnDataModuleOps ops = {
     .spec = spec,
     .dataset = dataset,
     .open_input = open_input,
-    .batch_size = batch_size,
+    .loading = loading,
 };
 
 const KilnComponent kiln_datamodule_image_folder = {

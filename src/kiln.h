@@ -9,6 +9,7 @@
 #include "kiln/data.h"
 #include "kiln/idx.h"
 #include "kiln/image.h"
+#include "kiln/loading.h"
 #include "kiln/module.h"
 #include "kiln/nn.h"
 #include "kiln/ops.h"

@@ -29,6 +29,7 @@ typedef struct KilnSchedulerOps KilnSchedulerOps;   /* module.h */
 typedef struct KilnCallbackOps KilnCallbackOps;     /* trainer.h */
 typedef struct KilnLoggerOps KilnLoggerOps;         /* trainer.h */
 typedef struct KilnTransformOps KilnTransformOps;   /* image.h */
+typedef struct KilnSamplerOps KilnSamplerOps;       /* loading.h */
 typedef struct KilnSweeperOps KilnSweeperOps;       /* sweep.h */
 typedef struct KilnLauncherOps KilnLauncherOps;     /* sweep.h */
 
@@ -61,6 +62,7 @@ typedef struct KilnComponent {
         const KilnCallbackOps *callback;
         const KilnLoggerOps *logger;
         const KilnTransformOps *transform;
+        const KilnSamplerOps *sampler;
         const KilnSweeperOps *sweeper;
         const KilnLauncherOps *launcher;
     } ops;
@@ -73,7 +75,7 @@ KILN_API const KilnComponent *kiln_instance_component(const KilnInstance *self);
 
 /* Raised with every change of a struct that components fill in or are handed
  * (KilnComponent, the ...Ops, KilnFlat, ...). */
-#define KILN_ABI 2u
+#define KILN_ABI 3u
 #define KILN_PLUGIN_MAGIC 0x4b494c4eu /* "KILN" */
 
 /* What a plugin says of itself; compared field by field with the host's. */

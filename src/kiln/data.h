@@ -53,6 +53,8 @@ typedef struct KilnDataset {
     KilnStatus (*get)(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err);
     /* Optional: a name for sample `index` (its file), for messages and predictions. */
     const char *(*name)(void *ctx, int64_t index);
+    /* Optional: the class of sample `index` without reading it; -1: it has none. */
+    int64_t (*label)(void *ctx, int64_t index);
 } KilnDataset;
 
 typedef enum KilnSplit { KILN_TRAIN, KILN_VAL, KILN_TEST, KILN_SPLIT_COUNT } KilnSplit;
@@ -74,6 +76,8 @@ typedef struct KilnDataContext {
     const KilnDataSpec *remembered;
 } KilnDataContext;
 
+typedef struct KilnLoading KilnLoading; /* loading.h */
+
 struct KilnDataModuleOps {
     /* Open and scan the data; everything that can be wrong with it is found
      * here as far as possible. Big files may be read lazily by `dataset`. */
@@ -86,8 +90,8 @@ struct KilnDataModuleOps {
      * test split is; labels are absent (their bytes stay zero). */
     KilnStatus (*open_input)(KilnInstance *self, const char *path, KilnDataset *ret,
                              KilnError *err);
-    /* Samples a batch; asked after init. */
-    int64_t (*batch_size)(KilnInstance *self);
+    /* How samples become batches; asked after init. */
+    KilnLoading (*loading)(const KilnInstance *self);
 };
 
 #endif

@@ -16,6 +16,7 @@
     X(CALLBACK, "callback")                                                                        \
     X(LOGGER, "logger")                                                                            \
     X(TRANSFORM, "transform")                                                                      \
+    X(SAMPLER, "sampler")                                                                          \
     X(SWEEPER, "sweeper")                                                                          \
     X(LAUNCHER, "launcher")
 

@@ -65,33 +65,6 @@ static KilnStatus open_split(KilnTrainer *trainer, KilnSplit split, KilnError *e
     return status;
 }
 
-static KilnStatus set_up_data(KilnTrainer *trainer, KilnStage stage, const KilnDataSpec *remembered,
-                              KilnError *err)
-{
-    KilnDataContext context = {
-        .stage = stage,
-        .seed = (uint64_t)trainer->options.root->seed,
-        .remembered = stage == KILN_STAGE_PREDICT ? remembered : NULL,
-    };
-    KilnStatus status = data_ops(trainer)->setup(trainer->datamodule, &context, err);
-
-    if (status >= 0)
-        status = data_ops(trainer)->spec(trainer->datamodule, &trainer->spec, err);
-    if (status < 0)
-        return status;
-    trainer->batch_size = data_ops(trainer)->batch_size(trainer->datamodule);
-    if (stage == KILN_STAGE_FIT) {
-        status = open_split(trainer, KILN_TRAIN, err);
-        if (status >= 0)
-            status = open_split(trainer, KILN_VAL, err);
-        if (status >= 0 && trainer->datasets[KILN_TRAIN].count < 1)
-            status = kiln_error_set(err, KILN_E_MISSING,
-                                    "datamodule %s has no training samples; check its options",
-                                    kiln_instance_name(trainer->datamodule));
-    }
-    return status;
-}
-
 static int64_t limit_of(const KilnTrainer *trainer, KilnSplit split)
 {
     const KilnTrainerOptions *options = trainer->options.trainer;
@@ -101,23 +74,8 @@ static int64_t limit_of(const KilnTrainer *trainer, KilnSplit split)
                                : options->limit_test_batches;
 }
 
-int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
-{
-    int64_t limit = limit_of(trainer, split);
-    int64_t batches = (trainer->datasets[split].count + trainer->batch_size - 1) /
-                      trainer->batch_size;
-
-    return limit >= 0 && batches > limit ? limit : batches;
-}
-
-static void warn_of_sample(void *ctx, const char *message)
-{
-    KilnTrainer *trainer = ctx;
-
-    kiln_output_print(&trainer->output, "warning: sample left out: %s", message);
-}
-
-KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split)
+/* Evaluation takes all samples in order. */
+static KilnLoaderSpec loader_spec(const KilnTrainer *trainer, KilnSplit split)
 {
     return (KilnLoaderSpec) {
         .data = &trainer->spec,
@@ -125,11 +83,37 @@ KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split)
         .batch_size = trainer->batch_size,
         .limit = limit_of(trainer, split),
         .seed = (uint64_t)trainer->options.root->seed,
-        .shuffle = split == KILN_TRAIN,
+        .drop_last = split == KILN_TRAIN && trainer->loading.drop_last,
+        .sampler = split == KILN_TRAIN ? trainer->loading.sampler : NULL,
         .workers = (int)trainer->options.trainer->num_workers,
-        .warn = warn_of_sample,
-        .warn_ctx = trainer,
+        .stop = trainer->env->stop,
     };
+}
+
+int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
+{
+    if (trainer->loaders[split] != NULL)
+        return kiln_loader_batches(trainer->loaders[split]);
+    KilnLoaderSpec spec = loader_spec(trainer, split);
+    return kiln_loader_spec_batches(&spec);
+}
+
+static void warn_of_sample(void *ctx, int64_t sample, KilnStatus status, const char *message)
+{
+    KilnTrainer *trainer = ctx;
+
+    (void)sample;
+    (void)status;
+    kiln_output_print(&trainer->output, "warning: sample left out: %s", message);
+}
+
+KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split)
+{
+    KilnLoaderSpec spec = loader_spec(trainer, split);
+
+    spec.left_out = warn_of_sample;
+    spec.ctx = trainer;
+    return spec;
 }
 
 KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader **ret,
@@ -147,6 +131,50 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader
     }
     if (status >= 0)
         *ret = trainer->loaders[split];
+    return status;
+}
+
+static KilnStatus set_up_sampler(KilnTrainer *trainer, KilnError *err)
+{
+    KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, KILN_TRAIN);
+    KilnStatus status = kiln_sampler_setup(&spec, err);
+
+    if (status >= 0 && spec.limit != 0 && kiln_loader_spec_batches(&spec) < 1)
+        status = kiln_error_set(err, KILN_E_RANGE,
+                                "datamodule.drop_last leaves nothing to train on: an epoch of %lld "
+                                "samples has no full batch of %lld; lower datamodule.batch_size",
+                                (long long)trainer->datasets[KILN_TRAIN].count,
+                                (long long)trainer->batch_size);
+    return status;
+}
+
+static KilnStatus set_up_data(KilnTrainer *trainer, KilnStage stage, const KilnDataSpec *remembered,
+                              KilnError *err)
+{
+    KilnDataContext context = {
+        .stage = stage,
+        .seed = (uint64_t)trainer->options.root->seed,
+        .remembered = stage == KILN_STAGE_PREDICT ? remembered : NULL,
+    };
+    KilnStatus status = data_ops(trainer)->setup(trainer->datamodule, &context, err);
+
+    if (status >= 0)
+        status = data_ops(trainer)->spec(trainer->datamodule, &trainer->spec, err);
+    if (status < 0)
+        return status;
+    trainer->loading = data_ops(trainer)->loading(trainer->datamodule);
+    trainer->batch_size = trainer->loading.batch_size;
+    if (stage == KILN_STAGE_FIT) {
+        status = open_split(trainer, KILN_TRAIN, err);
+        if (status >= 0)
+            status = open_split(trainer, KILN_VAL, err);
+        if (status >= 0 && trainer->datasets[KILN_TRAIN].count < 1)
+            status = kiln_error_set(err, KILN_E_MISSING,
+                                    "datamodule %s has no training samples; check its options",
+                                    kiln_instance_name(trainer->datamodule));
+        if (status >= 0)
+            status = set_up_sampler(trainer, err);
+    }
     return status;
 }
 
@@ -214,10 +242,11 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
 /* A batch without bytes, as large as the first of that split. */
 static KilnBatch shape_batch(const KilnTrainer *trainer, KilnSplit split)
 {
-    int64_t count = trainer->datasets[split].count;
+    KilnLoaderSpec spec = loader_spec(trainer, split);
 
     return (KilnBatch) {
-        .size = count > 0 && count < trainer->batch_size ? count : trainer->batch_size,
+        .size = trainer->datasets[split].count > 0 ? kiln_loader_spec_batch(&spec)
+                                                   : trainer->batch_size,
     };
 }
 

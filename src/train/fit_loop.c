@@ -107,6 +107,8 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
         KilnBatch batch;
 
         status = kiln_loader_next(loader, &batch, err);
+        if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+            return KILN_OK;
         if (status < 0)
             break;
         if (batch.size == 0) {

@@ -47,6 +47,7 @@ struct KilnTrainer {
     KilnDataset datasets[KILN_SPLIT_COUNT];
     bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
     KilnLoader *loaders[KILN_SPLIT_COUNT];
+    KilnLoading loading;
     int64_t batch_size;
 
     KilnBackend *backend;
