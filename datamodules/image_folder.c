@@ -334,8 +334,8 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     *ret = (KilnDataSpec){
         .n_features = 2,
         .features = {
-            { "image", KILN_F32, KILN_SHAPE(state->shape[0], state->shape[1], state->shape[2]) },
-            { "label", KILN_I32, KILN_SCALAR },
+            { .name = "image", .dtype = KILN_F32, .shape = KILN_SHAPE(state->shape[0], state->shape[1], state->shape[2]) },
+            { .name = "label", .dtype = KILN_I32, .shape = KILN_SCALAR },
         },
         .n_classes = state->n_classes,
         .class_names = state->class_names,

@@ -81,16 +81,6 @@ static void swap_box(float *a, float *b, const KilnShape *image, Box box)
         }
 }
 
-static void blend(float *a, float *b, int64_t n, float share)
-{
-    for (int64_t i = 0; i < n; i++) {
-        float x = a[i], y = b[i];
-
-        a[i] = share * x + (1.0f - share) * y;
-        b[i] = share * y + (1.0f - share) * x;
-    }
-}
-
 static KilnStatus apply(KilnInstance *self, const KilnBatchView *batch, KilnRng *rng,
                         KilnError *err)
 {
@@ -113,7 +103,7 @@ static KilnStatus apply(KilnInstance *self, const KilnBatchView *batch, KilnRng 
             if (is_image(feature) && kiln_shape_equal(&feature->shape, image))
                 swap_box(a, b, image, box);
             else if (f == batch->label)
-                blend(a, b, width, share);
+                kiln_blend(a, b, width, share);
         }
     }
     return KILN_OK;

@@ -14,17 +14,6 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-/* a and b become share of themselves and the rest of the other. */
-static void blend(float *a, float *b, int64_t n, float share)
-{
-    for (int64_t i = 0; i < n; i++) {
-        float x = a[i], y = b[i];
-
-        a[i] = share * x + (1.0f - share) * y;
-        b[i] = share * y + (1.0f - share) * x;
-    }
-}
-
 static KilnStatus apply(KilnInstance *self, const KilnBatchView *batch, KilnRng *rng,
                         KilnError *err)
 {
@@ -40,7 +29,7 @@ static KilnStatus apply(KilnInstance *self, const KilnBatchView *batch, KilnRng 
         if (batch->spec.features[f].dtype != KILN_F32)
             continue;
         for (int64_t i = 0; i < batch->size / 2; i++)
-            blend(rows + i * width, rows + (batch->size - 1 - i) * width, width, share);
+            kiln_blend(rows + i * width, rows + (batch->size - 1 - i) * width, width, share);
     }
     return KILN_OK;
 }

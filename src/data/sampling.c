@@ -1,4 +1,4 @@
-/* What samplers share: a random order, and the classes of all samples. */
+/* What samplers and batch transforms share. */
 #include "kiln/loading.h"
 
 void kiln_rng_shuffle(KilnRng *rng, uint32_t *numbers, int64_t n)
@@ -32,4 +32,14 @@ KilnStatus kiln_sampling_labels(const KilnSampling *sampling, const char *who, i
         ret[i] = (int32_t)label;
     }
     return KILN_OK;
+}
+
+void kiln_blend(float *a, float *b, int64_t n, float share)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float x = a[i], y = b[i];
+
+        a[i] = share * x + (1.0f - share) * y;
+        b[i] = share * y + (1.0f - share) * x;
+    }
 }

@@ -21,17 +21,18 @@ KILN_API void *kiln_state(KilnInstance *self);
 KILN_API const char *kiln_instance_name(const KilnInstance *self);
 KILN_API const char *kiln_instance_path(const KilnInstance *self);
 
-typedef struct KilnDataModuleOps KilnDataModuleOps; /* data.h */
-typedef struct KilnModuleOps KilnModuleOps;         /* module.h */
-typedef struct KilnModelOps KilnModelOps;           /* module.h */
-typedef struct KilnOptimizerOps KilnOptimizerOps;   /* module.h */
-typedef struct KilnSchedulerOps KilnSchedulerOps;   /* module.h */
-typedef struct KilnCallbackOps KilnCallbackOps;     /* trainer.h */
-typedef struct KilnLoggerOps KilnLoggerOps;         /* trainer.h */
-typedef struct KilnTransformOps KilnTransformOps;   /* image.h */
-typedef struct KilnSamplerOps KilnSamplerOps;       /* loading.h */
-typedef struct KilnSweeperOps KilnSweeperOps;       /* sweep.h */
-typedef struct KilnLauncherOps KilnLauncherOps;     /* sweep.h */
+typedef struct KilnDataModuleOps KilnDataModuleOps;         /* data.h */
+typedef struct KilnModuleOps KilnModuleOps;                 /* module.h */
+typedef struct KilnModelOps KilnModelOps;                   /* module.h */
+typedef struct KilnOptimizerOps KilnOptimizerOps;           /* module.h */
+typedef struct KilnSchedulerOps KilnSchedulerOps;           /* module.h */
+typedef struct KilnCallbackOps KilnCallbackOps;             /* trainer.h */
+typedef struct KilnLoggerOps KilnLoggerOps;                 /* trainer.h */
+typedef struct KilnTransformOps KilnTransformOps;           /* image.h */
+typedef struct KilnSamplerOps KilnSamplerOps;               /* loading.h */
+typedef struct KilnBatchTransformOps KilnBatchTransformOps; /* loading.h */
+typedef struct KilnSweeperOps KilnSweeperOps;               /* sweep.h */
+typedef struct KilnLauncherOps KilnLauncherOps;             /* sweep.h */
 
 typedef struct KilnComponent {
     KilnKind kind;
@@ -63,6 +64,7 @@ typedef struct KilnComponent {
         const KilnLoggerOps *logger;
         const KilnTransformOps *transform;
         const KilnSamplerOps *sampler;
+        const KilnBatchTransformOps *batch_transform;
         const KilnSweeperOps *sweeper;
         const KilnLauncherOps *launcher;
     } ops;

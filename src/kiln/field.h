@@ -17,6 +17,7 @@
     X(LOGGER, "logger")                                                                            \
     X(TRANSFORM, "transform")                                                                      \
     X(SAMPLER, "sampler")                                                                          \
+    X(BATCH_TRANSFORM, "batch_transform")                                                          \
     X(SWEEPER, "sweeper")                                                                          \
     X(LAUNCHER, "launcher")
 

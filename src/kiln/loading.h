@@ -12,24 +12,44 @@
 #define KILN_LOADING_OPTIONS                                                                       \
     int64_t batch_size;                                                                            \
     bool drop_last;                                                                                \
-    KilnInstance *sampler
+    KilnInstance *sampler;                                                                         \
+    KilnInstance **batch_transforms;                                                               \
+    size_t batch_transforms_count
 #define KILN_LOADING_FIELDS(T, batch_)                                                             \
     KILN_FIELD_I64(T, batch_size, batch_, 1, 1e6, "samples a batch"),                              \
         KILN_FIELD_BOOL(T, drop_last, "false",                                                     \
                         "leave out the last batch of a training epoch when it is not full"),       \
         KILN_FIELD_COMPONENT(T, sampler, KILN_KIND_SAMPLER, "shuffle",                             \
-                             "which samples a training epoch takes, in which order")
+                             "which samples a training epoch takes, in which order"),              \
+        KILN_FIELD_COMPONENT_LIST(T, batch_transforms, KILN_KIND_BATCH_TRANSFORM, "[]",            \
+                                  "applied to each training batch in this order")
+
+/* The same for datamodules with a feature that varies. */
+#define KILN_LENGTH_OPTIONS                                                                        \
+    int64_t *buckets;                                                                              \
+    size_t buckets_count
+#define KILN_LENGTH_FIELDS(T)                                                                      \
+    KILN_FIELD_I64_LIST(T, buckets, "[]", 1, 1e9,                                                  \
+                        "lengths, rising: batches are padded to the first that is enough, and "    \
+                        "training batches hold samples of one such length; empty: all are padded " \
+                        "to the longest there can be")
 
 /* These options, for the trainer; borrowed. */
 struct KilnLoading {
     int64_t batch_size;
     bool drop_last;        /* of the training split */
     KilnInstance *sampler; /* of the training split; NULL: all samples in order */
+    KilnInstance *const *batch_transforms;
+    size_t batch_transforms_count;
+    const int64_t *buckets; /* NULL without KILN_LENGTH_OPTIONS */
+    size_t buckets_count;
 };
 #define KILN_LOADING(opts)                                                                         \
     ((KilnLoading) { .batch_size = (opts)->batch_size,                                             \
                      .drop_last = (opts)->drop_last,                                               \
-                     .sampler = (opts)->sampler })
+                     .sampler = (opts)->sampler,                                                   \
+                     .batch_transforms = (opts)->batch_transforms,                                 \
+                     .batch_transforms_count = (opts)->batch_transforms_count })
 
 /* ---- Samplers ------------------------------------------------------------------- */
 
@@ -62,5 +82,30 @@ KILN_API void kiln_rng_shuffle(KilnRng *rng, uint32_t *numbers, int64_t n);
 KILN_API KILN_NODISCARD KilnStatus kiln_sampling_labels(const KilnSampling *sampling,
                                                         const char *who, int32_t *ret,
                                                         KilnError *err);
+
+/* ---- Batch transforms --------------------------------------------------------------- */
+
+/* A batch of the training split whose samples are in place. */
+typedef struct KilnBatchView {
+    KilnDataSpec spec;             /* what a sample is here: a soft label is f32 [n_classes] */
+    size_t label;                  /* number of the feature "label"; n_features: there is none */
+    int64_t size;                  /* samples */
+    void *data[KILN_MAX_FEATURES]; /* each [size, ...] */
+} KilnBatchView;
+
+struct KilnBatchTransformOps {
+    /* Optional. Refuse data that it can't work on. */
+    KilnStatus (*setup)(KilnInstance *self, const KilnDataSpec *spec, KilnError *err);
+    /* Change the batch in place. Runs in several threads at once; `rng` is a stream of this
+     * transform for the seed, the epoch and the batch. */
+    KilnStatus (*apply)(KilnInstance *self, const KilnBatchView *batch, KilnRng *rng,
+                        KilnError *err);
+    /* It blends labels: the feature "label", a class as i32, is the shares of the classes in
+     * training, f32 [n_classes] (kiln_cross_entropy_soft). */
+    bool soft_labels;
+};
+
+/* a := share * a + (1 - share) * b, and b likewise of the old a; n numbers each. */
+KILN_API void kiln_blend(float *a, float *b, int64_t n, float share);
 
 #endif

@@ -85,6 +85,11 @@ static KilnLoaderSpec loader_spec(const KilnTrainer *trainer, KilnSplit split)
         .seed = (uint64_t)trainer->options.root->seed,
         .drop_last = split == KILN_TRAIN && trainer->loading.drop_last,
         .sampler = split == KILN_TRAIN ? trainer->loading.sampler : NULL,
+        .batch_transforms = trainer->loading.batch_transforms,
+        .n_batch_transforms = split == KILN_TRAIN ? trainer->loading.batch_transforms_count : 0,
+        .buckets = trainer->loading.buckets,
+        .n_buckets = trainer->loading.buckets_count,
+        .by_length = split == KILN_TRAIN && trainer->loading.buckets_count > 0,
         .workers = (int)trainer->options.trainer->num_workers,
         .stop = trainer->env->stop,
     };
@@ -116,6 +121,16 @@ KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split)
     return spec;
 }
 
+KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDataset *input)
+{
+    KilnLoaderSpec spec = loader_spec(trainer, KILN_TEST);
+
+    spec.dataset = *input;
+    spec.limit = -1;
+    spec.tolerant = true;
+    return spec;
+}
+
 KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader **ret,
                                KilnError *err)
 {
@@ -134,11 +149,14 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader
     return status;
 }
 
-static KilnStatus set_up_sampler(KilnTrainer *trainer, KilnError *err)
+/* What is known of the batches of training before anything is read. */
+static KilnStatus set_up_batches(KilnTrainer *trainer, KilnError *err)
 {
     KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, KILN_TRAIN);
     KilnStatus status = kiln_sampler_setup(&spec, err);
 
+    if (status >= 0)
+        status = kiln_loader_spec_features(&spec, &trainer->train_spec, err);
     if (status >= 0 && spec.limit != 0 && kiln_loader_spec_batches(&spec) < 1)
         status = kiln_error_set(err, KILN_E_RANGE,
                                 "datamodule.drop_last leaves nothing to train on: an epoch of %lld "
@@ -173,7 +191,7 @@ static KilnStatus set_up_data(KilnTrainer *trainer, KilnStage stage, const KilnD
                                     "datamodule %s has no training samples; check its options",
                                     kiln_instance_name(trainer->datamodule));
         if (status >= 0)
-            status = set_up_sampler(trainer, err);
+            status = set_up_batches(trainer, err);
     }
     return status;
 }
@@ -234,6 +252,7 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     trainer->step.graph = trainer->graph;
     trainer->step.metrics = trainer->metrics;
     trainer->step.spec = &trainer->spec;
+    trainer->step.train_spec = &trainer->train_spec;
     return status;
 }
 

@@ -145,27 +145,32 @@ static KilnStatus allocate(KilnLoader *loader, KilnError *err)
 
 /* Small batches are filled in bundles: to wake a worker for each would take longer than
  * the step. */
-static int64_t bundle_of(const KilnLoaderSpec *spec)
+static int64_t bundle_of(const KilnFilling *filling)
 {
-    const int64_t fit = BUNDLE_BYTES /
-                        (kiln_loader_spec_batch(spec) * kiln_slot_sample_bytes(spec));
+    const int64_t fit = BUNDLE_BYTES / (filling->batch_size * kiln_filling_sample_bytes(filling));
 
     return fit < 1 ? 1 : fit > BUNDLE_MOST ? BUNDLE_MOST : fit;
 }
 
 /* One with the caller, a bundle that is ready, one in the hands of each worker; and a
  * bundle to come where it is more than one. */
-static int64_t slots_of(const KilnLoaderSpec *spec)
+static int64_t slots_of(const KilnFilling *filling, int workers)
 {
-    const int64_t bundle = bundle_of(spec);
+    const int64_t bundle = bundle_of(filling);
 
-    return spec->workers > 0 ? spec->workers + 1 + bundle + (bundle > 1 ? bundle : 0) : 1;
+    return workers > 0 ? workers + 1 + bundle + (bundle > 1 ? bundle : 0) : 1;
 }
 
 int64_t kiln_loader_spec_bytes(const KilnLoaderSpec *spec)
 {
-    return slots_of(spec) * kiln_loader_spec_batch(spec) * kiln_slot_sample_bytes(spec) +
-           (spec->sampler != NULL ? spec->dataset.count * (int64_t)sizeof(uint32_t) : 0);
+    KilnFilling filling;
+
+    if (kiln_filling_init(&filling, spec, NULL) < 0)
+        return 0;
+    int64_t orders = spec->by_length ? 2 : spec->sampler != NULL ? 1 : 0;
+    return slots_of(&filling, spec->workers) * filling.batch_size *
+               kiln_filling_sample_bytes(&filling) +
+           orders * spec->dataset.count * (int64_t)sizeof(uint32_t);
 }
 
 static void init_locks(KilnLoader *loader)
@@ -194,8 +199,8 @@ KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnErr
     if (status >= 0)
         status = kiln_loader_order_init(&loader->order, spec, &loader->filling.dataset, err);
     if (status >= 0) {
-        loader->n_slots = slots_of(spec);
-        loader->bundle = bundle_of(spec);
+        loader->n_slots = slots_of(&loader->filling, spec->workers);
+        loader->bundle = bundle_of(&loader->filling);
         loader->claimed = loader->order.n_batches;
         status = allocate(loader, err);
     }
@@ -359,6 +364,8 @@ KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err)
         batch.index = slot->batch;
         batch.size = slot->size;
         batch.samples = slot->samples;
+        batch.length = slot->length;
+        batch.lengths = slot->lengths;
         memcpy(batch.data, slot->data, sizeof(batch.data));
     }
     *ret = batch;

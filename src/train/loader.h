@@ -19,7 +19,12 @@ typedef struct KilnLoaderSpec {
     uint64_t seed;
     bool drop_last;
     KilnInstance *sampler; /* set up by kiln_sampler_setup; borrowed. NULL: all in order */
-    int workers;           /* 0: batches are filled by kiln_loader_next */
+    KilnInstance *const *batch_transforms; /* borrowed */
+    size_t n_batch_transforms;
+    const int64_t *buckets; /* rising lengths that batches are padded to; borrowed */
+    size_t n_buckets;
+    bool by_length; /* a batch holds samples of one bucket, instead of the sampler's order */
+    int workers;    /* 0: batches are filled by kiln_loader_next */
     /* Samples that can't be read are left out, whatever is wrong with them (but memory). */
     bool tolerant;
     KilnLeftOut *left_out; /* once for each sample. May be NULL */
@@ -34,10 +39,15 @@ typedef struct KilnBatch {
     int64_t size;           /* samples; 0: the epoch is over */
     const int64_t *samples; /* which ones: [size] indices in the dataset */
     void *data[KILN_MAX_FEATURES];
+    int64_t length;         /* of the first axis of features that vary; 0: as the feature says */
+    const int32_t *lengths; /* [size], of the samples; NULL: no feature varies */
 } KilnBatch;
 
 /* Show a sampler its data; also when it is NULL. */
 KILN_NODISCARD KilnStatus kiln_sampler_setup(const KilnLoaderSpec *spec, KilnError *err);
+/* The features of its batches: the data's, as batch transforms change them. Those are set up. */
+KILN_NODISCARD KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec, KilnDataSpec *ret,
+                                                    KilnError *err);
 /* What a loader of this spec will have: batches an epoch, samples in the largest, and the
  * bytes that it allocates. */
 int64_t kiln_loader_spec_batches(const KilnLoaderSpec *spec);

@@ -6,17 +6,12 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "train/loader_transform.h"
 
 /* ---- Memory ----------------------------------------------------------------------- */
 
-KilnStatus kiln_filling_init(KilnFilling *filling, const KilnLoaderSpec *spec, KilnError *err)
+static KilnStatus check_sizes(const KilnLoaderSpec *spec, KilnError *err)
 {
-    *filling = (KilnFilling) {
-        .dataset = spec->dataset,
-        .n_features = spec->data->n_features,
-        .seed = spec->seed,
-        .tolerant = spec->tolerant,
-    };
     if (spec->batch_size < 1)
         return kiln_error_set(err, KILN_E_RANGE, "batch_size is %lld; it must be at least 1",
                               (long long)spec->batch_size);
@@ -24,9 +19,46 @@ KilnStatus kiln_filling_init(KilnFilling *filling, const KilnLoaderSpec *spec, K
         return kiln_error_set(err, KILN_E_RANGE,
                               "a data set of %lld samples; at most %lld are possible",
                               (long long)spec->dataset.count, (long long)UINT32_MAX);
-    filling->batch_size = kiln_loader_spec_batch(spec);
-    for (size_t f = 0; f < filling->n_features; f++) {
-        const KilnFeature *feature = &spec->data->features[f];
+    if (spec->n_buckets > KILN_MAX_BUCKETS)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "datamodule.buckets has %zu lengths; at most %d "
+                              "are possible",
+                              spec->n_buckets, (int)KILN_MAX_BUCKETS);
+    for (size_t b = 1; b < spec->n_buckets; b++)
+        if (spec->buckets[b] <= spec->buckets[b - 1])
+            return kiln_error_set(err, KILN_E_RANGE,
+                                  "datamodule.buckets must rise, but %lld comes after %lld",
+                                  (long long)spec->buckets[b], (long long)spec->buckets[b - 1]);
+    return KILN_OK;
+}
+
+/* The length of the longest sample, which all features that vary must agree on. */
+static KilnStatus find_longest(KilnFilling *filling, KilnError *err)
+{
+    for (size_t f = 0; f < filling->spec.n_features; f++) {
+        const KilnFeature *feature = &filling->spec.features[f];
+
+        if (!feature->varies)
+            continue;
+        if (feature->shape.rank < 1 || feature->shape.dim[0] < 1 ||
+            (filling->longest > 0 && feature->shape.dim[0] != filling->longest))
+            return kiln_error_set(err, KILN_E_SHAPE,
+                                  "features that vary need a first axis, and all the same longest "
+                                  "length; feature %s differs",
+                                  feature->name);
+        filling->longest = feature->shape.dim[0];
+    }
+    if (filling->longest > 0 && filling->dataset.length == NULL)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "the datamodule has features that vary and tells no lengths "
+                              "(KilnDataset.length)");
+    return KILN_OK;
+}
+
+static KilnStatus find_bytes(KilnFilling *filling, KilnError *err)
+{
+    for (size_t f = 0; f < filling->spec.n_features; f++) {
+        const KilnFeature *feature = &filling->spec.features[f];
         int64_t count = kiln_shape_count(&feature->shape);
 
         if (count < 0 || count > INT64_MAX / 64 / filling->batch_size)
@@ -38,14 +70,38 @@ KilnStatus kiln_filling_init(KilnFilling *filling, const KilnLoaderSpec *spec, K
     return KILN_OK;
 }
 
-int64_t kiln_slot_sample_bytes(const KilnLoaderSpec *spec)
+KilnStatus kiln_filling_init(KilnFilling *filling, const KilnLoaderSpec *spec, KilnError *err)
 {
-    int64_t bytes = (int64_t)(sizeof(KilnSkip) + sizeof(int64_t));
+    *filling = (KilnFilling) {
+        .dataset = spec->dataset,
+        .buckets = spec->buckets,
+        .n_buckets = spec->n_buckets,
+        .transforms = spec->batch_transforms,
+        .n_transforms = spec->n_batch_transforms,
+        .seed = spec->seed,
+        .tolerant = spec->tolerant,
+    };
+    KilnStatus status = check_sizes(spec, err);
+    if (status >= 0)
+        status = kiln_loader_spec_features(spec, &filling->spec, err);
+    if (status < 0)
+        return status;
+    filling->soft = filling->spec.n_features;
+    for (size_t f = 0; f < filling->spec.n_features; f++)
+        if (filling->spec.features[f].dtype != spec->data->features[f].dtype)
+            filling->soft = f;
+    filling->batch_size = kiln_loader_spec_batch(spec);
+    status = find_longest(filling, err);
+    return status >= 0 ? find_bytes(filling, err) : status;
+}
 
-    for (size_t f = 0; f < spec->data->n_features; f++)
-        bytes += kiln_shape_count(&spec->data->features[f].shape) *
-                 (int64_t)kiln_dtype_size(spec->data->features[f].dtype);
-    return bytes;
+int64_t kiln_filling_sample_bytes(const KilnFilling *filling)
+{
+    size_t bytes = sizeof(KilnSkip) + sizeof(int64_t) + 2 * sizeof(int32_t);
+
+    for (size_t f = 0; f < filling->spec.n_features; f++)
+        bytes += filling->bytes[f];
+    return (int64_t)bytes;
 }
 
 KilnStatus kiln_slot_init(KilnSlot *slot, const KilnFilling *filling, KilnError *err)
@@ -55,9 +111,12 @@ KilnStatus kiln_slot_init(KilnSlot *slot, const KilnFilling *filling, KilnError 
     slot->reading = -1;
     slot->samples = calloc(size, sizeof(*slot->samples));
     slot->skips = calloc(size, sizeof(*slot->skips));
-    if (slot->samples == NULL || slot->skips == NULL)
+    slot->labels = calloc(size, sizeof(*slot->labels));
+    slot->lengths = filling->longest > 0 ? calloc(size, sizeof(*slot->lengths)) : NULL;
+    if (slot->samples == NULL || slot->skips == NULL || slot->labels == NULL ||
+        (filling->longest > 0 && slot->lengths == NULL))
         return kiln_error_nomem(err, size * sizeof(*slot->skips));
-    for (size_t f = 0; f < filling->n_features; f++) {
+    for (size_t f = 0; f < filling->spec.n_features; f++) {
         size_t rounded = (filling->bytes[f] * size + 64) / 64 * 64;
 
         slot->data[f] = aligned_alloc(64, rounded);
@@ -80,6 +139,8 @@ void kiln_slot_release(KilnSlot *slot)
     kiln_slot_forget_skips(slot);
     free(slot->samples);
     free(slot->skips);
+    free(slot->labels);
+    free(slot->lengths);
     for (size_t f = 0; f < KILN_MAX_FEATURES; f++)
         free(slot->data[f]);
 }
@@ -110,22 +171,97 @@ static void skip_sample(KilnSlot *slot, const KilnDataset *dataset, int64_t samp
         (KilnSkip) { .sample = sample, .status = status, .message = kiln_text_take(&text) };
 }
 
+/* Bytes of a sample in this batch. */
+static size_t row_bytes(const KilnSlot *slot, const KilnFilling *filling, size_t f)
+{
+    return filling->spec.features[f].varies
+               ? filling->bytes[f] / (size_t)filling->longest * (size_t)slot->length
+               : filling->bytes[f];
+}
+
+/* Fill n elements with a value. */
+static void put_value(void *to, KilnDType dtype, double value, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (dtype == KILN_F32)
+            ((float *)to)[i] = (float)value;
+        else if (dtype == KILN_I32)
+            ((int32_t *)to)[i] = (int32_t)value;
+        else if (dtype == KILN_U8)
+            ((uint8_t *)to)[i] = (uint8_t)value;
+    }
+}
+
+/* What is behind a sample of `length` in the features that vary. */
+static void pad(KilnSlot *slot, const KilnFilling *filling, int64_t row, int64_t length)
+{
+    for (size_t f = 0; f < filling->spec.n_features; f++) {
+        const KilnFeature *feature = &filling->spec.features[f];
+        const size_t size = kiln_dtype_size(feature->dtype);
+
+        if (!feature->varies)
+            continue;
+        size_t whole = row_bytes(slot, filling, f);
+        size_t used = filling->bytes[f] / (size_t)filling->longest * (size_t)length;
+        put_value((char *)slot->data[f] + (size_t)row * whole + used, feature->dtype, feature->pad,
+                  (whole - used) / size);
+    }
+}
+
 /* Read a sample behind those of the slot. */
 static KilnStatus add_sample(KilnSlot *slot, const KilnFilling *filling, int64_t epoch,
                              int64_t index)
 {
-    KilnSample sample = { { NULL } };
+    const KilnDataset *dataset = &filling->dataset;
+    KilnSample sample = { .data = { NULL } };
     KilnRng rng;
 
-    for (size_t f = 0; f < filling->n_features; f++)
-        sample.data[f] = (char *)slot->data[f] + (size_t)slot->size * filling->bytes[f];
+    for (size_t f = 0; f < filling->spec.n_features; f++)
+        sample.data[f] = f == filling->soft ? (void *)&slot->labels[slot->size]
+                                            : (char *)slot->data[f] +
+                                                  (size_t)slot->size * row_bytes(slot, filling, f);
+    if (filling->longest > 0)
+        sample.length = dataset->length(dataset->ctx, index);
     kiln_rng_init(&rng, filling->seed, KILN_RNG_AUGMENT, (uint32_t)epoch, (uint64_t)index);
     slot->error.text[0] = '\0';
-    KilnStatus status = filling->dataset.get(filling->dataset.ctx, index, &rng, &sample,
-                                             &slot->error);
-    if (status >= 0)
-        slot->samples[slot->size++] = index;
+    KilnStatus status = dataset->get(dataset->ctx, index, &rng, &sample, &slot->error);
+    if (status < 0)
+        return status;
+    if (filling->longest > 0) {
+        pad(slot, filling, slot->size, sample.length);
+        slot->lengths[slot->size] = (int32_t)sample.length;
+    }
+    slot->samples[slot->size++] = index;
     return status;
+}
+
+/* The length that n samples from `first` on are padded to: that of their bucket. */
+static KilnStatus find_length(KilnSlot *slot, const KilnFilling *filling,
+                              const KilnLoaderOrder *order, int64_t first, int64_t n)
+{
+    const KilnDataset *dataset = &filling->dataset;
+    int64_t most = 0;
+
+    slot->length = 0;
+    for (int64_t i = first; filling->longest > 0 && i < first + n; i++) {
+        int64_t index = kiln_loader_order_sample(order, i);
+        int64_t length = dataset->length(dataset->ctx, index);
+        char sample[256];
+
+        most = length > most ? length : most;
+        if (length >= 0 && length <= filling->longest)
+            continue;
+        kiln_sample_text(dataset, index, sample, sizeof(sample));
+        return kiln_error_set(&slot->error, KILN_E_RANGE,
+                              "%s has length %lld; the data are declared with 0 to %lld", sample,
+                              (long long)length, (long long)filling->longest);
+    }
+    size_t bucket = kiln_bucket_of(filling->buckets, filling->n_buckets, most);
+    if (filling->longest > 0)
+        slot->length = bucket < filling->n_buckets && filling->buckets[bucket] < filling->longest
+                           ? filling->buckets[bucket]
+                           : filling->longest;
+    return KILN_OK;
 }
 
 void kiln_slot_fill(KilnSlot *slot, const KilnFilling *filling, const KilnLoaderOrder *order,
@@ -134,8 +270,8 @@ void kiln_slot_fill(KilnSlot *slot, const KilnFilling *filling, const KilnLoader
     int64_t first, size;
 
     slot->size = 0;
-    slot->status = KILN_OK;
     kiln_loader_order_batch(order, slot->batch, &first, &size);
+    slot->status = find_length(slot, filling, order, first, size);
     for (int64_t i = first; i < first + size && slot->status >= 0; i++) {
         int64_t index = kiln_loader_order_sample(order, i);
 
@@ -147,4 +283,6 @@ void kiln_slot_fill(KilnSlot *slot, const KilnFilling *filling, const KilnLoader
             slot->status = status;
     }
     __atomic_store_n(&slot->reading, -1, __ATOMIC_RELAXED);
+    if (slot->status >= 0)
+        slot->status = kiln_slot_transform(slot, filling, epoch, &slot->error);
 }

@@ -17,6 +17,9 @@ typedef struct KilnSlot {
     int64_t batch;    /* which one it holds or is being filled with */
     int64_t size;     /* samples in it */
     int64_t *samples; /* [batch_size], which ones */
+    int32_t *labels;  /* [batch_size], classes before they become soft labels; NULL: they don't */
+    int32_t *lengths; /* [batch_size]; NULL: no feature varies */
+    int64_t length;   /* that features are padded to; 0: none varies */
     KilnSkip *skips;  /* [batch_size] */
     size_t n_skips;
     KilnStatus status;
@@ -28,8 +31,14 @@ typedef struct KilnSlot {
 /* What batches are filled from. */
 typedef struct KilnFilling {
     KilnDataset dataset;
-    size_t n_features;
-    size_t bytes[KILN_MAX_FEATURES]; /* of one sample */
+    KilnDataSpec spec;               /* of the batches */
+    size_t bytes[KILN_MAX_FEATURES]; /* of one sample, the longest there can be */
+    size_t soft;                     /* the feature with soft labels; n_features: none */
+    int64_t longest;                 /* of features that vary; 0: none does */
+    const int64_t *buckets;
+    size_t n_buckets;
+    KilnInstance *const *transforms;
+    size_t n_transforms;
     int64_t batch_size;
     uint64_t seed;
     bool tolerant;
@@ -38,8 +47,8 @@ typedef struct KilnFilling {
 /* Refuses what is too large. */
 KILN_NODISCARD KilnStatus kiln_filling_init(KilnFilling *filling, const KilnLoaderSpec *spec,
                                             KilnError *err);
-/* Bytes of a slot of this spec, by sample. */
-int64_t kiln_slot_sample_bytes(const KilnLoaderSpec *spec);
+/* Bytes of a slot, by sample. */
+int64_t kiln_filling_sample_bytes(const KilnFilling *filling);
 /* Release it also after a failure. */
 KILN_NODISCARD KilnStatus kiln_slot_init(KilnSlot *slot, const KilnFilling *filling,
                                          KilnError *err);

@@ -43,7 +43,7 @@ struct KilnTrainer {
     KilnInstance *module, *datamodule;
     KilnInstance **callbacks, **loggers; /* callbacks: those that save last */
     size_t n_callbacks, n_loggers;
-    KilnDataSpec spec;
+    KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
     KilnDataset datasets[KILN_SPLIT_COUNT];
     bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
     KilnLoader *loaders[KILN_SPLIT_COUNT];
@@ -106,6 +106,8 @@ KILN_NODISCARD KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit sp
 
 /* What the loader of a split is made from. */
 KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split);
+/* The same for input to predict: all of it in order, and what can't be read is left out. */
+KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDataset *input);
 
 /* ---- forecast.c ------------------------------------------------------------------- */
 

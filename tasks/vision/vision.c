@@ -62,10 +62,18 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDa
     return kiln_model_setup(opts->model, scope, &image, data->n_classes, err);
 }
 
-/* Share of samples whose largest logit is the label's. */
+/* Labels are classes, or their shares when a batch transform blended them. */
+static bool is_soft(const KilnTensor *label)
+{
+    return kiln_tensor_dtype(label) == KILN_F32;
+}
+
+/* Share of samples whose largest logit is the label's, or that of its largest share. */
 static KilnTensor *accuracy(KilnTensor *logits, KilnTensor *label)
 {
-    return kiln_mean(kiln_equal(kiln_argmax(logits), label));
+    KilnTensor *class = is_soft(label) ? kiln_argmax(label) : label;
+
+    return kiln_mean(kiln_equal(kiln_argmax(logits), class));
 }
 
 static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
@@ -73,8 +81,9 @@ static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
     const Opts *opts = kiln_opts(self);
     KilnTensor *label = kiln_step_input(step, "label");
     KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
-    KilnTensor *loss = kiln_cross_entropy(
-        logits, label, (KilnCrossEntropy) { .label_smoothing = opts->label_smoothing });
+    KilnCrossEntropy smoothed = { .label_smoothing = opts->label_smoothing };
+    KilnTensor *loss = is_soft(label) ? kiln_cross_entropy_soft(logits, label, smoothed)
+                                      : kiln_cross_entropy(logits, label, smoothed);
 
     kiln_step_log(step, "train/loss", loss, KILN_LOG_STEP | KILN_LOG_PROG_BAR);
     kiln_step_log(step, "train/accuracy", accuracy(logits, label), KILN_LOG_EPOCH);
