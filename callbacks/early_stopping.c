@@ -104,6 +104,7 @@ static const KilnCallbackOps ops = {
     .on_train_epoch_end = on_train_epoch_end,
     .state_dict = state_dict,
     .load_state_dict = load_state_dict,
+    .rank = KILN_RANK_MONITOR,
 };
 
 const KilnComponent kiln_callback_early_stopping = {

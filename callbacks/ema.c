@@ -46,14 +46,15 @@ static double decay(const Opts *opts, int64_t t)
     return fmin(1.0 - pow(1.0 + (double)t / opts->warmup_gamma, -opts->warmup_power), opts->decay);
 }
 
-static void record_update(KilnInstance *self, KilnTrainer *trainer, KilnGraph *graph)
+static void record_update(KilnInstance *self, KilnTrainer *trainer, const KilnRecording *at)
 {
     State *state = kiln_state(self);
 
     if (state->shadow == NULL)
         return;
     state->weight = (float)(1.0 - decay(kiln_opts(self), kiln_trainer_global_step(trainer)));
-    kiln_shadow_lerp(state->shadow, kiln_graph_input(graph, KILN_F32, KILN_SCALAR, &state->weight));
+    kiln_shadow_lerp(state->shadow, kiln_graph_input(kiln_step_graph(at->step), KILN_F32,
+                                                     KILN_SCALAR, &state->weight));
 }
 
 static const KilnCallbackOps ops = { .setup = setup,

@@ -274,7 +274,7 @@ static const KilnCallbackOps ops = {
     .teardown = teardown,
     .state_dict = state_dict,
     .load_state_dict = load_state_dict,
-    .saves = true,
+    .rank = KILN_RANK_SAVES,
 };
 
 const KilnComponent kiln_callback_model_checkpoint = {

@@ -185,6 +185,13 @@ static KilnStatus clear(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     return KILN_OK;
 }
 
+static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnError *why)
+{
+    (void)self;
+    (void)why;
+    kiln_trainer_status_line(trainer, NULL);
+}
+
 static const KilnCallbackOps ops = {
     .on_train_epoch_start = on_train_epoch_start,
     .on_train_batch_end = on_train_batch_end,
@@ -195,7 +202,7 @@ static const KilnCallbackOps ops = {
     .on_test_batch_end = on_test_batch_end,
     .on_test_end = clear,
     .on_train_end = clear,
-    .on_exception = clear,
+    .on_exception = on_exception,
 };
 
 const KilnComponent kiln_callback_progress_bar = {

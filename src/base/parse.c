@@ -160,26 +160,30 @@ static const Unit *unit_find(const Unit *units, const char *text, size_t length)
     return NULL;
 }
 
-/* [hours:]minutes:seconds, minutes and seconds below 60. */
+/* [[days:]hours:]minutes:seconds, all but the first below the next unit. */
 static bool clock_time(const char *text, double *ret)
 {
-    double total = 0;
-    int parts = 0;
+    static const double units[] = { 1, 60, 3600, 86400 };
+    double part[KILN_COUNT(units)], total = 0;
+    size_t parts = 0;
 
     for (;; text++) {
-        double part;
-        size_t n = leading_number(text, &part);
+        size_t n = parts < KILN_COUNT(units) ? leading_number(text, &part[parts]) : 0;
         bool last = text[n] == '\0';
 
-        if (n == 0 || (parts > 0 && part >= 60) || (!last && part != floor(part)))
+        if (n == 0 || (!last && (text[n] != ':' || part[parts] != floor(part[parts]))))
             return false;
-        total = total * 60 + part;
         parts++;
         text += n;
         if (last)
             break;
-        if (*text != ':' || parts == 3)
+    }
+    for (size_t i = 0; i < parts; i++) {
+        size_t unit = parts - 1 - i;
+
+        if (i > 0 && part[i] * units[unit] >= units[unit + 1])
             return false;
+        total += part[i] * units[unit];
     }
     *ret = total;
     return parts > 1;
@@ -208,10 +212,11 @@ KilnStatus kiln_parse_duration(const char *text, double *ret, KilnError *err)
         p += n + letters;
     }
     if (*p != '\0' || p == text)
-        return kiln_error_set(err, KILN_E_TYPE,
-                              "'%s' is not a duration: write 90s, 15m, 1h30m, 2d, 00:15:00 or a "
-                              "number of seconds",
-                              text);
+        return kiln_error_set(
+            err, KILN_E_TYPE,
+            "'%s' is not a duration: write 90s, 15m, 1h30m, 2d, 00:15:00, 01:00:00:00 or a "
+            "number of seconds",
+            text);
     *ret = total;
     return KILN_OK;
 }

@@ -66,6 +66,11 @@ bool kiln_example_value(KilnText *text, const KilnField *field)
     case KILN_TYPE_DURATION:
         kiln_text_append(text, "90s");
         return in_range(field, 90);
+    case KILN_TYPE_AMOUNT:
+        kiln_text_append(text, (field->takes & KILN_TAKES_COUNT) != 0   ? "2"
+                               : (field->takes & KILN_TAKES_SHARE) != 0 ? "0.5"
+                                                                        : "90s");
+        return true;
     case KILN_TYPE_SIZE:
         kiln_text_append(text, "64MiB");
         return in_range(field, 0x1p26);

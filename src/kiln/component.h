@@ -88,7 +88,22 @@ typedef struct KilnPluginInfo {
     uint32_t field_size;                    /* sizeof(KilnField) likewise */
     const char *version;                    /* KILN_VERSION it was compiled against */
     const KilnComponent *const *components; /* NULL-terminated */
+    uint32_t ops_sizes[KILN_KIND_COUNT];    /* sizeof of each kind's table of functions */
 } KilnPluginInfo;
+
+/* As the includer of kiln.h sees them, for KilnPluginInfo. */
+#define KILN_OPS_SIZES                                                                             \
+    {                                                                                              \
+        [KILN_KIND_DATAMODULE] = sizeof(KilnDataModuleOps),                                        \
+        [KILN_KIND_MODULE] = sizeof(KilnModuleOps), [KILN_KIND_MODEL] = sizeof(KilnModelOps),      \
+        [KILN_KIND_OPTIMIZER] = sizeof(KilnOptimizerOps),                                          \
+        [KILN_KIND_SCHEDULER] = sizeof(KilnSchedulerOps),                                          \
+        [KILN_KIND_CALLBACK] = sizeof(KilnCallbackOps),                                            \
+        [KILN_KIND_LOGGER] = sizeof(KilnLoggerOps),                                                \
+        [KILN_KIND_TRANSFORM] = sizeof(KilnTransformOps),                                          \
+        [KILN_KIND_SWEEPER] = sizeof(KilnSweeperOps),                                              \
+        [KILN_KIND_LAUNCHER] = sizeof(KilnLauncherOps),                                            \
+    }
 
 /* Emits the one symbol that a plugin exports. `list`: a NULL-terminated array
  * of const KilnComponent pointers. */
@@ -103,6 +118,7 @@ typedef struct KilnPluginInfo {
             .field_size = sizeof(KilnField),                                                       \
             .version = KILN_VERSION,                                                               \
             .components = list,                                                                    \
+            .ops_sizes = KILN_OPS_SIZES,                                                           \
         };                                                                                         \
         return &info;                                                                              \
     }

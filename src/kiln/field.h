@@ -41,6 +41,7 @@ typedef enum KilnType {
     KILN_TYPE_ENUM,     /* one of `choices`, stored as int64_t */
     KILN_TYPE_DURATION, /* seconds, stored as double: 90s, 1h30m, 00:15:00, or a plain number */
     KILN_TYPE_SIZE,     /* bytes, stored as int64_t: 64MiB, 2GB, 512 */
+    KILN_TYPE_AMOUNT,   /* a count, a share or a time, as it is written: KilnAmount */
     KILN_TYPE_STRUCT,   /* a mapping with the table `fields` */
     KILN_TYPE_COMPONENT /* a node with _target_ of kind `component_kind`, or just its name */
 } KilnType;
@@ -74,6 +75,23 @@ typedef struct KilnPairStr { /* text, paths */
     char *value;
 } KilnPairStr;
 
+/* How much of something: 3 (a count), 0.25 (a share of all), 90s or 00:15:00 (a time). */
+typedef enum KilnAmountOf { KILN_AMOUNT_COUNT, KILN_AMOUNT_SHARE, KILN_AMOUNT_TIME } KilnAmountOf;
+typedef struct KilnAmount {
+    int64_t of;   /* KilnAmountOf */
+    double value; /* whole and not negative; from 0 to 1; seconds */
+} KilnAmount;
+/* What an amount may be written as (KilnField.takes). */
+enum {
+    KILN_TAKES_COUNT = 1,
+    KILN_TAKES_SHARE = 2,
+    KILN_TAKES_TIME = 4,
+    KILN_TAKES_SWITCH = 8 /* false and true, for the counts 0 and 1 */
+};
+/* The amount out of `total`: a count, but never more than there is; or a share, rounded
+ * down, as Lightning's limit_*_batches are. A time has none: -1. */
+KILN_API int64_t kiln_amount_of(KilnAmount amount, int64_t total);
+
 typedef struct KilnChoice {
     const char *name; /* NULL closes the list */
     int64_t value;
@@ -93,6 +111,7 @@ typedef struct KilnField {
     const char *value;   /* default as YAML text; NULL: required */
     double min, max;     /* inclusive bounds, I64, F64, DURATION, SIZE (of each item in a list) */
     const KilnChoice *choices;
+    unsigned takes; /* AMOUNT: KILN_TAKES_... */
     KilnKind component_kind;
     const struct KilnField *fields; /* STRUCT: its own table */
     const char *renamed;            /* not NULL: this row is only a former name of that option,
@@ -256,6 +275,12 @@ typedef struct KilnField {
 #define KILN_FIELD_SIZE_MAP_OPT(T, m, dflt, lo, hi, text)                                          \
     KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), .optional = true, KILN_AS_(SIZE, dflt, text), \
               .min = lo, .max = hi)
+
+/* a count, a share or a time, of those that `takes_` has; no lists of them */
+#define KILN_FIELD_AMOUNT(T, m, dflt, takes_, text)                                                \
+    KILN_ROW_(KILN_ONE_(T, m, KilnAmount), KILN_AS_(AMOUNT, dflt, text), .takes = takes_)
+#define KILN_FIELD_AMOUNT_OPT(T, m, dflt, takes_, text)                                            \
+    KILN_ROW_(KILN_OPT_(T, m, KilnAmount), KILN_AS_(AMOUNT, dflt, text), .takes = takes_)
 
 /* A mapping with options of its own: `table` is the table of struct S. Its defaults
  * are the table's. */

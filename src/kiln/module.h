@@ -62,6 +62,9 @@ struct KilnModuleOps {
         KilnStep *step); /* NULL: as validation_step, "test/" names are the module's affair */
     void (*predict_step)(KilnInstance *self, KilnStep *step);
     KilnStatus (*configure_optimizers)(KilnInstance *self, KilnOptimizers *ret, KilnError *err);
+    /* Optional: the module's own hooks (trainer.h), called behind those of plain callbacks.
+     * With its state_dict a checkpoint keeps what of the module is no parameter. */
+    const KilnCallbackOps *hooks;
 };
 
 struct KilnModelOps {

@@ -13,8 +13,12 @@ KILN_API int64_t kiln_trainer_epoch(const KilnTrainer *trainer);       /* curren
 KILN_API int64_t kiln_trainer_global_step(const KilnTrainer *trainer); /* optimizer steps done */
 KILN_API int64_t kiln_trainer_batch(const KilnTrainer *trainer);   /* batches of this loop done */
 KILN_API int64_t kiln_trainer_batches(const KilnTrainer *trainer); /* batches of this loop in all */
-KILN_API int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer); /* -1: no limit */
-/* What runs now: "fit", "validate", "test" (validation inside fit is "validate"). */
+KILN_API int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer);   /* -1: no limit */
+KILN_API int64_t kiln_trainer_batches_done(const KilnTrainer *trainer); /* since the start */
+KILN_API int64_t kiln_trainer_samples(const KilnTrainer *trainer); /* trained on since the start */
+/* Batches that the group which runs now makes one optimizer step of. */
+KILN_API int64_t kiln_trainer_accumulation(const KilnTrainer *trainer);
+/* What runs now: "fit", "sanity", "validate" (inside fit), "test", "predict". */
 KILN_API const char *kiln_trainer_phase(const KilnTrainer *trainer);
 KILN_API double kiln_trainer_learning_rate(const KilnTrainer *trainer);
 KILN_API double kiln_trainer_samples_per_s(const KilnTrainer *trainer); /* of this loop so far */
@@ -121,12 +125,39 @@ KILN_API size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **
 
 typedef KilnStatus KilnHook(KilnInstance *self, KilnTrainer *trainer, KilnError *err);
 
-/* Every hook is optional. A hook that fails stops the run with its error. */
+/* A training step while it is recorded. A step is recorded whole before it runs: hooks
+ * between its parts may record operations of their own and log tensors (kiln_step_log),
+ * but there are no values yet; those are there in on_train_batch_end. */
+typedef struct KilnRecording {
+    KilnStep *step;
+    KilnTensor *loss;      /* what training_step returned; NULL in on_before_optimizer_step of
+                            * a group that ends without a batch */
+    KilnTensor *gradients; /* of all parameters, flat: a variable, summed over the group's
+                            * batches so far; NULL in front of the gradients */
+    bool steps;            /* this batch ends its group: the parameters are updated */
+} KilnRecording;
+typedef void KilnRecordHook(KilnInstance *self, KilnTrainer *trainer, const KilnRecording *at);
+
+/* When a callback's hooks run: those of lower ranks first, a module's own behind the
+ * plain callbacks'; within a rank in the order of the config. */
+typedef enum KilnRank {
+    KILN_RANK_PLAIN,
+    KILN_RANK_MONITOR, /* it watches what others logged (early_stopping) */
+    KILN_RANK_SAVES    /* it saves checkpoints, which must hold the others' state of the same
+                        * moment; what the others logged went to the loggers */
+} KilnRank;
+
+/* Every hook is optional. A hook that fails stops the run with its error. Also the hooks of a
+ * module (KilnModuleOps.hooks). The recorded hooks and `on_train_...` belong to fit alone. */
 struct KilnCallbackOps {
     /* Before fit or test: everything is built, nothing is written, and there is
      * no run folder yet. The place to refuse options that do not fit. */
     KilnHook *setup;
     KilnHook *on_fit_start;
+    /* Around the validation batches that are run before training to see that they can be;
+     * nothing they log is kept. */
+    KilnHook *on_sanity_check_start;
+    KilnHook *on_sanity_check_end;
     KilnHook *on_train_start;
     KilnHook *on_train_epoch_start;
     KilnHook *on_train_batch_start;
@@ -146,17 +177,27 @@ struct KilnCallbackOps {
     KilnHook *on_test_batch_end;
     KilnHook *on_test_epoch_end;
     KilnHook *on_test_end;
-    KilnHook *on_exception; /* a run that ends by an error or an interrupt */
+    KilnHook *on_predict_start;
+    KilnHook *on_predict_epoch_start;
+    KilnHook *on_predict_batch_start;
+    KilnHook *on_predict_batch_end;
+    KilnHook *on_predict_epoch_end;
+    KilnHook *on_predict_end;
     KilnHook *teardown;
-    /* Record operations on `graph` behind the update of a training step; they run
-     * with it. Also called when steps are recorded on shapes alone, before setup. */
-    void (*record_update)(KilnInstance *self, KilnTrainer *trainer, KilnGraph *graph);
+    /* Called while a training step is recorded, also on shapes alone, before setup: in front
+     * of the first gradients of a group; around the gradients of each batch; in front of
+     * clipping and the update, and behind it. */
+    KilnRecordHook *on_before_zero_grad;
+    KilnRecordHook *on_before_backward;
+    KilnRecordHook *on_after_backward;
+    KilnRecordHook *on_before_optimizer_step;
+    KilnRecordHook *record_update;
+    /* The run ends by this error or interrupt (KILN_E_INTERRUPTED); teardown follows. */
+    void (*on_exception)(KilnInstance *self, KilnTrainer *trainer, const KilnError *why);
     /* What a checkpoint must keep of this callback, and its return. */
     void (*state_dict)(KilnInstance *self, KilnState *state);
     KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);
-    /* It saves checkpoints: its hooks run after those of all other callbacks,
-     * so that what it saves holds their state of the same moment. */
-    bool saves;
+    KilnRank rank;
     /* It makes a shadow (kiln_trainer_shadow_new) when it is set up for fitting. */
     bool averages;
     /* Names of metrics that it logs, NULL-terminated; NULL: none. */

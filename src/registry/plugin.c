@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "kiln.h"
 #include "registry/elf.h"
 
 typedef const KilnPluginInfo *PluginFunction(void);
@@ -19,6 +20,21 @@ static PluginFunction *plugin_function(void *library)
 
     memcpy(&function, &symbol, sizeof(function));
     return function;
+}
+
+/* A table of functions that is shorter or longer than here would be read beside it. */
+static KilnStatus check_ops_sizes(const KilnPluginInfo *info, KilnError *err)
+{
+    static const uint32_t here[] = KILN_OPS_SIZES;
+
+    for (size_t i = 0; i < KILN_COUNT(here); i++)
+        if (info->ops_sizes[i] != here[i])
+            return kiln_error_set(err, KILN_E_PLUGIN,
+                                  "its functions of a %s have %u bytes, this program's %u (kiln "
+                                  "%.20s against %s): rebuild the plugin",
+                                  kiln_kind_name((KilnKind)i), info->ops_sizes[i], here[i],
+                                  info->version != NULL ? info->version : "?", KILN_VERSION);
+    return KILN_OK;
 }
 
 static KilnStatus check_info(const KilnPluginInfo *info, KilnError *err)
@@ -44,6 +60,8 @@ static KilnStatus check_info(const KilnPluginInfo *info, KilnError *err)
                               "%s): rebuild the plugin",
                               info->field_size, sizeof(KilnField),
                               info->version != NULL ? info->version : "?", KILN_VERSION);
+    if (check_ops_sizes(info, err) < 0)
+        return KILN_E_PLUGIN;
     if (info->components == NULL || info->components[0] == NULL)
         return kiln_error_set(err, KILN_E_PLUGIN, "it has no components");
     return KILN_OK;

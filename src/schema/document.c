@@ -121,6 +121,9 @@ static KilnStatus emit_scalar(Emit *emit, const KilnField *field, const KilnConf
     case KILN_TYPE_DURATION: /* libcyaml reads inf and nan, not YAML's .inf and .nan */
         kiln_text_printf(text, "%.17g", value.number);
         break;
+    case KILN_TYPE_AMOUNT:
+        kiln_text_printf(text, "{of: %lld, value: %.17g}", (long long)value.integer, value.number);
+        break;
     case KILN_TYPE_PATH:
         return at(emit, emit_path(text, value.text, emit->err));
     default:

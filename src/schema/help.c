@@ -64,6 +64,25 @@ static bool has_range(const KilnField *f)
            f->type == KILN_TYPE_SIZE;
 }
 
+/* "count|share|time" */
+static void describe_amount(KilnText *text, const KilnField *f)
+{
+    static const struct {
+        unsigned takes;
+        const char *name;
+    } all[] = { { KILN_TAKES_SWITCH, "bool" },
+                { KILN_TAKES_COUNT, "count" },
+                { KILN_TAKES_SHARE, "share" },
+                { KILN_TAKES_TIME, "time" } };
+    const char *between = "";
+
+    for (size_t i = 0; i < KILN_COUNT(all); i++)
+        if ((f->takes & all[i].takes) != 0) {
+            kiln_text_printf(text, "%s%s", between, all[i].name);
+            between = "|";
+        }
+}
+
 void kiln_help_type(KilnText *text, const KilnField *f)
 {
     if (f->shape != KILN_ONE)
@@ -71,6 +90,8 @@ void kiln_help_type(KilnText *text, const KilnField *f)
     if (f->type == KILN_TYPE_ENUM) {
         for (const KilnChoice *c = f->choices; c->name != NULL; c++)
             kiln_text_printf(text, "%s%s", c == f->choices ? "" : "|", c->name);
+    } else if (f->type == KILN_TYPE_AMOUNT) {
+        describe_amount(text, f);
     } else {
         kiln_text_append(text, type_name(f));
     }

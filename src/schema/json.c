@@ -151,6 +151,26 @@ static json_t *choices_json(const KilnField *field)
     return checked(json_pack("{s:o*}", "enum", names), good);
 }
 
+#define DURATION                                                                                   \
+    "^([0-9]*[.]?[0-9]+(d|h|m|min|s|sec|ms|us))+$|^([0-9]+:){0,2}[0-9]+:[0-9]+([.][0-9]+)?$"
+
+/* Numbers cannot tell 1 from 1.0 here: a count and a share are told apart when a config is
+ * checked. */
+static bool add_amount(json_t *any, const KilnField *field)
+{
+    bool good = true;
+
+    if ((field->takes & KILN_TAKES_COUNT) != 0)
+        good = add(any, json_pack("{s:s, s:i}", "type", "integer", "minimum", 0));
+    if (good && (field->takes & KILN_TAKES_SHARE) != 0)
+        good = add(any, json_pack("{s:s, s:i, s:i}", "type", "number", "minimum", 0, "maximum", 1));
+    if (good && (field->takes & KILN_TAKES_TIME) != 0)
+        good = add(any, pattern(DURATION));
+    if (good && (field->takes & KILN_TAKES_SWITCH) != 0)
+        good = add(any, json_pack("{s:s}", "type", "boolean"));
+    return good;
+}
+
 /* Append what one value may be to `any`. */
 static bool add_type(KilnJsonSchema *schema, json_t *any, const KilnField *field)
 {
@@ -164,12 +184,12 @@ static bool add_type(KilnJsonSchema *schema, json_t *any, const KilnField *field
         return add(any, bounded("number", field)) &&
                add(any, pattern("^[-+]?[0-9]+(_[0-9]+)+([.][0-9_]*)?$"));
     case KILN_TYPE_DURATION:
-        return add(any, bounded("number", field)) &&
-               add(any, pattern("^([0-9]*[.]?[0-9]+(d|h|m|min|s|sec|ms|us))+$|"
-                                "^([0-9]+:)?[0-9]+:[0-9]+([.][0-9]+)?$"));
+        return add(any, bounded("number", field)) && add(any, pattern(DURATION));
     case KILN_TYPE_SIZE:
         return add(any, bounded("integer", field)) &&
                add(any, pattern("^[0-9]*[.]?[0-9]+([KMGT]i?B?|kB|B)$"));
+    case KILN_TYPE_AMOUNT:
+        return add_amount(any, field);
     case KILN_TYPE_ENUM:
         return add(any, choices_json(field));
     case KILN_TYPE_STRUCT:

@@ -62,6 +62,29 @@ static void expected_bounds(KilnText *text, double min, double max)
         kiln_text_printf(text, " of at most %s", high);
 }
 
+/* "a count (3), a share from 0 to 1 (0.25) or a time (90s, 00:15:00)" */
+static void expected_amount(KilnText *text, unsigned takes)
+{
+    static const struct {
+        unsigned takes;
+        const char *what;
+    } all[] = { { KILN_TAKES_SWITCH, "true or false" },
+                { KILN_TAKES_COUNT, "a count (3)" },
+                { KILN_TAKES_SHARE, "a share from 0.0 to 1.0 (0.25)" },
+                { KILN_TAKES_TIME, "a time (90s, 1h30m, 00:15:00)" } };
+    unsigned left = takes;
+
+    for (size_t i = 0; i < KILN_COUNT(all); i++) {
+        if ((takes & all[i].takes) == 0)
+            continue;
+        left &= ~all[i].takes;
+        kiln_text_printf(text, "%s%s", all[i].what,
+                         left == 0                  ? ""
+                         : (left & (left - 1)) == 0 ? " or "
+                                                    : ", ");
+    }
+}
+
 void kiln_value_expected(KilnText *text, const KilnField *field)
 {
     switch (field->type) {
@@ -83,6 +106,9 @@ void kiln_value_expected(KilnText *text, const KilnField *field)
     case KILN_TYPE_SIZE:
         kiln_text_append(text, "a size (512, 64MiB, 2GB)");
         expected_bounds(text, field->min, field->max);
+        break;
+    case KILN_TYPE_AMOUNT:
+        expected_amount(text, field->takes);
         break;
     case KILN_TYPE_STRUCT:
         kiln_text_append(text, "a mapping of options");
@@ -113,11 +139,12 @@ void kiln_value_expected(KilnText *text, const KilnField *field)
 static const char *plural(const KilnField *field)
 {
     static const char *const texts[] = {
-        [KILN_TYPE_BOOL] = "booleans",      [KILN_TYPE_I64] = "integers",
-        [KILN_TYPE_F64] = "numbers",        [KILN_TYPE_STR] = "texts",
-        [KILN_TYPE_PATH] = "paths",         [KILN_TYPE_ENUM] = "choices",
-        [KILN_TYPE_DURATION] = "durations", [KILN_TYPE_SIZE] = "sizes",
-        [KILN_TYPE_STRUCT] = "mappings",    [KILN_TYPE_COMPONENT] = "components",
+        [KILN_TYPE_BOOL] = "booleans",        [KILN_TYPE_I64] = "integers",
+        [KILN_TYPE_F64] = "numbers",          [KILN_TYPE_STR] = "texts",
+        [KILN_TYPE_PATH] = "paths",           [KILN_TYPE_ENUM] = "choices",
+        [KILN_TYPE_DURATION] = "durations",   [KILN_TYPE_SIZE] = "sizes",
+        [KILN_TYPE_AMOUNT] = "amounts",       [KILN_TYPE_STRUCT] = "mappings",
+        [KILN_TYPE_COMPONENT] = "components",
     };
 
     return texts[field->type];
@@ -322,6 +349,52 @@ static KilnStatus read_size(const KilnField *field, const KilnConfigNode *node, 
     return KILN_OK;
 }
 
+/* As it is written: 1 is a count and 1.0 a share, as in Lightning's options. */
+static KilnStatus read_amount(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                              KilnError *err)
+{
+    static const unsigned takes[] = { [KILN_AMOUNT_COUNT] = KILN_TAKES_COUNT,
+                                      [KILN_AMOUNT_SHARE] = KILN_TAKES_SHARE,
+                                      [KILN_AMOUNT_TIME] = KILN_TAKES_TIME };
+    KilnValue value = { 0 };
+    int64_t count = 0;
+    bool good = true;
+
+    if (node->scalar == KILN_SCALAR_BOOL && (field->takes & KILN_TAKES_SWITCH) != 0) {
+        ret->number = truth(node->text) ? 1.0 : 0.0;
+        return KILN_OK;
+    }
+    if (node->scalar == KILN_SCALAR_INT) {
+        value.integer = KILN_AMOUNT_COUNT;
+        good = kiln_parse_i64(node->text, &count, NULL) >= 0 && count >= 0;
+        value.number = (double)count;
+    } else if (node->scalar == KILN_SCALAR_FLOAT) {
+        value.integer = KILN_AMOUNT_SHARE;
+        good = kiln_parse_f64(node->text, &value.number, NULL) >= 0 && value.number >= 0.0 &&
+               value.number <= 1.0;
+    } else {
+        value.integer = KILN_AMOUNT_TIME;
+        if (node->scalar != KILN_SCALAR_STR || reads_as(KILN_TYPE_F64, node->text) ||
+            kiln_parse_duration(node->text, &value.number, NULL) < 0)
+            return refuse(field, node, KILN_E_TYPE, "", err);
+    }
+    if ((field->takes & takes[value.integer]) == 0)
+        return refuse(field, node, KILN_E_TYPE, "", err);
+    if (!good)
+        return refuse(field, node, KILN_E_RANGE, "", err);
+    *ret = value;
+    return KILN_OK;
+}
+
+int64_t kiln_amount_of(KilnAmount amount, int64_t total)
+{
+    if (amount.of == KILN_AMOUNT_TIME)
+        return -1;
+    if (amount.of == KILN_AMOUNT_SHARE)
+        return (int64_t)((double)total * amount.value);
+    return amount.value < (double)total ? (int64_t)amount.value : total;
+}
+
 static KilnStatus read_choice(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
                               KilnError *err)
 {
@@ -388,6 +461,9 @@ KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, K
         break;
     case KILN_TYPE_SIZE:
         status = read_size(field, node, &value, err);
+        break;
+    case KILN_TYPE_AMOUNT:
+        status = read_amount(field, node, &value, err);
         break;
     case KILN_TYPE_ENUM:
         status = read_choice(field, node, &value, err);

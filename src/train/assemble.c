@@ -10,22 +10,6 @@
 
 /* ---- Components --------------------------------------------------------------------- */
 
-/* Those that save go last; the order is otherwise the config's. */
-static void sort_callbacks(KilnTrainer *trainer)
-{
-    size_t plain = 0;
-
-    for (size_t i = 0; i < trainer->n_callbacks; i++) {
-        KilnInstance *callback = trainer->callbacks[i];
-
-        if (kiln_instance_component(callback)->ops.callback->saves)
-            continue;
-        for (size_t j = i; j > plain; j--)
-            trainer->callbacks[j] = trainer->callbacks[j - 1];
-        trainer->callbacks[plain++] = callback;
-    }
-}
-
 static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnError *err)
 {
     const KilnRegistry *registry = trainer->env->registry;
@@ -36,15 +20,13 @@ static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnEr
     if (status >= 0)
         status = kiln_config_build(config, "task", registry, KILN_KIND_MODULE, &trainer->module,
                                    err);
-    if (status >= 0 && stage != KILN_STAGE_PREDICT)
+    if (status >= 0)
         status = kiln_config_build_map(config, "callbacks", registry, KILN_KIND_CALLBACK,
                                        &trainer->callbacks, &trainer->n_callbacks, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
         status = kiln_config_build_map(config, "logger", registry, KILN_KIND_LOGGER,
                                        &trainer->loggers, &trainer->n_loggers, err);
-    if (status >= 0)
-        sort_callbacks(trainer);
-    return status;
+    return status >= 0 ? kiln_hooks_set_up(trainer, err) : status;
 }
 
 /* ---- Data ------------------------------------------------------------------------------- */
@@ -346,9 +328,11 @@ static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError
 KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                                KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
 {
-    *trainer = (KilnTrainer) { .config = config, .env = env };
+    *trainer = (KilnTrainer) { .config = config, .env = env, .at.last_val_batch = -1 };
     trainer->timing.start = kiln_clock();
-    trainer->phase = stage == KILN_STAGE_FIT ? KILN_PHASE_FIT : KILN_PHASE_TEST;
+    trainer->phase = stage == KILN_STAGE_FIT    ? KILN_PHASE_FIT
+                     : stage == KILN_STAGE_TEST ? KILN_PHASE_TEST
+                                                : KILN_PHASE_PREDICT;
     kiln_output_init(&trainer->output, env->console);
     trainer->timing.step_ms = malloc(KILN_STEP_TIMES * sizeof(float));
     if (trainer->timing.step_ms == NULL)
@@ -406,6 +390,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
 {
     for (int i = 0; i < KILN_SPLIT_COUNT; i++)
         kiln_loader_free(trainer->loaders[i]);
+    kiln_hooks_release(&trainer->hooks);
     kiln_instances_free(trainer->callbacks, trainer->n_callbacks);
     kiln_instances_free(trainer->loggers, trainer->n_loggers);
     kiln_graph_free(trainer->graph);

@@ -14,7 +14,8 @@
 /* In front of the names of the weights that training goes on from, in the trainer's
  * file, when the model's holds an average of them. */
 #define KILN_CHECKPOINT_WEIGHTS "weights."
-enum { KILN_CHECKPOINT_FORMAT = 1 };
+/* Format 1 knew of the position only epoch, step, batch and epoch_done; it is still read. */
+enum { KILN_CHECKPOINT_FORMAT = 2 };
 /* Stands in the metadata of the weights that kiln wrote. Others (saved by
  * PyTorch, say) may take their place in a checkpoint to be tested or to
  * predict; the checksum is not about them. */

@@ -98,10 +98,10 @@ static KilnStatus read_state(KilnCheckpoint *checkpoint, KilnError *err)
                                     why.line);
     }
     json_int_t format = json_integer_value(json_object_get(checkpoint->state, "format"));
-    if (status >= 0 && format != KILN_CHECKPOINT_FORMAT)
+    if (status >= 0 && (format < 1 || format > KILN_CHECKPOINT_FORMAT))
         status = kiln_error_set(err, KILN_E_FORMAT,
-                                "%s: has format %lld; this version of kiln reads format %d", path,
-                                (long long)format, (int)KILN_CHECKPOINT_FORMAT);
+                                "%s: has format %lld; this version of kiln reads up to format %d",
+                                path, (long long)format, (int)KILN_CHECKPOINT_FORMAT);
     free(text);
     free(path);
     return status;
@@ -161,20 +161,47 @@ static bool read_spec(KilnCheckpoint *checkpoint)
     return true;
 }
 
+/* Of format 1: what it leaves out follows from the epoch and its batches, of which one was one
+ * optimizer step. Validation at the end of an epoch was over when the epoch was. */
+static void complete_position(const json_t *state, KilnPosition *at)
+{
+    const int64_t in_epoch = at->batch * json_integer_value(json_object_get(state, "batch_size"));
+    const int64_t all = json_integer_value(json_object_get(state, "train_samples"));
+    const bool whole = at->epoch_done || in_epoch > all;
+
+    at->batches = at->step;
+    at->samples = at->epoch * all + (whole ? all : in_epoch);
+    at->epoch_begun = at->batch > 0;
+    at->last_val_batch = at->epoch_done ? at->batches : -1;
+}
+
+static bool read_count(const json_t *position, const char *name, int64_t least, int64_t *ret)
+{
+    const json_t *value = json_object_get(position, name);
+
+    *ret = json_integer_value(value);
+    return json_is_integer(value) && *ret >= least;
+}
+
 static bool read_position(KilnCheckpoint *checkpoint)
 {
-    const json_t *epoch = json_object_get(checkpoint->state, "epoch");
-    const json_t *step = json_object_get(checkpoint->state, "step");
-    const json_t *batch = json_object_get(checkpoint->state, "batch");
+    const json_t *state = checkpoint->state;
+    KilnPosition *at = &checkpoint->at;
+    bool good = read_count(state, "epoch", 0, &at->epoch) &&
+                read_count(state, "step", 0, &at->step) &&
+                read_count(state, "batch", 0, &at->batch);
 
-    checkpoint->at = (KilnPosition) {
-        .epoch = json_integer_value(epoch),
-        .step = json_integer_value(step),
-        .batch = json_integer_value(batch),
-        .epoch_done = json_is_true(json_object_get(checkpoint->state, "epoch_done")),
-    };
-    return json_is_integer(epoch) && json_is_integer(step) && json_is_integer(batch) &&
-           checkpoint->at.epoch >= 0 && checkpoint->at.step >= 0 && checkpoint->at.batch >= 0;
+    at->epoch_done = json_is_true(json_object_get(state, "epoch_done"));
+    if (json_integer_value(json_object_get(state, "format")) < 2) {
+        complete_position(state, at);
+        return good;
+    }
+    at->epoch_begun = json_is_true(json_object_get(state, "epoch_begun"));
+    at->should_stop = json_is_true(json_object_get(state, "should_stop"));
+    return good && read_count(state, "batches", 0, &at->batches) &&
+           read_count(state, "samples", 0, &at->samples) &&
+           read_count(state, "in_group", 0, &at->in_group) &&
+           read_count(state, "last_val_batch", -1, &at->last_val_batch);
 }
 
 KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *ret, KilnError *err)
@@ -299,7 +326,7 @@ KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTr
             status = name_models(checkpoint, trainer, err);
     }
     /* A run that resumes says more, and one that tests its best rounds as it did before. */
-    if (status >= 0 && trainer->phase == KILN_PHASE_TEST && rounds(file, trainer))
+    if (status >= 0 && trainer->phase != KILN_PHASE_FIT && rounds(file, trainer))
         kiln_output_print(&trainer->output,
                           "warning: weights are f32 in the checkpoint and rounded to bf16 here "
                           "(trainer.precision=bf16-true): results may differ from those of f32");
@@ -473,6 +500,9 @@ KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint, KilnTrainer *t
         return status;
     warn_of_differences(checkpoint, trainer);
     trainer->at = checkpoint->at;
+    const char *reason = json_string_value(json_object_get(checkpoint->state, "stop_reason"));
+    if (trainer->at.should_stop && reason != NULL)
+        snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s", reason);
     return KILN_OK;
 }
 
@@ -486,9 +516,9 @@ KilnStatus kiln_checkpoint_load_callbacks(const KilnCheckpoint *checkpoint, Kiln
         status = load_shadow(checkpoint, trainer, err);
     if (status >= 0)
         status = load_shadowed(checkpoint, trainer, err);
-    for (size_t i = 0; i < trainer->n_callbacks && status >= 0; i++) {
-        KilnInstance *callback = trainer->callbacks[i];
-        const KilnCallbackOps *ops = kiln_instance_component(callback)->ops.callback;
+    for (size_t i = 0; i < trainer->hooks.n_all && status >= 0; i++) {
+        KilnInstance *callback = trainer->hooks.all[i].who;
+        const KilnCallbackOps *ops = trainer->hooks.all[i].ops;
         KilnState state = { .object = json_object_get(all, kiln_instance_path(callback)) };
 
         if (ops->load_state_dict != NULL && json_is_object(state.object))

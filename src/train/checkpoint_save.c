@@ -204,9 +204,9 @@ static json_t *callbacks_json(const KilnTrainer *trainer, bool *failed)
 {
     json_t *all = json_object();
 
-    for (size_t i = 0; i < trainer->n_callbacks; i++) {
-        KilnInstance *callback = trainer->callbacks[i];
-        const KilnCallbackOps *ops = kiln_instance_component(callback)->ops.callback;
+    for (size_t i = 0; i < trainer->hooks.n_all; i++) {
+        KilnInstance *callback = trainer->hooks.all[i].who;
+        const KilnCallbackOps *ops = trainer->hooks.all[i].ops;
         KilnState state = { .object = json_object() };
 
         if (ops->state_dict != NULL && state.object != NULL)
@@ -280,6 +280,21 @@ static KilnStatus write_text(const char *path, const char *text, KilnError *err)
     return status;
 }
 
+/* What format 1 did not have of the position. */
+static bool add_position(const KilnTrainer *trainer, json_t *state)
+{
+    const KilnPosition *at = &trainer->at;
+    json_t *more = json_pack(
+        "{s:I, s:I, s:I, s:I, s:b, s:b, s:s}", "batches", (json_int_t)at->batches, "samples",
+        (json_int_t)at->samples, "in_group", (json_int_t)at->in_group, "last_val_batch",
+        (json_int_t)at->last_val_batch, "epoch_begun", at->epoch_begun ? 1 : 0, "should_stop",
+        at->should_stop ? 1 : 0, "stop_reason", trainer->stop_reason);
+    bool good = more != NULL && json_object_update(state, more) == 0;
+
+    json_decref(more);
+    return good;
+}
+
 static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, KilnError *err)
 {
     char *path = kiln_path_join(folder, KILN_CHECKPOINT_STATE), *text = NULL;
@@ -305,6 +320,8 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
             callbacks_json(trainer, &failed), "scheduler", scheduler_json(trainer, &failed),
             "files", files);
 
+        if (state == NULL || !add_position(trainer, state))
+            failed = true;
         text = state != NULL && !failed
                    ? json_dumps(state, JSON_INDENT(1) | JSON_REAL_PRECISION(17))
                    : NULL;

@@ -100,6 +100,8 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
     if (status >= 0 && !trainer->interrupted)
         status = kiln_metrics_end_epoch(trainer->metrics, phase, trainer->at.epoch,
                                         trainer->at.step, err);
+    if (phase == KILN_PHASE_VALIDATE && !trainer->interrupted)
+        trainer->at.last_val_batch = trainer->at.batches;
     if (status >= 0 && !trainer->interrupted)
         status = call(trainer, hooks->epoch_end, err);
     if (status >= 0 && !trainer->interrupted)

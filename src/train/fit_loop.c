@@ -14,7 +14,7 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
     KilnTensor *loss;
 
     kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, batch,
-                    (uint64_t)trainer->options.root->seed, trainer->at.step);
+                    (uint64_t)trainer->options.root->seed, trainer->at.batches);
     loss = ops->training_step(trainer->module, &trainer->step);
     if (!kiln_tensor_poisoned(loss) && kiln_tensor_shape(loss)->rank != 0) {
         char text[KILN_SHAPE_TEXT];
@@ -25,8 +25,13 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
                                  kiln_instance_name(trainer->module),
                                  kiln_shape_text(kiln_tensor_shape(loss), text, sizeof(text)));
     }
+    KilnRecording at = { .step = &trainer->step, .loss = loss, .steps = true };
+    KILN_RECORD(trainer, on_before_zero_grad, &at);
+    KILN_RECORD(trainer, on_before_backward, &at);
     kiln_graph_backward(trainer->graph, loss);
-    kiln_optimize_record(trainer);
+    at.gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
+    KILN_RECORD(trainer, on_after_backward, &at);
+    kiln_optimize_record(trainer, &at);
     return loss;
 }
 
@@ -71,6 +76,8 @@ static KilnStatus train_step(KilnTrainer *trainer, const KilnBatch *batch, KilnE
         return not_finite(trainer, value, err);
     trainer->at.step++;
     trainer->at.batch = batch->index + 1;
+    trainer->at.batches++;
+    trainer->at.samples += batch->size;
     trainer->timing.phase_samples += batch->size;
     return kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err);
 }
@@ -81,7 +88,7 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
     KilnStatus status = train_step(trainer, batch, err);
 
     if (status >= 0)
-        status = kiln_hooks_call(trainer, end, KILN_HOOK_PLAIN, err);
+        status = kiln_hooks_call(trainer, end, KILN_HOOK_OTHERS, err);
     if (status >= 0 && trainer->at.step % trainer->options.trainer->log_every_n_steps == 0)
         status = kiln_loggers_send(trainer, false, err);
     if (status >= 0)
@@ -102,7 +109,7 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
 {
     KilnStatus status = kiln_loader_start(loader, trainer->at.epoch, trainer->at.batch, err);
 
-    while (status >= 0 && !trainer->should_stop && steps_left(trainer) &&
+    while (status >= 0 && !trainer->at.should_stop && steps_left(trainer) &&
            !kiln_trainer_interrupted(trainer)) {
         KilnBatch batch;
 
@@ -141,13 +148,14 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
     KilnStatus status = kiln_metrics_end_epoch(trainer->metrics, KILN_PHASE_FIT, trainer->at.epoch,
                                                trainer->at.step, err);
 
-    if (status >= 0 && validation_due(trainer, whole))
+    if (status >= 0 && trainer->at.last_val_batch != trainer->at.batches &&
+        validation_due(trainer, whole))
         status = kiln_eval_loop(trainer, KILN_PHASE_VALIDATE, err);
     if (status < 0 || trainer->interrupted)
         return status;
     trainer->at.epoch_done = whole;
     kiln_optimize_observe(trainer);
-    status = kiln_hooks_call(trainer, end, KILN_HOOK_PLAIN, err);
+    status = kiln_hooks_call(trainer, end, KILN_HOOK_OTHERS, err);
     if (status >= 0)
         status = kiln_loggers_send(trainer, true, err);
     if (status >= 0)
@@ -158,11 +166,15 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
 static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
 {
     KilnTiming *timing = &trainer->timing;
-    KilnStatus status;
+    KilnStatus status = KILN_OK;
 
     timing->phase_start = kiln_clock();
     timing->phase_samples = 0;
-    status = KILN_CALL(trainer, on_train_epoch_start, err);
+    /* A run that goes on within an epoch has begun it. */
+    if (!trainer->at.epoch_begun) {
+        trainer->at.epoch_begun = true;
+        status = KILN_CALL(trainer, on_train_epoch_start, err);
+    }
     if (status >= 0)
         status = train_batches(trainer, loader, err);
     timing->loop_s += kiln_clock() - timing->phase_start;
@@ -194,7 +206,7 @@ static bool finished(const KilnTrainer *trainer)
     int64_t max_epochs = trainer->options.trainer->max_epochs;
     int64_t done = trainer->at.epoch + (trainer->at.epoch_done ? 1 : 0);
 
-    return trainer->should_stop || trainer->interrupted || !steps_left(trainer) ||
+    return trainer->at.should_stop || trainer->interrupted || !steps_left(trainer) ||
            (max_epochs >= 0 && done >= max_epochs);
 }
 
@@ -212,7 +224,7 @@ KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err)
         if (trainer->at.epoch_done) {
             trainer->at.epoch++;
             trainer->at.batch = 0;
-            trainer->at.epoch_done = false;
+            trainer->at.epoch_begun = trainer->at.epoch_done = false;
         }
         status = train_epoch(trainer, loader, err);
         if (status >= 0)

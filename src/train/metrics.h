@@ -8,7 +8,13 @@
 #include "kiln/trainer.h"
 
 /* Who logs; a name is a mean of its own in each. */
-typedef enum KilnPhase { KILN_PHASE_FIT, KILN_PHASE_VALIDATE, KILN_PHASE_TEST } KilnPhase;
+typedef enum KilnPhase {
+    KILN_PHASE_FIT,
+    KILN_PHASE_VALIDATE,
+    KILN_PHASE_TEST,
+    KILN_PHASE_SANITY,
+    KILN_PHASE_PREDICT
+} KilnPhase;
 
 /* The best value so far of the metric at the same index, and when it was. */
 typedef struct KilnMetricBest {

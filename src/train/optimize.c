@@ -139,7 +139,7 @@ static KilnTensor *record_clip(KilnTrainer *trainer, KilnTensor *grad)
     return by_norm ? kiln_clip_factor(norm, options->gradient_clip_val) : NULL;
 }
 
-void kiln_optimize_record(KilnTrainer *trainer)
+void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at)
 {
     const KilnOptimizerOps *ops = optimizer_ops(trainer);
     const KilnInstance *optimizer = trainer->optimizers.optimizer;
@@ -147,11 +147,12 @@ void kiln_optimize_record(KilnTrainer *trainer)
     KilnGraph *graph = trainer->graph;
     KilnShape size = KILN_SHAPE(kiln_params_size(trainer->params));
 
+    KILN_RECORD(trainer, on_before_optimizer_step, at);
     trainer->learning_rate = ops->common(optimizer).lr * schedule(trainer);
     size_t n = ops->hyper(optimizer, trainer->learning_rate, trainer->at.step + 1, trainer->hyper);
     KilnFlat flat = {
         .param = kiln_params_flat_values(trainer->params, graph),
-        .grad = kiln_params_flat_gradients(trainer->params, graph),
+        .grad = at->gradients,
         .hyper = kiln_graph_input(graph, KILN_F32, KILN_SHAPE((int64_t)n), trainer->hyper),
         .ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE((int64_t)runs->count), runs->ends),
         .rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE((int64_t)runs->count, 2),
@@ -163,11 +164,5 @@ void kiln_optimize_record(KilnTrainer *trainer)
                                                 trainer->slots[i], false, NULL);
     flat.scale = record_clip(trainer, flat.grad);
     ops->update(optimizer, &flat);
-    for (size_t i = 0; i < trainer->n_callbacks; i++) {
-        KilnInstance *callback = trainer->callbacks[i];
-        const KilnCallbackOps *hooks = kiln_instance_component(callback)->ops.callback;
-
-        if (hooks->record_update != NULL)
-            hooks->record_update(callback, trainer, graph);
-    }
+    KILN_RECORD(trainer, record_update, at);
 }

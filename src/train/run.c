@@ -44,19 +44,13 @@ static KilnStatus resume(KilnTrainer *trainer, KilnCheckpoint *checkpoint, KilnE
 
 /* ---- The end of training ------------------------------------------------------------------ */
 
-static bool same_position(const KilnPosition *a, const KilnPosition *b)
-{
-    return a->epoch == b->epoch && a->batch == b->batch && a->step == b->step &&
-           a->epoch_done == b->epoch_done;
-}
-
 /* checkpoints/last is where training is now. */
 static KilnStatus save_last(KilnTrainer *trainer, KilnError *err)
 {
     char name[sizeof(trainer->saved_name)];
     KilnStatus status = KILN_OK;
 
-    if (trainer->saved_name[0] == '\0' || !same_position(&trainer->saved, &trainer->at)) {
+    if (trainer->saved_name[0] == '\0' || !kiln_position_equal(&trainer->saved, &trainer->at)) {
         kiln_trainer_checkpoint_name(trainer, name, sizeof(name));
         status = kiln_trainer_save(trainer, name, NULL, 0, err);
     }
@@ -119,8 +113,16 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
     return status;
 }
 
+/* What callbacks are told of an interrupt; returns why. */
+static const KilnError *interrupt(KilnError *why)
+{
+    kiln_error_set(why, KILN_E_INTERRUPTED, "interrupted");
+    return why;
+}
+
 static KilnStatus train(KilnTrainer *trainer, KilnError *err)
 {
+    KilnError why = { 0 };
     KilnStatus status = kiln_loggers_open(trainer, err);
 
     if (status >= 0)
@@ -132,7 +134,7 @@ static KilnStatus train(KilnTrainer *trainer, KilnError *err)
     if (status >= 0 && !trainer->interrupted && trainer->options.root->test)
         status = test(trainer, err);
     if (status >= 0 && trainer->interrupted)
-        status = KILN_CALL(trainer, on_exception, err);
+        kiln_hooks_exception(trainer, interrupt(&why));
     if (status >= 0)
         status = KILN_CALL(trainer, teardown, err);
     return status >= 0 ? kiln_loggers_flush(trainer, err) : status;
@@ -142,7 +144,7 @@ static KilnStatus train(KilnTrainer *trainer, KilnError *err)
  * way must not hide why it failed. */
 static void close_failed(KilnTrainer *trainer, const KilnError *why)
 {
-    (void)!KILN_CALL(trainer, on_exception, NULL);
+    kiln_hooks_exception(trainer, why);
     (void)!KILN_CALL(trainer, teardown, NULL);
     (void)!kiln_loggers_flush(trainer, NULL);
     (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
@@ -152,9 +154,9 @@ static void close_failed(KilnTrainer *trainer, const KilnError *why)
 
 static KilnStatus close_well(KilnTrainer *trainer, KilnRunResult *ret, KilnError *err)
 {
-    const char *status = trainer->interrupted   ? "interrupted"
-                         : trainer->should_stop ? "stopped"
-                                                : "finished";
+    const char *status = trainer->interrupted      ? "interrupted"
+                         : trainer->at.should_stop ? "stopped"
+                                                   : "finished";
 
     kiln_output_status_line(&trainer->output, NULL);
     if (trainer->interrupted)

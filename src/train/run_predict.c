@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "train/checkpoint.h"
 
@@ -136,16 +137,24 @@ static KilnStatus predict_batch(Predictor *predictor, KilnError *err)
 {
     KilnTrainer *trainer = predictor->trainer;
 
-    kiln_step_begin(&trainer->step, KILN_PHASE_TEST, false, &predictor->batch,
+    KilnStatus status = KILN_CALL(trainer, on_predict_batch_start, err);
+
+    if (status < 0)
+        return status;
+    kiln_step_begin(&trainer->step, KILN_PHASE_PREDICT, false, &predictor->batch,
                     (uint64_t)trainer->options.root->seed, 0);
     kiln_instance_component(trainer->module)
         ->ops.module->predict_step(trainer->module, &trainer->step);
-    KilnStatus status = kiln_step_run(&trainer->step, NULL, err);
+    status = kiln_step_run(&trainer->step, NULL, err);
     for (int64_t row = 0; row < predictor->batch.size && status >= 0; row++) {
         status = write_failures(predictor, predictor->batch.samples[row], err);
         if (status >= 0)
             status = write_json(predictor, sample_json(predictor, row), err);
     }
+    trainer->eval_batch = predictor->batch.index + 1;
+    trainer->timing.phase_samples += predictor->batch.size;
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_batch_end, err);
     return status;
 }
 
@@ -154,6 +163,12 @@ static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, Kiln
     KilnTrainer *trainer = predictor->trainer;
     KilnStatus status = kiln_loader_start(loader, 0, 0, err);
 
+    trainer->eval_batches = kiln_loader_batches(loader);
+    trainer->timing.phase_start = kiln_clock();
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_start, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_epoch_start, err);
     while (status >= 0) {
         if (kiln_trainer_interrupted(trainer))
             return kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted");
@@ -164,7 +179,11 @@ static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, Kiln
             break;
         status = predict_batch(predictor, err);
     }
-    return status >= 0 ? write_failures(predictor, INT64_MAX, err) : status;
+    if (status >= 0)
+        status = write_failures(predictor, INT64_MAX, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_epoch_end, err);
+    return status >= 0 ? KILN_CALL(trainer, on_predict_end, err) : status;
 }
 
 static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError *err)
@@ -196,6 +215,15 @@ static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError
 
 /* ---- The whole ------------------------------------------------------------------------- */
 
+static KilnStatus predict(Predictor *predictor, const char *input, KilnError *err)
+{
+    KilnStatus status = KILN_CALL(predictor->trainer, setup, err);
+
+    if (status >= 0)
+        status = predict_all(predictor, input, err);
+    return kiln_hooks_end(predictor->trainer, status, err);
+}
+
 KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env, const char *input,
                             void (*write)(void *ctx, const char *line), void *ctx, KilnError *err)
 {
@@ -212,7 +240,7 @@ KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env, const cha
     if (status >= 0)
         status = kiln_checkpoint_load_weights(&checkpoint, trainer, err);
     if (status >= 0)
-        status = predict_all(&predictor, input, err);
+        status = predict(&predictor, input, err);
     for (size_t i = 0; i < predictor.n_failures; i++)
         free(predictor.failures[i].message);
     free(predictor.failures);

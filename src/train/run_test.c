@@ -59,9 +59,7 @@ static KilnStatus test(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
                                 kiln_instance_name(trainer->datamodule));
     if (status >= 0 && trainer->interrupted)
         status = kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted before the test was over");
-    if (status >= 0)
-        status = KILN_CALL(trainer, teardown, err);
-    return status;
+    return kiln_hooks_end(trainer, status, err);
 }
 
 KilnStatus kiln_run_test(KilnConfig *config, const KilnRunEnv *env, char **ret_json, KilnError *err)

@@ -19,6 +19,16 @@ int64_t kiln_trainer_global_step(const KilnTrainer *trainer)
     return trainer->at.step;
 }
 
+int64_t kiln_trainer_batches_done(const KilnTrainer *trainer)
+{
+    return trainer->at.batches;
+}
+
+int64_t kiln_trainer_samples(const KilnTrainer *trainer)
+{
+    return trainer->at.samples;
+}
+
 int64_t kiln_trainer_batch(const KilnTrainer *trainer)
 {
     return trainer->phase == KILN_PHASE_FIT ? trainer->at.batch : trainer->eval_batch;
@@ -38,9 +48,9 @@ int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer)
 const char *kiln_trainer_phase(const KilnTrainer *trainer)
 {
     static const char *const names[] = {
-        [KILN_PHASE_FIT] = "fit",
-        [KILN_PHASE_VALIDATE] = "validate",
-        [KILN_PHASE_TEST] = "test",
+        [KILN_PHASE_FIT] = "fit",         [KILN_PHASE_VALIDATE] = "validate",
+        [KILN_PHASE_TEST] = "test",       [KILN_PHASE_SANITY] = "sanity",
+        [KILN_PHASE_PREDICT] = "predict",
     };
 
     return names[trainer->phase];
@@ -204,7 +214,7 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
 
 void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
 {
-    trainer->should_stop = true;
+    trainer->at.should_stop = true;
     snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s",
              reason != NULL ? reason : "");
     kiln_output_print(&trainer->output, "stopping: %s", trainer->stop_reason);

@@ -10,6 +10,7 @@
 #include "train/console.h"
 #include "train/forecast.h"
 #include "train/options.h"
+#include "train/position.h"
 #include "train/step.h"
 
 /* Training steps measured so far; the newest KILN_STEP_TIMES are kept. */
@@ -24,13 +25,26 @@ typedef struct KilnTiming {
     int64_t steps; /* measured, kept or not */
 } KilnTiming;
 
-/* Where training is. */
-typedef struct KilnPosition {
-    int64_t epoch;
-    int64_t batch;   /* batches of this epoch done */
-    int64_t step;    /* optimizer steps done */
-    bool epoch_done; /* validation and the end of the epoch are over, too */
-} KilnPosition;
+/* Who is to be called, hook by hook, in order. */
+typedef struct KilnHookCall {
+    KilnHook *hook;
+    KilnInstance *who;
+} KilnHookCall;
+typedef struct KilnHookList {
+    const KilnHookCall *calls;
+    size_t n, n_saving; /* the last n_saving of the n save checkpoints */
+} KilnHookList;
+/* KilnCallbackOps begins with its plain hooks. */
+enum { KILN_HOOK_COUNT = offsetof(KilnCallbackOps, on_before_zero_grad) / sizeof(KilnHook *) };
+typedef struct KilnHooks {
+    KilnHookCall *calls;
+    KilnHookList lists[KILN_HOOK_COUNT];
+    struct {
+        const KilnCallbackOps *ops;
+        KilnInstance *who;
+    } * all; /* callbacks, and the module among them if it has hooks, in order */
+    size_t n_all;
+} KilnHooks;
 
 struct KilnTrainer {
     KilnConfig *config;
@@ -41,8 +55,9 @@ struct KilnTrainer {
     int threads;
 
     KilnInstance *module, *datamodule;
-    KilnInstance **callbacks, **loggers; /* callbacks: those that save last */
+    KilnInstance **callbacks, **loggers; /* callbacks: by rank */
     size_t n_callbacks, n_loggers;
+    KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
     KilnDataset datasets[KILN_SPLIT_COUNT];
     bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
@@ -77,7 +92,7 @@ struct KilnTrainer {
     double learning_rate;
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
-    bool should_stop, interrupted;
+    bool interrupted;
     char stop_reason[512];
     KilnPosition saved;   /* of the newest checkpoint of this run */
     char saved_name[256]; /* "" : none yet */
@@ -126,15 +141,26 @@ KILN_NODISCARD KilnStatus kiln_trainer_read_layers(KilnTrainer *trainer, KilnErr
 
 /* ---- hooks.c --------------------------------------------------------------------------- */
 
-/* Callbacks that save checkpoints come after all others, and after what they
+/* Callbacks that save checkpoints come after all others, and after what these
  * logged went to the loggers. */
-typedef enum KilnHookWho { KILN_HOOK_ALL, KILN_HOOK_PLAIN, KILN_HOOK_SAVING } KilnHookWho;
+typedef enum KilnHookWho { KILN_HOOK_ALL, KILN_HOOK_OTHERS, KILN_HOOK_SAVING } KilnHookWho;
 
-/* Call a hook of all callbacks. */
+/* Put callbacks and module in order. */
+KILN_NODISCARD KilnStatus kiln_hooks_set_up(KilnTrainer *trainer, KilnError *err);
+void kiln_hooks_release(KilnHooks *hooks);
+/* Call a hook of all that have it. */
 #define KILN_CALL(trainer, hook, err)                                                              \
     kiln_hooks_call(trainer, offsetof(KilnCallbackOps, hook), KILN_HOOK_ALL, err)
 KILN_NODISCARD KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookWho who,
                                           KilnError *err);
+/* A hook of the step that is recorded now. */
+#define KILN_RECORD(trainer, hook, at)                                                             \
+    kiln_hooks_record(trainer, offsetof(KilnCallbackOps, hook), at)
+void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const KilnRecording *at);
+void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why);
+/* teardown, after on_exception where `status` says that the run failed by *err; returns that
+ * status, or how teardown went. */
+KILN_NODISCARD KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *err);
 KILN_NODISCARD KilnStatus kiln_loggers_open(KilnTrainer *trainer, KilnError *err);
 /* Send the values of this step, or of epochs, that were not sent yet. */
 KILN_NODISCARD KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values,
@@ -167,7 +193,7 @@ void *kiln_trainer_slot(const KilnTrainer *trainer, size_t slot, const KilnParam
 /* That the metric which the scheduler follows is logged. */
 KILN_NODISCARD KilnStatus kiln_optimize_check(KilnTrainer *trainer, KilnError *err);
 /* Record clipping and the update of all parameters behind the gradients. */
-void kiln_optimize_record(KilnTrainer *trainer);
+void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at);
 /* Show the scheduler its metric, if this step logged it. */
 void kiln_optimize_observe(KilnTrainer *trainer);
 

@@ -78,6 +78,9 @@ KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
 #ifndef INFO_FIELD
 #define INFO_FIELD sizeof(KilnField)
 #endif
+#ifndef INFO_OPS
+#define INFO_OPS KILN_OPS_SIZES
+#endif
 #ifndef INFO_LIST
 #define INFO_LIST list
 #endif
@@ -91,6 +94,7 @@ KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
         .field_size = INFO_FIELD,
         .version = KILN_VERSION,
         .components = INFO_LIST,
+        .ops_sizes = INFO_OPS,
     };
     return list[0] != NULL ? &info : NULL;
 }

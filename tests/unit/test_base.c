@@ -113,7 +113,10 @@ static void test_parse_duration(void **unused)
         { "1..5s", KILN_E_TYPE, 0 },
         { "00:60:00", KILN_E_TYPE, 0 },
         { "00:00:60", KILN_E_TYPE, 0 },
-        { "1:2:3:4", KILN_E_TYPE, 0 },
+        { "1:2:3:4", KILN_OK, 93784 }, /* days:hours:minutes:seconds */
+        { "00:00:12:00", KILN_OK, 720 },
+        { "1:24:00:00", KILN_E_TYPE, 0 },
+        { "1:2:3:4:5", KILN_E_TYPE, 0 },
         { "1.5:00", KILN_E_TYPE, 0 },
         { "15:", KILN_E_TYPE, 0 },
         { ":15", KILN_E_TYPE, 0 },

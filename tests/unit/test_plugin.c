@@ -134,10 +134,11 @@ static void test_refused(void **unused)
     static const struct {
         const char *macro, *want;
     } cases[] = {
-        { "-DINFO_ABI=7", "built for ABI 7, this program has 2: rebuild the plugin" },
+        { "-DINFO_ABI=7", "built for ABI 7, this program has 3: rebuild the plugin" },
         { "-DINFO_MAGIC=1", "does not describe a kiln plugin" },
         { "-DINFO_COMPONENT=8", "its KilnComponent has 8 bytes, this program's " },
         { "-DINFO_FIELD=8", "its KilnField has 8 bytes, this program's " },
+        { "-DINFO_OPS={8}", "its functions of a datamodule have 8 bytes, this program's " },
         { "-DINFO_LIST=NULL", "it has no components" },
         { "-DINFO_LIST=&list[2]", "it has no components" },
         { "-DNULL_INFO", "does not describe a kiln plugin" },

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "schema/bind.h"
 #include "schema/table.h"
 #include "schema/value.h"
 #include "toy_components.h"
@@ -101,9 +102,111 @@ static void test_long_text_is_cut_between_characters(void **unused)
     assert_true(kiln_ends_with(got, "é...\""));
 }
 
+typedef struct Amounts {
+    KilnAmount any, count, fast;
+    KilnAmount *maybe;
+} Amounts;
+
+static const KilnField amount_fields[] = {
+    KILN_FIELD_AMOUNT(Amounts, any, "1.0", KILN_TAKES_COUNT | KILN_TAKES_SHARE | KILN_TAKES_TIME,
+                      "any"),
+    KILN_FIELD_AMOUNT(Amounts, count, "1", KILN_TAKES_COUNT, "a count"),
+    KILN_FIELD_AMOUNT(Amounts, fast, "false", KILN_TAKES_COUNT | KILN_TAKES_SWITCH, "or a switch"),
+    KILN_FIELD_AMOUNT_OPT(Amounts, maybe, "null", KILN_TAKES_TIME, "maybe a time"),
+    KILN_FIELD_END,
+};
+
+/* 1 is a count, 1.0 a share, 1s a time. */
+static void test_amounts(void **unused)
+{
+    static const struct {
+        const char *field, *yaml;
+        KilnStatus status;
+        KilnAmountOf of;
+        double value;
+        const char *text;
+    } cases[] = {
+        { "any", "3", KILN_OK, KILN_AMOUNT_COUNT, 3, NULL },
+        { "any", "1", KILN_OK, KILN_AMOUNT_COUNT, 1, NULL },
+        { "any", "1.0", KILN_OK, KILN_AMOUNT_SHARE, 1, NULL },
+        { "any", "0.25", KILN_OK, KILN_AMOUNT_SHARE, 0.25, NULL },
+        { "any", "90s", KILN_OK, KILN_AMOUNT_TIME, 90, NULL },
+        { "any", "00:00:00:01", KILN_OK, KILN_AMOUNT_TIME, 1, NULL },
+        { "any", "'00:15:00'", KILN_OK, KILN_AMOUNT_TIME, 900, NULL },
+        { "any", "1.5", KILN_E_RANGE, 0, 0, "a share from 0.0 to 1.0 (0.25) or a time" },
+        { "any", "-1", KILN_E_RANGE, 0, 0, "a count (3), a share" },
+        { "any", "'3'", KILN_E_TYPE, 0, 0, "got \"3\"" },
+        { "any", "true", KILN_E_TYPE, 0, 0, "got true" },
+        { "any", "much", KILN_E_TYPE, 0, 0, "got \"much\"" },
+        { "count", "2", KILN_OK, KILN_AMOUNT_COUNT, 2, NULL },
+        { "count", "0.5", KILN_E_TYPE, 0, 0, "expected a count (3), got 0.5" },
+        { "fast", "true", KILN_OK, KILN_AMOUNT_COUNT, 1, NULL },
+        { "fast", "false", KILN_OK, KILN_AMOUNT_COUNT, 0, NULL },
+        { "fast", "7", KILN_OK, KILN_AMOUNT_COUNT, 7, NULL },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        KilnArena arena = { 0 };
+        KilnConfigNode *node;
+        KilnValue value = { 0 };
+        KilnError err = { 0 };
+
+        assert_int_equal(kiln_node_parse(&arena, cases[i].yaml, "case", &node, &err), KILN_OK);
+        KilnStatus status = kiln_value_read(kiln_table_find(amount_fields, cases[i].field), node,
+                                            &value, &err);
+        if (status != cases[i].status ||
+            (cases[i].text != NULL && strstr(err.text, cases[i].text) == NULL))
+            fail_msg("%s: %s: status %d: %s", cases[i].field, cases[i].yaml, status, err.text);
+        if (status >= 0 &&
+            (value.integer != (int64_t)cases[i].of || value.number != cases[i].value))
+            fail_msg("%s: %s: %lld, %g", cases[i].field, cases[i].yaml, (long long)value.integer,
+                     value.number);
+        kiln_arena_release(&arena);
+    }
+}
+
+static void test_amounts_of(void **unused)
+{
+    (void)unused;
+    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_COUNT, 3 }, 7), 3);
+    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_COUNT, 9 }, 7), 7);
+    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_SHARE, 1.0 }, 7), 7);
+    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_SHARE, 0.4 }, 7), 2);
+    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_SHARE, 0.1 }, 7), 0);
+    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_TIME, 3 }, 7), -1);
+}
+
+static void test_amounts_are_loaded(void **unused)
+{
+    KilnArena arena = { 0 };
+    KilnConfigNode *node;
+    KilnError err = { 0 };
+    void *options = NULL;
+
+    (void)unused;
+    assert_int_equal(kiln_table_check(amount_fields, sizeof(Amounts), &err), KILN_OK);
+    assert_int_equal(
+        kiln_node_parse(&arena, "{any: 0.3, fast: true, maybe: 1h}", "case", &node, &err), KILN_OK);
+    if (kiln_bind(NULL, node, "x", amount_fields, sizeof(Amounts), &options, &err) < 0)
+        fail_msg("%s", err.text);
+    const Amounts *got = options;
+    assert_int_equal(got->any.of, KILN_AMOUNT_SHARE);
+    assert_true(got->any.value == 0.3);
+    assert_int_equal(got->count.of, KILN_AMOUNT_COUNT);
+    assert_true(got->count.value == 1.0);
+    assert_true(got->fast.value == 1.0);
+    assert_true(got->maybe->of == KILN_AMOUNT_TIME && got->maybe->value == 3600.0);
+    kiln_options_free(amount_fields, sizeof(Amounts), options);
+    kiln_arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_amounts),
+        cmocka_unit_test(test_amounts_of),
+        cmocka_unit_test(test_amounts_are_loaded),
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_long_text_is_cut_between_characters),
     };
