@@ -4,6 +4,7 @@
 #define KILN_H
 
 #include "kiln/base.h"
+#include "kiln/cache.h"
 #include "kiln/component.h"
 #include "kiln/config.h"
 #include "kiln/data.h"

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "graph/graph.h"
-#include "train/trainer.h"
+#include "train/loading.h"
 
 /* ---- One step -------------------------------------------------------------------- */
 
@@ -177,6 +177,8 @@ static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnErro
     }
     if (status >= 0)
         status = train_batches(trainer, loader, err);
+    if (status >= 0)
+        kiln_loading_report(trainer, loader, kiln_clock() - timing->phase_start);
     timing->loop_s += kiln_clock() - timing->phase_start;
     timing->samples += timing->phase_samples;
     if (status < 0 || trainer->interrupted)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "train/loader_fill.h"
 
 enum { BUNDLE_BYTES = 1 << 17, BUNDLE_MOST = 32 /* batches */ };
@@ -20,7 +21,9 @@ struct KilnLoader {
     const volatile int *stop;
     unsigned char *told; /* a bit a sample, made with the first one left out */
     int64_t epoch;
-    int64_t taken;  /* the next batch for the caller */
+    int64_t taken; /* the next batch for the caller */
+    int64_t first; /* that this epoch was begun with */
+    double waited_s;
     KilnSlot *held; /* what the caller has now */
     KilnSlot *slots;
     int64_t n_slots;
@@ -33,6 +36,9 @@ struct KilnLoader {
     int64_t free_up_to; /* batches below it may be claimed */
     int busy;           /* workers that fill a slot */
     int alive;          /* workers that can still fill one */
+    int64_t n_filled;   /* batches since the start of the epoch, */
+    double fill_s;      /* that took so long, */
+    double cpu_s;       /* and what the workers had used of the processors at its start */
     bool quit;
     pthread_t *threads;
     int n_threads;
@@ -91,11 +97,14 @@ static void *run_worker(void *arg)
         work.slot->ready = false;
         loader->busy++;
         pthread_mutex_unlock(&loader->mutex);
+        double start = kiln_clock();
         pthread_cleanup_push(worker_ended, &work);
         kiln_slot_fill(work.slot, &loader->filling, &loader->order, loader->epoch);
         pthread_cleanup_pop(0);
         pthread_mutex_lock(&loader->mutex);
         work.slot->ready = true;
+        loader->n_filled++;
+        loader->fill_s += kiln_clock() - start;
         loader->busy--;
         pthread_cond_signal(&loader->filled);
     }
@@ -238,6 +247,35 @@ void kiln_loader_free(KilnLoader *loader)
 
 /* ---- An epoch --------------------------------------------------------------------- */
 
+/* Seconds that the workers worked, all together. */
+static double workers_cpu(const KilnLoader *loader)
+{
+    double sum = 0.0;
+
+    for (int i = 0; i < loader->n_threads && loader->alive == loader->n_threads; i++) {
+        struct timespec time;
+        clockid_t clock;
+
+        if (pthread_getcpuclockid(loader->threads[i], &clock) == 0 &&
+            clock_gettime(clock, &time) == 0)
+            sum += (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+    }
+    return sum;
+}
+
+void kiln_loader_times(KilnLoader *loader, KilnLoaderTimes *ret)
+{
+    pthread_mutex_lock(&loader->mutex);
+    *ret = (KilnLoaderTimes) {
+        .taken = loader->taken - loader->first,
+        .filled = loader->n_filled,
+        .waited_s = loader->waited_s,
+        .fill_s = loader->fill_s,
+        .cpu_s = workers_cpu(loader) - loader->cpu_s,
+    };
+    pthread_mutex_unlock(&loader->mutex);
+}
+
 KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first, KilnError *err)
 {
     const int64_t n_batches = loader->order.n_batches;
@@ -252,7 +290,10 @@ KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first, K
     while (loader->busy > 0)
         pthread_cond_wait(&loader->filled, &loader->mutex);
     loader->epoch = epoch;
-    loader->taken = first;
+    loader->taken = loader->first = first;
+    loader->waited_s = loader->fill_s = 0.0;
+    loader->n_filled = 0;
+    loader->cpu_s = workers_cpu(loader);
     loader->held = NULL;
     for (int64_t i = 0; i < loader->n_slots; i++) {
         kiln_slot_forget_skips(&loader->slots[i]);
@@ -313,6 +354,9 @@ static struct timespec soon(void)
 /* Wait, with the mutex, until the slot holds batch `taken`, filled. */
 static KilnStatus wait_for_batch(KilnLoader *loader, const KilnSlot *slot, KilnError *err)
 {
+    if (slot->ready && slot->batch == loader->taken)
+        return KILN_OK;
+    const double start = kiln_clock();
     while (!slot->ready || slot->batch != loader->taken) {
         if (loader->stop != NULL && *loader->stop != 0)
             return kiln_error_set(err, KILN_E_INTERRUPTED, "stopped while waiting for data");
@@ -321,6 +365,7 @@ static KilnStatus wait_for_batch(KilnLoader *loader, const KilnSlot *slot, KilnE
         struct timespec until = soon();
         (void)pthread_cond_timedwait(&loader->filled, &loader->mutex, &until);
     }
+    loader->waited_s += kiln_clock() - start;
     return KILN_OK;
 }
 
@@ -332,8 +377,13 @@ static KilnStatus take_slot(KilnLoader *loader, KilnSlot **ret, KilnError *err)
 
     *ret = slot;
     if (loader->n_threads == 0) {
+        const double start = kiln_clock();
+
         slot->batch = loader->taken;
         kiln_slot_fill(slot, &loader->filling, &loader->order, loader->epoch);
+        loader->n_filled++;
+        loader->fill_s += kiln_clock() - start;
+        loader->waited_s = loader->fill_s;
         return KILN_OK;
     }
     pthread_mutex_lock(&loader->mutex);

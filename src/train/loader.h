@@ -68,4 +68,14 @@ KILN_NODISCARD KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, i
  * belongs to. */
 KILN_NODISCARD KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err);
 
+/* Measured since kiln_loader_start. */
+typedef struct KilnLoaderTimes {
+    int64_t taken, filled; /* batches that the caller took, and that were filled */
+    double waited_s;       /* the caller waited for them, */
+    double fill_s, cpu_s;  /* filling them took, and the processors worked at it (0 without
+                            * workers: not known) */
+} KilnLoaderTimes;
+
+void kiln_loader_times(KilnLoader *loader, KilnLoaderTimes *ret);
+
 #endif

@@ -63,6 +63,7 @@ struct KilnTrainer {
     bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
     KilnLoader *loaders[KILN_SPLIT_COUNT];
     KilnLoading loading;
+    bool told_loading; /* that it is the bottleneck */
     int64_t batch_size;
 
     KilnBackend *backend;

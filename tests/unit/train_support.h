@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -25,7 +26,7 @@
 
 typedef struct PointsOpts {
     KILN_LOADING_OPTIONS;
-    int64_t train_count, val_count, test_count, nan_at, skip_at, broken_at;
+    int64_t train_count, val_count, test_count, nan_at, skip_at, broken_at, sample_ms;
 } PointsOpts;
 
 static const KilnField points_fields[] = {
@@ -36,8 +37,17 @@ static const KilnField points_fields[] = {
     KILN_FIELD_I64(PointsOpts, nan_at, "-1", -1, 1e6, "this sample is not a number"),
     KILN_FIELD_I64(PointsOpts, skip_at, "-1", -1, 1e6, "this sample is left out"),
     KILN_FIELD_I64(PointsOpts, broken_at, "-1", -1, 1e6, "this sample can't be read"),
+    KILN_FIELD_I64(PointsOpts, sample_ms, "0", 0, 1000, "reading a sample takes so long"),
     KILN_FIELD_END,
 };
+
+static inline void rest_ms(int64_t ms)
+{
+    const struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+    if (ms > 0)
+        nanosleep(&time, NULL);
+}
 
 /* The point itself; returns its class. */
 static inline int32_t points_draw(int64_t index, float x[2])
@@ -64,6 +74,7 @@ static inline KilnStatus points_get(void *ctx, int64_t index, KilnRng *rng, Kiln
     const PointsOpts *opts = kiln_opts(ctx);
     float *x = sample->data[0];
 
+    rest_ms(opts->sample_ms);
     if (index == opts->broken_at)
         return kiln_error_set(err, KILN_E_FORMAT, "point %d is broken", (int)index);
     if (index == opts->skip_at)
@@ -268,6 +279,7 @@ static struct Probe {
     char hooks[8192];      /* "fit_start train_start ..." */
     volatile int stop;     /* the run's stop flag */
     int64_t stop_at;       /* set it after this step; 0: never */
+    int64_t batch_ms;      /* the end of a training batch takes so long */
     int64_t disk_full_at;  /* files can't grow from this step on; 0: never */
     char printed[1 << 16]; /* on the console */
 } probe;
@@ -329,6 +341,7 @@ static inline KilnStatus probe_train_batch_end(KilnInstance *self, KilnTrainer *
         probe.stop = 1;
     if (kiln_trainer_global_step(trainer) == probe.disk_full_at)
         limit_files(300);
+    rest_ms(probe.batch_ms);
     return probe_note("train_batch_end");
 }
 
