@@ -1,16 +1,15 @@
 /* The gradient of a convolution's weight, in bf16 on AMX. For each tap (ky, kx) of
  * the kernel it is a product [O, places] · [places, I] of dy and a shifted x.
  *
- * Both are packed once for all taps. Places of the result are numbered in rows
- * that are as wide as x needs them, with zeros in dy where there is no place; then
- * a tap is a constant distance in x. Tiles hold pairs of places, so x is packed
- * twice, for even and for odd distances; and with a stride s there is a plane of
- * x for each of the s x s phases. Images (or bands of their rows) are taken in
- * turns, as many as stay in the second cache. Threads share a turn where one is
- * enough; else each takes its own bands, with sums of its own.
+ * Both are packed once for all taps, with some images innermost: a row of places is
+ * [column][image], so a tap is a whole number of images away, and columns and rows
+ * that a tap takes from the padding are left out where whole tiles are. With a stride s
+ * there is a plane of x for each of the s x s phases. Bands of rows are taken one
+ * after the other, as large as stay in the second cache. Where there are enough for
+ * all threads each takes its own, with sums of its own; else they share each band.
  *
- * The zeros in dy are multiplied, with whatever x has there: an infinite or NaN x
- * next to them makes NaN of sums that should not have seen it. A step with such an
+ * The zeros that fill up a row of dy are multiplied with whatever x has there: an
+ * infinite or NaN x makes NaN of sums that should not have seen it. A step with such an
  * x has no finite loss anyway. */
 #include "backend/cpu/amx_conv.h"
 
@@ -20,21 +19,17 @@
 #include "backend/cpu/parallel.h"
 
 enum {
-    MOST_STEPS = 48,    /* tiles of depth in a turn */
-    MOST_PLACES = 4096, /* of a band in a plane of x */
+    MOST_STEPS = 64,    /* tiles of depth in a band */
+    MOST_IMAGES = 32,   /* side by side */
+    MOST_PLACES = 4096, /* of a row in a plane of x */
     MOST_TAPS = 64,
-    MOST_PLANES = 18
+    MOST_PLANES = 16
 };
-
-/* One packed copy of x: a phase, and pairs that start at even or odd places. */
-typedef struct Plane {
-    int64_t phase[2];
-    int parity;
-} Plane;
 
 typedef struct Tap {
     int plane;
-    int64_t distance; /* in pairs */
+    int64_t row, column;    /* in the plane, of what place (0, 0) takes */
+    int64_t from[2], to[2]; /* rows and columns of dy that meet a pixel of x */
 } Tap;
 
 typedef struct Work {
@@ -43,16 +38,16 @@ typedef struct Work {
     uint16_t *left, *right;
     int64_t n, height, width, in, out_height, out_width, out;
     const int64_t *stride, *padding;
-    int64_t columns;             /* of a row of places */
-    int64_t band_rows, bands;    /* of an image of dy */
-    int64_t steps, places;       /* of a band: tiles of depth, places in a plane of x */
-    int64_t turn;                /* bands taken together */
-    int64_t out_tiles, in_tiles; /* even */
+    int64_t images, groups;           /* side by side, and how many of those */
+    int64_t band_rows, bands;         /* of a group */
+    int64_t steps;                    /* of a row: tiles of depth */
+    int64_t plane_rows, plane_places; /* of a band; of a row in a plane of x */
+    int64_t out_tiles, in_tiles;      /* even */
     int n_taps, n_planes;
     Tap taps[MOST_TAPS];
-    Plane planes[MOST_PLANES];
-    int64_t begin, first, count; /* bands: of this thread from, of this turn */
-    int64_t parts, share;        /* threads with sums of their own, and the bands of one */
+    int64_t planes[MOST_PLANES][2]; /* phases */
+    int64_t band, begin;            /* in turn, of all; and where this thread began */
+    int64_t parts;                  /* threads with sums of their own; 1: they share each band */
 } Work;
 
 /* ---- Measures -------------------------------------------------------------------- */
@@ -67,17 +62,28 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The plane with that phase and parity, made when there is none. */
-static int plane_of(Work *w, int64_t py, int64_t px, int parity)
+/* The plane with that phase, made when there is none. */
+static int plane_of(Work *w, int64_t py, int64_t px)
 {
     for (int i = 0; i < w->n_planes; i++)
-        if (w->planes[i].phase[0] == py && w->planes[i].phase[1] == px &&
-            w->planes[i].parity == parity)
+        if (w->planes[i][0] == py && w->planes[i][1] == px)
             return i;
     if (w->n_planes == MOST_PLANES)
         return -1;
-    w->planes[w->n_planes] = (Plane) { .phase = { py, px }, .parity = parity };
+    w->planes[w->n_planes][0] = py;
+    w->planes[w->n_planes][1] = px;
     return w->n_planes++;
+}
+
+/* Places along an axis whose pixel for a tap at `reach` is inside of x. */
+static void find_inside(const Work *w, Tap *tap, int axis, int64_t reach, int64_t size,
+                        int64_t places)
+{
+    const int64_t stride = w->stride[axis], before = w->padding[axis] - reach;
+    const int64_t last = size - 1 + before;
+
+    tap->from[axis] = before > 0 ? (before + stride - 1) / stride : 0;
+    tap->to[axis] = last < 0 ? 0 : least(places, last / stride + 1);
 }
 
 static bool find_taps(Work *w, const KilnConvAttrs *attrs, int64_t kh, int64_t kw)
@@ -87,13 +93,15 @@ static bool find_taps(Work *w, const KilnConvAttrs *attrs, int64_t kh, int64_t k
     for (int64_t ky = 0; ky < kh; ky++)
         for (int64_t kx = 0; kx < kw; kx++) {
             const int64_t y = ky * attrs->dilation[0], x = kx * attrs->dilation[1];
-            const int64_t distance = y / attrs->stride[0] * w->columns + x / attrs->stride[1];
-            const int plane = plane_of(w, y % attrs->stride[0], x % attrs->stride[1],
-                                       (int)(distance % 2));
+            Tap *tap = &w->taps[w->n_taps++];
 
-            if (plane < 0)
+            *tap = (Tap) { .plane = plane_of(w, y % w->stride[0], x % w->stride[1]),
+                           .row = y / w->stride[0],
+                           .column = x / w->stride[1] };
+            if (tap->plane < 0)
                 return false;
-            w->taps[w->n_taps++] = (Tap) { .plane = plane, .distance = distance / 2 };
+            find_inside(w, tap, 0, y, w->height, w->out_height);
+            find_inside(w, tap, 1, x, w->width, w->out_width);
         }
     return true;
 }
@@ -103,19 +111,15 @@ static int64_t block_count(const Work *w)
     return w->n_taps * (w->out_tiles / 2) * (w->in_tiles / 2);
 }
 
-static int64_t left_band(const Work *w)
+/* Elements of a row of tiles of dy, and of a plane of x. */
+static int64_t left_line(const Work *w)
 {
-    return w->out_tiles * w->steps * KILN_AMX_TILE;
+    return w->band_rows * w->steps * KILN_AMX_TILE;
 }
 
-static int64_t plane_size(const Work *w)
+static int64_t right_line(const Work *w)
 {
-    return w->in_tiles * w->places * KILN_AMX_ROWS;
-}
-
-static int64_t right_band(const Work *w)
-{
-    return w->n_planes * plane_size(w);
+    return w->plane_rows * w->plane_places * KILN_AMX_ROWS;
 }
 
 static int64_t sums_size(const Work *w)
@@ -123,10 +127,46 @@ static int64_t sums_size(const Work *w)
     return block_count(w) * KILN_AMX_BLOCK * KILN_AMX_BLOCK;
 }
 
-/* Packed bands of a turn. */
-static int64_t turn_size(const Work *w)
+/* A packed band. */
+static int64_t band_size(const Work *w)
 {
-    return w->turn * (left_band(w) + right_band(w));
+    return w->out_tiles * left_line(w) + w->n_planes * w->in_tiles * right_line(w);
+}
+
+/* How many images stand side by side: all, up to a tile of them, where a band is whole
+ * images then; else as few as fill tiles well, for that makes bands of more rows. */
+static int64_t images_of(const Work *w)
+{
+    const int64_t all = least(up(w->n, 2), MOST_IMAGES);
+    int64_t best = all, least_places = INT64_MAX;
+
+    if (w->out_height * up(w->out_width * all, KILN_AMX_DEPTH) / KILN_AMX_DEPTH <= MOST_STEPS)
+        return all;
+    for (int64_t images = 2; images <= all; images *= 2) {
+        const int64_t places = up(w->out_width * images, KILN_AMX_DEPTH) * MOST_IMAGES / images;
+
+        if (places < least_places) {
+            least_places = places;
+            best = images;
+        }
+    }
+    return best;
+}
+
+static void find_bands(Work *w, const int64_t reach[2])
+{
+    w->images = images_of(w);
+    w->groups = (w->n + w->images - 1) / w->images;
+    w->steps = up(w->out_width * w->images, KILN_AMX_DEPTH) / KILN_AMX_DEPTH;
+    w->band_rows = least(w->out_height, w->steps < MOST_STEPS ? MOST_STEPS / w->steps : 1);
+    w->bands = (w->out_height + w->band_rows - 1) / w->band_rows;
+    w->plane_rows = w->band_rows + reach[0];
+    w->plane_places = w->steps * KILN_AMX_DEPTH + reach[1] * w->images;
+}
+
+static int64_t all_bands(const Work *w)
+{
+    return w->groups * w->bands;
 }
 
 static bool measure(const KilnCall *call, Work *w)
@@ -134,8 +174,7 @@ static bool measure(const KilnCall *call, Work *w)
     const KilnConvAttrs *attrs = call->attrs;
     const KilnArg *dy = &call->inputs[0], *x = &call->inputs[1], *weight = &call->outputs[0];
     const int64_t kh = weight->shape.dim[2], kw = weight->shape.dim[3];
-    const int64_t reach[2] = { (kh - 1) * attrs->dilation[0] / attrs->stride[0],
-                               (kw - 1) * attrs->dilation[1] / attrs->stride[1] };
+    const int64_t threads = call->backend->threads;
 
     *w = (Work) { .x = x->data,
                   .dy = dy->data,
@@ -149,90 +188,114 @@ static bool measure(const KilnCall *call, Work *w)
                   .out = dy->shape.dim[3],
                   .stride = attrs->stride,
                   .padding = attrs->padding };
-    w->columns = w->out_width + reach[1];
-    w->band_rows = least(w->out_height, MOST_STEPS * KILN_AMX_DEPTH / w->columns);
-    if (attrs->groups != 1 || w->band_rows < 1 || w->in < KILN_AMX_ROWS || w->out < KILN_AMX_ROWS)
+    if (attrs->groups != 1 || w->in < KILN_AMX_ROWS || w->out < KILN_AMX_ROWS ||
+        kiln_shape_count(&x->shape) > INT32_MAX || kiln_shape_count(&dy->shape) > INT32_MAX)
         return false;
-    w->bands = (w->out_height + w->band_rows - 1) / w->band_rows;
-    w->steps = up(w->band_rows * w->columns, KILN_AMX_DEPTH) / KILN_AMX_DEPTH;
-    w->places = up(w->steps * KILN_AMX_DEPTH + reach[0] * w->columns + reach[1] + 1, 2);
-    w->turn = least(w->n * w->bands, MOST_STEPS / w->steps);
-    w->parts = w->turn < w->n * w->bands ? least(call->backend->threads, w->n * w->bands) : 1;
-    w->share = (w->n * w->bands + w->parts - 1) / w->parts;
-    w->parts = (w->n * w->bands + w->share - 1) / w->share;
+    find_bands(w, (const int64_t[]) { (kh - 1) * attrs->dilation[0] / attrs->stride[0],
+                                      (kw - 1) * attrs->dilation[1] / attrs->stride[1] });
+    w->parts = all_bands(w) % threads == 0 || all_bands(w) >= 4 * threads
+                   ? least(threads, all_bands(w))
+                   : 1;
     w->out_tiles = up(w->out, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
     w->in_tiles = up(w->in, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
-    return w->places <= MOST_PLACES && find_taps(w, attrs, kh, kw);
+    return w->plane_places <= MOST_PLACES && find_taps(w, attrs, kh, kw);
 }
 
 /* ---- Packing ----------------------------------------------------------------------- */
 
-/* Where the places of a band are in dy; the band is number `band` of all. */
-static void find_dy(const Work *w, int64_t band, int32_t *at)
+/* Where a row of places is in a tensor [n, height, width, channels]: from pixel
+ * (y, x) on, every `stride`th. */
+static void find_row(const Work *w, const int64_t size[2], int64_t channels, int64_t y, int64_t x,
+                     int64_t stride, int64_t places, int32_t *at)
 {
-    const int64_t n = band / w->bands, row = band % w->bands * w->band_rows;
+    const int64_t first = w->band / w->bands * w->images;
 
-    for (int64_t k = 0; k < w->steps * KILN_AMX_DEPTH; k++) {
-        const int64_t y = row + k / w->columns, x = k % w->columns;
-        const bool is_place = k / w->columns < w->band_rows && y < w->out_height &&
-                              x < w->out_width;
+    for (int64_t k = 0; k < places; k += w->images, x += stride) {
+        const bool inside = y >= 0 && y < size[0] && x >= 0 && x < size[1];
+        const int64_t end = least(places - k, w->images);
 
-        at[k] = is_place ? (int32_t)(((n * w->out_height + y) * w->out_width + x) * w->out) : -1;
+        for (int64_t i = 0; i < end; i++)
+            at[k + i] = inside && first + i < w->n
+                            ? (int32_t)((((first + i) * size[0] + y) * size[1] + x) * channels)
+                            : -1;
     }
 }
 
-/* The same in a plane of x. */
-static void find_x(const Work *w, int64_t band, const Plane *plane, int32_t *at)
+static void pack_dy(const Work *w, int64_t row, int32_t *at)
 {
-    const int64_t n = band / w->bands, row = band % w->bands * w->band_rows;
+    const int64_t y = w->band % w->bands * w->band_rows + row;
+    const int64_t places = w->steps * KILN_AMX_DEPTH;
 
-    for (int64_t k = 0; k < w->places; k++) {
-        const int64_t place = k + plane->parity;
-        const int64_t y = (row + place / w->columns) * w->stride[0] + plane->phase[0] -
-                          w->padding[0];
-        const int64_t x = place % w->columns * w->stride[1] + plane->phase[1] - w->padding[1];
-        const bool is_pixel = y >= 0 && y < w->height && x >= 0 && x < w->width;
-
-        at[k] = is_pixel ? (int32_t)(((n * w->height + y) * w->width + x) * w->in) : -1;
-    }
+    find_row(w, (const int64_t[]) { w->out_height, w->out_width }, w->out, y, 0, 1, places, at);
+    for (int64_t t = 0; t < w->out_tiles; t += 2)
+        kiln_amx_gather(w->left + t * left_line(w) + row * w->steps * KILN_AMX_TILE, left_line(w),
+                        w->dy + t * KILN_AMX_ROWS, at, places, w->out - t * KILN_AMX_ROWS, false);
 }
 
-/* Pairs of tiles of rows of dy first, then those of every plane of x, for each band. */
-static int64_t pack_each(const Work *w)
+static void pack_x(const Work *w, int plane, int64_t row, int32_t *at)
 {
-    return (w->out_tiles + w->n_planes * w->in_tiles) / 2;
+    const int64_t *phase = w->planes[plane];
+    const int64_t y = (w->band % w->bands * w->band_rows + row) * w->stride[0] + phase[0] -
+                      w->padding[0];
+    uint16_t *to = w->right + plane * w->in_tiles * right_line(w) +
+                   row * w->plane_places * KILN_AMX_ROWS;
+
+    find_row(w, (const int64_t[]) { w->height, w->width }, w->in, y, phase[1] - w->padding[1],
+             w->stride[1], w->plane_places, at);
+    for (int64_t t = 0; t < w->in_tiles; t += 2)
+        kiln_amx_gather(to + t * right_line(w), right_line(w), w->x + t * KILN_AMX_ROWS, at,
+                        w->plane_places, w->in - t * KILN_AMX_ROWS, true);
+}
+
+/* Rows of dy first, then those of every plane of x. */
+static int64_t pack_count(const Work *w)
+{
+    return w->band_rows + w->n_planes * w->plane_rows;
 }
 
 static void pack(void *context, int64_t begin, int64_t end)
 {
     const Work *w = context;
-    const int64_t each = pack_each(w), outs = w->out_tiles / 2, ins = w->in_tiles / 2;
     int32_t at[MOST_PLACES];
-    int64_t found = -1; /* what `at` is of */
 
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t band = i / each, pair = i % each;
-        const int64_t plane = pair < outs ? -1 : (pair - outs) / ins;
-        const int64_t key = band * (w->n_planes + 1) + plane + 1;
-        const int64_t row = (plane < 0 ? pair : (pair - outs) % ins) * KILN_AMX_BLOCK;
-
-        if (key != found && plane < 0)
-            find_dy(w, w->first + band, at);
-        else if (key != found)
-            find_x(w, w->first + band, &w->planes[plane], at);
-        found = key;
-        if (plane < 0)
-            kiln_amx_gather(w->left + band * left_band(w) + row * w->steps * KILN_AMX_DEPTH,
-                            w->steps * KILN_AMX_TILE, w->dy + row, at, w->steps * KILN_AMX_DEPTH,
-                            w->out - row, false);
+    for (int64_t i = begin; i < end; i++)
+        if (i < w->band_rows)
+            pack_dy(w, i, at);
         else
-            kiln_amx_gather(
-                w->right + band * right_band(w) + plane * plane_size(w) + row * w->places,
-                w->places * KILN_AMX_ROWS, w->x + row, at, w->places, w->in - row, true);
-    }
+            pack_x(w, (int)((i - w->band_rows) / w->plane_rows), (i - w->band_rows) % w->plane_rows,
+                   at);
 }
 
 /* ---- The product -------------------------------------------------------------------- */
+
+/* Block (row, column) of a tap's sums: over the rows of the band, and of each the tiles,
+ * that meet x. */
+static void one_block(const Work *w, const Tap *tap, int64_t row, int64_t column, float *sums)
+{
+    const int64_t first = w->band % w->bands * w->band_rows;
+    const int64_t from = tap->from[0] > first ? tap->from[0] - first : 0;
+    const int64_t to = least(tap->to[0] - first, w->band_rows);
+    const int64_t step = tap->from[1] * w->images / KILN_AMX_DEPTH;
+    const int64_t end = up(tap->to[1] * w->images, KILN_AMX_DEPTH) / KILN_AMX_DEPTH;
+    const KilnAmxSide left = { .first = w->left + 2 * row * left_line(w) +
+                                        (from * w->steps + step) * KILN_AMX_TILE,
+                               .second = left_line(w),
+                               .step = KILN_AMX_TILE,
+                               .run = w->steps * KILN_AMX_TILE,
+                               .row = 64 };
+    const KilnAmxSide right = { .first = w->right +
+                                         (tap->plane * w->in_tiles + 2 * column) * right_line(w) +
+                                         ((from + tap->row) * w->plane_places +
+                                          tap->column * w->images + step * KILN_AMX_DEPTH) *
+                                             KILN_AMX_ROWS,
+                                .second = right_line(w),
+                                .step = KILN_AMX_TILE,
+                                .run = w->plane_places * KILN_AMX_ROWS,
+                                .row = 64 };
+
+    kiln_amx_block(sums, KILN_AMX_BLOCK, &left, &right, end > step ? end - step : 0,
+                   to > from ? to - from : 0, w->band > w->begin);
+}
 
 /* Blocks of the sums: by tap, columns, rows. */
 static void multiply(void *context, int64_t begin, int64_t end)
@@ -241,25 +304,9 @@ static void multiply(void *context, int64_t begin, int64_t end)
     const int64_t row_blocks = w->out_tiles / 2, column_blocks = w->in_tiles / 2;
 
     kiln_amx_begin();
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t row = i % row_blocks, column = i / row_blocks % column_blocks;
-        const Tap *tap = &w->taps[i / row_blocks / column_blocks];
-        const KilnAmxSide left = { .first = w->left + 2 * row * w->steps * KILN_AMX_TILE,
-                                   .second = w->steps * KILN_AMX_TILE,
-                                   .step = KILN_AMX_TILE,
-                                   .run = left_band(w),
-                                   .row = 64 };
-        const KilnAmxSide right = { .first = w->right + tap->plane * plane_size(w) +
-                                             2 * column * KILN_AMX_ROWS * w->places +
-                                             tap->distance * 32,
-                                    .second = KILN_AMX_ROWS * w->places,
-                                    .step = KILN_AMX_TILE,
-                                    .run = right_band(w),
-                                    .row = 64 };
-
-        kiln_amx_block(w->sums + i * KILN_AMX_BLOCK * KILN_AMX_BLOCK, KILN_AMX_BLOCK, &left, &right,
-                       w->steps, w->count, w->first > w->begin);
-    }
+    for (int64_t i = begin; i < end; i++)
+        one_block(w, &w->taps[i / row_blocks / column_blocks], i % row_blocks,
+                  i / row_blocks % column_blocks, w->sums + i * KILN_AMX_BLOCK * KILN_AMX_BLOCK);
     kiln_amx_end();
 }
 
@@ -313,7 +360,7 @@ bool kiln_amx_conv_weight_prepare(KilnCall *call)
         return false;
     call->inputs[0].layout = call->inputs[1].layout = KILN_PLAIN;
     call->workspace_size = (size_t)(w.parts * sums_size(&w)) * sizeof(float) +
-                           (size_t)(w.parts * turn_size(&w)) * sizeof(uint16_t);
+                           (size_t)(w.parts * band_size(&w)) * sizeof(uint16_t);
     return true;
 }
 
@@ -322,15 +369,14 @@ static void multiply_own(void *context, int64_t begin, int64_t end)
 {
     for (int64_t part = begin; part < end; part++) {
         Work w = *(const Work *)context;
-        const int64_t stop = least((part + 1) * w.share, w.n * w.bands);
+        const int64_t stop = all_bands(&w) * (part + 1) / w.parts;
 
         w.sums += part * sums_size(&w);
-        w.left += part * turn_size(&w);
-        w.right += part * turn_size(&w);
-        w.begin = part * w.share;
-        for (w.first = w.begin; w.first < stop; w.first += w.turn) {
-            w.count = least(w.turn, stop - w.first);
-            pack(&w, 0, w.count * pack_each(&w));
+        w.left += part * band_size(&w);
+        w.right += part * band_size(&w);
+        w.begin = all_bands(&w) * part / w.parts;
+        for (w.band = w.begin; w.band < stop; w.band++) {
+            pack(&w, 0, pack_count(&w));
             multiply(&w, 0, block_count(&w));
         }
     }
@@ -345,12 +391,11 @@ void kiln_amx_conv_weight_run(KilnCall *call)
         return; /* it was prepared, so it does measure */
     w.sums = call->workspace;
     w.left = (uint16_t *)(void *)(w.sums + w.parts * sums_size(&w));
-    w.right = w.left + w.turn * left_band(&w);
-    w.count = w.turn;
-    if (w.turn < w.n * w.bands) {
+    w.right = w.left + w.out_tiles * left_line(&w);
+    if (w.parts > 1)
         kiln_parallel(threads, w.parts, 1, 1, multiply_own, &w);
-    } else {
-        kiln_parallel(threads, w.count * pack_each(&w), 1, 1, pack, &w);
+    for (; w.parts == 1 && w.band < all_bands(&w); w.band++) {
+        kiln_parallel(threads, pack_count(&w), 1, 1, pack, &w);
         kiln_parallel(threads, block_count(&w), 1, 1, multiply, &w);
     }
     kiln_parallel(threads, w.out_tiles / 2 * (w.in_tiles / 2), 1, 1, unpack, &w);

@@ -173,6 +173,20 @@ static void lstm_cell_grad(float *dp, const float *gates, const float *cells, co
     }
 }
 
+/* made [rows, hidden] = the step's gradients of all gates · the weight. Rows that are a
+ * whole sequence apart are brought together first, in `near`. */
+static void product_of_gates(const KilnRecurrentLoop *loop, float *made, float *near,
+                             const float *gates, int64_t columns, int64_t t, int64_t begin,
+                             int64_t end)
+{
+    const int64_t pitch = columns + KILN_RECURRENT_APART;
+
+    for (int64_t b = begin; b < end; b++)
+        memcpy(near + (b - begin) * pitch, gates + place(loop, t, b, columns),
+               (size_t)columns * sizeof(float));
+    product(loop, made, loop->hidden, near, pitch, end - begin, loop->hidden, columns, false);
+}
+
 /* dh = the gradient by the product, for sequences that took the step; plus what
  * GRU's state passes on by itself, in `passed`, unless NULL. */
 static void take_states(const KilnRecurrentLoop *loop, float *dh, const float *made,
@@ -210,8 +224,7 @@ static void lstm_grad(const KilnRecurrentLoop *loop, float *scratch, int64_t beg
             else
                 zero(loop->dp + 4 * at, 4 * n);
         }
-        product(loop, made, n, loop->dp + place(loop, t, begin, 4 * n), loop->row * 4 * n, rows, n,
-                4 * n, false);
+        product_of_gates(loop, made, made + rows * n, loop->dp, 4 * n, t, begin, end);
         take_states(loop, dh, made, NULL, t, begin, end);
     }
     store_state(loop, loop->dh0, dh, begin, rows);
@@ -316,8 +329,7 @@ static void gru_grad(const KilnRecurrentLoop *loop, float *scratch, int64_t begi
             zero(loop->dp + 3 * at, 3 * n);
             zero(loop->share + 3 * at, 3 * n);
         }
-        product(loop, made, n, loop->share + place(loop, t, begin, 3 * n), loop->row * 3 * n, rows,
-                n, 3 * n, false);
+        product_of_gates(loop, made, made + rows * n, loop->share, 3 * n, t, begin, end);
         take_states(loop, dh, made, passed, t, begin, end);
     }
     store_state(loop, loop->dh0, dh, begin, rows);

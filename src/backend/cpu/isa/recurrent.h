@@ -33,10 +33,15 @@ typedef struct KilnRecurrentLoops {
     int64_t (*packed)(int64_t gates, int64_t hidden, bool transposed);
 } KilnRecurrentLoops;
 
+enum {
+    KILN_RECURRENT_APART = 16 /* floats between rows, lest all fall on the same places of
+                               * the cache */
+};
+
 /* Floats of scratch for one sequence. */
 static inline int64_t kiln_recurrent_scratch(int64_t hidden)
 {
-    return 6 * hidden;
+    return 10 * hidden + KILN_RECURRENT_APART;
 }
 
 extern const KilnRecurrentLoops kiln_recurrent_base, kiln_recurrent_avx2, kiln_recurrent_avx512;
