@@ -27,10 +27,10 @@ typedef struct Header {
     uint64_t sum; /* of what is before */
 } Header;
 
-/* In front of an entry's bytes; zeros: there is no entry. */
+/* In front of an entry's bytes. */
 typedef struct EntryHead {
-    uint64_t source;
-    uint64_t sum; /* of the bytes, seeded with source and number */
+    uint64_t source; /* 0: there is no entry */
+    uint64_t sum;    /* of the bytes, seeded with source and number */
 } EntryHead;
 
 struct KilnCache {
@@ -207,13 +207,21 @@ static void count(int64_t *counter)
     __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
+/* Other processes may be writing it: the sum was there before the source. */
+static EntryHead read_head(const unsigned char *entry)
+{
+    const EntryHead *head = (const void *)entry;
+    const uint64_t source = __atomic_load_n(&head->source, __ATOMIC_ACQUIRE);
+
+    return (EntryHead) { .source = source, .sum = __atomic_load_n(&head->sum, __ATOMIC_RELAXED) };
+}
+
 bool kiln_cache_get(KilnCache *cache, int64_t i, uint64_t source, void *ret)
 {
     const unsigned char *entry = cache->map + place_of(cache, i);
-    EntryHead head;
+    const EntryHead head = read_head(entry);
 
-    memcpy(&head, entry, sizeof(head));
-    if (head.source == source && (head.source | head.sum) != 0) {
+    if (head.source == source && source != 0) {
         memcpy(ret, entry + sizeof(head), (size_t)cache->header.bytes);
         if (head.sum == sum_of(cache, i, source, ret)) {
             count(&cache->hits);
@@ -245,21 +253,23 @@ static bool write_at(KilnCache *cache, const void *data, size_t size, size_t at)
     return true;
 }
 
-/* The head goes away first and comes back last, so that other processes don't take an entry for
- * damaged that is being written. */
+/* The source of another entry goes away first, and the new one comes last, so that other
+ * processes don't take an entry for damaged that is being written. */
 void kiln_cache_put(KilnCache *cache, int64_t i, uint64_t source, const void *data)
 {
-    const EntryHead none = { 0 };
     const EntryHead head = { .source = source, .sum = sum_of(cache, i, source, data) };
     const size_t at = place_of(cache, i);
+    const EntryHead before = read_head(cache->map + at);
+    const uint64_t none = 0;
 
     if (__atomic_load_n(&cache->write_error, __ATOMIC_RELAXED) != 0)
         return;
-    if (memcmp(cache->map + at, &none, sizeof(none)) != 0 &&
+    if (before.source != 0 && (before.source != source || before.sum != head.sum) &&
         !write_at(cache, &none, sizeof(none), at))
         return;
-    if (write_at(cache, data, (size_t)cache->header.bytes, at + sizeof(head)))
-        (void)write_at(cache, &head, sizeof(head), at);
+    if (write_at(cache, data, (size_t)cache->header.bytes, at + sizeof(head)) &&
+        write_at(cache, &head.sum, sizeof(head.sum), at + offsetof(EntryHead, sum)))
+        (void)write_at(cache, &head.source, sizeof(head.source), at);
 }
 
 KilnCacheCounts kiln_cache_counts(const KilnCache *cache)
