@@ -50,7 +50,7 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
     return KILN_OK;
 }
 
-static const KilnCallbackOps ops = { .on_fit_start = on_fit_start };
+static const KilnCallbackOps ops = { .on_fit_start = on_fit_start, .shows_summary = true };
 
 const KilnComponent kiln_callback_model_summary = {
     .kind = KILN_KIND_CALLBACK,

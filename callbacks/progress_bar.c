@@ -10,10 +10,14 @@ enum { BAR = 20, LONGEST = 1024 };
 
 static const double redraw_s = 0.1;
 
-typedef struct State {
-    double start;        /* of the loop that runs now */
+typedef struct Loop {
+    double start;
     int64_t first_batch; /* done when it started: not 0 after a resume */
-    double drawn;        /* when the line was drawn last */
+} Loop;
+
+typedef struct State {
+    Loop train, eval; /* validation may come in the middle of an epoch */
+    double drawn;     /* when the line was drawn last */
     double epoch_start;
     double rate; /* of training, at the end of its batches */
 } State;
@@ -77,19 +81,19 @@ static void append_epoch(Line *line, const KilnTrainer *trainer)
 
 /* ---- The redrawn line ---------------------------------------------------------------------- */
 
-static void draw(State *state, KilnTrainer *trainer, const char *what)
+static void draw(const Loop *loop, KilnTrainer *trainer, const char *what)
 {
     int64_t done = kiln_trainer_batch(trainer), all = kiln_trainer_batches(trainer);
     const KilnConsole *console = kiln_trainer_console(trainer);
     int filled = all > 0 ? (int)(BAR * done / all) : 0;
     Line line = { .used = 0 };
-    double elapsed = now() - state->start;
+    double elapsed = now() - loop->start;
 
     append_epoch(&line, trainer);
     append(&line, "%s [%.*s%.*s] %lld/%lld  ", what, filled, "####################", BAR - filled,
            "--------------------", (long long)done, (long long)all);
-    if (done > state->first_batch)
-        append_time(&line, elapsed / (double)(done - state->first_batch) * (double)(all - done));
+    if (done > loop->first_batch)
+        append_time(&line, elapsed / (double)(done - loop->first_batch) * (double)(all - done));
     append(&line, "  %.0f/s", kiln_trainer_samples_per_s(trainer));
     append_metrics(&line, trainer, false);
     /* The last column stays free: a terminal would wrap there. */
@@ -98,7 +102,7 @@ static void draw(State *state, KilnTrainer *trainer, const char *what)
     kiln_trainer_status_line(trainer, line.text);
 }
 
-static void tick(KilnInstance *self, KilnTrainer *trainer, const char *what)
+static void tick(KilnInstance *self, KilnTrainer *trainer, const Loop *loop, const char *what)
 {
     State *state = kiln_state(self);
 
@@ -108,27 +112,26 @@ static void tick(KilnInstance *self, KilnTrainer *trainer, const char *what)
     if (time - state->drawn < redraw_s)
         return;
     state->drawn = time;
-    draw(state, trainer, what);
+    draw(loop, trainer, what);
 }
 
-static void start(KilnInstance *self, const KilnTrainer *trainer)
+static void start(Loop *loop, const KilnTrainer *trainer)
 {
-    State *state = kiln_state(self);
-
-    state->start = now();
-    state->first_batch = kiln_trainer_batch(trainer);
+    loop->start = now();
+    loop->first_batch = kiln_trainer_batch(trainer);
 }
 
 /* ---- Hooks --------------------------------------------------------------------------------------
  */
 
+/* Also where a run goes on within an epoch, whose start it does not see. */
 static KilnStatus on_train_epoch_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     State *state = kiln_state(self);
 
     (void)err;
-    start(self, trainer);
-    state->epoch_start = state->start;
+    start(&state->train, trainer);
+    state->epoch_start = state->train.start;
     return KILN_OK;
 }
 
@@ -137,29 +140,36 @@ static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, K
     State *state = kiln_state(self);
 
     (void)err;
-    tick(self, trainer, "");
+    tick(self, trainer, &state->train, "");
     state->rate = kiln_trainer_samples_per_s(trainer);
     return KILN_OK;
 }
 
 static KilnStatus on_eval_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
+    State *state = kiln_state(self);
+
     (void)err;
-    start(self, trainer);
+    start(&state->eval, trainer);
     return KILN_OK;
 }
 
 static KilnStatus on_validation_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
+    const State *state = kiln_state(self);
+    const bool sanity = strcmp(kiln_trainer_phase(trainer), "sanity") == 0;
+
     (void)err;
-    tick(self, trainer, " validating");
+    tick(self, trainer, &state->eval, sanity ? " checking" : " validating");
     return KILN_OK;
 }
 
 static KilnStatus on_test_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
+    const State *state = kiln_state(self);
+
     (void)err;
-    tick(self, trainer, " testing");
+    tick(self, trainer, &state->eval, " testing");
     return KILN_OK;
 }
 
@@ -193,6 +203,7 @@ static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnErr
 }
 
 static const KilnCallbackOps ops = {
+    .on_train_start = on_train_epoch_start,
     .on_train_epoch_start = on_train_epoch_start,
     .on_train_batch_end = on_train_batch_end,
     .on_validation_start = on_eval_start,
@@ -203,6 +214,7 @@ static const KilnCallbackOps ops = {
     .on_test_end = clear,
     .on_train_end = clear,
     .on_exception = on_exception,
+    .shows_progress = true,
 };
 
 const KilnComponent kiln_callback_progress_bar = {

@@ -32,6 +32,18 @@ static void node_backward(const KilnNode *node, KilnNode *again)
     }
 }
 
+/* Add the variable's gradient to what its place holds of earlier steps. */
+static void add_to_place(KilnGraph *graph, KilnTensor *variable)
+{
+    const KilnDType dtype = variable->narrow ? KILN_BF16 : variable->dtype;
+
+    if (variable->grad == NULL)
+        return;
+    KilnTensor *place = kiln_graph_variable(graph, dtype, variable->shape, variable->grad_place,
+                                            false, NULL);
+    kiln_store(place, kiln_add(place, variable->grad));
+}
+
 /* Have the variable's gradient written where its owner wants it. A variable
  * that the loss does not depend on gets zeros there. */
 static void place_gradient(KilnGraph *graph, KilnTensor *variable)
@@ -40,6 +52,10 @@ static void place_gradient(KilnGraph *graph, KilnTensor *variable)
 
     if (variable->grad_place == NULL)
         return;
+    if (graph->accumulates) {
+        add_to_place(graph, variable);
+        return;
+    }
     if (gradient == NULL)
         gradient = kiln_graph_full(graph, variable->shape, 0.0);
     else if (gradient->place != NULL)

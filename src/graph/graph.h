@@ -66,6 +66,7 @@ struct KilnGraph {
     const char *layer;
     KilnDType float_type; /* f32; f64 on a reference backend made for it */
     bool backward;        /* gradients of this step are recorded */
+    bool accumulates;     /* gradients are added to what their places hold */
     size_t n_forward;     /* nodes before the gradients, when `backward` */
     KilnPlan *plans;      /* linked list, last used first */
     size_t n_plans;       /* made so far */

@@ -62,6 +62,7 @@ void kiln_graph_begin(KilnGraph *graph)
     graph->n_tensors = 0;
     graph->n_forward = 0;
     graph->backward = false;
+    graph->accumulates = false;
     graph->layer = NULL;
     graph->block_now = graph->n_blocks = graph->segment = 0;
     graph->error.status = KILN_OK;

@@ -198,6 +198,8 @@ struct KilnCallbackOps {
     void (*state_dict)(KilnInstance *self, KilnState *state);
     KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);
     KilnRank rank;
+    /* It is what trainer.enable_progress_bar and enable_model_summary are about. */
+    bool shows_progress, shows_summary;
     /* It makes a shadow (kiln_trainer_shadow_new) when it is set up for fitting. */
     bool averages;
     /* Names of metrics that it logs, NULL-terminated; NULL: none. */

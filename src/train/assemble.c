@@ -10,6 +10,30 @@
 
 /* ---- Components --------------------------------------------------------------------- */
 
+static bool is_wanted(const KilnTrainer *trainer, const KilnInstance *callback)
+{
+    const KilnCallbackOps *ops = kiln_instance_component(callback)->ops.callback;
+    const KilnTrainerOptions *options = trainer->options.trainer;
+
+    return (options->enable_checkpointing || ops->rank != KILN_RANK_SAVES) &&
+           (trainer->options.monitors || ops->rank != KILN_RANK_MONITOR) &&
+           (options->enable_progress_bar || !ops->shows_progress) &&
+           (options->enable_model_summary || !ops->shows_summary);
+}
+
+static void leave_out_callbacks(KilnTrainer *trainer)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < trainer->n_callbacks; i++) {
+        if (is_wanted(trainer, trainer->callbacks[i]))
+            trainer->callbacks[n++] = trainer->callbacks[i];
+        else
+            kiln_instance_free(trainer->callbacks[i]);
+    }
+    trainer->n_callbacks = n;
+}
+
 static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnError *err)
 {
     const KilnRegistry *registry = trainer->env->registry;
@@ -23,7 +47,9 @@ static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnEr
     if (status >= 0)
         status = kiln_config_build_map(config, "callbacks", registry, KILN_KIND_CALLBACK,
                                        &trainer->callbacks, &trainer->n_callbacks, err);
-    if (status >= 0 && stage == KILN_STAGE_FIT)
+    if (status >= 0)
+        leave_out_callbacks(trainer);
+    if (status >= 0 && stage == KILN_STAGE_FIT && trainer->options.logs)
         status = kiln_config_build_map(config, "logger", registry, KILN_KIND_LOGGER,
                                        &trainer->loggers, &trainer->n_loggers, err);
     return status >= 0 ? kiln_hooks_set_up(trainer, err) : status;
@@ -47,7 +73,7 @@ static KilnStatus open_split(KilnTrainer *trainer, KilnSplit split, KilnError *e
     return status;
 }
 
-static int64_t limit_of(const KilnTrainer *trainer, KilnSplit split)
+static KilnAmount limit_of(const KilnTrainer *trainer, KilnSplit split)
 {
     const KilnTrainerOptions *options = trainer->options.trainer;
 
@@ -56,17 +82,19 @@ static int64_t limit_of(const KilnTrainer *trainer, KilnSplit split)
                                : options->limit_test_batches;
 }
 
-/* Evaluation takes all samples in order. */
-static KilnLoaderSpec loader_spec(const KilnTrainer *trainer, KilnSplit split)
+/* All batches of a split; evaluation takes all samples in order. */
+static KilnLoaderSpec whole_spec(const KilnTrainer *trainer, KilnSplit split)
 {
+    const bool overfits = trainer->options.trainer->overfit_batches.value > 0.0;
+
     return (KilnLoaderSpec) {
         .data = &trainer->spec,
         .dataset = trainer->datasets[split],
         .batch_size = trainer->batch_size,
-        .limit = limit_of(trainer, split),
+        .limit = -1,
         .seed = (uint64_t)trainer->options.root->seed,
         .drop_last = split == KILN_TRAIN && trainer->loading.drop_last,
-        .sampler = split == KILN_TRAIN ? trainer->loading.sampler : NULL,
+        .sampler = split == KILN_TRAIN && !overfits ? trainer->loading.sampler : NULL,
         .batch_transforms = trainer->loading.batch_transforms,
         .n_batch_transforms = split == KILN_TRAIN ? trainer->loading.batch_transforms_count : 0,
         .buckets = trainer->loading.buckets,
@@ -77,12 +105,58 @@ static KilnLoaderSpec loader_spec(const KilnTrainer *trainer, KilnSplit split)
     };
 }
 
+static int64_t all_batches(const KilnTrainer *trainer, KilnSplit split)
+{
+    KilnLoaderSpec spec = whole_spec(trainer, split);
+
+    return kiln_loader_spec_batches(&spec);
+}
+
 int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
 {
     if (trainer->loaders[split] != NULL)
         return kiln_loader_batches(trainer->loaders[split]);
-    KilnLoaderSpec spec = loader_spec(trainer, split);
-    return kiln_loader_spec_batches(&spec);
+    return kiln_amount_of(limit_of(trainer, split), all_batches(trainer, split));
+}
+
+static KilnStatus check_limit(const KilnTrainer *trainer, KilnSplit split, KilnError *err)
+{
+    static const char *const names[] = { "limit_train_batches", "limit_val_batches",
+                                         "limit_test_batches" };
+    const bool overfits = trainer->options.trainer->overfit_batches.value > 0.0;
+    int64_t n = 0;
+
+    return kiln_pace_limit(overfits && split != KILN_TEST ? "overfit_batches" : names[split],
+                           limit_of(trainer, split), all_batches(trainer, split), &n, err);
+}
+
+KilnStatus kiln_trainer_predict_batches(const KilnTrainer *trainer, int64_t total, int64_t *ret,
+                                        KilnError *err)
+{
+    return kiln_pace_limit("limit_predict_batches", trainer->options.trainer->limit_predict_batches,
+                           total, ret, err);
+}
+
+/* How the loop goes, from the data there is. */
+static KilnStatus set_pace(KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = check_limit(trainer, KILN_TRAIN, err);
+
+    if (status >= 0)
+        status = check_limit(trainer, KILN_VAL, err);
+    if (status >= 0)
+        status = kiln_pace_make(trainer->options.trainer,
+                                kiln_trainer_split_batches(trainer, KILN_TRAIN),
+                                kiln_trainer_split_batches(trainer, KILN_VAL), &trainer->pace, err);
+    return status;
+}
+
+static KilnLoaderSpec loader_spec(const KilnTrainer *trainer, KilnSplit split)
+{
+    KilnLoaderSpec spec = whole_spec(trainer, split);
+
+    spec.limit = kiln_trainer_split_batches(trainer, split);
+    return spec;
 }
 
 static void warn_of_sample(void *ctx, int64_t sample, KilnStatus status, const char *message)
@@ -105,10 +179,9 @@ KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split)
 
 KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDataset *input)
 {
-    KilnLoaderSpec spec = loader_spec(trainer, KILN_TEST);
+    KilnLoaderSpec spec = whole_spec(trainer, KILN_TEST);
 
     spec.dataset = *input;
-    spec.limit = -1;
     spec.tolerant = true;
     return spec;
 }
@@ -118,8 +191,10 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader
 {
     KilnStatus status = KILN_OK;
 
-    if (trainer->loaders[split] == NULL && limit_of(trainer, split) != 0)
+    if (trainer->loaders[split] == NULL && limit_of(trainer, split).value > 0.0)
         status = open_split(trainer, split, err);
+    if (status >= 0 && trainer->loaders[split] == NULL)
+        status = check_limit(trainer, split, err);
     if (status >= 0 && trainer->loaders[split] == NULL &&
         kiln_trainer_split_batches(trainer, split) > 0) {
         KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, split);
@@ -134,12 +209,12 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader
 /* What is known of the batches of training before anything is read. */
 static KilnStatus set_up_batches(KilnTrainer *trainer, KilnError *err)
 {
-    KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, KILN_TRAIN);
+    KilnLoaderSpec spec = whole_spec(trainer, KILN_TRAIN);
     KilnStatus status = kiln_sampler_setup(&spec, err);
 
     if (status >= 0)
         status = kiln_loader_spec_features(&spec, &trainer->train_spec, err);
-    if (status >= 0 && spec.limit != 0 && kiln_loader_spec_batches(&spec) < 1)
+    if (status >= 0 && kiln_loader_spec_batches(&spec) < 1)
         status = kiln_error_set(err, KILN_E_RANGE,
                                 "datamodule.drop_last leaves nothing to train on: an epoch of %lld "
                                 "samples has no full batch of %lld; lower datamodule.batch_size",
@@ -174,6 +249,8 @@ static KilnStatus set_up_data(KilnTrainer *trainer, KilnStage stage, const KilnD
                                     kiln_instance_name(trainer->datamodule));
         if (status >= 0)
             status = set_up_batches(trainer, err);
+        if (status >= 0)
+            status = set_pace(trainer, err);
     }
     return status;
 }
@@ -243,7 +320,7 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
 /* A batch without bytes, as large as the first of that split. */
 static KilnBatch shape_batch(const KilnTrainer *trainer, KilnSplit split)
 {
-    KilnLoaderSpec spec = loader_spec(trainer, split);
+    KilnLoaderSpec spec = whole_spec(trainer, split);
 
     return (KilnBatch) {
         .size = trainer->datasets[split].count > 0 ? kiln_loader_spec_batch(&spec)
@@ -287,6 +364,28 @@ static KilnStatus plan_step(KilnTrainer *trainer, KilnTensor *loss, KilnError *e
     return status;
 }
 
+/* The batches of a group: the first, whose gradients wait; those that add theirs; the last, with
+ * the update, which of a group of one is the first. */
+static KilnStatus record_batches(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    const int64_t places[] = { 0, 1, trainer->pace.accumulate - 1 };
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < KILN_COUNT(places) && status >= 0; i++) {
+        if (i > 0 && (places[i] <= places[i - 1] || places[i] >= trainer->pace.accumulate))
+            continue;
+        trainer->at.in_group = places[i];
+        KilnTensor *loss = kiln_fit_record(trainer, batch);
+        status = check_graph(trainer, "training", err);
+        if (status >= 0 && i == 0)
+            status = kiln_trainer_read_layers(trainer, err);
+        if (status >= 0)
+            status = plan_step(trainer, loss, err);
+    }
+    trainer->at.in_group = 0;
+    return status;
+}
+
 static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
 {
     KilnBatch batch = shape_batch(trainer, KILN_TRAIN);
@@ -296,12 +395,7 @@ static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
     if (kiln_params_size(trainer->params) < 1)
         return kiln_error_set(err, KILN_E_MISSING, "task %s has no parameters to train",
                               kiln_instance_name(trainer->module));
-    KilnTensor *loss = kiln_fit_record(trainer, &batch);
-    KilnStatus status = check_graph(trainer, "training", err);
-    if (status >= 0)
-        status = kiln_trainer_read_layers(trainer, err);
-    if (status >= 0)
-        status = plan_step(trainer, loss, err);
+    KilnStatus status = record_batches(trainer, &batch, err);
     if (status >= 0)
         status = record_eval(trainer, KILN_PHASE_VALIDATE, err);
     if (status >= 0 && kiln_trainer_validates(trainer))

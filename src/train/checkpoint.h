@@ -14,6 +14,8 @@
 /* In front of the names of the weights that training goes on from, in the trainer's
  * file, when the model's holds an average of them. */
 #define KILN_CHECKPOINT_WEIGHTS "weights."
+/* In front of the names of gradients of a group of batches that was not whole. */
+#define KILN_CHECKPOINT_GRADIENTS "gradients."
 /* Format 1 knew of the position only epoch, step, batch and epoch_done; it is still read. */
 enum { KILN_CHECKPOINT_FORMAT = 2 };
 /* Stands in the metadata of the weights that kiln wrote. Others (saved by

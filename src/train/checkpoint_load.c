@@ -369,6 +369,29 @@ static KilnStatus load_slot(KilnTrainer *trainer, const KilnSafetensors *file, c
     return status;
 }
 
+static KilnStatus load_gradients(KilnTrainer *trainer, const KilnSafetensors *file,
+                                 const char *path, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+        char name[512];
+
+        if (!kiln_param_trained(param))
+            continue;
+        snprintf(name, sizeof(name), KILN_CHECKPOINT_GRADIENTS "%s", kiln_param_name(param));
+        const KilnStEntry *entry = kiln_safetensors_find(file, name);
+        if (entry == NULL || !kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
+            return kiln_error_set(err, KILN_E_FORMAT,
+                                  "%s: has no %s of that shape, though it was saved between the "
+                                  "batches of a step; use another checkpoint",
+                                  path, name);
+        status = kiln_safetensors_read(file, entry, kiln_param_dtype(param), param->gradient, err);
+    }
+    return status;
+}
+
 static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                  KilnError *err)
 {
@@ -378,6 +401,8 @@ static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *
 
     for (size_t slot = 0; status >= 0 && slot < trainer->n_slots; slot++)
         status = load_slot(trainer, file, path, slot, err);
+    if (status >= 0 && checkpoint->at.in_group > 0)
+        status = load_gradients(trainer, file, path, err);
     kiln_safetensors_close(file);
     free(path);
     return status;

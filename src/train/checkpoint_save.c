@@ -145,11 +145,33 @@ static KilnStatus add_weights(KilnTrainer *trainer, KilnArena *names, KilnStView
     return KILN_OK;
 }
 
+/* "gradients.<name>" of the batches that wait for the others of their group. */
+static KilnStatus add_gradients(KilnTrainer *trainer, KilnArena *names, KilnStView *views,
+                                size_t *n, KilnError *err)
+{
+    for (size_t i = 0; trainer->at.in_group > 0 && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+
+        if (!kiln_param_trained(param))
+            continue;
+        views[*n] = (KilnStView) {
+            .name = kiln_arena_printf(names, KILN_CHECKPOINT_GRADIENTS "%s",
+                                      kiln_param_name(param)),
+            .dtype = kiln_param_dtype(param),
+            .shape = *kiln_param_shape(param),
+            .data = param->gradient,
+        };
+        if (views[(*n)++].name == NULL)
+            return kiln_error_nomem(err, 1);
+    }
+    return KILN_OK;
+}
+
 /* "optimizer.<slot>.<parameter>" for every slot and trained parameter. */
 static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnError *err)
 {
     size_t n_params = kiln_params_count(trainer->params), n = 0;
-    KilnStView *views = calloc(n_params * (trainer->n_slots + 1) + 1, sizeof(*views));
+    KilnStView *views = calloc(n_params * (trainer->n_slots + 2) + 1, sizeof(*views));
     KilnArena names = { 0 };
     KilnStatus status = views != NULL ? KILN_OK : kiln_error_nomem(err, n_params);
 
@@ -171,6 +193,8 @@ static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnEr
         }
     if (status >= 0)
         status = add_weights(trainer, &names, views, &n, err);
+    if (status >= 0)
+        status = add_gradients(trainer, &names, views, &n, err);
     if (status >= 0)
         status = kiln_safetensors_write(path, views, n, NULL, 0, err);
     kiln_arena_release(&names);

@@ -29,8 +29,8 @@ void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *ba
 {
     const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
 
-    kiln_step_begin(&trainer->step, phase, false, batch, (uint64_t)trainer->options.root->seed,
-                    batch->index);
+    kiln_step_begin(&trainer->step, phase == KILN_PHASE_SANITY ? KILN_PHASE_VALIDATE : phase, false,
+                    batch, (uint64_t)trainer->options.root->seed, batch->index);
     if (phase == KILN_PHASE_TEST && ops->test_step != NULL)
         ops->test_step(trainer->module, &trainer->step);
     else if (ops->validation_step != NULL)
@@ -46,7 +46,7 @@ static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHo
         return status;
     kiln_eval_record(trainer, phase, batch);
     status = kiln_step_run(&trainer->step, NULL, err);
-    if (status >= 0)
+    if (status >= 0 && trainer->options.tracks && phase != KILN_PHASE_SANITY)
         status = kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err);
     trainer->eval_batch = batch->index + 1;
     trainer->timing.phase_samples += batch->size;
@@ -59,7 +59,8 @@ static KilnStatus eval_batches(KilnTrainer *trainer, KilnPhase phase, const Eval
     KilnStatus status = kiln_loader_start(loader, 0, 0, err);
     KilnBatch batch;
 
-    while (status >= 0 && !kiln_trainer_interrupted(trainer)) {
+    while (status >= 0 && trainer->eval_batch < trainer->eval_batches &&
+           !kiln_trainer_interrupted(trainer)) {
         status = kiln_loader_next(loader, &batch, err);
         if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
             return KILN_OK;
@@ -70,10 +71,30 @@ static KilnStatus eval_batches(KilnTrainer *trainer, KilnPhase phase, const Eval
     return status;
 }
 
+/* What was logged goes to the loggers before checkpoints are saved. */
+static KilnStatus end(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks, KilnError *err)
+{
+    KilnStatus status = kiln_hooks_call(trainer, hooks->end, KILN_HOOK_OTHERS, err);
+
+    if (status >= 0 && phase == KILN_PHASE_VALIDATE)
+        status = kiln_loggers_send(trainer, true, err);
+    return status >= 0 ? kiln_hooks_call(trainer, hooks->end, KILN_HOOK_SAVING, err) : status;
+}
+
+static int64_t batches_of(const KilnTrainer *trainer, KilnPhase phase, const KilnLoader *loader)
+{
+    const int64_t all = kiln_loader_batches(loader);
+    const int64_t sane = trainer->options.trainer->num_sanity_val_steps;
+
+    return phase == KILN_PHASE_SANITY && sane >= 0 && sane < all ? sane : all;
+}
+
 KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
 {
     const EvalHooks *hooks = phase == KILN_PHASE_TEST ? &test_hooks : &validation_hooks;
-    KilnPhase before = trainer->phase;
+    const KilnPhase before = trainer->phase;
+    const double phase_start = trainer->timing.phase_start;
+    const int64_t phase_samples = trainer->timing.phase_samples;
     KilnLoader *loader = NULL;
     KilnStatus status =
         kiln_trainer_loader(trainer, phase == KILN_PHASE_TEST ? KILN_TEST : KILN_VAL, &loader, err);
@@ -82,7 +103,7 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
         return status;
     trainer->phase = phase;
     trainer->eval_batch = 0;
-    trainer->eval_batches = kiln_loader_batches(loader);
+    trainer->eval_batches = batches_of(trainer, phase, loader);
     trainer->timing.phase_start = kiln_clock();
     trainer->timing.phase_samples = 0;
     kiln_metrics_clear(trainer->metrics, phase);
@@ -105,7 +126,12 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
     if (status >= 0 && !trainer->interrupted)
         status = call(trainer, hooks->epoch_end, err);
     if (status >= 0 && !trainer->interrupted)
-        status = call(trainer, hooks->end, err);
+        status = end(trainer, phase, hooks, err);
     trainer->phase = before;
+    if (before == KILN_PHASE_FIT && phase == KILN_PHASE_VALIDATE) {
+        /* The clock of training stood still. */
+        trainer->timing.phase_samples = phase_samples;
+        trainer->timing.phase_start = phase_start + (kiln_clock() - trainer->timing.phase_start);
+    }
     return status;
 }

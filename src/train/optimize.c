@@ -20,20 +20,12 @@ static const KilnSchedulerOps *scheduler_ops(const KilnTrainer *trainer)
 
 static KilnProgress progress_of(const KilnTrainer *trainer)
 {
-    const KilnTrainerOptions *options = trainer->options.trainer;
-    int64_t epochs = options->max_epochs, steps = options->max_steps;
-    int64_t per_epoch = kiln_trainer_split_batches(trainer, KILN_TRAIN);
-
-    if (epochs >= 0 && (steps < 0 || epochs * per_epoch < steps))
-        steps = epochs * per_epoch;
-    if (steps >= 0 && epochs < 0 && per_epoch > 0)
-        epochs = (steps + per_epoch - 1) / per_epoch;
     return (KilnProgress) {
         .step = trainer->at.step,
         .epoch = trainer->at.epoch,
-        .steps_per_epoch = per_epoch,
-        .total_steps = steps,
-        .total_epochs = epochs,
+        .steps_per_epoch = kiln_pace_epoch_steps(&trainer->pace),
+        .total_steps = kiln_pace_total_steps(&trainer->pace),
+        .total_epochs = kiln_pace_total_epochs(&trainer->pace),
     };
 }
 

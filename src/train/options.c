@@ -48,21 +48,62 @@ static const KilnChoice clips[] = {
     { NULL, 0 },
 };
 
+static const KilnChoice always[] = { { "true", 1 }, { NULL, 0 } };
+
+enum { LIMIT = KILN_TAKES_COUNT | KILN_TAKES_SHARE };
+
 static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, max_epochs, "10", -1, 1e9,
                    "epochs after which training ends; -1: no limit"),
     KILN_FIELD_I64(KilnTrainerOptions, max_steps, "-1", -1, 1e15,
                    "optimizer steps after which training ends; -1: no limit"),
-    KILN_FIELD_I64(KilnTrainerOptions, limit_train_batches, "-1", -1, 1e12,
-                   "training batches an epoch; -1: all"),
-    KILN_FIELD_I64(KilnTrainerOptions, limit_val_batches, "-1", -1, 1e12,
-                   "validation batches; 0: no validation; -1: all"),
-    KILN_FIELD_I64(KilnTrainerOptions, limit_test_batches, "-1", -1, 1e12,
-                   "test batches; 0: no test; -1: all"),
-    KILN_FIELD_I64(KilnTrainerOptions, check_val_every_n_epoch, "1", 1, 1e9,
-                   "validate after every n-th epoch"),
-    KILN_FIELD_I64(KilnTrainerOptions, log_every_n_steps, "50", 1, 1e9,
-                   "steps between two rows of step values"),
+    KILN_FIELD_I64_OPT(KilnTrainerOptions, min_epochs, "null", 0, 1e9,
+                       "epochs before which no callback ends training"),
+    KILN_FIELD_I64_OPT(KilnTrainerOptions, min_steps, "null", 0, 1e15,
+                       "optimizer steps before which no callback ends training; also one whole "
+                       "epoch"),
+    KILN_FIELD_DURATION_OPT(KilnTrainerOptions, max_time, "null", 0, 1e9,
+                            "time after which training ends, of this session: 90m, 00:12:00:00"),
+    KILN_FIELD_AMOUNT(KilnTrainerOptions, limit_train_batches, "1.0", LIMIT,
+                      "training batches an epoch: a count, or a share; 1.0: all"),
+    KILN_FIELD_AMOUNT(KilnTrainerOptions, limit_val_batches, "1.0", LIMIT,
+                      "validation batches: a count, or a share; 0: no validation"),
+    KILN_FIELD_AMOUNT(KilnTrainerOptions, limit_test_batches, "1.0", LIMIT,
+                      "test batches: a count, or a share; 0: no test"),
+    KILN_FIELD_AMOUNT(KilnTrainerOptions, limit_predict_batches, "1.0", LIMIT,
+                      "batches that are predicted: a count, or a share"),
+    KILN_FIELD_AMOUNT(KilnTrainerOptions, overfit_batches, "0.0", LIMIT,
+                      "train and validate on so many batches, in the same order each epoch, to see "
+                      "that the network can learn them; 0: no"),
+    KILN_FIELD_AMOUNT(KilnTrainerOptions, fast_dev_run, "false",
+                      KILN_TAKES_SWITCH | KILN_TAKES_COUNT,
+                      "run so many batches of each loop (true: 1) to see that they work; no "
+                      "loggers, checkpoints or early stopping"),
+    KILN_FIELD_AMOUNT(KilnTrainerOptions, val_check_interval, "1.0", LIMIT | KILN_TAKES_TIME,
+                      "validate so often within an epoch: after a share of its batches, a count of "
+                      "batches, or a time"),
+    KILN_FIELD_I64_OPT(KilnTrainerOptions, check_val_every_n_epoch, "1", 1, 1e9,
+                       "validate in every n-th epoch; null: val_check_interval counts batches over "
+                       "epochs"),
+    KILN_FIELD_I64(KilnTrainerOptions, num_sanity_val_steps, "2", -1, 1e9,
+                   "validation batches that are run before training, to see that they can be; -1: "
+                   "all"),
+    KILN_FIELD_I64(KilnTrainerOptions, log_every_n_steps, "50", 0, 1e9,
+                   "steps between two rows of step values; 0: none"),
+    KILN_FIELD_I64(KilnTrainerOptions, accumulate_grad_batches, "1", 1, 1e6,
+                   "batches whose gradients, each divided by this, make one optimizer step; the "
+                   "last step of an epoch may have fewer"),
+    KILN_FIELD_BOOL(KilnTrainerOptions, enable_checkpointing, "true",
+                    "save checkpoints; false: none, and callbacks that save are left out"),
+    KILN_FIELD_BOOL(KilnTrainerOptions, enable_progress_bar, "true",
+                    "false: callbacks that show progress are left out"),
+    KILN_FIELD_BOOL(KilnTrainerOptions, enable_model_summary, "true",
+                    "false: callbacks that show the network are left out"),
+    KILN_FIELD_BOOL(KilnTrainerOptions, barebones, "false",
+                    "the bare loop, to measure its cost: no loggers, log(), checkpoints, progress "
+                    "bar, model summary or sanity check"),
+    KILN_FIELD_ENUM(KilnTrainerOptions, deterministic, "true", always,
+                    "the same bytes for the same seed and threads; it is always so"),
     KILN_FIELD_I64(KilnTrainerOptions, threads, "0", 0, 1024,
                    "threads that compute; 0: the cores that the process may use"),
     KILN_FIELD_I64(KilnTrainerOptions, num_workers, "1", 0, 256,
@@ -151,6 +192,70 @@ const KilnSection *kiln_run_sections(void)
     return sections;
 }
 
+/* ---- Options that stand for others ----------------------------------------------------- */
+
+static void leave_out(KilnOptions *options)
+{
+    options->logs = false;
+    options->trainer->enable_checkpointing = false;
+    options->trainer->num_sanity_val_steps = 0;
+}
+
+static void run_fast(KilnOptions *options)
+{
+    KilnTrainerOptions *trainer = options->trainer;
+    const KilnAmount n = trainer->fast_dev_run;
+
+    leave_out(options);
+    options->monitors = false;
+    trainer->limit_train_batches = trainer->limit_val_batches = n;
+    trainer->limit_test_batches = trainer->limit_predict_batches = n;
+    trainer->overfit_batches = (KilnAmount) { 0 };
+    trainer->max_steps = (int64_t)n.value;
+    trainer->max_epochs = 1;
+    trainer->val_check_interval = (KilnAmount) { .of = KILN_AMOUNT_SHARE, .value = 1.0 };
+    if (trainer->check_val_every_n_epoch != NULL)
+        *trainer->check_val_every_n_epoch = 1;
+    else
+        trainer->val_check_interval = n;
+}
+
+static KilnStatus strip(KilnOptions *options, KilnError *err)
+{
+    KilnTrainerOptions *trainer = options->trainer;
+    const char *other = trainer->fast_dev_run.value > 0.0 ? "fast_dev_run"
+                        : trainer->detect_anomaly         ? "detect_anomaly"
+                        : trainer->profiler != NULL       ? "profiler"
+                                                          : NULL;
+
+    if (other != NULL)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "trainer.barebones=true: trainer.%s is on, too, which is not bare; "
+                              "leave out one of them",
+                              other);
+    leave_out(options);
+    options->tracks = options->monitors = false;
+    trainer->enable_progress_bar = trainer->enable_model_summary = false;
+    trainer->log_every_n_steps = 0;
+    return KILN_OK;
+}
+
+static KilnStatus settle(KilnOptions *options, KilnError *err)
+{
+    KilnTrainerOptions *trainer = options->trainer;
+
+    options->logs = options->monitors = options->tracks = true;
+    if (trainer->barebones && strip(options, err) < 0)
+        return KILN_E_RANGE;
+    if (trainer->fast_dev_run.value > 0.0)
+        run_fast(options);
+    if (trainer->overfit_batches.value > 0.0)
+        trainer->limit_train_batches = trainer->limit_val_batches = trainer->overfit_batches;
+    return KILN_OK;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
 KilnStatus kiln_options_read(const KilnConfig *config, KilnOptions *ret, KilnError *err)
 {
     KilnOptions options = { 0 };
@@ -168,11 +273,14 @@ KilnStatus kiln_options_read(const KilnConfig *config, KilnOptions *ret, KilnErr
         status = kiln_config_options(config, "kiln.run", run_fields, sizeof(KilnRunDirOptions),
                                      &part, err);
     }
+    if (status >= 0) {
+        options.run = part;
+        status = settle(&options, err);
+    }
     if (status < 0) {
         kiln_options_release(&options);
         return status;
     }
-    options.run = part;
     *ret = options;
     return KILN_OK;
 }

@@ -18,10 +18,18 @@ typedef enum KilnProfiler { KILN_PROFILER_SIMPLE } KilnProfiler;
 typedef enum KilnClip { KILN_CLIP_NORM, KILN_CLIP_VALUE } KilnClip;
 
 typedef struct KilnTrainerOptions {
-    int64_t max_epochs, max_steps;                                      /* -1: no limit */
-    int64_t limit_train_batches, limit_val_batches, limit_test_batches; /* -1: all */
-    int64_t check_val_every_n_epoch;
-    int64_t log_every_n_steps;
+    int64_t max_epochs, max_steps;   /* -1: no limit */
+    int64_t *min_epochs, *min_steps; /* NULL: none */
+    double *max_time;                /* seconds; NULL: no limit */
+    KilnAmount limit_train_batches, limit_val_batches, limit_test_batches, limit_predict_batches;
+    KilnAmount overfit_batches, fast_dev_run; /* 0: no */
+    KilnAmount val_check_interval;
+    int64_t *check_val_every_n_epoch; /* NULL: batches are counted over epochs */
+    int64_t num_sanity_val_steps;     /* -1: all */
+    int64_t log_every_n_steps;        /* 0: never */
+    int64_t accumulate_grad_batches;
+    bool enable_checkpointing, enable_progress_bar, enable_model_summary, barebones;
+    int64_t deterministic;
     int64_t threads; /* 0: all that the process may use */
     int64_t num_workers;
     int64_t convolution;             /* KilnConvolution */
@@ -41,8 +49,10 @@ typedef struct KilnRunDirOptions {
     char *dir;
 } KilnRunDirOptions;
 
-/* All three, read from a config; owned by this struct. */
+/* All three, read from a config, with what fast_dev_run, overfit_batches and barebones make of
+ * them; owned by this struct. */
 typedef struct KilnOptions {
+    bool logs, monitors, tracks; /* loggers are built; callbacks that monitor; log() is heard */
     KilnRootOptions *root;
     KilnTrainerOptions *trainer;
     KilnRunDirOptions *run;

@@ -11,8 +11,10 @@ typedef KilnStatus Step(KilnTrainer *trainer, const KilnBatch *batch, KilnError 
 
 static KilnStatus train_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
+    const bool steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index);
     KilnTensor *loss = kiln_fit_record(trainer, batch);
 
+    trainer->at.in_group = steps ? 0 : trainer->at.in_group + 1;
     return kiln_step_run(&trainer->step, loss, err);
 }
 
@@ -59,17 +61,17 @@ static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, 
 
 static void extrapolate(const KilnTrainer *trainer, KilnProbe *probe)
 {
-    const KilnTrainerOptions *options = trainer->options.trainer;
-    double steps = (double)kiln_trainer_split_batches(trainer, KILN_TRAIN);
-    double evals = (double)kiln_trainer_split_batches(trainer, KILN_VAL) /
-                   (double)options->check_val_every_n_epoch;
-    double epochs = options->max_epochs >= 0 ? (double)options->max_epochs : (double)INFINITY;
+    const KilnPace *pace = &trainer->pace;
+    const double batches = (double)pace->batches, group = (double)pace->accumulate;
+    const double evals = (double)kiln_trainer_split_batches(trainer, KILN_VAL) *
+                         kiln_pace_validations(pace);
+    double epochs = pace->max_epochs >= 0 ? (double)pace->max_epochs : (double)INFINITY;
 
-    probe->epoch_s = steps * probe->step_s + evals * probe->eval_s;
-    if (options->max_steps >= 0 && steps > 0.0)
-        epochs = fmin(epochs, (double)options->max_steps / steps);
+    probe->epoch_s = batches * probe->step_s + evals * probe->eval_s;
+    if (pace->max_steps >= 0 && batches > 0.0)
+        epochs = fmin(epochs, (double)pace->max_steps * group / batches);
     probe->run_s = isfinite(epochs) ? epochs * probe->epoch_s : (double)INFINITY;
-    probe->run_steps = isfinite(epochs) ? (int64_t)(epochs * steps + 0.5) : -1;
+    probe->run_steps = isfinite(epochs) ? (int64_t)(epochs * batches / group + 0.5) : -1;
 }
 
 KilnStatus kiln_trainer_probe(KilnTrainer *trainer, double seconds, KilnProbe *ret, KilnError *err)

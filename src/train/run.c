@@ -129,7 +129,7 @@ static KilnStatus train(KilnTrainer *trainer, KilnError *err)
         status = kiln_fit_loop(trainer, err);
     if (status >= 0)
         status = kiln_profile_close(trainer, err);
-    if (status >= 0)
+    if (status >= 0 && trainer->options.trainer->enable_checkpointing)
         status = save_last(trainer, err);
     if (status >= 0 && !trainer->interrupted && trainer->options.root->test)
         status = test(trainer, err);

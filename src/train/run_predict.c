@@ -200,6 +200,10 @@ static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError
     if (status < 0)
         return status;
     KilnLoaderSpec spec = kiln_trainer_input_spec(trainer, &predictor->input);
+    const int64_t batches = kiln_loader_spec_batches(&spec);
+    status = kiln_trainer_predict_batches(trainer, batches, &spec.limit, err);
+    if (status < 0)
+        return status;
     spec.left_out = note_failure;
     spec.ctx = predictor;
     status = kiln_loader_new(&spec, &loader, err);

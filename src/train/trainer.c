@@ -29,6 +29,11 @@ int64_t kiln_trainer_samples(const KilnTrainer *trainer)
     return trainer->at.samples;
 }
 
+int64_t kiln_trainer_accumulation(const KilnTrainer *trainer)
+{
+    return trainer->pace.accumulate;
+}
+
 int64_t kiln_trainer_batch(const KilnTrainer *trainer)
 {
     return trainer->phase == KILN_PHASE_FIT ? trainer->at.batch : trainer->eval_batch;
@@ -193,6 +198,8 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
     KilnError err = { 0 };
     KilnStatus status;
 
+    if (!trainer->options.tracks)
+        return;
     flags = kiln_log_flags(KILN_PHASE_FIT, flags);
     if (trainer->in_batch) {
         int declared = kiln_metrics_declare(trainer->metrics, KILN_PHASE_FIT, name, flags);

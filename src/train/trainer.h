@@ -10,6 +10,7 @@
 #include "train/console.h"
 #include "train/forecast.h"
 #include "train/options.h"
+#include "train/pace.h"
 #include "train/position.h"
 #include "train/step.h"
 
@@ -19,6 +20,8 @@ typedef struct KilnTiming {
     double start;       /* of the run */
     double loop_s;      /* spent in training batches, data and hooks included */
     int64_t samples;    /* trained in that time */
+    double trained;     /* when the training of this session began */
+    double validated;   /* when validation was over last */
     double phase_start; /* of the loop that runs now */
     int64_t phase_samples;
     float *step_ms;
@@ -89,6 +92,7 @@ struct KilnTrainer {
 
     KilnPhase phase;
     KilnPosition at;
+    KilnPace pace; /* of a fit */
     int64_t eval_batch, eval_batches;
     double learning_rate;
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
@@ -200,16 +204,25 @@ void kiln_optimize_observe(KilnTrainer *trainer);
 
 /* ---- The loops --------------------------------------------------------------------------- */
 
-/* Record a training step with the update of the parameters; returns the loss. */
+/* Record a training batch: forward, gradients, added to those that wait, and the update of the
+ * parameters when it is the optimizer's turn; returns the loss. (fit_step.c) */
 KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch);
+/* Record and run it, and go on to the next position. */
+KILN_NODISCARD KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch,
+                                        KilnError *err);
+/* An optimizer step from the gradients that wait, without a batch. */
+KILN_NODISCARD KilnStatus kiln_fit_rest(KilnTrainer *trainer, KilnError *err);
 void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *batch);
 /* From trainer->at to the end. Ends early, with success, when should_stop or
  * interrupted is set. */
 KILN_NODISCARD KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err);
-/* Validation or test over the whole split. */
+/* Validation or test over the whole split, or the first batches of validation (SANITY). */
 KILN_NODISCARD KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err);
 /* Batches of a split, with its limit. */
 int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
+/* How many of `total` batches of input are predicted. */
+KILN_NODISCARD KilnStatus kiln_trainer_predict_batches(const KilnTrainer *trainer, int64_t total,
+                                                       int64_t *ret, KilnError *err);
 
 /* ---- probe.c ------------------------------------------------------------------------------- */
 

@@ -130,7 +130,7 @@ OUT_OF_RANGE = {
     "label_smoothing": ["-0.5", "1.5"], "distortion": ["-1.0"], "noise": ["-1.0"], "weight_decay": ["-0.1"],
     "eps": ["-1.0"], "warmup_epochs": ["-1.0"], "min_factor": ["-1.0", "2.0"], "warmup_steps": ["-1"],
     "patience": ["-1"], "save_top_k": ["-2"], "every_n_epochs": ["-1"], "max_epochs": ["-2"],
-    "max_steps": ["-2"], "log_every_n_steps": ["0"], "threads": ["-1"], "num_workers": ["-1"],
+    "max_steps": ["-2"], "log_every_n_steps": ["-1"], "threads": ["-1"], "num_workers": ["-1"],
     "hidden": ["[0]", "[8, -1]"], "betas": ["[0.9]", "[0.9, 1.5]", "[0.9, 0.99, 0.999]"],
 }
 # What the experiment sets or chooses: other values never get there.
@@ -217,6 +217,8 @@ class Planter:
         for wrong in WRONG[kind]:
             if key == "recompute" and wrong == "[1, x]":  # patterns: texts, as numbers are too
                 continue
+            if key == "fast_dev_run" and wrong == "3":  # a number of batches, too
+                continue
             self.line(f"wrong type of {kind}", file, number, f"{indent}{key}: {wrong}")
         self.argument(f"wrong type of {kind}", f"{path}={WRONG[kind][0]}".replace(" ", ""))
         for wrong in OUT_OF_RANGE.get(key, []):
@@ -291,7 +293,7 @@ class Planter:
         for file, number, key, value in [("conf/model/mine.yaml", 3, "dropout", "0.0"),
                                          ("conf/optimizer/other.yaml", 2, "lr", "0.1"),
                                          ("conf/config.yaml", 15, "batch_size", "16"),
-                                         ("conf/trainer/mine.yaml", 3, "limit_train_batches", "-1")]:
+                                         ("conf/trainer/mine.yaml", 2, "max_steps", "-1")]:
             near = [number, number + 1]
             self.line("no blank behind the colon", file, number, f"{key}:{value}", places=near)
             self.line("no colon", file, number, f"{key} {value}", places=near)

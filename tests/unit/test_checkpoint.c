@@ -72,6 +72,97 @@ static void test_resume_is_exact(void **unused)
     }
 }
 
+/* Between the batches of a step, and between a batch and its validation. */
+static void test_resume_in_a_group(void **unused)
+{
+    static const char *const options[] = {
+        "trainer.accumulate_grad_batches=3 trainer.val_check_interval=2",
+        "trainer.accumulate_grad_batches=4 trainer.val_check_interval=3 "
+        "trainer.check_val_every_n_epoch=null trainer.precision=bf16-true",
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(options); i++) {
+        char whole[32], csv[64];
+
+        snprintf(whole, sizeof(whole), "whole%zu", i);
+        snprintf(csv, sizeof(csv), "%s/metrics.csv", whole);
+        fit_well(whole, options[i], "finished");
+        for (int batch = 1; batch <= STEPS; batch++) {
+            char name[32], overrides[256], other[64];
+
+            snprintf(name, sizeof(name), "cut%zu-%d", i, batch);
+            probe.stop_at_batch = batch;
+            fit_well(name, options[i], "interrupted");
+            probe.stop_at_batch = 0;
+            snprintf(overrides, sizeof(overrides), "%s ckpt_path=%s/%s", options[i], work, name);
+            fit_well(name, overrides, "finished");
+            assert_same_run(whole, name);
+            assert_same_metrics(whole, name);
+            snprintf(other, sizeof(other), "%s/metrics.csv", name);
+            assert_same_file(csv, other);
+        }
+    }
+}
+
+/* Make a checkpoint one of format 1, which said less of the position. */
+static void write_format_1(const char *name)
+{
+    static const char *const later[] = { "batches",        "samples",     "in_group",
+                                         "last_val_batch", "epoch_begun", "should_stop",
+                                         "stop_reason" };
+    char path[256], full[512];
+    size_t size;
+
+    snprintf(path, sizeof(path), "%s/checkpoints/last/state.json", name);
+    snprintf(full, sizeof(full), "%s/%s", work, path);
+    char *text = read_work(path, &size);
+    json_t *state = json_loads(text, 0, NULL);
+    assert_non_null(state);
+    for (size_t i = 0; i < KILN_COUNT(later); i++)
+        assert_int_equal(json_object_del(state, later[i]), 0);
+    json_object_set_new(state, "format", json_integer(1));
+    assert_int_equal(json_dump_file(state, full, JSON_INDENT(1)), 0);
+    json_decref(state);
+    free(text);
+}
+
+static void test_format_1_goes_on(void **unused)
+{
+    (void)unused;
+    fit_well("whole", "", "finished");
+    for (int step = 1; step < STEPS; step += 3) {
+        char name[32], overrides[256];
+
+        snprintf(name, sizeof(name), "cut%d", step);
+        probe.stop_at = step;
+        fit_well(name, "", "interrupted");
+        probe.stop_at = 0;
+        write_format_1(name);
+        snprintf(overrides, sizeof(overrides), "ckpt_path=%s/%s", work, name);
+        fit_well(name, overrides, "finished");
+        assert_same_run("whole", name);
+        assert_same_metrics("whole", name);
+    }
+}
+
+/* A run that was asked to stop, and is killed before it is over, does not train on. */
+static void test_resume_remembers_a_stop(void **unused)
+{
+    const char *options = "++callbacks.early={_target_:callback/early_stopping,monitor:val/loss,"
+                          "patience:1,min_delta:100} trainer.max_epochs=9";
+    char overrides[256];
+
+    (void)unused;
+    fit_well("run", options, "stopped");
+    snprintf(overrides, sizeof(overrides), "%s ckpt_path=%s/run", options, work);
+    fit_well("run", overrides, "stopped");
+    json_t *summary = summary_of("run");
+    assert_int_equal(json_integer_value(json_object_get(summary, "epochs")), 2);
+    assert_non_null(strstr(json_string_value(json_object_get(summary, "reason")), "val/loss"));
+    json_decref(summary);
+}
+
 /* The best checkpoint until then comes along into a new run folder. */
 static void test_resume_into_another_folder(void **unused)
 {
@@ -433,11 +524,19 @@ static void test_finding(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RUN_TEST(test_resume_is_exact), RUN_TEST(test_resume_into_another_folder),
-        RUN_TEST(test_more_epochs),     RUN_TEST(test_disk_full),
-        RUN_TEST(test_truncated),       RUN_TEST(test_flipped_bytes),
-        RUN_TEST(test_mangled_state),   RUN_TEST(test_another_model),
-        RUN_TEST(test_which_are_kept),  RUN_TEST(test_finding),
+        RUN_TEST(test_resume_is_exact),
+        RUN_TEST(test_resume_in_a_group),
+        RUN_TEST(test_resume_remembers_a_stop),
+        RUN_TEST(test_format_1_goes_on),
+        RUN_TEST(test_resume_into_another_folder),
+        RUN_TEST(test_more_epochs),
+        RUN_TEST(test_disk_full),
+        RUN_TEST(test_truncated),
+        RUN_TEST(test_flipped_bytes),
+        RUN_TEST(test_mangled_state),
+        RUN_TEST(test_another_model),
+        RUN_TEST(test_which_are_kept),
+        RUN_TEST(test_finding),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

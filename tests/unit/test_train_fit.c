@@ -1,27 +1,6 @@
-/* Whole runs: order of hooks, the run folder, stopping, failing, testing and
+/* Whole runs: the run folder, stopping, failing, testing and
  * predicting. Checkpoints are in test_checkpoint.c. */
 #include "train_support.h"
-
-static void test_order_of_hooks(void **unused)
-{
-    (void)unused;
-    fit_well("run",
-             "trainer.max_epochs=2 trainer.limit_train_batches=2 trainer.limit_val_batches=1 "
-             "trainer.limit_test_batches=1",
-             "finished");
-    assert_string_equal(
-        probe.hooks,
-        "setup fit_start train_start "
-        "train_epoch_start train_batch_start train_batch_end train_batch_start train_batch_end "
-        "validation_start validation_epoch_start validation_batch_start validation_batch_end "
-        "validation_epoch_end validation_end train_epoch_end "
-        "train_epoch_start train_batch_start train_batch_end train_batch_start train_batch_end "
-        "validation_start validation_epoch_start validation_batch_start validation_batch_end "
-        "validation_epoch_end validation_end train_epoch_end "
-        "train_end fit_end "
-        "test_start test_epoch_start test_batch_start test_batch_end test_epoch_end test_end "
-        "teardown");
-}
 
 static void test_run_folder(void **unused)
 {
@@ -276,7 +255,6 @@ static void test_test_and_predict(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RUN_TEST(test_order_of_hooks),
         RUN_TEST(test_run_folder),
         RUN_TEST(test_same_twice),
         RUN_TEST(test_refused_before_writing),

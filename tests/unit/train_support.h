@@ -279,6 +279,7 @@ static struct Probe {
     char hooks[8192];      /* "fit_start train_start ..." */
     volatile int stop;     /* the run's stop flag */
     int64_t stop_at;       /* set it after this step; 0: never */
+    int64_t stop_at_batch; /* or after so many batches; 0: never */
     int64_t batch_ms;      /* the end of a training batch takes so long */
     int64_t disk_full_at;  /* files can't grow from this step on; 0: never */
     char printed[1 << 16]; /* on the console */
@@ -337,9 +338,13 @@ static inline KilnStatus probe_train_batch_end(KilnInstance *self, KilnTrainer *
 {
     (void)self;
     (void)err;
-    if (kiln_trainer_global_step(trainer) == probe.stop_at)
+    const int64_t step = kiln_trainer_global_step(trainer);
+
+    if (step > 0 && step == probe.stop_at)
         probe.stop = 1;
-    if (kiln_trainer_global_step(trainer) == probe.disk_full_at)
+    if (kiln_trainer_batches_done(trainer) == probe.stop_at_batch)
+        probe.stop = 1;
+    if (step > 0 && step == probe.disk_full_at)
         limit_files(300);
     rest_ms(probe.batch_ms);
     return probe_note("train_batch_end");
@@ -424,6 +429,9 @@ typedef struct Composed {
 
 static const KilnConsole keeping = { .width = 80, .write = keep_text };
 
+/* A test's own components, NULL-terminated; NULL: none. */
+static const KilnComponent *const *more_components;
+
 /* `overrides` is NULL-terminated and must outlive `ret`. */
 static inline void compose(Composed *ret, const char *const *overrides)
 {
@@ -439,7 +447,8 @@ static inline void compose(Composed *ret, const char *const *overrides)
 
     *ret = (Composed) { 0 };
     assert_int_equal(kiln_registry_new(&ret->registry, &err), KILN_OK);
-    if (kiln_registry_add(ret->registry, components, &err) < 0)
+    if (kiln_registry_add(ret->registry, components, &err) < 0 ||
+        (more_components != NULL && kiln_registry_add(ret->registry, more_components, &err) < 0))
         fail_msg("%s", err.text);
     request.registry = ret->registry;
     assert_int_equal(kiln_errors_new(&errors), KILN_OK);
@@ -461,7 +470,7 @@ static inline void composed_free(Composed *composed)
     kiln_registry_free(composed->registry);
 }
 
-enum { MOST_OVERRIDES = 16 };
+enum { MOST_OVERRIDES = 24 };
 
 /* Train with these overrides, separated by blanks, and kiln.run.dir=work/NAME
  * unless `name` is NULL. */
