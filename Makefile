@@ -41,13 +41,23 @@ endif
 # Before the packages are there (make demo on a fresh machine) pkg-config finds
 # nothing; the goals that build run after `deps`.
 PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate
+# What needs a library that is not there is left out; asked for, it says so. WITHOUT=cairo,protobuf-c
+# leaves it out all the same.
+comma := ,
+left_out := $(subst $(comma), ,$(WITHOUT))
+CAIRO := $(if $(filter cairo,$(left_out)),,$(shell pkg-config --exists cairo && echo cairo))
+PROTOBUF := $(if $(filter protobuf-c,$(left_out)),,$(shell pkg-config --exists libprotobuf-c && \
+	command -v protoc-c >/dev/null && echo libprotobuf-c))
+OPTIONAL := $(CAIRO) $(PROTOBUF)
+OPTIONAL_FLAGS = $(if $(CAIRO),-DKILN_WITH_CAIRO) $(if $(PROTOBUF),-DKILN_WITH_PROTOBUF -I$(B)/gen) \
+	$(if $(OPTIONAL),$(shell pkg-config --cflags $(OPTIONAL)))
 PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
 CPPFLAGS += -Isrc -I. -D_POSIX_C_SOURCE=200809L -MMD -MP $(PKG_CFLAGS)
 CFLAGS += -std=c17 $(OPT) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fopenmp
 LDFLAGS += $(filter -fsanitize% --coverage,$(OPT)) -fopenmp
-LDLIBS += $(PKG_LIBS) -ldnnl -lm -ldl -lpthread
+LDLIBS += $(PKG_LIBS) $(if $(OPTIONAL),$(shell pkg-config --libs $(OPTIONAL))) -ldnnl -lm -ldl -lpthread
 
 COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c datamodules/*/*.c \
 	tasks/*/*.c src/nn/optimizers/*.c src/nn/schedulers/*.c \
@@ -70,7 +80,7 @@ LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% src/sw
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 # What each shell needs to complete, installed where it looks.
 SCRIPTS := $(sort $(wildcard tools/completion/*))
-GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o
+GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o $(if $(PROTOBUF),$(B)/gen/events.pb-c.o)
 ISA_OBJ := $(foreach isa,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(isa).o))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ) $(ISA_OBJ)
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/init.o $(B)/gen/scripts.o
@@ -80,12 +90,19 @@ PLUGINS := $(B)/examples/plugin/resmlp.so
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 
-.PHONY: all demo check bench bench-config install format lint check-format check-layers check-headers units \
+.PHONY: all demo check check-peers bench bench-config install format lint check-format check-layers check-headers units \
 	plugins fuzz fuzzers deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
 
 # ---- Building -----------------------------------------------------------------
+
+ifeq ($(CAIRO)$(filter help clean format deps% demo check,$(MAKECMDGOALS)),)
+$(info without cairo: no plots (install libcairo2-dev))
+endif
+ifeq ($(PROTOBUF)$(filter help clean format deps% demo check,$(MAKECMDGOALS)),)
+$(info without libprotobuf-c: no logger tensorboard (install libprotobuf-c-dev protobuf-c-compiler))
+endif
 
 # The stamp changes only when the flags change, so objects follow the flags.
 $(B)/.flags: FORCE
@@ -130,6 +147,21 @@ $(B)/gen/init.c: tools/gen_files.sh $(INIT) $(B)/gen/lists
 $(B)/gen/scripts.c: tools/gen_files.sh $(SCRIPTS) $(B)/gen/lists
 	$(call say,GEN )
 	$(Q)sh tools/gen_files.sh kiln_shell_scripts tools/completion $(SCRIPTS) >$@.tmp && mv $@.tmp $@
+
+# Messages and their code from src/events/events.proto; not ours to warn about.
+$(B)/gen/events.pb-c.c: src/events/events.proto
+	@mkdir -p $(@D)
+	$(call say,GEN )
+	$(Q)protoc-c --proto_path=$(<D) --c_out=$(@D) $<
+$(B)/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/.flags
+	$(call say,CC  )
+	$(Q)$(CC) $(CPPFLAGS) $(OPTIONAL_FLAGS) $(CFLAGS) -w -c -o $@ $<
+# The only files that see the libraries that may be missing; they follow when one comes or goes.
+$(B)/.flags.optional: FORCE
+	@mkdir -p $(@D); echo '$(OPTIONAL_FLAGS)' | cmp -s - $@ || echo '$(OPTIONAL_FLAGS)' >$@
+OPTIONAL_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/events/*.c src/plot/*.c))
+$(OPTIONAL_OBJ): private CPPFLAGS += $(OPTIONAL_FLAGS)
+$(OPTIONAL_OBJ): $(B)/.flags.optional $(if $(PROTOBUF),$(B)/gen/events.pb-c.c)
 
 $(B)/gen/%.o: $(B)/gen/%.c $(B)/.flags
 	$(call say,CC  )
@@ -194,6 +226,10 @@ demo: deps
 check: deps-check
 	@sh tests/run.sh
 
+# What others' programs make of a run: tensorboard, pandas, torch, safetensors in PEER.
+check-peers: all
+	@$(if $(PEER),$(PEER) tests/peers/test_peers.py $(B),echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch and safetensors")
+
 # SECONDS each; FUZZ=yaml,override only these.
 fuzz:
 	@$(MAKE) --no-print-directory VARIANT=fuzz WERROR=$(WERROR) fuzzers
@@ -246,8 +282,8 @@ lint:
 check-layers:
 	@sh tools/check_layers.sh
 check-headers:
-	@for h in $(HEADERS); do \
-		$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) -std=c17 -fopenmp -Wall -Wextra -Wno-psabi -Werror -fsyntax-only -x c $$h || exit 1; \
+	@for h in $(filter-out $(if $(CAIRO),,src/plot/canvas.h),$(HEADERS)); do \
+		$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) $(OPTIONAL_FLAGS) -std=c17 -fopenmp -Wall -Wextra -Wno-psabi -Werror -fsyntax-only -x c $$h || exit 1; \
 	done; echo "headers: $(words $(HEADERS)) compile alone"
 
 clean:
@@ -255,7 +291,7 @@ clean:
 
 help:
 	@echo 'make [VARIANT=debug|release|asan|tsan|cov] [WERROR=1]   build'
-	@echo 'make demo | check | bench | bench-config | install PREFIX= DESTDIR=     use'
+	@echo 'make demo | check | check-peers PEER=python | bench | bench-config | install PREFIX= DESTDIR=     use'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'
 	@echo 'make format | check-format | lint | check-layers | check-headers | clean'
 

@@ -68,7 +68,8 @@ programs build/release "" || exit 1
 # The same again where every error and every leak of memory is a failure.
 ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1
 UBSAN_OPTIONS=print_stacktrace=1
-export ASAN_OPTIONS UBSAN_OPTIONS
+LSAN_OPTIONS=suppressions=$PWD/tools/lsan.txt:print_suppressions=0
+export ASAN_OPTIONS UBSAN_OPTIONS LSAN_OPTIONS
 step "build asan+ubsan" $build VARIANT=asan all units plugins
 units build/asan "asan " || exit 1
 export KILN_TEST_SHORT=1

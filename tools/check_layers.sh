@@ -26,10 +26,12 @@ BEGIN {
     below("backend", "graph")
     below("nn", "graph tensor base")
     below("data", "base")
+    below("events", "base")
+    below("plot", "base")
     below("train", "registry nn")
     below("runs", "config")
     below("sweep", "registry runs")
-    below("cli", "train sweep runs backend image data")
+    below("cli", "train sweep runs backend image data events plot")
     changed = 1
     while (changed) { # what is below what is below
         changed = 0
@@ -65,6 +67,10 @@ FNR == 1 { here = place(FILENAME); count++ }
     if (header ~ /^(dnnl|dnnl_.*|oneapi\/dnnl\/.*)\.h(pp)?$/ &&
         FILENAME !~ /^src\/backend\/cpu\//)
         violation("only src/backend/cpu knows the compute libraries")
+    if (header ~ /cairo/ && FILENAME !~ /^src\/plot\//)
+        violation("only src/plot knows cairo")
+    if (header ~ /protobuf-c|\.pb-c\.h$/ && FILENAME !~ /^src\/events\//)
+        violation("only src/events knows protobuf-c")
     if (!quoted)
         next
     if (here == "component") {

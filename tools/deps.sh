@@ -5,7 +5,8 @@
 set -eu
 
 build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
-       libpng-dev libjansson-dev libxxhash-dev libdeflate-dev"
+       libpng-dev libjansson-dev libxxhash-dev libdeflate-dev
+       libcairo2-dev libprotobuf-c-dev protobuf-c-compiler"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
        python3-jsonschema zsh fish bash-completion"
 
@@ -23,6 +24,9 @@ present() {
     case $1 in
     libyaml-dev) pkg-config --exists yaml-0.1 ;;
     libpng-dev) pkg-config --exists libpng ;;
+    libcairo2-dev) pkg-config --exists cairo ;;
+    libprotobuf-c-dev) pkg-config --exists libprotobuf-c ;;
+    protobuf-c-compiler) command -v protoc-c >/dev/null ;;
     libcyaml-dev | libjansson-dev | libxxhash-dev | libdeflate-dev | libcmocka-dev)
         name=${1%-dev}
         [ "$name" = libjansson ] || [ "$name" = libcmocka ] && name=${name#lib}

@@ -1,4 +1,4 @@
-/* Writes metrics.csv: one row for each (epoch, step), a column for each metric. */
+/* Writes metrics.csv: one row for each moment of the run, a column for each metric. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -8,37 +8,53 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CELL = 32 };
+enum { CELL = 32, MOMENT = 6 };
+
+/* What stands in front of the metrics. */
+static const char moment_header[] = "phase,epoch,step,batch,samples,wall_time";
 
 typedef struct State {
     char path[4096 + 16], tmp[4096 + 32];
     FILE *file;
-    char **columns; /* behind epoch and step */
+    char **columns; /* behind the moment's */
     size_t n_columns;
+    int64_t rows; /* in the file, the one below not counted */
     /* The last row: kept back, for values of the same moment come in parts. */
+    char moment[MOMENT][CELL];
     char (*cells)[CELL]; /* n_columns; "" is an empty cell */
-    int64_t epoch, step;
     bool has_row, dirty; /* dirty: the file does not have it as it is */
     long row_at;         /* where it begins, or will begin, in the file */
 } State;
 
 /* ---- Lines ------------------------------------------------------------------------------ */
 
+/* A name as a cell: quoted when it would end the cell (RFC 4180). */
+static bool put_name(const char *name, FILE *file)
+{
+    bool quoted = strpbrk(name, ",\"") != NULL;
+    bool ok = !quoted || fputc('"', file) != EOF;
+
+    for (; *name != '\0' && ok; name++)
+        ok = fputc(*name, file) != EOF && (*name != '"' || fputc('"', file) != EOF);
+    return ok && (!quoted || fputc('"', file) != EOF);
+}
+
 static bool put_header(const State *state, FILE *file)
 {
-    bool ok = fputs("epoch,step", file) != EOF;
+    bool ok = fputs(moment_header, file) != EOF;
 
     for (size_t i = 0; i < state->n_columns && ok; i++)
-        ok = fprintf(file, ",%s", state->columns[i]) > 0;
+        ok = fputc(',', file) != EOF && put_name(state->columns[i], file);
     return ok && fputc('\n', file) != EOF;
 }
 
 static bool put_row(const State *state, FILE *file)
 {
-    bool ok = fprintf(file, "%lld,%lld", (long long)state->epoch, (long long)state->step) > 0;
+    bool ok = true;
 
-    for (size_t i = 0; i < state->n_columns && ok; i++)
-        ok = fprintf(file, ",%s", state->cells[i]) > 0;
+    for (size_t i = 0; i < MOMENT + state->n_columns && ok; i++)
+        ok = fprintf(file, "%s%s", i > 0 ? "," : "",
+                     i < MOMENT ? state->moment[i] : state->cells[i - MOMENT]) >= 0;
     return ok && fputc('\n', file) != EOF;
 }
 
@@ -90,22 +106,32 @@ static KilnStatus read_all(const State *state, char **ret, KilnError *err)
     return KILN_OK;
 }
 
-/* Write header and `rows` (whole lines, padded to all columns) under a
- * temporary name, put it in the place of the file, and open it. */
+/* A row of the file with as many cells as there are columns now. */
+static bool copy_row(const State *state, const char *line, size_t length, FILE *file)
+{
+    size_t cells = 1, used = 0;
+    bool ok;
+
+    for (; used < length && !(line[used] == ',' && cells == MOMENT + state->n_columns); used++)
+        cells += line[used] == ',';
+    ok = fwrite(line, 1, used, file) == used;
+    for (; cells < MOMENT + state->n_columns && ok; cells++)
+        ok = fputc(',', file) != EOF;
+    return ok && fputc('\n', file) != EOF;
+}
+
+/* Write header and `rows` (whole lines) under a temporary name, put it in the
+ * place of the file, and open it. */
 static KilnStatus replace(State *state, const char *rows, KilnError *err)
 {
     FILE *file = fopen(state->tmp, "wbe");
     bool ok = file != NULL && put_header(state, file);
 
-    for (const char *line = rows; ok && *line != '\0';) {
-        size_t length = strcspn(line, "\n"), commas = 0;
+    state->rows = 0;
+    for (const char *line = rows; ok && *line != '\0'; state->rows++) {
+        size_t length = strcspn(line, "\n");
 
-        for (size_t i = 0; i < length; i++)
-            commas += line[i] == ',';
-        ok = fwrite(line, 1, length, file) == length;
-        for (; commas < state->n_columns + 1 && ok; commas++)
-            ok = fputc(',', file) != EOF;
-        ok = ok && fputc('\n', file) != EOF;
+        ok = copy_row(state, line, length, file);
         line += length + (line[length] == '\n');
     }
     if (file != NULL && fclose(file) != 0)
@@ -170,52 +196,73 @@ static KilnStatus widen(State *state, KilnError *err)
     return status;
 }
 
-/* ---- Going on in a file ------------------------------------------------------------------------
- */
+/* ---- Going on in a file --------------------------------------------------------------------- */
 
-/* The number in the second cell of a line; -1 when there is none. */
-static int64_t step_of(const char *line)
+/* The next cell of a header line, unquoted in place; *at moves behind it, to NULL at the end. */
+static char *next_name(char **at)
 {
-    const char *p = strchr(line, ',');
-    int64_t step = 0;
+    char *name = *at, *to = name, *from = name;
+    bool quoted = *from == '"';
 
-    if (p == NULL || p[1] < '0' || p[1] > '9')
-        return -1;
-    for (p++; *p >= '0' && *p <= '9' && step < INT64_MAX / 16; p++)
-        step = step * 10 + (*p - '0');
-    return *p == ',' || *p == '\n' || *p == '\0' ? step : -1;
+    for (from += quoted; *from != '\0' && (quoted || *from != ','); from++) {
+        if (quoted && *from == '"' && *++from != '"')
+            break;
+        *to++ = *from;
+    }
+    *at = *from == ',' ? from + 1 : NULL;
+    *to = '\0';
+    return name;
 }
 
-static KilnStatus read_header(State *state, const char *text, KilnError *err)
+/* The columns of a header line (changed by this). */
+static KilnStatus read_header(State *state, char *line, KilnError *err)
 {
+    size_t length = strlen(moment_header);
     KilnStatus status = KILN_OK;
 
-    if (strncmp(text, "epoch,step", 10) != 0)
-        return kiln_error_set(err, KILN_E_FORMAT, "%s: does not begin with epoch,step",
-                              state->path);
-    for (const char *p = text + 10; *p == ',' && status >= 0;) {
-        size_t length = strcspn(++p, ",\n");
+    if (strncmp(line, moment_header, length) != 0)
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "%s: does not begin with %s: another program or version wrote it; "
+                              "move it away",
+                              state->path, moment_header);
+    for (char *at = line[length] == ',' ? line + length + 1 : NULL; at != NULL && status >= 0;) {
+        const char *name = next_name(&at);
 
-        status = add_column(state, p, length, err);
-        p += length;
+        status = add_column(state, name, strlen(name), err);
     }
     return status;
 }
 
-/* Rows up to `step`, moved together in place; a torn last line is dropped. */
-static void keep_rows(char *rows, int64_t step)
+/* The number in the third cell of a line; -1 when there is none. */
+static int64_t step_of(const char *line)
+{
+    int64_t step = 0;
+
+    for (int i = 0; i < 2; i++) {
+        line = strchr(line, ',');
+        if (line == NULL || line[1] < '0' || line[1] > '9')
+            return -1;
+        line++;
+    }
+    for (; *line >= '0' && *line <= '9' && step < INT64_MAX / 16; line++)
+        step = step * 10 + (*line - '0');
+    return *line == ',' ? step : -1;
+}
+
+/* Rows that were there at the checkpoint, moved together in place: the first `count`, or, when
+ * the checkpoint does not tell (-1), those up to `step`. A torn last line is dropped. */
+static void keep_rows(char *rows, int64_t count, int64_t step)
 {
     char *to = rows;
 
-    for (const char *line = rows; strchr(line, '\n') != NULL;) {
-        size_t length = strcspn(line, "\n") + 1;
+    for (const char *line = rows, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        size_t length = (size_t)(end + 1 - line);
         int64_t of = step_of(line);
 
-        if (of >= 0 && of <= step) {
-            memmove(to, line, length);
-            to += length;
-        }
-        line += length;
+        if (of < 0 || (count >= 0 ? count-- <= 0 : of > step))
+            continue;
+        memmove(to, line, length);
+        to += length;
     }
     *to = '\0';
 }
@@ -231,55 +278,74 @@ static void take_last_row(State *state, char *rows)
     rows[length - 1] = '\0'; /* the last \n */
     line = strrchr(rows, '\n');
     line = line != NULL ? line + 1 : rows;
-    state->epoch = 0;
-    for (const char *p = line; *p >= '0' && *p <= '9'; p++)
-        state->epoch = state->epoch * 10 + (*p - '0');
-    state->step = step_of(line);
-    const char *p = strchr(line, ',') + 1;
-    p += strcspn(p, ",");
-    for (size_t i = 0; i < state->n_columns && *p == ','; i++) {
-        size_t n = strcspn(++p, ",");
+    const char *p = line;
+    for (size_t i = 0; i < MOMENT + state->n_columns; i++) {
+        size_t n = strcspn(p, ",");
 
-        if (n < CELL) {
-            memcpy(state->cells[i], p, n);
-            state->cells[i][n] = '\0';
-        }
-        p += n;
+        snprintf(i < MOMENT ? state->moment[i] : state->cells[i - MOMENT], CELL, "%.*s", (int)n, p);
+        p += n + (p[n] == ',');
     }
     state->has_row = state->dirty = true;
     *line = '\0';
 }
 
-static KilnStatus open_file(KilnInstance *self, const char *run_dir, int64_t resumed_step,
-                            KilnError *err)
+/* A column is only ever added behind the others: those that the checkpoint knew are the first. */
+static KilnStatus drop_columns(State *state, const KilnState *saved, KilnError *err)
+{
+    int64_t known = 0;
+
+    if (!kiln_state_get_i64(saved, "columns", &known))
+        return KILN_OK;
+    if (known < 0 || (size_t)known > state->n_columns)
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "%s: has %zu metrics where the checkpoint knows %lld: it is not the "
+                              "file of that run; move it away",
+                              state->path, state->n_columns, (long long)known);
+    while (state->n_columns > (size_t)known)
+        free(state->columns[--state->n_columns]);
+    return KILN_OK;
+}
+
+static KilnStatus go_on(State *state, char *text, const KilnLogRun *run, KilnError *err)
+{
+    char *rows = text + strcspn(text, "\n");
+    int64_t count = -1;
+    KilnStatus status;
+
+    if (*rows == '\n')
+        *rows++ = '\0';
+    status = read_header(state, text, err);
+    if (status >= 0 && run->state != NULL) {
+        status = drop_columns(state, run->state, err);
+        (void)kiln_state_get_i64(run->state, "rows", &count);
+    }
+    if (status < 0)
+        return status;
+    keep_rows(rows, count, run->step);
+    take_last_row(state, rows);
+    return replace(state, rows, err);
+}
+
+static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError *err)
 {
     State *state = kiln_state(self);
     char *text = NULL;
+    KilnStatus status = KILN_OK;
 
-    if (strlen(run_dir) >= 4096)
-        return kiln_error_set(err, KILN_E_RANGE, "%s: the path is too long", run_dir);
-    snprintf(state->path, sizeof(state->path), "%s/metrics.csv", run_dir);
-    snprintf(state->tmp, sizeof(state->tmp), "%s/.metrics.csv.tmp", run_dir);
-    KilnStatus status = read_all(state, &text, err);
-    if (status >= 0 && text != NULL && text[0] != '\0') {
-        char *rows = text + strcspn(text, "\n");
-
-        rows += *rows == '\n';
-        status = read_header(state, text, err);
-        if (status >= 0) {
-            keep_rows(rows, resumed_step);
-            take_last_row(state, rows);
-            status = replace(state, rows, err);
-        }
-    } else if (status >= 0) {
-        status = replace(state, "", err);
-    }
+    if (strlen(run->dir) >= 4096)
+        return kiln_error_set(err, KILN_E_RANGE, "%s: the path is too long", run->dir);
+    snprintf(state->path, sizeof(state->path), "%s/metrics.csv", run->dir);
+    snprintf(state->tmp, sizeof(state->tmp), "%s/.metrics.csv.tmp", run->dir);
+    if (run->resumed)
+        status = read_all(state, &text, err);
+    if (status >= 0)
+        status = text != NULL && text[0] != '\0' ? go_on(state, text, run, err)
+                                                 : replace(state, "", err);
     free(text);
     return status;
 }
 
-/* ---- Logging
- * --------------------------------------------------------------------------------------- */
+/* ---- Logging -------------------------------------------------------------------------------- */
 
 /* The column of `name`, made when it is new. */
 static KilnStatus column_of(State *state, const char *name, size_t *ret, bool *made, KilnError *err)
@@ -289,42 +355,68 @@ static KilnStatus column_of(State *state, const char *name, size_t *ret, bool *m
             *ret = i;
             return KILN_OK;
         }
-    if (strpbrk(name, ",\"\n") != NULL)
+    if (strpbrk(name, "\r\n") != NULL)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "metric \"%s\" can't name a column; leave out commas and quotes",
-                              name);
+                              "metric \"%s\" can't name a column: it has more than one line", name);
     *ret = state->n_columns;
     *made = true;
     return add_column(state, name, strlen(name), err);
 }
 
-static KilnStatus log_metrics(KilnInstance *self, const KilnMetric *metrics, size_t n,
-                              int64_t epoch, int64_t step, KilnError *err)
+static void format_moment(const KilnLogRow *row, char moment[MOMENT][CELL])
+{
+    const int64_t numbers[] = { row->epoch, row->step, row->batch, row->samples };
+
+    snprintf(moment[0], CELL, "%s", row->phase);
+    for (size_t i = 0; i < KILN_COUNT(numbers); i++)
+        snprintf(moment[i + 1], CELL, "%lld", (long long)numbers[i]);
+    snprintf(moment[MOMENT - 1], CELL, "%.3f", row->wall_time);
+}
+
+/* Is the row that is kept back of this moment? Wall time aside. */
+static bool same_moment(const State *state, char moment[MOMENT][CELL])
+{
+    for (int i = 0; i < MOMENT - 1; i++)
+        if (strcmp(state->moment[i], moment[i]) != 0)
+            return false;
+    return true;
+}
+
+/* Make room for a row of another moment. */
+static KilnStatus next_row(State *state, KilnError *err)
+{
+    KilnStatus status = write_row(state, err);
+
+    if (status < 0)
+        return status;
+    if (fseek(state->file, 0, SEEK_END) != 0)
+        return kiln_error_errno(err, state->path);
+    state->row_at = ftell(state->file);
+    state->has_row = false;
+    state->rows++;
+    for (size_t i = 0; i < state->n_columns; i++)
+        state->cells[i][0] = '\0';
+    return KILN_OK;
+}
+
+static KilnStatus log_metrics(KilnInstance *self, const KilnLogRow *row, KilnError *err)
 {
     State *state = kiln_state(self);
+    char moment[MOMENT][CELL];
     KilnStatus status = KILN_OK;
     bool wider = false;
 
-    if (state->has_row && (state->epoch != epoch || state->step != step)) {
-        status = write_row(state, err);
-        if (status < 0)
-            return status;
-        if (fseek(state->file, 0, SEEK_END) != 0)
-            return kiln_error_errno(err, state->path);
-        state->row_at = ftell(state->file);
-        state->has_row = false;
-        for (size_t i = 0; i < state->n_columns; i++)
-            state->cells[i][0] = '\0';
-    }
-    for (size_t i = 0; i < n && status >= 0; i++) {
+    format_moment(row, moment);
+    if (state->has_row && !same_moment(state, moment))
+        status = next_row(state, err);
+    for (size_t i = 0; i < row->n && status >= 0; i++) {
         size_t column = 0;
 
-        status = column_of(state, metrics[i].name, &column, &wider, err);
+        status = column_of(state, row->metrics[i].name, &column, &wider, err);
         if (status >= 0)
-            format_cell(metrics[i].value, state->cells[column]);
+            format_cell(row->metrics[i].value, state->cells[column]);
     }
-    state->epoch = epoch;
-    state->step = step;
+    memcpy(state->moment, moment, sizeof(moment));
     state->has_row = state->dirty = true;
     return status >= 0 && wider ? widen(state, err) : status;
 }
@@ -339,6 +431,14 @@ static KilnStatus flush(KilnInstance *self, KilnError *err)
     if (status >= 0 && (fflush(state->file) != 0 || fsync(fileno(state->file)) != 0))
         status = kiln_error_errno(err, state->path);
     return status;
+}
+
+static void state_dict(KilnInstance *self, KilnState *saved)
+{
+    const State *state = kiln_state(self);
+
+    kiln_state_set_i64(saved, "rows", state->rows + (state->has_row ? 1 : 0));
+    kiln_state_set_i64(saved, "columns", (int64_t)state->n_columns);
 }
 
 static void release(KilnInstance *self)
@@ -357,6 +457,7 @@ static const KilnLoggerOps ops = {
     .open = open_file,
     .log_metrics = log_metrics,
     .flush = flush,
+    .state_dict = state_dict,
 };
 
 const KilnComponent kiln_logger_csv = {

@@ -185,7 +185,7 @@ static const KilnField *list_for(const KilnRegistry *registry, KilnKind kind,
 
         for (const KilnField *f = c->fields; f != NULL && f->type != KILN_TYPE_END; f++)
             if (f->type == KILN_TYPE_COMPONENT && f->component_kind == kind &&
-                f->shape == KILN_LIST) {
+                f->shape != KILN_ONE) {
                 *ret_owner = c;
                 return f;
             }
@@ -202,6 +202,33 @@ static const KilnField *root_row(const KilnSection *sections, KilnKind kind)
             if (f->type == KILN_TYPE_COMPONENT && f->component_kind == kind)
                 return f;
     return NULL;
+}
+
+static void place_new(const KilnRegistry *registry, const KilnSection *sections,
+                      const KilnComponent *component, KilnPlace *ret);
+
+/* A place in the list or mapping `list` of another component. */
+static void place_within(const KilnRegistry *registry, const KilnSection *sections,
+                         const KilnComponent *component, const KilnComponent *owner,
+                         const KilnField *list, KilnPlace *ret)
+{
+    const char *kind = kiln_kind_name(component->kind), *name = component->name;
+    KilnPlace outer = { 0 };
+
+    place_new(registry, sections, owner, &outer);
+    kiln_text_printf(&ret->key, "%s.%s", outer.key.data, list->name);
+    ret->listed = list->shape == KILN_LIST;
+    if (ret->listed) {
+        kiln_text_append(&ret->choose, outer.choose.data);
+        kiln_example_required(&ret->choose, owner->fields, outer.key.data);
+        kiln_text_printf(&ret->choose, " '%s=[{_target_: %s/%s", ret->key.data, kind, name);
+        append_required(&ret->choose, component->fields, ", ", ": ");
+        kiln_text_append(&ret->choose, "}]'");
+    } else {
+        kiln_text_printf(&ret->key, ".%s", name);
+        kiln_text_printf(&ret->choose, "%s +%s=%s", outer.choose.data, ret->key.data, name);
+    }
+    kiln_place_release(&outer);
 }
 
 static void place_new(const KilnRegistry *registry, const KilnSection *sections,
@@ -225,17 +252,7 @@ static void place_new(const KilnRegistry *registry, const KilnSection *sections,
         kiln_text_printf(&ret->key, "datamodule.%s", kind);
         kiln_text_printf(&ret->choose, " datamodule.%s._target_=%s/%s", kind, kind, name);
     } else if (list != NULL) {
-        KilnPlace outer = { 0 };
-
-        place_new(registry, sections, owner, &outer);
-        ret->listed = true;
-        kiln_text_printf(&ret->key, "%s.%s", outer.key.data, list->name);
-        kiln_text_append(&ret->choose, outer.choose.data);
-        kiln_example_required(&ret->choose, owner->fields, outer.key.data);
-        kiln_text_printf(&ret->choose, " '%s=[{_target_: %s/%s", ret->key.data, kind, name);
-        append_required(&ret->choose, component->fields, ", ", ": ");
-        kiln_text_append(&ret->choose, "}]'");
-        kiln_place_release(&outer);
+        place_within(registry, sections, component, owner, list, ret);
     } else {
         kiln_text_append(&ret->key, kind);
         kiln_text_printf(&ret->choose, " %s=%s", kind, name);

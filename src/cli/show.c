@@ -52,11 +52,18 @@ static const char *chosen_option(const Show *show, const char *group, size_t len
 static void append_beside(const Show *show, KilnText *file, const char *key, const char *dot)
 {
     const char *now = chosen_option(show, key, (size_t)(dot - key));
+    int indent = 2;
 
     if (now != NULL && now[0] != '[')
         kiln_text_printf(file, "  defaults:\n    - %s\n", now);
-    kiln_text_printf(file, "  %s:\n", dot + 1);
-    kiln_example_file(file, show->component, 4);
+    for (const char *part = dot; part != NULL; indent += 2) {
+        const char *next = strchr(part + 1, '.');
+        size_t length = next != NULL ? (size_t)(next - part - 1) : strlen(part + 1);
+
+        kiln_text_printf(file, "%*s%.*s:\n", indent, "", (int)length, part + 1);
+        part = next;
+    }
+    kiln_example_file(file, show->component, indent);
 }
 
 /* The file is one of a group where the kind has one, else it goes below a key. */

@@ -27,7 +27,8 @@ typedef struct KilnModelOps KilnModelOps;                   /* module.h */
 typedef struct KilnOptimizerOps KilnOptimizerOps;           /* module.h */
 typedef struct KilnSchedulerOps KilnSchedulerOps;           /* module.h */
 typedef struct KilnCallbackOps KilnCallbackOps;             /* trainer.h */
-typedef struct KilnLoggerOps KilnLoggerOps;                 /* trainer.h */
+typedef struct KilnLoggerOps KilnLoggerOps;                 /* logger.h */
+typedef struct KilnMetricOps KilnMetricOps;                 /* metric.h */
 typedef struct KilnTransformOps KilnTransformOps;           /* image.h */
 typedef struct KilnSamplerOps KilnSamplerOps;               /* loading.h */
 typedef struct KilnBatchTransformOps KilnBatchTransformOps; /* loading.h */
@@ -62,6 +63,7 @@ typedef struct KilnComponent {
         const KilnSchedulerOps *scheduler;
         const KilnCallbackOps *callback;
         const KilnLoggerOps *logger;
+        const KilnMetricOps *metric;
         const KilnTransformOps *transform;
         const KilnSamplerOps *sampler;
         const KilnBatchTransformOps *batch_transform;
@@ -99,8 +101,10 @@ typedef struct KilnPluginInfo {
         [KILN_KIND_OPTIMIZER] = sizeof(KilnOptimizerOps),                                          \
         [KILN_KIND_SCHEDULER] = sizeof(KilnSchedulerOps),                                          \
         [KILN_KIND_CALLBACK] = sizeof(KilnCallbackOps),                                            \
-        [KILN_KIND_LOGGER] = sizeof(KilnLoggerOps),                                                \
+        [KILN_KIND_LOGGER] = sizeof(KilnLoggerOps), [KILN_KIND_METRIC] = sizeof(KilnMetricOps),    \
         [KILN_KIND_TRANSFORM] = sizeof(KilnTransformOps),                                          \
+        [KILN_KIND_SAMPLER] = sizeof(KilnSamplerOps),                                              \
+        [KILN_KIND_BATCH_TRANSFORM] = sizeof(KilnBatchTransformOps),                               \
         [KILN_KIND_SWEEPER] = sizeof(KilnSweeperOps),                                              \
         [KILN_KIND_LAUNCHER] = sizeof(KilnLauncherOps),                                            \
     }

@@ -15,6 +15,7 @@
     X(SCHEDULER, "scheduler")                                                                      \
     X(CALLBACK, "callback")                                                                        \
     X(LOGGER, "logger")                                                                            \
+    X(METRIC, "metric")                                                                            \
     X(TRANSFORM, "transform")                                                                      \
     X(SAMPLER, "sampler")                                                                          \
     X(BATCH_TRANSFORM, "batch_transform")                                                          \

@@ -30,6 +30,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_png_size(const char *path, int64_t
 /* Write 8-bit PNG from `image` (1 or 3 channels, values clamped to 0..1). */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_write_png(const char *path, const KilnImage *image,
                                                         KilnError *err);
+/* A PNG file in memory, from 8-bit pixels in rows, height × width × channels (1 or 3). Owned by
+ * the caller (free). */
+KILN_API KILN_NODISCARD KilnStatus kiln_png_encode(const uint8_t *pixels, int64_t height,
+                                                   int64_t width, int64_t channels, uint8_t **ret,
+                                                   size_t *ret_size, KilnError *err);
 /* Bilinear with antialiasing when shrinking (as Pillow and torchvision do).
  * `from` and `to` are different images. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_scale(const KilnImage *from, int64_t height,

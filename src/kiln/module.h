@@ -30,9 +30,12 @@ KILN_API int64_t kiln_step_stream(KilnStep *step);
 /* Flags of logging; 0 is Lightning's default for the step: on_step in training,
  * on_epoch in validation and test. With both, the names get _step and _epoch. */
 typedef enum KilnLogFlags {
-    KILN_LOG_STEP = 1,    /* each step's value */
-    KILN_LOG_EPOCH = 2,   /* mean over the epoch, weighted by batch size */
-    KILN_LOG_PROG_BAR = 4 /* show in the progress bar */
+    KILN_LOG_STEP = 1,     /* each step's value */
+    KILN_LOG_EPOCH = 2,    /* mean over the epoch, weighted by batch size */
+    KILN_LOG_PROG_BAR = 4, /* show in the progress bar */
+    /* A measurement (a time, a rate, the memory in use), another one in every run: kept out of
+     * what must be the same when a run is repeated or resumed. */
+    KILN_LOG_MEASURED = 256
 } KilnLogFlags;
 
 /* Log a scalar tensor under `name` ("train/loss"); its value is read after the

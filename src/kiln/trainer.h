@@ -3,6 +3,7 @@
 #ifndef KILN_TRAINER_H
 #define KILN_TRAINER_H
 
+#include "kiln/logger.h"
 #include "kiln/module.h"
 
 typedef struct KilnTrainer KilnTrainer;
@@ -26,6 +27,12 @@ KILN_API double kiln_trainer_samples_per_s(const KilnTrainer *trainer); /* of th
 KILN_API const char *kiln_trainer_run_dir(const KilnTrainer *trainer);
 KILN_API KilnParams *kiln_trainer_params(KilnTrainer *trainer);
 KILN_API KilnInstance *kiln_trainer_module(KilnTrainer *trainer);
+/* What the datamodule yields. */
+KILN_API const KilnDataSpec *kiln_trainer_spec(const KilnTrainer *trainer);
+/* The feature of the batch that runs now, [*ret_n, ...] in its own type; for the batch hooks.
+ * NULL when there is no such feature. */
+KILN_API const void *kiln_trainer_feature(const KilnTrainer *trainer, const char *name,
+                                          int64_t *ret_n);
 
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
@@ -42,12 +49,6 @@ KILN_API KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, cons
 /* True when this run will validate: there are samples for it and no limit of 0. */
 KILN_API bool kiln_trainer_validates(const KilnTrainer *trainer);
 /* All metrics, in order of first logging. */
-typedef struct KilnMetric {
-    const char *name;
-    double value; /* last */
-    unsigned flags;
-    int64_t epoch, step; /* when */
-} KilnMetric;
 KILN_API size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret);
 
 /* ---- What a hook can do ------------------------------------------------------ */
@@ -55,6 +56,18 @@ KILN_API size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetri
 /* Log a number from a callback; flags as kiln_step_log, 0 = KILN_LOG_STEP. */
 KILN_API void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value,
                                unsigned flags);
+/* Hand a histogram, an image or a text to all loggers that take such, at once. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_log_histogram(KilnTrainer *trainer,
+                                                              const char *name,
+                                                              const KilnHistogram *histogram,
+                                                              KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_log_image(KilnTrainer *trainer, const char *name,
+                                                          const KilnPixels *pixels, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_log_text(KilnTrainer *trainer, const char *name,
+                                                         const char *text, KilnError *err);
+/* True when a logger of this run takes them. */
+typedef enum KilnLogKind { KILN_LOG_HISTOGRAMS, KILN_LOG_IMAGES, KILN_LOG_TEXTS } KilnLogKind;
+KILN_API bool kiln_trainer_takes(const KilnTrainer *trainer, KilnLogKind kind);
 /* End training after this batch (Lightning's should_stop); `reason` is copied
  * into summary.json and the log. */
 KILN_API void kiln_trainer_stop(KilnTrainer *trainer, const char *reason);
@@ -204,17 +217,6 @@ struct KilnCallbackOps {
     bool averages;
     /* Names of metrics that it logs, NULL-terminated; NULL: none. */
     const char *const *logs;
-};
-
-struct KilnLoggerOps {
-    /* The run folder exists; `resumed_step` is 0 for a new run. */
-    KilnStatus (*open)(KilnInstance *self, const char *run_dir, int64_t resumed_step,
-                       KilnError *err);
-    /* Values logged together at (epoch, step). */
-    KilnStatus (*log_metrics)(KilnInstance *self, const KilnMetric *metrics, size_t n,
-                              int64_t epoch, int64_t step, KilnError *err);
-    /* Everything so far must be on disk after this (called with each checkpoint and at the end). */
-    KilnStatus (*flush)(KilnInstance *self, KilnError *err);
 };
 
 #endif

@@ -51,7 +51,7 @@ static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnEr
         leave_out_callbacks(trainer);
     if (status >= 0 && stage == KILN_STAGE_FIT && trainer->options.logs)
         status = kiln_config_build_map(config, "logger", registry, KILN_KIND_LOGGER,
-                                       &trainer->loggers, &trainer->n_loggers, err);
+                                       &trainer->loggers.list, &trainer->loggers.n, err);
     return status >= 0 ? kiln_hooks_set_up(trainer, err) : status;
 }
 
@@ -486,7 +486,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
         kiln_loader_free(trainer->loaders[i]);
     kiln_hooks_release(&trainer->hooks);
     kiln_instances_free(trainer->callbacks, trainer->n_callbacks);
-    kiln_instances_free(trainer->loggers, trainer->n_loggers);
+    kiln_loggers_release(&trainer->loggers);
     kiln_graph_free(trainer->graph);
     kiln_backend_free(trainer->backend);
     kiln_params_free(trainer->params);

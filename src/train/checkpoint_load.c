@@ -392,6 +392,7 @@ static KilnStatus load_gradients(KilnTrainer *trainer, const KilnSafetensors *fi
     return status;
 }
 
+/* The optimizer's state, and what the epoch's metrics had counted. */
 static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                  KilnError *err)
 {
@@ -403,6 +404,9 @@ static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *
         status = load_slot(trainer, file, path, slot, err);
     if (status >= 0 && checkpoint->at.in_group > 0)
         status = load_gradients(trainer, file, path, err);
+    if (status >= 0)
+        status = kiln_tallies_load(kiln_metrics_tallies(trainer->metrics), KILN_PHASE_FIT, file,
+                                   err);
     kiln_safetensors_close(file);
     free(path);
     return status;

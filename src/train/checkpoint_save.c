@@ -167,11 +167,14 @@ static KilnStatus add_gradients(KilnTrainer *trainer, KilnArena *names, KilnStVi
     return KILN_OK;
 }
 
-/* "optimizer.<slot>.<parameter>" for every slot and trained parameter. */
+/* "optimizer.<slot>.<parameter>" for every slot and trained parameter, and what the
+ * epoch's metrics have counted. */
 static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnError *err)
 {
+    const KilnTallies *tallies = kiln_metrics_tallies(trainer->metrics);
     size_t n_params = kiln_params_count(trainer->params), n = 0;
-    KilnStView *views = calloc(n_params * (trainer->n_slots + 2) + 1, sizeof(*views));
+    size_t most = n_params * (trainer->n_slots + 2) + tallies->n * KILN_TALLY_ARRAYS;
+    KilnStView *views = calloc(most + 1, sizeof(*views));
     KilnArena names = { 0 };
     KilnStatus status = views != NULL ? KILN_OK : kiln_error_nomem(err, n_params);
 
@@ -195,6 +198,8 @@ static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnEr
         status = add_weights(trainer, &names, views, &n, err);
     if (status >= 0)
         status = add_gradients(trainer, &names, views, &n, err);
+    if (status >= 0)
+        status = kiln_tallies_save(tallies, KILN_PHASE_FIT, &names, views, &n, err);
     if (status >= 0)
         status = kiln_safetensors_write(path, views, n, NULL, 0, err);
     kiln_arena_release(&names);
@@ -330,7 +335,7 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
     if (status >= 0) {
         json_t *state = json_pack(
             "{s:i, s:s, s:s, s:s?, s:I, s:I, s:I, s:b, s:I, s:i, s:I, s:I, s:I, s:s, s:o, s:o, "
-            "s:o, s:o, s:O}",
+            "s:o, s:o, s:o, s:O}",
             "format", (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "task",
             kiln_instance_name(trainer->module), "model", model, "epoch",
             (json_int_t)trainer->at.epoch, "step", (json_int_t)trainer->at.step, "batch",
@@ -342,7 +347,7 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
             kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec),
             "metrics", kiln_metrics_save(trainer->metrics), "callbacks",
             callbacks_json(trainer, &failed), "scheduler", scheduler_json(trainer, &failed),
-            "files", files);
+            "loggers", kiln_loggers_state(trainer, &failed), "files", files);
 
         if (state == NULL || !add_position(trainer, state))
             failed = true;

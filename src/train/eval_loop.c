@@ -50,6 +50,8 @@ static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHo
         status = kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err);
     trainer->eval_batch = batch->index + 1;
     trainer->timing.phase_samples += batch->size;
+    if (status >= 0 && trainer->eval_batch % trainer->options.trainer->log_every_n_steps == 0)
+        status = kiln_loggers_send(trainer, false, err);
     return status >= 0 ? call(trainer, hooks->batch_end, err) : status;
 }
 
@@ -107,6 +109,7 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
     trainer->timing.phase_start = kiln_clock();
     trainer->timing.phase_samples = 0;
     kiln_metrics_clear(trainer->metrics, phase);
+    kiln_loggers_drop_steps(trainer);
     if (trainer->shadow != NULL)
         kiln_shadow_show(trainer->shadow);
     status = call(trainer, hooks->start, err);

@@ -1,4 +1,4 @@
-/* Calling callbacks, the module's hooks, and loggers. */
+/* Calling callbacks and the module's hooks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,48 +135,6 @@ KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *er
         return KILN_CALL(trainer, teardown, err);
     kiln_hooks_exception(trainer, err != NULL ? err : &none);
     (void)!KILN_CALL(trainer, teardown, NULL);
-    return status;
-}
-
-/* ---- Loggers ------------------------------------------------------------------------- */
-
-static const KilnLoggerOps *logger_ops(const KilnInstance *logger)
-{
-    return kiln_instance_component(logger)->ops.logger;
-}
-
-KilnStatus kiln_loggers_open(KilnTrainer *trainer, KilnError *err)
-{
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; i < trainer->n_loggers && status >= 0; i++)
-        if (logger_ops(trainer->loggers[i])->open != NULL)
-            status = logger_ops(trainer->loggers[i])
-                         ->open(trainer->loggers[i], trainer->run_dir, trainer->at.step, err);
-    return status;
-}
-
-KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values, KilnError *err)
-{
-    const KilnMetric *metrics;
-    size_t n = kiln_metrics_take(trainer->metrics, epoch_values, trainer->at.step, &metrics);
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; n > 0 && i < trainer->n_loggers && status >= 0; i++)
-        if (logger_ops(trainer->loggers[i])->log_metrics != NULL)
-            status = logger_ops(trainer->loggers[i])
-                         ->log_metrics(trainer->loggers[i], metrics, n, trainer->at.epoch,
-                                       trainer->at.step, err);
-    return status;
-}
-
-KilnStatus kiln_loggers_flush(KilnTrainer *trainer, KilnError *err)
-{
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; i < trainer->n_loggers && status >= 0; i++)
-        if (logger_ops(trainer->loggers[i])->flush != NULL)
-            status = logger_ops(trainer->loggers[i])->flush(trainer->loggers[i], err);
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* Metrics: declared names with running sums, and the values they lead to. */
+/* Metrics: declared names with running sums, tallies, and the values they lead to. */
 #include "train/metrics.h"
 
 #include <math.h>
@@ -26,6 +26,7 @@ struct KilnMetrics {
     bool *fresh;
     KilnMetric *taken; /* scratch of take */
     size_t n, capacity;
+    KilnTallies tallies;
 };
 
 enum { LONGEST_NAME = 256 };
@@ -48,6 +49,7 @@ void kiln_metrics_free(KilnMetrics *metrics)
         free(metrics->declared[i].name);
     for (size_t i = 0; i < metrics->n; i++)
         free((char *)metrics->list[i].name);
+    kiln_tallies_release(&metrics->tallies);
     free(metrics->declared);
     free(metrics->list);
     free(metrics->best);
@@ -120,10 +122,12 @@ const char *kiln_metrics_declared_at(const KilnMetrics *metrics, size_t i)
 
 /* ---- Values -------------------------------------------------------------------- */
 
-bool kiln_metric_rises(const char *name)
+bool kiln_metric_rises(const char *name, unsigned flags)
 {
     static const char *const falling[] = { "loss", "error", "err", "perplexity", "mse", "mae" };
 
+    if ((flags & (KILN_LOG_RISES | KILN_LOG_FALLS)) != 0)
+        return (flags & KILN_LOG_RISES) != 0;
     for (size_t i = 0; i < KILN_COUNT(falling); i++)
         if (strstr(name, falling[i]) != NULL)
             return false;
@@ -200,7 +204,7 @@ KilnStatus kiln_metrics_set(KilnMetrics *metrics, const char *name, double value
     metric->epoch = epoch;
     metric->step = step;
     metrics->fresh[i] = true;
-    bool better = kiln_metric_rises(name) ? value > best->value : value < best->value;
+    bool better = kiln_metric_rises(name, flags) ? value > best->value : value < best->value;
     if (better || (isnan(best->value) && !isnan(value)))
         *best = (KilnMetricBest) { .value = value, .epoch = epoch, .step = step };
     return KILN_OK;
@@ -223,6 +227,66 @@ KilnStatus kiln_metrics_add(KilnMetrics *metrics, int declared, double value, do
                             KILN_LOG_STEP | shown, epoch, step, err);
 }
 
+/* ---- Tallies ---------------------------------------------------------------------- */
+
+/* "val/f1", "val/f1/cat" */
+static const char *value_name(const KilnCounted *counted, const KilnTallyValue *value,
+                              char buf[LONGEST_NAME])
+{
+    bool own = value->name[0] == '\0';
+
+    snprintf(buf, LONGEST_NAME, "%s%s%s", counted->name, own ? "" : "/", value->name);
+    return buf;
+}
+
+KilnTallies *kiln_metrics_tallies(KilnMetrics *metrics)
+{
+    return &metrics->tallies;
+}
+
+KilnStatus kiln_metrics_tally(KilnMetrics *metrics, KilnPhase phase, KilnInstance *metric,
+                              const char *name, unsigned flags, const KilnMetricForm *form,
+                              size_t *ret, KilnError *err)
+{
+    const KilnTallyValue *values = NULL;
+    size_t before = metrics->tallies.n, n = 0;
+    KilnStatus status = kiln_tallies_get(&metrics->tallies, (int)phase, metric, name, flags, form,
+                                         ret, err);
+
+    if (status < 0 || metrics->tallies.n == before)
+        return status;
+    const KilnCounted *counted = &metrics->tallies.list[*ret];
+    status = kiln_tally_compute(counted->tally, &values, &n, err);
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        char full[LONGEST_NAME];
+
+        if (kiln_metrics_declare(metrics, phase, value_name(counted, &values[i], full),
+                                 KILN_LOG_EPOCH) < 0)
+            status = kiln_error_nomem(err, sizeof(full));
+    }
+    return status;
+}
+
+static KilnStatus end_tally(KilnMetrics *metrics, const KilnCounted *counted, int64_t epoch,
+                            int64_t step, KilnError *err)
+{
+    const KilnTallyValue *values = NULL;
+    size_t n = 0;
+    bool falls = kiln_instance_component(counted->metric)->ops.metric->lower_is_better;
+    unsigned flags = KILN_LOG_EPOCH | (falls ? KILN_LOG_FALLS : KILN_LOG_RISES);
+    KilnStatus status = kiln_tally_compute(counted->tally, &values, &n, err);
+
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        bool own = values[i].name[0] == '\0';
+        char full[LONGEST_NAME];
+
+        status = kiln_metrics_set(metrics, value_name(counted, &values[i], full), values[i].value,
+                                  flags | (own ? counted->flags & KILN_LOG_PROG_BAR : 0), epoch,
+                                  step, err);
+    }
+    return status;
+}
+
 KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase, int64_t epoch,
                                   int64_t step, KilnError *err)
 {
@@ -238,6 +302,12 @@ KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase, int64_t
                                       from->sum / from->weight, KILN_LOG_EPOCH | shown, epoch, step,
                                       err);
     }
+    for (size_t i = 0; i < metrics->tallies.n && status >= 0; i++) {
+        const KilnCounted *counted = &metrics->tallies.list[i];
+
+        if (counted->phase == (int)phase && kiln_tally_rows(counted->tally) > 0)
+            status = end_tally(metrics, counted, epoch, step, err);
+    }
     kiln_metrics_clear(metrics, phase);
     return status;
 }
@@ -247,6 +317,7 @@ void kiln_metrics_clear(KilnMetrics *metrics, KilnPhase phase)
     for (size_t i = 0; i < metrics->n_declared; i++)
         if (metrics->declared[i].phase == phase)
             metrics->declared[i].sum = metrics->declared[i].weight = 0.0;
+    kiln_tallies_reset(&metrics->tallies, (int)phase);
 }
 
 const KilnMetric *kiln_metrics_find(const KilnMetrics *metrics, const char *name)

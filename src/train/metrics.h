@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "kiln/trainer.h"
+#include "train/tallies.h"
 
 /* Who logs; a name is a mean of its own in each. */
 typedef enum KilnPhase {
@@ -21,6 +22,9 @@ typedef struct KilnMetricBest {
     double value;
     int64_t epoch, step;
 } KilnMetricBest;
+
+/* In the flags of a value, beside KilnLogFlags: which way it is better is known. */
+enum { KILN_LOG_RISES = 1 << 8, KILN_LOG_FALLS = 1 << 9 };
 
 typedef struct KilnMetrics KilnMetrics;
 
@@ -41,10 +45,18 @@ KILN_NODISCARD KilnStatus kiln_metrics_add(KilnMetrics *metrics, int declared, d
 KILN_NODISCARD KilnStatus kiln_metrics_set(KilnMetrics *metrics, const char *name, double value,
                                            unsigned flags, int64_t epoch, int64_t step,
                                            KilnError *err);
-/* Turn the sums of a phase into the epoch's means, and start new sums. */
+/* The tally that steps of `phase` count for the metric under `name`, and its number;
+ * made, and the names of its values declared, when it is new. */
+KILN_NODISCARD KilnStatus kiln_metrics_tally(KilnMetrics *metrics, KilnPhase phase,
+                                             KilnInstance *metric, const char *name, unsigned flags,
+                                             const KilnMetricForm *form, size_t *ret,
+                                             KilnError *err);
+/* All tallies, for counting and for checkpoints. */
+KilnTallies *kiln_metrics_tallies(KilnMetrics *metrics);
+/* Turn the sums and tallies of a phase into the epoch's values, and start new ones. */
 KILN_NODISCARD KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase,
                                                  int64_t epoch, int64_t step, KilnError *err);
-/* Drop the sums of a phase. */
+/* Drop the sums and tallies of a phase. */
 void kiln_metrics_clear(KilnMetrics *metrics, KilnPhase phase);
 
 /* The metric of that name, or with _epoch or _step behind it; NULL when nothing
@@ -53,8 +65,9 @@ const KilnMetric *kiln_metrics_find(const KilnMetrics *metrics, const char *name
 size_t kiln_metrics_list(const KilnMetrics *metrics, const KilnMetric **ret);
 /* In the order of the list. */
 const KilnMetricBest *kiln_metrics_best(const KilnMetrics *metrics);
-/* True when larger is better: all but losses, errors and perplexities. */
-bool kiln_metric_rises(const char *name);
+/* True when larger is better: as its flags say, else all but losses, errors and
+ * perplexities. */
+bool kiln_metric_rises(const char *name, unsigned flags);
 /* True when a step of `phase` declared a name that `name` finds. */
 bool kiln_metrics_declared(const KilnMetrics *metrics, KilnPhase phase, const char *name);
 /* The i-th name that any step declared; NULL past the end. */

@@ -74,6 +74,7 @@ static KilnStatus test(KilnTrainer *trainer, KilnError *err)
         trainer->shadow = NULL;
         kiln_checkpoint_close(&best);
     }
+    trainer->phase = KILN_PHASE_TEST; /* of the rows that are sent behind it, too */
     if (status >= 0)
         status = kiln_eval_loop(trainer, KILN_PHASE_TEST, err);
     return status >= 0 ? kiln_loggers_send(trainer, true, err) : status;
@@ -113,6 +114,11 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
     return status;
 }
 
+static const char *status_of(const KilnTrainer *trainer)
+{
+    return trainer->interrupted ? "interrupted" : trainer->at.should_stop ? "stopped" : "finished";
+}
+
 /* What callbacks are told of an interrupt; returns why. */
 static const KilnError *interrupt(KilnError *why)
 {
@@ -120,10 +126,11 @@ static const KilnError *interrupt(KilnError *why)
     return why;
 }
 
-static KilnStatus train(KilnTrainer *trainer, KilnError *err)
+static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, KilnError *err)
 {
     KilnError why = { 0 };
-    KilnStatus status = kiln_loggers_open(trainer, err);
+    KilnStatus status = kiln_loggers_open(trainer, json_object_get(checkpoint->state, "loggers"),
+                                          err);
 
     if (status >= 0)
         status = kiln_fit_loop(trainer, err);
@@ -136,8 +143,10 @@ static KilnStatus train(KilnTrainer *trainer, KilnError *err)
     if (status >= 0 && trainer->interrupted)
         kiln_hooks_exception(trainer, interrupt(&why));
     if (status >= 0)
+        status = kiln_loggers_flush(trainer, err); /* for those who read their files */
+    if (status >= 0)
         status = KILN_CALL(trainer, teardown, err);
-    return status >= 0 ? kiln_loggers_flush(trainer, err) : status;
+    return status >= 0 ? kiln_loggers_close(trainer, status_of(trainer), err) : status;
 }
 
 /* A run that failed still leaves its log and summary; what goes wrong on the
@@ -145,8 +154,9 @@ static KilnStatus train(KilnTrainer *trainer, KilnError *err)
 static void close_failed(KilnTrainer *trainer, const KilnError *why)
 {
     kiln_hooks_exception(trainer, why);
-    (void)!KILN_CALL(trainer, teardown, NULL);
     (void)!kiln_loggers_flush(trainer, NULL);
+    (void)!KILN_CALL(trainer, teardown, NULL);
+    (void)!kiln_loggers_close(trainer, "failed", NULL);
     (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
     kiln_output_status_line(&trainer->output, NULL);
     kiln_output_log(&trainer->output, why->text);
@@ -154,9 +164,7 @@ static void close_failed(KilnTrainer *trainer, const KilnError *why)
 
 static KilnStatus close_well(KilnTrainer *trainer, KilnRunResult *ret, KilnError *err)
 {
-    const char *status = trainer->interrupted      ? "interrupted"
-                         : trainer->at.should_stop ? "stopped"
-                                                   : "finished";
+    const char *status = status_of(trainer);
 
     kiln_output_status_line(&trainer->output, NULL);
     if (trainer->interrupted)
@@ -181,7 +189,7 @@ KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult
         return kiln_error_nomem(err, sizeof(*trainer));
     KilnStatus status = prepare(trainer, config, env, &checkpoint, &why);
     if (status >= 0) {
-        status = train(trainer, &why);
+        status = train(trainer, &checkpoint, &why);
         if (status >= 0)
             status = close_well(trainer, ret, &why);
         else

@@ -21,6 +21,7 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
     step->stream = 0;
     step->n_logs = 0;
     step->n_outputs = 0;
+    step->n_counted = 0;
     kiln_rng_init(&rng, seed, KILN_RNG_DROPOUT, 0, (uint64_t)number);
     for (size_t i = 0; i < KILN_COUNT(step->key_words); i++)
         step->key_words[i] = (int32_t)(kiln_rng_u32(&rng) >> 1);
@@ -166,7 +167,7 @@ static void want(KilnTensor **list, size_t *n, KilnTensor *tensor)
     list[(*n)++] = tensor;
 }
 
-enum { STEP_WANTS = 1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS };
+enum { STEP_WANTS = 1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS + 2 * KILN_STEP_METRICS };
 
 /* What is read after the step has run; returns how many. */
 static size_t wanted(const KilnStep *step, KilnTensor *loss, KilnTensor *ret[STEP_WANTS])
@@ -179,6 +180,10 @@ static size_t wanted(const KilnStep *step, KilnTensor *loss, KilnTensor *ret[STE
         want(ret, &n, step->logs[i].value);
     for (size_t i = 0; i < step->n_outputs; i++)
         want(ret, &n, step->outputs[i].value);
+    for (size_t i = 0; i < step->n_counted; i++) {
+        want(ret, &n, step->counted[i].scores);
+        want(ret, &n, step->counted[i].truth);
+    }
     return n;
 }
 
@@ -206,5 +211,5 @@ KilnStatus kiln_step_count(KilnStep *step, int64_t epoch, int64_t global_step, K
         status = kiln_metrics_add(step->metrics, step->logs[i].declared,
                                   kiln_tensor_scalar(step->logs[i].value), (double)step->batch.size,
                                   epoch, global_step, err);
-    return status;
+    return status >= 0 ? kiln_step_count_rows(step, err) : status;
 }

@@ -7,7 +7,7 @@
 #include "train/loader.h"
 #include "train/metrics.h"
 
-enum { KILN_STEP_LOGS = 64, KILN_STEP_OUTPUTS = 8 };
+enum { KILN_STEP_LOGS = 64, KILN_STEP_OUTPUTS = 8, KILN_STEP_METRICS = 32 };
 
 struct KilnStep {
     KilnGraph *graph;
@@ -31,6 +31,11 @@ struct KilnStep {
         KilnTensor *value;
     } outputs[KILN_STEP_OUTPUTS];
     size_t n_outputs;
+    struct {
+        size_t tally; /* number in the metrics */
+        KilnTensor *scores, *truth;
+    } counted[KILN_STEP_METRICS];
+    size_t n_counted;
 };
 
 /* Start recording a step over `batch`; `seed` and `number` make its dropout key. */
@@ -41,7 +46,9 @@ KILN_NODISCARD KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnEr
 /* The plan that executing would follow; leaves need no data. */
 KILN_NODISCARD KilnStatus kiln_step_plan(KilnStep *step, KilnTensor *loss, KilnPlan **ret,
                                          KilnError *err);
-/* Hand the logged values to the metrics. */
+/* Count the rows that metrics get (step_metric.c). */
+KILN_NODISCARD KilnStatus kiln_step_count_rows(KilnStep *step, KilnError *err);
+/* Hand the logged values and rows to the metrics. */
 KILN_NODISCARD KilnStatus kiln_step_count(KilnStep *step, int64_t epoch, int64_t global_step,
                                           KilnError *err);
 

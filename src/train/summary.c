@@ -82,7 +82,7 @@ static json_t *metrics_json(const KilnTrainer *trainer)
                       number(metrics[i].value), "epoch", (json_int_t)metrics[i].epoch, "step",
                       (json_int_t)metrics[i].step, "best", "value", number(best[i].value), "epoch",
                       (json_int_t)best[i].epoch, "step", (json_int_t)best[i].step, "mode",
-                      kiln_metric_rises(metrics[i].name) ? "max" : "min"));
+                      kiln_metric_rises(metrics[i].name, metrics[i].flags) ? "max" : "min"));
     return all;
 }
 

@@ -24,6 +24,21 @@ int64_t kiln_trainer_batches_done(const KilnTrainer *trainer)
     return trainer->at.batches;
 }
 
+const KilnDataSpec *kiln_trainer_spec(const KilnTrainer *trainer)
+{
+    return &trainer->spec;
+}
+
+const void *kiln_trainer_feature(const KilnTrainer *trainer, const char *name, int64_t *ret_n)
+{
+    const KilnFeature *feature = kiln_spec_feature(&trainer->spec, name);
+
+    if (feature == NULL)
+        return NULL;
+    *ret_n = trainer->step.batch.size;
+    return trainer->step.batch.data[feature - trainer->spec.features];
+}
+
 int64_t kiln_trainer_samples(const KilnTrainer *trainer)
 {
     return trainer->at.samples;

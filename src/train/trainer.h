@@ -9,6 +9,7 @@
 #include "nn/params.h"
 #include "train/console.h"
 #include "train/forecast.h"
+#include "train/loggers.h"
 #include "train/options.h"
 #include "train/pace.h"
 #include "train/position.h"
@@ -58,8 +59,9 @@ struct KilnTrainer {
     int threads;
 
     KilnInstance *module, *datamodule;
-    KilnInstance **callbacks, **loggers; /* callbacks: by rank */
-    size_t n_callbacks, n_loggers;
+    KilnInstance **callbacks; /* by rank */
+    size_t n_callbacks;
+    KilnLoggers loggers;
     KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
     KilnDataset datasets[KILN_SPLIT_COUNT];
@@ -166,11 +168,6 @@ void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why);
 /* teardown, after on_exception where `status` says that the run failed by *err; returns that
  * status, or how teardown went. */
 KILN_NODISCARD KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *err);
-KILN_NODISCARD KilnStatus kiln_loggers_open(KilnTrainer *trainer, KilnError *err);
-/* Send the values of this step, or of epochs, that were not sent yet. */
-KILN_NODISCARD KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values,
-                                            KilnError *err);
-KILN_NODISCARD KilnStatus kiln_loggers_flush(KilnTrainer *trainer, KilnError *err);
 /* True when the caller of the run wants it to stop. */
 bool kiln_trainer_interrupted(KilnTrainer *trainer);
 

@@ -1,10 +1,12 @@
-/* Image classification: cross-entropy and accuracy for any model that maps
+/* Image classification: cross-entropy and metrics of classes for any model that maps
  * images to one logit a class. */
 #include "kiln.h"
 
 typedef struct Opts {
     KilnInstance *model, *optimizer, *scheduler;
     double label_smoothing;
+    KilnInstance **metrics;
+    size_t metrics_count;
 } Opts;
 
 static const KilnField fields[] = {
@@ -15,6 +17,9 @@ static const KilnField fields[] = {
                              "how the learning rate changes; null: it stays"),
     KILN_FIELD_F64(Opts, label_smoothing, "0.0", 0.0, 1.0,
                    "share of each label that is spread evenly over all classes"),
+    KILN_FIELD_COMPONENT_MAP(Opts, metrics, KILN_KIND_METRIC, "{accuracy: metric/accuracy}",
+                             "what is logged beside the loss, under its name here: train/NAME, "
+                             "val/NAME, test/NAME"),
     KILN_FIELD_END,
 };
 
@@ -68,12 +73,14 @@ static bool is_soft(const KilnTensor *label)
     return kiln_tensor_dtype(label) == KILN_F32;
 }
 
-/* Share of samples whose largest logit is the label's, or that of its largest share. */
-static KilnTensor *accuracy(KilnTensor *logits, KilnTensor *label)
+/* Metrics tell classes apart: of shares, the largest counts. */
+static void count(const Opts *opts, KilnStep *step, KilnTensor *logits, KilnTensor *label)
 {
+    unsigned flags = kiln_step_training(step) ? 0 : KILN_LOG_PROG_BAR;
     KilnTensor *class = is_soft(label) ? kiln_argmax(label) : label;
 
-    return kiln_mean(kiln_equal(kiln_argmax(logits), class));
+    for (size_t i = 0; i < opts->metrics_count; i++)
+        kiln_step_metric(step, opts->metrics[i], logits, class, flags);
 }
 
 static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
@@ -86,13 +93,12 @@ static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
                                       : kiln_cross_entropy(logits, label, smoothed);
 
     kiln_step_log(step, "train/loss", loss, KILN_LOG_STEP | KILN_LOG_PROG_BAR);
-    kiln_step_log(step, "train/accuracy", accuracy(logits, label), KILN_LOG_EPOCH);
+    count(opts, step, logits, label);
     return loss;
 }
 
 /* Loss without label smoothing, so that runs can be compared. */
-static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name,
-                     const char *accuracy_name)
+static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name)
 {
     const Opts *opts = kiln_opts(self);
     KilnTensor *label = kiln_step_input(step, "label");
@@ -100,17 +106,17 @@ static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name,
 
     kiln_step_log(step, loss_name, kiln_cross_entropy(logits, label, (KilnCrossEntropy) { 0 }),
                   KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
-    kiln_step_log(step, accuracy_name, accuracy(logits, label), KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
+    count(opts, step, logits, label);
 }
 
 static void validation_step(KilnInstance *self, KilnStep *step)
 {
-    evaluate(self, step, "val/loss", "val/accuracy");
+    evaluate(self, step, "val/loss");
 }
 
 static void test_step(KilnInstance *self, KilnStep *step)
 {
-    evaluate(self, step, "test/loss", "test/accuracy");
+    evaluate(self, step, "test/loss");
 }
 
 static void predict_step(KilnInstance *self, KilnStep *step)
@@ -142,7 +148,7 @@ static const KilnModuleOps ops = {
 const KilnComponent kiln_module_vision = {
     .kind = KILN_KIND_MODULE,
     .name = "vision",
-    .summary = "Image classification: cross-entropy, accuracy",
+    .summary = "Image classification: cross-entropy, accuracy and other metrics",
     .fields = fields,
     .opts_size = sizeof(Opts),
     .ops.module = &ops,

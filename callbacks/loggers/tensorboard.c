@@ -1,0 +1,232 @@
+/* Writes an event file for TensorBoard: scalars, histograms, images, texts, hyperparameters. */
+#include "kiln.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { X_STEP, X_EPOCH, X_SAMPLES };
+
+typedef struct Opts {
+    int64_t x_axis;
+} Opts;
+
+typedef struct State {
+    const Opts *opts;
+    KilnEvents *events;
+    double wall_time; /* of the newest row */
+    int64_t x;
+} State;
+
+static const KilnChoice axes[] = {
+    { "step", X_STEP }, { "epoch", X_EPOCH }, { "samples", X_SAMPLES }, { NULL, 0 }
+};
+
+static const KilnField fields[] = {
+    KILN_FIELD_ENUM(Opts, x_axis, "step", axes,
+                    "what TensorBoard calls the step: optimizer steps, epochs or samples"),
+    KILN_FIELD_END,
+};
+
+static KilnStatus check(const void *opts, const char **ret_option, KilnError *err)
+{
+    (void)opts;
+    (void)ret_option;
+    return kiln_events_supported(err);
+}
+
+static KilnStatus init(KilnInstance *self, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    (void)err;
+    state->opts = kiln_opts(self);
+    return KILN_OK;
+}
+
+static KilnStatus add(State *state, KilnEvent event, const KilnLogRow *at, KilnError *err)
+{
+    if (at != NULL) {
+        state->wall_time = at->wall_time;
+        state->x = state->opts->x_axis == X_EPOCH     ? at->epoch
+                   : state->opts->x_axis == X_SAMPLES ? at->samples
+                                                      : at->step;
+    }
+    event.wall_time = state->wall_time;
+    event.step = state->x;
+    return kiln_events_add(state->events, &event, err);
+}
+
+/* The config as a block of code in Markdown, which indents it by four. */
+static KilnStatus add_config(State *state, const char *config, KilnError *err)
+{
+    size_t lines = 1;
+
+    for (const char *p = config; *p != '\0'; p++)
+        lines += *p == '\n';
+    char *text = malloc(strlen(config) + 4 * lines + 1), *to = text;
+    if (text == NULL)
+        return kiln_error_nomem(err, strlen(config));
+    for (const char *line = config; *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+
+        length += line[length] == '\n';
+        memcpy(to, "    ", 4);
+        memcpy(to + 4, line, length);
+        to += 4 + length;
+        line += length;
+    }
+    *to = '\0';
+    KilnStatus status = add(
+        state, (KilnEvent) { .kind = KILN_EVENT_TEXT, .tag = "config", .text = text }, NULL, err);
+    free(text);
+    return status;
+}
+
+static KilnStatus begin(State *state, const KilnLogRun *run, KilnError *err)
+{
+    KilnStatus status = add(state, (KilnEvent) { .kind = KILN_EVENT_EXPERIMENT, .run = run }, NULL,
+                            err);
+
+    if (status >= 0)
+        status = add(state, (KilnEvent) { .kind = KILN_EVENT_SESSION, .run = run }, NULL, err);
+    return status >= 0 && run->config != NULL ? add_config(state, run->config, err) : status;
+}
+
+/* One name for all sessions of a run, so that one that goes on goes on in its file. */
+static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError *err)
+{
+    State *state = kiln_state(self);
+    char path[4096 + 64];
+    int64_t offset = 0;
+
+    if (strlen(run->dir) >= 4096)
+        return kiln_error_set(err, KILN_E_RANGE, "%s: the path is too long", run->dir);
+    snprintf(path, sizeof(path), "%s/tensorboard", run->dir);
+    if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        return kiln_error_errno(err, path);
+    snprintf(path, sizeof(path), "%s/tensorboard/events.out.tfevents.0.kiln", run->dir);
+    if (run->state != NULL)
+        (void)kiln_state_get_i64(run->state, "offset", &offset);
+    state->wall_time = (double)time(NULL);
+    KilnStatus status = kiln_events_open(path, offset, &state->events, err);
+    if (status >= 0 && (offset == 0 || kiln_events_offset(state->events) != offset))
+        status = begin(state, run, err);
+    return status;
+}
+
+static KilnStatus log_metrics(KilnInstance *self, const KilnLogRow *row, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < row->n && status >= 0; i++)
+        status = add(kiln_state(self),
+                     (KilnEvent) { .kind = KILN_EVENT_SCALAR,
+                                   .tag = row->metrics[i].name,
+                                   .scalar = row->metrics[i].value },
+                     row, err);
+    return status;
+}
+
+static KilnStatus log_histogram(KilnInstance *self, const KilnLogRow *at, const char *name,
+                                const KilnHistogram *histogram, KilnError *err)
+{
+    return add(kiln_state(self),
+               (KilnEvent) { .kind = KILN_EVENT_HISTOGRAM, .tag = name, .histogram = histogram },
+               at, err);
+}
+
+static KilnStatus log_image(KilnInstance *self, const KilnLogRow *at, const char *name,
+                            const KilnPixels *pixels, KilnError *err)
+{
+    KilnEvent event = {
+        .kind = KILN_EVENT_IMAGE,
+        .tag = name,
+        .height = pixels->height,
+        .width = pixels->width,
+        .channels = pixels->channels,
+    };
+    uint8_t *png = NULL;
+    KilnStatus status = kiln_png_encode(pixels->data, pixels->height, pixels->width,
+                                        pixels->channels, &png, &event.png_size, err);
+
+    event.png = png;
+    if (status >= 0)
+        status = add(kiln_state(self), event, at, err);
+    free(png);
+    return status;
+}
+
+static KilnStatus log_text(KilnInstance *self, const KilnLogRow *at, const char *name,
+                           const char *text, KilnError *err)
+{
+    return add(kiln_state(self), (KilnEvent) { .kind = KILN_EVENT_TEXT, .tag = name, .text = text },
+               at, err);
+}
+
+static KilnStatus flush(KilnInstance *self, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    return state->events != NULL ? kiln_events_flush(state->events, err) : KILN_OK;
+}
+
+static void state_dict(KilnInstance *self, KilnState *saved)
+{
+    const State *state = kiln_state(self);
+
+    kiln_state_set_i64(saved, "offset", kiln_events_offset(state->events));
+}
+
+static KilnStatus close_file(KilnInstance *self, const char *status, const KilnMetric *metrics,
+                             size_t n, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    (void)metrics;
+    (void)n;
+    state->wall_time = (double)time(NULL);
+    return add(
+        state,
+        (KilnEvent) { .kind = KILN_EVENT_SESSION_END, .failed = strcmp(status, "failed") == 0 },
+        NULL, err);
+}
+
+static void release(KilnInstance *self)
+{
+    State *state = kiln_state(self);
+
+    kiln_events_close(state->events);
+}
+
+static const KilnLoggerOps ops = {
+    .open = open_file,
+    .log_metrics = log_metrics,
+    .log_histogram = log_histogram,
+    .log_image = log_image,
+    .log_text = log_text,
+    .flush = flush,
+    .state_dict = state_dict,
+    .close = close_file,
+};
+
+const KilnComponent kiln_logger_tensorboard = {
+    .kind = KILN_KIND_LOGGER,
+    .name = "tensorboard",
+    .summary = "Write an event file for TensorBoard to tensorboard/ in the run folder",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .state_size = sizeof(State),
+    .check = check,
+    .init = init,
+    .release = release,
+    .ops.logger = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_logger_tensorboard, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

@@ -1,0 +1,302 @@
+/* Draws the curves of metrics.csv as pictures in plots/ when a run ends: one for each kind of
+ * metric, in which those of training and validation stand together. */
+#include "kiln.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_LINES = 8, NAME = 256 };
+
+typedef struct Opts {
+    int64_t width, height;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_I64(Opts, width, "800", 100, 8192, "width of a picture in pixels"),
+    KILN_FIELD_I64(Opts, height, "500", 100, 8192, "height of a picture in pixels"),
+    KILN_FIELD_END,
+};
+
+/* The columns of metrics.csv as numbers. */
+typedef struct Table {
+    char *text;
+    char **names; /* into text */
+    size_t n_columns, n_rows;
+    double *cells; /* by column; NAN is an empty cell */
+    bool *test;    /* rows of the closing test */
+} Table;
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
+static void table_release(Table *table)
+{
+    free(table->text);
+    free(table->names);
+    free(table->cells);
+    free(table->test);
+}
+
+static char *read_file(const char *path)
+{
+    FILE *file = fopen(path, "rbe");
+    char *text = NULL;
+    size_t length = 0, capacity = 0;
+
+    if (file == NULL)
+        return NULL;
+    ssize_t got = getdelim(&text, &capacity, '\0', file);
+    if (got > 0)
+        length = (size_t)got;
+    fclose(file);
+    if (length == 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* The next cell, unquoted in place; *at moves behind it and its comma or line end. */
+static char *next_cell(char **at, bool *ends_line)
+{
+    char *from = *at, *cell = from, *to = from;
+    bool quoted = *from == '"';
+
+    for (from += quoted; *from != '\0'; from++) {
+        if (quoted && *from == '"' && *++from != '"')
+            quoted = false;
+        if (!quoted && (*from == ',' || *from == '\n' || *from == '\0'))
+            break;
+        *to++ = *from;
+    }
+    *ends_line = *from != ',';
+    *at = from + (*from != '\0');
+    *to = '\0';
+    return cell;
+}
+
+static bool read_names(Table *table, char **at)
+{
+    bool last = false;
+
+    while (!last) {
+        char *name = next_cell(at, &last);
+        char **names = realloc(table->names, (table->n_columns + 1) * sizeof(*names));
+
+        if (names == NULL)
+            return false;
+        table->names = names;
+        names[table->n_columns++] = name;
+    }
+    return true;
+}
+
+static bool read_rows(Table *table, char *at)
+{
+    size_t most = 0;
+
+    for (const char *p = at; *p != '\0'; p++)
+        most += *p == '\n';
+    table->cells = malloc((most * table->n_columns + 1) * sizeof(*table->cells));
+    table->test = malloc(most + 1);
+    if (table->cells == NULL || table->test == NULL)
+        return false;
+    for (; *at != '\0' && table->n_rows < most; table->n_rows++) {
+        bool last = false;
+
+        for (size_t i = 0; i < table->n_columns; i++) {
+            char *cell = last ? "" : next_cell(&at, &last), *end;
+            double value = strtod(cell, &end);
+
+            table->cells[i * most + table->n_rows] = end != cell ? value : (double)NAN;
+            if (i == 0)
+                table->test[table->n_rows] = strcmp(cell, "test") == 0;
+        }
+        while (!last)
+            (void)next_cell(&at, &last);
+    }
+    /* Columns lie `most` apart; there are as many rows when no line is torn. */
+    return table->n_rows == most;
+}
+
+/* False when there is nothing to draw. */
+static bool table_read(const char *path, Table *table)
+{
+    char *at;
+
+    *table = (Table) { .text = read_file(path) };
+    if (table->text == NULL)
+        return false;
+    at = table->text;
+    return read_names(table, &at) && read_rows(table, at);
+}
+
+/* ---- Drawing -------------------------------------------------------------------------------- */
+
+/* What "train/loss_step" and "val/loss" have in common: "loss". */
+static void kind_of(const char *name, char kind[NAME])
+{
+    const char *slash = strchr(name, '/');
+    size_t length;
+
+    snprintf(kind, NAME, "%s", slash != NULL ? slash + 1 : name);
+    length = strlen(kind);
+    if (length > 5 && strcmp(kind + length - 5, "_step") == 0)
+        kind[length - 5] = '\0';
+    else if (length > 6 && strcmp(kind + length - 6, "_epoch") == 0)
+        kind[length - 6] = '\0';
+}
+
+/* The points of a column, in x and y (n_rows each). */
+static size_t points_of(const Table *table, size_t column, size_t step, double *x, double *y)
+{
+    size_t n = 0;
+
+    for (size_t row = 0; row < table->n_rows; row++) {
+        double value = table->cells[column * table->n_rows + row];
+
+        if (isnan(value) || table->test[row])
+            continue;
+        x[n] = table->cells[step * table->n_rows + row];
+        y[n++] = value;
+    }
+    return n;
+}
+
+static KilnStatus draw(const char *kind, const KilnPlotLine *lines, size_t n, const Opts *opts,
+                       const char *dir, KilnError *err)
+{
+    char path[4096 + NAME + 16], file[NAME];
+    const KilnChart chart = {
+        .title = kind,
+        .x_label = "step",
+        .lines = lines,
+        .n_lines = n,
+        .width = (int)opts->width,
+        .height = (int)opts->height,
+    };
+
+    snprintf(file, sizeof(file), "%s", kind);
+    for (char *p = file; *p != '\0'; p++)
+        if (*p == '/' || *p == ' ' || (*p == '.' && p == file))
+            *p = '_';
+    snprintf(path, sizeof(path), "%s/plots/%s.png", dir, file);
+    return kiln_plot_chart(path, &chart, err);
+}
+
+/* The picture of all columns of the kind of `first`. */
+static KilnStatus draw_kind(const Table *table, size_t first, size_t step, const Opts *opts,
+                            const char *dir, size_t *drawn, KilnError *err)
+{
+    KilnPlotLine lines[MOST_LINES];
+    char kind[NAME], other[NAME];
+    size_t n = 0, rows = table->n_rows;
+    double *points = malloc((2 * MOST_LINES * rows + 1) * sizeof(*points));
+    KilnStatus status = KILN_OK;
+
+    if (points == NULL)
+        return kiln_error_nomem(err, 2 * MOST_LINES * rows * sizeof(*points));
+    kind_of(table->names[first], kind);
+    for (size_t i = first; i < table->n_columns && n < MOST_LINES; i++) {
+        double *x = points + 2 * n * rows, *y = x + rows;
+
+        kind_of(table->names[i], other);
+        if (strcmp(kind, other) != 0)
+            continue;
+        lines[n] = (KilnPlotLine) { .label = table->names[i], .x = x, .y = y };
+        lines[n].n = points_of(table, i, step, x, y);
+        n += lines[n].n > 0;
+    }
+    if (n > 0) {
+        status = draw(kind, lines, n, opts, dir, err);
+        ++*drawn;
+    }
+    free(points);
+    return status;
+}
+
+/* Was a column of the same kind before? */
+static bool drawn_before(const Table *table, size_t from, size_t column)
+{
+    char kind[NAME], other[NAME];
+
+    kind_of(table->names[column], kind);
+    for (size_t i = from; i < column; i++) {
+        kind_of(table->names[i], other);
+        if (strcmp(kind, other) == 0)
+            return true;
+    }
+    return false;
+}
+
+static KilnStatus draw_all(const Table *table, const Opts *opts, const char *dir, size_t *drawn,
+                           KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+    size_t step = 0, first = 0;
+
+    while (step < table->n_columns && strcmp(table->names[step], "step") != 0)
+        step++;
+    while (first < table->n_columns && strcmp(table->names[first], "wall_time") != 0)
+        first++;
+    for (size_t i = first + 1; i < table->n_columns && step < first && status >= 0; i++)
+        if (!drawn_before(table, first + 1, i))
+            status = draw_kind(table, i, step, opts, dir, drawn, err);
+    return status;
+}
+
+/* ---- Hooks ------------------------------------------------------------------------------------
+ */
+
+static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    KilnError why = { 0 };
+
+    (void)self;
+    (void)err;
+    if (kiln_plot_supported(&why) < 0)
+        kiln_trainer_print(trainer, "no plots: %s", why.text);
+    return KILN_OK;
+}
+
+/* Whatever keeps a picture from being drawn does not make the run fail. */
+static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const char *dir = kiln_trainer_run_dir(trainer);
+    char path[4096 + 16];
+    KilnError why = { 0 };
+    Table table;
+    size_t drawn = 0;
+
+    (void)err;
+    if (kiln_plot_supported(NULL) < 0 || dir[0] == '\0' || strlen(dir) >= 4096)
+        return KILN_OK;
+    snprintf(path, sizeof(path), "%s/metrics.csv", dir);
+    if (table_read(path, &table)) {
+        snprintf(path, sizeof(path), "%s/plots", dir);
+        if ((mkdir(path, 0777) != 0 && errno != EEXIST && kiln_error_errno(&why, path) < 0) ||
+            draw_all(&table, kiln_opts(self), dir, &drawn, &why) < 0)
+            kiln_trainer_print(trainer, "warning: plots are not complete: %s", why.text);
+    }
+    table_release(&table);
+    return KILN_OK;
+}
+
+static const KilnCallbackOps ops = { .setup = setup, .teardown = teardown };
+
+const KilnComponent kiln_callback_plots = {
+    .kind = KILN_KIND_CALLBACK,
+    .name = "plots",
+    .summary = "Draw the curves of metrics.csv to plots/ when the run ends",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .ops.callback = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_callback_plots, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

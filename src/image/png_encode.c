@@ -1,0 +1,41 @@
+/* PNG in memory, of 8-bit pixels. */
+#include <limits.h>
+#include <png.h>
+#include <stdlib.h>
+
+#include "kiln/image.h"
+
+static KilnStatus refused(const png_image *image, KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_FORMAT, "an image can't be written as PNG: %s",
+                          image->message);
+}
+
+KilnStatus kiln_png_encode(const uint8_t *pixels, int64_t height, int64_t width, int64_t channels,
+                           uint8_t **ret, size_t *ret_size, KilnError *err)
+{
+    png_image image = { .version = PNG_IMAGE_VERSION };
+    png_alloc_size_t size = 0;
+
+    if (height < 1 || width < 1 || height > INT_MAX / 16 || width > INT_MAX / 16 ||
+        (channels != 1 && channels != 3))
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "an image of %lld × %lld pixels and %lld channels can't be written "
+                              "as PNG: 1 or 3 channels are possible",
+                              (long long)height, (long long)width, (long long)channels);
+    image.height = (png_uint_32)height;
+    image.width = (png_uint_32)width;
+    image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+    if (png_image_write_to_memory(&image, NULL, &size, 0, pixels, 0, NULL) == 0)
+        return refused(&image, err);
+    uint8_t *data = malloc(size);
+    if (data == NULL)
+        return kiln_error_nomem(err, size);
+    if (png_image_write_to_memory(&image, data, &size, 0, pixels, 0, NULL) == 0) {
+        free(data);
+        return refused(&image, err);
+    }
+    *ret = data;
+    *ret_size = size;
+    return KILN_OK;
+}

@@ -1,0 +1,231 @@
+/* Metrics: numbers that say how good predictions are, exact over an epoch. A metric is
+ * a component that counts into a tally; the host keeps the tally, so that one metric
+ * can be counted in training and in validation at the same time, starts each epoch at
+ * zero, and is saved and restored in mid-epoch without a line in the component. */
+#ifndef KILN_METRIC_H
+#define KILN_METRIC_H
+
+#include "kiln/module.h"
+
+/* ---- What metrics count ------------------------------------------------------ */
+
+/* What a metric takes; the members of KilnMetricRows that are set for it. */
+typedef enum KilnMetricInput {
+    KILN_METRIC_CLASSES,  /* scores [count, width] and labels [count] */
+    KILN_METRIC_VALUES,   /* scores (predictions) and targets, [count, width] each */
+    KILN_METRIC_RANKINGS, /* scores and targets (relevances) [count], group_sizes [n_groups] */
+    KILN_METRIC_SEQUENCES /* sequences [count], references [count, n_references] */
+} KilnMetricInput;
+
+/* Words, tokens or tags: `count` ids, or with ids == NULL a text in UTF-8. */
+typedef struct KilnSequence {
+    const int32_t *ids;
+    int64_t count;
+    const char *text;
+} KilnSequence;
+
+/* Some rows; all is borrowed for the call. */
+typedef struct KilnMetricRows {
+    int64_t count; /* rows: samples, tokens, pixels; documents of rankings; sequences */
+    /* Of classes: logits, or logarithms of probabilities. A single one (width 1) is the
+     * logit of class 1 of two. */
+    const float *scores;
+    const int32_t *labels;
+    const float *targets;
+    /* Documents of each query, in order; groups are whole in a call. */
+    const int64_t *group_sizes;
+    int64_t n_groups;
+    const KilnSequence *sequences, *references;
+    int64_t n_references; /* of each sequence */
+} KilnMetricRows;
+
+/* What all rows of a tally have in common. */
+typedef struct KilnMetricForm {
+    int64_t width; /* scores of a row; 0 for sequences */
+    /* Names of classes, or of the ids in sequences; NULL: they are called by their
+     * numbers. Borrowed while the tally lives. */
+    const char *const *names;
+    int64_t n_names;
+} KilnMetricForm;
+
+/* Classes that rows of this form tell apart: width, and 2 of a single logit. */
+KILN_API int64_t kiln_form_classes(const KilnMetricForm *form);
+/* The name of class or id `i`, in `buf` when it has none but its number. */
+KILN_API const char *kiln_form_name(const KilnMetricForm *form, int64_t i, char buf[24]);
+
+/* ---- Tallies ------------------------------------------------------------------- */
+
+/* What one metric has counted since it was reset. */
+typedef struct KilnTally KilnTally;
+
+/* One result. A metric's own value has the name "". */
+typedef struct KilnTallyValue {
+    char *name;
+    double value;
+} KilnTallyValue;
+
+/* An empty tally of `metric` (borrowed, of kind metric). KILN_E_SHAPE when the metric
+ * has no use for rows of this form. Owned by the caller. */
+KILN_API KILN_NODISCARD KilnStatus kiln_tally_new(KilnInstance *metric, const KilnMetricForm *form,
+                                                  KilnTally **ret, KilnError *err);
+/* Accepts NULL. */
+KILN_API void kiln_tally_free(KilnTally *tally);
+/* Count rows. How rows are spread over calls does not change the result. KILN_E_SHAPE
+ * when a member is missing that the metric takes, KILN_E_RANGE for a label that is no
+ * class. After a failure the tally must be reset. */
+KILN_API KILN_NODISCARD KilnStatus kiln_tally_update(KilnTally *tally, const KilnMetricRows *rows,
+                                                     KilnError *err);
+/* The results so far; counting may go on. NaN where nothing was counted that would
+ * decide the value. Borrowed until the next call on `tally`. */
+KILN_API KILN_NODISCARD KilnStatus kiln_tally_compute(KilnTally *tally, const KilnTallyValue **ret,
+                                                      size_t *ret_count, KilnError *err);
+/* Forget what was counted; memory is kept. */
+KILN_API void kiln_tally_reset(KilnTally *tally);
+/* Rows counted since. */
+KILN_API int64_t kiln_tally_rows(const KilnTally *tally);
+
+/* ---- Metrics ---------------------------------------------------------------------- */
+
+struct KilnMetricOps {
+    KilnMetricInput takes;
+    bool lower_is_better; /* of its values */
+    /* Optional. Refuse a form: KILN_E_SHAPE. */
+    KilnStatus (*check)(KilnInstance *self, const KilnMetricForm *form, KilnError *err);
+    /* Count rows into the arrays below. */
+    KilnStatus (*update)(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+                         KilnError *err);
+    /* Report values; of an empty tally the same names, as far as they are known, and NaN. */
+    KilnStatus (*compute)(KilnInstance *self, KilnTally *tally, KilnError *err);
+};
+
+/* What a metric may ask of and say to its tally. */
+KILN_API const KilnMetricForm *kiln_tally_form(const KilnTally *tally);
+/* `n` numbers that were 0 when the tally was reset. A later call with a larger n adds
+ * zeros behind them and may move them. A checkpoint keeps them. A tally has at most 7
+ * arrays, of different names below 32 bytes ("rows" is the tally's own). */
+KILN_API KILN_NODISCARD KilnStatus kiln_tally_counts(KilnTally *tally, const char *name, int64_t n,
+                                                     int64_t **ret, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_tally_sums(KilnTally *tally, const char *name, int64_t n,
+                                                   double **ret, KilnError *err);
+/* A list that was empty when the tally was reset, of f32, i32 or u8: append n items, */
+KILN_API KILN_NODISCARD KilnStatus kiln_tally_append(KilnTally *tally, const char *name,
+                                                     KilnDType dtype, const void *items, int64_t n,
+                                                     KilnError *err);
+/* and all of them, borrowed until the next append; *ret_count may be 0. */
+KILN_API KILN_NODISCARD KilnStatus kiln_tally_list(const KilnTally *tally, const char *name,
+                                                   KilnDType dtype, const void **ret,
+                                                   int64_t *ret_count, KilnError *err);
+/* In compute: a value. `name` NULL is the metric's own; others go behind a slash
+ * ("val/f1/cat"). Copied. */
+KILN_API KILN_NODISCARD KilnStatus kiln_tally_report(KilnTally *tally, const char *name,
+                                                     double value, KilnError *err);
+
+/* ---- In a module's step --------------------------------------------------------------- */
+
+/* Count a step's rows for `metric` and log its values at the end of the epoch, as
+ * "train/NAME", "val/NAME" or "test/NAME" by the step's kind, where NAME is the last
+ * part of the metric's path in the config ("task.metrics.top5": top5).
+ *
+ * scores: f32 [..., width], or [rows] for width 1.
+ * truth: i32 labels, one for each row, for metrics of classes; f32 in the shape of
+ * scores for metrics of values. Of flags only KILN_LOG_PROG_BAR has a meaning; it shows
+ * the metric's own value. Metrics of rankings and sequences have no tensors: they are
+ * counted through kiln_tally_update. */
+KILN_API void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores,
+                               KilnTensor *truth, unsigned flags);
+
+/* ---- What many metrics of classes share ---------------------------------------------------- */
+
+/* The class with the highest score; the lowest such class when several have it. Of a
+ * single logit 1 above 0. NaN counts as highest, as in torch.argmax. */
+KILN_API int64_t kiln_row_argmax(const float *scores, int64_t width);
+/* The probabilities of all classes (softmax; sigmoid of a single logit), in double. */
+KILN_API void kiln_row_probabilities(const float *scores, int64_t width, double *ret);
+/* -log of the probability of `label`. */
+KILN_API double kiln_row_nll(const float *scores, int64_t width, int64_t label);
+/* The label of row `i` as a class: *ret is false for `ignore` (NULL: none), which leaves
+ * the row out; KILN_E_RANGE for what is no class. */
+KILN_API KILN_NODISCARD KilnStatus kiln_row_counts(const KilnMetricForm *form,
+                                                   const KilnMetricRows *rows, int64_t i,
+                                                   const int64_t *ignore, bool *ret,
+                                                   KilnError *err);
+
+/* How values of classes become one: sklearn.metrics' names and meanings. Classes that
+ * neither occur nor are predicted take no part. */
+typedef enum KilnAverage {
+    KILN_AVERAGE_MICRO,
+    KILN_AVERAGE_MACRO,
+    KILN_AVERAGE_WEIGHTED,
+    KILN_AVERAGE_BINARY
+} KilnAverage;
+KILN_API extern const KilnChoice kiln_averages[];
+
+/* Options of metrics that are a ratio of counts in each class: the members, and their rows. */
+#define KILN_CLASS_OPTIONS                                                                         \
+    int64_t average, *ignore_index;                                                                \
+    bool per_class
+#define KILN_CLASS_FIELDS(T)                                                                       \
+    KILN_FIELD_ENUM(T, average, "macro", kiln_averages,                                            \
+                    "micro: over all rows; macro: mean of the classes; weighted: by how often "    \
+                    "each occurs; binary: class 1 of two"),                                        \
+        KILN_FIELD_I64_OPT(T, ignore_index, "null", -2147483648.0, 2147483647.0,                   \
+                           "rows with this label are left out"),                                   \
+        KILN_FIELD_BOOL(T, per_class, "false", "log each class as well")
+typedef struct KilnClassOptions {
+    int64_t average;
+    const int64_t *ignore_index;
+    bool per_class;
+} KilnClassOptions;
+#define KILN_CLASSES(opts)                                                                         \
+    ((KilnClassOptions) { .average = (opts)->average,                                              \
+                          .ignore_index = (opts)->ignore_index,                                    \
+                          .per_class = (opts)->per_class })
+
+/* What is counted of a class. */
+typedef struct KilnClassCount {
+    int64_t hits;      /* rows of this class that were predicted as it */
+    int64_t predicted; /* rows that were predicted as it */
+    int64_t actual;    /* rows of it */
+} KilnClassCount;
+
+/* For such a metric's check, update and compute; `score` is the value of a class. */
+KILN_API KILN_NODISCARD KilnStatus kiln_classes_check(KilnClassOptions options,
+                                                      const KilnMetricForm *form, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_classes_update(KilnTally *tally, KilnClassOptions options,
+                                                       const KilnMetricRows *rows, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_classes_compute(KilnTally *tally, KilnClassOptions options,
+                                                        double (*score)(KilnClassCount count),
+                                                        KilnError *err);
+/* a / b; 0 when b is 0. */
+KILN_API double kiln_ratio(int64_t a, int64_t b);
+
+/* ---- What metrics of order share --------------------------------------------------------------
+ */
+
+/* A score and what it was given for. */
+typedef struct KilnRanked {
+    double score, target;
+} KilnRanked;
+
+/* Sort by score, the highest first; equal ones keep their order, NaN comes last. */
+KILN_API KILN_NODISCARD KilnStatus kiln_ranked_sort(KilnRanked *items, int64_t n, KilnError *err);
+/* Of sorted items: how many from `at` on have the same score. */
+KILN_API int64_t kiln_ranked_ties(const KilnRanked *items, int64_t n, int64_t at);
+/* Area under the precision-recall steps, sum of (R_i - R_i-1) P_i over distinct scores
+ * (sklearn.metrics.average_precision_score); targets above 0 are relevant. NaN when none is. */
+KILN_API double kiln_ranked_precision(const KilnRanked *items, int64_t n);
+
+/* For metrics of classes that need all rows of the epoch: keep them, */
+KILN_API KILN_NODISCARD KilnStatus kiln_rows_keep(KilnTally *tally, const KilnMetricRows *rows,
+                                                  const int64_t *ignore, KilnError *err);
+/* and report the value of each class against the rest from its probabilities, sorted.
+ * With two classes the value of class 1 is the metric's. `score` gives NaN for a class
+ * that has none; averages leave it out. `average` is macro or weighted. */
+KILN_API KILN_NODISCARD KilnStatus kiln_rows_compute(KilnTally *tally, KilnClassOptions options,
+                                                     double (*score)(const KilnRanked *items,
+                                                                     int64_t n),
+                                                     KilnError *err);
+/* macro and weighted. */
+KILN_API extern const KilnChoice kiln_rest_averages[];
+
+#endif

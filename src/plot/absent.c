@@ -1,0 +1,20 @@
+/* What stands for pictures in a build without cairo. */
+#include "kiln/plot.h"
+
+#ifndef KILN_WITH_CAIRO
+
+KilnStatus kiln_plot_supported(KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_MISSING,
+                          "this kiln was built without cairo, which drawing needs: install "
+                          "libcairo2-dev and build it again");
+}
+
+KilnStatus kiln_plot_chart(const char *path, const KilnChart *chart, KilnError *err)
+{
+    (void)path;
+    (void)chart;
+    return kiln_plot_supported(err);
+}
+
+#endif

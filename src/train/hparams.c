@@ -1,0 +1,130 @@
+/* Hyperparameters out of the histories of a config's values. */
+#include "train/hparams.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/text.h"
+#include "config/story.h"
+
+/* Everything below these keys belongs to the run, not to what is trained. */
+static const char *const left_out[] = { "kiln", "callbacks", "logger", "ckpt_path", "resume" };
+
+static bool of_the_run(const char *key)
+{
+    size_t length = strcspn(key, ".");
+
+    for (size_t i = 0; i < KILN_COUNT(left_out); i++)
+        if (strlen(left_out[i]) == length && strncmp(key, left_out[i], length) == 0)
+            return true;
+    return false;
+}
+
+static bool refers(const KilnConfigNode *node)
+{
+    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION &&
+           node->text[0] == '$';
+}
+
+/* "[32, 64]" or "0.1", resolved, in `arena`; NULL when it is no value of one line. */
+static const char *value_of(const KilnConfig *config, const char *key, KilnArena *arena)
+{
+    char *text = NULL;
+    const char *ret = NULL;
+
+    if (kiln_config_yaml(config, key, true, &text, NULL) >= 0) {
+        size_t length = strlen(text);
+
+        while (length > 0 && text[length - 1] == '\n')
+            text[--length] = '\0';
+        if (length > 0 && strchr(text, '\n') == NULL)
+            ret = kiln_arena_strdup(arena, text);
+    }
+    free(text);
+    return ret;
+}
+
+static bool same_value(const KilnConfigNode *a, const KilnConfigNode *b)
+{
+    double x, y;
+
+    if (a->kind != b->kind || a->count != b->count)
+        return false;
+    for (size_t i = 0; a->kind != KILN_NODE_SCALAR && i < a->count; i++)
+        if (!same_value(a->entries[i].value, b->entries[i].value))
+            return false;
+    if (a->kind != KILN_NODE_SCALAR ||
+        (a->text != NULL && b->text != NULL && strcmp(a->text, b->text) == 0))
+        return true;
+    return a->text != NULL && b->text != NULL && kiln_parse_f64(a->text, &x, NULL) >= 0 &&
+           kiln_parse_f64(b->text, &y, NULL) >= 0 && x == y;
+}
+
+/* Is it at its component's default, or someone else's business? */
+static bool uninteresting(const KilnStory *story)
+{
+    const KilnConfigNode *newest = story->steps[0].value;
+    const KilnConfigNode *oldest = story->steps[story->count - 1].value;
+
+    if (!story->there || newest == NULL || newest->layer == KILN_LAYER_DEFAULT ||
+        newest->kind == KILN_NODE_MAP || of_the_run(story->key))
+        return true;
+    return oldest != NULL && oldest->layer == KILN_LAYER_DEFAULT && same_value(newest, oldest);
+}
+
+/* `optimizer.lr: ${lr}`: listed once, under the key that has the value. */
+static bool told_elsewhere(const KilnStory *story)
+{
+    return refers(story->steps[0].value) && story->steps[0].refers != NULL;
+}
+
+static void classify(KilnHparam *hparam)
+{
+    bool yes = strcmp(hparam->value, "true") == 0;
+
+    if (yes || strcmp(hparam->value, "false") == 0) {
+        hparam->kind = KILN_HPARAM_BOOL;
+        hparam->number = yes ? 1.0 : 0.0;
+    } else if (kiln_parse_f64(hparam->value, &hparam->number, NULL) >= 0) {
+        hparam->kind = KILN_HPARAM_NUMBER;
+    }
+}
+
+static const char *name_of(const char *key, KilnArena *arena)
+{
+    size_t length = strlen(key);
+
+    return kiln_ends_with(key, "._target_")
+               ? kiln_arena_strndup(arena, key, length - strlen("._target_"))
+               : kiln_arena_strdup(arena, key);
+}
+
+KilnStatus kiln_hparams_collect(const KilnConfig *config, KilnArena *arena, const KilnHparam **ret,
+                                size_t *ret_n, KilnError *err)
+{
+    KilnStories stories = { 0 };
+    size_t n = 0;
+    KilnStatus status = kiln_stories_collect(config, &stories, err);
+
+    if (status < 0)
+        return status;
+    KilnHparam *all = kiln_arena_alloc(arena, (stories.count + 1) * sizeof(*all));
+    if (all == NULL)
+        return kiln_error_nomem(err, stories.count * sizeof(*all));
+    for (size_t i = 0; i < stories.count; i++) {
+        const KilnStory *story = &stories.list[i];
+
+        if (story->count == 0 || uninteresting(story) || told_elsewhere(story))
+            continue;
+        KilnHparam hparam = { .name = name_of(story->key, arena),
+                              .value = value_of(config, story->key, arena) };
+        if (hparam.name == NULL || hparam.value == NULL)
+            continue;
+        classify(&hparam);
+        all[n++] = hparam;
+    }
+    *ret = all;
+    *ret_n = n;
+    return KILN_OK;
+}

@@ -1,0 +1,15 @@
+/* What of a config differs from its components' defaults: a run's hyperparameters. */
+#ifndef KILN_TRAIN_HPARAMS_H
+#define KILN_TRAIN_HPARAMS_H
+
+#include "base/arena.h"
+#include "kiln/config.h"
+#include "kiln/logger.h"
+
+/* In the order of the tree; in `arena`. What says where and how the run is done (callbacks,
+ * loggers, ckpt_path, kiln.*) is left out, and so is what refers to other keys. */
+KILN_NODISCARD KilnStatus kiln_hparams_collect(const KilnConfig *config, KilnArena *arena,
+                                               const KilnHparam **ret, size_t *ret_n,
+                                               KilnError *err);
+
+#endif

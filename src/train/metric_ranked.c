@@ -1,0 +1,207 @@
+/* What metrics of order share: sorting by score, ties, and classes against the rest. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kiln/metric.h"
+
+const KilnChoice kiln_rest_averages[] = {
+    { "macro", KILN_AVERAGE_MACRO },
+    { "weighted", KILN_AVERAGE_WEIGHTED },
+    { NULL, 0 },
+};
+
+/* ---- Sorted items --------------------------------------------------------------------- */
+
+/* NaN behind all; the order of equal ones is kept by kiln_ranked_sort. */
+static bool before(const KilnRanked *a, const KilnRanked *b)
+{
+    return a->score > b->score || (isnan(b->score) && !isnan(a->score));
+}
+
+/* Merge two sorted halves of items[0..n) through `room`. */
+static void merge(KilnRanked *items, KilnRanked *room, int64_t half, int64_t n)
+{
+    int64_t a = 0, b = half;
+
+    for (int64_t i = 0; i < n; i++)
+        room[i] = b == n || (a < half && !before(&items[b], &items[a])) ? items[a++] : items[b++];
+    memcpy(items, room, (size_t)n * sizeof(*items));
+}
+
+/* Insertion sort, which needs no room and is stable. */
+static void sort_few(KilnRanked *items, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        KilnRanked item = items[i];
+        int64_t at = i;
+
+        for (; at > 0 && before(&item, &items[at - 1]); at--)
+            items[at] = items[at - 1];
+        items[at] = item;
+    }
+}
+
+enum { FEW = 16 };
+
+static void sort(KilnRanked *items, KilnRanked *room, int64_t n)
+{
+    if (n <= FEW) {
+        sort_few(items, n);
+        return;
+    }
+    sort(items, room, n / 2);
+    sort(items + n / 2, room, n - n / 2);
+    merge(items, room, n / 2, n);
+}
+
+KilnStatus kiln_ranked_sort(KilnRanked *items, int64_t n, KilnError *err)
+{
+    KilnRanked *room = n > FEW ? malloc((size_t)n * sizeof(*room)) : NULL;
+
+    if (n > FEW && room == NULL)
+        return kiln_error_nomem(err, (size_t)n * sizeof(*room));
+    sort(items, room, n);
+    free(room);
+    return KILN_OK;
+}
+
+int64_t kiln_ranked_ties(const KilnRanked *items, int64_t n, int64_t at)
+{
+    int64_t end = at + 1;
+
+    while (end < n && items[end].score == items[at].score)
+        end++;
+    return end - at;
+}
+
+double kiln_ranked_precision(const KilnRanked *items, int64_t n)
+{
+    double relevant = 0.0, found = 0.0, area = 0.0;
+
+    for (int64_t i = 0; i < n; i++)
+        relevant += items[i].target > 0.0;
+    for (int64_t i = 0; i < n;) {
+        int64_t ties = kiln_ranked_ties(items, n, i);
+        double hits = 0.0;
+
+        for (int64_t end = i + ties; i < end; i++)
+            hits += items[i].target > 0.0;
+        found += hits;
+        area += hits * found / (double)i;
+    }
+    return relevant > 0.0 ? area / relevant : (double)NAN;
+}
+
+/* ---- Rows of the epoch -------------------------------------------------------------------- */
+
+KilnStatus kiln_rows_keep(KilnTally *tally, const KilnMetricRows *rows, const int64_t *ignore,
+                          KilnError *err)
+{
+    const KilnMetricForm *form = kiln_tally_form(tally);
+    KilnStatus status = KILN_OK;
+
+    for (int64_t i = 0; i < rows->count && status >= 0; i++) {
+        bool taken;
+
+        status = kiln_row_counts(form, rows, i, ignore, &taken, err);
+        if (status >= 0 && taken)
+            status = kiln_tally_append(tally, "scores", KILN_F32, rows->scores + i * form->width,
+                                       form->width, err);
+        if (status >= 0 && taken)
+            status = kiln_tally_append(tally, "labels", KILN_I32, &rows->labels[i], 1, err);
+    }
+    return status;
+}
+
+/* The rows that were kept. */
+typedef struct Kept {
+    const float *scores;
+    const int32_t *labels;
+    int64_t count, classes;
+    double *probabilities; /* [count, classes] */
+    KilnRanked *items;     /* [count] */
+} Kept;
+
+static KilnStatus open_kept(const KilnTally *tally, Kept *ret, KilnError *err)
+{
+    const KilnMetricForm *form = kiln_tally_form(tally);
+    const void *scores = NULL, *labels = NULL;
+    int64_t n_scores = 0;
+    KilnStatus status = kiln_tally_list(tally, "scores", KILN_F32, &scores, &n_scores, err);
+
+    ret->classes = kiln_form_classes(form);
+    if (status >= 0)
+        status = kiln_tally_list(tally, "labels", KILN_I32, &labels, &ret->count, err);
+    if (status < 0)
+        return status;
+    if (n_scores != ret->count * form->width)
+        return kiln_error_set(err, KILN_E_FORMAT, "%lld scores of %lld rows were kept",
+                              (long long)n_scores, (long long)ret->count);
+    size_t count = (size_t)ret->count;
+    ret->probabilities = malloc(count * (size_t)ret->classes * sizeof(double) + 1);
+    ret->items = malloc(count * sizeof(*ret->items) + 1);
+    if (ret->probabilities == NULL || ret->items == NULL)
+        return kiln_error_nomem(err, count * (size_t)ret->classes * sizeof(double));
+    ret->labels = labels;
+    for (int64_t i = 0; i < ret->count; i++)
+        kiln_row_probabilities((const float *)scores + i * form->width, form->width,
+                               ret->probabilities + i * ret->classes);
+    return KILN_OK;
+}
+
+static void close_kept(Kept *kept)
+{
+    free(kept->probabilities);
+    free(kept->items);
+}
+
+/* One class against the rest. */
+static KilnStatus score_class(Kept *kept, int64_t class,
+                              double (*score)(const KilnRanked *items, int64_t n), double *ret,
+                              double *ret_actual, KilnError *err)
+{
+    bool defined = true;
+
+    *ret_actual = 0.0;
+    for (int64_t i = 0; i < kept->count; i++) {
+        kept->items[i] = (KilnRanked) { .score = kept->probabilities[i * kept->classes + class],
+                                        .target = kept->labels[i] == class };
+        defined = defined && !isnan(kept->items[i].score);
+        *ret_actual += kept->items[i].target;
+    }
+    KilnStatus status = kiln_ranked_sort(kept->items, kept->count, err);
+    if (status >= 0)
+        *ret = defined ? score(kept->items, kept->count) : (double)NAN;
+    return status;
+}
+
+KilnStatus kiln_rows_compute(KilnTally *tally, KilnClassOptions options,
+                             double (*score)(const KilnRanked *items, int64_t n), KilnError *err)
+{
+    const KilnMetricForm *form = kiln_tally_form(tally);
+    Kept kept = { 0 };
+    KilnStatus status = open_kept(tally, &kept, err);
+    bool two = kept.classes == 2;
+    double sum = 0.0, weights = 0.0, value = 0.0, actual = 0.0;
+
+    for (int64_t c = two ? 1 : 0; c < kept.classes && status >= 0; c++) {
+        status = score_class(&kept, c, score, &value, &actual, err);
+        if (status < 0 || isnan(value))
+            continue;
+        double weight = options.average == KILN_AVERAGE_WEIGHTED && !two ? actual : 1.0;
+        sum += weight * value;
+        weights += weight;
+    }
+    if (status >= 0)
+        status = kiln_tally_report(tally, NULL, weights > 0.0 ? sum / weights : (double)NAN, err);
+    for (int64_t c = 0; c < kept.classes && options.per_class && status >= 0; c++) {
+        char number[24];
+
+        status = score_class(&kept, c, score, &value, &actual, err);
+        if (status >= 0)
+            status = kiln_tally_report(tally, kiln_form_name(form, c, number), value, err);
+    }
+    close_kept(&kept);
+    return status;
+}

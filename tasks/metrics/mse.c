@@ -1,0 +1,71 @@
+/* Mean squared error over all numbers (sklearn.metrics.mean_squared_error,
+ * root_mean_squared_error). */
+#include "kiln.h"
+
+#include <math.h>
+
+typedef struct Opts {
+    bool root;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_BOOL(Opts, root, "false", "its square root (RMSE)"),
+    KILN_FIELD_END,
+};
+
+static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+                         KilnError *err)
+{
+    int64_t n = rows->count * kiln_tally_form(tally)->width, *count;
+    double *sum;
+    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &sum, err);
+
+    (void)self;
+    if (status >= 0)
+        status = kiln_tally_counts(tally, "count", 1, &count, err);
+    if (status < 0)
+        return status;
+    for (int64_t i = 0; i < n; i++) {
+        double error = (double)rows->scores[i] - (double)rows->targets[i];
+
+        *sum += error * error;
+    }
+    *count += n;
+    return KILN_OK;
+}
+
+static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    double *sum;
+    int64_t *count;
+    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &sum, err);
+
+    if (status >= 0)
+        status = kiln_tally_counts(tally, "count", 1, &count, err);
+    if (status < 0)
+        return status;
+    double mean = *count > 0 ? *sum / (double)*count : (double)NAN;
+    return kiln_tally_report(tally, NULL, opts->root ? sqrt(mean) : mean, err);
+}
+
+static const KilnMetricOps ops = {
+    .takes = KILN_METRIC_VALUES,
+    .lower_is_better = true,
+    .update = update,
+    .compute = compute,
+};
+
+const KilnComponent kiln_metric_mse = {
+    .kind = KILN_KIND_METRIC,
+    .name = "mse",
+    .summary = "Mean squared error, or its root",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .ops.metric = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_metric_mse, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

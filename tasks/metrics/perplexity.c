@@ -1,0 +1,74 @@
+/* Perplexity: exp of the mean of -log of each token's probability
+ * (torchmetrics.text.Perplexity). */
+#include "kiln.h"
+
+#include <math.h>
+
+typedef struct Opts {
+    int64_t *ignore_index;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_I64_OPT(Opts, ignore_index, "null", -2147483648.0, 2147483647.0,
+                       "tokens with this label (padding) are left out"),
+    KILN_FIELD_END,
+};
+
+static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+                         KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    const KilnMetricForm *form = kiln_tally_form(tally);
+    double *sum;
+    int64_t *count;
+    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &sum, err);
+
+    if (status >= 0)
+        status = kiln_tally_counts(tally, "count", 1, &count, err);
+    for (int64_t i = 0; i < rows->count && status >= 0; i++) {
+        bool taken;
+
+        status = kiln_row_counts(form, rows, i, opts->ignore_index, &taken, err);
+        if (status < 0 || !taken)
+            continue;
+        *sum += kiln_row_nll(rows->scores + i * form->width, form->width, rows->labels[i]);
+        ++*count;
+    }
+    return status;
+}
+
+static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+{
+    double *sum;
+    int64_t *count;
+    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &sum, err);
+
+    (void)self;
+    if (status >= 0)
+        status = kiln_tally_counts(tally, "count", 1, &count, err);
+    if (status < 0)
+        return status;
+    return kiln_tally_report(tally, NULL, *count > 0 ? exp(*sum / (double)*count) : (double)NAN,
+                             err);
+}
+
+static const KilnMetricOps ops = {
+    .takes = KILN_METRIC_CLASSES,
+    .lower_is_better = true,
+    .update = update,
+    .compute = compute,
+};
+
+const KilnComponent kiln_metric_perplexity = {
+    .kind = KILN_KIND_METRIC,
+    .name = "perplexity",
+    .summary = "exp of the mean of -log of each token's probability",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .ops.metric = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_metric_perplexity, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

@@ -1,0 +1,82 @@
+/* Coefficient of determination R2 = 1 - residual / total sum of squares, the mean over
+ * the numbers of a row (sklearn.metrics.r2_score). A number that never varies counts 1
+ * when it was predicted exactly, else 0. */
+#include "kiln.h"
+
+#include <math.h>
+
+/* Of each number of a row; the total as Welford (1962) has it, row by row. */
+typedef struct Sums {
+    double mean, total, residual;
+} Sums;
+enum { SUMS = sizeof(Sums) / sizeof(double) };
+
+static KilnStatus sums_of(KilnTally *tally, int64_t **ret_count, Sums **ret, KilnError *err)
+{
+    double *sums;
+    KilnStatus status = kiln_tally_counts(tally, "count", 1, ret_count, err);
+
+    if (status >= 0)
+        status = kiln_tally_sums(tally, "sums", SUMS * kiln_tally_form(tally)->width, &sums, err);
+    if (status >= 0)
+        *ret = (Sums *)(void *)sums;
+    return status;
+}
+
+static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+                         KilnError *err)
+{
+    int64_t width = kiln_tally_form(tally)->width, *count;
+    Sums *sums;
+    KilnStatus status = sums_of(tally, &count, &sums, err);
+
+    (void)self;
+    for (int64_t i = 0; i < rows->count && status >= 0; i++) {
+        ++*count;
+        for (int64_t w = 0; w < width; w++) {
+            double target = (double)rows->targets[i * width + w];
+            double error = target - (double)rows->scores[i * width + w];
+            double off = target - sums[w].mean;
+
+            sums[w].mean += off / (double)*count;
+            sums[w].total += off * (target - sums[w].mean);
+            sums[w].residual += error * error;
+        }
+    }
+    return status;
+}
+
+static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+{
+    int64_t width = kiln_tally_form(tally)->width, *count;
+    double value = 0.0;
+    Sums *sums;
+    KilnStatus status = sums_of(tally, &count, &sums, err);
+
+    (void)self;
+    if (status < 0)
+        return status;
+    for (int64_t w = 0; w < width; w++)
+        value += sums[w].total > 0.0       ? 1.0 - sums[w].residual / sums[w].total
+                 : sums[w].residual == 0.0 ? 1.0
+                                           : 0.0;
+    return kiln_tally_report(tally, NULL, *count > 1 ? value / (double)width : (double)NAN, err);
+}
+
+static const KilnMetricOps ops = {
+    .takes = KILN_METRIC_VALUES,
+    .update = update,
+    .compute = compute,
+};
+
+const KilnComponent kiln_metric_r2 = {
+    .kind = KILN_KIND_METRIC,
+    .name = "r2",
+    .summary = "Coefficient of determination",
+    .ops.metric = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_metric_r2, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

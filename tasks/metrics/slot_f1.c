@@ -1,0 +1,371 @@
+/* F1 of slots (chunks, named entities), the number that conlleval and seqeval give: a
+ * slot counts when its type, its first and its last tag are right. Tags are B-, I-, E-,
+ * S- with a type, and O, in any of the schemes IOB1, IOB2, IOE, IOBES (Tjong Kim Sang
+ * and Veenstra 1999); the rules are conlleval's, which never refuses a sequence. */
+#include "kiln.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Opts {
+    int64_t average;
+    bool per_type;
+} Opts;
+
+static const KilnChoice averages[] = {
+    { "micro", KILN_AVERAGE_MICRO },
+    { "macro", KILN_AVERAGE_MACRO },
+    { "weighted", KILN_AVERAGE_WEIGHTED },
+    { NULL, 0 },
+};
+
+static const KilnField fields[] = {
+    KILN_FIELD_ENUM(Opts, average, "micro", averages,
+                    "micro: over all slots; macro: mean of the types; weighted: by how often "
+                    "each occurs"),
+    KILN_FIELD_BOOL(Opts, per_type, "false", "log the F1 of each type as well"),
+    KILN_FIELD_END,
+};
+
+/* ---- Slots of a sequence ----------------------------------------------------------------- */
+
+/* A tag: its letter, and the type behind it. */
+typedef struct Tag {
+    char letter;
+    const char *type;
+    size_t length;
+} Tag;
+
+typedef struct Slot {
+    Tag of;
+    int64_t first, last;
+} Slot;
+
+static Tag parse_tag(const char *text, size_t n)
+{
+    Tag tag = { .letter = n > 0 ? text[0] : 'O', .type = "_", .length = 1 };
+    const char *dash = n > 1 ? memchr(text + 1, '-', n - 1) : NULL;
+    const char *type = dash != NULL ? dash + 1 : text + 1;
+
+    if (n > 1 && type < text + n) {
+        tag.type = type;
+        tag.length = (size_t)(text + n - type);
+    }
+    return tag;
+}
+
+static bool same_type(const Tag *a, const Tag *b)
+{
+    return a->length == b->length && memcmp(a->type, b->type, a->length) == 0;
+}
+
+static bool is_one_of(char letter, const char *letters)
+{
+    return letter != '\0' && strchr(letters, letter) != NULL;
+}
+
+static bool ends(const Tag *before, const Tag *tag)
+{
+    if (is_one_of(before->letter, "ES"))
+        return true;
+    if (is_one_of(before->letter, "BI") && is_one_of(tag->letter, "BSO"))
+        return true;
+    return !is_one_of(before->letter, "O.") && !same_type(before, tag);
+}
+
+static bool starts(const Tag *before, const Tag *tag)
+{
+    if (is_one_of(tag->letter, "BS"))
+        return true;
+    if (is_one_of(before->letter, "EO") && is_one_of(tag->letter, "EI"))
+        return true;
+    if (before->letter == 'S' && is_one_of(tag->letter, "EI"))
+        return true;
+    return !is_one_of(tag->letter, "O.") && !same_type(before, tag);
+}
+
+/* The tags of a sequence, one after the other. */
+typedef struct Reader {
+    const KilnSequence *sequence;
+    const KilnMetricForm *form;
+    int64_t at;
+    const char *text;
+} Reader;
+
+/* False at the end. */
+static bool read_tag(Reader *reader, Tag *ret)
+{
+    const KilnSequence *s = reader->sequence;
+    const char *text;
+    size_t n;
+
+    if (s->ids != NULL) {
+        if (reader->at >= s->count)
+            return false;
+        text = reader->form->names[s->ids[reader->at++]];
+        n = strlen(text);
+    } else {
+        text = reader->text + strspn(reader->text, " \t\r\n");
+        n = strcspn(text, " \t\r\n");
+        reader->text = text + n;
+    }
+    *ret = parse_tag(text, n);
+    return s->ids != NULL || n > 0;
+}
+
+static KilnStatus check_ids(const KilnMetricForm *form, const KilnSequence *s, KilnError *err)
+{
+    if (s->ids == NULL && s->text == NULL)
+        return kiln_error_set(err, KILN_E_SHAPE, "a sequence has neither ids nor text");
+    for (int64_t i = 0; s->ids != NULL && i < s->count; i++)
+        if (form->names == NULL || s->ids[i] < 0 || s->ids[i] >= form->n_names)
+            return kiln_error_set(err, KILN_E_RANGE, "id %lld has no name: %lld tags are named",
+                                  (long long)s->ids[i],
+                                  form->names != NULL ? (long long)form->n_names : 0LL);
+    return KILN_OK;
+}
+
+/* The slots of a sequence in order; *ret is owned by the caller. Returns how many tags
+ * there are, or a status below 0. */
+static int64_t find_slots(const KilnMetricForm *form, const KilnSequence *s, Slot **ret,
+                          int64_t *ret_count, KilnError *err)
+{
+    Reader reader = { .sequence = s, .form = form, .text = s->text };
+    Tag before = { .letter = 'O', .type = "" }, tag;
+    int64_t most = s->ids != NULL ? s->count : (int64_t)strlen(s->text), n = 0, i = 0, first = 0;
+    Slot *slots = malloc(((size_t)most + 2) * sizeof(*slots));
+    const Tag end = { .letter = 'O', .type = "_", .length = 1 };
+
+    if (slots == NULL)
+        return kiln_error_nomem(err, ((size_t)most + 2) * sizeof(*slots));
+    for (bool more = true; more; i++) {
+        more = read_tag(&reader, &tag);
+        if (!more)
+            tag = end;
+        if (ends(&before, &tag))
+            slots[n++] = (Slot) { .of = before, .first = first, .last = i - 1 };
+        if (starts(&before, &tag))
+            first = i;
+        before = tag;
+    }
+    *ret = slots;
+    *ret_count = n;
+    return i - 1;
+}
+
+/* ---- Counting ------------------------------------------------------------------------------- */
+
+/* Counts of type `tag`, made when it is new: the types are a list of texts, and behind
+ * it an array of KilnClassCount. */
+static KilnStatus count_of(KilnTally *tally, const Tag *tag, KilnClassCount **ret, KilnError *err)
+{
+    const void *list;
+    const char *types;
+    int64_t bytes, index = 0, at = 0, *counts;
+    KilnStatus status = kiln_tally_list(tally, "types", KILN_U8, &list, &bytes, err);
+
+    if (status < 0)
+        return status;
+    for (types = list; at < bytes; index++) {
+        size_t length = strnlen(types + at, (size_t)(bytes - at));
+
+        if (length == tag->length && memcmp(types + at, tag->type, length) == 0)
+            break;
+        at += (int64_t)length + 1;
+    }
+    if (at >= bytes) {
+        status = kiln_tally_append(tally, "types", KILN_U8, tag->type, (int64_t)tag->length, err);
+        if (status >= 0)
+            status = kiln_tally_append(tally, "types", KILN_U8, "", 1, err);
+    }
+    if (status >= 0)
+        status = kiln_tally_counts(tally, "counts", 3 * (index + 1), &counts, err);
+    if (status >= 0)
+        *ret = (KilnClassCount *)(void *)counts + index;
+    return status;
+}
+
+static KilnStatus count_slots(KilnTally *tally, const Slot *found, int64_t n_found,
+                              const Slot *actual, int64_t n_actual, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+    KilnClassCount *count;
+
+    for (int64_t i = 0; i < n_found && status >= 0; i++) {
+        status = count_of(tally, &found[i].of, &count, err);
+        if (status >= 0)
+            count->predicted++;
+    }
+    for (int64_t i = 0, j = 0; i < n_actual && status >= 0; i++) {
+        status = count_of(tally, &actual[i].of, &count, err);
+        if (status < 0)
+            break;
+        count->actual++;
+        while (j < n_found && found[j].last < actual[i].last)
+            j++;
+        count->hits += j < n_found && found[j].last == actual[i].last &&
+                       found[j].first == actual[i].first && same_type(&found[j].of, &actual[i].of);
+    }
+    return status;
+}
+
+static KilnStatus count_row(KilnTally *tally, const KilnSequence *predicted,
+                            const KilnSequence *truth, KilnError *err)
+{
+    const KilnMetricForm *form = kiln_tally_form(tally);
+    Slot *found = NULL, *actual = NULL;
+    int64_t n_found = 0, n_actual = 0, tags = 0, true_tags = 0;
+    KilnStatus status = check_ids(form, predicted, err);
+
+    if (status >= 0)
+        status = check_ids(form, truth, err);
+    if (status >= 0)
+        tags = find_slots(form, predicted, &found, &n_found, err);
+    if (status >= 0 && tags >= 0)
+        true_tags = find_slots(form, truth, &actual, &n_actual, err);
+    if (tags < 0 || true_tags < 0)
+        status = KILN_E_NOMEM;
+    else if (status >= 0 && tags != true_tags)
+        status = kiln_error_set(err, KILN_E_SHAPE,
+                                "a sequence has %lld tags and its reference %lld; each word has "
+                                "one in both",
+                                (long long)tags, (long long)true_tags);
+    if (status >= 0)
+        status = count_slots(tally, found, n_found, actual, n_actual, err);
+    free(found);
+    free(actual);
+    return status;
+}
+
+static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+                         KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    (void)self;
+    if (rows->n_references != 1)
+        return kiln_error_set(err, KILN_E_SHAPE, "tags have one reference, not %lld",
+                              (long long)rows->n_references);
+    for (int64_t i = 0; i < rows->count && status >= 0; i++)
+        status = count_row(tally, &rows->sequences[i], &rows->references[i], err);
+    return status;
+}
+
+/* ---- Results
+ * --------------------------------------------------------------------------------------- */
+
+typedef struct Type {
+    const char *name;
+    KilnClassCount count;
+} Type;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const Type *)a)->name, ((const Type *)b)->name);
+}
+
+/* The types by name, so that sums over them don't follow the order of rows. */
+static KilnStatus sorted_types(KilnTally *tally, Type **ret, int64_t *ret_count, KilnError *err)
+{
+    const void *list;
+    int64_t bytes, n = 0, *counts;
+    Type *types;
+    KilnStatus status = kiln_tally_list(tally, "types", KILN_U8, &list, &bytes, err);
+
+    if (status >= 0 && bytes > 0 && ((const char *)list)[bytes - 1] != '\0')
+        status = kiln_error_set(err, KILN_E_FORMAT, "the names of types have no end");
+    for (int64_t i = 0; status >= 0 && i < bytes; i++)
+        n += ((const char *)list)[i] == '\0';
+    if (status >= 0)
+        status = kiln_tally_counts(tally, "counts", 3 * n, &counts, err);
+    if (status < 0)
+        return status;
+    types = malloc(((size_t)n + 1) * sizeof(*types));
+    if (types == NULL)
+        return kiln_error_nomem(err, ((size_t)n + 1) * sizeof(*types));
+    const char *name = list;
+    for (int64_t i = 0; i < n; i++, name += strlen(name) + 1)
+        types[i] = (Type) { .name = name, .count = ((KilnClassCount *)(void *)counts)[i] };
+    qsort(types, (size_t)n, sizeof(*types), by_name);
+    *ret = types;
+    *ret_count = n;
+    return KILN_OK;
+}
+
+static double precision(KilnClassCount count)
+{
+    return kiln_ratio(count.hits, count.predicted);
+}
+
+static double recall(KilnClassCount count)
+{
+    return kiln_ratio(count.hits, count.actual);
+}
+
+static double f1(KilnClassCount count)
+{
+    return kiln_ratio(2 * count.hits, count.predicted + count.actual);
+}
+
+static double average(const Type *types, int64_t n, int64_t how, double (*score)(KilnClassCount))
+{
+    KilnClassCount all = { 0 };
+    double sum = 0.0, weights = 0.0;
+
+    for (int64_t i = 0; i < n; i++) {
+        const KilnClassCount *count = &types[i].count;
+        double weight = how == KILN_AVERAGE_WEIGHTED ? (double)count->actual : 1.0;
+
+        all.hits += count->hits;
+        all.predicted += count->predicted;
+        all.actual += count->actual;
+        sum += weight * score(*count);
+        weights += weight;
+    }
+    if (how == KILN_AVERAGE_MICRO)
+        return score(all);
+    return weights > 0.0 ? sum / weights : 0.0;
+}
+
+static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+{
+    static const struct {
+        const char *name;
+        double (*score)(KilnClassCount);
+    } values[] = { { NULL, f1 }, { "precision", precision }, { "recall", recall } };
+    const Opts *opts = kiln_opts(self);
+    bool any = kiln_tally_rows(tally) > 0;
+    Type *types = NULL;
+    int64_t n = 0;
+    KilnStatus status = sorted_types(tally, &types, &n, err);
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]) && status >= 0; i++)
+        status = kiln_tally_report(
+            tally, values[i].name,
+            any ? average(types, n, opts->average, values[i].score) : (double)NAN, err);
+    for (int64_t i = 0; i < n && opts->per_type && status >= 0; i++)
+        status = kiln_tally_report(tally, types[i].name, f1(types[i].count), err);
+    free(types);
+    return status;
+}
+
+static const KilnMetricOps ops = {
+    .takes = KILN_METRIC_SEQUENCES,
+    .update = update,
+    .compute = compute,
+};
+
+const KilnComponent kiln_metric_slot_f1 = {
+    .kind = KILN_KIND_METRIC,
+    .name = "slot_f1",
+    .summary = "F1, precision and recall of slots, as conlleval and seqeval",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .ops.metric = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_metric_slot_f1, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

@@ -1,0 +1,88 @@
+"""What loggers leave in the run folder, also when the run was killed in between."""
+import csv
+import json
+import os
+import signal
+import struct
+import time
+import unittest
+
+from kilntest import TINY, Case, read
+
+RUN = TINY + ["logger=[csv,jsonl,tensorboard]", "callbacks=[default,histograms]", "callbacks.histograms.every_n_steps=5",
+              "callbacks.model_checkpoint.every_n_train_steps=3", "trainer.log_every_n_steps=2", "trainer.max_epochs=6"]
+
+
+def events(path):
+    """The messages of an event file, without their wall times (field 1, in front)."""
+    data, found = read(path), []
+    while data:
+        (size,) = struct.unpack("<Q", data[:8])
+        message = data[12:12 + size]
+        assert message[0] == 0x09 and len(message) == size
+        found.append(message[9:])
+        data = data[16 + size:]
+    return found
+
+
+class Loggers(Case):
+    def rows(self, run):
+        with open(self.path(run, "metrics.csv"), newline="") as f:
+            rows = list(csv.DictReader(f))
+        for row in rows:
+            self.assertGreater(float(row.pop("wall_time")), 1.6e9)
+        return rows
+
+    def lines(self, run):
+        lines = [json.loads(line) for line in read(self.path(run, "metrics.jsonl"), "r").splitlines()]
+        for line in lines:
+            line.pop("wall_time", None)
+        return lines
+
+    def compare(self, run):
+        self.assertEqual(self.rows(run), self.rows("whole"))
+        self.assertEqual(self.lines(run), self.lines("whole"))
+        a, b = (events(self.path(r, "tensorboard/events.out.tfevents.0.kiln")) for r in [run, "whole"])
+        self.assertGreater(len(a), 100)
+        # What begins and ends a session holds the time of day.
+        self.assertEqual([m for m in a if b"_hparams_" not in m], [m for m in b if b"_hparams_" not in m])
+        self.assertEqual(len(a), len(b))
+
+    def test_killed_runs_leave_the_same_files(self):
+        self.run_kiln(*RUN, "kiln.run.dir=whole")
+        rows = self.rows("whole")
+        self.assertEqual([r["phase"] for r in rows[-2:]], ["fit", "test"])
+        self.assertEqual(len({tuple(r[k] for k in ["phase", "epoch", "step", "batch"]) for r in rows}), len(rows))
+        self.assertEqual(rows[-1]["samples"], str(6 * 256))
+        for i, wanted in enumerate([1, 20, 40]):
+            run = f"killed{i}"
+            process = self.start(*RUN, f"kiln.run.dir={run}")
+            while process.poll() is None:
+                path = self.path(run, "metrics.csv")
+                if os.path.exists(self.path(run, "checkpoints/last")) and read(path).count(b"\n") >= wanted:
+                    process.send_signal(signal.SIGKILL)
+                    break
+                time.sleep(0.001)
+            process.communicate()
+            self.run_kiln(*RUN, f"kiln.run.dir={run}", f"ckpt_path={self.path(run)}")
+            with self.subTest(wanted=wanted):
+                self.compare(run)
+
+    def test_plots(self):
+        _, err = self.run_kiln(*TINY, "trainer.log_every_n_steps=2", "kiln.run.dir=run")
+        if "no plots" in err:
+            self.skipTest("built without cairo")
+        self.assertEqual(sorted(os.listdir(self.path("run/plots"))), ["accuracy.png", "loss.png", "lr.png"])
+        for name in os.listdir(self.path("run/plots")):
+            data = read(self.path("run/plots", name))
+            self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
+            self.assertEqual(struct.unpack(">II", data[16:24]), (800, 500))
+
+    def test_refusals(self):
+        _, err = self.run_kiln(*TINY, "callbacks=[default,histograms]", "kiln.run.dir=run", status=1)
+        self.assertIn("add logger=tensorboard", err)
+        self.assertFalse(os.path.exists(self.path("run")))
+
+
+if __name__ == "__main__":
+    unittest.main()

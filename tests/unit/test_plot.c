@@ -1,0 +1,170 @@
+/* Charts: how many curves of which colour stand in the picture, ticks, odd values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kiln.h"
+#include "plot/axis.h"
+
+static char path[64];
+
+static int make_file(void **unused)
+{
+    (void)unused;
+    snprintf(path, sizeof(path), "/tmp/kiln-plot-XXXXXX");
+    int fd = mkstemp(path);
+    return fd < 0 || close(fd) != 0;
+}
+
+static int remove_file(void **unused)
+{
+    (void)unused;
+    return unlink(path);
+}
+
+/* Pixels of a colour in the rectangle from (x0, y0) up to, without, (x1, y1). */
+static int64_t count(const KilnImage *image, double r, double g, double b, const int64_t at[4])
+{
+    int64_t n = 0;
+
+    for (int64_t y = at[1]; y < at[3]; y++)
+        for (int64_t x = at[0]; x < at[2]; x++) {
+            const float *pixel = image->data + (y * image->width + x) * 3;
+
+            n += fabs((double)pixel[0] - r) < 0.02 && fabs((double)pixel[1] - g) < 0.02 &&
+                 fabs((double)pixel[2] - b) < 0.02;
+        }
+    return n;
+}
+
+static KilnImage draw(const KilnChart *chart)
+{
+    KilnImage image = { 0 };
+    KilnError err = { 0 };
+
+    if (kiln_plot_chart(path, chart, &err) < 0 || kiln_image_read_png(path, 3, &image, &err) < 0)
+        fail_msg("%s", err.text);
+    return image;
+}
+
+#define BLUE 0.00, 0.45, 0.70
+#define ORANGE 0.84, 0.37, 0.00
+#define GREEN 0.00, 0.62, 0.45
+
+static void test_curves(void **unused)
+{
+    double x[100], low[100], high[100];
+    KilnPlotLine lines[] = { { .x = x, .y = low, .n = 100 }, { .x = x, .y = high, .n = 100 } };
+    const KilnChart chart = { .title = "loss",
+                              .x_label = "step",
+                              .lines = lines,
+                              .n_lines = 2,
+                              .width = 640,
+                              .height = 400 };
+
+    (void)unused;
+    for (int i = 0; i < 100; i++) {
+        x[i] = i;
+        low[i] = i % 10 == 5 ? (double)NAN : 1.0;
+        high[i] = 2.0;
+    }
+    KilnImage image = draw(&chart);
+    assert_int_equal(image.width, 640);
+    assert_int_equal(image.height, 400);
+    /* Each goes from one side to the other, the larger one above; nothing is outside of the axes.
+     */
+    assert_true(count(&image, BLUE, (const int64_t[]) { 60, 200, 600, 400 }) > 500);
+    assert_int_equal(count(&image, BLUE, (const int64_t[]) { 0, 0, 640, 200 }), 0);
+    assert_true(count(&image, ORANGE, (const int64_t[]) { 60, 0, 600, 200 }) > 500);
+    assert_int_equal(count(&image, ORANGE, (const int64_t[]) { 0, 200, 640, 400 }), 0);
+    assert_int_equal(count(&image, GREEN, (const int64_t[]) { 0, 0, 640, 400 }), 0);
+    assert_int_equal(count(&image, ORANGE, (const int64_t[]) { 0, 0, 640, 30 }), 0);
+    kiln_image_release(&image);
+    /* With labels there is a legend, which has each colour on the other's side, too. */
+    lines[0].label = "train/loss";
+    lines[1].label = "val/loss";
+    image = draw(&chart);
+    assert_true(count(&image, BLUE, (const int64_t[]) { 0, 0, 640, 200 }) +
+                    count(&image, ORANGE, (const int64_t[]) { 0, 200, 640, 400 }) >
+                20);
+    kiln_image_release(&image);
+}
+
+static void test_odd_values(void **unused)
+{
+    const double x[] = { 1.0, 10.0, 100.0 }, y[] = { (double)NAN, (double)INFINITY, -1.0 };
+    KilnPlotLine line = { .label = "a", .x = x, .y = y, .n = 3 };
+    KilnChart chart = { .lines = &line, .n_lines = 1, .log_x = true, .log_y = true };
+    KilnError err = { 0 };
+    KilnImage image;
+
+    (void)unused;
+    image = draw(&chart); /* nothing that a logarithm can show */
+    assert_int_equal(image.width, 800);
+    kiln_image_release(&image);
+    chart.n_lines = 0;
+    image = draw(&chart);
+    kiln_image_release(&image);
+    line.n = 1;
+    line.y = x;
+    chart.n_lines = 1;
+    line.label = NULL;
+    image = draw(&chart); /* a single point can be seen */
+    assert_true(count(&image, BLUE, (const int64_t[]) { 0, 0, 800, 500 }) > 8);
+    kiln_image_release(&image);
+    chart.width = 1 << 20;
+    assert_int_equal(kiln_plot_chart(path, &chart, &err), KILN_E_RANGE);
+    chart.width = 0;
+    assert_int_equal(kiln_plot_chart("/nonexistent/x.png", &chart, &err), KILN_E_IO);
+    assert_non_null(strstr(err.text, "/nonexistent/x.png"));
+}
+
+static void expect_ticks(bool log, double min, double max, const char *want)
+{
+    KilnPlotAxis axis = { .log = log, .min = min, .max = max, .from = 0.0, .to = 1.0 };
+    char text[512] = "";
+
+    kiln_plot_axis_finish(&axis, 6);
+    for (size_t i = 0; i < axis.n_ticks; i++) {
+        strncat(text, i > 0 ? " " : "", sizeof(text) - strlen(text) - 1);
+        strncat(text, axis.labels[i], sizeof(text) - strlen(text) - 1);
+    }
+    assert_string_equal(text, want);
+}
+
+static void test_ticks(void **unused)
+{
+    (void)unused;
+    expect_ticks(false, 0.0, 1.0, "0 0.2 0.4 0.6 0.8 1");
+    expect_ticks(false, -3.0, 2.0, "-3 -2 -1 0 1 2");
+    expect_ticks(false, 1234.0, 5678.0, "2000 3000 4000 5000");
+    expect_ticks(false, 2.0, 2.0, "1.8 1.9 2 2.1 2.2");
+    expect_ticks(false, (double)NAN, (double)NAN, "0 0.2 0.4 0.6 0.8 1");
+    expect_ticks(true, 1e-3, 10.0, "0.001 0.01 0.1 1 10");
+    expect_ticks(true, 1e-40, 1e40, "1e-40 1e-26 1e-12 100 1e+16 1e+30");
+    expect_ticks(true, 2.0, 8.0, "2 5");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_curves, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(test_odd_values, make_file, remove_file),
+        cmocka_unit_test(test_ticks),
+    };
+    KilnError err = { 0 };
+
+    if (kiln_plot_supported(&err) < 0) {
+        printf("skip: %s\n", err.text);
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
