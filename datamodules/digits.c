@@ -18,7 +18,7 @@
 #define PIXEL_STD 0.257f
 
 typedef struct Opts {
-    int64_t batch_size;
+    KILN_LOADING_OPTIONS;
     int64_t train_count, val_count, test_count;
     int64_t size;
     double distortion;
@@ -26,7 +26,7 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, batch_size, "64", 1, 1e6, "samples a batch"),
+    KILN_LOADING_FIELDS(Opts, "64"),
     KILN_FIELD_I64(Opts, train_count, "10000", 1, 1e9, "training samples"),
     KILN_FIELD_I64(Opts, val_count, "1000", 0, 1e9, "validation samples"),
     KILN_FIELD_I64(Opts, test_count, "2000", 0, 1e9, "test samples"),
@@ -322,8 +322,8 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     *ret = (KilnDataSpec){
         .n_features = 2,
         .features = {
-            { "image", KILN_F32, KILN_SHAPE(state->height, state->width, 1) },
-            { "label", KILN_I32, KILN_SCALAR },
+            { .name = "image", .dtype = KILN_F32, .shape = KILN_SHAPE(state->height, state->width, 1) },
+            { .name = "label", .dtype = KILN_I32, .shape = KILN_SCALAR },
         },
         .n_classes = state->n_classes,
         .class_names = state->class_names,
@@ -347,6 +347,16 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *epoch_rng, KilnSample *
     return KILN_OK;
 }
 
+static int64_t label(void *ctx, int64_t index)
+{
+    const Samples *samples = ctx;
+    KilnRng rng;
+
+    kiln_rng_init(&rng, samples->state->seed, KILN_RNG_DATA, (uint32_t)samples->split,
+                  (uint64_t)index);
+    return (int64_t)kiln_rng_below(&rng, CLASSES); /* the first number of get's stream */
+}
+
 static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret, KilnError *err)
 {
     State *state = kiln_state(self);
@@ -359,7 +369,9 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret,
 
     (void)err;
     state->samples[split] = (Samples) { .state = state, .split = split };
-    *ret = (KilnDataset) { .count = counts[split], .ctx = &state->samples[split], .get = get };
+    *ret = (KilnDataset) {
+        .count = counts[split], .ctx = &state->samples[split], .get = get, .label = label
+    };
     return KILN_OK;
 }
 
@@ -404,11 +416,11 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     return KILN_OK;
 }
 
-static int64_t batch_size(KilnInstance *self)
+static KilnLoading loading(const KilnInstance *self)
 {
     const Opts *opts = kiln_opts(self);
 
-    return opts->batch_size;
+    return KILN_LOADING(opts);
 }
 
 static const KilnDataModuleOps ops = {
@@ -416,7 +428,7 @@ static const KilnDataModuleOps ops = {
     .spec = spec,
     .dataset = dataset,
     .open_input = open_input,
-    .batch_size = batch_size,
+    .loading = loading,
 };
 
 const KilnComponent kiln_datamodule_digits = {

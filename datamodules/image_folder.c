@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef enum OnError { STOP, SKIP } OnError;
 
 typedef struct Opts {
+    KILN_LOADING_OPTIONS;
     char *root;
-    int64_t batch_size;
     int64_t channels;
     int64_t *size;
     size_t size_count;
@@ -21,14 +22,15 @@ typedef struct Opts {
     size_t transforms_count;
     double val_fraction;
     int64_t on_error;
+    char *cache;
 } Opts;
 
 static const KilnChoice on_errors[] = { { "stop", STOP }, { "skip", SKIP }, { NULL, 0 } };
 
 static const KilnField fields[] = {
+    KILN_LOADING_FIELDS(Opts, "64"),
     KILN_FIELD_PATH(Opts, root, NULL,
                     "folder with train/<class>/*.png and, if there, val/ and test/ alike"),
-    KILN_FIELD_I64(Opts, batch_size, "64", 1, 1e6, "samples a batch"),
     KILN_FIELD_I64(Opts, channels, "3", 1, 3,
                    "1: grey, 3: colour; files of the other kind are converted"),
     KILN_FIELD_I64_LIST(
@@ -41,6 +43,9 @@ static const KilnField fields[] = {
                    "share of train/ that is set aside for validation when there is no val/"),
     KILN_FIELD_ENUM(Opts, on_error, "stop", on_errors,
                     "what a file that can't be read does: stop the run, or skip it with a warning"),
+    KILN_FIELD_PATH_OPT(Opts, cache, "null",
+                        "folder to keep decoded images in, for later epochs and runs; null: decode "
+                        "them each time"),
     KILN_FIELD_END,
 };
 
@@ -58,13 +63,16 @@ typedef struct State {
     KilnImageSet input;
     int32_t *order; /* of sets[KILN_TRAIN]: for training first, then for validation */
     int64_t n_train, n_val;
-    int64_t shape[3]; /* of a sample: height, width, channels */
+    int64_t shape[3];   /* of a sample: height, width, channels */
+    int64_t decoded[3]; /* of an image before the transforms; -1: differs by file */
+    KilnCache *caches[KILN_SPLIT_COUNT]; /* of the sets; NULL: none */
     int64_t n_classes;
     const char **class_names;
     /* What the datasets point to. */
     struct Samples {
         struct State *state;
         const KilnImageSet *set;
+        KilnCache *cache;     /* of the set; NULL: none */
         const int32_t *order; /* NULL: as in the set */
         bool training;
     } samples[KILN_SPLIT_COUNT], input_samples;
@@ -104,8 +112,10 @@ static void release(KilnInstance *self)
 {
     State *state = kiln_state(self);
 
-    for (int i = 0; i < KILN_SPLIT_COUNT; i++)
+    for (int i = 0; i < KILN_SPLIT_COUNT; i++) {
         kiln_image_set_release(&state->sets[i]);
+        kiln_cache_close(state->caches[i]);
+    }
     kiln_image_set_release(&state->input);
     while (state->spare != NULL) {
         Scratch *next = state->spare->next;
@@ -274,6 +284,7 @@ static KilnStatus find_shape(State *state, KilnError *err)
         size[1] = opts->size[opts->size_count - 1];
     }
     memcpy(state->shape, size, sizeof(size));
+    memcpy(state->decoded, size, sizeof(size));
     status = transformed_shape(opts, state->shape, err);
     if (status < 0)
         return status;
@@ -283,7 +294,55 @@ static KilnStatus find_shape(State *state, KilnError *err)
     if (status < 0)
         return status;
     memcpy(state->shape, size, sizeof(size));
+    memcpy(state->decoded, size, sizeof(size));
     return transformed_shape(opts, state->shape, err);
+}
+
+/* ---- The cache ------------------------------------------------------------------------------ */
+
+static KilnStatus check_cache(const State *state, KilnError *err)
+{
+    if (state->opts->cache == NULL || state->decoded[0] > 0)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_SHAPE,
+                          "datamodule.cache needs images of one size before the transforms: give "
+                          "datamodule.size");
+}
+
+/* Decoded and scaled images of a set. What they are depends on the file, which entries are
+ * marked with, and on these. */
+static KilnStatus open_cache(State *state, KilnSplit set, KilnError *err)
+{
+    struct {
+        int64_t version, size[3];
+    } made = { .version = 1 };
+    const char *root = state->opts->root;
+    char here[4096] = "";
+
+    if (state->opts->cache == NULL || state->caches[set] != NULL || state->sets[set].count == 0)
+        return KILN_OK;
+    if (root[0] != '/' && getcwd(here, sizeof(here)) == NULL)
+        return kiln_error_errno(err, root);
+    memcpy(made.size, state->decoded, sizeof(made.size));
+    uint64_t key = kiln_hash(&made, sizeof(made), (uint64_t)set);
+    key = kiln_hash(root, strlen(root), kiln_hash(here, strlen(here), key));
+    return kiln_cache_open(
+        &(KilnCacheSpec) {
+            .folder = state->opts->cache,
+            .name = kiln_split_name(set),
+            .key = key,
+            .count = state->sets[set].count,
+            .bytes = (size_t)(made.size[0] * made.size[1] * made.size[2]) * sizeof(float),
+        },
+        &state->caches[set], err);
+}
+
+static void report(KilnInstance *self, void (*say)(void *ctx, const char *message), void *ctx)
+{
+    State *state = kiln_state(self);
+
+    for (int i = 0; i < KILN_SPLIT_COUNT; i++)
+        kiln_cache_report(state->caches[i], "datamodule.cache", say, ctx);
 }
 
 /* ---- Setup ---------------------------------------------------------------------------------- */
@@ -316,6 +375,8 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
         if (status >= 0)
             status = find_shape(state, err);
         if (status >= 0)
+            status = check_cache(state, err);
+        if (status >= 0)
             status = split_train(state, context->seed, err);
         state->n_classes = state->sets[KILN_TRAIN].n_classes;
         names = state->sets[KILN_TRAIN].classes;
@@ -334,8 +395,8 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     *ret = (KilnDataSpec){
         .n_features = 2,
         .features = {
-            { "image", KILN_F32, KILN_SHAPE(state->shape[0], state->shape[1], state->shape[2]) },
-            { "label", KILN_I32, KILN_SCALAR },
+            { .name = "image", .dtype = KILN_F32, .shape = KILN_SHAPE(state->shape[0], state->shape[1], state->shape[2]) },
+            { .name = "label", .dtype = KILN_I32, .shape = KILN_SCALAR },
         },
         .n_classes = state->n_classes,
         .class_names = state->class_names,
@@ -364,13 +425,14 @@ static void give_scratch(State *state, Scratch *scratch)
     pthread_mutex_unlock(&state->lock);
 }
 
-/* Scale and transform scratch->image. */
-static KilnStatus prepare(const Opts *opts, const char *path, Scratch *scratch, KilnRng *rng,
-                          bool training, KilnError *err)
+/* Read and scale the image of `path`. */
+static KilnStatus decode(const Opts *opts, const char *path, Scratch *scratch, KilnError *err)
 {
     KilnImage *image = &scratch->image;
-    KilnStatus status = KILN_OK;
+    KilnStatus status = kiln_image_read_png(path, opts->channels, image, err);
 
+    if (status < 0)
+        return status == KILN_E_NOMEM || opts->on_error == STOP ? status : KILN_E_SKIP;
     if (opts->size_count > 0 &&
         (image->height != opts->size[0] || image->width != opts->size[opts->size_count - 1])) {
         KilnImage before = *image;
@@ -379,29 +441,61 @@ static KilnStatus prepare(const Opts *opts, const char *path, Scratch *scratch, 
                                   &scratch->spare, err);
         *image = scratch->spare;
         scratch->spare = before;
+        if (status < 0)
+            kiln_error_prefix(err, "%s: ", path);
     }
-    for (size_t i = 0; i < opts->transforms_count && status >= 0; i++) {
-        KilnInstance *transform = opts->transforms[i];
-        const KilnTransformOps *ops = kiln_instance_component(transform)->ops.transform;
+    return status;
+}
 
-        status = ops->apply(transform, image, &scratch->spare, rng, training, err);
+/* The same through the cache, in which it is number `at`. */
+static KilnStatus decode_cached(const State *state, KilnCache *cache, int64_t at, const char *path,
+                                Scratch *scratch, KilnError *err)
+{
+    const int64_t *size = state->decoded;
+    KilnImage *image = &scratch->image;
+    uint64_t source;
+
+    if (cache == NULL || !kiln_file_identity(path, &source))
+        return decode(state->opts, path, scratch, err);
+    KilnStatus status = kiln_image_resize_buffer(image, size[0], size[1], size[2], err);
+    if (status < 0 || kiln_cache_get(cache, at, source, image->data))
+        return status;
+    status = decode(state->opts, path, scratch, err);
+    if (status >= 0 && image->height == size[0] && image->width == size[1] &&
+        image->channels == size[2])
+        kiln_cache_put(cache, at, source, image->data);
+    return status;
+}
+
+/* Transform scratch->image. */
+static KilnStatus transform(const Opts *opts, const char *path, Scratch *scratch, KilnRng *rng,
+                            bool training, KilnError *err)
+{
+    KilnImage *image = &scratch->image;
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < opts->transforms_count && status >= 0; i++) {
+        KilnInstance *one = opts->transforms[i];
+        const KilnTransformOps *ops = kiln_instance_component(one)->ops.transform;
+
+        status = ops->apply(one, image, &scratch->spare, rng, training, err);
     }
     if (status < 0)
         kiln_error_prefix(err, "%s: ", path);
     return status;
 }
 
-/* The image of `path`, as the spec says. */
-static KilnStatus load(const State *state, const char *path, Scratch *scratch, KilnRng *rng,
-                       bool training, float *to, KilnError *err)
+/* Image `at` of the set, as the spec says. */
+static KilnStatus load(const Samples *samples, int64_t at, Scratch *scratch, KilnRng *rng,
+                       float *to, KilnError *err)
 {
-    const Opts *opts = state->opts;
+    const State *state = samples->state;
+    const char *path = samples->set->paths[at];
     KilnImage *image = &scratch->image;
-    KilnStatus status = kiln_image_read_png(path, opts->channels, image, err);
+    KilnStatus status = decode_cached(state, samples->cache, at, path, scratch, err);
 
-    if (status < 0)
-        return status == KILN_E_NOMEM || opts->on_error == STOP ? status : KILN_E_SKIP;
-    status = prepare(opts, path, scratch, rng, training, err);
+    if (status >= 0)
+        status = transform(state->opts, path, scratch, rng, samples->training, err);
     if (status < 0)
         return status;
     if (image->height != state->shape[0] || image->width != state->shape[1] ||
@@ -426,8 +520,7 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
 
     if (scratch == NULL)
         return kiln_error_nomem(err, sizeof(*scratch));
-    status = load(samples->state, set->paths[at], scratch, rng, samples->training, sample->data[0],
-                  err);
+    status = load(samples, at, scratch, rng, sample->data[0], err);
     if (status >= 0 && set->labels != NULL)
         *(int32_t *)sample->data[1] = set->labels[at];
     if (status == KILN_E_SKIP && err != NULL)
@@ -443,6 +536,13 @@ static const char *name(void *ctx, int64_t index)
     return samples->set->paths[samples->order != NULL ? samples->order[index] : index];
 }
 
+static int64_t label(void *ctx, int64_t index)
+{
+    const Samples *samples = ctx;
+
+    return samples->set->labels[samples->order != NULL ? samples->order[index] : index];
+}
+
 static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret, KilnError *err)
 {
     State *state = kiln_state(self);
@@ -450,13 +550,20 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret,
     bool from_train = split == KILN_TRAIN ||
                       (split == KILN_VAL && state->sets[KILN_VAL].count == 0);
 
-    (void)err;
+    const KilnSplit set = from_train ? KILN_TRAIN : split;
+    KilnStatus status = open_cache(state, set, err);
+
+    if (status < 0)
+        return status;
     *samples = (Samples) {
         .state = state,
-        .set = &state->sets[from_train ? KILN_TRAIN : split],
+        .set = &state->sets[set],
+        .cache = state->caches[set],
         .training = split == KILN_TRAIN,
     };
-    *ret = (KilnDataset) { .count = samples->set->count, .ctx = samples, .get = get, .name = name };
+    *ret = (KilnDataset) {
+        .count = samples->set->count, .ctx = samples, .get = get, .name = name, .label = label
+    };
     if (from_train) {
         samples->order = state->order;
         ret->count = state->n_train;
@@ -484,11 +591,11 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     return KILN_OK;
 }
 
-static int64_t batch_size(KilnInstance *self)
+static KilnLoading loading(const KilnInstance *self)
 {
     const Opts *opts = kiln_opts(self);
 
-    return opts->batch_size;
+    return KILN_LOADING(opts);
 }
 
 static const KilnDataModuleOps ops = {
@@ -496,7 +603,8 @@ static const KilnDataModuleOps ops = {
     .spec = spec,
     .dataset = dataset,
     .open_input = open_input,
-    .batch_size = batch_size,
+    .loading = loading,
+    .report = report,
 };
 
 const KilnComponent kiln_datamodule_image_folder = {

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 typedef struct Opts {
+    KILN_LOADING_OPTIONS;
     char *root;
-    int64_t batch_size;
     int64_t val_count;
     int64_t classes;
     int64_t shift;
@@ -18,10 +18,10 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
+    KILN_LOADING_FIELDS(Opts, "64"),
     KILN_FIELD_PATH(Opts, root, NULL,
                     "folder with train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz] and "
                     "the same for t10k"),
-    KILN_FIELD_I64(Opts, batch_size, "64", 1, 1e6, "samples a batch"),
     KILN_FIELD_I64(Opts, val_count, "5000", 0, 1e9,
                    "training images that are set aside for validation"),
     KILN_FIELD_I64(Opts, classes, "0", 0, 256,
@@ -291,8 +291,8 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     *ret = (KilnDataSpec){
         .n_features = 2,
         .features = {
-            { "image", KILN_F32, KILN_SHAPE(state->height, state->width, 1) },
-            { "label", KILN_I32, KILN_SCALAR },
+            { .name = "image", .dtype = KILN_F32, .shape = KILN_SHAPE(state->height, state->width, 1) },
+            { .name = "label", .dtype = KILN_I32, .shape = KILN_SCALAR },
         },
         .n_classes = state->n_classes,
         .class_names = state->class_names,
@@ -339,6 +339,14 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
     return KILN_OK;
 }
 
+static int64_t label(void *ctx, int64_t index)
+{
+    const Samples *samples = ctx;
+    int64_t at = samples->order != NULL ? samples->order[index] : index;
+
+    return samples->files->labels.data[at];
+}
+
 static KilnStatus dataset(KilnInstance *self, KilnSplit which, KilnDataset *ret, KilnError *err)
 {
     State *state = kiln_state(self);
@@ -360,7 +368,7 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit which, KilnDataset *ret,
                              : state->order + state->n_train;
         count = which == KILN_TRAIN ? state->n_train : state->n_val;
     }
-    *ret = (KilnDataset) { .count = count, .ctx = samples, .get = get };
+    *ret = (KilnDataset) { .count = count, .ctx = samples, .get = get, .label = label };
     return KILN_OK;
 }
 
@@ -407,11 +415,11 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     return KILN_OK;
 }
 
-static int64_t batch_size(KilnInstance *self)
+static KilnLoading loading(const KilnInstance *self)
 {
     const Opts *opts = kiln_opts(self);
 
-    return opts->batch_size;
+    return KILN_LOADING(opts);
 }
 
 static const KilnDataModuleOps ops = {
@@ -419,7 +427,7 @@ static const KilnDataModuleOps ops = {
     .spec = spec,
     .dataset = dataset,
     .open_input = open_input,
-    .batch_size = batch_size,
+    .loading = loading,
 };
 
 const KilnComponent kiln_datamodule_mnist = {

@@ -7,17 +7,18 @@
 #include <string.h>
 
 typedef struct Opts {
+    KILN_LOADING_OPTIONS;
     int64_t *shape;
     size_t shape_count;
-    int64_t classes, count, val_count, batch_size;
+    int64_t classes, count, val_count;
 } Opts;
 
 static const KilnField fields[] = {
+    KILN_LOADING_FIELDS(Opts, "32"),
     KILN_FIELD_I64_LIST(Opts, shape, "[32, 32, 3]", 1, 100000, "height, width and channels"),
     KILN_FIELD_I64(Opts, classes, "10", 1, 1e6, "number of classes"),
     KILN_FIELD_I64(Opts, count, "1024", 1, 1e9, "training images an epoch"),
     KILN_FIELD_I64(Opts, val_count, "32", 0, 1e9, "validation images"),
-    KILN_FIELD_I64(Opts, batch_size, "32", 1, 1e6, "samples a batch"),
     KILN_FIELD_END,
 };
 
@@ -80,6 +81,13 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     return KILN_OK;
 }
 
+static int64_t label(void *ctx, int64_t index)
+{
+    const State *state = ctx;
+
+    return index % state->n_classes;
+}
+
 static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
 {
     const State *state = ctx;
@@ -88,7 +96,7 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
     (void)rng;
     (void)err;
     memcpy(sample->data[0], state->noise + index * 127 % SPARE, bytes);
-    *(int32_t *)sample->data[1] = (int32_t)(index % state->n_classes);
+    *(int32_t *)sample->data[1] = (int32_t)label(ctx, index);
     return KILN_OK;
 }
 
@@ -103,13 +111,16 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret,
                                      : 0,
         .ctx = kiln_state(self),
         .get = get,
+        .label = label,
     };
     return KILN_OK;
 }
 
-static int64_t batch_size(KilnInstance *self)
+static KilnLoading loading(const KilnInstance *self)
 {
-    return ((const Opts *)kiln_opts(self))->batch_size;
+    const Opts *opts = kiln_opts(self);
+
+    return KILN_LOADING(opts);
 }
 
 static void release(KilnInstance *self)
@@ -124,7 +135,7 @@ static const KilnDataModuleOps ops = {
     .setup = setup,
     .spec = spec,
     .dataset = dataset,
-    .batch_size = batch_size,
+    .loading = loading,
 };
 
 const KilnComponent kiln_datamodule_noise = {

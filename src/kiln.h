@@ -4,12 +4,14 @@
 #define KILN_H
 
 #include "kiln/base.h"
+#include "kiln/cache.h"
 #include "kiln/component.h"
 #include "kiln/config.h"
 #include "kiln/data.h"
 #include "kiln/events.h"
 #include "kiln/idx.h"
 #include "kiln/image.h"
+#include "kiln/loading.h"
 #include "kiln/logger.h"
 #include "kiln/metric.h"
 #include "kiln/module.h"

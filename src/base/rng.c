@@ -91,3 +91,30 @@ float kiln_rng_normal(KilnRng *rng)
 
     return (float)(sqrt(-2.0 * log(radius)) * cos(angle));
 }
+
+static double uniform_above_0(KilnRng *rng)
+{
+    return 1.0 - (double)kiln_rng_uniform(rng);
+}
+
+/* The logarithm of a Gamma(shape, 1) variate: small shapes give numbers below the smallest
+ * double. */
+static double log_gamma_variate(KilnRng *rng, double shape)
+{
+    if (shape < 1.0)
+        return log_gamma_variate(rng, shape + 1.0) + log(uniform_above_0(rng)) / shape;
+    const double d = shape - 1.0 / 3.0, c = 1.0 / sqrt(9.0 * d);
+    for (;;) {
+        const double x = (double)kiln_rng_normal(rng), t = 1.0 + c * x, v = t * t * t;
+
+        if (v > 0.0 && log(uniform_above_0(rng)) < 0.5 * x * x + d - d * v + d * log(v))
+            return log(d) + log(v);
+    }
+}
+
+double kiln_rng_beta(KilnRng *rng, double a, double b)
+{
+    const double x = log_gamma_variate(rng, a), y = log_gamma_variate(rng, b);
+
+    return 1.0 / (1.0 + exp(y - x));
+}

@@ -248,6 +248,9 @@ static void place_new(const KilnRegistry *registry, const KilnSection *sections,
     } else if (component->kind == KILN_KIND_SWEEPER || component->kind == KILN_KIND_LAUNCHER) {
         kiln_text_printf(&ret->key, "kiln.%s", kind);
         kiln_text_printf(&ret->choose, " kiln/%s=%s", kind, name);
+    } else if (component->kind == KILN_KIND_SAMPLER) { /* of every datamodule */
+        kiln_text_printf(&ret->key, "datamodule.%s", kind);
+        kiln_text_printf(&ret->choose, " datamodule.%s._target_=%s/%s", kind, kind, name);
     } else if (list != NULL) {
         place_within(registry, sections, component, owner, list, ret);
     } else {

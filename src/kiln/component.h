@@ -21,17 +21,19 @@ KILN_API void *kiln_state(KilnInstance *self);
 KILN_API const char *kiln_instance_name(const KilnInstance *self);
 KILN_API const char *kiln_instance_path(const KilnInstance *self);
 
-typedef struct KilnDataModuleOps KilnDataModuleOps; /* data.h */
-typedef struct KilnModuleOps KilnModuleOps;         /* module.h */
-typedef struct KilnModelOps KilnModelOps;           /* module.h */
-typedef struct KilnOptimizerOps KilnOptimizerOps;   /* module.h */
-typedef struct KilnSchedulerOps KilnSchedulerOps;   /* module.h */
-typedef struct KilnCallbackOps KilnCallbackOps;     /* trainer.h */
-typedef struct KilnLoggerOps KilnLoggerOps;         /* trainer.h */
-typedef struct KilnMetricOps KilnMetricOps;         /* metric.h */
-typedef struct KilnTransformOps KilnTransformOps;   /* image.h */
-typedef struct KilnSweeperOps KilnSweeperOps;       /* sweep.h */
-typedef struct KilnLauncherOps KilnLauncherOps;     /* sweep.h */
+typedef struct KilnDataModuleOps KilnDataModuleOps;         /* data.h */
+typedef struct KilnModuleOps KilnModuleOps;                 /* module.h */
+typedef struct KilnModelOps KilnModelOps;                   /* module.h */
+typedef struct KilnOptimizerOps KilnOptimizerOps;           /* module.h */
+typedef struct KilnSchedulerOps KilnSchedulerOps;           /* module.h */
+typedef struct KilnCallbackOps KilnCallbackOps;             /* trainer.h */
+typedef struct KilnLoggerOps KilnLoggerOps;                 /* logger.h */
+typedef struct KilnMetricOps KilnMetricOps;                 /* metric.h */
+typedef struct KilnTransformOps KilnTransformOps;           /* image.h */
+typedef struct KilnSamplerOps KilnSamplerOps;               /* loading.h */
+typedef struct KilnBatchTransformOps KilnBatchTransformOps; /* loading.h */
+typedef struct KilnSweeperOps KilnSweeperOps;               /* sweep.h */
+typedef struct KilnLauncherOps KilnLauncherOps;             /* sweep.h */
 
 typedef struct KilnComponent {
     KilnKind kind;
@@ -63,6 +65,8 @@ typedef struct KilnComponent {
         const KilnLoggerOps *logger;
         const KilnMetricOps *metric;
         const KilnTransformOps *transform;
+        const KilnSamplerOps *sampler;
+        const KilnBatchTransformOps *batch_transform;
         const KilnSweeperOps *sweeper;
         const KilnLauncherOps *launcher;
     } ops;
@@ -99,6 +103,8 @@ typedef struct KilnPluginInfo {
         [KILN_KIND_CALLBACK] = sizeof(KilnCallbackOps),                                            \
         [KILN_KIND_LOGGER] = sizeof(KilnLoggerOps), [KILN_KIND_METRIC] = sizeof(KilnMetricOps),    \
         [KILN_KIND_TRANSFORM] = sizeof(KilnTransformOps),                                          \
+        [KILN_KIND_SAMPLER] = sizeof(KilnSamplerOps),                                              \
+        [KILN_KIND_BATCH_TRANSFORM] = sizeof(KilnBatchTransformOps),                               \
         [KILN_KIND_SWEEPER] = sizeof(KilnSweeperOps),                                              \
         [KILN_KIND_LAUNCHER] = sizeof(KilnLauncherOps),                                            \
     }

@@ -14,6 +14,10 @@ typedef struct KilnFeature {
     const char *name;
     KilnDType dtype;
     KilnShape shape; /* of one sample; a batch puts the batch axis in front */
+    /* The first axis is as long as the sample (KilnDataset.length), and shape has the
+     * longest. In a batch all are brought to one length by `pad` behind them. */
+    bool varies;
+    double pad;
 } KilnFeature;
 
 /* What every sample looks like. Pointers belong to the datamodule's state (or
@@ -41,6 +45,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_hold_out(int64_t n, int64_t held, uint64
 /* Where one sample is to be written: data[i] has room for feature i. */
 typedef struct KilnSample {
     void *data[KILN_MAX_FEATURES];
+    int64_t length; /* of the first axis of features that vary: what KilnDataset.length said */
 } KilnSample;
 
 /* A finite, indexable set of samples. `get` is called from several threads at
@@ -53,6 +58,10 @@ typedef struct KilnDataset {
     KilnStatus (*get)(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err);
     /* Optional: a name for sample `index` (its file), for messages and predictions. */
     const char *(*name)(void *ctx, int64_t index);
+    /* Optional: the class of sample `index` without reading it; -1: it has none. */
+    int64_t (*label)(void *ctx, int64_t index);
+    /* With a feature that varies: the length of sample `index`, without reading it. */
+    int64_t (*length)(void *ctx, int64_t index);
 } KilnDataset;
 
 typedef enum KilnSplit { KILN_TRAIN, KILN_VAL, KILN_TEST, KILN_SPLIT_COUNT } KilnSplit;
@@ -74,6 +83,8 @@ typedef struct KilnDataContext {
     const KilnDataSpec *remembered;
 } KilnDataContext;
 
+typedef struct KilnLoading KilnLoading; /* loading.h */
+
 struct KilnDataModuleOps {
     /* Open and scan the data; everything that can be wrong with it is found
      * here as far as possible. Big files may be read lazily by `dataset`. */
@@ -86,8 +97,11 @@ struct KilnDataModuleOps {
      * test split is; labels are absent (their bytes stay zero). */
     KilnStatus (*open_input)(KilnInstance *self, const char *path, KilnDataset *ret,
                              KilnError *err);
-    /* Samples a batch; asked after init. */
-    int64_t (*batch_size)(KilnInstance *self);
+    /* How samples become batches; asked after init. */
+    KilnLoading (*loading)(const KilnInstance *self);
+    /* Optional. Say, at the end of an epoch, what the user should know of the reading since
+     * the last call (a cache that could not be written, say). */
+    void (*report)(KilnInstance *self, void (*say)(void *ctx, const char *message), void *ctx);
 };
 
 #endif

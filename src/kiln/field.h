@@ -17,6 +17,8 @@
     X(LOGGER, "logger")                                                                            \
     X(METRIC, "metric")                                                                            \
     X(TRANSFORM, "transform")                                                                      \
+    X(SAMPLER, "sampler")                                                                          \
+    X(BATCH_TRANSFORM, "batch_transform")                                                          \
     X(SWEEPER, "sweeper")                                                                          \
     X(LAUNCHER, "launcher")
 

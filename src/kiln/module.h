@@ -16,9 +16,12 @@ KILN_API KilnGraph *kiln_step_graph(const KilnStep *step);
 KILN_API bool kiln_step_training(const KilnStep *step);
 /* Samples in this batch. */
 KILN_API int64_t kiln_step_batch_size(const KilnStep *step);
-/* The batch's feature of that name, [batch, ...]; a poisoned tensor that says
+/* The batch's feature of that name, [batch, ...]. With batch transforms of soft labels "label"
+ * is f32 [batch, classes] in training. A poisoned tensor that says
  * which features exist when there is none. */
 KILN_API KilnTensor *kiln_step_input(KilnStep *step, const char *name);
+/* i32 [batch]: the length of each sample, in a batch with features that vary. */
+KILN_API KilnTensor *kiln_step_lengths(KilnStep *step);
 /* i32 [2] that differs in every step: the key for kiln_dropout. */
 KILN_API KilnTensor *kiln_step_dropout_key(KilnStep *step);
 /* A number for kiln_dropout's `stream`, counted up within the step. */

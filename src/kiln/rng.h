@@ -15,6 +15,7 @@ typedef enum KilnPurpose {
     KILN_RNG_DROPOUT,   /* per step and layer */
     KILN_RNG_DATA,      /* generated data sets; index */
     KILN_RNG_SPLIT,     /* train/validation split */
+    KILN_RNG_BATCH,     /* transforms of batches; epoch, batch */
     KILN_RNG_USER = 100 /* first value for plugins */
 } KilnPurpose;
 
@@ -36,6 +37,9 @@ KILN_API float kiln_rng_uniform(KilnRng *rng);
 KILN_API float kiln_rng_range(KilnRng *rng, float low, float high);
 /* Standard normal (Box-Muller). */
 KILN_API float kiln_rng_normal(KilnRng *rng);
+/* Beta(a, b), in [0, 1]: from two gamma variates (Marsaglia and Tsang, "A simple method for
+ * generating gamma variables", 2000). a and b are above 0. */
+KILN_API double kiln_rng_beta(KilnRng *rng, double a, double b);
 /* One block of four words for a key and counter, without state. */
 KILN_API void kiln_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t ret[4]);
 

@@ -82,13 +82,40 @@ static KilnAmount limit_of(const KilnTrainer *trainer, KilnSplit split)
                                : options->limit_test_batches;
 }
 
+/* All batches of a split; evaluation takes all samples in order. */
+static KilnLoaderSpec whole_spec(const KilnTrainer *trainer, KilnSplit split)
+{
+    const bool overfits = trainer->options.trainer->overfit_batches.value > 0.0;
+
+    return (KilnLoaderSpec) {
+        .data = &trainer->spec,
+        .dataset = trainer->datasets[split],
+        .batch_size = trainer->batch_size,
+        .limit = -1,
+        .seed = (uint64_t)trainer->options.root->seed,
+        .drop_last = split == KILN_TRAIN && trainer->loading.drop_last,
+        .sampler = split == KILN_TRAIN && !overfits ? trainer->loading.sampler : NULL,
+        .batch_transforms = trainer->loading.batch_transforms,
+        .n_batch_transforms = split == KILN_TRAIN ? trainer->loading.batch_transforms_count : 0,
+        .buckets = trainer->loading.buckets,
+        .n_buckets = trainer->loading.buckets_count,
+        .by_length = split == KILN_TRAIN && trainer->loading.buckets_count > 0,
+        .workers = (int)trainer->options.trainer->num_workers,
+        .stop = trainer->env->stop,
+    };
+}
+
 static int64_t all_batches(const KilnTrainer *trainer, KilnSplit split)
 {
-    return (trainer->datasets[split].count + trainer->batch_size - 1) / trainer->batch_size;
+    KilnLoaderSpec spec = whole_spec(trainer, split);
+
+    return kiln_loader_spec_batches(&spec);
 }
 
 int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
 {
+    if (trainer->loaders[split] != NULL)
+        return kiln_loader_batches(trainer->loaders[split]);
     return kiln_amount_of(limit_of(trainer, split), all_batches(trainer, split));
 }
 
@@ -124,55 +151,39 @@ static KilnStatus set_pace(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-static KilnStatus set_up_data(KilnTrainer *trainer, KilnStage stage, const KilnDataSpec *remembered,
-                              KilnError *err)
+static KilnLoaderSpec loader_spec(const KilnTrainer *trainer, KilnSplit split)
 {
-    KilnDataContext context = {
-        .stage = stage,
-        .seed = (uint64_t)trainer->options.root->seed,
-        .remembered = stage == KILN_STAGE_PREDICT ? remembered : NULL,
-    };
-    KilnStatus status = data_ops(trainer)->setup(trainer->datamodule, &context, err);
+    KilnLoaderSpec spec = whole_spec(trainer, split);
 
-    if (status >= 0)
-        status = data_ops(trainer)->spec(trainer->datamodule, &trainer->spec, err);
-    if (status < 0)
-        return status;
-    trainer->batch_size = data_ops(trainer)->batch_size(trainer->datamodule);
-    if (stage == KILN_STAGE_FIT) {
-        status = open_split(trainer, KILN_TRAIN, err);
-        if (status >= 0)
-            status = open_split(trainer, KILN_VAL, err);
-        if (status >= 0 && trainer->datasets[KILN_TRAIN].count < 1)
-            status = kiln_error_set(err, KILN_E_MISSING,
-                                    "datamodule %s has no training samples; check its options",
-                                    kiln_instance_name(trainer->datamodule));
-        if (status >= 0)
-            status = set_pace(trainer, err);
-    }
-    return status;
+    spec.limit = kiln_trainer_split_batches(trainer, split);
+    return spec;
 }
 
-static void warn_of_sample(void *ctx, const char *message)
+static void warn_of_sample(void *ctx, int64_t sample, KilnStatus status, const char *message)
 {
     KilnTrainer *trainer = ctx;
 
+    (void)sample;
+    (void)status;
     kiln_output_print(&trainer->output, "warning: sample left out: %s", message);
 }
 
 KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split)
 {
-    return (KilnLoaderSpec) {
-        .data = &trainer->spec,
-        .dataset = trainer->datasets[split],
-        .batch_size = trainer->batch_size,
-        .limit = kiln_trainer_split_batches(trainer, split),
-        .seed = (uint64_t)trainer->options.root->seed,
-        .shuffle = split == KILN_TRAIN && trainer->options.trainer->overfit_batches.value == 0.0,
-        .workers = (int)trainer->options.trainer->num_workers,
-        .warn = warn_of_sample,
-        .warn_ctx = trainer,
-    };
+    KilnLoaderSpec spec = loader_spec(trainer, split);
+
+    spec.left_out = warn_of_sample;
+    spec.ctx = trainer;
+    return spec;
+}
+
+KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDataset *input)
+{
+    KilnLoaderSpec spec = whole_spec(trainer, KILN_TEST);
+
+    spec.dataset = *input;
+    spec.tolerant = true;
+    return spec;
 }
 
 KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader **ret,
@@ -192,6 +203,55 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, KilnLoader
     }
     if (status >= 0)
         *ret = trainer->loaders[split];
+    return status;
+}
+
+/* What is known of the batches of training before anything is read. */
+static KilnStatus set_up_batches(KilnTrainer *trainer, KilnError *err)
+{
+    KilnLoaderSpec spec = whole_spec(trainer, KILN_TRAIN);
+    KilnStatus status = kiln_sampler_setup(&spec, err);
+
+    if (status >= 0)
+        status = kiln_loader_spec_features(&spec, &trainer->train_spec, err);
+    if (status >= 0 && kiln_loader_spec_batches(&spec) < 1)
+        status = kiln_error_set(err, KILN_E_RANGE,
+                                "datamodule.drop_last leaves nothing to train on: an epoch of %lld "
+                                "samples has no full batch of %lld; lower datamodule.batch_size",
+                                (long long)trainer->datasets[KILN_TRAIN].count,
+                                (long long)trainer->batch_size);
+    return status;
+}
+
+static KilnStatus set_up_data(KilnTrainer *trainer, KilnStage stage, const KilnDataSpec *remembered,
+                              KilnError *err)
+{
+    KilnDataContext context = {
+        .stage = stage,
+        .seed = (uint64_t)trainer->options.root->seed,
+        .remembered = stage == KILN_STAGE_PREDICT ? remembered : NULL,
+    };
+    KilnStatus status = data_ops(trainer)->setup(trainer->datamodule, &context, err);
+
+    if (status >= 0)
+        status = data_ops(trainer)->spec(trainer->datamodule, &trainer->spec, err);
+    if (status < 0)
+        return status;
+    trainer->loading = data_ops(trainer)->loading(trainer->datamodule);
+    trainer->batch_size = trainer->loading.batch_size;
+    if (stage == KILN_STAGE_FIT) {
+        status = open_split(trainer, KILN_TRAIN, err);
+        if (status >= 0)
+            status = open_split(trainer, KILN_VAL, err);
+        if (status >= 0 && trainer->datasets[KILN_TRAIN].count < 1)
+            status = kiln_error_set(err, KILN_E_MISSING,
+                                    "datamodule %s has no training samples; check its options",
+                                    kiln_instance_name(trainer->datamodule));
+        if (status >= 0)
+            status = set_up_batches(trainer, err);
+        if (status >= 0)
+            status = set_pace(trainer, err);
+    }
     return status;
 }
 
@@ -251,6 +311,7 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     trainer->step.graph = trainer->graph;
     trainer->step.metrics = trainer->metrics;
     trainer->step.spec = &trainer->spec;
+    trainer->step.train_spec = &trainer->train_spec;
     return status;
 }
 
@@ -259,10 +320,11 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
 /* A batch without bytes, as large as the first of that split. */
 static KilnBatch shape_batch(const KilnTrainer *trainer, KilnSplit split)
 {
-    int64_t count = trainer->datasets[split].count;
+    KilnLoaderSpec spec = whole_spec(trainer, split);
 
     return (KilnBatch) {
-        .size = count > 0 && count < trainer->batch_size ? count : trainer->batch_size,
+        .size = trainer->datasets[split].count > 0 ? kiln_loader_spec_batch(&spec)
+                                                   : trainer->batch_size,
     };
 }
 

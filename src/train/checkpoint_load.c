@@ -130,6 +130,8 @@ static bool read_feature(const json_t *saved, KilnFeature *feature)
     if (feature->name == NULL || json_array_size(shape) > KILN_MAX_RANK ||
         !read_dtype(json_string_value(json_object_get(saved, "dtype")), &feature->dtype))
         return false;
+    feature->varies = json_is_true(json_object_get(saved, "varies"));
+    feature->pad = json_number_value(json_object_get(saved, "pad"));
     for (int axis = 0; axis < feature->shape.rank; axis++)
         feature->shape.dim[axis] = json_integer_value(json_array_get(shape, (size_t)axis));
     return kiln_shape_count(&feature->shape) >= 0;

@@ -219,8 +219,10 @@ static json_t *spec_json(const KilnDataSpec *spec)
         for (int axis = 0; axis < spec->features[i].shape.rank; axis++)
             json_array_append_new(shape, json_integer(spec->features[i].shape.dim[axis]));
         json_array_append_new(features,
-                              json_pack("{s:s, s:s, s:o}", "name", spec->features[i].name, "dtype",
-                                        kiln_dtype_name(spec->features[i].dtype), "shape", shape));
+                              json_pack("{s:s, s:s, s:o, s:b, s:f}", "name", spec->features[i].name,
+                                        "dtype", kiln_dtype_name(spec->features[i].dtype), "shape",
+                                        shape, "varies", (int)spec->features[i].varies, "pad",
+                                        spec->features[i].pad));
     }
     for (int64_t i = 0; i < spec->n_classes; i++)
         json_array_append_new(classes, json_string(spec->class_names[i]));

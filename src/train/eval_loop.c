@@ -64,6 +64,8 @@ static KilnStatus eval_batches(KilnTrainer *trainer, KilnPhase phase, const Eval
     while (status >= 0 && trainer->eval_batch < trainer->eval_batches &&
            !kiln_trainer_interrupted(trainer)) {
         status = kiln_loader_next(loader, &batch, err);
+        if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+            return KILN_OK;
         if (status < 0 || batch.size == 0)
             break;
         status = eval_batch(trainer, phase, hooks, &batch, err);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
-#include "train/trainer.h"
+#include "train/loading.h"
 
 /* ---- Validation ---------------------------------------------------------------------- */
 
@@ -63,6 +63,8 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
         KilnBatch batch;
 
         status = kiln_loader_next(loader, &batch, err);
+        if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+            return KILN_OK;
         if (status < 0)
             break;
         if (batch.size == 0) {
@@ -116,6 +118,8 @@ static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnErro
     }
     if (status >= 0)
         status = train_batches(trainer, loader, err);
+    if (status >= 0)
+        kiln_loading_report(trainer, loader, kiln_clock() - timing->phase_start);
     timing->loop_s += kiln_clock() - timing->phase_start;
     timing->samples += timing->phase_samples;
     if (status < 0 || trainer->interrupted)

@@ -80,7 +80,7 @@ void kiln_forecast_complete(KilnTrainer *trainer)
         if (kiln_trainer_split_batches(trainer, (KilnSplit)split) > 0) {
             KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, (KilnSplit)split);
 
-            forecast->batches += kiln_loader_bytes(&spec);
+            forecast->batches += kiln_loader_spec_bytes(&spec);
         }
     }
     forecast->program = kiln_memory_resident("");

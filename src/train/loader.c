@@ -1,48 +1,31 @@
 /* The threaded loader: a ring of batches that workers fill in turn. */
 #include "train/loader.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "base/text.h"
-
-/* A sample that was left out, until the caller's thread hears of it. */
-typedef struct Skip {
-    int64_t sample;
-    char *message; /* NULL: memory was out */
-} Skip;
-
-/* One batch of the ring. */
-typedef struct Slot {
-    void *data[KILN_MAX_FEATURES];
-    int64_t batch; /* which one it holds or is being filled with */
-    int64_t size;
-    bool ready;
-    Skip *skips; /* [batch_size] */
-    size_t n_skips;
-    KilnStatus status;
-    KilnError error;
-} Slot;
+#include "base/file.h"
+#include "train/loader_fill.h"
 
 enum { BUNDLE_BYTES = 1 << 17, BUNDLE_MOST = 32 /* batches */ };
 
 struct KilnLoader {
-    KilnDataset dataset;
-    size_t n_features;
-    size_t bytes[KILN_MAX_FEATURES]; /* of one sample */
-    int64_t batch_size, n_batches;
-    uint64_t seed;
-    bool shuffle;
-    void (*warn)(void *ctx, const char *message);
-    void *warn_ctx;
-    uint32_t *order;       /* [count] when shuffling */
-    unsigned char *warned; /* a bit a sample, made with the first one left out */
+    KilnFilling filling;
+    KilnLoaderOrder order;
+    KilnLeftOut *left_out;
+    void *ctx;
+    const volatile int *stop;
+    unsigned char *told; /* a bit a sample, made with the first one left out */
     int64_t epoch;
     int64_t taken; /* the next batch for the caller */
-    Slot *held;    /* what the caller has now */
-    Slot *slots;
+    int64_t first; /* that this epoch was begun with */
+    double waited_s;
+    KilnSlot *held; /* what the caller has now */
+    KilnSlot *slots;
     int64_t n_slots;
     int64_t bundle; /* as many slots are free before workers are woken */
 
@@ -51,7 +34,11 @@ struct KilnLoader {
     pthread_cond_t room, filled;
     int64_t claimed;    /* the next batch for a worker */
     int64_t free_up_to; /* batches below it may be claimed */
-    int busy;
+    int busy;           /* workers that fill a slot */
+    int alive;          /* workers that can still fill one */
+    int64_t n_filled;   /* batches since the start of the epoch, */
+    double fill_s;      /* that took so long, */
+    double cpu_s;       /* and what the workers had used of the processors at its start */
     bool quit;
     pthread_t *threads;
     int n_threads;
@@ -59,120 +46,70 @@ struct KilnLoader {
 
 int64_t kiln_loader_batches(const KilnLoader *loader)
 {
-    return loader->n_batches;
+    return loader->order.n_batches;
 }
 
-/* ---- Filling one batch ------------------------------------------------------- */
+/* ---- Workers ---------------------------------------------------------------------- */
 
-static void skip_sample(KilnLoader *loader, Slot *slot, int64_t sample, const KilnError *why)
+/* What a worker is at, for the case that it ends there. */
+typedef struct Work {
+    KilnLoader *loader;
+    KilnSlot *slot; /* NULL: nothing */
+} Work;
+
+/* A datamodule ended the thread (pthread_exit, pthread_cancel): nobody must wait for it. */
+static void worker_ended(void *arg)
 {
-    const char *name = loader->dataset.name != NULL
-                           ? loader->dataset.name(loader->dataset.ctx, sample)
-                           : NULL;
-    KilnText text = { 0 };
+    Work *work = arg;
+    KilnLoader *loader = work->loader;
+    KilnSlot *slot = work->slot;
+    char sample[256];
 
-    /* The message usually begins with the file's name already. */
-    if (name != NULL && strstr(why->text, name) == NULL)
-        kiln_text_printf(&text, "%s: ", name);
-    kiln_text_append(&text, why->text);
-    slot->skips[slot->n_skips++] = (Skip) { .sample = sample, .message = kiln_text_take(&text) };
+    kiln_sample_text(&loader->filling.dataset, __atomic_load_n(&slot->reading, __ATOMIC_RELAXED),
+                     sample, sizeof(sample));
+    pthread_mutex_lock(&loader->mutex);
+    slot->status = kiln_error_set(&slot->error, KILN_E_INTERNAL,
+                                  "a loader thread ended while it read %s: the datamodule must "
+                                  "return from `get`, not end its thread",
+                                  sample);
+    slot->ready = true;
+    loader->busy--;
+    loader->alive--;
+    pthread_cond_broadcast(&loader->filled);
+    pthread_mutex_unlock(&loader->mutex);
 }
 
-static void fill(KilnLoader *loader, Slot *slot)
+static void *run_worker(void *arg)
 {
-    int64_t first = slot->batch * loader->batch_size;
-    int64_t end = first + loader->batch_size;
-
-    slot->size = 0;
-    slot->status = KILN_OK;
-    if (end > loader->dataset.count)
-        end = loader->dataset.count;
-    for (int64_t i = first; i < end; i++) {
-        int64_t index = loader->shuffle ? (int64_t)loader->order[i] : i;
-        KilnSample sample = { { NULL } };
-        KilnRng rng;
-
-        for (size_t f = 0; f < loader->n_features; f++)
-            sample.data[f] = (char *)slot->data[f] + (size_t)slot->size * loader->bytes[f];
-        kiln_rng_init(&rng, loader->seed, KILN_RNG_AUGMENT, (uint32_t)loader->epoch,
-                      (uint64_t)index);
-        slot->error.text[0] = '\0';
-        KilnStatus status = loader->dataset.get(loader->dataset.ctx, index, &rng, &sample,
-                                                &slot->error);
-        if (status == KILN_E_SKIP) {
-            skip_sample(loader, slot, index, &slot->error);
-        } else if (status < 0) {
-            slot->status = status;
-            return;
-        } else {
-            slot->size++;
-        }
-    }
-}
-
-static void *work(void *arg)
-{
+    Work work = { .loader = arg };
     KilnLoader *loader = arg;
 
     pthread_mutex_lock(&loader->mutex);
     for (;;) {
-        while (!loader->quit &&
-               (loader->claimed >= loader->n_batches || loader->claimed >= loader->free_up_to))
+        while (!loader->quit && (loader->claimed >= loader->order.n_batches ||
+                                 loader->claimed >= loader->free_up_to))
             pthread_cond_wait(&loader->room, &loader->mutex);
         if (loader->quit)
             break;
         int64_t batch = loader->claimed++;
-        Slot *slot = &loader->slots[batch % loader->n_slots];
-        slot->batch = batch;
-        slot->ready = false;
+        work.slot = &loader->slots[batch % loader->n_slots];
+        work.slot->batch = batch;
+        work.slot->ready = false;
         loader->busy++;
         pthread_mutex_unlock(&loader->mutex);
-        fill(loader, slot);
+        double start = kiln_clock();
+        pthread_cleanup_push(worker_ended, &work);
+        kiln_slot_fill(work.slot, &loader->filling, &loader->order, loader->epoch);
+        pthread_cleanup_pop(0);
         pthread_mutex_lock(&loader->mutex);
-        slot->ready = true;
+        work.slot->ready = true;
+        loader->n_filled++;
+        loader->fill_s += kiln_clock() - start;
         loader->busy--;
         pthread_cond_signal(&loader->filled);
     }
     pthread_mutex_unlock(&loader->mutex);
     return NULL;
-}
-
-/* ---- Making and freeing -------------------------------------------------------- */
-
-static KilnStatus allocate_slot(const KilnLoader *loader, Slot *slot, KilnError *err)
-{
-    slot->skips = calloc((size_t)loader->batch_size, sizeof(*slot->skips));
-    if (slot->skips == NULL)
-        return kiln_error_nomem(err, (size_t)loader->batch_size * sizeof(*slot->skips));
-    for (size_t f = 0; f < loader->n_features; f++) {
-        size_t bytes = loader->bytes[f] * (size_t)loader->batch_size;
-        size_t rounded = (bytes + 64) / 64 * 64;
-
-        slot->data[f] = aligned_alloc(64, rounded);
-        if (slot->data[f] == NULL)
-            return kiln_error_nomem(err, rounded);
-        memset(slot->data[f], 0, rounded);
-    }
-    return KILN_OK;
-}
-
-static KilnStatus allocate(KilnLoader *loader, KilnError *err)
-{
-    KilnStatus status = KILN_OK;
-
-    loader->slots = calloc((size_t)loader->n_slots, sizeof(*loader->slots));
-    if (loader->slots == NULL)
-        return kiln_error_nomem(err, (size_t)loader->n_slots * sizeof(*loader->slots));
-    for (int64_t i = 0; i < loader->n_slots && status >= 0; i++)
-        status = allocate_slot(loader, &loader->slots[i], err);
-    if (status >= 0 && loader->shuffle) {
-        size_t bytes = (size_t)loader->dataset.count * sizeof(*loader->order);
-
-        loader->order = malloc(bytes + 1);
-        if (loader->order == NULL)
-            status = kiln_error_nomem(err, bytes);
-    }
-    return status;
 }
 
 /* Workers leave signals to the thread that runs the loop. */
@@ -184,10 +121,11 @@ static KilnStatus start_workers(KilnLoader *loader, int workers, KilnError *err)
     loader->threads = calloc((size_t)workers + 1, sizeof(*loader->threads));
     if (loader->threads == NULL)
         return kiln_error_nomem(err, (size_t)workers * sizeof(*loader->threads));
+    loader->alive = workers;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (failed == 0 && loader->n_threads < workers) {
-        failed = pthread_create(&loader->threads[loader->n_threads], NULL, work, loader);
+        failed = pthread_create(&loader->threads[loader->n_threads], NULL, run_worker, loader);
         if (failed == 0)
             loader->n_threads++;
     }
@@ -200,99 +138,81 @@ static KilnStatus start_workers(KilnLoader *loader, int workers, KilnError *err)
     return KILN_OK;
 }
 
-static KilnStatus check_spec(const KilnLoaderSpec *spec, KilnError *err)
+/* ---- Making and freeing -------------------------------------------------------------- */
+
+static KilnStatus allocate(KilnLoader *loader, KilnError *err)
 {
-    if (spec->batch_size < 1)
-        return kiln_error_set(err, KILN_E_RANGE, "batch_size is %lld; it must be at least 1",
-                              (long long)spec->batch_size);
-    if (spec->dataset.count < 0 || spec->dataset.count > (int64_t)UINT32_MAX)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "a data set of %lld samples; at most %lld are possible",
-                              (long long)spec->dataset.count, (long long)UINT32_MAX);
-    for (size_t f = 0; f < spec->data->n_features; f++) {
-        int64_t count = kiln_shape_count(&spec->data->features[f].shape);
+    KilnStatus status = KILN_OK;
 
-        if (count < 0 || count > INT64_MAX / 64 / spec->batch_size)
-            return kiln_error_set(err, KILN_E_RANGE,
-                                  "feature %s is too large for batches of %lld samples",
-                                  spec->data->features[f].name, (long long)spec->batch_size);
-    }
-    return KILN_OK;
-}
-
-static int64_t batch_size_of(const KilnLoaderSpec *spec)
-{
-    return spec->batch_size < spec->dataset.count ? spec->batch_size
-           : spec->dataset.count > 0              ? spec->dataset.count
-                                                  : 1;
-}
-
-static int64_t sample_bytes(const KilnLoaderSpec *spec)
-{
-    int64_t bytes = (int64_t)sizeof(Skip);
-
-    for (size_t f = 0; f < spec->data->n_features; f++)
-        bytes += kiln_shape_count(&spec->data->features[f].shape) *
-                 (int64_t)kiln_dtype_size(spec->data->features[f].dtype);
-    return bytes;
+    loader->slots = calloc((size_t)loader->n_slots, sizeof(*loader->slots));
+    if (loader->slots == NULL)
+        return kiln_error_nomem(err, (size_t)loader->n_slots * sizeof(*loader->slots));
+    for (int64_t i = 0; i < loader->n_slots && status >= 0; i++)
+        status = kiln_slot_init(&loader->slots[i], &loader->filling, err);
+    return status;
 }
 
 /* Small batches are filled in bundles: to wake a worker for each would take longer than
  * the step. */
-static int64_t bundle_of(const KilnLoaderSpec *spec)
+static int64_t bundle_of(const KilnFilling *filling)
 {
-    const int64_t fit = BUNDLE_BYTES / (batch_size_of(spec) * sample_bytes(spec));
+    const int64_t fit = BUNDLE_BYTES / (filling->batch_size * kiln_filling_sample_bytes(filling));
 
     return fit < 1 ? 1 : fit > BUNDLE_MOST ? BUNDLE_MOST : fit;
 }
 
 /* One with the caller, a bundle that is ready, one in the hands of each worker; and a
  * bundle to come where it is more than one. */
-static int64_t slots_of(const KilnLoaderSpec *spec)
+static int64_t slots_of(const KilnFilling *filling, int workers)
 {
-    const int64_t bundle = bundle_of(spec);
+    const int64_t bundle = bundle_of(filling);
 
-    return spec->workers > 0 ? spec->workers + 1 + bundle + (bundle > 1 ? bundle : 0) : 1;
+    return workers > 0 ? workers + 1 + bundle + (bundle > 1 ? bundle : 0) : 1;
 }
 
-int64_t kiln_loader_bytes(const KilnLoaderSpec *spec)
+int64_t kiln_loader_spec_bytes(const KilnLoaderSpec *spec)
 {
-    return slots_of(spec) * batch_size_of(spec) * sample_bytes(spec) +
-           (spec->shuffle ? spec->dataset.count * (int64_t)sizeof(uint32_t) : 0);
+    KilnFilling filling;
+
+    if (kiln_filling_init(&filling, spec, NULL) < 0)
+        return 0;
+    int64_t orders = spec->by_length ? 2 : spec->sampler != NULL ? 1 : 0;
+    return slots_of(&filling, spec->workers) * filling.batch_size *
+               kiln_filling_sample_bytes(&filling) +
+           orders * spec->dataset.count * (int64_t)sizeof(uint32_t);
+}
+
+static void init_locks(KilnLoader *loader)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_mutex_init(&loader->mutex, NULL);
+    pthread_cond_init(&loader->room, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&loader->filled, &monotonic);
+    pthread_condattr_destroy(&monotonic);
 }
 
 KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnError *err)
 {
-    KilnStatus status = check_spec(spec, err);
-    KilnLoader *loader;
+    KilnLoader *loader = calloc(1, sizeof(*loader));
 
-    if (status < 0)
-        return status;
-    loader = calloc(1, sizeof(*loader));
     if (loader == NULL)
         return kiln_error_nomem(err, sizeof(*loader));
-    *loader = (KilnLoader) {
-        .dataset = spec->dataset,
-        .n_features = spec->data->n_features,
-        .batch_size = batch_size_of(spec),
-        .seed = spec->seed,
-        .shuffle = spec->shuffle,
-        .warn = spec->warn,
-        .warn_ctx = spec->warn_ctx,
-        .n_slots = slots_of(spec),
-        .bundle = bundle_of(spec),
-    };
-    loader->n_batches = (spec->dataset.count + loader->batch_size - 1) / loader->batch_size;
-    if (spec->limit >= 0 && loader->n_batches > spec->limit)
-        loader->n_batches = spec->limit;
-    loader->claimed = loader->n_batches;
-    for (size_t f = 0; f < loader->n_features; f++)
-        loader->bytes[f] = (size_t)kiln_shape_count(&spec->data->features[f].shape) *
-                           kiln_dtype_size(spec->data->features[f].dtype);
-    pthread_mutex_init(&loader->mutex, NULL);
-    pthread_cond_init(&loader->room, NULL);
-    pthread_cond_init(&loader->filled, NULL);
-    status = allocate(loader, err);
+    loader->left_out = spec->left_out;
+    loader->ctx = spec->ctx;
+    loader->stop = spec->stop;
+    init_locks(loader);
+    KilnStatus status = kiln_filling_init(&loader->filling, spec, err);
+    if (status >= 0)
+        status = kiln_loader_order_init(&loader->order, spec, &loader->filling.dataset, err);
+    if (status >= 0) {
+        loader->n_slots = slots_of(&loader->filling, spec->workers);
+        loader->bundle = bundle_of(&loader->filling);
+        loader->claimed = loader->order.n_batches;
+        status = allocate(loader, err);
+    }
     if (status >= 0 && spec->workers > 0)
         status = start_workers(loader, spec->workers, err);
     if (status < 0) {
@@ -301,13 +221,6 @@ KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnErr
     }
     *ret = loader;
     return KILN_OK;
-}
-
-static void forget_skips(Slot *slot)
-{
-    for (size_t i = 0; i < slot->n_skips; i++)
-        free(slot->skips[i].message);
-    slot->n_skips = 0;
 }
 
 void kiln_loader_free(KilnLoader *loader)
@@ -323,58 +236,70 @@ void kiln_loader_free(KilnLoader *loader)
     pthread_cond_destroy(&loader->filled);
     pthread_cond_destroy(&loader->room);
     pthread_mutex_destroy(&loader->mutex);
-    for (int64_t i = 0; loader->slots != NULL && i < loader->n_slots; i++) {
-        forget_skips(&loader->slots[i]);
-        free(loader->slots[i].skips);
-        for (size_t f = 0; f < loader->n_features; f++)
-            free(loader->slots[i].data[f]);
-    }
+    for (int64_t i = 0; loader->slots != NULL && i < loader->n_slots; i++)
+        kiln_slot_release(&loader->slots[i]);
     free(loader->slots);
     free(loader->threads);
-    free(loader->order);
-    free(loader->warned);
+    kiln_loader_order_release(&loader->order);
+    free(loader->told);
     free(loader);
 }
 
 /* ---- An epoch --------------------------------------------------------------------- */
 
-/* Fisher-Yates, keyed by seed and epoch alone. */
-static void shuffle(KilnLoader *loader)
+/* Seconds that the workers worked, all together. */
+static double workers_cpu(const KilnLoader *loader)
 {
-    uint32_t count = (uint32_t)loader->dataset.count;
-    KilnRng rng;
+    double sum = 0.0;
 
-    kiln_rng_init(&rng, loader->seed, KILN_RNG_SHUFFLE, (uint32_t)loader->epoch, 0);
-    for (uint32_t i = 0; i < count; i++)
-        loader->order[i] = i;
-    for (uint32_t i = count; i > 1; i--) {
-        uint32_t j = kiln_rng_below(&rng, i), held = loader->order[i - 1];
+    for (int i = 0; i < loader->n_threads && loader->alive == loader->n_threads; i++) {
+        struct timespec time;
+        clockid_t clock;
 
-        loader->order[i - 1] = loader->order[j];
-        loader->order[j] = held;
+        if (pthread_getcpuclockid(loader->threads[i], &clock) == 0 &&
+            clock_gettime(clock, &time) == 0)
+            sum += (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
     }
+    return sum;
+}
+
+void kiln_loader_times(KilnLoader *loader, KilnLoaderTimes *ret)
+{
+    pthread_mutex_lock(&loader->mutex);
+    *ret = (KilnLoaderTimes) {
+        .taken = loader->taken - loader->first,
+        .filled = loader->n_filled,
+        .waited_s = loader->waited_s,
+        .fill_s = loader->fill_s,
+        .cpu_s = workers_cpu(loader) - loader->cpu_s,
+    };
+    pthread_mutex_unlock(&loader->mutex);
 }
 
 KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first, KilnError *err)
 {
-    if (first < 0 || first > loader->n_batches)
+    const int64_t n_batches = loader->order.n_batches;
+
+    if (first < 0 || first > n_batches)
         return kiln_error_set(err, KILN_E_RANGE,
                               "an epoch has %lld batches and can't be begun with number %lld; "
                               "the data set or batch_size is another than before",
-                              (long long)loader->n_batches, (long long)first);
+                              (long long)n_batches, (long long)first);
     pthread_mutex_lock(&loader->mutex);
-    loader->claimed = loader->n_batches; /* nothing more of the epoch before */
+    loader->claimed = n_batches; /* nothing more of the epoch before */
     while (loader->busy > 0)
         pthread_cond_wait(&loader->filled, &loader->mutex);
     loader->epoch = epoch;
-    loader->taken = first;
+    loader->taken = loader->first = first;
+    loader->waited_s = loader->fill_s = 0.0;
+    loader->n_filled = 0;
+    loader->cpu_s = workers_cpu(loader);
     loader->held = NULL;
     for (int64_t i = 0; i < loader->n_slots; i++) {
-        forget_skips(&loader->slots[i]);
+        kiln_slot_forget_skips(&loader->slots[i]);
         loader->slots[i].ready = false;
     }
-    if (loader->shuffle)
-        shuffle(loader);
+    kiln_loader_order_begin(&loader->order, epoch);
     loader->claimed = first;
     loader->free_up_to = first + loader->n_slots;
     pthread_cond_broadcast(&loader->room);
@@ -382,61 +307,115 @@ KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first, K
     return KILN_OK;
 }
 
-/* Warn of each sample once in the life of the loader. */
-static void report_skips(KilnLoader *loader, Slot *slot)
+/* Tell of each sample once in the life of the loader. */
+static void report_skips(KilnLoader *loader, KilnSlot *slot)
 {
-    if (slot->n_skips > 0 && loader->warned == NULL)
-        loader->warned = calloc((size_t)loader->dataset.count / 8 + 1, 1);
-    for (size_t i = 0; i < slot->n_skips && loader->warned != NULL; i++) {
-        unsigned char *byte = &loader->warned[slot->skips[i].sample / 8];
-        unsigned bit = 1u << (slot->skips[i].sample % 8);
+    if (slot->n_skips > 0 && loader->told == NULL)
+        loader->told = calloc((size_t)loader->filling.dataset.count / 8 + 1, 1);
+    for (size_t i = 0; i < slot->n_skips && loader->told != NULL; i++) {
+        const KilnSkip *skip = &slot->skips[i];
+        unsigned char *byte = &loader->told[skip->sample / 8];
+        unsigned bit = 1u << (skip->sample % 8);
 
-        if ((*byte & bit) == 0 && loader->warn != NULL && slot->skips[i].message != NULL)
-            loader->warn(loader->warn_ctx, slot->skips[i].message);
+        if ((*byte & bit) == 0 && loader->left_out != NULL && skip->message != NULL)
+            loader->left_out(loader->ctx, skip->sample, skip->status, skip->message);
         *byte = (unsigned char)(*byte | bit);
     }
-    forget_skips(slot);
+    kiln_slot_forget_skips(slot);
 }
 
-/* The slot that holds batch `taken`, filled. */
-static Slot *wait_for_slot(KilnLoader *loader)
+/* The caller is through with the batch that it has. */
+static void give_back_held(KilnLoader *loader)
 {
-    Slot *slot = &loader->slots[loader->taken % loader->n_slots];
+    if (loader->held == NULL)
+        return;
+    loader->held->ready = false;
+    loader->held = NULL;
+    loader->free_up_to++;
+    if (loader->free_up_to - loader->claimed >= loader->bundle)
+        pthread_cond_signal(&loader->room);
+}
 
+/* A moment from now on the clock of `filled`. */
+static struct timespec soon(void)
+{
+    enum { MOMENT_NS = 100000000 };
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_nsec += MOMENT_NS;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_nsec -= 1000000000;
+        at.tv_sec++;
+    }
+    return at;
+}
+
+/* Wait, with the mutex, until the slot holds batch `taken`, filled. */
+static KilnStatus wait_for_batch(KilnLoader *loader, const KilnSlot *slot, KilnError *err)
+{
+    if (slot->ready && slot->batch == loader->taken)
+        return KILN_OK;
+    const double start = kiln_clock();
+    while (!slot->ready || slot->batch != loader->taken) {
+        if (loader->stop != NULL && *loader->stop != 0)
+            return kiln_error_set(err, KILN_E_INTERRUPTED, "stopped while waiting for data");
+        if (loader->alive == 0)
+            return kiln_error_set(err, KILN_E_INTERNAL, "all loader threads have ended");
+        struct timespec until = soon();
+        (void)pthread_cond_timedwait(&loader->filled, &loader->mutex, &until);
+    }
+    loader->waited_s += kiln_clock() - start;
+    return KILN_OK;
+}
+
+/* The slot with batch `taken`. */
+static KilnStatus take_slot(KilnLoader *loader, KilnSlot **ret, KilnError *err)
+{
+    KilnSlot *slot = &loader->slots[loader->taken % loader->n_slots];
+    KilnStatus status;
+
+    *ret = slot;
     if (loader->n_threads == 0) {
+        const double start = kiln_clock();
+
         slot->batch = loader->taken;
-        fill(loader, slot);
-        return slot;
+        kiln_slot_fill(slot, &loader->filling, &loader->order, loader->epoch);
+        loader->n_filled++;
+        loader->fill_s += kiln_clock() - start;
+        loader->waited_s = loader->fill_s;
+        return KILN_OK;
     }
     pthread_mutex_lock(&loader->mutex);
-    if (loader->held != NULL) {
-        loader->held->ready = false;
-        loader->free_up_to++;
-        if (loader->free_up_to - loader->claimed >= loader->bundle)
-            pthread_cond_signal(&loader->room);
-    }
-    while (!slot->ready || slot->batch != loader->taken)
-        pthread_cond_wait(&loader->filled, &loader->mutex);
+    give_back_held(loader);
+    status = wait_for_batch(loader, slot, err);
+    if (status >= 0)
+        loader->held = slot;
     pthread_mutex_unlock(&loader->mutex);
-    return slot;
+    return status;
 }
 
 KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err)
 {
     KilnBatch batch = { .index = loader->taken };
 
-    while (loader->taken < loader->n_batches && batch.size == 0) {
-        Slot *slot = wait_for_slot(loader);
+    while (loader->taken < loader->order.n_batches && batch.size == 0) {
+        KilnSlot *slot;
+        KilnStatus status = take_slot(loader, &slot, err);
 
-        loader->held = slot;
+        if (status < 0)
+            return status;
         report_skips(loader, slot);
         if (slot->status < 0) {
-            loader->taken = loader->n_batches;
+            loader->taken = loader->order.n_batches;
             return kiln_error_set(err, slot->status, "%s", slot->error.text);
         }
         loader->taken++;
         batch.index = slot->batch;
         batch.size = slot->size;
+        batch.samples = slot->samples;
+        batch.length = slot->length;
+        batch.lengths = slot->lengths;
         memcpy(batch.data, slot->data, sizeof(batch.data));
     }
     *ret = batch;

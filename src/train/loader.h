@@ -4,9 +4,12 @@
 #ifndef KILN_TRAIN_LOADER_H
 #define KILN_TRAIN_LOADER_H
 
-#include "kiln/data.h"
+#include "kiln/loading.h"
 
 typedef struct KilnLoader KilnLoader;
+
+/* Told, from the thread that calls kiln_loader_next, of a sample that is left out. */
+typedef void KilnLeftOut(void *ctx, int64_t sample, KilnStatus status, const char *message);
 
 typedef struct KilnLoaderSpec {
     const KilnDataSpec *data; /* borrowed for the call */
@@ -14,23 +17,42 @@ typedef struct KilnLoaderSpec {
     int64_t batch_size;
     int64_t limit; /* batches an epoch; -1: all */
     uint64_t seed;
-    bool shuffle;
-    int workers; /* 0: batches are filled by kiln_loader_next */
-    /* Told once, from the thread that calls kiln_loader_next, of every sample
-     * that is left out. May be NULL. */
-    void (*warn)(void *ctx, const char *message);
-    void *warn_ctx;
+    bool drop_last;
+    KilnInstance *sampler; /* set up by kiln_sampler_setup; borrowed. NULL: all in order */
+    KilnInstance *const *batch_transforms; /* borrowed */
+    size_t n_batch_transforms;
+    const int64_t *buckets; /* rising lengths that batches are padded to; borrowed */
+    size_t n_buckets;
+    bool by_length; /* a batch holds samples of one bucket, instead of the sampler's order */
+    int workers;    /* 0: batches are filled by kiln_loader_next */
+    /* Samples that can't be read are left out, whatever is wrong with them (but memory). */
+    bool tolerant;
+    KilnLeftOut *left_out; /* once for each sample. May be NULL */
+    void *ctx;             /* of left_out */
+    /* While not zero, waiting for a batch ends with KILN_E_INTERRUPTED. May be NULL. */
+    const volatile int *stop;
 } KilnLoaderSpec;
 
 /* A filled batch; its bytes stay until the next call on the loader. */
 typedef struct KilnBatch {
-    int64_t index; /* in the epoch, counting batches whose samples were all left out */
-    int64_t size;  /* samples; 0: the epoch is over */
+    int64_t index;          /* in the epoch, counting batches whose samples were all left out */
+    int64_t size;           /* samples; 0: the epoch is over */
+    const int64_t *samples; /* which ones: [size] indices in the dataset */
     void *data[KILN_MAX_FEATURES];
+    int64_t length;         /* of the first axis of features that vary; 0: as the feature says */
+    const int32_t *lengths; /* [size], of the samples; NULL: no feature varies */
 } KilnBatch;
 
-/* Bytes that a loader of this spec allocates. */
-int64_t kiln_loader_bytes(const KilnLoaderSpec *spec);
+/* Show a sampler its data; also when it is NULL. */
+KILN_NODISCARD KilnStatus kiln_sampler_setup(const KilnLoaderSpec *spec, KilnError *err);
+/* The features of its batches: the data's, as batch transforms change them. Those are set up. */
+KILN_NODISCARD KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec, KilnDataSpec *ret,
+                                                    KilnError *err);
+/* What a loader of this spec will have: batches an epoch, samples in the largest, and the
+ * bytes that it allocates. */
+int64_t kiln_loader_spec_batches(const KilnLoaderSpec *spec);
+int64_t kiln_loader_spec_batch(const KilnLoaderSpec *spec);
+int64_t kiln_loader_spec_bytes(const KilnLoaderSpec *spec);
 /* Allocates all batches, and starts the workers. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret,
                                           KilnError *err);
@@ -45,5 +67,15 @@ KILN_NODISCARD KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, i
 /* Wait for the next batch. The error of a sample comes with the batch that it
  * belongs to. */
 KILN_NODISCARD KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err);
+
+/* Measured since kiln_loader_start. */
+typedef struct KilnLoaderTimes {
+    int64_t taken, filled; /* batches that the caller took, and that were filled */
+    double waited_s;       /* the caller waited for them, */
+    double fill_s, cpu_s;  /* filling them took, and the processors worked at it (0 without
+                            * workers: not known) */
+} KilnLoaderTimes;
+
+void kiln_loader_times(KilnLoader *loader, KilnLoaderTimes *ret);
 
 #endif

@@ -5,18 +5,28 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "train/checkpoint.h"
+
+/* A sample that could not be read. */
+typedef struct Failure {
+    int64_t sample;
+    char *message;
+} Failure;
 
 /* A prediction while it goes through the input. */
 typedef struct Predictor {
     KilnTrainer *trainer;
     KilnDataset input;
     KilnBatch batch;
-    int64_t *samples; /* which ones are in the batch */
     void (*write)(void *ctx, const char *line);
     void *ctx;
     int64_t failed;
     KilnError first; /* the first sample that can't be read */
+    /* Those of the batches since the last line, in order. */
+    Failure *failures;
+    size_t n_failures, capacity;
+    bool nomem;
 } Predictor;
 
 /* ---- Lines ------------------------------------------------------------------------------ */
@@ -40,14 +50,27 @@ static KilnStatus write_json(const Predictor *predictor, json_t *line, KilnError
     return KILN_OK;
 }
 
-static KilnStatus write_failure(Predictor *predictor, int64_t sample, const KilnError *why,
-                                KilnError *err)
+/* Lines are in the input's order: those of samples below `before` that failed. */
+static KilnStatus write_failures(Predictor *predictor, int64_t before, KilnError *err)
 {
-    if (predictor->failed++ == 0)
-        predictor->first = *why;
-    return write_json(
-        predictor,
-        json_pack("{s:o, s:s}", "file", file_json(predictor, sample), "error", why->text), err);
+    KilnStatus status = KILN_OK;
+    size_t done = 0;
+
+    while (done < predictor->n_failures && predictor->failures[done].sample < before) {
+        Failure *failure = &predictor->failures[done++];
+
+        if (status >= 0)
+            status = write_json(predictor,
+                                json_pack("{s:o, s:s}", "file",
+                                          file_json(predictor, failure->sample), "error",
+                                          failure->message),
+                                err);
+        free(failure->message);
+    }
+    predictor->n_failures -= done;
+    memmove(predictor->failures, predictor->failures + done,
+            predictor->n_failures * sizeof(*predictor->failures));
+    return status;
 }
 
 /* The name of the largest of n probabilities; NULL when there is no such class. */
@@ -64,7 +87,7 @@ static const char *class_of(const KilnDataSpec *spec, const float *row, int64_t 
 static json_t *sample_json(const Predictor *predictor, int64_t row)
 {
     const KilnStep *step = &predictor->trainer->step;
-    json_t *line = json_pack("{s:o}", "file", file_json(predictor, predictor->samples[row]));
+    json_t *line = json_pack("{s:o}", "file", file_json(predictor, predictor->batch.samples[row]));
 
     for (size_t i = 0; i < step->n_outputs; i++) {
         int64_t width = kiln_shape_count(kiln_tensor_shape(step->outputs[i].value)) /
@@ -85,18 +108,37 @@ static json_t *sample_json(const Predictor *predictor, int64_t row)
     return line;
 }
 
-/* ---- Batches ----------------------------------------------------------------------------------
- */
+/* ---- Batches --------------------------------------------------------------------------- */
 
-/* Run the batch that is full, or the rest. */
-static KilnStatus flush(Predictor *predictor, KilnError *err)
+/* A file that can't be read gets a line of its own and does not stop the others. */
+static void note_failure(void *ctx, int64_t sample, KilnStatus status, const char *message)
+{
+    Predictor *predictor = ctx;
+
+    if (predictor->failed++ == 0)
+        kiln_error_set(&predictor->first, status, "%s", message);
+    if (predictor->n_failures == predictor->capacity) {
+        size_t capacity = 2 * predictor->capacity + 16;
+        Failure *more = realloc(predictor->failures, capacity * sizeof(*more));
+
+        predictor->nomem |= more == NULL;
+        if (more == NULL)
+            return;
+        predictor->failures = more;
+        predictor->capacity = capacity;
+    }
+    char *copy = kiln_strdup(message);
+    predictor->nomem |= copy == NULL;
+    if (copy != NULL)
+        predictor->failures[predictor->n_failures++] = (Failure) { sample, copy };
+}
+
+static KilnStatus predict_batch(Predictor *predictor, KilnError *err)
 {
     KilnTrainer *trainer = predictor->trainer;
-    KilnStatus status = KILN_OK;
 
-    if (predictor->batch.size == 0)
-        return KILN_OK;
-    status = KILN_CALL(trainer, on_predict_batch_start, err);
+    KilnStatus status = KILN_CALL(trainer, on_predict_batch_start, err);
+
     if (status < 0)
         return status;
     kiln_step_begin(&trainer->step, KILN_PHASE_PREDICT, false, &predictor->batch,
@@ -104,100 +146,70 @@ static KilnStatus flush(Predictor *predictor, KilnError *err)
     kiln_instance_component(trainer->module)
         ->ops.module->predict_step(trainer->module, &trainer->step);
     status = kiln_step_run(&trainer->step, NULL, err);
-    for (int64_t row = 0; row < predictor->batch.size && status >= 0; row++)
-        status = write_json(predictor, sample_json(predictor, row), err);
-    trainer->eval_batch++;
+    for (int64_t row = 0; row < predictor->batch.size && status >= 0; row++) {
+        status = write_failures(predictor, predictor->batch.samples[row], err);
+        if (status >= 0)
+            status = write_json(predictor, sample_json(predictor, row), err);
+    }
+    trainer->eval_batch = predictor->batch.index + 1;
     trainer->timing.phase_samples += predictor->batch.size;
     if (status >= 0)
         status = KILN_CALL(trainer, on_predict_batch_end, err);
-    predictor->batch.size = 0;
     return status;
 }
 
-/* Read one sample behind those of the batch. A file that can't be read gets a
- * line of its own and does not stop the others. */
-static KilnStatus add(Predictor *predictor, int64_t index, KilnError *err)
+static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, KilnError *err)
 {
-    const KilnDataSpec *spec = &predictor->trainer->spec;
-    KilnSample sample = { { NULL } };
-    KilnError why = { 0 };
-    KilnRng rng;
+    KilnTrainer *trainer = predictor->trainer;
+    KilnStatus status = kiln_loader_start(loader, 0, 0, err);
 
-    for (size_t f = 0; f < spec->n_features; f++)
-        sample.data[f] =
-            (char *)predictor->batch.data[f] +
-            (size_t)(predictor->batch.size * kiln_shape_count(&spec->features[f].shape)) *
-                kiln_dtype_size(spec->features[f].dtype);
-    kiln_rng_init(&rng, (uint64_t)predictor->trainer->options.root->seed, KILN_RNG_AUGMENT, 0,
-                  (uint64_t)index);
-    KilnStatus status = predictor->input.get(predictor->input.ctx, index, &rng, &sample, &why);
-    if (status == KILN_E_NOMEM)
-        return kiln_error_set(err, status, "%s", why.text);
-    if (status < 0) {
-        /* What was read before it goes out first: lines are in the input's order. */
-        status = flush(predictor, err);
-        return status >= 0 ? write_failure(predictor, index, &why, err) : status;
+    trainer->eval_batches = kiln_loader_batches(loader);
+    trainer->timing.phase_start = kiln_clock();
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_start, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_epoch_start, err);
+    while (status >= 0) {
+        if (kiln_trainer_interrupted(trainer))
+            return kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted");
+        status = kiln_loader_next(loader, &predictor->batch, err);
+        if (status >= 0 && predictor->nomem)
+            status = kiln_error_nomem(err, sizeof(Failure));
+        if (status < 0 || predictor->batch.size == 0)
+            break;
+        status = predict_batch(predictor, err);
     }
-    predictor->samples[predictor->batch.size++] = index;
-    return predictor->batch.size == predictor->trainer->batch_size ? flush(predictor, err)
-                                                                   : KILN_OK;
-}
-
-static KilnStatus allocate(Predictor *predictor, KilnError *err)
-{
-    const KilnTrainer *trainer = predictor->trainer;
-
-    predictor->samples = calloc((size_t)trainer->batch_size, sizeof(*predictor->samples));
-    if (predictor->samples == NULL)
-        return kiln_error_nomem(err, (size_t)trainer->batch_size);
-    for (size_t f = 0; f < trainer->spec.n_features; f++) {
-        size_t bytes =
-            (size_t)(trainer->batch_size * kiln_shape_count(&trainer->spec.features[f].shape)) *
-            kiln_dtype_size(trainer->spec.features[f].dtype);
-
-        predictor->batch.data[f] = aligned_alloc(64, (bytes + 64) / 64 * 64);
-        if (predictor->batch.data[f] == NULL)
-            return kiln_error_nomem(err, bytes);
-        memset(predictor->batch.data[f], 0, bytes);
-    }
-    return KILN_OK;
+    if (status >= 0)
+        status = write_failures(predictor, INT64_MAX, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_epoch_end, err);
+    return status >= 0 ? KILN_CALL(trainer, on_predict_end, err) : status;
 }
 
 static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError *err)
 {
     KilnTrainer *trainer = predictor->trainer;
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
+    KilnLoader *loader = NULL;
     KilnStatus status;
 
     if (ops->open_input == NULL)
         return kiln_error_set(err, KILN_E_MISSING, "datamodule %s can't read input by path",
                               kiln_instance_name(trainer->datamodule));
     status = ops->open_input(trainer->datamodule, input, &predictor->input, err);
-    if (status >= 0)
-        status = allocate(predictor, err);
     if (status < 0)
         return status;
-    const int64_t batches = (predictor->input.count + trainer->batch_size - 1) /
-                            trainer->batch_size;
-    status = kiln_trainer_predict_batches(trainer, batches, &trainer->eval_batches, err);
+    KilnLoaderSpec spec = kiln_trainer_input_spec(trainer, &predictor->input);
+    const int64_t batches = kiln_loader_spec_batches(&spec);
+    status = kiln_trainer_predict_batches(trainer, batches, &spec.limit, err);
     if (status < 0)
         return status;
-    if (trainer->eval_batches < batches)
-        predictor->input.count = trainer->eval_batches * trainer->batch_size;
-    trainer->timing.phase_start = kiln_clock();
-    status = KILN_CALL(trainer, on_predict_start, err);
+    spec.left_out = note_failure;
+    spec.ctx = predictor;
+    status = kiln_loader_new(&spec, &loader, err);
     if (status >= 0)
-        status = KILN_CALL(trainer, on_predict_epoch_start, err);
-    for (int64_t i = 0; status >= 0 && i < predictor->input.count; i++)
-        status = kiln_trainer_interrupted(trainer)
-                     ? kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted")
-                     : add(predictor, i, err);
-    if (status >= 0)
-        status = flush(predictor, err);
-    if (status >= 0)
-        status = KILN_CALL(trainer, on_predict_epoch_end, err);
-    if (status >= 0)
-        status = KILN_CALL(trainer, on_predict_end, err);
+        status = predict_batches(predictor, loader, err);
+    kiln_loader_free(loader);
     if (status >= 0 && predictor->failed > 0)
         status = kiln_error_set(
             err, predictor->first.status, "%lld of %lld inputs could not be read; the first: %s",
@@ -205,8 +217,7 @@ static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError
     return status;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------
- */
+/* ---- The whole ------------------------------------------------------------------------- */
 
 static KilnStatus predict(Predictor *predictor, const char *input, KilnError *err)
 {
@@ -234,9 +245,9 @@ KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env, const cha
         status = kiln_checkpoint_load_weights(&checkpoint, trainer, err);
     if (status >= 0)
         status = predict(&predictor, input, err);
-    for (size_t f = 0; f < KILN_MAX_FEATURES; f++)
-        free(predictor.batch.data[f]);
-    free(predictor.samples);
+    for (size_t i = 0; i < predictor.n_failures; i++)
+        free(predictor.failures[i].message);
+    free(predictor.failures);
     kiln_trainer_release(trainer);
     kiln_checkpoint_close(&checkpoint);
     free(trainer);

@@ -16,6 +16,7 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
     step->training = training;
     step->batch = *batch;
     memset(step->inputs, 0, sizeof(step->inputs));
+    step->lengths = NULL;
     step->key = NULL;
     step->stream = 0;
     step->n_logs = 0;
@@ -58,11 +59,13 @@ static KilnTensor *no_such_feature(KilnStep *step, const char *name)
 
 KilnTensor *kiln_step_input(KilnStep *step, const char *name)
 {
-    const KilnFeature *feature = kiln_spec_feature(step->spec, name);
+    const KilnDataSpec *spec = step->training && step->train_spec != NULL ? step->train_spec
+                                                                          : step->spec;
+    const KilnFeature *feature = kiln_spec_feature(spec, name);
 
     if (feature == NULL)
         return no_such_feature(step, name);
-    size_t i = (size_t)(feature - step->spec->features);
+    size_t i = (size_t)(feature - spec->features);
     if (step->inputs[i] == NULL) {
         KilnShape shape = { .rank = feature->shape.rank + 1, .dim = { step->batch.size } };
 
@@ -73,9 +76,26 @@ KilnTensor *kiln_step_input(KilnStep *step, const char *name)
                                      name, feature->shape.rank, KILN_MAX_RANK);
         for (int axis = 0; axis < feature->shape.rank; axis++)
             shape.dim[axis + 1] = feature->shape.dim[axis];
+        if (feature->varies && step->batch.length > 0)
+            shape.dim[1] = step->batch.length;
         step->inputs[i] = kiln_graph_input(step->graph, feature->dtype, shape, step->batch.data[i]);
     }
     return step->inputs[i];
+}
+
+KilnTensor *kiln_step_lengths(KilnStep *step)
+{
+    bool varies = false;
+
+    for (size_t f = 0; f < step->spec->n_features; f++)
+        varies |= step->spec->features[f].varies;
+    if (!varies)
+        return kiln_graph_poison(step->graph, "the step asks for lengths, but all features that "
+                                              "the datamodule yields have one shape");
+    if (step->lengths == NULL)
+        step->lengths = kiln_graph_input(step->graph, KILN_I32, KILN_SHAPE(step->batch.size),
+                                         step->batch.lengths);
+    return step->lengths;
 }
 
 KilnTensor *kiln_step_dropout_key(KilnStep *step)

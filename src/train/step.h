@@ -12,11 +12,12 @@ enum { KILN_STEP_LOGS = 64, KILN_STEP_OUTPUTS = 8, KILN_STEP_METRICS = 32 };
 struct KilnStep {
     KilnGraph *graph;
     KilnMetrics *metrics;
-    const KilnDataSpec *spec;
+    const KilnDataSpec *spec;       /* what a sample is */
+    const KilnDataSpec *train_spec; /* what it is in batches of training; NULL: the same */
     KilnPhase phase;
     bool training;
     KilnBatch batch; /* data NULL: recorded for its shapes alone */
-    KilnTensor *inputs[KILN_MAX_FEATURES];
+    KilnTensor *inputs[KILN_MAX_FEATURES], *lengths;
     int32_t key_words[2];
     KilnTensor *key;
     int64_t stream;

@@ -63,10 +63,12 @@ struct KilnTrainer {
     size_t n_callbacks;
     KilnLoggers loggers;
     KilnHooks hooks;
-    KilnDataSpec spec;
+    KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
     KilnDataset datasets[KILN_SPLIT_COUNT];
     bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
     KilnLoader *loaders[KILN_SPLIT_COUNT];
+    KilnLoading loading;
+    bool told_loading; /* that it is the bottleneck */
     int64_t batch_size;
 
     KilnBackend *backend;
@@ -126,6 +128,8 @@ KILN_NODISCARD KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit sp
 
 /* What the loader of a split is made from. */
 KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split);
+/* The same for input to predict: all of it in order, and what can't be read is left out. */
+KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDataset *input);
 
 /* ---- forecast.c ------------------------------------------------------------------- */
 

@@ -67,12 +67,20 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDa
     return kiln_model_setup(opts->model, scope, &image, data->n_classes, err);
 }
 
+/* Labels are classes, or their shares when a batch transform blended them. */
+static bool is_soft(const KilnTensor *label)
+{
+    return kiln_tensor_dtype(label) == KILN_F32;
+}
+
+/* Metrics tell classes apart: of shares, the largest counts. */
 static void count(const Opts *opts, KilnStep *step, KilnTensor *logits, KilnTensor *label)
 {
     unsigned flags = kiln_step_training(step) ? 0 : KILN_LOG_PROG_BAR;
+    KilnTensor *class = is_soft(label) ? kiln_argmax(label) : label;
 
     for (size_t i = 0; i < opts->metrics_count; i++)
-        kiln_step_metric(step, opts->metrics[i], logits, label, flags);
+        kiln_step_metric(step, opts->metrics[i], logits, class, flags);
 }
 
 static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
@@ -80,8 +88,9 @@ static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
     const Opts *opts = kiln_opts(self);
     KilnTensor *label = kiln_step_input(step, "label");
     KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
-    KilnTensor *loss = kiln_cross_entropy(
-        logits, label, (KilnCrossEntropy) { .label_smoothing = opts->label_smoothing });
+    KilnCrossEntropy smoothed = { .label_smoothing = opts->label_smoothing };
+    KilnTensor *loss = is_soft(label) ? kiln_cross_entropy_soft(logits, label, smoothed)
+                                      : kiln_cross_entropy(logits, label, smoothed);
 
     kiln_step_log(step, "train/loss", loss, KILN_LOG_STEP | KILN_LOG_PROG_BAR);
     count(opts, step, logits, label);

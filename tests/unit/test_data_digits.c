@@ -40,7 +40,7 @@ static void test_spec(void **unused)
     assert_int_equal(open_split(&built, KILN_TRAIN).count, 7);
     assert_int_equal(open_split(&built, KILN_VAL).count, 0);
     assert_int_equal(open_split(&built, KILN_TEST).count, 2000);
-    assert_int_equal(data_ops(&built)->batch_size(built.instance), 5);
+    assert_int_equal(data_ops(&built)->loading(built.instance).batch_size, 5);
     built_free(&built);
 }
 
@@ -177,7 +177,7 @@ static void test_input(void **unused)
     static const char *const names[] = { "zero", "one" };
     const KilnDataSpec remembered = {
         .n_features = 1,
-        .features = { { "image", KILN_F32, KILN_SHAPE(28, 28, 1) } },
+        .features = { { .name = "image", .dtype = KILN_F32, .shape = KILN_SHAPE(28, 28, 1) } },
         .n_classes = 2,
         .class_names = names,
     };

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
+#include <time.h>
 
 #include "tests/unit/data_fixture.h"
 
@@ -90,7 +91,7 @@ static void test_folders(void **unused)
     assert_true(kiln_shape_equal(&spec.features[0].shape, &KILN_SHAPE(6, 8, 3)));
     assert_int_equal(spec.n_classes, 2);
     assert_string_equal(spec.class_names[1], "dog");
-    assert_int_equal(data_ops(&built)->batch_size(built.instance), 4);
+    assert_int_equal(data_ops(&built)->loading(built.instance).batch_size, 4);
     KilnDataset train = open_split(&built, KILN_TRAIN), val = open_split(&built, KILN_VAL);
     KilnDataset test = open_split(&built, KILN_TEST);
     assert_int_equal(train.count, 20);
@@ -279,12 +280,87 @@ static void test_on_error(void **unused)
 /* ---- Prediction and threads --------------------------------------------------------------------
  */
 
+/* All samples of two epochs with augmentation; returns how many floats. */
+static size_t read_epochs(const Built *built, float *ret)
+{
+    KilnDataset train = open_split(built, KILN_TRAIN);
+    size_t n = 0;
+
+    for (uint32_t epoch = 0; epoch < 2; epoch++)
+        for (int64_t i = 0; i < train.count; i++, n += 4 * 5 * 3) {
+            KilnError err = { 0 };
+            int32_t label;
+
+            if (get_sample(&train, i, epoch, ret + n, &label, &err) < 0)
+                fail_msg("%s", err.text);
+        }
+    return n;
+}
+
+static void keep_line(void *ctx, const char *message)
+{
+    snprintf(ctx, 512, "%s", message);
+}
+
+#define CACHED_TRANSFORMS                                                                          \
+    "size: [6, 7], transforms: [{ _target_: transform/crop, size: [4, 5], padding: 1 }, "          \
+    "{ _target_: transform/flip }]"
+
+/* With a cache the bytes are the same, also when files change or the cache is damaged. */
+static void test_cache(void **unused)
+{
+    static float want[2 * 20 * 4 * 5 * 3], got[2 * 20 * 4 * 5 * 3];
+    char cached[512], line[512] = "";
+    Built built;
+
+    (void)unused;
+    put_small_set();
+    snprintf(cached, sizeof(cached), "%s, cache: %s", CACHED_TRANSFORMS, fixture_path("kept"));
+    folder_or_fail(CACHED_TRANSFORMS, &built);
+    size_t n = read_epochs(&built, want);
+    built_free(&built);
+    for (int run = 0; run < 2; run++) { /* filled, then found */
+        folder_or_fail(cached, &built);
+        assert_int_equal(read_epochs(&built, got), n);
+        assert_memory_equal(want, got, n * sizeof(*got));
+        data_ops(&built)->report(built.instance, keep_line, line);
+        assert_string_equal(line, "");
+        built_free(&built);
+    }
+    /* A file of the same size and name with another picture in it. */
+    nanosleep(&(struct timespec) { .tv_nsec = 20000000 }, NULL);
+    put_png("data/train/cat/003.png", 6, 8, 99);
+    folder_or_fail(CACHED_TRANSFORMS, &built);
+    read_epochs(&built, want);
+    built_free(&built);
+    folder_or_fail(cached, &built);
+    read_epochs(&built, got);
+    assert_memory_equal(want, got, n * sizeof(*got));
+    built_free(&built);
+    /* Other options are another cache. */
+    snprintf(cached, sizeof(cached), "size: [4, 5], cache: %s", fixture_path("kept"));
+    folder_or_fail("size: [4, 5]", &built);
+    read_epochs(&built, want);
+    built_free(&built);
+    folder_or_fail(cached, &built);
+    read_epochs(&built, got);
+    assert_memory_equal(want, got, n * sizeof(*got));
+    built_free(&built);
+    /* It needs one size. */
+    KilnError err = { 0 };
+    snprintf(cached, sizeof(cached),
+             "cache: %s, transforms: [{ _target_: transform/resize, size: [9, 3] }]",
+             fixture_path("kept"));
+    assert_int_equal(open_folder(cached, &fit, &built, &err), KILN_E_SHAPE);
+    assert_non_null(strstr(err.text, "give datamodule.size"));
+}
+
 static void test_predict(void **unused)
 {
     static const char *const names[] = { "cat", "dog" };
     const KilnDataSpec remembered = {
         .n_features = 1,
-        .features = { { "image", KILN_F32, KILN_SHAPE(5, 5, 3) } },
+        .features = { { .name = "image", .dtype = KILN_F32, .shape = KILN_SHAPE(5, 5, 3) } },
         .n_classes = 2,
         .class_names = names,
     };
@@ -503,12 +579,12 @@ static void test_resize(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders),  cmocka_unit_test(test_val_fraction),
-        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_on_error), cmocka_unit_test(test_predict),
-        cmocka_unit_test(test_threads),  cmocka_unit_test(test_crop),
-        cmocka_unit_test(test_flip),     cmocka_unit_test(test_normalize),
-        cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_folders),   cmocka_unit_test(test_val_fraction),
+        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_on_error),  cmocka_unit_test(test_predict),
+        cmocka_unit_test(test_cache),     cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_crop),      cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_normalize), cmocka_unit_test(test_resize),
     };
 
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -24,35 +25,61 @@
 /* ---- Points -------------------------------------------------------------------------- */
 
 typedef struct PointsOpts {
-    int64_t batch_size, train_count, val_count, test_count, nan_at, skip_at, broken_at;
+    KILN_LOADING_OPTIONS;
+    int64_t train_count, val_count, test_count, nan_at, skip_at, broken_at, sample_ms;
 } PointsOpts;
 
 static const KilnField points_fields[] = {
-    KILN_FIELD_I64(PointsOpts, batch_size, "8", 1, 1000, "samples a batch"),
+    KILN_LOADING_FIELDS(PointsOpts, "8"),
     KILN_FIELD_I64(PointsOpts, train_count, "36", 0, 1e6, "training samples"),
     KILN_FIELD_I64(PointsOpts, val_count, "16", 0, 1e6, "validation samples"),
     KILN_FIELD_I64(PointsOpts, test_count, "20", 0, 1e6, "test samples"),
     KILN_FIELD_I64(PointsOpts, nan_at, "-1", -1, 1e6, "this sample is not a number"),
     KILN_FIELD_I64(PointsOpts, skip_at, "-1", -1, 1e6, "this sample is left out"),
     KILN_FIELD_I64(PointsOpts, broken_at, "-1", -1, 1e6, "this sample can't be read"),
+    KILN_FIELD_I64(PointsOpts, sample_ms, "0", 0, 1000, "reading a sample takes so long"),
     KILN_FIELD_END,
 };
+
+static inline void rest_ms(int64_t ms)
+{
+    const struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+    if (ms > 0)
+        nanosleep(&time, NULL);
+}
+
+/* The point itself; returns its class. */
+static inline int32_t points_draw(int64_t index, float x[2])
+{
+    KilnRng own;
+
+    kiln_rng_init(&own, 5, KILN_RNG_DATA, 0, (uint64_t)index);
+    x[0] = kiln_rng_range(&own, -1.0f, 1.0f);
+    x[1] = kiln_rng_range(&own, -1.0f, 1.0f);
+    return x[0] + 2.0f * x[1] > 0.1f;
+}
+
+static inline int64_t points_label(void *ctx, int64_t index)
+{
+    float x[2];
+
+    (void)ctx;
+    return points_draw(index, x);
+}
 
 static inline KilnStatus points_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample,
                                     KilnError *err)
 {
     const PointsOpts *opts = kiln_opts(ctx);
     float *x = sample->data[0];
-    KilnRng own;
 
+    rest_ms(opts->sample_ms);
     if (index == opts->broken_at)
         return kiln_error_set(err, KILN_E_FORMAT, "point %d is broken", (int)index);
     if (index == opts->skip_at)
         return kiln_error_set(err, KILN_E_SKIP, "point %d is unreadable", (int)index);
-    kiln_rng_init(&own, 5, KILN_RNG_DATA, 0, (uint64_t)index);
-    x[0] = kiln_rng_range(&own, -1.0f, 1.0f);
-    x[1] = kiln_rng_range(&own, -1.0f, 1.0f);
-    *(int32_t *)sample->data[1] = x[0] + 2.0f * x[1] > 0.1f;
+    *(int32_t *)sample->data[1] = points_draw(index, x);
     x[0] += 0.01f * kiln_rng_normal(rng); /* another one in every epoch */
     if (index == opts->nan_at)
         x[0] = NAN;
@@ -93,7 +120,9 @@ static inline KilnStatus points_dataset(KilnInstance *self, KilnSplit split, Kil
     const int64_t counts[] = { opts->train_count, opts->val_count, opts->test_count };
 
     (void)err;
-    *ret = (KilnDataset) { .count = counts[split], .ctx = self, .get = points_get };
+    *ret = (KilnDataset) {
+        .count = counts[split], .ctx = self, .get = points_get, .label = points_label
+    };
     return KILN_OK;
 }
 
@@ -106,9 +135,9 @@ static inline KilnStatus points_input(KilnInstance *self, const char *path, Kiln
     return KILN_OK;
 }
 
-static inline int64_t points_batch_size(KilnInstance *self)
+static inline KilnLoading points_loading(const KilnInstance *self)
 {
-    return ((const PointsOpts *)kiln_opts(self))->batch_size;
+    return KILN_LOADING((const PointsOpts *)kiln_opts(self));
 }
 
 static const KilnDataModuleOps points_ops = {
@@ -116,7 +145,7 @@ static const KilnDataModuleOps points_ops = {
     .spec = points_spec,
     .dataset = points_dataset,
     .open_input = points_input,
-    .batch_size = points_batch_size,
+    .loading = points_loading,
 };
 
 static const KilnComponent points_component = {
@@ -256,6 +285,7 @@ static struct Probe {
     volatile int stop;     /* the run's stop flag */
     int64_t stop_at;       /* set it after this step; 0: never */
     int64_t stop_at_batch; /* or after so many batches; 0: never */
+    int64_t batch_ms;      /* the end of a training batch takes so long */
     int64_t disk_full_at;  /* files can't grow from this step on; 0: never */
     char printed[1 << 16]; /* on the console */
 } probe;
@@ -321,6 +351,7 @@ static inline KilnStatus probe_train_batch_end(KilnInstance *self, KilnTrainer *
         probe.stop = 1;
     if (step > 0 && step == probe.disk_full_at)
         limit_files(900);
+    rest_ms(probe.batch_ms);
     return probe_note("train_batch_end");
 }
 

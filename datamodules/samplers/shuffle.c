@@ -1,0 +1,23 @@
+/* All samples once an epoch, in an order of its own. */
+#include "kiln.h"
+
+static void order(KilnInstance *self, const KilnSampling *sampling, int64_t epoch, int64_t count,
+                  uint32_t *ret)
+{
+    KilnRng rng;
+
+    (void)self;
+    for (int64_t i = 0; i < count; i++)
+        ret[i] = (uint32_t)i;
+    kiln_rng_init(&rng, sampling->seed, KILN_RNG_SHUFFLE, (uint32_t)epoch, 0);
+    kiln_rng_shuffle(&rng, ret, count);
+}
+
+static const KilnSamplerOps ops = { .order = order };
+
+const KilnComponent kiln_sampler_shuffle = {
+    .kind = KILN_KIND_SAMPLER,
+    .name = "shuffle",
+    .summary = "All samples once, in another order each epoch",
+    .ops.sampler = &ops,
+};

@@ -1,0 +1,154 @@
+/* Samples drawn with replacement, each class as often as its weight says
+ * (torch.utils.data.WeightedRandomSampler with weights by class). */
+#include "kiln.h"
+
+#include <stdlib.h>
+
+typedef struct Opts {
+    double *weights;
+    size_t weights_count;
+    int64_t samples;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_F64_LIST(Opts, weights, "[]", 0.0, 1e12,
+                        "weight of a sample of each class, in the order of the classes; empty: "
+                        "so that all classes are drawn equally often"),
+    KILN_FIELD_I64(Opts, samples, "0", 0, 4294967295.0,
+                   "samples an epoch; 0: as many as the data set has"),
+    KILN_FIELD_END,
+};
+
+typedef struct State {
+    double *up_to; /* sum of the weights of a sample and those before it */
+} State;
+
+/* The weight of a sample of each class; owned by the caller. */
+static double *class_weights(const Opts *opts, const KilnSampling *sampling, const int32_t *labels)
+{
+    const int64_t n = sampling->n_classes;
+    double *weights = calloc((size_t)n + 1, sizeof(*weights));
+
+    if (weights == NULL)
+        return NULL;
+    if (opts->weights_count > 0) {
+        for (int64_t c = 0; c < n; c++)
+            weights[c] = opts->weights[c];
+        return weights;
+    }
+    for (int64_t i = 0; i < sampling->dataset->count; i++)
+        weights[labels[i]] += 1.0;
+    for (int64_t c = 0; c < n; c++)
+        weights[c] = weights[c] > 0.0 ? 1.0 / weights[c] : 0.0;
+    return weights;
+}
+
+static KilnStatus sum_up(const Opts *opts, State *state, const KilnSampling *sampling,
+                         const int32_t *labels, KilnError *err)
+{
+    const int64_t count = sampling->dataset->count;
+    double *weights = class_weights(opts, sampling, labels), sum = 0.0;
+
+    if (weights == NULL)
+        return kiln_error_nomem(err, (size_t)sampling->n_classes * sizeof(*weights));
+    for (int64_t i = 0; i < count; i++) {
+        sum += weights[labels[i]];
+        state->up_to[i] = sum;
+    }
+    free(weights);
+    return sum > 0.0 ? KILN_OK
+                     : kiln_error_set(err, KILN_E_RANGE,
+                                      "sampler weighted: the weights of all classes that the data "
+                                      "set has are 0; nothing can be drawn");
+}
+
+static KilnStatus setup(KilnInstance *self, const KilnSampling *sampling, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    const size_t count = (size_t)sampling->dataset->count;
+
+    if (opts->weights_count > 0 && (int64_t)opts->weights_count != sampling->n_classes)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "sampler weighted: %zu weights are given for %lld classes; give one "
+                              "for each class, or none",
+                              opts->weights_count, (long long)sampling->n_classes);
+    int32_t *labels = malloc((count + 1) * sizeof(*labels));
+    free(state->up_to);
+    state->up_to = malloc((count + 1) * sizeof(*state->up_to));
+    KilnStatus status = labels != NULL && state->up_to != NULL
+                            ? kiln_sampling_labels(sampling, "sampler weighted", labels, err)
+                            : kiln_error_nomem(err, count * sizeof(*state->up_to));
+    if (status >= 0)
+        status = sum_up(opts, state, sampling, labels, err);
+    free(labels);
+    return status;
+}
+
+static int64_t count(KilnInstance *self, const KilnSampling *sampling)
+{
+    const Opts *opts = kiln_opts(self);
+
+    return opts->samples > 0 ? opts->samples : sampling->dataset->count;
+}
+
+/* The first of n rising sums above x; with rounding none may be, then the first of the
+ * largest. */
+static int64_t first_above(const double *numbers, int64_t n, double x)
+{
+    int64_t low = 0, high = n - 1;
+
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+
+        if (numbers[middle] > x)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    while (low > 0 && numbers[low - 1] == numbers[low])
+        low--;
+    return low;
+}
+
+/* Draw i has a stream of its own. */
+static void order(KilnInstance *self, const KilnSampling *sampling, int64_t epoch, int64_t n,
+                  uint32_t *ret)
+{
+    const State *state = kiln_state(self);
+    const int64_t count = sampling->dataset->count;
+
+    for (int64_t i = 0; i < n; i++) {
+        KilnRng rng;
+
+        kiln_rng_init(&rng, sampling->seed, KILN_RNG_SHUFFLE, (uint32_t)epoch, 1 + (uint64_t)i);
+        double high = (double)kiln_rng_u32(&rng), low = (double)(kiln_rng_u32(&rng) >> 12);
+        double x = (high * 0x1p-32 + low * 0x1p-52) * state->up_to[count - 1];
+        ret[i] = (uint32_t)first_above(state->up_to, count, x);
+    }
+}
+
+static void release(KilnInstance *self)
+{
+    State *state = kiln_state(self);
+
+    free(state->up_to);
+}
+
+static const KilnSamplerOps ops = {
+    .setup = setup,
+    .count = count,
+    .order = order,
+    .draws = true,
+};
+
+const KilnComponent kiln_sampler_weighted = {
+    .kind = KILN_KIND_SAMPLER,
+    .name = "weighted",
+    .summary = "Samples drawn with replacement, by weights of their classes",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .state_size = sizeof(State),
+    .release = release,
+    .ops.sampler = &ops,
+};
