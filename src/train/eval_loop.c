@@ -50,7 +50,8 @@ static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHo
         status = kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err);
     trainer->eval_batch = batch->index + 1;
     trainer->timing.phase_samples += batch->size;
-    if (status >= 0 && trainer->eval_batch % trainer->options.trainer->log_every_n_steps == 0)
+    const int64_t every = trainer->options.trainer->log_every_n_steps;
+    if (status >= 0 && every > 0 && trainer->eval_batch % every == 0)
         status = kiln_loggers_send(trainer, false, err);
     return status >= 0 ? call(trainer, hooks->batch_end, err) : status;
 }

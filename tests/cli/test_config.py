@@ -34,7 +34,7 @@ class Printing(Case):
         out, _ = self.run_kiln("--cfg", "job", "+note=hello", "++lr=0.5", "~callbacks.progress_bar")
         self.assertIn("note: hello", out)
         self.assertIn("lr: 0.5", out)
-        self.assertNotIn("progress_bar", out)
+        self.assertNotIn("callback/progress_bar", out)
 
     def test_explain_tells_the_history(self):
         out, _ = self.run_kiln("--explain", "optimizer.lr", "lr=0.3")

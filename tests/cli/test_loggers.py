@@ -51,7 +51,7 @@ class Loggers(Case):
     def test_killed_runs_leave_the_same_files(self):
         self.run_kiln(*RUN, "kiln.run.dir=whole")
         rows = self.rows("whole")
-        self.assertEqual([r["phase"] for r in rows[-2:]], ["fit", "test"])
+        self.assertEqual([r["phase"] for r in rows[-2:]], ["validate", "test"])
         self.assertEqual(len({tuple(r[k] for k in ["phase", "epoch", "step", "batch"]) for r in rows}), len(rows))
         self.assertEqual(rows[-1]["samples"], str(6 * 256))
         for i, wanted in enumerate([1, 20, 40]):

@@ -67,7 +67,7 @@ class Plan(Case):
     def check_memory(self, name, each, more):
         run = self.path(name)
         args = ["model=mlp", "model.hidden=[2000,2000]", "datamodule.train_count=1000", "datamodule.val_count=100",
-                "datamodule.batch_size=200", "trainer.max_epochs=1", "trainer.threads=1", "optimizer=adam", "test=false",
+                "datamodule.batch_size=200", "trainer.max_epochs=1", "~callbacks.plots", "trainer.threads=1", "optimizer=adam", "test=false",
                 f"kiln.run.dir={run}", *more]
         out = self.plan(*args)
         values = each * (784 * 2000 + 2000 + 2000 * 2000 + 2000 + 2000 * 10 + 10)

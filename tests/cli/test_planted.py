@@ -189,7 +189,11 @@ class Planter:
         self.line("scalar for a component", file, number, f"{indent}{key}: 5", places=[number, number + 1])
 
     def target(self, file, number, indent, value):
-        kind, name = value.split("/")
+        kind, name = value.split("/") if "/" in value else ("", value)
+        if not kind:  # the option says which
+            for typo in typos(name, 3):
+                self.line("_target_", file, number, f"{indent}_target_: {typo}", name)
+            return
         for typo in typos(name, 3):
             self.line("_target_", file, number, f"{indent}_target_: {kind}/{typo}", name)
             self.line("_target_ without kind", file, number, f"{indent}_target_: {typo}", name)

@@ -10,7 +10,9 @@ CHOSEN = ["model=cnn", "callbacks=early_stopping",
           "transforms:[{_target_:crop,size:[28],padding:2},{_target_:flip},"
           "{_target_:normalize,mean:[0.5],std:[0.25]}]}"]
 # Names of the user's own choosing, and keys that something refers to.
-OWN_NAMES = {"callbacks", "logger"}
+OWN_NAMES = {"callbacks", "logger", "metrics"}
+AMOUNTS = {"limit_train_batches", "limit_val_batches", "limit_test_batches", "limit_predict_batches", "overfit_batches",
+           "val_check_interval"}
 VARIABLES = {"lr", "batch_size", "model", "optimizer", "scheduler"}
 
 
@@ -55,13 +57,18 @@ def wrong_values(line):
         kind, name = value.split("/") if "/" in value else ("", value)
         return [(f"{kind}/{misspelled(name)}" if kind else misspelled(name), [f'"{name}"']),
                 ("3", ["expected the name of"]), ("[a]", ["expected"])]
+    if line.key in AMOUNTS:
+        return [("fast", ["a count", '"fast"']), ("-3", ["-3"]), ("[1.0]", ["a list"]), ("{a: 1}", ["a mapping"])]
+    if line.key == "fast_dev_run":
+        return [("maybe", ["true or false or a count"]), ('"true"', ["true or false or a count"])]
     if value in ("true", "false"):
         return [("maybe", ["true or false"]), ('"true"', ["quotes"]), ("7", ["true or false"]),
                 ("null", ["true or false"])]
     if re.fullmatch(r"-?\d+", value):
-        return [("many", ["an integer", '"many"']), ("1.5", ["an integer", "1.5"]),
-                ("'3'", ["quotes, write 3"]), ("-987654321987654", ["-987654321987654"]),
-                ("{a: 1}", ["a mapping"]), ("null", ["got null"])]
+        wrong = [("many", ["an integer", '"many"']), ("1.5", ["an integer", "1.5"]),
+                 ("'3'", ["quotes, write 3"]), ("-987654321987654", ["-987654321987654"]),
+                 ("{a: 1}", ["a mapping"])]
+        return wrong if line.key == "check_val_every_n_epoch" else [*wrong, ("null", ["got null"])]
     if re.fullmatch(r"-?\d+\.\d+", value):
         return [("fast", ["a number", '"fast"']), ("'0.1'", ["quotes, write 0.1"]),
                 ("-1e9", ["got -1"]), ("[1.0]", ["a list"])]
