@@ -59,6 +59,8 @@ def wrong_values(line):
                 ("3", ["expected the name of"]), ("[a]", ["expected"])]
     if line.key in AMOUNTS:
         return [("fast", ["a count", '"fast"']), ("-3", ["-3"]), ("[1.0]", ["a list"]), ("{a: 1}", ["a mapping"])]
+    if line.key == "deterministic":
+        return [("maybe", ["one of true"]), ("false", ["one of true"])]
     if line.key == "fast_dev_run":
         return [("maybe", ["true or false or a count"]), ('"true"', ["true or false or a count"])]
     if value in ("true", "false"):
