@@ -67,6 +67,8 @@ static KilnStatus write_failures(Predictor *predictor, int64_t before, KilnError
                                 err);
         free(failure->message);
     }
+    if (done == 0) /* perhaps there is no list yet */
+        return KILN_OK;
     predictor->n_failures -= done;
     memmove(predictor->failures, predictor->failures + done,
             predictor->n_failures * sizeof(*predictor->failures));
