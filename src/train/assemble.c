@@ -385,16 +385,37 @@ static KilnStatus record_batches(KilnTrainer *trainer, const KilnBatch *batch, K
     return status;
 }
 
+/* A module that drives its own steps accumulates and clips by itself, too. */
+static KilnStatus check_manual(const KilnTrainer *trainer, KilnError *err)
+{
+    const KilnTrainerOptions *options = trainer->options.trainer;
+    const char *option = options->accumulate_grad_batches != 1 ? "accumulate_grad_batches"
+                         : options->gradient_clip_val > 0.0    ? "gradient_clip_val"
+                                                               : NULL;
+
+    if (option == NULL)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "trainer.%s: task %s drives its own steps (manual optimization), which "
+                          "this does not reach; leave it out, and look for an option of the task",
+                          option, kiln_instance_name(trainer->module));
+}
+
 static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
 {
     KilnBatch batch = shape_batch(trainer, KILN_TRAIN);
 
-    if (kiln_instance_component(trainer->module)->ops.module->training_step == NULL)
+    const bool manual = kiln_trainer_is_manual(trainer);
+
+    if (!manual && kiln_instance_component(trainer->module)->ops.module->training_step == NULL)
         return missing_step(trainer, "training", err);
-    if (kiln_params_size(trainer->params) < 1)
+    if (!manual && kiln_params_size(trainer->params) < 1)
         return kiln_error_set(err, KILN_E_MISSING, "task %s has no parameters to train",
                               kiln_instance_name(trainer->module));
-    KilnStatus status = record_batches(trainer, &batch, err);
+    KilnStatus status = manual ? check_manual(trainer, err) : KILN_OK;
+    if (status >= 0)
+        status = manual ? kiln_manual_plan(trainer, &batch, err)
+                        : record_batches(trainer, &batch, err);
     if (status >= 0)
         status = record_eval(trainer, KILN_PHASE_VALIDATE, err);
     if (status >= 0 && kiln_trainer_validates(trainer))

@@ -10,7 +10,7 @@ static KilnStatus validate_if_due(KilnTrainer *trainer, KilnError *err)
 {
     const double since = kiln_clock() - trainer->timing.validated;
 
-    if (!kiln_pace_validates(&trainer->pace, &trainer->at, since) ||
+    if (trainer->skips_epoch || !kiln_pace_validates(&trainer->pace, &trainer->at, since) ||
         kiln_trainer_interrupted(trainer))
         return KILN_OK;
     KilnStatus status = kiln_eval_loop(trainer, KILN_PHASE_VALIDATE, err);
@@ -24,15 +24,19 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
 {
     const size_t end = offsetof(KilnCallbackOps, on_train_batch_end);
     const bool steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index);
+    const int64_t before = trainer->at.step;
 
     trainer->in_batch = true;
-    trainer->batch_step = trainer->at.step + (steps ? 1 : 0);
+    trainer->batch_step = before + (steps ? 1 : 0);
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
-    if (status >= 0)
-        status = kiln_fit_step(trainer, batch, err);
+    if (status < 0 || trainer->skips_epoch) {
+        trainer->in_batch = false;
+        return status;
+    }
+    status = kiln_fit_step(trainer, batch, err);
     if (status >= 0)
         status = kiln_hooks_call(trainer, end, KILN_HOOK_OTHERS, err);
-    if (status >= 0 && kiln_pace_logs(&trainer->pace, &trainer->at))
+    if (status >= 0 && trainer->at.step > before && kiln_pace_logs(&trainer->pace, &trainer->at))
         status = kiln_loggers_send(trainer, false, err);
     if (status >= 0)
         status = kiln_hooks_call(trainer, end, KILN_HOOK_SAVING, err);
@@ -67,11 +71,12 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
             return KILN_OK;
         if (status < 0)
             break;
-        if (batch.size == 0) {
+        if (batch.size > 0)
+            status = train_batch(trainer, &batch, err);
+        if (batch.size == 0 || trainer->skips_epoch) {
             trainer->at.batch = kiln_loader_batches(loader);
             break;
         }
-        status = train_batch(trainer, &batch, err);
         stop_in_time(trainer);
         if (status >= 0 && trainer->at.batch < kiln_loader_batches(loader))
             status = validate_if_due(trainer, err);
@@ -80,8 +85,8 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
 }
 
 /* Behind the last batch. Gradients do not wait over the end of an epoch: where its last batches
- * had no readable sample, those before them make a step. Means of the epoch are final before
- * validation, which comes before the end of the training epoch, as in Lightning. */
+ * had no readable sample, or were left out, those before them make a step. Means of the epoch are
+ * final before validation, which comes before the end of the training epoch, as in Lightning. */
 static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
 {
     const size_t end = offsetof(KilnCallbackOps, on_train_epoch_end);
@@ -92,6 +97,7 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
                                         trainer->at.step, err);
     if (status >= 0)
         status = validate_if_due(trainer, err);
+    trainer->skips_epoch = false;
     if (status < 0 || trainer->interrupted)
         return status;
     trainer->at.epoch_done = whole;

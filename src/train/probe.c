@@ -12,6 +12,9 @@ typedef KilnStatus Step(KilnTrainer *trainer, const KilnBatch *batch, KilnError 
 static KilnStatus train_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
     const bool steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index);
+
+    if (kiln_trainer_is_manual(trainer))
+        return kiln_manual_batch(trainer, batch, err);
     KilnTensor *loss = kiln_fit_record(trainer, batch);
 
     trainer->at.in_group = steps ? 0 : trainer->at.in_group + 1;

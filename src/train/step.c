@@ -22,6 +22,7 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
     step->n_logs = 0;
     step->n_outputs = 0;
     step->n_counted = 0;
+    step->n_reads = 0;
     kiln_rng_init(&rng, seed, KILN_RNG_DROPOUT, 0, (uint64_t)number);
     for (size_t i = 0; i < KILN_COUNT(step->key_words); i++)
         step->key_words[i] = (int32_t)(kiln_rng_u32(&rng) >> 1);
@@ -167,7 +168,9 @@ static void want(KilnTensor **list, size_t *n, KilnTensor *tensor)
     list[(*n)++] = tensor;
 }
 
-enum { STEP_WANTS = 1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS + 2 * KILN_STEP_METRICS };
+enum {
+    STEP_WANTS = 1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS + 2 * KILN_STEP_METRICS + KILN_STEP_READS
+};
 
 /* What is read after the step has run; returns how many. */
 static size_t wanted(const KilnStep *step, KilnTensor *loss, KilnTensor *ret[STEP_WANTS])
@@ -184,6 +187,8 @@ static size_t wanted(const KilnStep *step, KilnTensor *loss, KilnTensor *ret[STE
         want(ret, &n, step->counted[i].scores);
         want(ret, &n, step->counted[i].truth);
     }
+    for (size_t i = 0; i < step->n_reads; i++)
+        want(ret, &n, step->reads[i]);
     return n;
 }
 

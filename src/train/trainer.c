@@ -161,10 +161,8 @@ size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret)
     return kiln_metrics_list(trainer->metrics, ret);
 }
 
-static bool is_logged_by_callback(const KilnInstance *callback, const char *name)
+static bool is_in(const char *const *logs, const char *name)
 {
-    const char *const *logs = kiln_instance_component(callback)->ops.callback->logs;
-
     for (size_t i = 0; logs != NULL && logs[i] != NULL; i++)
         if (strcmp(logs[i], name) == 0)
             return true;
@@ -183,8 +181,8 @@ bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
     if (kiln_trainer_validates(trainer) &&
         kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, name))
         return true;
-    for (size_t i = 0; i < trainer->n_callbacks; i++)
-        if (is_logged_by_callback(trainer->callbacks[i], name))
+    for (size_t i = 0; i < trainer->hooks.n_all; i++)
+        if (is_in(trainer->hooks.all[i].ops->logs, name))
             return true;
     return false;
 }
@@ -250,6 +248,11 @@ void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
     snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s",
              reason != NULL ? reason : "");
     kiln_output_print(&trainer->output, "stopping: %s", trainer->stop_reason);
+}
+
+void kiln_trainer_skip_epoch(KilnTrainer *trainer)
+{
+    trainer->skips_epoch = true;
 }
 
 void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...)

@@ -112,7 +112,8 @@ struct KilnTrainer {
     KilnPosition at;
     KilnPace pace; /* of a fit */
     int64_t eval_batch, eval_batches;
-    bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
+    bool skips_epoch; /* the rest of this epoch is left out */
+    bool in_batch;    /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
     char stop_reason[512];
@@ -231,8 +232,19 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch);
 /* Record and run it, and go on to the next position. */
 KILN_NODISCARD KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch,
                                         KilnError *err);
+/* The error of a loss that is no number; the update has spoilt the parameters. */
+KilnStatus kiln_fit_not_finite(const KilnTrainer *trainer, double loss, KilnError *err);
+/* Say where training is, in front of an error of a step. */
+KilnStatus kiln_fit_name_place(const KilnTrainer *trainer, KilnError *err);
 /* An optimizer step from the gradients that wait, without a batch. */
 KILN_NODISCARD KilnStatus kiln_fit_rest(KilnTrainer *trainer, KilnError *err);
+/* A batch in the hands of a module with manual_step; (manual.c) */
+KILN_NODISCARD KilnStatus kiln_manual_batch(KilnTrainer *trainer, const KilnBatch *batch,
+                                            KilnError *err);
+/* and without bytes: its steps are recorded and planned. */
+KILN_NODISCARD KilnStatus kiln_manual_plan(KilnTrainer *trainer, const KilnBatch *batch,
+                                           KilnError *err);
+bool kiln_trainer_is_manual(const KilnTrainer *trainer);
 void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *batch);
 /* From trainer->at to the end. Ends early, with success, when should_stop or
  * interrupted is set. */
