@@ -51,24 +51,47 @@ KILN_API void kiln_step_output(KilnStep *step, const char *name, KilnTensor *val
 
 /* ---- Modules and models ----------------------------------------------------- */
 
-/* What a module asks to be optimized with; instances are its own children. */
-typedef struct KilnOptimizers {
+#define KILN_MAX_OPTIMIZERS 4
+
+/* One optimizer; instances are the module's own children, texts outlive the module. */
+typedef struct KilnOptimizerUse {
+    const char *name; /* "generator", in checkpoints and metrics; NULL where it is the only one */
     KilnInstance *optimizer;
     KilnInstance *scheduler; /* NULL: constant learning rate */
+    /* Patterns over the names of the parameters that it trains, NULL-terminated: * ? [...] as in
+     * the shell, * also over dots. NULL: all. A parameter may have several optimizers, or none. */
+    const char *const *params;
+} KilnOptimizerUse;
+
+/* What a module asks to be optimized with. More than one needs manual_step. */
+typedef struct KilnOptimizers {
+    KilnOptimizerUse use[KILN_MAX_OPTIMIZERS];
+    size_t n;
 } KilnOptimizers;
+
+/* A training batch in the hands of a module that drives its own steps (manual.h). */
+typedef struct KilnManual KilnManual;
 
 struct KilnModuleOps {
     /* Declare parameters below `scope`, for data of this form. Refuses data it
      * can't use (KILN_E_SHAPE), saying what it needs and what there is. */
     KilnStatus (*setup)(KilnInstance *self, const KilnScope *scope, const KilnDataSpec *data,
                         KilnError *err);
-    /* Record forward and loss; returns the scalar loss. */
+    /* Record forward and loss; returns the scalar loss. NULL leaves the batch out: no gradients,
+     * no update, and it counts for no optimizer step; what was logged counts. (Not when it is
+     * asked before anything runs, on a batch without bytes.) */
     KilnTensor *(*training_step)(KilnInstance *self, KilnStep *step);
+    /* Manual optimization, in the place of training_step: whatever a training batch is good for,
+     * in any number of steps of any of its optimizers, or of none (manual.h). Each batch counts
+     * as one step of the run. Called once before anything runs, on a batch without bytes, to see
+     * what there will be: it makes each of its steps then. */
+    KilnStatus (*manual_step)(KilnInstance *self, KilnManual *manual, KilnError *err);
     void (*validation_step)(KilnInstance *self, KilnStep *step);
     void (*test_step)(
         KilnInstance *self,
         KilnStep *step); /* NULL: as validation_step, "test/" names are the module's affair */
     void (*predict_step)(KilnInstance *self, KilnStep *step);
+    /* With manual_step alone it may be NULL: no optimizer. */
     KilnStatus (*configure_optimizers)(KilnInstance *self, KilnOptimizers *ret, KilnError *err);
     /* Optional: the module's own hooks (trainer.h), called behind those of plain callbacks.
      * With its state_dict a checkpoint keeps what of the module is no parameter. */

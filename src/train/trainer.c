@@ -78,7 +78,17 @@ const char *kiln_trainer_phase(const KilnTrainer *trainer)
 
 double kiln_trainer_learning_rate(const KilnTrainer *trainer)
 {
-    return trainer->learning_rate;
+    return kiln_trainer_optimizer_rate(trainer, 0);
+}
+
+const KilnOptimizerUse *kiln_trainer_optimizer(const KilnTrainer *trainer, size_t i)
+{
+    return i < trainer->n_optimizers ? &trainer->optimizers[i].use : NULL;
+}
+
+double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i)
+{
+    return i < trainer->n_optimizers ? trainer->optimizers[i].rate : 0.0;
 }
 
 double kiln_trainer_samples_per_s(const KilnTrainer *trainer)
