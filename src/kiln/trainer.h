@@ -41,6 +41,24 @@ KILN_API const KilnDataSpec *kiln_trainer_spec(const KilnTrainer *trainer);
 KILN_API const void *kiln_trainer_feature(const KilnTrainer *trainer, const char *name,
                                           int64_t *ret_n);
 
+/* Which samples the batch that has just run had: [*ret_n] indices in its dataset, in the order of
+ * the batch's rows. For on_..._batch_end; borrowed until the hook returns. */
+KILN_API const int64_t *kiln_trainer_batch_samples(const KilnTrainer *trainer, int64_t *ret_n);
+/* The name (file) of such a sample; NULL when the datamodule has no names. */
+KILN_API const char *kiln_trainer_sample_name(const KilnTrainer *trainer, int64_t sample);
+
+/* What the step handed out (kiln_step_output), of the batch that has just run. */
+typedef struct KilnOutputView {
+    const char *name;
+    KilnShape shape;   /* [batch, ...] */
+    const float *data; /* borrowed until the hook returns */
+} KilnOutputView;
+enum { KILN_STEP_OUTPUTS = 8 };
+/* Fill `ret` with the outputs, in the order in which they were handed out; returns how many. For
+ * on_..._batch_end. */
+KILN_API size_t kiln_trainer_outputs(const KilnTrainer *trainer,
+                                     KilnOutputView ret[KILN_STEP_OUTPUTS]);
+
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
 /* The same, but only a value of this very step: at the end of an epoch, one that the
