@@ -122,6 +122,7 @@ KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError
     measure(&trainer->timing, kiln_clock() - start);
     if (!isfinite(value))
         return not_finite(trainer, value, err);
+    trainer->telling.loss = value;
     advance(trainer, batch, steps);
     return trainer->options.tracks
                ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err)
