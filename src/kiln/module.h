@@ -31,11 +31,16 @@ KILN_API int64_t kiln_step_stream(KilnStep *step);
  * on_epoch in validation and test. With both, the names get _step and _epoch. */
 typedef enum KilnLogFlags {
     KILN_LOG_STEP = 1,     /* each step's value */
-    KILN_LOG_EPOCH = 2,    /* mean over the epoch, weighted by batch size */
+    KILN_LOG_EPOCH = 2,    /* one value of the epoch: the mean, weighted by batch size, */
     KILN_LOG_PROG_BAR = 4, /* show in the progress bar */
     /* A measurement (a time, a rate, the memory in use), another one in every run: kept out of
-     * what must be the same when a run is repeated or resumed. */
-    KILN_LOG_MEASURED = 256
+     * what must be the same when a run is repeated or resumed, and of checkpoints. */
+    KILN_LOG_MEASURED = 8,
+    /* or of the epoch's values the least, the largest, the sum (reduce_fx; one at most) */
+    KILN_LOG_MIN = 16,
+    KILN_LOG_MAX = 32,
+    KILN_LOG_SUM = 64,
+    KILN_LOG_NO_LOGGER = 128 /* for callbacks and the progress bar alone (logger=False) */
 } KilnLogFlags;
 
 /* Log a scalar tensor under `name` ("train/loss"); its value is read after the

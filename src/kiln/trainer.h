@@ -7,6 +7,7 @@
 #include "kiln/module.h"
 
 typedef struct KilnTrainer KilnTrainer;
+typedef struct KilnTune KilnTune; /* tune.h */
 
 /* ---- What a hook can ask ----------------------------------------------------- */
 
@@ -40,6 +41,24 @@ KILN_API const KilnDataSpec *kiln_trainer_spec(const KilnTrainer *trainer);
  * NULL when there is no such feature. */
 KILN_API const void *kiln_trainer_feature(const KilnTrainer *trainer, const char *name,
                                           int64_t *ret_n);
+
+/* Which samples the batch that has just run had: [*ret_n] indices in its dataset, in the order of
+ * the batch's rows. For on_..._batch_end; borrowed until the hook returns. */
+KILN_API const int64_t *kiln_trainer_batch_samples(const KilnTrainer *trainer, int64_t *ret_n);
+/* The name (file) of such a sample; NULL when the datamodule has no names. */
+KILN_API const char *kiln_trainer_sample_name(const KilnTrainer *trainer, int64_t sample);
+
+/* What the step handed out (kiln_step_output), of the batch that has just run. */
+typedef struct KilnOutputView {
+    const char *name;
+    KilnShape shape;   /* [batch, ...] */
+    const float *data; /* borrowed until the hook returns */
+} KilnOutputView;
+enum { KILN_STEP_OUTPUTS = 8 };
+/* Fill `ret` with the outputs, in the order in which they were handed out; returns how many. For
+ * on_..._batch_end. */
+KILN_API size_t kiln_trainer_outputs(const KilnTrainer *trainer,
+                                     KilnOutputView ret[KILN_STEP_OUTPUTS]);
 
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
@@ -118,6 +137,21 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer,
 /* Record shadow += weight * (weights - shadow), in `record_update`; `weight` is a
  * scalar tensor. */
 KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight);
+/* The same at once, for hooks between steps: parameters and running statistics. */
+KILN_API void kiln_shadow_average(KilnShadow *shadow, double weight);
+/* Whether it is used: validation, test and checkpoints then take it. It is from the
+ * beginning; one that is not is a copy of the weights when it is used again. */
+KILN_API void kiln_shadow_use(KilnShadow *shadow, bool used);
+/* Go through the training data once, without gradients, and make the running statistics of
+ * batch normalization the means over its batches (torch.optim.swa_utils.update_bn): those of
+ * the shadow, with its weights, where one is used. Between epochs; the same bytes whenever it
+ * is done with the same weights. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_update_statistics(KilnTrainer *trainer,
+                                                                  KilnError *err);
+
+/* The learning rate of the steps to come, in the schedule's place, before the factors of
+ * groups; a negative one: the schedule's again. No checkpoint keeps it. */
+KILN_API void kiln_trainer_set_learning_rate(KilnTrainer *trainer, double lr);
 
 /* The screen, as far as a callback may use it. */
 typedef struct KilnConsole {
@@ -228,6 +262,16 @@ struct KilnCallbackOps {
     /* What a checkpoint must keep of this callback, and its return. */
     void (*state_dict)(KilnInstance *self, KilnState *state);
     KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);
+    /* What this callback multiplies the learning rate of a parameter with in an epoch; 0: it is
+     * frozen and costs no gradient, a buffer: nothing is counted into it. Asked again in each
+     * epoch, and before the first for all of them: a function of the options alone. */
+    double (*lr_scale)(const KilnInstance *self, const KilnParam *param, int64_t epoch);
+    /* Goes with it: the next epoch behind `epoch` in which something else is frozen; -1: none. */
+    int64_t (*next_freeze)(const KilnInstance *self, int64_t epoch);
+    /* Bytes that it will hold besides a shadow, for the forecast. Asked before setup. */
+    int64_t (*memory)(const KilnInstance *self, KilnTrainer *trainer);
+    /* Called before anything of the run is built: changes options for it (tune.h). */
+    KilnStatus (*tune)(KilnInstance *self, KilnTune *tune, KilnError *err);
     KilnRank rank;
     /* It is what trainer.enable_progress_bar and enable_model_summary are about. */
     bool shows_progress, shows_summary;

@@ -32,7 +32,7 @@ KILN_SIZE(KilnModuleOps, 64);
 KILN_SIZE(KilnModelOps, 16);
 KILN_SIZE(KilnOptimizerOps, 40);
 KILN_SIZE(KilnSchedulerOps, 48);
-KILN_SIZE(KilnCallbackOps, 328);
+KILN_SIZE(KilnCallbackOps, 360);
 KILN_SIZE(KilnLoggerOps, 64);
 KILN_SIZE(KilnMetricOps, 32);
 KILN_SIZE(KilnTransformOps, 16);

@@ -495,8 +495,10 @@ KilnStatus kiln_trainer_save(KilnTrainer *trainer, const char *name, char *ret_p
 
     if (status >= 0)
         status = kiln_loggers_flush(trainer, err);
+    kiln_live_saving(trainer->telling.page, true);
     if (status >= 0)
         status = kiln_checkpoint_save(trainer, path, err);
+    kiln_live_saving(trainer->telling.page, false);
     if (status >= 0) {
         trainer->saved = trainer->at;
         snprintf(trainer->saved_name, sizeof(trainer->saved_name), "%s", name);

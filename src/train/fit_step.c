@@ -138,8 +138,10 @@ static KilnStatus run_step(KilnTrainer *trainer, const KilnBatch *batch, KilnErr
         return status;
     if (loss != NULL && !isfinite(kiln_tensor_scalar(loss)))
         return kiln_fit_not_finite(trainer, kiln_tensor_scalar(loss), err);
-    if (loss != NULL)
+    if (loss != NULL) {
+        trainer->telling.loss = kiln_tensor_scalar(loss);
         count_step(trainer, steps);
+    }
     return trainer->options.tracks
                ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err)
                : KILN_OK;

@@ -114,6 +114,8 @@ static KilnStatus run(KilnManual *manual, KilnTensor *loss, KilnError *err)
         return status;
     if (loss != NULL && !isfinite(kiln_tensor_scalar(loss)))
         return kiln_fit_not_finite(trainer, kiln_tensor_scalar(loss), err);
+    if (loss != NULL)
+        trainer->telling.loss = kiln_tensor_scalar(loss);
     return trainer->options.tracks
                ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->batch_step, err)
                : KILN_OK;

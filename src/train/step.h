@@ -7,7 +7,7 @@
 #include "train/loader.h"
 #include "train/metrics.h"
 
-enum { KILN_STEP_LOGS = 64, KILN_STEP_OUTPUTS = 8, KILN_STEP_METRICS = 32, KILN_STEP_READS = 16 };
+enum { KILN_STEP_LOGS = 64, KILN_STEP_METRICS = 32, KILN_STEP_READS = 16 };
 
 struct KilnStep {
     KilnGraph *graph;
@@ -38,6 +38,7 @@ struct KilnStep {
     size_t n_counted;
     KilnTensor *const *reads; /* more that is read when it has run; borrowed */
     size_t n_reads;
+    bool ran; /* the outputs have values */
 };
 
 /* Start recording a step over `batch`; `seed` and `number` make its dropout key. */

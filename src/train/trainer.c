@@ -233,8 +233,8 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
                                                  trainer->at.epoch, trainer->batch_step, &err);
     } else {
         status = kiln_metrics_set(trainer->metrics, name, value,
-                                  KILN_LOG_EPOCH | (flags & KILN_LOG_PROG_BAR), trainer->at.epoch,
-                                  trainer->at.step, &err);
+                                  (flags & ~(unsigned)KILN_LOG_STEP) | KILN_LOG_EPOCH,
+                                  trainer->at.epoch, trainer->at.step, &err);
     }
     if (status < 0)
         kiln_output_print(&trainer->output, "warning: %s is not logged: %s", name, err.text);

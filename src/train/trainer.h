@@ -9,6 +9,7 @@
 #include "nn/params.h"
 #include "train/console.h"
 #include "train/forecast.h"
+#include "train/live.h"
 #include "train/loggers.h"
 #include "train/options.h"
 #include "train/pace.h"
@@ -28,6 +29,16 @@ typedef struct KilnTiming {
     float *step_ms;
     int64_t steps; /* measured, kept or not */
 } KilnTiming;
+
+/* What the live page is told. */
+typedef struct KilnTelling {
+    KilnLivePage *page;   /* NULL: none */
+    int32_t last_phase;   /* KilnLivePhase; KILN_LIVE_FIT: as the loops say */
+    double told;          /* when the rates were told last */
+    int64_t first_batch;  /* batches done when this session began */
+    double samples_per_s; /* of training */
+    double loss;          /* of the last training batch */
+} KilnTelling;
 
 /* Who is to be called, hook by hook, in order. */
 typedef struct KilnHookCall {
@@ -85,6 +96,7 @@ struct KilnTrainer {
     KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
     KilnDataset datasets[KILN_SPLIT_COUNT];
+    KilnDataset input;             /* what is predicted */
     bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
     KilnLoader *loaders[KILN_SPLIT_COUNT];
     KilnLoading loading;
@@ -105,6 +117,7 @@ struct KilnTrainer {
     KilnMetrics *metrics;
     KilnOutput output;
     KilnTiming timing;
+    KilnTelling telling;
     char *run_dir;      /* absolute; NULL: none */
     char *resumed_from; /* the checkpoint folder, absolute; NULL: none */
 
@@ -256,6 +269,17 @@ int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
 /* How many of `total` batches of input are predicted. */
 KILN_NODISCARD KilnStatus kiln_trainer_predict_batches(const KilnTrainer *trainer, int64_t total,
                                                        int64_t *ret, KilnError *err);
+
+/* ---- telling.c ------------------------------------------------------------------------------ */
+
+/* Make the live page of the run folder, which is there; the end removes it. */
+void kiln_telling_begin(KilnTrainer *trainer);
+void kiln_telling_end(KilnTrainer *trainer);
+/* Tell where the loops are, `now` by kiln_clock; after each batch. */
+void kiln_telling_tell(KilnTrainer *trainer, double now);
+void kiln_telling_phase(KilnTrainer *trainer, KilnLivePhase phase);
+/* Seconds until the run ends, as it went so far; negative: unknown. */
+double kiln_telling_left(const KilnTrainer *trainer, double now);
 
 /* ---- probe.c ------------------------------------------------------------------------------- */
 
