@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "tensor/safetensors.h"
+#include "train/run_folder.h"
 #include "train/state.h"
 
 enum { LARGEST_STATE = 64 << 20 };
@@ -231,7 +232,7 @@ KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config, KilnCheckpo
                                            KilnError *err)
 {
     KilnOptions options = { 0 };
-    char *path = NULL;
+    char *path = NULL, *runs = NULL;
     KilnStatus status = kiln_options_read(config, &options, err);
 
     if (status >= 0 && options.root->ckpt_path == NULL)
@@ -239,9 +240,12 @@ KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config, KilnCheckpo
                                 "ckpt_path is missing: a checkpoint folder, a run folder, last or "
                                 "best");
     if (status >= 0)
-        status = kiln_checkpoint_resolve(options.root->ckpt_path, "outputs", &path, err);
+        status = kiln_run_folder_parent(config, &runs, err);
+    if (status >= 0)
+        status = kiln_checkpoint_resolve(options.root->ckpt_path, runs, &path, err);
     if (status >= 0)
         status = kiln_checkpoint_open(path, false, ret, err);
+    free(runs);
     free(path);
     kiln_options_release(&options);
     return status;
@@ -529,7 +533,7 @@ static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *t
         { "seed", trainer->options.root->seed },
         { "threads", trainer->threads },
         { "batch_size", trainer->batch_size },
-        { "train_samples", trainer->datasets[KILN_TRAIN].count },
+        { "train_samples", kiln_trainer_train_samples(trainer) },
     };
 
     const char *now = kiln_dtype_name(kiln_params_dtype(trainer->params));

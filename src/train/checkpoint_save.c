@@ -367,7 +367,7 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
             (json_int_t)trainer->at.batch, "epoch_done", trainer->at.epoch_done ? 1 : 0, "seed",
             (json_int_t)trainer->options.root->seed, "threads", trainer->threads, "batch_size",
             (json_int_t)trainer->batch_size, "train_samples",
-            (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
+            (json_int_t)kiln_trainer_train_samples(trainer), "parameters",
             (json_int_t)kiln_params_size(trainer->params), "weights",
             kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec),
             "metrics", kiln_metrics_save(trainer->metrics), "callbacks",

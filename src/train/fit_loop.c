@@ -151,8 +151,9 @@ static void tell_progress(const KilnTrainer *trainer)
 
 /* ---- All epochs ---------------------------------------------------------------------- */
 
-static KilnStatus train_epochs(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
+static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
 {
+    KilnLoader *loader = NULL;
     KilnStatus status = KILN_OK;
 
     while (status >= 0 && !trainer->interrupted && !kiln_pace_ends(&trainer->pace, &trainer->at)) {
@@ -161,7 +162,11 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnLoader *loader, KilnErr
             trainer->at.batch = 0;
             trainer->at.epoch_begun = trainer->at.epoch_done = false;
         }
-        status = train_epoch(trainer, loader, err);
+        status = kiln_splits_reload(trainer, err);
+        if (status >= 0)
+            status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
+        if (status >= 0)
+            status = train_epoch(trainer, loader, err);
         if (status >= 0)
             tell_progress(trainer);
     }
@@ -184,17 +189,14 @@ static KilnStatus check_sanity(KilnTrainer *trainer, KilnError *err)
 
 static KilnStatus train(KilnTrainer *trainer, KilnError *err)
 {
-    KilnLoader *loader = NULL;
-    KilnStatus status = kiln_trainer_loader(trainer, KILN_TRAIN, &loader, err);
+    KilnStatus status = check_sanity(trainer, err);
 
-    if (status >= 0)
-        status = check_sanity(trainer, err);
     if (status < 0 || trainer->interrupted)
         return status;
     trainer->timing.trained = trainer->timing.validated = kiln_clock();
     status = KILN_CALL(trainer, on_train_start, err);
     if (status >= 0)
-        status = train_epochs(trainer, loader, err);
+        status = train_epochs(trainer, err);
     if (status < 0 || trainer->interrupted)
         return status;
     return KILN_CALL(trainer, on_train_end, err);

@@ -35,7 +35,7 @@ static KilnTensor *record_loss(KilnTrainer *trainer)
  * of the epoch cuts short: so Lightning has it. */
 static KilnTensor *share_of(const KilnTrainer *trainer, KilnTensor *loss)
 {
-    const int64_t n = trainer->pace.accumulate;
+    const int64_t n = kiln_pace_accumulate(&trainer->pace, trainer->at.epoch);
 
     return n == 1 || kiln_tensor_poisoned(loss) ? loss : kiln_scale(loss, 1.0 / (double)n);
 }

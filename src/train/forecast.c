@@ -82,10 +82,11 @@ void kiln_forecast_complete(KilnTrainer *trainer)
     }
     forecast->average = averages_weights(trainer) ? kiln_shadow_bytes(params) : 0;
     for (int split = KILN_TRAIN; split <= KILN_VAL; split++) {
-        if (kiln_trainer_split_batches(trainer, (KilnSplit)split) > 0) {
-            KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, (KilnSplit)split);
+        for (size_t set = 0; set < trainer->sets[split].n; set++) {
+            KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, (KilnSplit)split, set);
 
-            forecast->batches += kiln_loader_spec_bytes(&spec);
+            if (kiln_trainer_set_batches(trainer, (KilnSplit)split, set) > 0)
+                forecast->batches += kiln_loader_spec_bytes(&spec);
         }
     }
     forecast->program = kiln_memory_resident("");

@@ -26,7 +26,7 @@ static KilnProgress progress_of(const KilnTrainer *trainer)
     return (KilnProgress) {
         .step = trainer->at.step,
         .epoch = trainer->at.epoch,
-        .steps_per_epoch = kiln_pace_epoch_steps(&trainer->pace),
+        .steps_per_epoch = kiln_pace_epoch_steps(&trainer->pace, 0),
         .total_steps = kiln_pace_total_steps(&trainer->pace),
         .total_epochs = kiln_pace_total_epochs(&trainer->pace),
     };

@@ -34,7 +34,7 @@ static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, 
 {
     KilnLoader *loader = NULL;
     int64_t steps = -1;
-    KilnStatus status = kiln_trainer_loader(trainer, split, &loader, err);
+    KilnStatus status = kiln_trainer_loader(trainer, split, 0, &loader, err);
     double start = kiln_clock(), begun = start, now = start;
 
     if (status >= 0 && loader != NULL)

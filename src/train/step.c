@@ -1,6 +1,7 @@
 /* What a module's step may ask and say while it is recorded. */
 #include "train/step.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -112,8 +113,17 @@ int64_t kiln_step_stream(KilnStep *step)
     return step->stream++;
 }
 
+const char *kiln_step_name(const KilnStep *step, const char *name, char buf[KILN_STEP_NAME])
+{
+    if (step->set == NULL || step->set[0] == '\0')
+        return name;
+    snprintf(buf, KILN_STEP_NAME, "%s/%s", name, step->set);
+    return buf;
+}
+
 void kiln_step_log(KilnStep *step, const char *name, KilnTensor *value, unsigned flags)
 {
+    char buf[KILN_STEP_NAME];
     int declared;
 
     if (kiln_tensor_poisoned(value))
@@ -131,7 +141,7 @@ void kiln_step_log(KilnStep *step, const char *name, KilnTensor *value, unsigned
                           (int)KILN_STEP_LOGS);
         return;
     }
-    declared = kiln_metrics_declare(step->metrics, step->phase, name,
+    declared = kiln_metrics_declare(step->metrics, step->phase, kiln_step_name(step, name, buf),
                                     kiln_log_flags(step->phase, flags));
     if (declared < 0) {
         kiln_graph_poison(step->graph, "\"%s\" can't be logged: out of memory", name);

@@ -46,7 +46,7 @@ int64_t kiln_trainer_samples(const KilnTrainer *trainer)
 
 int64_t kiln_trainer_accumulation(const KilnTrainer *trainer)
 {
-    return trainer->pace.accumulate;
+    return kiln_pace_accumulate(&trainer->pace, trainer->at.epoch);
 }
 
 int64_t kiln_trainer_batch(const KilnTrainer *trainer)
@@ -58,6 +58,16 @@ int64_t kiln_trainer_batches(const KilnTrainer *trainer)
 {
     return trainer->phase == KILN_PHASE_FIT ? kiln_trainer_split_batches(trainer, KILN_TRAIN)
                                             : trainer->eval_batches;
+}
+
+int64_t kiln_trainer_dataloader(const KilnTrainer *trainer)
+{
+    return (int64_t)trainer->eval_set;
+}
+
+const char *kiln_trainer_dataloader_name(const KilnTrainer *trainer)
+{
+    return trainer->step.set;
 }
 
 int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer)

@@ -61,6 +61,17 @@ typedef struct KilnHooks {
     size_t n_all;
 } KilnHooks;
 
+/* The sets of samples of a split. */
+typedef struct KilnSets {
+    struct {
+        const char *name; /* "": what is logged of it has no name behind */
+        KilnDataset dataset;
+        KilnLoader *loader; /* NULL: not asked for yet */
+    } list[KILN_MAX_SETS];
+    size_t n;
+    bool opened; /* the datasets were asked for */
+} KilnSets;
+
 /* One optimizer of the run, with what it keeps. */
 typedef struct KilnOptimizerState {
     KilnOptimizerUse use;
@@ -95,10 +106,9 @@ struct KilnTrainer {
     KilnLoggers loggers;
     KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
-    KilnDataset datasets[KILN_SPLIT_COUNT];
-    KilnDataset input;             /* what is predicted */
-    bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
-    KilnLoader *loaders[KILN_SPLIT_COUNT];
+    KilnSets sets[KILN_SPLIT_COUNT];
+    int64_t loaded_epoch; /* for which they were loaded */
+    KilnDataset input;    /* what is predicted */
     KilnLoading loading;
     bool told_loading; /* that it is the bottleneck */
     int64_t batch_size;
@@ -123,10 +133,11 @@ struct KilnTrainer {
 
     KilnPhase phase;
     KilnPosition at;
-    KilnPace pace; /* of a fit */
-    int64_t eval_batch, eval_batches;
-    bool skips_epoch; /* the rest of this epoch is left out */
-    bool in_batch;    /* a value logged now belongs to the step that makes at.step `batch_step` */
+    KilnPace pace;                    /* of a fit */
+    int64_t eval_batch, eval_batches; /* of all sets */
+    size_t eval_set;                  /* which one is evaluated */
+    bool skips_epoch;                 /* the rest of this epoch is left out */
+    bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
     char stop_reason[512];
@@ -150,13 +161,31 @@ KILN_NODISCARD KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *
 KILN_NODISCARD KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err);
 /* Accepts a zeroed trainer. */
 void kiln_trainer_release(KilnTrainer *trainer);
-/* The loader of a split, made when it is first asked for; NULL when the split
- * is empty or limited to nothing. */
-KILN_NODISCARD KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split,
-                                              KilnLoader **ret, KilnError *err);
+/* ---- splits.c ------------------------------------------------------------------------- */
 
-/* What the loader of a split is made from. */
-KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split);
+/* Ask the datamodule for its data, and how it is loaded. */
+KILN_NODISCARD KilnStatus kiln_splits_set_up(KilnTrainer *trainer, KilnStage stage,
+                                             const KilnDataSpec *remembered, KilnError *err);
+/* In front of an epoch, or where a run goes on within it: have the datamodule load anew, if it
+ * was not yet as that epoch wants it. Loaders of before are gone then. */
+KILN_NODISCARD KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err);
+void kiln_splits_release(KilnTrainer *trainer);
+/* Make sure that the datasets of a split are there. */
+KILN_NODISCARD KilnStatus kiln_trainer_open_split(KilnTrainer *trainer, KilnSplit split,
+                                                  KilnError *err);
+/* The loader of a set, made when it is first asked for; NULL when the set is empty or limited
+ * to nothing. Its split is open. */
+KILN_NODISCARD KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, size_t set,
+                                              KilnLoader **ret, KilnError *err);
+/* What the loader of a set is made from. */
+KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split, size_t set);
+/* A batch without bytes, as large as the first of that set. */
+KilnBatch kiln_trainer_shape_batch(const KilnTrainer *trainer, KilnSplit split, size_t set);
+/* Batches of a set, with its limit; and of all sets of a split. */
+int64_t kiln_trainer_set_batches(const KilnTrainer *trainer, KilnSplit split, size_t set);
+int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
+/* Samples to train on. */
+int64_t kiln_trainer_train_samples(const KilnTrainer *trainer);
 /* The same for input to predict: all of it in order, and what can't be read is left out. */
 KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDataset *input);
 
@@ -264,8 +293,6 @@ void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *ba
 KILN_NODISCARD KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err);
 /* Validation or test over the whole split, or the first batches of validation (SANITY). */
 KILN_NODISCARD KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err);
-/* Batches of a split, with its limit. */
-int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
 /* How many of `total` batches of input are predicted. */
 KILN_NODISCARD KilnStatus kiln_trainer_predict_batches(const KilnTrainer *trainer, int64_t total,
                                                        int64_t *ret, KilnError *err);
