@@ -140,7 +140,7 @@ static const KilnField trainer_fields[] = {
 
 static const KilnField run_fields[] = {
     KILN_FIELD_PATH(KilnRunDirOptions, dir,
-                    "${trainer.default_root_dir}/${now:%Y-%m-%d}/${now:%H-%M-%S}",
+                    "${oc.select:trainer.default_root_dir,outputs}/${now:%Y-%m-%d}/${now:%H-%M-%S}",
                     "the run folder"),
     KILN_FIELD_END,
 };

@@ -362,6 +362,60 @@ static void test_no_loss_at_all(void **unused)
     assert_non_null(strstr(err.text, "returns no loss for a batch without bytes"));
 }
 
+/* ---- Groups that change from epoch to epoch ---------------------------------------------- */
+
+/* Five batches an epoch: groups of 3, then of 2 and 2 batches, with a rest each. */
+static void test_accumulation_changes(void **unused)
+{
+    const char *options = "trainer.max_epochs=3 trainer.gradient_clip_val=1.0 "
+                          "++callbacks.acc={_target_:callback/gradient_accumulation_scheduler,"
+                          "scheduling:{0:3,1:2}} trainer.log_every_n_steps=1";
+    char on[512];
+
+    (void)unused;
+    fit_well("whole", options, "finished");
+    assert_int_equal(steps_of("whole"), 2 + 3 + 3);
+    for (int batch = 1; batch < 15; batch++) {
+        char cut[16];
+
+        snprintf(cut, sizeof(cut), "cut-%d", batch);
+        probe.stop_at_batch = batch;
+        fit_well(cut, options, "interrupted");
+        probe.stop_at_batch = 0;
+        snprintf(on, sizeof(on), "%s ckpt_path=%s/%s", options, work, cut);
+        fit_well(cut, on, "finished");
+        assert_same_end("whole", cut);
+        assert_same_rows("whole", cut);
+    }
+}
+
+/* Changes to what is always so change nothing. */
+static void test_accumulation_that_stays(void **unused)
+{
+    (void)unused;
+    fit_well("option", "trainer.accumulate_grad_batches=2", "finished");
+    fit_well("callback",
+             "++callbacks.acc={_target_:callback/gradient_accumulation_scheduler,"
+             "scheduling:{2:2,0:2}}",
+             "finished");
+    assert_same_end("option", "callback");
+}
+
+static void test_accumulation_refused(void **unused)
+{
+    KilnRunResult result;
+    KilnError err = { 0 };
+
+    (void)unused;
+    assert_int_equal(fit("run",
+                         "trainer.accumulate_grad_batches=2 ++callbacks.acc="
+                         "{_target_:callback/gradient_accumulation_scheduler,scheduling:{0:3}}",
+                         &result, &err),
+                     KILN_E_RANGE);
+    assert_non_null(strstr(err.text, "callbacks.acc says how many batches make a step, and so does "
+                                     "trainer.accumulate_grad_batches"));
+}
+
 static int start(void **state)
 {
     static const KilnComponent *const own[] = { &grid_component, &net_component, &picky_component,
@@ -382,6 +436,9 @@ int main(void)
         STEPS_TEST(test_left_out),
         STEPS_TEST(test_rows_of_left_out),
         STEPS_TEST(test_no_loss_at_all),
+        STEPS_TEST(test_accumulation_changes),
+        STEPS_TEST(test_accumulation_that_stays),
+        STEPS_TEST(test_accumulation_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
