@@ -482,6 +482,7 @@ KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const
 
 void kiln_trainer_release(KilnTrainer *trainer)
 {
+    kiln_saves_release(&trainer->saves);
     for (int i = 0; i < KILN_SPLIT_COUNT; i++)
         kiln_loader_free(trainer->loaders[i]);
     kiln_hooks_release(&trainer->hooks);
