@@ -17,7 +17,6 @@ typedef struct Failure {
 /* A prediction while it goes through the input. */
 typedef struct Predictor {
     KilnTrainer *trainer;
-    KilnDataset input;
     KilnBatch batch;
     void (*write)(void *ctx, const char *line);
     void *ctx;
@@ -33,8 +32,10 @@ typedef struct Predictor {
 
 static json_t *file_json(const Predictor *predictor, int64_t sample)
 {
-    if (predictor->input.name != NULL)
-        return json_string(predictor->input.name(predictor->input.ctx, sample));
+    const char *name = kiln_trainer_sample_name(predictor->trainer, sample);
+
+    if (name != NULL)
+        return json_string(name);
     return json_sprintf("%lld", (long long)sample);
 }
 
@@ -198,10 +199,10 @@ static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError
     if (ops->open_input == NULL)
         return kiln_error_set(err, KILN_E_MISSING, "datamodule %s can't read input by path",
                               kiln_instance_name(trainer->datamodule));
-    status = ops->open_input(trainer->datamodule, input, &predictor->input, err);
+    status = ops->open_input(trainer->datamodule, input, &predictor->trainer->input, err);
     if (status < 0)
         return status;
-    KilnLoaderSpec spec = kiln_trainer_input_spec(trainer, &predictor->input);
+    KilnLoaderSpec spec = kiln_trainer_input_spec(trainer, &predictor->trainer->input);
     const int64_t batches = kiln_loader_spec_batches(&spec);
     status = kiln_trainer_predict_batches(trainer, batches, &spec.limit, err);
     if (status < 0)
@@ -213,16 +214,17 @@ static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError
         status = predict_batches(predictor, loader, err);
     kiln_loader_free(loader);
     if (status >= 0 && predictor->failed > 0)
-        status = kiln_error_set(
-            err, predictor->first.status, "%lld of %lld inputs could not be read; the first: %s",
-            (long long)predictor->failed, (long long)predictor->input.count, predictor->first.text);
+        status = kiln_error_set(err, predictor->first.status,
+                                "%lld of %lld inputs could not be read; the first: %s",
+                                (long long)predictor->failed,
+                                (long long)predictor->trainer->input.count, predictor->first.text);
     return status;
 }
 
 /* ---- The whole ------------------------------------------------------------------------- */
 
-static KilnStatus predict(Predictor *predictor, const KilnCheckpoint *checkpoint,
-                          const char *input, KilnError *err)
+static KilnStatus predict(Predictor *predictor, const KilnCheckpoint *checkpoint, const char *input,
+                          KilnError *err)
 {
     KilnStatus status = KILN_CALL(predictor->trainer, setup, err);
 

@@ -59,21 +59,22 @@ static KilnStatus add_weights(KilnSnapshot *snapshot, const KilnTrainer *trainer
     return status;
 }
 
-/* "optimizer.<slot>.<parameter>" for every slot and trained parameter. */
-static KilnStatus add_slot(KilnSnapshot *snapshot, KilnTrainer *trainer, size_t slot,
-                           KilnError *err)
+/* The state of an optimizer. */
+static KilnStatus add_slots(KilnSnapshot *snapshot, const KilnTrainer *trainer,
+                            const KilnOptimizerState *optimizer, size_t slot, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
+        char name[512];
 
-        if (kiln_param_trained(param) && trainer->slots[slot] != NULL)
-            status = add(snapshot->trainer, &snapshot->n_trainer,
-                         kiln_arena_printf(&snapshot->names, "optimizer.%s.%s",
-                                           trainer->slot_names[slot], kiln_param_name(param)),
-                         kiln_param_dtype(param), kiln_param_shape(param),
-                         kiln_trainer_slot(trainer, slot, param), err);
+        if (optimizer->slots[slot] == NULL || !kiln_optimizer_has(optimizer, param))
+            continue;
+        kiln_optimizer_slot_name(optimizer, slot, param, name, sizeof(name));
+        status = add(snapshot->trainer, &snapshot->n_trainer,
+                     kiln_arena_strdup(&snapshot->names, name), kiln_param_dtype(param),
+                     kiln_param_shape(param), kiln_optimizer_slot(optimizer, slot, param), err);
     }
     return status;
 }
@@ -99,7 +100,7 @@ static KilnStatus add_gradients(KilnSnapshot *snapshot, const KilnTrainer *train
 static KilnStatus make_room(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
     const size_t n_params = kiln_params_count(trainer->params);
-    const size_t n = n_params * (trainer->n_slots + 2) + snapshot->n_tensors +
+    const size_t n = n_params * (trainer->n_optimizers * KILN_MAX_SLOTS + 2) + snapshot->n_tensors +
                      kiln_metrics_tallies(trainer->metrics)->n * KILN_TALLY_ARRAYS;
 
     snapshot->n_model = snapshot->n_trainer = 0;
@@ -115,13 +116,14 @@ static KilnStatus make_room(KilnSnapshot *snapshot, const KilnTrainer *trainer, 
 }
 
 /* Everything but the weights themselves, which resuming needs; in the order of the file. */
-static KilnStatus add_trainer(KilnSnapshot *snapshot, KilnTrainer *trainer, KilnError *err)
+static KilnStatus add_trainer(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
     const KilnTallies *tallies = kiln_metrics_tallies(trainer->metrics);
     KilnStatus status = KILN_OK;
 
-    for (size_t slot = 0; slot < trainer->n_slots && status >= 0; slot++)
-        status = add_slot(snapshot, trainer, slot, err);
+    for (size_t i = 0; i < trainer->n_optimizers; i++)
+        for (size_t slot = 0; slot < trainer->optimizers[i].n_slots && status >= 0; slot++)
+            status = add_slots(snapshot, trainer, &trainer->optimizers[i], slot, err);
     if (status >= 0)
         status = add_gradients(snapshot, trainer, err);
     if (status >= 0)
@@ -193,7 +195,7 @@ static KilnStatus not_finite(const KilnTrainer *trainer, const char *name, KilnE
     return kiln_error_set(err, KILN_E_NUMERIC,
                           "%s is not finite after step %lld (learning rate %g): nothing is saved "
                           "and training stops; try a lower learning rate or a warmup",
-                          name, (long long)trainer->at.step, trainer->learning_rate);
+                          name, (long long)trainer->at.step, kiln_trainer_learning_rate(trainer));
 }
 
 static KilnStatus copy_all(KilnSnapshot *snapshot, const KilnTrainer *trainer, size_t n_weights,

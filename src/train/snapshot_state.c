@@ -78,15 +78,31 @@ static json_t *callbacks_json(KilnSnapshot *snapshot, const KilnTrainer *trainer
     return all;
 }
 
-/* The scheduler's state; null when it has none. */
-static json_t *scheduler_json(KilnSnapshot *snapshot, const KilnTrainer *trainer)
+/* A scheduler's state; null when it has none. */
+static json_t *scheduler_json(KilnSnapshot *snapshot, KilnInstance *scheduler)
 {
-    KilnInstance *scheduler = trainer->optimizers.scheduler;
-
     if (scheduler == NULL || kiln_instance_component(scheduler)->ops.scheduler->state_dict == NULL)
         return json_null();
     return state_of(snapshot, scheduler,
                     kiln_instance_component(scheduler)->ops.scheduler->state_dict);
+}
+
+/* What the optimizers have that is no tensor: [{"name", "updates", "scheduler"}]. */
+static json_t *optimizers_json(KilnSnapshot *snapshot, const KilnTrainer *trainer)
+{
+    json_t *all = json_array();
+
+    for (size_t i = 0; i < trainer->n_optimizers; i++) {
+        const KilnOptimizerState *one = &trainer->optimizers[i];
+
+        json_array_append_new(all, json_pack("{s:s?, s:I, s:o}", "name", one->use.name, "updates",
+                                             (json_int_t)one->updates, "scheduler",
+                                             scheduler_json(snapshot, one->use.scheduler)));
+    }
+    if (json_array_size(all) == trainer->n_optimizers)
+        return all;
+    json_decref(all);
+    return NULL;
 }
 
 /* ---- The run --------------------------------------------------------------------------- */
