@@ -35,7 +35,6 @@ typedef struct Entry {
 typedef struct State {
     Entry *entries; /* the best ones, worst last; of equals the older is better */
     size_t count, capacity;
-    char last[sizeof(((Entry *)0)->name)]; /* what "last" points to since this run saved; "" */
 } State;
 
 /* ---- The best ones -------------------------------------------------------------------- */
@@ -130,7 +129,6 @@ static KilnStatus save(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
     Entry entry = { .score = current_score(opts, trainer) }, evicted = { .name = "" };
-    char last[sizeof(entry.name)] = "";
     KilnStatus status = KILN_OK;
 
     kiln_trainer_checkpoint_name(trainer, entry.name, sizeof(entry.name));
@@ -144,18 +142,13 @@ static KilnStatus save(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
     if (status >= 0 && opts->save_top_k >= 0 && (int64_t)state->count > opts->save_top_k)
         evicted = state->entries[--state->count];
     if (status >= 0)
-        status = kiln_trainer_save(trainer, entry.name, NULL, 0, err);
-    (void)kiln_trainer_link_target(trainer, "last", last, sizeof(last));
+        status = kiln_trainer_save(trainer, kept ? self : NULL, entry.name, 0, err);
     if (status >= 0)
         status = kiln_trainer_link(trainer, "last", entry.name, err);
-    memcpy(state->last, entry.name, sizeof(state->last));
     if (status >= 0)
         status = link_best(state, trainer, err);
     if (status >= 0 && evicted.name[0] != '\0')
-        status = kiln_trainer_remove(trainer, evicted.name, err);
-    if (status >= 0 && last[0] != '\0' && strcmp(last, entry.name) != 0 &&
-        find(state, last) == state->count)
-        status = kiln_trainer_remove(trainer, last, err);
+        status = kiln_trainer_remove(trainer, self, evicted.name, err);
     return status;
 }
 
@@ -183,9 +176,10 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
     State *state = kiln_state(self);
 
     for (size_t i = state->count; i-- > 0;)
-        if (!kiln_trainer_adopt(trainer, state->entries[i].name))
+        if (!kiln_trainer_adopt(trainer, self, state->entries[i].name))
             drop(state, i);
-    return link_best(state, trainer, err);
+    KilnStatus status = kiln_trainer_tidy(trainer, self, err);
+    return status >= 0 ? link_best(state, trainer, err) : status;
 }
 
 static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
@@ -205,18 +199,6 @@ static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, K
     if (opts->every_n_epochs == 0 || (kiln_trainer_epoch(trainer) + 1) % opts->every_n_epochs != 0)
         return KILN_OK;
     return save(self, trainer, err);
-}
-
-/* The run itself saves where it ends; what was the last until then goes. */
-static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
-{
-    const State *state = kiln_state(self);
-    char last[sizeof(state->last)];
-
-    if (state->last[0] == '\0' || !kiln_trainer_link_target(trainer, "last", last, sizeof(last)) ||
-        strcmp(last, state->last) == 0 || find(state, state->last) < state->count)
-        return KILN_OK;
-    return kiln_trainer_remove(trainer, state->last, err);
 }
 
 static void state_dict(KilnInstance *self, KilnState *saved)
@@ -271,7 +253,6 @@ static const KilnCallbackOps ops = {
     .on_fit_start = on_fit_start,
     .on_train_batch_end = on_train_batch_end,
     .on_train_epoch_end = on_train_epoch_end,
-    .teardown = teardown,
     .state_dict = state_dict,
     .load_state_dict = load_state_dict,
     .rank = KILN_RANK_SAVES,

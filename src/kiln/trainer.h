@@ -60,6 +60,25 @@ enum { KILN_STEP_OUTPUTS = 8 };
 KILN_API size_t kiln_trainer_outputs(const KilnTrainer *trainer,
                                      KilnOutputView ret[KILN_STEP_OUTPUTS]);
 
+/* Loss of the training batch that has just run, NaN or infinity included; NaN: none yet. */
+KILN_API double kiln_trainer_loss(const KilnTrainer *trainer);
+/* Tokens of the batch that has just run: what features of varying length have along that axis, or
+ * the elements of the first feature that is a row of i32; 0: there are none. */
+KILN_API int64_t kiln_trainer_batch_tokens(const KilnTrainer *trainer);
+/* In on_train_batch_end: whether the loggers get a row of this step (log_every_n_steps), so that
+ * measurements that cost something are only made then. */
+KILN_API bool kiln_trainer_row_is_due(const KilnTrainer *trainer);
+/* The 2-norm of the gradient of each trained parameter, in the order of kiln_trainer_params, as the
+ * last optimizer step got it, before clipping by norm. For callbacks with `gradient_norms`; NULL
+ * without. Borrowed. */
+KILN_API const float *kiln_trainer_gradient_norms(const KilnTrainer *trainer, size_t *ret_n);
+KILN_API uint64_t kiln_trainer_seed(const KilnTrainer *trainer);
+/* Multiplications and additions of a training batch of full size, gradients and update included. */
+KILN_API double kiln_trainer_flops(const KilnTrainer *trainer);
+/* What this machine reaches with the run's threads in large matrix products of its precision:
+ * measured for a tenth of a second when it is first asked for. */
+KILN_API double kiln_trainer_peak_flops(KilnTrainer *trainer);
+
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
 /* The same, but only a value of this very step: at the end of an epoch, one that the
@@ -102,27 +121,49 @@ KILN_API void kiln_trainer_stop(KilnTrainer *trainer, const char *reason);
  * elsewhere it is the batch that would come next. There is no validation in this epoch; its end
  * is as usual. Gradients that wait for their group make a step. */
 KILN_API void kiln_trainer_skip_epoch(KilnTrainer *trainer);
+/* Leave out the batch whose on_train_batch_start is running: it is not trained, counts for no
+ * optimizer step and has no on_train_batch_end, but it is one of the epoch's batches. */
+KILN_API void kiln_trainer_skip_batch(KilnTrainer *trainer);
 /* "epoch=004-step=4690" for where training is now; returns buf. */
 KILN_API const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, char *buf,
                                                   size_t size);
-/* Write a checkpoint folder `name` below the run's checkpoints/, atomically.
- * `ret_path` (may be NULL): buffer of `size` bytes for its absolute path. */
-KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer, const char *name,
-                                                     char *ret_path, size_t size, KilnError *err);
+/* Ask for a checkpoint of this moment, as folder `name` below the run's checkpoints/. It is taken
+ * when all hooks of the moment have been called, so that it holds what each callback then knows;
+ * training goes on as soon as it is copied, and it is published, whole or not at all, in the
+ * background. Links and removals that are asked for are done behind it, in that order. What goes
+ * wrong there is the error of the next save, or of the run's end.
+ *
+ * `owner` (the callback that asks; NULL: nobody) keeps the folder. Several may keep one: it is
+ * removed when nobody does any more and no link points to it.
+ * `flags`: KILN_SAVE_WEIGHTS, or 0. */
+typedef enum KilnSaveFlags {
+    /* Without what resuming needs: it can be tested and predict. Asked for under the same name
+     * both ways it is whole. */
+    KILN_SAVE_WEIGHTS = 1
+} KilnSaveFlags;
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer,
+                                                     const KilnInstance *owner, const char *name,
+                                                     unsigned flags, KilnError *err);
 /* Point checkpoints/<link> ("best", "last") to checkpoint `name`, atomically. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link,
                                                      const char *name, KilnError *err);
-/* The checkpoint that checkpoints/<link> points to, written to `buf`; false
- * when there is no such link. */
+/* The checkpoint that checkpoints/<link> points to, with what was asked for, written to `buf`;
+ * false when there is no such link. */
 KILN_API bool kiln_trainer_link_target(const KilnTrainer *trainer, const char *link, char *buf,
                                        size_t size);
-/* Make sure that checkpoint `name` is in this run's folder: when it is not, it
- * is brought over from the run folder that this run goes on from. False when
- * it is in neither. */
-KILN_API bool kiln_trainer_adopt(KilnTrainer *trainer, const char *name);
-/* Remove checkpoint `name`; fine when there is none. */
-KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer, const char *name,
+/* `owner` keeps checkpoint `name` no more; fine when there is none. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer,
+                                                       const KilnInstance *owner, const char *name,
                                                        KilnError *err);
+/* For on_fit_start of a run that goes on: `owner` keeps checkpoint `name`. When it is not in this
+ * run's folder it is brought over from the one that the run goes on from; false when it is in
+ * neither. */
+KILN_API bool kiln_trainer_adopt(KilnTrainer *trainer, const KilnInstance *owner, const char *name);
+/* Likewise, behind that: folders of this run that `owner` saved and did not adopt are in the way
+ * (the run was killed before it removed them, or goes on from an earlier checkpoint) and go, once
+ * everybody who saved them says so. Others are not touched. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_tidy(KilnTrainer *trainer,
+                                                     const KilnInstance *owner, KilnError *err);
 /* A line for the user and train.log. */
 KILN_API void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...) KILN_PRINTF(2, 3);
 
@@ -259,9 +300,18 @@ struct KilnCallbackOps {
     KilnRecordHook *record_update;
     /* The run ends by this error or interrupt (KILN_E_INTERRUPTED); teardown follows. */
     void (*on_exception)(KilnInstance *self, KilnTrainer *trainer, const KilnError *why);
-    /* What a checkpoint must keep of this callback, and its return. */
+    /* What a checkpoint must keep of this callback, and its return: behind setup, in front of
+     * on_fit_start; a module's own also before it is tested or predicts. */
     void (*state_dict)(KilnInstance *self, KilnState *state);
     KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);
+    /* What does not go into numbers and tensors: files of its own, without folders, in the
+     * checkpoint `dir` while it is made. They are hashed with the rest, and checked before the
+     * second hook, called behind load_state_dict, sees them again. A module's are saved with
+     * KILN_SAVE_WEIGHTS, too. */
+    KilnStatus (*on_save_checkpoint)(KilnInstance *self, KilnTrainer *trainer, const char *dir,
+                                     KilnError *err);
+    KilnStatus (*on_load_checkpoint)(KilnInstance *self, KilnTrainer *trainer, const char *dir,
+                                     KilnError *err);
     /* What this callback multiplies the learning rate of a parameter with in an epoch; 0: it is
      * frozen and costs no gradient, a buffer: nothing is counted into it. Asked again in each
      * epoch, and before the first for all of them: a function of the options alone. */
@@ -277,6 +327,7 @@ struct KilnCallbackOps {
     bool shows_progress, shows_summary;
     /* It makes a shadow (kiln_trainer_shadow_new) when it is set up for fitting. */
     bool averages;
+    bool gradient_norms; /* it asks for kiln_trainer_gradient_norms */
     /* Optional: how many batches make a step, epoch by epoch, instead of
      * trainer.accumulate_grad_batches; rising epochs. Known before training, for schedules count
      * the steps of the whole run. Returns how many there are in *ret. */

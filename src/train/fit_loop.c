@@ -28,8 +28,14 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
 
     trainer->in_batch = true;
     trainer->batch_step = before + (steps ? 1 : 0);
+    trainer->step.batch = *batch; /* for the hooks */
+    trainer->instruments.skips = false;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
-    if (status < 0 || trainer->skips_epoch) {
+    if (status >= 0 && trainer->instruments.skips && !trainer->skips_epoch) {
+        trainer->at.batch = batch->index + 1;
+        trainer->at.batches++;
+    }
+    if (status < 0 || trainer->skips_epoch || trainer->instruments.skips) {
         trainer->in_batch = false;
         return status;
     }
@@ -70,6 +76,11 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
             return KILN_OK;
         if (status < 0)
             break;
+        if (batch.size > 0 && trainer->env->goes_on != NULL &&
+            !trainer->env->goes_on(trainer->env->ctx, trainer)) {
+            trainer->interrupted = true;
+            break;
+        }
         if (batch.size > 0)
             status = train_batch(trainer, &batch, err);
         if (batch.size == 0 || trainer->skips_epoch) {

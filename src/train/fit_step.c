@@ -102,6 +102,14 @@ KilnStatus kiln_fit_name_place(const KilnTrainer *trainer, KilnError *err)
         (long long)trainer->at.step + 1, (long long)trainer->at.batch + 1);
 }
 
+void kiln_fit_tell_loss(KilnTrainer *trainer, double loss)
+{
+    trainer->instruments.loss = loss;
+    trainer->instruments.ran = true;
+    if (isfinite(loss))
+        trainer->telling.loss = loss;
+}
+
 static void measure(KilnTiming *timing, double seconds)
 {
     timing->step_ms[timing->steps % KILN_STEP_TIMES] = (float)(1e3 * seconds);
@@ -136,12 +144,12 @@ static KilnStatus run_step(KilnTrainer *trainer, const KilnBatch *batch, KilnErr
         return kiln_fit_name_place(trainer, err);
     if (status < 0)
         return status;
+    if (loss != NULL)
+        kiln_fit_tell_loss(trainer, kiln_tensor_scalar(loss));
     if (loss != NULL && !isfinite(kiln_tensor_scalar(loss)))
         return kiln_fit_not_finite(trainer, kiln_tensor_scalar(loss), err);
-    if (loss != NULL) {
-        trainer->telling.loss = kiln_tensor_scalar(loss);
+    if (loss != NULL)
         count_step(trainer, steps);
-    }
     return trainer->options.tracks
                ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err)
                : KILN_OK;

@@ -112,10 +112,10 @@ static KilnStatus run(KilnManual *manual, KilnTensor *loss, KilnError *err)
         return kiln_fit_name_place(trainer, err);
     if (status < 0)
         return status;
+    if (loss != NULL)
+        kiln_fit_tell_loss(trainer, kiln_tensor_scalar(loss));
     if (loss != NULL && !isfinite(kiln_tensor_scalar(loss)))
         return kiln_fit_not_finite(trainer, kiln_tensor_scalar(loss), err);
-    if (loss != NULL)
-        trainer->telling.loss = kiln_tensor_scalar(loss);
     return trainer->options.tracks
                ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->batch_step, err)
                : KILN_OK;

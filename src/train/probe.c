@@ -65,7 +65,7 @@ static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, 
 static void extrapolate(const KilnTrainer *trainer, KilnProbe *probe)
 {
     const KilnPace *pace = &trainer->pace;
-    const double batches = (double)pace->batches, group = (double)pace->accumulate;
+    const double batches = (double)pace->batches, group = (double)kiln_pace_accumulate(pace, 0);
     const double evals = (double)kiln_trainer_split_batches(trainer, KILN_VAL) *
                          kiln_pace_validations(pace);
     double epochs = pace->max_epochs >= 0 ? (double)pace->max_epochs : (double)INFINITY;

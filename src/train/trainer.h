@@ -9,11 +9,13 @@
 #include "nn/params.h"
 #include "train/console.h"
 #include "train/forecast.h"
+#include "train/instruments.h"
 #include "train/live.h"
 #include "train/loggers.h"
 #include "train/options.h"
 #include "train/pace.h"
 #include "train/position.h"
+#include "train/saves.h"
 #include "train/step.h"
 
 /* Training steps measured so far; the newest KILN_STEP_TIMES are kept. */
@@ -128,6 +130,7 @@ struct KilnTrainer {
     KilnOutput output;
     KilnTiming timing;
     KilnTelling telling;
+    KilnInstruments instruments;
     char *run_dir;      /* absolute; NULL: none */
     char *resumed_from; /* the checkpoint folder, absolute; NULL: none */
 
@@ -141,8 +144,9 @@ struct KilnTrainer {
     int64_t batch_step;
     bool interrupted;
     char stop_reason[512];
-    KilnPosition saved;   /* of the newest checkpoint of this run */
-    char saved_name[256]; /* "" : none yet */
+    KilnSaves saves;
+    KilnPosition saved;                    /* of the newest checkpoint of this run */
+    char saved_name[KILN_CHECKPOINT_NAME]; /* "" : none yet */
 };
 
 /* ---- assemble.c ---------------------------------------------------------------- */
@@ -276,6 +280,8 @@ KILN_NODISCARD KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *b
                                         KilnError *err);
 /* The error of a loss that is no number; the update has spoilt the parameters. */
 KilnStatus kiln_fit_not_finite(const KilnTrainer *trainer, double loss, KilnError *err);
+/* For those who watch the run. */
+void kiln_fit_tell_loss(KilnTrainer *trainer, double loss);
 /* Say where training is, in front of an error of a step. */
 KilnStatus kiln_fit_name_place(const KilnTrainer *trainer, KilnError *err);
 /* An optimizer step from the gradients that wait, without a batch. */
