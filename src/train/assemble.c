@@ -363,6 +363,22 @@ static KilnStatus plan_step(KilnTrainer *trainer, KilnTensor *loss, KilnError *e
     return status;
 }
 
+/* Samples of an epoch of that split. */
+static int64_t epoch_samples(const KilnTrainer *trainer, KilnSplit split)
+{
+    const int64_t batches = kiln_trainer_split_batches(trainer, split) * trainer->batch_size;
+    const int64_t all = trainer->datasets[split].count;
+
+    return batches < all ? batches : all;
+}
+
+/* Plan a step of validation or test; what metrics keep of it is counted. */
+static KilnStatus plan_eval(KilnTrainer *trainer, KilnSplit split, KilnError *err)
+{
+    kiln_forecast_add_metrics(&trainer->forecast, &trainer->step, epoch_samples(trainer, split));
+    return plan_step(trainer, NULL, err);
+}
+
 /* The batches of a group: the first, whose gradients wait; those that add theirs; the last, with
  * the update, which of a group of one is the first. */
 static KilnStatus record_batches(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
@@ -376,13 +392,30 @@ static KilnStatus record_batches(KilnTrainer *trainer, const KilnBatch *batch, K
         trainer->at.in_group = places[i];
         KilnTensor *loss = kiln_fit_record(trainer, batch);
         status = check_graph(trainer, "training", err);
-        if (status >= 0 && i == 0)
+        if (status >= 0 && i == 0 && trainer->layers == NULL) {
+            kiln_forecast_add_metrics(&trainer->forecast, &trainer->step,
+                                      epoch_samples(trainer, KILN_TRAIN));
             status = kiln_trainer_read_layers(trainer, err);
+        }
         if (status >= 0)
             status = plan_step(trainer, loss, err);
     }
     trainer->at.in_group = 0;
     return status;
+}
+
+/* The steps of all epochs: what is frozen in one makes other steps of it, which are planned, too,
+ * so that memory is known to suffice for all of them. */
+static KilnStatus record_epochs(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (int64_t epoch = 0; epoch >= 0 && status >= 0; epoch = kiln_rates_next(trainer, epoch)) {
+        status = kiln_rates_apply(trainer, epoch, err);
+        if (status >= 0)
+            status = record_batches(trainer, batch, err);
+    }
+    return status >= 0 ? kiln_rates_apply(trainer, 0, err) : status;
 }
 
 static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
@@ -394,11 +427,11 @@ static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
     if (kiln_params_size(trainer->params) < 1)
         return kiln_error_set(err, KILN_E_MISSING, "task %s has no parameters to train",
                               kiln_instance_name(trainer->module));
-    KilnStatus status = record_batches(trainer, &batch, err);
+    KilnStatus status = record_epochs(trainer, &batch, err);
     if (status >= 0)
         status = record_eval(trainer, KILN_PHASE_VALIDATE, err);
     if (status >= 0 && kiln_trainer_validates(trainer))
-        status = plan_step(trainer, NULL, err);
+        status = plan_eval(trainer, KILN_VAL, err);
     if (status >= 0)
         status = record_eval(trainer, KILN_PHASE_TEST, err);
     return status >= 0 ? kiln_optimize_check(trainer, err) : status;
@@ -415,8 +448,7 @@ static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError
     return KILN_OK;
 }
 
-/* ---- The whole
- * ----------------------------------------------------------------------------------- */
+/* ---- The whole --------------------------------------------------------------------------- */
 
 KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                                KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
