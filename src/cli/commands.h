@@ -14,6 +14,7 @@ int kiln_command_plan(const KilnArgs *args, KilnConfig *config, const KilnRegist
 int kiln_command_eval(KilnArgs *args);
 int kiln_command_predict(KilnArgs *args);
 int kiln_command_graph(KilnArgs *args);
+int kiln_command_tune(KilnArgs *args);
 int kiln_command_list(KilnArgs *args);
 int kiln_command_show(KilnArgs *args);
 int kiln_command_schema(KilnArgs *args);

@@ -12,7 +12,8 @@ enum {
     INIT = 1 << 4,
     OTHER = 1 << 5, /* a command without flags of its own */
     GRAPH = 1 << 6,
-    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH,
+    TUNE = 1 << 7,
+    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | TUNE,
 };
 
 typedef struct FlagHelp {
@@ -26,15 +27,15 @@ static const FlagHelp flags[] = {
     { "--svg FILE", "draw the step and its memory, instead of a table", GRAPH },
     { "--depth N", "put together layers that agree in the first N parts of their names", GRAPH },
     { "--phase PHASE", "only forward, backward or update", GRAPH },
-    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH },
+    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | TUNE },
     { "-cp, --config-path DIR",
       "the folder of the primary config (default: ./conf, else the one inside the program)",
-      TRAIN | NAMES | SCHEMA | GRAPH },
-    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN | GRAPH },
+      TRAIN | NAMES | SCHEMA | GRAPH | TUNE },
+    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN | GRAPH | TUNE },
     { "-cd, --config-dir DIR", "one more folder to search for groups; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | GRAPH },
+      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | TUNE },
     { "--plugin FILE.so", "load components from a plugin; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH },
+      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | TUNE },
     { NULL, "looking", TRAIN },
     { "-c, --cfg job|kiln|all", "print the composed config (kiln: its own settings) and stop",
       TRAIN },
@@ -92,6 +93,18 @@ static const CommandHelp commands[] = {
         "kiln graph model=resnet --depth 2", "one line for each block",
         "kiln graph model=resnet --depth 2 --svg step.svg", "the picture of the same",
         "kiln graph --phase backward", "the gradients alone", NULL } },
+    { "tune",
+      TUNE,
+      "Searches a learning rate, or the largest batch that memory allows, or both, for the run "
+      "that "
+      "the arguments describe: batch_size by forecasts and a few steps of the real thing, lr by "
+      "training some steps with growing rates. Prints the command that trains with what was found; "
+      "the curve of the losses is drawn into the run folder, too. Options of the searches are "
+      "those of callbacks lr_finder and batch_size_finder, with which a run searches by itself.",
+      { "kiln tune lr", "for the default config", "kiln tune lr model=resnet batch_size=128",
+        "for another one", "kiln tune batch_size model=resnet",
+        "the largest batch, and the fastest one", "kiln tune model=resnet",
+        "both: the rate for the batch that was found", NULL } },
     { "list",
       NAMES,
       "Lists components with one line each; with GROUP, those of one kind with their options.",

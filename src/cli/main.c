@@ -22,6 +22,8 @@ static const Command commands[] = {
       "one line of JSON for each image" },
     { "graph", kiln_command_graph, true, "graph [OVERRIDE...] [--svg FILE]",
       "the planned step: operations, time, memory" },
+    { "tune", kiln_command_tune, true, "tune [lr] [batch_size] [OVERRIDE...]",
+      "find a learning rate and a batch size" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
     { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
     { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",

@@ -144,7 +144,8 @@ static KilnStatus plan_step(KilnTrainer *trainer, KilnTensor *loss, KilnError *e
     return status;
 }
 
-/* The step of an evaluation for each set, whose metrics have names of their own. */
+/* The step of an evaluation for each set, whose metrics have names of their own; what they keep of
+ * it is counted where it is planned. */
 static KilnStatus record_eval(KilnTrainer *trainer, KilnPhase phase, bool plans, KilnError *err)
 {
     const KilnSplit split = phase == KILN_PHASE_TEST ? KILN_TEST : KILN_VAL;
@@ -156,8 +157,11 @@ static KilnStatus record_eval(KilnTrainer *trainer, KilnPhase phase, bool plans,
         trainer->step.set = trainer->sets[split].list[set].name;
         kiln_eval_record(trainer, phase, &batch);
         status = check_graph(trainer, phase == KILN_PHASE_TEST ? "test" : "validation", err);
-        if (status >= 0 && plans && kiln_trainer_set_batches(trainer, split, set) > 0)
-            status = plan_step(trainer, NULL, err);
+        if (status < 0 || !plans || kiln_trainer_set_batches(trainer, split, set) < 1)
+            continue;
+        kiln_forecast_add_metrics(&trainer->forecast, &trainer->step,
+                                  kiln_trainer_set_samples(trainer, split, set));
+        status = plan_step(trainer, NULL, err);
     }
     trainer->step.set = "";
     return status;
@@ -177,8 +181,11 @@ static KilnStatus record_group(KilnTrainer *trainer, const KilnBatch *batch, Kil
         trainer->at.in_group = places[i];
         KilnTensor *loss = kiln_fit_record(trainer, batch);
         status = check_graph(trainer, "training", err);
-        if (status >= 0 && trainer->layers == NULL)
+        if (status >= 0 && trainer->layers == NULL) {
+            kiln_forecast_add_metrics(&trainer->forecast, &trainer->step,
+                                      kiln_trainer_set_samples(trainer, KILN_TRAIN, 0));
             status = kiln_trainer_read_layers(trainer, err);
+        }
         if (status >= 0)
             status = plan_step(trainer, loss, err);
     }
@@ -199,6 +206,22 @@ static KilnStatus record_batches(KilnTrainer *trainer, const KilnBatch *batch, K
     }
     trainer->at.epoch = 0;
     return status;
+}
+
+/* The steps of all epochs: what is frozen in one makes other steps of it, which are planned, too,
+ * so that memory is known to suffice for all of them. */
+static KilnStatus record_epochs(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    const bool manual = kiln_trainer_is_manual(trainer);
+    KilnStatus status = KILN_OK;
+
+    for (int64_t epoch = 0; epoch >= 0 && status >= 0; epoch = kiln_rates_next(trainer, epoch)) {
+        status = kiln_rates_apply(trainer, epoch, err);
+        if (status >= 0)
+            status = manual ? kiln_manual_plan(trainer, batch, err)
+                            : record_batches(trainer, batch, err);
+    }
+    return status >= 0 ? kiln_rates_apply(trainer, 0, err) : status;
 }
 
 /* A module that drives its own steps accumulates and clips by itself, too. */
@@ -230,8 +253,7 @@ static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
                               kiln_instance_name(trainer->module));
     KilnStatus status = manual ? check_manual(trainer, err) : KILN_OK;
     if (status >= 0)
-        status = manual ? kiln_manual_plan(trainer, &batch, err)
-                        : record_batches(trainer, &batch, err);
+        status = record_epochs(trainer, &batch, err);
     if (status >= 0)
         status = record_eval(trainer, KILN_PHASE_VALIDATE, true, err);
     if (status >= 0)
@@ -250,8 +272,7 @@ static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError
     return KILN_OK;
 }
 
-/* ---- The whole
- * ----------------------------------------------------------------------------------- */
+/* ---- The whole --------------------------------------------------------------------------- */
 
 KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                                KilnStage stage, const KilnDataSpec *remembered, KilnError *err)

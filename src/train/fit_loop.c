@@ -125,12 +125,12 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
 static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
 {
     KilnTiming *timing = &trainer->timing;
-    KilnStatus status = KILN_OK;
+    KilnStatus status = kiln_rates_apply(trainer, trainer->at.epoch, err);
 
     timing->phase_start = kiln_clock();
     timing->phase_samples = 0;
     /* A run that goes on within an epoch has begun it. */
-    if (!trainer->at.epoch_begun) {
+    if (status >= 0 && !trainer->at.epoch_begun) {
         trainer->at.epoch_begun = true;
         status = KILN_CALL(trainer, on_train_epoch_start, err);
     }

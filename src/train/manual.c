@@ -98,6 +98,8 @@ static KilnStatus plan(KilnManual *manual, KilnTensor *loss, KilnError *err)
     if (status < 0)
         return status;
     kiln_forecast_add_plan(&trainer->forecast, made);
+    kiln_forecast_add_metrics(&trainer->forecast, &trainer->step,
+                              kiln_trainer_set_samples(trainer, KILN_TRAIN, 0));
     manual->flops += kiln_plan_flops(made, false);
     manual->flops_backward += kiln_plan_flops(made, true);
     return KILN_OK;

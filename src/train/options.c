@@ -16,6 +16,11 @@ static const KilnField root_fields[] = {
                    "start of all random numbers"),
     KILN_FIELD_PATH_OPT(KilnRootOptions, ckpt_path, "null",
                         "checkpoint to go on from: a checkpoint or run folder, last or best"),
+    KILN_FIELD_PATH_OPT(KilnRootOptions, weights, "null",
+                        "weights to start from, of another run or program: a .safetensors file, a "
+                        "checkpoint or run folder, last or best"),
+    KILN_FIELD_BOOL(KilnRootOptions, weights_strict, "true",
+                    "they must be all of the network and nothing else; false: what fits is taken"),
     KILN_FIELD_BOOL(KilnRootOptions, test, "true", "test the best checkpoint after training"),
     KILN_FIELD_END,
 };

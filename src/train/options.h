@@ -11,6 +11,8 @@ typedef struct KilnRootOptions {
     size_t callbacks_count, logger_count;
     int64_t seed;
     char *ckpt_path;
+    char *weights; /* NULL: none */
+    bool weights_strict;
     bool test;
 } KilnRootOptions;
 

@@ -6,23 +6,25 @@
 #include "base/file.h"
 #include "train/checkpoint.h"
 #include "train/run_folder.h"
+#include "train/tune.h"
 
 /* ---- Going on from a checkpoint ---------------------------------------------------------- */
 
 /* What ckpt_path means for this config: the run folder that kiln.run.dir names
  * comes before all others. */
-static KilnStatus find_checkpoint(const KilnTrainer *trainer, char **ret, KilnError *err)
+static KilnStatus find_checkpoint(const KilnConfig *config, const KilnOptions *options, char **ret,
+                                  KilnError *err)
 {
-    const char *ckpt_path = trainer->options.root->ckpt_path;
+    const char *ckpt_path = options->root->ckpt_path;
     char place[4096], *runs = NULL;
     KilnStatus status;
 
     if (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0) {
-        snprintf(place, sizeof(place), "%s/checkpoints/%s", trainer->options.run->dir, ckpt_path);
+        snprintf(place, sizeof(place), "%s/checkpoints/%s", options->run->dir, ckpt_path);
         if (kiln_is_dir(place) && kiln_checkpoint_resolve(place, "", ret, NULL) >= 0)
             return KILN_OK;
     }
-    status = kiln_run_folder_parent(trainer->config, &runs, err);
+    status = kiln_run_folder_parent(config, &runs, err);
     if (status >= 0)
         status = kiln_checkpoint_resolve(ckpt_path, runs, ret, err);
     free(runs);
@@ -35,11 +37,38 @@ static KilnStatus resume(KilnTrainer *trainer, KilnCheckpoint *checkpoint, KilnE
 
     if (trainer->options.root->ckpt_path == NULL)
         return KILN_OK;
-    KilnStatus status = find_checkpoint(trainer, &path, err);
+    KilnStatus status = find_checkpoint(trainer->config, &trainer->options, &path, err);
     if (status >= 0)
         status = kiln_checkpoint_open(path, true, checkpoint, err);
     trainer->resumed_from = path;
     return status >= 0 ? kiln_checkpoint_load(checkpoint, trainer, err) : status;
+}
+
+/* What a search before the run found, or had found when it began. A checkpoint that can't be read
+ * is told when it is needed: until then nothing is searched. */
+static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, json_t **ret, KilnError *err)
+{
+    KilnCheckpoint checkpoint = { 0 };
+    KilnOptions options = { 0 };
+    json_t *saved = NULL;
+    char *path = NULL;
+    KilnStatus status = kiln_options_read(config, &options, err);
+
+    if (status < 0)
+        return status;
+    if (options.root->ckpt_path != NULL) {
+        if (find_checkpoint(config, &options, &path, NULL) >= 0 &&
+            kiln_checkpoint_open(path, false, &checkpoint, NULL) >= 0)
+            saved = json_incref(json_object_get(checkpoint.state, "callbacks"));
+        if (saved == NULL)
+            saved = json_object();
+    }
+    status = kiln_tune_run(config, env, &(KilnTuneAsk) { .saved = saved }, ret, err);
+    json_decref(saved);
+    kiln_checkpoint_close(&checkpoint);
+    kiln_options_release(&options);
+    free(path);
+    return status;
 }
 
 /* ---- The end of training ------------------------------------------------------------------ */
@@ -103,12 +132,20 @@ static void print_threads(KilnTrainer *trainer)
 static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                           KilnCheckpoint *checkpoint, KilnError *err)
 {
-    KilnStatus status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    json_t *tuned = NULL;
+    KilnStatus status = tune(config, env, &tuned, err);
 
+    if (status >= 0)
+        status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    if (status >= 0 && trainer->options.root->ckpt_path == NULL)
+        status = kiln_weights_load(trainer, err);
     if (status >= 0)
         status = resume(trainer, checkpoint, err);
     if (status >= 0)
         status = KILN_CALL(trainer, setup, err);
+    if (status >= 0)
+        status = kiln_trainer_take_tuned(trainer, tuned, err);
+    json_decref(tuned);
     if (status >= 0 && checkpoint->path != NULL)
         status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
     if (status >= 0)

@@ -142,6 +142,14 @@ int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
     return sum;
 }
 
+int64_t kiln_trainer_set_samples(const KilnTrainer *trainer, KilnSplit split, size_t set)
+{
+    const int64_t most = kiln_trainer_set_batches(trainer, split, set) * trainer->batch_size;
+    const int64_t all = trainer->sets[split].list[set].dataset.count;
+
+    return most < all ? most : all;
+}
+
 KilnBatch kiln_trainer_shape_batch(const KilnTrainer *trainer, KilnSplit split, size_t set)
 {
     KilnLoaderSpec spec = set_spec(trainer, split, set);

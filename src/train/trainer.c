@@ -101,6 +101,17 @@ double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i)
     return i < trainer->n_optimizers ? trainer->optimizers[i].rate : 0.0;
 }
 
+void kiln_trainer_set_learning_rate(KilnTrainer *trainer, double lr)
+{
+    trainer->rate_is_set = lr >= 0.0;
+    trainer->set_rate = lr;
+}
+
+double kiln_trainer_scheduled_rate(const KilnTrainer *trainer)
+{
+    return kiln_optimize_rate(trainer, &trainer->optimizers[0]);
+}
+
 double kiln_trainer_samples_per_s(const KilnTrainer *trainer)
 {
     double seconds = kiln_clock() - trainer->timing.phase_start;

@@ -84,6 +84,7 @@ typedef struct KilnOptimizerState {
     size_t n_slots;
     float hyper[KILN_MAX_HYPER];
     KilnRuns runs;
+    float *scales;   /* the rates of the runs without what callbacks make of them (rates.c); NULL */
     int64_t updates; /* made since the start */
     double rate;     /* of the last one */
 } KilnOptimizerState;
@@ -140,6 +141,8 @@ struct KilnTrainer {
     int64_t eval_batch, eval_batches; /* of all sets */
     size_t eval_set;                  /* which one is evaluated */
     bool skips_epoch;                 /* the rest of this epoch is left out */
+    bool rate_is_set;                 /* set_rate is in the schedules' place */
+    double set_rate;
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
@@ -188,6 +191,8 @@ KilnBatch kiln_trainer_shape_batch(const KilnTrainer *trainer, KilnSplit split, 
 /* Batches of a set, with its limit; and of all sets of a split. */
 int64_t kiln_trainer_set_batches(const KilnTrainer *trainer, KilnSplit split, size_t set);
 int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
+/* Samples of the batches of a set. */
+int64_t kiln_trainer_set_samples(const KilnTrainer *trainer, KilnSplit split, size_t set);
 /* Samples to train on. */
 int64_t kiln_trainer_train_samples(const KilnTrainer *trainer);
 /* The same for input to predict: all of it in order, and what can't be read is left out. */
@@ -197,6 +202,8 @@ KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDat
 
 /* Take the plan of a step into trainer->forecast. */
 void kiln_forecast_add_plan(KilnForecast *forecast, const KilnPlan *plan);
+/* Take what metrics keep of an epoch of so many samples, by the step that was recorded. */
+void kiln_forecast_add_metrics(KilnForecast *forecast, const KilnStep *step, int64_t samples);
 /* Fill in the rest, from what is declared. */
 void kiln_forecast_complete(KilnTrainer *trainer);
 /* Refuse, before memory is taken, what does not fit it. */
@@ -240,11 +247,29 @@ void kiln_shadow_copy(KilnShadow *shadow);
 /* Put the shadow's values in the place of the weights', and the weights back. */
 void kiln_shadow_show(KilnShadow *shadow);
 void kiln_shadow_hide(KilnShadow *shadow);
-/* The shadow's value of a parameter or buffer, f32; NULL when it has none (i64). */
+/* The shadow's value of a parameter or buffer, f32; NULL when it has none (i64), and when the
+ * shadow is not used. */
 float *kiln_shadow_data(const KilnShadow *shadow, const KilnParam *param);
 void kiln_shadow_free(KilnShadow *shadow);
 /* Bytes that the shadow of a store takes. */
 int64_t kiln_shadow_bytes(const KilnParams *params);
+
+/* ---- rates.c --------------------------------------------------------------------------- */
+
+/* Whether callbacks change the rates of parameters by epoch (KilnCallbackOps.lr_scale). */
+bool kiln_rates_vary(const KilnTrainer *trainer);
+/* Rates, and what is frozen, as an epoch has them. KILN_E_RANGE when that leaves nothing to
+ * train. */
+KILN_NODISCARD KilnStatus kiln_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnError *err);
+/* The next epoch in which something else is frozen; -1: none of this run. */
+int64_t kiln_rates_next(const KilnTrainer *trainer, int64_t epoch);
+/* Whether any optimizer trains it in any epoch. */
+bool kiln_rates_trained(const KilnTrainer *trainer, const KilnParam *param);
+
+/* ---- weights.c -------------------------------------------------------------------------- */
+
+/* Take the weights that the root's `weights` names, if it does. */
+KILN_NODISCARD KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err);
 
 /* ---- optimize.c ------------------------------------------------------------------------- */
 
@@ -263,6 +288,8 @@ void *kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot, cons
  * one: of the same in a checkpoint. Returns buf. */
 const char *kiln_optimizer_slot_name(const KilnOptimizerState *optimizer, size_t slot,
                                      const KilnParam *param, char *buf, size_t size);
+/* The learning rate that the schedule gives its next step. */
+double kiln_optimize_rate(const KilnTrainer *trainer, const KilnOptimizerState *optimizer);
 /* That the metrics which schedulers follow are logged. */
 KILN_NODISCARD KilnStatus kiln_optimize_check(KilnTrainer *trainer, KilnError *err);
 /* Record clipping and the update by optimizer at->optimizer behind the gradients. */

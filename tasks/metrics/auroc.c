@@ -52,10 +52,17 @@ static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
     return kiln_rows_compute(tally, KILN_CLASSES(opts), area, err);
 }
 
+static int64_t memory(const KilnInstance *self, const KilnMetricForm *form, int64_t rows)
+{
+    (void)self;
+    return kiln_rows_bytes(form, rows);
+}
+
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
     .update = update,
     .compute = compute,
+    .memory = memory,
 };
 
 const KilnComponent kiln_metric_auroc = {
