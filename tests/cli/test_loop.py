@@ -2,7 +2,7 @@
 import csv
 import os
 
-from kilntest import TINY, Case, main, read, read_json
+from kilntest import TINY, Case, main, png, read, read_json
 
 FAST = TINY + ["test=false", "logger=csv"]  # 8 batches of training an epoch, 2 of validation
 
@@ -40,6 +40,60 @@ class Loop(Case):
         self.run_kiln(*group, "ckpt_path=part", "kiln.run.dir=part")
         self.assertEqual(read(self.path("whole/checkpoints/last/model.safetensors")),
                          read(self.path("part/checkpoints/last/model.safetensors")))
+
+    def test_accumulation_that_changes(self):
+        """8 batches: groups of 4, then of 3 with a rest, then single ones."""
+        schedule = "+callbacks.acc={_target_: gradient_accumulation_scheduler, scheduling: {0: 4, 1: 3, 2: 1}}"
+        words = FAST + [schedule, "trainer.max_epochs=3", "trainer.log_every_n_steps=1", "scheduler=cosine", "lr=1.0"]
+        self.run_kiln(*words, "kiln.run.dir=run")
+        self.assertEqual(self.summary("run")["steps"], 2 + 3 + 8)
+        rates = [float(row["lr"]) for row in self.rows("run") if row.get("lr")]
+        self.assertAlmostEqual(rates[0], 1.0)
+        self.assertLess(rates[-1], 0.02)  # half a cosine of 13 steps is over
+        self.refused(*words, "trainer.accumulate_grad_batches=2", says=["callbacks.acc", "accumulate_grad_batches"])
+        self.refused(*FAST, "+callbacks.acc={_target_: gradient_accumulation_scheduler, scheduling: {first: 4}}",
+                     says=["callbacks.acc.scheduling", "first"])
+
+    def test_several_validation_sets(self):
+        sets = ["+datamodule.val_sets={noisy: {noise: 0.9, count: 64}, plain: {distortion: 0, noise: 0, count: 40}}",
+                "+datamodule.test_sets={noisy: {noise: 0.9, count: 64}}"]
+        self.run_kiln(*TINY, *sets, "logger=csv", "kiln.run.dir=run",
+                      "callbacks.model_checkpoint.monitor=val/accuracy/plain")
+        metrics = {name: each["last"]["value"] for name, each in self.summary("run")["metrics"].items()}
+        self.assertGreater(metrics["val/loss/noisy"], metrics["val/loss/plain"])
+        self.assertIn("test/accuracy/noisy", metrics)
+        self.assertEqual(len(self.steps_of("run", "val/loss/plain")), 2)
+        out, _ = self.run_kiln("eval", "ckpt_path=run", program="kiln")
+        self.assertIn('"test/loss/noisy"', out)
+        self.refused(*TINY, *sets, "callbacks.model_checkpoint.monitor=val/accuracy/nosy",
+                     says=["did you mean val/accuracy/noisy"])
+
+    def test_reload(self):
+        """Files that come while a run trains are in its later epochs; data that does not change is not loaded anew."""
+        for i, name in enumerate(["cat", "dog"]):
+            for k in range(4):
+                self.write(f"data/train/{name}/{k}.png", png(8, 8, (90 * i, 20 * k, 9)))
+                self.write(f"data/val/{name}/{k}.png", png(8, 8, (90 * i, 20 * k, 9)))
+        words = ["datamodule=image_folder", "datamodule.root=data", "model=mlp", "model.hidden=[8]", "batch_size=2",
+                 "trainer.max_epochs=4", "trainer.threads=1", "test=false", "logger=csv"]
+        self.run_kiln(*words, "trainer.max_epochs=2", "kiln.run.dir=run")
+        self.assertEqual(self.summary("run")["steps"], 8)
+        self.write("data/train/cat/new.png", png(8, 8))
+        self.write("data/train/dog/new.png", png(8, 8))
+        reload = "trainer.reload_dataloaders_every_n_epochs=1"
+        self.run_kiln(*words, reload, "ckpt_path=run", "kiln.run.dir=run")
+        self.assertEqual(self.summary("run")["steps"], 8 + 2 * 5)
+        self.refused(*TINY, reload, says=["datamodule digits", "reload_dataloaders_every_n_epochs=1"])
+
+    def test_default_root_dir(self):
+        self.run_kiln(*TINY, "trainer.default_root_dir=here/runs", "test=false")
+        day = os.listdir(self.path("here/runs"))[0]
+        self.assertTrue(os.path.exists(self.path("here/runs", day, os.listdir(self.path("here/runs", day))[0],
+                                                 "summary.json")))
+        self.assertFalse(os.path.exists(self.path("outputs")))
+        self.run_kiln(*TINY, "trainer.default_root_dir=here/runs", "test=false", "ckpt_path=last",
+                      "trainer.max_epochs=3")
+        self.run_kiln("eval", "ckpt_path=last", "trainer.default_root_dir=here/runs", program="kiln")
 
     def test_limits_are_shares_or_counts(self):
         self.run_kiln(*FAST, "trainer.limit_train_batches=0.5", "kiln.run.dir=half")

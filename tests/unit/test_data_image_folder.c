@@ -112,6 +112,67 @@ static void test_folders(void **unused)
     built_free(&built);
 }
 
+/* Further folders to validate and test on are sets of their own, with the classes of train/. */
+static void test_more_folders(void **unused)
+{
+    float image[6 * 8 * 3];
+    char options[700];
+    const char *const *names = NULL;
+    KilnDataset more;
+    int32_t label;
+    Built built;
+    KilnError err = { 0 };
+
+    (void)unused;
+    put_small_set();
+    put_class("far/dog", 3, 200);
+    snprintf(options, sizeof(options), "val_folders: {far: %s}, test_folders: {far: %s}",
+             fixture_path("data/far"), fixture_path("data/far"));
+    folder_or_fail(options, &built);
+    assert_int_equal(data_ops(&built)->sets(built.instance, KILN_TRAIN, &names), 1);
+    assert_int_equal(data_ops(&built)->sets(built.instance, KILN_VAL, &names), 2);
+    assert_string_equal(names[0], "");
+    assert_string_equal(names[1], "far");
+    assert_int_equal(open_split(&built, KILN_VAL).count, 2); /* held out */
+    assert_int_equal(data_ops(&built)->dataset(built.instance, KILN_VAL, 1, &more, &err), KILN_OK);
+    assert_int_equal(more.count, 3);
+    assert_int_equal(get_sample(&more, 2, 0, image, &label, NULL), KILN_OK);
+    assert_int_equal(label, 1);
+    assert_float_equal(image[0], 202.0f / 255.0f, 1e-6f);
+    built_free(&built);
+    put_class("far/bird", 1, 0);
+    assert_int_equal(open_folder(options, &fit, &built, &err), KILN_E_FORMAT);
+    assert_non_null(strstr(err.text, "bird"));
+    built_free(&built);
+}
+
+/* Loaded anew: files that came are there, and what a run must keep is checked. */
+static void test_reload(void **unused)
+{
+    Built built;
+    KilnError err = { 0 };
+
+    (void)unused;
+    put_small_set();
+    put_class("val/dog", 3, 200);
+    folder_or_fail("", &built);
+    assert_int_equal(open_split(&built, KILN_TRAIN).count, 20);
+    put_png("data/train/cat/new.png", 6, 8, 50);
+    assert_int_equal(data_ops(&built)->reload(built.instance, 2, &err), KILN_OK);
+    assert_int_equal(open_split(&built, KILN_TRAIN).count, 21);
+    assert_int_equal(open_split(&built, KILN_VAL).count, 3);
+    put_png("data/train/bird/new.png", 6, 8, 50);
+    assert_int_equal(data_ops(&built)->reload(built.instance, 4, &err), KILN_E_FORMAT);
+    assert_non_null(strstr(err.text, "classes changed"));
+    built_free(&built);
+    put_small_set();
+    folder_or_fail("", &built);
+    put_png("data/train/cat/new.png", 6, 8, 50);
+    assert_int_equal(data_ops(&built)->reload(built.instance, 2, &err), KILN_E_FORMAT);
+    assert_non_null(strstr(err.text, "into val/"));
+    built_free(&built);
+}
+
 /* Without val/ the training set is split, by the seed and without overlap. */
 static void test_val_fraction(void **unused)
 {
@@ -579,12 +640,13 @@ static void test_resize(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders),   cmocka_unit_test(test_val_fraction),
-        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_on_error),  cmocka_unit_test(test_predict),
-        cmocka_unit_test(test_cache),     cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_crop),      cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_normalize), cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_more_folders), cmocka_unit_test(test_reload),
+        cmocka_unit_test(test_folders),      cmocka_unit_test(test_val_fraction),
+        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_on_error),     cmocka_unit_test(test_predict),
+        cmocka_unit_test(test_cache),        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_crop),         cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_normalize),    cmocka_unit_test(test_resize),
     };
 
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
