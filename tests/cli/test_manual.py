@@ -3,8 +3,11 @@ import json
 import os
 import struct
 import subprocess
+import unittest
 
-from kilntest import ROOT, Case, main, read, read_json
+from kilntest import ROOT, SHARED, Case, main, read, read_json
+
+MNIST = os.path.join(SHARED, "data/mnist")
 
 DATA = ["datamodule=digits", "datamodule.train_count=512", "datamodule.val_count=128", "datamodule.test_count=128",
         "datamodule.size=12", "trainer.threads=1", "batch_size=32", "logger=csv"]
@@ -29,6 +32,14 @@ class Gan(Case):
         self.run_kiln(*GAN, "trainer.max_epochs=25", "kiln.run.dir=trained")
         before, after = self.metric("drawn", "test/distance"), self.metric("trained", "test/distance")
         self.assertLess(after, before / 2)
+
+    @unittest.skipUnless(os.path.isdir(MNIST), "needs ../shared/data/mnist")
+    def test_learns_mnist(self):
+        gan = ["experiment=gan/mnist", "datamodule.root=" + MNIST, "trainer.threads=1", "trainer.limit_val_batches=8",
+               "trainer.limit_test_batches=8"]
+        self.run_kiln(*gan, "trainer.max_steps=1", "lr=1e-12", "kiln.run.dir=drawn")
+        self.run_kiln(*gan, "trainer.max_steps=600", "lr=0.001", "kiln.run.dir=trained")
+        self.assertLess(self.metric("trained", "test/distance"), 0.8 * self.metric("drawn", "test/distance"))
 
     def test_resume_is_exact(self):
         gan = GAN + ["trainer.max_epochs=2", "test=false", "task.gradient_clip_val=0.5", "trainer.log_every_n_steps=1"]
