@@ -60,8 +60,9 @@ enum { KILN_STEP_OUTPUTS = 8 };
 KILN_API size_t kiln_trainer_outputs(const KilnTrainer *trainer,
                                      KilnOutputView ret[KILN_STEP_OUTPUTS]);
 
-/* Loss of the training batch that has just run, NaN or infinity included; NaN: none yet. */
-KILN_API double kiln_trainer_loss(const KilnTrainer *trainer);
+/* Loss of the newest training batch, NaN or infinity included; false: it has not run, or has none.
+ */
+KILN_API bool kiln_trainer_loss(const KilnTrainer *trainer, double *ret);
 /* Tokens of the batch that has just run: what features of varying length have along that axis, or
  * the elements of the first feature that is a row of i32; 0: there are none. */
 KILN_API int64_t kiln_trainer_batch_tokens(const KilnTrainer *trainer);

@@ -28,7 +28,7 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
     trainer->in_batch = true;
     trainer->batch_step = trainer->at.step + (steps ? 1 : 0);
     trainer->step.batch = *batch; /* for the hooks */
-    trainer->instruments.skips = false;
+    trainer->instruments.skips = trainer->instruments.ran = false;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
     if (status >= 0 && trainer->instruments.skips) {
         trainer->in_batch = false;

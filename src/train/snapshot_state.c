@@ -158,7 +158,7 @@ json_t *kiln_snapshot_state(KilnSnapshot *snapshot, const KilnTrainer *trainer)
     if (!failed && !snapshot->weights_only)
         failed = !add(state,
                       json_pack("{s:o, s:o, s:o}", "metrics", kiln_metrics_save(trainer->metrics),
-                                "scheduler", scheduler_json(snapshot, trainer), "loggers",
+                                "optimizers", optimizers_json(snapshot, trainer), "loggers",
                                 kiln_loggers_state(trainer, &failed))) ||
                  failed;
     if (failed) {
