@@ -66,8 +66,31 @@ KILN_API KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, cons
                                                 const char *name, KilnError *err);
 /* True when this run will validate: there are samples for it and no limit of 0. */
 KILN_API bool kiln_trainer_validates(const KilnTrainer *trainer);
+/* True when that is once an epoch, in every epoch, behind its last batch. */
+KILN_API bool kiln_trainer_validates_epochs(const KilnTrainer *trainer);
+/* True when validation has its turn before the next training batch; for on_train_batch_end. */
+KILN_API bool kiln_trainer_validates_now(const KilnTrainer *trainer);
 /* All metrics, in order of first logging. */
 KILN_API size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret);
+
+/* A text for the name of a file, in which each {KEY} or {KEY:FORMAT} stands for a value: epoch,
+ * step, the last value of a metric by its name ({val/loss}), or monitor, that of the metric
+ * `monitor`. FORMAT is Python's for numbers: [0][width][.precision] and d, f, e or g; without it
+ * %d and %.6g. A "/" of the text or of a name becomes "_". */
+typedef struct KilnNameFormat {
+    const char *text;
+    const char *monitor; /* NULL: {monitor} is not known */
+    bool inserts;        /* put "KEY=" in front of each value; the metric's name for monitor */
+} KilnNameFormat;
+/* Refuse (KILN_E_KEY, KILN_E_RANGE) what names no value of this run or does not fit it, as the
+ * fault of `option`; at setup. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_check_format(const KilnTrainer *trainer,
+                                                             const char *option,
+                                                             const KilnNameFormat *format,
+                                                             KilnError *err);
+/* The text for now, cut at `size`; "nan" for a metric that has no value yet. Returns buf. */
+KILN_API const char *kiln_trainer_format(const KilnTrainer *trainer, const KilnNameFormat *format,
+                                         char *buf, size_t size);
 
 /* ---- What a hook can do ------------------------------------------------------ */
 

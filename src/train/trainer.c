@@ -166,6 +166,17 @@ bool kiln_trainer_validates(const KilnTrainer *trainer)
     return kiln_trainer_split_batches(trainer, KILN_VAL) > 0;
 }
 
+bool kiln_trainer_validates_epochs(const KilnTrainer *trainer)
+{
+    return kiln_pace_validates_epochs(&trainer->pace);
+}
+
+bool kiln_trainer_validates_now(const KilnTrainer *trainer)
+{
+    return kiln_pace_validates(&trainer->pace, &trainer->at,
+                               kiln_clock() - trainer->timing.validated);
+}
+
 bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
 {
     if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_FIT, name))
