@@ -13,6 +13,7 @@
 #include "kiln/image.h"
 #include "kiln/loading.h"
 #include "kiln/logger.h"
+#include "kiln/manual.h"
 #include "kiln/metric.h"
 #include "kiln/module.h"
 #include "kiln/nn.h"

@@ -7,6 +7,7 @@
 #include "kiln/module.h"
 
 typedef struct KilnTrainer KilnTrainer;
+typedef struct KilnTune KilnTune; /* tune.h */
 
 /* ---- What a hook can ask ----------------------------------------------------- */
 
@@ -19,9 +20,16 @@ KILN_API int64_t kiln_trainer_batches_done(const KilnTrainer *trainer); /* since
 KILN_API int64_t kiln_trainer_samples(const KilnTrainer *trainer); /* trained on since the start */
 /* Batches that the group which runs now makes one optimizer step of. */
 KILN_API int64_t kiln_trainer_accumulation(const KilnTrainer *trainer);
+/* Which set of its split the evaluation that runs now is at, from 0, and that set's name; 0
+ * and "" elsewhere. */
+KILN_API int64_t kiln_trainer_dataloader(const KilnTrainer *trainer);
+KILN_API const char *kiln_trainer_dataloader_name(const KilnTrainer *trainer);
 /* What runs now: "fit", "sanity", "validate" (inside fit), "test", "predict". */
 KILN_API const char *kiln_trainer_phase(const KilnTrainer *trainer);
-KILN_API double kiln_trainer_learning_rate(const KilnTrainer *trainer);
+KILN_API double kiln_trainer_learning_rate(const KilnTrainer *trainer); /* of the first optimizer */
+/* The i-th optimizer, NULL past the last; and the learning rate of its last update. */
+KILN_API const KilnOptimizerUse *kiln_trainer_optimizer(const KilnTrainer *trainer, size_t i);
+KILN_API double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i);
 KILN_API double kiln_trainer_samples_per_s(const KilnTrainer *trainer); /* of this loop so far */
 /* The run folder, absolute; "" when the run has none. */
 KILN_API const char *kiln_trainer_run_dir(const KilnTrainer *trainer);
@@ -112,6 +120,11 @@ KILN_API bool kiln_trainer_takes(const KilnTrainer *trainer, KilnLogKind kind);
 /* End training after this batch (Lightning's should_stop); `reason` is copied
  * into summary.json and the log. */
 KILN_API void kiln_trainer_stop(KilnTrainer *trainer, const char *reason);
+/* Leave out the rest of this epoch (Lightning's -1 from on_train_batch_start): called in
+ * on_train_batch_start that batch is not trained, and has no on_train_batch_end; called
+ * elsewhere it is the batch that would come next. There is no validation in this epoch; its end
+ * is as usual. Gradients that wait for their group make a step. */
+KILN_API void kiln_trainer_skip_epoch(KilnTrainer *trainer);
 /* "epoch=004-step=4690" for where training is now; returns buf. */
 KILN_API const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, char *buf,
                                                   size_t size);
@@ -147,6 +160,21 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer,
 /* Record shadow += weight * (weights - shadow), in `record_update`; `weight` is a
  * scalar tensor. */
 KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight);
+/* The same at once, for hooks between steps: parameters and running statistics. */
+KILN_API void kiln_shadow_average(KilnShadow *shadow, double weight);
+/* Whether it is used: validation, test and checkpoints then take it. It is from the
+ * beginning; one that is not is a copy of the weights when it is used again. */
+KILN_API void kiln_shadow_use(KilnShadow *shadow, bool used);
+/* Go through the training data once, without gradients, and make the running statistics of
+ * batch normalization the means over its batches (torch.optim.swa_utils.update_bn): those of
+ * the shadow, with its weights, where one is used. Between epochs; the same bytes whenever it
+ * is done with the same weights. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_update_statistics(KilnTrainer *trainer,
+                                                                  KilnError *err);
+
+/* The learning rate of the steps to come, in the schedule's place, before the factors of
+ * groups; a negative one: the schedule's again. No checkpoint keeps it. */
+KILN_API void kiln_trainer_set_learning_rate(KilnTrainer *trainer, double lr);
 
 /* The screen, as far as a callback may use it. */
 typedef struct KilnConsole {
@@ -189,6 +217,7 @@ typedef struct KilnRecording {
     KilnTensor *gradients; /* of all parameters, flat: a variable, summed over the group's
                             * batches so far; NULL in front of the gradients */
     bool steps;            /* this batch ends its group: the parameters are updated */
+    size_t optimizer;      /* by which */
 } KilnRecording;
 typedef void KilnRecordHook(KilnInstance *self, KilnTrainer *trainer, const KilnRecording *at);
 
@@ -200,6 +229,11 @@ typedef enum KilnRank {
     KILN_RANK_SAVES    /* it saves checkpoints, which must hold the others' state of the same
                         * moment; what the others logged went to the loggers */
 } KilnRank;
+
+/* From `epoch` on, `batches` batches make an optimizer step. */
+typedef struct KilnAccumulation {
+    int64_t epoch, batches;
+} KilnAccumulation;
 
 /* Every hook is optional. A hook that fails stops the run with its error. Also the hooks of a
  * module (KilnModuleOps.hooks). The recorded hooks and `on_train_...` belong to fit alone. */
@@ -251,11 +285,25 @@ struct KilnCallbackOps {
     /* What a checkpoint must keep of this callback, and its return. */
     void (*state_dict)(KilnInstance *self, KilnState *state);
     KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);
+    /* What this callback multiplies the learning rate of a parameter with in an epoch; 0: it is
+     * frozen and costs no gradient, a buffer: nothing is counted into it. Asked again in each
+     * epoch, and before the first for all of them: a function of the options alone. */
+    double (*lr_scale)(const KilnInstance *self, const KilnParam *param, int64_t epoch);
+    /* Goes with it: the next epoch behind `epoch` in which something else is frozen; -1: none. */
+    int64_t (*next_freeze)(const KilnInstance *self, int64_t epoch);
+    /* Bytes that it will hold besides a shadow, for the forecast. Asked before setup. */
+    int64_t (*memory)(const KilnInstance *self, KilnTrainer *trainer);
+    /* Called before anything of the run is built: changes options for it (tune.h). */
+    KilnStatus (*tune)(KilnInstance *self, KilnTune *tune, KilnError *err);
     KilnRank rank;
     /* It is what trainer.enable_progress_bar and enable_model_summary are about. */
     bool shows_progress, shows_summary;
     /* It makes a shadow (kiln_trainer_shadow_new) when it is set up for fitting. */
     bool averages;
+    /* Optional: how many batches make a step, epoch by epoch, instead of
+     * trainer.accumulate_grad_batches; rising epochs. Known before training, for schedules count
+     * the steps of the whole run. Returns how many there are in *ret. */
+    size_t (*accumulation)(const KilnInstance *self, const KilnAccumulation **ret);
     /* Names of metrics that it logs, NULL-terminated; NULL: none. */
     const char *const *logs;
 };

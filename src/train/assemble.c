@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/zeros.h"
 #include "graph/graph.h"
 #include "train/trainer.h"
 
@@ -66,7 +65,7 @@ static KilnStatus open_split(KilnTrainer *trainer, KilnSplit split, KilnError *e
 {
     if (trainer->opened[split])
         return KILN_OK;
-    KilnStatus status = data_ops(trainer)->dataset(trainer->datamodule, split,
+    KilnStatus status = data_ops(trainer)->dataset(trainer->datamodule, split, 0,
                                                    &trainer->datasets[split], err);
     if (status >= 0)
         trainer->opened[split] = true;
@@ -458,17 +457,10 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
 
 KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err)
 {
-    size_t bytes = (size_t)kiln_params_size(trainer->params) *
-                   kiln_dtype_size(kiln_params_dtype(trainer->params));
     KilnStatus status = kiln_trainer_check_memory(trainer, err);
 
-    for (size_t i = 0; i < trainer->n_slots && status >= 0; i++) {
-        if (trainer->slot_names[i] == NULL)
-            continue;
-        trainer->slots[i] = kiln_zeros(bytes);
-        if (trainer->slots[i] == NULL)
-            status = kiln_error_nomem(err, bytes);
-    }
+    if (status >= 0)
+        status = kiln_optimize_allocate(trainer, err);
     return status >= 0 ? kiln_params_draw(trainer->params, err) : status;
 }
 
@@ -482,6 +474,7 @@ KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const
 
 void kiln_trainer_release(KilnTrainer *trainer)
 {
+    kiln_telling_end(trainer);
     for (int i = 0; i < KILN_SPLIT_COUNT; i++)
         kiln_loader_free(trainer->loaders[i]);
     kiln_hooks_release(&trainer->hooks);
@@ -490,9 +483,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_graph_free(trainer->graph);
     kiln_backend_free(trainer->backend);
     kiln_params_free(trainer->params);
-    for (size_t i = 0; i < trainer->n_slots; i++)
-        kiln_zeros_free(trainer->slots[i]);
-    kiln_runs_release(&trainer->runs);
+    kiln_optimize_release(trainer);
     kiln_shadow_free(trainer->shadow);
     for (size_t i = 0; i < trainer->n_layers; i++)
         free((char *)trainer->layers[i].path);

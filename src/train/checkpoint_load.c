@@ -343,8 +343,9 @@ KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTr
 
 /* ---- Everything ---------------------------------------------------------------------------- */
 
-static KilnStatus load_slot(KilnTrainer *trainer, const KilnSafetensors *file, const char *path,
-                            size_t slot, KilnError *err)
+static KilnStatus load_slot(KilnTrainer *trainer, const KilnOptimizerState *optimizer,
+                            const KilnSafetensors *file, const char *path, size_t slot,
+                            KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
@@ -352,19 +353,18 @@ static KilnStatus load_slot(KilnTrainer *trainer, const KilnSafetensors *file, c
         KilnParam *param = kiln_params_at(trainer->params, i);
         char name[512];
 
-        if (!kiln_param_trained(param) || trainer->slots[slot] == NULL)
+        if (optimizer->slots[slot] == NULL || !kiln_optimizer_has(optimizer, param))
             continue;
-        snprintf(name, sizeof(name), "optimizer.%s.%s", trainer->slot_names[slot],
-                 kiln_param_name(param));
+        kiln_optimizer_slot_name(optimizer, slot, param, name, sizeof(name));
         const KilnStEntry *entry = kiln_safetensors_find(file, name);
         if (entry == NULL || !kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
             return kiln_error_set(err, KILN_E_FORMAT,
                                   "%s: has no %s of that shape, which optimizer %s needs: it was "
                                   "saved with another optimizer; go on with that one, or start "
                                   "anew",
-                                  path, name, kiln_instance_name(trainer->optimizers.optimizer));
+                                  path, name, kiln_instance_name(optimizer->use.optimizer));
         status = kiln_safetensors_read(file, entry, kiln_param_dtype(param),
-                                       kiln_trainer_slot(trainer, slot, param), err);
+                                       kiln_optimizer_slot(optimizer, slot, param), err);
     }
     return status;
 }
@@ -392,7 +392,7 @@ static KilnStatus load_gradients(KilnTrainer *trainer, const KilnSafetensors *fi
     return status;
 }
 
-/* The optimizer's state, and what the epoch's metrics had counted. */
+/* The optimizers' state, and what the epoch's metrics had counted. */
 static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                  KilnError *err)
 {
@@ -400,8 +400,9 @@ static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *
     char *path = NULL;
     KilnStatus status = open_tensors(checkpoint, KILN_CHECKPOINT_TRAINER, &file, &path, err);
 
-    for (size_t slot = 0; status >= 0 && slot < trainer->n_slots; slot++)
-        status = load_slot(trainer, file, path, slot, err);
+    for (size_t i = 0; i < trainer->n_optimizers; i++)
+        for (size_t slot = 0; status >= 0 && slot < trainer->optimizers[i].n_slots; slot++)
+            status = load_slot(trainer, &trainer->optimizers[i], file, path, slot, err);
     if (status >= 0 && checkpoint->at.in_group > 0)
         status = load_gradients(trainer, file, path, err);
     if (status >= 0)
@@ -412,11 +413,9 @@ static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *
     return status;
 }
 
-static KilnStatus load_scheduler(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
-                                 KilnError *err)
+static KilnStatus load_scheduler(KilnInstance *scheduler, json_t *saved, KilnError *err)
 {
-    KilnInstance *scheduler = trainer->optimizers.scheduler;
-    KilnState state = { .object = json_object_get(checkpoint->state, "scheduler") };
+    KilnState state = { .object = saved };
     KilnStatus status = KILN_OK;
 
     if (scheduler == NULL || !json_is_object(state.object) ||
@@ -426,6 +425,46 @@ static KilnStatus load_scheduler(const KilnCheckpoint *checkpoint, KilnTrainer *
                                                                                 err);
     if (status < 0)
         (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(scheduler));
+    return status;
+}
+
+/* What the checkpoint has of the optimizer of that name (NULL: without), for its tensors were
+ * there; NULL: nothing. */
+static json_t *saved_optimizer(const KilnCheckpoint *checkpoint, const char *name)
+{
+    const json_t *all = json_object_get(checkpoint->state, "optimizers");
+
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        json_t *one = json_array_get(all, i);
+        const char *saved = json_string_value(json_object_get(one, "name"));
+
+        if (name == NULL ? saved == NULL : saved != NULL && strcmp(saved, name) == 0)
+            return one;
+    }
+    return NULL;
+}
+
+/* Format 1 had one optimizer, which had made every step. */
+static KilnStatus load_updates(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                               KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < trainer->n_optimizers && status >= 0; i++) {
+        KilnOptimizerState *one = &trainer->optimizers[i];
+        json_t *saved = saved_optimizer(checkpoint, one->use.name);
+
+        one->updates = saved != NULL ? json_integer_value(json_object_get(saved, "updates"))
+                                     : checkpoint->at.step;
+        if (one->updates < 0)
+            return kiln_error_set(err, KILN_E_FORMAT,
+                                  "%s/%s: is damaged: an optimizer made %lld updates; use another "
+                                  "checkpoint",
+                                  checkpoint->path, KILN_CHECKPOINT_STATE, (long long)one->updates);
+        status = load_scheduler(
+            one->use.scheduler,
+            json_object_get(saved != NULL ? saved : checkpoint->state, "scheduler"), err);
+    }
     return status;
 }
 
@@ -521,7 +560,7 @@ KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint, KilnTrainer *t
     if (status >= 0)
         status = load_optimizer(checkpoint, trainer, err);
     if (status >= 0)
-        status = load_scheduler(checkpoint, trainer, err);
+        status = load_updates(checkpoint, trainer, err);
     if (status >= 0)
         status = kiln_metrics_load(trainer->metrics, json_object_get(checkpoint->state, "metrics"),
                                    err);

@@ -91,7 +91,7 @@ static KilnStatus check_finite(KilnTrainer *trainer, KilnError *err)
                                   "nothing is saved and training stops; try a lower "
                                   "learning rate or a warmup",
                                   kiln_param_name(param), (long long)trainer->at.step,
-                                  trainer->learning_rate);
+                                  kiln_trainer_learning_rate(trainer));
     }
     return KILN_OK;
 }
@@ -167,33 +167,43 @@ static KilnStatus add_gradients(KilnTrainer *trainer, KilnArena *names, KilnStVi
     return KILN_OK;
 }
 
-/* "optimizer.<slot>.<parameter>" for every slot and trained parameter, and what the
- * epoch's metrics have counted. */
+/* The state of an optimizer. */
+static KilnStatus add_slots(KilnTrainer *trainer, const KilnOptimizerState *optimizer,
+                            KilnArena *names, KilnStView *views, size_t *n, KilnError *err)
+{
+    for (size_t s = 0; s < optimizer->n_slots; s++)
+        for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
+            KilnParam *param = kiln_params_at(trainer->params, i);
+            char name[512];
+
+            if (optimizer->slots[s] == NULL || !kiln_optimizer_has(optimizer, param))
+                continue;
+            kiln_optimizer_slot_name(optimizer, s, param, name, sizeof(name));
+            views[*n] = (KilnStView) {
+                .name = kiln_arena_strdup(names, name),
+                .dtype = kiln_param_dtype(param),
+                .shape = *kiln_param_shape(param),
+                .data = kiln_optimizer_slot(optimizer, s, param),
+            };
+            if (views[(*n)++].name == NULL)
+                return kiln_error_nomem(err, 1);
+        }
+    return KILN_OK;
+}
+
+/* The optimizers' state, and what the epoch's metrics have counted. */
 static KilnStatus write_optimizer(KilnTrainer *trainer, const char *path, KilnError *err)
 {
     const KilnTallies *tallies = kiln_metrics_tallies(trainer->metrics);
     size_t n_params = kiln_params_count(trainer->params), n = 0;
-    size_t most = n_params * (trainer->n_slots + 2) + tallies->n * KILN_TALLY_ARRAYS;
+    size_t most = n_params * (trainer->n_optimizers * KILN_MAX_SLOTS + 2) +
+                  tallies->n * KILN_TALLY_ARRAYS;
     KilnStView *views = calloc(most + 1, sizeof(*views));
     KilnArena names = { 0 };
     KilnStatus status = views != NULL ? KILN_OK : kiln_error_nomem(err, n_params);
 
-    for (size_t s = 0; s < trainer->n_slots && status >= 0; s++)
-        for (size_t i = 0; i < n_params && status >= 0; i++) {
-            KilnParam *param = kiln_params_at(trainer->params, i);
-
-            if (!kiln_param_trained(param) || trainer->slots[s] == NULL)
-                continue;
-            views[n] = (KilnStView) {
-                .name = kiln_arena_printf(&names, "optimizer.%s.%s", trainer->slot_names[s],
-                                          kiln_param_name(param)),
-                .dtype = kiln_param_dtype(param),
-                .shape = *kiln_param_shape(param),
-                .data = kiln_trainer_slot(trainer, s, param),
-            };
-            if (views[n++].name == NULL)
-                status = kiln_error_nomem(err, 1);
-        }
+    for (size_t i = 0; i < trainer->n_optimizers && status >= 0; i++)
+        status = add_slots(trainer, &trainer->optimizers[i], &names, views, &n, err);
     if (status >= 0)
         status = add_weights(trainer, &names, views, &n, err);
     if (status >= 0)
@@ -249,10 +259,9 @@ static json_t *callbacks_json(const KilnTrainer *trainer, bool *failed)
     return all;
 }
 
-/* The scheduler's state; null when it has none. */
-static json_t *scheduler_json(const KilnTrainer *trainer, bool *failed)
+/* A scheduler's state; null when it has none. */
+static json_t *scheduler_json(KilnInstance *scheduler, bool *failed)
 {
-    KilnInstance *scheduler = trainer->optimizers.scheduler;
     KilnState state = { 0 };
 
     if (scheduler == NULL || kiln_instance_component(scheduler)->ops.scheduler->state_dict == NULL)
@@ -262,6 +271,22 @@ static json_t *scheduler_json(const KilnTrainer *trainer, bool *failed)
         kiln_instance_component(scheduler)->ops.scheduler->state_dict(scheduler, &state);
     *failed = *failed || state.failed || state.object == NULL;
     return state.object;
+}
+
+/* What the optimizers have that is no tensor: [{"name", "updates", "scheduler"}]. */
+static json_t *optimizers_json(const KilnTrainer *trainer, bool *failed)
+{
+    json_t *all = json_array();
+
+    for (size_t i = 0; i < trainer->n_optimizers; i++) {
+        const KilnOptimizerState *one = &trainer->optimizers[i];
+
+        json_array_append_new(all, json_pack("{s:s?, s:I, s:o}", "name", one->use.name, "updates",
+                                             (json_int_t)one->updates, "scheduler",
+                                             scheduler_json(one->use.scheduler, failed)));
+    }
+    *failed = *failed || json_array_size(all) != trainer->n_optimizers;
+    return all;
 }
 
 /* Size and checksum of a file of the folder. */
@@ -346,7 +371,7 @@ static KilnStatus write_state(const KilnTrainer *trainer, const char *folder, Ki
             (json_int_t)kiln_params_size(trainer->params), "weights",
             kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec),
             "metrics", kiln_metrics_save(trainer->metrics), "callbacks",
-            callbacks_json(trainer, &failed), "scheduler", scheduler_json(trainer, &failed),
+            callbacks_json(trainer, &failed), "optimizers", optimizers_json(trainer, &failed),
             "loggers", kiln_loggers_state(trainer, &failed), "files", files);
 
         if (state == NULL || !add_position(trainer, state))
@@ -470,8 +495,10 @@ KilnStatus kiln_trainer_save(KilnTrainer *trainer, const char *name, char *ret_p
 
     if (status >= 0)
         status = kiln_loggers_flush(trainer, err);
+    kiln_live_saving(trainer->telling.page, true);
     if (status >= 0)
         status = kiln_checkpoint_save(trainer, path, err);
+    kiln_live_saving(trainer->telling.page, false);
     if (status >= 0) {
         trainer->saved = trainer->at;
         snprintf(trainer->saved_name, sizeof(trainer->saved_name), "%s", name);

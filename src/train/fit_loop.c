@@ -40,12 +40,11 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
     return status;
 }
 
-static void stop_in_time(KilnTrainer *trainer)
+static void stop_in_time(KilnTrainer *trainer, double now)
 {
     char reason[64];
 
-    if (trainer->at.should_stop ||
-        kiln_clock() - trainer->timing.trained < trainer->pace.max_seconds)
+    if (trainer->at.should_stop || now - trainer->timing.trained < trainer->pace.max_seconds)
         return;
     snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->pace.max_seconds);
     kiln_trainer_stop(trainer, reason);
@@ -72,7 +71,9 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
             break;
         }
         status = train_batch(trainer, &batch, err);
-        stop_in_time(trainer);
+        const double now = kiln_clock();
+        kiln_telling_tell(trainer, now);
+        stop_in_time(trainer, now);
         if (status >= 0 && trainer->at.batch < kiln_loader_batches(loader))
             status = validate_if_due(trainer, err);
     }

@@ -111,6 +111,8 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
         kiln_output_print(&trainer->output, "going on from %s", checkpoint->path);
     if (status >= 0)
         print_threads(trainer);
+    if (status >= 0)
+        kiln_telling_begin(trainer);
     return status;
 }
 
@@ -132,6 +134,7 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     KilnStatus status = kiln_loggers_open(trainer, json_object_get(checkpoint->state, "loggers"),
                                           err);
 
+    kiln_telling_phase(trainer, KILN_LIVE_FIT);
     if (status >= 0)
         status = kiln_fit_loop(trainer, err);
     if (status >= 0)

@@ -78,7 +78,17 @@ const char *kiln_trainer_phase(const KilnTrainer *trainer)
 
 double kiln_trainer_learning_rate(const KilnTrainer *trainer)
 {
-    return trainer->learning_rate;
+    return kiln_trainer_optimizer_rate(trainer, 0);
+}
+
+const KilnOptimizerUse *kiln_trainer_optimizer(const KilnTrainer *trainer, size_t i)
+{
+    return i < trainer->n_optimizers ? &trainer->optimizers[i].use : NULL;
+}
+
+double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i)
+{
+    return i < trainer->n_optimizers ? trainer->optimizers[i].rate : 0.0;
 }
 
 double kiln_trainer_samples_per_s(const KilnTrainer *trainer)
@@ -236,8 +246,8 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
                                                  trainer->at.epoch, trainer->batch_step, &err);
     } else {
         status = kiln_metrics_set(trainer->metrics, name, value,
-                                  KILN_LOG_EPOCH | (flags & KILN_LOG_PROG_BAR), trainer->at.epoch,
-                                  trainer->at.step, &err);
+                                  (flags & ~(unsigned)KILN_LOG_STEP) | KILN_LOG_EPOCH,
+                                  trainer->at.epoch, trainer->at.step, &err);
     }
     if (status < 0)
         kiln_output_print(&trainer->output, "warning: %s is not logged: %s", name, err.text);

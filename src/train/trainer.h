@@ -9,6 +9,7 @@
 #include "nn/params.h"
 #include "train/console.h"
 #include "train/forecast.h"
+#include "train/live.h"
 #include "train/loggers.h"
 #include "train/options.h"
 #include "train/pace.h"
@@ -28,6 +29,16 @@ typedef struct KilnTiming {
     float *step_ms;
     int64_t steps; /* measured, kept or not */
 } KilnTiming;
+
+/* What the live page is told. */
+typedef struct KilnTelling {
+    KilnLivePage *page;   /* NULL: none */
+    int32_t last_phase;   /* KilnLivePhase; KILN_LIVE_FIT: as the loops say */
+    double told;          /* when the rates were told last */
+    int64_t first_batch;  /* batches done when this session began */
+    double samples_per_s; /* of training */
+    double loss;          /* of the last training batch */
+} KilnTelling;
 
 /* Who is to be called, hook by hook, in order. */
 typedef struct KilnHookCall {
@@ -49,6 +60,26 @@ typedef struct KilnHooks {
     } * all; /* callbacks, and the module among them if it has hooks, in order */
     size_t n_all;
 } KilnHooks;
+
+/* One optimizer of the run, with what it keeps. */
+typedef struct KilnOptimizerState {
+    KilnOptimizerUse use;
+    const char *slot_names[KILN_MAX_SLOTS]; /* NULL: a slot that this optimizer leaves out */
+    /* Each as large as all parameters, of their type; what is no parameter of this optimizer is
+     * never written, and so takes no memory. */
+    void *slots[KILN_MAX_SLOTS];
+    size_t n_slots;
+    float hyper[KILN_MAX_HYPER];
+    KilnRuns runs;
+    int64_t updates; /* made since the start */
+    double rate;     /* of the last one */
+} KilnOptimizerState;
+
+/* How gradients are limited; limit 0: not at all. */
+typedef struct KilnClipping {
+    double limit;
+    bool by_norm;
+} KilnClipping;
 
 struct KilnTrainer {
     KilnConfig *config;
@@ -75,12 +106,8 @@ struct KilnTrainer {
     KilnBackend *backend;
     KilnGraph *graph;
     KilnParams *params;
-    KilnOptimizers optimizers;
-    const char *slot_names[KILN_MAX_SLOTS]; /* NULL: a slot that this optimizer leaves out */
-    void *slots[KILN_MAX_SLOTS];            /* each as large as the parameters, of their type */
-    size_t n_slots;
-    float hyper[KILN_MAX_HYPER];
-    KilnRuns runs;
+    KilnOptimizerState optimizers[KILN_MAX_OPTIMIZERS];
+    size_t n_optimizers;
     KilnShadow *shadow; /* NULL: none */
     KilnStep step;
     KilnLayerInfo *layers;
@@ -90,6 +117,7 @@ struct KilnTrainer {
     KilnMetrics *metrics;
     KilnOutput output;
     KilnTiming timing;
+    KilnTelling telling;
     char *run_dir;      /* absolute; NULL: none */
     char *resumed_from; /* the checkpoint folder, absolute; NULL: none */
 
@@ -97,7 +125,6 @@ struct KilnTrainer {
     KilnPosition at;
     KilnPace pace; /* of a fit */
     int64_t eval_batch, eval_batches;
-    double learning_rate;
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
@@ -187,17 +214,26 @@ int64_t kiln_shadow_bytes(const KilnParams *params);
 
 /* ---- optimize.c ------------------------------------------------------------------------- */
 
-/* The optimizer's state and runs; the schedule against the length of the run. */
+/* The optimizers and their runs; the schedules against the length of the run. */
 KILN_NODISCARD KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err);
-/* State tensors that the optimizer uses. */
-int64_t kiln_optimize_slots(const KilnTrainer *trainer);
-/* State `slot` of a trained parameter; the slot must be in use. */
-void *kiln_trainer_slot(const KilnTrainer *trainer, size_t slot, const KilnParam *param);
-/* That the metric which the scheduler follows is logged. */
+/* Memory for their state, all zero. */
+KILN_NODISCARD KilnStatus kiln_optimize_allocate(KilnTrainer *trainer, KilnError *err);
+void kiln_optimize_release(KilnTrainer *trainer);
+/* Whether the parameter is one of those that the optimizer trains. */
+bool kiln_optimizer_has(const KilnOptimizerState *optimizer, const KilnParam *param);
+/* State tensors that the optimizers keep of a parameter. */
+int64_t kiln_optimize_slots(const KilnTrainer *trainer, const KilnParam *param);
+/* State `slot` of a parameter that it has; the slot must be in use. */
+void *kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot, const KilnParam *param);
+/* "optimizer.exp_avg.fc.weight", with the optimizer's name in front of the slot's if it has
+ * one: of the same in a checkpoint. Returns buf. */
+const char *kiln_optimizer_slot_name(const KilnOptimizerState *optimizer, size_t slot,
+                                     const KilnParam *param, char *buf, size_t size);
+/* That the metrics which schedulers follow are logged. */
 KILN_NODISCARD KilnStatus kiln_optimize_check(KilnTrainer *trainer, KilnError *err);
-/* Record clipping and the update of all parameters behind the gradients. */
-void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at);
-/* Show the scheduler its metric, if this step logged it. */
+/* Record clipping and the update by optimizer at->optimizer behind the gradients. */
+void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnClipping clip);
+/* Show the schedulers their metrics, those that this step logged. */
 void kiln_optimize_observe(KilnTrainer *trainer);
 
 /* ---- The loops --------------------------------------------------------------------------- */
@@ -221,6 +257,17 @@ int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
 /* How many of `total` batches of input are predicted. */
 KILN_NODISCARD KilnStatus kiln_trainer_predict_batches(const KilnTrainer *trainer, int64_t total,
                                                        int64_t *ret, KilnError *err);
+
+/* ---- telling.c ------------------------------------------------------------------------------ */
+
+/* Make the live page of the run folder, which is there; the end removes it. */
+void kiln_telling_begin(KilnTrainer *trainer);
+void kiln_telling_end(KilnTrainer *trainer);
+/* Tell where the loops are, `now` by kiln_clock; after each batch. */
+void kiln_telling_tell(KilnTrainer *trainer, double now);
+void kiln_telling_phase(KilnTrainer *trainer, KilnLivePhase phase);
+/* Seconds until the run ends, as it went so far; negative: unknown. */
+double kiln_telling_left(const KilnTrainer *trainer, double now);
 
 /* ---- probe.c ------------------------------------------------------------------------------- */
 

@@ -113,12 +113,13 @@ static inline KilnStatus points_spec(KilnInstance *self, KilnDataSpec *ret, Kiln
     return KILN_OK;
 }
 
-static inline KilnStatus points_dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret,
-                                        KilnError *err)
+static inline KilnStatus points_dataset(KilnInstance *self, KilnSplit split, size_t set,
+                                        KilnDataset *ret, KilnError *err)
 {
     const PointsOpts *opts = kiln_opts(self);
     const int64_t counts[] = { opts->train_count, opts->val_count, opts->test_count };
 
+    (void)set;
     (void)err;
     *ret = (KilnDataset) {
         .count = counts[split], .ctx = self, .get = points_get, .label = points_label
@@ -255,7 +256,9 @@ static inline KilnStatus plane_optimizers(KilnInstance *self, KilnOptimizers *re
     const PlaneOpts *opts = kiln_opts(self);
 
     (void)err;
-    *ret = (KilnOptimizers) { .optimizer = opts->optimizer, .scheduler = opts->scheduler };
+    *ret = (KilnOptimizers) {
+        .n = 1, .use = { { .optimizer = opts->optimizer, .scheduler = opts->scheduler } }
+    };
     return KILN_OK;
 }
 
