@@ -41,7 +41,7 @@ static const KilnField fields[] = {
     KILN_FIELD_BOOL_OPT(Opts, save_on_train_epoch_end, "null",
                         "with every_n_epochs: true: at the end of the epoch; false: behind each of "
                         "its validations; null: true where these are one and the same"),
-    KILN_FIELD_STR(Opts, filename, "{epoch:03d}-{step}",
+    KILN_FIELD_STR(Opts, filename, "'{epoch:03d}-{step}'",
                    "name of a checkpoint; {KEY} or {KEY:FORMAT} stands for epoch, step, monitor or "
                    "a metric: {epoch}-{val/loss:.3f}"),
     KILN_FIELD_BOOL(Opts, auto_insert_metric_name, "true",

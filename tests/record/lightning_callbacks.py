@@ -111,6 +111,8 @@ CHECKPOINTS = {
     "steps by a metric of validation": ({"monitor": "m", "save_top_k": -1, "every_n_train_steps": 3}, {}, FALLING, 0),
     "steps that validation follows": ({"monitor": "m", "save_top_k": -1, "every_n_train_steps": 3},
                                       {"val_check_interval": 3}, FALLING, 0),
+    "steps that are validated": ({"monitor": "m", "save_top_k": 2, "every_n_train_steps": 3},
+                                 {"val_check_interval": 3, "check_val_every_n_epoch": None}, FALLING, 0),
     "accumulation": ({"save_top_k": -1, "every_n_train_steps": 2}, {"accumulate_grad_batches": 2}, MIXED, 0),
     "versions": ({"monitor": "m", "save_top_k": 2, "filename": "fixed"}, {}, FALLING, 0),
     "no versions": ({"monitor": "m", "save_top_k": 2, "filename": "fixed", "enable_version_counter": False}, {}, FALLING, 0),

@@ -173,6 +173,13 @@ static const struct {
       "[['epoch=0-step=7'], ['epoch=0-step=7', 'epoch=1-step=14'],"
       " ['epoch=0-step=7', 'epoch=1-step=14', 'epoch=2-step=21'],"
       " ['epoch=0-step=7', 'epoch=1-step=14', 'epoch=2-step=21', 'epoch=3-step=28']]" },
+    { "steps that validation follows",
+      "[['epoch=0-step=3', 'epoch=0-step=6'],"
+      " ['epoch=0-step=3', 'epoch=0-step=6', 'epoch=1-step=10', 'epoch=1-step=13'],"
+      " ['epoch=0-step=3', 'epoch=0-step=6', 'epoch=1-step=10', 'epoch=1-step=13',"
+      " 'epoch=2-step=17', 'epoch=2-step=20'],"
+      " ['epoch=0-step=3', 'epoch=0-step=6', 'epoch=1-step=10', 'epoch=1-step=13',"
+      " 'epoch=2-step=17', 'epoch=2-step=20', 'epoch=3-step=24', 'epoch=3-step=27']]" },
     /* A checkpoint is one folder, with the name that Lightning means. */
     { "slash in a name", "[['epoch=0-val_m=0.50'], ['epoch=0-val_m=0.50', 'epoch=1-val_m=0.30'],"
                          " ['epoch=0-val_m=0.50', 'epoch=1-val_m=0.30', 'epoch=2-val_m=0.40'],"
