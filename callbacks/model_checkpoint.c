@@ -18,7 +18,7 @@ typedef struct Opts {
     int64_t *every_n_epochs, *every_n_train_steps;
     double *train_time_interval;
     bool *save_on_train_epoch_end;
-    bool save_last, save_on_exception, verbose;
+    bool save_last, save_weights_only, save_on_exception, verbose;
     bool auto_insert_metric_name, enable_version_counter;
 } Opts;
 
@@ -48,6 +48,8 @@ static const KilnField fields[] = {
                     "put KEY= in front of each value: epoch=3-val_loss=0.123"),
     KILN_FIELD_BOOL(Opts, enable_version_counter, "true",
                     "-v1 behind a name that another kept checkpoint has; false: replace that"),
+    KILN_FIELD_BOOL(Opts, save_weights_only, "false",
+                    "leave out what resuming needs: optimizer state and the like"),
     KILN_FIELD_BOOL(Opts, save_on_exception, "false",
                     "save when the run ends by an error that leaves the weights good"),
     KILN_FIELD_BOOL(Opts, verbose, "false", "say of each checkpoint why it is kept or not"),
@@ -63,11 +65,10 @@ typedef struct Entry {
 typedef struct State {
     Entry *entries; /* the best ones, worst last; of equals the older is better */
     size_t count, capacity;
-    char last[sizeof(((Entry *)0)->name)]; /* what was saved last; "" */
-    int64_t last_step;                     /* when that was; 0: never */
-    int64_t due_step;                      /* when every_n_train_steps was due last */
-    bool waits;                            /* it was time, but the metric has no value yet */
-    double checked;                        /* when train_time_interval began */
+    int64_t last_step; /* of the newest checkpoint; 0: there is none */
+    int64_t due_step;  /* when every_n_train_steps was due last */
+    bool waits;        /* it was time, but the metric has no value yet */
+    double checked;    /* when train_time_interval began */
 } State;
 
 static double now(void)
@@ -202,7 +203,6 @@ typedef struct Change {
     bool kept;              /* among the best */
     Entry evicted, earlier; /* the worst of the best until now, and one of this very step: they
                              * go. Name "": none */
-    char last[sizeof(((Entry *)0)->name)]; /* what was the newest until now */
 } Change;
 
 /* Bring the list up to date. */
@@ -211,7 +211,6 @@ static void rank(const Opts *opts, State *state, const KilnTrainer *trainer, boo
 {
     size_t earlier = find_step(state, change->entry.step);
 
-    memcpy(change->last, state->last, sizeof(change->last));
     if (earlier < state->count)
         change->earlier = drop(state, earlier);
     change->kept = ranked && is_among_best(opts, state, change->entry.score);
@@ -224,16 +223,17 @@ static void rank(const Opts *opts, State *state, const KilnTrainer *trainer, boo
         (void)drop(state, find(state, change->entry.name));
     if (change->kept)
         insert(opts, state, &change->entry);
-    memcpy(state->last, change->entry.name, sizeof(state->last));
     state->last_step = change->entry.step;
 }
 
-static KilnStatus remove_old(const State *state, KilnTrainer *trainer, const char *name,
-                             KilnError *err)
+/* Keep it no more, unless its name was given to another. */
+static KilnStatus let_go(KilnInstance *self, KilnTrainer *trainer, const char *name, KilnError *err)
 {
-    if (name[0] == '\0' || strcmp(name, state->last) == 0 || find(state, name) < state->count)
+    const State *state = kiln_state(self);
+
+    if (name[0] == '\0' || find(state, name) < state->count)
         return KILN_OK;
-    return kiln_trainer_remove(trainer, name, err);
+    return kiln_trainer_remove(trainer, self, name, err);
 }
 
 static void tell(const Opts *opts, const State *state, KilnTrainer *trainer, const Change *change)
@@ -260,8 +260,7 @@ static void tell(const Opts *opts, const State *state, KilnTrainer *trainer, con
             among, change->entry.name[0] != '\0' ? ": saved as last, " : "", change->entry.name);
 }
 
-/* The list is brought up to date before saving, so that the checkpoint knows of
- * itself; what fell out of it is removed when the new one and the links are safe. */
+/* A checkpoint that is only the newest has no owner: it goes when the link moves on. */
 static KilnStatus save(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -277,16 +276,15 @@ static KilnStatus save(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
     tell(opts, state, trainer, &change);
     if (change.entry.name[0] == '\0')
         return KILN_OK;
-    status = kiln_trainer_save(trainer, change.entry.name, NULL, 0, err);
+    status = kiln_trainer_save(trainer, change.kept ? self : NULL, change.entry.name,
+                               opts->save_weights_only ? KILN_SAVE_WEIGHTS : 0, err);
     if (status >= 0)
         status = kiln_trainer_link(trainer, "last", change.entry.name, err);
     if (status >= 0)
         status = link_best(state, trainer, err);
     if (status >= 0)
-        status = remove_old(state, trainer, change.evicted.name, err);
-    if (status >= 0)
-        status = remove_old(state, trainer, change.earlier.name, err);
-    return status >= 0 ? remove_old(state, trainer, change.last, err) : status;
+        status = let_go(self, trainer, change.evicted.name, err);
+    return status >= 0 ? let_go(self, trainer, change.earlier.name, err) : status;
 }
 
 /* ---- When -------------------------------------------------------------------------------- */
@@ -392,7 +390,7 @@ static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnErr
         kiln_trainer_print(trainer, "warning: the run failed, and so did saving a checkpoint: %s",
                            err.text);
     else
-        kiln_trainer_print(trainer, "the run failed; saved %s", state->last);
+        kiln_trainer_print(trainer, "the run failed; a checkpoint is saved");
 }
 
 /* ---- Beginning and end ------------------------------------------------------------------- */
@@ -437,9 +435,10 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
     State *state = kiln_state(self);
 
     for (size_t i = state->count; i-- > 0;)
-        if (!kiln_trainer_adopt(trainer, state->entries[i].name))
+        if (!kiln_trainer_adopt(trainer, self, state->entries[i].name))
             (void)drop(state, i);
-    return link_best(state, trainer, err);
+    KilnStatus status = kiln_trainer_tidy(trainer, self, err);
+    return status >= 0 ? link_best(state, trainer, err) : status;
 }
 
 static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
@@ -450,18 +449,6 @@ static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnE
     (void)err;
     state->checked = now();
     return KILN_OK;
-}
-
-/* The run itself saves where it ends; what was the last until then goes. */
-static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
-{
-    const State *state = kiln_state(self);
-    char last[sizeof(state->last)];
-
-    if (state->last[0] == '\0' || !kiln_trainer_link_target(trainer, "last", last, sizeof(last)) ||
-        strcmp(last, state->last) == 0 || find(state, state->last) < state->count)
-        return KILN_OK;
-    return kiln_trainer_remove(trainer, state->last, err);
 }
 
 /* ---- In a checkpoint ---------------------------------------------------------------------- */
@@ -483,7 +470,6 @@ static void state_dict(KilnInstance *self, KilnState *saved)
         kiln_state_set_f64(saved, numbered(key, "score", i), state->entries[i].score);
         kiln_state_set_i64(saved, numbered(key, "step", i), state->entries[i].step);
     }
-    kiln_state_set_str(saved, "last", state->last);
     kiln_state_set_i64(saved, "last_step", state->last_step);
     kiln_state_set_i64(saved, "due_step", state->due_step);
     kiln_state_set_i64(saved, "waits", state->waits ? 1 : 0);
@@ -523,13 +509,11 @@ static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, Ki
     KilnStatus status = KILN_OK;
 
     if (!kiln_state_get_i64(saved, "count", &count) ||
-        !get_name(saved, "last", state->last, sizeof(state->last)) ||
         !kiln_state_get_i64(saved, "last_step", &state->last_step) ||
         !kiln_state_get_i64(saved, "due_step", &state->due_step) ||
         !kiln_state_get_i64(saved, "waits", &waits))
         return kiln_error_set(err, KILN_E_FORMAT,
-                              "the checkpoint's state lacks count, last, last_step, due_step or "
-                              "waits");
+                              "the checkpoint's state lacks count, last_step, due_step or waits");
     state->waits = waits != 0;
     for (int64_t i = 0; i < count && status >= 0; i++)
         status = load_entry(kiln_opts(self), state, saved, (size_t)i, err);
@@ -550,7 +534,6 @@ static const KilnCallbackOps ops = {
     .on_train_batch_end = on_train_batch_end,
     .on_validation_end = on_validation_end,
     .on_train_epoch_end = on_train_epoch_end,
-    .teardown = teardown,
     .on_exception = on_exception,
     .state_dict = state_dict,
     .load_state_dict = load_state_dict,

@@ -128,24 +128,43 @@ KILN_API void kiln_trainer_skip_epoch(KilnTrainer *trainer);
 /* "epoch=004-step=4690" for where training is now; returns buf. */
 KILN_API const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, char *buf,
                                                   size_t size);
-/* Write a checkpoint folder `name` below the run's checkpoints/, atomically.
- * `ret_path` (may be NULL): buffer of `size` bytes for its absolute path. */
-KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer, const char *name,
-                                                     char *ret_path, size_t size, KilnError *err);
+/* Ask for a checkpoint of this moment, as folder `name` below the run's checkpoints/. It is taken
+ * when all hooks of the moment have been called, so that it holds what each callback then knows;
+ * training goes on as soon as it is copied, and it is published, whole or not at all, in the
+ * background. Links and removals that are asked for are done behind it, in that order. What goes
+ * wrong there is the error of the next save, or of the run's end.
+ *
+ * `owner` (the callback that asks; NULL: nobody) keeps the folder. Several may keep one: it is
+ * removed when nobody does any more and no link points to it.
+ * `flags`: KILN_SAVE_WEIGHTS, or 0. */
+typedef enum KilnSaveFlags {
+    /* Without what resuming needs: it can be tested and predict. Asked for under the same name
+     * both ways it is whole. */
+    KILN_SAVE_WEIGHTS = 1
+} KilnSaveFlags;
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer,
+                                                     const KilnInstance *owner, const char *name,
+                                                     unsigned flags, KilnError *err);
 /* Point checkpoints/<link> ("best", "last") to checkpoint `name`, atomically. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link,
                                                      const char *name, KilnError *err);
-/* The checkpoint that checkpoints/<link> points to, written to `buf`; false
- * when there is no such link. */
+/* The checkpoint that checkpoints/<link> points to, with what was asked for, written to `buf`;
+ * false when there is no such link. */
 KILN_API bool kiln_trainer_link_target(const KilnTrainer *trainer, const char *link, char *buf,
                                        size_t size);
-/* Make sure that checkpoint `name` is in this run's folder: when it is not, it
- * is brought over from the run folder that this run goes on from. False when
- * it is in neither. */
-KILN_API bool kiln_trainer_adopt(KilnTrainer *trainer, const char *name);
-/* Remove checkpoint `name`; fine when there is none. */
-KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer, const char *name,
+/* `owner` keeps checkpoint `name` no more; fine when there is none. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer,
+                                                       const KilnInstance *owner, const char *name,
                                                        KilnError *err);
+/* For on_fit_start of a run that goes on: `owner` keeps checkpoint `name`. When it is not in this
+ * run's folder it is brought over from the one that the run goes on from; false when it is in
+ * neither. */
+KILN_API bool kiln_trainer_adopt(KilnTrainer *trainer, const KilnInstance *owner, const char *name);
+/* Likewise, behind that: folders of this run that `owner` saved and did not adopt are in the way
+ * (the run was killed before it removed them, or goes on from an earlier checkpoint) and go, once
+ * everybody who saved them says so. Others are not touched. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_tidy(KilnTrainer *trainer,
+                                                     const KilnInstance *owner, KilnError *err);
 /* A line for the user and train.log. */
 KILN_API void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...) KILN_PRINTF(2, 3);
 
@@ -282,9 +301,18 @@ struct KilnCallbackOps {
     KilnRecordHook *record_update;
     /* The run ends by this error or interrupt (KILN_E_INTERRUPTED); teardown follows. */
     void (*on_exception)(KilnInstance *self, KilnTrainer *trainer, const KilnError *why);
-    /* What a checkpoint must keep of this callback, and its return. */
+    /* What a checkpoint must keep of this callback, and its return: behind setup, in front of
+     * on_fit_start; a module's own also before it is tested or predicts. */
     void (*state_dict)(KilnInstance *self, KilnState *state);
     KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);
+    /* What does not go into numbers and tensors: files of its own, without folders, in the
+     * checkpoint `dir` while it is made. They are hashed with the rest, and checked before the
+     * second hook, called behind load_state_dict, sees them again. A module's are saved with
+     * KILN_SAVE_WEIGHTS, too. */
+    KilnStatus (*on_save_checkpoint)(KilnInstance *self, KilnTrainer *trainer, const char *dir,
+                                     KilnError *err);
+    KilnStatus (*on_load_checkpoint)(KilnInstance *self, KilnTrainer *trainer, const char *dir,
+                                     KilnError *err);
     /* What this callback multiplies the learning rate of a parameter with in an epoch; 0: it is
      * frozen and costs no gradient, a buffer: nothing is counted into it. Asked again in each
      * epoch, and before the first for all of them: a function of the options alone. */

@@ -474,6 +474,7 @@ KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const
 
 void kiln_trainer_release(KilnTrainer *trainer)
 {
+    kiln_saves_release(&trainer->saves);
     kiln_telling_end(trainer);
     for (int i = 0; i < KILN_SPLIT_COUNT; i++)
         kiln_loader_free(trainer->loaders[i]);

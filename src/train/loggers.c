@@ -130,11 +130,12 @@ json_t *kiln_loggers_state(const KilnTrainer *trainer, bool *failed)
     json_t *all = json_object();
 
     for (size_t i = 0; i < loggers->n; i++) {
-        KilnState state = { .object = json_object() };
+        KilnState state = { .path = kiln_instance_path(loggers->list[i]), .object = json_object() };
 
         if (ops_of(loggers->list[i])->state_dict != NULL && state.object != NULL)
             ops_of(loggers->list[i])->state_dict(loggers->list[i], &state);
         *failed = *failed || state.failed || state.object == NULL;
+        kiln_state_release(&state);
         json_object_set_new(all, kiln_instance_path(loggers->list[i]), state.object);
     }
     return all;

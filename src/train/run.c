@@ -47,14 +47,18 @@ static KilnStatus resume(KilnTrainer *trainer, KilnCheckpoint *checkpoint, KilnE
 /* checkpoints/last is where training is now. */
 static KilnStatus save_last(KilnTrainer *trainer, KilnError *err)
 {
-    char name[sizeof(trainer->saved_name)];
+    char name[KILN_CHECKPOINT_NAME];
     KilnStatus status = KILN_OK;
 
-    if (trainer->saved_name[0] == '\0' || !kiln_position_equal(&trainer->saved, &trainer->at)) {
+    if (trainer->saved_name[0] != '\0' && kiln_position_equal(&trainer->saved, &trainer->at)) {
+        snprintf(name, sizeof(name), "%s", trainer->saved_name);
+    } else {
         kiln_trainer_checkpoint_name(trainer, name, sizeof(name));
-        status = kiln_trainer_save(trainer, name, NULL, 0, err);
+        status = kiln_trainer_save(trainer, NULL, name, 0, err);
     }
-    return status >= 0 ? kiln_trainer_link(trainer, "last", trainer->saved_name, err) : status;
+    if (status >= 0)
+        status = kiln_trainer_link(trainer, "last", name, err);
+    return status >= 0 ? kiln_saves_finish(trainer, err) : status;
 }
 
 /* Test the best checkpoint when there is one, else the weights as they are. */
@@ -69,6 +73,8 @@ static KilnStatus test(KilnTrainer *trainer, KilnError *err)
         status = kiln_checkpoint_open(path, false, &best, err);
         if (status >= 0)
             status = kiln_checkpoint_load_weights(&best, trainer, err);
+        if (status >= 0)
+            status = kiln_checkpoint_load_module(&best, trainer, err);
         /* They are what validation saw: nothing stands beside them. */
         kiln_shadow_free(trainer->shadow);
         trainer->shadow = NULL;
@@ -149,6 +155,8 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
         status = kiln_loggers_flush(trainer, err); /* for those who read their files */
     if (status >= 0)
         status = KILN_CALL(trainer, teardown, err);
+    if (status >= 0)
+        status = kiln_saves_finish(trainer, err);
     return status >= 0 ? kiln_loggers_close(trainer, status_of(trainer), err) : status;
 }
 
@@ -159,6 +167,7 @@ static void close_failed(KilnTrainer *trainer, const KilnError *why)
     kiln_hooks_exception(trainer, why);
     (void)!kiln_loggers_flush(trainer, NULL);
     (void)!KILN_CALL(trainer, teardown, NULL);
+    (void)!kiln_saves_finish(trainer, NULL);
     (void)!kiln_loggers_close(trainer, "failed", NULL);
     (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
     kiln_output_status_line(&trainer->output, NULL);

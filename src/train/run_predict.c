@@ -223,10 +223,13 @@ static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError
 
 /* ---- The whole ------------------------------------------------------------------------- */
 
-static KilnStatus predict(Predictor *predictor, const char *input, KilnError *err)
+static KilnStatus predict(Predictor *predictor, const KilnCheckpoint *checkpoint, const char *input,
+                          KilnError *err)
 {
     KilnStatus status = KILN_CALL(predictor->trainer, setup, err);
 
+    if (status >= 0)
+        status = kiln_checkpoint_load_module(checkpoint, predictor->trainer, err);
     if (status >= 0)
         status = predict_all(predictor, input, err);
     return kiln_hooks_end(predictor->trainer, status, err);
@@ -248,7 +251,7 @@ KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env, const cha
     if (status >= 0)
         status = kiln_checkpoint_load_weights(&checkpoint, trainer, err);
     if (status >= 0)
-        status = predict(&predictor, input, err);
+        status = predict(&predictor, &checkpoint, input, err);
     for (size_t i = 0; i < predictor.n_failures; i++)
         free(predictor.failures[i].message);
     free(predictor.failures);

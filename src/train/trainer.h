@@ -14,6 +14,7 @@
 #include "train/options.h"
 #include "train/pace.h"
 #include "train/position.h"
+#include "train/saves.h"
 #include "train/step.h"
 
 /* Training steps measured so far; the newest KILN_STEP_TIMES are kept. */
@@ -129,8 +130,9 @@ struct KilnTrainer {
     int64_t batch_step;
     bool interrupted;
     char stop_reason[512];
-    KilnPosition saved;   /* of the newest checkpoint of this run */
-    char saved_name[256]; /* "" : none yet */
+    KilnSaves saves;
+    KilnPosition saved;                    /* of the newest checkpoint of this run */
+    char saved_name[KILN_CHECKPOINT_NAME]; /* "" : none yet */
 };
 
 /* ---- assemble.c ---------------------------------------------------------------- */

@@ -4,6 +4,8 @@
 
 #include "train_support.h"
 
+#include "train/trainer.h"
+
 /* ---- The script: metrics as recorded, and what is there at the ends of epochs ----------- */
 
 static struct Script {
@@ -69,18 +71,20 @@ static KilnStatus script_validation_end(KilnInstance *self, KilnTrainer *trainer
 static KilnStatus script_epoch_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     (void)self;
-    (void)err;
-    if (kiln_trainer_epoch(trainer) > 0)
+    if (kiln_trainer_epoch(trainer) == 0)
+        return KILN_OK;
+    KilnStatus status = kiln_saves_finish(trainer, err); /* they are written in the background */
+    if (status >= 0)
         json_array_append_new(script.listings, listing(kiln_trainer_run_dir(trainer)));
-    return KILN_OK;
+    return status;
 }
 
 static KilnStatus script_train_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     (void)self;
-    (void)err;
+    KilnStatus status = kiln_saves_finish(trainer, err);
     json_array_append_new(script.listings, listing(kiln_trainer_run_dir(trainer)));
-    return KILN_OK;
+    return status;
 }
 
 static const char *const script_logs[] = { "a", "m", "val/m", NULL };
