@@ -120,6 +120,9 @@ KILN_API bool kiln_trainer_takes(const KilnTrainer *trainer, KilnLogKind kind);
 /* End training after this batch (Lightning's should_stop); `reason` is copied
  * into summary.json and the log. */
 KILN_API void kiln_trainer_stop(KilnTrainer *trainer, const char *reason);
+/* The same for this session alone, because its time is over, say: a run that goes on from the
+ * checkpoint trains on. */
+KILN_API void kiln_trainer_pause(KilnTrainer *trainer, const char *reason);
 /* Leave out the rest of this epoch (Lightning's -1 from on_train_batch_start): called in
  * on_train_batch_start that batch is not trained, and has no on_train_batch_end; called
  * elsewhere it is the batch that would come next. There is no validation in this epoch; its end
@@ -217,10 +220,15 @@ typedef struct KilnLayerInfo {
     const char *op;   /* last operation recorded under that path */
     KilnShape output; /* with the batch axis */
     int64_t parameters;
+    int64_t trained;       /* of these; the rest is frozen */
     double flops;          /* of products and convolutions, forward, of the whole batch */
     double flops_backward; /* for the gradients */
 } KilnLayerInfo;
 KILN_API size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **ret);
+/* They as a table, lines that end with a newline, `width` columns wide where that is enough for
+ * the numbers. Layers deeper than `max_depth` are summed up in what they are part of; -1: none.
+ * Owned by the caller (free); NULL when memory is out. */
+KILN_API char *kiln_trainer_layer_table(const KilnTrainer *trainer, int64_t max_depth, int width);
 
 /* ---- Callbacks and loggers ---------------------------------------------------- */
 

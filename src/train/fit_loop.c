@@ -47,7 +47,7 @@ static void stop_in_time(KilnTrainer *trainer, double now)
     if (trainer->at.should_stop || now - trainer->timing.trained < trainer->pace.max_seconds)
         return;
     snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->pace.max_seconds);
-    kiln_trainer_stop(trainer, reason);
+    kiln_trainer_pause(trainer, reason);
 }
 
 static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)

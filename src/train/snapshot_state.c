@@ -110,6 +110,7 @@ static json_t *optimizers_json(KilnSnapshot *snapshot, const KilnTrainer *traine
 static json_t *position_json(const KilnTrainer *trainer)
 {
     const KilnPosition *at = &trainer->at;
+    const bool stops = at->should_stop && !trainer->paused;
 
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s}", "epoch",
                      (json_int_t)at->epoch, "step", (json_int_t)at->step, "batch",
@@ -117,7 +118,7 @@ static json_t *position_json(const KilnTrainer *trainer)
                      (json_int_t)at->samples, "in_group", (json_int_t)at->in_group,
                      "last_val_batch", (json_int_t)at->last_val_batch, "epoch_begun",
                      at->epoch_begun ? 1 : 0, "epoch_done", at->epoch_done ? 1 : 0, "should_stop",
-                     at->should_stop ? 1 : 0, "stop_reason", trainer->stop_reason);
+                     stops ? 1 : 0, "stop_reason", stops ? trainer->stop_reason : "");
 }
 
 /* By what results depend on: the run, and the machine. */
@@ -158,7 +159,7 @@ json_t *kiln_snapshot_state(KilnSnapshot *snapshot, const KilnTrainer *trainer)
     if (!failed && !snapshot->weights_only)
         failed = !add(state,
                       json_pack("{s:o, s:o, s:o}", "metrics", kiln_metrics_save(trainer->metrics),
-                                "scheduler", scheduler_json(snapshot, trainer), "loggers",
+                                "optimizers", optimizers_json(snapshot, trainer), "loggers",
                                 kiln_loggers_state(trainer, &failed))) ||
                  failed;
     if (failed) {

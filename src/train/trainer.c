@@ -258,9 +258,18 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
 void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
 {
     trainer->at.should_stop = true;
+    trainer->paused = false;
     snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s",
              reason != NULL ? reason : "");
     kiln_output_print(&trainer->output, "stopping: %s", trainer->stop_reason);
+}
+
+void kiln_trainer_pause(KilnTrainer *trainer, const char *reason)
+{
+    const bool stopped = trainer->at.should_stop && !trainer->paused;
+
+    kiln_trainer_stop(trainer, reason);
+    trainer->paused = !stopped;
 }
 
 void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...)

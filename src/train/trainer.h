@@ -129,6 +129,7 @@ struct KilnTrainer {
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
+    bool paused; /* should_stop is about this session alone */
     char stop_reason[512];
     KilnSaves saves;
     KilnPosition saved;                    /* of the newest checkpoint of this run */
