@@ -179,9 +179,9 @@ typedef struct KilnShadow KilnShadow;
 /* Make it, in `setup`; it starts as a copy of the weights. Owned by the trainer. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer, KilnShadow **ret,
                                                            KilnError *err);
-/* Record shadow += weight * (weights - shadow), in `record_update`; `weight` is a
- * scalar tensor. */
-KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight);
+/* Record shadow += weight * (weights - shadow), in `record_update`, with `buffers` for running
+ * statistics; both are scalar tensors. */
+KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight, KilnTensor *buffers);
 /* The same at once, for hooks between steps: parameters and running statistics. */
 KILN_API void kiln_shadow_average(KilnShadow *shadow, double weight);
 /* Whether it is used: validation, test and checkpoints then take it. It is from the

@@ -1,4 +1,5 @@
-"""Record what Lightning's ModelCheckpoint and EarlyStopping do, for tests/unit/test_train_keep.c.
+"""Record what Lightning's ModelCheckpoint, EarlyStopping and EMAWeightAveraging (PyTorch's AveragedModel) do, for
+tests/unit/test_train_keep.c.
 Needs lightning (2.6.6 when the data was made); run from the root:
 
     python tests/record/lightning_callbacks.py
@@ -19,7 +20,7 @@ from torch.utils.data import DataLoader
 warnings.filterwarnings("ignore")
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 import lightning as L  # noqa: E402
-from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint  # noqa: E402
+from lightning.pytorch.callbacks import Callback, EarlyStopping, EMAWeightAveraging, ModelCheckpoint  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BATCHES = 7
@@ -89,7 +90,7 @@ def overrides(callback, options, trainer):
             [f"trainer.{key}={text(value)}" for key, value in trainer.items()])
 
 
-FALLING = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01]
+FALLING = [0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002]
 MIXED = [0.5, 0.3, 0.4, 0.2, 0.6, 0.1, 0.7, 0.8]
 WITH_NAN = [0.5, NAN, 0.4, 0.3]
 
@@ -184,8 +185,49 @@ def stop(name):
             "best": callback.best_score.item()}
 
 
+# name: (options, trainer's options)
+AVERAGES = {
+    "each step": ({"decay": 0.9}, {}),
+    "every third step": ({"decay": 0.9, "update_every_n_steps": 3}, {}),
+    "from a step": ({"decay": 0.9, "update_starting_at_step": 5}, {}),
+    "every second step from a step": ({"decay": 0.8, "update_every_n_steps": 2, "update_starting_at_step": 3}, {}),
+    "accumulation": ({"decay": 0.9}, {"accumulate_grad_batches": 3}),
+}
+
+
+class Unit(Net):
+    """Its weights are a unit vector, another one behind each optimizer step, so that an average of
+    them is the list of their shares."""
+
+    def __init__(self, steps):
+        super().__init__([0.0])
+        self.layer = torch.nn.Linear(steps, 1, bias=False)
+
+    def training_step(self, batch, i):
+        return self.layer.weight.sum() * 0.0
+
+
+class Place(Callback):
+    def on_train_batch_end(self, trainer, module, outputs, batch, i):
+        with torch.no_grad():
+            module.layer.weight.zero_()
+            module.layer.weight[0, trainer.global_step - 1] = 1.0
+
+
+def average(name):
+    options, trainer = AVERAGES[name]
+    steps = 2 * -(-BATCHES // trainer.get("accumulate_grad_batches", 1))
+    callback = EMAWeightAveraging(**options)
+    module = Unit(steps)
+    run = trainer_of([Place(), callback], {"max_epochs": 2, "enable_checkpointing": False, "limit_val_batches": 0, **trainer})
+    run.fit(module)
+    assert run.global_step == steps
+    return {"name": name, "overrides": overrides("ema", options, {"max_epochs": 2, **trainer}),
+            "shares": module.layer.weight[0].tolist()}
+
+
 data = {"lightning": L.__version__, "checkpoints": [keep(name) for name in CHECKPOINTS],
-        "stopping": [stop(name) for name in STOPPING]}
+        "stopping": [stop(name) for name in STOPPING], "averages": [average(name) for name in AVERAGES]}
 with open(os.path.join(HERE, "..", "data", "train", "lightning.json"), "w") as file:
     json.dump(data, file, indent=1)
     file.write("\n")

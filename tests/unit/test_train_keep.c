@@ -1,5 +1,6 @@
-/* Which checkpoints model_checkpoint keeps and when early_stopping stops, against what Lightning's
- * callbacks did with the same options and metrics (tests/record/lightning_callbacks.py). */
+/* Which checkpoints model_checkpoint keeps, when early_stopping stops and what ema averages,
+ * against what Lightning's callbacks did with the same options and metrics
+ * (tests/record/lightning_callbacks.py). */
 #include <dirent.h>
 
 #include "train_support.h"
@@ -13,6 +14,11 @@ static struct Script {
     size_t n, validations;
     int64_t fail_at;  /* on_train_batch_end fails at this step; 0: never */
     json_t *listings; /* of checkpoints/, one an epoch */
+    /* With `shares`: the sum of the weights behind each step, with these shares; then how far the
+     * average of the weights is from it at the end. */
+    const json_t *shares;
+    int64_t seen; /* steps */
+    double sum[64], off;
 } script;
 
 static int compare_names(const void *a, const void *b)
@@ -47,12 +53,53 @@ static json_t *listing(const char *run)
     return list;
 }
 
+/* ---- Averages of the weights ---- */
+
+/* All trained values, one behind the other, are at most as many as script.sum has. */
+static void add_weights(KilnTrainer *trainer)
+{
+    const int64_t step = kiln_trainer_global_step(trainer);
+    KilnParams *params = kiln_trainer_params(trainer);
+    size_t n = 0;
+
+    if (script.shares == NULL || step == script.seen)
+        return;
+    assert_int_equal(step, ++script.seen);
+    const double share = json_real_value(json_array_get(script.shares, (size_t)step - 1));
+    for (size_t i = 0; i < kiln_params_count(params); i++) {
+        KilnParam *param = kiln_params_at(params, i);
+        const float *values = kiln_param_data(param);
+
+        for (int64_t j = 0; j < kiln_shape_count(kiln_param_shape(param)); j++) {
+            assert_true(n < sizeof(script.sum) / sizeof(script.sum[0]));
+            script.sum[n++] += share * (double)values[j];
+        }
+    }
+}
+
+static void compare_average(const KilnTrainer *trainer)
+{
+    size_t n = 0;
+
+    if (script.shares == NULL)
+        return;
+    for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
+        const KilnParam *param = kiln_params_at(trainer->params, i);
+        const float *values = kiln_shadow_data(trainer->shadow, param);
+
+        for (int64_t j = 0; j < kiln_shape_count(kiln_param_shape(param)); j++)
+            script.off = fmax(script.off, fabs((double)values[j] - script.sum[n++]));
+    }
+    assert_true(n > 0);
+}
+
 static KilnStatus script_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const int64_t step = kiln_trainer_global_step(trainer);
 
     (void)self;
     kiln_trainer_log(trainer, "a", (double)(5 * step % 7), 0);
+    add_weights(trainer);
     return script.fail_at > 0 && step == script.fail_at ? kiln_error_set(err, KILN_E_IO, "as asked")
                                                         : KILN_OK;
 }
@@ -84,6 +131,7 @@ static KilnStatus script_train_end(KilnInstance *self, KilnTrainer *trainer, Kil
     (void)self;
     KilnStatus status = kiln_saves_finish(trainer, err);
     json_array_append_new(script.listings, listing(kiln_trainer_run_dir(trainer)));
+    compare_average(trainer);
     return status;
 }
 
@@ -143,6 +191,7 @@ static void begin(const json_t *item)
         .n = json_array_size(values),
         .fail_at = json_integer_value(json_object_get(item, "fail_at")),
         .listings = json_array(),
+        .shares = json_object_get(item, "shares"),
     };
     assert_true(script.n <= sizeof(script.values) / sizeof(script.values[0]));
     for (size_t i = 0; i < script.n; i++) {
@@ -301,11 +350,42 @@ static void test_stopping(void **unused)
         stop(json_array_get(items, i));
 }
 
+/* ---- ema ------------------------------------------------------------------------------------ */
+
+static void average(const json_t *item)
+{
+    char overrides[1024], run[128];
+
+    begin(item);
+    overrides_of(item,
+                 SCRIPTED "trainer.enable_checkpointing=false trainer.limit_val_batches=0 "
+                          "+callbacks.ema={_target_:callback/ema} ",
+                 overrides, sizeof(overrides));
+    fit_well("run", overrides, "finished");
+    assert_int_equal(script.seen, json_array_size(script.shares));
+    if (script.off > 1e-5)
+        fail_msg("%s: the average is off by %g", name_of(item), script.off);
+    json_decref(script.listings);
+    snprintf(run, sizeof(run), "%s/run", work);
+    assert_true(kiln_path_remove(run, NULL) >= 0);
+}
+
+static void test_averages(void **unused)
+{
+    const json_t *items = json_object_get(recorded, "averages");
+
+    (void)unused;
+    assert_int_equal(json_array_size(items), 5);
+    for (size_t i = 0; i < json_array_size(items); i++)
+        average(json_array_get(items, i));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_checkpoints, make_work, remove_work),
         cmocka_unit_test_setup_teardown(test_stopping, make_work, remove_work),
+        cmocka_unit_test_setup_teardown(test_averages, make_work, remove_work),
     };
 
     return cmocka_run_group_tests(tests, load_recorded, drop_recorded);
