@@ -181,10 +181,10 @@ static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, Ki
 
     if (!kiln_state_get_i64(saved, "started", &started) ||
         !kiln_state_get_f64(saved, "best", &state->best) ||
-        !kiln_state_get_i64(saved, "waited", &state->waited) ||
-        !kiln_state_get_i64(saved, "checked_step", &state->checked_step))
+        !kiln_state_get_i64(saved, "waited", &state->waited))
         return kiln_error_set(err, KILN_E_FORMAT,
-                              "the checkpoint's state lacks started, best, waited or checked_step");
+                              "the checkpoint's state lacks started, best or waited");
+    (void)kiln_state_get_i64(saved, "checked_step", &state->checked_step); /* not in format 2 */
     state->started = started != 0;
     return KILN_OK;
 }

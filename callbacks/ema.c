@@ -36,6 +36,7 @@ typedef struct State {
     float weight;       /* of the step that is recorded now */
     float buffers;      /* of running statistics */
     int64_t updates;    /* done so far */
+    bool counted;       /* by the checkpoint that the run goes on from */
 } State;
 
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
@@ -45,6 +46,17 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     if (strcmp(kiln_trainer_phase(trainer), "fit") != 0)
         return KILN_OK;
     return kiln_trainer_shadow_new(trainer, &state->shadow, err);
+}
+
+/* Checkpoints of formats 1 and 2 did not count updates: there was one at each step. */
+static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    (void)err;
+    if (!state->counted)
+        state->updates = kiln_trainer_global_step(trainer);
+    return KILN_OK;
 }
 
 /* What update number `t`, from 0, keeps of the average. */
@@ -94,10 +106,12 @@ static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, Ki
 
     if (!kiln_state_get_i64(saved, "updates", &state->updates))
         return kiln_error_set(err, KILN_E_FORMAT, "the checkpoint's state lacks updates");
+    state->counted = true;
     return KILN_OK;
 }
 
 static const KilnCallbackOps ops = { .setup = setup,
+                                     .on_fit_start = on_fit_start,
                                      .record_update = record_update,
                                      .state_dict = state_dict,
                                      .load_state_dict = load_state_dict,

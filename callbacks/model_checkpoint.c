@@ -495,9 +495,9 @@ static KilnStatus load_entry(const Opts *opts, State *state, const KilnState *sa
     if (status < 0)
         return status;
     if (!get_name(saved, numbered(key, "name", i), entry.name, sizeof(entry.name)) ||
-        !kiln_state_get_f64(saved, numbered(key, "score", i), &entry.score) ||
-        !kiln_state_get_i64(saved, numbered(key, "step", i), &entry.step))
+        !kiln_state_get_f64(saved, numbered(key, "score", i), &entry.score))
         return kiln_error_set(err, KILN_E_FORMAT, "the checkpoint's state has no whole %s", key);
+    (void)kiln_state_get_i64(saved, numbered(key, "step", i), &entry.step);
     insert(opts, state, &entry);
     return KILN_OK;
 }
@@ -508,12 +508,11 @@ static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, Ki
     int64_t count = 0, waits = 0;
     KilnStatus status = KILN_OK;
 
-    if (!kiln_state_get_i64(saved, "count", &count) ||
-        !kiln_state_get_i64(saved, "last_step", &state->last_step) ||
-        !kiln_state_get_i64(saved, "due_step", &state->due_step) ||
-        !kiln_state_get_i64(saved, "waits", &waits))
-        return kiln_error_set(err, KILN_E_FORMAT,
-                              "the checkpoint's state lacks count, last_step, due_step or waits");
+    (void)kiln_state_get_i64(saved, "count", &count);
+    /* Checkpoints of formats 1 and 2 don't know of these. */
+    (void)kiln_state_get_i64(saved, "last_step", &state->last_step);
+    (void)kiln_state_get_i64(saved, "due_step", &state->due_step);
+    (void)kiln_state_get_i64(saved, "waits", &waits);
     state->waits = waits != 0;
     for (int64_t i = 0; i < count && status >= 0; i++)
         status = load_entry(kiln_opts(self), state, saved, (size_t)i, err);
