@@ -252,6 +252,18 @@ void kiln_args_release(KilnArgs *args)
     *args = (KilnArgs) { 0 };
 }
 
+KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err)
+{
+    const char **more = realloc(args->words, (args->n_words + 2) * sizeof(*more));
+
+    if (more == NULL)
+        return kiln_error_nomem(err, (args->n_words + 2) * sizeof(*more));
+    args->words = more;
+    more[args->n_words++] = word;
+    more[args->n_words] = NULL;
+    return KILN_OK;
+}
+
 const char *kiln_args_take(KilnArgs *args, const char *key)
 {
     size_t length = strlen(key);

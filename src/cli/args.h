@@ -40,6 +40,8 @@ KILN_NODISCARD KilnStatus kiln_args_guess(int argc, char **argv, KilnArgs *ret,
 void kiln_args_release(KilnArgs *args);
 /* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
 const char *kiln_args_take(KilnArgs *args, const char *key);
+/* Add a word, borrowed, behind the others. */
+KILN_NODISCARD KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err);
 /* The i-th flag ("--cfg"); NULL behind the last. */
 const char *kiln_args_flag(size_t i);
 /* The whole name of a flag that may be written short ("-cn"), and what stands behind its

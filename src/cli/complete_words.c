@@ -174,18 +174,25 @@ static void complete_explain(Cursor *cursor)
                        KILN_KEY_NAME);
 }
 
+/* A word of predict that names a file; true when its value is being typed. */
+static bool complete_file(KilnCandidates *candidates, const char *word, const char *help)
+{
+    const bool begun = kiln_starts_with(candidates->typed, word);
+
+    kiln_candidates_add(candidates, true, word, help);
+    if (begun)
+        kiln_candidates_paths(candidates, word, candidates->typed + strlen(word), "");
+    return begun;
+}
+
 static void complete_override(Cursor *cursor)
 {
-    static const char input[] = "input=";
     KilnCandidates *candidates = cursor->candidates;
 
-    if (strcmp(cursor->command, "predict") == 0) {
-        kiln_candidates_add(candidates, true, input, "a PNG file, or a folder of them");
-        if (kiln_starts_with(candidates->typed, input)) {
-            kiln_candidates_paths(candidates, input, candidates->typed + strlen(input), "");
-            return;
-        }
-    }
+    if (strcmp(cursor->command, "predict") == 0 &&
+        (complete_file(candidates, "input=", "a PNG file, or a folder of them") ||
+         complete_file(candidates, "output=", "the file to write: .jsonl, .csv, .safetensors")))
+        return;
     kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
     kiln_complete_override(&cursor->scene, candidates);
 }

@@ -29,7 +29,10 @@ typedef struct KilnRunEnv {
     const volatile int *stop;
     /* Called after each epoch. May be NULL. */
     void (*progress)(void *ctx, const KilnRunProgress *progress);
-    void *ctx; /* of progress */
+    /* Takes what the run has for other programs (kiln_trainer_output): predictions. May be
+     * NULL. */
+    KilnStatus (*output)(void *ctx, const char *text, KilnError *err);
+    void *ctx; /* of progress and output */
     /* The folder that kiln.run.dir names is there, with the config in its .kiln: it is
      * used as it is (a job of a sweep). */
     bool prepared;
@@ -48,11 +51,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_run_fit(KilnConfig *config, const KilnRu
  * and, as JSON text, to `ret_json` (owned by the caller, may be NULL). */
 KILN_API KILN_NODISCARD KilnStatus kiln_run_test(KilnConfig *config, const KilnRunEnv *env,
                                                  char **ret_json, KilnError *err);
-/* One line of JSON a sample of `input` (a file or folder) to `write`. */
+/* Run the network on `input` (a file or folder). What it predicts is for the config's callbacks:
+ * prediction_writer, or one of the program's own. What of the input can't be read is left out, and
+ * the error at the end. */
 KILN_API KILN_NODISCARD KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env,
-                                                    const char *input,
-                                                    void (*write)(void *ctx, const char *line),
-                                                    void *ctx, KilnError *err);
+                                                    const char *input, KilnError *err);
 /* Absolute path of the checkpoint folder that `ckpt_path` means: a checkpoint
  * folder, a run folder (its last), "last" or "best" (of the newest run below
  * `runs`). Owned by the caller (free). */

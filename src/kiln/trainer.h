@@ -60,6 +60,14 @@ enum { KILN_STEP_OUTPUTS = 8 };
 KILN_API size_t kiln_trainer_outputs(const KilnTrainer *trainer,
                                      KilnOutputView ret[KILN_STEP_OUTPUTS]);
 
+/* Samples of the input that could not be read and so are in no batch: those since the last
+ * on_predict_batch_end, in order; returns how many. For that hook and on_predict_end. */
+typedef struct KilnUnread {
+    int64_t sample;
+    char *message; /* borrowed */
+} KilnUnread;
+KILN_API size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnread **ret);
+
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
 /* The same, but only a value of this very step: at the end of an epoch, one that the
@@ -170,6 +178,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_tidy(KilnTrainer *trainer,
                                                      const KilnInstance *owner, KilnError *err);
 /* A line for the user and train.log. */
 KILN_API void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...) KILN_PRINTF(2, 3);
+
+/* Text for the output of the command, or of the program around the run (KilnRunEnv.output), where
+ * others read it; KILN_E_MISSING when that takes none. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_output(KilnTrainer *trainer, const char *text,
+                                                       KilnError *err);
 
 /* A second set of all floating-point values of the network, parameters and buffers:
  * an average of them. Validation and test use it in the weights' place, and

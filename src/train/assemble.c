@@ -494,6 +494,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_metrics_free(trainer->metrics);
     kiln_options_release(&trainer->options);
     kiln_output_release(&trainer->output);
+    free(trainer->unread);
     free(trainer->timing.step_ms);
     free(trainer->config_yaml);
     free(trainer->run_dir);

@@ -281,6 +281,14 @@ void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...)
     va_end(args);
 }
 
+KilnStatus kiln_trainer_output(KilnTrainer *trainer, const char *text, KilnError *err)
+{
+    if (trainer->env->output == NULL)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "the program around this run takes no output; name a file");
+    return trainer->env->output(trainer->env->ctx, text, err);
+}
+
 const KilnConsole *kiln_trainer_console(const KilnTrainer *trainer)
 {
     return &trainer->output.console;

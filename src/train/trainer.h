@@ -97,7 +97,9 @@ struct KilnTrainer {
     KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
     KilnDataset datasets[KILN_SPLIT_COUNT];
-    KilnDataset input;             /* what is predicted */
+    KilnDataset input;  /* what is predicted */
+    KilnUnread *unread; /* of it, since the last batch's end */
+    size_t n_unread, unread_room;
     bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
     KilnLoader *loaders[KILN_SPLIT_COUNT];
     KilnLoading loading;
