@@ -10,7 +10,7 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, max_depth, "1", -1, 1e6,
+    KILN_FIELD_I64(Opts, max_depth, "2", -1, 1e6,
                    "layers deeper than this are summed up in what they are part of; -1: all are "
                    "shown; 0: totals alone"),
     KILN_FIELD_END,

@@ -47,7 +47,8 @@ typedef struct State {
     FILE *file; /* NULL: lines go to the command's output */
     char *text; /* the line that is made, or all that wait for the end */
     size_t length, room;
-    bool has_head; /* of CSV */
+    bool has_head;    /* of CSV */
+    int64_t n_values; /* cells behind file, error and class */
     Column columns[KILN_STEP_OUTPUTS];
     size_t n_columns, n_rows;
     int64_t *samples; /* of these rows */
@@ -197,6 +198,7 @@ static KilnStatus add_head(State *state, const KilnOutputView *outputs, size_t n
             snprintf(name, sizeof(name), "%s/%s", outputs[i].name,
                      width == spec->n_classes ? spec->class_names[j] : index);
             status = add_cell(state, ",", width > 1 ? name : outputs[i].name, err);
+            state->n_values++;
         }
     }
     state->has_head = true;
@@ -246,6 +248,8 @@ static KilnStatus put_unread(State *state, const KilnUnread *unread, KilnError *
     KilnStatus status = add_cell(state, "", file, err);
     if (status >= 0)
         status = add_cell(state, ",", unread->message, err);
+    for (int64_t i = 0; i <= state->n_values && status >= 0; i++)
+        status = add(state, ",", err);
     return status >= 0 ? add(state, "\n", err) : status;
 }
 

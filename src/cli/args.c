@@ -258,9 +258,10 @@ KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err)
 
     if (more == NULL)
         return kiln_error_nomem(err, (args->n_words + 2) * sizeof(*more));
+    memmove(more + 1, more, args->n_words * sizeof(*more));
+    more[0] = word;
     args->words = more;
-    more[args->n_words++] = word;
-    more[args->n_words] = NULL;
+    more[++args->n_words] = NULL;
     return KILN_OK;
 }
 

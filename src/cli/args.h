@@ -40,7 +40,7 @@ KILN_NODISCARD KilnStatus kiln_args_guess(int argc, char **argv, KilnArgs *ret,
 void kiln_args_release(KilnArgs *args);
 /* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
 const char *kiln_args_take(KilnArgs *args, const char *key);
-/* Add a word, borrowed, behind the others. */
+/* Add a word, borrowed, in front of the others. */
 KILN_NODISCARD KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err);
 /* The i-th flag ("--cfg"); NULL behind the last. */
 const char *kiln_args_flag(size_t i);

@@ -77,13 +77,15 @@ static int predict_to(KilnArgs *args, const char *output)
 {
     char path[4096 + 64];
     KilnError err = { 0 };
-    KilnStatus status = kiln_args_add(
-        args, "++callbacks.prediction_writer._target_=callback/prediction_writer", &err);
+    KilnStatus status = KILN_OK;
 
     snprintf(path, sizeof(path), "++callbacks.prediction_writer.path='%s'",
              output != NULL ? output : "");
-    if (status >= 0 && output != NULL)
+    if (output != NULL)
         status = kiln_args_add(args, path, &err);
+    if (status >= 0)
+        status = kiln_args_add(
+            args, "++callbacks.prediction_writer._target_=callback/prediction_writer", &err);
     if (status >= 0)
         return with_checkpoint(args, predict);
     kiln_screen_error(args->command, &err);

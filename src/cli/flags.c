@@ -80,7 +80,8 @@ static const CommandHelp commands[] = {
         "kiln eval ckpt_path=last datamodule.root=DIR", "the same network on other data", NULL } },
     { "predict",
       RUNS,
-      "Prints one line of JSON for each image: file, class, probabilities; or writes them to a file, "
+      "Prints one line of JSON for each image: file, class, probabilities; or writes them to a "
+      "file, "
       "output=FILE, as its name ends: .jsonl, .csv, .safetensors.",
       { "kiln predict ckpt_path=best input=DIR", "all PNG images in a folder, at any depth",
         "kiln predict ckpt_path=RUN input=x.png", "one image",

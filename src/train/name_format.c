@@ -160,7 +160,9 @@ static KilnStatus unknown_key(const KilnTrainer *trainer, const char *option,
     if (nearest != NULL)
         return kiln_error_set(err, KILN_E_KEY, "%s=%s: there is no {%s}; did you mean {%s}?",
                               option, format->text, key, nearest);
-    return kiln_trainer_unknown_metric(trainer, option, key, err);
+    (void)kiln_trainer_unknown_metric(trainer, option, key, err);
+    (void)kiln_error_prefix(err, "{%s} is neither epoch, step nor monitor: ", key);
+    return KILN_E_KEY;
 }
 
 static KilnStatus check_place(const KilnTrainer *trainer, const char *option,
