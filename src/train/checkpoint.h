@@ -69,6 +69,8 @@ typedef struct KilnCheckpoint {
  * optimizer's state is needed, too. Released with kiln_checkpoint_close. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *ret,
                                                KilnError *err);
+/* Check all that there are checksums of, and name the file, or the tensor, that is damaged. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_verify(const char *path, KilnError *err);
 /* The one that the config's ckpt_path names, which must name one. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config,
                                                           KilnCheckpoint *ret, KilnError *err);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "train/checkpoint.h"
+#include "graph/backend.h"
 #include "train/snapshot.h"
 
 static json_t *spec_json(const KilnDataSpec *spec)
@@ -124,15 +125,15 @@ static json_t *position_json(const KilnTrainer *trainer)
 static json_t *run_json(const KilnTrainer *trainer)
 {
     char *model = kiln_trainer_model(trainer);
-    json_t *run = json_pack("{s:i, s:s, s:s, s:s?, s:I, s:i, s:I, s:I, s:I, s:s, s:o}", "format",
-                            (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "task",
-                            kiln_instance_name(trainer->module), "model", model, "seed",
-                            (json_int_t)trainer->options.root->seed, "threads", trainer->threads,
-                            "batch_size", (json_int_t)trainer->batch_size, "train_samples",
-                            (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
-                            (json_int_t)kiln_params_size(trainer->params), "weights",
-                            kiln_dtype_name(kiln_params_dtype(trainer->params)), "data",
-                            spec_json(&trainer->spec));
+    json_t *run = json_pack(
+        "{s:i, s:s, s:s, s:s, s:s?, s:I, s:i, s:I, s:I, s:I, s:s, s:o}", "format",
+        (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "machine", trainer->backend->machine,
+        "task", kiln_instance_name(trainer->module), "model", model, "seed",
+        (json_int_t)trainer->options.root->seed, "threads", trainer->threads, "batch_size",
+        (json_int_t)trainer->batch_size, "train_samples",
+        (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
+        (json_int_t)kiln_params_size(trainer->params), "weights",
+        kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec));
 
     free(model);
     return run;
@@ -158,7 +159,7 @@ json_t *kiln_snapshot_state(KilnSnapshot *snapshot, const KilnTrainer *trainer)
     if (!failed && !snapshot->weights_only)
         failed = !add(state,
                       json_pack("{s:o, s:o, s:o}", "metrics", kiln_metrics_save(trainer->metrics),
-                                "scheduler", scheduler_json(snapshot, trainer), "loggers",
+                                "optimizers", optimizers_json(snapshot, trainer), "loggers",
                                 kiln_loggers_state(trainer, &failed))) ||
                  failed;
     if (failed) {
