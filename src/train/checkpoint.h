@@ -23,6 +23,8 @@ enum { KILN_CHECKPOINT_FORMAT = 3 };
 #define KILN_CHECKPOINT_SEAL ",\n \"xxh3\": \""
 /* A checkpoint that is being written, beside the others. */
 #define KILN_CHECKPOINT_UNFINISHED ".saving"
+/* One that is being removed: nobody ever sees a half of it under its name. */
+#define KILN_CHECKPOINT_REMOVED ".removed"
 /* Stands in the metadata of the weights that kiln wrote. Others (saved by
  * PyTorch, say) may take their place in a checkpoint to be tested or to
  * predict; the checksum is not about them. */

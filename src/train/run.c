@@ -85,6 +85,8 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
         status = kiln_run_folder_make(trainer, checkpoint->path, err);
     if (status >= 0)
         status = kiln_run_journal_open(trainer, err);
+    if (status >= 0)
+        status = kiln_saves_open(trainer, err);
     if (status < 0)
         return status;
     kiln_resume_settle(checkpoint, trainer);

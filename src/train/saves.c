@@ -248,10 +248,26 @@ static KilnStatus drop_strays(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = kiln_dir_list(folder, &names, &n, err);
     for (size_t i = 0; i < n && status >= 0; i++)
-        if (strcmp(names[i], KILN_CHECKPOINT_UNFINISHED) == 0 || is_stray(saves, folder, names[i]))
+        if (is_stray(saves, folder, names[i]))
             status = drop(saves, names[i], true, err);
     saves->n_tidied = 0;
     kiln_names_free(names, n);
+    free(folder);
+    return status;
+}
+
+KilnStatus kiln_saves_open(KilnTrainer *trainer, KilnError *err)
+{
+    static const char *const halves[] = { KILN_CHECKPOINT_UNFINISHED, KILN_CHECKPOINT_REMOVED };
+    char *folder = folder_of(trainer);
+    KilnStatus status = folder != NULL ? KILN_OK : no_memory(err);
+
+    for (size_t i = 0; i < KILN_COUNT(halves) && status >= 0; i++) {
+        char *path = kiln_path_join(folder, halves[i]);
+
+        status = path != NULL ? kiln_path_remove(path, err) : no_memory(err);
+        free(path);
+    }
     free(folder);
     return status;
 }

@@ -2,8 +2,10 @@
  * job at a time: whoever has another waits, so that one snapshot is all the memory it takes. */
 #include "train/writer.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,13 +58,18 @@ static KilnStatus write_link(const char *folder, const KilnLinked *link, KilnErr
 static KilnStatus remove_folder(const char *folder, const KilnDropped *dropped, KilnError *err)
 {
     char *path = kiln_path_join(folder, dropped->name);
-    KilnStatus status = KILN_OK;
+    char *aside = kiln_path_join(folder, KILN_CHECKPOINT_REMOVED);
+    KilnStatus status = path != NULL && aside != NULL ? KILN_OK : kiln_error_nomem(err, 1);
 
-    if (path == NULL)
-        return kiln_error_nomem(err, 1);
-    if (dropped->owned || kiln_checkpoint_is_own(folder, dropped->name, NULL))
-        status = kiln_path_remove(path, err);
+    if (status >= 0 && (dropped->owned || kiln_checkpoint_is_own(folder, dropped->name, NULL))) {
+        status = kiln_path_remove(aside, err);
+        if (status >= 0 && rename(path, aside) != 0 && errno != ENOENT)
+            status = kiln_error_errno(err, path);
+        if (status >= 0)
+            status = kiln_path_remove(aside, err);
+    }
     free(path);
+    free(aside);
     return status;
 }
 
