@@ -47,4 +47,8 @@ KILN_NODISCARD KilnStatus kiln_safetensors_read(const KilnSafetensors *file,
                                                 const KilnStEntry *entry, KilnDType dtype,
                                                 void *data, KilnError *err);
 
+/* XXH3 (64 bits) of an entry's bytes as they lie in the file; false when they can't be read. */
+bool kiln_safetensors_hash(const KilnSafetensors *file, const KilnStEntry *entry,
+                           uint64_t *ret_hash);
+
 #endif

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "train/checkpoint.h"
+#include "graph/backend.h"
 #include "train/snapshot.h"
 
 static json_t *spec_json(const KilnDataSpec *spec)
@@ -125,15 +126,15 @@ static json_t *position_json(const KilnTrainer *trainer)
 static json_t *run_json(const KilnTrainer *trainer)
 {
     char *model = kiln_trainer_model(trainer);
-    json_t *run = json_pack("{s:i, s:s, s:s, s:s?, s:I, s:i, s:I, s:I, s:I, s:s, s:o}", "format",
-                            (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "task",
-                            kiln_instance_name(trainer->module), "model", model, "seed",
-                            (json_int_t)trainer->options.root->seed, "threads", trainer->threads,
-                            "batch_size", (json_int_t)trainer->batch_size, "train_samples",
-                            (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
-                            (json_int_t)kiln_params_size(trainer->params), "weights",
-                            kiln_dtype_name(kiln_params_dtype(trainer->params)), "data",
-                            spec_json(&trainer->spec));
+    json_t *run = json_pack(
+        "{s:i, s:s, s:s, s:s, s:s?, s:I, s:i, s:I, s:I, s:I, s:s, s:o}", "format",
+        (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "machine", trainer->backend->machine,
+        "task", kiln_instance_name(trainer->module), "model", model, "seed",
+        (json_int_t)trainer->options.root->seed, "threads", trainer->threads, "batch_size",
+        (json_int_t)trainer->batch_size, "train_samples",
+        (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
+        (json_int_t)kiln_params_size(trainer->params), "weights",
+        kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec));
 
     free(model);
     return run;
