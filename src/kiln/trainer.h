@@ -79,6 +79,13 @@ KILN_API double kiln_trainer_flops(const KilnTrainer *trainer);
 /* What this machine reaches with the run's threads in large matrix products of its precision:
  * measured for a tenth of a second when it is first asked for. */
 KILN_API double kiln_trainer_peak_flops(KilnTrainer *trainer);
+/* Samples of the input that could not be read and so are in no batch: those since the last
+ * on_predict_batch_end, in order; returns how many. For that hook and on_predict_end. */
+typedef struct KilnUnread {
+    int64_t sample;
+    char *message; /* borrowed */
+} KilnUnread;
+KILN_API size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnread **ret);
 
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
@@ -94,8 +101,31 @@ KILN_API KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, cons
                                                 const char *name, KilnError *err);
 /* True when this run will validate: there are samples for it and no limit of 0. */
 KILN_API bool kiln_trainer_validates(const KilnTrainer *trainer);
+/* True when that is once an epoch, in every epoch, behind its last batch. */
+KILN_API bool kiln_trainer_validates_epochs(const KilnTrainer *trainer);
+/* True when validation has its turn before the next training batch; for on_train_batch_end. */
+KILN_API bool kiln_trainer_validates_now(const KilnTrainer *trainer);
 /* All metrics, in order of first logging. */
 KILN_API size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret);
+
+/* A text for the name of a file, in which each {KEY} or {KEY:FORMAT} stands for a value: epoch,
+ * step, the last value of a metric by its name ({val/loss}), or monitor, that of the metric
+ * `monitor`. FORMAT is Python's for numbers: [0][width][.precision] and d, f, e or g; without it
+ * %d and %.6g. A "/" of the text or of a name becomes "_". */
+typedef struct KilnNameFormat {
+    const char *text;
+    const char *monitor; /* NULL: {monitor} is not known */
+    bool inserts;        /* put "KEY=" in front of each value; the metric's name for monitor */
+} KilnNameFormat;
+/* Refuse (KILN_E_KEY, KILN_E_RANGE) what names no value of this run or does not fit it, as the
+ * fault of `option`; at setup. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_check_format(const KilnTrainer *trainer,
+                                                             const char *option,
+                                                             const KilnNameFormat *format,
+                                                             KilnError *err);
+/* The text for now, cut at `size`; "nan" for a metric that has no value yet. Returns buf. */
+KILN_API const char *kiln_trainer_format(const KilnTrainer *trainer, const KilnNameFormat *format,
+                                         char *buf, size_t size);
 
 /* ---- What a hook can do ------------------------------------------------------ */
 
@@ -117,6 +147,9 @@ KILN_API bool kiln_trainer_takes(const KilnTrainer *trainer, KilnLogKind kind);
 /* End training after this batch (Lightning's should_stop); `reason` is copied
  * into summary.json and the log. */
 KILN_API void kiln_trainer_stop(KilnTrainer *trainer, const char *reason);
+/* The same for this session alone, because its time is over, say: a run that goes on from the
+ * checkpoint trains on. */
+KILN_API void kiln_trainer_pause(KilnTrainer *trainer, const char *reason);
 /* Leave out the rest of this epoch (Lightning's -1 from on_train_batch_start): called in
  * on_train_batch_start that batch is not trained, and has no on_train_batch_end; called
  * elsewhere it is the batch that would come next. There is no validation in this epoch; its end
@@ -168,6 +201,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_tidy(KilnTrainer *trainer,
 /* A line for the user and train.log. */
 KILN_API void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...) KILN_PRINTF(2, 3);
 
+/* Text for the output of the command, or of the program around the run (KilnRunEnv.output), where
+ * others read it; KILN_E_MISSING when that takes none. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_output(KilnTrainer *trainer, const char *text,
+                                                       KilnError *err);
+
 /* A second set of all floating-point values of the network, parameters and buffers:
  * an average of them. Validation and test use it in the weights' place, and
  * checkpoints hold it as model.safetensors, with the weights that training goes on
@@ -176,9 +214,9 @@ typedef struct KilnShadow KilnShadow;
 /* Make it, in `setup`; it starts as a copy of the weights. Owned by the trainer. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer, KilnShadow **ret,
                                                            KilnError *err);
-/* Record shadow += weight * (weights - shadow), in `record_update`; `weight` is a
- * scalar tensor. */
-KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight);
+/* Record shadow += weight * (weights - shadow), in `record_update`, with `buffers` for running
+ * statistics; both are scalar tensors. */
+KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight, KilnTensor *buffers);
 /* The same at once, for hooks between steps: parameters and running statistics. */
 KILN_API void kiln_shadow_average(KilnShadow *shadow, double weight);
 /* Whether it is used: validation, test and checkpoints then take it. It is from the
@@ -217,10 +255,15 @@ typedef struct KilnLayerInfo {
     const char *op;   /* last operation recorded under that path */
     KilnShape output; /* with the batch axis */
     int64_t parameters;
+    int64_t trained;       /* of these; the rest is frozen */
     double flops;          /* of products and convolutions, forward, of the whole batch */
     double flops_backward; /* for the gradients */
 } KilnLayerInfo;
 KILN_API size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **ret);
+/* They as a table, lines that end with a newline, `width` columns wide where that is enough for
+ * the numbers. Layers deeper than `max_depth` are summed up in what they are part of; -1: none.
+ * Owned by the caller (free); NULL when memory is out. */
+KILN_API char *kiln_trainer_layer_table(const KilnTrainer *trainer, int64_t max_depth, int width);
 
 /* ---- Callbacks and loggers ---------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
+#include "base/journal.h"
 #include "base/machine.h"
 #include "nn/groups.h"
 #include "nn/params.h"
@@ -98,7 +99,9 @@ struct KilnTrainer {
     KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
     KilnDataset datasets[KILN_SPLIT_COUNT];
-    KilnDataset input;             /* what is predicted */
+    KilnDataset input;  /* what is predicted */
+    KilnUnread *unread; /* of it, since the last batch's end */
+    size_t n_unread, unread_room;
     bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
     KilnLoader *loaders[KILN_SPLIT_COUNT];
     KilnLoading loading;
@@ -131,8 +134,10 @@ struct KilnTrainer {
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
+    bool paused; /* should_stop is about this session alone */
     char stop_reason[512];
     KilnSaves saves;
+    KilnJournal *journal;                  /* of the run folder; NULL: none */
     KilnPosition saved;                    /* of the newest checkpoint of this run */
     char saved_name[KILN_CHECKPOINT_NAME]; /* "" : none yet */
 };
@@ -141,7 +146,8 @@ struct KilnTrainer {
 
 /* Build every part for `stage` and record its steps for their shapes, so that
  * whatever does not fit is found before anything is written. `remembered` as
- * in KilnDataContext. */
+ * in KilnDataContext. trainer->threads, when it is not 0, holds where the config leaves their
+ * number open; the rest of the trainer is made here. */
 KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config,
                                                 const KilnRunEnv *env, KilnStage stage,
                                                 const KilnDataSpec *remembered, KilnError *err);
