@@ -357,7 +357,8 @@ static int64_t label(void *ctx, int64_t index)
     return (int64_t)kiln_rng_below(&rng, CLASSES); /* the first number of get's stream */
 }
 
-static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret, KilnError *err)
+static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
+                          KilnError *err)
 {
     State *state = kiln_state(self);
     const Opts *opts = state->opts;
@@ -367,6 +368,7 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret,
         [KILN_TEST] = opts->test_count,
     };
 
+    (void)set;
     (void)err;
     state->samples[split] = (Samples) { .state = state, .split = split };
     *ret = (KilnDataset) {

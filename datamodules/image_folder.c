@@ -543,22 +543,25 @@ static int64_t label(void *ctx, int64_t index)
     return samples->set->labels[samples->order != NULL ? samples->order[index] : index];
 }
 
-static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret, KilnError *err)
+static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
+                          KilnError *err)
 {
     State *state = kiln_state(self);
     Samples *samples = &state->samples[split];
     bool from_train = split == KILN_TRAIN ||
                       (split == KILN_VAL && state->sets[KILN_VAL].count == 0);
 
-    const KilnSplit set = from_train ? KILN_TRAIN : split;
-    KilnStatus status = open_cache(state, set, err);
+    const KilnSplit from = from_train ? KILN_TRAIN : split;
+    KilnStatus status = open_cache(state, from, err);
+
+    (void)set;
 
     if (status < 0)
         return status;
     *samples = (Samples) {
         .state = state,
-        .set = &state->sets[set],
-        .cache = state->caches[set],
+        .set = &state->sets[from],
+        .cache = state->caches[from],
         .training = split == KILN_TRAIN,
     };
     *ret = (KilnDataset) {

@@ -15,7 +15,7 @@ struct KilnParam {
     KilnShape shape;
     int64_t count; /* elements */
     bool trained;
-    bool frozen; /* trained, but not in this run: no gradient, no update */
+    bool frozen; /* trained, but not in the step that is recorded: no gradient, no update */
     KilnInit init;
     int64_t zero_first, zero_count; /* elements that begin as 0 whatever init says */
     int64_t offset;   /* trained: elements in the flat buffers; else in statistics, counters */

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/zeros.h"
 #include "graph/graph.h"
-#include "train/trainer.h"
+#include "train/resume.h"
 
 /* ---- Components --------------------------------------------------------------------- */
 
@@ -66,7 +65,7 @@ static KilnStatus open_split(KilnTrainer *trainer, KilnSplit split, KilnError *e
 {
     if (trainer->opened[split])
         return KILN_OK;
-    KilnStatus status = data_ops(trainer)->dataset(trainer->datamodule, split,
+    KilnStatus status = data_ops(trainer)->dataset(trainer->datamodule, split, 0,
                                                    &trainer->datasets[split], err);
     if (status >= 0)
         trainer->opened[split] = true;
@@ -422,6 +421,8 @@ static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError
 KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                                KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
 {
+    const int threads = trainer->threads;
+
     *trainer = (KilnTrainer) { .config = config, .env = env, .at.last_val_batch = -1 };
     trainer->timing.start = kiln_clock();
     trainer->phase = stage == KILN_STAGE_FIT    ? KILN_PHASE_FIT
@@ -438,15 +439,18 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
         status = kiln_config_yaml(config, NULL, true, &trainer->config_yaml, err);
     if (status < 0)
         return status;
+    kiln_resume_forget(trainer->config_yaml);
     trainer->processors = kiln_processors_here();
     trainer->threads = (int)trainer->options.trainer->threads;
     if (trainer->threads == 0)
-        trainer->threads = trainer->processors.threads;
+        trainer->threads = threads != 0 ? threads : trainer->processors.threads;
     status = build_components(trainer, stage, err);
     if (status >= 0)
         status = set_up_data(trainer, stage, remembered, err);
     if (status >= 0)
         status = set_up_network(trainer, err);
+    if (status >= 0 && stage == KILN_STAGE_FIT)
+        status = kiln_instruments_set_up(trainer, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
         status = kiln_optimize_set_up(trainer, err);
     if (status >= 0)
@@ -458,17 +462,10 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
 
 KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err)
 {
-    size_t bytes = (size_t)kiln_params_size(trainer->params) *
-                   kiln_dtype_size(kiln_params_dtype(trainer->params));
     KilnStatus status = kiln_trainer_check_memory(trainer, err);
 
-    for (size_t i = 0; i < trainer->n_slots && status >= 0; i++) {
-        if (trainer->slot_names[i] == NULL)
-            continue;
-        trainer->slots[i] = kiln_zeros(bytes);
-        if (trainer->slots[i] == NULL)
-            status = kiln_error_nomem(err, bytes);
-    }
+    if (status >= 0)
+        status = kiln_optimize_allocate(trainer, err);
     return status >= 0 ? kiln_params_draw(trainer->params, err) : status;
 }
 
@@ -482,6 +479,9 @@ KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const
 
 void kiln_trainer_release(KilnTrainer *trainer)
 {
+    kiln_journal_close(trainer->journal);
+    kiln_saves_release(&trainer->saves); /* the writer tells the live page */
+    kiln_telling_end(trainer);
     for (int i = 0; i < KILN_SPLIT_COUNT; i++)
         kiln_loader_free(trainer->loaders[i]);
     kiln_hooks_release(&trainer->hooks);
@@ -490,9 +490,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_graph_free(trainer->graph);
     kiln_backend_free(trainer->backend);
     kiln_params_free(trainer->params);
-    for (size_t i = 0; i < trainer->n_slots; i++)
-        kiln_zeros_free(trainer->slots[i]);
-    kiln_runs_release(&trainer->runs);
+    kiln_optimize_release(trainer);
     kiln_shadow_free(trainer->shadow);
     for (size_t i = 0; i < trainer->n_layers; i++)
         free((char *)trainer->layers[i].path);
@@ -500,8 +498,10 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_instance_free(trainer->module);
     kiln_instance_free(trainer->datamodule);
     kiln_metrics_free(trainer->metrics);
+    kiln_instruments_release(&trainer->instruments);
     kiln_options_release(&trainer->options);
     kiln_output_release(&trainer->output);
+    free(trainer->unread);
     free(trainer->timing.step_ms);
     free(trainer->config_yaml);
     free(trainer->run_dir);

@@ -70,6 +70,7 @@ static KilnStatus eval_batches(KilnTrainer *trainer, KilnPhase phase, const Eval
         if (status < 0 || batch.size == 0)
             break;
         status = eval_batch(trainer, phase, hooks, &batch, err);
+        kiln_telling_tell(trainer, kiln_clock());
     }
     return status;
 }
@@ -109,6 +110,7 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
     trainer->eval_batches = batches_of(trainer, phase, loader);
     trainer->timing.phase_start = kiln_clock();
     trainer->timing.phase_samples = 0;
+    kiln_telling_tell(trainer, trainer->timing.phase_start);
     kiln_metrics_clear(trainer->metrics, phase);
     kiln_loggers_drop_steps(trainer);
     if (trainer->shadow != NULL)

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "train/loading.h"
+#include "train/run_journal.h"
 
 /* ---- Validation ---------------------------------------------------------------------- */
 
@@ -27,7 +28,15 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
 
     trainer->in_batch = true;
     trainer->batch_step = trainer->at.step + (steps ? 1 : 0);
+    trainer->step.batch = *batch; /* for the hooks */
+    trainer->instruments.skips = trainer->instruments.ran = false;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
+    if (status >= 0 && trainer->instruments.skips) {
+        trainer->in_batch = false;
+        trainer->at.batch = batch->index + 1;
+        trainer->at.batches++;
+        return KILN_OK;
+    }
     if (status >= 0)
         status = kiln_fit_step(trainer, batch, err);
     if (status >= 0)
@@ -40,15 +49,14 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
     return status;
 }
 
-static void stop_in_time(KilnTrainer *trainer)
+static void stop_in_time(KilnTrainer *trainer, double now)
 {
     char reason[64];
 
-    if (trainer->at.should_stop ||
-        kiln_clock() - trainer->timing.trained < trainer->pace.max_seconds)
+    if (trainer->at.should_stop || now - trainer->timing.trained < trainer->pace.max_seconds)
         return;
     snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->pace.max_seconds);
-    kiln_trainer_stop(trainer, reason);
+    kiln_trainer_pause(trainer, reason);
 }
 
 static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
@@ -71,8 +79,14 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
             trainer->at.batch = kiln_loader_batches(loader);
             break;
         }
+        if (trainer->env->goes_on != NULL && !trainer->env->goes_on(trainer->env->ctx, trainer)) {
+            trainer->interrupted = true;
+            break;
+        }
         status = train_batch(trainer, &batch, err);
-        stop_in_time(trainer);
+        const double now = kiln_clock();
+        kiln_telling_tell(trainer, now);
+        stop_in_time(trainer, now);
         if (status >= 0 && trainer->at.batch < kiln_loader_batches(loader))
             status = validate_if_due(trainer, err);
     }
@@ -155,6 +169,8 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnLoader *loader, KilnErr
             trainer->at.epoch_begun = trainer->at.epoch_done = false;
         }
         status = train_epoch(trainer, loader, err);
+        if (status >= 0 && trainer->at.epoch_done)
+            kiln_run_journal_epoch(trainer);
         if (status >= 0)
             tell_progress(trainer);
     }

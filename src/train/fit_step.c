@@ -32,6 +32,16 @@ static KilnTensor *share_of(const KilnTrainer *trainer, KilnTensor *loss)
     return n == 1 || kiln_tensor_poisoned(loss) ? loss : kiln_scale(loss, 1.0 / (double)n);
 }
 
+static KilnClipping clip_of(const KilnTrainer *trainer)
+{
+    const KilnTrainerOptions *options = trainer->options.trainer;
+
+    return (KilnClipping) {
+        .limit = options->gradient_clip_val,
+        .by_norm = options->gradient_clip_algorithm == KILN_CLIP_NORM,
+    };
+}
+
 KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
 {
     const bool first = trainer->at.in_group == 0;
@@ -51,7 +61,7 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
     at.gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
     KILN_RECORD(trainer, on_after_backward, &at);
     if (at.steps)
-        kiln_optimize_record(trainer, &at);
+        kiln_optimize_record(trainer, &at, clip_of(trainer));
     return at.loss;
 }
 
@@ -71,7 +81,8 @@ static KilnStatus not_finite(const KilnTrainer *trainer, double loss, KilnError 
                           "the loss is %s at epoch %lld, step %lld (learning rate %g): training "
                           "stops; try a lower learning rate or a warmup; %s",
                           isnan(loss) ? "NaN" : "infinite", (long long)trainer->at.epoch,
-                          (long long)trainer->at.step + 1, trainer->learning_rate, kept);
+                          (long long)trainer->at.step + 1, kiln_trainer_learning_rate(trainer),
+                          kept);
 }
 
 static void measure(KilnTiming *timing, double seconds)
@@ -90,6 +101,7 @@ static void advance(KilnTrainer *trainer, const KilnBatch *batch, bool steps)
     at->samples += batch->size;
     at->in_group = steps ? 0 : at->in_group + 1;
     at->step += steps ? 1 : 0;
+    trainer->optimizers[0].updates += steps ? 1 : 0;
     trainer->timing.phase_samples += batch->size;
 }
 
@@ -108,8 +120,11 @@ KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError
         return status;
     double value = kiln_tensor_scalar(loss);
     measure(&trainer->timing, kiln_clock() - start);
+    trainer->instruments.loss = value;
+    trainer->instruments.ran = true;
     if (!isfinite(value))
         return not_finite(trainer, value, err);
+    trainer->telling.loss = value;
     advance(trainer, batch, steps);
     return trainer->options.tracks
                ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err)
@@ -124,12 +139,13 @@ KilnStatus kiln_fit_rest(KilnTrainer *trainer, KilnError *err)
     kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, &none,
                     (uint64_t)trainer->options.root->seed, trainer->at.batches);
     at.gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
-    kiln_optimize_record(trainer, &at);
+    kiln_optimize_record(trainer, &at, clip_of(trainer));
     KilnStatus status = kiln_step_run(&trainer->step, NULL, err);
     if (status < 0)
         return status;
     trainer->at.in_group = 0;
     trainer->at.step++;
+    trainer->optimizers[0].updates++;
     return trainer->options.tracks
                ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err)
                : KILN_OK;

@@ -57,7 +57,7 @@ static int64_t checkpoint_bytes(const KilnTrainer *trainer)
         const KilnParam *param = kiln_params_at(trainer->params, i);
         const int64_t count = kiln_shape_count(kiln_param_shape(param));
         const KilnDType dtype = kiln_param_dtype(param);
-        int64_t copies = kiln_param_trained(param) ? 1 + kiln_optimize_slots(trainer) : 1;
+        const int64_t copies = 1 + kiln_optimize_slots(trainer, param);
 
         sum += copies * (count * (int64_t)kiln_dtype_size(dtype) + header_bytes(param));
         if (averages && dtype != KILN_I64)
@@ -74,7 +74,12 @@ void kiln_forecast_complete(KilnTrainer *trainer)
 
     forecast->parameters = forecast->gradients = kiln_params_size(params) * size;
     forecast->buffers = params->n_statistics * size + params->n_counters * (int64_t)sizeof(int64_t);
-    forecast->optimizer = kiln_optimize_slots(trainer) * forecast->parameters;
+    for (size_t i = 0; i < kiln_params_count(params); i++) {
+        const KilnParam *param = kiln_params_at(params, i);
+
+        forecast->optimizer += kiln_optimize_slots(trainer, param) *
+                               kiln_shape_count(kiln_param_shape(param)) * size;
+    }
     forecast->average = averages_weights(trainer) ? kiln_shadow_bytes(params) : 0;
     for (int split = KILN_TRAIN; split <= KILN_VAL; split++) {
         if (kiln_trainer_split_batches(trainer, (KilnSplit)split) > 0) {

@@ -4,57 +4,27 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "train/checkpoint.h"
+#include "train/resume.h"
 #include "train/run_folder.h"
-
-/* ---- Going on from a checkpoint ---------------------------------------------------------- */
-
-/* What ckpt_path means for this config: the run folder that kiln.run.dir names
- * comes before all others. */
-static KilnStatus find_checkpoint(const KilnTrainer *trainer, char **ret, KilnError *err)
-{
-    const char *ckpt_path = trainer->options.root->ckpt_path;
-    char place[4096], *runs = NULL;
-    KilnStatus status;
-
-    if (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0) {
-        snprintf(place, sizeof(place), "%s/checkpoints/%s", trainer->options.run->dir, ckpt_path);
-        if (kiln_is_dir(place) && kiln_checkpoint_resolve(place, "", ret, NULL) >= 0)
-            return KILN_OK;
-    }
-    status = kiln_run_folder_parent(trainer->config, &runs, err);
-    if (status >= 0)
-        status = kiln_checkpoint_resolve(ckpt_path, runs, ret, err);
-    free(runs);
-    return status;
-}
-
-static KilnStatus resume(KilnTrainer *trainer, KilnCheckpoint *checkpoint, KilnError *err)
-{
-    char *path = NULL;
-
-    if (trainer->options.root->ckpt_path == NULL)
-        return KILN_OK;
-    KilnStatus status = find_checkpoint(trainer, &path, err);
-    if (status >= 0)
-        status = kiln_checkpoint_open(path, true, checkpoint, err);
-    trainer->resumed_from = path;
-    return status >= 0 ? kiln_checkpoint_load(checkpoint, trainer, err) : status;
-}
+#include "train/run_journal.h"
 
 /* ---- The end of training ------------------------------------------------------------------ */
 
 /* checkpoints/last is where training is now. */
 static KilnStatus save_last(KilnTrainer *trainer, KilnError *err)
 {
-    char name[sizeof(trainer->saved_name)];
+    char name[KILN_CHECKPOINT_NAME];
     KilnStatus status = KILN_OK;
 
-    if (trainer->saved_name[0] == '\0' || !kiln_position_equal(&trainer->saved, &trainer->at)) {
+    if (trainer->saved_name[0] != '\0' && kiln_position_equal(&trainer->saved, &trainer->at)) {
+        snprintf(name, sizeof(name), "%s", trainer->saved_name);
+    } else {
         kiln_trainer_checkpoint_name(trainer, name, sizeof(name));
-        status = kiln_trainer_save(trainer, name, NULL, 0, err);
+        status = kiln_trainer_save(trainer, NULL, name, 0, err);
     }
-    return status >= 0 ? kiln_trainer_link(trainer, "last", trainer->saved_name, err) : status;
+    if (status >= 0)
+        status = kiln_trainer_link(trainer, "last", name, err);
+    return status >= 0 ? kiln_saves_finish(trainer, err) : status;
 }
 
 /* Test the best checkpoint when there is one, else the weights as they are. */
@@ -69,6 +39,8 @@ static KilnStatus test(KilnTrainer *trainer, KilnError *err)
         status = kiln_checkpoint_open(path, false, &best, err);
         if (status >= 0)
             status = kiln_checkpoint_load_weights(&best, trainer, err);
+        if (status >= 0)
+            status = kiln_checkpoint_load_module(&best, trainer, err);
         /* They are what validation saw: nothing stands beside them. */
         kiln_shadow_free(trainer->shadow);
         trainer->shadow = NULL;
@@ -97,21 +69,32 @@ static void print_threads(KilnTrainer *trainer)
 static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                           KilnCheckpoint *checkpoint, KilnError *err)
 {
-    KilnStatus status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    KilnStatus status = kiln_resume_open(config, env, checkpoint, err);
 
+    if (status >= 0) {
+        trainer->threads = kiln_resume_threads(checkpoint);
+        status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    }
     if (status >= 0)
-        status = resume(trainer, checkpoint, err);
+        status = kiln_resume_load(checkpoint, trainer, err);
     if (status >= 0)
         status = KILN_CALL(trainer, setup, err);
     if (status >= 0 && checkpoint->path != NULL)
         status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
     if (status >= 0)
         status = kiln_run_folder_make(trainer, checkpoint->path, err);
-    if (status >= 0 && checkpoint->path != NULL)
-        kiln_output_print(&trainer->output, "going on from %s", checkpoint->path);
     if (status >= 0)
-        print_threads(trainer);
-    return status;
+        status = kiln_run_journal_open(trainer, err);
+    if (status >= 0)
+        status = kiln_saves_open(trainer, err);
+    if (status < 0)
+        return status;
+    kiln_resume_settle(checkpoint, trainer);
+    if (checkpoint->path != NULL)
+        kiln_output_print(&trainer->output, "going on from %s", checkpoint->path);
+    print_threads(trainer);
+    kiln_telling_begin(trainer);
+    return KILN_OK;
 }
 
 static const char *status_of(const KilnTrainer *trainer)
@@ -132,6 +115,7 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     KilnStatus status = kiln_loggers_open(trainer, json_object_get(checkpoint->state, "loggers"),
                                           err);
 
+    kiln_telling_phase(trainer, KILN_LIVE_FIT);
     if (status >= 0)
         status = kiln_fit_loop(trainer, err);
     if (status >= 0)
@@ -146,6 +130,8 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
         status = kiln_loggers_flush(trainer, err); /* for those who read their files */
     if (status >= 0)
         status = KILN_CALL(trainer, teardown, err);
+    if (status >= 0)
+        status = kiln_saves_finish(trainer, err);
     return status >= 0 ? kiln_loggers_close(trainer, status_of(trainer), err) : status;
 }
 
@@ -156,7 +142,9 @@ static void close_failed(KilnTrainer *trainer, const KilnError *why)
     kiln_hooks_exception(trainer, why);
     (void)!kiln_loggers_flush(trainer, NULL);
     (void)!KILN_CALL(trainer, teardown, NULL);
+    (void)!kiln_saves_finish(trainer, NULL);
     (void)!kiln_loggers_close(trainer, "failed", NULL);
+    kiln_run_journal_end(trainer, "failed", why->text);
     (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
     kiln_output_status_line(&trainer->output, NULL);
     kiln_output_log(&trainer->output, why->text);
@@ -168,9 +156,9 @@ static KilnStatus close_well(KilnTrainer *trainer, KilnRunResult *ret, KilnError
 
     kiln_output_status_line(&trainer->output, NULL);
     if (trainer->interrupted)
-        kiln_output_print(&trainer->output, "interrupted; go on with ckpt_path=%s",
-                          trainer->run_dir);
+        kiln_output_print(&trainer->output, "interrupted; go on with resume=%s", trainer->run_dir);
     kiln_summary_print(trainer);
+    kiln_run_journal_end(trainer, status, trainer->stop_reason);
     if (ret != NULL) {
         snprintf(ret->run_dir, sizeof(ret->run_dir), "%s", trainer->run_dir);
         snprintf(ret->status, sizeof(ret->status), "%s", status);

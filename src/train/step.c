@@ -22,6 +22,7 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
     step->n_logs = 0;
     step->n_outputs = 0;
     step->n_counted = 0;
+    step->ran = false;
     kiln_rng_init(&rng, seed, KILN_RNG_DROPOUT, 0, (uint64_t)number);
     for (size_t i = 0; i < KILN_COUNT(step->key_words); i++)
         step->key_words[i] = (int32_t)(kiln_rng_u32(&rng) >> 1);
@@ -191,8 +192,10 @@ KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err)
 {
     KilnTensor *list[STEP_WANTS];
     size_t n = wanted(step, loss, list);
+    KilnStatus status = kiln_graph_run(step->graph, list, n, err);
 
-    return kiln_graph_run(step->graph, list, n, err);
+    step->ran = status >= 0;
+    return status;
 }
 
 KilnStatus kiln_step_plan(KilnStep *step, KilnTensor *loss, KilnPlan **ret, KilnError *err)

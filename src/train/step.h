@@ -7,7 +7,7 @@
 #include "train/loader.h"
 #include "train/metrics.h"
 
-enum { KILN_STEP_LOGS = 64, KILN_STEP_OUTPUTS = 8, KILN_STEP_METRICS = 32 };
+enum { KILN_STEP_LOGS = 64, KILN_STEP_METRICS = 32 };
 
 struct KilnStep {
     KilnGraph *graph;
@@ -36,6 +36,7 @@ struct KilnStep {
         KilnTensor *scores, *truth;
     } counted[KILN_STEP_METRICS];
     size_t n_counted;
+    bool ran; /* the outputs have values */
 };
 
 /* Start recording a step over `batch`; `seed` and `number` make its dropout key. */

@@ -78,11 +78,12 @@ static json_t *metrics_json(const KilnTrainer *trainer)
     for (size_t i = 0; i < n; i++)
         json_object_set_new(
             all, metrics[i].name,
-            json_pack("{s:{s:o, s:I, s:I}, s:{s:o, s:I, s:I}, s:s}", "last", "value",
+            json_pack("{s:{s:o, s:I, s:I}, s:{s:o, s:I, s:I}, s:s, s:b}", "last", "value",
                       number(metrics[i].value), "epoch", (json_int_t)metrics[i].epoch, "step",
                       (json_int_t)metrics[i].step, "best", "value", number(best[i].value), "epoch",
                       (json_int_t)best[i].epoch, "step", (json_int_t)best[i].step, "mode",
-                      kiln_metric_rises(metrics[i].name, metrics[i].flags) ? "max" : "min"));
+                      kiln_metric_rises(metrics[i].name, metrics[i].flags) ? "max" : "min",
+                      "measured", (metrics[i].flags & KILN_LOG_MEASURED) != 0));
     return all;
 }
 

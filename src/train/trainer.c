@@ -78,7 +78,17 @@ const char *kiln_trainer_phase(const KilnTrainer *trainer)
 
 double kiln_trainer_learning_rate(const KilnTrainer *trainer)
 {
-    return trainer->learning_rate;
+    return kiln_trainer_optimizer_rate(trainer, 0);
+}
+
+const KilnOptimizerUse *kiln_trainer_optimizer(const KilnTrainer *trainer, size_t i)
+{
+    return i < trainer->n_optimizers ? &trainer->optimizers[i].use : NULL;
+}
+
+double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i)
+{
+    return i < trainer->n_optimizers ? trainer->optimizers[i].rate : 0.0;
 }
 
 double kiln_trainer_samples_per_s(const KilnTrainer *trainer)
@@ -166,6 +176,17 @@ bool kiln_trainer_validates(const KilnTrainer *trainer)
     return kiln_trainer_split_batches(trainer, KILN_VAL) > 0;
 }
 
+bool kiln_trainer_validates_epochs(const KilnTrainer *trainer)
+{
+    return kiln_pace_validates_epochs(&trainer->pace);
+}
+
+bool kiln_trainer_validates_now(const KilnTrainer *trainer)
+{
+    return kiln_pace_validates(&trainer->pace, &trainer->at,
+                               kiln_clock() - trainer->timing.validated);
+}
+
 bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
 {
     if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_FIT, name))
@@ -225,8 +246,8 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
                                                  trainer->at.epoch, trainer->batch_step, &err);
     } else {
         status = kiln_metrics_set(trainer->metrics, name, value,
-                                  KILN_LOG_EPOCH | (flags & KILN_LOG_PROG_BAR), trainer->at.epoch,
-                                  trainer->at.step, &err);
+                                  (flags & ~(unsigned)KILN_LOG_STEP) | KILN_LOG_EPOCH,
+                                  trainer->at.epoch, trainer->at.step, &err);
     }
     if (status < 0)
         kiln_output_print(&trainer->output, "warning: %s is not logged: %s", name, err.text);
@@ -237,9 +258,18 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
 void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
 {
     trainer->at.should_stop = true;
+    trainer->paused = false;
     snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s",
              reason != NULL ? reason : "");
     kiln_output_print(&trainer->output, "stopping: %s", trainer->stop_reason);
+}
+
+void kiln_trainer_pause(KilnTrainer *trainer, const char *reason)
+{
+    const bool stopped = trainer->at.should_stop && !trainer->paused;
+
+    kiln_trainer_stop(trainer, reason);
+    trainer->paused = !stopped;
 }
 
 void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...)
@@ -249,6 +279,14 @@ void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...)
     va_start(args, format);
     kiln_output_vprint(&trainer->output, format, args);
     va_end(args);
+}
+
+KilnStatus kiln_trainer_output(KilnTrainer *trainer, const char *text, KilnError *err)
+{
+    if (trainer->env->output == NULL)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "the program around this run takes no output; name a file");
+    return trainer->env->output(trainer->env->ctx, text, err);
 }
 
 const KilnConsole *kiln_trainer_console(const KilnTrainer *trainer)

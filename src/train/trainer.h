@@ -4,15 +4,19 @@
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
+#include "base/journal.h"
 #include "base/machine.h"
 #include "nn/groups.h"
 #include "nn/params.h"
 #include "train/console.h"
 #include "train/forecast.h"
+#include "train/instruments.h"
+#include "train/live.h"
 #include "train/loggers.h"
 #include "train/options.h"
 #include "train/pace.h"
 #include "train/position.h"
+#include "train/saves.h"
 #include "train/step.h"
 
 /* Training steps measured so far; the newest KILN_STEP_TIMES are kept. */
@@ -28,6 +32,16 @@ typedef struct KilnTiming {
     float *step_ms;
     int64_t steps; /* measured, kept or not */
 } KilnTiming;
+
+/* What the live page is told. */
+typedef struct KilnTelling {
+    KilnLivePage *page;   /* NULL: none */
+    int32_t last_phase;   /* KilnLivePhase; KILN_LIVE_FIT: as the loops say */
+    double told;          /* when the rates were told last */
+    int64_t first_batch;  /* batches done when this session began */
+    double samples_per_s; /* of training */
+    double loss;          /* of the last training batch */
+} KilnTelling;
 
 /* Who is to be called, hook by hook, in order. */
 typedef struct KilnHookCall {
@@ -50,6 +64,26 @@ typedef struct KilnHooks {
     size_t n_all;
 } KilnHooks;
 
+/* One optimizer of the run, with what it keeps. */
+typedef struct KilnOptimizerState {
+    KilnOptimizerUse use;
+    const char *slot_names[KILN_MAX_SLOTS]; /* NULL: a slot that this optimizer leaves out */
+    /* Each as large as all parameters, of their type; what is no parameter of this optimizer is
+     * never written, and so takes no memory. */
+    void *slots[KILN_MAX_SLOTS];
+    size_t n_slots;
+    float hyper[KILN_MAX_HYPER];
+    KilnRuns runs;
+    int64_t updates; /* made since the start */
+    double rate;     /* of the last one */
+} KilnOptimizerState;
+
+/* How gradients are limited; limit 0: not at all. */
+typedef struct KilnClipping {
+    double limit;
+    bool by_norm;
+} KilnClipping;
+
 struct KilnTrainer {
     KilnConfig *config;
     const KilnRunEnv *env;
@@ -65,6 +99,9 @@ struct KilnTrainer {
     KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
     KilnDataset datasets[KILN_SPLIT_COUNT];
+    KilnDataset input;  /* what is predicted */
+    KilnUnread *unread; /* of it, since the last batch's end */
+    size_t n_unread, unread_room;
     bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
     KilnLoader *loaders[KILN_SPLIT_COUNT];
     KilnLoading loading;
@@ -74,12 +111,8 @@ struct KilnTrainer {
     KilnBackend *backend;
     KilnGraph *graph;
     KilnParams *params;
-    KilnOptimizers optimizers;
-    const char *slot_names[KILN_MAX_SLOTS]; /* NULL: a slot that this optimizer leaves out */
-    void *slots[KILN_MAX_SLOTS];            /* each as large as the parameters, of their type */
-    size_t n_slots;
-    float hyper[KILN_MAX_HYPER];
-    KilnRuns runs;
+    KilnOptimizerState optimizers[KILN_MAX_OPTIMIZERS];
+    size_t n_optimizers;
     KilnShadow *shadow; /* NULL: none */
     KilnStep step;
     KilnLayerInfo *layers;
@@ -89,6 +122,8 @@ struct KilnTrainer {
     KilnMetrics *metrics;
     KilnOutput output;
     KilnTiming timing;
+    KilnTelling telling;
+    KilnInstruments instruments;
     char *run_dir;      /* absolute; NULL: none */
     char *resumed_from; /* the checkpoint folder, absolute; NULL: none */
 
@@ -96,20 +131,23 @@ struct KilnTrainer {
     KilnPosition at;
     KilnPace pace; /* of a fit */
     int64_t eval_batch, eval_batches;
-    double learning_rate;
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
+    bool paused; /* should_stop is about this session alone */
     char stop_reason[512];
-    KilnPosition saved;   /* of the newest checkpoint of this run */
-    char saved_name[256]; /* "" : none yet */
+    KilnSaves saves;
+    KilnJournal *journal;                  /* of the run folder; NULL: none */
+    KilnPosition saved;                    /* of the newest checkpoint of this run */
+    char saved_name[KILN_CHECKPOINT_NAME]; /* "" : none yet */
 };
 
 /* ---- assemble.c ---------------------------------------------------------------- */
 
 /* Build every part for `stage` and record its steps for their shapes, so that
  * whatever does not fit is found before anything is written. `remembered` as
- * in KilnDataContext. */
+ * in KilnDataContext. trainer->threads, when it is not 0, holds where the config leaves their
+ * number open; the rest of the trainer is made here. */
 KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config,
                                                 const KilnRunEnv *env, KilnStage stage,
                                                 const KilnDataSpec *remembered, KilnError *err);
@@ -186,17 +224,26 @@ int64_t kiln_shadow_bytes(const KilnParams *params);
 
 /* ---- optimize.c ------------------------------------------------------------------------- */
 
-/* The optimizer's state and runs; the schedule against the length of the run. */
+/* The optimizers and their runs; the schedules against the length of the run. */
 KILN_NODISCARD KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err);
-/* State tensors that the optimizer uses. */
-int64_t kiln_optimize_slots(const KilnTrainer *trainer);
-/* State `slot` of a trained parameter; the slot must be in use. */
-void *kiln_trainer_slot(const KilnTrainer *trainer, size_t slot, const KilnParam *param);
-/* That the metric which the scheduler follows is logged. */
+/* Memory for their state, all zero. */
+KILN_NODISCARD KilnStatus kiln_optimize_allocate(KilnTrainer *trainer, KilnError *err);
+void kiln_optimize_release(KilnTrainer *trainer);
+/* Whether the parameter is one of those that the optimizer trains. */
+bool kiln_optimizer_has(const KilnOptimizerState *optimizer, const KilnParam *param);
+/* State tensors that the optimizers keep of a parameter. */
+int64_t kiln_optimize_slots(const KilnTrainer *trainer, const KilnParam *param);
+/* State `slot` of a parameter that it has; the slot must be in use. */
+void *kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot, const KilnParam *param);
+/* "optimizer.exp_avg.fc.weight", with the optimizer's name in front of the slot's if it has
+ * one: of the same in a checkpoint. Returns buf. */
+const char *kiln_optimizer_slot_name(const KilnOptimizerState *optimizer, size_t slot,
+                                     const KilnParam *param, char *buf, size_t size);
+/* That the metrics which schedulers follow are logged. */
 KILN_NODISCARD KilnStatus kiln_optimize_check(KilnTrainer *trainer, KilnError *err);
-/* Record clipping and the update of all parameters behind the gradients. */
-void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at);
-/* Show the scheduler its metric, if this step logged it. */
+/* Record clipping and the update by optimizer at->optimizer behind the gradients. */
+void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnClipping clip);
+/* Show the schedulers their metrics, those that this step logged. */
 void kiln_optimize_observe(KilnTrainer *trainer);
 
 /* ---- The loops --------------------------------------------------------------------------- */
@@ -220,6 +267,17 @@ int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
 /* How many of `total` batches of input are predicted. */
 KILN_NODISCARD KilnStatus kiln_trainer_predict_batches(const KilnTrainer *trainer, int64_t total,
                                                        int64_t *ret, KilnError *err);
+
+/* ---- telling.c ------------------------------------------------------------------------------ */
+
+/* Make the live page of the run folder, which is there; the end removes it. */
+void kiln_telling_begin(KilnTrainer *trainer);
+void kiln_telling_end(KilnTrainer *trainer);
+/* Tell where the loops are, `now` by kiln_clock; after each batch. */
+void kiln_telling_tell(KilnTrainer *trainer, double now);
+void kiln_telling_phase(KilnTrainer *trainer, KilnLivePhase phase);
+/* Seconds until the run ends, as it went so far; negative: unknown. */
+double kiln_telling_left(const KilnTrainer *trainer, double now);
 
 /* ---- probe.c ------------------------------------------------------------------------------- */
 
