@@ -13,7 +13,8 @@ enum {
     OTHER = 1 << 5, /* a command without flags of its own */
     GRAPH = 1 << 6,
     VERIFY = 1 << 7,
-    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | VERIFY,
+    TUNE = 1 << 8,
+    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | VERIFY | TUNE,
 };
 
 typedef struct FlagHelp {
@@ -29,15 +30,16 @@ static const FlagHelp flags[] = {
     { "--phase PHASE", "only forward, backward or update", GRAPH },
     { NULL, "kills", VERIFY },
     { "-n, --kills N", "how often to kill (default: 20)", VERIFY },
-    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY },
+    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY | TUNE },
     { "-cp, --config-path DIR",
       "the folder of the primary config (default: ./conf, else the one inside the program)",
-      TRAIN | NAMES | SCHEMA | GRAPH | VERIFY },
-    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN | GRAPH | VERIFY },
+      TRAIN | NAMES | SCHEMA | GRAPH | VERIFY | TUNE },
+    { "-cn, --config-name NAME", "the primary config (default: config)",
+      TRAIN | GRAPH | VERIFY | TUNE },
     { "-cd, --config-dir DIR", "one more folder to search for groups; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | VERIFY },
+      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | VERIFY | TUNE },
     { "--plugin FILE.so", "load components from a plugin; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY },
+      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY | TUNE },
     { NULL, "looking", TRAIN },
     { "-c, --cfg job|kiln|all", "print the composed config (kiln: its own settings) and stop",
       TRAIN },

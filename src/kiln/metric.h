@@ -110,10 +110,13 @@ struct KilnMetricOps {
     KilnStatus (*compute)(KilnInstance *self, KilnTally *tally, KilnError *err);
     /* With kiln_classes_... as the three above: the value of a class. */
     double (*of_class)(KilnClassCount count);
-    /* With kiln_rest_update and kiln_rest_compute: the value of a class from its rows, the
-     * most probable first; their target is 1 when they are of the class. NaN: it has none,
-     * and averages leave it out. */
+    /* With kiln_rest_update, kiln_rest_compute and kiln_rest_memory: the value of a class from its
+     * rows, the most probable first; their target is 1 when they are of the class. NaN: it has
+     * none, and averages leave it out. */
     double (*of_ranked)(const KilnRanked *items, int64_t n);
+    /* Of metrics that keep all rows of an epoch: bytes that so many take, and computing with
+     * them, for the forecast of a run's memory. */
+    int64_t (*memory)(const KilnInstance *self, const KilnMetricForm *form, int64_t rows);
 };
 
 /* What a metric may ask of and say to its tally. */
@@ -227,6 +230,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_rest_update(KilnInstance *self, KilnTall
                                                     const KilnMetricRows *rows, KilnError *err);
 KILN_API KILN_NODISCARD KilnStatus kiln_rest_compute(KilnInstance *self, KilnTally *tally,
                                                      KilnError *err);
+KILN_API int64_t kiln_rest_memory(const KilnInstance *self, const KilnMetricForm *form,
+                                  int64_t rows);
 
 /* What a query without relevant documents counts, as an option's choices. */
 typedef enum KilnEmptyQuery {

@@ -108,7 +108,7 @@ static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *t
     warn_of_number(checkpoint, trainer, "seed", trainer->options.root->seed);
     warn_of_number(checkpoint, trainer, "threads", trainer->threads);
     warn_of_number(checkpoint, trainer, "batch_size", trainer->batch_size);
-    warn_of_number(checkpoint, trainer, "train_samples", trainer->datasets[KILN_TRAIN].count);
+    warn_of_number(checkpoint, trainer, "train_samples", kiln_trainer_train_samples(trainer));
 }
 
 KilnStatus kiln_resume_load(const KilnCheckpoint *checkpoint, KilnTrainer *trainer, KilnError *err)

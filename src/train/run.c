@@ -7,6 +7,23 @@
 #include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/run_journal.h"
+#include "train/tune.h"
+
+/* What a search before the run found, or had found when the run began that this one goes on
+ * from. */
+static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnCheckpoint *checkpoint,
+                       json_t **ret, KilnError *err)
+{
+    json_t *none = json_object();
+    const json_t *saved = json_object_get(checkpoint->state, "callbacks");
+    const KilnTuneAsk ask = { .saved = checkpoint->path == NULL ? NULL
+                                       : saved != NULL          ? saved
+                                                                : none };
+    KilnStatus status = kiln_tune_run(config, env, &ask, ret, err);
+
+    json_decref(none);
+    return status;
+}
 
 /* ---- The end of training ------------------------------------------------------------------ */
 
@@ -69,16 +86,24 @@ static void print_threads(KilnTrainer *trainer)
 static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                           KilnCheckpoint *checkpoint, KilnError *err)
 {
+    json_t *tuned = NULL;
     KilnStatus status = kiln_resume_open(config, env, checkpoint, err);
 
+    if (status >= 0)
+        status = tune(config, env, checkpoint, &tuned, err);
     if (status >= 0) {
         trainer->threads = kiln_resume_threads(checkpoint);
         status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
     }
+    if (status >= 0 && checkpoint->path == NULL)
+        status = kiln_weights_load(trainer, err);
     if (status >= 0)
         status = kiln_resume_load(checkpoint, trainer, err);
     if (status >= 0)
         status = KILN_CALL(trainer, setup, err);
+    if (status >= 0)
+        status = kiln_trainer_take_tuned(trainer, tuned, err);
+    json_decref(tuned);
     if (status >= 0 && checkpoint->path != NULL)
         status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
     if (status >= 0)

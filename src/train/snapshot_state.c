@@ -132,7 +132,7 @@ static json_t *run_json(const KilnTrainer *trainer)
         "task", kiln_instance_name(trainer->module), "model", model, "seed",
         (json_int_t)trainer->options.root->seed, "threads", trainer->threads, "batch_size",
         (json_int_t)trainer->batch_size, "train_samples",
-        (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
+        (json_int_t)kiln_trainer_train_samples(trainer), "parameters",
         (json_int_t)kiln_params_size(trainer->params), "weights",
         kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec));
 

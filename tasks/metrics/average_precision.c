@@ -6,6 +6,7 @@ static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
     .update = kiln_rest_update,
     .compute = kiln_rest_compute,
+    .memory = kiln_rest_memory,
     .of_ranked = kiln_ranked_precision,
 };
 
