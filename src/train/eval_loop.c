@@ -95,7 +95,7 @@ static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHook
 static KilnStatus eval_sets(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
                             KilnSplit split, KilnError *err)
 {
-    const KilnSets *sets = &trainer->sets[split];
+    const KilnSplitSets *sets = &trainer->sets[split];
     KilnStatus status = KILN_OK;
 
     for (size_t set = 0; set < sets->n && status >= 0 && !trainer->interrupted; set++) {

@@ -65,7 +65,7 @@ typedef struct KilnHooks {
 } KilnHooks;
 
 /* The sets of samples of a split. */
-typedef struct KilnSets {
+typedef struct KilnSplitSets {
     struct {
         const char *name; /* "": what is logged of it has no name behind */
         KilnDataset dataset;
@@ -73,7 +73,7 @@ typedef struct KilnSets {
     } list[KILN_MAX_SETS];
     size_t n;
     bool opened; /* the datasets were asked for */
-} KilnSets;
+} KilnSplitSets;
 
 /* One optimizer of the run, with what it keeps. */
 typedef struct KilnOptimizerState {
@@ -113,7 +113,7 @@ struct KilnTrainer {
     KilnDataset input;             /* what is predicted */
     KilnUnread *unread;            /* of it, since the last batch's end */
     size_t n_unread, unread_room;
-    KilnSets sets[KILN_SPLIT_COUNT];
+    KilnSplitSets sets[KILN_SPLIT_COUNT];
     int64_t loaded_epoch; /* for which they were loaded */
     KilnLoading loading;
     bool told_loading; /* that it is the bottleneck */
