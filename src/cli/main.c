@@ -26,6 +26,8 @@ static const Command commands[] = {
       "list, show, check and compare checkpoints" },
     { "verify-resume", kiln_command_verify_resume, false, "verify-resume [-n N] [OVERRIDE...]",
       "kill a run at random moments: does it end as if it was not?" },
+    { "replay", kiln_command_replay, true, "replay FILE|RUN [OVERRIDE...]",
+      "train the last batches of a flight record again" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
     { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
     { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",

@@ -28,7 +28,6 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
 
     trainer->in_batch = true;
     trainer->batch_step = trainer->at.step + (steps ? 1 : 0);
-    trainer->step.batch = *batch; /* for the hooks */
     trainer->instruments.skips = trainer->instruments.ran = false;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
     if (status >= 0 && trainer->instruments.skips) {
@@ -79,6 +78,7 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
             trainer->at.batch = kiln_loader_batches(loader);
             break;
         }
+        trainer->step.batch = batch; /* for the hooks */
         if (trainer->env->goes_on != NULL && !trainer->env->goes_on(trainer->env->ctx, trainer)) {
             trainer->interrupted = true;
             break;
