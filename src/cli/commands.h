@@ -45,8 +45,8 @@ KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeR
  * absolute, owned by the caller. Errors are printed. */
 KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *registry, bool check,
                                 KilnConfig **ret, char **ret_run);
-/* That no word sets what others of the run's values followed through ${...}: its config is resolved,
- * and they would not follow any more. */
+/* That no word sets what others of the run's values followed through ${...}: its config is
+ * resolved, and they would not follow any more. */
 KILN_NODISCARD KilnStatus kiln_command_check_followers(const char *run, const char *const *words,
                                                        KilnError *err);
 /* A config that was saved with the checkpoint which ckpt_path=... names, with
