@@ -163,6 +163,17 @@ static void complete_name(Cursor *cursor)
         complete_show(cursor);
 }
 
+/* A flight record or a run, then overrides. */
+static void complete_replay(Cursor *cursor)
+{
+    if (cursor->args.n_words == 0) {
+        kiln_candidates_paths(cursor->candidates, "", cursor->candidates->typed, "");
+        return;
+    }
+    kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
+    kiln_complete_override(&cursor->scene, cursor->candidates);
+}
+
 static void complete_explain(Cursor *cursor)
 {
     if (cursor->args.n_words == 0) {
@@ -227,6 +238,8 @@ static void complete_argument(Cursor *cursor)
         complete_override(cursor);
     else if (strcmp(command, "explain") == 0)
         complete_explain(cursor);
+    else if (strcmp(command, "replay") == 0)
+        complete_replay(cursor);
     else if (strcmp(command, "ckpt") == 0)
         complete_ckpt(cursor);
     else if (cursor->args.n_words > 0)

@@ -125,6 +125,16 @@ static const CommandHelp commands[] = {
         "kiln verify-resume -n 200 model=cnn", "200 kills of another",
         "kiln verify-resume trainer.accumulate_grad_batches=4 trainer.limit_train_batches=30",
         "keep it short", NULL } },
+    { "replay",
+      RUNS,
+      "Trains the batches of a flight record again, from the nearest checkpoint of its run or from "
+      "the beginning, in a scratch folder. Says which layer and operation made the first NaN or "
+      "infinity and which sample brought it; or whether every loss and gradient norm comes out as "
+      "it was. The run needs the callback flight_recorder.",
+      { "train callbacks=[default,flight_recorder]", "a run that keeps a record",
+        "kiln replay RUN/flight.kiln", "after a NaN, a spike, a crash or a kill",
+        "kiln replay RUN trainer.precision=32-true", "would it happen with other options?",
+        NULL } },
     { "list",
       NAMES,
       "Lists components with one line each; with GROUP, those of one kind with their options.",

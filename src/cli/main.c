@@ -28,6 +28,8 @@ static const Command commands[] = {
       "kill a run at random moments: does it end as if it was not?" },
     { "tune", kiln_command_tune, true, "tune [lr] [batch_size] [OVERRIDE...]",
       "find a learning rate and a batch size" },
+    { "replay", kiln_command_replay, true, "replay FILE|RUN [OVERRIDE...]",
+      "train the last batches of a flight record again" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
     { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
     { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",

@@ -29,7 +29,6 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
 
     trainer->in_batch = true;
     trainer->batch_step = before + (steps ? 1 : 0);
-    trainer->step.batch = *batch; /* for the hooks */
     trainer->instruments.skips = trainer->instruments.ran = false;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
     if (status >= 0 && trainer->instruments.skips && !trainer->skips_epoch) {
@@ -77,14 +76,17 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
             return KILN_OK;
         if (status < 0)
             break;
-        if (batch.size > 0 && trainer->env->goes_on != NULL &&
-            !trainer->env->goes_on(trainer->env->ctx, trainer)) {
+        if (batch.size == 0) {
+            trainer->at.batch = kiln_loader_batches(loader);
+            break;
+        }
+        trainer->step.batch = batch; /* for the hooks */
+        if (trainer->env->goes_on != NULL && !trainer->env->goes_on(trainer->env->ctx, trainer)) {
             trainer->interrupted = true;
             break;
         }
-        if (batch.size > 0)
-            status = train_batch(trainer, &batch, err);
-        if (batch.size == 0 || trainer->skips_epoch) {
+        status = train_batch(trainer, &batch, err);
+        if (trainer->skips_epoch) {
             trainer->at.batch = kiln_loader_batches(loader);
             break;
         }

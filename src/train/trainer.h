@@ -24,6 +24,7 @@ enum { KILN_STEP_TIMES = 1 << 15 };
 typedef struct KilnTiming {
     double start;       /* of the run */
     double loop_s;      /* spent in training batches, data and hooks included */
+    double waited_s;    /* of that, waiting for data */
     int64_t samples;    /* trained in that time */
     double trained;     /* when the training of this session began */
     double validated;   /* when validation was over last */
@@ -47,9 +48,11 @@ typedef struct KilnTelling {
 typedef struct KilnHookCall {
     KilnHook *hook;
     KilnInstance *who;
+    double seconds; /* with trainer.profiler: that it took, */
+    int64_t runs;   /* and how often it was called */
 } KilnHookCall;
 typedef struct KilnHookList {
-    const KilnHookCall *calls;
+    KilnHookCall *calls;
     size_t n, n_saving; /* the last n_saving of the n save checkpoints */
 } KilnHookList;
 /* KilnCallbackOps begins with its plain hooks. */
@@ -239,6 +242,8 @@ KILN_NODISCARD KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, K
 #define KILN_RECORD(trainer, hook, at)                                                             \
     kiln_hooks_record(trainer, offsetof(KilnCallbackOps, hook), at)
 void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const KilnRecording *at);
+/* "on_train_batch_end"; for numbers below KILN_HOOK_COUNT. */
+const char *kiln_hook_name(size_t number);
 void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why);
 /* teardown, after on_exception where `status` says that the run failed by *err; returns that
  * status, or how teardown went. */
