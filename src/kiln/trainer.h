@@ -168,7 +168,8 @@ KILN_API const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, ch
  * wrong there is the error of the next save, or of the run's end.
  *
  * `owner` (the callback that asks; NULL: nobody) keeps the folder. Several may keep one: it is
- * removed when nobody does any more and no link points to it.
+ * removed when nobody does any more and no link points to it, and not made when that is so when
+ * all have been heard.
  * `flags`: KILN_SAVE_WEIGHTS, or 0. */
 typedef enum KilnSaveFlags {
     /* Without what resuming needs: it can be tested and predict. Asked for under the same name
