@@ -160,6 +160,7 @@ static void put_memory(KilnPage *page, const KilnForecast *forecast)
     put_bytes(page, "optimizer state", forecast->optimizer);
     put_bytes(page, "averaged weights", forecast->average);
     put_bytes(page, "batches", forecast->batches);
+    put_bytes(page, "checkpoint's copy", forecast->snapshot);
     put_bytes(page, "program and data", forecast->program);
     put_bytes(page, "peak", kiln_forecast_peak(forecast));
     if (forecast->memory_known)
