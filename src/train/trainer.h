@@ -155,8 +155,9 @@ struct KilnTrainer {
     bool paused; /* should_stop is about this session alone */
     char stop_reason[512];
     KilnSaves saves;
-    KilnJournal *journal;                  /* of the run folder; NULL: none */
-    KilnPosition saved;                    /* of the newest checkpoint of this run */
+    uint64_t train_index; /* checksum of the names and labels of the samples it began with */
+    KilnJournal *journal; /* of the run folder; NULL: none */
+    KilnPosition saved;   /* of the newest checkpoint of this run */
     char saved_name[KILN_CHECKPOINT_NAME]; /* "" : none yet */
 };
 
