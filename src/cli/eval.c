@@ -25,7 +25,7 @@ static int with_checkpoint(KilnArgs *args, Action *action)
             .registry = registry,
             .console = &console,
             .overrides = args->words,
-            .stop = kiln_screen_catch_signals(),
+            .stop = kiln_screen_catch_signals().stop,
         };
 
         status = action(args, config, &env, &err);

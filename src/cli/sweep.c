@@ -65,10 +65,12 @@ static int fit(const Job *job, const KilnSweepTask *task, KilnConfig *config)
 {
     KilnRunResult result = { 0 };
     KilnError err = { 0 };
+    KilnSignals signals = kiln_screen_catch_signals();
     KilnRunEnv env = {
         .registry = job->registry,
         .overrides = task->overrides,
-        .stop = kiln_screen_catch_signals(),
+        .stop = signals.stop,
+        .save = signals.save,
         .progress = progress,
         .ctx = (void *)task->report,
         .prepared = true,
@@ -164,7 +166,7 @@ static int sweep(const KilnArgs *args, const char *resume, const char *const *pl
         .resume = resume,
         .retry_failed = args->retry_failed,
         .console = &console,
-        .stop = args->plan ? NULL : kiln_screen_catch_signals(),
+        .stop = args->plan ? NULL : kiln_screen_catch_signals().stop,
         .body = run_job,
         .ctx = &job,
     };

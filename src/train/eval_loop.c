@@ -64,7 +64,7 @@ static KilnStatus eval_batches(KilnTrainer *trainer, KilnPhase phase, const Eval
 
     while (status >= 0 && trainer->eval_batch < trainer->eval_batches &&
            !kiln_trainer_interrupted(trainer)) {
-        status = kiln_loader_next(loader, &batch, err);
+        status = kiln_trainer_next(trainer, loader, &batch, err);
         if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
             return KILN_OK;
         if (status < 0 || batch.size == 0)
@@ -122,7 +122,7 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
         status = eval_batches(trainer, phase, hooks, loader, err);
     if (trainer->shadow != NULL)
         kiln_shadow_hide(trainer->shadow);
-    if (trainer->interrupted)
+    if (trainer->interrupted || status < 0)
         kiln_metrics_clear(trainer->metrics, phase);
     if (status >= 0 && !trainer->interrupted)
         status = kiln_metrics_end_epoch(trainer->metrics, phase, trainer->at.epoch,

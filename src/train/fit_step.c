@@ -68,21 +68,14 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
 /* ---- Running ------------------------------------------------------------------------------ */
 
 /* The update of this step has spoilt the parameters; nothing saves them. */
-static KilnStatus not_finite(const KilnTrainer *trainer, double loss, KilnError *err)
+static KilnStatus not_finite(KilnTrainer *trainer, double loss, KilnError *err)
 {
-    char kept[4608] = "no checkpoint was saved yet";
-
-    if (trainer->saved_name[0] != '\0')
-        snprintf(kept, sizeof(kept), "the last good checkpoint is %s/checkpoints/%s",
-                 trainer->run_dir, trainer->saved_name);
-    else if (trainer->resumed_from != NULL)
-        snprintf(kept, sizeof(kept), "the last good checkpoint is %s", trainer->resumed_from);
+    trainer->spoilt = true;
     return kiln_error_set(err, KILN_E_NUMERIC,
                           "the loss is %s at epoch %lld, step %lld (learning rate %g): training "
-                          "stops; try a lower learning rate or a warmup; %s",
+                          "stops; try a lower learning rate or a warmup",
                           isnan(loss) ? "NaN" : "infinite", (long long)trainer->at.epoch,
-                          (long long)trainer->at.step + 1, kiln_trainer_learning_rate(trainer),
-                          kept);
+                          (long long)trainer->at.step + 1, kiln_trainer_learning_rate(trainer));
 }
 
 static void measure(KilnTiming *timing, double seconds)
@@ -112,6 +105,7 @@ KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError
     KilnTensor *loss = kiln_fit_record(trainer, batch);
     KilnStatus status = kiln_step_run(&trainer->step, loss, err);
 
+    trainer->spoilt = status == KILN_E_NUMERIC;
     if (status == KILN_E_NUMERIC)
         return kiln_error_prefix(
             err, "epoch %lld, step %lld (batch %lld of the epoch): ", (long long)trainer->at.epoch,

@@ -113,8 +113,12 @@ KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status, co
     const KilnTiming *timing = &trainer->timing;
     char *path = kiln_path_join(trainer->run_dir, "summary.json");
     json_t *summary = json_pack(
-        "{s:s, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:i, s:s, s:s, s:{s:o, s:o}}",
-        "status", status, "reason", reason, "metrics", metrics_json(trainer), "parameters",
+        "{s:s, s:s, s:s?, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:i, s:s, s:s, s:{s:o, "
+        "s:o}}",
+        "status", status, "reason", reason, "signal",
+        kiln_signal_name(trainer->interrupted && trainer->env->stop != NULL ? *trainer->env->stop
+                                                                            : 0),
+        "metrics", metrics_json(trainer), "parameters",
         (json_int_t)kiln_params_size(trainer->params), "epochs", (json_int_t)epochs_done(trainer),
         "steps", (json_int_t)trainer->at.step, "wall_s", number(kiln_clock() - timing->start),
         "samples_per_s", number(samples_per_s(timing)), "step_ms_median",
@@ -136,6 +140,12 @@ KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status, co
 
 /* ---- The table ------------------------------------------------------------------------------ */
 
+static void append_number(KilnText *text, double value)
+{
+    kiln_text_printf(text, "  %10.5g", value);
+}
+
+/* A metric a line: last, best and when; "" where nothing was logged. */
 static void print_metrics(KilnTrainer *trainer)
 {
     const KilnMetric *metrics;
@@ -146,24 +156,71 @@ static void print_metrics(KilnTrainer *trainer)
     for (size_t i = 0; i < n; i++)
         if ((int)strlen(metrics[i].name) > width)
             width = (int)strlen(metrics[i].name);
-    kiln_output_print(&trainer->output, "%-*s  %10s  %10s  %s", width, "metric", "last", "best",
-                      "of epoch");
-    for (size_t i = 0; i < n; i++)
-        kiln_output_print(&trainer->output, "%-*s  %10.5g  %10.5g  %lld", width, metrics[i].name,
-                          metrics[i].value, best[i].value, (long long)best[i].epoch);
+    if (n > 0)
+        kiln_output_print(&trainer->output, "%-*s  %10s  %10s  of epoch", width, "metric", "last",
+                          "best");
+    for (size_t i = 0; i < n; i++) {
+        KilnText line = { 0 };
+
+        kiln_text_printf(&line, "%-*s", width, metrics[i].name);
+        append_number(&line, metrics[i].value);
+        append_number(&line, best[i].value);
+        kiln_output_print(&trainer->output, "%s  %lld", line.data != NULL ? line.data : "",
+                          (long long)best[i].epoch);
+        kiln_text_release(&line);
+    }
 }
 
-void kiln_summary_print(KilnTrainer *trainer)
+static void print_totals(KilnTrainer *trainer)
 {
     const KilnTiming *timing = &trainer->timing;
-    double rate = samples_per_s(timing);
+    const double rate = samples_per_s(timing);
+    KilnText line = { 0 };
 
-    print_metrics(trainer);
-    kiln_output_print(&trainer->output, "%lld epochs, %lld steps, %lld parameters, %.1f s%s",
-                      (long long)epochs_done(trainer), (long long)trainer->at.step,
-                      (long long)kiln_params_size(trainer->params), kiln_clock() - timing->start,
-                      isfinite(rate) ? "" : ", nothing trained");
+    kiln_text_printf(&line, "%lld epochs, %lld steps, %.1f s", (long long)epochs_done(trainer),
+                     (long long)trainer->at.step, kiln_clock() - timing->start);
     if (isfinite(rate))
-        kiln_output_print(&trainer->output, "%.0f samples/s", rate);
-    kiln_output_print(&trainer->output, "run folder: %s", trainer->run_dir);
+        kiln_text_printf(&line, ", %.0f samples/s", rate);
+    else
+        kiln_text_append(&line, ", nothing trained");
+    kiln_output_print(&trainer->output, "%s", line.data != NULL ? line.data : "");
+    kiln_text_release(&line);
+}
+
+/* Why it stopped. */
+static void print_end(KilnTrainer *trainer, const char *status)
+{
+    const char *reason = trainer->stop_reason;
+
+    kiln_output_print(&trainer->output, "%s%s%s", status,
+                      reason[0] != '\0' && strcmp(status, reason) != 0 ? ": " : "",
+                      strcmp(status, reason) != 0 ? reason : "");
+}
+
+static void print_commands(KilnTrainer *trainer)
+{
+    KilnText line = { 0 };
+    char name[256];
+
+    if (trainer->env->prepared) /* a job of a sweep, which has its own way to go on */
+        return;
+    if (kiln_trainer_link_target(trainer, "last", name, sizeof(name))) {
+        kiln_run_resume_command(trainer, &line);
+        kiln_output_print(&trainer->output, "go on:    %s", line.data != NULL ? line.data : "");
+        kiln_text_clear(&line);
+        kiln_run_eval_command(
+            trainer,
+            kiln_trainer_link_target(trainer, "best", name, sizeof(name)) ? "best" : "last", &line);
+        kiln_output_print(&trainer->output, "evaluate: %s", line.data != NULL ? line.data : "");
+    }
+    kiln_text_release(&line);
+}
+
+void kiln_summary_print(KilnTrainer *trainer, const char *status)
+{
+    print_metrics(trainer);
+    print_totals(trainer);
+    print_end(trainer, status);
+    kiln_output_print(&trainer->output, "run folder: %s", kiln_path_near(trainer->run_dir));
+    print_commands(trainer);
 }

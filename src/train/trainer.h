@@ -128,6 +128,8 @@ struct KilnTrainer {
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
+    bool spoilt;  /* an update went wrong: the parameters are not those of a whole step */
+    bool failing; /* the run ends with an error; what is saved is saved as well as can be */
     char stop_reason[512];
     KilnPosition saved;   /* of the newest checkpoint of this run */
     char saved_name[256]; /* "" : none yet */
@@ -196,8 +198,20 @@ void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why);
 /* teardown, after on_exception where `status` says that the run failed by *err; returns that
  * status, or how teardown went. */
 KILN_NODISCARD KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *err);
+
+/* ---- signals.c ------------------------------------------------------------------------- */
+
+/* "SIGTERM"; NULL for what is no signal that stops a run. */
+const char *kiln_signal_name(int number);
 /* True when the caller of the run wants it to stop. */
 bool kiln_trainer_interrupted(KilnTrainer *trainer);
+/* Save a checkpoint when the caller asked for one; between batches, where the state is whole. */
+void kiln_trainer_heed(KilnTrainer *trainer);
+/* checkpoints/last is where training is now: saved unless it was. */
+KILN_NODISCARD KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err);
+/* kiln_loader_next for loops: KILN_E_INTERRUPTED comes only with a wish to stop. */
+KILN_NODISCARD KilnStatus kiln_trainer_next(KilnTrainer *trainer, KilnLoader *loader,
+                                            KilnBatch *ret, KilnError *err);
 
 /* ---- shadow.c ------------------------------------------------------------------------- */
 
