@@ -9,6 +9,7 @@
 #include "kiln/config.h"
 #include "kiln/data.h"
 #include "kiln/events.h"
+#include "kiln/flight.h"
 #include "kiln/idx.h"
 #include "kiln/image.h"
 #include "kiln/loading.h"
@@ -25,5 +26,6 @@
 #include "kiln/sweep.h"
 #include "kiln/tensor.h"
 #include "kiln/trainer.h"
+#include "kiln/usage.h"
 
 #endif

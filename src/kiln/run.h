@@ -32,7 +32,10 @@ typedef struct KilnRunEnv {
     volatile int *save;
     /* Called after each epoch. May be NULL. */
     void (*progress)(void *ctx, const KilnRunProgress *progress);
-    void *ctx; /* of progress */
+    /* Called in front of each training batch: false ends the run there, as an interrupt does.
+     * May be NULL. */
+    bool (*goes_on)(void *ctx, KilnTrainer *trainer);
+    void *ctx; /* of progress and goes_on */
     /* The folder that kiln.run.dir names is there, with the config in its .kiln: it is
      * used as it is (a job of a sweep). */
     bool prepared;

@@ -60,6 +60,25 @@ enum { KILN_STEP_OUTPUTS = 8 };
 KILN_API size_t kiln_trainer_outputs(const KilnTrainer *trainer,
                                      KilnOutputView ret[KILN_STEP_OUTPUTS]);
 
+/* Loss of the training batch that has just run, NaN or infinity included; NaN: none yet. */
+KILN_API double kiln_trainer_loss(const KilnTrainer *trainer);
+/* Tokens of the batch that has just run: what features of varying length have along that axis, or
+ * the elements of the first feature that is a row of i32; 0: there are none. */
+KILN_API int64_t kiln_trainer_batch_tokens(const KilnTrainer *trainer);
+/* In on_train_batch_end: whether the loggers get a row of this step (log_every_n_steps), so that
+ * measurements that cost something are only made then. */
+KILN_API bool kiln_trainer_row_is_due(const KilnTrainer *trainer);
+/* The 2-norm of the gradient of each trained parameter, in the order of kiln_trainer_params, as the
+ * last optimizer step got it, before clipping by norm. For callbacks with `gradient_norms`; NULL
+ * without. Borrowed. */
+KILN_API const float *kiln_trainer_gradient_norms(const KilnTrainer *trainer, size_t *ret_n);
+KILN_API uint64_t kiln_trainer_seed(const KilnTrainer *trainer);
+/* Multiplications and additions of a training batch of full size, gradients and update included. */
+KILN_API double kiln_trainer_flops(const KilnTrainer *trainer);
+/* What this machine reaches with the run's threads in large matrix products of its precision:
+ * measured for a tenth of a second when it is first asked for. */
+KILN_API double kiln_trainer_peak_flops(KilnTrainer *trainer);
+
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
 /* The same, but only a value of this very step: at the end of an epoch, one that the
@@ -102,6 +121,9 @@ KILN_API void kiln_trainer_stop(KilnTrainer *trainer, const char *reason);
  * elsewhere it is the batch that would come next. There is no validation in this epoch; its end
  * is as usual. Gradients that wait for their group make a step. */
 KILN_API void kiln_trainer_skip_epoch(KilnTrainer *trainer);
+/* Leave out the batch whose on_train_batch_start is running: it is not trained, counts for no
+ * optimizer step and has no on_train_batch_end, but it is one of the epoch's batches. */
+KILN_API void kiln_trainer_skip_batch(KilnTrainer *trainer);
 /* "epoch=004-step=4690" for where training is now; returns buf. */
 KILN_API const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, char *buf,
                                                   size_t size);
@@ -277,6 +299,7 @@ struct KilnCallbackOps {
     bool shows_progress, shows_summary;
     /* It makes a shadow (kiln_trainer_shadow_new) when it is set up for fitting. */
     bool averages;
+    bool gradient_norms; /* it asks for kiln_trainer_gradient_norms */
     /* Optional: how many batches make a step, epoch by epoch, instead of
      * trainer.accumulate_grad_batches; rising epochs. Known before training, for schedules count
      * the steps of the whole run. Returns how many there are in *ret. */

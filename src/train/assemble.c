@@ -448,6 +448,8 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
     if (status >= 0)
         status = set_up_network(trainer, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
+        status = kiln_instruments_set_up(trainer, err);
+    if (status >= 0 && stage == KILN_STAGE_FIT)
         status = kiln_optimize_set_up(trainer, err);
     if (status >= 0)
         status = record_shapes(trainer, stage, err);
@@ -492,6 +494,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_instance_free(trainer->module);
     kiln_instance_free(trainer->datamodule);
     kiln_metrics_free(trainer->metrics);
+    kiln_instruments_release(&trainer->instruments);
     kiln_options_release(&trainer->options);
     kiln_output_release(&trainer->output);
     free(trainer->timing.step_ms);

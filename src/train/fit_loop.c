@@ -27,7 +27,15 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
 
     trainer->in_batch = true;
     trainer->batch_step = trainer->at.step + (steps ? 1 : 0);
+    trainer->step.batch = *batch; /* for the hooks */
+    trainer->instruments.skips = false;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
+    if (status >= 0 && trainer->instruments.skips) {
+        trainer->in_batch = false;
+        trainer->at.batch = batch->index + 1;
+        trainer->at.batches++;
+        return KILN_OK;
+    }
     if (status >= 0)
         status = kiln_fit_step(trainer, batch, err);
     if (status >= 0)
@@ -68,6 +76,10 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
             break;
         if (batch.size == 0) {
             trainer->at.batch = kiln_loader_batches(loader);
+            break;
+        }
+        if (trainer->env->goes_on != NULL && !trainer->env->goes_on(trainer->env->ctx, trainer)) {
+            trainer->interrupted = true;
             break;
         }
         status = train_batch(trainer, &batch, err);

@@ -114,6 +114,8 @@ KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError
         return status;
     double value = kiln_tensor_scalar(loss);
     measure(&trainer->timing, kiln_clock() - start);
+    trainer->instruments.loss = value;
+    trainer->instruments.ran = true;
     if (!isfinite(value))
         return not_finite(trainer, value, err);
     trainer->telling.loss = value;

@@ -326,6 +326,7 @@ void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnCli
             flat.slots[i] = kiln_graph_variable(graph, kiln_params_dtype(trainer->params), size,
                                                 optimizer->slots[i], false, NULL);
     flat.scale = record_clip(trainer, optimizer, clip);
+    kiln_instruments_record(trainer, &flat);
     ops->update(self, &flat);
     KILN_RECORD(trainer, record_update, at);
 }

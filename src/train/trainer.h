@@ -9,6 +9,7 @@
 #include "nn/params.h"
 #include "train/console.h"
 #include "train/forecast.h"
+#include "train/instruments.h"
 #include "train/live.h"
 #include "train/loggers.h"
 #include "train/options.h"
@@ -118,6 +119,7 @@ struct KilnTrainer {
     KilnOutput output;
     KilnTiming timing;
     KilnTelling telling;
+    KilnInstruments instruments;
     char *run_dir;      /* absolute; NULL: none */
     char *resumed_from; /* the checkpoint folder, absolute; NULL: none */
 
