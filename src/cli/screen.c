@@ -36,6 +36,26 @@ static int terminal_width(FILE *stream)
     return 80;
 }
 
+static int measure_stream(void *ctx)
+{
+    return terminal_width(ctx);
+}
+
+/* As the locale says; the program itself keeps the "C" locale, for numbers. */
+static bool speaks_utf8(void)
+{
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+    for (size_t i = 0; i < KILN_COUNT(names); i++) {
+        const char *locale = getenv(names[i]);
+
+        if (locale != NULL && locale[0] != '\0')
+            return strstr(locale, "UTF-8") != NULL || strstr(locale, "utf8") != NULL ||
+                   strstr(locale, "UTF8") != NULL || strstr(locale, "utf-8") != NULL;
+    }
+    return false;
+}
+
 KilnConsole kiln_screen_console(FILE *stream)
 {
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
@@ -44,10 +64,20 @@ KilnConsole kiln_screen_console(FILE *stream)
     return (KilnConsole) {
         .terminal = terminal,
         .colour = terminal && (no_color == NULL || no_color[0] == '\0'),
+        .utf8 = terminal && speaks_utf8(),
         .width = terminal ? terminal_width(stream) : 100,
         .ctx = stream,
         .write = write_stream,
+        .measure = terminal ? measure_stream : NULL,
     };
+}
+
+const KilnConsole *kiln_screen_run_console(FILE *stream, bool quiet, bool verbose,
+                                           KilnConsole *console)
+{
+    *console = kiln_screen_console(stream);
+    console->verbose = verbose;
+    return quiet ? NULL : console;
 }
 
 KilnPage kiln_screen_page(void)

@@ -12,6 +12,9 @@
 /* A console over `stream`: a terminal when it is one and TERM is not "dumb";
  * colours unless NO_COLOR is set. */
 KilnConsole kiln_screen_console(FILE *stream);
+/* The same for a run, as --quiet and --verbose want it; NULL: silent. `console` is filled. */
+const KilnConsole *kiln_screen_run_console(FILE *stream, bool quiet, bool verbose,
+                                           KilnConsole *console);
 /* An empty page for stdout, as wide as the terminal that it is, 100 columns elsewhere. */
 KilnPage kiln_screen_page(void);
 /* Print the page on stdout and release it; says so when memory ran out meanwhile.

@@ -152,7 +152,7 @@ static int run(const KilnArgs *args, const KilnSweepRequest *request)
 
 static int sweep(const KilnArgs *args, const char *resume, const char *const *plugins)
 {
-    KilnConsole console = kiln_screen_console(stdout);
+    KilnConsole console;
     Job job = { .args = args };
     KilnRegistry *registry = NULL;
     KilnStatus status = kiln_command_registry(args, &registry);
@@ -165,7 +165,7 @@ static int sweep(const KilnArgs *args, const char *resume, const char *const *pl
         .plugins = plugins,
         .resume = resume,
         .retry_failed = args->retry_failed,
-        .console = &console,
+        .console = kiln_screen_run_console(stdout, args->quiet, args->verbose, &console),
         .stop = args->plan ? NULL : kiln_screen_catch_signals().stop,
         .body = run_job,
         .ctx = &job,

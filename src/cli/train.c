@@ -62,13 +62,13 @@ static KilnStatus print_explanations(const KilnArgs *args, const KilnConfig *con
 
 static int run(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry)
 {
-    KilnConsole console = kiln_screen_console(stdout);
+    KilnConsole console;
     KilnRunResult result = { 0 };
     KilnError err = { 0 };
     KilnSignals signals = kiln_screen_catch_signals();
     KilnRunEnv env = {
         .registry = registry,
-        .console = &console,
+        .console = kiln_screen_run_console(stdout, args->quiet, args->verbose, &console),
         .overrides = args->words,
         .stop = signals.stop,
         .save = signals.save,

@@ -504,6 +504,7 @@ KilnStatus kiln_trainer_save(KilnTrainer *trainer, const char *name, char *ret_p
     if (status >= 0) {
         trainer->saved = trainer->at;
         snprintf(trainer->saved_name, sizeof(trainer->saved_name), "%s", name);
+        kiln_output_detail(&trainer->output, "checkpoints/%s is saved", name);
         if (ret_path != NULL)
             snprintf(ret_path, size, "%s", path);
     }

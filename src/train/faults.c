@@ -6,13 +6,17 @@
 #include "base/text.h"
 #include "train/run_folder.h"
 
-/* Behind the message: what is left of the run, and what next. */
+/* Behind the message, as far as there is room: what is left of the run, and what next. */
 static void add(KilnError *why, const char *text)
 {
-    size_t length = strlen(why->text);
+    const size_t length = strlen(why->text), room = sizeof(why->text) - length - 1;
+    const size_t size = strlen(text);
 
-    if (length < sizeof(why->text))
-        snprintf(why->text + length, sizeof(why->text) - length, "\n%s", text);
+    if (room < 2)
+        return;
+    why->text[length] = '\n';
+    memcpy(why->text + length + 1, text, size < room - 1 ? size : room - 1);
+    why->text[length + 1 + (size < room - 1 ? size : room - 1)] = '\0';
 }
 
 /* The parameters are those of the last whole step unless an update has spoilt them; behind
@@ -29,7 +33,7 @@ static bool has_more_to_save(const KilnTrainer *trainer)
 static void save(KilnTrainer *trainer, KilnError *why)
 {
     KilnError err = { 0 };
-    char text[KILN_ERROR_TEXT];
+    char text[KILN_ERROR_TEXT + 64];
 
     trainer->failing = true;
     if (kiln_trainer_save_here(trainer, &err) >= 0)

@@ -76,8 +76,8 @@ static void print_threads(KilnTrainer *trainer)
     if (trainer->options.trainer->threads != 0)
         return;
     kiln_processors_why(&trainer->processors, why, sizeof(why));
-    kiln_output_print(&trainer->output, "%d thread%s%s%s", trainer->threads,
-                      trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
+    kiln_output_detail(&trainer->output, "%d thread%s%s%s", trainer->threads,
+                       trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
 }
 
 /* Everything that can go wrong before a file is written; then the run folder. */
@@ -94,8 +94,10 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
         status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
     if (status >= 0)
         status = kiln_run_folder_make(trainer, checkpoint->path, err);
+    if (status >= 0)
+        kiln_report_config(trainer);
     if (status >= 0 && checkpoint->path != NULL)
-        kiln_output_print(&trainer->output, "going on from %s", checkpoint->path);
+        kiln_output_print(&trainer->output, "going on from %s", kiln_path_near(checkpoint->path));
     if (status >= 0)
         print_threads(trainer);
     if (status >= 0)
@@ -115,7 +117,7 @@ static const KilnError *interrupt(KilnTrainer *trainer, KilnError *why)
 
     kiln_error_set(why, KILN_E_INTERRUPTED, "interrupted%s%s", signal != NULL ? " by " : "",
                    signal != NULL ? signal : "");
-    snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s", why->text);
+    snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%.500s", why->text);
     return why;
 }
 

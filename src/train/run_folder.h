@@ -24,6 +24,9 @@ void kiln_fault_close(KilnTrainer *trainer, KilnError *why);
 
 /* ---- report.c ------------------------------------------------------------------------- */
 
+/* Print what was chosen, and what differs from the defaults, with where that was said; on a
+ * verbose screen also what the config files that come with the program set. */
+void kiln_report_config(KilnTrainer *trainer);
 /* `path` as seen from here, when it lies below; else as it is. */
 const char *kiln_path_near(const char *path);
 /* Append the command that goes on with this run, or tests a checkpoint of it. */

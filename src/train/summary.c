@@ -140,12 +140,19 @@ KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status, co
 
 /* ---- The table ------------------------------------------------------------------------------ */
 
-static void append_number(KilnText *text, double value)
+static void print_heading(KilnTrainer *trainer, int width)
 {
-    kiln_text_printf(text, "  %10.5g", value);
+    KilnText plain = { 0 }, styled = { 0 };
+
+    kiln_text_printf(&plain, "%-*s %9s  %9s  of epoch", width, "metric", "last", "best");
+    kiln_text_printf(&styled, "\033[1m%s\033[0m", plain.data != NULL ? plain.data : "");
+    if (plain.data != NULL && styled.data != NULL)
+        kiln_output_styled(&trainer->output, plain.data, styled.data);
+    kiln_text_release(&plain);
+    kiln_text_release(&styled);
 }
 
-/* A metric a line: last, best and when; "" where nothing was logged. */
+/* A metric a line: its last value, its best one, and when that was. */
 static void print_metrics(KilnTrainer *trainer)
 {
     const KilnMetric *metrics;
@@ -157,44 +164,32 @@ static void print_metrics(KilnTrainer *trainer)
         if ((int)strlen(metrics[i].name) > width)
             width = (int)strlen(metrics[i].name);
     if (n > 0)
-        kiln_output_print(&trainer->output, "%-*s  %10s  %10s  of epoch", width, "metric", "last",
-                          "best");
-    for (size_t i = 0; i < n; i++) {
-        KilnText line = { 0 };
-
-        kiln_text_printf(&line, "%-*s", width, metrics[i].name);
-        append_number(&line, metrics[i].value);
-        append_number(&line, best[i].value);
-        kiln_output_print(&trainer->output, "%s  %lld", line.data != NULL ? line.data : "",
-                          (long long)best[i].epoch);
-        kiln_text_release(&line);
-    }
+        print_heading(trainer, width);
+    for (size_t i = 0; i < n; i++)
+        kiln_output_print(&trainer->output, "%-*s %9.4g  %9.4g  %lld", width, metrics[i].name,
+                          metrics[i].value, best[i].value, (long long)best[i].epoch);
 }
 
-static void print_totals(KilnTrainer *trainer)
+/* How it ended and why, how far it came, how long that took. */
+static void print_end(KilnTrainer *trainer, const char *status)
 {
     const KilnTiming *timing = &trainer->timing;
+    const bool interrupted = trainer->interrupted;
+    const char *reason = trainer->stop_reason;
     const double rate = samples_per_s(timing);
     KilnText line = { 0 };
 
-    kiln_text_printf(&line, "%lld epochs, %lld steps, %.1f s", (long long)epochs_done(trainer),
+    kiln_text_printf(&line, "%s", interrupted ? reason : status);
+    if (!interrupted && reason[0] != '\0')
+        kiln_text_printf(&line, ": %s", reason);
+    kiln_text_printf(&line, "; %lld epochs, %lld steps, %.1f s", (long long)epochs_done(trainer),
                      (long long)trainer->at.step, kiln_clock() - timing->start);
     if (isfinite(rate))
         kiln_text_printf(&line, ", %.0f samples/s", rate);
     else
         kiln_text_append(&line, ", nothing trained");
-    kiln_output_print(&trainer->output, "%s", line.data != NULL ? line.data : "");
+    kiln_output_pair(&trainer->output, "ended", line.data != NULL ? line.data : "");
     kiln_text_release(&line);
-}
-
-/* Why it stopped. */
-static void print_end(KilnTrainer *trainer, const char *status)
-{
-    const char *reason = trainer->stop_reason;
-
-    kiln_output_print(&trainer->output, "%s%s%s", status,
-                      reason[0] != '\0' && strcmp(status, reason) != 0 ? ": " : "",
-                      strcmp(status, reason) != 0 ? reason : "");
 }
 
 static void print_commands(KilnTrainer *trainer)
@@ -202,25 +197,24 @@ static void print_commands(KilnTrainer *trainer)
     KilnText line = { 0 };
     char name[256];
 
-    if (trainer->env->prepared) /* a job of a sweep, which has its own way to go on */
+    if (trainer->env->prepared || /* a job of a sweep, which has its own way to go on */
+        !kiln_trainer_link_target(trainer, "last", name, sizeof(name)))
         return;
-    if (kiln_trainer_link_target(trainer, "last", name, sizeof(name))) {
-        kiln_run_resume_command(trainer, &line);
-        kiln_output_print(&trainer->output, "go on:    %s", line.data != NULL ? line.data : "");
-        kiln_text_clear(&line);
-        kiln_run_eval_command(
-            trainer,
-            kiln_trainer_link_target(trainer, "best", name, sizeof(name)) ? "best" : "last", &line);
-        kiln_output_print(&trainer->output, "evaluate: %s", line.data != NULL ? line.data : "");
-    }
+    const bool best = kiln_trainer_link_target(trainer, "best", name, sizeof(name));
+    kiln_run_resume_command(trainer, &line);
+    kiln_output_pair(&trainer->output, "go on", line.data != NULL ? line.data : "");
+    kiln_text_clear(&line);
+    kiln_run_eval_command(trainer, best ? "best" : "last", &line);
+    kiln_output_pair(&trainer->output, "evaluate", line.data != NULL ? line.data : "");
     kiln_text_release(&line);
 }
 
 void kiln_summary_print(KilnTrainer *trainer, const char *status)
 {
+    kiln_output_print(&trainer->output, "%s", "");
     print_metrics(trainer);
-    print_totals(trainer);
+    kiln_output_print(&trainer->output, "%s", "");
     print_end(trainer, status);
-    kiln_output_print(&trainer->output, "run folder: %s", kiln_path_near(trainer->run_dir));
+    kiln_output_pair(&trainer->output, "run folder", kiln_path_near(trainer->run_dir));
     print_commands(trainer);
 }

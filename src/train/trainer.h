@@ -282,8 +282,6 @@ void kiln_telling_end(KilnTrainer *trainer);
 /* Tell where the loops are, `now` by kiln_clock; after each batch. */
 void kiln_telling_tell(KilnTrainer *trainer, double now);
 void kiln_telling_phase(KilnTrainer *trainer, KilnLivePhase phase);
-/* Seconds until the run ends, as it went so far; negative: unknown. */
-double kiln_telling_left(const KilnTrainer *trainer, double now);
 
 /* ---- probe.c ------------------------------------------------------------------------------- */
 

@@ -236,7 +236,7 @@ class Faults(Case):
         """The phase in a live page: behind magic, version, size, turn, saving and the run."""
         page = read(path)
         head = 8 + 4 * 4
-        run = 8 + 8 + 8 + 8 + 8 + 256
+        run = 8 + 8 + 8 + 8 + 8 + 1024
         return struct.unpack_from("<i", page, head + run)[0] if len(page) > head + run + 4 else -1
 
     def test_while_it_waits_for_data(self):
