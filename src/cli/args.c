@@ -31,6 +31,7 @@ static const Flag flags[] = {
     { "--resume", NULL, TAKES_ONE, offsetof(KilnArgs, resume) },
     { "--retry-failed", NULL, TAKES_NOTHING, offsetof(KilnArgs, retry_failed) },
     { "--json", NULL, TAKES_NOTHING, offsetof(KilnArgs, json) },
+    { "--kills", "-n", TAKES_ONE, offsetof(KilnArgs, count) },
     { "--svg", NULL, TAKES_ONE, offsetof(KilnArgs, svg) },
     { "--depth", NULL, TAKES_ONE, offsetof(KilnArgs, depth) },
     { "--phase", NULL, TAKES_ONE, offsetof(KilnArgs, phase) },
@@ -255,6 +256,19 @@ void kiln_args_release(KilnArgs *args)
 {
     free(args->words);
     *args = (KilnArgs) { 0 };
+}
+
+KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err)
+{
+    const char **more = realloc(args->words, (args->n_words + 2) * sizeof(*more));
+
+    if (more == NULL)
+        return kiln_error_nomem(err, (args->n_words + 2) * sizeof(*more));
+    memmove(more + 1, more, args->n_words * sizeof(*more));
+    more[0] = word;
+    args->words = more;
+    more[++args->n_words] = NULL;
+    return KILN_OK;
 }
 
 const char *kiln_args_take(KilnArgs *args, const char *key)

@@ -12,8 +12,9 @@ enum {
     INIT = 1 << 4,
     OTHER = 1 << 5, /* a command without flags of its own */
     GRAPH = 1 << 6,
-    TOP = 1 << 7,
-    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | TOP,
+    VERIFY = 1 << 7,
+    TOP = 1 << 8,
+    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | VERIFY | TOP,
 };
 
 typedef struct FlagHelp {
@@ -27,15 +28,17 @@ static const FlagHelp flags[] = {
     { "--svg FILE", "draw the step and its memory, instead of a table", GRAPH },
     { "--depth N", "put together layers that agree in the first N parts of their names", GRAPH },
     { "--phase PHASE", "only forward, backward or update", GRAPH },
-    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH },
+    { NULL, "kills", VERIFY },
+    { "-n, --kills N", "how often to kill (default: 20)", VERIFY },
+    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY },
     { "-cp, --config-path DIR",
       "the folder of the primary config (default: ./conf, else the one inside the program)",
-      TRAIN | NAMES | SCHEMA | GRAPH },
-    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN | GRAPH },
+      TRAIN | NAMES | SCHEMA | GRAPH | VERIFY },
+    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN | GRAPH | VERIFY },
     { "-cd, --config-dir DIR", "one more folder to search for groups; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | GRAPH },
+      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | VERIFY },
     { "--plugin FILE.so", "load components from a plugin; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH },
+      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY },
     { NULL, "looking", TRAIN },
     { "-c, --cfg job|kiln|all", "print the composed config (kiln: its own settings) and stop",
       TRAIN },
@@ -73,7 +76,7 @@ typedef struct CommandHelp {
     const char *name;
     unsigned mask;
     const char *text;
-    const char *const examples[10]; /* command, what it does, ..., NULL */
+    const char *const examples[12]; /* command, what it does, ..., NULL */
 } CommandHelp;
 
 static const CommandHelp commands[] = {
@@ -87,9 +90,12 @@ static const CommandHelp commands[] = {
         "kiln eval ckpt_path=last datamodule.root=DIR", "the same network on other data", NULL } },
     { "predict",
       RUNS,
-      "Prints one line of JSON for each image: file, class, probabilities.",
+      "Prints one line of JSON for each image: file, class, probabilities; or writes them to a "
+      "file, "
+      "output=FILE, as its name ends: .jsonl, .csv, .safetensors.",
       { "kiln predict ckpt_path=best input=DIR", "all PNG images in a folder, at any depth",
-        "kiln predict ckpt_path=RUN input=x.png", "one image", NULL } },
+        "kiln predict ckpt_path=RUN input=x.png", "one image",
+        "kiln predict ckpt_path=best input=DIR output=all.csv", "a table", NULL } },
     { "graph",
       GRAPH,
       "Shows the training step as it is planned, after a second of trying it: every operation with "
@@ -99,6 +105,31 @@ static const CommandHelp commands[] = {
         "kiln graph model=resnet --depth 2", "one line for each block",
         "kiln graph model=resnet --depth 2 --svg step.svg", "the picture of the same",
         "kiln graph --phase backward", "the gradients alone", NULL } },
+    { "ckpt",
+      OTHER,
+      "Looks at checkpoints. ls: those of a run, or of all runs below a folder (default: outputs). "
+      "show: what is in one. verify: all its checksums; what is damaged, down to the tensor. diff: "
+      "tensors, config and state that differ between two. PATH is a checkpoint folder, a run "
+      "folder (its last), last or best.",
+      { "kiln ckpt ls", "all checkpoints below outputs/", "kiln ckpt ls RUN", "those of one run",
+        "kiln ckpt show last", "position, parameters, state of the newest run's last",
+        "kiln ckpt verify RUN", "exit status 1 when anything is damaged",
+        "kiln ckpt diff RUN/checkpoints/best RUN", "the best against the last", NULL } },
+    { "verify-resume",
+      VERIFY,
+      "Runs a config once undisturbed; then again and again, killed by SIGKILL at random moments "
+      "(at "
+      "any time, in an epoch, in validation, while saving, between the batches of a step, before "
+      "the "
+      "first checkpoint, in the closing test, again while resumed) and resumed; and compares all "
+      "bytes of the checkpoints and the rows of metrics.csv, wall_time aside. Exit status 1 when "
+      "anything differs, with what differs first. Takes the arguments of train; the run should "
+      "take "
+      "seconds.",
+      { "kiln verify-resume trainer.max_epochs=3", "20 kills of the default config",
+        "kiln verify-resume -n 200 model=cnn", "200 kills of another",
+        "kiln verify-resume trainer.accumulate_grad_batches=4 trainer.limit_train_batches=30",
+        "keep it short", NULL } },
     { "list",
       NAMES,
       "Lists components with one line each; with GROUP, those of one kind with their options.",

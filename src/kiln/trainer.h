@@ -63,8 +63,9 @@ enum { KILN_STEP_OUTPUTS = 8 };
 KILN_API size_t kiln_trainer_outputs(const KilnTrainer *trainer,
                                      KilnOutputView ret[KILN_STEP_OUTPUTS]);
 
-/* Loss of the training batch that has just run, NaN or infinity included; NaN: none yet. */
-KILN_API double kiln_trainer_loss(const KilnTrainer *trainer);
+/* Loss of the newest training batch, NaN or infinity included; false: it has not run, or has none.
+ */
+KILN_API bool kiln_trainer_loss(const KilnTrainer *trainer, double *ret);
 /* Tokens of the batch that has just run: what features of varying length have along that axis, or
  * the elements of the first feature that is a row of i32; 0: there are none. */
 KILN_API int64_t kiln_trainer_batch_tokens(const KilnTrainer *trainer);
@@ -81,6 +82,13 @@ KILN_API double kiln_trainer_flops(const KilnTrainer *trainer);
 /* What this machine reaches with the run's threads in large matrix products of its precision:
  * measured for a tenth of a second when it is first asked for. */
 KILN_API double kiln_trainer_peak_flops(KilnTrainer *trainer);
+/* Samples of the input that could not be read and so are in no batch: those since the last
+ * on_predict_batch_end, in order; returns how many. For that hook and on_predict_end. */
+typedef struct KilnUnread {
+    int64_t sample;
+    char *message; /* borrowed */
+} KilnUnread;
+KILN_API size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnread **ret);
 
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
@@ -96,8 +104,31 @@ KILN_API KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, cons
                                                 const char *name, KilnError *err);
 /* True when this run will validate: there are samples for it and no limit of 0. */
 KILN_API bool kiln_trainer_validates(const KilnTrainer *trainer);
+/* True when that is once an epoch, in every epoch, behind its last batch. */
+KILN_API bool kiln_trainer_validates_epochs(const KilnTrainer *trainer);
+/* True when validation has its turn before the next training batch; for on_train_batch_end. */
+KILN_API bool kiln_trainer_validates_now(const KilnTrainer *trainer);
 /* All metrics, in order of first logging. */
 KILN_API size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret);
+
+/* A text for the name of a file, in which each {KEY} or {KEY:FORMAT} stands for a value: epoch,
+ * step, the last value of a metric by its name ({val/loss}), or monitor, that of the metric
+ * `monitor`. FORMAT is Python's for numbers: [0][width][.precision] and d, f, e or g; without it
+ * %d and %.6g. A "/" of the text or of a name becomes "_". */
+typedef struct KilnNameFormat {
+    const char *text;
+    const char *monitor; /* NULL: {monitor} is not known */
+    bool inserts;        /* put "KEY=" in front of each value; the metric's name for monitor */
+} KilnNameFormat;
+/* Refuse (KILN_E_KEY, KILN_E_RANGE) what names no value of this run or does not fit it, as the
+ * fault of `option`; at setup. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_check_format(const KilnTrainer *trainer,
+                                                             const char *option,
+                                                             const KilnNameFormat *format,
+                                                             KilnError *err);
+/* The text for now, cut at `size`; "nan" for a metric that has no value yet. Returns buf. */
+KILN_API const char *kiln_trainer_format(const KilnTrainer *trainer, const KilnNameFormat *format,
+                                         char *buf, size_t size);
 
 /* ---- What a hook can do ------------------------------------------------------ */
 
@@ -119,6 +150,9 @@ KILN_API bool kiln_trainer_takes(const KilnTrainer *trainer, KilnLogKind kind);
 /* End training after this batch (Lightning's should_stop); `reason` is copied
  * into summary.json and the log. */
 KILN_API void kiln_trainer_stop(KilnTrainer *trainer, const char *reason);
+/* The same for this session alone, because its time is over, say: a run that goes on from the
+ * checkpoint trains on. */
+KILN_API void kiln_trainer_pause(KilnTrainer *trainer, const char *reason);
 /* Leave out the rest of this epoch (Lightning's -1 from on_train_batch_start): called in
  * on_train_batch_start that batch is not trained, and has no on_train_batch_end; called
  * elsewhere it is the batch that would come next. There is no validation in this epoch; its end
@@ -130,26 +164,50 @@ KILN_API void kiln_trainer_skip_batch(KilnTrainer *trainer);
 /* "epoch=004-step=4690" for where training is now; returns buf. */
 KILN_API const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, char *buf,
                                                   size_t size);
-/* Write a checkpoint folder `name` below the run's checkpoints/, atomically.
- * `ret_path` (may be NULL): buffer of `size` bytes for its absolute path. */
-KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer, const char *name,
-                                                     char *ret_path, size_t size, KilnError *err);
+/* Ask for a checkpoint of this moment, as folder `name` below the run's checkpoints/. It is taken
+ * when all hooks of the moment have been called, so that it holds what each callback then knows;
+ * training goes on as soon as it is copied, and it is published, whole or not at all, in the
+ * background. Links and removals that are asked for are done behind it, in that order. What goes
+ * wrong there is the error of the next save, or of the run's end.
+ *
+ * `owner` (the callback that asks; NULL: nobody) keeps the folder. Several may keep one: it is
+ * removed when nobody does any more and no link points to it.
+ * `flags`: KILN_SAVE_WEIGHTS, or 0. */
+typedef enum KilnSaveFlags {
+    /* Without what resuming needs: it can be tested and predict. Asked for under the same name
+     * both ways it is whole. */
+    KILN_SAVE_WEIGHTS = 1
+} KilnSaveFlags;
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer,
+                                                     const KilnInstance *owner, const char *name,
+                                                     unsigned flags, KilnError *err);
 /* Point checkpoints/<link> ("best", "last") to checkpoint `name`, atomically. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link,
                                                      const char *name, KilnError *err);
-/* The checkpoint that checkpoints/<link> points to, written to `buf`; false
- * when there is no such link. */
+/* The checkpoint that checkpoints/<link> points to, with what was asked for, written to `buf`;
+ * false when there is no such link. */
 KILN_API bool kiln_trainer_link_target(const KilnTrainer *trainer, const char *link, char *buf,
                                        size_t size);
-/* Make sure that checkpoint `name` is in this run's folder: when it is not, it
- * is brought over from the run folder that this run goes on from. False when
- * it is in neither. */
-KILN_API bool kiln_trainer_adopt(KilnTrainer *trainer, const char *name);
-/* Remove checkpoint `name`; fine when there is none. */
-KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer, const char *name,
+/* `owner` keeps checkpoint `name` no more; fine when there is none. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer,
+                                                       const KilnInstance *owner, const char *name,
                                                        KilnError *err);
+/* For on_fit_start of a run that goes on: `owner` keeps checkpoint `name`. When it is not in this
+ * run's folder it is brought over from the one that the run goes on from; false when it is in
+ * neither. */
+KILN_API bool kiln_trainer_adopt(KilnTrainer *trainer, const KilnInstance *owner, const char *name);
+/* Likewise, behind that: folders of this run that `owner` saved and did not adopt are in the way
+ * (the run was killed before it removed them, or goes on from an earlier checkpoint) and go, once
+ * everybody who saved them says so. Others are not touched. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_tidy(KilnTrainer *trainer,
+                                                     const KilnInstance *owner, KilnError *err);
 /* A line for the user and train.log. */
 KILN_API void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...) KILN_PRINTF(2, 3);
+
+/* Text for the output of the command, or of the program around the run (KilnRunEnv.output), where
+ * others read it; KILN_E_MISSING when that takes none. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_output(KilnTrainer *trainer, const char *text,
+                                                       KilnError *err);
 
 /* A second set of all floating-point values of the network, parameters and buffers:
  * an average of them. Validation and test use it in the weights' place, and
@@ -159,9 +217,9 @@ typedef struct KilnShadow KilnShadow;
 /* Make it, in `setup`; it starts as a copy of the weights. Owned by the trainer. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer, KilnShadow **ret,
                                                            KilnError *err);
-/* Record shadow += weight * (weights - shadow), in `record_update`; `weight` is a
- * scalar tensor. */
-KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight);
+/* Record shadow += weight * (weights - shadow), in `record_update`, with `buffers` for running
+ * statistics; both are scalar tensors. */
+KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight, KilnTensor *buffers);
 /* The same at once, for hooks between steps: parameters and running statistics. */
 KILN_API void kiln_shadow_average(KilnShadow *shadow, double weight);
 /* Whether it is used: validation, test and checkpoints then take it. It is from the
@@ -204,10 +262,15 @@ typedef struct KilnLayerInfo {
     const char *op;   /* last operation recorded under that path */
     KilnShape output; /* with the batch axis */
     int64_t parameters;
+    int64_t trained;       /* of these; the rest is frozen */
     double flops;          /* of products and convolutions, forward, of the whole batch */
     double flops_backward; /* for the gradients */
 } KilnLayerInfo;
 KILN_API size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **ret);
+/* They as a table, lines that end with a newline, `width` columns wide where that is enough for
+ * the numbers. Layers deeper than `max_depth` are summed up in what they are part of; -1: none.
+ * Owned by the caller (free); NULL when memory is out. */
+KILN_API char *kiln_trainer_layer_table(const KilnTrainer *trainer, int64_t max_depth, int width);
 
 /* ---- Callbacks and loggers ---------------------------------------------------- */
 
@@ -288,9 +351,18 @@ struct KilnCallbackOps {
     KilnRecordHook *record_update;
     /* The run ends by this error or interrupt (KILN_E_INTERRUPTED); teardown follows. */
     void (*on_exception)(KilnInstance *self, KilnTrainer *trainer, const KilnError *why);
-    /* What a checkpoint must keep of this callback, and its return. */
+    /* What a checkpoint must keep of this callback, and its return: behind setup, in front of
+     * on_fit_start; a module's own also before it is tested or predicts. */
     void (*state_dict)(KilnInstance *self, KilnState *state);
     KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);
+    /* What does not go into numbers and tensors: files of its own, without folders, in the
+     * checkpoint `dir` while it is made. They are hashed with the rest, and checked before the
+     * second hook, called behind load_state_dict, sees them again. A module's are saved with
+     * KILN_SAVE_WEIGHTS, too. */
+    KilnStatus (*on_save_checkpoint)(KilnInstance *self, KilnTrainer *trainer, const char *dir,
+                                     KilnError *err);
+    KilnStatus (*on_load_checkpoint)(KilnInstance *self, KilnTrainer *trainer, const char *dir,
+                                     KilnError *err);
     /* What this callback multiplies the learning rate of a parameter with in an epoch; 0: it is
      * frozen and costs no gradient, a buffer: nothing is counted into it. Asked again in each
      * epoch, and before the first for all of them: a function of the options alone. */

@@ -1,10 +1,14 @@
 /* A run that failed still leaves what it can: its state in a checkpoint where that is whole, its
  * log, and a summary that says why. What goes wrong on the way must not hide the reason. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "train/run_folder.h"
+#include "train/run_journal.h"
 
 /* Behind the message, as far as there is room: what is left of the run, and what next. */
 static void add(KilnError *why, const char *text)
@@ -43,6 +47,18 @@ static void save(KilnTrainer *trainer, KilnError *why)
         add(why, text);
 }
 
+/* Where checkpoints/last points to on disk, whatever was asked for and failed. */
+static bool find_last(const KilnTrainer *trainer, char *ret, size_t size)
+{
+    char *path = kiln_path_join(trainer->run_dir, "checkpoints/last");
+    ssize_t length = path != NULL ? readlink(path, ret, size - 1) : -1;
+
+    free(path);
+    if (length >= 0)
+        ret[length] = '\0';
+    return length >= 0;
+}
+
 /* Which checkpoint is good, and how to go on from it. */
 static void add_next(const KilnTrainer *trainer, KilnError *why)
 {
@@ -51,7 +67,7 @@ static void add_next(const KilnTrainer *trainer, KilnError *why)
 
     if (trainer->timing.trained <= 0.0 && trainer->resumed_from == NULL)
         return;
-    if (kiln_trainer_link_target(trainer, "last", last, sizeof(last))) {
+    if (find_last(trainer, last, sizeof(last))) {
         kiln_text_printf(&text, "the last good checkpoint is %s/checkpoints/%s; go on with: ",
                          kiln_path_near(trainer->run_dir), last);
         kiln_run_resume_command(trainer, &text);
@@ -73,7 +89,9 @@ void kiln_fault_close(KilnTrainer *trainer, KilnError *why)
     add_next(trainer, why);
     (void)!kiln_loggers_flush(trainer, NULL);
     (void)!KILN_CALL(trainer, teardown, NULL);
+    (void)!kiln_saves_finish(trainer, NULL);
     (void)!kiln_loggers_close(trainer, "failed", NULL);
+    kiln_run_journal_end(trainer, "failed", why->text);
     (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
     kiln_output_status_line(&trainer->output, NULL);
     kiln_output_log(&trainer->output, why->text);

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "train/loading.h"
+#include "train/run_journal.h"
 
 /* ---- Validation ---------------------------------------------------------------------- */
 
@@ -28,7 +29,7 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
     trainer->in_batch = true;
     trainer->batch_step = trainer->at.step + (steps ? 1 : 0);
     trainer->step.batch = *batch; /* for the hooks */
-    trainer->instruments.skips = false;
+    trainer->instruments.skips = trainer->instruments.ran = false;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
     if (status >= 0 && trainer->instruments.skips) {
         trainer->in_batch = false;
@@ -55,7 +56,7 @@ static void stop_in_time(KilnTrainer *trainer, double now)
     if (trainer->at.should_stop || now - trainer->timing.trained < trainer->pace.max_seconds)
         return;
     snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->pace.max_seconds);
-    kiln_trainer_stop(trainer, reason);
+    kiln_trainer_pause(trainer, reason);
 }
 
 static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
@@ -168,6 +169,8 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnLoader *loader, KilnErr
             trainer->at.epoch_begun = trainer->at.epoch_done = false;
         }
         status = train_epoch(trainer, loader, err);
+        if (status >= 0 && trainer->at.epoch_done)
+            kiln_run_journal_epoch(trainer);
         if (status >= 0)
             tell_progress(trainer);
     }

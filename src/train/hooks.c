@@ -102,7 +102,8 @@ KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookWho who,
             return status;
         }
     }
-    return KILN_OK;
+    /* What savers asked for is done when all of them have been heard. */
+    return who == KILN_HOOK_OTHERS ? KILN_OK : kiln_saves_commit(trainer, err);
 }
 
 void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const KilnRecording *at)
@@ -125,6 +126,7 @@ void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why)
     for (size_t i = 0; i < hooks->n_all; i++)
         if (hooks->all[i].ops->on_exception != NULL)
             hooks->all[i].ops->on_exception(hooks->all[i].who, trainer, why);
+    (void)!kiln_saves_commit(trainer, NULL);
 }
 
 KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *err)

@@ -51,15 +51,8 @@ static void append_key(KilnText *text, const char *key, const char *value)
 
 void kiln_run_resume_command(const KilnTrainer *trainer, KilnText *text)
 {
-    const char *const *words = trainer->env->overrides;
-
     kiln_text_append(text, "train ");
-    for (size_t i = 0; words != NULL && words[i] != NULL; i++)
-        if (!kiln_starts_with(words[i], "ckpt_path=")) {
-            append_word(text, words[i]);
-            kiln_text_char(text, ' ');
-        }
-    append_key(text, "ckpt_path", kiln_path_near(trainer->run_dir));
+    append_key(text, "resume", kiln_path_near(trainer->run_dir));
 }
 
 void kiln_run_eval_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text)

@@ -4,43 +4,9 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "train/checkpoint.h"
+#include "train/resume.h"
 #include "train/run_folder.h"
-
-/* ---- Going on from a checkpoint ---------------------------------------------------------- */
-
-/* What ckpt_path means for this config: the run folder that kiln.run.dir names
- * comes before all others. */
-static KilnStatus find_checkpoint(const KilnTrainer *trainer, char **ret, KilnError *err)
-{
-    const char *ckpt_path = trainer->options.root->ckpt_path;
-    char place[4096], *runs = NULL;
-    KilnStatus status;
-
-    if (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0) {
-        snprintf(place, sizeof(place), "%s/checkpoints/%s", trainer->options.run->dir, ckpt_path);
-        if (kiln_is_dir(place) && kiln_checkpoint_resolve(place, "", ret, NULL) >= 0)
-            return KILN_OK;
-    }
-    status = kiln_run_folder_parent(trainer->config, &runs, err);
-    if (status >= 0)
-        status = kiln_checkpoint_resolve(ckpt_path, runs, ret, err);
-    free(runs);
-    return status;
-}
-
-static KilnStatus resume(KilnTrainer *trainer, KilnCheckpoint *checkpoint, KilnError *err)
-{
-    char *path = NULL;
-
-    if (trainer->options.root->ckpt_path == NULL)
-        return KILN_OK;
-    KilnStatus status = find_checkpoint(trainer, &path, err);
-    if (status >= 0)
-        status = kiln_checkpoint_open(path, true, checkpoint, err);
-    trainer->resumed_from = path;
-    return status >= 0 ? kiln_checkpoint_load(checkpoint, trainer, err) : status;
-}
+#include "train/run_journal.h"
 
 /* ---- The end of training ------------------------------------------------------------------ */
 
@@ -56,6 +22,8 @@ static KilnStatus test(KilnTrainer *trainer, KilnError *err)
         status = kiln_checkpoint_open(path, false, &best, err);
         if (status >= 0)
             status = kiln_checkpoint_load_weights(&best, trainer, err);
+        if (status >= 0)
+            status = kiln_checkpoint_load_module(&best, trainer, err);
         /* They are what validation saw: nothing stands beside them. */
         kiln_shadow_free(trainer->shadow);
         trainer->shadow = NULL;
@@ -84,10 +52,14 @@ static void print_threads(KilnTrainer *trainer)
 static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                           KilnCheckpoint *checkpoint, KilnError *err)
 {
-    KilnStatus status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    KilnStatus status = kiln_resume_open(config, env, checkpoint, err);
 
+    if (status >= 0) {
+        trainer->threads = kiln_resume_threads(checkpoint);
+        status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    }
     if (status >= 0)
-        status = resume(trainer, checkpoint, err);
+        status = kiln_resume_load(checkpoint, trainer, err);
     if (status >= 0)
         status = KILN_CALL(trainer, setup, err);
     if (status >= 0 && checkpoint->path != NULL)
@@ -95,14 +67,18 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
     if (status >= 0)
         status = kiln_run_folder_make(trainer, checkpoint->path, err);
     if (status >= 0)
-        kiln_report_config(trainer);
-    if (status >= 0 && checkpoint->path != NULL)
+        status = kiln_run_journal_open(trainer, err);
+    if (status >= 0)
+        status = kiln_saves_open(trainer, err);
+    if (status < 0)
+        return status;
+    kiln_resume_settle(checkpoint, trainer);
+    kiln_report_config(trainer);
+    if (checkpoint->path != NULL)
         kiln_output_print(&trainer->output, "going on from %s", kiln_path_near(checkpoint->path));
-    if (status >= 0)
-        print_threads(trainer);
-    if (status >= 0)
-        kiln_telling_begin(trainer);
-    return status;
+    print_threads(trainer);
+    kiln_telling_begin(trainer);
+    return KILN_OK;
 }
 
 static const char *status_of(const KilnTrainer *trainer)
@@ -142,6 +118,8 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
         status = kiln_loggers_flush(trainer, err); /* for those who read their files */
     if (status >= 0)
         status = KILN_CALL(trainer, teardown, err);
+    if (status >= 0)
+        status = kiln_saves_finish(trainer, err);
     return status >= 0 ? kiln_loggers_close(trainer, status_of(trainer), err) : status;
 }
 
@@ -149,6 +127,7 @@ static KilnStatus close_well(KilnTrainer *trainer, KilnError *err)
 {
     kiln_output_status_line(&trainer->output, NULL);
     kiln_summary_print(trainer, status_of(trainer));
+    kiln_run_journal_end(trainer, status_of(trainer), trainer->stop_reason);
     return kiln_summary_write(trainer, status_of(trainer), trainer->stop_reason, err);
 }
 

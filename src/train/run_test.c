@@ -52,6 +52,8 @@ static KilnStatus test(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
     trainer->at = checkpoint->at;
     status = KILN_CALL(trainer, setup, err);
     if (status >= 0)
+        status = kiln_checkpoint_load_module(checkpoint, trainer, err);
+    if (status >= 0)
         status = kiln_eval_loop(trainer, KILN_PHASE_TEST, err);
     if (status >= 0 && trainer->loaders[KILN_TEST] == NULL)
         status = kiln_error_set(err, KILN_E_MISSING,

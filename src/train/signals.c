@@ -34,14 +34,18 @@ bool kiln_trainer_interrupted(KilnTrainer *trainer)
 
 KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err)
 {
-    char name[sizeof(trainer->saved_name)];
+    char name[KILN_CHECKPOINT_NAME];
     KilnStatus status = KILN_OK;
 
-    if (trainer->saved_name[0] == '\0' || !kiln_position_equal(&trainer->saved, &trainer->at)) {
+    if (trainer->saved_name[0] != '\0' && kiln_position_equal(&trainer->saved, &trainer->at)) {
+        snprintf(name, sizeof(name), "%s", trainer->saved_name);
+    } else {
         kiln_trainer_checkpoint_name(trainer, name, sizeof(name));
-        status = kiln_trainer_save(trainer, name, NULL, 0, err);
+        status = kiln_trainer_save(trainer, NULL, name, 0, err);
     }
-    return status >= 0 ? kiln_trainer_link(trainer, "last", trainer->saved_name, err) : status;
+    if (status >= 0)
+        status = kiln_trainer_link(trainer, "last", name, err);
+    return status >= 0 ? kiln_saves_finish(trainer, err) : status;
 }
 
 /* Within an evaluation the shadow stands in the weights' place; a checkpoint is of both as

@@ -4,6 +4,7 @@
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
+#include "base/journal.h"
 #include "base/machine.h"
 #include "nn/groups.h"
 #include "nn/params.h"
@@ -15,6 +16,7 @@
 #include "train/options.h"
 #include "train/pace.h"
 #include "train/position.h"
+#include "train/saves.h"
 #include "train/step.h"
 
 /* Training steps measured so far; the newest KILN_STEP_TIMES are kept. */
@@ -97,7 +99,9 @@ struct KilnTrainer {
     KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
     KilnDataset datasets[KILN_SPLIT_COUNT];
-    KilnDataset input;             /* what is predicted */
+    KilnDataset input;  /* what is predicted */
+    KilnUnread *unread; /* of it, since the last batch's end */
+    size_t n_unread, unread_room;
     bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
     KilnLoader *loaders[KILN_SPLIT_COUNT];
     KilnLoading loading;
@@ -132,16 +136,20 @@ struct KilnTrainer {
     bool interrupted;
     bool spoilt;  /* an update went wrong: the parameters are not those of a whole step */
     bool failing; /* the run ends with an error; what is saved is saved as well as can be */
+    bool paused;  /* should_stop is about this session alone */
     char stop_reason[512];
-    KilnPosition saved;   /* of the newest checkpoint of this run */
-    char saved_name[256]; /* "" : none yet */
+    KilnSaves saves;
+    KilnJournal *journal;                  /* of the run folder; NULL: none */
+    KilnPosition saved;                    /* of the newest checkpoint of this run */
+    char saved_name[KILN_CHECKPOINT_NAME]; /* "" : none yet */
 };
 
 /* ---- assemble.c ---------------------------------------------------------------- */
 
 /* Build every part for `stage` and record its steps for their shapes, so that
  * whatever does not fit is found before anything is written. `remembered` as
- * in KilnDataContext. */
+ * in KilnDataContext. trainer->threads, when it is not 0, holds where the config leaves their
+ * number open; the rest of the trainer is made here. */
 KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config,
                                                 const KilnRunEnv *env, KilnStage stage,
                                                 const KilnDataSpec *remembered, KilnError *err);
@@ -209,7 +217,7 @@ const char *kiln_signal_name(int number);
 bool kiln_trainer_interrupted(KilnTrainer *trainer);
 /* Save a checkpoint when the caller asked for one; between batches, where the state is whole. */
 void kiln_trainer_heed(KilnTrainer *trainer);
-/* checkpoints/last is where training is now: saved unless it was. */
+/* checkpoints/last is where training is now, on disk: saved unless it was. */
 KILN_NODISCARD KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err);
 /* kiln_loader_next for loops: KILN_E_INTERRUPTED comes only with a wish to stop. */
 KILN_NODISCARD KilnStatus kiln_trainer_next(KilnTrainer *trainer, KilnLoader *loader,

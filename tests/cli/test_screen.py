@@ -253,7 +253,7 @@ class InAPipe(Case):
         verbose, _ = self.run_kiln(*TINY, "--verbose", "kiln.run.dir=c", "trainer.threads=0")
         self.assertNotIn("kiln:conf", normal)
         self.assertRegex(verbose, r"optimizer +optimizer/sgd +kiln:conf/optimizer/")
-        self.assertRegex(verbose, r"checkpoints/epoch=000-step=8 is saved")
+        self.assertRegex(verbose, r"saving checkpoints/epoch=000-step=8")
         self.assertRegex(verbose, r"(?m)^\d+ threads?")
         out, err = self.run_kiln("-q", "-v", status=2)
         self.assertIn("give one of them", err)

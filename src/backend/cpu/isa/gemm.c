@@ -37,7 +37,7 @@ enum {
     PACKED = 768 * DEPTH, /* floats of a that are packed at a time */
     READ_ONCE = 64,       /* columns of b up to which packing a costs more than it brings */
     AHEAD = 16,           /* of depth: how far ahead packed panels are fetched */
-    PANELS = 8            /* of b that are packed at a time */
+    PANELS = 4            /* of b that are packed at a time */
 };
 
 static inline Vector load(const float *x)
