@@ -22,6 +22,7 @@ int kiln_command_list(KilnArgs *args);
 int kiln_command_show(KilnArgs *args);
 int kiln_command_schema(KilnArgs *args);
 int kiln_command_init(KilnArgs *args);
+int kiln_command_top(KilnArgs *args);
 int kiln_command_explain(KilnArgs *args);
 int kiln_command_version(KilnArgs *args);
 int kiln_command_completion(KilnArgs *args);

@@ -14,7 +14,8 @@ enum {
     GRAPH = 1 << 6,
     VERIFY = 1 << 7,
     TUNE = 1 << 8,
-    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | VERIFY | TUNE,
+    TOP = 1 << 9,
+    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | VERIFY | TUNE | TOP,
 };
 
 typedef struct FlagHelp {
@@ -60,7 +61,13 @@ static const FlagHelp flags[] = {
     { "-m, --multirun", "one run for each combination of KEY=A,B,...", TRAIN },
     { "--resume DIR", "with -m: run what is missing or failed in the sweep in DIR", TRAIN },
     { "--retry-failed", "with --resume: run again what failed", TRAIN },
+    { NULL, "screen", TRAIN | RUNS },
+    { "-q, --quiet", "errors only", TRAIN | RUNS },
+    { "-v, --verbose", "more: all that config files set, threads, checkpoints", TRAIN | RUNS },
     { NULL, "output", SCHEMA },
+    { NULL, "output", TOP },
+    { "--once", "look once and stop, as in a pipe", TOP },
+    { "--json", "as JSON, once", TOP },
     { "--json", "a JSON Schema for editors, instead of an outline", SCHEMA },
     { NULL, "help", ALL },
     { "-h, --help", "this text", ALL },
@@ -156,6 +163,14 @@ static const CommandHelp commands[] = {
       { "kiln schema", "groups, files, keys", "kiln schema --json >conf/.schema/config.json",
         "for conf/config.yaml", "kiln schema --json model >conf/.schema/model.json",
         "for conf/model/*.yaml", NULL } },
+    { "top",
+      TOP,
+      "Shows the runs of yours that are live on this machine, jobs of sweeps together: folder, "
+      "what "
+      "was asked for, how far it is, how long it still takes, speed and metrics. On a terminal it "
+      "looks again twice a second until q; elsewhere it looks once.",
+      { "kiln top", "watch", "kiln top --once", "one look", "kiln top --json | jq '.[].run_dir'",
+        "for programs", NULL } },
     { "init",
       INIT,
       "Writes a starting project: a commented conf/ with schemas for the editor, a README.md and "

@@ -40,6 +40,7 @@ static const Command commands[] = {
       "a script that teaches the shell to complete" },
     { "explain", kiln_command_explain, false, "explain RUN|last [KEY...]",
       "where the values of a past run came from" },
+    { "top", kiln_command_top, false, "top [--once]", "the runs that are live on this machine" },
     { "version", kiln_command_version, false, "version",
       "version of the program and of its plugin interface" },
 };

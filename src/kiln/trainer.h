@@ -31,6 +31,9 @@ KILN_API double kiln_trainer_learning_rate(const KilnTrainer *trainer); /* of th
 KILN_API const KilnOptimizerUse *kiln_trainer_optimizer(const KilnTrainer *trainer, size_t i);
 KILN_API double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i);
 KILN_API double kiln_trainer_samples_per_s(const KilnTrainer *trainer); /* of this loop so far */
+/* Seconds until training ends, as this session went so far, validations and all; negative:
+ * unknown. */
+KILN_API double kiln_trainer_seconds_left(const KilnTrainer *trainer);
 /* The run folder, absolute; "" when the run has none. */
 KILN_API const char *kiln_trainer_run_dir(const KilnTrainer *trainer);
 KILN_API KilnParams *kiln_trainer_params(KilnTrainer *trainer);
@@ -243,15 +246,19 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_rewind(KilnTrainer *trainer, Kil
 typedef struct KilnConsole {
     bool terminal; /* false: line-wise output, no cursor movement, no colours */
     bool colour;
+    bool utf8;    /* it shows characters outside of ASCII */
+    bool verbose; /* lines about the run's own business are wanted, too */
     int width;
     void *ctx;
     /* Write text as it is. */
     void (*write)(void *ctx, const char *text);
+    /* The width as it is now, for a terminal whose window may change; NULL: it stays. */
+    int (*measure)(void *ctx);
 } KilnConsole;
 /* Never NULL; `write` may be a sink. */
 KILN_API const KilnConsole *kiln_trainer_console(const KilnTrainer *trainer);
-/* Text that stands below everything printed until it is replaced or cleared
- * (NULL): a progress bar. Ignored when the console is no terminal. */
+/* Text, of one or more lines, that stands below everything printed until it is replaced or
+ * cleared (NULL): progress bars. Ignored when the console is no terminal. */
 KILN_API void kiln_trainer_status_line(KilnTrainer *trainer, const char *text);
 
 /* The layers of the network as the trainer saw them when it recorded a

@@ -109,6 +109,7 @@ static KilnLoaderSpec whole_spec(const KilnTrainer *trainer, KilnSplit split,
         .by_length = split == KILN_TRAIN && trainer->loading.buckets_count > 0,
         .workers = (int)trainer->options.trainer->num_workers,
         .stop = trainer->env->stop,
+        .pause = trainer->env->save,
     };
 }
 

@@ -152,7 +152,9 @@ struct KilnTrainer {
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
-    bool paused; /* should_stop is about this session alone */
+    bool spoilt;  /* an update went wrong: the parameters are not those of a whole step */
+    bool failing; /* the run ends with an error; what is saved is saved as well as can be */
+    bool paused;  /* should_stop is about this session alone */
     char stop_reason[512];
     KilnSaves saves;
     uint64_t train_index; /* checksum of the names and labels of the samples it began with */
@@ -249,8 +251,20 @@ void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why);
 /* teardown, after on_exception where `status` says that the run failed by *err; returns that
  * status, or how teardown went. */
 KILN_NODISCARD KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *err);
+
+/* ---- signals.c ------------------------------------------------------------------------- */
+
+/* "SIGTERM"; NULL for what is no signal that stops a run. */
+const char *kiln_signal_name(int number);
 /* True when the caller of the run wants it to stop. */
 bool kiln_trainer_interrupted(KilnTrainer *trainer);
+/* Save a checkpoint when the caller asked for one; between batches, where the state is whole. */
+void kiln_trainer_heed(KilnTrainer *trainer);
+/* checkpoints/last is where training is now, on disk: saved unless it was. */
+KILN_NODISCARD KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err);
+/* kiln_loader_next for loops: KILN_E_INTERRUPTED comes only with a wish to stop. */
+KILN_NODISCARD KilnStatus kiln_trainer_next(KilnTrainer *trainer, KilnLoader *loader,
+                                            KilnBatch *ret, KilnError *err);
 
 /* ---- shadow.c ------------------------------------------------------------------------- */
 
@@ -318,7 +332,7 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch);
 KILN_NODISCARD KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch,
                                         KilnError *err);
 /* The error of a loss that is no number; the update has spoilt the parameters. */
-KilnStatus kiln_fit_not_finite(const KilnTrainer *trainer, double loss, KilnError *err);
+KilnStatus kiln_fit_not_finite(KilnTrainer *trainer, double loss, KilnError *err);
 /* For those who watch the run. */
 void kiln_fit_tell_loss(KilnTrainer *trainer, double loss);
 /* Say where training is, in front of an error of a step. */
@@ -350,8 +364,6 @@ void kiln_telling_end(KilnTrainer *trainer);
 /* Tell where the loops are, `now` by kiln_clock; after each batch. */
 void kiln_telling_tell(KilnTrainer *trainer, double now);
 void kiln_telling_phase(KilnTrainer *trainer, KilnLivePhase phase);
-/* Seconds until the run ends, as it went so far; negative: unknown. */
-double kiln_telling_left(const KilnTrainer *trainer, double now);
 
 /* ---- probe.c ------------------------------------------------------------------------------- */
 
