@@ -325,7 +325,7 @@ static void test_strays_are_tidied_by_their_owner(void **unused)
     snprintf(overrides, sizeof(overrides), "%s ckpt_path=%s/run", options, work);
     fit_well("run", overrides, "finished");
     assert_string_equal(folders("run"), "epoch=002-step=15 last mine");
-    /* Whoever does not tidy up keeps what it had. */
+    /* Whoever does not tidy up keeps what it had; 15 was held by `last` alone. */
     fit_well("lax", ONE("every:1,keep:8"), "finished");
     snprintf(overrides, sizeof(overrides),
              "%s trainer.max_steps=11 ckpt_path=%s/lax/checkpoints/epoch=001-step=10",
@@ -333,8 +333,7 @@ static void test_strays_are_tidied_by_their_owner(void **unused)
     fit_well("lax", overrides, "finished");
     assert_string_equal(folders("lax"),
                         "epoch=001-step=10 epoch=001-step=8 epoch=001-step=9 epoch=002-step=11 "
-                        "epoch=002-step=12 epoch=002-step=13 epoch=002-step=14 epoch=002-step=15 "
-                        "last");
+                        "epoch=002-step=12 epoch=002-step=13 epoch=002-step=14 last");
 }
 
 static void test_damaged_files_of_components(void **unused)
