@@ -9,6 +9,7 @@
 #include "kiln/config.h"
 #include "kiln/data.h"
 #include "kiln/events.h"
+#include "kiln/flight.h"
 #include "kiln/idx.h"
 #include "kiln/image.h"
 #include "kiln/loading.h"
@@ -21,9 +22,12 @@
 #include "kiln/plot.h"
 #include "kiln/rng.h"
 #include "kiln/run.h"
+#include "kiln/safetensors.h"
 #include "kiln/state.h"
 #include "kiln/sweep.h"
 #include "kiln/tensor.h"
 #include "kiln/trainer.h"
+#include "kiln/tune.h"
+#include "kiln/usage.h"
 
 #endif

@@ -12,7 +12,7 @@ class RunFolder(Case):
     def test_a_run_leaves_a_whole_folder(self):
         out, _ = self.run_kiln(*TINY)
         run = self.run_folder()
-        self.assertIn(run, out)
+        self.assertIn(os.path.relpath(run, os.path.realpath(self.dir)), out)
         for name in [".kiln/config.yaml", ".kiln/overrides.yaml", ".kiln/kiln.yaml", ".kiln/origins.yaml",
                      "train.log", "metrics.csv", "summary.json", "checkpoints/last/model.safetensors",
                      "checkpoints/best/state.json", "checkpoints/last/config.yaml",
