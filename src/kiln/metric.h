@@ -96,9 +96,10 @@ struct KilnMetricOps {
                          KilnError *err);
     /* Report values; of an empty tally the same names, as far as they are known, and NaN. */
     KilnStatus (*compute)(KilnInstance *self, KilnTally *tally, KilnError *err);
-    /* Of metrics that keep all rows of an epoch: bytes that so many take, and computing with
-     * them, for the forecast of a run's memory. */
-    int64_t (*memory)(const KilnInstance *self, const KilnMetricForm *form, int64_t rows);
+    /* Of metrics that keep all rows of an epoch: bytes that so many take, and that computing
+     * with them takes besides, for the forecast of a run's memory. */
+    int64_t (*memory)(const KilnInstance *self, const KilnMetricForm *form, int64_t rows,
+                      int64_t *ret_computing);
 };
 
 /* What a metric may ask of and say to its tally. */
@@ -228,8 +229,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_rows_compute(KilnTally *tally, KilnClass
                                                      double (*score)(const KilnRanked *items,
                                                                      int64_t n),
                                                      KilnError *err);
-/* What both take for so many rows. */
-KILN_API int64_t kiln_rows_bytes(const KilnMetricForm *form, int64_t rows);
+/* What both take for so many rows, for their `memory`. */
+KILN_API int64_t kiln_rows_bytes(const KilnMetricForm *form, int64_t rows, int64_t *ret_computing);
 /* macro and weighted. */
 KILN_API extern const KilnChoice kiln_rest_averages[];
 

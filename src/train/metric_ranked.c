@@ -206,11 +206,10 @@ KilnStatus kiln_rows_compute(KilnTally *tally, KilnClassOptions options,
     return status;
 }
 
-int64_t kiln_rows_bytes(const KilnMetricForm *form, int64_t rows)
+int64_t kiln_rows_bytes(const KilnMetricForm *form, int64_t rows, int64_t *ret_computing)
 {
-    const int64_t kept = form->width * (int64_t)sizeof(float) + (int64_t)sizeof(int32_t);
-    const int64_t computing = kiln_form_classes(form) * (int64_t)sizeof(double) +
-                              2 * (int64_t)sizeof(KilnRanked); /* sorting takes as much again */
-
-    return rows * (kept + computing);
+    /* Sorting takes as much again. */
+    *ret_computing = rows * (kiln_form_classes(form) * (int64_t)sizeof(double) +
+                             2 * (int64_t)sizeof(KilnRanked));
+    return rows * (form->width * (int64_t)sizeof(float) + (int64_t)sizeof(int32_t));
 }

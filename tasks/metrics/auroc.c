@@ -52,10 +52,11 @@ static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
     return kiln_rows_compute(tally, KILN_CLASSES(opts), area, err);
 }
 
-static int64_t memory(const KilnInstance *self, const KilnMetricForm *form, int64_t rows)
+static int64_t memory(const KilnInstance *self, const KilnMetricForm *form, int64_t rows,
+                      int64_t *ret_computing)
 {
     (void)self;
-    return kiln_rows_bytes(form, rows);
+    return kiln_rows_bytes(form, rows, ret_computing);
 }
 
 static const KilnMetricOps ops = {
