@@ -173,7 +173,7 @@ static KilnStatus flush(KilnInstance *self, KilnError *err)
 {
     State *state = kiln_state(self);
 
-    if (state->file != NULL && (fflush(state->file) != 0 || fsync(fileno(state->file)) != 0))
+    if (state->file != NULL && fflush(state->file) != 0)
         return kiln_error_errno(err, state->path);
     return KILN_OK;
 }
@@ -203,12 +203,15 @@ static void release(KilnInstance *self)
         fclose(state->file);
 }
 
+static const char *const files[] = { "metrics.jsonl", NULL };
+
 static const KilnLoggerOps ops = {
     .open = open_file,
     .log_metrics = log_metrics,
     .flush = flush,
     .state_dict = state_dict,
     .close = close_file,
+    .files = files,
 };
 
 const KilnComponent kiln_logger_jsonl = {

@@ -31,6 +31,7 @@ static const Flag flags[] = {
     { "--resume", NULL, TAKES_ONE, offsetof(KilnArgs, resume) },
     { "--retry-failed", NULL, TAKES_NOTHING, offsetof(KilnArgs, retry_failed) },
     { "--json", NULL, TAKES_NOTHING, offsetof(KilnArgs, json) },
+    { "--kills", "-n", TAKES_ONE, offsetof(KilnArgs, count) },
     { "--svg", NULL, TAKES_ONE, offsetof(KilnArgs, svg) },
     { "--depth", NULL, TAKES_ONE, offsetof(KilnArgs, depth) },
     { "--phase", NULL, TAKES_ONE, offsetof(KilnArgs, phase) },

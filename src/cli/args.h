@@ -17,6 +17,8 @@ typedef struct KilnArgs {
     const char *input;   /* predict's input=..., taken from the words */
     const char *info;    /* --info: "all", "config", ... */
     const char *resume;  /* --resume DIR: the folder of a sweep */
+    const char *run;     /* train's resume=..., taken from the words */
+    const char *count;   /* -n N, of verify-resume */
     const char *svg;     /* --svg FILE, of graph */
     const char *depth;   /* --depth N, of graph */
     const char *phase;   /* --phase forward|backward|update, of graph */

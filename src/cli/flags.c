@@ -13,7 +13,8 @@ enum {
     OTHER = 1 << 5, /* a command without flags of its own */
     GRAPH = 1 << 6,
     TUNE = 1 << 7,
-    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | TUNE,
+    VERIFY = 1 << 8,
+    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | TUNE | VERIFY,
 };
 
 typedef struct FlagHelp {
@@ -27,15 +28,17 @@ static const FlagHelp flags[] = {
     { "--svg FILE", "draw the step and its memory, instead of a table", GRAPH },
     { "--depth N", "put together layers that agree in the first N parts of their names", GRAPH },
     { "--phase PHASE", "only forward, backward or update", GRAPH },
-    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | TUNE },
+    { NULL, "kills", VERIFY },
+    { "-n, --kills N", "how often to kill (default: 20)", VERIFY },
+    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | TUNE | VERIFY },
     { "-cp, --config-path DIR",
       "the folder of the primary config (default: ./conf, else the one inside the program)",
-      TRAIN | NAMES | SCHEMA | GRAPH | TUNE },
-    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN | GRAPH | TUNE },
+      TRAIN | NAMES | SCHEMA | GRAPH | TUNE | VERIFY },
+    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN | GRAPH | TUNE | VERIFY },
     { "-cd, --config-dir DIR", "one more folder to search for groups; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | TUNE },
+      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | TUNE | VERIFY },
     { "--plugin FILE.so", "load components from a plugin; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | TUNE },
+      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | TUNE | VERIFY },
     { NULL, "looking", TRAIN },
     { "-c, --cfg job|kiln|all", "print the composed config (kiln: its own settings) and stop",
       TRAIN },
@@ -67,7 +70,7 @@ typedef struct CommandHelp {
     const char *name;
     unsigned mask;
     const char *text;
-    const char *const examples[10]; /* command, what it does, ..., NULL */
+    const char *const examples[12]; /* command, what it does, ..., NULL */
 } CommandHelp;
 
 static const CommandHelp commands[] = {
@@ -105,6 +108,31 @@ static const CommandHelp commands[] = {
         "for another one", "kiln tune batch_size model=resnet",
         "the largest batch, and the fastest one", "kiln tune model=resnet",
         "both: the rate for the batch that was found", NULL } },
+    { "ckpt",
+      OTHER,
+      "Looks at checkpoints. ls: those of a run, or of all runs below a folder (default: outputs). "
+      "show: what is in one. verify: all its checksums; what is damaged, down to the tensor. diff: "
+      "tensors, config and state that differ between two. PATH is a checkpoint folder, a run "
+      "folder (its last), last or best.",
+      { "kiln ckpt ls", "all checkpoints below outputs/", "kiln ckpt ls RUN", "those of one run",
+        "kiln ckpt show last", "position, parameters, state of the newest run's last",
+        "kiln ckpt verify RUN", "exit status 1 when anything is damaged",
+        "kiln ckpt diff RUN/checkpoints/best RUN", "the best against the last", NULL } },
+    { "verify-resume",
+      VERIFY,
+      "Runs a config once undisturbed; then again and again, killed by SIGKILL at random moments "
+      "(at "
+      "any time, in an epoch, in validation, while saving, between the batches of a step, before "
+      "the "
+      "first checkpoint, in the closing test, again while resumed) and resumed; and compares all "
+      "bytes of the checkpoints and the rows of metrics.csv, wall_time aside. Exit status 1 when "
+      "anything differs, with what differs first. Takes the arguments of train; the run should "
+      "take "
+      "seconds.",
+      { "kiln verify-resume trainer.max_epochs=3", "20 kills of the default config",
+        "kiln verify-resume -n 200 model=cnn", "200 kills of another",
+        "kiln verify-resume trainer.accumulate_grad_batches=4 trainer.limit_train_batches=30",
+        "keep it short", NULL } },
     { "list",
       NAMES,
       "Lists components with one line each; with GROUP, those of one kind with their options.",

@@ -24,6 +24,10 @@ static const Command commands[] = {
       "the planned step: operations, time, memory" },
     { "tune", kiln_command_tune, true, "tune [lr] [batch_size] [OVERRIDE...]",
       "find a learning rate and a batch size" },
+    { "ckpt", kiln_command_ckpt, false, "ckpt ls|show|verify|diff [PATH...]",
+      "list, show, check and compare checkpoints" },
+    { "verify-resume", kiln_command_verify_resume, false, "verify-resume [-n N] [OVERRIDE...]",
+      "kill a run at random moments: does it end as if it was not?" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
     { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
     { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",
@@ -50,7 +54,7 @@ static void print_usage(FILE *stream)
 {
     fputs("usage: kiln COMMAND [FLAG...] [KEY=VALUE...]\n\ncommands:\n", stream);
     for (size_t i = 0; i < KILN_COUNT(commands); i++)
-        fprintf(stream, "  %-12s %s\n", commands[i].name, commands[i].summary);
+        fprintf(stream, "  %-14s %s\n", commands[i].name, commands[i].summary);
     fputs("\n`kiln COMMAND --help` teaches each; `train ...` is `kiln train ...`.\n", stream);
 }
 

@@ -36,6 +36,10 @@ typedef struct KilnRunEnv {
     /* The folder that kiln.run.dir names is there, with the config in its .kiln: it is
      * used as it is (a job of a sweep). */
     bool prepared;
+    /* Go on in this run folder, absolute, whose config `config` is, with `overrides` on top: from
+     * its last checkpoint, or from the beginning when it has none. ckpt_path says another
+     * checkpoint. NULL: another run. */
+    const char *resume;
 } KilnRunEnv;
 
 /* How a run ended. */

@@ -47,6 +47,10 @@ KILN_NODISCARD KilnStatus kiln_safetensors_read(const KilnSafetensors *file,
                                                 const KilnStEntry *entry, KilnDType dtype,
                                                 void *data, KilnError *err);
 
+/* XXH3 (64 bits) of an entry's bytes as they lie in the file; false when they can't be read. */
+bool kiln_safetensors_hash(const KilnSafetensors *file, const KilnStEntry *entry,
+                           uint64_t *ret_hash);
+
 /* ---- Writing -------------------------------------------------------------- */
 
 /* A tensor to write; all pointers borrowed for the call. */

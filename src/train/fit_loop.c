@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "train/loading.h"
+#include "train/run_journal.h"
 
 /* ---- Validation ---------------------------------------------------------------------- */
 
@@ -168,6 +169,8 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnLoader *loader, KilnErr
             trainer->at.epoch_begun = trainer->at.epoch_done = false;
         }
         status = train_epoch(trainer, loader, err);
+        if (status >= 0 && trainer->at.epoch_done)
+            kiln_run_journal_epoch(trainer);
         if (status >= 0)
             tell_progress(trainer);
     }

@@ -17,7 +17,8 @@ int64_t kiln_forecast_needed(const KilnForecast *forecast)
 {
     return forecast->activations + forecast->parameters + forecast->gradients + forecast->buffers +
            forecast->optimizer + forecast->average + forecast->callbacks + forecast->metrics +
-           forecast->computing + forecast->batches + forecast->growth;
+           forecast->computing + forecast->batches +
+           forecast->snapshot + forecast->growth;
 }
 
 int64_t kiln_forecast_peak(const KilnForecast *forecast)
@@ -149,6 +150,9 @@ void kiln_forecast_complete(KilnTrainer *trainer)
     forecast->growth = growth;
     forecast->program = kiln_memory_resident("");
     forecast->checkpoint = checkpoint_bytes(trainer);
+    if (trainer->options.trainer->enable_checkpointing)
+        forecast->snapshot = forecast->checkpoint +
+                             (trainer->pace.accumulate > 1 ? forecast->gradients : 0);
     forecast->memory_known = kiln_memory_read("", &forecast->memory);
     if (forecast->memory_known && forecast->memory.process)
         reserve_threads(trainer, &forecast->memory);
@@ -260,6 +264,7 @@ KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
     add_part(&text, "callbacks", forecast->callbacks);
     add_part(&text, "metrics", forecast->metrics + forecast->computing);
     add_part(&text, "batches", forecast->batches);
+    add_part(&text, "the checkpoint's copy", forecast->snapshot);
     suggest(trainer, &text);
     KilnStatus status = too_large(trainer, kiln_forecast_needed(forecast), &text, err);
     kiln_text_release(&text);

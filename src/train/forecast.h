@@ -18,6 +18,7 @@ typedef struct KilnForecast {
     int64_t growth;     /* of the program itself: code that was not used yet */
     int64_t program;    /* what the process held when the forecast was made: code, data sets */
     int64_t checkpoint; /* on disk */
+    int64_t snapshot;   /* the copy of it that is written while training goes on */
     double flops, flops_backward; /* of a training step; the second is for the gradients */
     KilnMemory memory;            /* what there is */
     bool memory_known;

@@ -4,72 +4,10 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "train/checkpoint.h"
+#include "train/resume.h"
 #include "train/run_folder.h"
+#include "train/run_journal.h"
 #include "train/tune.h"
-
-/* ---- Going on from a checkpoint ---------------------------------------------------------- */
-
-/* What ckpt_path means for this config: the run folder that kiln.run.dir names
- * comes before all others. */
-static KilnStatus find_checkpoint(const KilnConfig *config, const KilnOptions *options, char **ret,
-                                  KilnError *err)
-{
-    const char *ckpt_path = options->root->ckpt_path;
-    char place[4096], *runs = NULL;
-    KilnStatus status;
-
-    if (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0) {
-        snprintf(place, sizeof(place), "%s/checkpoints/%s", options->run->dir, ckpt_path);
-        if (kiln_is_dir(place) && kiln_checkpoint_resolve(place, "", ret, NULL) >= 0)
-            return KILN_OK;
-    }
-    status = kiln_run_folder_parent(config, &runs, err);
-    if (status >= 0)
-        status = kiln_checkpoint_resolve(ckpt_path, runs, ret, err);
-    free(runs);
-    return status;
-}
-
-static KilnStatus resume(KilnTrainer *trainer, KilnCheckpoint *checkpoint, KilnError *err)
-{
-    char *path = NULL;
-
-    if (trainer->options.root->ckpt_path == NULL)
-        return KILN_OK;
-    KilnStatus status = find_checkpoint(trainer->config, &trainer->options, &path, err);
-    if (status >= 0)
-        status = kiln_checkpoint_open(path, true, checkpoint, err);
-    trainer->resumed_from = path;
-    return status >= 0 ? kiln_checkpoint_load(checkpoint, trainer, err) : status;
-}
-
-/* What a search before the run found, or had found when it began. A checkpoint that can't be read
- * is told when it is needed: until then nothing is searched. */
-static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, json_t **ret, KilnError *err)
-{
-    KilnCheckpoint checkpoint = { 0 };
-    KilnOptions options = { 0 };
-    json_t *saved = NULL;
-    char *path = NULL;
-    KilnStatus status = kiln_options_read(config, &options, err);
-
-    if (status < 0)
-        return status;
-    if (options.root->ckpt_path != NULL) {
-        if (find_checkpoint(config, &options, &path, NULL) >= 0 &&
-            kiln_checkpoint_open(path, false, &checkpoint, NULL) >= 0)
-            saved = json_incref(json_object_get(checkpoint.state, "callbacks"));
-        if (saved == NULL)
-            saved = json_object();
-    }
-    status = kiln_tune_run(config, env, &(KilnTuneAsk) { .saved = saved }, ret, err);
-    json_decref(saved);
-    kiln_checkpoint_close(&checkpoint);
-    kiln_options_release(&options);
-    free(path);
-    return status;
-}
 
 /* ---- The end of training ------------------------------------------------------------------ */
 
@@ -128,19 +66,32 @@ static void print_threads(KilnTrainer *trainer)
                       trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
 }
 
+/* What a search before the run finds, or had found when it began. */
+static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnCheckpoint *checkpoint,
+                       json_t **ret, KilnError *err)
+{
+    const json_t *saved = json_object_get(checkpoint->state, "callbacks");
+
+    return kiln_tune_run(config, env, &(KilnTuneAsk) { .saved = saved }, ret, err);
+}
+
 /* Everything that can go wrong before a file is written; then the run folder. */
 static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                           KilnCheckpoint *checkpoint, KilnError *err)
 {
     json_t *tuned = NULL;
-    KilnStatus status = tune(config, env, &tuned, err);
+    KilnStatus status = kiln_resume_open(config, env, checkpoint, err);
 
     if (status >= 0)
+        status = tune(config, env, checkpoint, &tuned, err);
+    if (status >= 0) {
+        trainer->threads = kiln_resume_threads(checkpoint);
         status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
-    if (status >= 0 && trainer->options.root->ckpt_path == NULL)
+    }
+    if (status >= 0 && checkpoint->path == NULL)
         status = kiln_weights_load(trainer, err);
     if (status >= 0)
-        status = resume(trainer, checkpoint, err);
+        status = kiln_resume_load(checkpoint, trainer, err);
     if (status >= 0)
         status = KILN_CALL(trainer, setup, err);
     if (status >= 0)
@@ -150,13 +101,18 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
         status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
     if (status >= 0)
         status = kiln_run_folder_make(trainer, checkpoint->path, err);
-    if (status >= 0 && checkpoint->path != NULL)
+    if (status >= 0)
+        status = kiln_run_journal_open(trainer, err);
+    if (status >= 0)
+        status = kiln_saves_open(trainer, err);
+    if (status < 0)
+        return status;
+    kiln_resume_settle(checkpoint, trainer);
+    if (checkpoint->path != NULL)
         kiln_output_print(&trainer->output, "going on from %s", checkpoint->path);
-    if (status >= 0)
-        print_threads(trainer);
-    if (status >= 0)
-        kiln_telling_begin(trainer);
-    return status;
+    print_threads(trainer);
+    kiln_telling_begin(trainer);
+    return KILN_OK;
 }
 
 static const char *status_of(const KilnTrainer *trainer)
@@ -206,6 +162,7 @@ static void close_failed(KilnTrainer *trainer, const KilnError *why)
     (void)!KILN_CALL(trainer, teardown, NULL);
     (void)!kiln_saves_finish(trainer, NULL);
     (void)!kiln_loggers_close(trainer, "failed", NULL);
+    kiln_run_journal_end(trainer, "failed", why->text);
     (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
     kiln_output_status_line(&trainer->output, NULL);
     kiln_output_log(&trainer->output, why->text);
@@ -217,9 +174,9 @@ static KilnStatus close_well(KilnTrainer *trainer, KilnRunResult *ret, KilnError
 
     kiln_output_status_line(&trainer->output, NULL);
     if (trainer->interrupted)
-        kiln_output_print(&trainer->output, "interrupted; go on with ckpt_path=%s",
-                          trainer->run_dir);
+        kiln_output_print(&trainer->output, "interrupted; go on with resume=%s", trainer->run_dir);
     kiln_summary_print(trainer);
+    kiln_run_journal_end(trainer, status, trainer->stop_reason);
     if (ret != NULL) {
         snprintf(ret->run_dir, sizeof(ret->run_dir), "%s", trainer->run_dir);
         snprintf(ret->status, sizeof(ret->status), "%s", status);

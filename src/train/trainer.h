@@ -4,6 +4,7 @@
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
+#include "base/journal.h"
 #include "base/machine.h"
 #include "nn/groups.h"
 #include "nn/params.h"
@@ -136,7 +137,9 @@ struct KilnTrainer {
     bool interrupted;
     char stop_reason[512];
     KilnSaves saves;
-    KilnPosition saved;                    /* of the newest checkpoint of this run */
+    uint64_t train_index; /* checksum of the names and labels of the samples it began with */
+    KilnJournal *journal; /* of the run folder; NULL: none */
+    KilnPosition saved;   /* of the newest checkpoint of this run */
     char saved_name[KILN_CHECKPOINT_NAME]; /* "" : none yet */
 };
 
@@ -144,7 +147,8 @@ struct KilnTrainer {
 
 /* Build every part for `stage` and record its steps for their shapes, so that
  * whatever does not fit is found before anything is written. `remembered` as
- * in KilnDataContext. */
+ * in KilnDataContext. trainer->threads, when it is not 0, holds where the config leaves their
+ * number open; the rest of the trainer is made here. */
 KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config,
                                                 const KilnRunEnv *env, KilnStage stage,
                                                 const KilnDataSpec *remembered, KilnError *err);
