@@ -91,7 +91,7 @@ PLUGINS := $(B)/examples/plugin/resmlp.so
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 
-.PHONY: all demo check check-peers bench bench-loop bench-config install format lint check-format check-layers check-headers units \
+.PHONY: all demo check check-peers verify-resume bench bench-loop bench-config install format lint check-format check-layers check-headers units \
 	plugins fuzz fuzzers deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
@@ -230,6 +230,10 @@ check: deps-check
 # What others' programs make of a run: tensorboard, pandas, torch, safetensors in PEER.
 check-peers: all
 	@$(if $(PEER),$(PEER) tests/peers/test_peers.py $(B),echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch and safetensors")
+
+# KILLS in all, on an MLP, a ResNet-18 and an LSTM: each run resumes to the same bytes.
+verify-resume: all
+	@python3 tests/verify_resume.py $(B) $(or $(KILLS),200)
 
 # SECONDS each; FUZZ=yaml,override only these.
 fuzz:

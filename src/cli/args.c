@@ -40,6 +40,9 @@ static const Flag flags[] = {
     { "--config-name", "-cn", TAKES_ONE, offsetof(KilnArgs, config_name) },
     { "--config-dir", "-cd", TAKES_MANY, offsetof(KilnArgs, config_dirs) },
     { "--plugin", NULL, TAKES_MANY, offsetof(KilnArgs, plugins) },
+    { "--once", NULL, TAKES_NOTHING, offsetof(KilnArgs, once) },
+    { "--quiet", "-q", TAKES_NOTHING, offsetof(KilnArgs, quiet) },
+    { "--verbose", "-v", TAKES_NOTHING, offsetof(KilnArgs, verbose) },
     { "--help", "-h", TAKES_NOTHING, offsetof(KilnArgs, help) },
     { "--version", NULL, TAKES_NOTHING, offsetof(KilnArgs, version) },
 };
@@ -142,6 +145,8 @@ static KilnStatus check_flags(KilnArgs *args, KilnError *err)
     if (args->info != NULL && args->cfg != NULL)
         return kiln_error_set(err, KILN_E_USAGE,
                               "--info and --cfg each print and stop: give one of them");
+    if (args->quiet && args->verbose)
+        return kiln_error_set(err, KILN_E_USAGE, "--quiet and --verbose: give one of them");
     if (args->resolve && args->cfg == NULL && !args->help)
         return kiln_error_set(err, KILN_E_USAGE,
                               "--resolve goes with --cfg: train --cfg job --resolve");

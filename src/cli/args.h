@@ -28,7 +28,9 @@ typedef struct KilnArgs {
     bool plan;         /* with -m: print the jobs */
     bool retry_failed; /* with --resume */
     bool json;
-    const char **words; /* everything else, in order: overrides; owned by KilnArgs */
+    bool once;           /* of top */
+    bool quiet, verbose; /* of what runs: errors alone, or more */
+    const char **words;  /* everything else, in order: overrides; owned by KilnArgs */
     size_t n_words;
 } KilnArgs;
 

@@ -13,7 +13,7 @@ typedef KilnStatus Action(KilnArgs *args, KilnConfig *config, const KilnRunEnv *
 /* Everything around an action: registry, remembered config, signals, errors. */
 static int with_checkpoint(KilnArgs *args, Action *action)
 {
-    KilnConsole console = kiln_screen_console(stderr);
+    KilnConsole console;
     KilnRegistry *registry = NULL;
     KilnConfig *config = NULL;
     KilnError err = { 0 };
@@ -24,9 +24,9 @@ static int with_checkpoint(KilnArgs *args, Action *action)
     if (status >= 0) {
         KilnRunEnv env = {
             .registry = registry,
-            .console = &console,
+            .console = kiln_screen_run_console(stderr, args->quiet, args->verbose, &console),
             .overrides = args->words,
-            .stop = kiln_screen_catch_signals(),
+            .stop = kiln_screen_catch_signals().stop,
         };
 
         status = action(args, config, &env, &err);

@@ -13,7 +13,9 @@ enum {
     OTHER = 1 << 5, /* a command without flags of its own */
     GRAPH = 1 << 6,
     VERIFY = 1 << 7,
-    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | VERIFY,
+    TUNE = 1 << 8,
+    TOP = 1 << 9,
+    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | VERIFY | TUNE | TOP,
 };
 
 typedef struct FlagHelp {
@@ -29,15 +31,16 @@ static const FlagHelp flags[] = {
     { "--phase PHASE", "only forward, backward or update", GRAPH },
     { NULL, "kills", VERIFY },
     { "-n, --kills N", "how often to kill (default: 20)", VERIFY },
-    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY },
+    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY | TUNE },
     { "-cp, --config-path DIR",
       "the folder of the primary config (default: ./conf, else the one inside the program)",
-      TRAIN | NAMES | SCHEMA | GRAPH | VERIFY },
-    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN | GRAPH | VERIFY },
+      TRAIN | NAMES | SCHEMA | GRAPH | VERIFY | TUNE },
+    { "-cn, --config-name NAME", "the primary config (default: config)",
+      TRAIN | GRAPH | VERIFY | TUNE },
     { "-cd, --config-dir DIR", "one more folder to search for groups; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | VERIFY },
+      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | VERIFY | TUNE },
     { "--plugin FILE.so", "load components from a plugin; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY },
+      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY | TUNE },
     { NULL, "looking", TRAIN },
     { "-c, --cfg job|kiln|all", "print the composed config (kiln: its own settings) and stop",
       TRAIN },
@@ -58,7 +61,13 @@ static const FlagHelp flags[] = {
     { "-m, --multirun", "one run for each combination of KEY=A,B,...", TRAIN },
     { "--resume DIR", "with -m: run what is missing or failed in the sweep in DIR", TRAIN },
     { "--retry-failed", "with --resume: run again what failed", TRAIN },
+    { NULL, "screen", TRAIN | RUNS },
+    { "-q, --quiet", "errors only", TRAIN | RUNS },
+    { "-v, --verbose", "more: all that config files set, threads, checkpoints", TRAIN | RUNS },
     { NULL, "output", SCHEMA },
+    { NULL, "output", TOP },
+    { "--once", "look once and stop, as in a pipe", TOP },
+    { "--json", "as JSON, once", TOP },
     { "--json", "a JSON Schema for editors, instead of an outline", SCHEMA },
     { NULL, "help", ALL },
     { "-h, --help", "this text", ALL },
@@ -154,6 +163,14 @@ static const CommandHelp commands[] = {
       { "kiln schema", "groups, files, keys", "kiln schema --json >conf/.schema/config.json",
         "for conf/config.yaml", "kiln schema --json model >conf/.schema/model.json",
         "for conf/model/*.yaml", NULL } },
+    { "top",
+      TOP,
+      "Shows the runs of yours that are live on this machine, jobs of sweeps together: folder, "
+      "what "
+      "was asked for, how far it is, how long it still takes, speed and metrics. On a terminal it "
+      "looks again twice a second until q; elsewhere it looks once.",
+      { "kiln top", "watch", "kiln top --once", "one look", "kiln top --json | jq '.[].run_dir'",
+        "for programs", NULL } },
     { "init",
       INIT,
       "Writes a starting project: a commented conf/ with schemas for the editor, a README.md and "

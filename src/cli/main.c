@@ -26,6 +26,8 @@ static const Command commands[] = {
       "list, show, check and compare checkpoints" },
     { "verify-resume", kiln_command_verify_resume, false, "verify-resume [-n N] [OVERRIDE...]",
       "kill a run at random moments: does it end as if it was not?" },
+    { "tune", kiln_command_tune, true, "tune [lr] [batch_size] [OVERRIDE...]",
+      "find a learning rate and a batch size" },
     { "replay", kiln_command_replay, true, "replay FILE|RUN [OVERRIDE...]",
       "train the last batches of a flight record again" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
@@ -38,6 +40,7 @@ static const Command commands[] = {
       "a script that teaches the shell to complete" },
     { "explain", kiln_command_explain, false, "explain RUN|last [KEY...]",
       "where the values of a past run came from" },
+    { "top", kiln_command_top, false, "top [--once]", "the runs that are live on this machine" },
     { "version", kiln_command_version, false, "version",
       "version of the program and of its plugin interface" },
 };

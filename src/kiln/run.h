@@ -24,9 +24,12 @@ typedef struct KilnRunEnv {
     const KilnRegistry *registry;
     const KilnConsole *console;   /* NULL: silent */
     const char *const *overrides; /* as given, for the run folder; NULL-terminated or NULL */
-    /* Set to non-zero (by a signal handler, say) to stop cleanly with a
+    /* Set to non-zero (by a signal handler: to the signal's number) to stop cleanly with a
      * checkpoint after the current batch. May be NULL. */
     const volatile int *stop;
+    /* Set to non-zero to have a checkpoint saved after the current batch, and training go on; the
+     * run sets it back. May be NULL. */
+    volatile int *save;
     /* Called after each epoch. May be NULL. */
     void (*progress)(void *ctx, const KilnRunProgress *progress);
     /* Called in front of each training batch: false ends the run there, as an interrupt does.
@@ -45,10 +48,10 @@ typedef struct KilnRunEnv {
     const char *resume;
 } KilnRunEnv;
 
-/* How a run ended. */
+/* How a run ended; also one that failed. */
 typedef struct KilnRunResult {
-    char run_dir[4096];
-    char status[16]; /* "finished", "stopped" (by a callback), "interrupted" */
+    char run_dir[4096]; /* "": it failed before there was a run folder */
+    char status[16];    /* "finished", "stopped" (by a callback), "interrupted", "failed" */
 } KilnRunResult;
 
 /* Train, validate and test what a checked config says; writes the run folder. */

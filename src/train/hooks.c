@@ -176,10 +176,3 @@ KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *er
     (void)!KILN_CALL(trainer, teardown, NULL);
     return status;
 }
-
-bool kiln_trainer_interrupted(KilnTrainer *trainer)
-{
-    if (trainer->env->stop != NULL && *trainer->env->stop != 0)
-        trainer->interrupted = true;
-    return trainer->interrupted;
-}
