@@ -82,10 +82,6 @@ static KilnStatus check(const void *opts, const char **ret_option, KilnError *er
     const Opts *all = opts;
     const char *name = methods[all->pruning_fn].name;
 
-    if (all->amount.of == KILN_AMOUNT_SHARE && all->amount.value > 1.0) {
-        *ret_option = "amount";
-        return kiln_error_set(err, KILN_E_RANGE, "a share is at most 1.0");
-    }
     if (is_structured(all) && is_global(all)) {
         *ret_option = "use_global_unstructured";
         return kiln_error_set(err, KILN_E_RANGE, "%s prunes channels, parameter by parameter",
@@ -273,7 +269,6 @@ static KilnStatus prune_values(const Pruning *pruning, KilnParam *only, KilnErro
 typedef struct Channel {
     double norm;
     int64_t number;
-    bool left;
 } Channel;
 
 /* Elements of a parameter: those of channel c are the blocks of `inner` at (o * channels + c). */

@@ -463,7 +463,7 @@ static KilnStatus flush_table(Table *table, KilnError *err)
     if (table->file == NULL)
         return KILN_OK;
     KilnStatus status = write_row(table, err);
-    if (status >= 0 && (fflush(table->file) != 0 || fsync(fileno(table->file)) != 0))
+    if (status >= 0 && fflush(table->file) != 0)
         status = kiln_error_errno(err, table->path);
     return status;
 }
@@ -502,11 +502,14 @@ static void release(KilnInstance *self)
     release_table(&state->measured);
 }
 
+static const char *const files[] = { "metrics.csv", NULL };
+
 static const KilnLoggerOps ops = {
     .open = open_file,
     .log_metrics = log_metrics,
     .flush = flush,
     .state_dict = state_dict,
+    .files = files,
 };
 
 const KilnComponent kiln_logger_csv = {

@@ -10,6 +10,8 @@
 
 enum { X_STEP, X_EPOCH, X_SAMPLES };
 
+#define MAIN_FILE "tensorboard/events.out.tfevents.0.kiln"
+
 typedef struct Opts {
     int64_t x_axis;
 } Opts;
@@ -116,7 +118,7 @@ static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError
     snprintf(path, sizeof(path), "%s/tensorboard", run->dir);
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
         return kiln_error_errno(err, path);
-    snprintf(path, sizeof(path), "%s/tensorboard/events.out.tfevents.0.kiln", run->dir);
+    snprintf(path, sizeof(path), "%s/" MAIN_FILE, run->dir);
     if (run->state != NULL)
         (void)kiln_state_get_i64(run->state, "offset", &offset);
     state->dir = run->dir;
@@ -237,6 +239,8 @@ static void release(KilnInstance *self)
     kiln_events_close(state->measured);
 }
 
+static const char *const files[] = { MAIN_FILE, NULL };
+
 static const KilnLoggerOps ops = {
     .open = open_file,
     .log_metrics = log_metrics,
@@ -246,6 +250,7 @@ static const KilnLoggerOps ops = {
     .flush = flush,
     .state_dict = state_dict,
     .close = close_file,
+    .files = files,
 };
 
 const KilnComponent kiln_logger_tensorboard = {

@@ -36,8 +36,8 @@ KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry
     };
 }
 
-static KilnStatus compose(const KilnArgs *args, const KilnComposeRequest *request, bool check,
-                          KilnConfig **ret)
+KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeRequest *request,
+                                        bool check, KilnConfig **ret)
 {
     KilnErrors *errors = NULL;
     KilnConfig *config = NULL;
@@ -63,7 +63,7 @@ KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *regist
 {
     KilnComposeRequest request = kiln_command_request(args, registry);
 
-    return compose(args, &request, check, ret);
+    return kiln_command_compose_request(args, &request, check, ret);
 }
 
 /* Where runs are, as far as the arguments say. */
@@ -118,7 +118,7 @@ KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry,
             .registry = registry,
             .sections = kiln_run_sections(),
         };
-        status = compose(args, &request, true, ret);
+        status = kiln_command_compose_request(args, &request, true, ret);
     }
     free(overrides);
     free(override);

@@ -28,7 +28,7 @@ typedef struct KilnTuneNeeds {
     int64_t needed;    /* bytes that are still to be allocated */
     int64_t available; /* bytes that can be; INT64_MAX: unknown */
     int64_t samples;   /* of an epoch of training */
-    bool fits;
+    bool fits;         /* with a little to spare */
 } KilnTuneNeeds;
 KILN_API KILN_NODISCARD KilnStatus kiln_tune_sketch(KilnTune *tune, KilnTuneOption option,
                                                     KilnTuneNeeds *ret, KilnError *err);

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "graph/graph.h"
-#include "train/trainer.h"
+#include "train/resume.h"
 
 /* ---- Components --------------------------------------------------------------------- */
 
@@ -277,6 +277,8 @@ static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError
 KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                                KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
 {
+    const int threads = trainer->threads;
+
     *trainer = (KilnTrainer) { .config = config, .env = env, .at.last_val_batch = -1 };
     trainer->timing.start = kiln_clock();
     trainer->phase = stage == KILN_STAGE_FIT    ? KILN_PHASE_FIT
@@ -293,10 +295,11 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
         status = kiln_config_yaml(config, NULL, true, &trainer->config_yaml, err);
     if (status < 0)
         return status;
+    kiln_resume_forget(trainer->config_yaml);
     trainer->processors = kiln_processors_here();
     trainer->threads = (int)trainer->options.trainer->threads;
     if (trainer->threads == 0)
-        trainer->threads = trainer->processors.threads;
+        trainer->threads = threads != 0 ? threads : trainer->processors.threads;
     status = build_components(trainer, stage, err);
     if (status >= 0)
         status = kiln_splits_set_up(trainer, stage, remembered, err);
@@ -332,7 +335,8 @@ KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const
 
 void kiln_trainer_release(KilnTrainer *trainer)
 {
-    kiln_saves_release(&trainer->saves);
+    kiln_journal_close(trainer->journal);
+    kiln_saves_release(&trainer->saves); /* the writer tells the live page */
     kiln_telling_end(trainer);
     kiln_splits_release(trainer);
     kiln_hooks_release(&trainer->hooks);
@@ -352,6 +356,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_instruments_release(&trainer->instruments);
     kiln_options_release(&trainer->options);
     kiln_output_release(&trainer->output);
+    free(trainer->unread);
     free(trainer->timing.step_ms);
     free(trainer->config_yaml);
     free(trainer->run_dir);

@@ -23,6 +23,8 @@ enum { KILN_CHECKPOINT_FORMAT = 3 };
 #define KILN_CHECKPOINT_SEAL ",\n \"xxh3\": \""
 /* A checkpoint that is being written, beside the others. */
 #define KILN_CHECKPOINT_UNFINISHED ".saving"
+/* One that is being removed: nobody ever sees a half of it under its name. */
+#define KILN_CHECKPOINT_REMOVED ".removed"
 /* Stands in the metadata of the weights that kiln wrote. Others (saved by
  * PyTorch, say) may take their place in a checkpoint to be tested or to
  * predict; the checksum is not about them. */
@@ -69,6 +71,8 @@ typedef struct KilnCheckpoint {
  * optimizer's state is needed, too. Released with kiln_checkpoint_close. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *ret,
                                                KilnError *err);
+/* Check all that there are checksums of, and name the file, or the tensor, that is damaged. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_verify(const char *path, KilnError *err);
 /* The one that the config's ckpt_path names, which must name one. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config,
                                                           KilnCheckpoint *ret, KilnError *err);

@@ -298,39 +298,6 @@ static KilnStatus load_shadowed(const KilnCheckpoint *checkpoint, KilnTrainer *t
     return status;
 }
 
-/* What a resume that differs from the saved run can't reproduce. */
-static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
-{
-    const struct {
-        const char *name;
-        int64_t now;
-    } all[] = {
-        { "seed", trainer->options.root->seed },
-        { "threads", trainer->threads },
-        { "batch_size", trainer->batch_size },
-        { "train_samples", kiln_trainer_train_samples(trainer) },
-    };
-
-    const char *now = kiln_dtype_name(kiln_params_dtype(trainer->params));
-    const char *then = json_string_value(json_object_get(checkpoint->state, "weights"));
-    if (then != NULL && strcmp(then, now) != 0)
-        kiln_output_print(&trainer->output,
-                          "warning: weights and optimizer state were %s in the checkpoint and are "
-                          "%s now (trainer.precision): they are converted, and the run goes on, "
-                          "but not exactly as it would have",
-                          then, now);
-    for (size_t i = 0; i < KILN_COUNT(all); i++) {
-        const json_t *saved = json_object_get(checkpoint->state, all[i].name);
-
-        if (json_is_integer(saved) && json_integer_value(saved) != all[i].now)
-            kiln_output_print(&trainer->output,
-                              "warning: %s was %lld in the checkpoint and is %lld now: the run "
-                              "goes on, but not exactly as it would have",
-                              all[i].name, (long long)json_integer_value(saved),
-                              (long long)all[i].now);
-    }
-}
-
 KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                 KilnError *err)
 {
@@ -345,7 +312,6 @@ KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint, KilnTrainer *t
                                    err);
     if (status < 0)
         return status;
-    warn_of_differences(checkpoint, trainer);
     trainer->at = checkpoint->at;
     const char *reason = json_string_value(json_object_get(checkpoint->state, "stop_reason"));
     if (trainer->at.should_stop && reason != NULL)

@@ -298,6 +298,58 @@ KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *r
     return KILN_OK;
 }
 
+/* The first tensor of the file whose bytes are not what was saved, put in front of the error. */
+static void name_tensor(const KilnCheckpoint *checkpoint, const char *name, KilnError *err)
+{
+    const json_t *tensors = json_object_get(checkpoint->state, "tensors");
+    KilnSafetensors *file = NULL;
+    char *path = NULL, hex[17];
+    KilnError none = { 0 };
+
+    if (kiln_checkpoint_tensors(checkpoint, name, &file, &path, &none) < 0) {
+        free(path);
+        return; /* the header is damaged */
+    }
+    for (size_t i = 0; i < kiln_safetensors_count(file); i++) {
+        const KilnStEntry *entry = kiln_safetensors_at(file, i);
+        const char *want = json_string_value(json_object_get(tensors, entry->name));
+        uint64_t hash = 0;
+
+        if (want == NULL || !kiln_safetensors_hash(file, entry, &hash))
+            continue;
+        snprintf(hex, sizeof(hex), "%016" PRIx64, hash);
+        if (strcmp(hex, want) != 0) {
+            (void)kiln_error_prefix(err, "tensor %s: ", entry->name);
+            break;
+        }
+    }
+    kiln_safetensors_close(file);
+    free(path);
+}
+
+KilnStatus kiln_checkpoint_verify(const char *path, KilnError *err)
+{
+    KilnCheckpoint checkpoint = { .path = kiln_strdup(path) };
+    KilnStatus status = checkpoint.path != NULL ? read_state(&checkpoint, err)
+                                                : kiln_error_nomem(err, 1);
+    json_t *files = json_object_get(checkpoint.state, "files"), *file;
+    const char *name;
+
+    json_object_foreach(files, name, file)
+    {
+        if (status < 0 || strchr(name, '/') != NULL)
+            continue;
+        status = check_file(&checkpoint, name, err);
+        if (status == KILN_E_FORMAT && kiln_ends_with(name, ".safetensors"))
+            name_tensor(&checkpoint, name, err);
+    }
+    if (status >= 0 && !json_is_object(files))
+        status = kiln_error_set(err, KILN_E_FORMAT, "%s/%s: is damaged: it lists no files", path,
+                                KILN_CHECKPOINT_STATE);
+    kiln_checkpoint_close(&checkpoint);
+    return status;
+}
+
 KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config, KilnCheckpoint *ret,
                                            KilnError *err)
 {

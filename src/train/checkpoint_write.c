@@ -127,6 +127,28 @@ static char *sealed(const json_t *state)
     return kiln_text_take(&whole);
 }
 
+/* The checksum of each tensor by its name, so that damage can be told down to it. */
+static void add_hashes(json_t *all, const KilnStView *views, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const size_t bytes = (size_t)kiln_shape_count(&views[i].shape) *
+                             kiln_dtype_size(views[i].dtype);
+
+        json_object_set_new(
+            all, views[i].name,
+            json_sprintf("%016" PRIx64, (uint64_t)XXH3_64bits(views[i].data, bytes)));
+    }
+}
+
+static json_t *tensors_json(const KilnSnapshot *snapshot)
+{
+    json_t *all = json_object();
+
+    add_hashes(all, snapshot->model, snapshot->n_model);
+    add_hashes(all, snapshot->trainer, snapshot->n_trainer);
+    return all;
+}
+
 /* What the run is, and what the folder is: its name, who asked for it, and its files. */
 static KilnStatus write_state(const KilnSnapshot *snapshot, const KilnSave *save,
                               const char *folder, KilnError *err)
@@ -136,8 +158,8 @@ static KilnStatus write_state(const KilnSnapshot *snapshot, const KilnSave *save
     KilnStatus status = files_json(folder, files, err);
 
     if (status >= 0)
-        state = json_pack("{s:s, s:O, s:O}", "name", save->name, "saved_by", save->saved_by,
-                          "files", files);
+        state = json_pack("{s:s, s:O, s:O, s:o}", "name", save->name, "saved_by", save->saved_by,
+                          "files", files, "tensors", tensors_json(snapshot));
     if (state != NULL && json_object_update(state, snapshot->state) == 0)
         text = sealed(state);
     if (status >= 0 && (text == NULL || path == NULL))

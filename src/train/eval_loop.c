@@ -80,7 +80,7 @@ static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHook
         status = kiln_loader_start(loader, 0, 0, err);
     while (status >= 0 && loader != NULL && trainer->eval_batch < end &&
            !kiln_trainer_interrupted(trainer)) {
-        status = kiln_loader_next(loader, &batch, err);
+        status = kiln_trainer_next(trainer, loader, &batch, err);
         if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
             return KILN_OK;
         if (status < 0 || batch.size == 0)
@@ -95,7 +95,7 @@ static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHook
 static KilnStatus eval_sets(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
                             KilnSplit split, KilnError *err)
 {
-    const KilnSets *sets = &trainer->sets[split];
+    const KilnSplitSets *sets = &trainer->sets[split];
     KilnStatus status = KILN_OK;
 
     for (size_t set = 0; set < sets->n && status >= 0 && !trainer->interrupted; set++) {
@@ -169,7 +169,7 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
         status = eval_sets(trainer, phase, hooks, split, err);
     if (trainer->shadow != NULL)
         kiln_shadow_hide(trainer->shadow);
-    if (trainer->interrupted)
+    if (trainer->interrupted || status < 0)
         kiln_metrics_clear(trainer->metrics, phase);
     if (status >= 0 && !trainer->interrupted)
         status = kiln_metrics_end_epoch(trainer->metrics, phase, trainer->at.epoch,

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "train/loading.h"
+#include "train/run_journal.h"
 
 /* ---- Validation ---------------------------------------------------------------------- */
 
@@ -28,8 +29,7 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
 
     trainer->in_batch = true;
     trainer->batch_step = before + (steps ? 1 : 0);
-    trainer->step.batch = *batch; /* for the hooks */
-    trainer->instruments.skips = false;
+    trainer->instruments.skips = trainer->instruments.ran = false;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
     if (status >= 0 && trainer->instruments.skips && !trainer->skips_epoch) {
         trainer->at.batch = batch->index + 1;
@@ -57,7 +57,7 @@ static void stop_in_time(KilnTrainer *trainer, double now)
     if (trainer->at.should_stop || now - trainer->timing.trained < trainer->pace.max_seconds)
         return;
     snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->pace.max_seconds);
-    kiln_trainer_stop(trainer, reason);
+    kiln_trainer_pause(trainer, reason);
 }
 
 static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
@@ -71,19 +71,22 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
            !kiln_trainer_interrupted(trainer)) {
         KilnBatch batch;
 
-        status = kiln_loader_next(loader, &batch, err);
+        status = kiln_trainer_next(trainer, loader, &batch, err);
         if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
             return KILN_OK;
         if (status < 0)
             break;
-        if (batch.size > 0 && trainer->env->goes_on != NULL &&
-            !trainer->env->goes_on(trainer->env->ctx, trainer)) {
+        if (batch.size == 0) {
+            trainer->at.batch = kiln_loader_batches(loader);
+            break;
+        }
+        trainer->step.batch = batch; /* for the hooks */
+        if (trainer->env->goes_on != NULL && !trainer->env->goes_on(trainer->env->ctx, trainer)) {
             trainer->interrupted = true;
             break;
         }
-        if (batch.size > 0)
-            status = train_batch(trainer, &batch, err);
-        if (batch.size == 0 || trainer->skips_epoch) {
+        status = train_batch(trainer, &batch, err);
+        if (trainer->skips_epoch) {
             trainer->at.batch = kiln_loader_batches(loader);
             break;
         }
@@ -178,6 +181,8 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
             status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
         if (status >= 0)
             status = train_epoch(trainer, loader, err);
+        if (status >= 0 && trainer->at.epoch_done)
+            kiln_run_journal_epoch(trainer);
         if (status >= 0)
             tell_progress(trainer);
     }

@@ -77,22 +77,15 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
-/* Nothing saves such parameters. */
-KilnStatus kiln_fit_not_finite(const KilnTrainer *trainer, double loss, KilnError *err)
+/* The update of this step has spoilt the parameters; nothing saves them. */
+KilnStatus kiln_fit_not_finite(KilnTrainer *trainer, double loss, KilnError *err)
 {
-    char kept[4608] = "no checkpoint was saved yet";
-
-    if (trainer->saved_name[0] != '\0')
-        snprintf(kept, sizeof(kept), "the last good checkpoint is %s/checkpoints/%s",
-                 trainer->run_dir, trainer->saved_name);
-    else if (trainer->resumed_from != NULL)
-        snprintf(kept, sizeof(kept), "the last good checkpoint is %s", trainer->resumed_from);
+    trainer->spoilt = true;
     return kiln_error_set(err, KILN_E_NUMERIC,
                           "the loss is %s at epoch %lld, step %lld (learning rate %g): training "
-                          "stops; try a lower learning rate or a warmup; %s",
+                          "stops; try a lower learning rate or a warmup",
                           isnan(loss) ? "NaN" : "infinite", (long long)trainer->at.epoch,
-                          (long long)trainer->at.step + 1, kiln_trainer_learning_rate(trainer),
-                          kept);
+                          (long long)trainer->at.step + 1, kiln_trainer_learning_rate(trainer));
 }
 
 KilnStatus kiln_fit_name_place(const KilnTrainer *trainer, KilnError *err)
@@ -140,6 +133,7 @@ static KilnStatus run_step(KilnTrainer *trainer, const KilnBatch *batch, KilnErr
     KilnTensor *loss = kiln_fit_record(trainer, batch);
     KilnStatus status = kiln_step_run(&trainer->step, loss, err);
 
+    trainer->spoilt = status == KILN_E_NUMERIC;
     if (status == KILN_E_NUMERIC)
         return kiln_fit_name_place(trainer, err);
     if (status < 0)

@@ -154,6 +154,12 @@ double kiln_pace_validations(const KilnPace *pace)
     return (double)(pace->batches / pace->val_batches) / (double)pace->val_epochs;
 }
 
+bool kiln_pace_validates_epochs(const KilnPace *pace)
+{
+    return !pace->val_over_epochs && pace->val_seconds <= 0.0 && pace->val_epochs == 1 &&
+           pace->val_batches == pace->batches;
+}
+
 bool kiln_pace_logs(const KilnPace *pace, const KilnPosition *at)
 {
     return pace->log_steps > 0 && at->in_group == 0 && at->step % pace->log_steps == 0;

@@ -44,6 +44,8 @@ int64_t kiln_pace_total_steps(const KilnPace *pace);
 int64_t kiln_pace_total_epochs(const KilnPace *pace);
 /* Validations of an epoch, over many epochs; of those after a time none are known of. */
 double kiln_pace_validations(const KilnPace *pace);
+/* Validation, if there is any, is held once in every epoch, behind its last batch. */
+bool kiln_pace_validates_epochs(const KilnPace *pace);
 /* The step values of a step just made are a row for the loggers. */
 bool kiln_pace_logs(const KilnPace *pace, const KilnPosition *at);
 /* Validation has its turn before the next batch; `seconds` since the last one. Also when training

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "train/run_journal.h"
 #include "train/writer.h"
 
 /* ---- Lists --------------------------------------------------------------------------- */
@@ -247,10 +248,26 @@ static KilnStatus drop_strays(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = kiln_dir_list(folder, &names, &n, err);
     for (size_t i = 0; i < n && status >= 0; i++)
-        if (strcmp(names[i], KILN_CHECKPOINT_UNFINISHED) == 0 || is_stray(saves, folder, names[i]))
+        if (is_stray(saves, folder, names[i]))
             status = drop(saves, names[i], true, err);
     saves->n_tidied = 0;
     kiln_names_free(names, n);
+    free(folder);
+    return status;
+}
+
+KilnStatus kiln_saves_open(KilnTrainer *trainer, KilnError *err)
+{
+    static const char *const halves[] = { KILN_CHECKPOINT_UNFINISHED, KILN_CHECKPOINT_REMOVED };
+    char *folder = folder_of(trainer);
+    KilnStatus status = folder != NULL ? KILN_OK : no_memory(err);
+
+    for (size_t i = 0; i < KILN_COUNT(halves) && status >= 0; i++) {
+        char *path = kiln_path_join(folder, halves[i]);
+
+        status = path != NULL ? kiln_path_remove(path, err) : no_memory(err);
+        free(path);
+    }
     free(folder);
     return status;
 }
@@ -318,6 +335,31 @@ static KilnStatus add_folders(const KilnTrainer *trainer, KilnSaveJob *job, Kiln
     return KILN_OK;
 }
 
+static KilnStatus add_file(const KilnTrainer *trainer, KilnSaveJob *job, const char *name,
+                           KilnError *err)
+{
+    char **file = GROW(job->files, job->n_files);
+
+    if (file == NULL || (*file = kiln_path_join(trainer->run_dir, name)) == NULL)
+        return no_memory(err);
+    return KILN_OK;
+}
+
+/* The files of loggers that the checkpoint counts on, and the journal. */
+static KilnStatus add_files(const KilnTrainer *trainer, KilnSaveJob *job, KilnError *err)
+{
+    KilnStatus status = add_file(trainer, job, KILN_RUN_JOURNAL, err);
+
+    for (size_t i = 0; i < trainer->loggers.n; i++) {
+        const char *const *files =
+            kiln_instance_component(trainer->loggers.list[i])->ops.logger->files;
+
+        for (; files != NULL && *files != NULL && status >= 0; files++)
+            status = add_file(trainer, job, *files, err);
+    }
+    return status;
+}
+
 /* Links as they are, and of what was dropped that which nobody keeps. */
 static void add_rest(KilnSaves *saves, KilnSaveJob *job)
 {
@@ -367,6 +409,8 @@ static KilnStatus take_snapshot(KilnTrainer *trainer, KilnError *err)
     for (size_t i = 0; i < saves->n_asked; i++)
         weights_only = weights_only && saves->asked[i].weights_only;
     KilnStatus status = kiln_loggers_flush(trainer, err);
+    if (trainer->failing && status < 0) /* it may be what failed; the parameters matter more */
+        status = KILN_OK;
     if (status >= 0)
         status = kiln_snapshot_take(snapshot, trainer, weights_only, err);
     if (status >= 0)
@@ -387,9 +431,21 @@ static KilnStatus ready_writer(KilnTrainer *trainer, KilnError *err)
     if (saves->writer != NULL)
         return kiln_writer_wait(saves->writer, err);
     folder = folder_of(trainer);
-    status = folder != NULL ? kiln_writer_new(folder, &saves->writer, err) : no_memory(err);
+    status = folder != NULL ? kiln_writer_new(folder, trainer->telling.page, &saves->writer, err)
+                            : no_memory(err);
     free(folder);
     return status;
+}
+
+/* One callback's newest may be the newest of another that came behind it, and had its link. */
+static void leave_unwanted(KilnSaves *saves)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < saves->n_asked; i++)
+        if (is_kept(saves, saves->asked[i].name))
+            saves->asked[n++] = saves->asked[i];
+    saves->n_asked = n;
 }
 
 KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
@@ -398,6 +454,7 @@ KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
     KilnSaveJob job = { 0 };
     KilnStatus status = saves->n_tidied > 0 ? drop_strays(trainer, err) : KILN_OK;
 
+    leave_unwanted(saves);
     if (status < 0 || saves->n_asked + saves->n_linked + saves->n_dropped == 0)
         return status;
     status = ready_writer(trainer, err);
@@ -405,6 +462,12 @@ KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
         status = take_snapshot(trainer, err);
     if (status >= 0)
         status = add_folders(trainer, &job, err);
+    for (size_t i = 0; i < job.n_saves && status >= 0; i++) {
+        kiln_run_journal_saved(trainer, job.saves[i].name);
+        kiln_output_detail(&trainer->output, "saving checkpoints/%s", job.saves[i].name);
+    }
+    if (status >= 0 && job.n_saves > 0)
+        status = add_files(trainer, &job, err);
     if (status < 0) {
         kiln_save_job_release(&job);
         saves->n_asked = saves->n_linked = saves->n_dropped = 0;

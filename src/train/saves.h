@@ -47,6 +47,8 @@ typedef struct KilnSaves {
     KilnWriter *writer; /* NULL until something was asked for */
 } KilnSaves;
 
+/* The run folder is there: remove halves of checkpoints that a killed run left in it. */
+KILN_NODISCARD KilnStatus kiln_saves_open(KilnTrainer *trainer, KilnError *err);
 /* `owner` keeps checkpoint `name`; false when memory is out. */
 bool kiln_saves_keep(KilnSaves *saves, const KilnInstance *owner, const char *name);
 /* Begin what was asked for; fine when that is nothing. Waits for the job before, whose error it

@@ -1,7 +1,11 @@
 /* A run as state.json has it. */
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
 
 #include "train/checkpoint.h"
+#include "graph/backend.h"
 #include "train/snapshot.h"
 
 static json_t *spec_json(const KilnDataSpec *spec)
@@ -105,11 +109,59 @@ static json_t *optimizers_json(KilnSnapshot *snapshot, const KilnTrainer *traine
     return NULL;
 }
 
+/* ---- What results depend on -------------------------------------------------------------- */
+
+json_t *kiln_snapshot_metric_options(const KilnTrainer *trainer)
+{
+    const KilnTallies *tallies = kiln_metrics_tallies(trainer->metrics);
+    json_t *all = json_object();
+
+    for (size_t i = 0; i < tallies->n && trainer->config != NULL; i++) {
+        char *yaml = NULL;
+
+        if (tallies->list[i].phase == KILN_PHASE_FIT &&
+            kiln_config_yaml(trainer->config, kiln_instance_path(tallies->list[i].metric), true,
+                             &yaml, NULL) >= 0)
+            json_object_set_new(
+                all, tallies->list[i].name,
+                json_sprintf("%016" PRIx64, (uint64_t)XXH3_64bits(yaml, strlen(yaml))));
+        free(yaml);
+    }
+    return all;
+}
+
+/* A file's name without its folders: data sets may be moved. */
+static uint64_t hash_name(const char *name, uint64_t seed)
+{
+    const char *slash = strrchr(name, '/');
+
+    name = slash != NULL ? slash + 1 : name;
+    return XXH3_64bits_withSeed(name, strlen(name), seed);
+}
+
+uint64_t kiln_snapshot_index(const KilnDataset *dataset)
+{
+    enum { LOOKED_AT = 1 << 16 };
+    const int64_t stride = dataset->count / LOOKED_AT + 1;
+    uint64_t hash = (uint64_t)dataset->count;
+
+    for (int64_t i = 0; i < dataset->count; i += stride) {
+        const char *name = dataset->name != NULL ? dataset->name(dataset->ctx, i) : NULL;
+        const int64_t label = dataset->label != NULL ? dataset->label(dataset->ctx, i) : -1;
+
+        if (name != NULL)
+            hash = hash_name(name, hash);
+        hash = XXH3_64bits_withSeed(&label, sizeof(label), hash);
+    }
+    return hash;
+}
+
 /* ---- The run --------------------------------------------------------------------------- */
 
 static json_t *position_json(const KilnTrainer *trainer)
 {
     const KilnPosition *at = &trainer->at;
+    const bool stops = at->should_stop && !trainer->paused;
 
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s}", "epoch",
                      (json_int_t)at->epoch, "step", (json_int_t)at->step, "batch",
@@ -117,22 +169,22 @@ static json_t *position_json(const KilnTrainer *trainer)
                      (json_int_t)at->samples, "in_group", (json_int_t)at->in_group,
                      "last_val_batch", (json_int_t)at->last_val_batch, "epoch_begun",
                      at->epoch_begun ? 1 : 0, "epoch_done", at->epoch_done ? 1 : 0, "should_stop",
-                     at->should_stop ? 1 : 0, "stop_reason", trainer->stop_reason);
+                     stops ? 1 : 0, "stop_reason", stops ? trainer->stop_reason : "");
 }
 
 /* By what results depend on: the run, and the machine. */
 static json_t *run_json(const KilnTrainer *trainer)
 {
     char *model = kiln_trainer_model(trainer);
-    json_t *run = json_pack("{s:i, s:s, s:s, s:s?, s:I, s:i, s:I, s:I, s:I, s:s, s:o}", "format",
-                            (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "task",
-                            kiln_instance_name(trainer->module), "model", model, "seed",
-                            (json_int_t)trainer->options.root->seed, "threads", trainer->threads,
-                            "batch_size", (json_int_t)trainer->batch_size, "train_samples",
-                            (json_int_t)kiln_trainer_train_samples(trainer), "parameters",
-                            (json_int_t)kiln_params_size(trainer->params), "weights",
-                            kiln_dtype_name(kiln_params_dtype(trainer->params)), "data",
-                            spec_json(&trainer->spec));
+    json_t *run = json_pack(
+        "{s:i, s:s, s:s, s:s, s:s?, s:I, s:i, s:I, s:I, s:I, s:s, s:o}", "format",
+        (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "machine", trainer->backend->machine,
+        "task", kiln_instance_name(trainer->module), "model", model, "seed",
+        (json_int_t)trainer->options.root->seed, "threads", trainer->threads, "batch_size",
+        (json_int_t)trainer->batch_size, "train_samples",
+        (json_int_t)kiln_trainer_train_samples(trainer), "parameters",
+        (json_int_t)kiln_params_size(trainer->params), "weights",
+        kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec));
 
     free(model);
     return run;
@@ -151,15 +203,17 @@ json_t *kiln_snapshot_state(KilnSnapshot *snapshot, const KilnTrainer *trainer)
 {
     json_t *state = run_json(trainer);
     bool failed = !add(state, position_json(trainer)) ||
-                  !add(state,
-                       json_pack("{s:b, s:o}", "weights_only", snapshot->weights_only ? 1 : 0,
-                                 "callbacks", callbacks_json(snapshot, trainer)));
+                  !add(state, json_pack("{s:o, s:b, s:o}", "train_index",
+                                        json_sprintf("%016" PRIx64, trainer->train_index),
+                                        "weights_only", snapshot->weights_only ? 1 : 0, "callbacks",
+                                        callbacks_json(snapshot, trainer)));
 
     if (!failed && !snapshot->weights_only)
-        failed = !add(state,
-                      json_pack("{s:o, s:o, s:o}", "metrics", kiln_metrics_save(trainer->metrics),
-                                "optimizers", optimizers_json(snapshot, trainer), "loggers",
-                                kiln_loggers_state(trainer, &failed))) ||
+        failed = !add(state, json_pack("{s:o, s:o, s:o, s:o}", "metrics",
+                                       kiln_metrics_save(trainer->metrics), "metric_options",
+                                       kiln_snapshot_metric_options(trainer), "optimizers",
+                                       optimizers_json(snapshot, trainer), "loggers",
+                                       kiln_loggers_state(trainer, &failed))) ||
                  failed;
     if (failed) {
         json_decref(state);

@@ -11,7 +11,7 @@ static const KilnDataModuleOps *data_ops(const KilnTrainer *trainer)
 /* ---- Sets ------------------------------------------------------------------------------ */
 
 /* Names stand behind those of metrics. */
-static KilnStatus check_name(const KilnTrainer *trainer, const KilnSets *sets, size_t set,
+static KilnStatus check_name(const KilnTrainer *trainer, const KilnSplitSets *sets, size_t set,
                              KilnSplit split, KilnError *err)
 {
     const char *name = sets->list[set].name;
@@ -43,7 +43,7 @@ static KilnStatus check_sets(const KilnTrainer *trainer, KilnSplit split, size_t
 static KilnStatus name_sets(KilnTrainer *trainer, KilnSplit split, KilnError *err)
 {
     const KilnDataModuleOps *ops = data_ops(trainer);
-    KilnSets *sets = &trainer->sets[split];
+    KilnSplitSets *sets = &trainer->sets[split];
     const char *const *names = NULL;
     const size_t n = ops->sets != NULL ? ops->sets(trainer->datamodule, split, &names) : 1;
     KilnStatus status = check_sets(trainer, split, n, err);
@@ -69,7 +69,7 @@ static KilnAmount limit_of(const KilnTrainer *trainer, KilnSplit split)
 KilnStatus kiln_trainer_open_split(KilnTrainer *trainer, KilnSplit split, KilnError *err)
 {
     const KilnDataModuleOps *ops = data_ops(trainer);
-    KilnSets *sets = &trainer->sets[split];
+    KilnSplitSets *sets = &trainer->sets[split];
     const bool wanted = split == KILN_TRAIN || limit_of(trainer, split).value > 0.0;
     KilnStatus status = KILN_OK;
 
@@ -109,6 +109,7 @@ static KilnLoaderSpec whole_spec(const KilnTrainer *trainer, KilnSplit split,
         .by_length = split == KILN_TRAIN && trainer->loading.buckets_count > 0,
         .workers = (int)trainer->options.trainer->num_workers,
         .stop = trainer->env->stop,
+        .pause = trainer->env->save,
     };
 }
 
@@ -339,7 +340,7 @@ static void close_splits(KilnTrainer *trainer)
     for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
         for (size_t set = 0; set < trainer->sets[split].n; set++)
             kiln_loader_free(trainer->sets[split].list[set].loader);
-        trainer->sets[split] = (KilnSets) { 0 };
+        trainer->sets[split] = (KilnSplitSets) { 0 };
     }
 }
 

@@ -195,6 +195,17 @@ bool kiln_trainer_validates(const KilnTrainer *trainer)
     return kiln_trainer_split_batches(trainer, KILN_VAL) > 0;
 }
 
+bool kiln_trainer_validates_epochs(const KilnTrainer *trainer)
+{
+    return kiln_pace_validates_epochs(&trainer->pace);
+}
+
+bool kiln_trainer_validates_now(const KilnTrainer *trainer)
+{
+    return kiln_pace_validates(&trainer->pace, &trainer->at,
+                               kiln_clock() - trainer->timing.validated);
+}
+
 bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
 {
     if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_FIT, name))
@@ -266,9 +277,18 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
 void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
 {
     trainer->at.should_stop = true;
+    trainer->paused = false;
     snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s",
              reason != NULL ? reason : "");
     kiln_output_print(&trainer->output, "stopping: %s", trainer->stop_reason);
+}
+
+void kiln_trainer_pause(KilnTrainer *trainer, const char *reason)
+{
+    const bool stopped = trainer->at.should_stop && !trainer->paused;
+
+    kiln_trainer_stop(trainer, reason);
+    trainer->paused = !stopped;
 }
 
 void kiln_trainer_skip_epoch(KilnTrainer *trainer)
@@ -283,6 +303,14 @@ void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...)
     va_start(args, format);
     kiln_output_vprint(&trainer->output, format, args);
     va_end(args);
+}
+
+KilnStatus kiln_trainer_output(KilnTrainer *trainer, const char *text, KilnError *err)
+{
+    if (trainer->env->output == NULL)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "the program around this run takes no output; name a file");
+    return trainer->env->output(trainer->env->ctx, text, err);
 }
 
 const KilnConsole *kiln_trainer_console(const KilnTrainer *trainer)

@@ -4,6 +4,7 @@
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
+#include "base/journal.h"
 #include "base/machine.h"
 #include "nn/groups.h"
 #include "nn/params.h"
@@ -23,6 +24,7 @@ enum { KILN_STEP_TIMES = 1 << 15 };
 typedef struct KilnTiming {
     double start;       /* of the run */
     double loop_s;      /* spent in training batches, data and hooks included */
+    double waited_s;    /* of that, waiting for data */
     int64_t samples;    /* trained in that time */
     double trained;     /* when the training of this session began */
     double validated;   /* when validation was over last */
@@ -46,9 +48,11 @@ typedef struct KilnTelling {
 typedef struct KilnHookCall {
     KilnHook *hook;
     KilnInstance *who;
+    double seconds; /* with trainer.profiler: that it took, */
+    int64_t runs;   /* and how often it was called */
 } KilnHookCall;
 typedef struct KilnHookList {
-    const KilnHookCall *calls;
+    KilnHookCall *calls;
     size_t n, n_saving; /* the last n_saving of the n save checkpoints */
 } KilnHookList;
 /* KilnCallbackOps begins with its plain hooks. */
@@ -64,7 +68,7 @@ typedef struct KilnHooks {
 } KilnHooks;
 
 /* The sets of samples of a split. */
-typedef struct KilnSets {
+typedef struct KilnSplitSets {
     struct {
         const char *name; /* "": what is logged of it has no name behind */
         KilnDataset dataset;
@@ -72,7 +76,7 @@ typedef struct KilnSets {
     } list[KILN_MAX_SETS];
     size_t n;
     bool opened; /* the datasets were asked for */
-} KilnSets;
+} KilnSplitSets;
 
 /* One optimizer of the run, with what it keeps. */
 typedef struct KilnOptimizerState {
@@ -109,9 +113,11 @@ struct KilnTrainer {
     KilnLoggers loggers;
     KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
-    KilnSets sets[KILN_SPLIT_COUNT];
+    KilnDataset input;             /* what is predicted */
+    KilnUnread *unread;            /* of it, since the last batch's end */
+    size_t n_unread, unread_room;
+    KilnSplitSets sets[KILN_SPLIT_COUNT];
     int64_t loaded_epoch; /* for which they were loaded */
-    KilnDataset input;    /* what is predicted */
     KilnLoading loading;
     bool told_loading; /* that it is the bottleneck */
     int64_t batch_size;
@@ -146,9 +152,14 @@ struct KilnTrainer {
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
+    bool spoilt;  /* an update went wrong: the parameters are not those of a whole step */
+    bool failing; /* the run ends with an error; what is saved is saved as well as can be */
+    bool paused;  /* should_stop is about this session alone */
     char stop_reason[512];
     KilnSaves saves;
-    KilnPosition saved;                    /* of the newest checkpoint of this run */
+    uint64_t train_index; /* checksum of the names and labels of the samples it began with */
+    KilnJournal *journal; /* of the run folder; NULL: none */
+    KilnPosition saved;   /* of the newest checkpoint of this run */
     char saved_name[KILN_CHECKPOINT_NAME]; /* "" : none yet */
 };
 
@@ -156,7 +167,8 @@ struct KilnTrainer {
 
 /* Build every part for `stage` and record its steps for their shapes, so that
  * whatever does not fit is found before anything is written. `remembered` as
- * in KilnDataContext. */
+ * in KilnDataContext. trainer->threads, when it is not 0, holds where the config leaves their
+ * number open; the rest of the trainer is made here. */
 KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config,
                                                 const KilnRunEnv *env, KilnStage stage,
                                                 const KilnDataSpec *remembered, KilnError *err);
@@ -233,12 +245,26 @@ KILN_NODISCARD KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, K
 #define KILN_RECORD(trainer, hook, at)                                                             \
     kiln_hooks_record(trainer, offsetof(KilnCallbackOps, hook), at)
 void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const KilnRecording *at);
+/* "on_train_batch_end"; for numbers below KILN_HOOK_COUNT. */
+const char *kiln_hook_name(size_t number);
 void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why);
 /* teardown, after on_exception where `status` says that the run failed by *err; returns that
  * status, or how teardown went. */
 KILN_NODISCARD KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *err);
+
+/* ---- signals.c ------------------------------------------------------------------------- */
+
+/* "SIGTERM"; NULL for what is no signal that stops a run. */
+const char *kiln_signal_name(int number);
 /* True when the caller of the run wants it to stop. */
 bool kiln_trainer_interrupted(KilnTrainer *trainer);
+/* Save a checkpoint when the caller asked for one; between batches, where the state is whole. */
+void kiln_trainer_heed(KilnTrainer *trainer);
+/* checkpoints/last is where training is now, on disk: saved unless it was. */
+KILN_NODISCARD KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err);
+/* kiln_loader_next for loops: KILN_E_INTERRUPTED comes only with a wish to stop. */
+KILN_NODISCARD KilnStatus kiln_trainer_next(KilnTrainer *trainer, KilnLoader *loader,
+                                            KilnBatch *ret, KilnError *err);
 
 /* ---- shadow.c ------------------------------------------------------------------------- */
 
@@ -306,7 +332,7 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch);
 KILN_NODISCARD KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch,
                                         KilnError *err);
 /* The error of a loss that is no number; the update has spoilt the parameters. */
-KilnStatus kiln_fit_not_finite(const KilnTrainer *trainer, double loss, KilnError *err);
+KilnStatus kiln_fit_not_finite(KilnTrainer *trainer, double loss, KilnError *err);
 /* For those who watch the run. */
 void kiln_fit_tell_loss(KilnTrainer *trainer, double loss);
 /* Say where training is, in front of an error of a step. */
@@ -338,8 +364,6 @@ void kiln_telling_end(KilnTrainer *trainer);
 /* Tell where the loops are, `now` by kiln_clock; after each batch. */
 void kiln_telling_tell(KilnTrainer *trainer, double now);
 void kiln_telling_phase(KilnTrainer *trainer, KilnLivePhase phase);
-/* Seconds until the run ends, as it went so far; negative: unknown. */
-double kiln_telling_left(const KilnTrainer *trainer, double now);
 
 /* ---- probe.c ------------------------------------------------------------------------------- */
 

@@ -318,12 +318,6 @@ static void test_failure(void **unused)
     assert_string_equal(err.text, "callbacks.c: no more");
 }
 
-static void drop_line(void *ctx, const char *line)
-{
-    (void)ctx;
-    (void)line;
-}
-
 static void test_test_and_predict(void **unused)
 {
     char path[128];
@@ -348,7 +342,7 @@ static void test_test_and_predict(void **unused)
     if (kiln_run_test(composed.config, &composed.env, NULL, &err) < 0)
         fail_msg("%s", err.text);
     assert_trace("setup " TEST "teardown");
-    if (kiln_run_predict(composed.config, &composed.env, "points", drop_line, NULL, &err) < 0)
+    if (kiln_run_predict(composed.config, &composed.env, "points", &err) < 0)
         fail_msg("%s", err.text);
     assert_trace("setup predict_start predict_epoch_start predict_batch_start predict_batch_end "
                  "predict_batch_start predict_batch_end predict_epoch_end predict_end teardown");

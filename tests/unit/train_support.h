@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "kiln.h"
 #include "registry/registry.h"
+#include "train/trainer.h"
 
 /* ---- Points -------------------------------------------------------------------------- */
 
@@ -352,8 +353,10 @@ static inline KilnStatus probe_train_batch_end(KilnInstance *self, KilnTrainer *
         probe.stop = 1;
     if (kiln_trainer_batches_done(trainer) == probe.stop_at_batch)
         probe.stop = 1;
-    if (step > 0 && step == probe.disk_full_at)
+    if (step > 0 && step == probe.disk_full_at) {
+        (void)!kiln_saves_finish(trainer, NULL); /* what was begun is on disk */
         limit_files(900);
+    }
     rest_ms(probe.batch_ms);
     return probe_note("train_batch_end");
 }
