@@ -286,7 +286,7 @@ static void test_interrupt_and_resume(void **unused)
     fit_well("run", options, "interrupted");
     assert_trace("setup fit_start " SANITY "train_start train_epoch_start " FIRST LAST FIRST
                  "exception teardown");
-    assert_string_equal(trace.why.text, "interrupted");
+    assert_non_null(strstr(trace.why.text, "interrupted"));
     trace.stop_at = 0;
     snprintf(overrides, sizeof(overrides), "%s ckpt_path=%s/run", options, work);
     fit_well("run", overrides, "finished");
@@ -314,8 +314,8 @@ static void test_failure(void **unused)
     assert_trace("setup fit_start train_start train_epoch_start train_batch_start before_zero_grad "
                  "before_backward after_backward before_optimizer_step record_update "
                  "train_batch_end:C exception teardown");
-    assert_string_equal(trace.why.text, err.text);
-    assert_string_equal(err.text, "callbacks.c: no more");
+    assert_string_equal(trace.why.text, "callbacks.c: no more");
+    assert_non_null(strstr(err.text, trace.why.text)); /* and what was saved */
 }
 
 static void test_test_and_predict(void **unused)
