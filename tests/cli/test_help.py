@@ -34,7 +34,7 @@ class Train(Case):
         for text in ["usage: train", "examples", "groups and their options", "components chosen now"]:
             self.assertIn(text, out)
         self.assertRegex(out, r"(?m)^  model +cnn\* linear lstm mlp resnet$")
-        self.assertRegex(out, r"(?m)^  experiment +cifar10/resnet18 mnist/cnn mnist/mlp$")
+        self.assertRegex(out, r"(?m)^  experiment +cifar10/resnet18 gan/digits gan/mnist mnist/cnn mnist/mlp$")
         self.assertRegex(out, r"(?m)^  lr=0.05 +used by optimizer.lr$")
         self.assertRegex(out, r"(?m)^  seed=1 +start of all random numbers$")
         self.assertRegex(out, r"(?m)^  optimizer +sgd: ")

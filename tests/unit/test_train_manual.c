@@ -306,7 +306,7 @@ static void check_resume(const char *overrides)
 
     fit_well("whole", overrides, "finished");
     for (int batch = 1; batch < 15; batch++) {
-        char cut[16];
+        char cut[32];
 
         snprintf(cut, sizeof(cut), "cut-%d", batch);
         ways.batch = 0;
@@ -342,7 +342,7 @@ static void test_plans(void **unused)
 {
     (void)unused;
     for (int way = 0; way < 3; way++) {
-        char name[16];
+        char name[32];
 
         ways.way = way == 0 ? BOTH : way == 1 ? SECOND_RARE : ASK;
         ways.n_plans = 0;

@@ -230,7 +230,7 @@ static void test_reload_and_resume(void **unused)
     (void)unused;
     fit_well("whole", RELOADS, "finished");
     for (int batch = 1; batch < 24; batch += 2) {
-        char cut[16], path[64];
+        char cut[32], path[96];
 
         snprintf(cut, sizeof(cut), "cut-%d", batch);
         probe.stop_at_batch = batch;

@@ -308,7 +308,7 @@ static void test_left_out(void **unused)
 
     (void)unused;
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {
-        char whole[16], options[256], on[512];
+        char whole[32], options[256], on[512];
 
         snprintf(whole, sizeof(whole), "whole%zu", i);
         snprintf(options, sizeof(options), PICKY "trainer.accumulate_grad_batches=%s",
@@ -316,7 +316,7 @@ static void test_left_out(void **unused)
         fit_well(whole, options, "finished");
         assert_int_equal(steps_of(whole), cases[i].steps);
         for (int batch = 1; batch < 15; batch++) {
-            char cut[16];
+            char cut[32];
 
             snprintf(cut, sizeof(cut), "cut%zu-%d", i, batch);
             probe.stop_at_batch = batch;
@@ -376,7 +376,7 @@ static void test_accumulation_changes(void **unused)
     fit_well("whole", options, "finished");
     assert_int_equal(steps_of("whole"), 2 + 3 + 3);
     for (int batch = 1; batch < 15; batch++) {
-        char cut[16];
+        char cut[32];
 
         snprintf(cut, sizeof(cut), "cut-%d", batch);
         probe.stop_at_batch = batch;
