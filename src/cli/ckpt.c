@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/differences.h"
 #include "cli/screen.h"
+#include "config/reader.h"
 #include "kiln/run.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint.h"
@@ -65,8 +67,30 @@ static const char *marks(const char *folder, char **names, size_t n, const char 
     return buf;
 }
 
+/* What a callback of the checkpoint's config monitors, with = behind it; "" when nothing. */
+static void monitor_of(const char *checkpoint, const char *callback, char *buf, size_t size)
+{
+    char *path = kiln_path_join(checkpoint, KILN_CHECKPOINT_CONFIG), *text = NULL, key[256];
+    KilnArena arena = { 0 };
+    KilnMaker maker = { .arena = &arena, .origin = { .source = path } };
+    KilnConfigNode *root = NULL, *node = NULL;
+    size_t length = 0;
+
+    buf[0] = '\0';
+    snprintf(key, sizeof(key), "%s.monitor", callback);
+    if (path != NULL && kiln_file_read(path, KILN_YAML_BYTES, &text, &length, NULL) >= 0 &&
+        kiln_yaml_read(&maker, text, length, false, &root, NULL) >= 0 && root != NULL)
+        node = kiln_node_find(root, key);
+    if (node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_STR)
+        snprintf(buf, size, "%s=", node->text);
+    free(text);
+    free(path);
+    kiln_arena_release(&arena);
+}
+
 /* "val/accuracy=0.9876" for a callback that kept the checkpoint by a score; "" when none did. */
-static void score_of(const json_t *state, const char *name, char *buf, size_t size)
+static void score_of(const json_t *state, const char *checkpoint, const char *name, char *buf,
+                     size_t size)
 {
     json_t *callbacks = json_object_get(state, "callbacks"), *callback;
     const char *key;
@@ -74,10 +98,8 @@ static void score_of(const json_t *state, const char *name, char *buf, size_t si
     buf[0] = '\0';
     json_object_foreach(callbacks, key, callback)
     {
-        const char *monitor = json_string_value(json_object_get(callback, "monitor"));
-
         for (int i = 0; buf[0] == '\0' && i < 1000; i++) {
-            char member[32];
+            char member[32], monitor[64];
 
             snprintf(member, sizeof(member), "name_%d", i);
             const char *kept = json_string_value(json_object_get(callback, member));
@@ -85,9 +107,10 @@ static void score_of(const json_t *state, const char *name, char *buf, size_t si
                 break;
             snprintf(member, sizeof(member), "score_%d", i);
             const json_t *score = json_object_get(callback, member);
-            if (strcmp(kept, name) == 0 && json_is_number(score))
-                snprintf(buf, size, "%s%s%.6g", monitor != NULL ? monitor : "",
-                         monitor != NULL ? "=" : "", json_number_value(score));
+            if (strcmp(kept, name) != 0 || !json_is_number(score))
+                continue;
+            monitor_of(checkpoint, key, monitor, sizeof(monitor));
+            snprintf(buf, size, "%s%.6g", monitor, json_number_value(score));
         }
     }
 }
@@ -101,7 +124,7 @@ static void list_one(const char *folder, char **names, size_t n, const char *nam
     if (state == NULL) {
         printf("  %-32s (%s can't be read)\n", name, KILN_CHECKPOINT_STATE);
     } else {
-        score_of(state, name, score, sizeof(score));
+        score_of(state, path, name, score, sizeof(score));
         printf("  %-32s %6lld %9lld  %-22s %10s  %s%s\n", name,
                (long long)json_integer_value(json_object_get(state, "epoch")),
                (long long)json_integer_value(json_object_get(state, "step")), score,

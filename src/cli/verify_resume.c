@@ -250,17 +250,26 @@ static void note_failure(Check *check, KilnMoment moment, const char *what, cons
                      kiln_moment_name(moment), what, detail);
 }
 
-/* The end of what the runs printed. */
-static void note_log(Check *check, KilnMoment moment, const char *what)
+/* The end of what the runs printed, owned by the caller. */
+static char *end_of_log(const Check *check)
 {
     enum { TAIL = 600 };
-    char *text = NULL;
+    char *text = NULL, *end;
     size_t size = 0;
 
     if (kiln_file_read(check->log, (size_t)1 << 26, &text, &size, NULL) < 0)
-        text = NULL;
-    note_failure(check, moment, what, text == NULL ? "" : text + (size > TAIL ? size - TAIL : 0));
+        return kiln_strdup("");
+    end = kiln_strdup(text + (size > TAIL ? size - TAIL : 0));
     free(text);
+    return end;
+}
+
+static void note_log(Check *check, KilnMoment moment, const char *what)
+{
+    char *end = end_of_log(check);
+
+    note_failure(check, moment, what, end != NULL ? end : "");
+    free(end);
 }
 
 static KilnStatus clear(const Check *check, KilnError *err)
@@ -395,9 +404,11 @@ static KilnStatus run_undisturbed(Check *check, KilnError *err)
     if (end == END_STOPPED)
         return stopped(err);
     if (end != END_WELL) {
-        note_log(check, KILN_MOMENT_ANY, "the undisturbed run fails:");
-        return kiln_error_set(err, KILN_E_IO, "the undisturbed run fails:\n%s",
-                              check->failures.data != NULL ? check->failures.data : "");
+        char *log = end_of_log(check);
+
+        kiln_error_set(err, KILN_E_IO, "the undisturbed run fails:\n%s", log != NULL ? log : "");
+        free(log);
+        return KILN_E_IO;
     }
     if (rename(check->run, check->whole) != 0)
         return kiln_error_errno(err, check->whole);

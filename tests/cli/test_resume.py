@@ -144,8 +144,9 @@ class Verify(Runs):
             self.assertIn(option.split("=")[0].split(".")[1], err)
 
     def test_a_run_that_fails_is_shown(self):
-        _, err = self.run_kiln("verify-resume", *TINY, "datamodule=mnist", "datamodule.root=none", program="kiln", status=1)
-        self.assertIn("none", err)
+        _, err = self.run_kiln("verify-resume", "datamodule=mnist", "datamodule.root=none", program="kiln", status=1)
+        self.assertIn("the undisturbed run fails", err)
+        self.assertIn("none is not there", err)
 
 
 main()
