@@ -21,7 +21,7 @@ LIGHTNING_STEPS = (300, 1300)
 AIM_US = 10.0
 
 KILN = ["task=vision", "model=linear", "datamodule=noise", "datamodule.shape=[28,28,1]", "datamodule.val_count=0",
-        "batch_size=1", "optimizer=sgd", "lr=0.01", "scheduler=constant", "logger=csv", "trainer.max_epochs=1",
+        "batch_size=1", "optimizer=sgd", "lr=0.0001", "scheduler=constant", "logger=csv", "trainer.max_epochs=1",
         "trainer.threads=1", "test=false"]
 CALLBACKS = {
     "no callbacks": ["callbacks=none"],

@@ -27,7 +27,7 @@ class Linear(L.LightningModule):
         return loss
 
     def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=0.01)
+        return torch.optim.SGD(self.parameters(), lr=0.0001)
 
 
 def seconds(steps):

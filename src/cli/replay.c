@@ -345,7 +345,7 @@ static int replay_here(Replay *replay)
     KilnRunEnv env = {
         .registry = registry,
         .overrides = replay->args->words,
-        .stop = kiln_screen_catch_signals(),
+        .stop = kiln_screen_catch_signals().stop,
         .goes_on = goes_on,
         .ctx = replay,
     };

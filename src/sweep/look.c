@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "sweep/journal.h"
+#include "base/journal.h"
 #include "sweep/sweep.h"
 
 enum { LARGEST = 1 << 28 };

@@ -110,6 +110,7 @@ static KilnStatus run(KilnManual *manual, KilnTensor *loss, KilnError *err)
     KilnTrainer *trainer = manual->trainer;
     KilnStatus status = kiln_step_run(&trainer->step, loss, err);
 
+    trainer->spoilt = status == KILN_E_NUMERIC;
     if (status == KILN_E_NUMERIC)
         return kiln_fit_name_place(trainer, err);
     if (status < 0)
