@@ -50,8 +50,10 @@ static const KilnField fields[] = {
                     "-v1 behind a name that another kept checkpoint has; false: replace that"),
     KILN_FIELD_BOOL(Opts, save_weights_only, "false",
                     "leave out what resuming needs: optimizer state and the like"),
-    KILN_FIELD_BOOL(Opts, save_on_exception, "false",
-                    "save when the run ends by an error that leaves the weights good"),
+    KILN_FIELD_BOOL(
+        Opts, save_on_exception, "false",
+        "save when the run ends by an error or an interrupt, as long as the weights are "
+        "good; the run itself leaves checkpoints/last then, in any case"),
     KILN_FIELD_BOOL(Opts, verbose, "false", "say of each checkpoint why it is kept or not"),
     KILN_FIELD_END,
 };
@@ -376,7 +378,7 @@ static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, K
                    err);
 }
 
-/* What can't be blamed on the weights, which are those of the last whole step. */
+/* The weights are those of the last whole step, unless the error is about them. */
 static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnError *why)
 {
     const Opts *opts = kiln_opts(self);

@@ -30,7 +30,6 @@ static const KilnField fields[] = {
 typedef struct State {
     double before;  /* seconds of earlier sessions */
     double started; /* when this session began to train; 0: it has not */
-    bool over;      /* training was asked to end */
 } State;
 
 static double now(void)
@@ -49,13 +48,11 @@ static double elapsed(const State *state)
 static void check(KilnInstance *self, KilnTrainer *trainer)
 {
     const Opts *opts = kiln_opts(self);
-    State *state = kiln_state(self);
-    const double seconds = elapsed(state);
+    const double seconds = elapsed(kiln_state(self));
     char reason[128];
 
-    if (seconds < opts->duration || state->over)
+    if (seconds < opts->duration)
         return;
-    state->over = true;
     snprintf(reason, sizeof(reason), "timer: trained for %.3g s, duration is %.3g s", seconds,
              opts->duration);
     kiln_trainer_pause(trainer, reason);

@@ -128,8 +128,8 @@ static bool copy_row(const Table *table, const char *line, size_t length, FILE *
     return ok && fputc('\n', file) != EOF;
 }
 
-/* Write header and `rows` (whole lines) under a temporary name, put it in the
- * place of the file, and open it. */
+/* Write header, `rows` (whole lines) and the last row under a temporary name, put it in the
+ * place of the file, and open it. Who is killed behind that has lost no row. */
 static KilnStatus replace(Table *table, const char *rows, KilnError *err)
 {
     FILE *file = fopen(table->tmp, "wbe");
@@ -142,6 +142,8 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
         ok = copy_row(table, line, length, file);
         line += length + (line[length] == '\n');
     }
+    table->row_at = ok ? ftell(file) : -1;
+    ok = ok && table->row_at >= 0 && (!table->has_row || put_row(table, file));
     if (file != NULL && fclose(file) != 0)
         ok = false;
     if (!ok || rename(table->tmp, table->path) != 0) {
@@ -153,10 +155,7 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
     if (table->file != NULL)
         fclose(table->file);
     table->file = fopen(table->path, "r+be");
-    if (table->file == NULL || fseek(table->file, 0, SEEK_END) != 0)
-        return kiln_error_errno(err, table->path);
-    table->row_at = ftell(table->file);
-    return KILN_OK;
+    return table->file != NULL ? KILN_OK : kiln_error_errno(err, table->path);
 }
 
 static KilnStatus add_column(Table *table, const char *name, size_t length, KilnError *err)
@@ -182,8 +181,7 @@ static KilnStatus add_column(Table *table, const char *name, size_t length, Kiln
     return KILN_OK;
 }
 
-/* A new column in a file that has rows: rewrite it with the wider header. The
- * last row is not in it; it is written again. */
+/* A new column in a file that has rows: rewrite it with the wider header. */
 static KilnStatus widen(Table *table, KilnError *err)
 {
     char *text = NULL;

@@ -25,6 +25,10 @@ int kiln_page_column(const KilnPage *page)
 
 static void new_line(KilnPage *page, int indent)
 {
+    KilnText *text = &page->text;
+
+    while (text->length > 0 && text->data[text->length - 1] == ' ')
+        text->data[--text->length] = '\0';
     kiln_text_printf(&page->text, "\n%*s", indent, "");
 }
 

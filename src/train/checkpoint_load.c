@@ -233,6 +233,7 @@ static KilnStatus load_updates(const KilnCheckpoint *checkpoint, KilnTrainer *tr
 
         one->updates = saved != NULL ? json_integer_value(json_object_get(saved, "updates"))
                                      : checkpoint->at.step;
+        (void)kiln_json_get_f64(json_object_get(saved, "rate"), &one->rate);
         if (one->updates < 0)
             return kiln_error_set(err, KILN_E_FORMAT,
                                   "%s/%s: is damaged: an optimizer made %lld updates; use another "

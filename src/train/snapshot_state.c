@@ -91,7 +91,7 @@ static json_t *scheduler_json(KilnSnapshot *snapshot, KilnInstance *scheduler)
                     kiln_instance_component(scheduler)->ops.scheduler->state_dict);
 }
 
-/* What the optimizers have that is no tensor: [{"name", "updates", "scheduler"}]. */
+/* What the optimizers have that is no tensor: [{"name", "updates", "rate", "scheduler"}]. */
 static json_t *optimizers_json(KilnSnapshot *snapshot, const KilnTrainer *trainer)
 {
     json_t *all = json_array();
@@ -99,9 +99,10 @@ static json_t *optimizers_json(KilnSnapshot *snapshot, const KilnTrainer *traine
     for (size_t i = 0; i < trainer->n_optimizers; i++) {
         const KilnOptimizerState *one = &trainer->optimizers[i];
 
-        json_array_append_new(all, json_pack("{s:s?, s:I, s:o}", "name", one->use.name, "updates",
-                                             (json_int_t)one->updates, "scheduler",
-                                             scheduler_json(snapshot, one->use.scheduler)));
+        json_array_append_new(all,
+                              json_pack("{s:s?, s:I, s:o, s:o}", "name", one->use.name, "updates",
+                                        (json_int_t)one->updates, "rate", kiln_json_f64(one->rate),
+                                        "scheduler", scheduler_json(snapshot, one->use.scheduler)));
     }
     if (json_array_size(all) == trainer->n_optimizers)
         return all;

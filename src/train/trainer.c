@@ -274,8 +274,12 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
 
 /* ---- The screen, and stopping ------------------------------------------------------------ */
 
+/* What was asked first counts, also where training goes on until min_epochs; but that a session's
+ * time is over does not hide that the run is to end. */
 void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
 {
+    if (trainer->at.should_stop && !trainer->paused)
+        return;
     trainer->at.should_stop = true;
     trainer->paused = false;
     snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s",
@@ -285,10 +289,10 @@ void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
 
 void kiln_trainer_pause(KilnTrainer *trainer, const char *reason)
 {
-    const bool stopped = trainer->at.should_stop && !trainer->paused;
-
+    if (trainer->at.should_stop)
+        return;
     kiln_trainer_stop(trainer, reason);
-    trainer->paused = !stopped;
+    trainer->paused = true;
 }
 
 void kiln_trainer_skip_epoch(KilnTrainer *trainer)

@@ -136,6 +136,15 @@ class Keeping(Case):
         self.assertEqual([float(row[name]) for name in ["lr-momentum", "lr/biases-momentum", "lr-weight_decay",
                                                         "lr/biases-weight_decay"]], [0.9, 0.9, 0.01, 0.0])
 
+    def test_rates_of_optimizers(self):
+        self.run_kiln("experiment=gan/digits", "datamodule.train_count=128", "datamodule.val_count=64", "datamodule.size=12",
+                      "task.generator.hidden=[16]", "task.discriminator.hidden=[16]", "trainer.max_epochs=1", "trainer.threads=1",
+                      "task.generator_optimizer.lr=0.003", "callbacks.learning_rate_monitor.log_momentum=true",
+                      "trainer.log_every_n_steps=1", "test=false", "kiln.run.dir=run")
+        row = next(row for row in self.metrics() if row["lr-generator"])
+        self.assertEqual([float(row[name]) for name in ["lr-generator", "lr-discriminator", "lr-generator-momentum"]],
+                         [0.003, 0.0005, 0.5])
+
     def test_a_schedule_of_epochs_is_logged_with_epochs(self):
         self.run_kiln(*TINY, "scheduler=step", "scheduler.step_size=1", "trainer.log_every_n_steps=1", "kiln.run.dir=run")
         self.assertEqual([(row["epoch"], math.isclose(float(row["lr"]), 0.05 * 0.1**int(row["epoch"])))

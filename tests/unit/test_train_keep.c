@@ -268,6 +268,8 @@ static const struct {
       " 'epoch=2-step=17', 'epoch=2-step=20'],"
       " ['epoch=0-step=3', 'epoch=0-step=6', 'epoch=1-step=10', 'epoch=1-step=13',"
       " 'epoch=2-step=17', 'epoch=2-step=20', 'epoch=3-step=24', 'epoch=3-step=27']]" },
+    /* A run that fails leaves its own, with or without this callback. */
+    { "exception, nothing asked", "[['epoch=0-step=7'], ['epoch=0-step=7', 'epoch=001-step=10']]" },
     /* A checkpoint is one folder, with the name that Lightning means. */
     { "slash in a name", "[['epoch=0-val_m=0.50'], ['epoch=0-val_m=0.50', 'epoch=1-val_m=0.30'],"
                          " ['epoch=0-val_m=0.50', 'epoch=1-val_m=0.30', 'epoch=2-val_m=0.40'],"
