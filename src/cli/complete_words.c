@@ -215,15 +215,14 @@ static void complete_ckpt(Cursor *cursor)
 static void complete_argument(Cursor *cursor)
 {
     static const char *const shells[] = { "bash", "zsh", "fish", NULL };
+    static const char *const searches[] = { "lr", "batch_size", NULL };
     const char *command = cursor->command;
 
-    static const char *const searches[] = { "lr", "batch_size", NULL };
     if (strcmp(command, "tune") == 0)
         add_all(cursor, "", searches);
     if (strcmp(command, "train") == 0 || strcmp(command, "graph") == 0 ||
         strcmp(command, "tune") == 0 || strcmp(command, "verify-resume") == 0 ||
-        strcmp(command, "eval") == 0 ||
-        strcmp(command, "predict") == 0)
+        strcmp(command, "eval") == 0 || strcmp(command, "predict") == 0)
         complete_override(cursor);
     else if (strcmp(command, "explain") == 0)
         complete_explain(cursor);

@@ -17,8 +17,7 @@ int64_t kiln_forecast_needed(const KilnForecast *forecast)
 {
     return forecast->activations + forecast->parameters + forecast->gradients + forecast->buffers +
            forecast->optimizer + forecast->average + forecast->callbacks + forecast->metrics +
-           forecast->computing + forecast->batches +
-           forecast->snapshot + forecast->growth;
+           forecast->computing + forecast->batches + forecast->snapshot + forecast->growth;
 }
 
 int64_t kiln_forecast_peak(const KilnForecast *forecast)

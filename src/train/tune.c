@@ -305,16 +305,18 @@ void kiln_tune_status(KilnTune *tune, const char *text)
 
 static KilnStatus keep_state(KilnTune *tune, KilnInstance *callback, KilnError *err)
 {
-    KilnState state = { .object = json_object() };
+    KilnState state = { .path = kiln_instance_path(callback), .object = json_object() };
 
     if (state.object != NULL)
         kiln_instance_component(callback)->ops.callback->state_dict(callback, &state);
     if (state.failed || state.object == NULL ||
         json_object_set(tune->states, kiln_instance_path(callback), state.object) != 0) {
         json_decref(state.object);
+        kiln_state_release(&state);
         return kiln_error_nomem(err, 1);
     }
     json_decref(state.object);
+    kiln_state_release(&state);
     return KILN_OK;
 }
 
