@@ -22,6 +22,7 @@
 #include "kiln/plot.h"
 #include "kiln/rng.h"
 #include "kiln/run.h"
+#include "kiln/safetensors.h"
 #include "kiln/state.h"
 #include "kiln/sweep.h"
 #include "kiln/tensor.h"

@@ -58,29 +58,27 @@ static json_t *hparams_line(const KilnLogRun *run)
     return json_pack("{s:o}", "hparams", all);
 }
 
-static bool is_measured(const char *line, size_t length)
-{
-    json_t *row = json_loadb(line, length, 0, NULL);
-    bool measured = json_object_get(row, "measured") != NULL;
+/* What a line of the file is. */
+typedef struct Line {
+    bool measured, early; /* early: its moment comes before the end of the checkpoint's step */
+} Line;
 
-    json_decref(row);
-    return measured;
-}
-
-/* Does the moment of this line come before the end of `step`? */
-static bool up_to(const char *line, size_t length, int64_t step)
+static Line look_at(const char *line, size_t length, int64_t step)
 {
     json_t *row = json_loadb(line, length, 0, NULL);
     const json_t *of = json_object_get(row, "step");
-    bool keep = json_object_get(row, "hparams") != NULL ||
-                (json_is_integer(of) && json_integer_value(of) <= step);
+    Line seen = {
+        .measured = json_object_get(row, "measured") != NULL,
+        .early = json_object_get(row, "hparams") != NULL ||
+                 (json_is_integer(of) && json_integer_value(of) <= step),
+    };
 
     json_decref(row);
-    return keep;
+    return seen;
 }
 
 /* How many bytes of the file were there at the checkpoint: up to its line `lines`, or, when
- * the checkpoint does not tell (-1), those up to `step`. */
+ * the checkpoint does not tell (-1), those up to `step`; and measured ones of its step. */
 static KilnStatus find_end(State *state, int64_t lines, int64_t step, long *ret, KilnError *err)
 {
     char *line = NULL;
@@ -89,9 +87,11 @@ static KilnStatus find_end(State *state, int64_t lines, int64_t step, long *ret,
     long end = 0;
 
     while ((length = getline(&line, &capacity, state->file)) > 0 && line[length - 1] == '\n') {
-        if (lines >= 0 ? state->lines == lines : !up_to(line, (size_t)length, step))
+        const Line seen = look_at(line, (size_t)length, step);
+
+        if (lines < 0 || seen.measured ? !seen.early : state->lines == lines)
             break;
-        state->lines += is_measured(line, (size_t)length) ? 0 : 1;
+        state->lines += seen.measured ? 0 : 1;
         end += length;
     }
     free(line);

@@ -28,7 +28,9 @@ typedef struct KilnArgs {
     bool plan;         /* with -m: print the jobs */
     bool retry_failed; /* with --resume */
     bool json;
-    const char **words; /* everything else, in order: overrides; owned by KilnArgs */
+    bool once;           /* of top */
+    bool quiet, verbose; /* of what runs: errors alone, or more */
+    const char **words;  /* everything else, in order: overrides; owned by KilnArgs */
     size_t n_words;
 } KilnArgs;
 
@@ -42,6 +44,8 @@ KILN_NODISCARD KilnStatus kiln_args_guess(int argc, char **argv, KilnArgs *ret,
 void kiln_args_release(KilnArgs *args);
 /* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
 const char *kiln_args_take(KilnArgs *args, const char *key);
+/* Add a word, borrowed, in front of the others. */
+KILN_NODISCARD KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err);
 /* The i-th flag ("--cfg"); NULL behind the last. */
 const char *kiln_args_flag(size_t i);
 /* The whole name of a flag that may be written short ("-cn"), and what stands behind its

@@ -203,7 +203,7 @@ void kiln_scene_set(const KilnArgs *args, const char *command, KilnScene *ret)
         const char *word = first_value(arena, args->words[i]);
 
         if (word != NULL && !kiln_starts_with(word, "input=") &&
-            !kiln_starts_with(word, "resume=") &&
+            !kiln_starts_with(word, "output=") && !kiln_starts_with(word, "resume=") &&
             !(own != NULL && kiln_starts_with(word, "ckpt_path=")))
             trial.words[trial.count++] = word;
     }

@@ -63,21 +63,24 @@ static KilnStatus print_explanations(const KilnArgs *args, const KilnConfig *con
 static int run(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry,
                const char *resume)
 {
-    KilnConsole console = kiln_screen_console(stdout);
+    KilnConsole console;
     KilnRunResult result = { 0 };
     KilnError err = { 0 };
+    KilnSignals signals = kiln_screen_catch_signals();
     KilnRunEnv env = {
         .registry = registry,
-        .console = &console,
+        .console = kiln_screen_run_console(stdout, args->quiet, args->verbose, &console),
         .overrides = args->words,
-        .stop = kiln_screen_catch_signals(),
+        .stop = signals.stop,
+        .save = signals.save,
         .resume = resume,
     };
     KilnStatus status = kiln_run_fit(config, &env, &result, &err);
 
     if (status < 0) {
         kiln_screen_error(args->command, &err);
-        return kiln_screen_exit_status(status);
+        return result.run_dir[0] != '\0' ? kiln_screen_run_status(status)
+                                         : kiln_screen_exit_status(status);
     }
     return strcmp(result.status, "interrupted") == 0 ? kiln_screen_signal_status() : 0;
 }

@@ -270,7 +270,7 @@ static int run(const KilnArgs *args, const bool asked[SEARCHES], const KilnRegis
     KilnConsole console = kiln_screen_console(stdout);
     KilnRunEnv env = { .registry = registry,
                        .console = &console,
-                       .stop = kiln_screen_catch_signals() };
+                       .stop = kiln_screen_catch_signals().stop };
     json_t *results[SEARCHES] = { NULL };
     char *dir = NULL, *picture = NULL;
     KilnError err = { 0 };

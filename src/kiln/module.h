@@ -149,9 +149,13 @@ typedef struct KilnOptimizerCommon {
     bool no_decay_norms;
     const KilnNamedGroup *groups;
     size_t groups_count;
+    /* Not an option of all: share of the last update, or of the gradients' average, that is kept
+     * (momentum, the first of betas); 0: none. */
+    double momentum;
 } KilnOptimizerCommon;
-#define KILN_OPTIMIZER_COMMON(opts)                                                                \
-    ((KilnOptimizerCommon) { .lr = (opts)->lr,                                                     \
+#define KILN_OPTIMIZER_COMMON(opts, momentum_)                                                     \
+    ((KilnOptimizerCommon) { .momentum = (momentum_),                                              \
+                             .lr = (opts)->lr,                                                     \
                              .weight_decay = (opts)->weight_decay,                                 \
                              .no_decay_norms = (opts)->no_decay_norms,                             \
                              .groups = (opts)->groups,                                             \
@@ -189,10 +193,10 @@ KILN_API size_t kiln_adam_hyper(const double *betas, size_t n, double lr, int64_
 
 /* Where training is, for a schedule. */
 typedef struct KilnProgress {
-    int64_t step;  /* optimizer steps done */
-    int64_t epoch; /* epochs done */
-    int64_t steps_per_epoch;
-    int64_t total_steps; /* planned; max_epochs and max_steps considered; below 1: no end */
+    int64_t step;            /* optimizer steps done */
+    int64_t epoch;           /* epochs done */
+    int64_t steps_per_epoch; /* of the first, where a callback changes the accumulation */
+    int64_t total_steps;     /* planned; max_epochs and max_steps considered; below 1: no end */
     int64_t total_epochs;
 } KilnProgress;
 
@@ -203,6 +207,8 @@ struct KilnSchedulerOps {
     /* Optional. Refuse a run that the schedule does not fit (`at` its start):
      * a warmup longer than the run, say. */
     KilnStatus (*check)(const KilnInstance *self, const KilnProgress *at, KilnError *err);
+    /* Optional. True when the factor is one and the same within an epoch. */
+    bool (*by_epoch)(const KilnInstance *self);
     /* Schedules that follow a metric have all of these: its name; its value at the
      * end of each epoch that logged one; what a checkpoint must keep, and its return. */
     const char *(*monitor)(const KilnInstance *self);

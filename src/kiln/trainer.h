@@ -31,6 +31,9 @@ KILN_API double kiln_trainer_learning_rate(const KilnTrainer *trainer); /* of th
 KILN_API const KilnOptimizerUse *kiln_trainer_optimizer(const KilnTrainer *trainer, size_t i);
 KILN_API double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i);
 KILN_API double kiln_trainer_samples_per_s(const KilnTrainer *trainer); /* of this loop so far */
+/* Seconds until training ends, as this session went so far, validations and all; negative:
+ * unknown. */
+KILN_API double kiln_trainer_seconds_left(const KilnTrainer *trainer);
 /* The run folder, absolute; "" when the run has none. */
 KILN_API const char *kiln_trainer_run_dir(const KilnTrainer *trainer);
 KILN_API KilnParams *kiln_trainer_params(KilnTrainer *trainer);
@@ -60,8 +63,9 @@ enum { KILN_STEP_OUTPUTS = 8 };
 KILN_API size_t kiln_trainer_outputs(const KilnTrainer *trainer,
                                      KilnOutputView ret[KILN_STEP_OUTPUTS]);
 
-/* Loss of the training batch that has just run, NaN or infinity included; NaN: none yet. */
-KILN_API double kiln_trainer_loss(const KilnTrainer *trainer);
+/* Loss of the newest training batch, NaN or infinity included; false: it has not run, or has none.
+ */
+KILN_API bool kiln_trainer_loss(const KilnTrainer *trainer, double *ret);
 /* Tokens of the batch that has just run: what features of varying length have along that axis, or
  * the elements of the first feature that is a row of i32; 0: there are none. */
 KILN_API int64_t kiln_trainer_batch_tokens(const KilnTrainer *trainer);
@@ -78,6 +82,13 @@ KILN_API double kiln_trainer_flops(const KilnTrainer *trainer);
 /* What this machine reaches with the run's threads in large matrix products of its precision:
  * measured for a tenth of a second when it is first asked for. */
 KILN_API double kiln_trainer_peak_flops(KilnTrainer *trainer);
+/* Samples of the input that could not be read and so are in no batch: those since the last
+ * on_predict_batch_end, in order; returns how many. For that hook and on_predict_end. */
+typedef struct KilnUnread {
+    int64_t sample;
+    char *message; /* borrowed */
+} KilnUnread;
+KILN_API size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnread **ret);
 
 /* The last value logged under `name`; false when there is none yet. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
@@ -93,8 +104,31 @@ KILN_API KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, cons
                                                 const char *name, KilnError *err);
 /* True when this run will validate: there are samples for it and no limit of 0. */
 KILN_API bool kiln_trainer_validates(const KilnTrainer *trainer);
+/* True when that is once an epoch, in every epoch, behind its last batch. */
+KILN_API bool kiln_trainer_validates_epochs(const KilnTrainer *trainer);
+/* True when validation has its turn before the next training batch; for on_train_batch_end. */
+KILN_API bool kiln_trainer_validates_now(const KilnTrainer *trainer);
 /* All metrics, in order of first logging. */
 KILN_API size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret);
+
+/* A text for the name of a file, in which each {KEY} or {KEY:FORMAT} stands for a value: epoch,
+ * step, the last value of a metric by its name ({val/loss}), or monitor, that of the metric
+ * `monitor`. FORMAT is Python's for numbers: [0][width][.precision] and d, f, e or g; without it
+ * %d and %.6g. A "/" of the text or of a name becomes "_". */
+typedef struct KilnNameFormat {
+    const char *text;
+    const char *monitor; /* NULL: {monitor} is not known */
+    bool inserts;        /* put "KEY=" in front of each value; the metric's name for monitor */
+} KilnNameFormat;
+/* Refuse (KILN_E_KEY, KILN_E_RANGE) what names no value of this run or does not fit it, as the
+ * fault of `option`; at setup. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_check_format(const KilnTrainer *trainer,
+                                                             const char *option,
+                                                             const KilnNameFormat *format,
+                                                             KilnError *err);
+/* The text for now, cut at `size`; "nan" for a metric that has no value yet. Returns buf. */
+KILN_API const char *kiln_trainer_format(const KilnTrainer *trainer, const KilnNameFormat *format,
+                                         char *buf, size_t size);
 
 /* ---- What a hook can do ------------------------------------------------------ */
 
@@ -116,6 +150,9 @@ KILN_API bool kiln_trainer_takes(const KilnTrainer *trainer, KilnLogKind kind);
 /* End training after this batch (Lightning's should_stop); `reason` is copied
  * into summary.json and the log. */
 KILN_API void kiln_trainer_stop(KilnTrainer *trainer, const char *reason);
+/* The same for this session alone, because its time is over, say: a run that goes on from the
+ * checkpoint trains on. */
+KILN_API void kiln_trainer_pause(KilnTrainer *trainer, const char *reason);
 /* Leave out the rest of this epoch (Lightning's -1 from on_train_batch_start): called in
  * on_train_batch_start that batch is not trained, and has no on_train_batch_end; called
  * elsewhere it is the batch that would come next. There is no validation in this epoch; its end
@@ -134,7 +171,8 @@ KILN_API const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, ch
  * wrong there is the error of the next save, or of the run's end.
  *
  * `owner` (the callback that asks; NULL: nobody) keeps the folder. Several may keep one: it is
- * removed when nobody does any more and no link points to it.
+ * removed when nobody does any more and no link points to it, and not made when that is so when
+ * all have been heard.
  * `flags`: KILN_SAVE_WEIGHTS, or 0. */
 typedef enum KilnSaveFlags {
     /* Without what resuming needs: it can be tested and predict. Asked for under the same name
@@ -167,6 +205,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_tidy(KilnTrainer *trainer,
 /* A line for the user and train.log. */
 KILN_API void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...) KILN_PRINTF(2, 3);
 
+/* Text for the output of the command, or of the program around the run (KilnRunEnv.output), where
+ * others read it; KILN_E_MISSING when that takes none. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_output(KilnTrainer *trainer, const char *text,
+                                                       KilnError *err);
+
 /* A second set of all floating-point values of the network, parameters and buffers:
  * an average of them. Validation and test use it in the weights' place, and
  * checkpoints hold it as model.safetensors, with the weights that training goes on
@@ -175,9 +218,9 @@ typedef struct KilnShadow KilnShadow;
 /* Make it, in `setup`; it starts as a copy of the weights. Owned by the trainer. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer, KilnShadow **ret,
                                                            KilnError *err);
-/* Record shadow += weight * (weights - shadow), in `record_update`; `weight` is a
- * scalar tensor. */
-KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight);
+/* Record shadow += weight * (weights - shadow), in `record_update`, with `buffers` for running
+ * statistics; both are scalar tensors. */
+KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight, KilnTensor *buffers);
 /* The same at once, for hooks between steps: parameters and running statistics. */
 KILN_API void kiln_shadow_average(KilnShadow *shadow, double weight);
 /* Whether validation, test and checkpoints take it for the weights, as they do from the
@@ -203,15 +246,19 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_rewind(KilnTrainer *trainer, Kil
 typedef struct KilnConsole {
     bool terminal; /* false: line-wise output, no cursor movement, no colours */
     bool colour;
+    bool utf8;    /* it shows characters outside of ASCII */
+    bool verbose; /* lines about the run's own business are wanted, too */
     int width;
     void *ctx;
     /* Write text as it is. */
     void (*write)(void *ctx, const char *text);
+    /* The width as it is now, for a terminal whose window may change; NULL: it stays. */
+    int (*measure)(void *ctx);
 } KilnConsole;
 /* Never NULL; `write` may be a sink. */
 KILN_API const KilnConsole *kiln_trainer_console(const KilnTrainer *trainer);
-/* Text that stands below everything printed until it is replaced or cleared
- * (NULL): a progress bar. Ignored when the console is no terminal. */
+/* Text, of one or more lines, that stands below everything printed until it is replaced or
+ * cleared (NULL): progress bars. Ignored when the console is no terminal. */
 KILN_API void kiln_trainer_status_line(KilnTrainer *trainer, const char *text);
 
 /* The layers of the network as the trainer saw them when it recorded a
@@ -221,10 +268,15 @@ typedef struct KilnLayerInfo {
     const char *op;   /* last operation recorded under that path */
     KilnShape output; /* with the batch axis */
     int64_t parameters;
+    int64_t trained;       /* of these; the rest is frozen */
     double flops;          /* of products and convolutions, forward, of the whole batch */
     double flops_backward; /* for the gradients */
 } KilnLayerInfo;
 KILN_API size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **ret);
+/* They as a table, lines that end with a newline, `width` columns wide where that is enough for
+ * the numbers. Layers deeper than `max_depth` are summed up in what they are part of; -1: none.
+ * Owned by the caller (free); NULL when memory is out. */
+KILN_API char *kiln_trainer_layer_table(const KilnTrainer *trainer, int64_t max_depth, int width);
 
 /* ---- Callbacks and loggers ---------------------------------------------------- */
 

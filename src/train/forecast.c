@@ -95,10 +95,15 @@ static int64_t checkpoint_bytes(const KilnTrainer *trainer)
 
 static int64_t loader_bytes(KilnTrainer *trainer, KilnSplit split)
 {
-    if (kiln_trainer_split_batches(trainer, split) < 1)
-        return 0;
-    KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, split);
-    return kiln_loader_spec_bytes(&spec);
+    int64_t sum = 0;
+
+    for (size_t set = 0; set < trainer->sets[split].n; set++) {
+        KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, split, set);
+
+        if (kiln_trainer_set_batches(trainer, split, set) > 0)
+            sum += kiln_loader_spec_bytes(&spec);
+    }
+    return sum;
 }
 
 /* Loaders stay until the run ends. That of the test set, which nobody has looked at yet, is taken

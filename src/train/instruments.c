@@ -66,9 +66,11 @@ const float *kiln_trainer_gradient_norms(const KilnTrainer *trainer, size_t *ret
 
 /* ---- Batches ----------------------------------------------------------------------------- */
 
-double kiln_trainer_loss(const KilnTrainer *trainer)
+bool kiln_trainer_loss(const KilnTrainer *trainer, double *ret)
 {
-    return trainer->instruments.ran ? trainer->instruments.loss : (double)NAN;
+    if (trainer->instruments.ran)
+        *ret = trainer->instruments.loss;
+    return trainer->instruments.ran;
 }
 
 static int64_t sum_of(const int32_t *lengths, int64_t n)

@@ -5,8 +5,8 @@
 #include "kiln/trainer.h"
 
 typedef struct KilnInstruments {
-    double loss;        /* of the batch that ran last */
-    bool ran;           /* there was one */
+    double loss;        /* of the newest batch */
+    bool ran;           /* it has run */
     bool skips;         /* the batch that is beginning is left out */
     float *norms;       /* of the gradient of each trained parameter; NULL: nobody asks */
     int64_t *norm_ends; /* where the parameters end in the flat buffers */

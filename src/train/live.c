@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/presence.h"
 
 static const char magic[8] = "kilnlive";
 
@@ -39,25 +39,6 @@ struct KilnLivePage {
 static char *path_of(const char *dir)
 {
     return kiln_path_join(dir, ".kiln/live");
-}
-
-/* When process `pid` began, in ticks since boot; 0 when there is none. */
-static uint64_t start_of(int64_t pid)
-{
-    char path[64], text[1024];
-    uint64_t start = 0;
-
-    snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return 0;
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
-    /* The name of the program, in parentheses, may hold anything; the 20th field behind. */
-    const char *p = strrchr(text, ')');
-    for (int field = 0; p != NULL && field < 20; field++)
-        p = strchr(p + 1, ' ');
-    return p != NULL && sscanf(p, " %" SCNu64, &start) == 1 ? start : 0;
 }
 
 /* ---- The run ---------------------------------------------------------------------------- */
@@ -104,7 +85,7 @@ KilnStatus kiln_live_open(const char *dir, const KilnLiveRun *run, KilnLivePage 
     atomic_store(&page->turn, 1u);
     page->run = *run;
     page->run.pid = (int64_t)getpid();
-    page->run.pid_start = start_of(page->run.pid);
+    page->run.pid_start = kiln_process_start(page->run.pid);
     page->rates.loss = (double)NAN;
     page->rates.left_s = -1.0;
     page->version = VERSION;
@@ -225,7 +206,7 @@ KilnStatus kiln_live_look(const char *dir, KilnLive *ret, KilnError *err)
 
 bool kiln_live_alive(const KilnLive *live)
 {
-    return live->run.pid_start != 0 && start_of(live->run.pid) == live->run.pid_start;
+    return live->run.pid_start != 0 && kiln_process_start(live->run.pid) == live->run.pid_start;
 }
 
 const char *kiln_live_phase_name(int32_t phase)

@@ -6,7 +6,7 @@
 
 #include "kiln/base.h"
 
-enum { KILN_LIVE_METRICS = 16, KILN_LIVE_NAME = 48, KILN_LIVE_LABEL = 256 };
+enum { KILN_LIVE_METRICS = 16, KILN_LIVE_NAME = 48, KILN_LIVE_LABEL = 1024 };
 
 typedef enum KilnLivePhase {
     KILN_LIVE_STARTS, /* being built */

@@ -27,7 +27,7 @@ static KilnProgress progress_of(const KilnTrainer *trainer)
     return (KilnProgress) {
         .step = trainer->at.step,
         .epoch = trainer->at.epoch,
-        .steps_per_epoch = kiln_pace_epoch_steps(&trainer->pace),
+        .steps_per_epoch = kiln_pace_epoch_steps(&trainer->pace, 0),
         .total_steps = kiln_pace_total_steps(&trainer->pace),
         .total_epochs = kiln_pace_total_epochs(&trainer->pace),
     };
@@ -317,10 +317,11 @@ static KilnTensor *record_clip(KilnTrainer *trainer, const KilnOptimizerState *o
     char metric[128];
     size_t next = 0;
 
-    snprintf(metric, sizeof(metric), "train/grad_norm%s%s", name != NULL ? "/" : "",
-             name != NULL ? name : "");
-    if (tracks)
+    if (tracks) {
+        snprintf(metric, sizeof(metric), "train/grad_norm%s%s", name != NULL ? "/" : "",
+                 name != NULL ? name : "");
         kiln_step_log(&trainer->step, metric, norm, KILN_LOG_STEP);
+    }
     while (clips && !clip.by_norm && (part = next_gradients(trainer, &next)) != NULL)
         kiln_clamp_update(part, clip.limit);
     return clips && clip.by_norm ? kiln_clip_factor(norm, clip.limit) : NULL;

@@ -95,6 +95,11 @@ static const KilnField trainer_fields[] = {
                    "all"),
     KILN_FIELD_I64(KilnTrainerOptions, log_every_n_steps, "50", 0, 1e9,
                    "steps between two rows of step values; 0: none"),
+    KILN_FIELD_I64(KilnTrainerOptions, reload_dataloaders_every_n_epochs, "0", 0, 1e9,
+                   "have the datamodule look at its data anew in front of every n-th epoch; 0: "
+                   "never"),
+    KILN_FIELD_PATH(KilnTrainerOptions, default_root_dir, "outputs",
+                    "folder for the folders of runs, kiln.run.dir"),
     KILN_FIELD_I64(KilnTrainerOptions, accumulate_grad_batches, "1", 1, 1e6,
                    "batches whose gradients, each divided by this, make one optimizer step; the "
                    "last step of an epoch may have fewer"),
@@ -139,7 +144,8 @@ static const KilnField trainer_fields[] = {
 };
 
 static const KilnField run_fields[] = {
-    KILN_FIELD_PATH(KilnRunDirOptions, dir, "outputs/${now:%Y-%m-%d}/${now:%H-%M-%S}",
+    KILN_FIELD_PATH(KilnRunDirOptions, dir,
+                    "${oc.select:trainer.default_root_dir,outputs}/${now:%Y-%m-%d}/${now:%H-%M-%S}",
                     "the run folder"),
     KILN_FIELD_END,
 };

@@ -149,7 +149,7 @@ KilnStatus kiln_resume_load(const KilnCheckpoint *checkpoint, KilnTrainer *train
 {
     KilnStatus status;
 
-    trainer->train_index = kiln_snapshot_index(&trainer->datasets[KILN_TRAIN]);
+    trainer->train_index = kiln_snapshot_index(&trainer->sets[KILN_TRAIN].list[0].dataset);
     if (checkpoint->path == NULL)
         return KILN_OK;
     trainer->resumed_from = kiln_strdup(checkpoint->path);

@@ -11,23 +11,6 @@
 
 /* ---- The end of training ------------------------------------------------------------------ */
 
-/* checkpoints/last is where training is now. */
-static KilnStatus save_last(KilnTrainer *trainer, KilnError *err)
-{
-    char name[KILN_CHECKPOINT_NAME];
-    KilnStatus status = KILN_OK;
-
-    if (trainer->saved_name[0] != '\0' && kiln_position_equal(&trainer->saved, &trainer->at)) {
-        snprintf(name, sizeof(name), "%s", trainer->saved_name);
-    } else {
-        kiln_trainer_checkpoint_name(trainer, name, sizeof(name));
-        status = kiln_trainer_save(trainer, NULL, name, 0, err);
-    }
-    if (status >= 0)
-        status = kiln_trainer_link(trainer, "last", name, err);
-    return status >= 0 ? kiln_saves_finish(trainer, err) : status;
-}
-
 /* Test the best checkpoint when there is one, else the weights as they are. */
 static KilnStatus test(KilnTrainer *trainer, KilnError *err)
 {
@@ -62,8 +45,8 @@ static void print_threads(KilnTrainer *trainer)
     if (trainer->options.trainer->threads != 0)
         return;
     kiln_processors_why(&trainer->processors, why, sizeof(why));
-    kiln_output_print(&trainer->output, "%d thread%s%s%s", trainer->threads,
-                      trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
+    kiln_output_detail(&trainer->output, "%d thread%s%s%s", trainer->threads,
+                       trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
 }
 
 /* What a search before the run finds, or had found when it began. */
@@ -108,8 +91,9 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
     if (status < 0)
         return status;
     kiln_resume_settle(checkpoint, trainer);
+    kiln_report_config(trainer);
     if (checkpoint->path != NULL)
-        kiln_output_print(&trainer->output, "going on from %s", checkpoint->path);
+        kiln_output_print(&trainer->output, "going on from %s", kiln_path_near(checkpoint->path));
     print_threads(trainer);
     kiln_telling_begin(trainer);
     return KILN_OK;
@@ -121,9 +105,13 @@ static const char *status_of(const KilnTrainer *trainer)
 }
 
 /* What callbacks are told of an interrupt; returns why. */
-static const KilnError *interrupt(KilnError *why)
+static const KilnError *interrupt(KilnTrainer *trainer, KilnError *why)
 {
-    kiln_error_set(why, KILN_E_INTERRUPTED, "interrupted");
+    const char *signal = kiln_signal_name(trainer->env->stop != NULL ? *trainer->env->stop : 0);
+
+    kiln_error_set(why, KILN_E_INTERRUPTED, "interrupted%s%s", signal != NULL ? " by " : "",
+                   signal != NULL ? signal : "");
+    snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%.500s", why->text);
     return why;
 }
 
@@ -139,11 +127,11 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     if (status >= 0)
         status = kiln_profile_close(trainer, err);
     if (status >= 0 && trainer->options.trainer->enable_checkpointing)
-        status = save_last(trainer, err);
+        status = kiln_trainer_save_here(trainer, err);
     if (status >= 0 && !trainer->interrupted && trainer->options.root->test)
         status = test(trainer, err);
     if (status >= 0 && trainer->interrupted)
-        kiln_hooks_exception(trainer, interrupt(&why));
+        kiln_hooks_exception(trainer, interrupt(trainer, &why));
     if (status >= 0)
         status = kiln_loggers_flush(trainer, err); /* for those who read their files */
     if (status >= 0)
@@ -153,35 +141,20 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     return status >= 0 ? kiln_loggers_close(trainer, status_of(trainer), err) : status;
 }
 
-/* A run that failed still leaves its log and summary; what goes wrong on the
- * way must not hide why it failed. */
-static void close_failed(KilnTrainer *trainer, const KilnError *why)
+static KilnStatus close_well(KilnTrainer *trainer, KilnError *err)
 {
-    kiln_hooks_exception(trainer, why);
-    (void)!kiln_loggers_flush(trainer, NULL);
-    (void)!KILN_CALL(trainer, teardown, NULL);
-    (void)!kiln_saves_finish(trainer, NULL);
-    (void)!kiln_loggers_close(trainer, "failed", NULL);
-    kiln_run_journal_end(trainer, "failed", why->text);
-    (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
     kiln_output_status_line(&trainer->output, NULL);
-    kiln_output_log(&trainer->output, why->text);
+    kiln_summary_print(trainer, status_of(trainer));
+    kiln_run_journal_end(trainer, status_of(trainer), trainer->stop_reason);
+    return kiln_summary_write(trainer, status_of(trainer), trainer->stop_reason, err);
 }
 
-static KilnStatus close_well(KilnTrainer *trainer, KilnRunResult *ret, KilnError *err)
+static void tell(const KilnTrainer *trainer, KilnStatus status, KilnRunResult *ret)
 {
-    const char *status = status_of(trainer);
-
-    kiln_output_status_line(&trainer->output, NULL);
-    if (trainer->interrupted)
-        kiln_output_print(&trainer->output, "interrupted; go on with resume=%s", trainer->run_dir);
-    kiln_summary_print(trainer);
-    kiln_run_journal_end(trainer, status, trainer->stop_reason);
-    if (ret != NULL) {
-        snprintf(ret->run_dir, sizeof(ret->run_dir), "%s", trainer->run_dir);
-        snprintf(ret->status, sizeof(ret->status), "%s", status);
-    }
-    return kiln_summary_write(trainer, status, trainer->stop_reason, err);
+    if (ret == NULL || trainer->run_dir == NULL)
+        return;
+    snprintf(ret->run_dir, sizeof(ret->run_dir), "%s", trainer->run_dir);
+    snprintf(ret->status, sizeof(ret->status), "%s", status < 0 ? "failed" : status_of(trainer));
 }
 
 KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult *ret,
@@ -197,10 +170,11 @@ KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult
     if (status >= 0) {
         status = train(trainer, &checkpoint, &why);
         if (status >= 0)
-            status = close_well(trainer, ret, &why);
+            status = close_well(trainer, &why);
         else
-            close_failed(trainer, &why);
+            kiln_fault_close(trainer, &why);
     }
+    tell(trainer, status, ret);
     kiln_checkpoint_close(&checkpoint);
     kiln_trainer_release(trainer);
     free(trainer);

@@ -409,6 +409,8 @@ static KilnStatus take_snapshot(KilnTrainer *trainer, KilnError *err)
     for (size_t i = 0; i < saves->n_asked; i++)
         weights_only = weights_only && saves->asked[i].weights_only;
     KilnStatus status = kiln_loggers_flush(trainer, err);
+    if (trainer->failing && status < 0) /* it may be what failed; the parameters matter more */
+        status = KILN_OK;
     if (status >= 0)
         status = kiln_snapshot_take(snapshot, trainer, weights_only, err);
     if (status >= 0)
@@ -435,12 +437,24 @@ static KilnStatus ready_writer(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
+/* One callback's newest may be the newest of another that came behind it, and had its link. */
+static void leave_unwanted(KilnSaves *saves)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < saves->n_asked; i++)
+        if (is_kept(saves, saves->asked[i].name))
+            saves->asked[n++] = saves->asked[i];
+    saves->n_asked = n;
+}
+
 KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
 {
     KilnSaves *saves = &trainer->saves;
     KilnSaveJob job = { 0 };
     KilnStatus status = saves->n_tidied > 0 ? drop_strays(trainer, err) : KILN_OK;
 
+    leave_unwanted(saves);
     if (status < 0 || saves->n_asked + saves->n_linked + saves->n_dropped == 0)
         return status;
     status = ready_writer(trainer, err);
@@ -448,8 +462,10 @@ KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
         status = take_snapshot(trainer, err);
     if (status >= 0)
         status = add_folders(trainer, &job, err);
-    for (size_t i = 0; i < job.n_saves && status >= 0; i++)
+    for (size_t i = 0; i < job.n_saves && status >= 0; i++) {
         kiln_run_journal_saved(trainer, job.saves[i].name);
+        kiln_output_detail(&trainer->output, "saving checkpoints/%s", job.saves[i].name);
+    }
     if (status >= 0 && job.n_saves > 0)
         status = add_files(trainer, &job, err);
     if (status < 0) {

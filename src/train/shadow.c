@@ -177,12 +177,12 @@ static void lerp(const Twin *twin, KilnTensor *store, KilnTensor *weight)
     kiln_lerp_update(values, store, weight);
 }
 
-void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight)
+void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight, KilnTensor *buffers)
 {
     KilnGraph *graph = kiln_tensor_graph(weight);
     KilnTensor *statistics = kiln_params_flat_statistics(shadow->params, graph);
 
     lerp(&shadow->weights, kiln_params_flat_values(shadow->params, graph), weight);
     if (statistics != NULL)
-        lerp(&shadow->statistics, statistics, weight);
+        lerp(&shadow->statistics, statistics, buffers);
 }

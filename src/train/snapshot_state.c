@@ -161,6 +161,7 @@ uint64_t kiln_snapshot_index(const KilnDataset *dataset)
 static json_t *position_json(const KilnTrainer *trainer)
 {
     const KilnPosition *at = &trainer->at;
+    const bool stops = at->should_stop && !trainer->paused;
 
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s}", "epoch",
                      (json_int_t)at->epoch, "step", (json_int_t)at->step, "batch",
@@ -168,7 +169,7 @@ static json_t *position_json(const KilnTrainer *trainer)
                      (json_int_t)at->samples, "in_group", (json_int_t)at->in_group,
                      "last_val_batch", (json_int_t)at->last_val_batch, "epoch_begun",
                      at->epoch_begun ? 1 : 0, "epoch_done", at->epoch_done ? 1 : 0, "should_stop",
-                     at->should_stop ? 1 : 0, "stop_reason", trainer->stop_reason);
+                     stops ? 1 : 0, "stop_reason", stops ? trainer->stop_reason : "");
 }
 
 /* By what results depend on: the run, and the machine. */
@@ -181,7 +182,7 @@ static json_t *run_json(const KilnTrainer *trainer)
         "task", kiln_instance_name(trainer->module), "model", model, "seed",
         (json_int_t)trainer->options.root->seed, "threads", trainer->threads, "batch_size",
         (json_int_t)trainer->batch_size, "train_samples",
-        (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
+        (json_int_t)kiln_trainer_train_samples(trainer), "parameters",
         (json_int_t)kiln_params_size(trainer->params), "weights",
         kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec));
 

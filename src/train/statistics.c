@@ -150,7 +150,7 @@ static KilnStatus count_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
 static KilnStatus count(KilnTrainer *trainer, Statistics *statistics, KilnError *err)
 {
     KilnLoader *loader = NULL;
-    KilnStatus status = kiln_trainer_loader(trainer, KILN_TRAIN, &loader, err);
+    KilnStatus status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
 
     if (status >= 0)
         status = kiln_loader_start(loader, trainer->at.epoch + 1, 0, err);

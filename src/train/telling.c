@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/presence.h"
 #include "train/trainer.h"
 
 static const double rates_s = 0.2; /* between two looks at the rates */
@@ -44,6 +45,7 @@ void kiln_telling_begin(KilnTrainer *trainer)
     if (kiln_live_open(trainer->run_dir, &run, &trainer->telling.page, &err) < 0)
         kiln_output_print(&trainer->output, "warning: %s: other programs can't watch this run",
                           err.text);
+    (void)kiln_presence_enter(trainer->run_dir);
     trainer->telling.first_batch = trainer->at.batches;
     trainer->telling.last_phase = KILN_LIVE_STARTS;
     trainer->telling.told = 0.0;
@@ -62,7 +64,8 @@ static double batches_left(const KilnTrainer *trainer)
         left = (double)pace->batches * (double)(pace->max_epochs - trainer->at.epoch) -
                (double)trainer->at.batch;
     if (pace->max_steps >= 0) {
-        double by_steps = (double)(pace->max_steps - trainer->at.step) * (double)pace->accumulate;
+        double by_steps = (double)(pace->max_steps - trainer->at.step) *
+                          (double)kiln_pace_accumulate(pace, trainer->at.epoch);
 
         if (left < 0.0 || by_steps < left)
             left = by_steps;
@@ -71,7 +74,7 @@ static double batches_left(const KilnTrainer *trainer)
 }
 
 /* Until the run ends, validations and all as they were so far in this session. */
-double kiln_telling_left(const KilnTrainer *trainer, double now)
+static double seconds_left(const KilnTrainer *trainer, double now)
 {
     const int64_t done = trainer->at.batches - trainer->telling.first_batch;
     const double left = batches_left(trainer), spent = now - trainer->timing.trained;
@@ -90,7 +93,7 @@ static void tell_rates(KilnTrainer *trainer, double now)
 {
     KilnLiveRates rates = {
         .samples_per_s = trainer->telling.samples_per_s,
-        .left_s = kiln_telling_left(trainer, now),
+        .left_s = seconds_left(trainer, now),
         .loss = trainer->telling.loss,
         .samples = trainer->at.samples,
         .told = wall_clock(),
@@ -104,6 +107,11 @@ static void tell_rates(KilnTrainer *trainer, double now)
             rates.metrics[rates.n_metrics++].value = metrics[i].value;
         }
     kiln_live_tell_rates(trainer->telling.page, &rates);
+}
+
+double kiln_trainer_seconds_left(const KilnTrainer *trainer)
+{
+    return seconds_left(trainer, kiln_clock());
 }
 
 /* ---- Telling ---------------------------------------------------------------------------- */
@@ -126,7 +134,7 @@ void kiln_telling_tell(KilnTrainer *trainer, double now)
     const KilnLiveAt at = {
         .phase = live_phase(trainer),
         .in_group = (int32_t)trainer->at.in_group,
-        .accumulate = (int32_t)trainer->pace.accumulate,
+        .accumulate = (int32_t)kiln_pace_accumulate(&trainer->pace, trainer->at.epoch),
         .stopping = trainer->interrupted ? 1 : 0,
         .epoch = trainer->at.epoch,
         .step = trainer->at.step,
@@ -156,6 +164,9 @@ void kiln_telling_phase(KilnTrainer *trainer, KilnLivePhase phase)
 
 void kiln_telling_end(KilnTrainer *trainer)
 {
+    if (trainer->telling.page == NULL)
+        return;
+    kiln_presence_leave();
     kiln_live_close(trainer->telling.page);
     trainer->telling.page = NULL;
 }

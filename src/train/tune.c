@@ -109,7 +109,7 @@ KilnStatus kiln_tune_sketch(KilnTune *tune, KilnTuneOption option, KilnTuneNeeds
     status = sketch(tune, &trainer, &why);
     if (status >= 0) {
         needs.needed = kiln_forecast_needed(&trainer->forecast);
-        needs.samples = trainer->datasets[KILN_TRAIN].count;
+        needs.samples = kiln_trainer_train_samples(trainer);
         if (trainer->forecast.memory_known)
             needs.available = trainer->forecast.memory.available;
         needs.fits = needs.needed <= needs.available - spare(needs.needed);
@@ -221,7 +221,7 @@ static KilnStatus try_steps(KilnTrainer *trainer, KilnTuneTrial *trial, KilnErro
     KilnLoader *loader = NULL;
     double start = 0.0;
     bool goes_on = true;
-    KilnStatus status = kiln_trainer_loader(trainer, KILN_TRAIN, &loader, err);
+    KilnStatus status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
 
     if (status >= 0)
         status = kiln_loader_start(loader, 0, 0, err);

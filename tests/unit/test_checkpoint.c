@@ -429,7 +429,7 @@ static void test_which_are_kept(void **unused)
           true },
         { "callbacks.model_checkpoint.every_n_epochs=0 "
           "callbacks.model_checkpoint.every_n_train_steps=4",
-          1, 1, false },
+          2, 1, true },
         { "callbacks.model_checkpoint.every_n_epochs=4", 2, 2, true },
         { "~callbacks.model_checkpoint", 1, 1, false },
     };

@@ -231,7 +231,8 @@ BUILD(build_lamb)
 static const Case cases_lamb_update[] = {
     { "lamb_update", build_lamb, "vfpvv", FLAT(101), .arg = { 2, 1 } },
     { "lamb_update, one run", build_lamb, "vfpvv", FLAT(40009), .arg = { 2, 0, FLAG } },
-    { "lamb_update, norms", build_lamb, "vfpvvv", FLAT_NORMS2(100003), .arg = { 2, 2, FLAG | NORMS } },
+    { "lamb_update, norms", build_lamb, "vfpvvv", FLAT_NORMS2(100003),
+      .arg = { 2, 2, FLAG | NORMS } },
     { "lamb_update, pieces", build_lamb, "vfpvv", FLAT(100003), .arg = { 2, 2, FLAG } },
 };
 
