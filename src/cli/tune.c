@@ -210,7 +210,8 @@ static void put_command(KilnPage *page, const KilnArgs *args, json_t *const resu
 
     kiln_text_append(&line, "train");
     for (size_t i = 0; i < args->n_words; i++) {
-        bool search = false;
+        /* The picture is in that folder. */
+        bool search = strncmp(args->words[i], "kiln.run.dir=", 13) == 0;
 
         for (size_t k = 0; k < SEARCHES; k++)
             search = search ||
