@@ -56,11 +56,12 @@ typedef struct State {
     KilnTune *tune;
     double *lr, *loss; /* of the steps; the loss is smoothed */
     int64_t n;
-    double average, best;     /* of the loss so far */
-    int64_t found;            /* the step whose rate is suggested; -1: none */
-    int64_t other;            /* that of over=log_lr */
-    char key[256], value[32]; /* that was set; "": nothing was */
-    char *curve;              /* the points as text, for the state */
+    double average, best; /* of the loss so far */
+    int64_t found;        /* the step whose rate is suggested; -1: none */
+    int64_t other;        /* that of over=log_lr */
+    const char *key;      /* of the option that is set */
+    char value[32];       /* it is set to; "": there is no suggestion */
+    char *curve;          /* the points as text, for the state */
     bool searched;
 } State;
 
@@ -220,7 +221,7 @@ static void write_number(char *buf, size_t size, double number)
     }
 }
 
-static KilnStatus search(State *state, const char *key, KilnError *err)
+static KilnStatus search(State *state, KilnError *err)
 {
     KilnTuneTrial trial = {
         .steps = state->opts->num_training_steps,
@@ -236,7 +237,6 @@ static KilnStatus search(State *state, const char *key, KilnError *err)
         status = find(state, err);
     if (status < 0 || state->found < 0)
         return status;
-    snprintf(state->key, sizeof(state->key), "%s", key);
     write_number(state->value, sizeof(state->value), state->lr[state->found]);
     return KILN_OK;
 }
@@ -277,7 +277,7 @@ static bool is_doubtful(const State *state)
 
 static void tell_found(const State *state)
 {
-    if (state->key[0] == '\0') {
+    if (state->value[0] == '\0') {
         kiln_tune_print(state->tune,
                         "%lld steps are too few to suggest a learning rate: it stays as it is",
                         (long long)state->n);
@@ -296,20 +296,20 @@ static KilnStatus tune(KilnInstance *self, KilnTune *tune, KilnError *err)
 {
     State *state = kiln_state(self);
     const Opts *opts = state->opts = kiln_opts(self);
-    const char *key = opts->attr_name;
     KilnStatus status = KILN_OK;
 
     state->tune = tune;
-    if (!state->searched && key == NULL)
-        status = kiln_tune_lr_key(tune, "attr_name", &key, err);
+    state->key = opts->attr_name;
+    if (state->key == NULL)
+        status = kiln_tune_lr_key(tune, "attr_name", &state->key, err);
     if (status >= 0 && !state->searched)
-        status = search(state, key, err);
+        status = search(state, err);
     if (status >= 0 && kiln_tune_dir(tune) != NULL)
         status = draw(state, kiln_tune_dir(tune), err);
     if (status < 0)
         return status;
     tell_found(state);
-    if (!opts->update_attr || state->key[0] == '\0')
+    if (!opts->update_attr || state->value[0] == '\0')
         return KILN_OK;
     return kiln_tune_set(tune, (KilnTuneOption) { state->key, state->value }, err);
 }
@@ -348,7 +348,6 @@ static void state_dict(KilnInstance *self, KilnState *out)
 {
     State *state = kiln_state(self);
 
-    kiln_state_set_str(out, "key", state->key);
     kiln_state_set_str(out, "value", state->value);
     kiln_state_set_i64(out, "found", state->found);
     kiln_state_set_i64(out, "steps", state->n);
@@ -376,15 +375,13 @@ static KilnStatus load_curve(State *state, const char *text, int64_t n, KilnErro
 static KilnStatus load_state_dict(KilnInstance *self, const KilnState *in, KilnError *err)
 {
     State *state = kiln_state(self);
-    const char *key = "", *value = "", *curve = NULL;
+    const char *value = "", *curve = NULL;
     int64_t found = -1, steps = 0;
 
-    kiln_state_get_str(in, "key", &key);
     kiln_state_get_str(in, "value", &value);
     kiln_state_get_str(in, "curve", &curve);
     kiln_state_get_i64(in, "found", &found);
     kiln_state_get_i64(in, "steps", &steps);
-    snprintf(state->key, sizeof(state->key), "%s", key != NULL ? key : "");
     snprintf(state->value, sizeof(state->value), "%s", value != NULL ? value : "");
     state->searched = true;
     if (curve == NULL || steps < 1 || steps > 1000000)

@@ -16,9 +16,9 @@ struct KilnTune {
     KilnRunEnv env; /* of the trials: silent */
     KilnOutput output;
     const KilnTuneAsk *ask;
-    json_t *states, *lines; /* what the run gets of this */
-    const char *who;        /* path of the callback that tunes now */
-    char *optimizer;        /* its path; NULL: not asked for yet */
+    json_t *states, *lines, *options; /* what the run gets of this, and which options were set */
+    const char *who;                  /* path of the callback that tunes now */
+    char *optimizer;                  /* its path; NULL: not asked for yet */
 };
 
 /* ---- Options ---------------------------------------------------------------------------- */
@@ -66,8 +66,13 @@ static void change_back(KilnTune *tune, KilnTuneOption option, KilnConfigNode *b
 KilnStatus kiln_tune_set(KilnTune *tune, KilnTuneOption option, KilnError *err)
 {
     KilnConfigNode *before = NULL;
+    KilnStatus status = change(tune, option, &before, err);
 
-    return change(tune, option, &before, err);
+    if (status >= 0 &&
+        json_object_set_new(tune->options, tune->who,
+                            json_pack("{s:s, s:s}", "key", option.key, "value", option.value)) != 0)
+        status = kiln_error_nomem(err, strlen(option.key));
+    return status;
 }
 
 /* ---- Trainers for trials --------------------------------------------------------------------- */
@@ -364,11 +369,13 @@ KilnStatus kiln_tune_run(KilnConfig *config, const KilnRunEnv *env, const KilnTu
         .ask = ask,
         .states = json_object(),
         .lines = json_array(),
+        .options = json_object(),
     };
     KilnInstance **callbacks = NULL;
     size_t n = 0;
     bool due = false;
-    json_t *tuned = json_pack("{s:o, s:o}", "states", tune.states, "lines", tune.lines);
+    json_t *tuned = json_pack("{s:o, s:o, s:o}", "states", tune.states, "lines", tune.lines,
+                              "options", tune.options);
     KilnStatus status = tuned != NULL ? is_due(config, &due, err) : kiln_error_nomem(err, 1);
 
     tune.env.console = NULL;
