@@ -404,13 +404,13 @@ KilnStatus kiln_tune_run(KilnConfig *config, const KilnRunEnv *env, const KilnTu
 
 KilnStatus kiln_trainer_take_tuned(KilnTrainer *trainer, const json_t *tuned, KilnError *err)
 {
-    const json_t *states = json_object_get(tuned, "states"), *line;
+    const json_t *states = json_object_get(tuned, "states"),
+                 *lines = json_object_get(tuned, "lines");
     KilnStatus status = KILN_OK;
-    size_t i;
 
-    json_array_foreach(json_object_get(tuned, "lines"), i, line)
-        kiln_output_log(&trainer->output, json_string_value(line));
-    for (i = 0; i < trainer->n_callbacks && status >= 0; i++) {
+    for (size_t i = 0; i < json_array_size(lines); i++)
+        kiln_output_log(&trainer->output, json_string_value(json_array_get(lines, i)));
+    for (size_t i = 0; i < trainer->n_callbacks && status >= 0; i++) {
         KilnInstance *callback = trainer->callbacks[i];
         KilnState state = { .object = json_object_get(states, kiln_instance_path(callback)) };
 
