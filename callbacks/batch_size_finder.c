@@ -49,7 +49,8 @@ enum { TEXT = 32 };
 typedef struct State {
     KilnTune *tune;
     const Opts *opts;
-    char key[256], value[TEXT]; /* that was set; "": nothing was */
+    const char *key;  /* of the option that is set, */
+    char value[TEXT]; /* and to what */
     int64_t trials;
     int64_t largest, fastest; /* sizes */
     double rate;              /* samples a second of the fastest */
@@ -252,25 +253,21 @@ static void tell(const State *state)
 static KilnStatus tune(KilnInstance *self, KilnTune *tune, KilnError *err)
 {
     State *state = kiln_state(self);
-    const char *key;
     KilnStatus status = KILN_OK;
 
     state->tune = tune;
     state->opts = kiln_opts(self);
-    if (!state->searched) {
-        key = state->opts->batch_arg_name;
-        if (key == NULL)
-            status = kiln_tune_batch_size_key(tune, "batch_arg_name", &key, err);
-        if (status < 0)
-            return status;
-        snprintf(state->key, sizeof(state->key), "%s", key);
+    state->key = state->opts->batch_arg_name;
+    if (state->key == NULL)
+        status = kiln_tune_batch_size_key(tune, "batch_arg_name", &state->key, err);
+    if (status >= 0 && !state->searched)
         status = search(state, err);
-        if (status < 0)
-            return status;
-        tell(state);
-    } else {
+    if (status < 0)
+        return status;
+    if (state->searched)
         kiln_tune_print(tune, "%s=%s, as when the run began", state->key, state->value);
-    }
+    else
+        tell(state);
     return kiln_tune_set(tune, (KilnTuneOption) { state->key, state->value }, err);
 }
 
@@ -280,19 +277,16 @@ static void state_dict(KilnInstance *self, KilnState *out)
 {
     const State *state = kiln_state(self);
 
-    kiln_state_set_str(out, "key", state->key);
     kiln_state_set_str(out, "value", state->value);
 }
 
 static KilnStatus load_state_dict(KilnInstance *self, const KilnState *in, KilnError *err)
 {
     State *state = kiln_state(self);
-    const char *key = "", *value = "";
+    const char *value = "";
 
     (void)err;
-    kiln_state_get_str(in, "key", &key);
     kiln_state_get_str(in, "value", &value);
-    snprintf(state->key, sizeof(state->key), "%s", key != NULL ? key : "");
     snprintf(state->value, sizeof(state->value), "%s", value != NULL ? value : "");
     state->searched = true;
     return KILN_OK;

@@ -9,13 +9,14 @@
 #include <string.h>
 
 enum { MODE_EXPONENTIAL, MODE_LINEAR };
+enum { OVER_LR, OVER_LOG };
 /* What Lightning leaves out of the suggestion at both ends. */
 enum { SKIP_BEGIN = 10, SKIP_END = 1 };
 static const double smoothing = 0.98;
 
 typedef struct Opts {
     double min_lr, max_lr;
-    int64_t num_training_steps, mode;
+    int64_t num_training_steps, mode, over;
     double *early_stop_threshold;
     bool update_attr;
     char *attr_name;
@@ -24,6 +25,11 @@ typedef struct Opts {
 static const KilnChoice modes[] = {
     { "exponential", MODE_EXPONENTIAL },
     { "linear", MODE_LINEAR },
+    { NULL, 0 },
+};
+static const KilnChoice overs[] = {
+    { "lr", OVER_LR },
+    { "log_lr", OVER_LOG },
     { NULL, 0 },
 };
 
@@ -35,6 +41,9 @@ static const KilnField fields[] = {
     KILN_FIELD_F64_OPT(Opts, early_stop_threshold, "4.0", 1.0, 1e9,
                        "stop when the smoothed loss is more than so many times the best; null: "
                        "never"),
+    KILN_FIELD_ENUM(Opts, over, "lr", overs,
+                    "over what the loss falls fastest: the rate, as in Lightning, where noise of "
+                    "the smallest rates may decide; or its logarithm"),
     KILN_FIELD_BOOL(Opts, update_attr, "true",
                     "train with the rate that is found; false: only tell it"),
     KILN_FIELD_STR_OPT(Opts, attr_name, "null",
@@ -47,10 +56,12 @@ typedef struct State {
     KilnTune *tune;
     double *lr, *loss; /* of the steps; the loss is smoothed */
     int64_t n;
-    double average, best;     /* of the loss so far */
-    int64_t found;            /* the step whose rate is suggested; -1: none */
-    char key[256], value[32]; /* that was set; "": nothing was */
-    char *curve;              /* the points as text, for the state */
+    double average, best; /* of the loss so far */
+    int64_t found;        /* the step whose rate is suggested; -1: none */
+    int64_t other;        /* that of over=log_lr */
+    const char *key;      /* of the option that is set */
+    char value[32];       /* it is set to; "": there is no suggestion */
+    char *curve;          /* the points as text, for the state */
     bool searched;
 } State;
 
@@ -90,8 +101,11 @@ static double rate(void *ctx, int64_t i)
 
 static void tell(const State *state)
 {
+    const int64_t every = state->opts->num_training_steps / 100 + 1;
     char text[160];
 
+    if (state->n % every != 0)
+        return;
     snprintf(text, sizeof(text), "finding a learning rate: step %lld of %lld, lr %.3g, loss %.4g",
              (long long)state->n, (long long)state->opts->num_training_steps,
              state->lr[state->n - 1], state->loss[state->n - 1]);
@@ -140,14 +154,16 @@ static float slope(const float *x, const float *y, int64_t i, int64_t n)
 }
 
 /* The step at which the loss falls fastest; -1: there are too few. */
-static int64_t suggest(const double *lr, const double *loss, int64_t n, float *x, float *y)
+static int64_t suggest(const State *state, int64_t over, float *x, float *y)
 {
+    const double *lr = state->lr, *loss = state->loss;
+    const int64_t n = state->n;
     int64_t count = 0, best = -1;
     float least = 0.0f;
 
     for (int64_t i = SKIP_BEGIN; i < n - SKIP_END; i++)
         if (isfinite((float)loss[i])) {
-            x[count] = (float)lr[i];
+            x[count] = (float)(over == OVER_LOG ? log(lr[i]) : lr[i]);
             y[count++] = (float)loss[i];
         }
     for (int64_t i = 0; i < count && count >= 2; i++) {
@@ -173,7 +189,9 @@ static KilnStatus find(State *state, KilnError *err)
     KilnStatus status = x != NULL && y != NULL ? KILN_OK : kiln_error_nomem(err, n * sizeof(*x));
 
     if (status >= 0)
-        state->found = suggest(state->lr, state->loss, state->n, x, y);
+        state->found = suggest(state, state->opts->over, x, y);
+    if (status >= 0)
+        state->other = suggest(state, OVER_LOG, x, y);
     free(x);
     free(y);
     return status;
@@ -203,7 +221,7 @@ static void write_number(char *buf, size_t size, double number)
     }
 }
 
-static KilnStatus search(State *state, const char *key, KilnError *err)
+static KilnStatus search(State *state, KilnError *err)
 {
     KilnTuneTrial trial = {
         .steps = state->opts->num_training_steps,
@@ -219,7 +237,6 @@ static KilnStatus search(State *state, const char *key, KilnError *err)
         status = find(state, err);
     if (status < 0 || state->found < 0)
         return status;
-    snprintf(state->key, sizeof(state->key), "%s", key);
     write_number(state->value, sizeof(state->value), state->lr[state->found]);
     return KILN_OK;
 }
@@ -250,30 +267,49 @@ static KilnStatus draw(const State *state, const char *dir, KilnError *err)
     return kiln_plot_chart(path, &chart, err);
 }
 
+/* Far from where the loss falls fastest over the rate's logarithm noise may have decided. */
+static bool is_doubtful(const State *state)
+{
+    const double ratio = state->lr[state->other] / state->lr[state->found];
+
+    return ratio > 10.0 || ratio < 0.1;
+}
+
+static void tell_found(const State *state)
+{
+    if (state->value[0] == '\0') {
+        kiln_tune_print(state->tune,
+                        "%lld steps are too few to suggest a learning rate: it stays as it is",
+                        (long long)state->n);
+        return;
+    }
+    kiln_tune_print(state->tune, "%s%s=%s%s", state->opts->update_attr ? "" : "suggests ",
+                    state->key, state->value, state->searched ? ", as when the run began" : "");
+    if (!state->searched && is_doubtful(state))
+        kiln_tune_print(state->tune,
+                        "over the logarithm of the rate the loss falls fastest at %.3g "
+                        "(callbacks.lr_finder.over=log_lr)",
+                        state->lr[state->other]);
+}
+
 static KilnStatus tune(KilnInstance *self, KilnTune *tune, KilnError *err)
 {
     State *state = kiln_state(self);
     const Opts *opts = state->opts = kiln_opts(self);
-    const char *key = opts->attr_name;
     KilnStatus status = KILN_OK;
 
     state->tune = tune;
-    if (!state->searched && key == NULL)
-        status = kiln_tune_lr_key(tune, "attr_name", &key, err);
+    state->key = opts->attr_name;
+    if (state->key == NULL)
+        status = kiln_tune_lr_key(tune, "attr_name", &state->key, err);
     if (status >= 0 && !state->searched)
-        status = search(state, key, err);
+        status = search(state, err);
     if (status >= 0 && kiln_tune_dir(tune) != NULL)
         status = draw(state, kiln_tune_dir(tune), err);
     if (status < 0)
         return status;
-    if (state->key[0] == '\0')
-        kiln_tune_print(tune,
-                        "%lld steps are too few to suggest a learning rate: it stays as it is",
-                        (long long)state->n);
-    else
-        kiln_tune_print(tune, "%s%s=%s%s", opts->update_attr ? "" : "suggests ", state->key,
-                        state->value, state->searched ? ", as when the run began" : "");
-    if (!opts->update_attr || state->key[0] == '\0')
+    tell_found(state);
+    if (!opts->update_attr || state->value[0] == '\0')
         return KILN_OK;
     return kiln_tune_set(tune, (KilnTuneOption) { state->key, state->value }, err);
 }
@@ -312,7 +348,6 @@ static void state_dict(KilnInstance *self, KilnState *out)
 {
     State *state = kiln_state(self);
 
-    kiln_state_set_str(out, "key", state->key);
     kiln_state_set_str(out, "value", state->value);
     kiln_state_set_i64(out, "found", state->found);
     kiln_state_set_i64(out, "steps", state->n);
@@ -340,15 +375,13 @@ static KilnStatus load_curve(State *state, const char *text, int64_t n, KilnErro
 static KilnStatus load_state_dict(KilnInstance *self, const KilnState *in, KilnError *err)
 {
     State *state = kiln_state(self);
-    const char *key = "", *value = "", *curve = NULL;
+    const char *value = "", *curve = NULL;
     int64_t found = -1, steps = 0;
 
-    kiln_state_get_str(in, "key", &key);
     kiln_state_get_str(in, "value", &value);
     kiln_state_get_str(in, "curve", &curve);
     kiln_state_get_i64(in, "found", &found);
     kiln_state_get_i64(in, "steps", &steps);
-    snprintf(state->key, sizeof(state->key), "%s", key != NULL ? key : "");
     snprintf(state->value, sizeof(state->value), "%s", value != NULL ? value : "");
     state->searched = true;
     if (curve == NULL || steps < 1 || steps > 1000000)

@@ -533,10 +533,11 @@ static KilnStatus on_validation_epoch_end(KilnInstance *self, KilnTrainer *train
     return fits && !opts->prune_on_train_epoch_end ? prune(self, trainer, err) : KILN_OK;
 }
 
+/* The mask, and the copy of it that a checkpoint takes. */
 static int64_t memory(const KilnInstance *self, KilnTrainer *trainer)
 {
     (void)self;
-    return kiln_params_size(kiln_trainer_params(trainer));
+    return 2 * kiln_params_size(kiln_trainer_params(trainer));
 }
 
 /* ---- State

@@ -142,6 +142,18 @@ static const CommandHelp commands[] = {
         "kiln replay RUN/flight.kiln", "after a NaN, a spike, a crash or a kill",
         "kiln replay RUN trainer.precision=32-true", "would it happen with other options?",
         NULL } },
+    { "tune",
+      TUNE,
+      "Searches a learning rate, or the largest batch that memory allows, or both, for the run "
+      "that "
+      "the arguments describe: batch_size by forecasts and a few steps of the real thing, lr by "
+      "training some steps with growing rates. Prints the command that trains with what was found; "
+      "the curve of the losses is drawn into the run folder, too. Options of the searches are "
+      "those of callbacks lr_finder and batch_size_finder, with which a run searches by itself.",
+      { "kiln tune lr", "for the default config", "kiln tune lr model=resnet batch_size=128",
+        "for another one", "kiln tune batch_size model=resnet",
+        "the largest batch, and the fastest one", "kiln tune model=resnet",
+        "both: the rate for the batch that was found", NULL } },
     { "list",
       NAMES,
       "Lists components with one line each; with GROUP, those of one kind with their options.",

@@ -169,18 +169,18 @@ static void put_curve(KilnPage *page, const Curve *curve)
 
 /* ---- Results ------------------------------------------------------------------------------- */
 
-static const json_t *state_of(json_t *const results[SEARCHES], size_t k)
+static const json_t *part_of(json_t *const results[SEARCHES], size_t k, const char *part)
 {
-    return json_object_get(json_object_get(results[k], "states"), searches[k].path);
+    return json_object_get(json_object_get(results[k], part), searches[k].path);
 }
 
 /* KEY=VALUE that was found; false: there is none. */
-static bool found(const json_t *state, KilnText *text)
+static bool found(const json_t *option, KilnText *text)
 {
-    const char *key = json_string_value(json_object_get(state, "key"));
-    const char *value = json_string_value(json_object_get(state, "value"));
+    const char *key = json_string_value(json_object_get(option, "key"));
+    const char *value = json_string_value(json_object_get(option, "value"));
 
-    if (key == NULL || value == NULL || value[0] == '\0')
+    if (key == NULL || value == NULL)
         return false;
     kiln_text_printf(text, " %s=%s", key, value);
     return true;
@@ -210,7 +210,8 @@ static void put_command(KilnPage *page, const KilnArgs *args, json_t *const resu
 
     kiln_text_append(&line, "train");
     for (size_t i = 0; i < args->n_words; i++) {
-        bool search = false;
+        /* The picture is in that folder. */
+        bool search = strncmp(args->words[i], "kiln.run.dir=", 13) == 0;
 
         for (size_t k = 0; k < SEARCHES; k++)
             search = search ||
@@ -219,7 +220,7 @@ static void put_command(KilnPage *page, const KilnArgs *args, json_t *const resu
             put_word(&line, args->words[i]);
     }
     for (size_t k = 0; k < SEARCHES; k++)
-        any = found(state_of(results, k), &line) || any;
+        any = found(part_of(results, k, "options"), &line) || any;
     if (any && !line.failed) {
         kiln_page_heading(page, "to train with it");
         kiln_page_line(page, 2, line.data);
@@ -232,7 +233,7 @@ static int put_results(const KilnArgs *args, json_t *const results[SEARCHES], co
     KilnPage page = kiln_screen_page();
     Curve curve = { 0 };
 
-    if (curve_read(state_of(results, SEARCHES - 1), &curve)) {
+    if (curve_read(part_of(results, SEARCHES - 1, "states"), &curve)) {
         kiln_page_heading(&page, "loss over the learning rate");
         put_curve(&page, &curve);
         if (picture != NULL)

@@ -16,9 +16,9 @@ struct KilnTune {
     KilnRunEnv env; /* of the trials: silent */
     KilnOutput output;
     const KilnTuneAsk *ask;
-    json_t *states, *lines; /* what the run gets of this */
-    const char *who;        /* path of the callback that tunes now */
-    char *optimizer;        /* its path; NULL: not asked for yet */
+    json_t *states, *lines, *options; /* what the run gets of this, and which options were set */
+    const char *who;                  /* path of the callback that tunes now */
+    char *optimizer;                  /* its path; NULL: not asked for yet */
 };
 
 /* ---- Options ---------------------------------------------------------------------------- */
@@ -66,8 +66,13 @@ static void change_back(KilnTune *tune, KilnTuneOption option, KilnConfigNode *b
 KilnStatus kiln_tune_set(KilnTune *tune, KilnTuneOption option, KilnError *err)
 {
     KilnConfigNode *before = NULL;
+    KilnStatus status = change(tune, option, &before, err);
 
-    return change(tune, option, &before, err);
+    if (status >= 0 &&
+        json_object_set_new(tune->options, tune->who,
+                            json_pack("{s:s, s:s}", "key", option.key, "value", option.value)) != 0)
+        status = kiln_error_nomem(err, strlen(option.key));
+    return status;
 }
 
 /* ---- Trainers for trials --------------------------------------------------------------------- */
@@ -305,16 +310,18 @@ void kiln_tune_status(KilnTune *tune, const char *text)
 
 static KilnStatus keep_state(KilnTune *tune, KilnInstance *callback, KilnError *err)
 {
-    KilnState state = { .object = json_object() };
+    KilnState state = { .path = kiln_instance_path(callback), .object = json_object() };
 
     if (state.object != NULL)
         kiln_instance_component(callback)->ops.callback->state_dict(callback, &state);
     if (state.failed || state.object == NULL ||
         json_object_set(tune->states, kiln_instance_path(callback), state.object) != 0) {
         json_decref(state.object);
+        kiln_state_release(&state);
         return kiln_error_nomem(err, 1);
     }
     json_decref(state.object);
+    kiln_state_release(&state);
     return KILN_OK;
 }
 
@@ -362,11 +369,13 @@ KilnStatus kiln_tune_run(KilnConfig *config, const KilnRunEnv *env, const KilnTu
         .ask = ask,
         .states = json_object(),
         .lines = json_array(),
+        .options = json_object(),
     };
     KilnInstance **callbacks = NULL;
     size_t n = 0;
     bool due = false;
-    json_t *tuned = json_pack("{s:o, s:o}", "states", tune.states, "lines", tune.lines);
+    json_t *tuned = json_pack("{s:o, s:o, s:o}", "states", tune.states, "lines", tune.lines,
+                              "options", tune.options);
     KilnStatus status = tuned != NULL ? is_due(config, &due, err) : kiln_error_nomem(err, 1);
 
     tune.env.console = NULL;
@@ -395,13 +404,13 @@ KilnStatus kiln_tune_run(KilnConfig *config, const KilnRunEnv *env, const KilnTu
 
 KilnStatus kiln_trainer_take_tuned(KilnTrainer *trainer, const json_t *tuned, KilnError *err)
 {
-    const json_t *states = json_object_get(tuned, "states"), *line;
+    const json_t *states = json_object_get(tuned, "states"),
+                 *lines = json_object_get(tuned, "lines");
     KilnStatus status = KILN_OK;
-    size_t i;
 
-    json_array_foreach(json_object_get(tuned, "lines"), i, line)
-        kiln_output_log(&trainer->output, json_string_value(line));
-    for (i = 0; i < trainer->n_callbacks && status >= 0; i++) {
+    for (size_t i = 0; i < json_array_size(lines); i++)
+        kiln_output_log(&trainer->output, json_string_value(json_array_get(lines, i)));
+    for (size_t i = 0; i < trainer->n_callbacks && status >= 0; i++) {
         KilnInstance *callback = trainer->callbacks[i];
         KilnState state = { .object = json_object_get(states, kiln_instance_path(callback)) };
 

@@ -15,7 +15,8 @@ typedef struct KilnTuneAsk {
 } KilnTuneAsk;
 
 /* Let the callbacks of the config that tune change it. *ret is for kiln_trainer_take_tuned,
- * {"states": {PATH: ...}, "lines": [...]}; owned by the caller. */
+ * {"states": {PATH: ...}, "lines": [...], "options": {PATH: {"key": ..., "value": ...}}}; owned by
+ * the caller. */
 KILN_NODISCARD KilnStatus kiln_tune_run(KilnConfig *config, const KilnRunEnv *env,
                                         const KilnTuneAsk *ask, json_t **ret, KilnError *err);
 /* Hand the states to the callbacks of the run's own trainer, behind setup, and what was printed

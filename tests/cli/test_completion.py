@@ -91,6 +91,7 @@ LINES = [
 # Words on the screen after Tab, and words that must not be there.
 LISTS = [
     ("kiln ", ["train", "eval", "predict", "list", "version"], ["model="]),
+    ("kiln tune ", ["lr", "batch_size", "model="], ["train"]),
     ("train mod", ["model=", "model."], ["optimizer="]),
     ("train --re", ["--resolve", "--resume"], ["--cfg"]),
     ("train model=resnet model.", ["model.depth=", "model.stem="], ["model.hidden=", "model._target_="]),

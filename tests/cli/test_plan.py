@@ -80,6 +80,30 @@ class Plan(Case):
             self.assertAlmostEqual(size(out, "peak") / peak, 1, delta=0.1)
         return out
 
+    def test_peaks_of_many_kinds_of_runs(self):
+        """What is forecast is not less than what is taken, and not much more."""
+        if SHORT:
+            self.skipTest("a sanitizer keeps more than the program does")
+        mlp = ["model=mlp", "model.hidden=[2000,2000]", "datamodule.train_count=800", "datamodule.val_count=100", "datamodule.test_count=100",
+               "batch_size=200", "optimizer=adam"]
+        noise = ["model=linear", "datamodule=noise", "datamodule.shape=[4,4,1]", "datamodule.val_count=30000", "datamodule.classes=100", "test=false"]
+        frozen = "+callbacks.finetuning={_target_: callback/finetuning, phases: {a: {params: ['layers.[01].*'], unfreeze_at_epoch: null}}}"
+        swa = "callbacks.stochastic_weight_averaging."
+        for name, args in {
+                "plain": mlp, "ema": [*mlp, "callbacks=ema"], "accumulate": [*mlp, "batch_size=50", "trainer.accumulate_grad_batches=4"],
+                "swa": [*mlp, "callbacks=stochastic_weight_averaging", swa + "swa_lrs=0.01", swa + "swa_epoch_start=1"],
+                "pruning": [*mlp, "callbacks=pruning", "trainer.max_epochs=2"], "frozen": [*mlp, frozen],
+                "bf16": [*mlp, "trainer.precision=bf16-true"], "cnn": ["datamodule.train_count=600", "batch_size=200"],
+                "scores": [*noise, "datamodule.count=60000", "batch_size=500", "+task.metrics.auroc._target_=metric/auroc"],
+                "small": TINY}.items():
+            with self.subTest(name):
+                args = ["trainer.max_epochs=1", "trainer.threads=1", *args, f"kiln.run.dir={name}"]
+                forecast = size(self.run_kiln(*args, "--plan")[0], "peak")
+                self.run_kiln(*args)
+                peak = read_json(self.path(name, "summary.json"))["peak_rss_bytes"]
+                self.assertGreater(forecast, 0.97 * peak)
+                self.assertLess(forecast, 1.2 * peak + 8 * 2**20)
+
     def test_what_does_not_fit_is_refused_before_anything_is_written(self):
         for args in [HUGE, DEEP]:
             for flags in [[], ["--plan"]]:

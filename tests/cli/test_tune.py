@@ -83,6 +83,8 @@ class LrFinder(Runs):
     def test_another_key_and_too_few_steps(self):
         out, _ = self.train("other", *BY_HAND, *self.FINDER, "optimizer.lr=0.1", "callbacks.lr_finder.attr_name=optimizer.lr")
         self.assertIn("callbacks.lr_finder: optimizer.lr=", out)
+        out, _ = self.train("log", *BY_HAND, *self.FINDER, "callbacks.lr_finder.over=log_lr")
+        self.assertGreater(float(re.search(r"callbacks.lr_finder: lr=(\S+)$", out, re.M).group(1)), 1e-3)
         out, _ = self.train("few", *BY_HAND, *self.FINDER, "callbacks.lr_finder.num_training_steps=11")
         self.assertIn("too few", out)
         self.refused(*BY_HAND, *self.FINDER, "callbacks.lr_finder.min_lr=11", says=["max_lr", "more than min_lr"])
