@@ -580,7 +580,7 @@ int kiln_command_verify_resume(KilnArgs *args)
 
     if (status < 0)
         return kiln_screen_exit_status(status);
-    check.stop = kiln_screen_catch_signals();
+    check.stop = kiln_screen_catch_signals().stop;
     status = prepare(&check, args, &err);
     if (status >= 0)
         status = verify(&check, &err);

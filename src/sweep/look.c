@@ -1,9 +1,10 @@
 /* How far a sweep is, from its journal, read without owning it. */
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "sweep/journal.h"
+#include "base/journal.h"
 #include "sweep/sweep.h"
 
 enum { LARGEST = 1 << 28 };
