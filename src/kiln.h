@@ -27,6 +27,7 @@
 #include "kiln/sweep.h"
 #include "kiln/tensor.h"
 #include "kiln/trainer.h"
+#include "kiln/tune.h"
 #include "kiln/usage.h"
 
 #endif

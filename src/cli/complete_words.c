@@ -163,6 +163,17 @@ static void complete_name(Cursor *cursor)
         complete_show(cursor);
 }
 
+/* A flight record or a run, then overrides. */
+static void complete_replay(Cursor *cursor)
+{
+    if (cursor->args.n_words == 0) {
+        kiln_candidates_paths(cursor->candidates, "", cursor->candidates->typed, "");
+        return;
+    }
+    kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
+    kiln_complete_override(&cursor->scene, cursor->candidates);
+}
+
 static void complete_explain(Cursor *cursor)
 {
     if (cursor->args.n_words == 0) {
@@ -216,14 +227,19 @@ static void complete_ckpt(Cursor *cursor)
 static void complete_argument(Cursor *cursor)
 {
     static const char *const shells[] = { "bash", "zsh", "fish", NULL };
+    static const char *const searches[] = { "lr", "batch_size", NULL };
     const char *command = cursor->command;
 
+    if (strcmp(command, "tune") == 0)
+        add_all(cursor, "", searches);
     if (strcmp(command, "train") == 0 || strcmp(command, "graph") == 0 ||
         strcmp(command, "verify-resume") == 0 || strcmp(command, "eval") == 0 ||
-        strcmp(command, "predict") == 0)
+        strcmp(command, "tune") == 0 || strcmp(command, "predict") == 0)
         complete_override(cursor);
     else if (strcmp(command, "explain") == 0)
         complete_explain(cursor);
+    else if (strcmp(command, "replay") == 0)
+        complete_replay(cursor);
     else if (strcmp(command, "ckpt") == 0)
         complete_ckpt(cursor);
     else if (cursor->args.n_words > 0)

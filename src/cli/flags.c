@@ -13,8 +13,9 @@ enum {
     OTHER = 1 << 5, /* a command without flags of its own */
     GRAPH = 1 << 6,
     VERIFY = 1 << 7,
-    TOP = 1 << 8,
-    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | VERIFY | TOP,
+    TUNE = 1 << 8,
+    TOP = 1 << 9,
+    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | VERIFY | TUNE | TOP,
 };
 
 typedef struct FlagHelp {
@@ -30,15 +31,16 @@ static const FlagHelp flags[] = {
     { "--phase PHASE", "only forward, backward or update", GRAPH },
     { NULL, "kills", VERIFY },
     { "-n, --kills N", "how often to kill (default: 20)", VERIFY },
-    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY },
+    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY | TUNE },
     { "-cp, --config-path DIR",
       "the folder of the primary config (default: ./conf, else the one inside the program)",
-      TRAIN | NAMES | SCHEMA | GRAPH | VERIFY },
-    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN | GRAPH | VERIFY },
+      TRAIN | NAMES | SCHEMA | GRAPH | VERIFY | TUNE },
+    { "-cn, --config-name NAME", "the primary config (default: config)",
+      TRAIN | GRAPH | VERIFY | TUNE },
     { "-cd, --config-dir DIR", "one more folder to search for groups; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | VERIFY },
+      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | VERIFY | TUNE },
     { "--plugin FILE.so", "load components from a plugin; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY },
+      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY | TUNE },
     { NULL, "looking", TRAIN },
     { "-c, --cfg job|kiln|all", "print the composed config (kiln: its own settings) and stop",
       TRAIN },
@@ -132,6 +134,16 @@ static const CommandHelp commands[] = {
         "kiln verify-resume -n 200 model=cnn", "200 kills of another",
         "kiln verify-resume trainer.accumulate_grad_batches=4 trainer.limit_train_batches=30",
         "keep it short", NULL } },
+    { "replay",
+      RUNS,
+      "Trains the batches of a flight record again, from the nearest checkpoint of its run or from "
+      "the beginning, in a scratch folder. Says which layer and operation made the first NaN or "
+      "infinity and which sample brought it; or whether every loss and gradient norm comes out as "
+      "it was. The run needs the callback flight_recorder.",
+      { "train callbacks=[default,flight_recorder]", "a run that keeps a record",
+        "kiln replay RUN/flight.kiln", "after a NaN, a spike, a crash or a kill",
+        "kiln replay RUN trainer.precision=32-true", "would it happen with other options?",
+        NULL } },
     { "list",
       NAMES,
       "Lists components with one line each; with GROUP, those of one kind with their options.",

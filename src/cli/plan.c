@@ -69,13 +69,18 @@ static void put_memory(KilnPage *page, const KilnForecast *forecast)
     put_bytes(page, "buffers", forecast->buffers);
     put_bytes(page, "optimizer state", forecast->optimizer);
     put_bytes(page, "averaged weights", forecast->average);
+    put_bytes(page, "callbacks", forecast->callbacks);
+    put_bytes(page, "metrics", forecast->metrics + forecast->computing);
     put_bytes(page, "batches", forecast->batches);
-    put_bytes(page, "program and data", forecast->program);
+    put_bytes(page, "checkpoint's copy", forecast->snapshot);
+    put_bytes(page, "program and data", forecast->program + forecast->growth);
     put_bytes(page, "peak", kiln_forecast_peak(forecast));
     if (forecast->memory_known)
         put_pair(page, "can be had", "%12s of the %s %s",
                  kiln_bytes_text((double)forecast->memory.available, a),
-                 forecast->memory.group ? "control group's" : "machine's",
+                 forecast->memory.process ? "process's"
+                 : forecast->memory.group ? "control group's"
+                                          : "machine's",
                  kiln_bytes_text((double)forecast->memory.limit, b));
     put_bytes(page, "a checkpoint", forecast->checkpoint);
 }

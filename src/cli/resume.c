@@ -62,8 +62,7 @@ static const char *follower(const KilnStories *stories, const char *const *words
     return NULL;
 }
 
-/* The run's config is resolved: what followed a value does not follow it any more. */
-static KilnStatus check_words(const char *run, const char *const *words, KilnError *err)
+KilnStatus kiln_command_check_followers(const char *run, const char *const *words, KilnError *err)
 {
     char *path = kiln_path_join(run, ".kiln/origins.yaml");
     KilnStories stories = { 0 };
@@ -175,7 +174,7 @@ KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *regist
     if (status >= 0)
         status = check_run(run, &err);
     if (status >= 0)
-        status = check_words(run, args->words, &err);
+        status = kiln_command_check_followers(run, args->words, &err);
     if (status < 0)
         kiln_screen_error(args->command, &err);
     else

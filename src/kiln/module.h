@@ -193,10 +193,10 @@ KILN_API size_t kiln_adam_hyper(const double *betas, size_t n, double lr, int64_
 
 /* Where training is, for a schedule. */
 typedef struct KilnProgress {
-    int64_t step;  /* optimizer steps done */
-    int64_t epoch; /* epochs done */
-    int64_t steps_per_epoch;
-    int64_t total_steps; /* planned; max_epochs and max_steps considered; below 1: no end */
+    int64_t step;            /* optimizer steps done */
+    int64_t epoch;           /* epochs done */
+    int64_t steps_per_epoch; /* of the first, where a callback changes the accumulation */
+    int64_t total_steps;     /* planned; max_epochs and max_steps considered; below 1: no end */
     int64_t total_epochs;
 } KilnProgress;
 

@@ -171,7 +171,8 @@ KILN_API const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, ch
  * wrong there is the error of the next save, or of the run's end.
  *
  * `owner` (the callback that asks; NULL: nobody) keeps the folder. Several may keep one: it is
- * removed when nobody does any more and no link points to it.
+ * removed when nobody does any more and no link points to it, and not made when that is so when
+ * all have been heard.
  * `flags`: KILN_SAVE_WEIGHTS, or 0. */
 typedef enum KilnSaveFlags {
     /* Without what resuming needs: it can be tested and predict. Asked for under the same name
@@ -222,8 +223,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer,
 KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight, KilnTensor *buffers);
 /* The same at once, for hooks between steps: parameters and running statistics. */
 KILN_API void kiln_shadow_average(KilnShadow *shadow, double weight);
-/* Whether it is used: validation, test and checkpoints then take it. It is from the
- * beginning; one that is not is a copy of the weights when it is used again. */
+/* Whether validation, test and checkpoints take it for the weights, as they do from the
+ * beginning. */
 KILN_API void kiln_shadow_use(KilnShadow *shadow, bool used);
 /* Go through the training data once, without gradients, and make the running statistics of
  * batch normalization the means over its batches (torch.optim.swa_utils.update_bn): those of
@@ -235,6 +236,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_update_statistics(KilnTrainer *t
 /* The learning rate of the steps to come, in the schedule's place, before the factors of
  * groups; a negative one: the schedule's again. No checkpoint keeps it. */
 KILN_API void kiln_trainer_set_learning_rate(KilnTrainer *trainer, double lr);
+/* What the schedule (of the first optimizer) gives the next step. */
+KILN_API double kiln_trainer_scheduled_rate(const KilnTrainer *trainer);
+/* Put a parameter back to the value that the run began with. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_rewind(KilnTrainer *trainer, KilnParam *param,
+                                                       KilnError *err);
 
 /* The screen, as far as a callback may use it. */
 typedef struct KilnConsole {
@@ -366,7 +372,8 @@ struct KilnCallbackOps {
     /* What this callback multiplies the learning rate of a parameter with in an epoch; 0: it is
      * frozen and costs no gradient, a buffer: nothing is counted into it. Asked again in each
      * epoch, and before the first for all of them: a function of the options alone. */
-    double (*lr_scale)(const KilnInstance *self, const KilnParam *param, int64_t epoch);
+    double (*lr_scale)(const KilnInstance *self, const KilnParams *params, const KilnParam *param,
+                       int64_t epoch);
     /* Goes with it: the next epoch behind `epoch` in which something else is frozen; -1: none. */
     int64_t (*next_freeze)(const KilnInstance *self, int64_t epoch);
     /* Bytes that it will hold besides a shadow, for the forecast. Asked before setup. */

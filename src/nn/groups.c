@@ -45,16 +45,21 @@ static const KilnParamGroup *group_of(const KilnOptimizerCommon *common, const K
     return NULL;
 }
 
-static bool fits_any(const KilnParams *params, const char *pattern)
+/* One of the parameters that the optimizer trains. */
+static bool fits_any(const KilnParams *params, const char *const *trained, const char *pattern)
 {
-    for (size_t i = 0; i < params->count; i++)
-        if (params->items[i]->trained && fnmatch(pattern, params->items[i]->name, 0) == 0)
+    for (size_t i = 0; i < params->count; i++) {
+        const KilnParam *param = params->items[i];
+
+        if (param->trained && kiln_name_fits(trained, param->name) &&
+            fnmatch(pattern, param->name, 0) == 0)
             return true;
+    }
     return false;
 }
 
-static KilnStatus no_such_parameter(const KilnParams *params, const char *option,
-                                    const char *pattern, KilnError *err)
+static KilnStatus no_such_parameter(const KilnParams *params, const char *const *trained,
+                                    const char *option, const char *pattern, KilnError *err)
 {
     const char **names = calloc(params->count + 1, sizeof(*names));
     KilnText list = { 0 };
@@ -63,7 +68,7 @@ static KilnStatus no_such_parameter(const KilnParams *params, const char *option
     if (names == NULL)
         return kiln_error_nomem(err, params->count * sizeof(*names));
     for (size_t i = 0; i < params->count; i++)
-        if (params->items[i]->trained)
+        if (params->items[i]->trained && kiln_name_fits(trained, params->items[i]->name))
             names[n++] = params->items[i]->name;
     for (size_t i = 0; i < n && i < 8; i++)
         kiln_text_printf(&list, "%s%s", i > 0 ? ", " : "", names[i]);
@@ -83,8 +88,8 @@ static KilnStatus check_patterns(const KilnParams *params, const char *const *tr
     char option[256];
 
     for (size_t i = 0; trained != NULL && trained[i] != NULL; i++)
-        if (!fits_any(params, trained[i]))
-            return no_such_parameter(params, "its parameters", trained[i], err);
+        if (!fits_any(params, NULL, trained[i]))
+            return no_such_parameter(params, NULL, "its parameters", trained[i], err);
     for (size_t g = 0; g < common->groups_count; g++) {
         const KilnNamedGroup *group = &common->groups[g];
 
@@ -94,9 +99,9 @@ static KilnStatus check_patterns(const KilnParams *params, const char *const *tr
                                   "list is empty",
                                   group->key);
         for (size_t i = 0; i < group->value.params_count; i++)
-            if (!fits_any(params, group->value.params[i])) {
+            if (!fits_any(params, trained, group->value.params[i])) {
                 snprintf(option, sizeof(option), "groups.%s.params", group->key);
-                return no_such_parameter(params, option, group->value.params[i], err);
+                return no_such_parameter(params, trained, option, group->value.params[i], err);
             }
     }
     return KILN_OK;

@@ -15,13 +15,13 @@ static const KilnDataset *dataset_of(const KilnTrainer *trainer)
 {
     switch (trainer->phase) {
     case KILN_PHASE_FIT:
-        return &trainer->datasets[KILN_TRAIN];
+        return &trainer->sets[KILN_TRAIN].list[0].dataset;
     case KILN_PHASE_TEST:
-        return &trainer->datasets[KILN_TEST];
+        return &trainer->sets[KILN_TEST].list[trainer->eval_set].dataset;
     case KILN_PHASE_PREDICT:
         return &trainer->input;
     default:
-        return &trainer->datasets[KILN_VAL];
+        return &trainer->sets[KILN_VAL].list[trainer->eval_set].dataset;
     }
 }
 

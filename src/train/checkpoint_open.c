@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "train/run_folder.h"
 
 enum { LARGEST_STATE = 64 << 20, FIRST_SEALED = 3 };
 
@@ -353,7 +354,7 @@ KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config, KilnCheckpo
                                            KilnError *err)
 {
     KilnOptions options = { 0 };
-    char *path = NULL;
+    char *path = NULL, *runs = NULL;
     KilnStatus status = kiln_options_read(config, &options, err);
 
     if (status >= 0 && options.root->ckpt_path == NULL)
@@ -361,9 +362,12 @@ KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config, KilnCheckpo
                                 "ckpt_path is missing: a checkpoint folder, a run folder, last or "
                                 "best");
     if (status >= 0)
-        status = kiln_checkpoint_resolve(options.root->ckpt_path, "outputs", &path, err);
+        status = kiln_run_folder_parent(config, &runs, err);
+    if (status >= 0)
+        status = kiln_checkpoint_resolve(options.root->ckpt_path, runs, &path, err);
     if (status >= 0)
         status = kiln_checkpoint_open(path, false, ret, err);
+    free(runs);
     free(path);
     kiln_options_release(&options);
     return status;

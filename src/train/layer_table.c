@@ -85,7 +85,7 @@ static Cells head_cells(void)
 {
     static const char *const names[] = { "layer",      "operation", "output",
                                          "parameters", "trained",   "FLOPs a step" };
-    Cells cells;
+    Cells cells = { 0 };
 
     for (int i = 0; i < COLUMNS; i++)
         put(&cells, i, names[i]);

@@ -160,7 +160,8 @@ const char *kiln_metrics_declared_at(const KilnMetrics *metrics, size_t i)
 
 bool kiln_metric_rises(const char *name, unsigned flags)
 {
-    static const char *const falling[] = { "loss", "error", "err", "perplexity", "mse", "mae" };
+    static const char *const falling[] = { "loss", "error", "err",     "perplexity",
+                                           "mse",  "mae",   "distance" };
 
     if ((flags & (KILN_LOG_RISES | KILN_LOG_FALLS)) != 0)
         return (flags & KILN_LOG_RISES) != 0;

@@ -1,5 +1,6 @@
 /* Between gradients and weights: clipping, the schedules, the optimizers' updates. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/zeros.h"
@@ -26,7 +27,7 @@ static KilnProgress progress_of(const KilnTrainer *trainer)
     return (KilnProgress) {
         .step = trainer->at.step,
         .epoch = trainer->at.epoch,
-        .steps_per_epoch = kiln_pace_epoch_steps(&trainer->pace),
+        .steps_per_epoch = kiln_pace_epoch_steps(&trainer->pace, 0),
         .total_steps = kiln_pace_total_steps(&trainer->pace),
         .total_epochs = kiln_pace_total_epochs(&trainer->pace),
     };
@@ -39,6 +40,11 @@ static double schedule(const KilnTrainer *trainer, const KilnOptimizerState *opt
     const KilnSchedulerOps *ops = scheduler_ops(optimizer);
 
     return ops != NULL ? ops->factor(optimizer->use.scheduler, &at) : 1.0;
+}
+
+double kiln_optimize_rate(const KilnTrainer *trainer, const KilnOptimizerState *optimizer)
+{
+    return ops_of(optimizer)->common(optimizer->use.optimizer).lr * schedule(trainer, optimizer);
 }
 
 static KilnStatus check_schedule(const KilnTrainer *trainer, const KilnOptimizerState *optimizer,
@@ -133,6 +139,19 @@ static KilnStatus check_number(const KilnTrainer *trainer, const KilnOptimizers 
                           kiln_instance_name(trainer->module), all->n);
 }
 
+/* What callbacks' factors are on top of. */
+static KilnStatus keep_scales(KilnOptimizerState *optimizer, KilnError *err)
+{
+    const KilnRuns *runs = &optimizer->runs;
+
+    optimizer->scales = calloc(runs->count + 1, sizeof(*optimizer->scales));
+    if (optimizer->scales == NULL)
+        return kiln_error_nomem(err, runs->count * sizeof(*optimizer->scales));
+    for (size_t i = 0; i < runs->count; i++)
+        optimizer->scales[i] = runs->rates[2 * i];
+    return KILN_OK;
+}
+
 static KilnStatus set_up_one(KilnTrainer *trainer, const KilnOptimizerUse *use, KilnError *err)
 {
     KilnOptimizerState *optimizer = &trainer->optimizers[trainer->n_optimizers++];
@@ -140,12 +159,17 @@ static KilnStatus set_up_one(KilnTrainer *trainer, const KilnOptimizerUse *use, 
     optimizer->use = *use;
     const KilnOptimizerOps *ops = ops_of(optimizer);
     const KilnOptimizerCommon common = ops->common(use->optimizer);
-    KilnStatus status = kiln_runs_new(trainer->params, use->params, &common, ops->per_parameter,
-                                      &optimizer->runs, err);
+    const bool vary = kiln_rates_vary(trainer);
+    KilnStatus status = kiln_runs_new(trainer->params, use->params, &common,
+                                      ops->per_parameter || vary, &optimizer->runs, err);
     if (status < 0) {
         (void)kiln_error_prefix(err, "%s.", kiln_instance_path(use->optimizer));
         return status;
     }
+    if (vary)
+        status = keep_scales(optimizer, err);
+    if (status < 0)
+        return status;
     optimizer->n_slots = ops->slots(use->optimizer, optimizer->slot_names);
     return check_schedule(trainer, optimizer, err);
 }
@@ -194,6 +218,7 @@ void kiln_optimize_release(KilnTrainer *trainer)
         for (size_t s = 0; s < trainer->optimizers[i].n_slots; s++)
             kiln_zeros_free(trainer->optimizers[i].slots[s]);
         kiln_runs_release(&trainer->optimizers[i].runs);
+        free(trainer->optimizers[i].scales);
     }
     trainer->n_optimizers = 0;
 }
@@ -292,10 +317,11 @@ static KilnTensor *record_clip(KilnTrainer *trainer, const KilnOptimizerState *o
     char metric[128];
     size_t next = 0;
 
-    snprintf(metric, sizeof(metric), "train/grad_norm%s%s", name != NULL ? "/" : "",
-             name != NULL ? name : "");
-    if (tracks)
+    if (tracks) {
+        snprintf(metric, sizeof(metric), "train/grad_norm%s%s", name != NULL ? "/" : "",
+                 name != NULL ? name : "");
         kiln_step_log(&trainer->step, metric, norm, KILN_LOG_STEP);
+    }
     while (clips && !clip.by_norm && (part = next_gradients(trainer, &next)) != NULL)
         kiln_clamp_update(part, clip.limit);
     return clips && clip.by_norm ? kiln_clip_factor(norm, clip.limit) : NULL;
@@ -311,7 +337,8 @@ void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnCli
     KilnShape size = KILN_SHAPE(kiln_params_size(trainer->params));
 
     KILN_RECORD(trainer, on_before_optimizer_step, at);
-    optimizer->rate = ops->common(self).lr * schedule(trainer, optimizer);
+    optimizer->rate = trainer->rate_is_set ? trainer->set_rate
+                                           : kiln_optimize_rate(trainer, optimizer);
     size_t n = ops->hyper(self, optimizer->rate, optimizer->updates + 1, optimizer->hyper);
     KilnFlat flat = {
         .param = kiln_params_flat_values(trainer->params, graph),

@@ -1,6 +1,7 @@
 /* Finding what a run goes on from, and what that means for the run. */
 #include "train/resume.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,37 @@ static void warn_of_number(const KilnCheckpoint *checkpoint, KilnTrainer *traine
                           name, (long long)json_integer_value(saved), (long long)now);
 }
 
+/* What an epoch had counted under other options is mixed with what comes now. */
+static void warn_of_metrics(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
+{
+    json_t *saved = json_object_get(checkpoint->state, "metric_options"), *hash;
+    json_t *now = kiln_snapshot_metric_options(trainer);
+    const char *name;
+
+    json_object_foreach(saved, name, hash)
+    {
+        if (!json_equal(hash, json_object_get(now, name)))
+            kiln_output_print(&trainer->output,
+                              "warning: metric %s had other options when the epoch began: its "
+                              "value for this epoch mixes both",
+                              name);
+    }
+    json_decref(now);
+}
+
+static void warn_of_data(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
+{
+    const char *saved = json_string_value(json_object_get(checkpoint->state, "train_index"));
+    char now[17];
+
+    snprintf(now, sizeof(now), "%016" PRIx64, trainer->train_index);
+    if (saved != NULL && strcmp(saved, now) != 0)
+        kiln_output_print(&trainer->output,
+                          "warning: the training samples are others than those of the checkpoint "
+                          "(their number, names or labels): the run goes on, but not exactly as "
+                          "it would have");
+}
+
 /* What a resume that differs from the saved run can't reproduce. */
 static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
 {
@@ -108,13 +140,16 @@ static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *t
     warn_of_number(checkpoint, trainer, "seed", trainer->options.root->seed);
     warn_of_number(checkpoint, trainer, "threads", trainer->threads);
     warn_of_number(checkpoint, trainer, "batch_size", trainer->batch_size);
-    warn_of_number(checkpoint, trainer, "train_samples", trainer->datasets[KILN_TRAIN].count);
+    warn_of_data(checkpoint, trainer);
+    if (checkpoint->at.batch > 0 && !checkpoint->at.epoch_done)
+        warn_of_metrics(checkpoint, trainer);
 }
 
 KilnStatus kiln_resume_load(const KilnCheckpoint *checkpoint, KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status;
 
+    trainer->train_index = kiln_snapshot_index(&trainer->sets[KILN_TRAIN].list[0].dataset);
     if (checkpoint->path == NULL)
         return KILN_OK;
     trainer->resumed_from = kiln_strdup(checkpoint->path);

@@ -7,6 +7,7 @@
 #include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/run_journal.h"
+#include "train/tune.h"
 
 /* ---- The end of training ------------------------------------------------------------------ */
 
@@ -48,20 +49,37 @@ static void print_threads(KilnTrainer *trainer)
                        trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
 }
 
+/* What a search before the run finds, or had found when it began. */
+static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnCheckpoint *checkpoint,
+                       json_t **ret, KilnError *err)
+{
+    const json_t *saved = json_object_get(checkpoint->state, "callbacks");
+
+    return kiln_tune_run(config, env, &(KilnTuneAsk) { .saved = saved }, ret, err);
+}
+
 /* Everything that can go wrong before a file is written; then the run folder. */
 static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                           KilnCheckpoint *checkpoint, KilnError *err)
 {
+    json_t *tuned = NULL;
     KilnStatus status = kiln_resume_open(config, env, checkpoint, err);
 
+    if (status >= 0)
+        status = tune(config, env, checkpoint, &tuned, err);
     if (status >= 0) {
         trainer->threads = kiln_resume_threads(checkpoint);
         status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
     }
+    if (status >= 0 && checkpoint->path == NULL)
+        status = kiln_weights_load(trainer, err);
     if (status >= 0)
         status = kiln_resume_load(checkpoint, trainer, err);
     if (status >= 0)
         status = KILN_CALL(trainer, setup, err);
+    if (status >= 0)
+        status = kiln_trainer_take_tuned(trainer, tuned, err);
+    json_decref(tuned);
     if (status >= 0 && checkpoint->path != NULL)
         status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
     if (status >= 0)

@@ -24,16 +24,20 @@ static KilnStatus dir_as_written(const KilnConfig *config, char **ret, KilnError
 
 KilnStatus kiln_run_folder_parent(const KilnConfig *config, char **ret, KilnError *err)
 {
-    char *written = NULL, *cut;
+    char *written = NULL, *root = NULL, *cut;
     KilnStatus status = dir_as_written(config, &written, err);
 
-    if (status < 0)
+    if (status >= 0)
+        status = kiln_config_text(config, "trainer.default_root_dir", &root, err);
+    if (status < 0) {
+        free(written);
         return status;
+    }
     const char *start = written[0] == '"' || written[0] == '\'' ? written + 1 : written;
     if ((cut = strstr(written, "${")) != NULL)
         *cut = '\0';
     if (cut == NULL || (cut = strrchr(start, '/')) == NULL) {
-        start = "outputs";
+        start = root;
     } else {
         *cut = '\0';
         if (cut == start)
@@ -43,6 +47,7 @@ KilnStatus kiln_run_folder_parent(const KilnConfig *config, char **ret, KilnErro
     if (*ret == NULL)
         status = kiln_error_nomem(err, strlen(start));
     free(written);
+    free(root);
     return status;
 }
 

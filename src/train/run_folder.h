@@ -5,8 +5,8 @@
 #include "base/text.h"
 #include "train/trainer.h"
 
-/* Where runs are looked for: the part of kiln.run.dir before the first ${...},
- * up to its last slash; "outputs" when there is none. Owned by the caller. */
+/* Where runs are looked for: the part of kiln.run.dir before the first ${...}, up to its last
+ * slash; trainer.default_root_dir when there is none. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_run_folder_parent(const KilnConfig *config, char **ret,
                                                  KilnError *err);
 /* True when `checkpoint` (absolute, NULL: none) lies in the run folder `dir`. */

@@ -437,12 +437,24 @@ static KilnStatus ready_writer(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
+/* One callback's newest may be the newest of another that came behind it, and had its link. */
+static void leave_unwanted(KilnSaves *saves)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < saves->n_asked; i++)
+        if (is_kept(saves, saves->asked[i].name))
+            saves->asked[n++] = saves->asked[i];
+    saves->n_asked = n;
+}
+
 KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
 {
     KilnSaves *saves = &trainer->saves;
     KilnSaveJob job = { 0 };
     KilnStatus status = saves->n_tidied > 0 ? drop_strays(trainer, err) : KILN_OK;
 
+    leave_unwanted(saves);
     if (status < 0 || saves->n_asked + saves->n_linked + saves->n_dropped == 0)
         return status;
     status = ready_writer(trainer, err);

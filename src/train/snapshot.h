@@ -42,4 +42,10 @@ void kiln_snapshot_release(KilnSnapshot *snapshot);
  * snapshot's. NULL when memory is out. (snapshot_state.c) */
 json_t *kiln_snapshot_state(KilnSnapshot *snapshot, const KilnTrainer *trainer);
 
+/* A checksum of the options of each metric that training counts, by its name; owned by the
+ * caller. */
+json_t *kiln_snapshot_metric_options(const KilnTrainer *trainer);
+/* A checksum of which samples a set has, as far as names and labels say. */
+uint64_t kiln_snapshot_index(const KilnDataset *dataset);
+
 #endif

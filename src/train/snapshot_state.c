@@ -1,5 +1,8 @@
 /* A run as state.json has it. */
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
 
 #include "train/checkpoint.h"
 #include "graph/backend.h"
@@ -106,6 +109,53 @@ static json_t *optimizers_json(KilnSnapshot *snapshot, const KilnTrainer *traine
     return NULL;
 }
 
+/* ---- What results depend on -------------------------------------------------------------- */
+
+json_t *kiln_snapshot_metric_options(const KilnTrainer *trainer)
+{
+    const KilnTallies *tallies = kiln_metrics_tallies(trainer->metrics);
+    json_t *all = json_object();
+
+    for (size_t i = 0; i < tallies->n && trainer->config != NULL; i++) {
+        char *yaml = NULL;
+
+        if (tallies->list[i].phase == KILN_PHASE_FIT &&
+            kiln_config_yaml(trainer->config, kiln_instance_path(tallies->list[i].metric), true,
+                             &yaml, NULL) >= 0)
+            json_object_set_new(
+                all, tallies->list[i].name,
+                json_sprintf("%016" PRIx64, (uint64_t)XXH3_64bits(yaml, strlen(yaml))));
+        free(yaml);
+    }
+    return all;
+}
+
+/* A file's name without its folders: data sets may be moved. */
+static uint64_t hash_name(const char *name, uint64_t seed)
+{
+    const char *slash = strrchr(name, '/');
+
+    name = slash != NULL ? slash + 1 : name;
+    return XXH3_64bits_withSeed(name, strlen(name), seed);
+}
+
+uint64_t kiln_snapshot_index(const KilnDataset *dataset)
+{
+    enum { LOOKED_AT = 1 << 16 };
+    const int64_t stride = dataset->count / LOOKED_AT + 1;
+    uint64_t hash = (uint64_t)dataset->count;
+
+    for (int64_t i = 0; i < dataset->count; i += stride) {
+        const char *name = dataset->name != NULL ? dataset->name(dataset->ctx, i) : NULL;
+        const int64_t label = dataset->label != NULL ? dataset->label(dataset->ctx, i) : -1;
+
+        if (name != NULL)
+            hash = hash_name(name, hash);
+        hash = XXH3_64bits_withSeed(&label, sizeof(label), hash);
+    }
+    return hash;
+}
+
 /* ---- The run --------------------------------------------------------------------------- */
 
 static json_t *position_json(const KilnTrainer *trainer)
@@ -132,7 +182,7 @@ static json_t *run_json(const KilnTrainer *trainer)
         "task", kiln_instance_name(trainer->module), "model", model, "seed",
         (json_int_t)trainer->options.root->seed, "threads", trainer->threads, "batch_size",
         (json_int_t)trainer->batch_size, "train_samples",
-        (json_int_t)trainer->datasets[KILN_TRAIN].count, "parameters",
+        (json_int_t)kiln_trainer_train_samples(trainer), "parameters",
         (json_int_t)kiln_params_size(trainer->params), "weights",
         kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec));
 
@@ -153,15 +203,17 @@ json_t *kiln_snapshot_state(KilnSnapshot *snapshot, const KilnTrainer *trainer)
 {
     json_t *state = run_json(trainer);
     bool failed = !add(state, position_json(trainer)) ||
-                  !add(state,
-                       json_pack("{s:b, s:o}", "weights_only", snapshot->weights_only ? 1 : 0,
-                                 "callbacks", callbacks_json(snapshot, trainer)));
+                  !add(state, json_pack("{s:o, s:b, s:o}", "train_index",
+                                        json_sprintf("%016" PRIx64, trainer->train_index),
+                                        "weights_only", snapshot->weights_only ? 1 : 0, "callbacks",
+                                        callbacks_json(snapshot, trainer)));
 
     if (!failed && !snapshot->weights_only)
-        failed = !add(state,
-                      json_pack("{s:o, s:o, s:o}", "metrics", kiln_metrics_save(trainer->metrics),
-                                "optimizers", optimizers_json(snapshot, trainer), "loggers",
-                                kiln_loggers_state(trainer, &failed))) ||
+        failed = !add(state, json_pack("{s:o, s:o, s:o, s:o}", "metrics",
+                                       kiln_metrics_save(trainer->metrics), "metric_options",
+                                       kiln_snapshot_metric_options(trainer), "optimizers",
+                                       optimizers_json(snapshot, trainer), "loggers",
+                                       kiln_loggers_state(trainer, &failed))) ||
                  failed;
     if (failed) {
         json_decref(state);

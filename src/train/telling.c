@@ -64,7 +64,8 @@ static double batches_left(const KilnTrainer *trainer)
         left = (double)pace->batches * (double)(pace->max_epochs - trainer->at.epoch) -
                (double)trainer->at.batch;
     if (pace->max_steps >= 0) {
-        double by_steps = (double)(pace->max_steps - trainer->at.step) * (double)pace->accumulate;
+        double by_steps = (double)(pace->max_steps - trainer->at.step) *
+                          (double)kiln_pace_accumulate(pace, trainer->at.epoch);
 
         if (left < 0.0 || by_steps < left)
             left = by_steps;
@@ -133,7 +134,7 @@ void kiln_telling_tell(KilnTrainer *trainer, double now)
     const KilnLiveAt at = {
         .phase = live_phase(trainer),
         .in_group = (int32_t)trainer->at.in_group,
-        .accumulate = (int32_t)trainer->pace.accumulate,
+        .accumulate = (int32_t)kiln_pace_accumulate(&trainer->pace, trainer->at.epoch),
         .stopping = trainer->interrupted ? 1 : 0,
         .epoch = trainer->at.epoch,
         .step = trainer->at.step,

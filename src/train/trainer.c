@@ -46,7 +46,7 @@ int64_t kiln_trainer_samples(const KilnTrainer *trainer)
 
 int64_t kiln_trainer_accumulation(const KilnTrainer *trainer)
 {
-    return trainer->pace.accumulate;
+    return kiln_pace_accumulate(&trainer->pace, trainer->at.epoch);
 }
 
 int64_t kiln_trainer_batch(const KilnTrainer *trainer)
@@ -58,6 +58,16 @@ int64_t kiln_trainer_batches(const KilnTrainer *trainer)
 {
     return trainer->phase == KILN_PHASE_FIT ? kiln_trainer_split_batches(trainer, KILN_TRAIN)
                                             : trainer->eval_batches;
+}
+
+int64_t kiln_trainer_dataloader(const KilnTrainer *trainer)
+{
+    return (int64_t)trainer->eval_set;
+}
+
+const char *kiln_trainer_dataloader_name(const KilnTrainer *trainer)
+{
+    return trainer->step.set;
 }
 
 int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer)
@@ -89,6 +99,17 @@ const KilnOptimizerUse *kiln_trainer_optimizer(const KilnTrainer *trainer, size_
 double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i)
 {
     return i < trainer->n_optimizers ? trainer->optimizers[i].rate : 0.0;
+}
+
+void kiln_trainer_set_learning_rate(KilnTrainer *trainer, double lr)
+{
+    trainer->rate_is_set = lr >= 0.0;
+    trainer->set_rate = lr;
+}
+
+double kiln_trainer_scheduled_rate(const KilnTrainer *trainer)
+{
+    return kiln_optimize_rate(trainer, &trainer->optimizers[0]);
 }
 
 double kiln_trainer_samples_per_s(const KilnTrainer *trainer)
@@ -161,10 +182,8 @@ size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret)
     return kiln_metrics_list(trainer->metrics, ret);
 }
 
-static bool is_logged_by_callback(const KilnInstance *callback, const char *name)
+static bool is_in(const char *const *logs, const char *name)
 {
-    const char *const *logs = kiln_instance_component(callback)->ops.callback->logs;
-
     for (size_t i = 0; logs != NULL && logs[i] != NULL; i++)
         if (strcmp(logs[i], name) == 0)
             return true;
@@ -194,8 +213,8 @@ bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
     if (kiln_trainer_validates(trainer) &&
         kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, name))
         return true;
-    for (size_t i = 0; i < trainer->n_callbacks; i++)
-        if (is_logged_by_callback(trainer->callbacks[i], name))
+    for (size_t i = 0; i < trainer->hooks.n_all; i++)
+        if (is_in(trainer->hooks.all[i].ops->logs, name))
             return true;
     return false;
 }
@@ -270,6 +289,11 @@ void kiln_trainer_pause(KilnTrainer *trainer, const char *reason)
 
     kiln_trainer_stop(trainer, reason);
     trainer->paused = !stopped;
+}
+
+void kiln_trainer_skip_epoch(KilnTrainer *trainer)
+{
+    trainer->skips_epoch = true;
 }
 
 void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...)

@@ -39,8 +39,7 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnSh
 
     if (in->rank < 2 || in->dim[0] < 1)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "model lstm reads the rows of a sample [rows, ...], but samples are "
-                              "%s",
+                              "needs rows [rows, ...], but samples have shape %s",
                               kiln_shape_text(in, text, sizeof(text)));
     const KilnRecurrentSpec spec = {
         .in = row_width(in),

@@ -56,7 +56,7 @@ class Instruments(Case):
 
     def test_a_resumed_run_logs_the_same(self):
         """Measuring changes nothing of what a run gives."""
-        measured = EACH + ["callbacks=[default,throughput,device_stats,spike_detection]"]
+        measured = EACH + ["callbacks=[default,throughput,device_stats,spike_detection,flight_recorder]"]
         self.run_kiln(*EACH, "callbacks=default", "kiln.run.dir=bare")
         self.run_kiln(*measured, "kiln.run.dir=whole")
         self.run_kiln(*measured, "trainer.max_epochs=1", "scheduler=constant", "kiln.run.dir=other")

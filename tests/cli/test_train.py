@@ -56,6 +56,15 @@ class RunFolder(Case):
         self.assertGreater(summary["metrics"]["test/accuracy"]["last"]["value"], 0.6)
 
 
+    def test_an_lstm_reads_digits(self):
+        if SHORT:
+            return
+        self.run_kiln("model=lstm", "model.hidden=64", "optimizer=adam", "lr=0.004", "datamodule.train_count=3000",
+                      "datamodule.test_count=500", "trainer.max_epochs=4", "kiln.run.dir=run")
+        summary = read_json(self.path("run/summary.json"))
+        self.assertGreater(summary["metrics"]["test/accuracy"]["last"]["value"], 0.9)
+
+
 class Repeating(Case):
     def weights(self, name):
         return read(self.path(name, "checkpoints/last/model.safetensors"))

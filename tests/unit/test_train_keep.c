@@ -19,6 +19,7 @@ static struct Script {
     const json_t *shares;
     int64_t seen; /* steps */
     double sum[64], off;
+    bool formats; /* look at names at the end */
 } script;
 
 static int compare_names(const void *a, const void *b)
@@ -51,6 +52,38 @@ static json_t *listing(const char *run)
         free(names[i]);
     }
     return list;
+}
+
+/* At the end, behind epoch 3 and step 28, where m is 0.2 and nothing was logged as "never". */
+static void check_formats(const KilnTrainer *trainer)
+{
+    static const struct {
+        const char *text, *want;
+        bool plain;
+    } cases[] = {
+        { "{epoch}", "epoch=3", false },
+        { "{epoch}-{step}", "epoch=3-step=28", false },
+        { "e{epoch:03d}_{step:6d}", "e003_    28", true },
+        { "{step:08.1f}", "step=000028.0", false },
+        { "{m}", "m=0.2", false },
+        { "{val/m:.3f}", "val_m=0.200", false },
+        { "{val/m:.2e}", "2.00e-01", true },
+        { "a/{monitor:.1f}", "a_m=0.2", false },
+        { "{monitor:7.2f}|", "   0.20|", true },
+        { "{never:.1f}", "nan", true },
+        { "x}y", "x}y", false },
+        { "{epoch:x}{", "{epoch:x}{", false },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const KilnNameFormat format = { cases[i].text, "m", !cases[i].plain };
+        char buf[64], small[5];
+
+        assert_string_equal(kiln_trainer_format(trainer, &format, buf, sizeof(buf)), cases[i].want);
+        assert_memory_equal(kiln_trainer_format(trainer, &format, small, sizeof(small)), buf,
+                            strlen(buf) < 4 ? strlen(buf) + 1 : 4);
+        assert_true(strlen(small) < sizeof(small));
+    }
 }
 
 /* ---- Averages of the weights ---- */
@@ -132,6 +165,8 @@ static KilnStatus script_train_end(KilnInstance *self, KilnTrainer *trainer, Kil
     KilnStatus status = kiln_saves_finish(trainer, err);
     json_array_append_new(script.listings, listing(kiln_trainer_run_dir(trainer)));
     compare_average(trainer);
+    if (script.formats)
+        check_formats(trainer);
     return status;
 }
 
@@ -303,6 +338,16 @@ static void keep(const json_t *item)
     assert_true(kiln_path_remove(run, NULL) >= 0);
 }
 
+static void test_formats(void **unused)
+{
+    (void)unused;
+    script = (struct Script) {
+        .values = { 0.5, 0.3, 0.4, 0.2 }, .n = 4, .listings = json_array(), .formats = true
+    };
+    fit_well("run", SCRIPTED, "finished");
+    json_decref(script.listings);
+}
+
 static void test_checkpoints(void **unused)
 {
     const json_t *items = json_object_get(recorded, "checkpoints");
@@ -383,6 +428,7 @@ static void test_averages(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_formats, make_work, remove_work),
         cmocka_unit_test_setup_teardown(test_checkpoints, make_work, remove_work),
         cmocka_unit_test_setup_teardown(test_stopping, make_work, remove_work),
         cmocka_unit_test_setup_teardown(test_averages, make_work, remove_work),
