@@ -218,6 +218,16 @@ static KilnStatus draw_kind(const Table *table, size_t first, size_t step, const
     return status;
 }
 
+/* A cell of a matrix ("val/confusion/cat/dog"), which is no curve. */
+static bool is_cell(const char *name)
+{
+    int slashes = 0;
+
+    for (; *name != '\0'; name++)
+        slashes += *name == '/';
+    return slashes >= 3;
+}
+
 /* Was a column of the same kind before? */
 static bool drawn_before(const Table *table, size_t from, size_t column)
 {
@@ -243,7 +253,7 @@ static KilnStatus draw_all(const Table *table, const Opts *opts, const char *dir
     while (first < table->n_columns && strcmp(table->names[first], "wall_time") != 0)
         first++;
     for (size_t i = first + 1; i < table->n_columns && step < first && status >= 0; i++)
-        if (!drawn_before(table, first + 1, i))
+        if (!is_cell(table->names[i]) && !drawn_before(table, first + 1, i))
             status = draw_kind(table, i, step, opts, dir, drawn, err);
     return status;
 }

@@ -2,7 +2,7 @@
 #ifndef KILN_CLI_ARGS_H
 #define KILN_CLI_ARGS_H
 
-#include "kiln/base.h"
+#include "kiln/data.h"
 
 enum { KILN_MAX_REPEATED = 64 };
 
@@ -14,6 +14,7 @@ typedef struct KilnArgs {
     const char *explain[KILN_MAX_REPEATED + 1];
     const char *cfg;     /* --cfg: "job", "kiln", "all" */
     const char *package; /* --package: the part that --cfg prints */
+    KilnSplit split;     /* eval's split=..., taken from the words */
     const char *input;   /* predict's input=..., taken from the words */
     const char *info;    /* --info: "all", "config", ... */
     const char *resume;  /* --resume DIR: the folder of a sweep */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/screen.h"
@@ -39,12 +40,12 @@ static int with_checkpoint(KilnArgs *args, Action *action)
                                             : kiln_screen_exit_status(status);
 }
 
-static KilnStatus test(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env, KilnError *err)
+static KilnStatus evaluate(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env,
+                           KilnError *err)
 {
     char *json = NULL;
-    KilnStatus status = kiln_run_test(config, env, &json, err);
+    KilnStatus status = kiln_run_eval(config, env, args->split, &json, err);
 
-    (void)args;
     if (status >= 0)
         printf("%s\n", json);
     free(json);
@@ -53,7 +54,16 @@ static KilnStatus test(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env
 
 int kiln_command_eval(KilnArgs *args)
 {
-    return with_checkpoint(args, test);
+    const char *split = kiln_args_take(args, "split");
+
+    args->split = KILN_TEST;
+    if (split != NULL && strcmp(split, "val") == 0)
+        args->split = KILN_VAL;
+    if (split == NULL || args->split == KILN_VAL || strcmp(split, "test") == 0)
+        return with_checkpoint(args, evaluate);
+    fprintf(stderr, "%s: split=%s: expected split=test (if not given) or split=val\n",
+            args->command, split);
+    return 2;
 }
 
 static KilnStatus print_output(void *ctx, const char *text, KilnError *err)

@@ -84,12 +84,14 @@ typedef struct CommandHelp {
 static const CommandHelp commands[] = {
     { "eval",
       RUNS,
-      "Tests a checkpoint with the config that made it, and prints the metrics as JSON. Overrides "
-      "change that config, its data folder say.",
+      "Tests a checkpoint with the config that made it, or with split=val validates it, and prints "
+      "the "
+      "metrics as JSON. Overrides change that config, its data folder say.",
       { "kiln eval ckpt_path=last", "the newest run's last checkpoint", "kiln eval ckpt_path=best",
         "the newest run's best checkpoint", "kiln eval ckpt_path=outputs/DAY/TIME",
-        "a run folder; its checkpoints/NAME work too",
-        "kiln eval ckpt_path=last datamodule.root=DIR", "the same network on other data", NULL } },
+        "a run folder; its checkpoints/NAME work too", "kiln eval ckpt_path=best split=val",
+        "its validation metrics again", "kiln eval ckpt_path=last datamodule.root=DIR",
+        "the same network on other data", NULL } },
     { "predict",
       RUNS,
       "Prints one line of JSON for each image: file, class, probabilities; or writes them to a "

@@ -73,9 +73,10 @@ typedef enum KilnSplit { KILN_TRAIN, KILN_VAL, KILN_TEST, KILN_SPLIT_COUNT } Kil
 KILN_API const char *kiln_split_name(KilnSplit split);
 
 typedef enum KilnStage {
-    KILN_STAGE_FIT,    /* train and val are needed; test may be asked for later */
-    KILN_STAGE_TEST,   /* only test is needed */
-    KILN_STAGE_PREDICT /* none: the spec comes from a checkpoint */
+    KILN_STAGE_FIT,     /* train and val are needed; test may be asked for later */
+    KILN_STAGE_TEST,    /* only test is needed */
+    KILN_STAGE_PREDICT, /* none: the spec comes from a checkpoint */
+    KILN_STAGE_VALIDATE /* only val is needed */
 } KilnStage;
 
 /* Passed to setup. */

@@ -57,10 +57,11 @@ typedef struct KilnRunResult {
 /* Train, validate and test what a checked config says; writes the run folder. */
 KILN_API KILN_NODISCARD KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env,
                                                 KilnRunResult *ret, KilnError *err);
-/* Test the checkpoint that config's ckpt_path names; metrics go to the console
- * and, as JSON text, to `ret_json` (owned by the caller, may be NULL). */
-KILN_API KILN_NODISCARD KilnStatus kiln_run_test(KilnConfig *config, const KilnRunEnv *env,
-                                                 char **ret_json, KilnError *err);
+/* Test the checkpoint that config's ckpt_path names, or validate it: KILN_TEST or KILN_VAL, with
+ * that split's hooks and names of metrics. These go, as JSON text, to `ret_json` (owned by the
+ * caller, may be NULL). */
+KILN_API KILN_NODISCARD KilnStatus kiln_run_eval(KilnConfig *config, const KilnRunEnv *env,
+                                                 KilnSplit split, char **ret_json, KilnError *err);
 /* Run the network on `input` (a file or folder). What it predicts is for the config's callbacks:
  * prediction_writer, or one of the program's own. What of the input can't be read is left out, and
  * the error at the end. */

@@ -17,4 +17,18 @@ KilnStatus kiln_plot_chart(const char *path, const KilnChart *chart, KilnError *
     return kiln_plot_supported(err);
 }
 
+KilnStatus kiln_plot_confusion(const char *path, const KilnConfusion *confusion, KilnError *err)
+{
+    (void)path;
+    (void)confusion;
+    return kiln_plot_supported(err);
+}
+
+KilnStatus kiln_plot_gallery(const char *path, const KilnPlotGallery *gallery, KilnError *err)
+{
+    (void)path;
+    (void)gallery;
+    return kiln_plot_supported(err);
+}
+
 #endif

@@ -1,4 +1,5 @@
 /* How far a sweep is, from its journal, read without owning it. */
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -14,6 +14,8 @@ static bool is_wanted(const KilnTrainer *trainer, const KilnInstance *callback)
     const KilnCallbackOps *ops = kiln_instance_component(callback)->ops.callback;
     const KilnTrainerOptions *options = trainer->options.trainer;
 
+    if (trainer->phase == KILN_PHASE_VALIDATE && ops->rank != KILN_RANK_PLAIN)
+        return false; /* they are about a run's own validations */
     return (options->enable_checkpointing || ops->rank != KILN_RANK_SAVES) &&
            (trainer->options.monitors || ops->rank != KILN_RANK_MONITOR) &&
            (options->enable_progress_bar || !ops->shows_progress) &&
@@ -267,6 +269,8 @@ static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError
         return record_fit(trainer, err);
     if (stage == KILN_STAGE_TEST)
         return record_eval(trainer, KILN_PHASE_TEST, false, err);
+    if (stage == KILN_STAGE_VALIDATE)
+        return record_eval(trainer, KILN_PHASE_VALIDATE, false, err);
     if (kiln_instance_component(trainer->module)->ops.module->predict_step == NULL)
         return missing_step(trainer, "predict", err);
     return KILN_OK;
@@ -281,9 +285,10 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
 
     *trainer = (KilnTrainer) { .config = config, .env = env, .at.last_val_batch = -1 };
     trainer->timing.start = kiln_clock();
-    trainer->phase = stage == KILN_STAGE_FIT    ? KILN_PHASE_FIT
-                     : stage == KILN_STAGE_TEST ? KILN_PHASE_TEST
-                                                : KILN_PHASE_PREDICT;
+    trainer->phase = stage == KILN_STAGE_FIT        ? KILN_PHASE_FIT
+                     : stage == KILN_STAGE_TEST     ? KILN_PHASE_TEST
+                     : stage == KILN_STAGE_VALIDATE ? KILN_PHASE_VALIDATE
+                                                    : KILN_PHASE_PREDICT;
     kiln_output_init(&trainer->output, env->console);
     trainer->timing.step_ms = malloc(KILN_STEP_TIMES * sizeof(float));
     if (trainer->timing.step_ms == NULL)

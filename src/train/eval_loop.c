@@ -86,6 +86,7 @@ static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHook
         if (status < 0 || batch.size == 0)
             break;
         status = eval_batch(trainer, phase, hooks, before, &batch, err);
+        kiln_telling_tell(trainer, kiln_clock());
     }
     trainer->eval_batch = end;
     return status;
@@ -174,7 +175,7 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
     if (status >= 0 && !trainer->interrupted)
         status = kiln_metrics_end_epoch(trainer->metrics, phase, trainer->at.epoch,
                                         trainer->at.step, err);
-    if (phase == KILN_PHASE_VALIDATE && !trainer->interrupted)
+    if (phase == KILN_PHASE_VALIDATE && status >= 0 && !trainer->interrupted)
         trainer->at.last_val_batch = trainer->at.batches;
     if (status >= 0 && !trainer->interrupted)
         status = call(trainer, hooks->epoch_end, err);

@@ -68,9 +68,13 @@ void kiln_trainer_heed(KilnTrainer *trainer)
 {
     KilnError err = { 0 };
 
-    if (trainer->env->save == NULL || *trainer->env->save == 0)
+    if (trainer->env->save != NULL && *trainer->env->save != 0) {
+        *trainer->env->save = 0;
+        trainer->save_later = true;
+    }
+    if (!trainer->save_later || trainer->unsettled)
         return;
-    *trainer->env->save = 0;
+    trainer->save_later = false;
     if (!trainer->options.trainer->enable_checkpointing)
         kiln_output_print(&trainer->output, "asked to save: trainer.enable_checkpointing is off");
     else if (trainer->run_dir == NULL || trainer->phase == KILN_PHASE_TEST)

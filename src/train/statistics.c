@@ -154,19 +154,21 @@ static KilnStatus count(KilnTrainer *trainer, Statistics *statistics, KilnError 
 
     if (status >= 0)
         status = kiln_loader_start(loader, trainer->at.epoch + 1, 0, err);
+    trainer->unsettled = true;
     while (status >= 0 && !kiln_trainer_interrupted(trainer)) {
         KilnBatch batch;
 
-        status = kiln_loader_next(loader, &batch, err);
+        status = kiln_trainer_next(trainer, loader, &batch, err);
         if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
-            return KILN_OK;
-        if (status < 0 || batch.size == 0)
+            status = KILN_OK;
+        if (status < 0 || trainer->interrupted || batch.size == 0)
             break;
         clear(statistics);
         status = count_batch(trainer, &batch, err);
         if (status >= 0)
             take(statistics);
     }
+    trainer->unsettled = false;
     return status;
 }
 

@@ -152,7 +152,8 @@ struct KilnTrainer {
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
-    bool spoilt;  /* an update went wrong: the parameters are not those of a whole step */
+    bool spoilt; /* an update went wrong: the parameters are not those of a whole step */
+    bool unsettled, save_later; /* no checkpoint now: what was asked for is saved behind it */
     bool failing; /* the run ends with an error; what is saved is saved as well as can be */
     bool paused;  /* should_stop is about this session alone */
     char stop_reason[512];

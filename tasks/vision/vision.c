@@ -107,6 +107,7 @@ static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name)
     kiln_step_log(step, loss_name, kiln_cross_entropy(logits, label, (KilnCrossEntropy) { 0 }),
                   KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
     count(opts, step, logits, label);
+    kiln_step_output(step, "logits", logits);
 }
 
 static void validation_step(KilnInstance *self, KilnStep *step)

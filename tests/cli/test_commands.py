@@ -1,4 +1,5 @@
 """eval, predict, plugins, installing and embedding."""
+import csv
 import json
 import os
 import subprocess
@@ -16,6 +17,25 @@ class Checkpoints(Case):
         self.assertAlmostEqual(json.loads(best)["metrics"]["test/accuracy"],
                                summary["metrics"]["test/accuracy"]["last"]["value"], places=6)
         self.assertIn("test/loss", tested["metrics"])
+
+    def test_eval_validates(self):
+        """The metrics of the best epoch's validation, once more; also where callbacks monitor them."""
+        self.run_kiln(*TINY, "callbacks=early_stopping", "kiln.run.dir=run")
+        out, err = self.run_kiln("eval", "ckpt_path=run/checkpoints/best", "split=val", program="kiln")
+        metrics, epoch = json.loads(out)["metrics"], int(os.readlink(self.path("run/checkpoints/best"))[6:9])
+        with open(self.path("run/metrics.csv"), newline="") as f:
+            row = [r for r in csv.DictReader(f) if r["val/loss"] and int(r["epoch"]) == epoch][0]
+        for name in ["val/loss", "val/accuracy"]:
+            self.assertAlmostEqual(metrics[name], float(row[name]), places=6)
+        self.assertEqual(sorted(metrics), ["val/accuracy", "val/loss"])
+        self.assertEqual(json.loads(out)["samples"], 64)
+        out, _ = self.run_kiln("eval", "ckpt_path=run", "split=test", program="kiln")
+        self.assertIn("test/loss", json.loads(out)["metrics"])
+        _, err = self.run_kiln("eval", "ckpt_path=run", "split=vla", program="kiln", status=2)
+        self.assertIn("expected split=test (if not given) or split=val", err)
+        _, err = self.run_kiln("eval", "ckpt_path=run", "split=val", "trainer.limit_val_batches=0", program="kiln",
+                               status=1)
+        self.assertIn("has no val samples (or limit_val_batches=0)", err)
 
     def test_predict_prints_a_line_for_each_image(self):
         self.run_kiln(*TINY, "kiln.run.dir=run")

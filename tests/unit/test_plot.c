@@ -127,6 +127,63 @@ static void test_odd_values(void **unused)
     assert_non_null(strstr(err.text, "/nonexistent/x.png"));
 }
 
+/* A row whose samples are all taken for one class is dark there and white elsewhere. */
+static void test_confusion(void **unused)
+{
+    const char *const labels[] = { "cat", "dog" };
+    const double values[] = { 5.0, 0.0, (double)NAN, 3.0 };
+    KilnConfusion confusion = { .title = "val", .labels = labels, .values = values, .n = 2 };
+    KilnImage image = { 0 };
+    KilnError err = { 0 };
+
+    (void)unused;
+    assert_int_equal(kiln_plot_confusion(path, &confusion, &err), KILN_OK);
+    assert_int_equal(kiln_image_read_png(path, 3, &image, &err), KILN_OK);
+    const int64_t whole[] = { 0, 0, image.width, image.height };
+    /* Two cells of 44 by 44 pixels, less their lines and numbers. */
+    const int64_t dark = count(&image, 0.0, 0.45, 0.70, whole);
+    assert_in_range(dark, 2 * 43 * 43 * 9 / 10, 2 * 44 * 44);
+    kiln_image_release(&image);
+    confusion.n = 0;
+    assert_int_equal(kiln_plot_confusion(path, &confusion, &err), KILN_E_RANGE);
+    confusion.n = 65;
+    assert_int_equal(kiln_plot_confusion(path, &confusion, &err), KILN_E_RANGE);
+}
+
+/* Images of 48 pixels are drawn twice as large, one part below the other. */
+static void test_gallery(void **unused)
+{
+    float black_white[48 * 48], colours[3] = { 0.0f, 1.0f, 0.0f };
+    KilnPlotImage images[3] = { { black_white, "a" }, { black_white, NULL }, { black_white, "c" } };
+    const KilnPlotRows parts[] = { { "right", images, 2 }, { NULL, images + 2, 1 } };
+    KilnPlotGallery gallery = {
+        .parts = parts, .n_parts = 2, .height = 48, .width = 48, .channels = 1, .columns = 2
+    };
+    KilnImage image = { 0 };
+    KilnError err = { 0 };
+
+    (void)unused;
+    for (int i = 0; i < 48 * 48; i++)
+        black_white[i] = i < 24 * 48 ? -3.0f : 7.0f;
+    assert_int_equal(kiln_plot_gallery(path, &gallery, &err), KILN_OK);
+    assert_int_equal(kiln_image_read_png(path, 3, &image, &err), KILN_OK);
+    assert_int_equal(image.width, 2 * 16 + 2 * 96 + 12);
+    const int64_t first[] = { 16, 16 + 26, 16 + 96, 16 + 26 + 96 };
+    assert_int_equal(count(&image, 0.0, 0.0, 0.0, first), 96 * 48);
+    assert_int_equal(count(&image, 1.0, 1.0, 1.0, first), 96 * 48);
+    kiln_image_release(&image);
+    images[0].data = colours;
+    gallery.height = gallery.width = 1;
+    gallery.channels = 3;
+    images[1].data = images[2].data = colours;
+    assert_int_equal(kiln_plot_gallery(path, &gallery, &err), KILN_OK);
+    assert_int_equal(kiln_image_read_png(path, 3, &image, &err), KILN_OK);
+    assert_int_equal(count(&image, 0.0, 1.0, 0.0, first), 96 * 96);
+    kiln_image_release(&image);
+    gallery.channels = 2;
+    assert_int_equal(kiln_plot_gallery(path, &gallery, &err), KILN_E_RANGE);
+}
+
 static void expect_ticks(bool log, double min, double max, const char *want)
 {
     KilnPlotAxis axis = { .log = log, .min = min, .max = max, .from = 0.0, .to = 1.0 };
@@ -158,6 +215,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_curves, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_odd_values, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(test_confusion, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(test_gallery, make_file, remove_file),
         cmocka_unit_test(test_ticks),
     };
     KilnError err = { 0 };

@@ -220,7 +220,7 @@ static void test_test_and_predict(void **unused)
     fit_well("run", "trainer.max_epochs=12", "finished");
     snprintf(path, sizeof(path), "ckpt_path=%s/run/checkpoints/best", work);
     compose(&composed, good);
-    if (kiln_run_test(composed.config, &composed.env, &text, &err) < 0)
+    if (kiln_run_eval(composed.config, &composed.env, KILN_TEST, &text, &err) < 0)
         fail_msg("%s", err.text);
     json_t *summary = summary_of("run"), *json = json_loads(text, 0, NULL);
     double want = json_real_value(json_object_get(

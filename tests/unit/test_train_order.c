@@ -339,7 +339,7 @@ static void test_test_and_predict(void **unused)
     fit_well("run", TRACED "trainer.max_epochs=1 test=false", "finished");
     snprintf(path, sizeof(path), "ckpt_path=%s/run", work);
     compose(&composed, overrides);
-    if (kiln_run_test(composed.config, &composed.env, NULL, &err) < 0)
+    if (kiln_run_eval(composed.config, &composed.env, KILN_TEST, NULL, &err) < 0)
         fail_msg("%s", err.text);
     assert_trace("setup " TEST "teardown");
     if (kiln_run_predict(composed.config, &composed.env, "points", &err) < 0)

@@ -1,4 +1,4 @@
-/* kiln_run_test: a checkpoint over the test split. */
+/* kiln_run_eval: a checkpoint over a split. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,13 +38,15 @@ static KilnStatus report(const KilnTrainer *trainer, const KilnCheckpoint *check
     return KILN_OK;
 }
 
-static KilnStatus test(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
-                       KilnCheckpoint *checkpoint, KilnError *err)
+static KilnStatus evaluate(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
+                           KilnSplit split, KilnCheckpoint *checkpoint, KilnError *err)
 {
+    const bool tests = split == KILN_TEST;
     KilnStatus status = kiln_checkpoint_open_configured(config, checkpoint, err);
 
     if (status >= 0)
-        status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_TEST, NULL, err);
+        status = kiln_trainer_assemble(trainer, config, env,
+                                       tests ? KILN_STAGE_TEST : KILN_STAGE_VALIDATE, NULL, err);
     if (status >= 0)
         status = kiln_checkpoint_load_weights(checkpoint, trainer, err);
     if (status < 0)
@@ -54,24 +56,27 @@ static KilnStatus test(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
     if (status >= 0)
         status = kiln_checkpoint_load_module(checkpoint, trainer, err);
     if (status >= 0)
-        status = kiln_eval_loop(trainer, KILN_PHASE_TEST, err);
-    if (status >= 0 && kiln_trainer_split_batches(trainer, KILN_TEST) == 0)
+        status = kiln_eval_loop(trainer, tests ? KILN_PHASE_TEST : KILN_PHASE_VALIDATE, err);
+    if (status >= 0 && kiln_trainer_split_batches(trainer, split) == 0)
         status = kiln_error_set(err, KILN_E_MISSING,
-                                "datamodule %s has no test samples (or limit_test_batches=0)",
-                                kiln_instance_name(trainer->datamodule));
+                                "datamodule %s has no %s samples (or limit_%s_batches=0)",
+                                kiln_instance_name(trainer->datamodule), kiln_split_name(split),
+                                kiln_split_name(split));
     if (status >= 0 && trainer->interrupted)
-        status = kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted before the test was over");
+        status = kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted before the %s was over",
+                                tests ? "test" : "validation");
     return kiln_hooks_end(trainer, status, err);
 }
 
-KilnStatus kiln_run_test(KilnConfig *config, const KilnRunEnv *env, char **ret_json, KilnError *err)
+KilnStatus kiln_run_eval(KilnConfig *config, const KilnRunEnv *env, KilnSplit split,
+                         char **ret_json, KilnError *err)
 {
     KilnTrainer *trainer = calloc(1, sizeof(*trainer));
     KilnCheckpoint checkpoint = { 0 };
 
     if (trainer == NULL)
         return kiln_error_nomem(err, sizeof(*trainer));
-    KilnStatus status = test(trainer, config, env, &checkpoint, err);
+    KilnStatus status = evaluate(trainer, config, env, split, &checkpoint, err);
     if (status >= 0)
         status = report(trainer, &checkpoint, ret_json, err);
     kiln_trainer_release(trainer);

@@ -1,0 +1,401 @@
+/* Pictures of what a classifier predicts, in plots/ when a run ends: the confusion matrices among
+ * its metrics, and samples of the last validation and of the test, some that it got right and
+ * those that it got wrong worst. */
+#include "kiln.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { NAME = 256, PATH = 4096, MOST_CLASSES = 64, PARTS = 2 };
+
+typedef struct Opts {
+    char *image, *label, *output;
+    int64_t count;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_STR(Opts, image, "image", "the feature that is drawn: f32 [height, width, 1 or 3]"),
+    KILN_FIELD_STR(Opts, label, "label", "the feature with the true class: i32"),
+    KILN_FIELD_STR(Opts, output, "logits", "the step's output with a score for each class"),
+    KILN_FIELD_I64(Opts, count, "16", 1, 256, "samples of each kind"),
+    KILN_FIELD_END,
+};
+
+/* A sample that may be drawn. */
+typedef struct Sample {
+    float *data;
+    int64_t label, predicted;
+    double share; /* the probability of what was predicted */
+    double loss;  /* -log of the probability of the true class */
+} Sample;
+
+typedef struct Samples {
+    Sample *right, *wrong; /* `count` of each; the wrong ones with the largest loss first */
+    int64_t n_right, n_wrong;
+    int64_t seen;
+} Samples;
+
+typedef struct State {
+    bool draws; /* the data are images with classes */
+    KilnShape shape;
+    int64_t size; /* floats of an image */
+    Samples val, test;
+} State;
+
+/* ---- Choosing samples ----------------------------------------------------------------------- */
+
+static KilnStatus allocate(Samples *samples, int64_t count, int64_t size, KilnError *err)
+{
+    samples->right = calloc((size_t)count, sizeof(*samples->right));
+    samples->wrong = calloc((size_t)count, sizeof(*samples->wrong));
+    if (samples->right == NULL || samples->wrong == NULL)
+        return kiln_error_nomem(err, (size_t)count * sizeof(Sample));
+    for (int64_t i = 0; i < count; i++) {
+        samples->right[i].data = malloc((size_t)size * sizeof(float));
+        samples->wrong[i].data = malloc((size_t)size * sizeof(float));
+        if (samples->right[i].data == NULL || samples->wrong[i].data == NULL)
+            return kiln_error_nomem(err, (size_t)size * sizeof(float));
+    }
+    return KILN_OK;
+}
+
+static void release_samples(Samples *samples, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (samples->right != NULL)
+            free(samples->right[i].data);
+        if (samples->wrong != NULL)
+            free(samples->wrong[i].data);
+    }
+    free(samples->right);
+    free(samples->wrong);
+}
+
+/* Where among the wrong ones a sample of that loss belongs; `count`: nowhere. */
+static int64_t place_of(const Samples *samples, int64_t count, double loss)
+{
+    int64_t at = samples->n_wrong;
+
+    while (at > 0 && samples->wrong[at - 1].loss < loss)
+        at--;
+    return at < count ? at : count;
+}
+
+static void keep(State *state, Samples *samples, int64_t count, const Sample *sample,
+                 const float *image)
+{
+    Sample *to = NULL;
+
+    if (sample->label == sample->predicted) {
+        if (samples->n_right < count)
+            to = &samples->right[samples->n_right++];
+    } else {
+        const int64_t at = place_of(samples, count, sample->loss);
+
+        if (at < count) {
+            Sample spare = samples->wrong[count - 1];
+
+            memmove(&samples->wrong[at + 1], &samples->wrong[at],
+                    (size_t)(count - 1 - at) * sizeof(*samples->wrong));
+            samples->wrong[at] = spare;
+            samples->n_wrong += samples->n_wrong < count;
+            to = &samples->wrong[at];
+        }
+    }
+    if (to == NULL)
+        return;
+    float *data = to->data;
+    *to = *sample;
+    to->data = data;
+    memcpy(data, image, (size_t)state->size * sizeof(float));
+}
+
+static const KilnOutputView *find_output(const KilnTrainer *trainer, const char *name,
+                                         KilnOutputView views[KILN_STEP_OUTPUTS])
+{
+    const size_t n = kiln_trainer_outputs(trainer, views);
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(views[i].name, name) == 0 && views[i].shape.rank == 2)
+            return &views[i];
+    return NULL;
+}
+
+static void look_at_batch(KilnInstance *self, KilnTrainer *trainer, Samples *samples)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    KilnOutputView views[KILN_STEP_OUTPUTS];
+    int64_t n = 0, n_labels = 0;
+    const KilnOutputView *scores = find_output(trainer, opts->output, views);
+    const float *images = kiln_trainer_feature(trainer, opts->image, &n);
+    const int32_t *labels = kiln_trainer_feature(trainer, opts->label, &n_labels);
+
+    if (scores == NULL || images == NULL || labels == NULL || scores->shape.dim[0] != n ||
+        n_labels != n)
+        return;
+    const int64_t width = scores->shape.dim[1];
+    for (int64_t i = 0; i < n; i++) {
+        const float *row = scores->data + i * width;
+        Sample sample = { .label = labels[i], .predicted = kiln_row_argmax(row, width) };
+
+        if (sample.label < 0 || sample.label >= width)
+            continue;
+        sample.loss = kiln_row_nll(row, width, sample.label);
+        sample.share = exp(-kiln_row_nll(row, width, sample.predicted));
+        keep(state, samples, opts->count, &sample, images + i * state->size);
+        samples->seen++;
+    }
+}
+
+/* ---- Drawing ----------------------------------------------------------------------------------
+ */
+
+static const char *class_name(const KilnTrainer *trainer, int64_t i, char number[24])
+{
+    const KilnDataSpec *spec = kiln_trainer_spec(trainer);
+
+    if (spec->class_names != NULL && i < spec->n_classes)
+        return spec->class_names[i];
+    snprintf(number, 24, "%lld", (long long)i);
+    return number;
+}
+
+static void write_caption(const KilnTrainer *trainer, const Sample *sample, char caption[NAME])
+{
+    char numbers[2][24];
+    const char *predicted = class_name(trainer, sample->predicted, numbers[0]);
+
+    if (sample->label == sample->predicted)
+        snprintf(caption, NAME, "%s %.0f%%", predicted, 100.0 * sample->share);
+    else
+        snprintf(caption, NAME, "%s, not %s %.0f%%", class_name(trainer, sample->label, numbers[1]),
+                 predicted, 100.0 * sample->share);
+}
+
+static KilnStatus draw_samples(KilnTrainer *trainer, const State *state, const Samples *samples,
+                               const char *path, KilnError *err)
+{
+    const int64_t n = samples->n_right + samples->n_wrong;
+    KilnPlotImage *images = calloc((size_t)n + 1, sizeof(*images));
+    char(*captions)[NAME] = calloc((size_t)n + 1, sizeof(*captions));
+    KilnStatus status = KILN_OK;
+
+    for (int64_t i = 0; images != NULL && captions != NULL && i < n; i++) {
+        const Sample *sample = i < samples->n_right ? &samples->right[i]
+                                                    : &samples->wrong[i - samples->n_right];
+
+        write_caption(trainer, sample, captions[i]);
+        images[i] = (KilnPlotImage) { .data = sample->data, .caption = captions[i] };
+    }
+    if (images == NULL || captions == NULL) {
+        status = kiln_error_nomem(err, (size_t)n * NAME);
+    } else {
+        const KilnPlotRows parts[PARTS] = {
+            { "right", images, (size_t)samples->n_right },
+            { samples->n_wrong > 0 ? "wrong: the worst" : "wrong: none", images + samples->n_right,
+              (size_t)samples->n_wrong },
+        };
+        const KilnPlotGallery gallery = { .parts = parts,
+                                          .n_parts = PARTS,
+                                          .height = (int)state->shape.dim[0],
+                                          .width = (int)state->shape.dim[1],
+                                          .channels = (int)state->shape.dim[2],
+                                          .columns = 8 };
+
+        status = kiln_plot_gallery(path, &gallery, err);
+    }
+    free(images);
+    free(captions);
+    return status;
+}
+
+/* The matrix whose values are "PREFIX/TRUE/PREDICTED"; false when some are not there. */
+static bool read_matrix(KilnTrainer *trainer, const char *prefix, int64_t n, double *values)
+{
+    char numbers[2][24], name[2 * NAME];
+
+    for (int64_t i = 0; i < n * n; i++) {
+        snprintf(name, sizeof(name), "%s/%s/%s", prefix, class_name(trainer, i / n, numbers[0]),
+                 class_name(trainer, i % n, numbers[1]));
+        if (!kiln_trainer_metric(trainer, name, &values[i]))
+            return false;
+    }
+    return true;
+}
+
+static KilnStatus draw_matrix(KilnTrainer *trainer, const char *prefix, const char *dir,
+                              KilnError *err)
+{
+    const int64_t n = kiln_trainer_spec(trainer)->n_classes;
+    double values[MOST_CLASSES * MOST_CLASSES];
+    char numbers[MOST_CLASSES][24], path[PATH + 2 * NAME], file[NAME];
+    const char *labels[MOST_CLASSES];
+
+    if (!read_matrix(trainer, prefix, n, values))
+        return KILN_OK;
+    for (int64_t i = 0; i < n; i++)
+        labels[i] = class_name(trainer, i, numbers[i]);
+    snprintf(file, sizeof(file), "%s", prefix);
+    for (char *p = file; *p != '\0'; p++)
+        if (*p == '/' || *p == ' ' || (*p == '.' && p == file))
+            *p = '_';
+    snprintf(path, sizeof(path), "%s/%s.png", dir, file);
+    const KilnConfusion confusion = {
+        .title = prefix, .labels = labels, .values = values, .n = (size_t)n
+    };
+    return kiln_plot_confusion(path, &confusion, err);
+}
+
+/* All matrices: those metrics that have a value for the first class taken for itself. */
+static KilnStatus draw_matrices(KilnTrainer *trainer, const char *dir, KilnError *err)
+{
+    const int64_t n = kiln_trainer_spec(trainer)->n_classes;
+    const KilnMetric *metrics;
+    const size_t n_metrics = kiln_trainer_metrics(trainer, &metrics);
+    char number[24], ending[2 * NAME], prefix[NAME];
+    KilnStatus status = KILN_OK;
+
+    if (n < 1 || n > MOST_CLASSES)
+        return KILN_OK;
+    const char *first = class_name(trainer, 0, number);
+    snprintf(ending, sizeof(ending), "/%s/%s", first, first);
+    for (size_t i = 0; i < n_metrics && status >= 0; i++) {
+        const size_t length = strlen(metrics[i].name), tail = strlen(ending);
+
+        if (length <= tail || length - tail >= NAME ||
+            strcmp(metrics[i].name + length - tail, ending) != 0)
+            continue;
+        snprintf(prefix, sizeof(prefix), "%.*s", (int)(length - tail), metrics[i].name);
+        status = draw_matrix(trainer, prefix, dir, err);
+    }
+    return status;
+}
+
+/* ---- Hooks ------------------------------------------------------------------------------------
+ */
+
+/* Data of another kind have no such pictures; that is no mistake. */
+static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    const KilnDataSpec *spec = kiln_trainer_spec(trainer);
+    const KilnFeature *image = kiln_spec_feature(spec, opts->image);
+    const KilnFeature *label = kiln_spec_feature(spec, opts->label);
+
+    state->draws = kiln_plot_supported(NULL) >= 0 && spec->n_classes > 0 && image != NULL &&
+                   label != NULL && image->dtype == KILN_F32 && image->shape.rank == 3 &&
+                   (image->shape.dim[2] == 1 || image->shape.dim[2] == 3) &&
+                   label->dtype == KILN_I32 && label->shape.rank == 0;
+    if (!state->draws || strcmp(kiln_trainer_phase(trainer), "fit") != 0)
+        return KILN_OK;
+    state->shape = image->shape;
+    state->size = kiln_shape_count(&image->shape);
+    KilnStatus status = allocate(&state->val, opts->count, state->size, err);
+    return status >= 0 ? allocate(&state->test, opts->count, state->size, err) : status;
+}
+
+static void start(Samples *samples)
+{
+    samples->n_right = samples->n_wrong = samples->seen = 0;
+}
+
+static KilnStatus on_validation_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    (void)trainer;
+    (void)err;
+    start(&state->val);
+    return KILN_OK;
+}
+
+static KilnStatus on_validation_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    (void)err;
+    if (state->val.right != NULL && strcmp(kiln_trainer_phase(trainer), "validate") == 0)
+        look_at_batch(self, trainer, &state->val);
+    return KILN_OK;
+}
+
+static KilnStatus on_test_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    (void)err;
+    if (state->test.right != NULL)
+        look_at_batch(self, trainer, &state->test);
+    return KILN_OK;
+}
+
+static KilnStatus draw_all(KilnTrainer *trainer, const State *state, KilnError *err)
+{
+    char dir[PATH + 16], path[PATH + 64];
+    KilnStatus status = KILN_OK;
+
+    snprintf(dir, sizeof(dir), "%s/plots", kiln_trainer_run_dir(trainer));
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+        return kiln_error_errno(err, dir);
+    snprintf(path, sizeof(path), "%s/val_samples.png", dir);
+    if (state->val.seen > 0)
+        status = draw_samples(trainer, state, &state->val, path, err);
+    snprintf(path, sizeof(path), "%s/test_samples.png", dir);
+    if (status >= 0 && state->test.seen > 0)
+        status = draw_samples(trainer, state, &state->test, path, err);
+    return status >= 0 ? draw_matrices(trainer, dir, err) : status;
+}
+
+/* Whatever keeps a picture from being drawn does not make the run fail. */
+static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const State *state = kiln_state(self);
+    const char *dir = kiln_trainer_run_dir(trainer);
+    KilnError why = { 0 };
+
+    (void)err;
+    if (!state->draws || dir[0] == '\0' || strlen(dir) >= PATH)
+        return KILN_OK;
+    if (draw_all(trainer, state, &why) < 0)
+        kiln_trainer_print(trainer, "warning: plots are not complete: %s", why.text);
+    return KILN_OK;
+}
+
+static void release(KilnInstance *self)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+
+    release_samples(&state->val, opts->count);
+    release_samples(&state->test, opts->count);
+}
+
+static const KilnCallbackOps ops = {
+    .setup = setup,
+    .on_validation_start = on_validation_start,
+    .on_validation_batch_end = on_validation_batch_end,
+    .on_test_batch_end = on_test_batch_end,
+    .teardown = teardown,
+};
+
+const KilnComponent kiln_callback_prediction_plots = {
+    .kind = KILN_KIND_CALLBACK,
+    .name = "prediction_plots",
+    .summary = "Draw confusion matrices and predicted samples to plots/ when the run ends",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .state_size = sizeof(State),
+    .release = release,
+    .ops.callback = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_callback_prediction_plots, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif
