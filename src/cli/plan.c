@@ -70,7 +70,7 @@ static void put_memory(KilnPage *page, const KilnForecast *forecast)
     put_bytes(page, "optimizer state", forecast->optimizer);
     put_bytes(page, "averaged weights", forecast->average);
     put_bytes(page, "callbacks", forecast->callbacks);
-    put_bytes(page, "metrics", forecast->metrics);
+    put_bytes(page, "metrics", forecast->metrics + forecast->computing);
     put_bytes(page, "batches", forecast->batches);
     put_bytes(page, "checkpoint's copy", forecast->snapshot);
     put_bytes(page, "program and data", forecast->program + forecast->growth);

@@ -114,9 +114,10 @@ struct KilnMetricOps {
      * rows, the most probable first; their target is 1 when they are of the class. NaN: it has
      * none, and averages leave it out. */
     double (*of_ranked)(const KilnRanked *items, int64_t n);
-    /* Of metrics that keep all rows of an epoch: bytes that so many take, and computing with
-     * them, for the forecast of a run's memory. */
-    int64_t (*memory)(const KilnInstance *self, const KilnMetricForm *form, int64_t rows);
+    /* Of metrics that keep all rows of an epoch: bytes that so many take, and that computing
+     * with them takes besides, for the forecast of a run's memory. */
+    int64_t (*memory)(const KilnInstance *self, const KilnMetricForm *form, int64_t rows,
+                      int64_t *ret_computing);
 };
 
 /* What a metric may ask of and say to its tally. */
@@ -231,7 +232,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_rest_update(KilnInstance *self, KilnTall
 KILN_API KILN_NODISCARD KilnStatus kiln_rest_compute(KilnInstance *self, KilnTally *tally,
                                                      KilnError *err);
 KILN_API int64_t kiln_rest_memory(const KilnInstance *self, const KilnMetricForm *form,
-                                  int64_t rows);
+                                  int64_t rows, int64_t *ret_computing);
 
 /* What a query without relevant documents counts, as an option's choices. */
 typedef enum KilnEmptyQuery {

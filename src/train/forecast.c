@@ -17,7 +17,7 @@ int64_t kiln_forecast_needed(const KilnForecast *forecast)
 {
     return forecast->activations + forecast->parameters + forecast->gradients + forecast->buffers +
            forecast->optimizer + forecast->average + forecast->callbacks + forecast->metrics +
-           forecast->batches + forecast->snapshot + forecast->growth;
+           forecast->computing + forecast->batches + forecast->snapshot + forecast->growth;
 }
 
 int64_t kiln_forecast_peak(const KilnForecast *forecast)
@@ -50,8 +50,13 @@ void kiln_forecast_add_metrics(KilnForecast *forecast, const KilnStep *step, int
         const double rows = (double)scores / (double)tally->form.width *
                             ((double)samples / (double)step->batch.size);
 
-        if (ops->memory != NULL)
-            forecast->metrics += ops->memory(tally->metric, &tally->form, (int64_t)rows);
+        int64_t computing = 0;
+
+        if (ops->memory == NULL)
+            continue;
+        forecast->metrics += ops->memory(tally->metric, &tally->form, (int64_t)rows, &computing);
+        if (forecast->computing < computing)
+            forecast->computing = computing;
     }
 }
 
@@ -126,13 +131,17 @@ void kiln_forecast_complete(KilnTrainer *trainer)
     const KilnParams *params = trainer->params;
     const int64_t size = (int64_t)kiln_dtype_size(kiln_params_dtype(params));
 
-    forecast->parameters = forecast->gradients = kiln_params_size(params) * size;
+    forecast->parameters = kiln_params_size(params) * size;
     forecast->buffers = params->n_statistics * size + params->n_counters * (int64_t)sizeof(int64_t);
     for (size_t i = 0; i < kiln_params_count(params); i++) {
         const KilnParam *param = kiln_params_at(params, i);
+        const int64_t bytes = kiln_shape_count(kiln_param_shape(param)) * size;
 
-        forecast->optimizer += kiln_optimize_slots(trainer, param) *
-                               kiln_shape_count(kiln_param_shape(param)) * size;
+        /* What is never trained has a place for these, which is not touched. */
+        if (!kiln_param_trained(param) || !kiln_rates_trained(trainer, param))
+            continue;
+        forecast->gradients += bytes;
+        forecast->optimizer += kiln_optimize_slots(trainer, param) * bytes;
     }
     forecast->average = averages_weights(trainer) ? kiln_shadow_bytes(params) : 0;
     for (size_t i = 0; i < trainer->n_callbacks; i++) {
@@ -257,7 +266,7 @@ KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
     add_part(&text, "optimizer state", forecast->optimizer);
     add_part(&text, "averaged weights", forecast->average);
     add_part(&text, "callbacks", forecast->callbacks);
-    add_part(&text, "metrics", forecast->metrics);
+    add_part(&text, "metrics", forecast->metrics + forecast->computing);
     add_part(&text, "batches", forecast->batches);
     add_part(&text, "the checkpoint's copy", forecast->snapshot);
     suggest(trainer, &text);

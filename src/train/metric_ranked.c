@@ -226,14 +226,14 @@ KilnStatus kiln_rest_compute(KilnInstance *self, KilnTally *tally, KilnError *er
     return status;
 }
 
-int64_t kiln_rest_memory(const KilnInstance *self, const KilnMetricForm *form, int64_t rows)
+int64_t kiln_rest_memory(const KilnInstance *self, const KilnMetricForm *form, int64_t rows,
+                         int64_t *ret_computing)
 {
-    const int64_t kept = form->width * (int64_t)sizeof(float) + (int64_t)sizeof(int32_t);
-    const int64_t computing = kiln_form_classes(form) * (int64_t)sizeof(double) +
-                              2 * (int64_t)sizeof(KilnRanked); /* sorting takes as much again */
-
     (void)self;
-    return rows * (kept + computing);
+    /* Sorting takes as much again. */
+    *ret_computing = rows * (kiln_form_classes(form) * (int64_t)sizeof(double) +
+                             2 * (int64_t)sizeof(KilnRanked));
+    return rows * (form->width * (int64_t)sizeof(float) + (int64_t)sizeof(int32_t));
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */

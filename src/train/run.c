@@ -9,22 +9,6 @@
 #include "train/run_journal.h"
 #include "train/tune.h"
 
-/* What a search before the run found, or had found when the run began that this one goes on
- * from. */
-static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnCheckpoint *checkpoint,
-                       json_t **ret, KilnError *err)
-{
-    json_t *none = json_object();
-    const json_t *saved = json_object_get(checkpoint->state, "callbacks");
-    const KilnTuneAsk ask = { .saved = checkpoint->path == NULL ? NULL
-                                       : saved != NULL          ? saved
-                                                                : none };
-    KilnStatus status = kiln_tune_run(config, env, &ask, ret, err);
-
-    json_decref(none);
-    return status;
-}
-
 /* ---- The end of training ------------------------------------------------------------------ */
 
 /* Test the best checkpoint when there is one, else the weights as they are. */
@@ -63,6 +47,15 @@ static void print_threads(KilnTrainer *trainer)
     kiln_processors_why(&trainer->processors, why, sizeof(why));
     kiln_output_detail(&trainer->output, "%d thread%s%s%s", trainer->threads,
                        trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
+}
+
+/* What a search before the run finds, or had found when it began. */
+static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnCheckpoint *checkpoint,
+                       json_t **ret, KilnError *err)
+{
+    const json_t *saved = json_object_get(checkpoint->state, "callbacks");
+
+    return kiln_tune_run(config, env, &(KilnTuneAsk) { .saved = saved }, ret, err);
 }
 
 /* Everything that can go wrong before a file is written; then the run folder. */
