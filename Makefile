@@ -229,7 +229,8 @@ check: deps-check
 
 # What others' programs make of a run: tensorboard, pandas, torch, safetensors in PEER.
 check-peers: all
-	@$(if $(PEER),$(PEER) tests/peers/test_peers.py $(B),echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch and safetensors")
+	@$(if $(PEER),$(PEER) tests/peers/test_peers.py $(B) && $(PEER) tests/peers/test_lightning_names.py,\
+	    echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch, safetensors and lightning")
 
 # KILLS in all, on an MLP, a ResNet-18 and an LSTM: each run resumes to the same bytes.
 verify-resume: all

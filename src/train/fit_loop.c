@@ -47,6 +47,8 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
     if (status >= 0)
         status = kiln_hooks_call(trainer, end, KILN_HOOK_SAVING, err);
     trainer->in_batch = false;
+    if (status == KILN_E_NUMERIC) /* a hook says so, too */
+        trainer->spoilt = true;
     return status;
 }
 

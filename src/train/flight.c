@@ -228,7 +228,7 @@ static int64_t *samples_of(const SlotHead *slot)
 
 static float *norms_of(const KilnFlight *flight, const SlotHead *slot)
 {
-    return (float *)(samples_of(slot) + flight->head->most_samples);
+    return (void *)(samples_of(slot) + flight->head->most_samples);
 }
 
 /* The slot counts when it is whole: a process that ends here leaves the batches before it. */

@@ -80,14 +80,14 @@ class Instruments(Case):
         for what in ["large", "not_a_number"]:
             self.write("run/x", "")
             shutil.rmtree(self.path("run"))
-            _, err = self.poisoned(f"datamodule.what={what}", status=1)
+            _, err = self.poisoned(f"datamodule.what={what}", status=3)
             self.assertIn("the loss jumped to" if what == "large" else "the loss is NaN", err)
             self.assertEqual(read_json(self.path("run/skip_batches.json")),
                              [{"epoch": 0, "batch": 2}, {"epoch": 0, "batch": 3}])
             last = os.readlink(self.path("run/checkpoints/last"))
             self.assertEqual(last, "epoch=000-step=2")
             # It goes on from there without these two; in the next epoch the sample is bad again.
-            _, err = self.poisoned(f"datamodule.what={what}", "ckpt_path=run", status=1)
+            _, err = self.poisoned(f"datamodule.what={what}", "ckpt_path=run", status=3)
             self.assertEqual([(item["epoch"], item["batch"]) for item in read_json(self.path("run/skip_batches.json"))],
                              [(0, 2), (0, 3), (1, 2), (1, 3)])
             self.poisoned(f"datamodule.what={what}", "ckpt_path=run")
@@ -101,7 +101,7 @@ class Instruments(Case):
         self.assertFalse(os.path.exists(self.path("run/skip_batches.json")))
         out, _ = self.poisoned("datamodule.what=large", "callbacks.spike_detection.atol=1e9", run="far")
         self.assertFalse(os.path.exists(self.path("far/skip_batches.json")))
-        _, err = self.poisoned("datamodule.what=large", "callbacks.spike_detection.action=stop", run="stop", status=1)
+        _, err = self.poisoned("datamodule.what=large", "callbacks.spike_detection.action=stop", run="stop", status=3)
         self.assertFalse(os.path.exists(self.path("stop/skip_batches.json")))
         self.write("list.json", '[{"epoch": 0}]')
         _, err = self.poisoned("callbacks.spike_detection.exclude_batches_path=list.json", run="list", status=1)

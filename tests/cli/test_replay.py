@@ -27,7 +27,7 @@ class Replay(Case):
     def test_a_bad_sample(self):
         for what, word in [("not_a_number", "NaN"), ("infinite", "infinity")]:
             run = f"kiln.run.dir={what}"
-            _, err = self.poisoned(f"datamodule.what={what}", run, status=1)
+            _, err = self.poisoned(f"datamodule.what={what}", run, status=3)
             self.assertIn("the loss is NaN at epoch 0, step 4", err)
             out = self.replay(what, "--plugin", self.plugin)
             self.assertIn("replay of epoch 0, batch 3, step 3, from the beginning", out)
@@ -37,7 +37,7 @@ class Replay(Case):
             self.assertEqual(len(re.findall("equal$", out, re.M)), 3, out)
 
     def test_an_exploding_rate(self):
-        _, err = self.run_kiln(*FAST, "lr=1e6", "scheduler=constant", "kiln.run.dir=run", status=1)
+        _, err = self.run_kiln(*FAST, "lr=1e6", "scheduler=constant", "kiln.run.dir=run", status=3)
         self.assertIn("kiln replay", read(self.path("run/train.log"), "r"))
         out = self.replay("run/flight.kiln")
         self.assertNotIn("the data:", out)

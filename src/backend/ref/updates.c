@@ -151,7 +151,7 @@ static void measure_parts(KilnCall *call)
     KilnArg *norms = &call->inputs[KILN_FLAT_NORMS];
     double *sums = call->workspace;
     int64_t n = norms->absent ? 0 : kiln_ref_count(norms), begin = 0;
-    bool *moved = (bool *)(sums + n);
+    bool *moved = (void *)(sums + n);
 
     if (norms->absent)
         return;
