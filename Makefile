@@ -5,6 +5,7 @@
 #   make demo            install what is missing, build, train the default config
 #   make check           install what the tests need, build and run them all
 #   make bench           measure against PyTorch (PEER=python with torch; BENCH="mlp gpt")
+#   make bench-loop      the loop's cost per step, launch to first step (PEER=python with lightning, hydra-core)
 #   make bench-config    time composing and sweeps (PEER=python with hydra-core)
 #   make install         PREFIX=/usr/local DESTDIR=
 #   make help            the other goals
@@ -90,7 +91,7 @@ PLUGINS := $(B)/examples/plugin/resmlp.so
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 
-.PHONY: all demo check check-peers bench bench-config install format lint check-format check-layers check-headers units \
+.PHONY: all demo check check-peers verify-resume bench bench-loop bench-config install format lint check-format check-layers check-headers units \
 	plugins fuzz fuzzers deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
@@ -230,6 +231,10 @@ check: deps-check
 check-peers: all
 	@$(if $(PEER),$(PEER) tests/peers/test_peers.py $(B),echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch and safetensors")
 
+# KILLS in all, on an MLP, a ResNet-18 and an LSTM: each run resumes to the same bytes.
+verify-resume: all
+	@python3 tests/verify_resume.py $(B) $(or $(KILLS),200)
+
 # SECONDS each; FUZZ=yaml,override only these.
 fuzz:
 	@$(MAKE) --no-print-directory VARIANT=fuzz WERROR=$(WERROR) fuzzers
@@ -237,6 +242,9 @@ fuzz:
 
 bench: all $(B)/bench/kernels_resnet $(B)/bench/gpt $(B)/bench/lstm
 	@python3 bench/run.py $(BENCH)
+bench-loop: all
+	@python3 bench/loop.py
+	@python3 bench/launch.py
 bench-config: all $(B)/bench/compose $(B)/bench/sweep_inside
 	@python3 bench/compose.py
 	@python3 bench/sweep.py
@@ -291,7 +299,7 @@ clean:
 
 help:
 	@echo 'make [VARIANT=debug|release|asan|tsan|cov] [WERROR=1]   build'
-	@echo 'make demo | check | check-peers PEER=python | bench | bench-config | install PREFIX= DESTDIR=     use'
+	@echo 'make demo | check | check-peers PEER=python | bench | bench-loop | bench-config | install PREFIX= DESTDIR=     use'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'
 	@echo 'make format | check-format | lint | check-layers | check-headers | clean'
 

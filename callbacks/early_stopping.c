@@ -1,4 +1,5 @@
-/* Stops training when a metric no longer gets better. */
+/* Stops training when a metric no longer gets better, or is good or bad enough. Lightning's
+ * options; what it does otherwise is in docs/lightning.md. */
 #include "kiln.h"
 
 #include <math.h>
@@ -9,72 +10,159 @@ enum { MODE_MIN, MODE_MAX };
 
 typedef struct Opts {
     char *monitor;
-    double min_delta;
+    double min_delta, *stopping_threshold, *divergence_threshold;
     int64_t patience, mode;
-    bool check_finite;
+    bool *check_on_train_epoch_end;
+    bool strict, check_finite, verbose;
 } Opts;
 
 static const KilnChoice modes[] = { { "min", MODE_MIN }, { "max", MODE_MAX }, { NULL, 0 } };
 
 static const KilnField fields[] = {
     KILN_FIELD_STR(Opts, monitor, "val/loss", "metric to watch"),
-    KILN_FIELD_F64(Opts, min_delta, "0.0", 0.0, INFINITY, "smallest change that counts"),
+    KILN_FIELD_F64(Opts, min_delta, "0.0", 0.0, INFINITY,
+                   "a change must be larger than this to count as progress"),
     KILN_FIELD_I64(Opts, patience, "3", 0, 1e9, "checks without progress before training stops"),
     KILN_FIELD_ENUM(Opts, mode, "min", modes, "whether a smaller or a larger value is better"),
+    KILN_FIELD_BOOL(Opts, strict, "true",
+                    "refuse a metric that this run does not log; false: warn, and don't watch"),
     KILN_FIELD_BOOL(Opts, check_finite, "true", "stop when the metric is NaN or infinite"),
+    KILN_FIELD_F64_OPT(Opts, stopping_threshold, "null", -INFINITY, INFINITY,
+                       "stop when the metric is better than this; null: never"),
+    KILN_FIELD_F64_OPT(Opts, divergence_threshold, "null", -INFINITY, INFINITY,
+                       "stop when the metric is worse than this; null: never"),
+    KILN_FIELD_BOOL_OPT(Opts, check_on_train_epoch_end, "null",
+                        "true: check at the end of an epoch; false: behind validation; null: where "
+                        "the metric has a new value"),
+    KILN_FIELD_BOOL(Opts, verbose, "false", "say of each check how it went"),
     KILN_FIELD_END,
 };
 
 typedef struct State {
+    bool watches; /* there is such a metric */
     bool started; /* best is a value that was seen */
     double best;
-    int64_t waited; /* checks since then */
+    int64_t waited;       /* checks since then */
+    int64_t checked_step; /* of the last check */
 } State;
 
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
 
-    if (strcmp(kiln_trainer_phase(trainer), "fit") != 0 ||
-        kiln_trainer_logs(trainer, opts->monitor))
+    if (strcmp(kiln_trainer_phase(trainer), "fit") != 0)
         return KILN_OK;
-    return kiln_trainer_unknown_metric(trainer, "monitor", opts->monitor, err);
+    state->watches = kiln_trainer_logs(trainer, opts->monitor);
+    if (!state->watches && opts->strict)
+        return kiln_trainer_unknown_metric(trainer, "monitor", opts->monitor, err);
+    if (!state->watches)
+        kiln_trainer_print(trainer,
+                           "warning: early_stopping: this run logs no %s; training is not stopped",
+                           opts->monitor);
+    return KILN_OK;
 }
 
-static void stop(KilnTrainer *trainer, const Opts *opts, const State *state, double value)
-{
-    char reason[256];
+/* ---- A check ------------------------------------------------------------------------ */
 
-    if (!isfinite(value))
-        snprintf(reason, sizeof(reason), "early_stopping: %s is %s", opts->monitor,
-                 isnan(value) ? "NaN" : "infinite");
+static bool better(const Opts *opts, double a, double b)
+{
+    return opts->mode == MODE_MAX ? a > b : a < b;
+}
+
+/* Take a value in; true when it is progress. */
+static bool improve(const Opts *opts, State *state, double value)
+{
+    const double least = opts->mode == MODE_MAX ? value - opts->min_delta : value + opts->min_delta;
+
+    if (isnan(value) || (state->started && !better(opts, least, state->best))) {
+        state->waited++;
+        return false;
+    }
+    state->started = true;
+    state->best = value;
+    state->waited = 0;
+    return true;
+}
+
+/* Why training is to stop with this value; "" when it goes on. */
+static void judge(const Opts *opts, const State *state, double value, char *reason, size_t size)
+{
+    const double *enough = opts->stopping_threshold, *hopeless = opts->divergence_threshold;
+
+    reason[0] = '\0';
+    if (opts->check_finite && !isfinite(value))
+        snprintf(reason, size, "%s is %s", opts->monitor, isnan(value) ? "NaN" : "infinite");
+    else if (enough != NULL && better(opts, value, *enough))
+        snprintf(reason, size, "%s is %.6g, better than stopping_threshold=%g", opts->monitor,
+                 value, *enough);
+    else if (hopeless != NULL && better(opts, *hopeless, value))
+        snprintf(reason, size, "%s is %.6g, worse than divergence_threshold=%g", opts->monitor,
+                 value, *hopeless);
+    else if (state->waited > 0 && state->waited >= opts->patience)
+        snprintf(reason, size, "%s did not get better than %.6g in %lld check%s", opts->monitor,
+                 state->best, (long long)state->waited, state->waited == 1 ? "" : "s");
+}
+
+static void tell(const Opts *opts, const State *state, KilnTrainer *trainer, double value,
+                 bool progress)
+{
+    if (!opts->verbose)
+        return;
+    if (progress)
+        kiln_trainer_print(trainer, "early_stopping: %s is %.6g, the best so far", opts->monitor,
+                           value);
     else
-        snprintf(reason, sizeof(reason),
-                 "early_stopping: %s did not get better than %.6g (patience %lld)", opts->monitor,
-                 state->best, (long long)state->waited);
-    kiln_trainer_stop(trainer, reason);
+        kiln_trainer_print(
+            trainer, "early_stopping: %s is %.6g, no better than %.6g: %lld of %lld checks",
+            opts->monitor, value, state->best, (long long)state->waited, (long long)opts->patience);
+}
+
+/* A value is checked once, and only at the step that it is of: epochs without validation don't
+ * count. */
+static void check(KilnInstance *self, KilnTrainer *trainer)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    const int64_t step = kiln_trainer_global_step(trainer);
+    char reason[256], full[320];
+    double value;
+
+    if (!state->watches || state->checked_step == step ||
+        !kiln_trainer_fresh_metric(trainer, opts->monitor, &value))
+        return;
+    state->checked_step = step;
+    tell(opts, state, trainer, value, improve(opts, state, value));
+    judge(opts, state, value, reason, sizeof(reason));
+    snprintf(full, sizeof(full), "early_stopping: %s", reason);
+    if (reason[0] != '\0')
+        kiln_trainer_stop(trainer, full);
+}
+
+static KilnStatus on_validation_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    const bool *at_epoch_end = opts->check_on_train_epoch_end;
+
+    (void)err;
+    if (strcmp(kiln_trainer_phase(trainer), "validate") == 0 &&
+        (at_epoch_end == NULL || !*at_epoch_end))
+        check(self, trainer);
+    return KILN_OK;
 }
 
 static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    State *state = kiln_state(self);
-    double value;
+    const bool *at_epoch_end = opts->check_on_train_epoch_end;
 
     (void)err;
-    /* Epochs without validation don't count. */
-    if (!kiln_trainer_fresh_metric(trainer, opts->monitor, &value))
-        return KILN_OK;
-    double gain = opts->mode == MODE_MAX ? value - state->best : state->best - value;
-    if (!isfinite(value) && opts->check_finite) {
-        stop(trainer, opts, state, value);
-    } else if (!isnan(value) && (!state->started || gain > opts->min_delta)) {
-        *state = (State) { .started = true, .best = value };
-    } else if (++state->waited >= opts->patience) {
-        stop(trainer, opts, state, state->best);
-    }
+    if (at_epoch_end == NULL || *at_epoch_end)
+        check(self, trainer);
     return KILN_OK;
 }
+
+/* ---- In a checkpoint ------------------------------------------------------------------ */
 
 static void state_dict(KilnInstance *self, KilnState *saved)
 {
@@ -83,6 +171,7 @@ static void state_dict(KilnInstance *self, KilnState *saved)
     kiln_state_set_i64(saved, "started", state->started ? 1 : 0);
     kiln_state_set_f64(saved, "best", state->best);
     kiln_state_set_i64(saved, "waited", state->waited);
+    kiln_state_set_i64(saved, "checked_step", state->checked_step);
 }
 
 static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, KilnError *err)
@@ -95,12 +184,14 @@ static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, Ki
         !kiln_state_get_i64(saved, "waited", &state->waited))
         return kiln_error_set(err, KILN_E_FORMAT,
                               "the checkpoint's state lacks started, best or waited");
+    (void)kiln_state_get_i64(saved, "checked_step", &state->checked_step); /* not in format 2 */
     state->started = started != 0;
     return KILN_OK;
 }
 
 static const KilnCallbackOps ops = {
     .setup = setup,
+    .on_validation_end = on_validation_end,
     .on_train_epoch_end = on_train_epoch_end,
     .state_dict = state_dict,
     .load_state_dict = load_state_dict,

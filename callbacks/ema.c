@@ -8,7 +8,8 @@
 
 typedef struct Opts {
     double decay, warmup_gamma, warmup_power;
-    bool warmup;
+    int64_t update_every_n_steps, update_starting_at_step, update_starting_at_epoch;
+    bool warmup, use_buffers;
 } Opts;
 
 static const KilnField fields[] = {
@@ -19,12 +20,23 @@ static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, warmup_gamma, "1.0", 1e-6, 1e9, "steps by which the warmup is stretched"),
     KILN_FIELD_F64(Opts, warmup_power, "0.6667", 0.0, 10.0,
                    "how fast it rises: 2/3 for long runs, 3/4 for short ones"),
+    KILN_FIELD_I64(Opts, update_every_n_steps, "1", 1, 1e9,
+                   "optimizer steps between two updates of the average"),
+    KILN_FIELD_I64(Opts, update_starting_at_step, "0", 0, 1e15,
+                   "optimizer steps before the first update; until then the weights are validated "
+                   "and saved as they are"),
+    KILN_FIELD_I64(Opts, update_starting_at_epoch, "0", 0, 1e9, "epochs before it, likewise"),
+    KILN_FIELD_BOOL(Opts, use_buffers, "true",
+                    "average running statistics, too; false: take them as they are"),
     KILN_FIELD_END,
 };
 
 typedef struct State {
     KilnShadow *shadow; /* the trainer's */
     float weight;       /* of the step that is recorded now */
+    float buffers;      /* of running statistics */
+    int64_t updates;    /* done so far */
+    bool counted;       /* by the checkpoint that the run goes on from */
 } State;
 
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
@@ -34,6 +46,17 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     if (strcmp(kiln_trainer_phase(trainer), "fit") != 0)
         return KILN_OK;
     return kiln_trainer_shadow_new(trainer, &state->shadow, err);
+}
+
+/* Checkpoints of formats 1 and 2 did not count updates: there was one at each step. */
+static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    (void)err;
+    if (!state->counted)
+        state->updates = kiln_trainer_global_step(trainer);
+    return KILN_OK;
 }
 
 /* What update number `t`, from 0, keeps of the average. */
@@ -46,19 +69,52 @@ static double decay(const Opts *opts, int64_t t)
     return fmin(1.0 - pow(1.0 + (double)t / opts->warmup_gamma, -opts->warmup_power), opts->decay);
 }
 
+/* Before it begins the average is a copy of the weights. */
+static bool has_begun(const Opts *opts, const KilnTrainer *trainer)
+{
+    return kiln_trainer_global_step(trainer) >= opts->update_starting_at_step &&
+           kiln_trainer_epoch(trainer) >= opts->update_starting_at_epoch;
+}
+
 static void record_update(KilnInstance *self, KilnTrainer *trainer, const KilnRecording *at)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    KilnGraph *graph = kiln_step_graph(at->step);
+    const bool begun = has_begun(opts, trainer);
+
+    if (state->shadow == NULL ||
+        (begun && kiln_trainer_global_step(trainer) % opts->update_every_n_steps != 0))
+        return;
+    state->weight = begun ? (float)(1.0 - decay(opts, state->updates)) : 1.0f;
+    state->buffers = opts->use_buffers ? state->weight : 1.0f;
+    state->updates += begun ? 1 : 0;
+    kiln_shadow_lerp(state->shadow, kiln_graph_input(graph, KILN_F32, KILN_SCALAR, &state->weight),
+                     kiln_graph_input(graph, KILN_F32, KILN_SCALAR, &state->buffers));
+}
+
+static void state_dict(KilnInstance *self, KilnState *saved)
+{
+    const State *state = kiln_state(self);
+
+    kiln_state_set_i64(saved, "updates", state->updates);
+}
+
+static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, KilnError *err)
 {
     State *state = kiln_state(self);
 
-    if (state->shadow == NULL)
-        return;
-    state->weight = (float)(1.0 - decay(kiln_opts(self), kiln_trainer_global_step(trainer)));
-    kiln_shadow_lerp(state->shadow, kiln_graph_input(kiln_step_graph(at->step), KILN_F32,
-                                                     KILN_SCALAR, &state->weight));
+    if (!kiln_state_get_i64(saved, "updates", &state->updates))
+        return kiln_error_set(err, KILN_E_FORMAT, "the checkpoint's state lacks updates");
+    state->counted = true;
+    return KILN_OK;
 }
 
 static const KilnCallbackOps ops = { .setup = setup,
+                                     .on_fit_start = on_fit_start,
                                      .record_update = record_update,
+                                     .state_dict = state_dict,
+                                     .load_state_dict = load_state_dict,
                                      .averages = true };
 
 const KilnComponent kiln_callback_ema = {

@@ -1,10 +1,14 @@
-/* Logs the learning rate. */
+/* Logs the learning rates of all optimizers and their groups, and what else they are trained
+ * with. */
 #include "kiln.h"
+
+#include <stdio.h>
 
 enum { EACH_STEP, EACH_EPOCH };
 
 typedef struct Opts {
-    int64_t logging_interval;
+    int64_t *logging_interval;
+    bool log_momentum, log_weight_decay;
 } Opts;
 
 static const KilnChoice intervals[] = { { "step", EACH_STEP },
@@ -12,27 +16,84 @@ static const KilnChoice intervals[] = { { "step", EACH_STEP },
                                         { NULL, 0 } };
 
 static const KilnField fields[] = {
-    KILN_FIELD_ENUM(Opts, logging_interval, "step", intervals, "how often \"lr\" is logged"),
+    KILN_FIELD_ENUM_OPT(Opts, logging_interval, "null", intervals,
+                        "how often they are logged; null: at each epoch's end where a schedule "
+                        "changes with epochs alone, else at each step"),
+    KILN_FIELD_BOOL(Opts, log_momentum, "false", "log momentum, or the first of betas, too"),
+    KILN_FIELD_BOOL(Opts, log_weight_decay, "false", "log weight decay, too"),
     KILN_FIELD_END,
 };
 
-static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+/* "lr", "lr-generator", "lr/head": a value of an optimizer, or of one of its groups. */
+static void log_value(KilnTrainer *trainer, const KilnOptimizerUse *use, const char *group,
+                      const char *what, double value, unsigned flags)
+{
+    char name[256];
+
+    snprintf(name, sizeof(name), "lr%s%s%s%s%s", use->name != NULL ? "-" : "",
+             use->name != NULL ? use->name : "", group != NULL ? "/" : "",
+             group != NULL ? group : "", what);
+    kiln_trainer_log(trainer, name, value, flags);
+}
+
+static void log_group(const Opts *opts, KilnTrainer *trainer, const KilnOptimizerUse *use,
+                      const KilnOptimizerCommon *common, const KilnNamedGroup *group, double lr,
+                      unsigned flags)
+{
+    const char *name = group != NULL ? group->key : NULL;
+    const double scale = group != NULL ? group->value.lr_scale : 1.0;
+    const bool own = group != NULL && group->value.weight_decay != NULL;
+
+    log_value(trainer, use, name, "", lr * scale, flags);
+    if (opts->log_momentum)
+        log_value(trainer, use, name, "-momentum", common->momentum, flags);
+    if (opts->log_weight_decay)
+        log_value(trainer, use, name, "-weight_decay",
+                  own ? *group->value.weight_decay : common->weight_decay, flags);
+}
+
+static int64_t interval_of(const Opts *opts, const KilnOptimizerUse *use)
+{
+    const KilnInstance *scheduler = use->scheduler;
+
+    if (opts->logging_interval != NULL)
+        return *opts->logging_interval;
+    if (scheduler == NULL)
+        return EACH_STEP;
+    const KilnSchedulerOps *ops = kiln_instance_component(scheduler)->ops.scheduler;
+    return ops->by_epoch != NULL && ops->by_epoch(scheduler) ? EACH_EPOCH : EACH_STEP;
+}
+
+static void log_all(const KilnInstance *self, KilnTrainer *trainer, int64_t interval,
+                    unsigned flags)
 {
     const Opts *opts = kiln_opts(self);
+    const KilnOptimizerUse *use;
 
+    for (size_t i = 0; (use = kiln_trainer_optimizer(trainer, i)) != NULL; i++) {
+        const KilnOptimizerOps *ops = kiln_instance_component(use->optimizer)->ops.optimizer;
+        const KilnOptimizerCommon common = ops->common(use->optimizer);
+        const double lr = kiln_trainer_optimizer_rate(trainer, i);
+
+        if (interval_of(opts, use) != interval)
+            continue;
+        log_group(opts, trainer, use, &common, NULL, lr, flags);
+        for (size_t g = 0; g < common.groups_count; g++)
+            log_group(opts, trainer, use, &common, &common.groups[g], lr, flags);
+    }
+}
+
+static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
     (void)err;
-    if (opts->logging_interval == EACH_STEP)
-        kiln_trainer_log(trainer, "lr", kiln_trainer_learning_rate(trainer), KILN_LOG_STEP);
+    log_all(self, trainer, EACH_STEP, KILN_LOG_STEP);
     return KILN_OK;
 }
 
 static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
-
     (void)err;
-    if (opts->logging_interval == EACH_EPOCH)
-        kiln_trainer_log(trainer, "lr", kiln_trainer_learning_rate(trainer), KILN_LOG_EPOCH);
+    log_all(self, trainer, EACH_EPOCH, KILN_LOG_EPOCH);
     return KILN_OK;
 }
 

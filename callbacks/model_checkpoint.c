@@ -1,17 +1,25 @@
-/* Saves checkpoints: the best ones by a metric, and the last. */
+/* Saves checkpoints: the best ones by a metric, and the newest. Lightning's options; what it does
+ * otherwise is in docs/lightning.md. */
 #include "kiln.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MODE_MIN, MODE_MAX };
+/* A file system takes 255 bytes; room is left for "-v12". */
+enum { NAME_SIZE = 240, VERSION_SIZE = 16 };
 
 typedef struct Opts {
-    char *monitor;
-    int64_t mode, save_top_k, every_n_epochs, every_n_train_steps;
-    bool save_last;
+    char *monitor, *filename;
+    int64_t mode, save_top_k;
+    int64_t *every_n_epochs, *every_n_train_steps;
+    double *train_time_interval;
+    bool *save_on_train_epoch_end;
+    bool save_last, save_weights_only, save_on_exception, verbose;
+    bool auto_insert_metric_name, enable_version_counter;
 } Opts;
 
 static const KilnChoice modes[] = { { "min", MODE_MIN }, { "max", MODE_MAX }, { NULL, 0 } };
@@ -21,37 +29,77 @@ static const KilnField fields[] = {
                        "metric that says which checkpoints are the best; null: the newest are"),
     KILN_FIELD_ENUM(Opts, mode, "min", modes, "whether a smaller or a larger value is better"),
     KILN_FIELD_I64(Opts, save_top_k, "1", -1, 1e6, "how many of the best are kept; -1: all"),
-    KILN_FIELD_BOOL(Opts, save_last, "true", "save each time, whether or not it is among the best"),
-    KILN_FIELD_I64(Opts, every_n_epochs, "1", 0, 1e9, "epochs between two; 0: not by epochs"),
-    KILN_FIELD_I64(Opts, every_n_train_steps, "0", 0, 1e15, "steps between two; 0: not by steps"),
+    KILN_FIELD_BOOL(Opts, save_last, "true",
+                    "save whenever it is time, whether or not it is among the best, and keep the "
+                    "newest of these"),
+    KILN_FIELD_I64_OPT(Opts, every_n_epochs, "null", 0, 1e9,
+                       "epochs between two; null: 1, or none when steps or a time are given"),
+    KILN_FIELD_I64_OPT(Opts, every_n_train_steps, "null", 0, 1e15,
+                       "optimizer steps between two; null: not by steps"),
+    KILN_FIELD_DURATION_OPT(Opts, train_time_interval, "null", 0, 1e9,
+                            "time of training between two: 30m; null: not by time"),
+    KILN_FIELD_BOOL_OPT(Opts, save_on_train_epoch_end, "null",
+                        "with every_n_epochs: true: at the end of the epoch; false: behind each of "
+                        "its validations; null: true where these are one and the same"),
+    KILN_FIELD_STR(Opts, filename, "'{epoch:03d}-{step}'",
+                   "name of a checkpoint; {KEY} or {KEY:FORMAT} stands for epoch, step, monitor or "
+                   "a metric: {epoch}-{val/loss:.3f}"),
+    KILN_FIELD_BOOL(Opts, auto_insert_metric_name, "true",
+                    "put KEY= in front of each value: epoch=3-val_loss=0.123"),
+    KILN_FIELD_BOOL(Opts, enable_version_counter, "true",
+                    "-v1 behind a name that another kept checkpoint has; false: replace that"),
+    KILN_FIELD_BOOL(Opts, save_weights_only, "false",
+                    "leave out what resuming needs: optimizer state and the like"),
+    KILN_FIELD_BOOL(Opts, save_on_exception, "false",
+                    "save when the run ends by an error that leaves the weights good"),
+    KILN_FIELD_BOOL(Opts, verbose, "false", "say of each checkpoint why it is kept or not"),
     KILN_FIELD_END,
 };
 
 typedef struct Entry {
-    char name[96];
+    char name[NAME_SIZE + VERSION_SIZE];
     double score;
+    int64_t step;
 } Entry;
 
 typedef struct State {
     Entry *entries; /* the best ones, worst last; of equals the older is better */
     size_t count, capacity;
-    char last[sizeof(((Entry *)0)->name)]; /* what "last" points to since this run saved; "" */
+    int64_t last_step; /* of the newest checkpoint; 0: there is none */
+    int64_t due_step;  /* when every_n_train_steps was due last */
+    bool waits;        /* it was time, but the metric has no value yet */
+    double checked;    /* when train_time_interval began */
 } State;
+
+static double now(void)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
+}
 
 /* ---- The best ones -------------------------------------------------------------------- */
 
+/* What is not a number is worse than everything. */
 static bool better(const Opts *opts, double a, double b)
 {
+    if (isnan(a) || isnan(b))
+        return !isnan(a);
     return opts->monitor == NULL || opts->mode == MODE_MAX ? a > b : a < b;
 }
 
-static void drop(State *state, size_t i)
+static Entry drop(State *state, size_t i)
 {
+    Entry dropped = state->entries[i];
+
     memmove(&state->entries[i], &state->entries[i + 1],
             (state->count - i - 1) * sizeof(*state->entries));
     state->count--;
+    return dropped;
 }
 
+/* The place of that name; count when there is none. */
 static size_t find(const State *state, const char *name)
 {
     size_t i = 0;
@@ -61,57 +109,83 @@ static size_t find(const State *state, const char *name)
     return i;
 }
 
-/* Put `entry` in its place among the best. */
-static KilnStatus insert(const Opts *opts, State *state, const Entry *entry, KilnError *err)
+static size_t find_step(const State *state, int64_t step)
 {
-    size_t at = state->count;
+    size_t i = 0;
 
-    if (state->count == state->capacity) {
-        size_t capacity = state->capacity > 0 ? 2 * state->capacity : 4;
-        Entry *more = realloc(state->entries, capacity * sizeof(*more));
+    while (i < state->count && state->entries[i].step != step)
+        i++;
+    return i;
+}
 
-        if (more == NULL)
-            return kiln_error_nomem(err, capacity * sizeof(*more));
-        state->entries = more;
-        state->capacity = capacity;
-    }
+static KilnStatus reserve(State *state, KilnError *err)
+{
+    size_t capacity = state->capacity > 0 ? 2 * state->capacity : 4;
+
+    if (state->count < state->capacity)
+        return KILN_OK;
+    Entry *more = realloc(state->entries, capacity * sizeof(*more));
+    if (more == NULL)
+        return kiln_error_nomem(err, capacity * sizeof(*more));
+    state->entries = more;
+    state->capacity = capacity;
+    return KILN_OK;
+}
+
+/* Put `entry` in its place among the best, of which there is room for one more. */
+static void insert(const Opts *opts, State *state, const Entry *entry)
+{
+    size_t at = state->count++;
+
     while (at > 0 && better(opts, entry->score, state->entries[at - 1].score)) {
         state->entries[at] = state->entries[at - 1];
         at--;
     }
     state->entries[at] = *entry;
-    state->count++;
-    return KILN_OK;
 }
 
 static bool is_among_best(const Opts *opts, const State *state, double score)
 {
-    if (isnan(score) || opts->save_top_k == 0)
-        return false;
-    return opts->save_top_k < 0 || (int64_t)state->count < opts->save_top_k ||
+    if (opts->save_top_k <= 0)
+        return opts->save_top_k < 0;
+    return (int64_t)state->count < opts->save_top_k ||
            better(opts, score, state->entries[state->count - 1].score);
 }
 
-/* The monitored value if it is of this very step; NaN when it is not. */
-static double current_score(const Opts *opts, const KilnTrainer *trainer)
+/* The monitored value, if it is of this very step: one of another step would rank other weights. */
+static bool has_score(const Opts *opts, const KilnTrainer *trainer, double *ret)
 {
-    int64_t step = kiln_trainer_global_step(trainer);
-    const KilnMetric *metrics;
-    size_t n = kiln_trainer_metrics(trainer, &metrics);
-    double value = (double)NAN;
+    *ret = (double)kiln_trainer_global_step(trainer);
+    return opts->monitor == NULL || kiln_trainer_fresh_metric(trainer, opts->monitor, ret);
+}
 
-    if (opts->monitor == NULL)
-        return (double)step;
-    for (size_t i = 0; i < n; i++) {
-        size_t length = strlen(opts->monitor);
-        const char *name = metrics[i].name;
-        bool same = strncmp(name, opts->monitor, length) == 0 &&
-                    (name[length] == '\0' || strcmp(name + length, "_epoch") == 0);
+/* ---- Names ------------------------------------------------------------------------------ */
 
-        if (same && metrics[i].step == step)
-            value = metrics[i].value;
-    }
-    return value;
+static KilnNameFormat format_of(const Opts *opts)
+{
+    return (KilnNameFormat) {
+        .text = opts->filename,
+        .monitor = opts->monitor,
+        .inserts = opts->auto_insert_metric_name,
+    };
+}
+
+/* Another checkpoint that stays has that name. */
+static bool is_taken(const State *state, const char *name, const Entry *evicted)
+{
+    return find(state, name) < state->count && strcmp(name, evicted->name) != 0;
+}
+
+static void name_entry(const Opts *opts, const State *state, const KilnTrainer *trainer,
+                       const Entry *evicted, Entry *entry)
+{
+    const KilnNameFormat format = format_of(opts);
+    char name[NAME_SIZE];
+
+    kiln_trainer_format(trainer, &format, name, sizeof(name));
+    snprintf(entry->name, sizeof(entry->name), "%s", name);
+    for (int i = 1; opts->enable_version_counter && is_taken(state, entry->name, evicted); i++)
+        snprintf(entry->name, sizeof(entry->name), "%s-v%d", name, i);
 }
 
 /* ---- Saving ------------------------------------------------------------------------------ */
@@ -123,58 +197,236 @@ static KilnStatus link_best(const State *state, KilnTrainer *trainer, KilnError 
     return kiln_trainer_link(trainer, "best", state->entries[0].name, err);
 }
 
-/* The list is brought up to date before saving, so that the checkpoint knows of
- * itself; what fell out of it is removed when the new one and the links are safe. */
+/* What a save changes. */
+typedef struct Change {
+    Entry entry;            /* what is saved */
+    bool kept;              /* among the best */
+    Entry evicted, earlier; /* the worst of the best until now, and one of this very step: they
+                             * go. Name "": none */
+} Change;
+
+/* Bring the list up to date. */
+static void rank(const Opts *opts, State *state, const KilnTrainer *trainer, bool ranked,
+                 Change *change)
+{
+    size_t earlier = find_step(state, change->entry.step);
+
+    if (earlier < state->count)
+        change->earlier = drop(state, earlier);
+    change->kept = ranked && is_among_best(opts, state, change->entry.score);
+    if (!change->kept && !opts->save_last)
+        return;
+    if (change->kept && opts->save_top_k > 0 && (int64_t)state->count == opts->save_top_k)
+        change->evicted = drop(state, state->count - 1);
+    name_entry(opts, state, trainer, &change->evicted, &change->entry);
+    if (find(state, change->entry.name) < state->count)
+        (void)drop(state, find(state, change->entry.name));
+    if (change->kept)
+        insert(opts, state, &change->entry);
+    state->last_step = change->entry.step;
+}
+
+/* Keep it no more, unless its name was given to another. */
+static KilnStatus let_go(KilnInstance *self, KilnTrainer *trainer, const char *name, KilnError *err)
+{
+    const State *state = kiln_state(self);
+
+    if (name[0] == '\0' || find(state, name) < state->count)
+        return KILN_OK;
+    return kiln_trainer_remove(trainer, self, name, err);
+}
+
+static void tell(const Opts *opts, const State *state, KilnTrainer *trainer, const Change *change)
+{
+    const long long epoch = (long long)kiln_trainer_epoch(trainer);
+    const long long step = (long long)change->entry.step;
+    char among[32] = "all";
+
+    if (!opts->verbose)
+        return;
+    if (opts->save_top_k >= 0)
+        snprintf(among, sizeof(among), "the best %lld", (long long)opts->save_top_k);
+    if (opts->monitor == NULL)
+        kiln_trainer_print(trainer, "epoch %lld, step %lld: saved %s", epoch, step,
+                           change->entry.name);
+    else if (change->kept)
+        kiln_trainer_print(trainer,
+                           "epoch %lld, step %lld: %s is %.5g (best %.5g): saved %s, one of %s",
+                           epoch, step, opts->monitor, change->entry.score, state->entries[0].score,
+                           change->entry.name, among);
+    else
+        kiln_trainer_print(
+            trainer, "epoch %lld, step %lld: %s is not among %s%s%s", epoch, step, opts->monitor,
+            among, change->entry.name[0] != '\0' ? ": saved as last, " : "", change->entry.name);
+}
+
+/* A checkpoint that is only the newest has no owner: it goes when the link moves on. */
 static KilnStatus save(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
-    Entry entry = { .score = current_score(opts, trainer) }, evicted = { .name = "" };
-    char last[sizeof(entry.name)] = "";
-    KilnStatus status = KILN_OK;
+    Change change = { .entry.step = kiln_trainer_global_step(trainer) };
+    KilnStatus status = reserve(state, err);
 
-    kiln_trainer_checkpoint_name(trainer, entry.name, sizeof(entry.name));
-    if (find(state, entry.name) < state->count && !isnan(entry.score))
-        drop(state, find(state, entry.name));
-    bool kept = is_among_best(opts, state, entry.score);
-    if (!kept && !opts->save_last)
+    if (status < 0)
+        return status;
+    const bool ranked = has_score(opts, trainer, &change.entry.score);
+    state->waits = !ranked;
+    rank(opts, state, trainer, ranked, &change);
+    tell(opts, state, trainer, &change);
+    if (change.entry.name[0] == '\0')
         return KILN_OK;
-    if (kept)
-        status = insert(opts, state, &entry, err);
-    if (status >= 0 && opts->save_top_k >= 0 && (int64_t)state->count > opts->save_top_k)
-        evicted = state->entries[--state->count];
+    status = kiln_trainer_save(trainer, change.kept ? self : NULL, change.entry.name,
+                               opts->save_weights_only ? KILN_SAVE_WEIGHTS : 0, err);
     if (status >= 0)
-        status = kiln_trainer_save(trainer, entry.name, NULL, 0, err);
-    (void)kiln_trainer_link_target(trainer, "last", last, sizeof(last));
-    if (status >= 0)
-        status = kiln_trainer_link(trainer, "last", entry.name, err);
-    memcpy(state->last, entry.name, sizeof(state->last));
+        status = kiln_trainer_link(trainer, "last", change.entry.name, err);
     if (status >= 0)
         status = link_best(state, trainer, err);
-    if (status >= 0 && evicted.name[0] != '\0')
-        status = kiln_trainer_remove(trainer, evicted.name, err);
-    if (status >= 0 && last[0] != '\0' && strcmp(last, entry.name) != 0 &&
-        find(state, last) == state->count)
-        status = kiln_trainer_remove(trainer, last, err);
-    return status;
+    if (status >= 0)
+        status = let_go(self, trainer, change.evicted.name, err);
+    return status >= 0 ? let_go(self, trainer, change.earlier.name, err) : status;
 }
 
-/* ---- Hooks --------------------------------------------------------------------------------- */
+/* ---- When -------------------------------------------------------------------------------- */
+
+static int64_t epochs_between(const Opts *opts)
+{
+    const bool others = opts->every_n_train_steps != NULL || opts->train_time_interval != NULL;
+
+    return opts->every_n_epochs != NULL ? *opts->every_n_epochs : others ? 0 : 1;
+}
+
+static bool epoch_is_due(const Opts *opts, const KilnTrainer *trainer)
+{
+    const int64_t n = epochs_between(opts);
+
+    return n > 0 && (kiln_trainer_epoch(trainer) + 1) % n == 0;
+}
+
+static bool saves_at_epoch_end(const Opts *opts, const KilnTrainer *trainer)
+{
+    if (opts->save_on_train_epoch_end != NULL)
+        return *opts->save_on_train_epoch_end;
+    return !kiln_trainer_validates(trainer) || kiln_trainer_validates_epochs(trainer);
+}
+
+/* Once a step, however many batches make one. */
+static bool step_is_due(const Opts *opts, State *state, const KilnTrainer *trainer)
+{
+    const int64_t step = kiln_trainer_global_step(trainer);
+    const int64_t n = opts->every_n_train_steps != NULL ? *opts->every_n_train_steps : 0;
+
+    if (n == 0 || step == 0 || step % n != 0 || state->due_step == step)
+        return false;
+    state->due_step = step;
+    return true;
+}
+
+static bool time_is_due(const Opts *opts, State *state)
+{
+    if (opts->train_time_interval == NULL || now() - state->checked < *opts->train_time_interval)
+        return false;
+    state->checked = now();
+    return true;
+}
+
+/* A metric of validation has no value at most steps: then the next checkpoint that can be ranked
+ * is the one behind the next validation. */
+static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    const bool by_step = step_is_due(opts, state, trainer), by_time = time_is_due(opts, state);
+    double score;
+
+    if (!by_step && !by_time)
+        return KILN_OK;
+    if (has_score(opts, trainer, &score))
+        return save(self, trainer, err);
+    state->waits = true;
+    return opts->save_last && !kiln_trainer_validates_now(trainer) ? save(self, trainer, err)
+                                                                   : KILN_OK;
+}
+
+static KilnStatus save_if(KilnInstance *self, KilnTrainer *trainer, bool due, KilnError *err)
+{
+    const State *state = kiln_state(self);
+    double score;
+
+    if (due || (state->waits && has_score(kiln_opts(self), trainer, &score)))
+        return save(self, trainer, err);
+    return KILN_OK;
+}
+
+static KilnStatus on_validation_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+
+    if (strcmp(kiln_trainer_phase(trainer), "validate") != 0)
+        return KILN_OK;
+    return save_if(self, trainer, !saves_at_epoch_end(opts, trainer) && epoch_is_due(opts, trainer),
+                   err);
+}
+
+static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+
+    return save_if(self, trainer, saves_at_epoch_end(opts, trainer) && epoch_is_due(opts, trainer),
+                   err);
+}
+
+/* What can't be blamed on the weights, which are those of the last whole step. */
+static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnError *why)
+{
+    const Opts *opts = kiln_opts(self);
+    const State *state = kiln_state(self);
+    KilnError err = { 0 };
+
+    if (!opts->save_on_exception || why->status == KILN_E_NUMERIC || why->status == KILN_E_NOMEM ||
+        kiln_trainer_global_step(trainer) == state->last_step)
+        return;
+    if (save(self, trainer, &err) < 0)
+        kiln_trainer_print(trainer, "warning: the run failed, and so did saving a checkpoint: %s",
+                           err.text);
+    else
+        kiln_trainer_print(trainer, "the run failed; a checkpoint is saved");
+}
+
+/* ---- Beginning and end ------------------------------------------------------------------- */
+
+static KilnStatus check_name(const Opts *opts, const KilnTrainer *trainer, KilnError *err)
+{
+    const KilnNameFormat format = format_of(opts);
+    char name[NAME_SIZE];
+    KilnStatus status = kiln_trainer_check_format(trainer, "filename", &format, err);
+
+    if (status < 0)
+        return status;
+    kiln_trainer_format(trainer, &format, name, sizeof(name));
+    if (name[0] == '\0' || name[0] == '.' || strcmp(name, "best") == 0 || strcmp(name, "last") == 0)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "filename=%s: a name is needed that does not begin with a dot and is "
+                              "neither best nor last, which are links to checkpoints",
+                              opts->filename);
+    return KILN_OK;
+}
 
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
 
-    if (opts->monitor == NULL || strcmp(kiln_trainer_phase(trainer), "fit") != 0 ||
-        kiln_trainer_logs(trainer, opts->monitor))
+    if (strcmp(kiln_trainer_phase(trainer), "fit") != 0)
         return KILN_OK;
-    if (kiln_trainer_validates(trainer))
-        return kiln_trainer_unknown_metric(trainer, "monitor", opts->monitor, err);
-    kiln_trainer_print(trainer,
-                       "warning: this run does not validate, so there is no %s to choose the best "
-                       "checkpoint by; only the last is kept",
-                       opts->monitor);
-    return KILN_OK;
+    if (opts->monitor != NULL && !kiln_trainer_logs(trainer, opts->monitor)) {
+        if (kiln_trainer_validates(trainer))
+            return kiln_trainer_unknown_metric(trainer, "monitor", opts->monitor, err);
+        kiln_trainer_print(trainer,
+                           "warning: this run does not validate, so there is no %s to choose the "
+                           "best checkpoint by; only the last is kept",
+                           opts->monitor);
+    }
+    return check_name(opts, trainer, err);
 }
 
 /* After a resume: those that were the best until now. */
@@ -183,40 +435,28 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
     State *state = kiln_state(self);
 
     for (size_t i = state->count; i-- > 0;)
-        if (!kiln_trainer_adopt(trainer, state->entries[i].name))
-            drop(state, i);
-    return link_best(state, trainer, err);
+        if (!kiln_trainer_adopt(trainer, self, state->entries[i].name))
+            (void)drop(state, i);
+    KilnStatus status = kiln_trainer_tidy(trainer, self, err);
+    return status >= 0 ? link_best(state, trainer, err) : status;
 }
 
-static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
 
-    if (opts->every_n_train_steps == 0 ||
-        kiln_trainer_global_step(trainer) % opts->every_n_train_steps != 0)
-        return KILN_OK;
-    return save(self, trainer, err);
+    (void)trainer;
+    (void)err;
+    state->checked = now();
+    return KILN_OK;
 }
 
-static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+/* ---- In a checkpoint ---------------------------------------------------------------------- */
+
+static const char *numbered(char key[32], const char *what, size_t i)
 {
-    const Opts *opts = kiln_opts(self);
-
-    if (opts->every_n_epochs == 0 || (kiln_trainer_epoch(trainer) + 1) % opts->every_n_epochs != 0)
-        return KILN_OK;
-    return save(self, trainer, err);
-}
-
-/* The run itself saves where it ends; what was the last until then goes. */
-static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
-{
-    const State *state = kiln_state(self);
-    char last[sizeof(state->last)];
-
-    if (state->last[0] == '\0' || !kiln_trainer_link_target(trainer, "last", last, sizeof(last)) ||
-        strcmp(last, state->last) == 0 || find(state, state->last) < state->count)
-        return KILN_OK;
-    return kiln_trainer_remove(trainer, state->last, err);
+    snprintf(key, 32, "%s_%zu", what, i);
+    return key;
 }
 
 static void state_dict(KilnInstance *self, KilnState *saved)
@@ -226,36 +466,56 @@ static void state_dict(KilnInstance *self, KilnState *saved)
 
     kiln_state_set_i64(saved, "count", (int64_t)state->count);
     for (size_t i = 0; i < state->count; i++) {
-        snprintf(key, sizeof(key), "name_%zu", i);
-        kiln_state_set_str(saved, key, state->entries[i].name);
-        snprintf(key, sizeof(key), "score_%zu", i);
-        kiln_state_set_f64(saved, key, state->entries[i].score);
+        kiln_state_set_str(saved, numbered(key, "name", i), state->entries[i].name);
+        kiln_state_set_f64(saved, numbered(key, "score", i), state->entries[i].score);
+        kiln_state_set_i64(saved, numbered(key, "step", i), state->entries[i].step);
     }
+    kiln_state_set_i64(saved, "last_step", state->last_step);
+    kiln_state_set_i64(saved, "due_step", state->due_step);
+    kiln_state_set_i64(saved, "waits", state->waits ? 1 : 0);
+}
+
+static bool get_name(const KilnState *saved, const char *key, char *ret, size_t size)
+{
+    const char *name = NULL;
+
+    if (!kiln_state_get_str(saved, key, &name) || name == NULL || strlen(name) >= size)
+        return false;
+    memcpy(ret, name, strlen(name) + 1);
+    return true;
+}
+
+static KilnStatus load_entry(const Opts *opts, State *state, const KilnState *saved, size_t i,
+                             KilnError *err)
+{
+    Entry entry = { .name = "" };
+    char key[32];
+    KilnStatus status = reserve(state, err);
+
+    if (status < 0)
+        return status;
+    if (!get_name(saved, numbered(key, "name", i), entry.name, sizeof(entry.name)) ||
+        !kiln_state_get_f64(saved, numbered(key, "score", i), &entry.score))
+        return kiln_error_set(err, KILN_E_FORMAT, "the checkpoint's state has no whole %s", key);
+    (void)kiln_state_get_i64(saved, numbered(key, "step", i), &entry.step);
+    insert(opts, state, &entry);
+    return KILN_OK;
 }
 
 static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, KilnError *err)
 {
     State *state = kiln_state(self);
-    int64_t count = 0;
+    int64_t count = 0, waits = 0;
     KilnStatus status = KILN_OK;
 
     (void)kiln_state_get_i64(saved, "count", &count);
-    for (int64_t i = 0; i < count && status >= 0; i++) {
-        Entry entry = { .name = "" };
-        const char *name = NULL;
-        char key[32];
-
-        snprintf(key, sizeof(key), "score_%lld", (long long)i);
-        bool whole = kiln_state_get_f64(saved, key, &entry.score);
-        snprintf(key, sizeof(key), "name_%lld", (long long)i);
-        whole = whole && kiln_state_get_str(saved, key, &name) && name != NULL &&
-                strlen(name) < sizeof(entry.name);
-        if (!whole)
-            return kiln_error_set(err, KILN_E_FORMAT, "the checkpoint's state has no whole %s",
-                                  key);
-        memcpy(entry.name, name, strlen(name));
-        status = insert(kiln_opts(self), state, &entry, err);
-    }
+    /* Checkpoints of formats 1 and 2 don't know of these. */
+    (void)kiln_state_get_i64(saved, "last_step", &state->last_step);
+    (void)kiln_state_get_i64(saved, "due_step", &state->due_step);
+    (void)kiln_state_get_i64(saved, "waits", &waits);
+    state->waits = waits != 0;
+    for (int64_t i = 0; i < count && status >= 0; i++)
+        status = load_entry(kiln_opts(self), state, saved, (size_t)i, err);
     return status;
 }
 
@@ -269,9 +529,11 @@ static void release(KilnInstance *self)
 static const KilnCallbackOps ops = {
     .setup = setup,
     .on_fit_start = on_fit_start,
+    .on_train_start = on_train_start,
     .on_train_batch_end = on_train_batch_end,
+    .on_validation_end = on_validation_end,
     .on_train_epoch_end = on_train_epoch_end,
-    .teardown = teardown,
+    .on_exception = on_exception,
     .state_dict = state_dict,
     .load_state_dict = load_state_dict,
     .rank = KILN_RANK_SAVES,

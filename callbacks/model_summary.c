@@ -1,8 +1,20 @@
-/* Prints the network as a table before training: layers, shapes, parameters. */
+/* Prints the network as a table before training: layers, shapes, parameters, work. */
 #include "kiln.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+typedef struct Opts {
+    int64_t max_depth;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_I64(Opts, max_depth, "2", -1, 1e6,
+                   "layers deeper than this are summed up in what they are part of; -1: all are "
+                   "shown; 0: totals alone"),
+    KILN_FIELD_END,
+};
 
 /* 11173962 -> "11,173,962" */
 static const char *with_commas(int64_t value, char *buf, size_t size)
@@ -19,34 +31,50 @@ static const char *with_commas(int64_t value, char *buf, size_t size)
     return buf;
 }
 
-static int widest(const KilnLayerInfo *layers, size_t n)
+static void print_table(KilnTrainer *trainer, char *table)
 {
-    int width = (int)strlen("layer");
+    for (char *line = table, *end; *line != '\0'; line = end + 1) {
+        end = strchr(line, '\n');
+        *end = '\0';
+        kiln_trainer_print(trainer, "%s", line);
+    }
+}
+
+static void print_totals(KilnTrainer *trainer)
+{
+    const KilnLayerInfo *layers;
+    const size_t n = kiln_trainer_layers(trainer, &layers);
+    const int64_t total = kiln_params_size(kiln_trainer_params(trainer));
+    const double bytes = (double)total *
+                         (double)kiln_dtype_size(kiln_params_dtype(kiln_trainer_params(trainer)));
+    int64_t frozen = 0;
+    char count[48], rest[48];
 
     for (size_t i = 0; i < n; i++)
-        if ((int)strlen(layers[i].path) > width)
-            width = (int)strlen(layers[i].path);
-    return width;
+        frozen += layers[i].parameters - layers[i].trained;
+    if (frozen == 0)
+        kiln_trainer_print(trainer, "%s parameters, %.2f MB",
+                           with_commas(total, count, sizeof(count)), bytes / 1e6);
+    else
+        kiln_trainer_print(trainer, "%s parameters, %.2f MB, of them %s frozen",
+                           with_commas(total, count, sizeof(count)), bytes / 1e6,
+                           with_commas(frozen, rest, sizeof(rest)));
 }
 
 static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
-    const KilnLayerInfo *layers;
-    size_t n = kiln_trainer_layers(trainer, &layers);
-    int width = widest(layers, n);
-    int64_t total = kiln_params_size(kiln_trainer_params(trainer));
-    char shape[KILN_SHAPE_TEXT], count[48];
+    const Opts *opts = kiln_opts(self);
+    const int width = kiln_trainer_console(trainer)->width;
 
-    (void)self;
-    (void)err;
-    kiln_trainer_print(trainer, "%-*s  %-18s  %-22s  %12s", width, "layer", "operation", "output",
-                       "parameters");
-    for (size_t i = 0; i < n; i++)
-        kiln_trainer_print(trainer, "%-*s  %-18s  %-22s  %12s", width, layers[i].path, layers[i].op,
-                           kiln_shape_text(&layers[i].output, shape, sizeof(shape)),
-                           with_commas(layers[i].parameters, count, sizeof(count)));
-    kiln_trainer_print(trainer, "%s parameters, %.2f MB", with_commas(total, count, sizeof(count)),
-                       (double)total * sizeof(float) / 1e6);
+    if (opts->max_depth != 0) {
+        char *table = kiln_trainer_layer_table(trainer, opts->max_depth, width);
+
+        if (table == NULL)
+            return kiln_error_nomem(err, 1);
+        print_table(trainer, table);
+        free(table);
+    }
+    print_totals(trainer);
     return KILN_OK;
 }
 
@@ -55,7 +83,9 @@ static const KilnCallbackOps ops = { .on_fit_start = on_fit_start, .shows_summar
 const KilnComponent kiln_callback_model_summary = {
     .kind = KILN_KIND_CALLBACK,
     .name = "model_summary",
-    .summary = "Print layers, output shapes and parameters before training",
+    .summary = "Print layers, output shapes, parameters and work before training",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
     .ops.callback = &ops,
 };
 

@@ -285,7 +285,16 @@ static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *
     return KILN_OK;
 }
 
-static const KilnCallbackOps ops = { .setup = setup, .teardown = teardown };
+/* Cairo and its fonts, and a picture. */
+static int64_t memory(const KilnInstance *self, KilnTrainer *trainer)
+{
+    const Opts *opts = kiln_opts(self);
+
+    (void)trainer;
+    return kiln_plot_supported(NULL) >= 0 ? (3 << 20) + 4 * opts->width * opts->height : 0;
+}
+
+static const KilnCallbackOps ops = { .setup = setup, .teardown = teardown, .memory = memory };
 
 const KilnComponent kiln_callback_plots = {
     .kind = KILN_KIND_CALLBACK,

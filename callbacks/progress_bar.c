@@ -1,14 +1,26 @@
-/* Shows progress: on a terminal one line that is redrawn, and everywhere one
- * plain line an epoch. */
+/* Shows progress: on a terminal a line for each loop that runs, redrawn some times a second, and a
+ * line that stays for each epoch; elsewhere lines at intervals. */
 #include "kiln.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-enum { BAR = 20, LONGEST = 1024 };
+enum { LONGEST = 2048, BAR_MIN = 6, BAR_MAX = 30, FIELDS = 32, FIELD = 96, WIDE = 60 };
 
-static const double redraw_s = 0.1;
+typedef struct Opts {
+    double refresh_s, plain_s;
+    bool leave;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_DURATION(Opts, refresh_s, "0.1", 0.01, 3600, "seconds between two redraws"),
+    KILN_FIELD_DURATION(Opts, plain_s, "30", 0, 1e9,
+                        "seconds between two lines within an epoch where the screen is no "
+                        "terminal; 0: none"),
+    KILN_FIELD_BOOL(Opts, leave, "true", "keep a line of each epoch on the terminal"),
+    KILN_FIELD_END,
+};
 
 typedef struct Loop {
     double start;
@@ -17,9 +29,9 @@ typedef struct Loop {
 
 typedef struct State {
     Loop train, eval; /* validation may come in the middle of an epoch */
-    double drawn;     /* when the line was drawn last */
+    double drawn;     /* when the lines were drawn last, or a plain one was printed */
     double epoch_start;
-    double rate; /* of training, at the end of its batches */
+    char train_line[LONGEST]; /* as it was drawn last: it stays above that of a validation */
 } State;
 
 static double now(void)
@@ -49,15 +61,173 @@ KILN_PRINTF(2, 3) static void append(Line *line, const char *format, ...)
         line->used += (size_t)more < room ? (size_t)more : room - 1;
 }
 
-static void append_time(Line *line, double seconds)
+static void format_time(char *text, size_t size, double seconds)
 {
-    long whole = (long)(seconds + 0.5);
+    const long whole = (long)(seconds + 0.5);
 
-    if (whole >= 3600)
-        append(line, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    if (whole >= 86400)
+        snprintf(text, size, "%ldd%02ldh", whole / 86400, whole / 3600 % 24);
+    else if (whole >= 3600)
+        snprintf(text, size, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
     else
-        append(line, "%ld:%02ld", whole / 60, whole % 60);
+        snprintf(text, size, "%ld:%02ld", whole / 60, whole % 60);
 }
+
+static void format_rate(char *text, size_t size, double rate)
+{
+    if (rate >= 1e7)
+        snprintf(text, size, "%.1fM/s", rate * 1e-6);
+    else if (rate >= 1e4)
+        snprintf(text, size, "%.1fk/s", rate * 1e-3);
+    else
+        snprintf(text, size, rate >= 100.0 ? "%.0f/s" : "%.1f/s", rate);
+}
+
+/* Columns of a metric's name, which may be in any language: one for each character. */
+static int columns(const char *text)
+{
+    int n = 0;
+
+    for (; *text != '\0'; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+/* ---- A running loop's line ------------------------------------------------------------------ */
+
+/* What a line may hold, the most wanted first; it holds as much as fits. */
+typedef struct Fields {
+    char text[FIELDS][FIELD];
+    int n;
+} Fields;
+
+KILN_PRINTF(2, 3) static void add(Fields *list, const char *format, ...)
+{
+    va_list args;
+
+    if (list->n == FIELDS)
+        return;
+    va_start(args, format);
+    vsnprintf(list->text[list->n], FIELD, format, args);
+    va_end(args);
+    list->n += list->text[list->n][0] != '\0';
+}
+
+static void add_metrics(Fields *list, const KilnTrainer *trainer)
+{
+    const KilnMetric *metrics;
+    size_t n = kiln_trainer_metrics(trainer, &metrics);
+
+    for (size_t i = 0; i < n; i++) {
+        const char *slash = strrchr(metrics[i].name, '/');
+        const bool brief = slash != NULL && kiln_trainer_console(trainer)->width < WIDE;
+
+        if ((metrics[i].flags & KILN_LOG_PROG_BAR) != 0)
+            add(list, "%s %.*g", brief ? slash + 1 : metrics[i].name, brief ? 3 : 4,
+                metrics[i].value);
+    }
+}
+
+static void append_bar(Line *line, const KilnConsole *console, double share, int width)
+{
+    const int filled = (int)(share * width);
+
+    append(line, "%s", console->colour ? "\033[36m" : "");
+    for (int i = 0; i < filled; i++)
+        append(line, "%s", console->utf8 ? "━" : "#");
+    append(line, "%s", console->colour ? "\033[0;2m" : "");
+    for (int i = filled; i < width; i++)
+        append(line, "%s", console->utf8 ? "─" : "-");
+    append(line, "%s", console->colour ? "\033[0m" : "");
+}
+
+/* Label, bar and as many fields as the width has room for; the bar takes what is left. The last
+ * column stays free: a terminal would wrap there. */
+static void lay_out(Line *line, const KilnConsole *console, const char *label, double share,
+                    const Fields *list)
+{
+    int room = console->width - 1 - columns(label) - 1, bar = BAR_MIN, n = 0;
+
+    room -= bar;
+    while (n < list->n && columns(list->text[n]) + 2 <= room)
+        room -= columns(list->text[n++]) + 2;
+    bar += room < 0 ? room : room < BAR_MAX - BAR_MIN ? room : BAR_MAX - BAR_MIN;
+    append(line, "%s ", label);
+    append_bar(line, console, share, bar > 0 ? bar : 0);
+    for (int i = 0; i < n; i++)
+        append(line, "  %s", list->text[i]);
+}
+
+/* Of the run while it trains, else of the loop; negative: unknown. */
+static double seconds_left(const KilnTrainer *trainer, const Loop *loop, bool trains)
+{
+    const int64_t done = kiln_trainer_batch(trainer), all = kiln_trainer_batches(trainer);
+    double left = trains ? kiln_trainer_seconds_left(trainer) : -1.0;
+
+    if (left < 0.0 && done > loop->first_batch)
+        left = (now() - loop->start) / (double)(done - loop->first_batch) * (double)(all - done);
+    return left;
+}
+
+static void draw_loop(Line *line, const KilnTrainer *trainer, const Loop *loop, const char *label,
+                      bool trains)
+{
+    const int64_t done = kiln_trainer_batch(trainer), all = kiln_trainer_batches(trainer);
+    const KilnConsole *console = kiln_trainer_console(trainer);
+    const double share = all > 0 ? (double)done / (double)all : 0.0;
+    const double left = seconds_left(trainer, loop, trains);
+    Fields list = { .n = 0 };
+    char text[32];
+
+    if (console->width >= WIDE)
+        add(&list, "%lld/%lld", (long long)done, (long long)all);
+    else
+        add(&list, "%d%%", (int)(100.0 * share));
+    if (left >= 0.0) {
+        format_time(text, sizeof(text), left);
+        add(&list, console->width >= WIDE ? "%s left" : "%s", text);
+    }
+    if (trains && console->width < 100)
+        add_metrics(&list, trainer);
+    format_rate(text, sizeof(text), kiln_trainer_samples_per_s(trainer));
+    add(&list, "%s", text);
+    if (trains && console->width >= 100)
+        add_metrics(&list, trainer);
+    lay_out(line, console, label, share, &list);
+}
+
+/* Counted from 0, as in the names of checkpoints and in metrics.csv. */
+static void append_epoch(Line *line, const KilnTrainer *trainer)
+{
+    append(line, "epoch %lld", (long long)kiln_trainer_epoch(trainer));
+    if (kiln_trainer_max_epochs(trainer) > 0)
+        append(line, "/%lld", (long long)kiln_trainer_max_epochs(trainer) - 1);
+}
+
+static void draw_training(State *state, KilnTrainer *trainer)
+{
+    Line label = { .used = 0 }, line = { .used = 0 };
+
+    append_epoch(&label, trainer);
+    draw_loop(&line, trainer, &state->train, label.text, true);
+    memcpy(state->train_line, line.text, line.used + 1);
+    kiln_trainer_status_line(trainer, line.text);
+}
+
+/* Below that of training, if there is one. */
+static void draw_evaluation(State *state, KilnTrainer *trainer, const char *label)
+{
+    Line line = { .used = 0 }, both = { .used = 0 };
+
+    draw_loop(&line, trainer, &state->eval, label, false);
+    if (state->train_line[0] != '\0')
+        append(&both, "%s\n", state->train_line);
+    append(&both, "%s", line.text);
+    kiln_trainer_status_line(trainer, both.text);
+}
+
+/* ---- Plain lines ------------------------------------------------------------------------------
+ */
 
 /* Metrics that want to be seen; those of epochs (or all). */
 static void append_metrics(Line *line, const KilnTrainer *trainer, bool all)
@@ -71,48 +241,38 @@ static void append_metrics(Line *line, const KilnTrainer *trainer, bool all)
             append(line, "  %s %.4g", metrics[i].name, metrics[i].value);
 }
 
-/* Counted from 0, as in the names of checkpoints and in metrics.csv. */
-static void append_epoch(Line *line, const KilnTrainer *trainer)
+static void print_plain(KilnTrainer *trainer, const Loop *loop, const char *label, bool trains)
 {
-    append(line, "epoch %lld", (long long)kiln_trainer_epoch(trainer));
-    if (kiln_trainer_max_epochs(trainer) > 0)
-        append(line, "/%lld", (long long)kiln_trainer_max_epochs(trainer) - 1);
-}
-
-/* ---- The redrawn line ---------------------------------------------------------------------- */
-
-static void draw(const Loop *loop, KilnTrainer *trainer, const char *what)
-{
-    int64_t done = kiln_trainer_batch(trainer), all = kiln_trainer_batches(trainer);
-    const KilnConsole *console = kiln_trainer_console(trainer);
-    int filled = all > 0 ? (int)(BAR * done / all) : 0;
+    const int64_t done = kiln_trainer_batch(trainer), all = kiln_trainer_batches(trainer);
+    const double left = seconds_left(trainer, loop, trains);
     Line line = { .used = 0 };
-    double elapsed = now() - loop->start;
+    char text[32];
 
     append_epoch(&line, trainer);
-    append(&line, "%s [%.*s%.*s] %lld/%lld  ", what, filled, "####################", BAR - filled,
-           "--------------------", (long long)done, (long long)all);
-    if (done > loop->first_batch)
-        append_time(&line, elapsed / (double)(done - loop->first_batch) * (double)(all - done));
-    append(&line, "  %.0f/s", kiln_trainer_samples_per_s(trainer));
-    append_metrics(&line, trainer, false);
-    /* The last column stays free: a terminal would wrap there. */
-    if (console->width > 1 && line.used >= (size_t)console->width)
-        line.text[console->width - 1] = '\0';
-    kiln_trainer_status_line(trainer, line.text);
+    append(&line, "%s  %lld/%lld", label, (long long)done, (long long)all);
+    if (left >= 0.0) {
+        format_time(text, sizeof(text), left);
+        append(&line, "  %s left", text);
+    }
+    append(&line, "  %.0f samples/s", kiln_trainer_samples_per_s(trainer));
+    if (trains)
+        append_metrics(&line, trainer, false);
+    kiln_trainer_print(trainer, "%s", line.text);
 }
 
-static void tick(KilnInstance *self, KilnTrainer *trainer, const Loop *loop, const char *what)
-{
-    State *state = kiln_state(self);
+/* ---- Hooks ------------------------------------------------------------------------------------
+ */
 
-    if (!kiln_trainer_console(trainer)->terminal)
-        return;
-    double time = now();
-    if (time - state->drawn < redraw_s)
-        return;
+/* Is it time for a redraw, or for a plain line? */
+static bool due(const Opts *opts, State *state, const KilnTrainer *trainer)
+{
+    const bool terminal = kiln_trainer_console(trainer)->terminal;
+    const double time = now(), interval = terminal ? opts->refresh_s : opts->plain_s;
+
+    if (time - state->drawn < interval || interval <= 0.0)
+        return false;
     state->drawn = time;
-    draw(loop, trainer, what);
+    return true;
 }
 
 static void start(Loop *loop, const KilnTrainer *trainer)
@@ -120,9 +280,6 @@ static void start(Loop *loop, const KilnTrainer *trainer)
     loop->start = now();
     loop->first_batch = kiln_trainer_batch(trainer);
 }
-
-/* ---- Hooks --------------------------------------------------------------------------------------
- */
 
 /* Also where a run goes on within an epoch, whose start it does not see. */
 static KilnStatus on_train_epoch_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
@@ -132,6 +289,8 @@ static KilnStatus on_train_epoch_start(KilnInstance *self, KilnTrainer *trainer,
     (void)err;
     start(&state->train, trainer);
     state->epoch_start = state->train.start;
+    if (!kiln_trainer_console(trainer)->terminal)
+        state->drawn = state->train.start;
     return KILN_OK;
 }
 
@@ -140,8 +299,12 @@ static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, K
     State *state = kiln_state(self);
 
     (void)err;
-    tick(self, trainer, &state->train, "");
-    state->rate = kiln_trainer_samples_per_s(trainer);
+    if (!due(kiln_opts(self), state, trainer))
+        return KILN_OK;
+    if (kiln_trainer_console(trainer)->terminal)
+        draw_training(state, trainer);
+    else
+        print_plain(trainer, &state->train, "", true);
     return KILN_OK;
 }
 
@@ -151,67 +314,112 @@ static KilnStatus on_eval_start(KilnInstance *self, KilnTrainer *trainer, KilnEr
 
     (void)err;
     start(&state->eval, trainer);
+    if (!kiln_trainer_console(trainer)->terminal && state->drawn <= 0.0)
+        state->drawn = state->eval.start;
     return KILN_OK;
+}
+
+static void tick_evaluation(KilnInstance *self, KilnTrainer *trainer, const char *label)
+{
+    State *state = kiln_state(self);
+
+    if (!due(kiln_opts(self), state, trainer))
+        return;
+    if (kiln_trainer_console(trainer)->terminal) {
+        draw_evaluation(state, trainer, label);
+    } else {
+        Line plain = { .used = 0 };
+
+        append(&plain, "  %s", label);
+        print_plain(trainer, &state->eval, plain.text, false);
+    }
 }
 
 static KilnStatus on_validation_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
+    (void)err;
+    tick_evaluation(self, trainer,
+                    strcmp(kiln_trainer_phase(trainer), "sanity") == 0 ? "check" : "validate");
+    return KILN_OK;
+}
+
+/* Back to the line of training alone. */
+static KilnStatus on_validation_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
     const State *state = kiln_state(self);
-    const bool sanity = strcmp(kiln_trainer_phase(trainer), "sanity") == 0;
 
     (void)err;
-    tick(self, trainer, &state->eval, sanity ? " checking" : " validating");
+    kiln_trainer_status_line(trainer, state->train_line[0] != '\0' ? state->train_line : NULL);
     return KILN_OK;
 }
 
 static KilnStatus on_test_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
-    const State *state = kiln_state(self);
-
     (void)err;
-    tick(self, trainer, &state->eval, " testing");
+    tick_evaluation(self, trainer, "test");
     return KILN_OK;
+}
+
+static KilnStatus on_predict_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    (void)err;
+    tick_evaluation(self, trainer, "predict");
+    return KILN_OK;
+}
+
+static void clear_lines(KilnInstance *self, KilnTrainer *trainer)
+{
+    State *state = kiln_state(self);
+
+    state->train_line[0] = '\0';
+    kiln_trainer_status_line(trainer, NULL);
 }
 
 static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
+    const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
     Line line = { .used = 0 };
 
     (void)err;
     append_epoch(&line, trainer);
     append_metrics(&line, trainer, true);
-    append(&line, "  %.1f s  %.0f samples/s", now() - state->epoch_start, state->rate);
-    kiln_trainer_status_line(trainer, NULL);
-    kiln_trainer_print(trainer, "%s", line.text);
+    append(&line, "  %.1f s  %.0f samples/s", now() - state->epoch_start,
+           kiln_trainer_samples_per_s(trainer));
+    clear_lines(self, trainer);
+    if (opts->leave || !kiln_trainer_console(trainer)->terminal)
+        kiln_trainer_print(trainer, "%s", line.text);
     return KILN_OK;
 }
 
 static KilnStatus clear(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
-    (void)self;
     (void)err;
-    kiln_trainer_status_line(trainer, NULL);
+    clear_lines(self, trainer);
     return KILN_OK;
 }
 
 static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnError *why)
 {
-    (void)self;
     (void)why;
-    kiln_trainer_status_line(trainer, NULL);
+    clear_lines(self, trainer);
 }
 
 static const KilnCallbackOps ops = {
+    .on_sanity_check_end = clear,
     .on_train_start = on_train_epoch_start,
     .on_train_epoch_start = on_train_epoch_start,
     .on_train_batch_end = on_train_batch_end,
     .on_validation_start = on_eval_start,
     .on_validation_batch_end = on_validation_batch_end,
+    .on_validation_end = on_validation_end,
     .on_train_epoch_end = on_train_epoch_end,
     .on_test_start = on_eval_start,
     .on_test_batch_end = on_test_batch_end,
     .on_test_end = clear,
+    .on_predict_start = on_eval_start,
+    .on_predict_batch_end = on_predict_batch_end,
+    .on_predict_end = clear,
     .on_train_end = clear,
     .on_exception = on_exception,
     .shows_progress = true,
@@ -221,6 +429,8 @@ const KilnComponent kiln_callback_progress_bar = {
     .kind = KILN_KIND_CALLBACK,
     .name = "progress_bar",
     .summary = "Show progress, speed and metrics",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .ops.callback = &ops,
 };

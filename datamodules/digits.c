@@ -17,13 +17,32 @@
 #define PIXEL_MEAN 0.158f
 #define PIXEL_STD 0.257f
 
+/* One more set to validate or test on, drawn otherwise. */
+typedef struct Drawing {
+    int64_t count;
+    double *distortion, *noise; /* NULL: the datamodule's */
+} Drawing;
+typedef struct NamedDrawing {
+    char *key;
+    Drawing value;
+} NamedDrawing;
+
 typedef struct Opts {
     KILN_LOADING_OPTIONS;
     int64_t train_count, val_count, test_count;
     int64_t size;
     double distortion;
     double noise;
+    NamedDrawing *val_sets, *test_sets;
+    size_t val_sets_count, test_sets_count;
 } Opts;
+
+static const KilnField drawing_fields[] = {
+    KILN_FIELD_I64(Drawing, count, "1000", 1, 1e9, "samples"),
+    KILN_FIELD_F64_OPT(Drawing, distortion, "null", 0, 2, "null: the datamodule's"),
+    KILN_FIELD_F64_OPT(Drawing, noise, "null", 0, 1, "null: the datamodule's"),
+    KILN_FIELD_END,
+};
 
 static const KilnField fields[] = {
     KILN_LOADING_FIELDS(Opts, "64"),
@@ -34,12 +53,19 @@ static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, distortion, "1.0", 0, 2,
                    "how far slant, size, place and strokes vary; 0: not at all"),
     KILN_FIELD_F64(Opts, noise, "0.15", 0, 1, "deviation of the noise on pixels of 0..1"),
+    KILN_FIELD_STRUCT_MAP(Opts, val_sets, NamedDrawing, drawing_fields, "{}",
+                          "more sets to validate on, by names: metrics are val/loss/NAME"),
+    KILN_FIELD_STRUCT_MAP(Opts, test_sets, NamedDrawing, drawing_fields, "{}",
+                          "more sets to test on, by names: metrics are test/loss/NAME"),
     KILN_FIELD_END,
 };
 
+/* A set of drawings: number `set` of its split, of which 0 is the split's own. */
 typedef struct Samples {
     const struct State *state;
-    KilnSplit split;
+    uint32_t stream; /* of random numbers, one for each split and set */
+    int64_t count;
+    float distortion, noise;
 } Samples;
 
 typedef struct State {
@@ -48,7 +74,8 @@ typedef struct State {
     int64_t height, width;
     const char **class_names;
     int64_t n_classes;
-    Samples samples[KILN_SPLIT_COUNT];
+    Samples samples[KILN_SPLIT_COUNT][KILN_MAX_SETS];
+    const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     KilnImageSet input;
 } State;
 
@@ -136,9 +163,8 @@ typedef struct Pen {
     float radius; /* pixels */
 } Pen;
 
-static Pen pen_choose(const Opts *opts, float size, KilnRng *rng)
+static Pen pen_choose(float amount, float size, KilnRng *rng)
 {
-    float amount = (float)opts->distortion;
     float angle = amount * 0.21f * kiln_rng_range(rng, -1.0f, 1.0f);
     float slant = amount * 0.32f * kiln_rng_range(rng, -1.0f, 1.0f);
     float height = size * (0.70f + amount * 0.13f * kiln_rng_range(rng, -1.0f, 1.0f));
@@ -253,22 +279,22 @@ static void shade(const Pen *pen, float ink, float noise, int64_t pixels, KilnRn
     }
 }
 
-static void draw(const Opts *opts, uint32_t digit, KilnRng *rng, float *image)
+static void draw(const Samples *samples, int64_t size, uint32_t digit, KilnRng *rng, float *image)
 {
     const Shape *ways = shapes[digit];
-    int64_t size = opts->size, pixels = size * size;
+    int64_t pixels = size * size;
     uint32_t n_ways = 0;
 
     while (n_ways < MAX_SHAPES && ways[n_ways].strokes[0].kind != NONE)
         n_ways++;
     const Shape *shape = &ways[kiln_rng_below(rng, n_ways)];
-    Pen pen = pen_choose(opts, (float)size, rng);
+    Pen pen = pen_choose(samples->distortion, (float)size, rng);
     float ink = kiln_rng_range(rng, 0.75f, 1.0f);
     for (int64_t i = 0; i < pixels; i++)
         image[i] = 1e6f;
     for (int i = 0; i < MAX_STROKES && shape->strokes[i].kind != NONE; i++)
         draw_stroke(&shape->strokes[i], &pen, size, rng, image);
-    shade(&pen, ink, (float)opts->noise, pixels, rng, image);
+    shade(&pen, ink, samples->noise, pixels, rng, image);
 }
 
 /* ---- The datamodule ------------------------------------------------------------------- */
@@ -340,9 +366,9 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *epoch_rng, KilnSample *
 
     (void)epoch_rng; /* the same drawing in every epoch */
     (void)err;
-    kiln_rng_init(&rng, state->seed, KILN_RNG_DATA, (uint32_t)samples->split, (uint64_t)index);
+    kiln_rng_init(&rng, state->seed, KILN_RNG_DATA, samples->stream, (uint64_t)index);
     uint32_t digit = kiln_rng_below(&rng, CLASSES);
-    draw(state->opts, digit, &rng, sample->data[0]);
+    draw(samples, state->opts->size, digit, &rng, sample->data[0]);
     *(int32_t *)sample->data[1] = (int32_t)digit;
     return KILN_OK;
 }
@@ -352,27 +378,75 @@ static int64_t label(void *ctx, int64_t index)
     const Samples *samples = ctx;
     KilnRng rng;
 
-    kiln_rng_init(&rng, samples->state->seed, KILN_RNG_DATA, (uint32_t)samples->split,
-                  (uint64_t)index);
+    kiln_rng_init(&rng, samples->state->seed, KILN_RNG_DATA, samples->stream, (uint64_t)index);
     return (int64_t)kiln_rng_below(&rng, CLASSES); /* the first number of get's stream */
 }
 
-static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret, KilnError *err)
+/* The split's own set, and those that the options name. */
+static size_t sets(KilnInstance *self, KilnSplit split, const char *const **ret_names)
 {
     State *state = kiln_state(self);
     const Opts *opts = state->opts;
+    const NamedDrawing *more = split == KILN_VAL ? opts->val_sets : opts->test_sets;
+    const size_t n = split == KILN_VAL    ? opts->val_sets_count
+                     : split == KILN_TEST ? opts->test_sets_count
+                                          : 0;
+
+    state->names[split][0] = "";
+    for (size_t i = 0; i < n; i++)
+        state->names[split][i + 1] = more[i].key;
+    *ret_names = state->names[split];
+    return n + 1;
+}
+
+static void describe(const Opts *opts, KilnSplit split, size_t set, Samples *samples)
+{
     const int64_t counts[KILN_SPLIT_COUNT] = {
         [KILN_TRAIN] = opts->train_count,
         [KILN_VAL] = opts->val_count,
         [KILN_TEST] = opts->test_count,
     };
 
+    samples->count = counts[split];
+    samples->distortion = (float)opts->distortion;
+    samples->noise = (float)opts->noise;
+    if (set == 0)
+        return;
+    const Drawing *more = split == KILN_VAL ? &opts->val_sets[set - 1].value
+                                            : &opts->test_sets[set - 1].value;
+    samples->count = more->count;
+    if (more->distortion != NULL)
+        samples->distortion = (float)*more->distortion;
+    if (more->noise != NULL)
+        samples->noise = (float)*more->noise;
+}
+
+static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
+                          KilnError *err)
+{
+    State *state = kiln_state(self);
+    Samples *samples = &state->samples[split][set];
+
     (void)err;
-    state->samples[split] = (Samples) { .state = state, .split = split };
-    *ret = (KilnDataset) {
-        .count = counts[split], .ctx = &state->samples[split], .get = get, .label = label
+    *samples = (Samples) {
+        .state = state,
+        .stream = (uint32_t)split + KILN_SPLIT_COUNT * (uint32_t)set,
     };
+    describe(state->opts, split, set, samples);
+    *ret = (KilnDataset) { .count = samples->count, .ctx = samples, .get = get, .label = label };
     return KILN_OK;
+}
+
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
+{
+    const Opts *opts = options;
+    const bool val = opts->val_sets_count >= KILN_MAX_SETS;
+
+    *ret_option = val ? "val_sets" : "test_sets";
+    return val || opts->test_sets_count >= KILN_MAX_SETS
+               ? kiln_error_set(err, KILN_E_RANGE, "at most %d more sets are possible",
+                                KILN_MAX_SETS - 1)
+               : KILN_OK;
 }
 
 /* White on black is expected, as it is drawn here. */
@@ -426,6 +500,7 @@ static KilnLoading loading(const KilnInstance *self)
 static const KilnDataModuleOps ops = {
     .setup = setup,
     .spec = spec,
+    .sets = sets,
     .dataset = dataset,
     .open_input = open_input,
     .loading = loading,
@@ -438,6 +513,7 @@ const KilnComponent kiln_datamodule_digits = {
     .fields = fields,
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
+    .check = check,
     .release = release,
     .ops.datamodule = &ops,
 };

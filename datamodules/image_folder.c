@@ -21,6 +21,8 @@ typedef struct Opts {
     KilnInstance **transforms;
     size_t transforms_count;
     double val_fraction;
+    KilnPairStr *val_folders, *test_folders;
+    size_t val_folders_count, test_folders_count;
     int64_t on_error;
     char *cache;
 } Opts;
@@ -41,6 +43,11 @@ static const KilnField fields[] = {
                               "applied to each image in this order"),
     KILN_FIELD_F64(Opts, val_fraction, "0.1", 0, 0.9,
                    "share of train/ that is set aside for validation when there is no val/"),
+    KILN_FIELD_PATH_MAP(Opts, val_folders, "{}",
+                        "more folders with <class>/*.png to validate on, by names: metrics are "
+                        "val/loss/NAME"),
+    KILN_FIELD_PATH_MAP(Opts, test_folders, "{}",
+                        "more folders to test on, by names: metrics are test/loss/NAME"),
     KILN_FIELD_ENUM(Opts, on_error, "stop", on_errors,
                     "what a file that can't be read does: stop the run, or skip it with a warning"),
     KILN_FIELD_PATH_OPT(Opts, cache, "null",
@@ -57,15 +64,22 @@ typedef struct Scratch {
 
 typedef struct Samples Samples;
 
+/* What is below a folder of classes. */
+typedef struct Folder {
+    KilnImageSet files; /* zeroed: no such folder */
+    KilnCache *cache;   /* of their images; NULL: none */
+} Folder;
+
 typedef struct State {
     const Opts *opts;
-    KilnImageSet sets[KILN_SPLIT_COUNT]; /* zeroed: no such folder */
+    uint64_t seed;
+    Folder folders[KILN_SPLIT_COUNT][KILN_MAX_SETS]; /* the first is below root */
+    const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     KilnImageSet input;
-    int32_t *order; /* of sets[KILN_TRAIN]: for training first, then for validation */
+    int32_t *order; /* of train/: for training first, then for validation */
     int64_t n_train, n_val;
     int64_t shape[3];   /* of a sample: height, width, channels */
     int64_t decoded[3]; /* of an image before the transforms; -1: differs by file */
-    KilnCache *caches[KILN_SPLIT_COUNT]; /* of the sets; NULL: none */
     int64_t n_classes;
     const char **class_names;
     /* What the datasets point to. */
@@ -75,7 +89,7 @@ typedef struct State {
         KilnCache *cache;     /* of the set; NULL: none */
         const int32_t *order; /* NULL: as in the set */
         bool training;
-    } samples[KILN_SPLIT_COUNT], input_samples;
+    } samples[KILN_SPLIT_COUNT][KILN_MAX_SETS], input_samples;
     /* Spare scratch images; get runs in several threads. */
     pthread_mutex_t lock;
     bool has_lock;
@@ -94,6 +108,10 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
         return kiln_error_set(err, KILN_E_RANGE,
                               "expected [height, width], [n] for both, or [], got %zu numbers",
                               opts->size_count);
+    *ret_option = opts->val_folders_count >= KILN_MAX_SETS ? "val_folders" : "test_folders";
+    if (opts->val_folders_count >= KILN_MAX_SETS || opts->test_folders_count >= KILN_MAX_SETS)
+        return kiln_error_set(err, KILN_E_RANGE, "at most %d more folders are possible",
+                              KILN_MAX_SETS - 1);
     return KILN_OK;
 }
 
@@ -108,14 +126,24 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     return KILN_OK;
 }
 
+/* Of the folders, to look at them anew. */
+static void forget(State *state)
+{
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        for (size_t set = 0; set < KILN_MAX_SETS; set++) {
+            kiln_image_set_release(&state->folders[split][set].files);
+            kiln_cache_close(state->folders[split][set].cache);
+            state->folders[split][set] = (Folder) { 0 };
+        }
+    free(state->order);
+    state->order = NULL;
+}
+
 static void release(KilnInstance *self)
 {
     State *state = kiln_state(self);
 
-    for (int i = 0; i < KILN_SPLIT_COUNT; i++) {
-        kiln_image_set_release(&state->sets[i]);
-        kiln_cache_close(state->caches[i]);
-    }
+    forget(state);
     kiln_image_set_release(&state->input);
     while (state->spare != NULL) {
         Scratch *next = state->spare->next;
@@ -127,16 +155,53 @@ static void release(KilnInstance *self)
     }
     if (state->has_lock)
         pthread_mutex_destroy(&state->lock);
-    free(state->order);
     free(state->class_names);
 }
 
 /* ---- Finding the files ---------------------------------------------------------------- */
 
+static KilnImageSet *files_of(State *state, KilnSplit split)
+{
+    return &state->folders[split][0].files;
+}
+
+/* The further folders of a split. */
+static const KilnPairStr *more_of(const Opts *opts, KilnSplit split, size_t *ret_n)
+{
+    *ret_n = split == KILN_VAL    ? opts->val_folders_count
+             : split == KILN_TEST ? opts->test_folders_count
+                                  : 0;
+    return split == KILN_VAL ? opts->val_folders : opts->test_folders;
+}
+
+static void name_folders(State *state)
+{
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+        size_t n = 0;
+        const KilnPairStr *more = more_of(state->opts, (KilnSplit)split, &n);
+
+        state->names[split][0] = "";
+        for (size_t i = 0; i < n; i++)
+            state->names[split][i + 1] = more[i].key;
+    }
+}
+
+static KilnStatus scan_more(State *state, KilnSplit split, KilnError *err)
+{
+    size_t n = 0;
+    const KilnPairStr *more = more_of(state->opts, split, &n);
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < n && status >= 0; i++)
+        status = kiln_image_set_scan(more[i].value, files_of(state, KILN_TRAIN),
+                                     &state->folders[split][i + 1].files, err);
+    return status;
+}
+
 /* Scan root/<split>; leaves the set zeroed when the folder is not there. */
 static KilnStatus scan_split(State *state, KilnSplit split, KilnError *err)
 {
-    const KilnImageSet *known = split == KILN_TRAIN ? NULL : &state->sets[KILN_TRAIN];
+    const KilnImageSet *known = split == KILN_TRAIN ? NULL : files_of(state, KILN_TRAIN);
     char path[4096];
     struct stat st;
     int length = snprintf(path, sizeof(path), "%s/%s", state->opts->root, kiln_split_name(split));
@@ -149,13 +214,13 @@ static KilnStatus scan_split(State *state, KilnSplit split, KilnError *err)
             return kiln_error_errno(err, path);
         return KILN_OK;
     }
-    return kiln_image_set_scan(path, known, &state->sets[split], err);
+    return kiln_image_set_scan(path, known, files_of(state, split), err);
 }
 
 static KilnStatus scan(State *state, KilnStage stage, KilnError *err)
 {
     const char *root = state->opts->root;
-    KilnImageSet *train = &state->sets[KILN_TRAIN];
+    KilnImageSet *train = files_of(state, KILN_TRAIN);
     KilnStatus status = KILN_OK;
     struct stat st;
 
@@ -175,19 +240,22 @@ static KilnStatus scan(State *state, KilnStage stage, KilnError *err)
             status = kiln_error_set(err, KILN_E_FORMAT,
                                     "%s/train: needs at least two classes, has only \"%s\"", root,
                                     train->classes[0]);
+        if (status >= 0)
+            status = scan_more(state, (KilnSplit)i, err);
     }
-    if (status >= 0 && stage == KILN_STAGE_TEST && state->sets[KILN_TEST].count == 0)
+    if (status >= 0 && stage == KILN_STAGE_TEST && files_of(state, KILN_TEST)->count == 0 &&
+        state->opts->test_folders_count == 0)
         status = kiln_error_set(
             err, KILN_E_IO, "datamodule image_folder: %s has no folder test/ to test with", root);
     return status;
 }
 
 /* Without val/ a part of train/ is for validation. */
-static KilnStatus split_train(State *state, uint64_t seed, KilnError *err)
+static KilnStatus split_train(State *state, KilnError *err)
 {
-    int64_t n = state->sets[KILN_TRAIN].count, n_val = 0;
+    int64_t n = files_of(state, KILN_TRAIN)->count, n_val = 0;
 
-    if (state->sets[KILN_VAL].count == 0 && state->opts->val_fraction > 0.0) {
+    if (files_of(state, KILN_VAL)->count == 0 && state->opts->val_fraction > 0.0) {
         n_val = (int64_t)((double)n * state->opts->val_fraction + 0.5);
         n_val = n_val < 1 ? 1 : n_val;
     }
@@ -201,7 +269,7 @@ static KilnStatus split_train(State *state, uint64_t seed, KilnError *err)
         return kiln_error_nomem(err, (size_t)n * sizeof(*state->order));
     state->n_train = n - n_val;
     state->n_val = n_val;
-    return kiln_hold_out(n, n_val, seed, state->order, err);
+    return kiln_hold_out(n, n_val, state->seed, state->order, err);
 }
 
 /* ---- The shape of a sample -------------------------------------------------------------- */
@@ -220,35 +288,46 @@ static KilnStatus transformed_shape(const Opts *opts, int64_t size[3], KilnError
     return KILN_OK;
 }
 
-/* All files must have one size, which goes to `size`. Files that can't be read
- * are left for get when they are to be skipped. */
+/* All files have the size of *first, which goes to `size` (NULL: there was none yet). Files that
+ * can't be read are left for get when they are to be skipped. */
+static KilnStatus same_size(const Opts *opts, const KilnImageSet *files, const char **first,
+                            int64_t size[3], KilnError *err)
+{
+    for (int64_t k = 0; k < files->count; k++) {
+        const char *path = files->paths[k];
+        int64_t found[3];
+        KilnStatus status = kiln_image_png_size(path, found, err);
+
+        if (status < 0 && opts->on_error == SKIP)
+            continue;
+        if (status < 0)
+            return status;
+        if (*first == NULL) {
+            *first = path;
+            size[0] = found[0];
+            size[1] = found[1];
+        }
+        if (found[0] != size[0] || found[1] != size[1])
+            return kiln_error_set(
+                err, KILN_E_SHAPE,
+                "%s is %lld x %lld but %s is %lld x %lld: without datamodule.size all images "
+                "must have one size; try datamodule.size=[%lld,%lld]",
+                path, (long long)found[0], (long long)found[1], *first, (long long)size[0],
+                (long long)size[1], (long long)size[0], (long long)size[1]);
+    }
+    return KILN_OK;
+}
+
 static KilnStatus common_size(const State *state, int64_t size[3], KilnError *err)
 {
     const char *first = NULL;
+    KilnStatus status = KILN_OK;
 
-    for (int i = 0; i < KILN_SPLIT_COUNT; i++)
-        for (int64_t k = 0; k < state->sets[i].count; k++) {
-            const char *path = state->sets[i].paths[k];
-            int64_t found[3];
-            KilnStatus status = kiln_image_png_size(path, found, err);
-
-            if (status < 0 && state->opts->on_error == SKIP)
-                continue;
-            if (status < 0)
-                return status;
-            if (first == NULL) {
-                first = path;
-                size[0] = found[0];
-                size[1] = found[1];
-            }
-            if (found[0] != size[0] || found[1] != size[1])
-                return kiln_error_set(
-                    err, KILN_E_SHAPE,
-                    "%s is %lld x %lld but %s is %lld x %lld: without datamodule.size all images "
-                    "must have one size; try datamodule.size=[%lld,%lld]",
-                    path, (long long)found[0], (long long)found[1], first, (long long)size[0],
-                    (long long)size[1], (long long)size[0], (long long)size[1]);
-        }
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        for (size_t set = 0; set < KILN_MAX_SETS && status >= 0; set++)
+            status = same_size(state->opts, &state->folders[split][set].files, &first, size, err);
+    if (status < 0)
+        return status;
     return first != NULL
                ? KILN_OK
                : kiln_error_set(err, KILN_E_FORMAT, "%s: none of its PNG files can be read",
@@ -259,7 +338,7 @@ static KilnStatus common_size(const State *state, int64_t size[3], KilnError *er
  * whether they suit the data at all. */
 static KilnStatus probe_first(const State *state, KilnError *err)
 {
-    const char *path = state->sets[KILN_TRAIN].paths[0];
+    const char *path = state->folders[KILN_TRAIN][0].files.paths[0];
     int64_t size[3];
     KilnStatus status = kiln_image_png_size(path, size, err);
 
@@ -311,38 +390,42 @@ static KilnStatus check_cache(const State *state, KilnError *err)
 
 /* Decoded and scaled images of a set. What they are depends on the file, which entries are
  * marked with, and on these. */
-static KilnStatus open_cache(State *state, KilnSplit set, KilnError *err)
+static KilnStatus open_cache(State *state, KilnSplit split, size_t set, KilnError *err)
 {
+    Folder *folder = &state->folders[split][set];
     struct {
         int64_t version, size[3];
     } made = { .version = 1 };
-    const char *root = state->opts->root;
-    char here[4096] = "";
+    const char *root = state->opts->root, *name = state->names[split][set];
+    char here[4096] = "", file[512];
 
-    if (state->opts->cache == NULL || state->caches[set] != NULL || state->sets[set].count == 0)
+    if (state->opts->cache == NULL || folder->cache != NULL || folder->files.count == 0)
         return KILN_OK;
     if (root[0] != '/' && getcwd(here, sizeof(here)) == NULL)
         return kiln_error_errno(err, root);
     memcpy(made.size, state->decoded, sizeof(made.size));
-    uint64_t key = kiln_hash(&made, sizeof(made), (uint64_t)set);
+    uint64_t key = kiln_hash(&made, sizeof(made), (uint64_t)split);
+    snprintf(file, sizeof(file), "%s%s%s", kiln_split_name(split), set > 0 ? "-" : "", name);
+    key = kiln_hash(name, strlen(name), key);
     key = kiln_hash(root, strlen(root), kiln_hash(here, strlen(here), key));
     return kiln_cache_open(
         &(KilnCacheSpec) {
             .folder = state->opts->cache,
-            .name = kiln_split_name(set),
+            .name = file,
             .key = key,
-            .count = state->sets[set].count,
+            .count = folder->files.count,
             .bytes = (size_t)(made.size[0] * made.size[1] * made.size[2]) * sizeof(float),
         },
-        &state->caches[set], err);
+        &folder->cache, err);
 }
 
 static void report(KilnInstance *self, void (*say)(void *ctx, const char *message), void *ctx)
 {
     State *state = kiln_state(self);
 
-    for (int i = 0; i < KILN_SPLIT_COUNT; i++)
-        kiln_cache_report(state->caches[i], "datamodule.cache", say, ctx);
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        for (size_t set = 0; set < KILN_MAX_SETS; set++)
+            kiln_cache_report(state->folders[split][set].cache, "datamodule.cache", say, ctx);
 }
 
 /* ---- Setup ---------------------------------------------------------------------------------- */
@@ -361,25 +444,73 @@ static KilnStatus setup_predict(State *state, const KilnDataSpec *spec, KilnErro
     return KILN_OK;
 }
 
+/* At the folders, and at their files as far as the options leave open what these are. */
+static KilnStatus look(State *state, KilnStage stage, KilnError *err)
+{
+    KilnStatus status = scan(state, stage, err);
+
+    if (status >= 0)
+        status = find_shape(state, err);
+    if (status >= 0)
+        status = check_cache(state, err);
+    return status >= 0 ? split_train(state, err) : status;
+}
+
+/* A run keeps its classes, the form of its samples, and what it is validated on. */
+static KilnStatus check_kept(State *state, const int64_t shape[3], int64_t files, KilnError *err)
+{
+    const KilnImageSet *train = files_of(state, KILN_TRAIN);
+    bool same = train->n_classes == state->n_classes;
+
+    for (int64_t i = 0; i < state->n_classes && same; i++)
+        same = strcmp(train->classes[i], state->class_names[i]) == 0;
+    if (!same)
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "%s/train: its folders of classes changed while the run trains; "
+                              "files may come and go, classes stay",
+                              state->opts->root);
+    if (memcmp(shape, state->shape, sizeof(state->shape)) != 0)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "%s: the images have another size than when the run began; "
+                              "datamodule.size brings all to one size",
+                              state->opts->root);
+    if (state->n_val > 0 && train->count != files)
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "%s/train: has %lld files and had %lld, and a part of them is set "
+                              "aside for validation, which would be another part now; put the "
+                              "files for validation into val/",
+                              state->opts->root, (long long)train->count, (long long)files);
+    return KILN_OK;
+}
+
+static KilnStatus reload(KilnInstance *self, int64_t epoch, KilnError *err)
+{
+    State *state = kiln_state(self);
+    const int64_t files = files_of(state, KILN_TRAIN)->count;
+    int64_t shape[3];
+
+    (void)epoch;
+    memcpy(shape, state->shape, sizeof(shape));
+    forget(state);
+    KilnStatus status = look(state, KILN_STAGE_FIT, err);
+    return status >= 0 ? check_kept(state, shape, files, err) : status;
+}
+
 static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, KilnError *err)
 {
     State *state = kiln_state(self);
     const char *const *names;
     KilnStatus status;
 
+    state->seed = context->seed;
+    name_folders(state);
     if (context->stage == KILN_STAGE_PREDICT) {
         status = setup_predict(state, context->remembered, err);
         names = context->remembered->class_names;
     } else {
-        status = scan(state, context->stage, err);
-        if (status >= 0)
-            status = find_shape(state, err);
-        if (status >= 0)
-            status = check_cache(state, err);
-        if (status >= 0)
-            status = split_train(state, context->seed, err);
-        state->n_classes = state->sets[KILN_TRAIN].n_classes;
-        names = state->sets[KILN_TRAIN].classes;
+        status = look(state, context->stage, err);
+        state->n_classes = files_of(state, KILN_TRAIN)->n_classes;
+        names = files_of(state, KILN_TRAIN)->classes;
     }
     if (status < 0)
         return status;
@@ -543,34 +674,39 @@ static int64_t label(void *ctx, int64_t index)
     return samples->set->labels[samples->order != NULL ? samples->order[index] : index];
 }
 
-static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret, KilnError *err)
+static size_t sets(KilnInstance *self, KilnSplit split, const char *const **ret_names)
+{
+    const State *state = kiln_state(self);
+    size_t n = 0;
+
+    (void)more_of(state->opts, split, &n);
+    *ret_names = state->names[split];
+    return n + 1;
+}
+
+static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
+                          KilnError *err)
 {
     State *state = kiln_state(self);
-    Samples *samples = &state->samples[split];
-    bool from_train = split == KILN_TRAIN ||
-                      (split == KILN_VAL && state->sets[KILN_VAL].count == 0);
-
-    const KilnSplit set = from_train ? KILN_TRAIN : split;
-    KilnStatus status = open_cache(state, set, err);
+    Samples *samples = &state->samples[split][set];
+    const bool held_out = split == KILN_VAL && set == 0 && state->n_val > 0;
+    const KilnSplit from = held_out ? KILN_TRAIN : split;
+    KilnStatus status = open_cache(state, from, set, err);
 
     if (status < 0)
         return status;
     *samples = (Samples) {
         .state = state,
-        .set = &state->sets[set],
-        .cache = state->caches[set],
+        .set = &state->folders[from][set].files,
+        .cache = state->folders[from][set].cache,
         .training = split == KILN_TRAIN,
     };
     *ret = (KilnDataset) {
         .count = samples->set->count, .ctx = samples, .get = get, .name = name, .label = label
     };
-    if (from_train) {
-        samples->order = state->order;
-        ret->count = state->n_train;
-    }
-    if (from_train && split == KILN_VAL) {
-        samples->order = state->order + state->n_train;
-        ret->count = state->n_val;
+    if (from == KILN_TRAIN) {
+        samples->order = held_out ? state->order + state->n_train : state->order;
+        ret->count = held_out ? state->n_val : state->n_train;
     }
     return KILN_OK;
 }
@@ -601,7 +737,9 @@ static KilnLoading loading(const KilnInstance *self)
 static const KilnDataModuleOps ops = {
     .setup = setup,
     .spec = spec,
+    .sets = sets,
     .dataset = dataset,
+    .reload = reload,
     .open_input = open_input,
     .loading = loading,
     .report = report,

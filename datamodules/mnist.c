@@ -347,12 +347,14 @@ static int64_t label(void *ctx, int64_t index)
     return samples->files->labels.data[at];
 }
 
-static KilnStatus dataset(KilnInstance *self, KilnSplit which, KilnDataset *ret, KilnError *err)
+static KilnStatus dataset(KilnInstance *self, KilnSplit which, size_t set, KilnDataset *ret,
+                          KilnError *err)
 {
     State *state = kiln_state(self);
     Samples *samples = &state->samples[which];
     int64_t count = 0;
 
+    (void)set;
     *samples = (Samples) { .state = state, .training = which == KILN_TRAIN };
     if (which == KILN_TEST && state->has_test) {
         KilnStatus status = read_test(state, err);

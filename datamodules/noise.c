@@ -100,10 +100,12 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
     return KILN_OK;
 }
 
-static KilnStatus dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret, KilnError *err)
+static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
+                          KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
 
+    (void)set;
     (void)err;
     *ret = (KilnDataset) {
         .count = split == KILN_TRAIN ? opts->count

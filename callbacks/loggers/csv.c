@@ -1,4 +1,6 @@
-/* Writes metrics.csv: one row for each moment of the run, a column for each metric. */
+/* Writes metrics.csv: one row for each moment of the run, a column for each metric. What is
+ * measured, and so another in each run, stands in measured.csv of the same form: metrics.csv
+ * of a run that was resumed equals the undisturbed one's, wall_time aside. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -13,7 +15,7 @@ enum { CELL = 32, MOMENT = 6 };
 /* What stands in front of the metrics. */
 static const char moment_header[] = "phase,epoch,step,batch,samples,wall_time";
 
-typedef struct State {
+typedef struct Table {
     char path[4096 + 16], tmp[4096 + 32];
     FILE *file;
     char **columns; /* behind the moment's */
@@ -24,6 +26,12 @@ typedef struct State {
     char (*cells)[CELL]; /* n_columns; "" is an empty cell */
     bool has_row, dirty; /* dirty: the file does not have it as it is */
     long row_at;         /* where it begins, or will begin, in the file */
+} Table;
+
+typedef struct State {
+    const KilnLogRun *run;
+    Table exact;
+    Table measured; /* opened with the first value */
 } State;
 
 /* ---- Lines ------------------------------------------------------------------------------ */
@@ -39,22 +47,22 @@ static bool put_name(const char *name, FILE *file)
     return ok && (!quoted || fputc('"', file) != EOF);
 }
 
-static bool put_header(const State *state, FILE *file)
+static bool put_header(const Table *table, FILE *file)
 {
     bool ok = fputs(moment_header, file) != EOF;
 
-    for (size_t i = 0; i < state->n_columns && ok; i++)
-        ok = fputc(',', file) != EOF && put_name(state->columns[i], file);
+    for (size_t i = 0; i < table->n_columns && ok; i++)
+        ok = fputc(',', file) != EOF && put_name(table->columns[i], file);
     return ok && fputc('\n', file) != EOF;
 }
 
-static bool put_row(const State *state, FILE *file)
+static bool put_row(const Table *table, FILE *file)
 {
     bool ok = true;
 
-    for (size_t i = 0; i < MOMENT + state->n_columns && ok; i++)
+    for (size_t i = 0; i < MOMENT + table->n_columns && ok; i++)
         ok = fprintf(file, "%s%s", i > 0 ? "," : "",
-                     i < MOMENT ? state->moment[i] : state->cells[i - MOMENT]) >= 0;
+                     i < MOMENT ? table->moment[i] : table->cells[i - MOMENT]) >= 0;
     return ok && fputc('\n', file) != EOF;
 }
 
@@ -68,30 +76,30 @@ static void format_cell(double value, char cell[CELL])
 }
 
 /* Bring the file's last row up to date. */
-static KilnStatus write_row(State *state, KilnError *err)
+static KilnStatus write_row(Table *table, KilnError *err)
 {
-    if (!state->has_row || !state->dirty)
+    if (!table->has_row || !table->dirty)
         return KILN_OK;
     errno = EIO;
-    if (fseek(state->file, state->row_at, SEEK_SET) != 0 || !put_row(state, state->file) ||
-        fflush(state->file) != 0 || ftruncate(fileno(state->file), ftell(state->file)) != 0)
-        return kiln_error_errno(err, state->path);
-    state->dirty = false;
+    if (fseek(table->file, table->row_at, SEEK_SET) != 0 || !put_row(table, table->file) ||
+        fflush(table->file) != 0 || ftruncate(fileno(table->file), ftell(table->file)) != 0)
+        return kiln_error_errno(err, table->path);
+    table->dirty = false;
     return KILN_OK;
 }
 
 /* ---- The whole file ------------------------------------------------------------------------ */
 
 /* The text of the file, owned by the caller; NULL with KILN_OK when there is none. */
-static KilnStatus read_all(const State *state, char **ret, KilnError *err)
+static KilnStatus read_all(const Table *table, char **ret, KilnError *err)
 {
-    FILE *file = fopen(state->path, "rb");
+    FILE *file = fopen(table->path, "rb");
     char *text = NULL;
     long size = 0;
 
     *ret = NULL;
     if (file == NULL)
-        return errno == ENOENT ? KILN_OK : kiln_error_errno(err, state->path);
+        return errno == ENOENT ? KILN_OK : kiln_error_errno(err, table->path);
     if (fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0)
         text = malloc((size_t)size + 1);
     if (text != NULL && fread(text, 1, (size_t)size, file) != (size_t)size) {
@@ -100,67 +108,67 @@ static KilnStatus read_all(const State *state, char **ret, KilnError *err)
     }
     fclose(file);
     if (text == NULL)
-        return kiln_error_set(err, KILN_E_IO, "%s: can't be read", state->path);
+        return kiln_error_set(err, KILN_E_IO, "%s: can't be read", table->path);
     text[size] = '\0';
     *ret = text;
     return KILN_OK;
 }
 
 /* A row of the file with as many cells as there are columns now. */
-static bool copy_row(const State *state, const char *line, size_t length, FILE *file)
+static bool copy_row(const Table *table, const char *line, size_t length, FILE *file)
 {
     size_t cells = 1, used = 0;
     bool ok;
 
-    for (; used < length && !(line[used] == ',' && cells == MOMENT + state->n_columns); used++)
+    for (; used < length && !(line[used] == ',' && cells == MOMENT + table->n_columns); used++)
         cells += line[used] == ',';
     ok = fwrite(line, 1, used, file) == used;
-    for (; cells < MOMENT + state->n_columns && ok; cells++)
+    for (; cells < MOMENT + table->n_columns && ok; cells++)
         ok = fputc(',', file) != EOF;
     return ok && fputc('\n', file) != EOF;
 }
 
 /* Write header and `rows` (whole lines) under a temporary name, put it in the
  * place of the file, and open it. */
-static KilnStatus replace(State *state, const char *rows, KilnError *err)
+static KilnStatus replace(Table *table, const char *rows, KilnError *err)
 {
-    FILE *file = fopen(state->tmp, "wbe");
-    bool ok = file != NULL && put_header(state, file);
+    FILE *file = fopen(table->tmp, "wbe");
+    bool ok = file != NULL && put_header(table, file);
 
-    state->rows = 0;
-    for (const char *line = rows; ok && *line != '\0'; state->rows++) {
+    table->rows = 0;
+    for (const char *line = rows; ok && *line != '\0'; table->rows++) {
         size_t length = strcspn(line, "\n");
 
-        ok = copy_row(state, line, length, file);
+        ok = copy_row(table, line, length, file);
         line += length + (line[length] == '\n');
     }
     if (file != NULL && fclose(file) != 0)
         ok = false;
-    if (!ok || rename(state->tmp, state->path) != 0) {
-        KilnStatus status = kiln_error_errno(err, state->path);
+    if (!ok || rename(table->tmp, table->path) != 0) {
+        KilnStatus status = kiln_error_errno(err, table->path);
 
-        unlink(state->tmp);
+        unlink(table->tmp);
         return status;
     }
-    if (state->file != NULL)
-        fclose(state->file);
-    state->file = fopen(state->path, "r+be");
-    if (state->file == NULL || fseek(state->file, 0, SEEK_END) != 0)
-        return kiln_error_errno(err, state->path);
-    state->row_at = ftell(state->file);
+    if (table->file != NULL)
+        fclose(table->file);
+    table->file = fopen(table->path, "r+be");
+    if (table->file == NULL || fseek(table->file, 0, SEEK_END) != 0)
+        return kiln_error_errno(err, table->path);
+    table->row_at = ftell(table->file);
     return KILN_OK;
 }
 
-static KilnStatus add_column(State *state, const char *name, size_t length, KilnError *err)
+static KilnStatus add_column(Table *table, const char *name, size_t length, KilnError *err)
 {
-    size_t n = state->n_columns;
-    char **columns = realloc(state->columns, (n + 1) * sizeof(*columns));
+    size_t n = table->n_columns;
+    char **columns = realloc(table->columns, (n + 1) * sizeof(*columns));
 
     if (columns != NULL)
-        state->columns = columns;
-    char(*cells)[CELL] = realloc(state->cells, (n + 1) * sizeof(*cells));
+        table->columns = columns;
+    char(*cells)[CELL] = realloc(table->cells, (n + 1) * sizeof(*cells));
     if (cells != NULL)
-        state->cells = cells;
+        table->cells = cells;
     char *copy = malloc(length + 1);
     if (columns == NULL || cells == NULL || copy == NULL) {
         free(copy);
@@ -170,27 +178,27 @@ static KilnStatus add_column(State *state, const char *name, size_t length, Kiln
     copy[length] = '\0';
     columns[n] = copy;
     cells[n][0] = '\0';
-    state->n_columns++;
+    table->n_columns++;
     return KILN_OK;
 }
 
 /* A new column in a file that has rows: rewrite it with the wider header. The
  * last row is not in it; it is written again. */
-static KilnStatus widen(State *state, KilnError *err)
+static KilnStatus widen(Table *table, KilnError *err)
 {
     char *text = NULL;
     KilnStatus status = KILN_OK;
 
-    if (fflush(state->file) != 0)
-        return kiln_error_errno(err, state->path);
-    status = read_all(state, &text, err);
+    if (fflush(table->file) != 0)
+        return kiln_error_errno(err, table->path);
+    status = read_all(table, &text, err);
     if (status >= 0 && text != NULL) {
         char *rows = text + strcspn(text, "\n");
 
-        if (state->row_at < (long)strlen(text))
-            text[state->row_at] = '\0';
-        status = replace(state, *rows == '\n' ? rows + 1 : rows, err);
-        state->dirty = state->has_row;
+        if (table->row_at < (long)strlen(text))
+            text[table->row_at] = '\0';
+        status = replace(table, *rows == '\n' ? rows + 1 : rows, err);
+        table->dirty = table->has_row;
     }
     free(text);
     return status;
@@ -215,7 +223,7 @@ static char *next_name(char **at)
 }
 
 /* The columns of a header line (changed by this). */
-static KilnStatus read_header(State *state, char *line, KilnError *err)
+static KilnStatus read_header(Table *table, char *line, KilnError *err)
 {
     size_t length = strlen(moment_header);
     KilnStatus status = KILN_OK;
@@ -224,11 +232,11 @@ static KilnStatus read_header(State *state, char *line, KilnError *err)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: does not begin with %s: another program or version wrote it; "
                               "move it away",
-                              state->path, moment_header);
+                              table->path, moment_header);
     for (char *at = line[length] == ',' ? line + length + 1 : NULL; at != NULL && status >= 0;) {
         const char *name = next_name(&at);
 
-        status = add_column(state, name, strlen(name), err);
+        status = add_column(table, name, strlen(name), err);
     }
     return status;
 }
@@ -268,7 +276,7 @@ static void keep_rows(char *rows, int64_t count, int64_t step)
 }
 
 /* Take the last of `rows` back as the row that may still grow. */
-static void take_last_row(State *state, char *rows)
+static void take_last_row(Table *table, char *rows)
 {
     size_t length = strlen(rows);
     char *line;
@@ -279,34 +287,36 @@ static void take_last_row(State *state, char *rows)
     line = strrchr(rows, '\n');
     line = line != NULL ? line + 1 : rows;
     const char *p = line;
-    for (size_t i = 0; i < MOMENT + state->n_columns; i++) {
+    for (size_t i = 0; i < MOMENT + table->n_columns; i++) {
         size_t n = strcspn(p, ",");
 
-        snprintf(i < MOMENT ? state->moment[i] : state->cells[i - MOMENT], CELL, "%.*s", (int)n, p);
+        snprintf(i < MOMENT ? table->moment[i] : table->cells[i - MOMENT], CELL, "%.*s", (int)n, p);
         p += n + (p[n] == ',');
     }
-    state->has_row = state->dirty = true;
+    table->has_row = table->dirty = true;
     *line = '\0';
 }
 
 /* A column is only ever added behind the others: those that the checkpoint knew are the first. */
-static KilnStatus drop_columns(State *state, const KilnState *saved, KilnError *err)
+static KilnStatus drop_columns(Table *table, const KilnState *saved, KilnError *err)
 {
     int64_t known = 0;
 
     if (!kiln_state_get_i64(saved, "columns", &known))
         return KILN_OK;
-    if (known < 0 || (size_t)known > state->n_columns)
+    if (known < 0 || (size_t)known > table->n_columns)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: has %zu metrics where the checkpoint knows %lld: it is not the "
                               "file of that run; move it away",
-                              state->path, state->n_columns, (long long)known);
-    while (state->n_columns > (size_t)known)
-        free(state->columns[--state->n_columns]);
+                              table->path, table->n_columns, (long long)known);
+    while (table->n_columns > (size_t)known)
+        free(table->columns[--table->n_columns]);
     return KILN_OK;
 }
 
-static KilnStatus go_on(State *state, char *text, const KilnLogRun *run, KilnError *err)
+/* `saved`: what the checkpoint tells of the file, NULL: nothing. */
+static KilnStatus go_on(Table *table, char *text, const KilnState *saved, int64_t step,
+                        KilnError *err)
 {
     char *rows = text + strcspn(text, "\n");
     int64_t count = -1;
@@ -314,53 +324,61 @@ static KilnStatus go_on(State *state, char *text, const KilnLogRun *run, KilnErr
 
     if (*rows == '\n')
         *rows++ = '\0';
-    status = read_header(state, text, err);
-    if (status >= 0 && run->state != NULL) {
-        status = drop_columns(state, run->state, err);
-        (void)kiln_state_get_i64(run->state, "rows", &count);
+    status = read_header(table, text, err);
+    if (status >= 0 && saved != NULL) {
+        status = drop_columns(table, saved, err);
+        (void)kiln_state_get_i64(saved, "rows", &count);
     }
     if (status < 0)
         return status;
-    keep_rows(rows, count, run->step);
-    take_last_row(state, rows);
-    return replace(state, rows, err);
+    keep_rows(rows, count, step);
+    take_last_row(table, rows);
+    return replace(table, rows, err);
 }
 
-static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError *err)
+static KilnStatus open_table(Table *table, const char *name, const KilnLogRun *run,
+                             const KilnState *saved, KilnError *err)
 {
-    State *state = kiln_state(self);
     char *text = NULL;
     KilnStatus status = KILN_OK;
 
     if (strlen(run->dir) >= 4096)
         return kiln_error_set(err, KILN_E_RANGE, "%s: the path is too long", run->dir);
-    snprintf(state->path, sizeof(state->path), "%s/metrics.csv", run->dir);
-    snprintf(state->tmp, sizeof(state->tmp), "%s/.metrics.csv.tmp", run->dir);
+    snprintf(table->path, sizeof(table->path), "%s/%s", run->dir, name);
+    snprintf(table->tmp, sizeof(table->tmp), "%s/.%s.tmp", run->dir, name);
     if (run->resumed)
-        status = read_all(state, &text, err);
+        status = read_all(table, &text, err);
     if (status >= 0)
-        status = text != NULL && text[0] != '\0' ? go_on(state, text, run, err)
-                                                 : replace(state, "", err);
+        status = text != NULL && text[0] != '\0' ? go_on(table, text, saved, run->step, err)
+                                                 : replace(table, "", err);
     free(text);
     return status;
+}
+
+static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    state->run = run;
+    return open_table(&state->exact, "metrics.csv", run, run->state, err);
 }
 
 /* ---- Logging -------------------------------------------------------------------------------- */
 
 /* The column of `name`, made when it is new. */
-static KilnStatus column_of(State *state, const char *name, size_t *ret, bool *made, KilnError *err)
+static KilnStatus column_of(Table *table, const char *name, size_t *ret, bool *made, KilnError *err)
 {
-    for (size_t i = 0; i < state->n_columns; i++)
-        if (strcmp(state->columns[i], name) == 0) {
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (strcmp(table->columns[i], name) == 0) {
             *ret = i;
             return KILN_OK;
         }
     if (strpbrk(name, "\r\n") != NULL)
         return kiln_error_set(err, KILN_E_RANGE,
                               "metric \"%s\" can't name a column: it has more than one line", name);
-    *ret = state->n_columns;
+    *ret = table->n_columns;
     *made = true;
-    return add_column(state, name, strlen(name), err);
+    return add_column(table, name, strlen(name), err);
 }
 
 static void format_moment(const KilnLogRow *row, char moment[MOMENT][CELL])
@@ -374,90 +392,124 @@ static void format_moment(const KilnLogRow *row, char moment[MOMENT][CELL])
 }
 
 /* Is the row that is kept back of this moment? Wall time aside. */
-static bool same_moment(const State *state, char moment[MOMENT][CELL])
+static bool same_moment(const Table *table, char moment[MOMENT][CELL])
 {
     for (int i = 0; i < MOMENT - 1; i++)
-        if (strcmp(state->moment[i], moment[i]) != 0)
+        if (strcmp(table->moment[i], moment[i]) != 0)
             return false;
     return true;
 }
 
 /* Make room for a row of another moment. */
-static KilnStatus next_row(State *state, KilnError *err)
+static KilnStatus next_row(Table *table, KilnError *err)
 {
-    KilnStatus status = write_row(state, err);
+    KilnStatus status = write_row(table, err);
 
     if (status < 0)
         return status;
-    if (fseek(state->file, 0, SEEK_END) != 0)
-        return kiln_error_errno(err, state->path);
-    state->row_at = ftell(state->file);
-    state->has_row = false;
-    state->rows++;
-    for (size_t i = 0; i < state->n_columns; i++)
-        state->cells[i][0] = '\0';
+    if (fseek(table->file, 0, SEEK_END) != 0)
+        return kiln_error_errno(err, table->path);
+    table->row_at = ftell(table->file);
+    table->has_row = false;
+    table->rows++;
+    for (size_t i = 0; i < table->n_columns; i++)
+        table->cells[i][0] = '\0';
     return KILN_OK;
 }
 
-static KilnStatus log_metrics(KilnInstance *self, const KilnLogRow *row, KilnError *err)
+/* Put the values of a row that are measured, or those that are not, into their table. */
+static KilnStatus log_values(Table *table, const KilnLogRow *row, bool measured, KilnError *err)
 {
-    State *state = kiln_state(self);
     char moment[MOMENT][CELL];
     KilnStatus status = KILN_OK;
     bool wider = false;
 
     format_moment(row, moment);
-    if (state->has_row && !same_moment(state, moment))
-        status = next_row(state, err);
+    if (table->has_row && !same_moment(table, moment))
+        status = next_row(table, err);
     for (size_t i = 0; i < row->n && status >= 0; i++) {
         size_t column = 0;
 
-        status = column_of(state, row->metrics[i].name, &column, &wider, err);
+        if (((row->metrics[i].flags & KILN_LOG_MEASURED) != 0) != measured)
+            continue;
+        status = column_of(table, row->metrics[i].name, &column, &wider, err);
         if (status >= 0)
-            format_cell(row->metrics[i].value, state->cells[column]);
+            format_cell(row->metrics[i].value, table->cells[column]);
     }
-    memcpy(state->moment, moment, sizeof(moment));
-    state->has_row = state->dirty = true;
-    return status >= 0 && wider ? widen(state, err) : status;
+    memcpy(table->moment, moment, sizeof(moment));
+    table->has_row = table->dirty = true;
+    return status >= 0 && wider ? widen(table, err) : status;
+}
+
+static KilnStatus log_metrics(KilnInstance *self, const KilnLogRow *row, KilnError *err)
+{
+    State *state = kiln_state(self);
+    KilnStatus status = KILN_OK;
+    size_t measured = 0;
+
+    for (size_t i = 0; i < row->n; i++)
+        measured += (row->metrics[i].flags & KILN_LOG_MEASURED) != 0;
+    if (measured < row->n)
+        status = log_values(&state->exact, row, false, err);
+    if (status < 0 || measured == 0)
+        return status;
+    if (state->measured.file == NULL)
+        status = open_table(&state->measured, "measured.csv", state->run, NULL, err);
+    return status >= 0 ? log_values(&state->measured, row, true, err) : status;
+}
+
+static KilnStatus flush_table(Table *table, KilnError *err)
+{
+    if (table->file == NULL)
+        return KILN_OK;
+    KilnStatus status = write_row(table, err);
+    if (status >= 0 && fflush(table->file) != 0)
+        status = kiln_error_errno(err, table->path);
+    return status;
 }
 
 static KilnStatus flush(KilnInstance *self, KilnError *err)
 {
     State *state = kiln_state(self);
+    KilnStatus status = flush_table(&state->exact, err);
 
-    if (state->file == NULL)
-        return KILN_OK;
-    KilnStatus status = write_row(state, err);
-    if (status >= 0 && (fflush(state->file) != 0 || fsync(fileno(state->file)) != 0))
-        status = kiln_error_errno(err, state->path);
-    return status;
+    return status >= 0 ? flush_table(&state->measured, err) : status;
 }
 
 static void state_dict(KilnInstance *self, KilnState *saved)
 {
-    const State *state = kiln_state(self);
+    const Table *table = &((State *)kiln_state(self))->exact;
 
-    kiln_state_set_i64(saved, "rows", state->rows + (state->has_row ? 1 : 0));
-    kiln_state_set_i64(saved, "columns", (int64_t)state->n_columns);
+    kiln_state_set_i64(saved, "rows", table->rows + (table->has_row ? 1 : 0));
+    kiln_state_set_i64(saved, "columns", (int64_t)table->n_columns);
+}
+
+static void release_table(Table *table)
+{
+    if (table->file != NULL)
+        fclose(table->file);
+    for (size_t i = 0; i < table->n_columns; i++)
+        free(table->columns[i]);
+    free(table->columns);
+    free(table->cells);
 }
 
 static void release(KilnInstance *self)
 {
     State *state = kiln_state(self);
 
-    if (state->file != NULL)
-        fclose(state->file);
-    for (size_t i = 0; i < state->n_columns; i++)
-        free(state->columns[i]);
-    free(state->columns);
-    free(state->cells);
+    release_table(&state->exact);
+    release_table(&state->measured);
 }
+
+static const char *const files[] = { "metrics.csv", NULL };
 
 static const KilnLoggerOps ops = {
     .open = open_file,
     .log_metrics = log_metrics,
     .flush = flush,
     .state_dict = state_dict,
+    .files = files,
 };
 
 const KilnComponent kiln_logger_csv = {

@@ -1,5 +1,5 @@
 /* Writes metrics.jsonl: a line with the hyperparameters, one for each moment at which values
- * were logged, and one with how the run ended. */
+ * were logged, and one with how the run ended. What is measured has lines of its own. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 typedef struct State {
     char path[4096 + 16];
     FILE *file;
-    int64_t lines;
+    int64_t lines; /* those of measured values not counted: they differ from run to run */
 } State;
 
 /* Write `line` (NULL: memory is out) and take it. */
@@ -58,20 +58,27 @@ static json_t *hparams_line(const KilnLogRun *run)
     return json_pack("{s:o}", "hparams", all);
 }
 
-/* Does the moment of this line come before the end of `step`? */
-static bool up_to(const char *line, size_t length, int64_t step)
+/* What a line of the file is. */
+typedef struct Line {
+    bool measured, early; /* early: its moment comes before the end of the checkpoint's step */
+} Line;
+
+static Line look_at(const char *line, size_t length, int64_t step)
 {
     json_t *row = json_loadb(line, length, 0, NULL);
     const json_t *of = json_object_get(row, "step");
-    bool keep = json_object_get(row, "hparams") != NULL ||
-                (json_is_integer(of) && json_integer_value(of) <= step);
+    Line seen = {
+        .measured = json_object_get(row, "measured") != NULL,
+        .early = json_object_get(row, "hparams") != NULL ||
+                 (json_is_integer(of) && json_integer_value(of) <= step),
+    };
 
     json_decref(row);
-    return keep;
+    return seen;
 }
 
-/* How many bytes of the file were there at the checkpoint: its first `lines` lines, or, when
- * the checkpoint does not tell (-1), those up to `step`. */
+/* How many bytes of the file were there at the checkpoint: up to its line `lines`, or, when
+ * the checkpoint does not tell (-1), those up to `step`; and measured ones of its step. */
 static KilnStatus find_end(State *state, int64_t lines, int64_t step, long *ret, KilnError *err)
 {
     char *line = NULL;
@@ -80,9 +87,11 @@ static KilnStatus find_end(State *state, int64_t lines, int64_t step, long *ret,
     long end = 0;
 
     while ((length = getline(&line, &capacity, state->file)) > 0 && line[length - 1] == '\n') {
-        if (lines >= 0 ? state->lines == lines : !up_to(line, (size_t)length, step))
+        const Line seen = look_at(line, (size_t)length, step);
+
+        if (lines < 0 || seen.measured ? !seen.early : state->lines == lines)
             break;
-        state->lines++;
+        state->lines += seen.measured ? 0 : 1;
         end += length;
     }
     free(line);
@@ -118,31 +127,53 @@ static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError
 
 /* ---- Rows -------------------------------------------------------------------------------- */
 
-static KilnStatus log_metrics(KilnInstance *self, const KilnLogRow *row, KilnError *err)
+/* Tell the values apart; returns how many are measured. */
+static size_t split(const KilnLogRow *row, json_t *values, json_t *measured)
 {
-    json_t *values = json_object(), *measured = json_object();
+    size_t n = 0;
 
     for (size_t i = 0; i < row->n; i++) {
-        bool apart = (row->metrics[i].flags & KILN_LOG_MEASURED) != 0;
+        const KilnMetric *metric = &row->metrics[i];
+        const bool apart = (metric->flags & KILN_LOG_MEASURED) != 0;
 
-        json_object_set_new(apart ? measured : values, row->metrics[i].name,
-                            number(row->metrics[i].value));
+        json_object_set_new(apart ? measured : values, metric->name, number(metric->value));
+        n += apart;
     }
-    json_t *line = json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:o}", "phase", row->phase, "epoch",
-                             (json_int_t)row->epoch, "step", (json_int_t)row->step, "batch",
-                             (json_int_t)row->batch, "samples", (json_int_t)row->samples,
-                             "wall_time", row->wall_time, "metrics", values);
-    if (line != NULL && json_object_size(measured) > 0)
-        json_object_set(line, "measured", measured);
+    return n;
+}
+
+/* A line with `values` (taken) under `key`. */
+static json_t *row_line(const KilnLogRow *row, const char *key, json_t *values)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:o}", "phase", row->phase, "epoch",
+                     (json_int_t)row->epoch, "step", (json_int_t)row->step, "batch",
+                     (json_int_t)row->batch, "samples", (json_int_t)row->samples, "wall_time",
+                     row->wall_time, key, values);
+}
+
+static KilnStatus log_metrics(KilnInstance *self, const KilnLogRow *row, KilnError *err)
+{
+    State *state = kiln_state(self);
+    json_t *values = json_object(), *measured = json_object();
+    const size_t n_measured = split(row, values, measured);
+    KilnStatus status = KILN_OK;
+
+    if (n_measured < row->n)
+        status = put(state, row_line(row, "metrics", json_incref(values)), err);
+    if (status >= 0 && n_measured > 0) {
+        status = put(state, row_line(row, "measured", json_incref(measured)), err);
+        state->lines--;
+    }
+    json_decref(values);
     json_decref(measured);
-    return put(kiln_state(self), line, err);
+    return status;
 }
 
 static KilnStatus flush(KilnInstance *self, KilnError *err)
 {
     State *state = kiln_state(self);
 
-    if (state->file != NULL && (fflush(state->file) != 0 || fsync(fileno(state->file)) != 0))
+    if (state->file != NULL && fflush(state->file) != 0)
         return kiln_error_errno(err, state->path);
     return KILN_OK;
 }
@@ -172,12 +203,15 @@ static void release(KilnInstance *self)
         fclose(state->file);
 }
 
+static const char *const files[] = { "metrics.jsonl", NULL };
+
 static const KilnLoggerOps ops = {
     .open = open_file,
     .log_metrics = log_metrics,
     .flush = flush,
     .state_dict = state_dict,
     .close = close_file,
+    .files = files,
 };
 
 const KilnComponent kiln_logger_jsonl = {

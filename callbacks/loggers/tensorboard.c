@@ -10,6 +10,8 @@
 
 enum { X_STEP, X_EPOCH, X_SAMPLES };
 
+#define MAIN_FILE "tensorboard/events.out.tfevents.0.kiln"
+
 typedef struct Opts {
     int64_t x_axis;
 } Opts;
@@ -17,7 +19,9 @@ typedef struct Opts {
 typedef struct State {
     const Opts *opts;
     KilnEvents *events;
-    double wall_time; /* of the newest row */
+    KilnEvents *measured; /* NULL: nothing measured was logged yet */
+    const char *dir;      /* the run folder */
+    double wall_time;     /* of the newest row */
     int64_t x;
 } State;
 
@@ -47,7 +51,8 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     return KILN_OK;
 }
 
-static KilnStatus add(State *state, KilnEvent event, const KilnLogRow *at, KilnError *err)
+static KilnStatus add_to(State *state, KilnEvents *events, KilnEvent event, const KilnLogRow *at,
+                         KilnError *err)
 {
     if (at != NULL) {
         state->wall_time = at->wall_time;
@@ -57,7 +62,12 @@ static KilnStatus add(State *state, KilnEvent event, const KilnLogRow *at, KilnE
     }
     event.wall_time = state->wall_time;
     event.step = state->x;
-    return kiln_events_add(state->events, &event, err);
+    return kiln_events_add(events, &event, err);
+}
+
+static KilnStatus add(State *state, KilnEvent event, const KilnLogRow *at, KilnError *err)
+{
+    return add_to(state, state->events, event, at, err);
 }
 
 /* The config as a block of code in Markdown, which indents it by four. */
@@ -108,9 +118,10 @@ static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError
     snprintf(path, sizeof(path), "%s/tensorboard", run->dir);
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
         return kiln_error_errno(err, path);
-    snprintf(path, sizeof(path), "%s/tensorboard/events.out.tfevents.0.kiln", run->dir);
+    snprintf(path, sizeof(path), "%s/" MAIN_FILE, run->dir);
     if (run->state != NULL)
         (void)kiln_state_get_i64(run->state, "offset", &offset);
+    state->dir = run->dir;
     state->wall_time = (double)time(NULL);
     KilnStatus status = kiln_events_open(path, offset, &state->events, err);
     if (status >= 0 && (offset == 0 || kiln_events_offset(state->events) != offset))
@@ -118,16 +129,38 @@ static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError
     return status;
 }
 
+/* The measured values of each session are a file and, for TensorBoard, a run of their own: the
+ * main file of a run that was resumed has what an undisturbed one's has. */
+static KilnStatus open_measured(State *state, KilnError *err)
+{
+    char path[4096 + 96];
+
+    snprintf(path, sizeof(path), "%s/tensorboard/measured", state->dir);
+    if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        return kiln_error_errno(err, path);
+    snprintf(path, sizeof(path), "%s/tensorboard/measured/events.out.tfevents.%lld.kiln",
+             state->dir, (long long)state->wall_time);
+    return kiln_events_open(path, 0, &state->measured, err);
+}
+
 static KilnStatus log_metrics(KilnInstance *self, const KilnLogRow *row, KilnError *err)
 {
+    State *state = kiln_state(self);
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < row->n && status >= 0; i++)
-        status = add(kiln_state(self),
-                     (KilnEvent) { .kind = KILN_EVENT_SCALAR,
-                                   .tag = row->metrics[i].name,
-                                   .scalar = row->metrics[i].value },
-                     row, err);
+    for (size_t i = 0; i < row->n && status >= 0; i++) {
+        const KilnMetric *metric = &row->metrics[i];
+        const bool measured = (metric->flags & KILN_LOG_MEASURED) != 0;
+
+        if (measured && state->measured == NULL)
+            status = open_measured(state, err);
+        if (status >= 0)
+            status = add_to(state, measured ? state->measured : state->events,
+                            (KilnEvent) { .kind = KILN_EVENT_SCALAR,
+                                          .tag = metric->name,
+                                          .scalar = metric->value },
+                            row, err);
+    }
     return status;
 }
 
@@ -171,7 +204,10 @@ static KilnStatus flush(KilnInstance *self, KilnError *err)
 {
     State *state = kiln_state(self);
 
-    return state->events != NULL ? kiln_events_flush(state->events, err) : KILN_OK;
+    KilnStatus status = state->events != NULL ? kiln_events_flush(state->events, err) : KILN_OK;
+    if (status >= 0 && state->measured != NULL)
+        status = kiln_events_flush(state->measured, err);
+    return status;
 }
 
 static void state_dict(KilnInstance *self, KilnState *saved)
@@ -200,7 +236,10 @@ static void release(KilnInstance *self)
     State *state = kiln_state(self);
 
     kiln_events_close(state->events);
+    kiln_events_close(state->measured);
 }
+
+static const char *const files[] = { MAIN_FILE, NULL };
 
 static const KilnLoggerOps ops = {
     .open = open_file,
@@ -211,6 +250,7 @@ static const KilnLoggerOps ops = {
     .flush = flush,
     .state_dict = state_dict,
     .close = close_file,
+    .files = files,
 };
 
 const KilnComponent kiln_logger_tensorboard = {

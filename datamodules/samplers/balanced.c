@@ -69,6 +69,10 @@ static KilnStatus setup(KilnInstance *self, const KilnSampling *sampling, KilnEr
     int32_t *labels = malloc((count + 1) * sizeof(*labels));
 
     forget(state);
+    free(state->members);
+    free(state->mixed);
+    free(state->start);
+    free(state->turn);
     state->members = malloc((count + 1) * sizeof(*state->members));
     state->mixed = malloc((count + 1) * sizeof(*state->mixed));
     state->start = malloc((classes + 1) * sizeof(*state->start));

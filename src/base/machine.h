@@ -27,7 +27,8 @@ const char *kiln_processors_why(const KilnProcessors *processors, char *buf, siz
 typedef struct KilnMemory {
     int64_t available; /* bytes that can still be had without swapping */
     bool group;        /* a control group is what limits them, not the machine */
-    int64_t limit;     /* of that group, or the machine's memory */
+    bool process;      /* a limit on the addresses of the process is (ulimit -v) */
+    int64_t limit;     /* of that group or process, or the machine's memory */
 } KilnMemory;
 
 /* False when nothing is known. `root` as above. */

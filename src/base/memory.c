@@ -1,5 +1,6 @@
 /* How much memory can still be had, from the machine and from control groups. */
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/cgroup.h"
 #include "base/machine.h"
@@ -43,6 +44,23 @@ static void take_group(const KilnCgroup *group, bool second, KilnText *text, Kil
         *least = (KilnMemory) { .available = left, .group = true, .limit = limit };
 }
 
+/* A limit on addresses counts those that are reserved, too. */
+static void take_addresses(const char *root, KilnText *text, KilnMemory *least)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur > INT64_MAX)
+        return;
+    const int64_t most = (int64_t)limit.rlim_cur;
+    const int64_t kib = kiln_kernel_file(root, "/proc/self/status", text)
+                            ? number_of(text->data, "VmSize:")
+                            : 0;
+    const int64_t left = kib > 0 ? most - 1024 * kib : most;
+    if (left < least->available)
+        *least = (KilnMemory) { .available = left > 0 ? left : 0, .process = true, .limit = most };
+}
+
 bool kiln_memory_read(const char *root, KilnMemory *ret)
 {
     static const char *const controllers[] = { "memory", NULL };
@@ -66,6 +84,7 @@ bool kiln_memory_read(const char *root, KilnMemory *ret)
             take_group(&group, controllers[i] == NULL, &text, &least);
         } while (kiln_cgroup_up(&group));
     }
+    take_addresses(root, &text, &least);
     kiln_text_release(&text);
     if (least.available == INT64_MAX)
         return false;

@@ -31,6 +31,7 @@ static const Flag flags[] = {
     { "--resume", NULL, TAKES_ONE, offsetof(KilnArgs, resume) },
     { "--retry-failed", NULL, TAKES_NOTHING, offsetof(KilnArgs, retry_failed) },
     { "--json", NULL, TAKES_NOTHING, offsetof(KilnArgs, json) },
+    { "--kills", "-n", TAKES_ONE, offsetof(KilnArgs, count) },
     { "--svg", NULL, TAKES_ONE, offsetof(KilnArgs, svg) },
     { "--depth", NULL, TAKES_ONE, offsetof(KilnArgs, depth) },
     { "--phase", NULL, TAKES_ONE, offsetof(KilnArgs, phase) },
@@ -39,6 +40,9 @@ static const Flag flags[] = {
     { "--config-name", "-cn", TAKES_ONE, offsetof(KilnArgs, config_name) },
     { "--config-dir", "-cd", TAKES_MANY, offsetof(KilnArgs, config_dirs) },
     { "--plugin", NULL, TAKES_MANY, offsetof(KilnArgs, plugins) },
+    { "--once", NULL, TAKES_NOTHING, offsetof(KilnArgs, once) },
+    { "--quiet", "-q", TAKES_NOTHING, offsetof(KilnArgs, quiet) },
+    { "--verbose", "-v", TAKES_NOTHING, offsetof(KilnArgs, verbose) },
     { "--help", "-h", TAKES_NOTHING, offsetof(KilnArgs, help) },
     { "--version", NULL, TAKES_NOTHING, offsetof(KilnArgs, version) },
 };
@@ -141,6 +145,8 @@ static KilnStatus check_flags(KilnArgs *args, KilnError *err)
     if (args->info != NULL && args->cfg != NULL)
         return kiln_error_set(err, KILN_E_USAGE,
                               "--info and --cfg each print and stop: give one of them");
+    if (args->quiet && args->verbose)
+        return kiln_error_set(err, KILN_E_USAGE, "--quiet and --verbose: give one of them");
     if (args->resolve && args->cfg == NULL && !args->help)
         return kiln_error_set(err, KILN_E_USAGE,
                               "--resolve goes with --cfg: train --cfg job --resolve");
@@ -250,6 +256,19 @@ void kiln_args_release(KilnArgs *args)
 {
     free(args->words);
     *args = (KilnArgs) { 0 };
+}
+
+KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err)
+{
+    const char **more = realloc(args->words, (args->n_words + 2) * sizeof(*more));
+
+    if (more == NULL)
+        return kiln_error_nomem(err, (args->n_words + 2) * sizeof(*more));
+    memmove(more + 1, more, args->n_words * sizeof(*more));
+    more[0] = word;
+    args->words = more;
+    more[++args->n_words] = NULL;
+    return KILN_OK;
 }
 
 const char *kiln_args_take(KilnArgs *args, const char *key)

@@ -17,6 +17,8 @@ typedef struct KilnArgs {
     const char *input;   /* predict's input=..., taken from the words */
     const char *info;    /* --info: "all", "config", ... */
     const char *resume;  /* --resume DIR: the folder of a sweep */
+    const char *run;     /* train's resume=..., taken from the words */
+    const char *count;   /* -n N, of verify-resume */
     const char *svg;     /* --svg FILE, of graph */
     const char *depth;   /* --depth N, of graph */
     const char *phase;   /* --phase forward|backward|update, of graph */
@@ -26,7 +28,9 @@ typedef struct KilnArgs {
     bool plan;         /* with -m: print the jobs */
     bool retry_failed; /* with --resume */
     bool json;
-    const char **words; /* everything else, in order: overrides; owned by KilnArgs */
+    bool once;           /* of top */
+    bool quiet, verbose; /* of what runs: errors alone, or more */
+    const char **words;  /* everything else, in order: overrides; owned by KilnArgs */
     size_t n_words;
 } KilnArgs;
 
@@ -40,6 +44,8 @@ KILN_NODISCARD KilnStatus kiln_args_guess(int argc, char **argv, KilnArgs *ret,
 void kiln_args_release(KilnArgs *args);
 /* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
 const char *kiln_args_take(KilnArgs *args, const char *key);
+/* Add a word, borrowed, in front of the others. */
+KILN_NODISCARD KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err);
 /* The i-th flag ("--cfg"); NULL behind the last. */
 const char *kiln_args_flag(size_t i);
 /* The whole name of a flag that may be written short ("-cn"), and what stands behind its

@@ -14,10 +14,15 @@ int kiln_command_plan(const KilnArgs *args, KilnConfig *config, const KilnRegist
 int kiln_command_eval(KilnArgs *args);
 int kiln_command_predict(KilnArgs *args);
 int kiln_command_graph(KilnArgs *args);
+int kiln_command_ckpt(KilnArgs *args);
+int kiln_command_verify_resume(KilnArgs *args);
+int kiln_command_tune(KilnArgs *args);
+int kiln_command_replay(KilnArgs *args);
 int kiln_command_list(KilnArgs *args);
 int kiln_command_show(KilnArgs *args);
 int kiln_command_schema(KilnArgs *args);
 int kiln_command_init(KilnArgs *args);
+int kiln_command_top(KilnArgs *args);
 int kiln_command_explain(KilnArgs *args);
 int kiln_command_version(KilnArgs *args);
 int kiln_command_completion(KilnArgs *args);
@@ -35,6 +40,17 @@ KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry
  * found wrong is printed. */
 KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry, bool check,
                                 KilnConfig **ret);
+/* The same of a request. */
+KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeRequest *request,
+                                        bool check, KilnConfig **ret);
+/* The config of the run that args->run names, with the words on top; *ret_run is its folder,
+ * absolute, owned by the caller. Errors are printed. */
+KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *registry, bool check,
+                                KilnConfig **ret, char **ret_run);
+/* That no word sets what others of the run's values followed through ${...}: its config is
+ * resolved, and they would not follow any more. */
+KILN_NODISCARD KilnStatus kiln_command_check_followers(const char *run, const char *const *words,
+                                                       KilnError *err);
 /* A config that was saved with the checkpoint which ckpt_path=... names, with
  * the other words as overrides; errors are printed. */
 KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry, KilnConfig **ret);

@@ -136,6 +136,12 @@ static const char *remembered(KilnArena *arena, const KilnArgs *args, const char
     if (strcmp(command, "explain") == 0) {
         run = args->n_words > 0 ? args->words[0] : ".";
         path = kiln_arena_printf(arena, "%s/.kiln", kiln_home_path(arena, run));
+    } else if (strcmp(command, "train") == 0) {
+        for (size_t i = 0; i < args->n_words; i++)
+            if (kiln_starts_with(args->words[i], "resume="))
+                run = kiln_home_path(arena, strchr(args->words[i], '=') + 1);
+        if (run != NULL)
+            path = kiln_arena_printf(arena, "%s/.kiln", run);
     } else if (strcmp(command, "eval") == 0 || strcmp(command, "predict") == 0) {
         for (size_t i = 0; i < args->n_words; i++)
             if (kiln_starts_with(args->words[i], "ckpt_path="))
@@ -197,6 +203,7 @@ void kiln_scene_set(const KilnArgs *args, const char *command, KilnScene *ret)
         const char *word = first_value(arena, args->words[i]);
 
         if (word != NULL && !kiln_starts_with(word, "input=") &&
+            !kiln_starts_with(word, "output=") && !kiln_starts_with(word, "resume=") &&
             !(own != NULL && kiln_starts_with(word, "ckpt_path=")))
             trial.words[trial.count++] = word;
     }

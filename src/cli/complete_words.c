@@ -163,6 +163,17 @@ static void complete_name(Cursor *cursor)
         complete_show(cursor);
 }
 
+/* A flight record or a run, then overrides. */
+static void complete_replay(Cursor *cursor)
+{
+    if (cursor->args.n_words == 0) {
+        kiln_candidates_paths(cursor->candidates, "", cursor->candidates->typed, "");
+        return;
+    }
+    kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
+    kiln_complete_override(&cursor->scene, cursor->candidates);
+}
+
 static void complete_explain(Cursor *cursor)
 {
     if (cursor->args.n_words == 0) {
@@ -174,32 +185,63 @@ static void complete_explain(Cursor *cursor)
                        KILN_KEY_NAME);
 }
 
+/* A word that is no override: `word`=PATH. True when its value is being typed. */
+static bool complete_own(KilnCandidates *candidates, const char *word, const char *note,
+                         const char *ending)
+{
+    kiln_candidates_add(candidates, true, word, note);
+    if (!kiln_starts_with(candidates->typed, word))
+        return false;
+    kiln_candidates_paths(candidates, word, candidates->typed + strlen(word), ending);
+    return true;
+}
+
 static void complete_override(Cursor *cursor)
 {
-    static const char input[] = "input=";
     KilnCandidates *candidates = cursor->candidates;
 
-    if (strcmp(cursor->command, "predict") == 0) {
-        kiln_candidates_add(candidates, true, input, "a PNG file, or a folder of them");
-        if (kiln_starts_with(candidates->typed, input)) {
-            kiln_candidates_paths(candidates, input, candidates->typed + strlen(input), "");
-            return;
-        }
+    if (strcmp(cursor->command, "predict") == 0 &&
+        (complete_own(candidates, "input=", "a PNG file, or a folder of them", "") ||
+         complete_own(candidates, "output=", "the file to write: .jsonl, .csv, .safetensors", "")))
+        return;
+    if (strcmp(cursor->command, "train") == 0 &&
+        complete_own(candidates, "resume=", "go on in a run folder, with its config", "/")) {
+        kiln_candidates_add(candidates, false, "resume=last", "the newest run");
+        return;
     }
     kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
     kiln_complete_override(&cursor->scene, candidates);
 }
 
+/* ckpt ACTION PATH...: checkpoints and runs are folders. */
+static void complete_ckpt(Cursor *cursor)
+{
+    static const char *const actions[] = { "ls", "show", "verify", "diff", NULL };
+
+    if (cursor->args.n_words == 0)
+        add_all(cursor, "", actions);
+    else
+        kiln_candidates_paths(cursor->candidates, "", cursor->candidates->typed, "/");
+}
+
 static void complete_argument(Cursor *cursor)
 {
     static const char *const shells[] = { "bash", "zsh", "fish", NULL };
+    static const char *const searches[] = { "lr", "batch_size", NULL };
     const char *command = cursor->command;
 
+    if (strcmp(command, "tune") == 0)
+        add_all(cursor, "", searches);
     if (strcmp(command, "train") == 0 || strcmp(command, "graph") == 0 ||
-        strcmp(command, "eval") == 0 || strcmp(command, "predict") == 0)
+        strcmp(command, "verify-resume") == 0 || strcmp(command, "eval") == 0 ||
+        strcmp(command, "tune") == 0 || strcmp(command, "predict") == 0)
         complete_override(cursor);
     else if (strcmp(command, "explain") == 0)
         complete_explain(cursor);
+    else if (strcmp(command, "replay") == 0)
+        complete_replay(cursor);
+    else if (strcmp(command, "ckpt") == 0)
+        complete_ckpt(cursor);
     else if (cursor->args.n_words > 0)
         return; /* the others take one */
     else if (strcmp(command, "list") == 0 || strcmp(command, "schema") == 0 ||

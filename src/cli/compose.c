@@ -36,8 +36,8 @@ KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry
     };
 }
 
-static KilnStatus compose(const KilnArgs *args, const KilnComposeRequest *request, bool check,
-                          KilnConfig **ret)
+KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeRequest *request,
+                                        bool check, KilnConfig **ret)
 {
     KilnErrors *errors = NULL;
     KilnConfig *config = NULL;
@@ -63,10 +63,22 @@ KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *regist
 {
     KilnComposeRequest request = kiln_command_request(args, registry);
 
-    return compose(args, &request, check, ret);
+    return kiln_command_compose_request(args, &request, check, ret);
 }
 
-/* The checkpoint that `ckpt_path` means, sought below outputs/ as train does. */
+/* Where runs are, as far as the arguments say. */
+static const char *runs_folder(const KilnArgs *args)
+{
+    static const char key[] = "trainer.default_root_dir=";
+    const char *folder = "outputs";
+
+    for (size_t i = 0; i < args->n_words; i++)
+        if (strncmp(args->words[i], key, sizeof(key) - 1) == 0)
+            folder = args->words[i] + sizeof(key) - 1;
+    return folder;
+}
+
+/* The checkpoint that `ckpt_path` means, sought where train makes its runs. */
 static KilnStatus find_checkpoint(KilnArgs *args, char **ret, KilnError *err)
 {
     const char *ckpt_path = kiln_args_take(args, "ckpt_path");
@@ -75,7 +87,7 @@ static KilnStatus find_checkpoint(KilnArgs *args, char **ret, KilnError *err)
         return kiln_error_set(err, KILN_E_USAGE,
                               "ckpt_path=... is missing: a checkpoint folder, a run folder, last "
                               "or best");
-    return kiln_checkpoint_resolve(ckpt_path, "outputs", ret, err);
+    return kiln_checkpoint_resolve(ckpt_path, runs_folder(args), ret, err);
 }
 
 KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry, KilnConfig **ret)
@@ -106,7 +118,7 @@ KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry,
             .registry = registry,
             .sections = kiln_run_sections(),
         };
-        status = compose(args, &request, true, ret);
+        status = kiln_command_compose_request(args, &request, true, ret);
     }
     free(overrides);
     free(override);

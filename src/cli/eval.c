@@ -1,4 +1,5 @@
 /* eval and predict: what a checkpoint can do, with the config that made it. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +13,7 @@ typedef KilnStatus Action(KilnArgs *args, KilnConfig *config, const KilnRunEnv *
 /* Everything around an action: registry, remembered config, signals, errors. */
 static int with_checkpoint(KilnArgs *args, Action *action)
 {
-    KilnConsole console = kiln_screen_console(stderr);
+    KilnConsole console;
     KilnRegistry *registry = NULL;
     KilnConfig *config = NULL;
     KilnError err = { 0 };
@@ -23,9 +24,9 @@ static int with_checkpoint(KilnArgs *args, Action *action)
     if (status >= 0) {
         KilnRunEnv env = {
             .registry = registry,
-            .console = &console,
+            .console = kiln_screen_run_console(stderr, args->quiet, args->verbose, &console),
             .overrides = args->words,
-            .stop = kiln_screen_catch_signals(),
+            .stop = kiln_screen_catch_signals().stop,
         };
 
         status = action(args, config, &env, &err);
@@ -55,14 +56,40 @@ int kiln_command_eval(KilnArgs *args)
     return with_checkpoint(args, test);
 }
 
-static void print_line(void *ctx, const char *line)
+static KilnStatus print_output(void *ctx, const char *text, KilnError *err)
 {
-    fprintf(ctx, "%s\n", line);
+    errno = EIO;
+    return fputs(text, ctx) != EOF && fflush(ctx) == 0 ? KILN_OK
+                                                       : kiln_error_errno(err, "standard output");
 }
 
 static KilnStatus predict(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env, KilnError *err)
 {
-    return kiln_run_predict(config, env, args->input, print_line, stdout, err);
+    KilnRunEnv out = *env;
+
+    out.output = print_output;
+    out.ctx = stdout;
+    return kiln_run_predict(config, &out, args->input, err);
+}
+
+/* Predictions are written by a callback: the run's own, if it has one of that name. */
+static int predict_to(KilnArgs *args, const char *output)
+{
+    char path[4096 + 64];
+    KilnError err = { 0 };
+    KilnStatus status = KILN_OK;
+
+    snprintf(path, sizeof(path), "++callbacks.prediction_writer.path='%s'",
+             output != NULL ? output : "");
+    if (output != NULL)
+        status = kiln_args_add(args, path, &err);
+    if (status >= 0)
+        status = kiln_args_add(
+            args, "++callbacks.prediction_writer._target_=callback/prediction_writer", &err);
+    if (status >= 0)
+        return with_checkpoint(args, predict);
+    kiln_screen_error(args->command, &err);
+    return kiln_screen_exit_status(status);
 }
 
 int kiln_command_predict(KilnArgs *args)
@@ -73,5 +100,5 @@ int kiln_command_predict(KilnArgs *args)
                 args->command);
         return 2;
     }
-    return with_checkpoint(args, predict);
+    return predict_to(args, kiln_args_take(args, "output"));
 }

@@ -12,7 +12,10 @@ enum {
     INIT = 1 << 4,
     OTHER = 1 << 5, /* a command without flags of its own */
     GRAPH = 1 << 6,
-    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH,
+    VERIFY = 1 << 7,
+    TUNE = 1 << 8,
+    TOP = 1 << 9,
+    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | VERIFY | TUNE | TOP,
 };
 
 typedef struct FlagHelp {
@@ -26,15 +29,18 @@ static const FlagHelp flags[] = {
     { "--svg FILE", "draw the step and its memory, instead of a table", GRAPH },
     { "--depth N", "put together layers that agree in the first N parts of their names", GRAPH },
     { "--phase PHASE", "only forward, backward or update", GRAPH },
-    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH },
+    { NULL, "kills", VERIFY },
+    { "-n, --kills N", "how often to kill (default: 20)", VERIFY },
+    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY | TUNE },
     { "-cp, --config-path DIR",
       "the folder of the primary config (default: ./conf, else the one inside the program)",
-      TRAIN | NAMES | SCHEMA | GRAPH },
-    { "-cn, --config-name NAME", "the primary config (default: config)", TRAIN | GRAPH },
+      TRAIN | NAMES | SCHEMA | GRAPH | VERIFY | TUNE },
+    { "-cn, --config-name NAME", "the primary config (default: config)",
+      TRAIN | GRAPH | VERIFY | TUNE },
     { "-cd, --config-dir DIR", "one more folder to search for groups; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | GRAPH },
+      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | VERIFY | TUNE },
     { "--plugin FILE.so", "load components from a plugin; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH },
+      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY | TUNE },
     { NULL, "looking", TRAIN },
     { "-c, --cfg job|kiln|all", "print the composed config (kiln: its own settings) and stop",
       TRAIN },
@@ -55,7 +61,13 @@ static const FlagHelp flags[] = {
     { "-m, --multirun", "one run for each combination of KEY=A,B,...", TRAIN },
     { "--resume DIR", "with -m: run what is missing or failed in the sweep in DIR", TRAIN },
     { "--retry-failed", "with --resume: run again what failed", TRAIN },
+    { NULL, "screen", TRAIN | RUNS },
+    { "-q, --quiet", "errors only", TRAIN | RUNS },
+    { "-v, --verbose", "more: all that config files set, threads, checkpoints", TRAIN | RUNS },
     { NULL, "output", SCHEMA },
+    { NULL, "output", TOP },
+    { "--once", "look once and stop, as in a pipe", TOP },
+    { "--json", "as JSON, once", TOP },
     { "--json", "a JSON Schema for editors, instead of an outline", SCHEMA },
     { NULL, "help", ALL },
     { "-h, --help", "this text", ALL },
@@ -66,7 +78,7 @@ typedef struct CommandHelp {
     const char *name;
     unsigned mask;
     const char *text;
-    const char *const examples[10]; /* command, what it does, ..., NULL */
+    const char *const examples[12]; /* command, what it does, ..., NULL */
 } CommandHelp;
 
 static const CommandHelp commands[] = {
@@ -80,9 +92,12 @@ static const CommandHelp commands[] = {
         "kiln eval ckpt_path=last datamodule.root=DIR", "the same network on other data", NULL } },
     { "predict",
       RUNS,
-      "Prints one line of JSON for each image: file, class, probabilities.",
+      "Prints one line of JSON for each image: file, class, probabilities; or writes them to a "
+      "file, "
+      "output=FILE, as its name ends: .jsonl, .csv, .safetensors.",
       { "kiln predict ckpt_path=best input=DIR", "all PNG images in a folder, at any depth",
-        "kiln predict ckpt_path=RUN input=x.png", "one image", NULL } },
+        "kiln predict ckpt_path=RUN input=x.png", "one image",
+        "kiln predict ckpt_path=best input=DIR output=all.csv", "a table", NULL } },
     { "graph",
       GRAPH,
       "Shows the training step as it is planned, after a second of trying it: every operation with "
@@ -92,6 +107,41 @@ static const CommandHelp commands[] = {
         "kiln graph model=resnet --depth 2", "one line for each block",
         "kiln graph model=resnet --depth 2 --svg step.svg", "the picture of the same",
         "kiln graph --phase backward", "the gradients alone", NULL } },
+    { "ckpt",
+      OTHER,
+      "Looks at checkpoints. ls: those of a run, or of all runs below a folder (default: outputs). "
+      "show: what is in one. verify: all its checksums; what is damaged, down to the tensor. diff: "
+      "tensors, config and state that differ between two. PATH is a checkpoint folder, a run "
+      "folder (its last), last or best.",
+      { "kiln ckpt ls", "all checkpoints below outputs/", "kiln ckpt ls RUN", "those of one run",
+        "kiln ckpt show last", "position, parameters, state of the newest run's last",
+        "kiln ckpt verify RUN", "exit status 1 when anything is damaged",
+        "kiln ckpt diff RUN/checkpoints/best RUN", "the best against the last", NULL } },
+    { "verify-resume",
+      VERIFY,
+      "Runs a config once undisturbed; then again and again, killed by SIGKILL at random moments "
+      "(at "
+      "any time, in an epoch, in validation, while saving, between the batches of a step, before "
+      "the "
+      "first checkpoint, in the closing test, again while resumed) and resumed; and compares all "
+      "bytes of the checkpoints and the rows of metrics.csv, wall_time aside. Exit status 1 when "
+      "anything differs, with what differs first. Takes the arguments of train; the run should "
+      "take "
+      "seconds.",
+      { "kiln verify-resume trainer.max_epochs=3", "20 kills of the default config",
+        "kiln verify-resume -n 200 model=cnn", "200 kills of another",
+        "kiln verify-resume trainer.accumulate_grad_batches=4 trainer.limit_train_batches=30",
+        "keep it short", NULL } },
+    { "replay",
+      RUNS,
+      "Trains the batches of a flight record again, from the nearest checkpoint of its run or from "
+      "the beginning, in a scratch folder. Says which layer and operation made the first NaN or "
+      "infinity and which sample brought it; or whether every loss and gradient norm comes out as "
+      "it was. The run needs the callback flight_recorder.",
+      { "train callbacks=[default,flight_recorder]", "a run that keeps a record",
+        "kiln replay RUN/flight.kiln", "after a NaN, a spike, a crash or a kill",
+        "kiln replay RUN trainer.precision=32-true", "would it happen with other options?",
+        NULL } },
     { "list",
       NAMES,
       "Lists components with one line each; with GROUP, those of one kind with their options.",
@@ -113,6 +163,14 @@ static const CommandHelp commands[] = {
       { "kiln schema", "groups, files, keys", "kiln schema --json >conf/.schema/config.json",
         "for conf/config.yaml", "kiln schema --json model >conf/.schema/model.json",
         "for conf/model/*.yaml", NULL } },
+    { "top",
+      TOP,
+      "Shows the runs of yours that are live on this machine, jobs of sweeps together: folder, "
+      "what "
+      "was asked for, how far it is, how long it still takes, speed and metrics. On a terminal it "
+      "looks again twice a second until q; elsewhere it looks once.",
+      { "kiln top", "watch", "kiln top --once", "one look", "kiln top --json | jq '.[].run_dir'",
+        "for programs", NULL } },
     { "init",
       INIT,
       "Writes a starting project: a commented conf/ with schemas for the editor, a README.md and "

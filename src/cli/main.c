@@ -18,10 +18,18 @@ static const Command commands[] = {
     { "train", kiln_command_train, true, "train [OVERRIDE...]", "compose a config and train it" },
     { "eval", kiln_command_eval, true, "eval ckpt_path=PATH|last|best [OVERRIDE...]",
       "test a checkpoint" },
-    { "predict", kiln_command_predict, true, "predict ckpt_path=... input=FILE|FOLDER",
-      "one line of JSON for each image" },
+    { "predict", kiln_command_predict, true,
+      "predict ckpt_path=... input=FILE|FOLDER [output=FILE]", "one line of JSON for each image" },
     { "graph", kiln_command_graph, true, "graph [OVERRIDE...] [--svg FILE]",
       "the planned step: operations, time, memory" },
+    { "ckpt", kiln_command_ckpt, false, "ckpt ls|show|verify|diff [PATH...]",
+      "list, show, check and compare checkpoints" },
+    { "verify-resume", kiln_command_verify_resume, false, "verify-resume [-n N] [OVERRIDE...]",
+      "kill a run at random moments: does it end as if it was not?" },
+    { "tune", kiln_command_tune, true, "tune [lr] [batch_size] [OVERRIDE...]",
+      "find a learning rate and a batch size" },
+    { "replay", kiln_command_replay, true, "replay FILE|RUN [OVERRIDE...]",
+      "train the last batches of a flight record again" },
     { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
     { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
     { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",
@@ -32,6 +40,7 @@ static const Command commands[] = {
       "a script that teaches the shell to complete" },
     { "explain", kiln_command_explain, false, "explain RUN|last [KEY...]",
       "where the values of a past run came from" },
+    { "top", kiln_command_top, false, "top [--once]", "the runs that are live on this machine" },
     { "version", kiln_command_version, false, "version",
       "version of the program and of its plugin interface" },
 };
@@ -48,7 +57,7 @@ static void print_usage(FILE *stream)
 {
     fputs("usage: kiln COMMAND [FLAG...] [KEY=VALUE...]\n\ncommands:\n", stream);
     for (size_t i = 0; i < KILN_COUNT(commands); i++)
-        fprintf(stream, "  %-12s %s\n", commands[i].name, commands[i].summary);
+        fprintf(stream, "  %-14s %s\n", commands[i].name, commands[i].summary);
     fputs("\n`kiln COMMAND --help` teaches each; `train ...` is `kiln train ...`.\n", stream);
 }
 

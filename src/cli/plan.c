@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/units.h"
 #include "cli/commands.h"
@@ -12,101 +11,12 @@
 /* How long steps are tried. */
 static const double probe_seconds = 1.0;
 
-/* ---- The layers ----------------------------------------------------------------------- */
-
-/* Columns of text; numbers stand at the right of theirs. Two spaces between. */
-enum { COLUMNS = 5, FIRST_NUMBER = 3, GAP = 2, NARROWEST = 12 };
-
-typedef struct Cells {
-    const char *text[COLUMNS];
-} Cells;
-
-static int columns_of(const char *text)
-{
-    int n = 0;
-
-    for (; *text != '\0'; text++)
-        n += ((unsigned char)*text & 0xC0) != 0x80;
-    return n;
-}
-
-static void widen(int widths[COLUMNS], const Cells *cells)
-{
-    for (int i = 0; i < COLUMNS; i++)
-        if (columns_of(cells->text[i]) > widths[i])
-            widths[i] = columns_of(cells->text[i]);
-}
-
-/* Where the page is too narrow, the path of the layer is cut in front: its end tells
- * layers apart. */
-static void fit(const KilnPage *page, int widths[COLUMNS])
-{
-    int sum = GAP * (COLUMNS - 1);
-
-    for (int i = 0; i < COLUMNS; i++)
-        sum += widths[i];
-    if (sum > page->width)
-        widths[0] -= sum - page->width;
-    if (widths[0] < NARROWEST)
-        widths[0] = NARROWEST;
-}
-
-static void put_row(KilnPage *page, const int widths[COLUMNS], const Cells *cells)
-{
-    KilnText *text = &page->text;
-
-    for (int i = 0; i < COLUMNS; i++) {
-        const char *cell = cells->text[i];
-        int length = columns_of(cell), pad = widths[i] - length;
-        bool cut = pad < 0;
-
-        if (i >= FIRST_NUMBER)
-            kiln_text_printf(text, "%*s", pad > 0 ? pad : 0, "");
-        kiln_text_printf(text, "%s%s", cut ? "<" : "", cut ? cell - pad + 1 : cell);
-        if (i < FIRST_NUMBER)
-            kiln_text_printf(text, "%*s", pad > 0 ? pad : 0, "");
-        kiln_text_append(text, i + 1 < COLUMNS ? "  " : "");
-    }
-    while (text->length > 0 && text->data[text->length - 1] == ' ')
-        text->data[--text->length] = '\0';
-    kiln_page_end(page);
-}
-
-typedef struct LayerText {
-    char shape[KILN_SHAPE_TEXT], parameters[KILN_UNIT_TEXT], flops[KILN_UNIT_TEXT];
-} LayerText;
-
-static Cells layer_cells(const KilnLayerInfo *layer, LayerText *text)
-{
-    double flops = layer->flops + layer->flops_backward;
-
-    kiln_shape_text(&layer->output, text->shape, sizeof(text->shape));
-    kiln_commas_text(layer->parameters, text->parameters);
-    kiln_amount_text(flops, text->flops);
-    return (Cells) { { layer->path, layer->op, text->shape,
-                       layer->parameters > 0 ? text->parameters : "",
-                       flops > 0.0 ? text->flops : "" } };
-}
-
 static void put_layers(KilnPage *page, const KilnTrainer *trainer)
 {
-    const Cells head = { { "layer", "operation", "output", "parameters", "FLOPs a step" } };
-    int widths[COLUMNS] = { 0 };
-    LayerText text;
+    char *table = kiln_trainer_layer_table(trainer, -1, page->width);
 
-    widen(widths, &head);
-    for (size_t i = 0; i < trainer->n_layers; i++) {
-        Cells cells = layer_cells(&trainer->layers[i], &text);
-
-        widen(widths, &cells);
-    }
-    fit(page, widths);
-    put_row(page, widths, &head);
-    for (size_t i = 0; i < trainer->n_layers; i++) {
-        Cells cells = layer_cells(&trainer->layers[i], &text);
-
-        put_row(page, widths, &cells);
-    }
+    kiln_text_append(&page->text, table != NULL ? table : "");
+    free(table);
 }
 
 /* ---- Sums ------------------------------------------------------------------------------- */
@@ -159,13 +69,18 @@ static void put_memory(KilnPage *page, const KilnForecast *forecast)
     put_bytes(page, "buffers", forecast->buffers);
     put_bytes(page, "optimizer state", forecast->optimizer);
     put_bytes(page, "averaged weights", forecast->average);
+    put_bytes(page, "callbacks", forecast->callbacks);
+    put_bytes(page, "metrics", forecast->metrics + forecast->computing);
     put_bytes(page, "batches", forecast->batches);
-    put_bytes(page, "program and data", forecast->program);
+    put_bytes(page, "checkpoint's copy", forecast->snapshot);
+    put_bytes(page, "program and data", forecast->program + forecast->growth);
     put_bytes(page, "peak", kiln_forecast_peak(forecast));
     if (forecast->memory_known)
         put_pair(page, "can be had", "%12s of the %s %s",
                  kiln_bytes_text((double)forecast->memory.available, a),
-                 forecast->memory.group ? "control group's" : "machine's",
+                 forecast->memory.process ? "process's"
+                 : forecast->memory.group ? "control group's"
+                                          : "machine's",
                  kiln_bytes_text((double)forecast->memory.limit, b));
     put_bytes(page, "a checkpoint", forecast->checkpoint);
 }

@@ -1,10 +1,12 @@
 /* The console over a stdio stream, signals, and the printing of errors. */
 #include "cli/screen.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/parse.h"
@@ -34,6 +36,26 @@ static int terminal_width(FILE *stream)
     return 80;
 }
 
+static int measure_stream(void *ctx)
+{
+    return terminal_width(ctx);
+}
+
+/* As the locale says; the program itself keeps the "C" locale, for numbers. */
+static bool speaks_utf8(void)
+{
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+    for (size_t i = 0; i < KILN_COUNT(names); i++) {
+        const char *locale = getenv(names[i]);
+
+        if (locale != NULL && locale[0] != '\0')
+            return strstr(locale, "UTF-8") != NULL || strstr(locale, "utf8") != NULL ||
+                   strstr(locale, "UTF8") != NULL || strstr(locale, "utf-8") != NULL;
+    }
+    return false;
+}
+
 KilnConsole kiln_screen_console(FILE *stream)
 {
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
@@ -42,10 +64,20 @@ KilnConsole kiln_screen_console(FILE *stream)
     return (KilnConsole) {
         .terminal = terminal,
         .colour = terminal && (no_color == NULL || no_color[0] == '\0'),
+        .utf8 = terminal && speaks_utf8(),
         .width = terminal ? terminal_width(stream) : 100,
         .ctx = stream,
         .write = write_stream,
+        .measure = terminal ? measure_stream : NULL,
     };
+}
+
+const KilnConsole *kiln_screen_run_console(FILE *stream, bool quiet, bool verbose,
+                                           KilnConsole *console)
+{
+    *console = kiln_screen_console(stream);
+    console->verbose = verbose;
+    return quiet ? NULL : console;
 }
 
 KilnPage kiln_screen_page(void)
@@ -69,30 +101,67 @@ int kiln_screen_print(KilnPage *page)
 }
 
 /* A signal handler has no other way to reach the run. */
-static volatile int stop_requested;
-static volatile sig_atomic_t signal_seen;
+static volatile int stop_signal, save_asked;
+static volatile int64_t stop_ms;
 
-static void on_signal(int number)
+static int64_t clock_ms(void)
 {
-    if (stop_requested)
-        _exit(128 + number);
-    stop_requested = 1;
-    signal_seen = number;
+    struct timespec at = { 0 };
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (int64_t)at.tv_sec * 1000 + at.tv_nsec / 1000000;
 }
 
-const volatile int *kiln_screen_catch_signals(void)
+/* What comes at once a second time was sent once, to the process and to its group (`timeout`
+ * does). The system repeats SIGXCPU and SIGPIPE by itself. */
+static void on_stop(int number)
 {
-    struct sigaction action = { .sa_handler = on_signal };
+    enum { SAME_MS = 100 };
+    const int saved_errno = errno;
+
+    if (stop_signal == 0) {
+        stop_ms = clock_ms();
+        stop_signal = number;
+    } else if (number != SIGXCPU && number != SIGPIPE && clock_ms() - stop_ms > SAME_MS) {
+        _exit(128 + number);
+    }
+    errno = saved_errno;
+}
+
+static void on_save(int number)
+{
+    (void)number;
+    save_asked = 1;
+}
+
+static void handle(int number, void (*handler)(int))
+{
+    struct sigaction action = { .sa_handler = handler };
 
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    return &stop_requested;
+    sigaction(number, &action, NULL);
+}
+
+KilnSignals kiln_screen_catch_signals(void)
+{
+    static const int stops[] = { SIGINT, SIGTERM, SIGHUP, SIGXCPU, SIGPIPE };
+    struct sigaction before;
+
+    for (size_t i = 0; i < KILN_COUNT(stops); i++) {
+        bool ignored = stops[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 &&
+                       before.sa_handler == SIG_IGN; /* nohup */
+
+        if (!ignored)
+            handle(stops[i], on_stop);
+    }
+    handle(SIGUSR1, on_save);
+    handle(SIGXFSZ, SIG_IGN); /* writing fails, and says so */
+    return (KilnSignals) { .stop = &stop_signal, .save = &save_asked };
 }
 
 int kiln_screen_signal_status(void)
 {
-    return signal_seen != 0 ? 128 + (int)signal_seen : 0;
+    return stop_signal != 0 ? 128 + stop_signal : 0;
 }
 
 /* ---- Errors ------------------------------------------------------------------------- */
@@ -193,4 +262,18 @@ void kiln_screen_errors(const char *command, const KilnErrors *errors)
 int kiln_screen_exit_status(KilnStatus status)
 {
     return status >= 0 ? 0 : status == KILN_E_USAGE ? 2 : 1;
+}
+
+int kiln_screen_run_status(KilnStatus status)
+{
+    switch (status) {
+    case KILN_E_NUMERIC:
+        return 3;
+    case KILN_E_IO:
+        return 4;
+    case KILN_E_NOMEM:
+        return 5;
+    default:
+        return kiln_screen_exit_status(status);
+    }
 }

@@ -65,10 +65,12 @@ static int fit(const Job *job, const KilnSweepTask *task, KilnConfig *config)
 {
     KilnRunResult result = { 0 };
     KilnError err = { 0 };
+    KilnSignals signals = kiln_screen_catch_signals();
     KilnRunEnv env = {
         .registry = job->registry,
         .overrides = task->overrides,
-        .stop = kiln_screen_catch_signals(),
+        .stop = signals.stop,
+        .save = signals.save,
         .progress = progress,
         .ctx = (void *)task->report,
         .prepared = true,
@@ -150,7 +152,7 @@ static int run(const KilnArgs *args, const KilnSweepRequest *request)
 
 static int sweep(const KilnArgs *args, const char *resume, const char *const *plugins)
 {
-    KilnConsole console = kiln_screen_console(stdout);
+    KilnConsole console;
     Job job = { .args = args };
     KilnRegistry *registry = NULL;
     KilnStatus status = kiln_command_registry(args, &registry);
@@ -163,8 +165,8 @@ static int sweep(const KilnArgs *args, const char *resume, const char *const *pl
         .plugins = plugins,
         .resume = resume,
         .retry_failed = args->retry_failed,
-        .console = &console,
-        .stop = args->plan ? NULL : kiln_screen_catch_signals(),
+        .console = kiln_screen_run_console(stdout, args->quiet, args->verbose, &console),
+        .stop = args->plan ? NULL : kiln_screen_catch_signals().stop,
         .body = run_job,
         .ctx = &job,
     };

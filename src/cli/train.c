@@ -60,22 +60,27 @@ static KilnStatus print_explanations(const KilnArgs *args, const KilnConfig *con
     return KILN_OK;
 }
 
-static int run(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry)
+static int run(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry,
+               const char *resume)
 {
-    KilnConsole console = kiln_screen_console(stdout);
+    KilnConsole console;
     KilnRunResult result = { 0 };
     KilnError err = { 0 };
+    KilnSignals signals = kiln_screen_catch_signals();
     KilnRunEnv env = {
         .registry = registry,
-        .console = &console,
+        .console = kiln_screen_run_console(stdout, args->quiet, args->verbose, &console),
         .overrides = args->words,
-        .stop = kiln_screen_catch_signals(),
+        .stop = signals.stop,
+        .save = signals.save,
+        .resume = resume,
     };
     KilnStatus status = kiln_run_fit(config, &env, &result, &err);
 
     if (status < 0) {
         kiln_screen_error(args->command, &err);
-        return kiln_screen_exit_status(status);
+        return result.run_dir[0] != '\0' ? kiln_screen_run_status(status)
+                                         : kiln_screen_exit_status(status);
     }
     return strcmp(result.status, "interrupted") == 0 ? kiln_screen_signal_status() : 0;
 }
@@ -85,9 +90,12 @@ static int train(const KilnArgs *args, const KilnRegistry *registry)
     bool show = args->cfg != NULL || args->explain[0] != NULL;
     KilnConfig *config = NULL;
     KilnError err = { 0 };
+    char *resume = NULL;
     int exit_status;
 
-    KilnStatus status = kiln_command_compose(args, registry, !show, &config);
+    KilnStatus status = args->run != NULL
+                            ? kiln_command_resumed(args, registry, !show, &config, &resume)
+                            : kiln_command_compose(args, registry, !show, &config);
     if (status < 0) {
         exit_status = kiln_screen_exit_status(status);
     } else if (show) {
@@ -98,8 +106,9 @@ static int train(const KilnArgs *args, const KilnRegistry *registry)
         exit_status = kiln_screen_exit_status(status);
     } else {
         exit_status = args->plan ? kiln_command_plan(args, config, registry)
-                                 : run(args, config, registry);
+                                 : run(args, config, registry, resume);
     }
+    free(resume);
     kiln_config_free(config);
     return exit_status;
 }
@@ -125,13 +134,19 @@ int kiln_command_train(KilnArgs *args)
     bool runs = !args->help && args->cfg == NULL && args->info == NULL && args->explain[0] == NULL;
     KilnRegistry *registry = NULL;
 
+    args->run = kiln_args_take(args, "resume");
+    if (args->run != NULL && args->multirun) {
+        fprintf(stderr, "%s: resume=%s goes on with one run; a sweep goes on by -m --resume DIR\n",
+                args->command, args->run);
+        return 2;
+    }
     if ((args->multirun || args->resume != NULL) && runs)
         return kiln_command_sweep(args);
     KilnStatus status = kiln_command_registry(args, &registry);
 
     if (status < 0)
         return kiln_screen_exit_status(status);
-    if (runs && mode_is_multirun(args, registry)) {
+    if (runs && args->run == NULL && mode_is_multirun(args, registry)) {
         kiln_registry_free(registry);
         return kiln_command_sweep(args);
     }

@@ -116,7 +116,7 @@ KilnStatus kiln_events_add(KilnEvents *events, const KilnEvent *event, KilnError
 
 KilnStatus kiln_events_flush(KilnEvents *events, KilnError *err)
 {
-    if (fflush(events->file) != 0 || fsync(fileno(events->file)) != 0)
+    if (fflush(events->file) != 0)
         return kiln_error_errno(err, events->path);
     return KILN_OK;
 }

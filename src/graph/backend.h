@@ -82,7 +82,9 @@ struct KilnBackend {
     KilnDType float_type; /* of kiln_graph_full and of checks: f32, or f64 on the reference */
     int threads;
     KilnConvolution convolution;
-    bool bf16; /* the processor multiplies bf16; else products of bf16 are computed as f32 */
+    bool bf16;        /* the processor multiplies bf16; else products of bf16 are computed as f32 */
+    char machine[64]; /* what else than the program decides how results are rounded: "avx512,
+                       * oneDNN 2.7.2"; "" when nothing does */
 };
 
 /* The reference backend in double precision, for gradient checks. */

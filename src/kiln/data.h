@@ -64,6 +64,9 @@ typedef struct KilnDataset {
     int64_t (*length)(void *ctx, int64_t index);
 } KilnDataset;
 
+/* Sets of samples that a split may have. */
+#define KILN_MAX_SETS 8
+
 typedef enum KilnSplit { KILN_TRAIN, KILN_VAL, KILN_TEST, KILN_SPLIT_COUNT } KilnSplit;
 
 /* "train", "val", "test". */
@@ -91,8 +94,18 @@ struct KilnDataModuleOps {
     KilnStatus (*setup)(KilnInstance *self, const KilnDataContext *context, KilnError *err);
     /* What the samples are; valid after setup, until release. */
     KilnStatus (*spec)(KilnInstance *self, KilnDataSpec *ret, KilnError *err);
-    /* The samples of one split. count 0: this module has no such split. */
-    KilnStatus (*dataset)(KilnInstance *self, KilnSplit split, KilnDataset *ret, KilnError *err);
+    /* Optional: how many sets of samples validation or test have, at most KILN_MAX_SETS, and
+     * their names; valid after setup, until release. What is logged of a set has its name behind
+     * it ("val/loss/noisy"); the first one's may be "", and nothing then. NULL: one set, "". */
+    size_t (*sets)(KilnInstance *self, KilnSplit split, const char *const **ret_names);
+    /* The samples of one set of a split. count 0: there are none. */
+    KilnStatus (*dataset)(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
+                          KilnError *err);
+    /* Optional, for trainer.reload_dataloaders_every_n_epochs: look at the data anew, in front
+     * of that epoch (a multiple of n). No dataset is in use; all are asked for again. What
+     * samples are, and the sets, must stay. A run that goes on later than that is brought there
+     * by one call, so it must not depend on calls before it. */
+    KilnStatus (*reload)(KilnInstance *self, int64_t epoch, KilnError *err);
     /* Optional: samples from a file or folder that a user names, prepared as the
      * test split is; labels are absent (their bytes stay zero). */
     KilnStatus (*open_input)(KilnInstance *self, const char *path, KilnDataset *ret,

@@ -41,7 +41,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_events_open(const char *path, int64_t of
                                                     KilnEvents **ret, KilnError *err);
 KILN_API KILN_NODISCARD KilnStatus kiln_events_add(KilnEvents *events, const KilnEvent *event,
                                                    KilnError *err);
-/* On disk after this. */
+/* Handed to the system after this. */
 KILN_API KILN_NODISCARD KilnStatus kiln_events_flush(KilnEvents *events, KilnError *err);
 /* Bytes of the file so far. */
 KILN_API int64_t kiln_events_offset(const KilnEvents *events);

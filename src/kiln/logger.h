@@ -78,7 +78,8 @@ struct KilnLoggerOps {
                             const KilnPixels *pixels, KilnError *err);
     KilnStatus (*log_text)(KilnInstance *self, const KilnLogRow *at, const char *name,
                            const char *text, KilnError *err);
-    /* Everything so far must be on disk after this; called before each checkpoint. */
+    /* Everything so far must have been handed to the system after this; called before each
+     * checkpoint. What the checkpoint counts on is then brought to disk by the names in `files`. */
     KilnStatus (*flush)(KilnInstance *self, KilnError *err);
     /* Where in its files it is, for the checkpoint: no measured value, nor anything whose
      * length depends on one, for checkpoints of equal runs are equal. Called behind flush. */
@@ -87,6 +88,8 @@ struct KilnLoggerOps {
      * the last value of each. */
     KilnStatus (*close)(KilnInstance *self, const char *status, const KilnMetric *metrics, size_t n,
                         KilnError *err);
+    /* Names of its files below the run folder ("metrics.csv"), NULL-terminated; NULL: none. */
+    const char *const *files;
 };
 
 #endif

@@ -86,6 +86,18 @@ KILN_API int64_t kiln_tally_rows(const KilnTally *tally);
 
 /* ---- Metrics ---------------------------------------------------------------------- */
 
+/* What is counted of a class. */
+typedef struct KilnClassCount {
+    int64_t hits;      /* rows of this class that were predicted as it */
+    int64_t predicted; /* rows that were predicted as it */
+    int64_t actual;    /* rows of it */
+} KilnClassCount;
+
+/* A score and what it was given for. */
+typedef struct KilnRanked {
+    double score, target;
+} KilnRanked;
+
 struct KilnMetricOps {
     KilnMetricInput takes;
     bool lower_is_better; /* of its values */
@@ -96,6 +108,16 @@ struct KilnMetricOps {
                          KilnError *err);
     /* Report values; of an empty tally the same names, as far as they are known, and NaN. */
     KilnStatus (*compute)(KilnInstance *self, KilnTally *tally, KilnError *err);
+    /* With kiln_classes_... as the three above: the value of a class. */
+    double (*of_class)(KilnClassCount count);
+    /* With kiln_rest_update, kiln_rest_compute and kiln_rest_memory: the value of a class from its
+     * rows, the most probable first; their target is 1 when they are of the class. NaN: it has
+     * none, and averages leave it out. */
+    double (*of_ranked)(const KilnRanked *items, int64_t n);
+    /* Of metrics that keep all rows of an epoch: bytes that so many take, and that computing
+     * with them takes besides, for the forecast of a run's memory. */
+    int64_t (*memory)(const KilnInstance *self, const KilnMetricForm *form, int64_t rows,
+                      int64_t *ret_computing);
 };
 
 /* What a metric may ask of and say to its tally. */
@@ -119,6 +141,19 @@ KILN_API KILN_NODISCARD KilnStatus kiln_tally_list(const KilnTally *tally, const
  * ("val/f1/cat"). Copied. */
 KILN_API KILN_NODISCARD KilnStatus kiln_tally_report(KilnTally *tally, const char *name,
                                                      double value, KilnError *err);
+
+/* A mean in a tally: the sum and the count, to add to. Adding number by number makes the
+ * result the same for any size of batches. */
+typedef struct KilnMean {
+    double *sum;
+    int64_t *count;
+} KilnMean;
+KILN_API KILN_NODISCARD KilnStatus kiln_mean_open(KilnTally *tally, KilnMean *ret, KilnError *err);
+/* The mean so far; NaN of nothing. */
+KILN_API double kiln_mean_value(KilnMean mean);
+/* A metric's compute that reports it. */
+KILN_API KILN_NODISCARD KilnStatus kiln_mean_compute(KilnInstance *self, KilnTally *tally,
+                                                     KilnError *err);
 
 /* ---- In a module's step --------------------------------------------------------------- */
 
@@ -158,54 +193,27 @@ typedef enum KilnAverage {
     KILN_AVERAGE_WEIGHTED,
     KILN_AVERAGE_BINARY
 } KilnAverage;
-KILN_API extern const KilnChoice kiln_averages[];
 
-/* Options of metrics that are a ratio of counts in each class: the members, and their rows. */
-#define KILN_CLASS_OPTIONS                                                                         \
-    int64_t average, *ignore_index;                                                                \
-    bool per_class
-#define KILN_CLASS_FIELDS(T)                                                                       \
-    KILN_FIELD_ENUM(T, average, "macro", kiln_averages,                                            \
-                    "micro: over all rows; macro: mean of the classes; weighted: by how often "    \
-                    "each occurs; binary: class 1 of two"),                                        \
-        KILN_FIELD_I64_OPT(T, ignore_index, "null", -2147483648.0, 2147483647.0,                   \
-                           "rows with this label are left out"),                                   \
-        KILN_FIELD_BOOL(T, per_class, "false", "log each class as well")
+/* Options of the metrics below, and their table. */
 typedef struct KilnClassOptions {
-    int64_t average;
-    const int64_t *ignore_index;
+    int64_t average, *ignore_index;
     bool per_class;
 } KilnClassOptions;
-#define KILN_CLASSES(opts)                                                                         \
-    ((KilnClassOptions) { .average = (opts)->average,                                              \
-                          .ignore_index = (opts)->ignore_index,                                    \
-                          .per_class = (opts)->per_class })
+KILN_API extern const KilnField kiln_class_fields[];
 
-/* What is counted of a class. */
-typedef struct KilnClassCount {
-    int64_t hits;      /* rows of this class that were predicted as it */
-    int64_t predicted; /* rows that were predicted as it */
-    int64_t actual;    /* rows of it */
-} KilnClassCount;
-
-/* For such a metric's check, update and compute; `score` is the value of a class. */
-KILN_API KILN_NODISCARD KilnStatus kiln_classes_check(KilnClassOptions options,
+/* Hooks of metrics that are a ratio of counts in each class: KilnMetricOps.of_class says
+ * which, the options are KilnClassOptions. */
+KILN_API KILN_NODISCARD KilnStatus kiln_classes_check(KilnInstance *self,
                                                       const KilnMetricForm *form, KilnError *err);
-KILN_API KILN_NODISCARD KilnStatus kiln_classes_update(KilnTally *tally, KilnClassOptions options,
+KILN_API KILN_NODISCARD KilnStatus kiln_classes_update(KilnInstance *self, KilnTally *tally,
                                                        const KilnMetricRows *rows, KilnError *err);
-KILN_API KILN_NODISCARD KilnStatus kiln_classes_compute(KilnTally *tally, KilnClassOptions options,
-                                                        double (*score)(KilnClassCount count),
+KILN_API KILN_NODISCARD KilnStatus kiln_classes_compute(KilnInstance *self, KilnTally *tally,
                                                         KilnError *err);
 /* a / b; 0 when b is 0. */
 KILN_API double kiln_ratio(int64_t a, int64_t b);
 
 /* ---- What metrics of order share --------------------------------------------------------------
  */
-
-/* A score and what it was given for. */
-typedef struct KilnRanked {
-    double score, target;
-} KilnRanked;
 
 /* Sort by score, the highest first; equal ones keep their order, NaN comes last. */
 KILN_API KILN_NODISCARD KilnStatus kiln_ranked_sort(KilnRanked *items, int64_t n, KilnError *err);
@@ -215,17 +223,30 @@ KILN_API int64_t kiln_ranked_ties(const KilnRanked *items, int64_t n, int64_t at
  * (sklearn.metrics.average_precision_score); targets above 0 are relevant. NaN when none is. */
 KILN_API double kiln_ranked_precision(const KilnRanked *items, int64_t n);
 
-/* For metrics of classes that need all rows of the epoch: keep them, */
-KILN_API KILN_NODISCARD KilnStatus kiln_rows_keep(KilnTally *tally, const KilnMetricRows *rows,
-                                                  const int64_t *ignore, KilnError *err);
-/* and report the value of each class against the rest from its probabilities, sorted.
- * With two classes the value of class 1 is the metric's. `score` gives NaN for a class
- * that has none; averages leave it out. `average` is macro or weighted. */
-KILN_API KILN_NODISCARD KilnStatus kiln_rows_compute(KilnTally *tally, KilnClassOptions options,
-                                                     double (*score)(const KilnRanked *items,
-                                                                     int64_t n),
+/* Hooks of metrics of classes that need all rows of the epoch: KilnMetricOps.of_ranked of
+ * each class against the rest; with two classes the value of class 1 is the metric's. The
+ * options are KilnClassOptions, with their own table: average is macro or weighted. */
+KILN_API extern const KilnField kiln_rest_fields[];
+KILN_API KILN_NODISCARD KilnStatus kiln_rest_update(KilnInstance *self, KilnTally *tally,
+                                                    const KilnMetricRows *rows, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_rest_compute(KilnInstance *self, KilnTally *tally,
                                                      KilnError *err);
-/* macro and weighted. */
-KILN_API extern const KilnChoice kiln_rest_averages[];
+KILN_API int64_t kiln_rest_memory(const KilnInstance *self, const KilnMetricForm *form,
+                                  int64_t rows, int64_t *ret_computing);
+
+/* What a query without relevant documents counts, as an option's choices. */
+typedef enum KilnEmptyQuery {
+    KILN_EMPTY_ZERO,
+    KILN_EMPTY_ONE,
+    KILN_EMPTY_SKIP /* it is left out */
+} KilnEmptyQuery;
+KILN_API extern const KilnChoice kiln_empty_queries[];
+/* The value of one query's documents, in their order; NaN when none is relevant. */
+typedef KilnStatus KilnQueryValue(const void *context, KilnRanked *items, int64_t n, double *ret,
+                                  KilnError *err);
+/* Add the value of each query to the tally's mean. */
+KILN_API KILN_NODISCARD KilnStatus kiln_queries_add(KilnTally *tally, const KilnMetricRows *rows,
+                                                    int64_t empty, KilnQueryValue *value,
+                                                    const void *context, KilnError *err);
 
 #endif

@@ -31,11 +31,16 @@ KILN_API int64_t kiln_step_stream(KilnStep *step);
  * on_epoch in validation and test. With both, the names get _step and _epoch. */
 typedef enum KilnLogFlags {
     KILN_LOG_STEP = 1,     /* each step's value */
-    KILN_LOG_EPOCH = 2,    /* mean over the epoch, weighted by batch size */
+    KILN_LOG_EPOCH = 2,    /* one value of the epoch: the mean, weighted by batch size, */
     KILN_LOG_PROG_BAR = 4, /* show in the progress bar */
     /* A measurement (a time, a rate, the memory in use), another one in every run: kept out of
-     * what must be the same when a run is repeated or resumed. */
-    KILN_LOG_MEASURED = 256
+     * what must be the same when a run is repeated or resumed, and of checkpoints. */
+    KILN_LOG_MEASURED = 8,
+    /* or of the epoch's values the least, the largest, the sum (reduce_fx; one at most) */
+    KILN_LOG_MIN = 16,
+    KILN_LOG_MAX = 32,
+    KILN_LOG_SUM = 64,
+    KILN_LOG_NO_LOGGER = 128 /* for callbacks and the progress bar alone (logger=False) */
 } KilnLogFlags;
 
 /* Log a scalar tensor under `name` ("train/loss"); its value is read after the
@@ -46,24 +51,47 @@ KILN_API void kiln_step_output(KilnStep *step, const char *name, KilnTensor *val
 
 /* ---- Modules and models ----------------------------------------------------- */
 
-/* What a module asks to be optimized with; instances are its own children. */
-typedef struct KilnOptimizers {
+#define KILN_MAX_OPTIMIZERS 4
+
+/* One optimizer; instances are the module's own children, texts outlive the module. */
+typedef struct KilnOptimizerUse {
+    const char *name; /* "generator", in checkpoints and metrics; NULL where it is the only one */
     KilnInstance *optimizer;
     KilnInstance *scheduler; /* NULL: constant learning rate */
+    /* Patterns over the names of the parameters that it trains, NULL-terminated: * ? [...] as in
+     * the shell, * also over dots. NULL: all. A parameter may have several optimizers, or none. */
+    const char *const *params;
+} KilnOptimizerUse;
+
+/* What a module asks to be optimized with. More than one needs manual_step. */
+typedef struct KilnOptimizers {
+    KilnOptimizerUse use[KILN_MAX_OPTIMIZERS];
+    size_t n;
 } KilnOptimizers;
+
+/* A training batch in the hands of a module that drives its own steps (manual.h). */
+typedef struct KilnManual KilnManual;
 
 struct KilnModuleOps {
     /* Declare parameters below `scope`, for data of this form. Refuses data it
      * can't use (KILN_E_SHAPE), saying what it needs and what there is. */
     KilnStatus (*setup)(KilnInstance *self, const KilnScope *scope, const KilnDataSpec *data,
                         KilnError *err);
-    /* Record forward and loss; returns the scalar loss. */
+    /* Record forward and loss; returns the scalar loss. NULL leaves the batch out: no gradients,
+     * no update, and it counts for no optimizer step; what was logged counts. (Not when it is
+     * asked before anything runs, on a batch without bytes.) */
     KilnTensor *(*training_step)(KilnInstance *self, KilnStep *step);
+    /* Manual optimization, in the place of training_step: whatever a training batch is good for,
+     * in any number of steps of any of its optimizers, or of none (manual.h). Each batch counts
+     * as one step of the run. Called once before anything runs, on a batch without bytes, to see
+     * what there will be: it makes each of its steps then. */
+    KilnStatus (*manual_step)(KilnInstance *self, KilnManual *manual, KilnError *err);
     void (*validation_step)(KilnInstance *self, KilnStep *step);
     void (*test_step)(
         KilnInstance *self,
         KilnStep *step); /* NULL: as validation_step, "test/" names are the module's affair */
     void (*predict_step)(KilnInstance *self, KilnStep *step);
+    /* With manual_step alone it may be NULL: no optimizer. */
     KilnStatus (*configure_optimizers)(KilnInstance *self, KilnOptimizers *ret, KilnError *err);
     /* Optional: the module's own hooks (trainer.h), called behind those of plain callbacks.
      * With its state_dict a checkpoint keeps what of the module is no parameter. */
@@ -121,9 +149,13 @@ typedef struct KilnOptimizerCommon {
     bool no_decay_norms;
     const KilnNamedGroup *groups;
     size_t groups_count;
+    /* Not an option of all: share of the last update, or of the gradients' average, that is kept
+     * (momentum, the first of betas); 0: none. */
+    double momentum;
 } KilnOptimizerCommon;
-#define KILN_OPTIMIZER_COMMON(opts)                                                                \
-    ((KilnOptimizerCommon) { .lr = (opts)->lr,                                                     \
+#define KILN_OPTIMIZER_COMMON(opts, momentum_)                                                     \
+    ((KilnOptimizerCommon) { .momentum = (momentum_),                                              \
+                             .lr = (opts)->lr,                                                     \
                              .weight_decay = (opts)->weight_decay,                                 \
                              .no_decay_norms = (opts)->no_decay_norms,                             \
                              .groups = (opts)->groups,                                             \
@@ -161,10 +193,10 @@ KILN_API size_t kiln_adam_hyper(const double *betas, size_t n, double lr, int64_
 
 /* Where training is, for a schedule. */
 typedef struct KilnProgress {
-    int64_t step;  /* optimizer steps done */
-    int64_t epoch; /* epochs done */
-    int64_t steps_per_epoch;
-    int64_t total_steps; /* planned; max_epochs and max_steps considered; below 1: no end */
+    int64_t step;            /* optimizer steps done */
+    int64_t epoch;           /* epochs done */
+    int64_t steps_per_epoch; /* of the first, where a callback changes the accumulation */
+    int64_t total_steps;     /* planned; max_epochs and max_steps considered; below 1: no end */
     int64_t total_epochs;
 } KilnProgress;
 
@@ -175,6 +207,8 @@ struct KilnSchedulerOps {
     /* Optional. Refuse a run that the schedule does not fit (`at` its start):
      * a warmup longer than the run, say. */
     KilnStatus (*check)(const KilnInstance *self, const KilnProgress *at, KilnError *err);
+    /* Optional. True when the factor is one and the same within an epoch. */
+    bool (*by_epoch)(const KilnInstance *self);
     /* Schedules that follow a metric have all of these: its name; its value at the
      * end of each epoch that logged one; what a checkpoint must keep, and its return. */
     const char *(*monitor)(const KilnInstance *self);

@@ -515,6 +515,10 @@ typedef struct KilnFlat {
     /* [k, 2]: what multiplies the learning rate, and the weight decay. A run whose
      * first is 0 is left alone. `ends` and `rates` NULL: one run, 1 and 0. */
     KilnTensor *rates;
+    /* A variable [p] for the 2-norms of parts of the gradient, before `scale`: part i ends at
+     * parts[i] (i64 [p], rising, the last is n). They cost no pass of their own. Runs that are
+     * left alone don't count; the norm of a part of such alone stays as it is. NULL: none. */
+    KilnTensor *parts, *norms;
 } KilnFlat;
 
 typedef struct KilnSgd {

@@ -24,21 +24,34 @@ typedef struct KilnRunEnv {
     const KilnRegistry *registry;
     const KilnConsole *console;   /* NULL: silent */
     const char *const *overrides; /* as given, for the run folder; NULL-terminated or NULL */
-    /* Set to non-zero (by a signal handler, say) to stop cleanly with a
+    /* Set to non-zero (by a signal handler: to the signal's number) to stop cleanly with a
      * checkpoint after the current batch. May be NULL. */
     const volatile int *stop;
+    /* Set to non-zero to have a checkpoint saved after the current batch, and training go on; the
+     * run sets it back. May be NULL. */
+    volatile int *save;
     /* Called after each epoch. May be NULL. */
     void (*progress)(void *ctx, const KilnRunProgress *progress);
-    void *ctx; /* of progress */
+    /* Called in front of each training batch: false ends the run there, as an interrupt does.
+     * May be NULL. */
+    bool (*goes_on)(void *ctx, KilnTrainer *trainer);
+    /* Takes what the run has for other programs (kiln_trainer_output): predictions. May be
+     * NULL. */
+    KilnStatus (*output)(void *ctx, const char *text, KilnError *err);
+    void *ctx; /* of these three */
     /* The folder that kiln.run.dir names is there, with the config in its .kiln: it is
      * used as it is (a job of a sweep). */
     bool prepared;
+    /* Go on in this run folder, absolute, whose config `config` is, with `overrides` on top: from
+     * its last checkpoint, or from the beginning when it has none. ckpt_path says another
+     * checkpoint. NULL: another run. */
+    const char *resume;
 } KilnRunEnv;
 
-/* How a run ended. */
+/* How a run ended; also one that failed. */
 typedef struct KilnRunResult {
-    char run_dir[4096];
-    char status[16]; /* "finished", "stopped" (by a callback), "interrupted" */
+    char run_dir[4096]; /* "": it failed before there was a run folder */
+    char status[16];    /* "finished", "stopped" (by a callback), "interrupted", "failed" */
 } KilnRunResult;
 
 /* Train, validate and test what a checked config says; writes the run folder. */
@@ -48,11 +61,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_run_fit(KilnConfig *config, const KilnRu
  * and, as JSON text, to `ret_json` (owned by the caller, may be NULL). */
 KILN_API KILN_NODISCARD KilnStatus kiln_run_test(KilnConfig *config, const KilnRunEnv *env,
                                                  char **ret_json, KilnError *err);
-/* One line of JSON a sample of `input` (a file or folder) to `write`. */
+/* Run the network on `input` (a file or folder). What it predicts is for the config's callbacks:
+ * prediction_writer, or one of the program's own. What of the input can't be read is left out, and
+ * the error at the end. */
 KILN_API KILN_NODISCARD KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env,
-                                                    const char *input,
-                                                    void (*write)(void *ctx, const char *line),
-                                                    void *ctx, KilnError *err);
+                                                    const char *input, KilnError *err);
 /* Absolute path of the checkpoint folder that `ckpt_path` means: a checkpoint
  * folder, a run folder (its last), "last" or "best" (of the newest run below
  * `runs`). Owned by the caller (free). */

@@ -1,6 +1,7 @@
 /* The batch normalization layers for images, rows and sequences. */
 #include "graph/graph.h"
 #include "nn/layer.h"
+#include "nn/params.h"
 
 KilnStatus kiln_nn_batch_norm2d_init(KilnBatchNorm2d *layer, const KilnScope *scope,
                                      const char *name, int64_t features, KilnError *err)
@@ -38,10 +39,14 @@ static bool too_few(const KilnTensor *x)
     return !kiln_tensor_poisoned(x) && kiln_shape_count(shape) == features;
 }
 
-static KilnTensor *record(const KilnBatchNorm2d *layer, KilnTensor *x, bool training)
+/* One whose statistics are frozen normalizes with them in training, too. */
+static KilnTensor *record(const KilnBatchNorm2d *layer, KilnTensor *x, bool in_training)
 {
+    const bool training = in_training && !layer->running_mean->frozen;
     KilnGraph *graph = kiln_tensor_graph(x);
-    KilnBatchNorm norm = { .eps = 1e-5, .momentum = 0.1, .training = training };
+    KilnBatchNorm norm = { .eps = 1e-5,
+                           .momentum = KILN_BATCH_NORM_MOMENTUM,
+                           .training = training };
     char text[KILN_SHAPE_TEXT];
 
     if (training && too_few(x))

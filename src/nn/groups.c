@@ -2,6 +2,7 @@
 #include "nn/groups.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -19,6 +20,15 @@ const KilnField kiln_param_group_fields[] = {
 
 /* ---- Patterns ----------------------------------------------------------------- */
 
+bool kiln_name_fits(const char *const *patterns, const char *name)
+{
+    bool fits = patterns == NULL;
+
+    for (size_t i = 0; !fits && patterns[i] != NULL; i++)
+        fits = fnmatch(patterns[i], name, 0) == 0;
+    return fits;
+}
+
 static bool group_fits(const KilnParamGroup *group, const char *name)
 {
     for (size_t i = 0; i < group->params_count; i++)
@@ -35,16 +45,21 @@ static const KilnParamGroup *group_of(const KilnOptimizerCommon *common, const K
     return NULL;
 }
 
-static bool fits_any(const KilnParams *params, const char *pattern)
+/* One of the parameters that the optimizer trains. */
+static bool fits_any(const KilnParams *params, const char *const *trained, const char *pattern)
 {
-    for (size_t i = 0; i < params->count; i++)
-        if (params->items[i]->trained && fnmatch(pattern, params->items[i]->name, 0) == 0)
+    for (size_t i = 0; i < params->count; i++) {
+        const KilnParam *param = params->items[i];
+
+        if (param->trained && kiln_name_fits(trained, param->name) &&
+            fnmatch(pattern, param->name, 0) == 0)
             return true;
+    }
     return false;
 }
 
-static KilnStatus no_such_parameter(const KilnParams *params, const char *group,
-                                    const char *pattern, KilnError *err)
+static KilnStatus no_such_parameter(const KilnParams *params, const char *const *trained,
+                                    const char *option, const char *pattern, KilnError *err)
 {
     const char **names = calloc(params->count + 1, sizeof(*names));
     KilnText list = { 0 };
@@ -53,23 +68,28 @@ static KilnStatus no_such_parameter(const KilnParams *params, const char *group,
     if (names == NULL)
         return kiln_error_nomem(err, params->count * sizeof(*names));
     for (size_t i = 0; i < params->count; i++)
-        if (params->items[i]->trained)
+        if (params->items[i]->trained && kiln_name_fits(trained, params->items[i]->name))
             names[n++] = params->items[i]->name;
     for (size_t i = 0; i < n && i < 8; i++)
         kiln_text_printf(&list, "%s%s", i > 0 ? ", " : "", names[i]);
     const char *nearest = kiln_nearest(pattern, names, n);
-    kiln_error_set(
-        err, KILN_E_KEY, "groups.%s.params: \"%s\" fits no trained parameter%s%s%s; there are %s%s",
-        group, pattern, nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
-        nearest != NULL ? "?" : "", list.data != NULL ? list.data : "none", n > 8 ? ", ..." : "");
+    kiln_error_set(err, KILN_E_KEY, "%s: \"%s\" fits no trained parameter%s%s%s; there are %s%s",
+                   option, pattern, nearest != NULL ? "; did you mean " : "",
+                   nearest != NULL ? nearest : "", nearest != NULL ? "?" : "",
+                   list.data != NULL ? list.data : "none", n > 8 ? ", ..." : "");
     kiln_text_release(&list);
     free(names);
     return KILN_E_KEY;
 }
 
-static KilnStatus check_patterns(const KilnParams *params, const KilnOptimizerCommon *common,
-                                 KilnError *err)
+static KilnStatus check_patterns(const KilnParams *params, const char *const *trained,
+                                 const KilnOptimizerCommon *common, KilnError *err)
 {
+    char option[256];
+
+    for (size_t i = 0; trained != NULL && trained[i] != NULL; i++)
+        if (!fits_any(params, NULL, trained[i]))
+            return no_such_parameter(params, NULL, "its parameters", trained[i], err);
     for (size_t g = 0; g < common->groups_count; g++) {
         const KilnNamedGroup *group = &common->groups[g];
 
@@ -79,8 +99,10 @@ static KilnStatus check_patterns(const KilnParams *params, const KilnOptimizerCo
                                   "list is empty",
                                   group->key);
         for (size_t i = 0; i < group->value.params_count; i++)
-            if (!fits_any(params, group->value.params[i]))
-                return no_such_parameter(params, group->key, group->value.params[i], err);
+            if (!fits_any(params, trained, group->value.params[i])) {
+                snprintf(option, sizeof(option), "groups.%s.params", group->key);
+                return no_such_parameter(params, trained, option, group->value.params[i], err);
+            }
     }
     return KILN_OK;
 }
@@ -114,8 +136,9 @@ static void append(KilnRuns *runs, int64_t end, const float rates[2], bool apart
     runs->count++;
 }
 
-KilnStatus kiln_runs_new(KilnParams *params, const KilnOptimizerCommon *common, bool per_parameter,
-                         KilnRuns *ret, KilnError *err)
+KilnStatus kiln_runs_new(const KilnParams *params, const char *const *trained,
+                         const KilnOptimizerCommon *common, bool per_parameter, KilnRuns *ret,
+                         KilnError *err)
 {
     KilnRuns runs = {
         .ends = calloc(params->count + 1, sizeof(*runs.ends)),
@@ -123,18 +146,18 @@ KilnStatus kiln_runs_new(KilnParams *params, const KilnOptimizerCommon *common, 
     };
     bool moves = false;
     KilnStatus status = runs.ends != NULL && runs.rates != NULL
-                            ? check_patterns(params, common, err)
+                            ? check_patterns(params, trained, common, err)
                             : kiln_error_nomem(err, params->count * sizeof(*runs.ends));
 
     for (size_t i = 0; status >= 0 && i < params->count; i++) {
-        KilnParam *param = params->items[i];
-        float rates[2];
+        const KilnParam *param = params->items[i];
+        float rates[2] = { 0.0f, 0.0f };
 
         if (!param->trained)
             continue;
-        rates_of(common, param, rates);
-        param->frozen = !(rates[0] > 0.0f);
-        moves = moves || !param->frozen;
+        if (kiln_name_fits(trained, param->name))
+            rates_of(common, param, rates);
+        moves = moves || rates[0] > 0.0f;
         append(&runs, param->offset + param->count, rates, per_parameter);
     }
     if (status >= 0 && !moves && runs.count > 0)
@@ -147,6 +170,21 @@ KilnStatus kiln_runs_new(KilnParams *params, const KilnOptimizerCommon *common, 
     }
     *ret = runs;
     return KILN_OK;
+}
+
+void kiln_runs_choose(const KilnRuns *runs, KilnParams *params)
+{
+    size_t run = 0;
+
+    for (size_t i = 0; i < params->count; i++) {
+        KilnParam *param = params->items[i];
+
+        if (!param->trained)
+            continue;
+        while (run < runs->count && runs->ends[run] <= param->offset)
+            run++;
+        param->frozen = run == runs->count || !(runs->rates[2 * run] > 0.0f);
+    }
 }
 
 void kiln_runs_release(KilnRuns *runs)

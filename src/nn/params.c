@@ -295,6 +295,11 @@ KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)
     return status >= 0 ? kiln_params_draw(params, err) : status;
 }
 
+KilnStatus kiln_param_redraw(KilnParam *param, KilnError *err)
+{
+    return draw(param, param->store->seed, err);
+}
+
 size_t kiln_params_count(const KilnParams *params)
 {
     return params->count;

@@ -15,7 +15,7 @@ struct KilnParam {
     KilnShape shape;
     int64_t count; /* elements */
     bool trained;
-    bool frozen; /* trained, but not in this run: no gradient, no update */
+    bool frozen; /* no gradient, no update now; of statistics: they are used as they are */
     KilnInit init;
     int64_t zero_first, zero_count; /* elements that begin as 0 whatever init says */
     int64_t offset;   /* trained: elements in the flat buffers; else in statistics, counters */
@@ -40,6 +40,9 @@ struct KilnParams {
     bool scope_too_long; /* a scope's path did not fit; reported by the next declaration */
 };
 
+/* What a batch's statistics weigh in the running ones, as in PyTorch. */
+#define KILN_BATCH_NORM_MOMENTUM 0.1
+
 /* Fill `data` with the initial value of a parameter or buffer of floats. */
 void kiln_param_draw(const KilnParam *param, uint64_t seed, float *data);
 
@@ -47,6 +50,8 @@ void kiln_param_draw(const KilnParam *param, uint64_t seed, float *data);
  * memory, so that a step can be recorded and planned; and the initial values. */
 KILN_NODISCARD KilnStatus kiln_params_place(KilnParams *params, KilnError *err);
 KILN_NODISCARD KilnStatus kiln_params_draw(KilnParams *params, KilnError *err);
+/* Give one its initial value again. */
+KILN_NODISCARD KilnStatus kiln_param_redraw(KilnParam *param, KilnError *err);
 
 /* All trained values, and all gradients, as one variable leaf [size] each, without
  * a gradient of its own: what clipping and an optimizer's update get.

@@ -22,6 +22,38 @@ static PluginFunction *plugin_function(void *library)
     return function;
 }
 
+/* The sizes that the number of the ABI stands for. Where one of these fails, a struct that plugins
+ * fill in or are handed has changed: raise KILN_ABI (once between two releases), then write the
+ * new size here. */
+_Static_assert(KILN_ABI == 4, "another ABI: look at all sizes below");
+#define KILN_SIZE(T, bytes) _Static_assert(sizeof(T) == (bytes), #T " has another size: see above")
+KILN_SIZE(KilnDataModuleOps, 64);
+KILN_SIZE(KilnModuleOps, 64);
+KILN_SIZE(KilnModelOps, 16);
+KILN_SIZE(KilnOptimizerOps, 40);
+KILN_SIZE(KilnSchedulerOps, 56);
+KILN_SIZE(KilnCallbackOps, 376);
+KILN_SIZE(KilnLoggerOps, 72);
+KILN_SIZE(KilnMetricOps, 56);
+KILN_SIZE(KilnTransformOps, 16);
+KILN_SIZE(KilnSamplerOps, 32);
+KILN_SIZE(KilnBatchTransformOps, 24);
+KILN_SIZE(KilnSweeperOps, 16);
+KILN_SIZE(KilnLauncherOps, 16);
+KILN_SIZE(KilnComponent, 80);
+KILN_SIZE(KilnField, 136);
+KILN_SIZE(KilnFlat, 96);
+KILN_SIZE(KilnRecording, 40);
+KILN_SIZE(KilnOptimizers, 136);
+KILN_SIZE(KilnDataset, 48);
+KILN_SIZE(KilnDataSpec, 728);
+KILN_SIZE(KilnLoading, 56);
+KILN_SIZE(KilnProgress, 40);
+KILN_SIZE(KilnMetric, 40);
+KILN_SIZE(KilnLogRow, 64);
+_Static_assert(sizeof((const uint32_t[])KILN_OPS_SIZES) == KILN_KIND_COUNT * sizeof(uint32_t),
+               "a kind of component has no entry in KILN_OPS_SIZES");
+
 /* A table of functions that is shorter or longer than here would be read beside it. */
 static KilnStatus check_ops_sizes(const KilnPluginInfo *info, KilnError *err)
 {

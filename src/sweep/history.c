@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "sweep/journal.h"
+#include "base/journal.h"
 
 static const size_t largest_summary = (size_t)1 << 26;
 

@@ -5,7 +5,7 @@
 #include "config/sweep.h"
 #include "sweep/findings.h"
 #include "sweep/history.h"
-#include "sweep/journal.h"
+#include "base/journal.h"
 #include "sweep/sweep.h"
 
 /* A config file as it was when it was used first. */

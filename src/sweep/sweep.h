@@ -60,6 +60,11 @@ typedef struct KilnSweepMemory {
 KILN_NODISCARD KilnStatus kiln_sweep_remember(const char *resume, KilnSweepMemory *ret,
                                               KilnError *err);
 
+/* How many jobs the sweep in a folder has, and how many of them have ended; whether it runs now or
+ * not. An error where `dir` is no sweep's folder. */
+KILN_NODISCARD KilnStatus kiln_sweep_look(const char *dir, size_t *ret_jobs, size_t *ret_ended,
+                                          KilnError *err);
+
 /* ---- For the body ---------------------------------------------------------------- */
 
 typedef struct KilnReporter KilnReporter;

@@ -4,7 +4,7 @@
 #ifndef KILN_TENSOR_SAFETENSORS_H
 #define KILN_TENSOR_SAFETENSORS_H
 
-#include "kiln/tensor.h"
+#include "kiln/safetensors.h"
 
 /* The format's name of a type: "F32", "BF16", ... */
 const char *kiln_safetensors_name(KilnDType dtype);
@@ -47,27 +47,8 @@ KILN_NODISCARD KilnStatus kiln_safetensors_read(const KilnSafetensors *file,
                                                 const KilnStEntry *entry, KilnDType dtype,
                                                 void *data, KilnError *err);
 
-/* ---- Writing -------------------------------------------------------------- */
-
-/* A tensor to write; all pointers borrowed for the call. */
-typedef struct KilnStView {
-    const char *name;
-    KilnDType dtype;
-    KilnShape shape;
-    const void *data; /* plain order */
-} KilnStView;
-
-/* A text of `__metadata__`. */
-typedef struct KilnStText {
-    const char *key, *value;
-} KilnStText;
-
-/* Write `path` anew and flush it to disk. Data lies by size of element, largest
- * first, and within that in the order given, so that every tensor is aligned
- * as readers expect; the same input gives the same bytes. {"format": "pt"}
- * always stands in the metadata. On failure the file is removed. */
-KILN_NODISCARD KilnStatus kiln_safetensors_write(const char *path, const KilnStView *tensors,
-                                                 size_t n, const KilnStText *metadata,
-                                                 size_t n_metadata, KilnError *err);
+/* XXH3 (64 bits) of an entry's bytes as they lie in the file; false when they can't be read. */
+bool kiln_safetensors_hash(const KilnSafetensors *file, const KilnStEntry *entry,
+                           uint64_t *ret_hash);
 
 #endif

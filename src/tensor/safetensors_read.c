@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/text.h"
 #include "tensor/bf16.h"
@@ -435,4 +436,18 @@ KilnStatus kiln_safetensors_read(const KilnSafetensors *file, const KilnStEntry 
     if (!same)
         return read_converted(file, entry, (size_t)dtypes[type].size, dtype, data, err);
     return read_at(file, data, entry->end - entry->begin, file->data_start + entry->begin, err);
+}
+
+bool kiln_safetensors_hash(const KilnSafetensors *file, const KilnStEntry *entry,
+                           uint64_t *ret_hash)
+{
+    const uint64_t size = entry->end - entry->begin;
+    void *data = malloc((size_t)size + 1);
+    const bool good = data != NULL &&
+                      read_at(file, data, size, file->data_start + entry->begin, NULL) >= 0;
+
+    if (good)
+        *ret_hash = XXH3_64bits(data, (size_t)size);
+    free(data);
+    return good;
 }

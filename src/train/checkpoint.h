@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "train/trainer.h"
+#include "train/snapshot.h"
 
 #define KILN_CHECKPOINT_MODEL "model.safetensors"
 #define KILN_CHECKPOINT_TRAINER "trainer.safetensors"
@@ -16,8 +16,15 @@
 #define KILN_CHECKPOINT_WEIGHTS "weights."
 /* In front of the names of gradients of a group of batches that was not whole. */
 #define KILN_CHECKPOINT_GRADIENTS "gradients."
-/* Format 1 knew of the position only epoch, step, batch and epoch_done; it is still read. */
-enum { KILN_CHECKPOINT_FORMAT = 2 };
+/* Format 1 knew of the position only epoch, step, batch and epoch_done; format 2 had neither the
+ * checksum of state.json itself, nor the folder's name and who saved it. Both are still read. */
+enum { KILN_CHECKPOINT_FORMAT = 3 };
+/* What stands in front of the checksum of state.json, which is over all bytes before this. */
+#define KILN_CHECKPOINT_SEAL ",\n \"xxh3\": \""
+/* A checkpoint that is being written, beside the others. */
+#define KILN_CHECKPOINT_UNFINISHED ".saving"
+/* One that is being removed: nobody ever sees a half of it under its name. */
+#define KILN_CHECKPOINT_REMOVED ".removed"
 /* Stands in the metadata of the weights that kiln wrote. Others (saved by
  * PyTorch, say) may take their place in a checkpoint to be tested or to
  * predict; the checksum is not about them. */
@@ -31,15 +38,26 @@ KILN_NODISCARD KilnStatus kiln_file_hash(const char *path, uint64_t *ret_hash, i
  * an option `model`; else NULL. Owned by the caller. */
 char *kiln_trainer_model(const KilnTrainer *trainer);
 
-/* ---- Saving (checkpoint_save.c) ------------------------------------------------- */
+/* ---- Saving (checkpoint_write.c) ------------------------------------------------ */
 
-/* Save `trainer` as the folder `path`: written beside it under another name,
- * flushed to disk, and then put in its place at once. On failure nothing that
- * was there is changed. */
-KILN_NODISCARD KilnStatus kiln_checkpoint_save(KilnTrainer *trainer, const char *path,
-                                               KilnError *err);
+/* Write the folder folder/<save->name>: under another name, KILN_CHECKPOINT_UNFINISHED, where files
+ * of components may be already; flushed to disk, and then put in its place at once. On failure
+ * nothing that was there is changed. `twin` (NULL: none): another folder of this snapshot, which
+ * shares its files. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_write(const KilnSnapshot *snapshot, const KilnSave *save,
+                                                const char *folder, const char *twin,
+                                                KilnError *err);
+/* The files of checkpoint `from` in the new folder `to`: hard links, or copies where the file
+ * system has none. `state`: state.json, too. (This and the next in
+ * checkpoint_adopt.c.) */
+KILN_NODISCARD KilnStatus kiln_checkpoint_bring(const char *from, const char *to, bool state,
+                                                KilnError *err);
 
-/* ---- Loading (checkpoint_load.c) ------------------------------------------------- */
+/* Whether folder/<name> is a checkpoint that a run saved under this very name; then *ret_saved_by
+ * (may be NULL) is the list of the callbacks' paths that kept it, owned by the caller. */
+bool kiln_checkpoint_is_own(const char *folder, const char *name, json_t **ret_saved_by);
+
+/* ---- Opening (checkpoint_open.c) ------------------------------------------------- */
 
 typedef struct KilnCheckpoint {
     char *path; /* absolute */
@@ -53,16 +71,29 @@ typedef struct KilnCheckpoint {
  * optimizer's state is needed, too. Released with kiln_checkpoint_close. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *ret,
                                                KilnError *err);
+/* Check all that there are checksums of, and name the file, or the tensor, that is damaged. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_verify(const char *path, KilnError *err);
 /* The one that the config's ckpt_path names, which must name one. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config,
                                                           KilnCheckpoint *ret, KilnError *err);
 void kiln_checkpoint_close(KilnCheckpoint *checkpoint);
+/* The tensors in its file `name`. File and path are the caller's to close and free, also after an
+ * error. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_tensors(const KilnCheckpoint *checkpoint,
+                                                  const char *name, KilnSafetensors **ret,
+                                                  char **ret_path, KilnError *err);
+
+/* ---- Loading (checkpoint_load.c) ------------------------------------------------- */
+
 /* Parameters and buffers alone. Evaluation and prediction print a line when that rounds. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint,
                                                        KilnTrainer *trainer, KilnError *err);
 /* Everything but the callbacks' state: weights, optimizer, position, metrics. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint,
                                                KilnTrainer *trainer, KilnError *err);
+/* After setup: what the module keeps besides its parameters, numbers, tensors and files. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_load_module(const KilnCheckpoint *checkpoint,
+                                                      KilnTrainer *trainer, KilnError *err);
 /* After setup: the weights to go on from, where the model's file holds an average
  * of them, which the shadow then gets; and the state of the callbacks, by their place
  * in the config. */

@@ -24,25 +24,48 @@ static KilnStatus bring_file(const char *from, const char *to, KilnError *err)
     return status;
 }
 
-static KilnStatus bring(const char *from, const char *to, KilnError *err)
+KilnStatus kiln_checkpoint_bring(const char *from, const char *to, bool state, KilnError *err)
 {
-    static const char *const names[] = { KILN_CHECKPOINT_MODEL, KILN_CHECKPOINT_TRAINER,
-                                         KILN_CHECKPOINT_CONFIG, KILN_CHECKPOINT_STATE };
+    char **names = NULL;
+    size_t n = 0;
     KilnStatus status = kiln_path_remove(to, err);
 
     if (status >= 0)
         status = kiln_dir_make(to, err);
-    for (size_t i = 0; i < KILN_COUNT(names) && status >= 0; i++) {
+    if (status >= 0)
+        status = kiln_dir_list(from, &names, &n, err);
+    for (size_t i = 0; i < n && status >= 0; i++) {
         char *a = kiln_path_join(from, names[i]), *b = kiln_path_join(to, names[i]);
 
-        status = a != NULL && b != NULL ? bring_file(a, b, err) : kiln_error_nomem(err, 1);
+        if (a == NULL || b == NULL)
+            status = kiln_error_nomem(err, 1);
+        else if (state || strcmp(names[i], KILN_CHECKPOINT_STATE) != 0)
+            status = bring_file(a, b, err);
         free(a);
         free(b);
     }
+    kiln_names_free(names, n);
     return status;
 }
 
-bool kiln_trainer_adopt(KilnTrainer *trainer, const char *name)
+bool kiln_checkpoint_is_own(const char *folder, const char *name, json_t **ret_saved_by)
+{
+    KilnText path = { 0 };
+    bool own;
+
+    kiln_text_printf(&path, "%s/%s/" KILN_CHECKPOINT_STATE, folder, name);
+    json_t *state = path.failed ? NULL : json_load_file(path.data, 0, NULL);
+    const char *named = json_string_value(json_object_get(state, "name"));
+    json_t *saved_by = json_object_get(state, "saved_by");
+    own = named != NULL && strcmp(named, name) == 0 && json_is_array(saved_by);
+    if (own && ret_saved_by != NULL)
+        *ret_saved_by = json_incref(saved_by);
+    json_decref(state);
+    kiln_text_release(&path);
+    return own;
+}
+
+bool kiln_trainer_adopt(KilnTrainer *trainer, const KilnInstance *owner, const char *name)
 {
     const char *slash = trainer->resumed_from != NULL ? strrchr(trainer->resumed_from, '/') : NULL;
     KilnText here = { 0 }, there = { 0 }, fresh = { 0 };
@@ -50,7 +73,7 @@ bool kiln_trainer_adopt(KilnTrainer *trainer, const char *name)
 
     if (trainer->run_dir != NULL && strchr(name, '/') == NULL && name[0] != '.') {
         kiln_text_printf(&here, "%s/checkpoints/%s", trainer->run_dir, name);
-        kiln_text_printf(&fresh, "%s/checkpoints/.saving", trainer->run_dir);
+        kiln_text_printf(&fresh, "%s/checkpoints/" KILN_CHECKPOINT_UNFINISHED, trainer->run_dir);
         found = !here.failed && kiln_is_dir(here.data);
     }
     if (!found && slash != NULL && here.length > 0 && !fresh.failed) {
@@ -58,10 +81,11 @@ bool kiln_trainer_adopt(KilnTrainer *trainer, const char *name)
                            (size_t)(slash - trainer->resumed_from) + 1);
         kiln_text_append(&there, name);
         found = !there.failed && kiln_is_dir(there.data) &&
-                bring(there.data, fresh.data, NULL) >= 0 && rename(fresh.data, here.data) == 0;
+                kiln_checkpoint_bring(there.data, fresh.data, true, NULL) >= 0 &&
+                rename(fresh.data, here.data) == 0;
     }
     kiln_text_release(&here);
     kiln_text_release(&there);
     kiln_text_release(&fresh);
-    return found;
+    return found && kiln_saves_keep(&trainer->saves, owner, name);
 }

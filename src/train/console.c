@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/utf8.h"
+
 static void write_nothing(void *ctx, const char *text)
 {
     (void)ctx;
@@ -77,12 +79,118 @@ void kiln_output_log(KilnOutput *output, const char *text)
     kiln_text_release(&lines);
 }
 
-static void erase_status(KilnOutput *output)
+/* ---- The screen ---------------------------------------------------------------------- */
+
+/* Columns of a line that ends at \n or \0; escape sequences take none. */
+static int columns_of(const char *line)
 {
-    if (output->status.length > 0)
-        output->console.write(output->console.ctx, "\r\033[K");
+    int columns = 0;
+
+    while (*line != '\0' && *line != '\n') {
+        uint32_t character;
+        size_t size = kiln_utf8_next(line, strlen(line), &character);
+
+        if (character == '\033') {
+            while (*line != '\0' && *line != 'm' && *line != '\n')
+                line++;
+            line += *line == 'm';
+            continue;
+        }
+        columns += kiln_utf8_width(character);
+        line += size;
+    }
+    return columns;
 }
 
+/* Rows that the status takes in a window that may have become narrower since it was drawn:
+ * terminals wrap the lines that they have anew. */
+static int status_rows(const KilnOutput *output)
+{
+    const int width = output->console.width > 0 ? output->console.width : 1;
+    int rows = 0;
+
+    for (const char *line = output->status.data; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        const int columns = columns_of(line);
+
+        rows += columns > width ? (columns + width - 1) / width : 1;
+    }
+    return rows;
+}
+
+static void append_erasing(KilnOutput *output, KilnText *text)
+{
+    if (output->console.measure != NULL)
+        output->console.width = output->console.measure(output->console.ctx);
+    if (output->status.length == 0)
+        return;
+    const int rows = status_rows(output);
+    kiln_text_char(text, '\r');
+    if (rows > 1)
+        kiln_text_printf(text, "\033[%dA", rows - 1);
+    kiln_text_append(text, "\033[J");
+}
+
+static void write_line(KilnOutput *output)
+{
+    if (!output->line.failed && output->line.length > 0)
+        output->console.write(output->console.ctx, output->line.data);
+}
+
+/* Fields of a line are two spaces apart: a long one is broken there, for its reader; what is to
+ * be copied has no such places. */
+static void append_wrapped(KilnText *text, const char *line, int width)
+{
+    for (int column = 0; *line != '\0';) {
+        const char *gap = strstr(line, "  ");
+        size_t size = gap != NULL ? (size_t)(gap - line) : strlen(line);
+        const size_t spaces = gap != NULL ? strspn(gap, " ") : 0;
+
+        kiln_text_append_n(text, line, size);
+        column += columns_of(line) - (gap != NULL ? columns_of(gap) : 0);
+        line += size + spaces;
+        const char *next = strstr(line, "  ");
+        const int more = columns_of(line) - (next != NULL ? columns_of(next) : 0);
+        if (*line == '\0')
+            break;
+        if (column + (int)spaces + more > width && column > 0) {
+            kiln_text_append(text, "\n  ");
+            column = 2;
+        } else {
+            for (size_t i = 0; i < spaces; i++)
+                kiln_text_char(text, ' ');
+            column += (int)spaces;
+        }
+    }
+}
+
+/* Lines for the screen, above the status. */
+static void show(KilnOutput *output, const char *text, bool may_wrap)
+{
+    const bool wraps = may_wrap && output->console.terminal && output->console.width > 0;
+
+    kiln_text_clear(&output->line);
+    append_erasing(output, &output->line);
+    for (const char *line = text; wraps && *line != '\0';) {
+        KilnText one = { 0 };
+        const size_t size = strcspn(line, "\n");
+
+        kiln_text_append_n(&one, line, size);
+        append_wrapped(&output->line, one.data != NULL ? one.data : "", output->console.width);
+        kiln_text_char(&output->line, '\n');
+        line += size + (line[size] == '\n');
+        kiln_text_release(&one);
+    }
+    if (!wraps)
+        kiln_text_printf(&output->line, "%s\n", text);
+    else if (*text == '\0')
+        kiln_text_char(&output->line, '\n');
+    if (output->status.length > 0)
+        kiln_text_append(&output->line, output->status.data);
+    write_line(output);
+}
+
+/* The same text for the log and, with colours or without, for the screen. */
 void kiln_output_vprint(KilnOutput *output, const char *format, va_list args)
 {
     char text[4096];
@@ -90,16 +198,9 @@ void kiln_output_vprint(KilnOutput *output, const char *format, va_list args)
 
     vsnprintf(text, sizeof(text), format, args);
     kiln_output_log(output, text);
-    kiln_text_clear(&output->line);
-    if (output->status.length > 0)
-        kiln_text_append(&output->line, "\r\033[K");
-    kiln_text_printf(&output->line, "%s\n", text);
+    show(output, text, true);
     if (output->log_failed && !failed_before)
-        kiln_text_append(&output->line, "warning: train.log can't be written any more\n");
-    if (output->status.length > 0)
-        kiln_text_append(&output->line, output->status.data);
-    if (!output->line.failed)
-        output->console.write(output->console.ctx, output->line.data);
+        show(output, "warning: train.log can't be written any more", true);
 }
 
 void kiln_output_print(KilnOutput *output, const char *format, ...)
@@ -111,21 +212,50 @@ void kiln_output_print(KilnOutput *output, const char *format, ...)
     va_end(args);
 }
 
+void kiln_output_detail(KilnOutput *output, const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (output->console.verbose)
+        kiln_output_print(output, "%s", text);
+    else
+        kiln_output_log(output, text);
+}
+
+void kiln_output_styled(KilnOutput *output, const char *plain, const char *styled)
+{
+    kiln_output_log(output, plain);
+    show(output, output->console.colour ? styled : plain, true);
+}
+
+void kiln_output_pair(KilnOutput *output, const char *left, const char *right)
+{
+    KilnText plain = { 0 }, styled = { 0 };
+
+    kiln_text_printf(&plain, "%-10s %s", left, right);
+    kiln_text_printf(&styled, "\033[2m%-10s\033[0m %s", left, right);
+    if (plain.data != NULL && styled.data != NULL) {
+        kiln_output_log(output, plain.data);
+        show(output, output->console.colour ? styled.data : plain.data, false);
+    }
+    kiln_text_release(&plain);
+    kiln_text_release(&styled);
+}
+
 void kiln_output_status_line(KilnOutput *output, const char *text)
 {
     if (!output->console.terminal)
         return;
-    if (text == NULL) {
-        erase_status(output);
-        kiln_text_clear(&output->status);
-        return;
-    }
     kiln_text_clear(&output->line);
-    if (output->status.length > 0)
-        kiln_text_append(&output->line, "\r\033[K");
-    kiln_text_append(&output->line, text);
+    append_erasing(output, &output->line);
     kiln_text_clear(&output->status);
-    kiln_text_append(&output->status, text);
-    if (!output->line.failed && !output->status.failed)
-        output->console.write(output->console.ctx, output->line.data);
+    if (text != NULL)
+        kiln_text_append(&output->status, text);
+    if (text != NULL && !output->status.failed)
+        kiln_text_append(&output->line, text);
+    write_line(output);
 }

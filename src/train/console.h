@@ -26,9 +26,16 @@ KILN_NODISCARD KilnStatus kiln_output_open_log(KilnOutput *output, const char *p
 /* One line (without \n); the text may hold several. */
 void kiln_output_print(KilnOutput *output, const char *format, ...) KILN_PRINTF(2, 3);
 void kiln_output_vprint(KilnOutput *output, const char *format, va_list args);
+/* The same for the log, and for a screen that wants to see more. */
+void kiln_output_detail(KilnOutput *output, const char *format, ...) KILN_PRINTF(2, 3);
+/* The same text twice: with escape sequences for a screen with colours, and without. */
+void kiln_output_styled(KilnOutput *output, const char *plain, const char *styled);
+/* "run folder  outputs/...": the left column dim where there are colours; never
+ * wrapped, for people copy it. */
+void kiln_output_pair(KilnOutput *output, const char *left, const char *right);
 /* A line for the log alone. */
 void kiln_output_log(KilnOutput *output, const char *text);
-/* NULL clears. */
+/* What stands below all lines, itself of one or more; NULL clears. */
 void kiln_output_status_line(KilnOutput *output, const char *text);
 
 #endif

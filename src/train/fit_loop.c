@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "train/loading.h"
+#include "train/run_journal.h"
 
 /* ---- Validation ---------------------------------------------------------------------- */
 
@@ -10,7 +11,7 @@ static KilnStatus validate_if_due(KilnTrainer *trainer, KilnError *err)
 {
     const double since = kiln_clock() - trainer->timing.validated;
 
-    if (!kiln_pace_validates(&trainer->pace, &trainer->at, since) ||
+    if (trainer->skips_epoch || !kiln_pace_validates(&trainer->pace, &trainer->at, since) ||
         kiln_trainer_interrupted(trainer))
         return KILN_OK;
     KilnStatus status = kiln_eval_loop(trainer, KILN_PHASE_VALIDATE, err);
@@ -24,15 +25,24 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
 {
     const size_t end = offsetof(KilnCallbackOps, on_train_batch_end);
     const bool steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index);
+    const int64_t before = trainer->at.step;
 
     trainer->in_batch = true;
-    trainer->batch_step = trainer->at.step + (steps ? 1 : 0);
+    trainer->batch_step = before + (steps ? 1 : 0);
+    trainer->instruments.skips = trainer->instruments.ran = false;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
-    if (status >= 0)
-        status = kiln_fit_step(trainer, batch, err);
+    if (status >= 0 && trainer->instruments.skips && !trainer->skips_epoch) {
+        trainer->at.batch = batch->index + 1;
+        trainer->at.batches++;
+    }
+    if (status < 0 || trainer->skips_epoch || trainer->instruments.skips) {
+        trainer->in_batch = false;
+        return status;
+    }
+    status = kiln_fit_step(trainer, batch, err);
     if (status >= 0)
         status = kiln_hooks_call(trainer, end, KILN_HOOK_OTHERS, err);
-    if (status >= 0 && kiln_pace_logs(&trainer->pace, &trainer->at))
+    if (status >= 0 && trainer->at.step > before && kiln_pace_logs(&trainer->pace, &trainer->at))
         status = kiln_loggers_send(trainer, false, err);
     if (status >= 0)
         status = kiln_hooks_call(trainer, end, KILN_HOOK_SAVING, err);
@@ -40,15 +50,14 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
     return status;
 }
 
-static void stop_in_time(KilnTrainer *trainer)
+static void stop_in_time(KilnTrainer *trainer, double now)
 {
     char reason[64];
 
-    if (trainer->at.should_stop ||
-        kiln_clock() - trainer->timing.trained < trainer->pace.max_seconds)
+    if (trainer->at.should_stop || now - trainer->timing.trained < trainer->pace.max_seconds)
         return;
     snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->pace.max_seconds);
-    kiln_trainer_stop(trainer, reason);
+    kiln_trainer_pause(trainer, reason);
 }
 
 static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
@@ -62,7 +71,7 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
            !kiln_trainer_interrupted(trainer)) {
         KilnBatch batch;
 
-        status = kiln_loader_next(loader, &batch, err);
+        status = kiln_trainer_next(trainer, loader, &batch, err);
         if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
             return KILN_OK;
         if (status < 0)
@@ -71,8 +80,19 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
             trainer->at.batch = kiln_loader_batches(loader);
             break;
         }
+        trainer->step.batch = batch; /* for the hooks */
+        if (trainer->env->goes_on != NULL && !trainer->env->goes_on(trainer->env->ctx, trainer)) {
+            trainer->interrupted = true;
+            break;
+        }
         status = train_batch(trainer, &batch, err);
-        stop_in_time(trainer);
+        if (trainer->skips_epoch) {
+            trainer->at.batch = kiln_loader_batches(loader);
+            break;
+        }
+        const double now = kiln_clock();
+        kiln_telling_tell(trainer, now);
+        stop_in_time(trainer, now);
         if (status >= 0 && trainer->at.batch < kiln_loader_batches(loader))
             status = validate_if_due(trainer, err);
     }
@@ -80,8 +100,8 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
 }
 
 /* Behind the last batch. Gradients do not wait over the end of an epoch: where its last batches
- * had no readable sample, those before them make a step. Means of the epoch are final before
- * validation, which comes before the end of the training epoch, as in Lightning. */
+ * had no readable sample, or were left out, those before them make a step. Means of the epoch are
+ * final before validation, which comes before the end of the training epoch, as in Lightning. */
 static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
 {
     const size_t end = offsetof(KilnCallbackOps, on_train_epoch_end);
@@ -92,6 +112,7 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
                                         trainer->at.step, err);
     if (status >= 0)
         status = validate_if_due(trainer, err);
+    trainer->skips_epoch = false;
     if (status < 0 || trainer->interrupted)
         return status;
     trainer->at.epoch_done = whole;
@@ -107,12 +128,12 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
 static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
 {
     KilnTiming *timing = &trainer->timing;
-    KilnStatus status = KILN_OK;
+    KilnStatus status = kiln_rates_apply(trainer, trainer->at.epoch, err);
 
     timing->phase_start = kiln_clock();
     timing->phase_samples = 0;
     /* A run that goes on within an epoch has begun it. */
-    if (!trainer->at.epoch_begun) {
+    if (status >= 0 && !trainer->at.epoch_begun) {
         trainer->at.epoch_begun = true;
         status = KILN_CALL(trainer, on_train_epoch_start, err);
     }
@@ -144,8 +165,9 @@ static void tell_progress(const KilnTrainer *trainer)
 
 /* ---- All epochs ---------------------------------------------------------------------- */
 
-static KilnStatus train_epochs(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
+static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
 {
+    KilnLoader *loader = NULL;
     KilnStatus status = KILN_OK;
 
     while (status >= 0 && !trainer->interrupted && !kiln_pace_ends(&trainer->pace, &trainer->at)) {
@@ -154,7 +176,13 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnLoader *loader, KilnErr
             trainer->at.batch = 0;
             trainer->at.epoch_begun = trainer->at.epoch_done = false;
         }
-        status = train_epoch(trainer, loader, err);
+        status = kiln_splits_reload(trainer, err);
+        if (status >= 0)
+            status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
+        if (status >= 0)
+            status = train_epoch(trainer, loader, err);
+        if (status >= 0 && trainer->at.epoch_done)
+            kiln_run_journal_epoch(trainer);
         if (status >= 0)
             tell_progress(trainer);
     }
@@ -177,17 +205,14 @@ static KilnStatus check_sanity(KilnTrainer *trainer, KilnError *err)
 
 static KilnStatus train(KilnTrainer *trainer, KilnError *err)
 {
-    KilnLoader *loader = NULL;
-    KilnStatus status = kiln_trainer_loader(trainer, KILN_TRAIN, &loader, err);
+    KilnStatus status = check_sanity(trainer, err);
 
-    if (status >= 0)
-        status = check_sanity(trainer, err);
     if (status < 0 || trainer->interrupted)
         return status;
     trainer->timing.trained = trainer->timing.validated = kiln_clock();
     status = KILN_CALL(trainer, on_train_start, err);
     if (status >= 0)
-        status = train_epochs(trainer, loader, err);
+        status = train_epochs(trainer, err);
     if (status < 0 || trainer->interrupted)
         return status;
     return KILN_CALL(trainer, on_train_end, err);

@@ -9,10 +9,15 @@
 #include "graph/report.h"
 #include "train/trainer.h"
 
+/* Runs of all kinds of networks took 1 to 4 MiB that nothing else accounts for: pages of code that
+ * are read when they are first used, and what oneDNN compiles. */
+static const int64_t growth = 4 << 20;
+
 int64_t kiln_forecast_needed(const KilnForecast *forecast)
 {
     return forecast->activations + forecast->parameters + forecast->gradients + forecast->buffers +
-           forecast->optimizer + forecast->average + forecast->batches;
+           forecast->optimizer + forecast->average + forecast->callbacks + forecast->metrics +
+           forecast->computing + forecast->batches + forecast->snapshot + forecast->growth;
 }
 
 int64_t kiln_forecast_peak(const KilnForecast *forecast)
@@ -31,6 +36,28 @@ void kiln_forecast_add_plan(KilnForecast *forecast, const KilnPlan *plan)
         return;
     forecast->flops = kiln_plan_flops(plan, false);
     forecast->flops_backward = kiln_plan_flops(plan, true);
+}
+
+/* Its rows are in the shapes of the step that was recorded last. */
+void kiln_forecast_add_metrics(KilnForecast *forecast, const KilnStep *step, int64_t samples)
+{
+    const KilnTallies *tallies = kiln_metrics_tallies(step->metrics);
+
+    for (size_t i = 0; i < step->n_counted; i++) {
+        const KilnTally *tally = tallies->list[step->counted[i].tally].tally;
+        const KilnMetricOps *ops = kiln_instance_component(tally->metric)->ops.metric;
+        const int64_t scores = kiln_shape_count(kiln_tensor_shape(step->counted[i].scores));
+        const double rows = (double)scores / (double)tally->form.width *
+                            ((double)samples / (double)step->batch.size);
+
+        int64_t computing = 0;
+
+        if (ops->memory == NULL)
+            continue;
+        forecast->metrics += ops->memory(tally->metric, &tally->form, (int64_t)rows, &computing);
+        if (forecast->computing < computing)
+            forecast->computing = computing;
+    }
 }
 
 /* A tensor's line in a file's header: name, type, shape and place. */
@@ -57,7 +84,7 @@ static int64_t checkpoint_bytes(const KilnTrainer *trainer)
         const KilnParam *param = kiln_params_at(trainer->params, i);
         const int64_t count = kiln_shape_count(kiln_param_shape(param));
         const KilnDType dtype = kiln_param_dtype(param);
-        int64_t copies = kiln_param_trained(param) ? 1 + kiln_optimize_slots(trainer) : 1;
+        const int64_t copies = 1 + kiln_optimize_slots(trainer, param);
 
         sum += copies * (count * (int64_t)kiln_dtype_size(dtype) + header_bytes(param));
         if (averages && dtype != KILN_I64)
@@ -66,26 +93,73 @@ static int64_t checkpoint_bytes(const KilnTrainer *trainer)
     return sum;
 }
 
+static int64_t loader_bytes(KilnTrainer *trainer, KilnSplit split)
+{
+    int64_t sum = 0;
+
+    for (size_t set = 0; set < trainer->sets[split].n; set++) {
+        KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, split, set);
+
+        if (kiln_trainer_set_batches(trainer, split, set) > 0)
+            sum += kiln_loader_spec_bytes(&spec);
+    }
+    return sum;
+}
+
+/* Loaders stay until the run ends. That of the test set, which nobody has looked at yet, is taken
+ * to be as validation's. */
+static int64_t loaders_bytes(KilnTrainer *trainer)
+{
+    const int64_t val = loader_bytes(trainer, KILN_VAL);
+
+    return loader_bytes(trainer, KILN_TRAIN) + val + (trainer->options.root->test ? val : 0);
+}
+
+/* Each thread that is still to be started reserves addresses for its stack and, when it allocates,
+ * a heap of its own. */
+static void reserve_threads(const KilnTrainer *trainer, KilnMemory *memory)
+{
+    const int64_t each = (8 + 64) << 20;
+    const int64_t taken = each * (trainer->threads - 1 + trainer->options.trainer->num_workers);
+
+    memory->available = taken < memory->available ? memory->available - taken : 0;
+}
+
 void kiln_forecast_complete(KilnTrainer *trainer)
 {
     KilnForecast *forecast = &trainer->forecast;
     const KilnParams *params = trainer->params;
     const int64_t size = (int64_t)kiln_dtype_size(kiln_params_dtype(params));
 
-    forecast->parameters = forecast->gradients = kiln_params_size(params) * size;
+    forecast->parameters = kiln_params_size(params) * size;
     forecast->buffers = params->n_statistics * size + params->n_counters * (int64_t)sizeof(int64_t);
-    forecast->optimizer = kiln_optimize_slots(trainer) * forecast->parameters;
-    forecast->average = averages_weights(trainer) ? kiln_shadow_bytes(params) : 0;
-    for (int split = KILN_TRAIN; split <= KILN_VAL; split++) {
-        if (kiln_trainer_split_batches(trainer, (KilnSplit)split) > 0) {
-            KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, (KilnSplit)split);
+    for (size_t i = 0; i < kiln_params_count(params); i++) {
+        const KilnParam *param = kiln_params_at(params, i);
+        const int64_t bytes = kiln_shape_count(kiln_param_shape(param)) * size;
 
-            forecast->batches += kiln_loader_spec_bytes(&spec);
-        }
+        /* What is never trained has a place for these, which is not touched. */
+        if (!kiln_param_trained(param) || !kiln_rates_trained(trainer, param))
+            continue;
+        forecast->gradients += bytes;
+        forecast->optimizer += kiln_optimize_slots(trainer, param) * bytes;
     }
+    forecast->average = averages_weights(trainer) ? kiln_shadow_bytes(params) : 0;
+    for (size_t i = 0; i < trainer->n_callbacks; i++) {
+        const KilnCallbackOps *ops = kiln_instance_component(trainer->callbacks[i])->ops.callback;
+
+        if (ops->memory != NULL)
+            forecast->callbacks += ops->memory(trainer->callbacks[i], trainer);
+    }
+    forecast->batches = loaders_bytes(trainer);
+    forecast->growth = growth;
     forecast->program = kiln_memory_resident("");
     forecast->checkpoint = checkpoint_bytes(trainer);
+    if (trainer->options.trainer->enable_checkpointing)
+        forecast->snapshot = forecast->checkpoint +
+                             (trainer->pace.accumulate > 1 ? forecast->gradients : 0);
     forecast->memory_known = kiln_memory_read("", &forecast->memory);
+    if (forecast->memory_known && forecast->memory.process)
+        reserve_threads(trainer, &forecast->memory);
 }
 
 /* ---- Refusing --------------------------------------------------------------------------- */
@@ -154,7 +228,9 @@ static KilnStatus too_large(const KilnTrainer *trainer, int64_t needed, const Ki
     return kiln_error_set(
         err, KILN_E_NOMEM, "the run needs %s of memory and %s can be had (%s has %s): %s",
         kiln_bytes_text((double)needed, need), kiln_bytes_text((double)memory->available, have),
-        memory->group ? "its control group" : "the machine",
+        memory->process ? "the process"
+        : memory->group ? "its control group"
+                        : "the machine",
         kiln_bytes_text((double)memory->limit, of),
         text->failed || text->data == NULL ? "" : text->data);
 }
@@ -189,7 +265,10 @@ KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
     add_part(&text, "buffers", forecast->buffers);
     add_part(&text, "optimizer state", forecast->optimizer);
     add_part(&text, "averaged weights", forecast->average);
+    add_part(&text, "callbacks", forecast->callbacks);
+    add_part(&text, "metrics", forecast->metrics + forecast->computing);
     add_part(&text, "batches", forecast->batches);
+    add_part(&text, "the checkpoint's copy", forecast->snapshot);
     suggest(trainer, &text);
     KilnStatus status = too_large(trainer, kiln_forecast_needed(forecast), &text, err);
     kiln_text_release(&text);

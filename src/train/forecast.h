@@ -11,9 +11,14 @@ typedef struct KilnForecast {
     int64_t buffers;    /* running statistics and such */
     int64_t optimizer;  /* its state */
     int64_t average;    /* of the weights, where a callback keeps one */
+    int64_t callbacks;  /* what else they hold */
+    int64_t metrics;    /* rows of an epoch that they keep */
+    int64_t computing;  /* with these rows, at the most */
     int64_t batches;    /* of the loaders */
+    int64_t growth;     /* of the program itself: code that was not used yet */
     int64_t program;    /* what the process held when the forecast was made: code, data sets */
     int64_t checkpoint; /* on disk */
+    int64_t snapshot;   /* the copy of it that is written while training goes on */
     double flops, flops_backward; /* of a training step; the second is for the gradients */
     KilnMemory memory;            /* what there is */
     bool memory_known;

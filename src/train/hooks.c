@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "graph/graph.h"
 #include "train/trainer.h"
 
 /* ---- The order ---------------------------------------------------------------------- */
@@ -58,7 +60,7 @@ static void fill_list(KilnHooks *hooks, size_t number, KilnHookCall *calls)
         memcpy(&hook, (const char *)hooks->all[i].ops + number * sizeof(hook), sizeof(hook));
         if (hook == NULL)
             continue;
-        calls[list->n++] = (KilnHookCall) { hook, hooks->all[i].who };
+        calls[list->n++] = (KilnHookCall) { .hook = hook, .who = hooks->all[i].who };
         list->n_saving += hooks->all[i].ops->rank == KILN_RANK_SAVES;
     }
 }
@@ -86,7 +88,42 @@ void kiln_hooks_release(KilnHooks *hooks)
     *hooks = (KilnHooks) { 0 };
 }
 
+const char *kiln_hook_name(size_t number)
+{
+#define NAME(hook) [offsetof(KilnCallbackOps, hook) / sizeof(KilnHook *)] = #hook
+#define NAMES(loop)                                                                                \
+    NAME(on_##loop##_start), NAME(on_##loop##_epoch_start), NAME(on_##loop##_batch_start),         \
+        NAME(on_##loop##_batch_end), NAME(on_##loop##_epoch_end), NAME(on_##loop##_end)
+    static const char *const names[KILN_HOOK_COUNT] = {
+        NAME(setup),
+        NAME(on_fit_start),
+        NAME(on_sanity_check_start),
+        NAME(on_sanity_check_end),
+        NAMES(train),
+        NAMES(validation),
+        NAME(on_fit_end),
+        NAMES(test),
+        NAMES(predict),
+        NAME(teardown),
+    };
+#undef NAMES
+#undef NAME
+
+    return names[number];
+}
+
 /* ---- Calling ------------------------------------------------------------------------ */
+
+static KilnStatus call_one(KilnTrainer *trainer, KilnHookCall *call, KilnError *err)
+{
+    if (trainer->graph == NULL || !trainer->graph->profile)
+        return call->hook(call->who, trainer, err);
+    const double start = kiln_clock();
+    const KilnStatus status = call->hook(call->who, trainer, err);
+    call->seconds += kiln_clock() - start;
+    call->runs++;
+    return status;
+}
 
 KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookWho who, KilnError *err)
 {
@@ -95,14 +132,15 @@ KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookWho who,
     const size_t end = who == KILN_HOOK_OTHERS ? others : list->n;
 
     for (size_t i = who == KILN_HOOK_SAVING ? others : 0; i < end; i++) {
-        KilnStatus status = list->calls[i].hook(list->calls[i].who, trainer, err);
+        KilnStatus status = call_one(trainer, &list->calls[i], err);
 
         if (status < 0) {
             (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(list->calls[i].who));
             return status;
         }
     }
-    return KILN_OK;
+    /* What savers asked for is done when all of them have been heard. */
+    return who == KILN_HOOK_OTHERS ? KILN_OK : kiln_saves_commit(trainer, err);
 }
 
 void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const KilnRecording *at)
@@ -125,6 +163,7 @@ void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why)
     for (size_t i = 0; i < hooks->n_all; i++)
         if (hooks->all[i].ops->on_exception != NULL)
             hooks->all[i].ops->on_exception(hooks->all[i].who, trainer, why);
+    (void)!kiln_saves_commit(trainer, NULL);
 }
 
 KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *err)
@@ -136,11 +175,4 @@ KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *er
     kiln_hooks_exception(trainer, err != NULL ? err : &none);
     (void)!KILN_CALL(trainer, teardown, NULL);
     return status;
-}
-
-bool kiln_trainer_interrupted(KilnTrainer *trainer)
-{
-    if (trainer->env->stop != NULL && *trainer->env->stop != 0)
-        trainer->interrupted = true;
-    return trainer->interrupted;
 }

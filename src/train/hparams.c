@@ -61,14 +61,14 @@ static bool same_value(const KilnConfigNode *a, const KilnConfigNode *b)
            kiln_parse_f64(b->text, &y, NULL) >= 0 && x == y;
 }
 
-/* Is it at its component's default, or someone else's business? */
+/* Is it at its component's default, or no value at all? */
 static bool uninteresting(const KilnStory *story)
 {
     const KilnConfigNode *newest = story->steps[0].value;
     const KilnConfigNode *oldest = story->steps[story->count - 1].value;
 
     if (!story->there || newest == NULL || newest->layer == KILN_LAYER_DEFAULT ||
-        newest->kind == KILN_NODE_MAP || of_the_run(story->key))
+        newest->kind == KILN_NODE_MAP)
         return true;
     return oldest != NULL && oldest->layer == KILN_LAYER_DEFAULT && same_value(newest, oldest);
 }
@@ -115,7 +115,8 @@ KilnStatus kiln_hparams_collect(const KilnConfig *config, KilnArena *arena, cons
     for (size_t i = 0; i < stories.count; i++) {
         const KilnStory *story = &stories.list[i];
 
-        if (story->count == 0 || uninteresting(story) || told_elsewhere(story))
+        if (story->count == 0 || of_the_run(story->key) || uninteresting(story) ||
+            told_elsewhere(story))
             continue;
         KilnHparam hparam = { .name = name_of(story->key, arena),
                               .value = value_of(config, story->key, arena) };
@@ -123,6 +124,58 @@ KilnStatus kiln_hparams_collect(const KilnConfig *config, KilnArena *arena, cons
             continue;
         classify(&hparam);
         all[n++] = hparam;
+    }
+    *ret = all;
+    *ret_n = n;
+    return KILN_OK;
+}
+
+/* ---- For people -------------------------------------------------------------------------- */
+
+/* Where the run is put and what it goes on from is told elsewhere. */
+static bool of_the_place(const char *key)
+{
+    return kiln_starts_with(key, "kiln.") || strcmp(key, "ckpt_path") == 0 ||
+           strcmp(key, "resume") == 0;
+}
+
+/* Of "argument 2 `lr=0.1`" what stands before the quote. */
+static size_t length_of_place(const char *place)
+{
+    size_t length = strcspn(place, "`");
+
+    while (length > 0 && place[length - 1] == ' ')
+        length--;
+    return length;
+}
+
+KilnStatus kiln_differences_collect(const KilnConfig *config, KilnArena *arena,
+                                    const KilnDifference **ret, size_t *ret_n, KilnError *err)
+{
+    KilnStories stories = { 0 };
+    size_t n = 0;
+    KilnStatus status = kiln_stories_collect(config, &stories, err);
+
+    if (status < 0)
+        return status;
+    KilnDifference *all = kiln_arena_alloc(arena, (stories.count + 1) * sizeof(*all));
+    if (all == NULL)
+        return kiln_error_nomem(err, stories.count * sizeof(*all));
+    for (size_t i = 0; i < stories.count; i++) {
+        const KilnStory *story = &stories.list[i];
+
+        if (story->count == 0 || of_the_place(story->key) || uninteresting(story) ||
+            told_elsewhere(story))
+            continue;
+        const char *place = story->steps[0].place;
+        KilnDifference difference = {
+            .key = name_of(story->key, arena),
+            .value = value_of(config, story->key, arena),
+            .from = kiln_arena_strndup(arena, place, length_of_place(place)),
+            .shipped = kiln_starts_with(place, "kiln:"),
+        };
+        if (difference.key != NULL && difference.value != NULL && difference.from != NULL)
+            all[n++] = difference;
     }
     *ret = all;
     *ret_n = n;

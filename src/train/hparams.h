@@ -12,4 +12,16 @@ KILN_NODISCARD KilnStatus kiln_hparams_collect(const KilnConfig *config, KilnAre
                                                const KilnHparam **ret, size_t *ret_n,
                                                KilnError *err);
 
+/* A value that someone set to something else than the default. */
+typedef struct KilnDifference {
+    const char *key, *value;
+    const char *from; /* "argument 2", "conf/x.yaml:3:5" */
+    bool shipped;     /* by a config file that comes with the program */
+} KilnDifference;
+
+/* Likewise, with callbacks and loggers. */
+KILN_NODISCARD KilnStatus kiln_differences_collect(const KilnConfig *config, KilnArena *arena,
+                                                   const KilnDifference **ret, size_t *ret_n,
+                                                   KilnError *err);
+
 #endif

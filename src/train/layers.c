@@ -6,21 +6,24 @@
 #include "graph/layers.h"
 #include "train/trainer.h"
 
-/* Trained values declared directly below `path`. */
-static int64_t parameters_of(const KilnParams *params, const char *path)
+/* Count the parameters declared directly below the layer's path. */
+static void count_parameters(const KilnParams *params, KilnLayerInfo *layer)
 {
+    const char *path = layer->path;
     size_t length = strlen(path);
-    int64_t sum = 0;
 
     for (size_t i = 0; i < kiln_params_count(params); i++) {
         const KilnParam *param = kiln_params_at(params, i);
         const char *name = kiln_param_name(param);
 
         if (kiln_param_trained(param) && strncmp(name, path, length) == 0 && name[length] == '.' &&
-            strchr(name + length + 1, '.') == NULL)
-            sum += kiln_shape_count(kiln_param_shape(param));
+            strchr(name + length + 1, '.') == NULL) {
+            const int64_t count = kiln_shape_count(kiln_param_shape(param));
+
+            layer->parameters += count;
+            layer->trained += param->frozen ? 0 : count;
+        }
     }
-    return sum;
 }
 
 KilnStatus kiln_trainer_read_layers(KilnTrainer *trainer, KilnError *err)
@@ -47,8 +50,8 @@ KilnStatus kiln_trainer_read_layers(KilnTrainer *trainer, KilnError *err)
             .output = rows[i].output,
             .flops = rows[i].flops,
             .flops_backward = rows[i].flops_backward,
-            .parameters = parameters_of(trainer->params, path),
         };
+        count_parameters(trainer->params, &trainer->layers[trainer->n_layers - 1]);
     }
     free(rows);
     return status;

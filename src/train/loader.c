@@ -18,7 +18,7 @@ struct KilnLoader {
     KilnLoaderOrder order;
     KilnLeftOut *left_out;
     void *ctx;
-    const volatile int *stop;
+    const volatile int *stop, *pause;
     unsigned char *told; /* a bit a sample, made with the first one left out */
     int64_t epoch;
     int64_t taken; /* the next batch for the caller */
@@ -203,6 +203,7 @@ KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnErr
     loader->left_out = spec->left_out;
     loader->ctx = spec->ctx;
     loader->stop = spec->stop;
+    loader->pause = spec->pause;
     init_locks(loader);
     KilnStatus status = kiln_filling_init(&loader->filling, spec, err);
     if (status >= 0)
@@ -358,7 +359,8 @@ static KilnStatus wait_for_batch(KilnLoader *loader, const KilnSlot *slot, KilnE
         return KILN_OK;
     const double start = kiln_clock();
     while (!slot->ready || slot->batch != loader->taken) {
-        if (loader->stop != NULL && *loader->stop != 0)
+        if ((loader->stop != NULL && *loader->stop != 0) ||
+            (loader->pause != NULL && *loader->pause != 0))
             return kiln_error_set(err, KILN_E_INTERRUPTED, "stopped while waiting for data");
         if (loader->alive == 0)
             return kiln_error_set(err, KILN_E_INTERNAL, "all loader threads have ended");

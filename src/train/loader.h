@@ -31,6 +31,7 @@ typedef struct KilnLoaderSpec {
     void *ctx;             /* of left_out */
     /* While not zero, waiting for a batch ends with KILN_E_INTERRUPTED. May be NULL. */
     const volatile int *stop;
+    const volatile int *pause; /* the same; the caller will come again. May be NULL */
 } KilnLoaderSpec;
 
 /* A filled batch; its bytes stay until the next call on the loader. */

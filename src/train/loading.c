@@ -92,6 +92,7 @@ void kiln_loading_report(KilnTrainer *trainer, KilnLoader *loader, double second
     if (ops->report != NULL)
         ops->report(trainer->datamodule, say, trainer);
     kiln_loader_times(loader, &pace.times);
+    trainer->timing.waited_s += pace.times.waited_s;
     if (trainer->told_loading ||
         !kiln_loading_advice(&pace, has_cache(trainer->datamodule), line, sizeof(line)))
         return;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "train/hparams.h"
 #include "train/state.h"
 #include "train/trainer.h"
@@ -95,6 +96,27 @@ KilnStatus kiln_loggers_flush(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
+/* Their files, to disk. */
+static KilnStatus sync_files(const KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < trainer->loggers.n; i++) {
+        const char *const *files = ops_of(trainer->loggers.list[i])->files;
+
+        for (; files != NULL && *files != NULL && status >= 0; files++) {
+            char *path = kiln_path_join(trainer->run_dir, *files);
+
+            if (path == NULL)
+                status = kiln_error_nomem(err, 1);
+            else if (kiln_is_file(path))
+                status = kiln_path_sync(path, err);
+            free(path);
+        }
+    }
+    return status;
+}
+
 KilnStatus kiln_loggers_close(KilnTrainer *trainer, const char *status, KilnError *err)
 {
     KilnLoggers *loggers = &trainer->loggers;
@@ -110,7 +132,9 @@ KilnStatus kiln_loggers_close(KilnTrainer *trainer, const char *status, KilnErro
             result = blame(
                 loggers->list[i],
                 ops_of(loggers->list[i])->close(loggers->list[i], status, metrics, n, err), err);
-    return result >= 0 ? kiln_loggers_flush(trainer, err) : result;
+    if (result >= 0)
+        result = kiln_loggers_flush(trainer, err);
+    return result >= 0 ? sync_files(trainer, err) : result;
 }
 
 void kiln_loggers_release(KilnLoggers *loggers)
@@ -130,11 +154,12 @@ json_t *kiln_loggers_state(const KilnTrainer *trainer, bool *failed)
     json_t *all = json_object();
 
     for (size_t i = 0; i < loggers->n; i++) {
-        KilnState state = { .object = json_object() };
+        KilnState state = { .path = kiln_instance_path(loggers->list[i]), .object = json_object() };
 
         if (ops_of(loggers->list[i])->state_dict != NULL && state.object != NULL)
             ops_of(loggers->list[i])->state_dict(loggers->list[i], &state);
         *failed = *failed || state.failed || state.object == NULL;
+        kiln_state_release(&state);
         json_object_set_new(all, kiln_instance_path(loggers->list[i]), state.object);
     }
     return all;

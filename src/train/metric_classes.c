@@ -4,12 +4,22 @@
 
 #include "kiln/metric.h"
 
-const KilnChoice kiln_averages[] = {
+static const KilnChoice averages[] = {
     { "micro", KILN_AVERAGE_MICRO },
     { "macro", KILN_AVERAGE_MACRO },
     { "weighted", KILN_AVERAGE_WEIGHTED },
     { "binary", KILN_AVERAGE_BINARY },
     { NULL, 0 },
+};
+
+const KilnField kiln_class_fields[] = {
+    KILN_FIELD_ENUM(KilnClassOptions, average, "macro", averages,
+                    "micro: over all rows; macro: mean of the classes; weighted: by how often each "
+                    "occurs; binary: class 1 of two"),
+    KILN_FIELD_I64_OPT(KilnClassOptions, ignore_index, "null", -2147483648.0, 2147483647.0,
+                       "rows with this label are left out"),
+    KILN_FIELD_BOOL(KilnClassOptions, per_class, "false", "log each class as well"),
+    KILN_FIELD_END,
 };
 
 /* ---- One row ------------------------------------------------------------------------ */
@@ -94,11 +104,12 @@ double kiln_ratio(int64_t a, int64_t b)
     return b != 0 ? (double)a / (double)b : 0.0;
 }
 
-KilnStatus kiln_classes_check(KilnClassOptions options, const KilnMetricForm *form, KilnError *err)
+KilnStatus kiln_classes_check(KilnInstance *self, const KilnMetricForm *form, KilnError *err)
 {
+    const KilnClassOptions *options = kiln_opts(self);
     int64_t classes = kiln_form_classes(form);
 
-    if (options.average == KILN_AVERAGE_BINARY && classes != 2)
+    if (options->average == KILN_AVERAGE_BINARY && classes != 2)
         return kiln_error_set(err, KILN_E_SHAPE,
                               "average=binary is the value of class 1 of two, but there are %lld "
                               "classes; choose macro, micro or weighted, or per_class=true",
@@ -117,9 +128,10 @@ static KilnStatus counts_of(KilnTally *tally, KilnClassCount **ret, KilnError *e
     return status;
 }
 
-KilnStatus kiln_classes_update(KilnTally *tally, KilnClassOptions options,
-                               const KilnMetricRows *rows, KilnError *err)
+KilnStatus kiln_classes_update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+                               KilnError *err)
 {
+    const KilnClassOptions *options = kiln_opts(self);
     const KilnMetricForm *form = kiln_tally_form(tally);
     KilnClassCount *counts;
     KilnStatus status = counts_of(tally, &counts, err);
@@ -127,7 +139,7 @@ KilnStatus kiln_classes_update(KilnTally *tally, KilnClassOptions options,
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
         bool taken;
 
-        status = kiln_row_counts(form, rows, i, options.ignore_index, &taken, err);
+        status = kiln_row_counts(form, rows, i, options->ignore_index, &taken, err);
         if (status < 0 || !taken)
             continue;
         int64_t predicted = kiln_row_argmax(rows->scores + i * form->width, form->width);
@@ -162,18 +174,19 @@ static double average(const KilnClassCount *counts, int64_t n, int64_t how,
                                         : sum / weights;
 }
 
-KilnStatus kiln_classes_compute(KilnTally *tally, KilnClassOptions options,
-                                double (*score)(KilnClassCount count), KilnError *err)
+KilnStatus kiln_classes_compute(KilnInstance *self, KilnTally *tally, KilnError *err)
 {
+    const KilnClassOptions *options = kiln_opts(self);
+    double (*score)(KilnClassCount count) = kiln_instance_component(self)->ops.metric->of_class;
     const KilnMetricForm *form = kiln_tally_form(tally);
     int64_t classes = kiln_form_classes(form);
     KilnClassCount *counts;
     KilnStatus status = counts_of(tally, &counts, err);
 
     if (status >= 0)
-        status = kiln_tally_report(tally, NULL, average(counts, classes, options.average, score),
+        status = kiln_tally_report(tally, NULL, average(counts, classes, options->average, score),
                                    err);
-    for (int64_t c = 0; c < classes && options.per_class && status >= 0; c++) {
+    for (int64_t c = 0; c < classes && options->per_class && status >= 0; c++) {
         bool present = counts[c].actual > 0 || counts[c].predicted > 0;
         char number[24];
 

@@ -5,9 +5,26 @@
 
 #include "kiln/metric.h"
 
-const KilnChoice kiln_rest_averages[] = {
+static const KilnChoice averages[] = {
     { "macro", KILN_AVERAGE_MACRO },
     { "weighted", KILN_AVERAGE_WEIGHTED },
+    { NULL, 0 },
+};
+
+const KilnField kiln_rest_fields[] = {
+    KILN_FIELD_ENUM(KilnClassOptions, average, "macro", averages,
+                    "of more than two classes, each against the rest: macro: mean; weighted: by "
+                    "how often each occurs"),
+    KILN_FIELD_I64_OPT(KilnClassOptions, ignore_index, "null", -2147483648.0, 2147483647.0,
+                       "rows with this label are left out"),
+    KILN_FIELD_BOOL(KilnClassOptions, per_class, "false", "log each class as well"),
+    KILN_FIELD_END,
+};
+
+const KilnChoice kiln_empty_queries[] = {
+    { "zero", KILN_EMPTY_ZERO },
+    { "one", KILN_EMPTY_ONE },
+    { "skip", KILN_EMPTY_SKIP },
     { NULL, 0 },
 };
 
@@ -95,16 +112,17 @@ double kiln_ranked_precision(const KilnRanked *items, int64_t n)
 
 /* ---- Rows of the epoch -------------------------------------------------------------------- */
 
-KilnStatus kiln_rows_keep(KilnTally *tally, const KilnMetricRows *rows, const int64_t *ignore,
-                          KilnError *err)
+KilnStatus kiln_rest_update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+                            KilnError *err)
 {
+    const KilnClassOptions *options = kiln_opts(self);
     const KilnMetricForm *form = kiln_tally_form(tally);
     KilnStatus status = KILN_OK;
 
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
         bool taken;
 
-        status = kiln_row_counts(form, rows, i, ignore, &taken, err);
+        status = kiln_row_counts(form, rows, i, options->ignore_index, &taken, err);
         if (status >= 0 && taken)
             status = kiln_tally_append(tally, "scores", KILN_F32, rows->scores + i * form->width,
                                        form->width, err);
@@ -176,9 +194,11 @@ static KilnStatus score_class(Kept *kept, int64_t class,
     return status;
 }
 
-KilnStatus kiln_rows_compute(KilnTally *tally, KilnClassOptions options,
-                             double (*score)(const KilnRanked *items, int64_t n), KilnError *err)
+KilnStatus kiln_rest_compute(KilnInstance *self, KilnTally *tally, KilnError *err)
 {
+    const KilnClassOptions *options = kiln_opts(self);
+    double (*score)(const KilnRanked *items,
+                    int64_t n) = kiln_instance_component(self)->ops.metric->of_ranked;
     const KilnMetricForm *form = kiln_tally_form(tally);
     Kept kept = { 0 };
     KilnStatus status = open_kept(tally, &kept, err);
@@ -189,13 +209,13 @@ KilnStatus kiln_rows_compute(KilnTally *tally, KilnClassOptions options,
         status = score_class(&kept, c, score, &value, &actual, err);
         if (status < 0 || isnan(value))
             continue;
-        double weight = options.average == KILN_AVERAGE_WEIGHTED && !two ? actual : 1.0;
+        double weight = options->average == KILN_AVERAGE_WEIGHTED && !two ? actual : 1.0;
         sum += weight * value;
         weights += weight;
     }
     if (status >= 0)
         status = kiln_tally_report(tally, NULL, weights > 0.0 ? sum / weights : (double)NAN, err);
-    for (int64_t c = 0; c < kept.classes && options.per_class && status >= 0; c++) {
+    for (int64_t c = 0; c < kept.classes && options->per_class && status >= 0; c++) {
         char number[24];
 
         status = score_class(&kept, c, score, &value, &actual, err);
@@ -203,5 +223,41 @@ KilnStatus kiln_rows_compute(KilnTally *tally, KilnClassOptions options,
             status = kiln_tally_report(tally, kiln_form_name(form, c, number), value, err);
     }
     close_kept(&kept);
+    return status;
+}
+
+int64_t kiln_rest_memory(const KilnInstance *self, const KilnMetricForm *form, int64_t rows,
+                         int64_t *ret_computing)
+{
+    (void)self;
+    /* Sorting takes as much again. */
+    *ret_computing = rows * (kiln_form_classes(form) * (int64_t)sizeof(double) +
+                             2 * (int64_t)sizeof(KilnRanked));
+    return rows * (form->width * (int64_t)sizeof(float) + (int64_t)sizeof(int32_t));
+}
+
+/* ---- Queries --------------------------------------------------------------------------------- */
+
+KilnStatus kiln_queries_add(KilnTally *tally, const KilnMetricRows *rows, int64_t empty,
+                            KilnQueryValue *value, const void *context, KilnError *err)
+{
+    const size_t size = (size_t)rows->count * sizeof(KilnRanked);
+    KilnRanked *items = malloc(size + 1);
+    KilnStatus status = items != NULL ? KILN_OK : kiln_error_nomem(err, size);
+    KilnMean mean;
+    double found;
+
+    if (status >= 0)
+        status = kiln_mean_open(tally, &mean, err);
+    for (int64_t g = 0, at = 0; g < rows->n_groups && status >= 0; at += rows->group_sizes[g++]) {
+        for (int64_t i = 0; i < rows->group_sizes[g]; i++)
+            items[i] = (KilnRanked) { (double)rows->scores[at + i], (double)rows->targets[at + i] };
+        status = value(context, items, rows->group_sizes[g], &found, err);
+        if (status < 0 || (isnan(found) && empty == KILN_EMPTY_SKIP))
+            continue;
+        *mean.sum += isnan(found) ? empty == KILN_EMPTY_ONE : found;
+        ++*mean.count;
+    }
+    free(items);
     return status;
 }

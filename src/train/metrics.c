@@ -14,16 +14,27 @@ typedef struct Declared {
     char *name;
     KilnPhase phase;
     unsigned flags;
-    double sum, weight;
+    double sum, weight; /* of the epoch so far; with KILN_LOG_MIN or MAX `sum` is that value */
+    size_t step_at, epoch_at; /* places of its values in the list; NOWHERE: not looked up yet */
 } Declared;
+
+#define NOWHERE SIZE_MAX
+
+/* What is known of a value in the list. */
+typedef struct Mark {
+    bool fresh; /* not yet taken for the loggers */
+    bool rises; /* larger is better */
+} Mark;
 
 struct KilnMetrics {
     Declared *declared;
     size_t n_declared;
+    size_t
+        next; /* the declared name behind the one that was found last: steps repeat their order */
     /* Arrays of the same length: what was logged, in order of first logging. */
     KilnMetric *list;
     KilnMetricBest *best;
-    bool *fresh;
+    Mark *marks;
     KilnMetric *taken; /* scratch of take */
     size_t n, capacity;
     KilnTallies tallies;
@@ -53,7 +64,7 @@ void kiln_metrics_free(KilnMetrics *metrics)
     free(metrics->declared);
     free(metrics->list);
     free(metrics->best);
-    free(metrics->fresh);
+    free(metrics->marks);
     free(metrics->taken);
     free(metrics);
 }
@@ -67,20 +78,45 @@ unsigned kiln_log_flags(KilnPhase phase, unsigned flags)
     return flags;
 }
 
+/* The number of a declared name; -1: there is none. */
+static int find_declared(KilnMetrics *metrics, KilnPhase phase, const char *name)
+{
+    const size_t n = metrics->n_declared;
+
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = (metrics->next + i) % n;
+        const Declared *declared = &metrics->declared[at];
+
+        if (declared->phase == phase && strcmp(declared->name, name) == 0) {
+            metrics->next = at + 1;
+            return (int)at;
+        }
+    }
+    return -1;
+}
+
+static void change_flags(Declared *declared, unsigned flags)
+{
+    if (declared->flags != flags)
+        declared->step_at = declared->epoch_at = NOWHERE;
+    declared->flags = flags;
+}
+
 int kiln_metrics_declare(KilnMetrics *metrics, KilnPhase phase, const char *name, unsigned flags)
 {
+    const int found = find_declared(metrics, phase, name);
     size_t n = metrics->n_declared;
 
-    for (size_t i = 0; i < n; i++)
-        if (metrics->declared[i].phase == phase && strcmp(metrics->declared[i].name, name) == 0) {
-            metrics->declared[i].flags = flags;
-            return (int)i;
-        }
+    if (found >= 0) {
+        change_flags(&metrics->declared[found], flags);
+        return found;
+    }
     Declared *more = realloc(metrics->declared, (n + 1) * sizeof(*more));
     if (more == NULL)
         return -1;
     metrics->declared = more;
     more[n] = (Declared) { .name = kiln_strdup(name), .phase = phase, .flags = flags };
+    more[n].step_at = more[n].epoch_at = NOWHERE;
     if (more[n].name == NULL)
         return -1;
     metrics->n_declared++;
@@ -124,7 +160,8 @@ const char *kiln_metrics_declared_at(const KilnMetrics *metrics, size_t i)
 
 bool kiln_metric_rises(const char *name, unsigned flags)
 {
-    static const char *const falling[] = { "loss", "error", "err", "perplexity", "mse", "mae" };
+    static const char *const falling[] = { "loss", "error", "err",     "perplexity",
+                                           "mse",  "mae",   "distance" };
 
     if ((flags & (KILN_LOG_RISES | KILN_LOG_FALLS)) != 0)
         return (flags & KILN_LOG_RISES) != 0;
@@ -152,13 +189,13 @@ static KilnStatus grow(KilnMetrics *metrics, KilnError *err)
     KilnMetricBest *best = realloc(metrics->best, capacity * sizeof(*best));
     if (best != NULL)
         metrics->best = best;
-    bool *fresh = realloc(metrics->fresh, capacity * sizeof(*fresh));
-    if (fresh != NULL)
-        metrics->fresh = fresh;
+    Mark *marks = realloc(metrics->marks, capacity * sizeof(*marks));
+    if (marks != NULL)
+        metrics->marks = marks;
     KilnMetric *taken = realloc(metrics->taken, capacity * sizeof(*taken));
     if (taken != NULL)
         metrics->taken = taken;
-    if (list == NULL || best == NULL || fresh == NULL || taken == NULL)
+    if (list == NULL || best == NULL || marks == NULL || taken == NULL)
         return kiln_error_nomem(err, capacity * sizeof(*list));
     metrics->capacity = capacity;
     return KILN_OK;
@@ -185,8 +222,27 @@ static KilnStatus get(KilnMetrics *metrics, const char *name, size_t *ret, KilnE
     *ret = metrics->n++;
     metrics->list[*ret] = (KilnMetric) { .name = copy };
     metrics->best[*ret] = (KilnMetricBest) { .value = (double)NAN };
-    metrics->fresh[*ret] = false;
+    metrics->marks[*ret] = (Mark) { .rises = kiln_metric_rises(name, 0) };
     return KILN_OK;
+}
+
+static void put(KilnMetrics *metrics, size_t i, double value, unsigned flags, int64_t epoch,
+                int64_t step)
+{
+    KilnMetric *metric = &metrics->list[i];
+    KilnMetricBest *best = &metrics->best[i];
+    Mark *mark = &metrics->marks[i];
+
+    if (metric->flags != flags)
+        mark->rises = kiln_metric_rises(metric->name, flags);
+    metric->value = value;
+    metric->flags = flags;
+    metric->epoch = epoch;
+    metric->step = step;
+    mark->fresh = true;
+    bool better = mark->rises ? value > best->value : value < best->value;
+    if (better || (isnan(best->value) && !isnan(value)))
+        *best = (KilnMetricBest) { .value = value, .epoch = epoch, .step = step };
 }
 
 KilnStatus kiln_metrics_set(KilnMetrics *metrics, const char *name, double value, unsigned flags,
@@ -195,36 +251,62 @@ KilnStatus kiln_metrics_set(KilnMetrics *metrics, const char *name, double value
     size_t i;
     KilnStatus status = get(metrics, name, &i, err);
 
-    if (status < 0)
-        return status;
-    KilnMetric *metric = &metrics->list[i];
-    KilnMetricBest *best = &metrics->best[i];
-    metric->value = value;
-    metric->flags = flags;
-    metric->epoch = epoch;
-    metric->step = step;
-    metrics->fresh[i] = true;
-    bool better = kiln_metric_rises(name, flags) ? value > best->value : value < best->value;
-    if (better || (isnan(best->value) && !isnan(value)))
-        *best = (KilnMetricBest) { .value = value, .epoch = epoch, .step = step };
-    return KILN_OK;
+    if (status >= 0)
+        put(metrics, i, value, flags, epoch, step);
+    return status;
+}
+
+/* The value of a declared name that is logged in this way; its place is looked up once. */
+static KilnStatus put_declared(KilnMetrics *metrics, Declared *declared, unsigned way, double value,
+                               int64_t epoch, int64_t step, KilnError *err)
+{
+    size_t *at = way == KILN_LOG_STEP ? &declared->step_at : &declared->epoch_at;
+    const unsigned kept = declared->flags &
+                          (KILN_LOG_PROG_BAR | KILN_LOG_MEASURED | KILN_LOG_NO_LOGGER);
+    KilnStatus status = KILN_OK;
+    char name[LONGEST_NAME];
+
+    if (*at == NOWHERE)
+        status = get(metrics, full_name(declared, way, name), at, err);
+    if (status >= 0)
+        put(metrics, *at, value, way | kept, epoch, step);
+    return status;
+}
+
+/* Take a value into the epoch's. */
+static void gather(Declared *to, double value, double weight)
+{
+    const bool first = !(to->weight > 0.0);
+
+    if ((to->flags & KILN_LOG_SUM) != 0)
+        to->sum += value;
+    else if ((to->flags & KILN_LOG_MIN) != 0)
+        to->sum = first || value < to->sum || isnan(value) ? value : to->sum;
+    else if ((to->flags & KILN_LOG_MAX) != 0)
+        to->sum = first || value > to->sum || isnan(value) ? value : to->sum;
+    else
+        to->sum += value * weight;
+    to->weight += weight;
+}
+
+/* The value of the epoch. */
+static double gathered(const Declared *from)
+{
+    const bool mean = (from->flags & (KILN_LOG_MIN | KILN_LOG_MAX | KILN_LOG_SUM)) == 0;
+
+    return mean ? from->sum / from->weight : from->sum;
 }
 
 KilnStatus kiln_metrics_add(KilnMetrics *metrics, int declared, double value, double weight,
                             int64_t epoch, int64_t step, KilnError *err)
 {
     Declared *to = &metrics->declared[declared];
-    unsigned shown = to->flags & KILN_LOG_PROG_BAR;
-    char name[LONGEST_NAME];
 
-    if ((to->flags & KILN_LOG_EPOCH) != 0) {
-        to->sum += value * weight;
-        to->weight += weight;
-    }
+    if ((to->flags & KILN_LOG_EPOCH) != 0)
+        gather(to, value, weight);
     if ((to->flags & KILN_LOG_STEP) == 0)
         return KILN_OK;
-    return kiln_metrics_set(metrics, full_name(to, KILN_LOG_STEP, name), value,
-                            KILN_LOG_STEP | shown, epoch, step, err);
+    return put_declared(metrics, to, KILN_LOG_STEP, value, epoch, step, err);
 }
 
 /* ---- Tallies ---------------------------------------------------------------------- */
@@ -291,16 +373,12 @@ KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase, int64_t
                                   int64_t step, KilnError *err)
 {
     KilnStatus status = KILN_OK;
-    char name[LONGEST_NAME];
 
     for (size_t i = 0; i < metrics->n_declared && status >= 0; i++) {
         Declared *from = &metrics->declared[i];
-        unsigned shown = from->flags & KILN_LOG_PROG_BAR;
 
         if (from->phase == phase && from->weight > 0.0)
-            status = kiln_metrics_set(metrics, full_name(from, KILN_LOG_EPOCH, name),
-                                      from->sum / from->weight, KILN_LOG_EPOCH | shown, epoch, step,
-                                      err);
+            status = put_declared(metrics, from, KILN_LOG_EPOCH, gathered(from), epoch, step, err);
     }
     for (size_t i = 0; i < metrics->tallies.n && status >= 0; i++) {
         const KilnCounted *counted = &metrics->tallies.list[i];
@@ -353,10 +431,10 @@ size_t kiln_metrics_take(KilnMetrics *metrics, bool epoch_values, int64_t step,
         const KilnMetric *metric = &metrics->list[i];
         bool of_epoch = (metric->flags & KILN_LOG_EPOCH) != 0;
 
-        if (!metrics->fresh[i] || of_epoch != epoch_values)
+        if (!metrics->marks[i].fresh || of_epoch != epoch_values)
             continue;
-        metrics->fresh[i] = false;
-        if (epoch_values || metric->step == step)
+        metrics->marks[i].fresh = false;
+        if ((epoch_values || metric->step == step) && (metric->flags & KILN_LOG_NO_LOGGER) == 0)
             metrics->taken[count++] = *metric;
     }
     *ret = metrics->taken;
@@ -372,7 +450,7 @@ static bool append(json_t *array, json_t *item)
 }
 
 /* Sums and weights to the bit, so that an epoch that was cut in two has the
- * same means as a whole one. */
+ * same means as a whole one. Measured values stay out: checkpoints of equal runs are equal. */
 json_t *kiln_metrics_save(const KilnMetrics *metrics)
 {
     json_t *values = json_array(), *sums = json_array();
@@ -382,17 +460,20 @@ json_t *kiln_metrics_save(const KilnMetrics *metrics)
         const KilnMetric *m = &metrics->list[i];
         const KilnMetricBest *best = &metrics->best[i];
 
-        ok = append(values, json_pack("{s:s, s:o, s:i, s:I, s:I, s:o, s:I, s:I, s:b}", "name",
-                                      m->name, "value", kiln_json_f64(m->value), "flags",
-                                      (int)m->flags, "epoch", (json_int_t)m->epoch, "step",
-                                      (json_int_t)m->step, "best", kiln_json_f64(best->value),
-                                      "best_epoch", (json_int_t)best->epoch, "best_step",
-                                      (json_int_t)best->step, "fresh", metrics->fresh[i] ? 1 : 0));
+        if ((m->flags & KILN_LOG_MEASURED) != 0)
+            continue;
+        ok = append(values,
+                    json_pack("{s:s, s:o, s:i, s:I, s:I, s:o, s:I, s:I, s:b}", "name", m->name,
+                              "value", kiln_json_f64(m->value), "flags", (int)m->flags, "epoch",
+                              (json_int_t)m->epoch, "step", (json_int_t)m->step, "best",
+                              kiln_json_f64(best->value), "best_epoch", (json_int_t)best->epoch,
+                              "best_step", (json_int_t)best->step, "fresh",
+                              metrics->marks[i].fresh ? 1 : 0));
     }
     for (size_t i = 0; i < metrics->n_declared && ok; i++) {
         const Declared *d = &metrics->declared[i];
 
-        if (d->weight > 0.0)
+        if (d->weight > 0.0 && (d->flags & KILN_LOG_MEASURED) == 0)
             ok = append(sums, json_pack("{s:s, s:i, s:i, s:o, s:o}", "name", d->name, "phase",
                                         (int)d->phase, "flags", (int)d->flags, "sum",
                                         kiln_json_f64(d->sum), "weight", kiln_json_f64(d->weight)));
@@ -426,7 +507,10 @@ static KilnStatus load_value(KilnMetrics *metrics, const json_t *saved, KilnErro
         .epoch = json_integer_value(json_object_get(saved, "best_epoch")),
         .step = json_integer_value(json_object_get(saved, "best_step")),
     };
-    metrics->fresh[i] = json_is_true(json_object_get(saved, "fresh"));
+    metrics->marks[i] = (Mark) {
+        .fresh = json_is_true(json_object_get(saved, "fresh")),
+        .rises = kiln_metric_rises(name, metrics->list[i].flags),
+    };
     return KILN_OK;
 }
 
@@ -438,7 +522,7 @@ static KilnStatus load_sum(KilnMetrics *metrics, const json_t *saved, KilnError 
     double sum, weight;
 
     if (name == NULL || phase < KILN_PHASE_FIT || phase > KILN_PHASE_TEST || flags < 1 ||
-        flags > 7 || !kiln_json_get_f64(json_object_get(saved, "sum"), &sum) ||
+        flags > (int)KILN_LOG_ALL || !kiln_json_get_f64(json_object_get(saved, "sum"), &sum) ||
         !kiln_json_get_f64(json_object_get(saved, "weight"), &weight))
         return kiln_error_set(err, KILN_E_FORMAT, "a metric's sum without name, sum or weight");
     int i = kiln_metrics_declare(metrics, (KilnPhase)phase, name, (unsigned)flags);

@@ -24,7 +24,11 @@ typedef struct KilnMetricBest {
 } KilnMetricBest;
 
 /* In the flags of a value, beside KilnLogFlags: which way it is better is known. */
-enum { KILN_LOG_RISES = 1 << 8, KILN_LOG_FALLS = 1 << 9 };
+enum {
+    KILN_LOG_RISES = 1 << 8,
+    KILN_LOG_FALLS = 1 << 9,
+    KILN_LOG_ALL = KILN_LOG_RISES - 1, /* all of KilnLogFlags */
+};
 
 typedef struct KilnMetrics KilnMetrics;
 

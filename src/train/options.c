@@ -16,6 +16,11 @@ static const KilnField root_fields[] = {
                    "start of all random numbers"),
     KILN_FIELD_PATH_OPT(KilnRootOptions, ckpt_path, "null",
                         "checkpoint to go on from: a checkpoint or run folder, last or best"),
+    KILN_FIELD_PATH_OPT(KilnRootOptions, weights, "null",
+                        "weights to start from, of another run or program: a .safetensors file, a "
+                        "checkpoint or run folder, last or best"),
+    KILN_FIELD_BOOL(KilnRootOptions, weights_strict, "true",
+                    "they must be all of the network and nothing else; false: what fits is taken"),
     KILN_FIELD_BOOL(KilnRootOptions, test, "true", "test the best checkpoint after training"),
     KILN_FIELD_END,
 };
@@ -90,6 +95,11 @@ static const KilnField trainer_fields[] = {
                    "all"),
     KILN_FIELD_I64(KilnTrainerOptions, log_every_n_steps, "50", 0, 1e9,
                    "steps between two rows of step values; 0: none"),
+    KILN_FIELD_I64(KilnTrainerOptions, reload_dataloaders_every_n_epochs, "0", 0, 1e9,
+                   "have the datamodule look at its data anew in front of every n-th epoch; 0: "
+                   "never"),
+    KILN_FIELD_PATH(KilnTrainerOptions, default_root_dir, "outputs",
+                    "folder for the folders of runs, kiln.run.dir"),
     KILN_FIELD_I64(KilnTrainerOptions, accumulate_grad_batches, "1", 1, 1e6,
                    "batches whose gradients, each divided by this, make one optimizer step; the "
                    "last step of an epoch may have fewer"),
@@ -134,7 +144,8 @@ static const KilnField trainer_fields[] = {
 };
 
 static const KilnField run_fields[] = {
-    KILN_FIELD_PATH(KilnRunDirOptions, dir, "outputs/${now:%Y-%m-%d}/${now:%H-%M-%S}",
+    KILN_FIELD_PATH(KilnRunDirOptions, dir,
+                    "${oc.select:trainer.default_root_dir,outputs}/${now:%Y-%m-%d}/${now:%H-%M-%S}",
                     "the run folder"),
     KILN_FIELD_END,
 };

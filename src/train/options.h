@@ -11,6 +11,8 @@ typedef struct KilnRootOptions {
     size_t callbacks_count, logger_count;
     int64_t seed;
     char *ckpt_path;
+    char *weights; /* NULL: none */
+    bool weights_strict;
     bool test;
 } KilnRootOptions;
 
@@ -24,9 +26,11 @@ typedef struct KilnTrainerOptions {
     KilnAmount limit_train_batches, limit_val_batches, limit_test_batches, limit_predict_batches;
     KilnAmount overfit_batches, fast_dev_run; /* 0: no */
     KilnAmount val_check_interval;
-    int64_t *check_val_every_n_epoch; /* NULL: batches are counted over epochs */
-    int64_t num_sanity_val_steps;     /* -1: all */
-    int64_t log_every_n_steps;        /* 0: never */
+    int64_t *check_val_every_n_epoch;          /* NULL: batches are counted over epochs */
+    int64_t num_sanity_val_steps;              /* -1: all */
+    int64_t log_every_n_steps;                 /* 0: never */
+    int64_t reload_dataloaders_every_n_epochs; /* 0: never */
+    char *default_root_dir;
     int64_t accumulate_grad_batches;
     bool enable_checkpointing, enable_progress_bar, enable_model_summary, barebones;
     int64_t deterministic;

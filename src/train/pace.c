@@ -79,33 +79,70 @@ KilnStatus kiln_pace_make(const KilnTrainerOptions *options, int64_t batches, in
 
 /* ---- Turns ----------------------------------------------------------------------------- */
 
-bool kiln_pace_steps(const KilnPace *pace, const KilnPosition *at, int64_t batch)
+int64_t kiln_pace_accumulate(const KilnPace *pace, int64_t epoch)
 {
-    return at->in_group + 1 >= pace->accumulate || batch + 1 >= pace->batches;
+    int64_t batches = pace->accumulate;
+
+    for (size_t i = 0; i < pace->n_changes && pace->changes[i].epoch <= epoch; i++)
+        batches = pace->changes[i].batches;
+    return batches;
 }
 
-int64_t kiln_pace_epoch_steps(const KilnPace *pace)
+bool kiln_pace_steps(const KilnPace *pace, const KilnPosition *at, int64_t batch)
 {
-    return (pace->batches + pace->accumulate - 1) / pace->accumulate;
+    return at->in_group + 1 >= kiln_pace_accumulate(pace, at->epoch) || batch + 1 >= pace->batches;
+}
+
+int64_t kiln_pace_epoch_steps(const KilnPace *pace, int64_t epoch)
+{
+    const int64_t accumulate = kiln_pace_accumulate(pace, epoch);
+
+    return (pace->batches + accumulate - 1) / accumulate;
+}
+
+/* Go over the epochs from 0 until there are `epochs` of them or the steps are `steps`, one stretch
+ * of equal epochs after the other; -1: no such limit. */
+static void count_up(const KilnPace *pace, int64_t epochs, int64_t steps, int64_t *ret_epochs,
+                     int64_t *ret_steps)
+{
+    int64_t epoch = 0, step = 0;
+
+    for (size_t i = 0; i <= pace->n_changes; i++) {
+        const bool last = i == pace->n_changes;
+        const int64_t each = kiln_pace_epoch_steps(pace, epoch);
+        int64_t n = last ? INT64_MAX : pace->changes[i].epoch - epoch;
+
+        if (epochs >= 0 && epochs - epoch < n)
+            n = epochs - epoch;
+        if (steps >= 0 && each > 0 && (steps - step + each - 1) / each < n)
+            n = (steps - step + each - 1) / each;
+        if (n <= 0)
+            continue;
+        epoch += n;
+        step += n * each;
+    }
+    *ret_epochs = epoch;
+    *ret_steps = steps >= 0 && step > steps ? steps : step;
 }
 
 int64_t kiln_pace_total_steps(const KilnPace *pace)
 {
-    const int64_t per_epoch = kiln_pace_epoch_steps(pace);
+    int64_t epochs, steps;
 
-    if (pace->max_epochs >= 0 &&
-        (pace->max_steps < 0 || pace->max_epochs * per_epoch < pace->max_steps))
-        return pace->max_epochs * per_epoch;
-    return pace->max_steps;
+    if (pace->max_epochs < 0)
+        return pace->max_steps;
+    count_up(pace, pace->max_epochs, pace->max_steps, &epochs, &steps);
+    return steps;
 }
 
 int64_t kiln_pace_total_epochs(const KilnPace *pace)
 {
-    const int64_t per_epoch = kiln_pace_epoch_steps(pace);
+    int64_t epochs, steps;
 
-    if (pace->max_epochs < 0 && pace->max_steps >= 0 && per_epoch > 0)
-        return (pace->max_steps + per_epoch - 1) / per_epoch;
-    return pace->max_epochs;
+    if (pace->max_epochs >= 0 || pace->max_steps < 0 || pace->batches == 0)
+        return pace->max_epochs;
+    count_up(pace, -1, pace->max_steps, &epochs, &steps);
+    return epochs;
 }
 
 double kiln_pace_validations(const KilnPace *pace)
@@ -115,6 +152,12 @@ double kiln_pace_validations(const KilnPace *pace)
     if (pace->val_over_epochs)
         return (double)pace->batches / (double)pace->val_batches;
     return (double)(pace->batches / pace->val_batches) / (double)pace->val_epochs;
+}
+
+bool kiln_pace_validates_epochs(const KilnPace *pace)
+{
+    return !pace->val_over_epochs && pace->val_seconds <= 0.0 && pace->val_epochs == 1 &&
+           pace->val_batches == pace->batches;
 }
 
 bool kiln_pace_logs(const KilnPace *pace, const KilnPosition *at)

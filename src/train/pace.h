@@ -3,12 +3,15 @@
 #ifndef KILN_TRAIN_PACE_H
 #define KILN_TRAIN_PACE_H
 
+#include "kiln/trainer.h"
 #include "train/options.h"
 #include "train/position.h"
 
 typedef struct KilnPace {
     int64_t batches;    /* of an epoch */
     int64_t accumulate; /* batches of an optimizer step; the last of an epoch may have fewer */
+    const KilnAccumulation *changes; /* of that number, by rising epochs; borrowed */
+    size_t n_changes;
     int64_t max_epochs, max_steps; /* -1: no end */
     int64_t min_epochs, min_steps; /* training ends by request only behind both */
     bool validates;
@@ -32,13 +35,17 @@ KILN_NODISCARD KilnStatus kiln_pace_limit(const char *name, KilnAmount limit, in
 
 /* Whether batch number `batch` (from 0) of an epoch is its group's last. */
 bool kiln_pace_steps(const KilnPace *pace, const KilnPosition *at, int64_t batch);
+/* Batches of an optimizer step in that epoch. */
+int64_t kiln_pace_accumulate(const KilnPace *pace, int64_t epoch);
 /* Optimizer steps of an epoch. */
-int64_t kiln_pace_epoch_steps(const KilnPace *pace);
+int64_t kiln_pace_epoch_steps(const KilnPace *pace, int64_t epoch);
 /* Optimizer steps and epochs of the whole run; -1: no end. */
 int64_t kiln_pace_total_steps(const KilnPace *pace);
 int64_t kiln_pace_total_epochs(const KilnPace *pace);
 /* Validations of an epoch, over many epochs; of those after a time none are known of. */
 double kiln_pace_validations(const KilnPace *pace);
+/* Validation, if there is any, is held once in every epoch, behind its last batch. */
+bool kiln_pace_validates_epochs(const KilnPace *pace);
 /* The step values of a step just made are a row for the loggers. */
 bool kiln_pace_logs(const KilnPace *pace, const KilnPosition *at);
 /* Validation has its turn before the next batch; `seconds` since the last one. Also when training

@@ -12,6 +12,9 @@ typedef KilnStatus Step(KilnTrainer *trainer, const KilnBatch *batch, KilnError 
 static KilnStatus train_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
     const bool steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index);
+
+    if (kiln_trainer_is_manual(trainer))
+        return kiln_manual_batch(trainer, batch, err);
     KilnTensor *loss = kiln_fit_record(trainer, batch);
 
     trainer->at.in_group = steps ? 0 : trainer->at.in_group + 1;
@@ -31,7 +34,7 @@ static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, 
 {
     KilnLoader *loader = NULL;
     int64_t steps = -1;
-    KilnStatus status = kiln_trainer_loader(trainer, split, &loader, err);
+    KilnStatus status = kiln_trainer_loader(trainer, split, 0, &loader, err);
     double start = kiln_clock(), begun = start, now = start;
 
     if (status >= 0 && loader != NULL)
@@ -62,7 +65,7 @@ static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, 
 static void extrapolate(const KilnTrainer *trainer, KilnProbe *probe)
 {
     const KilnPace *pace = &trainer->pace;
-    const double batches = (double)pace->batches, group = (double)pace->accumulate;
+    const double batches = (double)pace->batches, group = (double)kiln_pace_accumulate(pace, 0);
     const double evals = (double)kiln_trainer_split_batches(trainer, KILN_VAL) *
                          kiln_pace_validations(pace);
     double epochs = pace->max_epochs >= 0 ? (double)pace->max_epochs : (double)INFINITY;

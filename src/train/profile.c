@@ -1,5 +1,5 @@
 /* Where the time of a run went: the timed calls of all its plans, summed up by
- * operation and by layer. */
+ * operation and by layer; and, outside of the steps, hooks and waiting for data. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +132,42 @@ static Table sum_up(const Plans *plans, unsigned by)
     return table;
 }
 
+/* Hooks of callbacks and of the module, and what the loop waited for data. */
+static Table sum_up_rest(const KilnTrainer *trainer)
+{
+    const Row data = { .phase = "data", .layer = "the loop", .op = "waiting for data" };
+    Table table = { 0 };
+
+    for (size_t number = 0; number < KILN_HOOK_COUNT; number++) {
+        const KilnHookList *list = &trainer->hooks.lists[number];
+
+        for (size_t i = 0; i < list->n; i++) {
+            const KilnHookCall *call = &list->calls[i];
+            const Row like = {
+                .phase = "hook",
+                .layer = kiln_instance_path(call->who),
+                .op = kiln_hook_name(number),
+            };
+            Row *row = call->runs > 0 ? find_row(&table, &like) : NULL;
+
+            if (row == NULL)
+                continue;
+            row->seconds += call->seconds;
+            row->runs += call->runs;
+            table.seconds += call->seconds;
+        }
+    }
+    Row *row = find_row(&table, &data);
+    if (row != NULL) {
+        row->seconds = trainer->timing.waited_s;
+        row->runs = trainer->timing.steps;
+        table.seconds += row->seconds;
+    }
+    if (table.n > 0)
+        qsort(table.rows, table.n, sizeof(*table.rows), by_time);
+    return table;
+}
+
 /* ---- Telling ----------------------------------------------------------------------------- */
 
 static void print_table(KilnTrainer *trainer, const char *title, const Table *table)
@@ -143,11 +179,17 @@ static void print_table(KilnTrainer *trainer, const char *title, const Table *ta
                       "share", "FLOP/s");
     for (size_t i = 0; i < table->n; i++) {
         const Row *row = &table->rows[i];
+        const bool both = row->op[0] != '\0' && row->layer[0] != '\0';
         const char *name = row->op[0] != '\0' ? row->op : row->layer;
+        char pair[256];
 
         if (i >= MOST_ROWS) {
             rest += row->seconds;
             continue;
+        }
+        if (both) {
+            snprintf(pair, sizeof(pair), "%s.%s", row->layer, row->op);
+            name = pair;
         }
         kiln_output_print(
             &trainer->output, "%-44s  %9lld  %8s  %5.1f%%  %9s",
@@ -168,22 +210,29 @@ static void add_text(KilnText *text, const char *field)
     kiln_text_printf(text, quoted ? "\"%s\"," : "%s,", field);
 }
 
-static KilnStatus write_csv(const KilnTrainer *trainer, const Table *table, KilnError *err)
+static void add_rows(KilnText *text, const Table *table)
+{
+    for (size_t i = 0; i < table->n; i++) {
+        const Row *row = &table->rows[i];
+
+        add_text(text, row->phase);
+        add_text(text, row->layer);
+        add_text(text, row->op);
+        kiln_text_printf(text, "%lld,%.9f,%.6f,%.0f\n", (long long)row->runs, row->seconds,
+                         table->seconds > 0.0 ? row->seconds / table->seconds : 0.0, row->flops);
+    }
+}
+
+static KilnStatus write_csv(const KilnTrainer *trainer, const Table *steps, const Table *rest,
+                            KilnError *err)
 {
     char *path = kiln_path_join(trainer->run_dir, "profile.csv");
     KilnText text = { 0 };
     KilnStatus status;
 
     kiln_text_append(&text, "phase,layer,operation,calls,seconds,share,flops\n");
-    for (size_t i = 0; i < table->n; i++) {
-        const Row *row = &table->rows[i];
-
-        add_text(&text, row->phase);
-        add_text(&text, row->layer);
-        add_text(&text, row->op);
-        kiln_text_printf(&text, "%lld,%.9f,%.6f,%.0f\n", (long long)row->runs, row->seconds,
-                         row->seconds / table->seconds, row->flops);
-    }
+    add_rows(&text, steps);
+    add_rows(&text, rest);
     if (path == NULL || text.failed)
         status = kiln_error_nomem(err, text.length);
     else
@@ -196,19 +245,21 @@ static KilnStatus write_csv(const KilnTrainer *trainer, const Table *table, Kiln
 static KilnStatus tell(KilnTrainer *trainer, const Plans *plans, KilnError *err)
 {
     Table by_op = sum_up(plans, BY_OP), by_layer = sum_up(plans, BY_LAYER);
-    Table all = sum_up(plans, BY_PHASE | BY_LAYER | BY_OP);
+    Table all = sum_up(plans, BY_PHASE | BY_LAYER | BY_OP), rest = sum_up_rest(trainer);
     KilnStatus status = KILN_OK;
 
-    if (by_op.failed || by_layer.failed || all.failed) {
+    if (by_op.failed || by_layer.failed || all.failed || rest.failed) {
         status = kiln_error_nomem(err, all.n * sizeof(Row));
     } else if (all.n > 0) {
         print_table(trainer, "operation", &by_op);
         print_table(trainer, "layer", &by_layer);
-        status = write_csv(trainer, &all, err);
+        print_table(trainer, "outside of the steps", &rest);
+        status = write_csv(trainer, &all, &rest, err);
     }
     free(by_op.rows);
     free(by_layer.rows);
     free(all.rows);
+    free(rest.rows);
     return status;
 }
 

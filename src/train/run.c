@@ -4,58 +4,12 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "train/checkpoint.h"
+#include "train/resume.h"
 #include "train/run_folder.h"
-
-/* ---- Going on from a checkpoint ---------------------------------------------------------- */
-
-/* What ckpt_path means for this config: the run folder that kiln.run.dir names
- * comes before all others. */
-static KilnStatus find_checkpoint(const KilnTrainer *trainer, char **ret, KilnError *err)
-{
-    const char *ckpt_path = trainer->options.root->ckpt_path;
-    char place[4096], *runs = NULL;
-    KilnStatus status;
-
-    if (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0) {
-        snprintf(place, sizeof(place), "%s/checkpoints/%s", trainer->options.run->dir, ckpt_path);
-        if (kiln_is_dir(place) && kiln_checkpoint_resolve(place, "", ret, NULL) >= 0)
-            return KILN_OK;
-    }
-    status = kiln_run_folder_parent(trainer->config, &runs, err);
-    if (status >= 0)
-        status = kiln_checkpoint_resolve(ckpt_path, runs, ret, err);
-    free(runs);
-    return status;
-}
-
-static KilnStatus resume(KilnTrainer *trainer, KilnCheckpoint *checkpoint, KilnError *err)
-{
-    char *path = NULL;
-
-    if (trainer->options.root->ckpt_path == NULL)
-        return KILN_OK;
-    KilnStatus status = find_checkpoint(trainer, &path, err);
-    if (status >= 0)
-        status = kiln_checkpoint_open(path, true, checkpoint, err);
-    trainer->resumed_from = path;
-    return status >= 0 ? kiln_checkpoint_load(checkpoint, trainer, err) : status;
-}
+#include "train/run_journal.h"
+#include "train/tune.h"
 
 /* ---- The end of training ------------------------------------------------------------------ */
-
-/* checkpoints/last is where training is now. */
-static KilnStatus save_last(KilnTrainer *trainer, KilnError *err)
-{
-    char name[sizeof(trainer->saved_name)];
-    KilnStatus status = KILN_OK;
-
-    if (trainer->saved_name[0] == '\0' || !kiln_position_equal(&trainer->saved, &trainer->at)) {
-        kiln_trainer_checkpoint_name(trainer, name, sizeof(name));
-        status = kiln_trainer_save(trainer, name, NULL, 0, err);
-    }
-    return status >= 0 ? kiln_trainer_link(trainer, "last", trainer->saved_name, err) : status;
-}
 
 /* Test the best checkpoint when there is one, else the weights as they are. */
 static KilnStatus test(KilnTrainer *trainer, KilnError *err)
@@ -69,6 +23,8 @@ static KilnStatus test(KilnTrainer *trainer, KilnError *err)
         status = kiln_checkpoint_open(path, false, &best, err);
         if (status >= 0)
             status = kiln_checkpoint_load_weights(&best, trainer, err);
+        if (status >= 0)
+            status = kiln_checkpoint_load_module(&best, trainer, err);
         /* They are what validation saw: nothing stands beside them. */
         kiln_shadow_free(trainer->shadow);
         trainer->shadow = NULL;
@@ -89,29 +45,58 @@ static void print_threads(KilnTrainer *trainer)
     if (trainer->options.trainer->threads != 0)
         return;
     kiln_processors_why(&trainer->processors, why, sizeof(why));
-    kiln_output_print(&trainer->output, "%d thread%s%s%s", trainer->threads,
-                      trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
+    kiln_output_detail(&trainer->output, "%d thread%s%s%s", trainer->threads,
+                       trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
+}
+
+/* What a search before the run finds, or had found when it began. */
+static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnCheckpoint *checkpoint,
+                       json_t **ret, KilnError *err)
+{
+    const json_t *saved = json_object_get(checkpoint->state, "callbacks");
+
+    return kiln_tune_run(config, env, &(KilnTuneAsk) { .saved = saved }, ret, err);
 }
 
 /* Everything that can go wrong before a file is written; then the run folder. */
 static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                           KilnCheckpoint *checkpoint, KilnError *err)
 {
-    KilnStatus status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    json_t *tuned = NULL;
+    KilnStatus status = kiln_resume_open(config, env, checkpoint, err);
 
     if (status >= 0)
-        status = resume(trainer, checkpoint, err);
+        status = tune(config, env, checkpoint, &tuned, err);
+    if (status >= 0) {
+        trainer->threads = kiln_resume_threads(checkpoint);
+        status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    }
+    if (status >= 0 && checkpoint->path == NULL)
+        status = kiln_weights_load(trainer, err);
+    if (status >= 0)
+        status = kiln_resume_load(checkpoint, trainer, err);
     if (status >= 0)
         status = KILN_CALL(trainer, setup, err);
+    if (status >= 0)
+        status = kiln_trainer_take_tuned(trainer, tuned, err);
+    json_decref(tuned);
     if (status >= 0 && checkpoint->path != NULL)
         status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
     if (status >= 0)
         status = kiln_run_folder_make(trainer, checkpoint->path, err);
-    if (status >= 0 && checkpoint->path != NULL)
-        kiln_output_print(&trainer->output, "going on from %s", checkpoint->path);
     if (status >= 0)
-        print_threads(trainer);
-    return status;
+        status = kiln_run_journal_open(trainer, err);
+    if (status >= 0)
+        status = kiln_saves_open(trainer, err);
+    if (status < 0)
+        return status;
+    kiln_resume_settle(checkpoint, trainer);
+    kiln_report_config(trainer);
+    if (checkpoint->path != NULL)
+        kiln_output_print(&trainer->output, "going on from %s", kiln_path_near(checkpoint->path));
+    print_threads(trainer);
+    kiln_telling_begin(trainer);
+    return KILN_OK;
 }
 
 static const char *status_of(const KilnTrainer *trainer)
@@ -120,9 +105,13 @@ static const char *status_of(const KilnTrainer *trainer)
 }
 
 /* What callbacks are told of an interrupt; returns why. */
-static const KilnError *interrupt(KilnError *why)
+static const KilnError *interrupt(KilnTrainer *trainer, KilnError *why)
 {
-    kiln_error_set(why, KILN_E_INTERRUPTED, "interrupted");
+    const char *signal = kiln_signal_name(trainer->env->stop != NULL ? *trainer->env->stop : 0);
+
+    kiln_error_set(why, KILN_E_INTERRUPTED, "interrupted%s%s", signal != NULL ? " by " : "",
+                   signal != NULL ? signal : "");
+    snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%.500s", why->text);
     return why;
 }
 
@@ -132,50 +121,40 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     KilnStatus status = kiln_loggers_open(trainer, json_object_get(checkpoint->state, "loggers"),
                                           err);
 
+    kiln_telling_phase(trainer, KILN_LIVE_FIT);
     if (status >= 0)
         status = kiln_fit_loop(trainer, err);
     if (status >= 0)
         status = kiln_profile_close(trainer, err);
     if (status >= 0 && trainer->options.trainer->enable_checkpointing)
-        status = save_last(trainer, err);
+        status = kiln_trainer_save_here(trainer, err);
     if (status >= 0 && !trainer->interrupted && trainer->options.root->test)
         status = test(trainer, err);
     if (status >= 0 && trainer->interrupted)
-        kiln_hooks_exception(trainer, interrupt(&why));
+        kiln_hooks_exception(trainer, interrupt(trainer, &why));
     if (status >= 0)
         status = kiln_loggers_flush(trainer, err); /* for those who read their files */
     if (status >= 0)
         status = KILN_CALL(trainer, teardown, err);
+    if (status >= 0)
+        status = kiln_saves_finish(trainer, err);
     return status >= 0 ? kiln_loggers_close(trainer, status_of(trainer), err) : status;
 }
 
-/* A run that failed still leaves its log and summary; what goes wrong on the
- * way must not hide why it failed. */
-static void close_failed(KilnTrainer *trainer, const KilnError *why)
+static KilnStatus close_well(KilnTrainer *trainer, KilnError *err)
 {
-    kiln_hooks_exception(trainer, why);
-    (void)!kiln_loggers_flush(trainer, NULL);
-    (void)!KILN_CALL(trainer, teardown, NULL);
-    (void)!kiln_loggers_close(trainer, "failed", NULL);
-    (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
     kiln_output_status_line(&trainer->output, NULL);
-    kiln_output_log(&trainer->output, why->text);
+    kiln_summary_print(trainer, status_of(trainer));
+    kiln_run_journal_end(trainer, status_of(trainer), trainer->stop_reason);
+    return kiln_summary_write(trainer, status_of(trainer), trainer->stop_reason, err);
 }
 
-static KilnStatus close_well(KilnTrainer *trainer, KilnRunResult *ret, KilnError *err)
+static void tell(const KilnTrainer *trainer, KilnStatus status, KilnRunResult *ret)
 {
-    const char *status = status_of(trainer);
-
-    kiln_output_status_line(&trainer->output, NULL);
-    if (trainer->interrupted)
-        kiln_output_print(&trainer->output, "interrupted; go on with ckpt_path=%s",
-                          trainer->run_dir);
-    kiln_summary_print(trainer);
-    if (ret != NULL) {
-        snprintf(ret->run_dir, sizeof(ret->run_dir), "%s", trainer->run_dir);
-        snprintf(ret->status, sizeof(ret->status), "%s", status);
-    }
-    return kiln_summary_write(trainer, status, trainer->stop_reason, err);
+    if (ret == NULL || trainer->run_dir == NULL)
+        return;
+    snprintf(ret->run_dir, sizeof(ret->run_dir), "%s", trainer->run_dir);
+    snprintf(ret->status, sizeof(ret->status), "%s", status < 0 ? "failed" : status_of(trainer));
 }
 
 KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult *ret,
@@ -191,10 +170,11 @@ KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult
     if (status >= 0) {
         status = train(trainer, &checkpoint, &why);
         if (status >= 0)
-            status = close_well(trainer, ret, &why);
+            status = close_well(trainer, &why);
         else
-            close_failed(trainer, &why);
+            kiln_fault_close(trainer, &why);
     }
+    tell(trainer, status, ret);
     kiln_checkpoint_close(&checkpoint);
     kiln_trainer_release(trainer);
     free(trainer);

@@ -24,16 +24,20 @@ static KilnStatus dir_as_written(const KilnConfig *config, char **ret, KilnError
 
 KilnStatus kiln_run_folder_parent(const KilnConfig *config, char **ret, KilnError *err)
 {
-    char *written = NULL, *cut;
+    char *written = NULL, *root = NULL, *cut;
     KilnStatus status = dir_as_written(config, &written, err);
 
-    if (status < 0)
+    if (status >= 0)
+        status = kiln_config_text(config, "trainer.default_root_dir", &root, err);
+    if (status < 0) {
+        free(written);
         return status;
+    }
     const char *start = written[0] == '"' || written[0] == '\'' ? written + 1 : written;
     if ((cut = strstr(written, "${")) != NULL)
         *cut = '\0';
     if (cut == NULL || (cut = strrchr(start, '/')) == NULL) {
-        start = "outputs";
+        start = root;
     } else {
         *cut = '\0';
         if (cut == start)
@@ -43,11 +47,11 @@ KilnStatus kiln_run_folder_parent(const KilnConfig *config, char **ret, KilnErro
     if (*ret == NULL)
         status = kiln_error_nomem(err, strlen(start));
     free(written);
+    free(root);
     return status;
 }
 
-/* True when `checkpoint` lies in dir/checkpoints. */
-static bool holds(const char *dir, const char *checkpoint)
+bool kiln_run_folder_holds(const char *dir, const char *checkpoint)
 {
     char *absolute = realpath(dir, NULL);
     size_t length = absolute != NULL ? strlen(absolute) : 0;
@@ -91,7 +95,7 @@ static KilnStatus make_named(const char *dir, KilnText *made, KilnError *err)
         return kiln_error_errno(err, dir);
     return kiln_error_set(err, KILN_E_IO,
                           "kiln.run.dir=%s: is there already and not empty; name another folder, "
-                          "or go on with the run in it by ckpt_path=%s",
+                          "or go on with the run in it by resume=%s",
                           dir, dir);
 }
 
@@ -125,19 +129,42 @@ static KilnStatus write_part(const KilnTrainer *trainer, const char *dir, const 
     return status;
 }
 
+/* The same under another name first: whoever finds the file finds all of it. */
+static KilnStatus write_at_once(const char *dir, const char *name, const char *text, KilnError *err)
+{
+    char *from = kiln_path_join(dir, ".new"), *to = kiln_path_join(dir, name);
+    KilnStatus status = from == NULL || to == NULL ? kiln_error_nomem(err, strlen(name))
+                                                   : write_text(dir, ".new", text, err);
+
+    if (status >= 0 && rename(from, to) != 0)
+        status = kiln_error_errno(err, to);
+    free(from);
+    free(to);
+    return status;
+}
+
+/* Whether a resumed run is asked for anything that it was not. */
+static bool is_changed(const KilnTrainer *trainer)
+{
+    const KilnRunEnv *env = trainer->env;
+
+    return env->resume == NULL || (env->overrides != NULL && env->overrides[0] != NULL);
+}
+
+/* config.yaml comes last: with it a run can be resumed. */
 static KilnStatus write_config_files(const KilnTrainer *trainer, KilnError *err)
 {
     char *dir = kiln_path_join(trainer->run_dir, ".kiln");
     KilnStatus status = dir == NULL ? kiln_error_nomem(err, 1) : kiln_dir_make(dir, err);
 
-    if (status >= 0)
-        status = write_text(dir, "config.yaml", trainer->config_yaml, err);
-    if (status >= 0)
+    if (status >= 0 && trainer->env->resume == NULL)
         status = write_part(trainer, dir, "overrides.yaml", kiln_config_overrides_yaml, err);
-    if (status >= 0)
+    if (status >= 0 && trainer->env->resume == NULL)
         status = write_part(trainer, dir, "kiln.yaml", kiln_config_own_yaml, err);
     if (status >= 0)
         status = write_part(trainer, dir, "origins.yaml", kiln_config_origins_yaml, err);
+    if (status >= 0)
+        status = write_at_once(dir, "config.yaml", trainer->config_yaml, err);
     free(dir);
     return status;
 }
@@ -151,7 +178,7 @@ static KilnStatus fill(KilnTrainer *trainer, KilnError *err)
 
     if (status >= 0)
         status = kiln_output_open_log(&trainer->output, log, err);
-    if (status >= 0 && !trainer->env->prepared)
+    if (status >= 0 && !trainer->env->prepared && is_changed(trainer))
         status = write_config_files(trainer, err);
     free(log);
     free(checkpoints);
@@ -161,7 +188,8 @@ static KilnStatus fill(KilnTrainer *trainer, KilnError *err)
 KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char *checkpoint, KilnError *err)
 {
     const char *dir = trainer->options.run->dir;
-    bool go_on = trainer->env->prepared || holds(dir, checkpoint);
+    bool go_on = trainer->env->prepared || trainer->env->resume != NULL ||
+                 kiln_run_folder_holds(dir, checkpoint);
     char *written = NULL;
     KilnText made = { 0 };
     KilnStatus status = dir_as_written(trainer->config, &written, err);

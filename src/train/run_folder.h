@@ -2,18 +2,38 @@
 #ifndef KILN_TRAIN_RUN_FOLDER_H
 #define KILN_TRAIN_RUN_FOLDER_H
 
+#include "base/text.h"
 #include "train/trainer.h"
 
-/* Where runs are looked for: the part of kiln.run.dir before the first ${...},
- * up to its last slash; "outputs" when there is none. Owned by the caller. */
+/* Where runs are looked for: the part of kiln.run.dir before the first ${...}, up to its last
+ * slash; trainer.default_root_dir when there is none. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_run_folder_parent(const KilnConfig *config, char **ret,
                                                  KilnError *err);
+/* True when `checkpoint` (absolute, NULL: none) lies in the run folder `dir`. */
+bool kiln_run_folder_holds(const char *dir, const char *checkpoint);
 /* Make the run folder and set trainer->run_dir, or go on in the one that
  * `checkpoint` (absolute path, NULL: none) lies in when kiln.run.dir names it.
- * A folder that holds anything else is refused; one that is named after the
- * time gets a number behind it. */
+ * (so does one that the run is resumed in). A folder that holds anything else is refused; one that
+ * is named after the time gets a number behind it. */
 KILN_NODISCARD KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char *checkpoint,
                                                KilnError *err);
+
+/* ---- faults.c ------------------------------------------------------------------------- */
+
+/* End a run that failed by *why: callbacks are told, what can be saved is, and the message is
+ * completed by what is left and how to go on. */
+void kiln_fault_close(KilnTrainer *trainer, KilnError *why);
+
+/* ---- report.c ------------------------------------------------------------------------- */
+
+/* Print what was chosen, and what differs from the defaults, with where that was said; on a
+ * verbose screen also what the config files that come with the program set. */
+void kiln_report_config(KilnTrainer *trainer);
+/* `path` as seen from here, when it lies below; else as it is. */
+const char *kiln_path_near(const char *path);
+/* Append the command that goes on with this run, or tests a checkpoint of it. */
+void kiln_run_resume_command(const KilnTrainer *trainer, KilnText *text);
+void kiln_run_eval_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text);
 
 /* ---- summary.c ------------------------------------------------------------------------ */
 
@@ -21,7 +41,7 @@ KILN_NODISCARD KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char 
  * ended ("" when there is nothing to say). */
 KILN_NODISCARD KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status,
                                              const char *reason, KilnError *err);
-/* Print the closing table. */
-void kiln_summary_print(KilnTrainer *trainer);
+/* Print the closing table; `status` as above. */
+void kiln_summary_print(KilnTrainer *trainer, const char *status);
 
 #endif

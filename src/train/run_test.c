@@ -52,8 +52,10 @@ static KilnStatus test(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
     trainer->at = checkpoint->at;
     status = KILN_CALL(trainer, setup, err);
     if (status >= 0)
+        status = kiln_checkpoint_load_module(checkpoint, trainer, err);
+    if (status >= 0)
         status = kiln_eval_loop(trainer, KILN_PHASE_TEST, err);
-    if (status >= 0 && trainer->loaders[KILN_TEST] == NULL)
+    if (status >= 0 && kiln_trainer_split_batches(trainer, KILN_TEST) == 0)
         status = kiln_error_set(err, KILN_E_MISSING,
                                 "datamodule %s has no test samples (or limit_test_batches=0)",
                                 kiln_instance_name(trainer->datamodule));

@@ -17,6 +17,7 @@ typedef struct Twin {
 struct KilnShadow {
     KilnParams *params;
     Twin weights, statistics;
+    bool left_out;
 };
 
 /* ---- Life -------------------------------------------------------------------------- */
@@ -116,23 +117,56 @@ static void hide(const Twin *twin, void *store)
         swap(twin->values, store, twin->n);
 }
 
+void kiln_shadow_use(KilnShadow *shadow, bool used)
+{
+    shadow->left_out = !used;
+}
+
 void kiln_shadow_show(KilnShadow *shadow)
 {
+    if (shadow->left_out)
+        return;
     show(&shadow->weights, shadow->params->values);
     show(&shadow->statistics, shadow->params->statistics);
 }
 
 void kiln_shadow_hide(KilnShadow *shadow)
 {
+    if (shadow->left_out)
+        return;
     hide(&shadow->weights, shadow->params->values);
     hide(&shadow->statistics, shadow->params->statistics);
 }
 
 float *kiln_shadow_data(const KilnShadow *shadow, const KilnParam *param)
 {
-    if (param->dtype != KILN_F32)
+    if (param->dtype != KILN_F32 || shadow->left_out)
         return NULL;
     return (param->trained ? shadow->weights.values : shadow->statistics.values) + param->offset;
+}
+
+/* ---- Averages ----------------------------------------------------------------------------- */
+
+static void average(const Twin *twin, const void *store, float weight)
+{
+    const uint16_t *narrow = twin->aside != NULL ? store : NULL;
+    const float *wide = store;
+
+    for (int64_t i = 0; i < twin->n; i++) {
+        const float value = narrow != NULL ? kiln_bf16_to(narrow[i]) : wide[i];
+
+        twin->values[i] += weight * (value - twin->values[i]);
+    }
+}
+
+void kiln_shadow_average(KilnShadow *shadow, double weight)
+{
+    if (weight >= 1.0) {
+        kiln_shadow_copy(shadow);
+        return;
+    }
+    average(&shadow->weights, shadow->params->values, (float)weight);
+    average(&shadow->statistics, shadow->params->statistics, (float)weight);
 }
 
 static void lerp(const Twin *twin, KilnTensor *store, KilnTensor *weight)
@@ -143,12 +177,12 @@ static void lerp(const Twin *twin, KilnTensor *store, KilnTensor *weight)
     kiln_lerp_update(values, store, weight);
 }
 
-void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight)
+void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight, KilnTensor *buffers)
 {
     KilnGraph *graph = kiln_tensor_graph(weight);
     KilnTensor *statistics = kiln_params_flat_statistics(shadow->params, graph);
 
     lerp(&shadow->weights, kiln_params_flat_values(shadow->params, graph), weight);
     if (statistics != NULL)
-        lerp(&shadow->statistics, statistics, weight);
+        lerp(&shadow->statistics, statistics, buffers);
 }

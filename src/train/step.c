@@ -1,6 +1,7 @@
 /* What a module's step may ask and say while it is recorded. */
 #include "train/step.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -22,6 +23,8 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
     step->n_logs = 0;
     step->n_outputs = 0;
     step->n_counted = 0;
+    step->n_reads = 0;
+    step->ran = false;
     kiln_rng_init(&rng, seed, KILN_RNG_DROPOUT, 0, (uint64_t)number);
     for (size_t i = 0; i < KILN_COUNT(step->key_words); i++)
         step->key_words[i] = (int32_t)(kiln_rng_u32(&rng) >> 1);
@@ -110,8 +113,17 @@ int64_t kiln_step_stream(KilnStep *step)
     return step->stream++;
 }
 
+const char *kiln_step_name(const KilnStep *step, const char *name, char buf[KILN_STEP_NAME])
+{
+    if (step->set == NULL || step->set[0] == '\0')
+        return name;
+    snprintf(buf, KILN_STEP_NAME, "%s/%s", name, step->set);
+    return buf;
+}
+
 void kiln_step_log(KilnStep *step, const char *name, KilnTensor *value, unsigned flags)
 {
+    char buf[KILN_STEP_NAME];
     int declared;
 
     if (kiln_tensor_poisoned(value))
@@ -129,7 +141,7 @@ void kiln_step_log(KilnStep *step, const char *name, KilnTensor *value, unsigned
                           (int)KILN_STEP_LOGS);
         return;
     }
-    declared = kiln_metrics_declare(step->metrics, step->phase, name,
+    declared = kiln_metrics_declare(step->metrics, step->phase, kiln_step_name(step, name, buf),
                                     kiln_log_flags(step->phase, flags));
     if (declared < 0) {
         kiln_graph_poison(step->graph, "\"%s\" can't be logged: out of memory", name);
@@ -167,7 +179,9 @@ static void want(KilnTensor **list, size_t *n, KilnTensor *tensor)
     list[(*n)++] = tensor;
 }
 
-enum { STEP_WANTS = 1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS + 2 * KILN_STEP_METRICS };
+enum {
+    STEP_WANTS = 1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS + 2 * KILN_STEP_METRICS + KILN_STEP_READS
+};
 
 /* What is read after the step has run; returns how many. */
 static size_t wanted(const KilnStep *step, KilnTensor *loss, KilnTensor *ret[STEP_WANTS])
@@ -184,6 +198,8 @@ static size_t wanted(const KilnStep *step, KilnTensor *loss, KilnTensor *ret[STE
         want(ret, &n, step->counted[i].scores);
         want(ret, &n, step->counted[i].truth);
     }
+    for (size_t i = 0; i < step->n_reads; i++)
+        want(ret, &n, step->reads[i]);
     return n;
 }
 
@@ -191,8 +207,10 @@ KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err)
 {
     KilnTensor *list[STEP_WANTS];
     size_t n = wanted(step, loss, list);
+    KilnStatus status = kiln_graph_run(step->graph, list, n, err);
 
-    return kiln_graph_run(step->graph, list, n, err);
+    step->ran = status >= 0;
+    return status;
 }
 
 KilnStatus kiln_step_plan(KilnStep *step, KilnTensor *loss, KilnPlan **ret, KilnError *err)

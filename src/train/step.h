@@ -7,7 +7,7 @@
 #include "train/loader.h"
 #include "train/metrics.h"
 
-enum { KILN_STEP_LOGS = 64, KILN_STEP_OUTPUTS = 8, KILN_STEP_METRICS = 32 };
+enum { KILN_STEP_LOGS = 64, KILN_STEP_METRICS = 32, KILN_STEP_READS = 16 };
 
 struct KilnStep {
     KilnGraph *graph;
@@ -16,6 +16,7 @@ struct KilnStep {
     const KilnDataSpec *train_spec; /* what it is in batches of training; NULL: the same */
     KilnPhase phase;
     bool training;
+    const char *set; /* of the evaluation: behind the names of what is logged; "": nothing */
     KilnBatch batch; /* data NULL: recorded for its shapes alone */
     KilnTensor *inputs[KILN_MAX_FEATURES], *lengths;
     int32_t key_words[2];
@@ -36,7 +37,14 @@ struct KilnStep {
         KilnTensor *scores, *truth;
     } counted[KILN_STEP_METRICS];
     size_t n_counted;
+    KilnTensor *const *reads; /* more that is read when it has run; borrowed */
+    size_t n_reads;
+    bool ran; /* the outputs have values */
 };
+
+enum { KILN_STEP_NAME = 256 };
+/* The name under which a step logs `name`: with the set behind it, in buf, if that has one. */
+const char *kiln_step_name(const KilnStep *step, const char *name, char buf[KILN_STEP_NAME]);
 
 /* Start recording a step over `batch`; `seed` and `number` make its dropout key. */
 void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnBatch *batch,

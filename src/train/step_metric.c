@@ -68,12 +68,13 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
 {
     const KilnMetricOps *ops = kiln_instance_component(metric)->ops.metric;
     KilnError err = { 0 };
-    char name[256];
+    char plain[KILN_STEP_NAME], buf[KILN_STEP_NAME];
     size_t tally;
 
     if (kiln_tensor_poisoned(scores) || kiln_tensor_poisoned(truth))
         return;
-    snprintf(name, sizeof(name), "%s/%s", prefix_of(step->phase), key_of(metric));
+    snprintf(plain, sizeof(plain), "%s/%s", prefix_of(step->phase), key_of(metric));
+    const char *name = kiln_step_name(step, plain, buf);
     KilnMetricForm form = form_of(step, scores);
     const char *why = misfit(ops->takes, scores, truth, form.width);
     if (why != NULL) {

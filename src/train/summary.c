@@ -78,11 +78,12 @@ static json_t *metrics_json(const KilnTrainer *trainer)
     for (size_t i = 0; i < n; i++)
         json_object_set_new(
             all, metrics[i].name,
-            json_pack("{s:{s:o, s:I, s:I}, s:{s:o, s:I, s:I}, s:s}", "last", "value",
+            json_pack("{s:{s:o, s:I, s:I}, s:{s:o, s:I, s:I}, s:s, s:b}", "last", "value",
                       number(metrics[i].value), "epoch", (json_int_t)metrics[i].epoch, "step",
                       (json_int_t)metrics[i].step, "best", "value", number(best[i].value), "epoch",
                       (json_int_t)best[i].epoch, "step", (json_int_t)best[i].step, "mode",
-                      kiln_metric_rises(metrics[i].name, metrics[i].flags) ? "max" : "min"));
+                      kiln_metric_rises(metrics[i].name, metrics[i].flags) ? "max" : "min",
+                      "measured", (metrics[i].flags & KILN_LOG_MEASURED) != 0));
     return all;
 }
 
@@ -112,8 +113,12 @@ KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status, co
     const KilnTiming *timing = &trainer->timing;
     char *path = kiln_path_join(trainer->run_dir, "summary.json");
     json_t *summary = json_pack(
-        "{s:s, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:i, s:s, s:s, s:{s:o, s:o}}",
-        "status", status, "reason", reason, "metrics", metrics_json(trainer), "parameters",
+        "{s:s, s:s, s:s?, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:i, s:s, s:s, s:{s:o, "
+        "s:o}}",
+        "status", status, "reason", reason, "signal",
+        kiln_signal_name(trainer->interrupted && trainer->env->stop != NULL ? *trainer->env->stop
+                                                                            : 0),
+        "metrics", metrics_json(trainer), "parameters",
         (json_int_t)kiln_params_size(trainer->params), "epochs", (json_int_t)epochs_done(trainer),
         "steps", (json_int_t)trainer->at.step, "wall_s", number(kiln_clock() - timing->start),
         "samples_per_s", number(samples_per_s(timing)), "step_ms_median",
@@ -135,6 +140,19 @@ KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status, co
 
 /* ---- The table ------------------------------------------------------------------------------ */
 
+static void print_heading(KilnTrainer *trainer, int width)
+{
+    KilnText plain = { 0 }, styled = { 0 };
+
+    kiln_text_printf(&plain, "%-*s %9s  %9s  of epoch", width, "metric", "last", "best");
+    kiln_text_printf(&styled, "\033[1m%s\033[0m", plain.data != NULL ? plain.data : "");
+    if (plain.data != NULL && styled.data != NULL)
+        kiln_output_styled(&trainer->output, plain.data, styled.data);
+    kiln_text_release(&plain);
+    kiln_text_release(&styled);
+}
+
+/* A metric a line: its last value, its best one, and when that was. */
 static void print_metrics(KilnTrainer *trainer)
 {
     const KilnMetric *metrics;
@@ -145,24 +163,58 @@ static void print_metrics(KilnTrainer *trainer)
     for (size_t i = 0; i < n; i++)
         if ((int)strlen(metrics[i].name) > width)
             width = (int)strlen(metrics[i].name);
-    kiln_output_print(&trainer->output, "%-*s  %10s  %10s  %s", width, "metric", "last", "best",
-                      "of epoch");
+    if (n > 0)
+        print_heading(trainer, width);
     for (size_t i = 0; i < n; i++)
-        kiln_output_print(&trainer->output, "%-*s  %10.5g  %10.5g  %lld", width, metrics[i].name,
+        kiln_output_print(&trainer->output, "%-*s %9.4g  %9.4g  %lld", width, metrics[i].name,
                           metrics[i].value, best[i].value, (long long)best[i].epoch);
 }
 
-void kiln_summary_print(KilnTrainer *trainer)
+/* How it ended and why, how far it came, how long that took. */
+static void print_end(KilnTrainer *trainer, const char *status)
 {
     const KilnTiming *timing = &trainer->timing;
-    double rate = samples_per_s(timing);
+    const bool interrupted = trainer->interrupted;
+    const char *reason = trainer->stop_reason;
+    const double rate = samples_per_s(timing);
+    KilnText line = { 0 };
 
-    print_metrics(trainer);
-    kiln_output_print(&trainer->output, "%lld epochs, %lld steps, %lld parameters, %.1f s%s",
-                      (long long)epochs_done(trainer), (long long)trainer->at.step,
-                      (long long)kiln_params_size(trainer->params), kiln_clock() - timing->start,
-                      isfinite(rate) ? "" : ", nothing trained");
+    kiln_text_printf(&line, "%s", interrupted ? reason : status);
+    if (!interrupted && reason[0] != '\0')
+        kiln_text_printf(&line, ": %s", reason);
+    kiln_text_printf(&line, "; %lld epochs, %lld steps, %.1f s", (long long)epochs_done(trainer),
+                     (long long)trainer->at.step, kiln_clock() - timing->start);
     if (isfinite(rate))
-        kiln_output_print(&trainer->output, "%.0f samples/s", rate);
-    kiln_output_print(&trainer->output, "run folder: %s", trainer->run_dir);
+        kiln_text_printf(&line, ", %.0f samples/s", rate);
+    else
+        kiln_text_append(&line, ", nothing trained");
+    kiln_output_pair(&trainer->output, "ended", line.data != NULL ? line.data : "");
+    kiln_text_release(&line);
+}
+
+static void print_commands(KilnTrainer *trainer)
+{
+    KilnText line = { 0 };
+    char name[256];
+
+    if (trainer->env->prepared || /* a job of a sweep, which has its own way to go on */
+        !kiln_trainer_link_target(trainer, "last", name, sizeof(name)))
+        return;
+    const bool best = kiln_trainer_link_target(trainer, "best", name, sizeof(name));
+    kiln_run_resume_command(trainer, &line);
+    kiln_output_pair(&trainer->output, "go on", line.data != NULL ? line.data : "");
+    kiln_text_clear(&line);
+    kiln_run_eval_command(trainer, best ? "best" : "last", &line);
+    kiln_output_pair(&trainer->output, "evaluate", line.data != NULL ? line.data : "");
+    kiln_text_release(&line);
+}
+
+void kiln_summary_print(KilnTrainer *trainer, const char *status)
+{
+    kiln_output_print(&trainer->output, "%s", "");
+    print_metrics(trainer);
+    kiln_output_print(&trainer->output, "%s", "");
+    print_end(trainer, status);
+    kiln_output_pair(&trainer->output, "run folder", kiln_path_near(trainer->run_dir));
+    print_commands(trainer);
 }

@@ -2,6 +2,7 @@
  * the metrics' affair. */
 #include "train/tally.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,6 +335,29 @@ KilnStatus kiln_tally_report(KilnTally *tally, const char *name, double value, K
         return kiln_error_nomem(err, 1);
     tally->values[tally->n_values++] = (KilnTallyValue) { .name = copy, .value = value };
     return KILN_OK;
+}
+
+/* ---- Means ------------------------------------------------------------------------- */
+
+KilnStatus kiln_mean_open(KilnTally *tally, KilnMean *ret, KilnError *err)
+{
+    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &ret->sum, err);
+
+    return status < 0 ? status : kiln_tally_counts(tally, "count", 1, &ret->count, err);
+}
+
+double kiln_mean_value(KilnMean mean)
+{
+    return *mean.count > 0 ? *mean.sum / (double)*mean.count : (double)NAN;
+}
+
+KilnStatus kiln_mean_compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+{
+    KilnMean mean;
+    KilnStatus status = kiln_mean_open(tally, &mean, err);
+
+    (void)self;
+    return status < 0 ? status : kiln_tally_report(tally, NULL, kiln_mean_value(mean), err);
 }
 
 KilnStatus kiln_tally_compute(KilnTally *tally, const KilnTallyValue **ret, size_t *ret_count,

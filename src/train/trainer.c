@@ -46,7 +46,7 @@ int64_t kiln_trainer_samples(const KilnTrainer *trainer)
 
 int64_t kiln_trainer_accumulation(const KilnTrainer *trainer)
 {
-    return trainer->pace.accumulate;
+    return kiln_pace_accumulate(&trainer->pace, trainer->at.epoch);
 }
 
 int64_t kiln_trainer_batch(const KilnTrainer *trainer)
@@ -58,6 +58,16 @@ int64_t kiln_trainer_batches(const KilnTrainer *trainer)
 {
     return trainer->phase == KILN_PHASE_FIT ? kiln_trainer_split_batches(trainer, KILN_TRAIN)
                                             : trainer->eval_batches;
+}
+
+int64_t kiln_trainer_dataloader(const KilnTrainer *trainer)
+{
+    return (int64_t)trainer->eval_set;
+}
+
+const char *kiln_trainer_dataloader_name(const KilnTrainer *trainer)
+{
+    return trainer->step.set;
 }
 
 int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer)
@@ -78,7 +88,28 @@ const char *kiln_trainer_phase(const KilnTrainer *trainer)
 
 double kiln_trainer_learning_rate(const KilnTrainer *trainer)
 {
-    return trainer->learning_rate;
+    return kiln_trainer_optimizer_rate(trainer, 0);
+}
+
+const KilnOptimizerUse *kiln_trainer_optimizer(const KilnTrainer *trainer, size_t i)
+{
+    return i < trainer->n_optimizers ? &trainer->optimizers[i].use : NULL;
+}
+
+double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i)
+{
+    return i < trainer->n_optimizers ? trainer->optimizers[i].rate : 0.0;
+}
+
+void kiln_trainer_set_learning_rate(KilnTrainer *trainer, double lr)
+{
+    trainer->rate_is_set = lr >= 0.0;
+    trainer->set_rate = lr;
+}
+
+double kiln_trainer_scheduled_rate(const KilnTrainer *trainer)
+{
+    return kiln_optimize_rate(trainer, &trainer->optimizers[0]);
 }
 
 double kiln_trainer_samples_per_s(const KilnTrainer *trainer)
@@ -151,10 +182,8 @@ size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret)
     return kiln_metrics_list(trainer->metrics, ret);
 }
 
-static bool is_logged_by_callback(const KilnInstance *callback, const char *name)
+static bool is_in(const char *const *logs, const char *name)
 {
-    const char *const *logs = kiln_instance_component(callback)->ops.callback->logs;
-
     for (size_t i = 0; logs != NULL && logs[i] != NULL; i++)
         if (strcmp(logs[i], name) == 0)
             return true;
@@ -166,6 +195,17 @@ bool kiln_trainer_validates(const KilnTrainer *trainer)
     return kiln_trainer_split_batches(trainer, KILN_VAL) > 0;
 }
 
+bool kiln_trainer_validates_epochs(const KilnTrainer *trainer)
+{
+    return kiln_pace_validates_epochs(&trainer->pace);
+}
+
+bool kiln_trainer_validates_now(const KilnTrainer *trainer)
+{
+    return kiln_pace_validates(&trainer->pace, &trainer->at,
+                               kiln_clock() - trainer->timing.validated);
+}
+
 bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
 {
     if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_FIT, name))
@@ -173,8 +213,8 @@ bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
     if (kiln_trainer_validates(trainer) &&
         kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, name))
         return true;
-    for (size_t i = 0; i < trainer->n_callbacks; i++)
-        if (is_logged_by_callback(trainer->callbacks[i], name))
+    for (size_t i = 0; i < trainer->hooks.n_all; i++)
+        if (is_in(trainer->hooks.all[i].ops->logs, name))
             return true;
     return false;
 }
@@ -225,8 +265,8 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
                                                  trainer->at.epoch, trainer->batch_step, &err);
     } else {
         status = kiln_metrics_set(trainer->metrics, name, value,
-                                  KILN_LOG_EPOCH | (flags & KILN_LOG_PROG_BAR), trainer->at.epoch,
-                                  trainer->at.step, &err);
+                                  (flags & ~(unsigned)KILN_LOG_STEP) | KILN_LOG_EPOCH,
+                                  trainer->at.epoch, trainer->at.step, &err);
     }
     if (status < 0)
         kiln_output_print(&trainer->output, "warning: %s is not logged: %s", name, err.text);
@@ -237,9 +277,23 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
 void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
 {
     trainer->at.should_stop = true;
+    trainer->paused = false;
     snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s",
              reason != NULL ? reason : "");
     kiln_output_print(&trainer->output, "stopping: %s", trainer->stop_reason);
+}
+
+void kiln_trainer_pause(KilnTrainer *trainer, const char *reason)
+{
+    const bool stopped = trainer->at.should_stop && !trainer->paused;
+
+    kiln_trainer_stop(trainer, reason);
+    trainer->paused = !stopped;
+}
+
+void kiln_trainer_skip_epoch(KilnTrainer *trainer)
+{
+    trainer->skips_epoch = true;
 }
 
 void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...)
@@ -249,6 +303,14 @@ void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...)
     va_start(args, format);
     kiln_output_vprint(&trainer->output, format, args);
     va_end(args);
+}
+
+KilnStatus kiln_trainer_output(KilnTrainer *trainer, const char *text, KilnError *err)
+{
+    if (trainer->env->output == NULL)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "the program around this run takes no output; name a file");
+    return trainer->env->output(trainer->env->ctx, text, err);
 }
 
 const KilnConsole *kiln_trainer_console(const KilnTrainer *trainer)

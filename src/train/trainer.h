@@ -4,15 +4,19 @@
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
+#include "base/journal.h"
 #include "base/machine.h"
 #include "nn/groups.h"
 #include "nn/params.h"
 #include "train/console.h"
 #include "train/forecast.h"
+#include "train/instruments.h"
+#include "train/live.h"
 #include "train/loggers.h"
 #include "train/options.h"
 #include "train/pace.h"
 #include "train/position.h"
+#include "train/saves.h"
 #include "train/step.h"
 
 /* Training steps measured so far; the newest KILN_STEP_TIMES are kept. */
@@ -20,6 +24,7 @@ enum { KILN_STEP_TIMES = 1 << 15 };
 typedef struct KilnTiming {
     double start;       /* of the run */
     double loop_s;      /* spent in training batches, data and hooks included */
+    double waited_s;    /* of that, waiting for data */
     int64_t samples;    /* trained in that time */
     double trained;     /* when the training of this session began */
     double validated;   /* when validation was over last */
@@ -29,13 +34,25 @@ typedef struct KilnTiming {
     int64_t steps; /* measured, kept or not */
 } KilnTiming;
 
+/* What the live page is told. */
+typedef struct KilnTelling {
+    KilnLivePage *page;   /* NULL: none */
+    int32_t last_phase;   /* KilnLivePhase; KILN_LIVE_FIT: as the loops say */
+    double told;          /* when the rates were told last */
+    int64_t first_batch;  /* batches done when this session began */
+    double samples_per_s; /* of training */
+    double loss;          /* of the last training batch */
+} KilnTelling;
+
 /* Who is to be called, hook by hook, in order. */
 typedef struct KilnHookCall {
     KilnHook *hook;
     KilnInstance *who;
+    double seconds; /* with trainer.profiler: that it took, */
+    int64_t runs;   /* and how often it was called */
 } KilnHookCall;
 typedef struct KilnHookList {
-    const KilnHookCall *calls;
+    KilnHookCall *calls;
     size_t n, n_saving; /* the last n_saving of the n save checkpoints */
 } KilnHookList;
 /* KilnCallbackOps begins with its plain hooks. */
@@ -49,6 +66,38 @@ typedef struct KilnHooks {
     } * all; /* callbacks, and the module among them if it has hooks, in order */
     size_t n_all;
 } KilnHooks;
+
+/* The sets of samples of a split. */
+typedef struct KilnSplitSets {
+    struct {
+        const char *name; /* "": what is logged of it has no name behind */
+        KilnDataset dataset;
+        KilnLoader *loader; /* NULL: not asked for yet */
+    } list[KILN_MAX_SETS];
+    size_t n;
+    bool opened; /* the datasets were asked for */
+} KilnSplitSets;
+
+/* One optimizer of the run, with what it keeps. */
+typedef struct KilnOptimizerState {
+    KilnOptimizerUse use;
+    const char *slot_names[KILN_MAX_SLOTS]; /* NULL: a slot that this optimizer leaves out */
+    /* Each as large as all parameters, of their type; what is no parameter of this optimizer is
+     * never written, and so takes no memory. */
+    void *slots[KILN_MAX_SLOTS];
+    size_t n_slots;
+    float hyper[KILN_MAX_HYPER];
+    KilnRuns runs;
+    float *scales;   /* the rates of the runs without what callbacks make of them (rates.c); NULL */
+    int64_t updates; /* made since the start */
+    double rate;     /* of the last one */
+} KilnOptimizerState;
+
+/* How gradients are limited; limit 0: not at all. */
+typedef struct KilnClipping {
+    double limit;
+    bool by_norm;
+} KilnClipping;
 
 struct KilnTrainer {
     KilnConfig *config;
@@ -64,9 +113,11 @@ struct KilnTrainer {
     KilnLoggers loggers;
     KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
-    KilnDataset datasets[KILN_SPLIT_COUNT];
-    bool opened[KILN_SPLIT_COUNT]; /* whether the dataset above was asked for */
-    KilnLoader *loaders[KILN_SPLIT_COUNT];
+    KilnDataset input;             /* what is predicted */
+    KilnUnread *unread;            /* of it, since the last batch's end */
+    size_t n_unread, unread_room;
+    KilnSplitSets sets[KILN_SPLIT_COUNT];
+    int64_t loaded_epoch; /* for which they were loaded */
     KilnLoading loading;
     bool told_loading; /* that it is the bottleneck */
     int64_t batch_size;
@@ -74,12 +125,8 @@ struct KilnTrainer {
     KilnBackend *backend;
     KilnGraph *graph;
     KilnParams *params;
-    KilnOptimizers optimizers;
-    const char *slot_names[KILN_MAX_SLOTS]; /* NULL: a slot that this optimizer leaves out */
-    void *slots[KILN_MAX_SLOTS];            /* each as large as the parameters, of their type */
-    size_t n_slots;
-    float hyper[KILN_MAX_HYPER];
-    KilnRuns runs;
+    KilnOptimizerState optimizers[KILN_MAX_OPTIMIZERS];
+    size_t n_optimizers;
     KilnShadow *shadow; /* NULL: none */
     KilnStep step;
     KilnLayerInfo *layers;
@@ -89,27 +136,39 @@ struct KilnTrainer {
     KilnMetrics *metrics;
     KilnOutput output;
     KilnTiming timing;
+    KilnTelling telling;
+    KilnInstruments instruments;
     char *run_dir;      /* absolute; NULL: none */
     char *resumed_from; /* the checkpoint folder, absolute; NULL: none */
 
     KilnPhase phase;
     KilnPosition at;
-    KilnPace pace; /* of a fit */
-    int64_t eval_batch, eval_batches;
-    double learning_rate;
+    KilnPace pace;                    /* of a fit */
+    int64_t eval_batch, eval_batches; /* of all sets */
+    size_t eval_set;                  /* which one is evaluated */
+    bool skips_epoch;                 /* the rest of this epoch is left out */
+    bool rate_is_set;                 /* set_rate is in the schedules' place */
+    double set_rate;
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
+    bool spoilt;  /* an update went wrong: the parameters are not those of a whole step */
+    bool failing; /* the run ends with an error; what is saved is saved as well as can be */
+    bool paused;  /* should_stop is about this session alone */
     char stop_reason[512];
+    KilnSaves saves;
+    uint64_t train_index; /* checksum of the names and labels of the samples it began with */
+    KilnJournal *journal; /* of the run folder; NULL: none */
     KilnPosition saved;   /* of the newest checkpoint of this run */
-    char saved_name[256]; /* "" : none yet */
+    char saved_name[KILN_CHECKPOINT_NAME]; /* "" : none yet */
 };
 
 /* ---- assemble.c ---------------------------------------------------------------- */
 
 /* Build every part for `stage` and record its steps for their shapes, so that
  * whatever does not fit is found before anything is written. `remembered` as
- * in KilnDataContext. */
+ * in KilnDataContext. trainer->threads, when it is not 0, holds where the config leaves their
+ * number open; the rest of the trainer is made here. */
 KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config,
                                                 const KilnRunEnv *env, KilnStage stage,
                                                 const KilnDataSpec *remembered, KilnError *err);
@@ -121,13 +180,33 @@ KILN_NODISCARD KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *
 KILN_NODISCARD KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err);
 /* Accepts a zeroed trainer. */
 void kiln_trainer_release(KilnTrainer *trainer);
-/* The loader of a split, made when it is first asked for; NULL when the split
- * is empty or limited to nothing. */
-KILN_NODISCARD KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split,
-                                              KilnLoader **ret, KilnError *err);
+/* ---- splits.c ------------------------------------------------------------------------- */
 
-/* What the loader of a split is made from. */
-KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split);
+/* Ask the datamodule for its data, and how it is loaded. */
+KILN_NODISCARD KilnStatus kiln_splits_set_up(KilnTrainer *trainer, KilnStage stage,
+                                             const KilnDataSpec *remembered, KilnError *err);
+/* In front of an epoch, or where a run goes on within it: have the datamodule load anew, if it
+ * was not yet as that epoch wants it. Loaders of before are gone then. */
+KILN_NODISCARD KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err);
+void kiln_splits_release(KilnTrainer *trainer);
+/* Make sure that the datasets of a split are there. */
+KILN_NODISCARD KilnStatus kiln_trainer_open_split(KilnTrainer *trainer, KilnSplit split,
+                                                  KilnError *err);
+/* The loader of a set, made when it is first asked for; NULL when the set is empty or limited
+ * to nothing. Its split is open. */
+KILN_NODISCARD KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, size_t set,
+                                              KilnLoader **ret, KilnError *err);
+/* What the loader of a set is made from. */
+KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split, size_t set);
+/* A batch without bytes, as large as the first of that set. */
+KilnBatch kiln_trainer_shape_batch(const KilnTrainer *trainer, KilnSplit split, size_t set);
+/* Batches of a set, with its limit; and of all sets of a split. */
+int64_t kiln_trainer_set_batches(const KilnTrainer *trainer, KilnSplit split, size_t set);
+int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
+/* Samples of the batches of a set. */
+int64_t kiln_trainer_set_samples(const KilnTrainer *trainer, KilnSplit split, size_t set);
+/* Samples to train on. */
+int64_t kiln_trainer_train_samples(const KilnTrainer *trainer);
 /* The same for input to predict: all of it in order, and what can't be read is left out. */
 KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDataset *input);
 
@@ -135,6 +214,8 @@ KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDat
 
 /* Take the plan of a step into trainer->forecast. */
 void kiln_forecast_add_plan(KilnForecast *forecast, const KilnPlan *plan);
+/* Take what metrics keep of an epoch of so many samples, by the step that was recorded. */
+void kiln_forecast_add_metrics(KilnForecast *forecast, const KilnStep *step, int64_t samples);
 /* Fill in the rest, from what is declared. */
 void kiln_forecast_complete(KilnTrainer *trainer);
 /* Refuse, before memory is taken, what does not fit it. */
@@ -164,12 +245,26 @@ KILN_NODISCARD KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, K
 #define KILN_RECORD(trainer, hook, at)                                                             \
     kiln_hooks_record(trainer, offsetof(KilnCallbackOps, hook), at)
 void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const KilnRecording *at);
+/* "on_train_batch_end"; for numbers below KILN_HOOK_COUNT. */
+const char *kiln_hook_name(size_t number);
 void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why);
 /* teardown, after on_exception where `status` says that the run failed by *err; returns that
  * status, or how teardown went. */
 KILN_NODISCARD KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *err);
+
+/* ---- signals.c ------------------------------------------------------------------------- */
+
+/* "SIGTERM"; NULL for what is no signal that stops a run. */
+const char *kiln_signal_name(int number);
 /* True when the caller of the run wants it to stop. */
 bool kiln_trainer_interrupted(KilnTrainer *trainer);
+/* Save a checkpoint when the caller asked for one; between batches, where the state is whole. */
+void kiln_trainer_heed(KilnTrainer *trainer);
+/* checkpoints/last is where training is now, on disk: saved unless it was. */
+KILN_NODISCARD KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err);
+/* kiln_loader_next for loops: KILN_E_INTERRUPTED comes only with a wish to stop. */
+KILN_NODISCARD KilnStatus kiln_trainer_next(KilnTrainer *trainer, KilnLoader *loader,
+                                            KilnBatch *ret, KilnError *err);
 
 /* ---- shadow.c ------------------------------------------------------------------------- */
 
@@ -178,25 +273,54 @@ void kiln_shadow_copy(KilnShadow *shadow);
 /* Put the shadow's values in the place of the weights', and the weights back. */
 void kiln_shadow_show(KilnShadow *shadow);
 void kiln_shadow_hide(KilnShadow *shadow);
-/* The shadow's value of a parameter or buffer, f32; NULL when it has none (i64). */
+/* The shadow's value of a parameter or buffer, f32; NULL when it has none (i64), and when the
+ * shadow is not used. */
 float *kiln_shadow_data(const KilnShadow *shadow, const KilnParam *param);
 void kiln_shadow_free(KilnShadow *shadow);
 /* Bytes that the shadow of a store takes. */
 int64_t kiln_shadow_bytes(const KilnParams *params);
 
+/* ---- rates.c --------------------------------------------------------------------------- */
+
+/* Whether callbacks change the rates of parameters by epoch (KilnCallbackOps.lr_scale). */
+bool kiln_rates_vary(const KilnTrainer *trainer);
+/* Rates, and what is frozen, as an epoch has them. KILN_E_RANGE when that leaves nothing to
+ * train. */
+KILN_NODISCARD KilnStatus kiln_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnError *err);
+/* The next epoch in which something else is frozen; -1: none of this run. */
+int64_t kiln_rates_next(const KilnTrainer *trainer, int64_t epoch);
+/* Whether any optimizer trains it in any epoch. */
+bool kiln_rates_trained(const KilnTrainer *trainer, const KilnParam *param);
+
+/* ---- weights.c -------------------------------------------------------------------------- */
+
+/* Take the weights that the root's `weights` names, if it does. */
+KILN_NODISCARD KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err);
+
 /* ---- optimize.c ------------------------------------------------------------------------- */
 
-/* The optimizer's state and runs; the schedule against the length of the run. */
+/* The optimizers and their runs; the schedules against the length of the run. */
 KILN_NODISCARD KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err);
-/* State tensors that the optimizer uses. */
-int64_t kiln_optimize_slots(const KilnTrainer *trainer);
-/* State `slot` of a trained parameter; the slot must be in use. */
-void *kiln_trainer_slot(const KilnTrainer *trainer, size_t slot, const KilnParam *param);
-/* That the metric which the scheduler follows is logged. */
+/* Memory for their state, all zero. */
+KILN_NODISCARD KilnStatus kiln_optimize_allocate(KilnTrainer *trainer, KilnError *err);
+void kiln_optimize_release(KilnTrainer *trainer);
+/* Whether the parameter is one of those that the optimizer trains. */
+bool kiln_optimizer_has(const KilnOptimizerState *optimizer, const KilnParam *param);
+/* State tensors that the optimizers keep of a parameter. */
+int64_t kiln_optimize_slots(const KilnTrainer *trainer, const KilnParam *param);
+/* State `slot` of a parameter that it has; the slot must be in use. */
+void *kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot, const KilnParam *param);
+/* "optimizer.exp_avg.fc.weight", with the optimizer's name in front of the slot's if it has
+ * one: of the same in a checkpoint. Returns buf. */
+const char *kiln_optimizer_slot_name(const KilnOptimizerState *optimizer, size_t slot,
+                                     const KilnParam *param, char *buf, size_t size);
+/* The learning rate that the schedule gives its next step. */
+double kiln_optimize_rate(const KilnTrainer *trainer, const KilnOptimizerState *optimizer);
+/* That the metrics which schedulers follow are logged. */
 KILN_NODISCARD KilnStatus kiln_optimize_check(KilnTrainer *trainer, KilnError *err);
-/* Record clipping and the update of all parameters behind the gradients. */
-void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at);
-/* Show the scheduler its metric, if this step logged it. */
+/* Record clipping and the update by optimizer at->optimizer behind the gradients. */
+void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnClipping clip);
+/* Show the schedulers their metrics, those that this step logged. */
 void kiln_optimize_observe(KilnTrainer *trainer);
 
 /* ---- The loops --------------------------------------------------------------------------- */
@@ -207,19 +331,39 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch);
 /* Record and run it, and go on to the next position. */
 KILN_NODISCARD KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch,
                                         KilnError *err);
+/* The error of a loss that is no number; the update has spoilt the parameters. */
+KilnStatus kiln_fit_not_finite(KilnTrainer *trainer, double loss, KilnError *err);
+/* For those who watch the run. */
+void kiln_fit_tell_loss(KilnTrainer *trainer, double loss);
+/* Say where training is, in front of an error of a step. */
+KilnStatus kiln_fit_name_place(const KilnTrainer *trainer, KilnError *err);
 /* An optimizer step from the gradients that wait, without a batch. */
 KILN_NODISCARD KilnStatus kiln_fit_rest(KilnTrainer *trainer, KilnError *err);
+/* A batch in the hands of a module with manual_step; (manual.c) */
+KILN_NODISCARD KilnStatus kiln_manual_batch(KilnTrainer *trainer, const KilnBatch *batch,
+                                            KilnError *err);
+/* and without bytes: its steps are recorded and planned. */
+KILN_NODISCARD KilnStatus kiln_manual_plan(KilnTrainer *trainer, const KilnBatch *batch,
+                                           KilnError *err);
+bool kiln_trainer_is_manual(const KilnTrainer *trainer);
 void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *batch);
 /* From trainer->at to the end. Ends early, with success, when should_stop or
  * interrupted is set. */
 KILN_NODISCARD KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err);
 /* Validation or test over the whole split, or the first batches of validation (SANITY). */
 KILN_NODISCARD KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err);
-/* Batches of a split, with its limit. */
-int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
 /* How many of `total` batches of input are predicted. */
 KILN_NODISCARD KilnStatus kiln_trainer_predict_batches(const KilnTrainer *trainer, int64_t total,
                                                        int64_t *ret, KilnError *err);
+
+/* ---- telling.c ------------------------------------------------------------------------------ */
+
+/* Make the live page of the run folder, which is there; the end removes it. */
+void kiln_telling_begin(KilnTrainer *trainer);
+void kiln_telling_end(KilnTrainer *trainer);
+/* Tell where the loops are, `now` by kiln_clock; after each batch. */
+void kiln_telling_tell(KilnTrainer *trainer, double now);
+void kiln_telling_phase(KilnTrainer *trainer, KilnLivePhase phase);
 
 /* ---- probe.c ------------------------------------------------------------------------------- */
 

@@ -2,8 +2,6 @@
  * smoothing or weights (sklearn.metrics.log_loss, which clips probabilities). */
 #include "kiln.h"
 
-#include <math.h>
-
 typedef struct Opts {
     int64_t *ignore_index;
 } Opts;
@@ -19,43 +17,26 @@ static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricR
 {
     const Opts *opts = kiln_opts(self);
     const KilnMetricForm *form = kiln_tally_form(tally);
-    double *sum;
-    int64_t *count;
-    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &sum, err);
+    KilnMean mean;
+    KilnStatus status = kiln_mean_open(tally, &mean, err);
 
-    if (status >= 0)
-        status = kiln_tally_counts(tally, "count", 1, &count, err);
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
         bool taken;
 
         status = kiln_row_counts(form, rows, i, opts->ignore_index, &taken, err);
         if (status < 0 || !taken)
             continue;
-        *sum += kiln_row_nll(rows->scores + i * form->width, form->width, rows->labels[i]);
-        ++*count;
+        *mean.sum += kiln_row_nll(rows->scores + i * form->width, form->width, rows->labels[i]);
+        ++*mean.count;
     }
     return status;
-}
-
-static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
-{
-    double *sum;
-    int64_t *count;
-    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &sum, err);
-
-    (void)self;
-    if (status >= 0)
-        status = kiln_tally_counts(tally, "count", 1, &count, err);
-    if (status < 0)
-        return status;
-    return kiln_tally_report(tally, NULL, *count > 0 ? *sum / (double)*count : (double)NAN, err);
 }
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
     .lower_is_better = true,
     .update = update,
-    .compute = compute,
+    .compute = kiln_mean_compute,
 };
 
 const KilnComponent kiln_metric_log_loss = {

@@ -6,44 +6,27 @@
 static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
                          KilnError *err)
 {
-    int64_t n = rows->count * kiln_tally_form(tally)->width, *count;
-    double *sum;
-    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &sum, err);
+    int64_t n = rows->count * kiln_tally_form(tally)->width;
+    KilnMean mean;
+    KilnStatus status = kiln_mean_open(tally, &mean, err);
 
     (void)self;
-    if (status >= 0)
-        status = kiln_tally_counts(tally, "count", 1, &count, err);
     if (status < 0)
         return status;
     for (int64_t i = 0; i < n; i++) {
         double error = (double)rows->scores[i] - (double)rows->targets[i];
 
-        *sum += fabs(error);
+        *mean.sum += fabs(error);
     }
-    *count += n;
+    *mean.count += n;
     return KILN_OK;
-}
-
-static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
-{
-    double *sum;
-    int64_t *count;
-    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &sum, err);
-
-    (void)self;
-    if (status >= 0)
-        status = kiln_tally_counts(tally, "count", 1, &count, err);
-    if (status < 0)
-        return status;
-    double mean = *count > 0 ? *sum / (double)*count : (double)NAN;
-    return kiln_tally_report(tally, NULL, mean, err);
 }
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_VALUES,
     .lower_is_better = true,
     .update = update,
-    .compute = compute,
+    .compute = kiln_mean_compute,
 };
 
 const KilnComponent kiln_metric_mae = {

@@ -16,37 +16,32 @@ static const KilnField fields[] = {
 static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
                          KilnError *err)
 {
-    int64_t n = rows->count * kiln_tally_form(tally)->width, *count;
-    double *sum;
-    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &sum, err);
+    int64_t n = rows->count * kiln_tally_form(tally)->width;
+    KilnMean mean;
+    KilnStatus status = kiln_mean_open(tally, &mean, err);
 
     (void)self;
-    if (status >= 0)
-        status = kiln_tally_counts(tally, "count", 1, &count, err);
     if (status < 0)
         return status;
     for (int64_t i = 0; i < n; i++) {
         double error = (double)rows->scores[i] - (double)rows->targets[i];
 
-        *sum += error * error;
+        *mean.sum += error * error;
     }
-    *count += n;
+    *mean.count += n;
     return KILN_OK;
 }
 
 static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    double *sum;
-    int64_t *count;
-    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &sum, err);
+    KilnMean mean;
+    KilnStatus status = kiln_mean_open(tally, &mean, err);
 
-    if (status >= 0)
-        status = kiln_tally_counts(tally, "count", 1, &count, err);
     if (status < 0)
         return status;
-    double mean = *count > 0 ? *sum / (double)*count : (double)NAN;
-    return kiln_tally_report(tally, NULL, opts->root ? sqrt(mean) : mean, err);
+    const double value = kiln_mean_value(mean);
+    return kiln_tally_report(tally, NULL, opts->root ? sqrt(value) : value, err);
 }
 
 static const KilnMetricOps ops = {

@@ -5,9 +5,6 @@
 #include "kiln.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-enum { ZERO, ONE, SKIP };
 
 enum { LINEAR, EXPONENTIAL };
 
@@ -19,15 +16,11 @@ static const KilnChoice gain_names[] = { { "linear", LINEAR },
                                          { "exp2", EXPONENTIAL },
                                          { NULL, 0 } };
 
-static const KilnChoice of_empty[] = {
-    { "zero", ZERO }, { "one", ONE }, { "skip", SKIP }, { NULL, 0 }
-};
-
 static const KilnField fields[] = {
     KILN_FIELD_I64_OPT(Opts, k, "null", 1, 1e9, "first documents that count; null: all"),
     KILN_FIELD_ENUM(Opts, gain, "linear", gain_names,
                     "gain of a document: its relevance, or 2^relevance - 1 as in LambdaMART"),
-    KILN_FIELD_ENUM(Opts, empty, "zero", of_empty,
+    KILN_FIELD_ENUM(Opts, empty, "zero", kiln_empty_queries,
                     "what a query without relevant documents counts; skip: it is left out"),
     KILN_FIELD_END,
 };
@@ -56,10 +49,14 @@ static double discounted(const KilnRanked *items, int64_t n, int64_t k)
     return sum;
 }
 
-/* NaN when no document is relevant. */
-static KilnStatus ndcg(const Opts *opts, KilnRanked *items, int64_t n, double *ret, KilnError *err)
+static KilnStatus ndcg(const void *context, KilnRanked *items, int64_t n, double *ret,
+                       KilnError *err)
 {
+    const Opts *opts = context;
     int64_t k = opts->k != NULL ? *opts->k : n;
+
+    for (int64_t i = 0; i < n; i++)
+        items[i].target = gain(opts, items[i].target);
     KilnStatus status = kiln_ranked_sort(items, n, err);
     double got = discounted(items, n, k);
 
@@ -76,50 +73,14 @@ static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricR
                          KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    KilnRanked *items = malloc((size_t)rows->count * sizeof(*items));
-    KilnStatus status = items != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(*items));
-    int64_t *queries = NULL;
-    double *sum = NULL;
 
-    if (status >= 0)
-        status = kiln_tally_counts(tally, "queries", 1, &queries, err);
-    if (status >= 0)
-        status = kiln_tally_sums(tally, "sum", 1, &sum, err);
-    for (int64_t g = 0, at = 0; g < rows->n_groups && status >= 0; at += rows->group_sizes[g++]) {
-        for (int64_t i = 0; i < rows->group_sizes[g]; i++)
-            items[i] = (KilnRanked) { (double)rows->scores[at + i],
-                                      gain(opts, (double)rows->targets[at + i]) };
-        double value;
-
-        status = ndcg(opts, items, rows->group_sizes[g], &value, err);
-        if (isnan(value) && opts->empty == SKIP)
-            continue;
-        *sum += isnan(value) ? opts->empty == ONE : value;
-        ++*queries;
-    }
-    free(items);
-    return status;
-}
-
-static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
-{
-    int64_t *queries = NULL;
-    double *sum = NULL;
-    KilnStatus status = kiln_tally_counts(tally, "queries", 1, &queries, err);
-
-    (void)self;
-    if (status >= 0)
-        status = kiln_tally_sums(tally, "sum", 1, &sum, err);
-    if (status < 0)
-        return status;
-    return kiln_tally_report(tally, NULL, *queries > 0 ? *sum / (double)*queries : (double)NAN,
-                             err);
+    return kiln_queries_add(tally, rows, opts->empty, ndcg, opts, err);
 }
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_RANKINGS,
     .update = update,
-    .compute = compute,
+    .compute = kiln_mean_compute,
 };
 
 const KilnComponent kiln_metric_ndcg = {

@@ -1,52 +1,25 @@
 /* Recall: hits / actual (sklearn.metrics.recall_score). */
 #include "kiln.h"
 
-typedef struct Opts {
-    KILN_CLASS_OPTIONS;
-} Opts;
-
-static const KilnField fields[] = { KILN_CLASS_FIELDS(Opts), KILN_FIELD_END };
-
-static KilnStatus check(KilnInstance *self, const KilnMetricForm *form, KilnError *err)
-{
-    const Opts *opts = kiln_opts(self);
-
-    return kiln_classes_check(KILN_CLASSES(opts), form, err);
-}
-
-static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
-                         KilnError *err)
-{
-    const Opts *opts = kiln_opts(self);
-
-    return kiln_classes_update(tally, KILN_CLASSES(opts), rows, err);
-}
-
 static double score(KilnClassCount count)
 {
     return kiln_ratio(count.hits, count.actual);
 }
 
-static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
-{
-    const Opts *opts = kiln_opts(self);
-
-    return kiln_classes_compute(tally, KILN_CLASSES(opts), score, err);
-}
-
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
-    .check = check,
-    .update = update,
-    .compute = compute,
+    .check = kiln_classes_check,
+    .update = kiln_classes_update,
+    .compute = kiln_classes_compute,
+    .of_class = score,
 };
 
 const KilnComponent kiln_metric_recall = {
     .kind = KILN_KIND_METRIC,
     .name = "recall",
     .summary = "Share of a class that was predicted as it",
-    .fields = fields,
-    .opts_size = sizeof(Opts),
+    .fields = kiln_class_fields,
+    .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,
 };
 

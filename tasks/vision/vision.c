@@ -132,7 +132,9 @@ static KilnStatus configure_optimizers(KilnInstance *self, KilnOptimizers *ret, 
     const Opts *opts = kiln_opts(self);
 
     (void)err;
-    *ret = (KilnOptimizers) { .optimizer = opts->optimizer, .scheduler = opts->scheduler };
+    *ret = (KilnOptimizers) {
+        .n = 1, .use = { { .optimizer = opts->optimizer, .scheduler = opts->scheduler } }
+    };
     return KILN_OK;
 }
 

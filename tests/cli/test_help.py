@@ -33,7 +33,7 @@ class Train(Case):
         out, _ = self.run_kiln("--help")
         for text in ["usage: train", "examples", "groups and their options", "components chosen now"]:
             self.assertIn(text, out)
-        self.assertRegex(out, r"(?m)^  model +cnn\* linear mlp resnet$")
+        self.assertRegex(out, r"(?m)^  model +cnn\* linear lstm mlp resnet$")
         self.assertRegex(out, r"(?m)^  experiment +cifar10/resnet18 mnist/cnn mnist/mlp$")
         self.assertRegex(out, r"(?m)^  lr=0.05 +used by optimizer.lr$")
         self.assertRegex(out, r"(?m)^  seed=1 +start of all random numbers$")
@@ -44,7 +44,7 @@ class Train(Case):
                            read(os.path.join(ROOT, "src/cli/args.c"), "r"))
         self.assertGreater(len(table), 10)
         out = self.run_kiln("--help")[0] + "".join(
-            self.run_kiln(command, "--help", program="kiln")[0] for command in ["schema", "graph"])
+            self.run_kiln(command, "--help", program="kiln")[0] for command in ["schema", "graph", "verify-resume"])
         for name, brief in table:
             self.assertRegex(out, rf"(?m)^  (-\w+, )?{name}[ \n]", f"{name} is not explained")
             if brief:
@@ -72,7 +72,7 @@ class Train(Case):
         self.write("conf/recipe/a/b.yaml", "# @package _global_\nseed: 5\n")
         self.write("conf/recipe/c.yaml", "{}\n")
         out, _ = self.run_kiln("--help")
-        self.assertRegex(out, r"(?m)^  model +cnn linear mlp resnet tiny\*$")
+        self.assertRegex(out, r"(?m)^  model +cnn linear lstm mlp resnet tiny\*$")
         self.assertRegex(out, r"(?m)^  recipe +c a/b\*$")
         self.assertRegex(out, r"(?m)^  lr=0.5 +used by optimizer.lr, mine$")
         out, _ = self.run_kiln("model=tiny", "--help")

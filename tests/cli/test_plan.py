@@ -163,8 +163,16 @@ class Profile(Case):
         self.assertRegex(out, r"(?m)^operation +calls +time +share +FLOP/s$")
         self.assertRegex(out, r"(?m)^layer +calls +time +share +FLOP/s$")
         rows = list(csv.DictReader(read(os.path.join(self.run_folder(), "profile.csv"), "r").splitlines()))
+        rest = [row for row in rows if row["phase"] in ("hook", "data")]
+        rows = [row for row in rows if row not in rest]
         self.assertAlmostEqual(sum(float(row["share"]) for row in rows), 1, delta=0.001)
         self.assertEqual({row["phase"] for row in rows}, {"forward", "backward", "update", "evaluation"})
+        self.assertAlmostEqual(sum(float(row["share"]) for row in rest), 1, delta=0.001)
+        calls = {(row["layer"], row["operation"]): int(row["calls"]) for row in rest}
+        self.assertEqual(calls["the loop", "waiting for data"], 16)
+        self.assertEqual(calls["callbacks.progress_bar", "on_train_batch_end"], 16)
+        self.assertEqual(calls["callbacks.model_checkpoint", "on_train_epoch_end"], 2)
+        self.assertIn("callbacks.progress_bar.on_train_batch_end", out)
         linear = [row for row in rows if row["layer"] == "layers.0" and row["phase"] == "forward" and float(row["flops"]) > 0]
         self.assertEqual(sum(int(row["calls"]) for row in linear), 16)
         self.assertEqual(sum(float(row["flops"]) for row in linear), 16 * 2 * 32 * 784 * 16)

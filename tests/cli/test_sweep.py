@@ -318,7 +318,7 @@ class Trouble(Sweep):
         process = self.start("-m", "--plugin", self.plugin, *JOB, "kiln.sweep.dir=s", "trainer.max_epochs=100",
                              "+callbacks.trouble._target_=callback/trouble", "callbacks.trouble.what=slow")
         self.wait_for(process, "s/0/train.log")
-        self.refused("-m", "--resume", "s", says=["another process runs this sweep"])
+        self.refused("-m", "--resume", "s", says=["another process runs this"])
         process.kill()
         process.communicate()
 

@@ -12,7 +12,7 @@ class RunFolder(Case):
     def test_a_run_leaves_a_whole_folder(self):
         out, _ = self.run_kiln(*TINY)
         run = self.run_folder()
-        self.assertIn(run, out)
+        self.assertIn(os.path.relpath(run, os.path.realpath(self.dir)), out)
         for name in [".kiln/config.yaml", ".kiln/overrides.yaml", ".kiln/kiln.yaml", ".kiln/origins.yaml",
                      "train.log", "metrics.csv", "summary.json", "checkpoints/last/model.safetensors",
                      "checkpoints/best/state.json", "checkpoints/last/config.yaml",
@@ -54,6 +54,15 @@ class RunFolder(Case):
         self.run_kiln("datamodule.train_count=4000", "trainer.max_epochs=2", "model=mlp")
         summary = read_json(os.path.join(self.run_folder(), "summary.json"))
         self.assertGreater(summary["metrics"]["test/accuracy"]["last"]["value"], 0.6)
+
+
+    def test_an_lstm_reads_digits(self):
+        if SHORT:
+            return
+        self.run_kiln("model=lstm", "model.hidden=64", "optimizer=adam", "lr=0.004", "datamodule.train_count=3000",
+                      "datamodule.test_count=500", "trainer.max_epochs=4", "kiln.run.dir=run")
+        summary = read_json(self.path("run/summary.json"))
+        self.assertGreater(summary["metrics"]["test/accuracy"]["last"]["value"], 0.9)
 
 
 class Repeating(Case):

@@ -163,6 +163,17 @@ class Cnn(nn.Module):
         return self.fc2(self.relu(self.fc1(x.flatten(1))))
 
 
+class Lstm(nn.Module):
+    def __init__(self, row, hidden, layers, bidirectional, classes):
+        super().__init__()
+        self.lstm = nn.LSTM(row, hidden, layers, batch_first=True, bidirectional=bidirectional)
+        self.head = nn.Linear(hidden * (2 if bidirectional else 1), classes)
+
+    def forward(self, x):
+        h = self.lstm(x.permute(0, 2, 3, 1).flatten(2))[1][0]
+        return self.head(torch.cat([h[-2], h[-1]], 1) if self.lstm.bidirectional else h[-1])
+
+
 def resnet(depth, stem, channels, classes):
     model = getattr(torchvision.models, f"resnet{depth}")(num_classes=classes)
     if stem == "small":
@@ -181,6 +192,8 @@ def record_nets():
                    Cnn((13, 10), [3, 6, 8], 5, 20, 6, True), (4, 13, 10, 3), 6)
         record_net(out, "cnn", "channels=[6,8,10] kernel=3 hidden=20 dropout=0 batch_norm=false",
                    Cnn((16, 16), [1, 6, 8, 10], 3, 20, 3, False), (3, 16, 16, 1), 3)
+        record_net(out, "lstm", "hidden=9", Lstm(8 * 3, 9, 1, False, 5), (3, 7, 8, 3), 5)
+        record_net(out, "lstm", "hidden=6 layers=2 bidirectional=true", Lstm(6, 6, 2, True, 4), (4, 5, 6, 1), 4)
         record_net(out, "resnet", "depth=18 stem=small", resnet(18, "small", 3, 10),
                    (2, 16, 16, 3), 10)
         record_net(out, "resnet", "depth=18 stem=large", resnet(18, "large", 1, 4),

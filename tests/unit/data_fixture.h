@@ -126,7 +126,7 @@ static inline KilnDataset open_split(const Built *built, KilnSplit split)
     KilnDataset dataset = { 0 };
     KilnError err = { 0 };
 
-    if (data_ops(built)->dataset(built->instance, split, &dataset, &err) < 0)
+    if (data_ops(built)->dataset(built->instance, split, 0, &dataset, &err) < 0)
         fail_msg("%s: %s", kiln_split_name(split), err.text);
     return dataset;
 }

@@ -255,6 +255,10 @@ static void test_refusals(void **unused)
     "{\"phase\": \"fit\", \"epoch\": " #epoch ", \"step\": " #step ", \"batch\": " #batch          \
     ", \"samples\": " #samples ", \"wall_time\": 1.5, \"metrics\": {" metrics "}}\n"
 
+#define MEASURED(step)                                                                             \
+    "{\"phase\": \"fit\", \"epoch\": 0, \"step\": " #step ", \"batch\": 0, \"samples\": 0, "       \
+    "\"wall_time\": 1.5, \"measured\": {\"rate\": 7.0}}\n"
+
 static void test_jsonl(void **unused)
 {
     const KilnLoggerOps *ops = kiln_logger_jsonl.ops.logger;
@@ -281,8 +285,8 @@ static void test_jsonl(void **unused)
         HPARAMS LINE(0, 10, 10, 40, "\"a\": 0.5") LINE(0, 20, 20, 80, "\"b\": \"nan\"") LINE(
             0, 30, 5, 120,
             "\"a\": \"-inf\"") "{\"phase\": \"test\", \"epoch\": 0, \"step\": 0, \"batch\": 0, "
-                               "\"samples\": 0, \"wall_time\": 1.5, \"metrics\": {}, "
-                               "\"measured\": {\"rate\": 7.0}}\n");
+                               "\"samples\": 0, \"wall_time\": 1.5, \"measured\": {\"rate\": "
+                               "7.0}}\n");
     logger_free(&self);
     json_decref(state.object);
     /* Without a position: lines up to the step, but none that is torn. */
@@ -290,6 +294,52 @@ static void test_jsonl(void **unused)
     self = logger_new(&kiln_logger_jsonl, NULL, 10);
     expect_file(&self, "metrics.jsonl", HPARAMS LINE(0, 10, 10, 40, "\"a\": 0.5"));
     logger_free(&self);
+}
+
+/* Measured values have a file, or lines, of their own, and are in no position that a
+ * checkpoint keeps. */
+static void test_measured_apart(void **unused)
+{
+    KilnMetric both[] = {
+        { .name = "rate", .value = 7, .flags = KILN_LOG_MEASURED },
+        { .name = "a", .value = 0.5 },
+    };
+    KilnLogRow row = { .phase = "fit", .step = 10, .wall_time = 1.5, .metrics = both };
+    const KilnComponent *const loggers[] = { &kiln_logger_csv, &kiln_logger_jsonl };
+    static const char *const positions[] = { "rows", "lines" };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(loggers); i++) {
+        KilnInstance self = logger_new(loggers[i], NULL, -1);
+        const KilnLoggerOps *ops = loggers[i]->ops.logger;
+        int64_t before = 0, after = 0;
+
+        row.n = 2;
+        assert_int_equal(ops->log_metrics(&self, &row, NULL), KILN_OK);
+        KilnState state = save(&self);
+        assert_true(kiln_state_get_i64(&state, positions[i], &before));
+        row.n = 1;
+        row.step = 20;
+        assert_int_equal(ops->log_metrics(&self, &row, NULL), KILN_OK);
+        KilnState later = save(&self);
+        assert_true(kiln_state_get_i64(&later, positions[i], &after));
+        assert_int_equal(before, after);
+        json_decref(later.object);
+        logger_free(&self);
+        self = logger_new(loggers[i], &state, 10);
+        row.n = 2;
+        assert_int_equal(ops->log_metrics(&self, &row, NULL), KILN_OK);
+        if (i == 0)
+            expect_file(&self, "measured.csv",
+                        MOMENT ",rate\nfit,0,10,0,0,1.500,7\nfit,0,20,0,0,1.500,7\n");
+        expect_file(&self, i == 0 ? "metrics.csv" : "metrics.jsonl",
+                    i == 0 ? MOMENT ",a\nfit,0,10,0,0,1.500,0.5\nfit,0,20,0,0,1.500,0.5\n"
+                           : HPARAMS LINE(0, 10, 0, 0, "\"a\": 0.5") MEASURED(10)
+                                 LINE(0, 20, 0, 0, "\"a\": 0.5") MEASURED(20));
+        logger_free(&self);
+        json_decref(state.object);
+        row.step = 10;
+    }
 }
 
 int main(void)
@@ -301,6 +351,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_torn_last_line, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_refusals, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_jsonl, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_measured_apart, make_dir, remove_dir),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

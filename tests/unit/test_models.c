@@ -236,7 +236,7 @@ static void test_nets_against_pytorch(void **unused)
         assert_true(record_is(&record, "net"));
         check_net(&record);
     }
-    assert_int_equal(nets, 8);
+    assert_int_equal(nets, 10);
     record_close(&record);
 }
 
@@ -297,6 +297,8 @@ static void test_images_too_small(void **unused)
         { "cnn", "channels=[4,4,4]", { 3, { 8, 9, 1 } }, KILN_OK, "" },
         { "cnn", "hidden=10", { 1, { 28 } }, KILN_E_SHAPE, "needs images" },
         { "mlp", "hidden=[]", { 1, { 28 } }, KILN_OK, "" },
+        { "lstm", "hidden=4", { 1, { 28 } }, KILN_E_SHAPE, "needs rows" },
+        { "lstm", "bidirectional=true", { 2, { 7, 28 } }, KILN_OK, "" },
     };
 
     (void)unused;

@@ -174,8 +174,9 @@ static void net_open(Net *net, const Record *record, bool cpu)
     descent_open(&net->d, record->word[1], kiln_params_size(net->params), record->word + 4,
                  record->words - 4, cpu);
     KilnOptimizerCommon common = net->d.ops->common(net->d.built.self);
-    if (kiln_runs_new(net->params, &common, net->d.ops->per_parameter, &net->runs, &err) < 0)
+    if (kiln_runs_new(net->params, NULL, &common, net->d.ops->per_parameter, &net->runs, &err) < 0)
         fail_msg("%s", err.text);
+    kiln_runs_choose(&net->runs, net->params);
     for (uint32_t i = 0; i < KILN_COUNT(net->x); i++)
         net->x[i] = (float)pattern(7, i);
     for (int i = 0; i < 12; i++)
@@ -306,7 +307,7 @@ static KilnStatus runs_text(const char *optimizer, char *const *options, size_t 
         fail_msg("%s", err->text);
     const KilnOptimizerOps *ops = kiln_instance_component(built.self)->ops.optimizer;
     KilnOptimizerCommon common = ops->common(built.self);
-    KilnStatus status = kiln_runs_new(params, &common, ops->per_parameter, &runs, err);
+    KilnStatus status = kiln_runs_new(params, NULL, &common, ops->per_parameter, &runs, err);
     buf[0] = '\0';
     for (size_t i = 0; i < runs.count; i++)
         snprintf(buf + strlen(buf), size - strlen(buf), "%d:%g,%g ", (int)runs.ends[i],

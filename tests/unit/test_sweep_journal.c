@@ -14,7 +14,7 @@
 
 #include "base/file.h"
 #include "sweep/history.h"
-#include "sweep/journal.h"
+#include "base/journal.h"
 
 static char dir[64];
 

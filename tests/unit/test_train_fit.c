@@ -190,18 +190,27 @@ static void test_without_validation_and_test(void **unused)
 
 /* ---- Test and predict ------------------------------------------------------------------------ */
 
-static void keep_line(void *ctx, const char *line)
+static KilnStatus keep_lines(void *ctx, const char *text, KilnError *err)
 {
-    json_t *json = json_loads(line, 0, NULL);
+    (void)err;
+    while (*text != '\0') {
+        const size_t length = strcspn(text, "\n");
+        json_t *json = json_loadb(text, length, 0, NULL);
 
-    assert_non_null(json);
-    json_array_append_new(ctx, json);
+        assert_non_null(json);
+        json_array_append_new(ctx, json);
+        text += length + 1;
+    }
+    return KILN_OK;
 }
 
 static void test_test_and_predict(void **unused)
 {
     char path[128];
-    const char *overrides[] = { path, "datamodule.broken_at=4", NULL };
+    const char *overrides[] = {
+        path, "datamodule.broken_at=4",
+        "+callbacks.prediction_writer={_target_:callback/prediction_writer}", NULL
+    };
     const char *good[] = { path, NULL };
     char *text = NULL;
     KilnError err = { 0 };
@@ -226,9 +235,10 @@ static void test_test_and_predict(void **unused)
 
     json_t *lines = json_array();
     compose(&composed, overrides);
-    assert_int_equal(
-        kiln_run_predict(composed.config, &composed.env, "points", keep_line, lines, &err),
-        KILN_E_FORMAT);
+    composed.env.output = keep_lines;
+    composed.env.ctx = lines;
+    assert_int_equal(kiln_run_predict(composed.config, &composed.env, "points", &err),
+                     KILN_E_FORMAT);
     assert_non_null(strstr(err.text, "1 of 19"));
     assert_int_equal(json_array_size(lines), 19);
     for (size_t i = 0; i < 19; i++) {

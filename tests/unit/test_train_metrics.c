@@ -219,6 +219,67 @@ static void test_state_is_exact(void **unused)
     }
 }
 
+/* Epoch values by Lightning's reduce_fx; also through a checkpoint in the middle. */
+static void test_reductions(void **unused)
+{
+    static const struct {
+        unsigned flags;
+        double want;
+    } cases[] = {
+        { 0, (3.0 * 4 + -1.0 * 4 + 2.0 * 2) / 10 },
+        { KILN_LOG_MIN, -1.0 },
+        { KILN_LOG_MAX, 3.0 },
+        { KILN_LOG_SUM, 4.0 },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        KilnMetrics *first = metrics_new(), *second = metrics_new();
+        const unsigned flags = KILN_LOG_EPOCH | cases[i].flags | KILN_LOG_NO_LOGGER;
+        const KilnMetric *taken;
+
+        add(first, KILN_PHASE_FIT, "x", flags, 3.0, 4.0, 0, 1);
+        add(first, KILN_PHASE_FIT, "x", flags, -1.0, 4.0, 0, 2);
+        json_t *saved = kiln_metrics_save(first);
+        assert_int_equal(kiln_metrics_load(second, saved, NULL), KILN_OK);
+        json_decref(saved);
+        add(second, KILN_PHASE_FIT, "x", flags, 2.0, 2.0, 0, 3);
+        assert_int_equal(kiln_metrics_end_epoch(second, KILN_PHASE_FIT, 0, 3, NULL), KILN_OK);
+        assert_true(fabs(value_of(second, "x") - cases[i].want) < 1e-15);
+        assert_int_equal(kiln_metrics_take(second, true, 3, &taken), 0); /* not for loggers */
+        kiln_metrics_free(first);
+        kiln_metrics_free(second);
+    }
+}
+
+/* Nothing measured is in a checkpoint, and what is beside it loads. */
+static void test_measured_is_not_saved(void **unused)
+{
+    const unsigned both = KILN_LOG_STEP | KILN_LOG_EPOCH;
+    KilnMetrics *metrics = metrics_new(), *alone = metrics_new(), *loaded = metrics_new();
+    const KilnMetric *taken;
+
+    (void)unused;
+    add(metrics, KILN_PHASE_FIT, "rate", both | KILN_LOG_MEASURED, 7.0, 1.0, 0, 1);
+    add(metrics, KILN_PHASE_FIT, "loss", both, 3.0, 1.0, 0, 1);
+    add(alone, KILN_PHASE_FIT, "loss", both, 3.0, 1.0, 0, 1);
+    json_t *saved = kiln_metrics_save(metrics), *want = kiln_metrics_save(alone);
+    assert_true(json_equal(saved, want));
+    assert_int_equal(kiln_metrics_load(loaded, saved, NULL), KILN_OK);
+    assert_int_equal(kiln_metrics_end_epoch(loaded, KILN_PHASE_FIT, 0, 1, NULL), KILN_OK);
+    assert_null(kiln_metrics_find(loaded, "rate"));
+    assert_int_equal(kiln_metrics_end_epoch(metrics, KILN_PHASE_FIT, 0, 1, NULL), KILN_OK);
+    assert_int_equal(kiln_metrics_take(metrics, true, 1, &taken), 2);
+    assert_string_equal(taken[0].name, "rate_epoch");
+    assert_true((taken[0].flags & KILN_LOG_MEASURED) != 0);
+    assert_true((taken[1].flags & KILN_LOG_MEASURED) == 0);
+    json_decref(saved);
+    json_decref(want);
+    kiln_metrics_free(metrics);
+    kiln_metrics_free(alone);
+    kiln_metrics_free(loaded);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +287,8 @@ int main(void)
         cmocka_unit_test(test_a_name_in_two_phases),
         cmocka_unit_test(test_best),
         cmocka_unit_test(test_taken_once),
+        cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_measured_is_not_saved),
         cmocka_unit_test(test_saved_in_mid_epoch),
         cmocka_unit_test(test_damaged_state),
         cmocka_unit_test(test_state_is_exact),

@@ -149,7 +149,7 @@ static void test_totals(void **unused)
         options.max_steps = cases[i].max_steps;
         options.accumulate_grad_batches = cases[i].accumulate;
         assert_int_equal(kiln_pace_make(&options, BATCHES, VAL_BATCHES, &pace, NULL), KILN_OK);
-        assert_int_equal(kiln_pace_epoch_steps(&pace), cases[i].per_epoch);
+        assert_int_equal(kiln_pace_epoch_steps(&pace, 0), cases[i].per_epoch);
         assert_int_equal(kiln_pace_total_steps(&pace), cases[i].steps);
         assert_int_equal(kiln_pace_total_epochs(&pace), cases[i].epochs);
     }
@@ -243,12 +243,45 @@ static void test_rows(void **unused)
     assert_false(kiln_pace_logs(&pace, &at));
 }
 
+/* Epochs of 10 batches; groups of 4, from epoch 2 on of 2, from epoch 3 on of 1. */
+static void test_accumulation_by_epochs(void **unused)
+{
+    static const KilnAccumulation changes[] = { { 0, 4 }, { 2, 2 }, { 3, 1 } };
+    static const struct {
+        int64_t max_epochs, max_steps, steps, epochs;
+    } cases[] = {
+        { 0, -1, 0, 0 },    { 1, -1, 3, 1 },   { 2, -1, 6, 2 },   { 3, -1, 11, 3 },
+        { 5, -1, 31, 5 },   { 5, 12, 12, 5 },  { 5, 100, 31, 5 }, { -1, 6, 6, 2 },
+        { -1, 7, 7, 3 },    { -1, 11, 11, 3 }, { -1, 12, 12, 4 }, { -1, 31, 31, 5 },
+        { -1, -1, -1, -1 },
+    };
+    KilnPace pace = {
+        .batches = 10, .accumulate = 1, .changes = changes, .n_changes = KILN_COUNT(changes)
+    };
+
+    (void)unused;
+    for (int64_t epoch = 0; epoch < 5; epoch++)
+        assert_int_equal(kiln_pace_accumulate(&pace, epoch), epoch < 2 ? 4 : epoch < 3 ? 2 : 1);
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        pace.max_epochs = cases[i].max_epochs;
+        pace.max_steps = cases[i].max_steps;
+        if (kiln_pace_total_steps(&pace) != cases[i].steps ||
+            kiln_pace_total_epochs(&pace) != cases[i].epochs)
+            fail_msg("case %zu: %d steps, %d epochs", i, (int)kiln_pace_total_steps(&pace),
+                     (int)kiln_pace_total_epochs(&pace));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runs),    cmocka_unit_test(test_totals),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_time),    cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_accumulation_by_epochs),
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_totals),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_time),
+        cmocka_unit_test(test_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

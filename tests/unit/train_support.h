@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "kiln.h"
 #include "registry/registry.h"
+#include "train/trainer.h"
 
 /* ---- Points -------------------------------------------------------------------------- */
 
@@ -113,12 +114,13 @@ static inline KilnStatus points_spec(KilnInstance *self, KilnDataSpec *ret, Kiln
     return KILN_OK;
 }
 
-static inline KilnStatus points_dataset(KilnInstance *self, KilnSplit split, KilnDataset *ret,
-                                        KilnError *err)
+static inline KilnStatus points_dataset(KilnInstance *self, KilnSplit split, size_t set,
+                                        KilnDataset *ret, KilnError *err)
 {
     const PointsOpts *opts = kiln_opts(self);
     const int64_t counts[] = { opts->train_count, opts->val_count, opts->test_count };
 
+    (void)set;
     (void)err;
     *ret = (KilnDataset) {
         .count = counts[split], .ctx = self, .get = points_get, .label = points_label
@@ -255,7 +257,9 @@ static inline KilnStatus plane_optimizers(KilnInstance *self, KilnOptimizers *re
     const PlaneOpts *opts = kiln_opts(self);
 
     (void)err;
-    *ret = (KilnOptimizers) { .optimizer = opts->optimizer, .scheduler = opts->scheduler };
+    *ret = (KilnOptimizers) {
+        .n = 1, .use = { { .optimizer = opts->optimizer, .scheduler = opts->scheduler } }
+    };
     return KILN_OK;
 }
 
@@ -349,8 +353,10 @@ static inline KilnStatus probe_train_batch_end(KilnInstance *self, KilnTrainer *
         probe.stop = 1;
     if (kiln_trainer_batches_done(trainer) == probe.stop_at_batch)
         probe.stop = 1;
-    if (step > 0 && step == probe.disk_full_at)
+    if (step > 0 && step == probe.disk_full_at) {
+        (void)!kiln_saves_finish(trainer, NULL); /* what was begun is on disk */
         limit_files(900);
+    }
     rest_ms(probe.batch_ms);
     return probe_note("train_batch_end");
 }

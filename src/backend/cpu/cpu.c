@@ -2,6 +2,7 @@
  * processor takes. */
 #include "backend/cpu/cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,8 +149,8 @@ const KilnKernel kiln_cpu_reorder = {
 /* ---- Making one --------------------------------------------------------------- */
 
 /* The best vector loops that the processor runs, and the blocks that oneDNN
- * prefers there. */
-static void choose_isa(KilnCpuBackend *cpu)
+ * prefers there; the name of that. */
+static const char *choose_isa(KilnCpuBackend *cpu)
 {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -159,19 +160,22 @@ static void choose_isa(KilnCpuBackend *cpu)
         cpu->batch_norm_loops = &kiln_batch_norm_loops_avx512;
         cpu->row_norm_loops = &kiln_row_norm_loops_avx512;
         cpu->blocked = KILN_MD_C16;
-    } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        return "avx512";
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         cpu->loops = &kiln_loops_avx2;
         cpu->image_loops = &kiln_image_loops_avx2;
         cpu->batch_norm_loops = &kiln_batch_norm_loops_avx2;
         cpu->row_norm_loops = &kiln_row_norm_loops_avx2;
         cpu->blocked = KILN_MD_C8;
-    } else {
-        cpu->loops = &kiln_loops_base;
-        cpu->image_loops = &kiln_image_loops_base;
-        cpu->batch_norm_loops = &kiln_batch_norm_loops_base;
-        cpu->row_norm_loops = &kiln_row_norm_loops_base;
-        cpu->blocked = KILN_MD_PLAIN;
+        return "avx2";
     }
+    cpu->loops = &kiln_loops_base;
+    cpu->image_loops = &kiln_image_loops_base;
+    cpu->batch_norm_loops = &kiln_batch_norm_loops_base;
+    cpu->row_norm_loops = &kiln_row_norm_loops_base;
+    cpu->blocked = KILN_MD_PLAIN;
+    return "sse2";
 }
 
 KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
@@ -192,8 +196,11 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
     if (cpu == NULL)
         return kiln_error_nomem(err, sizeof(*cpu));
     cpu->base = (KilnBackend) { .ops = &ops, .float_type = KILN_F32, .threads = threads };
-    choose_isa(cpu);
+    const char *isa = choose_isa(cpu);
     cpu->base.bf16 = kiln_amx_usable();
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(cpu->base.machine, sizeof(cpu->base.machine), "%s%s, oneDNN %d.%d.%d", isa,
+             cpu->base.bf16 ? " with amx" : "", version->major, version->minor, version->patch);
 
     const size_t bytes = (size_t)threads * KILN_GEMM_SCRATCH * sizeof(float);
     KilnStatus status = kiln_dnnl_init(&cpu->dnnl, threads, err);

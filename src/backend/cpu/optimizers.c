@@ -80,6 +80,107 @@ static KilnSpan span_of(const KilnCall *call, KilnStretch s, KilnTiles *tiles)
     return span;
 }
 
+/* ---- Pieces ---------------------------------------------------------------------------- */
+
+/* A piece whose gradient is still in the first level of cache when it is updated. */
+enum { NEAR_PIECE = 1 << 13 };
+
+/* Elements of one run and one part, with the sums over them. */
+typedef struct Piece {
+    int64_t begin, end;
+    Rates rates; /* of lamb after the sums: with the trust ratio in lr */
+    double param, direction;
+    double square; /* of the gradient */
+} Piece;
+
+typedef struct Pieces {
+    const KilnCall *call;
+    void (*update)(const KilnCall *call, const KilnSpan *span, const Rates *rates);
+    Piece *all;
+    int64_t count;
+} Pieces;
+
+static bool measures(const KilnCall *call)
+{
+    return !call->inputs[KILN_FLAT_NORMS].absent;
+}
+
+/* Where the part that element `at` lies in ends; *part is its number or a lower one. */
+static int64_t part_end(const KilnCall *call, int64_t at, int64_t *part)
+{
+    const int64_t *parts = call->inputs[KILN_FLAT_PARTS].data;
+
+    if (!measures(call))
+        return INT64_MAX;
+    while (parts[*part] <= at)
+        ++*part;
+    return parts[*part];
+}
+
+static KilnStatus pieces_prepare(KilnCall *call, int64_t size)
+{
+    const int64_t parts = measures(call) ? kiln_cpu_count(&call->inputs[KILN_FLAT_NORMS]) : 0;
+    const int64_t most = kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]) / size + runs_of(call) +
+                         parts;
+
+    call->workspace_size = (size_t)most * sizeof(Piece);
+    return KILN_OK;
+}
+
+static KilnStatus flat_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return measures(call) ? pieces_prepare(call, NEAR_PIECE) : KILN_OK;
+}
+
+static KilnStatus lamb_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return pieces_prepare(call, KILN_UPDATE_PIECE);
+}
+
+/* Cut runs and parts; runs that are left alone have no pieces. */
+static Pieces pieces_of(const KilnCall *call, int64_t size)
+{
+    Pieces pieces = { .call = call, .all = call->workspace };
+    int64_t begin = 0, part = 0;
+
+    for (int64_t run = 0; run < runs_of(call); run++) {
+        const int64_t end = end_of(call, run);
+        Rates rates;
+
+        for (bool moves = rates_of(call, run, &rates); moves && begin < end;) {
+            int64_t stop = part_end(call, begin, &part);
+
+            stop = stop < end ? stop : end;
+            if (stop - begin > size)
+                stop = begin + size;
+            pieces.all[pieces.count++] = (Piece) { .begin = begin, .end = stop, .rates = rates };
+            begin = stop;
+        }
+        begin = end;
+    }
+    return pieces;
+}
+
+/* The norms of the parts, from the squares of their pieces. */
+static void put_norms(const Pieces *pieces)
+{
+    float *norms = kiln_variable_at(pieces->call, KILN_FLAT_NORMS, 0);
+    int64_t part = 0;
+
+    for (int64_t i = 0; norms != NULL && i < pieces->count;) {
+        const int64_t end = part_end(pieces->call, pieces->all[i].begin, &part);
+        double sum = 0.0;
+
+        for (; i < pieces->count && pieces->all[i].begin < end; i++)
+            sum += pieces->all[i].square;
+        norms[part] = (float)sqrt(sum);
+    }
+}
+
+/* ---- The pass -------------------------------------------------------------------------- */
+
 /* Updates a span with its run's rates. */
 typedef void Update(const KilnCall *call, const KilnSpan *span, const Rates *rates);
 
@@ -115,14 +216,60 @@ static void flat_part(void *context, int64_t begin, int64_t end)
     }
 }
 
+/* The first piece that begins at `at` or behind it. */
+static int64_t piece_at(const Pieces *pieces, int64_t at)
+{
+    int64_t low = 0, high = pieces->count;
+
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+
+        if (pieces->all[middle].begin < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The pieces that begin among the elements begin..end. */
+static void measured_part(void *context, int64_t begin, int64_t end)
+{
+    const Pieces *pieces = context;
+    const KilnCall *call = pieces->call;
+    KilnTiles tiles;
+
+    for (int64_t i = piece_at(pieces, begin); i < pieces->count; i++) {
+        Piece *piece = &pieces->all[i];
+
+        if (piece->begin >= end)
+            break;
+        for (KILN_EACH_STRETCH(s, call, piece->begin, piece->end)) {
+            const KilnSpan span = span_of(call, s, &tiles);
+
+            piece->square += loops_of(call)->square_sum(span.grad, span.n);
+            pieces->update(call, &span, &piece->rates);
+            kiln_variables_put_back(call, s, &tiles);
+        }
+    }
+}
+
 static void flat_run(const KilnCall *call, Update *update)
 {
     /* Below this a thread costs more than it brings. */
     const int64_t grain = 16384;
     Flat flat = { .call = call, .update = update };
 
-    kiln_parallel(call->backend->threads, kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]), grain, 64,
-                  flat_part, &flat);
+    const int64_t n = kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]);
+    if (measures(call)) {
+        Pieces pieces = pieces_of(call, NEAR_PIECE);
+
+        pieces.update = update;
+        kiln_parallel(call->backend->threads, n, grain, 64, measured_part, &pieces);
+        put_norms(&pieces);
+    } else {
+        kiln_parallel(call->backend->threads, n, grain, 64, flat_part, &flat);
+    }
 }
 
 /* ---- sgd, adam, rmsprop, adagrad ----------------------------------------------------- */
@@ -261,51 +408,8 @@ static void adan_update_run(KilnCall *call)
 
 /* ---- lamb ------------------------------------------------------------------------------ */
 
-/* A piece of one run, with the sums over it. A run's trust ratio is known only
- * when all of its pieces are; so there are two passes over the pieces. */
-typedef struct Piece {
-    int64_t begin, end;
-    Rates rates; /* after the sums: with the trust ratio in lr */
-    double param, direction;
-} Piece;
-
-typedef struct Pieces {
-    const KilnCall *call;
-    Piece *all;
-    int64_t count;
-} Pieces;
-
-static KilnStatus lamb_prepare(KilnCall *call, KilnError *err)
-{
-    int64_t most = kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]) / KILN_UPDATE_PIECE +
-                   runs_of(call);
-
-    (void)err;
-    call->workspace_size = (size_t)most * sizeof(Piece);
-    return KILN_OK;
-}
-
-/* Cut the runs from `begin` on; runs that are left alone have no pieces. */
-static Pieces lamb_pieces(const KilnCall *call)
-{
-    Pieces pieces = { .call = call, .all = call->workspace };
-    int64_t begin = 0;
-
-    for (int64_t run = 0; run < runs_of(call); run++) {
-        int64_t end = end_of(call, run);
-        Rates rates;
-
-        if (rates_of(call, run, &rates))
-            for (; begin < end; begin += KILN_UPDATE_PIECE)
-                pieces.all[pieces.count++] = (Piece) {
-                    .begin = begin,
-                    .end = end - begin < KILN_UPDATE_PIECE ? end : begin + KILN_UPDATE_PIECE,
-                    .rates = rates,
-                };
-        begin = end;
-    }
-    return pieces;
-}
+/* A run's trust ratio is known only when all of its pieces are; so there are two passes
+ * over the pieces. */
 
 static KilnLambLoop lamb_loop(const KilnCall *call, const Rates *rates)
 {
@@ -337,6 +441,8 @@ static void lamb_moments_part(void *context, int64_t begin, int64_t end)
             const KilnSpan span = span_of(pieces->call, s, &tiles);
             double param, direction;
 
+            if (measures(pieces->call))
+                piece->square += loops_of(pieces->call)->square_sum(span.grad, span.n);
             loops_of(pieces->call)->lamb_moments(&span, &loop, &param, &direction);
             kiln_variables_put_back(pieces->call, s, &tiles);
             piece->param += param;
@@ -388,25 +494,27 @@ static void lamb_trust(const Pieces *pieces, bool always)
 static void lamb_update_run(KilnCall *call)
 {
     const KilnLamb *attrs = call->attrs;
-    Pieces pieces = lamb_pieces(call);
+    Pieces pieces = pieces_of(call, KILN_UPDATE_PIECE);
 
     kiln_parallel(call->backend->threads, pieces.count, 1, 1, lamb_moments_part, &pieces);
     lamb_trust(&pieces, attrs->always_adapt);
     kiln_parallel(call->backend->threads, pieces.count, 1, 1, lamb_step_part, &pieces);
+    put_norms(&pieces);
 }
 
 /* As long as the parameters, and f32 or bf16 each by itself. */
 #define FLAT_INPUTS                                                                                \
     (1u << KILN_FLAT_PARAM | 1u << KILN_FLAT_GRAD |                                                \
      ((1u << KILN_MAX_SLOTS) - 1u) << KILN_FLAT_SLOTS)
-#define FLAT .narrow_inputs = FLAT_INPUTS, .mixed_floats = true
+#define NARROW .narrow_inputs = FLAT_INPUTS, .mixed_floats = true
+#define FLAT .prepare = flat_prepare, NARROW
 
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_sgd_update, .run = sgd_update_run, FLAT },
     { .op = &kiln_op_adam_update, .run = adam_update_run, FLAT },
     { .op = &kiln_op_rmsprop_update, .run = rmsprop_update_run, FLAT },
     { .op = &kiln_op_adagrad_update, .run = adagrad_update_run, FLAT },
-    { .op = &kiln_op_lamb_update, .prepare = lamb_prepare, .run = lamb_update_run, FLAT },
+    { .op = &kiln_op_lamb_update, .prepare = lamb_prepare, .run = lamb_update_run, NARROW },
     { .op = &kiln_op_lion_update, .run = lion_update_run, FLAT },
     { .op = &kiln_op_adan_update, .run = adan_update_run, FLAT },
 };

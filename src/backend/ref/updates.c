@@ -3,6 +3,7 @@
 #include "backend/ref/ref.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- Averages, counters, limits, clipping --------------------------------------- */
 
@@ -127,6 +128,58 @@ static void update_run(KilnCall *call, int64_t begin, int64_t end, double lr, do
     }
 }
 
+/* Add the squares of the gradients of begin..end to the sums of their parts. */
+static void add_squares(const KilnCall *call, int64_t begin, int64_t end, double *sums, bool *moved)
+{
+    const int64_t *parts = call->inputs[KILN_FLAT_PARTS].data;
+    int64_t part = 0;
+
+    for (int64_t i = begin; i < end; i++) {
+        double g = kiln_ref_get(&call->inputs[KILN_FLAT_GRAD], i);
+
+        while (parts[part] <= i)
+            part++;
+        sums[part] += g * g;
+        moved[part] = true;
+    }
+}
+
+/* Norms of the parts of the gradient, over the runs that are not left alone. */
+static void measure_parts(KilnCall *call)
+{
+    const KilnArg *ends = &call->inputs[KILN_FLAT_ENDS], *rates = &call->inputs[KILN_FLAT_RATES];
+    KilnArg *norms = &call->inputs[KILN_FLAT_NORMS];
+    double *sums = call->workspace;
+    int64_t n = norms->absent ? 0 : kiln_ref_count(norms), begin = 0;
+    bool *moved = (bool *)(sums + n);
+
+    if (norms->absent)
+        return;
+    memset(sums, 0, (size_t)n * (sizeof(*sums) + sizeof(*moved)));
+    if (ends->absent)
+        add_squares(call, 0, kiln_ref_count(&call->inputs[KILN_FLAT_PARAM]), sums, moved);
+    for (int64_t k = 0; !ends->absent && k < kiln_ref_count(ends); k++) {
+        int64_t end = ((const int64_t *)ends->data)[k];
+
+        if (kiln_ref_get(rates, 2 * k) != 0.0)
+            add_squares(call, begin, end, sums, moved);
+        begin = end;
+    }
+    for (int64_t i = 0; i < n; i++)
+        if (moved[i])
+            kiln_ref_set(norms, i, sqrt(sums[i]));
+}
+
+static KilnStatus flat_prepare(KilnCall *call, KilnError *err)
+{
+    const KilnArg *norms = &call->inputs[KILN_FLAT_NORMS];
+
+    (void)err;
+    if (!norms->absent)
+        call->workspace_size = (size_t)kiln_ref_count(norms) * (sizeof(double) + sizeof(bool));
+    return KILN_OK;
+}
+
 typedef void Run(KilnCall *call, int64_t begin, int64_t end, double lr, double decay,
                  Update *update);
 
@@ -136,6 +189,7 @@ static void each_run(KilnCall *call, Run *run, Update *update)
     double lr = kiln_ref_get(&call->inputs[KILN_FLAT_HYPER], 0);
     int64_t begin = 0;
 
+    measure_parts(call);
     if (ends->absent) {
         run(call, 0, kiln_ref_count(&call->inputs[KILN_FLAT_PARAM]), lr, 0.0, update);
         return;
@@ -333,13 +387,13 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_increment, .run = increment_run },
     { .op = &kiln_op_l2_norm, .run = l2_norm_run },
     { .op = &kiln_op_clip_factor, .run = clip_factor_run },
-    { .op = &kiln_op_sgd_update, .run = sgd_update_run },
-    { .op = &kiln_op_adam_update, .run = adam_update_run },
-    { .op = &kiln_op_rmsprop_update, .run = rmsprop_update_run },
-    { .op = &kiln_op_adagrad_update, .run = adagrad_update_run },
-    { .op = &kiln_op_lamb_update, .run = lamb_update_run },
-    { .op = &kiln_op_lion_update, .run = lion_update_run },
-    { .op = &kiln_op_adan_update, .run = adan_update_run },
+    { .op = &kiln_op_sgd_update, .prepare = flat_prepare, .run = sgd_update_run },
+    { .op = &kiln_op_adam_update, .prepare = flat_prepare, .run = adam_update_run },
+    { .op = &kiln_op_rmsprop_update, .prepare = flat_prepare, .run = rmsprop_update_run },
+    { .op = &kiln_op_adagrad_update, .prepare = flat_prepare, .run = adagrad_update_run },
+    { .op = &kiln_op_lamb_update, .prepare = flat_prepare, .run = lamb_update_run },
+    { .op = &kiln_op_lion_update, .prepare = flat_prepare, .run = lion_update_run },
+    { .op = &kiln_op_adan_update, .prepare = flat_prepare, .run = adan_update_run },
 };
 
 const KilnRefTable kiln_ref_updates = { kernels, KILN_COUNT(kernels) };

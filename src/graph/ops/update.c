@@ -161,6 +161,21 @@ static KilnStatus check_runs(const KilnNode *node, KilnError *err)
                             err);
 }
 
+static KilnStatus check_parts(const KilnNode *node, KilnError *err)
+{
+    const KilnTensor *parts = node->inputs[KILN_FLAT_PARTS];
+
+    if ((parts == NULL) != (node->inputs[KILN_FLAT_NORMS] == NULL))
+        return kiln_error_set(err, KILN_E_MISSING, "parts and norms belong together: one is NULL");
+    if (parts == NULL)
+        return KILN_OK;
+    if (parts->shape.rank != 1)
+        return kiln_error_set(err, KILN_E_SHAPE, "parts must be [p]");
+    if (kiln_check_dtype(node, KILN_FLAT_PARTS, "parts", KILN_I64, err) < 0)
+        return err->status;
+    return kiln_check_shape(node, KILN_FLAT_NORMS, "norms", &parts->shape, err);
+}
+
 /* What all updates ask for; `names` are the slots', of which the first `needed`
  * must be there. */
 static KilnStatus check_flat(const KilnNode *node, int64_t hyper, const char *const *names,
@@ -174,7 +189,7 @@ static KilnStatus check_flat(const KilnNode *node, int64_t hyper, const char *co
     if (kiln_check_shape(node, KILN_FLAT_GRAD, "grad", param, err) < 0 ||
         kiln_check_shape(node, KILN_FLAT_HYPER, "hyper", &KILN_SHAPE(hyper), err) < 0 ||
         kiln_check_rank(node, KILN_FLAT_SCALE, "scale", 0, "a scalar", err) < 0 ||
-        check_runs(node, err) < 0)
+        check_runs(node, err) < 0 || check_parts(node, err) < 0)
         return err->status;
     for (int i = 0; i < n_names; i++) {
         if (i < needed && node->inputs[KILN_FLAT_SLOTS + i] == NULL)
@@ -252,7 +267,8 @@ static KilnStatus infer_adan(KilnNode *node, KilnError *err)
         .name = #name_ "_update",                                                                  \
         .n_inputs = KILN_FLAT_SLOTS + slots_,                                                      \
         .attrs_size = sizeof(Attrs),                                                               \
-        .updates = 1u << KILN_FLAT_PARAM | ((1u << slots_) - 1u) << KILN_FLAT_SLOTS,               \
+        .updates = 1u << KILN_FLAT_PARAM | 1u << KILN_FLAT_NORMS |                                 \
+                   ((1u << slots_) - 1u) << KILN_FLAT_SLOTS,                                       \
         .infer = infer_##name_,                                                                    \
         .narrow_inputs = 1u << KILN_FLAT_PARAM | 1u << KILN_FLAT_GRAD |                            \
                          ((1u << slots_) - 1u) << KILN_FLAT_SLOTS,                                 \
@@ -272,6 +288,7 @@ static void record_flat(const KilnOp *op, const KilnFlat *flat, const void *attr
         [KILN_FLAT_PARAM] = flat->param, [KILN_FLAT_GRAD] = flat->grad,
         [KILN_FLAT_HYPER] = flat->hyper, [KILN_FLAT_ENDS] = flat->ends,
         [KILN_FLAT_RATES] = flat->rates, [KILN_FLAT_SCALE] = flat->scale,
+        [KILN_FLAT_PARTS] = flat->parts, [KILN_FLAT_NORMS] = flat->norms,
     };
 
     memcpy(inputs + KILN_FLAT_SLOTS, flat->slots, sizeof(flat->slots));

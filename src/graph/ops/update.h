@@ -26,8 +26,8 @@
  * increment           variable* i64 ->
  * l2_norm             x -> scalar
  * clip_factor         norm -> scalar                      KilnLimitAttrs
- * <optimizer>_update  param*, grad, hyper, ends? i64, rates?, scale?, slots*? ->
- *                                                         Kiln<Optimizer>
+ * <optimizer>_update  param*, grad, hyper, ends? i64, rates?, scale?, parts? i64, norms*?, slots*?
+ * -> Kiln<Optimizer>
  * (* updated in place; ? optional) */
 
 typedef struct KilnLimitAttrs {
@@ -42,6 +42,8 @@ enum {
     KILN_FLAT_ENDS,
     KILN_FLAT_RATES,
     KILN_FLAT_SCALE,
+    KILN_FLAT_PARTS,
+    KILN_FLAT_NORMS,
     KILN_FLAT_SLOTS,
     KILN_FLAT_INPUTS = KILN_FLAT_SLOTS + KILN_MAX_SLOTS
 };

@@ -19,7 +19,9 @@ static const KilnField fields[] = {
 
 static KilnOptimizerCommon common(const KilnInstance *self)
 {
-    return KILN_OPTIMIZER_COMMON((const Opts *)kiln_opts(self));
+    const Opts *opts = kiln_opts(self);
+
+    return KILN_OPTIMIZER_COMMON(opts, 0.0);
 }
 
 static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])

@@ -32,7 +32,9 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 
 static KilnOptimizerCommon common(const KilnInstance *self)
 {
-    return KILN_OPTIMIZER_COMMON((const Opts *)kiln_opts(self));
+    const Opts *opts = kiln_opts(self);
+
+    return KILN_OPTIMIZER_COMMON(opts, opts->betas[0]);
 }
 
 static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])

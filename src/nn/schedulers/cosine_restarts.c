@@ -45,7 +45,15 @@ static double factor(const KilnInstance *self, const KilnProgress *at)
            (opts->min_factor + (1.0 - opts->min_factor) * cosine);
 }
 
-static const KilnSchedulerOps ops = { .factor = factor, .check = fits };
+static bool by_epoch(const KilnInstance *self)
+{
+    const Opts *opts = kiln_opts(self);
+
+    return opts->interval == KILN_INTERVAL_EPOCH && opts->warmup_steps == 0 &&
+           opts->warmup_epochs <= 0.0;
+}
+
+static const KilnSchedulerOps ops = { .factor = factor, .by_epoch = by_epoch, .check = fits };
 
 const KilnComponent kiln_scheduler_cosine_restarts = {
     .kind = KILN_KIND_SCHEDULER,

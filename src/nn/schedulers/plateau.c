@@ -132,9 +132,17 @@ static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, Ki
     return KILN_OK;
 }
 
+static bool by_epoch(const KilnInstance *self)
+{
+    const Opts *opts = kiln_opts(self);
+
+    return opts->warmup_steps == 0 && opts->warmup_epochs <= 0.0;
+}
+
 static const KilnSchedulerOps ops = {
     .factor = factor,
     .check = fits,
+    .by_epoch = by_epoch,
     .monitor = monitor,
     .observe = observe,
     .state_dict = state_dict,

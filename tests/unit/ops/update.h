@@ -86,7 +86,10 @@ static const Case cases_clip_factor[] = {
 
 /* ---- Optimizers ---------------------------------------------------------------- */
 
-/* Leaves: parameters, gradients, scale, slots. arg[0] is the number of slots,
+enum { FIRST = 1, FLAG = 2, OTHER = 4, NORMS = 8 };
+
+/* Leaves: parameters, gradients, scale, slots, norms (of three parts of 100003 elements, with
+ * NORMS in arg[2]). arg[0] is the number of slots,
  * arg[1] 0: one run without decay, 1 and 2: four runs of 101 and of 100003 elements,
  * one of which is left alone; arg[2] what the case makes of it; arg[3] which of its
  * slots (bits) are NULL. */
@@ -103,6 +106,12 @@ static inline KilnFlat flat_of(KilnTensor *const *leaf, const int64_t *arg, cons
         .hyper = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(n), hyper),
     };
 
+    if ((arg[2] & NORMS) != 0) {
+        static const int64_t parts[] = { 17, 40000, 100003 };
+
+        flat.parts = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(3), parts);
+        flat.norms = leaf[3 + arg[0]];
+    }
     for (int64_t i = 0; i < arg[0]; i++)
         flat.slots[i] = (arg[3] >> i & 1) != 0 ? NULL : leaf[3 + i];
     /* The runs fit these sizes alone. */
@@ -114,7 +123,10 @@ static inline KilnFlat flat_of(KilnTensor *const *leaf, const int64_t *arg, cons
 }
 
 #define FLAT(n) .shape = { SHAPE(n), SHAPE(n), SCALAR, SHAPE(n), SHAPE(n), SHAPE(n), SHAPE(n) }
-enum { FIRST = 1, FLAG = 2, OTHER = 4 };
+
+#define FLAT_NORMS0(n) .shape = { SHAPE(n), SHAPE(n), SCALAR, SHAPE(3) }
+#define FLAT_NORMS1(n) .shape = { SHAPE(n), SHAPE(n), SCALAR, SHAPE(n), SHAPE(3) }
+#define FLAT_NORMS2(n) .shape = { SHAPE(n), SHAPE(n), SCALAR, SHAPE(n), SHAPE(n), SHAPE(3) }
 
 BUILD(build_sgd)
 {
@@ -134,6 +146,9 @@ static const Case cases_sgd_update[] = {
     { "sgd_update", build_sgd, "vfp", FLAT(101) },
     { "sgd_update, runs", build_sgd, "vfp", FLAT(100003), .arg = { 0, 2 } },
     { "sgd_update, momentum", build_sgd, "vfpv", FLAT(100003), .arg = { 1, 2, FIRST } },
+    { "sgd_update, norms", build_sgd, "vfpv", FLAT_NORMS0(100003), .arg = { 0, 0, NORMS } },
+    { "sgd_update, runs, norms", build_sgd, "vfpvv", FLAT_NORMS1(100003),
+      .arg = { 1, 2, FIRST | NORMS } },
     { "sgd_update, dampening", build_sgd, "vfpv", FLAT(101), .arg = { 1, 1, OTHER } },
     { "sgd_update, nesterov", build_sgd, "vfpv", FLAT(101), .arg = { 1, 0, FLAG } },
 };
@@ -158,6 +173,7 @@ BUILD(build_adam)
 static const Case cases_adam_update[] = {
     { "adam_update", build_adam, "vfpvv", FLAT(40009), .arg = { 2 } },
     { "adam_update, runs", build_adam, "vfpvv", FLAT(101), .arg = { 2, 1 } },
+    { "adam_update, norms", build_adam, "vfpvvv", FLAT_NORMS2(100003), .arg = { 2, 2, NORMS } },
     { "adam_update, decoupled", build_adam, "vfpvv", FLAT(100003), .arg = { 2, 2, FLAG } },
     { "adam_update, amsgrad", build_adam, "vfpvvv", FLAT(101), .arg = { 3, 1 } },
 };
@@ -215,6 +231,8 @@ BUILD(build_lamb)
 static const Case cases_lamb_update[] = {
     { "lamb_update", build_lamb, "vfpvv", FLAT(101), .arg = { 2, 1 } },
     { "lamb_update, one run", build_lamb, "vfpvv", FLAT(40009), .arg = { 2, 0, FLAG } },
+    { "lamb_update, norms", build_lamb, "vfpvvv", FLAT_NORMS2(100003),
+      .arg = { 2, 2, FLAG | NORMS } },
     { "lamb_update, pieces", build_lamb, "vfpvv", FLAT(100003), .arg = { 2, 2, FLAG } },
 };
 

@@ -1,7 +1,7 @@
-/* The journal of a sweep: one JSON object a line, appended and synced; everything
- * that a sweep must not forget. */
-#ifndef KILN_SWEEP_JOURNAL_H
-#define KILN_SWEEP_JOURNAL_H
+/* A journal, of a sweep or a run: one JSON object a line, appended and synced; everything
+ * that must not be forgotten. */
+#ifndef KILN_BASE_JOURNAL_H
+#define KILN_BASE_JOURNAL_H
 
 #include <jansson.h>
 
@@ -27,7 +27,7 @@ KILN_NODISCARD KilnStatus kiln_journal_replay(const KilnJournal *journal,
 KILN_NODISCARD KilnStatus kiln_journal_append(KilnJournal *journal, json_t *record, KilnError *err);
 /* Bring what was appended to disk. */
 KILN_NODISCARD KilnStatus kiln_journal_sync(KilnJournal *journal, KilnError *err);
-/* The first record of the journal of `dir`, read without owning it: what a sweep began
+/* The first record of the journal of `dir`, read without owning it: what it began
  * with. The caller owns it (json_decref). */
 KILN_NODISCARD KilnStatus kiln_journal_peek(const char *dir, json_t **ret, KilnError *err);
 /* The time as records have it: "2026-11-20T21:03:11+0100". */

@@ -1,6 +1,6 @@
 /* Appending to the journal, owning it, and reading it back. */
 #define _DEFAULT_SOURCE /* flock */
-#include "sweep/journal.h"
+#include "base/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,8 +48,8 @@ static KilnStatus own(const KilnJournal *journal, const char *dir, KilnError *er
             return kiln_error_errno(err, journal->path);
         nanosleep(&pause, NULL);
     }
-    return kiln_error_set(err, KILN_E_IO,
-                          "%s: another process runs this sweep; only one can at a time", dir);
+    return kiln_error_set(err, KILN_E_IO, "%s: another process runs this; only one can at a time",
+                          dir);
 }
 
 /* Whole lines only: what stands behind the last newline was never finished. */
@@ -143,7 +143,7 @@ KilnStatus kiln_journal_peek(const char *dir, json_t **ret, KilnError *err)
         line = json_loadb(text, strcspn(text, "\n"), 0, NULL);
         if (!json_is_object(line)) {
             json_decref(line);
-            status = kiln_error_set(err, KILN_E_FORMAT, "%s: is no journal of a sweep", path);
+            status = kiln_error_set(err, KILN_E_FORMAT, "%s: is no journal", path);
         } else {
             *ret = line;
         }

@@ -1,0 +1,238 @@
+/* Freezes parts of the network at first and lets them train, at growing rates, from some epoch on.
+ * Lightning's BackboneFinetuning, for any number of parts, which are named by patterns. */
+#include "kiln.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Phase {
+    char **params;
+    size_t params_count;
+    int64_t *unfreeze_at_epoch;
+    double initial_ratio_lr, growth;
+    bool should_align;
+} Phase;
+
+typedef struct NamedPhase {
+    char *key;
+    Phase value;
+} NamedPhase;
+
+typedef struct Opts {
+    NamedPhase *phases;
+    size_t phases_count;
+    bool train_bn;
+} Opts;
+
+static const KilnField phase_fields[] = {
+    KILN_FIELD_STR_LIST(Phase, params, NULL,
+                        "patterns over parameter names, such as ['conv1.*', 'layer?.*']"),
+    KILN_FIELD_I64_OPT(Phase, unfreeze_at_epoch, "10", 0, 1000000000,
+                       "the first epoch, from 0, in which they are trained; null: never"),
+    KILN_FIELD_F64(Phase, initial_ratio_lr, "0.1", 1e-12, 1e6,
+                   "what multiplies their learning rate in that epoch"),
+    KILN_FIELD_F64(Phase, growth, "2.0", 1e-6, 1e6,
+                   "what that is multiplied by in each epoch behind it"),
+    KILN_FIELD_BOOL(Phase, should_align, "true", "it grows up to 1 and no further"),
+    KILN_FIELD_END,
+};
+
+static const KilnField fields[] = {
+    KILN_FIELD_STRUCT_MAP(Opts, phases, NamedPhase, phase_fields, "{}",
+                          "what is frozen, by names for the parts; a parameter is in the first "
+                          "that fits"),
+    KILN_FIELD_BOOL(Opts, train_bn, "true",
+                    "batch normalization in frozen parts is trained and counts its statistics; "
+                    "false: it is frozen, too, and uses those that it has"),
+    KILN_FIELD_END,
+};
+
+static KilnStatus check(const void *opts, const char **ret_option, KilnError *err)
+{
+    const Opts *all = opts;
+
+    *ret_option = "phases";
+    if (all->phases_count == 0)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "names nothing to freeze: write {backbone: {params: [...]}}");
+    for (size_t i = 0; i < all->phases_count; i++)
+        if (all->phases[i].value.params_count == 0)
+            return kiln_error_set(err, KILN_E_MISSING, "%s.params is empty", all->phases[i].key);
+    return KILN_OK;
+}
+
+/* ---- Which -------------------------------------------------------------------------------- */
+
+static bool fits(const Phase *phase, const char *name)
+{
+    for (size_t i = 0; i < phase->params_count; i++)
+        if (fnmatch(phase->params[i], name, 0) == 0)
+            return true;
+    return false;
+}
+
+/* NULL: it is trained as ever. */
+static const Phase *phase_of(const Opts *opts, const KilnParam *param)
+{
+    for (size_t i = 0; i < opts->phases_count; i++)
+        if (fits(&opts->phases[i].value, kiln_param_name(param)))
+            return &opts->phases[i].value;
+    return NULL;
+}
+
+/* A parameter of a layer that has running statistics. */
+static bool of_batch_norm(const KilnParams *params, const KilnParam *param)
+{
+    const char *name = kiln_param_name(param), *dot = strrchr(name, '.');
+    char sibling[300];
+
+    if (dot == NULL)
+        return false;
+    snprintf(sibling, sizeof(sibling), "%.*s.running_mean", (int)(dot - name), name);
+    return kiln_params_find(params, sibling) != NULL;
+}
+
+/* ---- When ----------------------------------------------------------------------------------- */
+
+static bool is_frozen(const Phase *phase, int64_t epoch)
+{
+    return phase->unfreeze_at_epoch == NULL || epoch < *phase->unfreeze_at_epoch;
+}
+
+static double lr_scale(const KilnInstance *self, const KilnParams *params, const KilnParam *param,
+                       int64_t epoch)
+{
+    const Opts *opts = kiln_opts(self);
+    const Phase *phase = phase_of(opts, param);
+
+    if (phase == NULL || (opts->train_bn && of_batch_norm(params, param)))
+        return 1.0;
+    if (is_frozen(phase, epoch))
+        return 0.0;
+    const double scale = phase->initial_ratio_lr *
+                         pow(phase->growth, (double)(epoch - *phase->unfreeze_at_epoch));
+    if (!kiln_param_trained(param))
+        return 1.0;
+    return phase->should_align ? fmin(scale, 1.0) : scale;
+}
+
+static int64_t next_freeze(const KilnInstance *self, int64_t epoch)
+{
+    const Opts *opts = kiln_opts(self);
+    int64_t next = -1;
+
+    for (size_t i = 0; i < opts->phases_count; i++) {
+        const int64_t *at = opts->phases[i].value.unfreeze_at_epoch;
+
+        if (at != NULL && *at > epoch && (next < 0 || *at < next))
+            next = *at;
+    }
+    return next;
+}
+
+/* ---- What the user sees --------------------------------------------------------------------- */
+
+/* Values of the parameters of a phase. */
+static int64_t count(const Opts *opts, const Phase *phase, const KilnParams *params)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < kiln_params_count(params); i++) {
+        const KilnParam *param = kiln_params_at(params, i);
+
+        if (kiln_param_trained(param) && phase_of(opts, param) == phase)
+            n += kiln_shape_count(kiln_param_shape(param));
+    }
+    return n;
+}
+
+static KilnStatus no_such_parameter(const NamedPhase *phase, const char *pattern,
+                                    const KilnParams *params, KilnError *err)
+{
+    char names[400] = "";
+    size_t used = 0, n = 0;
+
+    for (size_t i = 0; i < kiln_params_count(params) && n < 8; i++) {
+        const KilnParam *param = kiln_params_at(params, i);
+
+        if (kiln_param_trained(param) && used < sizeof(names))
+            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+                                     n++ > 0 ? ", " : "", kiln_param_name(param));
+    }
+    return kiln_error_set(err, KILN_E_KEY,
+                          "phases.%s.params: \"%s\" fits no trained parameter; there are %s%s",
+                          phase->key, pattern, names, n == 8 ? ", ..." : "");
+}
+
+static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    const KilnParams *params = kiln_trainer_params(trainer);
+
+    for (size_t i = 0; i < opts->phases_count; i++)
+        for (size_t k = 0; k < opts->phases[i].value.params_count; k++) {
+            const char *pattern = opts->phases[i].value.params[k];
+            bool any = false;
+
+            for (size_t p = 0; p < kiln_params_count(params) && !any; p++)
+                any = kiln_param_trained(kiln_params_at(params, p)) &&
+                      fnmatch(pattern, kiln_param_name(kiln_params_at(params, p)), 0) == 0;
+            if (!any)
+                return no_such_parameter(&opts->phases[i], pattern, params, err);
+        }
+    return KILN_OK;
+}
+
+static void tell(KilnTrainer *trainer, const Opts *opts, const NamedPhase *phase, int64_t epoch)
+{
+    const Phase *value = &phase->value;
+    const long long n = (long long)count(opts, value, kiln_trainer_params(trainer));
+
+    if (!is_frozen(value, epoch))
+        kiln_trainer_print(trainer, "finetuning: %s (%lld values) is trained at %g of the rate",
+                           phase->key, n, value->initial_ratio_lr);
+    else if (value->unfreeze_at_epoch == NULL)
+        kiln_trainer_print(trainer, "finetuning: %s (%lld values) is frozen", phase->key, n);
+    else
+        kiln_trainer_print(trainer, "finetuning: %s (%lld values) is frozen until epoch %lld",
+                           phase->key, n, (long long)*value->unfreeze_at_epoch);
+}
+
+static KilnStatus on_train_epoch_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    const int64_t epoch = kiln_trainer_epoch(trainer);
+
+    (void)err;
+    for (size_t i = 0; i < opts->phases_count; i++) {
+        const int64_t *at = opts->phases[i].value.unfreeze_at_epoch;
+
+        if (epoch == 0 || (at != NULL && *at == epoch))
+            tell(trainer, opts, &opts->phases[i], epoch);
+    }
+    return KILN_OK;
+}
+
+static const KilnCallbackOps ops = {
+    .setup = setup,
+    .on_train_epoch_start = on_train_epoch_start,
+    .lr_scale = lr_scale,
+    .next_freeze = next_freeze,
+};
+
+const KilnComponent kiln_callback_finetuning = {
+    .kind = KILN_KIND_CALLBACK,
+    .name = "finetuning",
+    .summary = "Freeze parts of the network, and train them later at rates of their own",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .check = check,
+    .ops.callback = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_callback_finetuning, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

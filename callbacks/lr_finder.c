@@ -1,0 +1,383 @@
+/* Finds a learning rate before training begins: trains some steps with growing rates and takes
+ * the one at which the loss falls fastest (Smith 2017). Lightning's LearningRateFinder: the same
+ * steps, smoothing and suggestion. */
+#include "kiln.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MODE_EXPONENTIAL, MODE_LINEAR };
+/* What Lightning leaves out of the suggestion at both ends. */
+enum { SKIP_BEGIN = 10, SKIP_END = 1 };
+static const double smoothing = 0.98;
+
+typedef struct Opts {
+    double min_lr, max_lr;
+    int64_t num_training_steps, mode;
+    double *early_stop_threshold;
+    bool update_attr;
+    char *attr_name;
+} Opts;
+
+static const KilnChoice modes[] = {
+    { "exponential", MODE_EXPONENTIAL },
+    { "linear", MODE_LINEAR },
+    { NULL, 0 },
+};
+
+static const KilnField fields[] = {
+    KILN_FIELD_F64(Opts, min_lr, "1e-8", 1e-300, 1e6, "learning rate of the first step"),
+    KILN_FIELD_F64(Opts, max_lr, "1.0", 1e-300, 1e6, "learning rate of the last step"),
+    KILN_FIELD_I64(Opts, num_training_steps, "100", 2, 1000000, "steps that are tried"),
+    KILN_FIELD_ENUM(Opts, mode, "exponential", modes, "how the rate grows from step to step"),
+    KILN_FIELD_F64_OPT(Opts, early_stop_threshold, "4.0", 1.0, 1e9,
+                       "stop when the smoothed loss is more than so many times the best; null: "
+                       "never"),
+    KILN_FIELD_BOOL(Opts, update_attr, "true",
+                    "train with the rate that is found; false: only tell it"),
+    KILN_FIELD_STR_OPT(Opts, attr_name, "null",
+                       "key that the rate is written to; null: the optimizer's lr"),
+    KILN_FIELD_END,
+};
+
+typedef struct State {
+    const Opts *opts;
+    KilnTune *tune;
+    double *lr, *loss; /* of the steps; the loss is smoothed */
+    int64_t n;
+    double average, best;     /* of the loss so far */
+    int64_t found;            /* the step whose rate is suggested; -1: none */
+    char key[256], value[32]; /* that was set; "": nothing was */
+    char *curve;              /* the points as text, for the state */
+    bool searched;
+} State;
+
+static KilnStatus check(const void *opts, const char **ret_option, KilnError *err)
+{
+    const Opts *all = opts;
+
+    if (all->min_lr < all->max_lr)
+        return KILN_OK;
+    *ret_option = "max_lr";
+    return kiln_error_set(err, KILN_E_RANGE, "must be more than min_lr, which is %g", all->min_lr);
+}
+
+static void release(KilnInstance *self)
+{
+    State *state = kiln_state(self);
+
+    free(state->lr);
+    free(state->loss);
+    free(state->curve);
+}
+
+/* ---- The steps ------------------------------------------------------------------------ */
+
+/* The rate of step i: the first has the least, and from the second on the steps count from 1. */
+static double rate(void *ctx, int64_t i)
+{
+    const Opts *opts = ((State *)ctx)->opts;
+    const double share = (double)(i + 1) / (double)opts->num_training_steps;
+
+    if (i == 0)
+        return opts->min_lr;
+    if (opts->mode == MODE_LINEAR)
+        return opts->min_lr + share * (opts->max_lr - opts->min_lr);
+    return opts->min_lr * pow(opts->max_lr / opts->min_lr, share);
+}
+
+static void tell(const State *state)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text), "finding a learning rate: step %lld of %lld, lr %.3g, loss %.4g",
+             (long long)state->n, (long long)state->opts->num_training_steps,
+             state->lr[state->n - 1], state->loss[state->n - 1]);
+    kiln_tune_status(state->tune, text);
+}
+
+/* Step i is done. False when the loss has grown too far above the best. */
+static bool take(State *state, int64_t i, double loss)
+{
+    const double *threshold = state->opts->early_stop_threshold;
+    const int64_t step = i + 1;
+
+    state->average = smoothing * state->average + (1.0 - smoothing) * loss;
+    const double smoothed = state->average / (1.0 - pow(smoothing, (double)(step + 1)));
+    const bool diverges = threshold != NULL && step > 1 && smoothed > *threshold * state->best;
+    if (smoothed < state->best || step == 1)
+        state->best = smoothed;
+    state->lr[state->n] = rate(state, i);
+    state->loss[state->n++] = smoothed;
+    return !diverges;
+}
+
+static bool report(void *ctx, int64_t i, double loss)
+{
+    const bool goes_on = take(ctx, i, loss);
+
+    tell(ctx);
+    return goes_on;
+}
+
+/* ---- The suggestion --------------------------------------------------------------------- */
+
+/* The slope of the loss over the rate at point i of n, in f32 as torch.gradient has it. */
+static float slope(const float *x, const float *y, int64_t i, int64_t n)
+{
+    if (i == 0)
+        return (y[1] - y[0]) / (x[1] - x[0]);
+    if (i == n - 1)
+        return (y[i] - y[i - 1]) / (x[i] - x[i - 1]);
+    const float left = x[i] - x[i - 1], right = x[i + 1] - x[i];
+    const float a = -right / (left * (left + right));
+    const float b = (right - left) / (left * right);
+    const float c = left / (right * (left + right));
+
+    return a * y[i - 1] + b * y[i] + c * y[i + 1];
+}
+
+/* The step at which the loss falls fastest; -1: there are too few. */
+static int64_t suggest(const double *lr, const double *loss, int64_t n, float *x, float *y)
+{
+    int64_t count = 0, best = -1;
+    float least = 0.0f;
+
+    for (int64_t i = SKIP_BEGIN; i < n - SKIP_END; i++)
+        if (isfinite((float)loss[i])) {
+            x[count] = (float)lr[i];
+            y[count++] = (float)loss[i];
+        }
+    for (int64_t i = 0; i < count && count >= 2; i++) {
+        const float value = slope(x, y, i, count);
+
+        /* Where slopes are not numbers (rates too near to be told apart in f32), the first one
+         * counts as least, as in torch.argmin. */
+        if (best < 0 || (!isnan(least) && (value < least || isnan(value)))) {
+            best = i;
+            least = value;
+        }
+    }
+    for (int64_t i = SKIP_BEGIN; best >= 0 && i < n - SKIP_END; i++)
+        if (isfinite((float)loss[i]) && best-- == 0)
+            return i;
+    return -1;
+}
+
+static KilnStatus find(State *state, KilnError *err)
+{
+    const size_t n = (size_t)state->n + 1;
+    float *x = malloc(n * sizeof(*x)), *y = malloc(n * sizeof(*y));
+    KilnStatus status = x != NULL && y != NULL ? KILN_OK : kiln_error_nomem(err, n * sizeof(*x));
+
+    if (status >= 0)
+        state->found = suggest(state->lr, state->loss, state->n, x, y);
+    free(x);
+    free(y);
+    return status;
+}
+
+/* ---- Before the run ------------------------------------------------------------------------ */
+
+static KilnStatus make_room(State *state, int64_t n, KilnError *err)
+{
+    state->lr = calloc((size_t)n, sizeof(*state->lr));
+    state->loss = calloc((size_t)n, sizeof(*state->loss));
+    state->n = 0;
+    state->found = -1;
+    if (state->lr == NULL || state->loss == NULL)
+        return kiln_error_nomem(err, (size_t)n * sizeof(*state->lr));
+    return KILN_OK;
+}
+
+/* As short as reads back as the same number. */
+static void write_number(char *buf, size_t size, double number)
+{
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(buf, size, "%.*g", digits, number);
+        const double back = strtod(buf, NULL);
+        if (!(back < number) && !(back > number))
+            return;
+    }
+}
+
+static KilnStatus search(State *state, const char *key, KilnError *err)
+{
+    KilnTuneTrial trial = {
+        .steps = state->opts->num_training_steps,
+        .rate = rate,
+        .report = report,
+        .ctx = state,
+    };
+    KilnStatus status = make_room(state, trial.steps, err);
+
+    if (status >= 0)
+        status = kiln_tune_try(state->tune, &trial, err);
+    if (status >= 0)
+        status = find(state, err);
+    if (status < 0 || state->found < 0)
+        return status;
+    snprintf(state->key, sizeof(state->key), "%s", key);
+    write_number(state->value, sizeof(state->value), state->lr[state->found]);
+    return KILN_OK;
+}
+
+static KilnStatus draw(const State *state, const char *dir, KilnError *err)
+{
+    char path[4160], label[32];
+    const KilnPlotLine lines[] = {
+        { .x = state->lr, .y = state->loss, .n = (size_t)state->n },
+        { .label = label,
+          .x = &state->lr[state->found > 0 ? state->found : 0],
+          .y = &state->loss[state->found > 0 ? state->found : 0],
+          .n = 1 },
+    };
+    const KilnChart chart = {
+        .title = "Learning rate finder",
+        .x_label = "learning rate",
+        .y_label = "smoothed loss",
+        .lines = lines,
+        .n_lines = state->found >= 0 ? 2 : 1,
+        .log_x = state->opts->mode == MODE_EXPONENTIAL,
+    };
+
+    if (kiln_plot_supported(NULL) < 0)
+        return KILN_OK;
+    snprintf(label, sizeof(label), "%.3g", state->found >= 0 ? state->lr[state->found] : 0.0);
+    snprintf(path, sizeof(path), "%s/lr_finder.png", dir);
+    return kiln_plot_chart(path, &chart, err);
+}
+
+static KilnStatus tune(KilnInstance *self, KilnTune *tune, KilnError *err)
+{
+    State *state = kiln_state(self);
+    const Opts *opts = state->opts = kiln_opts(self);
+    const char *key = opts->attr_name;
+    KilnStatus status = KILN_OK;
+
+    state->tune = tune;
+    if (!state->searched && key == NULL)
+        status = kiln_tune_lr_key(tune, "attr_name", &key, err);
+    if (status >= 0 && !state->searched)
+        status = search(state, key, err);
+    if (status >= 0 && kiln_tune_dir(tune) != NULL)
+        status = draw(state, kiln_tune_dir(tune), err);
+    if (status < 0)
+        return status;
+    if (state->key[0] == '\0')
+        kiln_tune_print(tune,
+                        "%lld steps are too few to suggest a learning rate: it stays as it is",
+                        (long long)state->n);
+    else
+        kiln_tune_print(tune, "%s%s=%s%s", opts->update_attr ? "" : "suggests ", state->key,
+                        state->value, state->searched ? ", as when the run began" : "");
+    if (!opts->update_attr || state->key[0] == '\0')
+        return KILN_OK;
+    return kiln_tune_set(tune, (KilnTuneOption) { state->key, state->value }, err);
+}
+
+/* ---- What is known of it in the run ---------------------------------------------------------- */
+
+static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    State *state = kiln_state(self);
+    const char *dir = kiln_trainer_run_dir(trainer);
+
+    state->opts = kiln_opts(self);
+    return state->n > 0 && dir[0] != '\0' ? draw(state, dir, err) : KILN_OK;
+}
+
+/* ---- State ----------------------------------------------------------------------------------- */
+
+enum { POINT = 52 }; /* two numbers of 17 digits */
+
+static const char *curve_text(State *state)
+{
+    size_t used = 0, size = (size_t)state->n * POINT + 1;
+
+    free(state->curve);
+    state->curve = malloc(size);
+    if (state->curve == NULL)
+        return NULL;
+    state->curve[0] = '\0';
+    for (int64_t i = 0; i < state->n; i++)
+        used += (size_t)snprintf(state->curve + used, size - used, "%.17g,%.17g\n", state->lr[i],
+                                 state->loss[i]);
+    return state->curve;
+}
+
+static void state_dict(KilnInstance *self, KilnState *out)
+{
+    State *state = kiln_state(self);
+
+    kiln_state_set_str(out, "key", state->key);
+    kiln_state_set_str(out, "value", state->value);
+    kiln_state_set_i64(out, "found", state->found);
+    kiln_state_set_i64(out, "steps", state->n);
+    kiln_state_set_str(out, "curve", curve_text(state));
+}
+
+static KilnStatus load_curve(State *state, const char *text, int64_t n, KilnError *err)
+{
+    free(state->lr);
+    free(state->loss);
+    KilnStatus status = make_room(state, n, err);
+
+    for (; status >= 0 && state->n < n; state->n++) {
+        char *end;
+
+        state->lr[state->n] = strtod(text, &end);
+        if (end == text || *end != ',')
+            break;
+        state->loss[state->n] = strtod(end + 1, &end);
+        text = end + (*end == '\n');
+    }
+    return status;
+}
+
+static KilnStatus load_state_dict(KilnInstance *self, const KilnState *in, KilnError *err)
+{
+    State *state = kiln_state(self);
+    const char *key = "", *value = "", *curve = NULL;
+    int64_t found = -1, steps = 0;
+
+    kiln_state_get_str(in, "key", &key);
+    kiln_state_get_str(in, "value", &value);
+    kiln_state_get_str(in, "curve", &curve);
+    kiln_state_get_i64(in, "found", &found);
+    kiln_state_get_i64(in, "steps", &steps);
+    snprintf(state->key, sizeof(state->key), "%s", key != NULL ? key : "");
+    snprintf(state->value, sizeof(state->value), "%s", value != NULL ? value : "");
+    state->searched = true;
+    if (curve == NULL || steps < 1 || steps > 1000000)
+        return KILN_OK;
+    KilnStatus status = load_curve(state, curve, steps, err);
+    state->found = found < state->n ? found : -1;
+    return status;
+}
+
+static const KilnCallbackOps ops = {
+    .on_fit_start = on_fit_start,
+    .state_dict = state_dict,
+    .load_state_dict = load_state_dict,
+    .tune = tune,
+};
+
+const KilnComponent kiln_callback_lr_finder = {
+    .kind = KILN_KIND_CALLBACK,
+    .name = "lr_finder",
+    .summary = "Find a learning rate before training begins",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .state_size = sizeof(State),
+    .check = check,
+    .release = release,
+    .ops.callback = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_callback_lr_finder, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

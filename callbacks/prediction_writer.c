@@ -1,0 +1,485 @@
+/* Writes what is predicted, sample by sample, as JSON lines, CSV or safetensors. */
+#include "kiln.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JSONL, CSV, SAFETENSORS };
+enum { EACH_BATCH, AT_END };
+
+typedef struct Opts {
+    char *path;
+    int64_t *format;
+    int64_t interval;
+} Opts;
+
+static const KilnChoice formats[] = {
+    { "jsonl", JSONL }, { "csv", CSV }, { "safetensors", SAFETENSORS }, { NULL, 0 }
+};
+static const KilnChoice intervals[] = { { "batch", EACH_BATCH }, { "epoch", AT_END }, { NULL, 0 } };
+
+static const KilnField fields[] = {
+    KILN_FIELD_PATH(Opts, path, "'-'", "file to write; -: the output of the command"),
+    KILN_FIELD_ENUM_OPT(Opts, format, "null", formats, "null: as the file's name ends, else jsonl"),
+    KILN_FIELD_ENUM(
+        Opts, interval, "batch", intervals,
+        "batch: write behind each batch, of safetensors a file for each (-000001 behind "
+        "the name); epoch: all at the end"),
+    KILN_FIELD_END,
+};
+
+/* All rows of an output that wait for the end, for safetensors. */
+typedef struct Column {
+    char *name;
+    KilnShape shape; /* of a row */
+    float *data;
+    size_t room; /* rows */
+} Column;
+
+typedef struct State {
+    KilnTrainer *trainer;
+    int64_t format;
+    FILE *file; /* NULL: lines go to the command's output */
+    char *text; /* the line that is made, or all that wait for the end */
+    size_t length, room;
+    bool has_head;    /* of CSV */
+    int64_t n_values; /* cells behind file, error and class */
+    Column columns[KILN_STEP_OUTPUTS];
+    size_t n_columns, n_rows;
+    int64_t *samples; /* of these rows */
+    size_t samples_room;
+    int64_t files; /* written, of safetensors */
+} State;
+
+/* ---- Text -------------------------------------------------------------------------------- */
+
+static KilnStatus append(State *state, const char *text, size_t length, KilnError *err)
+{
+    if (state->length + length + 1 > state->room) {
+        size_t room = 2 * (state->length + length) + 256;
+        char *more = realloc(state->text, room);
+
+        if (more == NULL)
+            return kiln_error_nomem(err, room);
+        state->text = more;
+        state->room = room;
+    }
+    memcpy(state->text + state->length, text, length);
+    state->length += length;
+    state->text[state->length] = '\0';
+    return KILN_OK;
+}
+
+static KilnStatus add(State *state, const char *text, KilnError *err)
+{
+    return append(state, text, strlen(text), err);
+}
+
+/* Lines are whole; now they go out. */
+static KilnStatus flush(const Opts *opts, State *state, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    if (state->length == 0)
+        return KILN_OK;
+    errno = EIO;
+    if (state->file == NULL)
+        status = kiln_trainer_output(state->trainer, state->text, err);
+    else if (fwrite(state->text, 1, state->length, state->file) != state->length ||
+             fflush(state->file) != 0)
+        status = kiln_error_errno(err, opts->path);
+    state->length = 0;
+    return status;
+}
+
+/* The file of a sample, or its number. */
+static const char *file_of(const State *state, int64_t sample, char buf[32])
+{
+    const char *name = kiln_trainer_sample_name(state->trainer, sample);
+
+    snprintf(buf, 32, "%" PRId64, sample);
+    return name != NULL ? name : buf;
+}
+
+static int64_t width_of(const KilnOutputView *output)
+{
+    return output->shape.dim[0] > 0 ? kiln_shape_count(&output->shape) / output->shape.dim[0] : 0;
+}
+
+/* The name of the largest of the probabilities; NULL when they are not those of classes. */
+static const char *class_of(const State *state, const KilnOutputView *output, int64_t row)
+{
+    const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
+    const int64_t width = width_of(output);
+    const float *values = output->data + row * width;
+    int64_t best = 0;
+
+    for (int64_t i = 1; i < width; i++)
+        if (values[i] > values[best])
+            best = i;
+    return strcmp(output->name, "probabilities") == 0 && width > 0 && width == spec->n_classes
+               ? spec->class_names[best]
+               : NULL;
+}
+
+/* ---- JSON lines --------------------------------------------------------------------------- */
+
+/* JSON has no NaN and no infinities: texts that every language reads as numbers. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value)
+                           : json_string(isnan(value) ? "nan"
+                                         : value > 0  ? "inf"
+                                                      : "-inf");
+}
+
+static KilnStatus put_json(State *state, json_t *line, KilnError *err)
+{
+    char *text = line != NULL ? json_dumps(line, JSON_REAL_PRECISION(9)) : NULL;
+    KilnStatus status = text != NULL ? add(state, text, err) : kiln_error_nomem(err, 1);
+
+    json_decref(line);
+    free(text);
+    return status >= 0 ? add(state, "\n", err) : status;
+}
+
+static json_t *row_json(const State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
+                        int64_t row)
+{
+    char buf[32];
+    json_t *line = json_pack("{s:s}", "file", file_of(state, sample, buf));
+
+    for (size_t i = 0; i < n; i++) {
+        const char *class = class_of(state, &outputs[i], row);
+        const int64_t width = width_of(&outputs[i]);
+        json_t *list = json_array();
+
+        if (class != NULL)
+            json_object_set_new(line, "class", json_string(class));
+        for (int64_t j = 0; j < width; j++)
+            json_array_append_new(list, number((double)outputs[i].data[row * width + j]));
+        json_object_set_new(line, outputs[i].name, list);
+    }
+    return line;
+}
+
+/* ---- CSV ------------------------------------------------------------------------------------ */
+
+/* A cell with what stands in front of it. */
+static KilnStatus add_cell(State *state, const char *before, const char *text, KilnError *err)
+{
+    const bool quotes = strpbrk(text, ",\"\r\n") != NULL;
+    KilnStatus status = add(state, before, err);
+
+    if (status >= 0 && quotes)
+        status = add(state, "\"", err);
+    for (const char *c = text; *c != '\0' && status >= 0; c++)
+        status = append(state, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1, err);
+    return status >= 0 && quotes ? add(state, "\"", err) : status;
+}
+
+static KilnStatus add_head(State *state, const KilnOutputView *outputs, size_t n, KilnError *err)
+{
+    const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
+    KilnStatus status = add(state, "file,error,class", err);
+
+    for (size_t i = 0; i < n; i++) {
+        const int64_t width = width_of(&outputs[i]);
+
+        for (int64_t j = 0; j < width && status >= 0; j++) {
+            char index[32], name[512];
+
+            snprintf(index, sizeof(index), "%" PRId64, j);
+            snprintf(name, sizeof(name), "%s/%s", outputs[i].name,
+                     width == spec->n_classes ? spec->class_names[j] : index);
+            status = add_cell(state, ",", width > 1 ? name : outputs[i].name, err);
+            state->n_values++;
+        }
+    }
+    state->has_head = true;
+    return status >= 0 ? add(state, "\n", err) : status;
+}
+
+static KilnStatus add_csv_row(State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
+                              int64_t row, KilnError *err)
+{
+    const char *class = NULL;
+    char buf[32];
+    KilnStatus status = add_cell(state, "", file_of(state, sample, buf), err);
+
+    for (size_t i = 0; i < n; i++)
+        class = class_of(state, &outputs[i], row) != NULL ? class_of(state, &outputs[i], row)
+                                                          : class;
+    if (status >= 0)
+        status = add_cell(state, ",,", class != NULL ? class : "", err);
+    for (size_t i = 0; i < n; i++) {
+        const int64_t width = width_of(&outputs[i]);
+
+        for (int64_t j = 0; j < width && status >= 0; j++) {
+            snprintf(buf, sizeof(buf), ",%.9g", (double)outputs[i].data[row * width + j]);
+            status = add(state, buf, err);
+        }
+    }
+    return status >= 0 ? add(state, "\n", err) : status;
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+static KilnStatus put_row(State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
+                          int64_t row, KilnError *err)
+{
+    return state->format == CSV ? add_csv_row(state, outputs, n, sample, row, err)
+                                : put_json(state, row_json(state, outputs, n, sample, row), err);
+}
+
+static KilnStatus put_unread(State *state, const KilnUnread *unread, KilnError *err)
+{
+    char buf[32];
+    const char *file = file_of(state, unread->sample, buf);
+
+    if (state->format == JSONL)
+        return put_json(state, json_pack("{s:s, s:s}", "file", file, "error", unread->message),
+                        err);
+    KilnStatus status = add_cell(state, "", file, err);
+    if (status >= 0)
+        status = add_cell(state, ",", unread->message, err);
+    for (int64_t i = 0; i <= state->n_values && status >= 0; i++)
+        status = add(state, ",", err);
+    return status >= 0 ? add(state, "\n", err) : status;
+}
+
+/* The batch's rows and the samples that could not be read, in the input's order. */
+static KilnStatus put_batch(State *state, const KilnOutputView *outputs, size_t n, KilnError *err)
+{
+    const KilnUnread *unread;
+    size_t n_unread = kiln_trainer_unread(state->trainer, &unread), done = 0;
+    int64_t rows;
+    const int64_t *samples = kiln_trainer_batch_samples(state->trainer, &rows);
+    KilnStatus status = KILN_OK;
+
+    if (state->format == CSV && !state->has_head)
+        status = add_head(state, outputs, n, err);
+    for (int64_t row = 0; row < rows && status >= 0; row++) {
+        for (; done < n_unread && unread[done].sample < samples[row] && status >= 0; done++)
+            status = put_unread(state, &unread[done], err);
+        if (status >= 0)
+            status = put_row(state, outputs, n, samples[row], row, err);
+    }
+    for (; done < n_unread && status >= 0; done++)
+        status = put_unread(state, &unread[done], err);
+    return status;
+}
+
+/* ---- safetensors ------------------------------------------------------------------------------
+ */
+
+static KilnStatus grow(void **list, size_t *room, size_t rows, size_t size, KilnError *err)
+{
+    if (rows <= *room)
+        return KILN_OK;
+    void *more = realloc(*list, 2 * rows * size);
+    if (more == NULL)
+        return kiln_error_nomem(err, 2 * rows * size);
+    *list = more;
+    *room = 2 * rows;
+    return KILN_OK;
+}
+
+static KilnStatus keep_column(State *state, const KilnOutputView *output, size_t i, size_t rows,
+                              KilnError *err)
+{
+    Column *column = &state->columns[i];
+    const size_t width = (size_t)width_of(output);
+    const bool first = column->name == NULL;
+
+    if (first) {
+        column->name = strdup(output->name);
+        column->shape = output->shape;
+        if (column->name == NULL)
+            return kiln_error_nomem(err, strlen(output->name));
+    }
+    for (int axis = 1; axis < column->shape.rank; axis++)
+        if (column->shape.dim[axis] != output->shape.dim[axis])
+            return kiln_error_set(err, KILN_E_SHAPE,
+                                  "%s has another shape than in the batches before: one tensor "
+                                  "can't hold both; use format=jsonl, or interval=batch",
+                                  output->name);
+    KilnStatus status = grow((void **)&column->data, &column->room, state->n_rows + rows,
+                             width * sizeof(float), err);
+    if (status >= 0)
+        memcpy(column->data + state->n_rows * width, output->data, rows * width * sizeof(float));
+    return status;
+}
+
+static KilnStatus keep_batch(State *state, const KilnOutputView *outputs, size_t n, KilnError *err)
+{
+    int64_t rows;
+    const int64_t *samples = kiln_trainer_batch_samples(state->trainer, &rows);
+    KilnStatus status = grow((void **)&state->samples, &state->samples_room,
+                             state->n_rows + (size_t)rows, sizeof(*samples), err);
+
+    if (status >= 0)
+        memcpy(state->samples + state->n_rows, samples, (size_t)rows * sizeof(*samples));
+    for (size_t i = 0; i < n && status >= 0; i++)
+        status = keep_column(state, &outputs[i], i, (size_t)rows, err);
+    state->n_columns = n;
+    state->n_rows += (size_t)rows;
+    return status;
+}
+
+/* "out.safetensors", or "out-000001.safetensors" for the first batch. */
+static void file_name(const Opts *opts, int64_t number, char *buf, size_t size)
+{
+    const char *slash = strrchr(opts->path, '/'), *dot = strrchr(opts->path, '.');
+    const size_t stem = dot != NULL && (slash == NULL || dot > slash) ? (size_t)(dot - opts->path)
+                                                                      : strlen(opts->path);
+
+    if (opts->interval == AT_END)
+        snprintf(buf, size, "%s", opts->path);
+    else
+        snprintf(buf, size, "%.*s-%06" PRId64 "%s", (int)stem, opts->path, number,
+                 opts->path + stem);
+}
+
+static KilnStatus write_columns(const Opts *opts, State *state, KilnError *err)
+{
+    KilnStView views[KILN_STEP_OUTPUTS + 1];
+    char path[4096];
+
+    if (state->n_rows == 0)
+        return KILN_OK;
+    for (size_t i = 0; i < state->n_columns; i++) {
+        Column *column = &state->columns[i];
+
+        column->shape.dim[0] = (int64_t)state->n_rows;
+        views[i] = (KilnStView) { column->name, KILN_F32, column->shape, column->data };
+    }
+    views[state->n_columns] = (KilnStView) { "sample", KILN_I64, KILN_SHAPE((int64_t)state->n_rows),
+                                             state->samples };
+    file_name(opts, ++state->files, path, sizeof(path));
+    KilnStatus status = kiln_safetensors_write(path, views, state->n_columns + 1, NULL, 0, err);
+    for (size_t i = 0; i < state->n_columns; i++) {
+        free(state->columns[i].name);
+        state->columns[i].name = NULL;
+    }
+    state->n_rows = 0;
+    return status;
+}
+
+/* ---- Hooks --------------------------------------------------------------------------------------
+ */
+
+static int64_t format_of(const Opts *opts)
+{
+    const char *dot = strrchr(opts->path, '.');
+
+    if (opts->format != NULL)
+        return *opts->format;
+    for (size_t i = 0; dot != NULL && formats[i].name != NULL; i++)
+        if (strcmp(dot + 1, formats[i].name) == 0)
+            return formats[i].value;
+    return JSONL;
+}
+
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
+{
+    const Opts *opts = options;
+
+    if (format_of(opts) != SAFETENSORS || strcmp(opts->path, "-") != 0)
+        return KILN_OK;
+    *ret_option = "path";
+    return kiln_error_set(err, KILN_E_RANGE, "- is for lines; safetensors need a file");
+}
+
+static KilnStatus on_predict_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+
+    state->trainer = trainer;
+    state->format = format_of(opts);
+    if (state->format == SAFETENSORS || strcmp(opts->path, "-") == 0)
+        return KILN_OK;
+    state->file = fopen(opts->path, "we");
+    return state->file != NULL ? KILN_OK : kiln_error_errno(err, opts->path);
+}
+
+static KilnStatus on_predict_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    KilnOutputView outputs[KILN_STEP_OUTPUTS];
+    const size_t n = kiln_trainer_outputs(trainer, outputs);
+    KilnStatus status = state->format == SAFETENSORS ? keep_batch(state, outputs, n, err)
+                                                     : put_batch(state, outputs, n, err);
+
+    if (status < 0 || opts->interval == AT_END)
+        return status;
+    return state->format == SAFETENSORS ? write_columns(opts, state, err) : flush(opts, state, err);
+}
+
+/* Samples behind the last batch may have been unreadable, too. */
+static KilnStatus on_predict_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    const KilnUnread *unread;
+    const size_t n = kiln_trainer_unread(trainer, &unread);
+    KilnStatus status = KILN_OK;
+
+    if (state->format == SAFETENSORS)
+        return write_columns(opts, state, err);
+    if (state->format == CSV && !state->has_head)
+        status = add_head(state, NULL, 0, err);
+    for (size_t i = 0; i < n && status >= 0; i++)
+        status = put_unread(state, &unread[i], err);
+    if (status >= 0)
+        status = flush(opts, state, err);
+    errno = EIO;
+    if (state->file != NULL && fclose(state->file) != 0 && status >= 0)
+        status = kiln_error_errno(err, opts->path);
+    state->file = NULL;
+    return status;
+}
+
+static void release(KilnInstance *self)
+{
+    State *state = kiln_state(self);
+
+    if (state->file != NULL)
+        (void)fclose(state->file);
+    for (size_t i = 0; i < KILN_STEP_OUTPUTS; i++) {
+        free(state->columns[i].name);
+        free(state->columns[i].data);
+    }
+    free(state->samples);
+    free(state->text);
+}
+
+static const KilnCallbackOps ops = {
+    .on_predict_start = on_predict_start,
+    .on_predict_batch_end = on_predict_batch_end,
+    .on_predict_end = on_predict_end,
+};
+
+const KilnComponent kiln_callback_prediction_writer = {
+    .kind = KILN_KIND_CALLBACK,
+    .name = "prediction_writer",
+    .summary = "Write predictions as JSON lines, CSV or safetensors",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .state_size = sizeof(State),
+    .check = check,
+    .release = release,
+    .ops.callback = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_callback_prediction_writer, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

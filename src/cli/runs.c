@@ -1,0 +1,90 @@
+/* Finding past runs. */
+#include "cli/runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+#define ORIGINS ".kiln/origins.yaml"
+
+enum { DEEPEST_RUN = 4 }; /* folders between outputs/ and a run folder */
+
+static bool is_run(const char *dir, struct timespec *ret_when)
+{
+    char *origins = kiln_path_join(dir, ORIGINS);
+    struct stat st;
+    bool is = origins != NULL && stat(origins, &st) == 0 && S_ISREG(st.st_mode);
+
+    if (is && ret_when != NULL)
+        *ret_when = st.st_mtim;
+    free(origins);
+    return is;
+}
+
+typedef struct Newest {
+    char *dir; /* NULL: none yet */
+    struct timespec when;
+} Newest;
+
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec >= b->tv_nsec;
+}
+
+static void seek(Newest *newest, const char *dir, int depth)
+{
+    struct timespec when;
+    char **names = NULL;
+    size_t n = 0;
+
+    if (is_run(dir, &when)) {
+        if (newest->dir == NULL || is_later(&when, &newest->when)) {
+            free(newest->dir);
+            *newest = (Newest) { .dir = kiln_strdup(dir), .when = when };
+        }
+        return;
+    }
+    if (depth == DEEPEST_RUN || kiln_dir_list(dir, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        char *child = kiln_path_join(dir, names[i]);
+
+        if (child != NULL && kiln_is_dir(child))
+            seek(newest, child, depth + 1);
+        free(child);
+    }
+    kiln_names_free(names, n);
+}
+
+KilnStatus kiln_run_find(const char *word, char **ret, KilnError *err)
+{
+    static const char *const above[] = { "", "..", "../.." };
+    Newest newest = { 0 };
+
+    for (size_t i = 0; i < KILN_COUNT(above); i++) {
+        char *dir = *above[i] == '\0' ? kiln_strdup(word) : kiln_path_join(word, above[i]);
+
+        if (dir != NULL && is_run(dir, NULL)) {
+            *ret = dir;
+            return KILN_OK;
+        }
+        free(dir);
+    }
+    if (strcmp(word, "last") != 0)
+        return kiln_error_set(err, KILN_E_IO,
+                              "%s: %s; give the folder of a run (outputs/DAY/TIME), or last for "
+                              "the newest",
+                              word,
+                              kiln_is_dir(word) ? "this is no run folder, it has no " ORIGINS
+                                                : "there is no such folder");
+    seek(&newest, "outputs", 0);
+    if (newest.dir == NULL)
+        return kiln_error_set(err, KILN_E_IO,
+                              "last: there is no run folder below outputs/; give the folder of a "
+                              "run");
+    *ret = newest.dir;
+    return KILN_OK;
+}

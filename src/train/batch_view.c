@@ -1,0 +1,56 @@
+/* What hooks see of the batch that runs now: which samples it has, and what the step made of
+ * them. */
+#include "train/trainer.h"
+
+const int64_t *kiln_trainer_batch_samples(const KilnTrainer *trainer, int64_t *ret_n)
+{
+    const KilnBatch *batch = &trainer->step.batch;
+
+    *ret_n = batch->samples != NULL ? batch->size : 0;
+    return batch->samples;
+}
+
+/* What the phase that runs now goes through. */
+static const KilnDataset *dataset_of(const KilnTrainer *trainer)
+{
+    switch (trainer->phase) {
+    case KILN_PHASE_FIT:
+        return &trainer->sets[KILN_TRAIN].list[0].dataset;
+    case KILN_PHASE_TEST:
+        return &trainer->sets[KILN_TEST].list[trainer->eval_set].dataset;
+    case KILN_PHASE_PREDICT:
+        return &trainer->input;
+    default:
+        return &trainer->sets[KILN_VAL].list[trainer->eval_set].dataset;
+    }
+}
+
+const char *kiln_trainer_sample_name(const KilnTrainer *trainer, int64_t sample)
+{
+    const KilnDataset *dataset = dataset_of(trainer);
+
+    return dataset->name != NULL && sample >= 0 && sample < dataset->count
+               ? dataset->name(dataset->ctx, sample)
+               : NULL;
+}
+
+size_t kiln_trainer_outputs(const KilnTrainer *trainer, KilnOutputView ret[KILN_STEP_OUTPUTS])
+{
+    const KilnStep *step = &trainer->step;
+
+    if (!step->ran)
+        return 0;
+    for (size_t i = 0; i < step->n_outputs; i++)
+        ret[i] = (KilnOutputView) {
+            .name = step->outputs[i].name,
+            .shape = *kiln_tensor_shape(step->outputs[i].value),
+            .data = kiln_tensor_data(step->outputs[i].value),
+        };
+    return step->n_outputs;
+}
+
+size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnread **ret)
+{
+    *ret = trainer->unread;
+    return trainer->n_unread;
+}

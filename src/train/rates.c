@@ -1,0 +1,104 @@
+/* What callbacks make of the parameters' learning rates in each epoch: finetuning. */
+#include "train/trainer.h"
+
+static const KilnCallbackOps *ops_of(const KilnTrainer *trainer, size_t i)
+{
+    return kiln_instance_component(trainer->callbacks[i])->ops.callback;
+}
+
+bool kiln_rates_vary(const KilnTrainer *trainer)
+{
+    for (size_t i = 0; i < trainer->n_callbacks; i++)
+        if (ops_of(trainer, i)->lr_scale != NULL)
+            return true;
+    return false;
+}
+
+/* The product of what all callbacks say of it. */
+static double scale_of(const KilnTrainer *trainer, const KilnParam *param, int64_t epoch)
+{
+    double scale = 1.0;
+
+    for (size_t i = 0; i < trainer->n_callbacks; i++)
+        if (ops_of(trainer, i)->lr_scale != NULL)
+            scale *=
+                ops_of(trainer, i)->lr_scale(trainer->callbacks[i], trainer->params, param, epoch);
+    return scale;
+}
+
+/* Runs are one for each trained parameter, in their order. */
+static bool scale_runs(const KilnTrainer *trainer, KilnOptimizerState *optimizer, int64_t epoch)
+{
+    bool moves = false;
+    size_t run = 0;
+
+    for (size_t i = 0; i < trainer->params->count; i++) {
+        const KilnParam *param = trainer->params->items[i];
+
+        if (!param->trained)
+            continue;
+        const float rate = optimizer->scales[run] * (float)scale_of(trainer, param, epoch);
+        optimizer->runs.rates[2 * run++] = rate;
+        moves = moves || rate > 0.0f;
+    }
+    return moves;
+}
+
+KilnStatus kiln_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnError *err)
+{
+    if (!kiln_rates_vary(trainer))
+        return KILN_OK;
+    for (size_t i = 0; i < trainer->n_optimizers; i++)
+        if (!scale_runs(trainer, &trainer->optimizers[i], epoch))
+            return kiln_error_set(err, KILN_E_RANGE,
+                                  "callbacks freeze all parameters of epoch %lld: nothing is left "
+                                  "to train",
+                                  (long long)epoch);
+    for (size_t i = 0; i < trainer->params->count; i++) {
+        KilnParam *param = trainer->params->items[i];
+
+        if (!param->trained)
+            param->frozen = !(scale_of(trainer, param, epoch) > 0.0);
+    }
+    if (trainer->n_optimizers > 0)
+        kiln_runs_choose(&trainer->optimizers[0].runs, trainer->params);
+    return KILN_OK;
+}
+
+int64_t kiln_rates_next(const KilnTrainer *trainer, int64_t epoch)
+{
+    const int64_t end = kiln_pace_total_epochs(&trainer->pace);
+    int64_t next = -1;
+
+    for (size_t i = 0; i < trainer->n_callbacks; i++) {
+        const KilnCallbackOps *ops = ops_of(trainer, i);
+        const int64_t own = ops->next_freeze != NULL
+                                ? ops->next_freeze(trainer->callbacks[i], epoch)
+                                : -1;
+
+        if (own > epoch && (next < 0 || own < next) && (end < 0 || own < end))
+            next = own;
+    }
+    return next;
+}
+
+bool kiln_rates_trained(const KilnTrainer *trainer, const KilnParam *param)
+{
+    size_t run = 0;
+
+    for (size_t i = 0; i < param->index; i++)
+        run += trainer->params->items[i]->trained;
+    for (size_t i = 0; i < trainer->n_optimizers; i++) {
+        const KilnOptimizerState *optimizer = &trainer->optimizers[i];
+
+        if (!kiln_optimizer_has(optimizer, param))
+            continue;
+        if (optimizer->scales == NULL) /* neighbours share a run */
+            return true;
+        for (int64_t epoch = 0; epoch >= 0 && optimizer->scales[run] > 0.0f;
+             epoch = kiln_rates_next(trainer, epoch))
+            if (scale_of(trainer, param, epoch) > 0.0)
+                return true;
+    }
+    return false;
+}

@@ -1,0 +1,143 @@
+/* How a run is spoken of: what it was asked for, where its folder is, and the commands that go on
+ * from it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "config/run_files.h"
+#include "train/hparams.h"
+#include "train/run_folder.h"
+
+/* ---- Names and commands -------------------------------------------------------------------- */
+
+const char *kiln_path_near(const char *path)
+{
+    char here[4096];
+    size_t length;
+
+    if (getcwd(here, sizeof(here)) == NULL)
+        return path;
+    length = strlen(here);
+    return length > 1 && strncmp(path, here, length) == 0 && path[length] == '/' ? path + length + 1
+                                                                                 : path;
+}
+
+/* A word as a shell reads it back. */
+static void append_word(KilnText *text, const char *word)
+{
+    static const char *const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                     "0123456789_-+=./,:@%^";
+
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        kiln_text_append(text, word);
+        return;
+    }
+    kiln_text_char(text, '\'');
+    for (; *word != '\0'; word++)
+        kiln_text_append_n(text, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1);
+    kiln_text_char(text, '\'');
+}
+
+static void append_key(KilnText *text, const char *key, const char *value)
+{
+    KilnText word = { 0 };
+
+    kiln_text_printf(&word, "%s=%s", key, value);
+    append_word(text, word.data != NULL ? word.data : "");
+    kiln_text_release(&word);
+}
+
+void kiln_run_resume_command(const KilnTrainer *trainer, KilnText *text)
+{
+    kiln_text_append(text, "train ");
+    append_key(text, "resume", kiln_path_near(trainer->run_dir));
+}
+
+void kiln_run_eval_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text)
+{
+    KilnText path = { 0 };
+
+    kiln_text_printf(&path, "%s/checkpoints/%s", kiln_path_near(trainer->run_dir), checkpoint);
+    kiln_text_append(text, "kiln eval ");
+    append_key(text, "ckpt_path", path.data != NULL ? path.data : "");
+    kiln_text_release(&path);
+}
+
+/* ---- What was asked for -------------------------------------------------------------------- */
+
+enum { MOST_CHOICES = 64, WIDE = 60, KEY_MOST = 40, VALUE_MOST = 24 };
+
+/* "task vision  model mlp": the groups of one option. */
+static void print_choices(KilnTrainer *trainer)
+{
+    KilnChoiceMade choices[MOST_CHOICES];
+    size_t n = kiln_config_choices(trainer->config, choices, KILN_COUNT(choices));
+    KilnText plain = { 0 }, styled = { 0 };
+
+    for (size_t i = 0; i < n && i < KILN_COUNT(choices); i++) {
+        if (choices[i].option == NULL || strchr(choices[i].group, '/') != NULL ||
+            strcmp(choices[i].group, "callbacks") == 0 || strcmp(choices[i].group, "trainer") == 0)
+            continue;
+        const char *gap = plain.length > 0 ? "  " : "";
+        kiln_text_printf(&plain, "%s%s %s", gap, choices[i].group, choices[i].option);
+        kiln_text_printf(&styled, "%s\033[2m%s\033[0m %s", gap, choices[i].group,
+                         choices[i].option);
+    }
+    if (plain.data != NULL && styled.data != NULL)
+        kiln_output_styled(&trainer->output, plain.data, styled.data);
+    kiln_text_release(&plain);
+    kiln_text_release(&styled);
+}
+
+static int widest(int width, const char *text, int most)
+{
+    int length = (int)strlen(text);
+
+    return length > width && length <= most ? length : width;
+}
+
+/* Where there is room, with its origin; `train --explain KEY` tells more anyway. */
+static void print_difference(KilnTrainer *trainer, const KilnDifference *difference, int key,
+                             int value)
+{
+    const bool wide = trainer->output.console.width >= WIDE;
+    KilnText plain = { 0 }, styled = { 0 };
+
+    kiln_text_printf(&plain, "%-*s  %-*s", wide ? key : 0, difference->key, wide ? value : 0,
+                     difference->value);
+    kiln_text_append(&styled, plain.data != NULL ? plain.data : "");
+    if (wide) {
+        kiln_text_printf(&plain, "  %s", difference->from);
+        kiln_text_printf(&styled, "  \033[2m%s\033[0m", difference->from);
+    }
+    if (plain.data != NULL && styled.data != NULL)
+        kiln_output_styled(&trainer->output, plain.data, styled.data);
+    kiln_text_release(&plain);
+    kiln_text_release(&styled);
+}
+
+void kiln_report_config(KilnTrainer *trainer)
+{
+    const bool all = trainer->output.console.verbose;
+    const KilnDifference *list = NULL;
+    KilnArena arena = { 0 };
+    size_t n = 0;
+    int key = 0, value = 0;
+
+    print_choices(trainer);
+    if (kiln_differences_collect(trainer->config, &arena, &list, &n, NULL) < 0)
+        n = 0;
+    for (size_t i = 0; i < n; i++)
+        if (all || !list[i].shipped) {
+            key = widest(key, list[i].key, KEY_MOST);
+            value = widest(value, list[i].value, VALUE_MOST);
+        }
+    for (size_t i = 0; i < n; i++)
+        if (all || !list[i].shipped)
+            print_difference(trainer, &list[i], key, value);
+    kiln_arena_release(&arena);
+    kiln_output_pair(&trainer->output, "run folder", kiln_path_near(trainer->run_dir));
+    kiln_output_print(&trainer->output, "%s", "");
+}

@@ -1,0 +1,369 @@
+/* The data of a run: the sets of samples of its splits, their limits, and what loads them. */
+#include <string.h>
+
+#include "train/trainer.h"
+
+static const KilnDataModuleOps *data_ops(const KilnTrainer *trainer)
+{
+    return kiln_instance_component(trainer->datamodule)->ops.datamodule;
+}
+
+/* ---- Sets ------------------------------------------------------------------------------ */
+
+/* Names stand behind those of metrics. */
+static KilnStatus check_name(const KilnTrainer *trainer, const KilnSplitSets *sets, size_t set,
+                             KilnSplit split, KilnError *err)
+{
+    const char *name = sets->list[set].name;
+    bool taken = false;
+
+    for (size_t i = 0; i < set; i++)
+        taken = taken || strcmp(sets->list[i].name, name) == 0;
+    if (!taken && (set == 0 || name[0] != '\0') && strpbrk(name, "/ \t\n") == NULL)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "datamodule %s: %s set %zu is named \"%s\": expected a name of its own "
+                          "without slashes and blanks, for it stands behind the names of metrics",
+                          kiln_instance_name(trainer->datamodule), kiln_split_name(split), set + 1,
+                          name);
+}
+
+static KilnStatus check_sets(const KilnTrainer *trainer, KilnSplit split, size_t n, KilnError *err)
+{
+    const size_t most = split == KILN_TRAIN ? 1 : KILN_MAX_SETS;
+
+    if (n >= 1 && n <= most)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "datamodule %s has %zu sets of %s samples; 1 to %zu are possible",
+                          kiln_instance_name(trainer->datamodule), n, kiln_split_name(split), most);
+}
+
+/* How many sets a split has, and their names. */
+static KilnStatus name_sets(KilnTrainer *trainer, KilnSplit split, KilnError *err)
+{
+    const KilnDataModuleOps *ops = data_ops(trainer);
+    KilnSplitSets *sets = &trainer->sets[split];
+    const char *const *names = NULL;
+    const size_t n = ops->sets != NULL ? ops->sets(trainer->datamodule, split, &names) : 1;
+    KilnStatus status = check_sets(trainer, split, n, err);
+
+    for (size_t i = 0; status >= 0 && i < n; i++) {
+        sets->list[i].name = names != NULL ? names[i] : "";
+        status = check_name(trainer, sets, i, split, err);
+        sets->n = i + 1;
+    }
+    return status;
+}
+
+static KilnAmount limit_of(const KilnTrainer *trainer, KilnSplit split)
+{
+    const KilnTrainerOptions *options = trainer->options.trainer;
+
+    return split == KILN_TRAIN ? options->limit_train_batches
+           : split == KILN_VAL ? options->limit_val_batches
+                               : options->limit_test_batches;
+}
+
+/* What is limited to nothing is not looked at. */
+KilnStatus kiln_trainer_open_split(KilnTrainer *trainer, KilnSplit split, KilnError *err)
+{
+    const KilnDataModuleOps *ops = data_ops(trainer);
+    KilnSplitSets *sets = &trainer->sets[split];
+    const bool wanted = split == KILN_TRAIN || limit_of(trainer, split).value > 0.0;
+    KilnStatus status = KILN_OK;
+
+    if (sets->opened || !wanted)
+        return KILN_OK;
+    for (size_t i = 0; i < sets->n && status >= 0; i++)
+        status = ops->dataset(trainer->datamodule, split, i, &sets->list[i].dataset, err);
+    sets->opened = status >= 0;
+    return status;
+}
+
+int64_t kiln_trainer_train_samples(const KilnTrainer *trainer)
+{
+    return trainer->sets[KILN_TRAIN].list[0].dataset.count;
+}
+
+/* ---- Batches --------------------------------------------------------------------------- */
+
+/* All batches of a dataset; evaluation takes all samples in order. */
+static KilnLoaderSpec whole_spec(const KilnTrainer *trainer, KilnSplit split,
+                                 const KilnDataset *dataset)
+{
+    const bool overfits = trainer->options.trainer->overfit_batches.value > 0.0;
+
+    return (KilnLoaderSpec) {
+        .data = &trainer->spec,
+        .dataset = *dataset,
+        .batch_size = trainer->batch_size,
+        .limit = -1,
+        .seed = (uint64_t)trainer->options.root->seed,
+        .drop_last = split == KILN_TRAIN && trainer->loading.drop_last,
+        .sampler = split == KILN_TRAIN && !overfits ? trainer->loading.sampler : NULL,
+        .batch_transforms = trainer->loading.batch_transforms,
+        .n_batch_transforms = split == KILN_TRAIN ? trainer->loading.batch_transforms_count : 0,
+        .buckets = trainer->loading.buckets,
+        .n_buckets = trainer->loading.buckets_count,
+        .by_length = split == KILN_TRAIN && trainer->loading.buckets_count > 0,
+        .workers = (int)trainer->options.trainer->num_workers,
+        .stop = trainer->env->stop,
+        .pause = trainer->env->save,
+    };
+}
+
+static KilnLoaderSpec set_spec(const KilnTrainer *trainer, KilnSplit split, size_t set)
+{
+    return whole_spec(trainer, split, &trainer->sets[split].list[set].dataset);
+}
+
+static int64_t all_batches(const KilnTrainer *trainer, KilnSplit split, size_t set)
+{
+    KilnLoaderSpec spec = set_spec(trainer, split, set);
+
+    return kiln_loader_spec_batches(&spec);
+}
+
+int64_t kiln_trainer_set_batches(const KilnTrainer *trainer, KilnSplit split, size_t set)
+{
+    const KilnLoader *loader = trainer->sets[split].list[set].loader;
+
+    return loader != NULL
+               ? kiln_loader_batches(loader)
+               : kiln_amount_of(limit_of(trainer, split), all_batches(trainer, split, set));
+}
+
+int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
+{
+    int64_t sum = 0;
+
+    for (size_t set = 0; set < trainer->sets[split].n; set++)
+        sum += kiln_trainer_set_batches(trainer, split, set);
+    return sum;
+}
+
+int64_t kiln_trainer_set_samples(const KilnTrainer *trainer, KilnSplit split, size_t set)
+{
+    const int64_t most = kiln_trainer_set_batches(trainer, split, set) * trainer->batch_size;
+    const int64_t all = trainer->sets[split].list[set].dataset.count;
+
+    return most < all ? most : all;
+}
+
+KilnBatch kiln_trainer_shape_batch(const KilnTrainer *trainer, KilnSplit split, size_t set)
+{
+    KilnLoaderSpec spec = set_spec(trainer, split, set);
+
+    return (KilnBatch) {
+        .size = spec.dataset.count > 0 ? kiln_loader_spec_batch(&spec) : trainer->batch_size,
+    };
+}
+
+static KilnStatus check_limit(const KilnTrainer *trainer, KilnSplit split, size_t set,
+                              KilnError *err)
+{
+    static const char *const names[] = { "limit_train_batches", "limit_val_batches",
+                                         "limit_test_batches" };
+    const bool overfits = trainer->options.trainer->overfit_batches.value > 0.0;
+    int64_t n = 0;
+
+    return kiln_pace_limit(overfits && split != KILN_TEST ? "overfit_batches" : names[split],
+                           limit_of(trainer, split), all_batches(trainer, split, set), &n, err);
+}
+
+KilnStatus kiln_trainer_predict_batches(const KilnTrainer *trainer, int64_t total, int64_t *ret,
+                                        KilnError *err)
+{
+    return kiln_pace_limit("limit_predict_batches", trainer->options.trainer->limit_predict_batches,
+                           total, ret, err);
+}
+
+/* ---- Loaders ---------------------------------------------------------------------------- */
+
+static void warn_of_sample(void *ctx, int64_t sample, KilnStatus status, const char *message)
+{
+    KilnTrainer *trainer = ctx;
+
+    (void)sample;
+    (void)status;
+    kiln_output_print(&trainer->output, "warning: sample left out: %s", message);
+}
+
+KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split, size_t set)
+{
+    KilnLoaderSpec spec = set_spec(trainer, split, set);
+
+    spec.limit = kiln_trainer_set_batches(trainer, split, set);
+    spec.left_out = warn_of_sample;
+    spec.ctx = trainer;
+    return spec;
+}
+
+KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDataset *input)
+{
+    KilnLoaderSpec spec = whole_spec(trainer, KILN_TEST, input);
+
+    spec.tolerant = true;
+    return spec;
+}
+
+KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, size_t set, KilnLoader **ret,
+                               KilnError *err)
+{
+    KilnLoader **loader = &trainer->sets[split].list[set].loader;
+    KilnStatus status = *loader == NULL ? check_limit(trainer, split, set, err) : KILN_OK;
+
+    if (status >= 0 && *loader == NULL && kiln_trainer_set_batches(trainer, split, set) > 0) {
+        KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, split, set);
+
+        status = kiln_loader_new(&spec, loader, err);
+    }
+    if (status >= 0)
+        *ret = *loader;
+    return status;
+}
+
+/* ---- Set-up ---------------------------------------------------------------------------- */
+
+/* What a callback says of how many batches make a step. */
+static KilnStatus set_accumulation(KilnTrainer *trainer, KilnError *err)
+{
+    const KilnInstance *from = NULL;
+
+    for (size_t i = 0; i < trainer->n_callbacks; i++) {
+        const KilnInstance *callback = trainer->callbacks[i];
+        const KilnCallbackOps *ops = kiln_instance_component(callback)->ops.callback;
+
+        if (ops->accumulation == NULL)
+            continue;
+        if (from != NULL || trainer->pace.accumulate != 1 || kiln_trainer_is_manual(trainer))
+            return kiln_error_set(err, KILN_E_RANGE, "%s says how many batches make a step, %s",
+                                  kiln_instance_path(callback),
+                                  from != NULL ? "and another callback does, too: leave one out"
+                                  : kiln_trainer_is_manual(trainer)
+                                      ? "but the task drives its own steps (manual optimization)"
+                                      : "and so does trainer.accumulate_grad_batches: leave one of "
+                                        "them out");
+        from = callback;
+        trainer->pace.n_changes = ops->accumulation(callback, &trainer->pace.changes);
+    }
+    return KILN_OK;
+}
+
+/* How the loop goes, from the data there is. */
+static KilnStatus set_pace(KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = check_limit(trainer, KILN_TRAIN, 0, err);
+
+    for (size_t set = 0; set < trainer->sets[KILN_VAL].n && status >= 0; set++)
+        status = check_limit(trainer, KILN_VAL, set, err);
+    if (status >= 0)
+        status = kiln_pace_make(trainer->options.trainer,
+                                kiln_trainer_split_batches(trainer, KILN_TRAIN),
+                                kiln_trainer_split_batches(trainer, KILN_VAL), &trainer->pace, err);
+    return status >= 0 ? set_accumulation(trainer, err) : status;
+}
+
+/* What is known of the batches of training before anything is read. */
+static KilnStatus set_up_batches(KilnTrainer *trainer, KilnError *err)
+{
+    KilnLoaderSpec spec = set_spec(trainer, KILN_TRAIN, 0);
+    KilnStatus status = kiln_sampler_setup(&spec, err);
+
+    if (status >= 0)
+        status = kiln_loader_spec_features(&spec, &trainer->train_spec, err);
+    if (status >= 0 && kiln_loader_spec_batches(&spec) < 1)
+        status = kiln_error_set(err, KILN_E_RANGE,
+                                "datamodule.drop_last leaves nothing to train on: an epoch of %lld "
+                                "samples has no full batch of %lld; lower datamodule.batch_size",
+                                (long long)spec.dataset.count, (long long)trainer->batch_size);
+    return status;
+}
+
+/* The splits of a fit, as they are now. */
+static KilnStatus set_up_fit(KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = kiln_trainer_open_split(trainer, KILN_TRAIN, err);
+
+    if (status >= 0)
+        status = kiln_trainer_open_split(trainer, KILN_VAL, err);
+    if (status >= 0 && kiln_trainer_train_samples(trainer) < 1)
+        status = kiln_error_set(err, KILN_E_MISSING,
+                                "datamodule %s has no training samples; check its options",
+                                kiln_instance_name(trainer->datamodule));
+    if (status >= 0)
+        status = set_up_batches(trainer, err);
+    return status >= 0 ? set_pace(trainer, err) : status;
+}
+
+static KilnStatus check_reload(const KilnTrainer *trainer, KilnError *err)
+{
+    const KilnTrainerOptions *options = trainer->options.trainer;
+
+    if (options->reload_dataloaders_every_n_epochs == 0 || data_ops(trainer)->reload != NULL)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "trainer.reload_dataloaders_every_n_epochs=%lld: datamodule %s has data "
+                          "that does not change and can't look at it anew",
+                          (long long)options->reload_dataloaders_every_n_epochs,
+                          kiln_instance_name(trainer->datamodule));
+}
+
+KilnStatus kiln_splits_set_up(KilnTrainer *trainer, KilnStage stage, const KilnDataSpec *remembered,
+                              KilnError *err)
+{
+    KilnDataContext context = {
+        .stage = stage,
+        .seed = (uint64_t)trainer->options.root->seed,
+        .remembered = stage == KILN_STAGE_PREDICT ? remembered : NULL,
+    };
+    KilnStatus status = data_ops(trainer)->setup(trainer->datamodule, &context, err);
+
+    if (status >= 0)
+        status = data_ops(trainer)->spec(trainer->datamodule, &trainer->spec, err);
+    if (status < 0)
+        return status;
+    trainer->loading = data_ops(trainer)->loading(trainer->datamodule);
+    trainer->batch_size = trainer->loading.batch_size;
+    for (int split = 0; split < KILN_SPLIT_COUNT && stage != KILN_STAGE_PREDICT && status >= 0;
+         split++)
+        status = name_sets(trainer, (KilnSplit)split, err);
+    if (status >= 0 && stage == KILN_STAGE_FIT)
+        status = check_reload(trainer, err);
+    return status >= 0 && stage == KILN_STAGE_FIT ? set_up_fit(trainer, err) : status;
+}
+
+/* Without loaders and datasets. */
+static void close_splits(KilnTrainer *trainer)
+{
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+        for (size_t set = 0; set < trainer->sets[split].n; set++)
+            kiln_loader_free(trainer->sets[split].list[set].loader);
+        trainer->sets[split] = (KilnSplitSets) { 0 };
+    }
+}
+
+KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
+{
+    const int64_t n = trainer->options.trainer->reload_dataloaders_every_n_epochs;
+    const int64_t due = n > 0 ? trainer->at.epoch - trainer->at.epoch % n : 0;
+    KilnStatus status = KILN_OK;
+
+    if (due == trainer->loaded_epoch)
+        return KILN_OK;
+    close_splits(trainer);
+    status = data_ops(trainer)->reload(trainer->datamodule, due, err);
+    for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++)
+        status = name_sets(trainer, (KilnSplit)split, err);
+    if (status >= 0)
+        status = set_up_fit(trainer, err);
+    trainer->loaded_epoch = due;
+    return status < 0 ? kiln_error_prefix(err, "data loaded anew for epoch %lld: ", (long long)due)
+                      : KILN_OK;
+}
+
+void kiln_splits_release(KilnTrainer *trainer)
+{
+    close_splits(trainer);
+}

@@ -1,0 +1,100 @@
+/* A long short-term memory that reads an image row by row, from the top; what it then knows
+ * goes through a linear layer (torch.nn.LSTM, torch.nn.Linear). */
+#include "kiln.h"
+
+typedef struct Opts {
+    int64_t hidden, layers;
+    double dropout;
+    bool bidirectional;
+} Opts;
+
+typedef struct State {
+    KilnRecurrentLayer lstm;
+    KilnLinear head;
+} State;
+
+static const KilnField fields[] = {
+    KILN_FIELD_I64(Opts, hidden, "128", 1, 65536, "numbers that it remembers, in each layer"),
+    KILN_FIELD_I64(Opts, layers, "1", 1, KILN_RECURRENT_MOST / 2,
+                   "layers, each reading what the one before says of the rows"),
+    KILN_FIELD_F64(Opts, dropout, "0.0", 0.0, 0.99,
+                   "share of what goes from layer to layer, and to the end, that is zeroed in "
+                   "training"),
+    KILN_FIELD_BOOL(Opts, bidirectional, "false", "read from the bottom, too"),
+    KILN_FIELD_END,
+};
+
+/* Rows of one sample: the axes behind the first are one row. */
+static int64_t row_width(const KilnShape *in)
+{
+    return kiln_shape_count(in) / in->dim[0];
+}
+
+static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnShape *in,
+                        int64_t out, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    char text[KILN_SHAPE_TEXT];
+
+    if (in->rank < 2 || in->dim[0] < 1)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "needs rows [rows, ...], but samples have shape %s",
+                              kiln_shape_text(in, text, sizeof(text)));
+    const KilnRecurrentSpec spec = {
+        .in = row_width(in),
+        .hidden = opts->hidden,
+        .layers = opts->layers,
+        .batch_first = true,
+        .bidirectional = opts->bidirectional,
+        .dropout = opts->dropout,
+    };
+    const int64_t width = opts->hidden * (opts->bidirectional ? 2 : 1);
+    KilnStatus status = kiln_nn_lstm_init(&state->lstm, scope, "lstm", spec, err);
+    return status < 0 ? status
+                      : kiln_nn_linear_init(&state->head, scope, "head", width, out, true, err);
+}
+
+/* What the last layer knows at the end: of each direction. */
+static KilnTensor *last_state(const Opts *opts, KilnTensor *h)
+{
+    KilnTensor *forwards = kiln_select(h, 0, -(opts->bidirectional ? 2 : 1));
+
+    if (!opts->bidirectional)
+        return forwards;
+    return kiln_concat((KilnTensor *[]) { forwards, kiln_select(h, 0, -1) }, 2, 1);
+}
+
+static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
+{
+    const Opts *opts = kiln_opts(self);
+    const State *state = kiln_state(self);
+    const bool drops = opts->dropout > 0.0 && kiln_step_training(step);
+    KilnDrop drop = { 0 };
+
+    if (drops)
+        drop = (KilnDrop) { .key = kiln_step_dropout_key(step),
+                            .stream = kiln_step_stream(step) << 32 };
+    KilnTensor *rows = kiln_reshape(
+        x, KILN_SHAPE(kiln_tensor_dim(x, 0), kiln_tensor_dim(x, 1), state->lstm.spec.in));
+    KilnRecurrentStart start = { .drop = drops ? &drop : NULL };
+    KilnTensor *end = last_state(opts, kiln_nn_recurrent(&state->lstm, rows, start).h);
+    return kiln_nn_linear(&state->head, kiln_nn_dropout(end, opts->dropout, start.drop));
+}
+
+static const KilnModelOps ops = { .setup = setup, .forward = forward };
+
+const KilnComponent kiln_model_lstm = {
+    .kind = KILN_KIND_MODEL,
+    .name = "lstm",
+    .summary = "LSTM over the rows of an image",
+    .fields = fields,
+    .opts_size = sizeof(Opts),
+    .state_size = sizeof(State),
+    .ops.model = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_model_lstm, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif

@@ -1,0 +1,229 @@
+"""Callbacks that keep, stop, average and write, as a user runs them."""
+import csv
+import json
+import math
+import os
+import struct
+import time
+
+from kilntest import SHORT, TINY, Case, main, png, read, read_json
+
+
+def safetensors(path):
+    """{name: (dtype, shape, bytes)} of a file."""
+    data = read(path)
+    size = struct.unpack("<Q", data[:8])[0]
+    head = json.loads(data[8:8 + size])
+    return {name: (entry["dtype"], entry["shape"], data[8 + size:][slice(*entry["data_offsets"])])
+            for name, entry in head.items() if name != "__metadata__"}
+
+
+def floats(entry):
+    return struct.unpack(f"<{len(entry[2]) // 4}f", entry[2])
+
+
+class Keeping(Case):
+    def checkpoints(self, run="run"):
+        return sorted(name for name in os.listdir(self.path(run, "checkpoints"))
+                      if not os.path.islink(self.path(run, "checkpoints", name)))
+
+    def metrics(self, run="run"):
+        with open(self.path(run, "metrics.csv"), newline="") as file:
+            return list(csv.DictReader(file))
+
+    def log(self, run="run"):
+        """train.log without its times."""
+        return "".join(line[20:] for line in read(self.path(run, "train.log"), "r").splitlines(True))
+
+    def test_names_hold_metrics(self):
+        out, _ = self.run_kiln(*TINY, 'callbacks.model_checkpoint.filename="{epoch:02d}-{val/loss:.3f}-{monitor:.2f}"',
+                               "callbacks.model_checkpoint.save_top_k=-1", "callbacks.model_checkpoint.verbose=true",
+                               "kiln.run.dir=run")
+        rows = [row for row in self.metrics() if row["val/loss"]]
+        self.assertEqual(self.checkpoints(),
+                         [f"epoch={int(row['epoch']):02d}-val_loss={float(row['val/loss']):.3f}"
+                          f"-val_accuracy={float(row['val/accuracy']):.2f}" for row in rows])
+        log = self.log()
+        for name in self.checkpoints():
+            self.assertIn(f"saved {name}, one of all", log)
+        # it is found by its name, too
+        self.run_kiln("eval", f"ckpt_path=run/checkpoints/{self.checkpoints()[0]}", program="kiln")
+
+    def test_wrong_names_are_refused(self):
+        for name, says in [("{epoch}-{val/acuracy}", ["val/accuracy"]), ("{epok}", ["neither epoch, step nor monitor"]),
+                           ("{step", ["each { begins a value"]), ("{val/loss:d}", ["whole numbers"]),
+                           ("last", ["links to checkpoints"]), (".x", ["begin with a dot"])]:
+            self.refused(*TINY, f'callbacks.model_checkpoint.filename="{name}"', says=["callbacks.model_checkpoint", *says])
+        self.refused(*TINY, 'callbacks.model_checkpoint.filename="{monitor}"', "callbacks.model_checkpoint.monitor=null",
+                     says=["{monitor} needs the option monitor"])
+        self.refused(*TINY, "callbacks.model_checkpoint.monitor=val/acuracy", says=["val/accuracy"])
+
+    def test_weights_only(self):
+        self.run_kiln(*TINY, "callbacks.model_checkpoint.save_weights_only=true", "callbacks.model_checkpoint.save_top_k=2",
+                      "kiln.run.dir=run")
+        first = "run/checkpoints/epoch=000-step=8"
+        self.assertFalse(os.path.exists(self.path(first, "trainer.safetensors")))
+        self.run_kiln("eval", f"ckpt_path={first}", program="kiln")
+        self.refused(*TINY, f"ckpt_path={first}", "kiln.run.dir=more", says=["weights"])
+        self.run_kiln(*TINY, "ckpt_path=run", "trainer.max_epochs=3")  # the run's own last is whole
+
+    def test_by_time(self):
+        self.run_kiln(*TINY, "+callbacks.often={_target_: callback/model_checkpoint, train_time_interval: 0s, save_top_k: -1, "
+                      'filename: "often-{step}"}', "kiln.run.dir=run")
+        self.assertTrue({f"often-step={step}" for step in range(1, 16)} <= set(self.checkpoints()))
+
+    def test_two_savers_and_a_resume(self):
+        options = [*TINY, "scheduler=constant", "callbacks.model_checkpoint.save_top_k=2",
+                   "+callbacks.steps={_target_: callback/model_checkpoint, every_n_train_steps: 3, save_top_k: 2, "
+                   'monitor: train/loss, filename: "s{step}", auto_insert_metric_name: false}']
+        self.run_kiln(*options, "trainer.max_epochs=4", "kiln.run.dir=whole")
+        self.run_kiln(*options, "trainer.max_epochs=4", "trainer.max_steps=13", "kiln.run.dir=cut")
+        self.run_kiln(*options, "trainer.max_epochs=4", "ckpt_path=cut", "kiln.run.dir=cut")
+        whole = read_json(self.path("whole/checkpoints/last/state.json"))["callbacks"]
+        cut = read_json(self.path("cut/checkpoints/last/state.json"))["callbacks"]
+        self.assertEqual(whole["callbacks.steps"], cut["callbacks.steps"])
+        self.assertEqual(self.checkpoints("whole"), self.checkpoints("cut"))
+
+    def test_kills_leave_no_trace(self):
+        out, _ = self.run_kiln(
+            "verify-resume", "-n", "2" if SHORT else "8", *TINY, "datamodule.batch_size=16", "trainer.max_epochs=4",
+            "trainer.accumulate_grad_batches=3", "trainer.val_check_interval=5", "callbacks.model_checkpoint.save_top_k=2",
+            "callbacks.model_checkpoint.every_n_train_steps=4",
+            'callbacks.model_checkpoint.filename="{epoch}-{step}-{monitor:.2f}"',
+            "+callbacks.ema={_target_: callback/ema, decay: 0.9, update_every_n_steps: 3, update_starting_at_step: 5}",
+            "+callbacks.early={_target_: callback/early_stopping, patience: 6}",
+            "+callbacks.steps={_target_: callback/model_checkpoint, every_n_train_steps: 3, save_top_k: 2, "
+            'monitor: train/loss, filename: "s-{step}"}', program="kiln")
+        self.assertIn("ends with the same bytes", out)
+
+    def test_stopping(self):
+        out, err = self.run_kiln(*TINY, "callbacks=early_stopping", "callbacks.early_stopping.stopping_threshold=0.05",
+                                 "callbacks.early_stopping.verbose=true", "kiln.run.dir=run")
+        summary = read_json(self.path("run/summary.json"))
+        self.assertEqual(summary["status"], "stopped")
+        self.assertIn("better than stopping_threshold=0.05", summary["reason"])
+        self.assertIn("the best so far", self.log())
+        self.refused(*TINY, "callbacks=early_stopping", "callbacks.early_stopping.monitor=val/los", says=["val/loss"])
+        self.run_kiln(*TINY, "callbacks=early_stopping", "callbacks.early_stopping.monitor=val/los",
+                      "callbacks.early_stopping.strict=false", "kiln.run.dir=loose")
+        self.assertIn("this run logs no val/los", self.log("loose"))
+
+    def test_time_is_over_and_comes_again(self):
+        timed = [*TINY, "callbacks=timer", "trainer.max_epochs=100000", "kiln.run.dir=run", "test=false"]
+        start = time.time()
+        self.run_kiln(*timed, "callbacks.timer.duration=1s")
+        self.assertLess(time.time() - start, 60)
+        first = read_json(self.path("run/summary.json"))
+        self.assertEqual(first["status"], "stopped")
+        self.assertIn("duration is 1 s", first["reason"])
+        self.run_kiln(*timed, "callbacks.timer.duration=1s", "ckpt_path=run")
+        self.assertEqual(read_json(self.path("run/summary.json"))["steps"], first["steps"], "the time was used up")
+        self.run_kiln(*timed, "callbacks.timer.duration=3s", "ckpt_path=run")
+        more = read_json(self.path("run/summary.json"))
+        self.assertGreater(more["steps"], first["steps"])
+        # the limit of a session is that session's
+        self.run_kiln(*TINY, "trainer.max_epochs=100000", "kiln.run.dir=run", "test=false", "trainer.max_time=1s",
+                      "ckpt_path=run")
+        self.assertGreater(read_json(self.path("run/summary.json"))["steps"], more["steps"])
+
+    def test_rates_of_groups(self):
+        self.run_kiln(*TINY, "optimizer=adamw", "+optimizer.groups.biases={params: ['*.bias'], lr_scale: 0.5, weight_decay: 0.0}",
+                      "optimizer.weight_decay=0.01", "callbacks.learning_rate_monitor.log_momentum=true",
+                      "callbacks.learning_rate_monitor.log_weight_decay=true", "trainer.log_every_n_steps=1",
+                      "kiln.run.dir=run")
+        row = next(row for row in self.metrics() if row["lr"])
+        self.assertAlmostEqual(float(row["lr/biases"]), 0.5 * float(row["lr"]))
+        self.assertEqual([float(row[name]) for name in ["lr-momentum", "lr/biases-momentum", "lr-weight_decay",
+                                                        "lr/biases-weight_decay"]], [0.9, 0.9, 0.01, 0.0])
+
+    def test_a_schedule_of_epochs_is_logged_with_epochs(self):
+        self.run_kiln(*TINY, "scheduler=step", "scheduler.step_size=1", "trainer.log_every_n_steps=1", "kiln.run.dir=run")
+        self.assertEqual([(row["epoch"], math.isclose(float(row["lr"]), 0.05 * 0.1**int(row["epoch"])))
+                          for row in self.metrics() if row["lr"]], [("0", True), ("1", True)])
+
+    def test_buffers_of_an_average(self):
+        for use in (True, False):
+            run = f"run{use}"
+            self.run_kiln(*TINY, "model=cnn", "~model.hidden", "callbacks=ema", "callbacks.ema.decay=0.5",
+                          f"callbacks.ema.use_buffers={str(use).lower()}", f"kiln.run.dir={run}", "test=false")
+            model = safetensors(self.path(run, "checkpoints/last/model.safetensors"))
+            weights = safetensors(self.path(run, "checkpoints/last/trainer.safetensors"))
+            means = [name for name in model if name.endswith("running_mean")]
+            self.assertTrue(means)
+            for name in means:
+                self.assertEqual(floats(model[name]) == floats(weights["weights." + name]), not use, name)
+
+    def test_summary_by_depth(self):
+        layers = {}
+        for depth in (0, 1, -1):
+            self.run_kiln(*TINY, "trainer.max_epochs=0", f"callbacks.model_summary.max_depth={depth}",
+                          f"kiln.run.dir=run{depth}", "test=false")
+            log = self.log(f"run{depth}")
+            self.assertIn("12,730 parameters, 0.05 MB", log)
+            layers[depth] = [line.split()[0] for line in log.splitlines() if line.startswith("layers")]
+        self.assertEqual(layers, {0: [], 1: ["layers"], -1: ["layers.0", "layers.1"]})
+        out, _ = self.run_kiln(*TINY, "trainer.max_epochs=0", "+optimizer.groups.first={params: [layers.0.*], lr_scale: 0}",
+                               "kiln.run.dir=frozen", "test=false")
+        log = self.log("frozen")
+        self.assertRegex(log, r"(?m)^layer +operation +output +parameters +trained +FLOPs a step$")
+        self.assertRegex(log, r"(?m)^layers\.0 +linear +\[32, 16\] +12,560 +0 ")
+        self.assertIn("of them 12,560 frozen", log)
+
+
+class Predicting(Case):
+    def setUp(self):
+        super().setUp()
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        self.write("images/a.png", png(28, 28))
+        self.write("images/b, c.png", png(28, 28, (9, 90, 200)))
+        self.write("images/d.png", png(40, 30))
+
+    def predict(self, *args, status=0):
+        return self.run_kiln("predict", "ckpt_path=run", "input=images", *args, program="kiln", status=status)[0]
+
+    def test_formats_agree(self):
+        lines = [json.loads(line) for line in self.predict().splitlines()]
+        self.assertEqual([line["file"] for line in lines], ["images/a.png", "images/b, c.png", "images/d.png"])
+        self.assertEqual(self.predict("output=all.csv"), "")
+        self.predict("output=all.jsonl")
+        self.predict("output=all.safetensors", "callbacks.prediction_writer.interval=epoch")
+        self.assertEqual([json.loads(line) for line in read(self.path("all.jsonl"), "r").splitlines()], lines)
+        with open(self.path("all.csv"), newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([(row["file"], row["class"], row["error"]) for row in rows],
+                         [(line["file"], line["class"], "") for line in lines])
+        tensors = safetensors(self.path("all.safetensors"))
+        self.assertEqual(tensors["probabilities"][:2], ("F32", [3, 10]))
+        self.assertEqual(struct.unpack("<3q", tensors["sample"][2]), (0, 1, 2))
+        values = floats(tensors["probabilities"])
+        for i, (row, line) in enumerate(zip(rows, lines)):
+            for j in range(10):
+                self.assertAlmostEqual(float(row[f"probabilities/{j}"]), line["probabilities"][j], places=8)
+                self.assertAlmostEqual(values[10 * i + j], line["probabilities"][j], places=8)
+
+    def test_a_file_for_each_batch(self):
+        self.predict("output=part.safetensors", "datamodule.batch_size=2")
+        sizes = [safetensors(self.path(f"part-{i:06d}.safetensors"))["probabilities"][1] for i in (1, 2)]
+        self.assertEqual(sizes, [[2, 10], [1, 10]])
+        self.assertFalse(os.path.exists(self.path("part.safetensors")))
+
+    def test_what_cannot_be_read(self):
+        self.write("images/bad.png", "nope")
+        lines = [json.loads(line) for line in self.predict(status=1).splitlines()]
+        self.assertIn("not a PNG", lines[2 if lines[2]["file"].endswith("bad.png") else 1]["error"])
+        self.assertEqual(len(lines), 4)
+        self.predict("output=all.csv", status=1)
+        with open(self.path("all.csv"), newline="") as file:
+            rows = list(csv.reader(file))
+        self.assertEqual({len(row) for row in rows}, {13})
+        self.assertEqual(sum(bool(row[1]) for row in rows[1:]), 1)
+
+    def test_refusals(self):
+        self.refused("predict", "ckpt_path=run", "input=images", "callbacks.prediction_writer.format=safetensors",
+                     program="kiln", says=["safetensors need a file"])
+        self.refused("predict", "ckpt_path=run", "input=images", "output=no/where/x.csv", program="kiln",
+                     says=["no/where/x.csv"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,308 @@
+"""Signals and faults: a run that is stopped, or that something breaks under, leaves its state in a
+checkpoint where that can be, says what, where and what next, and can go on from there."""
+import os
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import time
+import unittest
+
+from kilntest import BUILD, ROOT, Case, main, read, read_json
+
+ASAN = "asan" in BUILD
+RUN = ["model=mlp", "model.hidden=[8]", "datamodule=faulty", "trainer.threads=1", "trainer.max_epochs=4", "kiln.run.dir=run", "trainer.num_workers=1",
+       "callbacks.model_checkpoint.monitor=null"]
+
+
+class Faults(Case):
+    @classmethod
+    def setUpClass(cls):
+        import tempfile
+        cls.folder = tempfile.mkdtemp(prefix="kiln-faults-")
+        cls.plugin = os.path.join(cls.folder, "faults.so")
+        os.makedirs(os.path.join(cls.folder, "conf/datamodule"))
+        with open(os.path.join(cls.folder, "conf/datamodule/faulty.yaml"), "w") as f:
+            f.write("_target_: faulty\n")
+        cls.flags = ["--plugin", cls.plugin, "--config-dir", os.path.join(cls.folder, "conf")]
+        subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-fPIC", "-shared",
+                        "-I", os.path.join(ROOT, "src"), "-o", cls.plugin,
+                        os.path.join(ROOT, "tests/plugins/faults.c")], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def train(self, *args, status=0, **options):
+        return self.run_kiln(*self.flags, *RUN, *args, status=status, **options)
+
+    def begin(self, *args, **options):
+        return self.start(*self.flags, *RUN, *args, **options)
+
+    def summary(self, run="run"):
+        return read_json(self.path(run, "summary.json"))
+
+    def state(self, run="run"):
+        return read_json(self.path(run, "checkpoints/last/state.json"))
+
+    def weights(self, run="run"):
+        return read(self.path(run, "checkpoints/last/model.safetensors"))
+
+    def wait_for(self, ready, process, seconds=60):
+        end = time.time() + seconds
+        while not ready():
+            if process.poll() is not None or time.time() > end:
+                process.kill()
+                self.fail(f"{process.communicate()}")
+            time.sleep(0.005)
+
+    def stopped(self, process, status, seconds=60):
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.fail(f"did not stop: {process.communicate()}")
+        self.assertEqual(process.returncode, status, out + err)
+        return out, err
+
+    def goes_on_to_the_same_bytes(self, *args):
+        """The run in `run`, resumed without its fault, ends as one that had none."""
+        self.train(*args, "ckpt_path=run", "datamodule.what=none")
+        self.train(*args, "kiln.run.dir=whole", "datamodule.what=none")
+        self.assertEqual(self.weights(), self.weights("whole"))
+
+    # ---- faults ------------------------------------------------------------------------------
+
+    def failed(self, err, status, *says):
+        summary = self.summary()
+        self.assertEqual(summary["status"], "failed")
+        for text in says:
+            self.assertIn(text, err)
+            self.assertIn(text, summary["reason"])
+        self.assertNotIn("AddressSanitizer", err)
+
+    def test_a_sample_that_cant_be_read(self):
+        for workers in [0, 2]:
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            # The 100th sample: in the second epoch, behind its fourth batch.
+            _, err = self.train("datamodule.what=read", "datamodule.after=100", "datamodule.val_count=0",
+                                f"trainer.num_workers={workers}", "seed=1",
+                                status=4)
+            self.failed(err, 4, "/data/broken.bin: Input/output error",
+                        "the last good checkpoint is run/checkpoints/epoch=001-step=", "ckpt_path=run")
+            self.assertEqual(self.summary()["checkpoints"]["last"],
+                             "checkpoints/" + os.readlink(self.path("run/checkpoints/last")))
+            self.assertEqual((self.state()["epoch"], self.state()["batch"]), (1, 4))
+            self.assertIn("broken.bin", read(self.path("run/train.log"), "r"))
+            self.goes_on_to_the_same_bytes("seed=1", "datamodule.val_count=0")
+            shutil.rmtree(self.path("whole"))
+
+    def test_a_data_file_that_goes_away_or_ends(self):
+        data = b"".join(struct.pack("<4f", i % 5, i % 3, 1, 0) for i in range(64))
+        for gone in [True, False]:
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            path = self.write("data.bin", data)
+            process = self.begin(f"datamodule.file={path}", "datamodule.sample_us=2000",
+                                 "trainer.max_epochs=1000")
+            self.wait_for(lambda: os.path.exists(self.path("run/checkpoints/last")), process)
+            if gone:
+                os.remove(path)
+            else:
+                os.truncate(path, 128)
+            _, err = self.stopped(process, 4 if gone else 1)
+            self.failed(err, 4, path, "No such file" if gone else "ends within sample",
+                        "go on with: train ")
+            self.assertEqual(self.state()["step"], self.summary()["steps"])
+            self.write("data.bin", data)
+            steps = self.summary()["steps"] + 5
+            self.train(f"datamodule.file={path}", f"trainer.max_steps={steps}", "ckpt_path=run")
+            self.assertEqual(self.state()["step"], steps)
+
+    def test_a_loader_thread_that_ends(self):
+        for workers in [1, 3]:
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            start = time.time()
+            _, err = self.train("datamodule.what=end", "datamodule.after=40", "datamodule.val_count=0",
+                                f"trainer.num_workers={workers}", status=1)
+            self.assertLess(time.time() - start, 30)
+            self.failed(err, 1, "a loader thread ended while it read sample", "the last good checkpoint is")
+            self.assertGreater(self.state()["step"], 0)
+
+    @unittest.skipIf(ASAN, "the sanitizer's own memory does not fit a limit")
+    def test_no_memory_in_the_loader(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+        _, err = self.train("datamodule.what=memory", "datamodule.after=40", "datamodule.val_count=0",
+                            status=5, preexec_fn=limit)
+        self.failed(err, 5, "out of memory", "the last good checkpoint is run/checkpoints/")
+        self.goes_on_to_the_same_bytes("datamodule.val_count=0")
+
+    @unittest.skipIf(ASAN, "the sanitizer's own memory does not fit a limit")
+    def test_no_memory_for_a_step(self):
+        args = ["model.hidden=[3000,3000]", "datamodule.batch_size=32", "datamodule.val_count=0"]
+        self.train(*args, "trainer.max_epochs=1")
+        _, err = self.train(*args, "ckpt_path=run", "+callbacks.limit._target_=memory_limit",
+                            "callbacks.limit.batch=2", status=5)
+        self.failed(err, 5, "out of memory", "the last good checkpoint is run/checkpoints/epoch=000-step=2")
+
+    def test_a_logger_that_fails(self):
+        _, err = self.train("+logger.server._target_=failing", "logger.server.after=3",
+                            "trainer.log_every_n_steps=1", status=4)
+        self.failed(err, 4, "logger.server: the server that takes the rows is gone",
+                    "the last good checkpoint is run/checkpoints/epoch=000-step=4")
+        self.train("ckpt_path=run")
+        self.train("kiln.run.dir=whole")
+        self.assertEqual(self.weights(), self.weights("whole"))
+
+    def test_a_full_disk(self):
+        """Files may be so long and no longer: metrics.csv first, then everything."""
+        def limit(size):
+            return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+        _, err = self.train("trainer.log_every_n_steps=1", "trainer.max_epochs=1000",
+                            "model.hidden=[8]", status=4, preexec_fn=limit(20000))
+        self.failed(err, 4, "metrics.csv: File too large", "the last good checkpoint is run/checkpoints/")
+        self.assertEqual(self.state()["step"], self.summary()["steps"])
+        shutil.rmtree(self.path("run"))
+        _, err = self.train("model.hidden=[8192]", status=4, preexec_fn=limit(60000))
+        self.assertIn("is not saved", err)
+        self.assertIn("no checkpoint was saved", err)
+        self.assertEqual(self.summary()["status"], "failed")
+        self.assertEqual(self.summary()["checkpoints"]["last"], None)
+
+    def test_a_loss_that_is_not_finite_saves_nothing(self):
+        _, err = self.train("optimizer=sgd", "optimizer.lr=1e6", "optimizer.momentum=0.99", "scheduler=constant",
+                            "trainer.max_epochs=1000", status=3)
+        self.failed(err, 3, "the loss is", "learning rate")
+
+    # ---- signals -----------------------------------------------------------------------------
+
+    LONG = ["datamodule.sample_us=2000", "trainer.max_epochs=1000"]
+
+    def steps(self, run="run"):
+        """Checkpoints that are there, by step."""
+        folder = self.path(run, "checkpoints")
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        return sorted(int(n.split("step=")[1]) for n in names if n.startswith("epoch="))
+
+    def test_signals_that_stop(self):
+        for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU]:
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            process = self.begin(*self.LONG)
+            self.wait_for(self.steps, process)
+            process.send_signal(number)
+            out, _ = self.stopped(process, 128 + number)
+            summary = self.summary()
+            self.assertEqual(summary["status"], "interrupted")
+            self.assertEqual(summary["signal"], number.name)
+            self.assertIn(number.name, summary["reason"])
+            self.assertIn("go on:", out)
+            self.assertEqual(self.state()["step"], summary["steps"])
+
+    def test_within_a_group_of_batches(self):
+        args = ["trainer.accumulate_grad_batches=3", "trainer.max_epochs=3", "datamodule.count=104"]
+        for _ in range(20):
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            process = self.begin(*args, "datamodule.sample_us=3000")
+            self.wait_for(self.steps, process)
+            time.sleep(0.03)
+            process.send_signal(signal.SIGTERM)
+            self.stopped(process, 143)
+            if self.state()["in_group"] > 0:
+                break
+        self.assertGreater(self.state()["in_group"], 0)
+        self.goes_on_to_the_same_bytes(*args)
+
+    def test_within_validation_sanity_check_and_test(self):
+        for phase, args in [
+                ("validate", ["datamodule.val_count=100000", "datamodule.count=8"]),
+                ("sanity", ["datamodule.val_count=100000", "trainer.num_sanity_val_steps=-1"]),
+                ("test", ["datamodule.test_count=100000", "trainer.max_epochs=1", "datamodule.count=8",
+                          "datamodule.val_count=0"])]:
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            process = self.begin(*args, "datamodule.sample_us=1000")
+            live = self.path("run/.kiln/live")
+            code = {"sanity": 2, "validate": 3, "test": 4}[phase]
+            self.wait_for(lambda: os.path.exists(live) and self.phase(live) == code, process)
+            process.send_signal(signal.SIGTERM)
+            self.stopped(process, 143, seconds=20)
+            self.assertEqual(self.summary()["status"], "interrupted", phase)
+            self.assertEqual(self.state()["step"], self.summary()["steps"])
+
+    @staticmethod
+    def phase(path):
+        """The phase in a live page: behind magic, version, size, turn, saving and the run."""
+        page = read(path)
+        head = 8 + 4 * 4
+        run = 8 + 8 + 8 + 8 + 8 + 1024
+        return struct.unpack_from("<i", page, head + run)[0] if len(page) > head + run + 4 else -1
+
+    def test_while_it_waits_for_data(self):
+        process = self.begin("datamodule.what=wait", "datamodule.after=40", "datamodule.val_count=0")
+        self.wait_for(lambda: os.path.exists(self.path("run/.kiln/live")), process)
+        time.sleep(2)  # it waits by now
+        process.send_signal(signal.SIGUSR1)
+        self.wait_for(self.steps, process, 20)
+        before = self.steps()
+        process.send_signal(signal.SIGTERM)
+        end = time.time() + 20
+        while not os.path.exists(self.path("run/summary.json")) and time.time() < end:
+            time.sleep(0.01)
+        self.assertEqual(self.summary()["status"], "interrupted")
+        self.assertEqual(self.steps(), before)
+        process.kill()  # the thread still sleeps in the datamodule
+        process.communicate()
+
+    def test_usr1_saves_and_goes_on(self):
+        args = ["datamodule.sample_us=1000", "datamodule.count=256", "trainer.max_epochs=2"]
+        process = self.begin(*args)
+        live = self.path("run/.kiln/live")
+        self.wait_for(lambda: os.path.exists(live) and self.phase(live) == 1, process)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGUSR1)
+        self.wait_for(self.steps, process)
+        self.assertNotIn(self.steps()[0] % 32, [0], "within the epoch")
+        shutil.copytree(self.path("run"), self.path("copy"), symlinks=True)
+        out, _ = self.stopped(process, 0)
+        self.assertIn("asked to save", out)
+        self.assertEqual(self.summary()["status"], "finished")
+        self.train(*args, "kiln.run.dir=copy", "ckpt_path=copy")
+        self.train(*args, "kiln.run.dir=whole")
+        self.assertEqual(self.weights(), self.weights("whole"))
+        self.assertEqual(self.weights("copy"), self.weights("whole"))
+
+    def test_a_second_signal_ends_at_once(self):
+        process = self.begin("datamodule.what=wait", "datamodule.after=20", "trainer.num_workers=0")
+        self.wait_for(lambda: os.path.exists(self.path("run/.kiln/live")), process)
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        self.stopped(process, 130, 10)
+
+    def test_nohup(self):
+        def ignore():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+        process = self.begin("datamodule.sample_us=2000", "trainer.max_epochs=3", preexec_fn=ignore)
+        self.wait_for(lambda: os.path.exists(self.path("run/.kiln/live")), process)
+        process.send_signal(signal.SIGHUP)
+        self.stopped(process, 0)
+        self.assertEqual(self.summary()["signal"], None)
+
+    def test_output_that_nobody_reads(self):
+        process = self.begin(*self.LONG)
+        self.wait_for(self.steps, process)
+        process.stdout.close()
+        process.stdout = None
+        self.assertEqual(process.wait(60), 141)
+        self.assertEqual(self.summary()["signal"], "SIGPIPE")
+        self.assertEqual(self.state()["step"], self.summary()["steps"])
+        process.stderr.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""resume=RUN, kiln ckpt and kiln verify-resume, as their users call them."""
+import csv
+import filecmp
+import json
+import os
+import shutil
+import signal
+import time
+
+from kilntest import SHORT, TINY, Case, main, read, read_json
+
+LONG = [*TINY, "trainer.max_epochs=40", "callbacks.model_checkpoint.every_n_train_steps=2"]
+
+
+class Runs(Case):
+    def facts(self, run):
+        return [json.loads(line) for line in read(self.path(run, ".kiln/journal.jsonl"), "r").splitlines()]
+
+    def rows(self, run):
+        rows = list(csv.reader(read(self.path(run, "metrics.csv"), "r").splitlines()))
+        at = rows[0].index("wall_time")
+        return [row[:at] + row[at + 1:] for row in rows]
+
+    def kill_when(self, run, path, *args):
+        process = self.start(*args, f"kiln.run.dir={run}")
+        for _ in range(20000):
+            if os.path.exists(self.path(run, path)) or process.poll() is not None:
+                break
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+    def assert_same(self, a, b):
+        self.assertEqual(sorted(os.listdir(self.path(a, "checkpoints"))), sorted(os.listdir(self.path(b, "checkpoints"))))
+        for link in ["best", "last"]:
+            self.assertEqual(os.readlink(self.path(a, "checkpoints", link)), os.readlink(self.path(b, "checkpoints", link)))
+        for name in os.listdir(self.path(a, "checkpoints/last/")):
+            self.assertTrue(filecmp.cmp(self.path(a, "checkpoints/last", name), self.path(b, "checkpoints/last", name),
+                                        shallow=False), name)
+        self.assertEqual(self.rows(a), self.rows(b))
+
+
+class Resume(Runs):
+    def test_a_killed_run_goes_on_in_its_folder(self):
+        self.run_kiln(*LONG, "kiln.run.dir=whole")
+        for path in [".kiln/config.yaml", "checkpoints/last", "metrics.csv"]:
+            self.kill_when("run", path, *LONG)
+            out, _ = self.run_kiln("resume=run")
+            self.assertIn(self.path("run"), out)
+            self.assert_same("whole", "run")
+            events = [fact["event"] for fact in self.facts("run")]
+            self.assertEqual([events[0], events.count("resumed"), events[-1]], ["started", 1, "ended"])
+            shutil.rmtree(self.path("run"))
+
+    def test_a_finished_run_has_nothing_left_to_do(self):
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        before = read(self.path("run/checkpoints/last/state.json"))
+        self.run_kiln("resume=run")
+        self.assertEqual(read(self.path("run/checkpoints/last/state.json")), before)
+
+    def test_overrides_on_top_are_recorded(self):
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        self.run_kiln("resume=run/checkpoints/last", "trainer.max_epochs=3")
+        self.assertEqual(read_json(self.path("run/summary.json"))["epochs"], 3)
+        self.assertEqual(self.facts("run")[-4]["overrides"], ["trainer.max_epochs=3"])
+        self.assertIn("max_epochs: 3", read(self.path("run/.kiln/config.yaml"), "r"))
+        self.assertIn("trainer.max_epochs=3", self.run_kiln("explain", "run", "trainer.max_epochs", program="kiln")[0])
+        self.run_kiln("resume=run", "trainer.max_epochs=4")  # the newest run's own, and more
+        self.assertEqual(read_json(self.path("run/summary.json"))["epochs"], 4)
+
+    def test_refusals(self):
+        _, err = self.run_kiln("resume=none", status=1)
+        self.assertIn("no such folder", err)
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        _, err = self.run_kiln("resume=run", "lr=0.5", status=2)
+        self.assertIn("say optimizer.lr=", err)
+        self.run_kiln("resume=run", "lr=0.5", "optimizer.lr=0.5")
+        _, err = self.run_kiln("-m", "resume=run", status=2)
+        self.assertIn("--resume", err)
+
+    def test_the_number_of_threads_stays(self):
+        self.run_kiln(*TINY[:-1], "trainer.threads=2", "kiln.run.dir=run")
+        self.run_kiln("resume=run", "trainer.threads=0", "trainer.max_epochs=3")
+        self.assertEqual(read_json(self.path("run/checkpoints/last/state.json"))["threads"], 2)
+
+
+class Looking(Runs):
+    def kiln(self, *args, status=0):
+        return self.run_kiln("ckpt", *args, program="kiln", status=status)
+
+    def test_ls_show_verify_diff(self):
+        self.run_kiln(*TINY, "kiln.run.dir=outputs/run", "callbacks.model_checkpoint.save_top_k=2")
+        out, _ = self.kiln("ls")
+        self.assertIn("epoch=000-step=8", out)
+        self.assertRegex(out, r"epoch=001-step=16 +1 +16 .* last")
+        out, _ = self.kiln("show", "outputs/run")
+        for text in ["model/mlp", "layers.0.weight", "12,730 values", "optimizer.momentum_buffer.layers.0.weight"]:
+            self.assertIn(text, out)
+        self.assertIn("whole", self.kiln("verify", "last", "best")[0])
+        a, b = (f"outputs/run/checkpoints/epoch={i:03d}-step={8 * i + 8}" for i in range(2))
+        self.assertEqual(self.kiln("diff", a, a)[0], "equal\n")
+        out, _ = self.kiln("diff", a, b, status=1)
+        for text in ["layers.0.weight: ", "state: step: 8 and 16"]:
+            self.assertIn(text, out)
+        _, err = self.kiln("veryfi", status=2)
+        self.assertIn("did you mean verify?", err)
+
+    def test_damage_is_named(self):
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        path = self.path("run/checkpoints/last/model.safetensors")
+        data = bytearray(read(path))
+        data[-5] ^= 4  # the last tensor
+        self.write("run/checkpoints/last/model.safetensors", bytes(data))
+        _, err = self.kiln("verify", "run", status=1)
+        self.assertIn("model.safetensors", err)
+        self.assertRegex(err, r"tensor layers\.\d\.(weight|bias)")
+        path = self.path("run/checkpoints/last/state.json")
+        self.write("run/checkpoints/last/state.json", read(path).replace(b'"epoch": 1', b'"epoch": 0'))
+        _, err = self.kiln("verify", "run", status=1)
+        self.assertIn("state.json: is damaged", err)
+
+    def test_newer_formats_say_what_to_do(self):
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        path = "run/checkpoints/last/state.json"
+        self.write(path, read(self.path(path)).replace(b'"format": 3', b'"format": 9'))
+        _, err = self.kiln("show", "run", status=1)
+        self.assertIn("use a newer kiln", err)
+
+
+class Verify(Runs):
+    ARGS = [*TINY, "trainer.max_epochs=4", "trainer.accumulate_grad_batches=3", "model.dropout=0.1",
+            "callbacks.model_checkpoint.every_n_train_steps=1"]
+
+    def test_every_kind_of_moment(self):
+        kills = 8 if SHORT else 10
+        out, _ = self.run_kiln("verify-resume", "-n", str(kills), *self.ARGS, program="kiln", timeout=900)
+        self.assertIn("ends with the same bytes", out)
+        for text in ["in validation", "while saving", "in a group of batches", "again when resumed"]:
+            self.assertIn(text, out)
+
+    def test_clocks_are_refused(self):
+        for option in ["trainer.max_time=5s", "trainer.val_check_interval=3s", "trainer.enable_checkpointing=false"]:
+            _, err = self.run_kiln("verify-resume", *TINY, option, program="kiln", status=2)
+            self.assertIn(option.split("=")[0].split(".")[1], err)
+
+    def test_a_run_that_fails_is_shown(self):
+        _, err = self.run_kiln("verify-resume", *TINY, "datamodule=mnist", "datamodule.root=none", program="kiln", status=1)
+        self.assertIn("none", err)
+
+
+main()
