@@ -220,7 +220,7 @@ static KilnStatus fill_args(Builder *b, KilnPlanCall *made, const KilnNode *node
 
         call->outputs[i] = (KilnArg) { .dtype = output->dtype,
                                        .shape = output->shape,
-                                       .fixed = output->place != NULL ||
+                                       .fixed = !b->step.layouts || output->place != NULL ||
                                                 b->reach[output->id] == INT_MAX,
                                        .placed = output->place != NULL,
                                        .bytes = plain_bytes(output) };
@@ -364,8 +364,7 @@ static KilnStatus build(Builder *b, KilnTensor *const *outputs, size_t n)
         if (plan->outputs[i] >= 0)
             plan->storages[plan->outputs[i]].kept = true;
     }
-    /* What a call has read must still be there when its result is looked at. */
-    return kiln_plan_memory(plan, !b->graph->detect_anomaly, b->err);
+    return kiln_plan_memory(plan, b->step.in_place, b->step.share_memory, b->err);
 }
 
 KilnStatus kiln_plan_new(KilnGraph *graph, KilnTensor *const *outputs, size_t n, KilnPlan **ret,

@@ -75,8 +75,10 @@ void kiln_plan_call_release(KilnPlanCall *made);
 KILN_NODISCARD KilnStatus kiln_plan_call_push(KilnPlan *plan, KilnPlanCall *made, KilnError *err);
 
 /* Second half of planning: values lie over each other where a kernel can work
- * in place (if they may), and every storage gets its offset in the block. */
-KILN_NODISCARD KilnStatus kiln_plan_memory(KilnPlan *plan, bool in_place, KilnError *err);
+ * in place (if they may), and every storage gets its offset in the block; those that
+ * are not in use at the same time share it (if they may). */
+KILN_NODISCARD KilnStatus kiln_plan_memory(KilnPlan *plan, bool in_place, bool share,
+                                           KilnError *err);
 /* The storage that really holds what `storage` is about. */
 int kiln_plan_storage(const KilnPlan *plan, int storage);
 

@@ -183,7 +183,17 @@ static KilnStatus assign_offsets(KilnPlan *plan, KilnError *err)
     return KILN_OK;
 }
 
-KilnStatus kiln_plan_memory(KilnPlan *plan, bool in_place, KilnError *err)
+/* Whatever is used at all is in use from the first call to the last. */
+static void live_always(KilnPlan *plan)
+{
+    for (size_t i = 0; i < plan->n_storages; i++)
+        if (plan->storages[i].first >= 0) {
+            plan->storages[i].first = 0;
+            plan->storages[i].last = INT_MAX;
+        }
+}
+
+KilnStatus kiln_plan_memory(KilnPlan *plan, bool in_place, bool share, KilnError *err)
 {
     plan->pointers = calloc(plan->n_storages + 1, sizeof(void *));
     if (plan->pointers == NULL)
@@ -191,5 +201,7 @@ KilnStatus kiln_plan_memory(KilnPlan *plan, bool in_place, KilnError *err)
     find_lives(plan);
     if (in_place)
         merge_in_place(plan);
+    if (!share)
+        live_always(plan);
     return assign_offsets(plan, err);
 }

@@ -267,6 +267,39 @@ typedef struct KilnDrop {
 /* kiln_dropout with the next stream; x itself when p is 0 or `drop` is NULL. */
 KILN_API KilnTensor *kiln_nn_dropout(KilnTensor *x, double p, KilnDrop *drop);
 
+/* ---- Residual blocks --------------------------------------------------------- */
+
+enum { KILN_RESIDUAL_MOST = 3 }; /* convolutions, the shortcut's aside */
+
+typedef struct KilnResidualSpec {
+    int64_t in;     /* channels of the input */
+    int64_t width;  /* channels of the 3×3 convolutions */
+    int64_t stride; /* 0 reads as 1 */
+    bool bottleneck; /* 1×1, 3×3 with the stride, 1×1 to 4·width channels; else two 3×3, the first
+                        with the stride */
+    bool zero_init; /* the last bn's weight starts at 0: the block passes its input through */
+} KilnResidualSpec;
+
+typedef struct KilnResidualBlock {
+    KilnConv2d conv[KILN_RESIDUAL_MOST], down_conv;
+    KilnBatchNorm2d bn[KILN_RESIDUAL_MOST], down_bn;
+    int convs;       /* 2, or 3 of a bottleneck */
+    int64_t out;     /* channels of the result */
+    bool downsample; /* the shortcut is a 1×1 convolution with the stride */
+    char path[128];
+} KilnResidualBlock;
+
+/* torchvision.models.resnet's BasicBlock and Bottleneck (He et al. 2016): conv1, bn1, conv2, ...
+ * and, where the shapes differ, downsample.0 and .1; convolutions as kaiming_fan_out. */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_residual_block_init(KilnResidualBlock *block,
+                                                               const KilnScope *scope,
+                                                               const char *name,
+                                                               KilnResidualSpec spec,
+                                                               KilnError *err);
+/* relu(branch(x) + shortcut(x)): [N, H, W, in] -> [N, ceil(H / stride), ceil(W / stride), out]. */
+KILN_API KilnTensor *kiln_nn_residual_block(const KilnResidualBlock *block, KilnTensor *x,
+                                            bool training);
+
 /* ---- Recurrent layers ------------------------------------------------------ */
 
 enum { KILN_RECURRENT_MOST = 16 }; /* layers times directions */

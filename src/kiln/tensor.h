@@ -21,7 +21,7 @@ typedef enum KilnDType {
 KILN_API size_t kiln_dtype_size(KilnDType dtype);
 KILN_API const char *kiln_dtype_name(KilnDType dtype);
 
-/* Sizes of up to KILN_MAX_RANK axes, the slowest first. Rank 0 is a scalar. */
+/* Up to KILN_MAX_RANK sizes of at least 1, slowest axis first; rank 0: scalar. < 2^31 elements. */
 typedef struct KilnShape {
     int rank;
     int64_t dim[KILN_MAX_RANK];

@@ -7,7 +7,7 @@ import re
 
 from kilntest import ROOT, SHORT, Case, main
 
-EXACT = ("dead_code", "common_subexpressions")  # these don't change what is computed
+EXACT = ("dead_code", "common_subexpressions", "in_place", "share_memory")  # these don't change what is computed
 COMMON = ["datamodule=digits", "datamodule.batch_size=16", "datamodule.train_count=64", "datamodule.val_count=16",
           "datamodule.test_count=16", "trainer.max_steps=4", "trainer.log_every_n_steps=1", "trainer.threads=2",
           "test=false"]

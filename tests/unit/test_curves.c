@@ -1,5 +1,8 @@
 /* Fifty steps of training against PyTorch's (tests/record/curves.py): an MLP, a
- * ResNet-18, a GPT and an LSTM, in f32 and with bf16 inside. */
+ * ResNet-18, a GPT and an LSTM, in f32 and with bf16 inside; and each pass over their steps
+ * left out. */
+#include "graph/graph.h"
+#include "graph/passes/passes.h"
 #include "nn_support.h"
 #include "tests/nets/adam.h"
 #include "tests/nets/gpt.h"
@@ -289,12 +292,59 @@ static void test_bf16(void **unused)
     }
 }
 
+/* ---- Passes left out ----------------------------------------------------------------- */
+
+enum { FEW = 4 };
+
+static void train_without(const Curve *curve, unsigned passes_off, KilnPrecision precision,
+                          double losses[FEW])
+{
+    Net *net = net_new(curve, backend_new(true), precision);
+
+    net->graph->passes_off = passes_off;
+    for (int t = 0; t < FEW; t++)
+        losses[t] = net_step(net, curve, t);
+    net_free(net);
+}
+
+static void check_without(const Curve *curve, const char *pass, unsigned passes_off,
+                          KilnPrecision precision, const double *want)
+{
+    const bool narrow = precision != KILN_PRECISION_32;
+    const double tolerance = narrow ? tolerance_bf16 : tolerance_32;
+    double got[FEW];
+
+    train_without(curve, passes_off, precision, got);
+    for (int t = 0; t < FEW; t++)
+        if (!(fabs(got[t] - want[t]) <= tolerance * want[t]))
+            fail_msg("%s without %s%s: loss of step %d: %.8g, with it %.8g", curve->name, pass,
+                     narrow ? ", bf16" : "", t, got[t], want[t]);
+}
+
+/* With each pass left out, and with none at all, losses stay what they are. */
+static void test_passes(void **unused)
+{
+    static const KilnPrecision precisions[] = { KILN_PRECISION_32, KILN_BF16_MIXED };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(curves); i++)
+        for (size_t p = 0; p < KILN_COUNT(precisions) && !(SANITIZED && curves[i].large); p++) {
+            double want[FEW];
+
+            train_without(&curves[i], 0, precisions[p], want);
+            for (size_t pass = 0; pass < kiln_passes_count; pass++)
+                check_without(&curves[i], kiln_passes[pass].name, 1u << pass, precisions[p], want);
+            check_without(&curves[i], "all passes", ~0u, precisions[p], want);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f32),
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_passes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,9 +10,12 @@
 #include <stdlib.h>
 
 #include "graph/layers.h"
+#include "graph/passes/list.h"
 #include "graph/profile.h"
 #include "graph_mock.h"
 
+/* All passes but those of planning. */
+static const unsigned rewriting = (1u << KILN_PASS_layouts) - 1;
 static Mock mock;
 
 static KilnGraph *graph_new(void)
@@ -22,7 +25,7 @@ static KilnGraph *graph_new(void)
 
     mock = (Mock) { .base = { .ops = &mock_ops, .float_type = KILN_F32, .threads = 1 } };
     assert_int_equal(kiln_graph_new(&mock.base, &graph, &err), KILN_OK);
-    graph->passes_off = ~1u; /* these are about planning: calls are what was recorded */
+    graph->passes_off = rewriting & ~1u; /* these are about planning: calls are what was recorded */
     return graph;
 }
 
@@ -270,7 +273,7 @@ static void test_layouts(void **unused)
     KilnGraph *graph = graph_new();
 
     (void)unused;
-    graph->passes_off = ~0u; /* planning alone: equal nodes stay two */
+    graph->passes_off = rewriting; /* planning alone: equal nodes stay two */
     KilnTensor *x = input(graph, 4, data);
     KilnTensor *a = kiln_relu(x);       /* x is converted once */
     KilnTensor *b = kiln_relu(x);       /* and not again */
@@ -284,6 +287,52 @@ static void test_layouts(void **unused)
     /* x; a is asked for and therefore plain, so c is converted for d; d, b. */
     assert_int_equal(mock_runs(&mock, NULL), 4);
     kiln_graph_free(graph);
+}
+
+/* ---- Planning left out ------------------------------------------------------------- */
+
+typedef struct Planned {
+    int conversions;
+    size_t bytes;
+    float result[4];
+} Planned;
+
+/* A chain in which relu wants another order, and each result is read once. */
+static Planned planned_without(unsigned off)
+{
+    float data[4] = { -1, 2, -3, 4 };
+    KilnGraph *graph = graph_new();
+    Planned ret;
+
+    graph->passes_off |= off;
+    KilnTensor *x = input(graph, 4, data);
+    for (int i = 0; i < 3; i++)
+        x = kiln_relu(kiln_scale(kiln_relu(x), 2.0));
+    run(graph, &x, 1);
+    for (int i = 0; i < 4; i++)
+        ret.result[i] = value(x, i);
+    ret.conversions = mock_runs(&mock, NULL);
+    ret.bytes = kiln_graph_bytes(graph);
+    kiln_graph_free(graph);
+    return ret;
+}
+
+static void test_left_out(void **unused)
+{
+    const Planned all = planned_without(0);
+    const Planned apart = planned_without(1u << KILN_PASS_in_place);
+    const Planned alone = planned_without(1u << KILN_PASS_share_memory);
+    const Planned both = planned_without(1u << KILN_PASS_in_place | 1u << KILN_PASS_share_memory);
+    const Planned plain = planned_without(1u << KILN_PASS_layouts);
+
+    (void)unused;
+    assert_true(all.result[0] == 0 && all.result[1] == 16 && all.result[3] == 32);
+    assert_memory_equal(apart.result, all.result, sizeof(all.result));
+    assert_memory_equal(alone.result, all.result, sizeof(all.result));
+    assert_memory_equal(both.result, all.result, sizeof(all.result));
+    assert_memory_equal(plain.result, all.result, sizeof(all.result));
+    assert_true(all.bytes < both.bytes && apart.bytes < both.bytes && alone.bytes < both.bytes);
+    assert_true(plain.conversions != all.conversions);
 }
 
 /* ---- Gradients with a place ------------------------------------------------------ */
@@ -450,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_order_of_updates),
         cmocka_unit_test(test_update_through_flat),
         cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_left_out),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_place_of_alias),
         cmocka_unit_test(test_errors),

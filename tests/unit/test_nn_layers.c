@@ -136,12 +136,76 @@ static void test_running_statistics(void **unused)
     bench_close(&bench);
 }
 
+/* Values are test_models.c's, against torchvision. */
+static void check_block(KilnResidualSpec spec, const KilnShape want, const char *last)
+{
+    float x[2 * 6 * 6 * 8];
+    KilnResidualBlock block;
+    KilnError err = { 0 };
+    Bench bench;
+
+    for (size_t i = 0; i < KILN_COUNT(x); i++)
+        x[i] = (float)(i % 7) - 2.0f;
+    bench_open(&bench);
+    const KilnScope scope = kiln_scope(&bench.root, "layer1");
+    assert_int_equal(kiln_nn_residual_block_init(&block, &scope, "0", spec, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(bench.params, &err), KILN_OK);
+    assert_non_null(kiln_params_find(bench.params, last));
+    assert_true((kiln_params_find(bench.params, "layer1.0.downsample.0.weight") != NULL) ==
+                block.downsample);
+    kiln_graph_begin(bench.graph);
+    KilnTensor *in = kiln_graph_input(bench.graph, KILN_F32, KILN_SHAPE(2, 6, 6, 8), x);
+    KilnTensor *y = kiln_nn_residual_block(&block, in, true);
+    if (kiln_graph_run(bench.graph, &y, 1, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_true(kiln_shape_equal(kiln_tensor_shape(y), &want));
+    if (spec.zero_init && !block.downsample) { /* nothing is added: relu of the input */
+        for (size_t i = 0; i < KILN_COUNT(x); i++)
+            assert_true(((const float *)kiln_tensor_data(y))[i] == fmaxf(x[i], 0.0f));
+    }
+    bench_close(&bench);
+}
+
+static void test_residual_blocks(void **unused)
+{
+    (void)unused;
+    check_block((KilnResidualSpec) { .in = 8, .width = 8, .zero_init = true },
+                KILN_SHAPE(2, 6, 6, 8), "layer1.0.bn2.num_batches_tracked");
+    check_block((KilnResidualSpec) { .in = 8, .width = 8, .stride = 2 }, KILN_SHAPE(2, 3, 3, 8),
+                "layer1.0.downsample.1.running_var");
+    check_block((KilnResidualSpec) { .in = 8, .width = 2, .bottleneck = true, .zero_init = true },
+                KILN_SHAPE(2, 6, 6, 8), "layer1.0.bn3.num_batches_tracked");
+    check_block((KilnResidualSpec) { .in = 8, .width = 4, .stride = 2, .bottleneck = true },
+                KILN_SHAPE(2, 3, 3, 16), "layer1.0.downsample.1.running_var");
+}
+
+static void test_refused_blocks(void **unused)
+{
+    const KilnResidualSpec bad[] = { { .in = 0, .width = 8 },
+                                     { .in = 8, .width = -1 },
+                                     { .in = 8, .width = INT64_MAX / 2, .bottleneck = true },
+                                     { .in = 8, .width = 8, .stride = -2 } };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(bad); i++) {
+        KilnResidualBlock block;
+        KilnError err = { 0 };
+        Bench bench;
+
+        bench_open(&bench);
+        if (kiln_nn_residual_block_init(&block, &bench.root, "block", bad[i], &err) >= 0 ||
+            strstr(err.text, "block") == NULL)
+            fail_msg("block %zu: \"%s\"", i, err.text);
+        bench_close(&bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_initial_bounds),
-        cmocka_unit_test(test_errors_name_the_layer),
-        cmocka_unit_test(test_running_statistics),
+        cmocka_unit_test(test_initial_bounds),     cmocka_unit_test(test_errors_name_the_layer),
+        cmocka_unit_test(test_running_statistics), cmocka_unit_test(test_residual_blocks),
+        cmocka_unit_test(test_refused_blocks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

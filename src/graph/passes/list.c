@@ -6,6 +6,7 @@
 #include "graph/passes/fuse_elementwise.h"
 #include "graph/passes/fuse_epilogue.h"
 #include "graph/passes/fuse_norm.h"
+#include "graph/passes/planning.h"
 #include "graph/passes/precision.h"
 
 const KilnPass kiln_passes[] = {

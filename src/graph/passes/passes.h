@@ -16,8 +16,9 @@ typedef struct KilnRewrite {
     size_t n_nodes;
     KilnTensor **tensors; /* the step's, then those that passes made; by id */
     size_t n_tensors, cap_tensors;
-    bool narrow;     /* among them are variables of bf16 */
-    bool *kept;      /* per tensor: its bytes are read after the run */
+    bool narrow;                          /* among them are variables of bf16 */
+    bool layouts, in_place, share_memory; /* what planning may do; see planning.h */
+    bool *kept;                           /* per tensor: its bytes are read after the run */
     KilnNode **made; /* per tensor: the node that makes it, NULL for leaves; see _index */
     int *reads;      /* per tensor: inputs that read it; see _index */
 } KilnRewrite;
@@ -26,7 +27,8 @@ typedef struct KilnPass {
     const char *name;    /* as `trainer.passes_off` says it */
     const char *summary; /* for help */
     KilnStatus (*run)(KilnRewrite *rewrite, KilnError *err);
-    bool joins; /* makes one node of several: left out where every result is looked at */
+    bool joins; /* makes one node of several, or one place of two: left out where every
+                   result is looked at */
 } KilnPass;
 
 /* In the order in which they run. */
