@@ -128,12 +128,13 @@ static bool copy_row(const Table *table, const char *line, size_t length, FILE *
     return ok && fputc('\n', file) != EOF;
 }
 
-/* Write header and `rows` (whole lines) under a temporary name, put it in the
- * place of the file, and open it. */
+/* Write header, `rows` (whole lines) and the row that may still grow under a temporary name, put
+ * it in the place of the file, and open it. A kill at any moment leaves all of them. */
 static KilnStatus replace(Table *table, const char *rows, KilnError *err)
 {
     FILE *file = fopen(table->tmp, "wbe");
     bool ok = file != NULL && put_header(table, file);
+    long row_at = 0;
 
     table->rows = 0;
     for (const char *line = rows; ok && *line != '\0'; table->rows++) {
@@ -141,6 +142,10 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
 
         ok = copy_row(table, line, length, file);
         line += length + (line[length] == '\n');
+    }
+    if (ok) {
+        row_at = ftell(file);
+        ok = row_at >= 0 && (!table->has_row || put_row(table, file));
     }
     if (file != NULL && fclose(file) != 0)
         ok = false;
@@ -155,7 +160,8 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
     table->file = fopen(table->path, "r+be");
     if (table->file == NULL || fseek(table->file, 0, SEEK_END) != 0)
         return kiln_error_errno(err, table->path);
-    table->row_at = ftell(table->file);
+    table->row_at = row_at;
+    table->dirty = false;
     return KILN_OK;
 }
 
@@ -182,8 +188,7 @@ static KilnStatus add_column(Table *table, const char *name, size_t length, Kiln
     return KILN_OK;
 }
 
-/* A new column in a file that has rows: rewrite it with the wider header. The
- * last row is not in it; it is written again. */
+/* A new column in a file that has rows: rewrite it with the wider header. */
 static KilnStatus widen(Table *table, KilnError *err)
 {
     char *text = NULL;
@@ -198,7 +203,6 @@ static KilnStatus widen(Table *table, KilnError *err)
         if (table->row_at < (long)strlen(text))
             text[table->row_at] = '\0';
         status = replace(table, *rows == '\n' ? rows + 1 : rows, err);
-        table->dirty = table->has_row;
     }
     free(text);
     return status;
