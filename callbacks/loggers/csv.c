@@ -128,12 +128,13 @@ static bool copy_row(const Table *table, const char *line, size_t length, FILE *
     return ok && fputc('\n', file) != EOF;
 }
 
-/* Write header, `rows` (whole lines) and the last row under a temporary name, put it in the
- * place of the file, and open it. Who is killed behind that has lost no row. */
+/* Write header, `rows` (whole lines) and the row that may still grow under a temporary name, put
+ * it in the place of the file, and open it. A kill at any moment leaves all of them. */
 static KilnStatus replace(Table *table, const char *rows, KilnError *err)
 {
     FILE *file = fopen(table->tmp, "wbe");
     bool ok = file != NULL && put_header(table, file);
+    long row_at = 0;
 
     table->rows = 0;
     for (const char *line = rows; ok && *line != '\0'; table->rows++) {
@@ -142,8 +143,10 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
         ok = copy_row(table, line, length, file);
         line += length + (line[length] == '\n');
     }
-    table->row_at = ok ? ftell(file) : -1;
-    ok = ok && table->row_at >= 0 && (!table->has_row || put_row(table, file));
+    if (ok) {
+        row_at = ftell(file);
+        ok = row_at >= 0 && (!table->has_row || put_row(table, file));
+    }
     if (file != NULL && fclose(file) != 0)
         ok = false;
     if (!ok || rename(table->tmp, table->path) != 0) {
@@ -155,7 +158,11 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
     if (table->file != NULL)
         fclose(table->file);
     table->file = fopen(table->path, "r+be");
-    return table->file != NULL ? KILN_OK : kiln_error_errno(err, table->path);
+    if (table->file == NULL || fseek(table->file, 0, SEEK_END) != 0)
+        return kiln_error_errno(err, table->path);
+    table->row_at = row_at;
+    table->dirty = false;
+    return KILN_OK;
 }
 
 static KilnStatus add_column(Table *table, const char *name, size_t length, KilnError *err)
@@ -196,7 +203,6 @@ static KilnStatus widen(Table *table, KilnError *err)
         if (table->row_at < (long)strlen(text))
             text[table->row_at] = '\0';
         status = replace(table, *rows == '\n' ? rows + 1 : rows, err);
-        table->dirty = table->has_row;
     }
     free(text);
     return status;

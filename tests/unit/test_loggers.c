@@ -111,6 +111,27 @@ static void expect_file(KilnInstance *self, const char *name, const char *want)
 
 #define MOMENT "phase,epoch,step,batch,samples,wall_time"
 
+/* Whoever goes on and is killed before it logs anything leaves all rows to the next. */
+static void test_killed_again(void **unused)
+{
+    KilnInstance self = logger_new(&kiln_logger_csv, NULL, -1);
+    char path[128], *text = NULL;
+    size_t size;
+
+    (void)unused;
+    log_one(&self, "a", 0.5, 0, 10);
+    log_one(&self, "a", 0.25, 0, 20);
+    KilnState state = save(&self);
+    logger_free(&self);
+    self = logger_new(&kiln_logger_csv, &state, 20);
+    snprintf(path, sizeof(path), "%s/metrics.csv", dir);
+    assert_int_equal(kiln_file_read(path, 1 << 20, &text, &size, NULL), KILN_OK);
+    assert_string_equal(text, MOMENT ",a\nfit,0,10,10,40,1.500,0.5\nfit,0,20,20,80,1.500,0.25\n");
+    free(text);
+    json_decref(state.object);
+    logger_free(&self);
+}
+
 static void expect(KilnInstance *self, const char *want)
 {
     expect_file(self, "metrics.csv", want);
@@ -346,6 +367,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_rows_and_columns, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_killed_again, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_names_are_quoted, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_goes_on, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_torn_last_line, make_dir, remove_dir),
