@@ -142,7 +142,7 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
         ok = copy_row(table, line, length, file);
         line += length + (line[length] == '\n');
     }
-    table->row_at = ok ? ftell(file) : -1;
+    table->row_at = file != NULL ? ftell(file) : -1;
     ok = ok && table->row_at >= 0 && (!table->has_row || put_row(table, file));
     if (file != NULL && fclose(file) != 0)
         ok = false;
