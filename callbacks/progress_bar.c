@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LONGEST = 2048, BAR_MIN = 6, BAR_MAX = 30, FIELDS = 32, FIELD = 96, WIDE = 60 };
+enum { LONGEST = 2048, BAR_MIN = 5, BAR_MAX = 30, FIELDS = 32, FIELD = 96, WIDE = 60 };
 
 typedef struct Opts {
     double refresh_s, plain_s;
@@ -123,7 +123,7 @@ static void add_metrics(Fields *list, const KilnTrainer *trainer)
         const bool brief = slash != NULL && kiln_trainer_console(trainer)->width < WIDE;
 
         if ((metrics[i].flags & KILN_LOG_PROG_BAR) != 0)
-            add(list, "%s %.*g", brief ? slash + 1 : metrics[i].name, brief ? 3 : 4,
+            add(list, "%s %.*g", brief ? slash + 1 : metrics[i].name, brief ? 2 : 4,
                 metrics[i].value);
     }
 }

@@ -1,11 +1,8 @@
 /* A run that failed still leaves what it can: its state in a checkpoint where that is whole, its
  * log, and a summary that says why. What goes wrong on the way must not hide the reason. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "train/run_folder.h"
 #include "train/run_journal.h"
@@ -47,18 +44,6 @@ static void save(KilnTrainer *trainer, KilnError *why)
         add(why, text);
 }
 
-/* Where checkpoints/last points to on disk, whatever was asked for and failed. */
-static bool find_last(const KilnTrainer *trainer, char *ret, size_t size)
-{
-    char *path = kiln_path_join(trainer->run_dir, "checkpoints/last");
-    ssize_t length = path != NULL ? readlink(path, ret, size - 1) : -1;
-
-    free(path);
-    if (length >= 0)
-        ret[length] = '\0';
-    return length >= 0;
-}
-
 /* Which checkpoint is good, and how to go on from it. */
 static void add_next(const KilnTrainer *trainer, KilnError *why)
 {
@@ -67,7 +52,7 @@ static void add_next(const KilnTrainer *trainer, KilnError *why)
 
     if (trainer->timing.trained <= 0.0 && trainer->resumed_from == NULL)
         return;
-    if (find_last(trainer, last, sizeof(last))) {
+    if (kiln_run_link(trainer, "last", last, sizeof(last))) {
         kiln_text_printf(&text, "the last good checkpoint is %s/checkpoints/%s; go on with: ",
                          kiln_path_near(trainer->run_dir), last);
         kiln_run_resume_command(trainer, &text);

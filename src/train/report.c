@@ -24,6 +24,17 @@ const char *kiln_path_near(const char *path)
                                                                                  : path;
 }
 
+bool kiln_run_link(const KilnTrainer *trainer, const char *link, char *ret, size_t size)
+{
+    char path[4096 + 64];
+
+    snprintf(path, sizeof(path), "%s/checkpoints/%s", trainer->run_dir, link);
+    ssize_t length = readlink(path, ret, size - 1);
+    if (length >= 0)
+        ret[length] = '\0';
+    return length >= 0;
+}
+
 /* A word as a shell reads it back. */
 static void append_word(KilnText *text, const char *word)
 {

@@ -31,6 +31,9 @@ void kiln_fault_close(KilnTrainer *trainer, KilnError *why);
 void kiln_report_config(KilnTrainer *trainer);
 /* `path` as seen from here, when it lies below; else as it is. */
 const char *kiln_path_near(const char *path);
+/* The checkpoint that checkpoints/<link> points to on disk, whatever was asked for and failed;
+ * false when there is none. */
+bool kiln_run_link(const KilnTrainer *trainer, const char *link, char *ret, size_t size);
 /* Append the command that goes on with this run, or tests a checkpoint of it. */
 void kiln_run_resume_command(const KilnTrainer *trainer, KilnText *text);
 void kiln_run_eval_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text);

@@ -102,7 +102,7 @@ static json_t *checkpoint_json(const KilnTrainer *trainer, const char *link)
 {
     char target[256];
 
-    if (!kiln_trainer_link_target(trainer, link, target, sizeof(target)))
+    if (!kiln_run_link(trainer, link, target, sizeof(target)))
         return json_null();
     return json_sprintf("checkpoints/%s", target);
 }
