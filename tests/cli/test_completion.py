@@ -194,14 +194,18 @@ class Candidates(Folder):
         self.assertEqual(set(self.offered("train --cfg ")), {"job", "kiln", "all"})
         self.assertEqual(set(self.offered("train test=")), {"test=true", "test=false"})
         self.assertEqual(set(self.offered("train -m model=mlp,cnn,")),
-                         {"model=mlp,cnn,linear", "model=mlp,cnn,resnet"})
+                         {"model=mlp,cnn,linear", "model=mlp,cnn,lstm", "model=mlp,cnn,resnet"})
         self.assertEqual(set(self.offered("train 'model=choice(mlp,cnn,")),
-                         {"model=choice(mlp,cnn,linear", "model=choice(mlp,cnn,resnet"})
+                         {"model=choice(mlp,cnn,linear", "model=choice(mlp,cnn,lstm",
+                          "model=choice(mlp,cnn,resnet"})
         self.assertEqual(set(self.offered("train model=resnet model.stem=")),
                          {"model.stem=auto", "model.stem=small", "model.stem=large"})
         self.assertTrue({"last", "best"} <= {word.split("=")[1] for word in self.offered("train ckpt_path=")})
         self.assertTrue({"input=", "output="} <= set(self.offered("kiln predict ")))
         self.assertNotIn("input=", self.offered("train "))
+        self.assertIn("resume=", self.offered("train res"))
+        self.assertIn("resume=last", self.offered("train resume="))
+        self.assertEqual(set(self.offered("kiln ckpt ")), {"ls", "show", "verify", "diff"})
         self.assertNotIn(".hidden", self.offered("kiln predict input="))
         self.assertEqual(set(self.offered("train kiln/launch")), {"kiln/launcher="})
         self.assertEqual(set(self.offered("nice -n 5 train model=re")), {"model=resnet"})
