@@ -223,6 +223,8 @@ class Planter:
                 continue
             if key == "fast_dev_run" and wrong == "3":  # a number of batches, too
                 continue
+            if key in ("refresh_s", "plain_s") and wrong.strip("'") in ("3", "1.5", "0.1"):  # times
+                continue
             self.line(f"wrong type of {kind}", file, number, f"{indent}{key}: {wrong}")
         self.argument(f"wrong type of {kind}", f"{path}={WRONG[kind][0]}".replace(" ", ""))
         for wrong in OUT_OF_RANGE.get(key, []):
