@@ -9,9 +9,9 @@
 #include "graph/report.h"
 #include "train/trainer.h"
 
-/* Runs of all kinds of networks took 1 to 4 MiB that nothing else accounts for: pages of code that
+/* Runs of all kinds of networks took 1 to 8 MiB that nothing else accounts for: pages of code that
  * are read when they are first used, and what oneDNN compiles. */
-static const int64_t growth = 4 << 20;
+static const int64_t growth = 8 << 20;
 
 int64_t kiln_forecast_needed(const KilnForecast *forecast)
 {

@@ -111,7 +111,7 @@ class Idx(Case):
 class Runs(Case):
     def test_nan_stops_and_keeps_the_last_good_checkpoint(self):
         args = [*TINY, "optimizer=sgd", "callbacks.model_checkpoint.every_n_train_steps=1"]
-        _, err = self.run_kiln(*args, "lr=900000", "kiln.run.dir=run", status=1)
+        _, err = self.run_kiln(*args, "lr=900000", "kiln.run.dir=run", status=3)
         self.assertIn("step", err)
         self.assertIn("learning rate", err)
         self.assertEqual(read_json(self.path("run/summary.json"))["status"], "failed")
@@ -155,7 +155,7 @@ class Runs(Case):
 
         process = self.start(*args, "ckpt_path=run", preexec_fn=small_files, restore_signals=False)
         out, err = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 1, out + err)
+        self.assertEqual(process.returncode, 4, out + err)
         self.assertIn("checkpoints", err)
         self.assertEqual(read(self.path("run/checkpoints/last/model.safetensors")), before)
         self.assertEqual(sorted(os.listdir(self.path("run/checkpoints"))), saved)
@@ -174,7 +174,7 @@ class Runs(Case):
         script = (f"{mount} && {train}; echo status $?; ls -A disk/run/checkpoints; "
                   f"'{BUILD}/kiln' eval ckpt_path=disk/run")
         done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=self.dir, capture_output=True, text=True)
-        self.assertIn("status 1", done.stdout, done.stderr)
+        self.assertIn("status 4", done.stdout, done.stderr)
         self.assertIn("No space left", done.stderr)
         self.assertIn("test/accuracy", done.stdout.splitlines()[-1])
         self.assertNotIn(".saving", done.stdout)

@@ -44,7 +44,7 @@ class Train(Case):
                            read(os.path.join(ROOT, "src/cli/args.c"), "r"))
         self.assertGreater(len(table), 10)
         out = self.run_kiln("--help")[0] + "".join(
-            self.run_kiln(command, "--help", program="kiln")[0] for command in ["schema", "graph", "verify-resume"])
+            self.run_kiln(command, "--help", program="kiln")[0] for command in ["schema", "graph", "verify-resume", "top"])
         for name, brief in table:
             self.assertRegex(out, rf"(?m)^  (-\w+, )?{name}[ \n]", f"{name} is not explained")
             if brief:

@@ -41,8 +41,10 @@ class Passes(Case):
                 with self.subTest(model=model, off=off):
                     if off in EXACT:
                         self.assertEqual(found, whole)
+                    # Without layouts convolutions are others, and so is their rounding.
+                    tolerance = 2e-3 if "layouts" in off and model == "resnet" else 1e-5
                     for a, b in zip(found, whole, strict=True):
-                        self.assertLessEqual(abs(float(a) - float(b)), 1e-5 * abs(float(b)))
+                        self.assertLessEqual(abs(float(a) - float(b)), tolerance * abs(float(b)))
 
     def test_recomputed_blocks_give_the_same_losses(self):
         for model, pattern in ("mlp", "*"), ("cnn", "*"), ("resnet", "layer*.*"):

@@ -217,7 +217,7 @@ class Profile(Case):
 class Threads(Case):
     def threads(self, *args, **environment):
         out, _ = self.run_kiln(*[arg for arg in TINY if "threads" not in arg], *args, "kiln.run.dir=run", "test=false",
-                               "trainer.max_epochs=1", env={**os.environ, **environment})
+                               "trainer.max_epochs=1", "--verbose", env={**os.environ, **environment})
         return out, read_json(self.path("run", "summary.json"))["threads"]
 
     def test_the_environment_is_respected(self):

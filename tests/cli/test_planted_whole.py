@@ -66,6 +66,8 @@ def wrong_values(line):
     if value in ("true", "false"):
         return [("maybe", ["true or false"]), ('"true"', ["quotes"]), ("7", ["true or false"]),
                 ("null", ["true or false"])]
+    if line.key in ("refresh_s", "plain_s"):
+        return [("fast", ["a duration", '"fast"']), ("[1.0]", ["a list"]), ("-1", ["-1"])]
     if re.fullmatch(r"-?\d+", value):
         wrong = [("many", ["an integer", '"many"']), ("1.5", ["an integer", "1.5"]),
                  ("'3'", ["quotes, write 3"]), ("-987654321987654", ["-987654321987654"]),
