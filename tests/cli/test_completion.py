@@ -91,7 +91,6 @@ LINES = [
 # Words on the screen after Tab, and words that must not be there.
 LISTS = [
     ("kiln ", ["train", "eval", "predict", "list", "version"], ["model="]),
-    ("kiln tune ", ["lr", "batch_size", "model="], ["train"]),
     ("train mod", ["model=", "model."], ["optimizer="]),
     ("train --re", ["--resolve", "--resume"], ["--cfg"]),
     ("train model=resnet model.", ["model.depth=", "model.stem="], ["model.hidden=", "model._target_="]),
@@ -106,9 +105,9 @@ QUOTED = {
         ("train 'model='re", "train model=resnet "),
         ("train model='re", "train model='resnet'"),
         (r"train mod\el=re", r"train mod\el=resnet "),
-        ("train '~callbacks.prog", "train '~callbacks.progress_bar'"),
-        ("train ~callbacks.prog", r"train \~callbacks.progress_bar "),
-        (r"train \~callbacks.prog", r"train \~callbacks.progress_bar "),
+        ("train '~trainer.max_t", "train '~trainer.max_time'"),
+        ("train ~trainer.max_t", r"train \~trainer.max_time "),
+        (r"train \~trainer.max_t", r"train \~trainer.max_time "),
         ("train callbacks=[default,ear", r"train callbacks=\[default,early_stopping"),
         ("train 'model.hidden=[1,2]' model=resnet model.st", "train 'model.hidden=[1,2]' model=resnet model.stem="),
         ("train model=mlp model.hidden=", r"train model=mlp model.hidden=\[512,512\] "),
@@ -126,8 +125,8 @@ QUOTED = {
         ("train 'model='re", "train 'model=resnet' "),
         ("train model='re", "train model=resnet "),
         (r"train mod\el=re", "train model=resnet "),
-        ("train '~callbacks.prog", "train '~callbacks.progress_bar' "),
-        (r"train \~callbacks.prog", r"train \~callbacks.progress_bar "),
+        ("train '~trainer.max_t", "train '~trainer.max_time' "),
+        (r"train \~trainer.max_t", r"train \~trainer.max_time "),
         ("train 'callbacks=[default,ear", "train 'callbacks=[default,early_stopping"),
         ("train 'model.hidden=[1,2]' model=resnet model.st", "train 'model.hidden=[1,2]' model=resnet model.stem="),
         ("train model=mlp model.hidden=", r"train model=mlp model.hidden=\[512,512\] "),
@@ -140,8 +139,8 @@ QUOTED = {
         ("train 'model=re", "train 'model=resnet' "),
         ('train "model=re', 'train "model=resnet" '),
         ("train 'model='re", "train 'model='resnet "),
-        ("train '~callbacks.prog", "train '~callbacks.progress_bar' "),
-        ("train ~callbacks.prog", "train ~callbacks.progress_bar "),
+        ("train '~trainer.max_t", "train '~trainer.max_time' "),
+        ("train ~trainer.max_t", "train ~trainer.max_time "),
         ("train 'model.hidden=[1,2]' model=resnet model.st", "train 'model.hidden=[1,2]' model=resnet model.stem="),
         ("train model=mlp model.hidden=", r"train model=mlp model.hidden=\[512,512\] "),
         ("train datamodule=mnist datamodule.root=wi", r"train datamodule=mnist datamodule.root=with\ blank/"),
@@ -232,6 +231,9 @@ class Candidates(Folder):
         self.assertEqual(set(self.offered("train server=")), {"server=a", "server=b"})
         self.assertIn("server.port=", self.offered("train server=b server."))
         self.assertNotIn("server.port=", self.offered("train server."))
+
+    def test_what_tune_searches(self):
+        self.assertLessEqual({"lr", "batch_size", "model="}, set(self.offered("kiln tune ")))
 
     def test_what_cannot_be_had_is_silence(self):
         self.write("conf/config.yaml", "defaults: [model: mlp\n")
