@@ -35,12 +35,20 @@ static void put_pair(KilnPage *page, const char *name, const char *format, ...)
     kiln_page_pair(page, TEXT, name, text);
 }
 
+/* Of a full batch, as far as there are so many. */
+static int64_t step_samples(const KilnTrainer *trainer)
+{
+    const int64_t all = kiln_trainer_train_samples(trainer);
+
+    return trainer->batch_size < all ? trainer->batch_size : all;
+}
+
 static void put_work(KilnPage *page, const KilnTrainer *trainer)
 {
     const KilnForecast *forecast = &trainer->forecast;
     char a[KILN_UNIT_TEXT], b[KILN_UNIT_TEXT], c[KILN_UNIT_TEXT], why[128];
 
-    kiln_page_heading(page, "a step of %lld samples", (long long)trainer->batch_size);
+    kiln_page_heading(page, "a step of %lld samples", (long long)step_samples(trainer));
     put_pair(page, "parameters", "%s", kiln_commas_text(kiln_params_size(trainer->params), a));
     put_pair(page, "FLOPs", "%s: forward %s, gradients %s (products and convolutions)",
              kiln_amount_text(forecast->flops + forecast->flops_backward, a),
@@ -95,7 +103,7 @@ static void put_time(KilnPage *page, const KilnTrainer *trainer, const KilnProbe
     kiln_page_heading(page, "time, from %lld step%s", (long long)probe->steps,
                       probe->steps == 1 ? "" : "s");
     put_pair(page, "a step", "%s: %s samples/s, %s FLOP/s", kiln_seconds_text(probe->step_s, a),
-             kiln_commas_text((int64_t)((double)trainer->batch_size / probe->step_s), b),
+             kiln_commas_text((int64_t)((double)step_samples(trainer) / probe->step_s), b),
              kiln_amount_text(rate, (char[KILN_UNIT_TEXT]) { 0 }));
     put_pair(page, "an epoch", "%s: %s steps%s", kiln_seconds_text(probe->epoch_s, a),
              kiln_commas_text(steps, b), probe->eval_s > 0.0 ? ", and validation" : "");

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "graph/layers.h"
+#include "graph/recompute.h"
 #include "train/trainer.h"
 
 /* Count the parameters declared directly below the layer's path. */
@@ -24,6 +25,26 @@ static void count_parameters(const KilnParams *params, KilnLayerInfo *layer)
             layer->trained += param->frozen ? 0 : count;
         }
     }
+}
+
+/* A pattern of trainer.recompute that fits nothing is a mistake. */
+static KilnStatus check_recompute(const KilnTrainer *trainer, KilnError *err)
+{
+    const KilnTrainerOptions *options = trainer->options.trainer;
+
+    for (size_t i = 0; i < options->recompute_count; i++) {
+        bool fits = false;
+
+        for (size_t k = 0; k < trainer->n_layers && !fits; k++)
+            fits = kiln_layer_match(options->recompute[i], trainer->layers[k].path) > 0;
+        if (!fits)
+            return kiln_error_set(err, KILN_E_KEY,
+                                  "trainer.recompute: \"%s\" fits no layer; the first is %s, and "
+                                  "train --plan shows all",
+                                  options->recompute[i],
+                                  trainer->n_layers > 0 ? trainer->layers[0].path : "not there");
+    }
+    return KILN_OK;
 }
 
 KilnStatus kiln_trainer_read_layers(KilnTrainer *trainer, KilnError *err)
@@ -54,5 +75,5 @@ KilnStatus kiln_trainer_read_layers(KilnTrainer *trainer, KilnError *err)
         count_parameters(trainer->params, &trainer->layers[trainer->n_layers - 1]);
     }
     free(rows);
-    return status;
+    return status >= 0 ? check_recompute(trainer, err) : status;
 }

@@ -46,6 +46,10 @@ class Passes(Case):
                     for a, b in zip(found, whole, strict=True):
                         self.assertLessEqual(abs(float(a) - float(b)), tolerance * abs(float(b)))
 
+    def test_a_pattern_of_nothing_is_refused(self):
+        _, err = self.run_kiln(*COMMON, "model=cnn", "trainer.recompute=['nothing*']", "kiln.run.dir=run", status=1)
+        self.assertIn('"nothing*" fits no layer; the first is conv1', err)
+
     def test_recomputed_blocks_give_the_same_losses(self):
         for model, pattern in ("mlp", "*"), ("cnn", "*"), ("resnet", "layer*.*"):
             if model in models():
