@@ -100,7 +100,7 @@ static void saver_state_dict(KilnInstance *self, KilnState *saved)
     kiln_state_set_i64(saved, "n", state->n);
     kiln_state_set_i64(saved, "steps", state->steps);
     for (int64_t i = 0; i < state->n; i++) {
-        char key[24];
+        char key[32];
 
         snprintf(key, sizeof(key), "name_%lld", (long long)i);
         kiln_state_set_str(saved, key, state->names[i]);
@@ -120,7 +120,7 @@ static KilnStatus saver_load(KilnInstance *self, const KilnState *saved, KilnErr
     assert_true(kiln_state_get_i64(saved, "n", &state->n));
     assert_true(kiln_state_get_i64(saved, "steps", &state->steps));
     for (int64_t i = 0; i < state->n; i++) {
-        char key[24];
+        char key[32];
 
         snprintf(key, sizeof(key), "name_%lld", (long long)i);
         assert_true(kiln_state_get_str(saved, key, &name));
