@@ -226,6 +226,8 @@ static void put_progress(Row *row, const KilnLive *live)
         put_field(row, "", text);
     }
     for (int i = 0; i < rates->n_metrics; i++) {
+        if (strcmp(rates->metrics[i].name, "train/loss") == 0)
+            continue;
         snprintf(text, sizeof(text), "%s %.4g", rates->metrics[i].name, rates->metrics[i].value);
         put_field(row, "", text);
     }
@@ -249,6 +251,7 @@ static bool has_word(const char *label, const char *word, size_t length)
 static void put_label(Row *row, const KilnTopRun *run, const KilnTopRun *jobs, size_t n)
 {
     const char *label = run->live.run.label;
+    bool first = true;
 
     for (const char *p = label; *p != '\0'; p += *p == ' ') {
         const size_t size = strcspn(p, " ");
@@ -257,9 +260,11 @@ static void put_label(Row *row, const KilnTopRun *run, const KilnTopRun *jobs, s
 
         for (size_t i = 0; i < n; i++)
             with += has_word(jobs[i].live.run.label, p, size);
-        snprintf(word, sizeof(word), "%s%.*s", p == label ? "" : " ", (int)size, p);
-        if (n < 2 || with < n)
+        snprintf(word, sizeof(word), "%s%.*s", first ? "" : " ", (int)size, p);
+        if (n < 2 || with < n) {
             put(row, "\033[2m", word);
+            first = false;
+        }
         p += size;
     }
 }

@@ -322,7 +322,7 @@ class Top(Case):
         self.assertEqual({r["sweep"] for r in runs}, {os.path.realpath(self.path("s"))})
         text = self.top()
         self.assertIn("sweep: 0 of 3 jobs done, 2 running", text)
-        self.assertRegex(text, r"(?m)^  0   ?optimizer.lr=0.1$")
+        self.assertRegex(text, r"(?m)^  0  optimizer.lr=0.1$")
         sweep.send_signal(signal.SIGTERM)
         sweep.communicate(timeout=60)
         self.assertEqual(self.runs(), [])
