@@ -4,7 +4,8 @@
  *
  * prints for each optimizer the median and the least milliseconds of an update, the
  * bytes of memory that it must move for each parameter, and the most GB/s that this
- * makes. */
+ * makes; and what the update takes longer when it measures the norms of PARTS parts of
+ * the gradient, as for the flight recorder, in turn with it: by the least times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,14 @@
 #include "base/parse.h"
 #include "kiln.h"
 
+enum { PARTS = 8 };
+
 typedef struct Bench {
     KilnGraph *graph;
     int64_t n;
     float *param, *grad, *slots[KILN_MAX_SLOTS];
+    int64_t parts[PARTS];
+    float norms[PARTS];
 } Bench;
 
 static float *vector(int64_t n, float value)
@@ -72,7 +77,7 @@ static const struct {
     { "lion", 1, 1, 20 },    { "adan", 4, 5, 44 },         { "adamw clip norm", 2, 3, 32 },
 };
 
-static double once(Bench *bench, size_t which)
+static double once(Bench *bench, size_t which, bool measures)
 {
     static const float hyper[5] = { 1e-6f, 0.5f, 0.5f, 0.5f, 0.0f };
     static const float sgd[2] = { 1e-6f, 0.0f };
@@ -91,6 +96,11 @@ static double once(Bench *bench, size_t which)
         flat.slots[i] = kiln_graph_variable(graph, KILN_F32, shape, bench->slots[i], false, NULL);
     if (which == KILN_COUNT(rows) - 1)
         flat.scale = kiln_clip_factor(kiln_l2_norm(flat.grad), 1.0);
+    if (measures) {
+        flat.parts = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(PARTS), bench->parts);
+        flat.norms = kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(PARTS), bench->norms, false,
+                                         NULL);
+    }
     update(&flat, (int)which);
     double start = kiln_clock();
     if (kiln_graph_run(graph, NULL, 0, &err) < 0) {
@@ -121,28 +131,38 @@ int main(int argc, char **argv)
     Bench bench = { .n = argument(argc, argv, 1, 25000000) };
     int64_t threads = argument(argc, argv, 2, 2), rounds = argument(argc, argv, 3, 9);
     double *times = calloc((size_t)rounds, sizeof(*times));
+    double *measured = calloc((size_t)rounds, sizeof(*measured));
     KilnBackend *backend = NULL;
     KilnError err;
 
-    if (times == NULL || kiln_backend_cpu_new((int)threads, &backend, &err) < 0 ||
+    if (times == NULL || measured == NULL ||
+        kiln_backend_cpu_new((int)threads, &backend, &err) < 0 ||
         kiln_graph_new(backend, &bench.graph, &err) < 0)
         return 1;
     bench.param = vector(bench.n, 0.5f);
     bench.grad = vector(bench.n, 0.01f);
     for (int i = 0; i < KILN_MAX_SLOTS; i++)
         bench.slots[i] = vector(bench.n, 0.01f);
+    for (int i = 0; i < PARTS; i++)
+        bench.parts[i] = bench.n * (i + 1) / PARTS;
     for (size_t k = 0; k < KILN_COUNT(rows); k++) {
-        (void)once(&bench, k);
-        for (int64_t i = 0; i < rounds; i++)
-            times[i] = once(&bench, k);
+        (void)once(&bench, k, false);
+        (void)once(&bench, k, true);
+        for (int64_t i = 0; i < rounds; i++) {
+            times[i] = once(&bench, k, false);
+            measured[i] = once(&bench, k, true);
+        }
         qsort(times, (size_t)rounds, sizeof(*times), compare);
-        printf("%-16s %8.2f ms, least %8.2f ms %4d B/parameter %6.1f GB/s\n", rows[k].name,
-               1e3 * times[rounds / 2], 1e3 * times[0], rows[k].bytes,
-               1e-9 * (double)rows[k].bytes * (double)bench.n / times[0]);
+        qsort(measured, (size_t)rounds, sizeof(*measured), compare);
+        printf("%-16s %8.3f ms, least %8.3f ms %4d B/parameter %6.1f GB/s   norms %+7.1f us\n",
+               rows[k].name, 1e3 * times[rounds / 2], 1e3 * times[0], rows[k].bytes,
+               1e-9 * (double)rows[k].bytes * (double)bench.n / times[0],
+               1e6 * (measured[0] - times[0]));
     }
     kiln_graph_free(bench.graph);
     kiln_backend_free(backend);
     free(times);
+    free(measured);
     free(bench.param);
     free(bench.grad);
     for (int i = 0; i < KILN_MAX_SLOTS; i++)
