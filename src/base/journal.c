@@ -106,6 +106,11 @@ void kiln_journal_close(KilnJournal *journal)
     free(journal);
 }
 
+bool kiln_journal_is_new(const KilnJournal *journal)
+{
+    return journal->length == 0;
+}
+
 /* ---- Reading ----------------------------------------------------------------------------- */
 
 KilnStatus kiln_journal_replay(const KilnJournal *journal,

@@ -17,6 +17,8 @@ typedef struct KilnJournal KilnJournal;
 KILN_NODISCARD KilnStatus kiln_journal_open(const char *dir, KilnJournal **ret, KilnError *err);
 /* Accepts NULL. */
 void kiln_journal_close(KilnJournal *journal);
+/* Whether nothing stood in it when it was opened. */
+bool kiln_journal_is_new(const KilnJournal *journal);
 /* Call `record` for each object that was in the journal when it was opened, in
  * order; lines that are none are left out, and counted in *ret_skipped. */
 KILN_NODISCARD KilnStatus kiln_journal_replay(const KilnJournal *journal,

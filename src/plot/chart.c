@@ -2,6 +2,7 @@
 #ifdef KILN_WITH_CAIRO
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plot/axis.h"
@@ -9,10 +10,17 @@
 
 enum { WIDTH = 800, HEIGHT = 500, FONT = 13, MARGIN = 14, TICK = 5, MARKERS = 24 };
 
+/* A line as it is drawn, in pixels. */
+typedef struct Curve {
+    double *x, *y;
+    size_t n;
+} Curve;
+
 typedef struct Chart {
     const KilnChart *what;
     KilnCanvas canvas;
     KilnPlotAxis x, y;
+    Curve *curves; /* [what->n_lines] */
 } Chart;
 
 /* ---- Layout ------------------------------------------------------------------------------- */
@@ -67,6 +75,78 @@ static void lay_out(Chart *chart)
     chart->y.to = MARGIN + (chart->what->title != NULL ? 2.0 * FONT : 0.0);
 }
 
+/* ---- Thinning ------------------------------------------------------------------------------- */
+
+static bool shown(const Chart *chart, const KilnPlotLine *line, size_t i)
+{
+    return kiln_plot_axis_takes(&chart->x, line->x[i]) &&
+           kiln_plot_axis_takes(&chart->y, line->y[i]);
+}
+
+/* The points from `first` on that fall into one column of pixels were appended: keep the first, the
+ * lowest, the highest and the last. It looks as with all of them (M4: Jugel and others, "M4: a
+ * visualization-oriented time series data aggregation", VLDB 2014). */
+static void thin_column(Curve *curve, size_t first)
+{
+    size_t low = first, high = first, n = first;
+
+    for (size_t i = first; i < curve->n; i++) {
+        low = curve->y[i] < curve->y[low] ? i : low;
+        high = curve->y[i] > curve->y[high] ? i : high;
+    }
+    for (size_t i = first; i < curve->n; i++)
+        if (i == first || i == low || i == high || i == curve->n - 1) {
+            curve->x[n] = curve->x[i];
+            curve->y[n++] = curve->y[i];
+        }
+    curve->n = n;
+}
+
+static KilnStatus make_curve(const Chart *chart, const KilnPlotLine *line, Curve *curve,
+                             KilnError *err)
+{
+    size_t column = 0;
+
+    curve->x = malloc((2 * line->n + 1) * sizeof(*curve->x));
+    if (curve->x == NULL)
+        return kiln_error_nomem(err, 2 * line->n * sizeof(*curve->x));
+    curve->y = curve->x + line->n;
+    for (size_t i = 0; i < line->n; i++) {
+        if (!shown(chart, line, i))
+            continue;
+        double x = kiln_plot_axis_pixel(&chart->x, line->x[i]);
+
+        if (curve->n > 0 && floor(x) != floor(curve->x[column])) {
+            thin_column(curve, column);
+            column = curve->n;
+        }
+        curve->x[curve->n] = x;
+        curve->y[curve->n++] = kiln_plot_axis_pixel(&chart->y, line->y[i]);
+    }
+    thin_column(curve, column);
+    return KILN_OK;
+}
+
+static KilnStatus make_curves(Chart *chart, KilnError *err)
+{
+    size_t n = chart->what->n_lines;
+    KilnStatus status = KILN_OK;
+
+    chart->curves = calloc(n + 1, sizeof(*chart->curves));
+    if (chart->curves == NULL)
+        return kiln_error_nomem(err, (n + 1) * sizeof(*chart->curves));
+    for (size_t i = 0; i < n && status >= 0; i++)
+        status = make_curve(chart, &chart->what->lines[i], &chart->curves[i], err);
+    return status;
+}
+
+static void free_curves(Chart *chart)
+{
+    for (size_t i = 0; chart->curves != NULL && i < chart->what->n_lines; i++)
+        free(chart->curves[i].x);
+    free(chart->curves);
+}
+
 /* ---- Drawing -------------------------------------------------------------------------------- */
 
 static void draw_axes(Chart *chart)
@@ -115,53 +195,35 @@ static void draw_titles(Chart *chart)
     }
 }
 
-static bool shown(const Chart *chart, const KilnPlotLine *line, size_t i)
-{
-    return kiln_plot_axis_takes(&chart->x, line->x[i]) &&
-           kiln_plot_axis_takes(&chart->y, line->y[i]);
-}
-
 /* Few points are marked, so that one of them alone can be seen. */
-static void draw_line(Chart *chart, const KilnPlotLine *line)
+static void draw_curve(Chart *chart, const Curve *curve)
 {
     cairo_t *cr = chart->canvas.cr;
 
     cairo_set_line_width(cr, 1.8);
     cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
-    for (size_t i = 0; i < line->n; i++)
-        if (shown(chart, line, i))
-            cairo_line_to(cr, kiln_plot_axis_pixel(&chart->x, line->x[i]),
-                          kiln_plot_axis_pixel(&chart->y, line->y[i]));
+    for (size_t i = 0; i < curve->n; i++)
+        cairo_line_to(cr, curve->x[i], curve->y[i]);
     cairo_stroke(cr);
-    for (size_t i = 0; line->n <= MARKERS && i < line->n; i++)
-        if (shown(chart, line, i)) {
-            cairo_arc(cr, kiln_plot_axis_pixel(&chart->x, line->x[i]),
-                      kiln_plot_axis_pixel(&chart->y, line->y[i]), 3.0, 0.0, 2.0 * acos(-1.0));
-            cairo_fill(cr);
-        }
+    for (size_t i = 0; curve->n <= MARKERS && i < curve->n; i++) {
+        cairo_arc(cr, curve->x[i], curve->y[i], 3.0, 0.0, 2.0 * acos(-1.0));
+        cairo_fill(cr);
+    }
 }
 
-/* How much of a line lies in a rectangle, in pieces of its segments. */
-static size_t pieces_inside(const Chart *chart, const KilnPlotLine *line, const double box[4])
+/* How much of a curve lies in a rectangle, in pieces of its segments. */
+static size_t pieces_inside(const Curve *curve, const double box[4])
 {
     enum { PIECES = 16 };
-    double last_x = (double)NAN, last_y = (double)NAN;
     size_t inside = 0;
 
-    for (size_t i = 0; i < line->n; i++) {
-        if (!shown(chart, line, i))
-            continue;
-        double x = kiln_plot_axis_pixel(&chart->x, line->x[i]);
-        double y = kiln_plot_axis_pixel(&chart->y, line->y[i]);
-        for (int piece = 0; piece <= PIECES && !isnan(last_x); piece++) {
-            double at_x = last_x + (x - last_x) * piece / PIECES;
-            double at_y = last_y + (y - last_y) * piece / PIECES;
+    for (size_t i = 1; i < curve->n; i++)
+        for (int piece = 0; piece <= PIECES; piece++) {
+            double x = curve->x[i - 1] + (curve->x[i] - curve->x[i - 1]) * piece / PIECES;
+            double y = curve->y[i - 1] + (curve->y[i] - curve->y[i - 1]) * piece / PIECES;
 
-            inside += at_x >= box[0] && at_x <= box[2] && at_y >= box[1] && at_y <= box[3];
+            inside += x >= box[0] && x <= box[2] && y >= box[1] && y <= box[3];
         }
-        last_x = x;
-        last_y = y;
-    }
     return inside;
 }
 
@@ -179,7 +241,7 @@ static void place_legend(const Chart *chart, double width, double height, double
         size_t inside = 0;
 
         for (size_t i = 0; i < chart->what->n_lines; i++)
-            inside += pieces_inside(chart, &chart->what->lines[i], box);
+            inside += pieces_inside(&chart->curves[i], box);
         if (inside < fewest) {
             fewest = inside;
             *ret_x = left;
@@ -236,15 +298,19 @@ KilnStatus kiln_plot_chart(const char *path, const KilnChart *what, KilnError *e
     if (status >= 0) {
         kiln_canvas_font(&chart.canvas, FONT, false);
         lay_out(&chart);
+        status = make_curves(&chart, err);
+    }
+    if (status >= 0) {
         draw_axes(&chart);
         draw_titles(&chart);
         for (size_t i = 0; i < what->n_lines; i++) {
             kiln_canvas_colour(&chart.canvas, i);
-            draw_line(&chart, &what->lines[i]);
+            draw_curve(&chart, &chart.curves[i]);
         }
         draw_legend(&chart);
         status = kiln_canvas_save(&chart.canvas, path, err);
     }
+    free_curves(&chart);
     kiln_canvas_release(&chart.canvas);
     return status;
 }

@@ -45,11 +45,11 @@ KilnStatus kiln_run_journal_open(KilnTrainer *trainer, KilnError *err)
     if (status < 0)
         return status;
     (void)!gethostname(host, sizeof(host) - 1);
-    return add(trainer,
-               kiln_run_folder_holds(trainer->run_dir, trainer->resumed_from) ||
-                       trainer->env->resume != NULL
-                   ? "resumed"
-                   : "started",
+    /* A run that was killed before its first line was whole has not started yet. */
+    bool resumed = !kiln_journal_is_new(trainer->journal) &&
+                   (kiln_run_folder_holds(trainer->run_dir, trainer->resumed_from) ||
+                    trainer->env->resume != NULL);
+    return add(trainer, resumed ? "resumed" : "started",
                json_pack("{s:s, s:I, s:s, s:i, s:s, s:s?, s:I, s:I, s:o}", "version", KILN_VERSION,
                          "pid", (json_int_t)getpid(), "host", host, "threads", trainer->threads,
                          "machine", trainer->backend->machine, "from", trainer->resumed_from,
