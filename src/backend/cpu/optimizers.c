@@ -82,8 +82,11 @@ static KilnSpan span_of(const KilnCall *call, KilnStretch s, KilnTiles *tiles)
 
 /* ---- Pieces ---------------------------------------------------------------------------- */
 
-/* A piece whose gradient is still in the first level of cache when it is updated. */
+/* A piece whose squares f32 can add. */
 enum { NEAR_PIECE = 1 << 13 };
+
+/* Updates a span with its run's rates; returns the sum of the gradient's squares, of f32. */
+typedef float Update(const KilnCall *call, const KilnSpan *span, const Rates *rates);
 
 /* Elements of one run and one part, with the sums over them. */
 typedef struct Piece {
@@ -95,7 +98,7 @@ typedef struct Piece {
 
 typedef struct Pieces {
     const KilnCall *call;
-    void (*update)(const KilnCall *call, const KilnSpan *span, const Rates *rates);
+    Update *update;
     Piece *all;
     int64_t count;
 } Pieces;
@@ -181,9 +184,6 @@ static void put_norms(const Pieces *pieces)
 
 /* ---- The pass -------------------------------------------------------------------------- */
 
-/* Updates a span with its run's rates. */
-typedef void Update(const KilnCall *call, const KilnSpan *span, const Rates *rates);
-
 typedef struct Flat {
     const KilnCall *call;
     Update *update;
@@ -246,9 +246,11 @@ static void measured_part(void *context, int64_t begin, int64_t end)
             break;
         for (KILN_EACH_STRETCH(s, call, piece->begin, piece->end)) {
             const KilnSpan span = span_of(call, s, &tiles);
+            const float square = pieces->update(call, &span, &piece->rates);
+            const bool in_range = square > 1e-25f && square < 1e35f;
 
-            piece->square += loops_of(call)->square_sum(span.grad, span.n);
-            pieces->update(call, &span, &piece->rates);
+            piece->square += in_range ? (double)square
+                                      : loops_of(call)->square_sum(span.grad, span.n);
             kiln_variables_put_back(call, s, &tiles);
         }
     }
@@ -274,7 +276,7 @@ static void flat_run(const KilnCall *call, Update *update)
 
 /* ---- sgd, adam, rmsprop, adagrad ----------------------------------------------------- */
 
-static void sgd(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float sgd(const KilnCall *call, const KilnSpan *span, const Rates *rates)
 {
     const KilnSgd *attrs = call->attrs;
     const KilnSgdLoop loop = {
@@ -286,7 +288,7 @@ static void sgd(const KilnCall *call, const KilnSpan *span, const Rates *rates)
         .nesterov = attrs->nesterov,
     };
 
-    loops_of(call)->sgd(span, &loop);
+    return loops_of(call)->sgd(span, &loop);
 }
 
 static void sgd_update_run(KilnCall *call)
@@ -294,7 +296,7 @@ static void sgd_update_run(KilnCall *call)
     flat_run(call, sgd);
 }
 
-static void adam(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float adam(const KilnCall *call, const KilnSpan *span, const Rates *rates)
 {
     const KilnAdam *attrs = call->attrs;
     const KilnAdamLoop loop = {
@@ -309,7 +311,7 @@ static void adam(const KilnCall *call, const KilnSpan *span, const Rates *rates)
         .shrink = attrs->decoupled ? (float)(1.0 - rates->lr * rates->decay) : 1.0f,
     };
 
-    loops_of(call)->adam(span, &loop);
+    return loops_of(call)->adam(span, &loop);
 }
 
 static void adam_update_run(KilnCall *call)
@@ -317,7 +319,7 @@ static void adam_update_run(KilnCall *call)
     flat_run(call, adam);
 }
 
-static void rmsprop(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float rmsprop(const KilnCall *call, const KilnSpan *span, const Rates *rates)
 {
     const KilnRmsprop *attrs = call->attrs;
     const KilnRmspropLoop loop = {
@@ -329,7 +331,7 @@ static void rmsprop(const KilnCall *call, const KilnSpan *span, const Rates *rat
         .decay = (float)rates->decay,
     };
 
-    loops_of(call)->rmsprop(span, &loop);
+    return loops_of(call)->rmsprop(span, &loop);
 }
 
 static void rmsprop_update_run(KilnCall *call)
@@ -337,7 +339,7 @@ static void rmsprop_update_run(KilnCall *call)
     flat_run(call, rmsprop);
 }
 
-static void adagrad(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float adagrad(const KilnCall *call, const KilnSpan *span, const Rates *rates)
 {
     const KilnAdagrad *attrs = call->attrs;
     const KilnAdagradLoop loop = {
@@ -348,7 +350,7 @@ static void adagrad(const KilnCall *call, const KilnSpan *span, const Rates *rat
         .first = hyper_of(call, 1) != 0.0,
     };
 
-    loops_of(call)->adagrad(span, &loop);
+    return loops_of(call)->adagrad(span, &loop);
 }
 
 static void adagrad_update_run(KilnCall *call)
@@ -358,7 +360,7 @@ static void adagrad_update_run(KilnCall *call)
 
 /* ---- lion, adan ------------------------------------------------------------------------ */
 
-static void lion(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float lion(const KilnCall *call, const KilnSpan *span, const Rates *rates)
 {
     const KilnLion *attrs = call->attrs;
     const KilnLionLoop loop = {
@@ -370,7 +372,7 @@ static void lion(const KilnCall *call, const KilnSpan *span, const Rates *rates)
         .shrink = (float)(1.0 - rates->lr * rates->decay),
     };
 
-    loops_of(call)->lion(span, &loop);
+    return loops_of(call)->lion(span, &loop);
 }
 
 static void lion_update_run(KilnCall *call)
@@ -378,7 +380,7 @@ static void lion_update_run(KilnCall *call)
     flat_run(call, lion);
 }
 
-static void adan(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float adan(const KilnCall *call, const KilnSpan *span, const Rates *rates)
 {
     const KilnAdan *attrs = call->attrs;
     const double decay = rates->lr * rates->decay;
@@ -398,7 +400,7 @@ static void adan(const KilnCall *call, const KilnSpan *span, const Rates *rates)
         .first = hyper_of(call, 4) != 0.0,
     };
 
-    loops_of(call)->adan(span, &loop);
+    return loops_of(call)->adan(span, &loop);
 }
 
 static void adan_update_run(KilnCall *call)

@@ -1,5 +1,6 @@
 /* The optimizers' loops in plain C, compiled once per instruction set (KILN_ISA
- * names it). The arrays of a span never overlap, which `omp simd` says. */
+ * names it). The arrays of a span never overlap, which `omp simd` says. The sum of the
+ * gradient's squares costs nothing beside the memory that they move. */
 #include "backend/cpu/isa/updates.h"
 
 #include <math.h>
@@ -7,77 +8,84 @@
 
 /* ---- sgd ---------------------------------------------------------------------- */
 
-static void sgd_plain(const KilnSpan *span, const KilnSgdLoop *sgd)
+static float sgd_plain(const KilnSpan *span, const KilnSgdLoop *sgd)
 {
     float *param = span->param;
     const float *grad = span->grad;
     const float scale = span->scale, lr = sgd->lr, decay = sgd->decay;
+    float total = 0.0f;
 
-#pragma omp simd
-    for (int64_t i = 0; i < span->n; i++)
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = 0; i < span->n; i++) {
+        total += grad[i] * grad[i];
         param[i] -= lr * (scale * grad[i] + decay * param[i]);
+    }
+    return total;
 }
 
-static void sgd(const KilnSpan *span, const KilnSgdLoop *sgd)
+static float sgd(const KilnSpan *span, const KilnSgdLoop *sgd)
 {
     float *param = span->param, *buffer = span->slots[0];
     const float *grad = span->grad;
     const float scale = span->scale, lr = sgd->lr, decay = sgd->decay;
     const float past = sgd->momentum, take = sgd->first ? 1.0f : sgd->take;
     const float ahead = sgd->nesterov ? sgd->momentum : 1.0f, now = sgd->nesterov ? 1.0f : 0.0f;
+    float total = 0.0f;
 
-    if (buffer == NULL) {
-        sgd_plain(span, sgd);
-        return;
-    }
+    if (buffer == NULL)
+        return sgd_plain(span, sgd);
     if (sgd->first) /* whatever it holds, were it NaN, must not count */
         for (int64_t i = 0; i < span->n; i++)
             buffer[i] = 0.0f;
-#pragma omp simd
+#pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < span->n; i++) {
         float g = scale * grad[i] + decay * param[i];
         float b = past * buffer[i] + take * g;
 
+        total += grad[i] * grad[i];
         buffer[i] = b;
         param[i] -= lr * (now * g + ahead * b);
     }
+    return total;
 }
 
 /* ---- adam ----------------------------------------------------------------------- */
 
-static void adam_plain(const KilnSpan *span, const KilnAdamLoop *adam)
+static float adam_plain(const KilnSpan *span, const KilnAdamLoop *adam)
 {
     float *param = span->param, *average = span->slots[0], *square = span->slots[1];
     const float *grad = span->grad;
     const KilnAdamLoop a = *adam;
     const float scale = span->scale;
+    float total = 0.0f;
 
-#pragma omp simd
+#pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < span->n; i++) {
         float p = param[i] * a.shrink;
         float g = scale * grad[i] + a.decay * p;
         float m = a.keep1 * average[i] + a.take1 * g;
         float v = a.keep2 * square[i] + a.take2 * g * g;
 
+        total += grad[i] * grad[i];
         average[i] = m;
         square[i] = v;
         param[i] = p - a.step * m / (sqrtf(v) * a.root + a.eps);
     }
+    return total;
 }
 
-static void adam(const KilnSpan *span, const KilnAdamLoop *adam)
+static float adam(const KilnSpan *span, const KilnAdamLoop *adam)
 {
     float *param = span->param, *average = span->slots[0], *square = span->slots[1];
     float *largest = span->slots[2];
     const float *grad = span->grad;
     const KilnAdamLoop a = *adam;
     const float scale = span->scale;
+    float total = 0.0f;
 
-    if (largest == NULL) {
-        adam_plain(span, adam);
-        return;
-    }
-#pragma omp simd
+    if (largest == NULL)
+        return adam_plain(span, adam);
+#pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < span->n; i++) {
         float p = param[i] * a.shrink;
         float g = scale * grad[i] + a.decay * p;
@@ -85,11 +93,13 @@ static void adam(const KilnSpan *span, const KilnAdamLoop *adam)
         float v = a.keep2 * square[i] + a.take2 * g * g;
         float most = largest[i] > v ? largest[i] : v;
 
+        total += grad[i] * grad[i];
         average[i] = m;
         square[i] = v;
         largest[i] = most;
         param[i] = p - a.step * m / (sqrtf(most) * a.root + a.eps);
     }
+    return total;
 }
 
 /* ---- rmsprop ------------------------------------------------------------------------ */
@@ -110,98 +120,109 @@ static inline float rms(float *square, float *mean, int64_t i, float g, const Ki
     return sqrtf(v) + r->eps;
 }
 
-static inline void rmsprop_loop(const KilnSpan *span, const KilnRmspropLoop *rmsprop, float *buffer,
-                                float *mean)
+static inline __attribute__((always_inline)) float rmsprop_loop(const KilnSpan *span,
+                                                                const KilnRmspropLoop *rmsprop,
+                                                                float *buffer, float *mean)
 {
     float *param = span->param, *square = span->slots[0];
     const float *grad = span->grad;
     const KilnRmspropLoop r = *rmsprop;
     const float scale = span->scale;
+    float total = 0.0f;
 
-#pragma omp simd
+#pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < span->n; i++) {
         float g = scale * grad[i] + r.decay * param[i];
         float step = g / rms(square, mean, i, g, &r);
 
+        total += grad[i] * grad[i];
         if (buffer != NULL) {
             step = r.momentum * buffer[i] + step;
             buffer[i] = step;
         }
         param[i] -= r.lr * step;
     }
+    return total;
 }
 
-static void rmsprop(const KilnSpan *span, const KilnRmspropLoop *rmsprop)
+static float rmsprop(const KilnSpan *span, const KilnRmspropLoop *rmsprop)
 {
     if (span->slots[1] == NULL && span->slots[2] == NULL)
-        rmsprop_loop(span, rmsprop, NULL, NULL);
-    else if (span->slots[2] == NULL)
-        rmsprop_loop(span, rmsprop, span->slots[1], NULL);
-    else if (span->slots[1] == NULL)
-        rmsprop_loop(span, rmsprop, NULL, span->slots[2]);
-    else
-        rmsprop_loop(span, rmsprop, span->slots[1], span->slots[2]);
+        return rmsprop_loop(span, rmsprop, NULL, NULL);
+    if (span->slots[2] == NULL)
+        return rmsprop_loop(span, rmsprop, span->slots[1], NULL);
+    if (span->slots[1] == NULL)
+        return rmsprop_loop(span, rmsprop, NULL, span->slots[2]);
+    return rmsprop_loop(span, rmsprop, span->slots[1], span->slots[2]);
 }
 
 /* ---- adagrad, lion, adan ---------------------------------------------------------------- */
 
-static void adagrad(const KilnSpan *span, const KilnAdagradLoop *adagrad)
+static float adagrad(const KilnSpan *span, const KilnAdagradLoop *adagrad)
 {
     float *param = span->param, *sum = span->slots[0];
     const float *grad = span->grad;
     const KilnAdagradLoop a = *adagrad;
     const float scale = span->scale;
+    float total = 0.0f;
 
     if (a.first)
         for (int64_t i = 0; i < span->n; i++)
             sum[i] = a.start;
-#pragma omp simd
+#pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < span->n; i++) {
         float g = scale * grad[i] + a.decay * param[i];
         float s = sum[i] + g * g;
 
+        total += grad[i] * grad[i];
         sum[i] = s;
         param[i] -= a.lr * g / (sqrtf(s) + a.eps);
     }
+    return total;
 }
 
-static void lion(const KilnSpan *span, const KilnLionLoop *lion)
+static float lion(const KilnSpan *span, const KilnLionLoop *lion)
 {
     float *param = span->param, *average = span->slots[0];
     const float *grad = span->grad;
     const KilnLionLoop l = *lion;
     const float scale = span->scale;
+    float total = 0.0f;
 
-#pragma omp simd
+#pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < span->n; i++) {
         float g = scale * grad[i], m = average[i];
         float blend = l.keep1 * m + l.take1 * g;
         float above = blend > 0.0f ? 1.0f : 0.0f, below = blend < 0.0f ? 1.0f : 0.0f;
         float sign = above - below + 0.0f * blend; /* what is not finite becomes NaN */
 
+        total += grad[i] * grad[i];
         average[i] = l.keep2 * m + l.take2 * g;
         param[i] = param[i] * l.shrink - l.lr * sign;
     }
+    return total;
 }
 
-static void adan(const KilnSpan *span, const KilnAdanLoop *adan)
+static float adan(const KilnSpan *span, const KilnAdanLoop *adan)
 {
     float *param = span->param, *average = span->slots[0], *square = span->slots[1];
     float *drift = span->slots[2], *before = span->slots[3];
     const float *grad = span->grad;
     const KilnAdanLoop a = *adan;
     const float scale = span->scale;
+    float total = 0.0f;
 
     if (a.first)
         for (int64_t i = 0; i < span->n; i++)
             before[i] = scale * grad[i];
-#pragma omp simd
+#pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < span->n; i++) {
         float g = scale * grad[i], diff = g - before[i], ahead = g + a.keep2 * diff;
         float m = a.keep1 * average[i] + a.take1 * g;
         float v = a.keep3 * square[i] + a.take3 * ahead * ahead;
         float d = a.keep2 * drift[i] + a.take2 * diff;
 
+        total += grad[i] * grad[i];
         average[i] = m;
         square[i] = v;
         drift[i] = d;
@@ -210,6 +231,7 @@ static void adan(const KilnSpan *span, const KilnAdanLoop *adan)
             (param[i] * a.shrink - (a.step * m + a.step_diff * d) / (sqrtf(v) * a.root + a.eps)) *
             a.divide;
     }
+    return total;
 }
 
 /* ---- lamb ---------------------------------------------------------------------------------- */

@@ -58,13 +58,14 @@ typedef struct KilnLambLoop {
     float decay, lr; /* lr: trust ratio included */
 } KilnLambLoop;
 
+/* Those that return a number: the sum of the squares of span->grad, added in f32. */
 typedef struct KilnUpdateLoops {
-    void (*sgd)(const KilnSpan *span, const KilnSgdLoop *sgd);
-    void (*adam)(const KilnSpan *span, const KilnAdamLoop *adam);
-    void (*rmsprop)(const KilnSpan *span, const KilnRmspropLoop *rmsprop);
-    void (*adagrad)(const KilnSpan *span, const KilnAdagradLoop *adagrad);
-    void (*lion)(const KilnSpan *span, const KilnLionLoop *lion);
-    void (*adan)(const KilnSpan *span, const KilnAdanLoop *adan);
+    float (*sgd)(const KilnSpan *span, const KilnSgdLoop *sgd);
+    float (*adam)(const KilnSpan *span, const KilnAdamLoop *adam);
+    float (*rmsprop)(const KilnSpan *span, const KilnRmspropLoop *rmsprop);
+    float (*adagrad)(const KilnSpan *span, const KilnAdagradLoop *adagrad);
+    float (*lion)(const KilnSpan *span, const KilnLionLoop *lion);
+    float (*adan)(const KilnSpan *span, const KilnAdanLoop *adan);
     /* Averages; the sums of squares of parameters and direction. */
     void (*lamb_moments)(const KilnSpan *span, const KilnLambLoop *lamb, double *ret_param,
                          double *ret_direction);
