@@ -276,6 +276,22 @@ class Faults(Case):
         self.assertEqual(self.weights(), self.weights("whole"))
         self.assertEqual(self.weights("copy"), self.weights("whole"))
 
+    def test_usr1_while_a_rate_is_searched(self):
+        """There is nothing to save yet: it is done when training begins."""
+        for workers in (0, 1):
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            process = self.begin("callbacks=[default,lr_finder]", "callbacks.lr_finder.num_training_steps=100",
+                                 "callbacks.lr_finder.early_stop_threshold=null", "datamodule.sample_us=2000",
+                                 "trainer.max_epochs=1", f"trainer.num_workers={workers}")
+            caught = f"/proc/{process.pid}/status"
+            self.wait_for(lambda: int(read(caught, "r").split("SigCgt:")[1].split()[0], 16) >> 9 & 1, process)
+            time.sleep(0.5)
+            self.assertFalse(os.path.exists(self.path("run/.kiln/live")), "it is in the search")
+            process.send_signal(signal.SIGUSR1)
+            out, _ = self.stopped(process, 0)
+            self.assertIn("asked to save", out)
+            self.assertIn("lr_finder: lr=", out)
+
     def test_a_second_signal_ends_at_once(self):
         process = self.begin("datamodule.what=wait", "datamodule.after=20", "trainer.num_workers=0")
         self.wait_for(lambda: os.path.exists(self.path("run/.kiln/live")), process)
