@@ -171,6 +171,8 @@ class Keeping(Case):
             self.assertIn("12,730 parameters, 0.05 MB", log)
             layers[depth] = [line.split()[0] for line in log.splitlines() if line.startswith("layers")]
         self.assertEqual(layers, {0: [], 1: ["layers"], -1: ["layers.0", "layers.1"]})
+        self.run_kiln(*TINY, "trainer.max_epochs=0", "trainer.precision=bf16-true", "kiln.run.dir=half", "test=false")
+        self.assertIn("12,730 parameters, 0.03 MB", self.log("half"))
         out, _ = self.run_kiln(*TINY, "trainer.max_epochs=0", "+optimizer.groups.first={params: [layers.0.*], lr_scale: 0}",
                                "kiln.run.dir=frozen", "test=false")
         log = self.log("frozen")
