@@ -40,7 +40,8 @@ typedef struct Samples {
 } Samples;
 
 typedef struct State {
-    bool draws; /* the data are images with classes */
+    bool fits;  /* the data are images with classes, */
+    bool draws; /* and this build can draw */
     KilnShape shape;
     int64_t size; /* floats of an image */
     Samples val, test;
@@ -288,16 +289,28 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     const KilnFeature *image = kiln_spec_feature(spec, opts->image);
     const KilnFeature *label = kiln_spec_feature(spec, opts->label);
 
-    state->draws = kiln_plot_supported(NULL) >= 0 && spec->n_classes > 0 && image != NULL &&
-                   label != NULL && image->dtype == KILN_F32 && image->shape.rank == 3 &&
-                   (image->shape.dim[2] == 1 || image->shape.dim[2] == 3) &&
-                   label->dtype == KILN_I32 && label->shape.rank == 0;
+    state->fits = spec->n_classes > 0 && image != NULL && label != NULL &&
+                  image->dtype == KILN_F32 && image->shape.rank == 3 &&
+                  (image->shape.dim[2] == 1 || image->shape.dim[2] == 3) &&
+                  label->dtype == KILN_I32 && label->shape.rank == 0;
+    state->draws = state->fits && kiln_plot_supported(NULL) >= 0;
     if (!state->draws || strcmp(kiln_trainer_phase(trainer), "fit") != 0)
         return KILN_OK;
     state->shape = image->shape;
     state->size = kiln_shape_count(&image->shape);
     KilnStatus status = allocate(&state->val, opts->count, state->size, err);
     return status >= 0 ? allocate(&state->test, opts->count, state->size, err) : status;
+}
+
+static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const State *state = kiln_state(self);
+    KilnError why = { 0 };
+
+    (void)err;
+    if (state->fits && kiln_trainer_run_dir(trainer)[0] != '\0' && kiln_plot_supported(&why) < 0)
+        kiln_trainer_print(trainer, "no pictures of predictions: %s", why.text);
+    return KILN_OK;
 }
 
 static void start(Samples *samples)
@@ -378,6 +391,7 @@ static void release(KilnInstance *self)
 
 static const KilnCallbackOps ops = {
     .setup = setup,
+    .on_fit_start = on_fit_start,
     .on_validation_start = on_validation_start,
     .on_validation_batch_end = on_validation_batch_end,
     .on_test_batch_end = on_test_batch_end,
