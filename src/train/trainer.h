@@ -25,7 +25,10 @@ typedef struct KilnTiming {
     double start;       /* of the run */
     double loop_s;      /* spent in training batches, data and hooks included */
     double waited_s;    /* of that, waiting for data */
-    int64_t samples;    /* trained in that time */
+    double copied_s;    /* training stood still while checkpoints were copied, */
+    double written_s;   /* and until an earlier one was on disk */
+    int64_t copies;     /* checkpoints */
+    int64_t samples;    /* trained in loop_s */
     double trained;     /* when the training of this session began */
     double validated;   /* when validation was over last */
     double phase_start; /* of the loop that runs now */
