@@ -52,15 +52,33 @@ static KilnStatus evaluate(KilnArgs *args, KilnConfig *config, const KilnRunEnv 
     return status;
 }
 
+/* Pictures are drawn by a callback: the run's own, if it has one of that name. */
+static int evaluate_to(KilnArgs *args, const char *plots)
+{
+    char path[4096 + 64];
+    KilnError err = { 0 };
+    KilnStatus status = KILN_OK;
+
+    snprintf(path, sizeof(path), "++callbacks.prediction_plots.dir='%s'",
+             plots != NULL ? plots : "");
+    if (plots != NULL)
+        status = kiln_args_add(args, path, &err);
+    if (status >= 0 && plots != NULL)
+        status = kiln_args_add(
+            args, "++callbacks.prediction_plots._target_=callback/prediction_plots", &err);
+    if (status >= 0)
+        return with_checkpoint(args, evaluate);
+    kiln_screen_error(args->command, &err);
+    return kiln_screen_exit_status(status);
+}
+
 int kiln_command_eval(KilnArgs *args)
 {
     const char *split = kiln_args_take(args, "split");
 
-    args->split = KILN_TEST;
-    if (split != NULL && strcmp(split, "val") == 0)
-        args->split = KILN_VAL;
+    args->split = split != NULL && strcmp(split, "val") == 0 ? KILN_VAL : KILN_TEST;
     if (split == NULL || args->split == KILN_VAL || strcmp(split, "test") == 0)
-        return with_checkpoint(args, evaluate);
+        return evaluate_to(args, kiln_args_take(args, "plots"));
     fprintf(stderr, "%s: split=%s: expected split=test (if not given) or split=val\n",
             args->command, split);
     return 2;

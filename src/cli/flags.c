@@ -78,7 +78,7 @@ typedef struct CommandHelp {
     const char *name;
     unsigned mask;
     const char *text;
-    const char *const examples[12]; /* command, what it does, ..., NULL */
+    const char *const examples[14]; /* command, what it does, ..., NULL */
 } CommandHelp;
 
 static const CommandHelp commands[] = {
@@ -86,12 +86,14 @@ static const CommandHelp commands[] = {
       RUNS,
       "Tests a checkpoint with the config that made it, or with split=val validates it, and prints "
       "the "
-      "metrics as JSON. Overrides change that config, its data folder say.",
+      "metrics as JSON; with plots=DIR it draws confusion matrices and samples with predictions "
+      "into DIR, too. Overrides change that config, its data folder say.",
       { "kiln eval ckpt_path=last", "the newest run's last checkpoint", "kiln eval ckpt_path=best",
         "the newest run's best checkpoint", "kiln eval ckpt_path=outputs/DAY/TIME",
         "a run folder; its checkpoints/NAME work too", "kiln eval ckpt_path=best split=val",
-        "its validation metrics again", "kiln eval ckpt_path=last datamodule.root=DIR",
-        "the same network on other data", NULL } },
+        "its validation metrics again", "kiln eval ckpt_path=best plots=pictures",
+        "with what it got right and wrong, as pictures",
+        "kiln eval ckpt_path=last datamodule.root=DIR", "the same network on other data", NULL } },
     { "predict",
       RUNS,
       "Prints one line of JSON for each image: file, class, probabilities; or writes them to a "
@@ -126,7 +128,7 @@ static const CommandHelp commands[] = {
       "any time, in an epoch, in validation, while saving, between the batches of a step, before "
       "the "
       "first checkpoint, in the closing test, again while resumed) and resumed; and compares all "
-      "bytes of the checkpoints and the rows of metrics.csv, wall_time aside. Exit status 1 when "
+      "bytes of the checkpoints and what the loggers wrote, times of day aside. Exit status 1 when "
       "anything differs, with what differs first. Takes the arguments of train; the run should "
       "take "
       "seconds.",
