@@ -354,8 +354,10 @@ static KilnStatus end_tally(KilnMetrics *metrics, const KilnCounted *counted, in
 {
     const KilnTallyValue *values = NULL;
     size_t n = 0;
-    bool falls = kiln_instance_component(counted->metric)->ops.metric->lower_is_better;
-    unsigned flags = KILN_LOG_EPOCH | (falls ? KILN_LOG_FALLS : KILN_LOG_RISES);
+    const KilnMetricOps *ops = kiln_instance_component(counted->metric)->ops.metric;
+    const unsigned flags = KILN_LOG_EPOCH |
+                           (ops->lower_is_better ? KILN_LOG_FALLS : KILN_LOG_RISES) |
+                           (ops->is_matrix ? KILN_LOG_CELL : 0);
     KilnStatus status = kiln_tally_compute(counted->tally, &values, &n, err);
 
     for (size_t i = 0; i < n && status >= 0; i++) {
@@ -522,7 +524,8 @@ static KilnStatus load_sum(KilnMetrics *metrics, const json_t *saved, KilnError 
     double sum, weight;
 
     if (name == NULL || phase < KILN_PHASE_FIT || phase > KILN_PHASE_TEST || flags < 1 ||
-        flags > (int)KILN_LOG_ALL || !kiln_json_get_f64(json_object_get(saved, "sum"), &sum) ||
+        (flags & ~(json_int_t)KILN_LOG_ALL) != 0 ||
+        !kiln_json_get_f64(json_object_get(saved, "sum"), &sum) ||
         !kiln_json_get_f64(json_object_get(saved, "weight"), &weight))
         return kiln_error_set(err, KILN_E_FORMAT, "a metric's sum without name, sum or weight");
     int i = kiln_metrics_declare(metrics, (KilnPhase)phase, name, (unsigned)flags);
