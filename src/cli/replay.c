@@ -298,7 +298,7 @@ static KilnStatus compose(const Replay *replay, const KilnRegistry *registry, Ki
         overrides[n++] = dir.data;
         overrides[n++] = from.data != NULL ? from.data : "ckpt_path=null";
         request.config_path = folder;
-        request.config_name = NULL;
+        request.config_name = KILN_JOB_CONFIG;
         request.overrides = overrides;
         status = kiln_command_compose_request(args, &request, true, ret);
     }
@@ -400,7 +400,6 @@ static int replay_all(Replay *replay, const char *word, KilnError *err)
     KilnStatus status = open_record(replay, word, err);
 
     if (status >= 0)
-        status = kiln_command_check_followers(replay->run, replay->args->words + 1, err);
     if (status >= 0)
         status = find_checkpoint(replay, err);
     snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",

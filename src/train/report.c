@@ -129,9 +129,18 @@ static void print_difference(KilnTrainer *trainer, const KilnDifference *differe
     kiln_text_release(&styled);
 }
 
+/* What the run said when it began is not said again when it goes on. */
+static bool is_told(const KilnTrainer *trainer, const KilnDifference *difference)
+{
+    const char *run = trainer->run_dir, *from = difference->from;
+    const bool of_run = kiln_starts_with(from, run) &&
+                        kiln_starts_with(from + strlen(run), "/.kiln/");
+
+    return trainer->output.console.verbose || (!difference->shipped && !of_run);
+}
+
 void kiln_report_config(KilnTrainer *trainer)
 {
-    const bool all = trainer->output.console.verbose;
     const KilnDifference *list = NULL;
     KilnArena arena = { 0 };
     size_t n = 0;
@@ -141,12 +150,12 @@ void kiln_report_config(KilnTrainer *trainer)
     if (kiln_differences_collect(trainer->config, &arena, &list, &n, NULL) < 0)
         n = 0;
     for (size_t i = 0; i < n; i++)
-        if (all || !list[i].shipped) {
+        if (is_told(trainer, &list[i])) {
             key = widest(key, list[i].key, KEY_MOST);
             value = widest(value, list[i].value, VALUE_MOST);
         }
     for (size_t i = 0; i < n; i++)
-        if (all || !list[i].shipped)
+        if (is_told(trainer, &list[i]))
             print_difference(trainer, &list[i], key, value);
     kiln_arena_release(&arena);
     kiln_output_pair(&trainer->output, "run folder", kiln_path_near(trainer->run_dir));
