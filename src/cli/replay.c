@@ -400,8 +400,8 @@ static int replay_all(Replay *replay, const char *word, KilnError *err)
     KilnStatus status = open_record(replay, word, err);
 
     if (status >= 0)
-    if (status >= 0)
-        status = find_checkpoint(replay, err);
+        if (status >= 0)
+            status = find_checkpoint(replay, err);
     snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",
              tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (status >= 0 && mkdtemp(replay->scratch) == NULL)

@@ -12,6 +12,10 @@
 #include "train/run_journal.h"
 #include "train/writer.h"
 
+/* For the names, the JSON and the headers of a checkpoint. Never touched, it costs addresses only.
+ */
+enum { SPARE = 4 << 20 };
+
 /* ---- Lists --------------------------------------------------------------------------- */
 
 /* One more element at the end of a list; NULL when memory is out. */
@@ -302,6 +306,19 @@ KilnStatus kiln_trainer_save(KilnTrainer *trainer, const KilnInstance *owner, co
     return kiln_saves_keep(saves, owner, name) ? KILN_OK : no_memory(err);
 }
 
+bool kiln_trainer_would_replace(const KilnTrainer *trainer, const KilnInstance *owner,
+                                const char *name)
+{
+    const KilnSaves *saves = &trainer->saves;
+
+    if (find_asked(saves, name) != NULL) /* of this very moment: one folder with two owners */
+        return false;
+    for (size_t i = 0; i < saves->n_keeps; i++)
+        if (saves->keeps[i].owner != owner && strcmp(saves->keeps[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* ---- The job ------------------------------------------------------------------------------- */
 
 /* The paths of those who keep a checkpoint, in the order of hooks. */
@@ -437,6 +454,26 @@ static KilnStatus ready_writer(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
+KilnStatus kiln_saves_reserve(KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    if (!trainer->options.trainer->enable_checkpointing)
+        return KILN_OK;
+    if (trainer->saves.spare == NULL && (trainer->saves.spare = malloc(SPARE)) == NULL)
+        return kiln_error_nomem(err, SPARE);
+    status = ready_writer(trainer, err);
+    return status >= 0
+               ? kiln_snapshot_reserve(kiln_writer_snapshot(trainer->saves.writer), trainer, err)
+               : status;
+}
+
+void kiln_saves_use_spare(KilnSaves *saves)
+{
+    free(saves->spare);
+    saves->spare = NULL;
+}
+
 /* One callback's newest may be the newest of another that came behind it, and had its link. */
 static void leave_unwanted(KilnSaves *saves)
 {
@@ -490,6 +527,7 @@ KilnStatus kiln_saves_finish(KilnTrainer *trainer, KilnError *err)
 void kiln_saves_release(KilnSaves *saves)
 {
     kiln_writer_free(saves->writer);
+    free(saves->spare);
     free(saves->keeps);
     free(saves->links);
     free(saves->asked);
