@@ -323,9 +323,11 @@ static int judge(Replay *replay, KilnStatus status, const KilnError *err)
         kiln_screen_error(replay->args->command, err);
         return kiln_screen_exit_status(status);
     }
-    printf(differ == 0  ? "equal: every loss and gradient norm came out as it was recorded\n"
-           : differ > 0 ? "%d batches differ: another machine, other data, or another program?\n"
-                        : "no batch of the record was replayed to its end\n",
+    printf(differ == 0 ? "equal: every loss and gradient norm came out as it was recorded\n"
+           : differ > 0
+               ? "%d batches differ: another machine, other data, another program, or a run "
+                 "that went on with other overrides?\n"
+               : "no batch of the record was replayed to its end\n",
            differ);
     return differ == 0 ? 0 : 1;
 }
