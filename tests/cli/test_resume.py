@@ -92,6 +92,24 @@ class Resume(Runs):
         _, err = self.run_kiln("resume=run", "model.hidden=[8]", "trainer.max_epochs=6", status=1)
         self.assertIn("does not fit the model", err)
 
+    def test_a_link_that_had_its_first_name_only(self):
+        options = [*TINY, "callbacks.model_checkpoint.monitor=null"]
+        self.run_kiln(*options, "kiln.run.dir=run")
+        self.run_kiln(*options, "callbacks.model_checkpoint.save_top_k=2", "kiln.run.dir=more")
+        before = sorted(os.listdir(self.path("run/checkpoints")))
+        shutil.copytree(self.path("more/checkpoints/epoch=000-step=8"), self.path("run/checkpoints/epoch=000-step=8"))
+        os.symlink("epoch=000-step=8", self.path("run/checkpoints/last.4711.tmp"))
+        self.run_kiln("resume=run")
+        self.assertEqual(sorted(os.listdir(self.path("run/checkpoints"))), before)
+
+    def test_a_run_that_begins_anew_logs_the_same(self):
+        """Hyperparameters, too, which come from the run's own config then."""
+        self.run_kiln(*TINY, "logger=tensorboard", "kiln.run.dir=whole")
+        shutil.copytree(self.path("whole"), self.path("run"), symlinks=True)
+        shutil.rmtree(self.path("run/checkpoints"))
+        self.run_kiln("resume=run")
+        self.assertEqual(*[read_json(self.path(run, "checkpoints/last/state.json"))["loggers"] for run in ["whole", "run"]])
+
     def test_what_the_run_was_asked_for_is_not_told_again(self):
         self.run_kiln(*TINY, "kiln.run.dir=run")
         out, _ = self.run_kiln("resume=run", "trainer.max_epochs=3")
