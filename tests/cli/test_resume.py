@@ -4,15 +4,13 @@ import filecmp
 import json
 import os
 import shutil
-import signal
-import time
 
-from kilntest import SHORT, TINY, Case, main, read, read_json
+from kilntest import SHORT, TINY, Braked, main, read, read_json
 
 LONG = [*TINY, "trainer.max_epochs=40", "callbacks.model_checkpoint.every_n_train_steps=2"]
 
 
-class Runs(Case):
+class Runs(Braked):
     def facts(self, run):
         return [json.loads(line) for line in read(self.path(run, ".kiln/journal.jsonl"), "r").splitlines()]
 
@@ -22,13 +20,12 @@ class Runs(Case):
         return [row[:at] + row[at + 1:] for row in rows]
 
     def kill_when(self, run, path, *args):
+        self.brake(10)
         process = self.start(*args, f"kiln.run.dir={run}")
-        for _ in range(20000):
-            if os.path.exists(self.path(run, path)) or process.poll() is not None:
-                break
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
+        self.wait_for(f"{run}/{path}", process)
+        process.kill()
         process.communicate()
+        self.let_go()
 
     def assert_same(self, a, b):
         self.assertEqual(sorted(os.listdir(self.path(a, "checkpoints"))), sorted(os.listdir(self.path(b, "checkpoints"))))
@@ -42,11 +39,12 @@ class Runs(Case):
 
 class Resume(Runs):
     def test_a_killed_run_goes_on_in_its_folder(self):
-        self.run_kiln(*LONG, "kiln.run.dir=whole")
+        args = LONG + self.braked
+        self.run_kiln(*args, "kiln.run.dir=whole")
         for path in [".kiln/config.yaml", "checkpoints/last", "metrics.csv"]:
-            self.kill_when("run", path, *LONG)
+            self.kill_when("run", path, *args)
             begun = os.path.exists(self.path("run/.kiln/journal.jsonl")) and self.facts("run") != []
-            out, _ = self.run_kiln("resume=run")
+            out, _ = self.run_kiln("--plugin", self._brake, "resume=run")
             self.assertIn("run folder run\n", out)
             self.assert_same("whole", "run")
             events = [fact["event"] for fact in self.facts("run")]
