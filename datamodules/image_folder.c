@@ -71,6 +71,7 @@ typedef struct State {
     KilnImageSet input;
     int32_t *order; /* of train/: for training first, then for validation */
     int64_t n_train, n_val;
+    bool augments;      /* the samples of training */
     int64_t shape[3];   /* of a sample: height, width, channels */
     int64_t decoded[3]; /* of an image before the transforms; -1: differs by file */
     int64_t n_classes;
@@ -397,6 +398,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     KilnStatus status;
 
     state->seed = context->seed;
+    state->augments = context->stage == KILN_STAGE_FIT;
     name_folders(state);
     if (context->stage == KILN_STAGE_PREDICT) {
         status = setup_predict(state, context->remembered, err);
@@ -492,7 +494,7 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
         .state = state,
         .set = &state->folders[from][set].files,
         .cache = state->folders[from][set].cache,
-        .training = split == KILN_TRAIN,
+        .training = split == KILN_TRAIN && state->augments,
     };
     *ret = (KilnDataset) {
         .count = samples->set->count, .ctx = samples, .get = get, .name = name, .label = label

@@ -69,6 +69,11 @@ class Case(unittest.TestCase):
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, **options)
 
+    def needs_tensorboard(self):
+        process = self.start(*TINY, "logger=tensorboard", "--plan")
+        if "built without libprotobuf-c" in process.communicate()[1]:
+            self.skipTest("built without libprotobuf-c")
+
     def run_kiln(self, *args, program="train", status=0, timeout=300, **options):
         """Run to the end; check the exit status; return (stdout, stderr)."""
         process = self.start(*args, program=program, **options)

@@ -66,6 +66,7 @@ class Gan(Case):
 
     def test_picture(self):
         """A logger that takes images gets a grid of generated ones in each validation."""
+        self.needs_tensorboard()
         gan = [word for word in GAN if word != "logger=csv"] + ["logger=tensorboard", "test=false"]
         self.run_kiln(*gan, "trainer.max_epochs=2", "kiln.run.dir=run")
         events = [os.path.join(folder, name) for folder, _, names in os.walk(self.path("run")) for name in names

@@ -77,10 +77,16 @@ class Replay(Braked):
         out = self.replay("run")
         self.assertIn("the run ended: well", out)
         self.assertIn("equal: every loss", out)
-        out = self.replay("run", "task.model.dropout=0.4", status=1)
+        out = self.replay("run", "model.dropout=0.4", status=1)
         self.assertIn("16 batches differ", out)
-        _, err = self.run_kiln("replay", "run", "lr=0.5", program="kiln", status=2)
-        self.assertIn("optimizer.lr had its value from ${lr}", err)
+        self.assertIn("15 batches differ", self.replay("run", "lr=0.5", status=1))
+
+    def test_the_record_of_a_bad_end_outlives_a_resume(self):
+        self.run_kiln(*FAST, "lr=1e6", "optimizer.momentum=0", "kiln.run.dir=run", status=3)
+        self.run_kiln("resume=run", "lr=0.01")
+        self.assertFalse(os.path.exists(self.path("run/flight.kiln")))
+        out, _ = self.run_kiln("replay", "run/flight.before.kiln", "lr=1e6", program="kiln")
+        self.assertRegex(out, "reproduced: .*linear: the result")
 
     def test_accumulation(self):
         self.run_kiln(*FAST, "trainer.accumulate_grad_batches=3", "callbacks.flight_recorder.keep=true",

@@ -14,7 +14,7 @@ class RunFolder(Case):
         run = self.run_folder()
         self.assertIn(os.path.relpath(run, os.path.realpath(self.dir)), out)
         for name in [".kiln/config.yaml", ".kiln/overrides.yaml", ".kiln/kiln.yaml", ".kiln/origins.yaml",
-                     "train.log", "metrics.csv", "summary.json", "checkpoints/last/model.safetensors",
+                     ".kiln/job.yaml", "train.log", "metrics.csv", "summary.json", "checkpoints/last/model.safetensors",
                      "checkpoints/best/state.json", "checkpoints/last/config.yaml",
                      "checkpoints/last/trainer.safetensors"]:
             self.assertTrue(os.path.exists(os.path.join(run, name)), name)

@@ -351,6 +351,75 @@ static void test_stop_while_waiting(void **unused)
     kiln_loader_free(loader);
 }
 
+/* Reads until somebody calls it away. */
+static struct Slow {
+    int reads;          /* done */
+    int stop_at;        /* the read that sets the flag; 0: none */
+    volatile int *flag; /* or NULL: reads take time */
+} slow;
+
+static KilnStatus slow_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample,
+                           KilnError *err)
+{
+    const struct timespec while_ = { .tv_nsec = 5000000 };
+
+    if (__atomic_add_fetch(&slow.reads, 1, __ATOMIC_RELAXED) == slow.stop_at)
+        *slow.flag = 1;
+    if (slow.flag == NULL)
+        nanosleep(&while_, NULL);
+    return numbers_get(ctx, index, rng, sample, err);
+}
+
+/* Without workers a batch that takes long to read is no reason not to hear; it is read again. */
+static void test_stop_while_reading(void **unused)
+{
+    Numbers numbers = { .fails = -1, .skip = 10 };
+    volatile int stop = 0, pause = 0;
+
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        Seen seen = { 0 };
+        KilnLoaderSpec spec = spec_of(&numbers, 0, NULL);
+        KilnError err = { 0 };
+        Epoch epoch;
+
+        slow = (struct Slow) { .stop_at = 13, .flag = i == 0 ? &stop : &pause };
+        spec.dataset.get = slow_get;
+        spec.stop = &stop;
+        spec.pause = &pause;
+        spec.left_out = left_out;
+        spec.ctx = &seen;
+        KilnLoader *loader = loader_of(&spec);
+        assert_int_equal(read_epoch(loader, 0, 0, &epoch, &err), KILN_E_INTERRUPTED);
+        assert_int_equal(slow.reads, 13);
+        assert_int_equal(epoch.samples, BATCH - 1);
+        assert_int_equal(seen.warnings, 1); /* sample 10 was in the batch that was given up */
+        stop = pause = 0;
+        assert_int_equal(read_epoch(loader, 0, 1, &epoch, &err), KILN_OK);
+        assert_int_equal(epoch.samples, COUNT - BATCH - 5);
+        assert_int_equal(seen.warnings, 6);
+        kiln_loader_free(loader);
+    }
+}
+
+/* The loader's end does not wait for whole batches. */
+static void test_end_while_reading(void **unused)
+{
+    Numbers numbers = { .fails = -1 };
+    KilnLoaderSpec spec = spec_of(&numbers, 2, NULL);
+    const struct timespec while_ = { .tv_nsec = 12000000 };
+
+    (void)unused;
+    slow = (struct Slow) { 0 };
+    spec.dataset.get = slow_get;
+    spec.batch_size = COUNT;
+    KilnLoader *loader = loader_of(&spec);
+    assert_int_equal(kiln_loader_start(loader, 0, 0, NULL), KILN_OK);
+    nanosleep(&while_, NULL);
+    kiln_loader_free(loader);
+    assert_true(slow.reads < COUNT);
+}
+
 static int begin(void **state)
 {
     if (fixture_begin(state) != 0)
@@ -380,6 +449,8 @@ int main(void)
         cmocka_unit_test(test_drop_last),
         cmocka_unit_test(test_a_thread_that_ends),
         cmocka_unit_test(test_stop_while_waiting),
+        cmocka_unit_test(test_stop_while_reading),
+        cmocka_unit_test(test_end_while_reading),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
