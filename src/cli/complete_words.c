@@ -219,6 +219,9 @@ static void complete_override(Cursor *cursor)
         (complete_own(candidates, "input=", "a PNG file, or a folder of them", "") ||
          complete_own(candidates, "output=", "the file to write: .jsonl, .csv, .safetensors", "")))
         return;
+    if (strcmp(cursor->command, "eval") == 0 &&
+        complete_own(candidates, "plots=", "a folder for pictures", "/"))
+        return;
     if (strcmp(cursor->command, "train") == 0 &&
         complete_own(candidates, "resume=", "go on in a run folder, with its config", "/")) {
         kiln_candidates_add(candidates, false, "resume=last", "the newest run");

@@ -64,11 +64,33 @@ static bool take_split(KilnArgs *args, const char *name)
     return false;
 }
 
+/* Pictures are drawn by a callback: the run's own, if it has one of that name. */
+static int evaluate_to(KilnArgs *args, const char *plots)
+{
+    char path[4096 + 64];
+    KilnError err = { 0 };
+    KilnStatus status = KILN_OK;
+
+    snprintf(path, sizeof(path), "++callbacks.prediction_plots.dir='%s'",
+             plots != NULL ? plots : "");
+    if (plots != NULL)
+        status = kiln_args_add(args, path, &err);
+    if (status >= 0 && plots != NULL)
+        status = kiln_args_add(
+            args, "++callbacks.prediction_plots._target_=callback/prediction_plots", &err);
+    if (status >= 0)
+        return with_checkpoint(args, evaluate);
+    kiln_screen_error(args->command, &err);
+    return kiln_screen_exit_status(status);
+}
+
 int kiln_command_eval(KilnArgs *args)
 {
     const char *split = kiln_args_take(args, "split");
 
-    return take_split(args, split != NULL ? split : "test") ? with_checkpoint(args, evaluate) : 2;
+    if (!take_split(args, split != NULL ? split : "test"))
+        return 2;
+    return evaluate_to(args, kiln_args_take(args, "plots"));
 }
 
 static KilnStatus print_output(void *ctx, const char *text, KilnError *err)

@@ -17,7 +17,7 @@ typedef struct Command {
 static const Command commands[] = {
     { "train", kiln_command_train, true, "train [OVERRIDE...]", "compose a config and train it" },
     { "eval", kiln_command_eval, true,
-      "eval ckpt_path=PATH|last|best [split=val|train] [OVERRIDE...]",
+      "eval ckpt_path=PATH|last|best [split=val|train] [plots=DIR] [OVERRIDE...]",
       "test or validate a checkpoint" },
     { "predict", kiln_command_predict, true,
       "predict ckpt_path=... input=FILE|FOLDER|split=test [output=FILE]",

@@ -54,9 +54,16 @@ static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
 {
     char *inside = kiln_path_join(word, "flight.kiln");
     char *path = inside != NULL ? realpath(kiln_is_dir(word) ? inside : word, NULL) : NULL;
-    KilnStatus status = path != NULL ? KILN_OK
-                                     : kiln_error_errno(err, kiln_is_dir(word) ? inside : word);
+    KilnStatus status = KILN_OK;
 
+    if (path == NULL && errno == ENOENT && kiln_is_dir(word))
+        status = kiln_error_set(err, KILN_E_MISSING,
+                                "%s: has no flight.kiln: the run went without the callback "
+                                "flight_recorder (callbacks=[default,flight_recorder]), or ended "
+                                "well",
+                                word);
+    else if (path == NULL)
+        status = kiln_error_errno(err, word);
     if (status >= 0)
         status = kiln_flight_open(path, &replay->flight, err);
     if (status >= 0 && kiln_flight_count(replay->flight) == 0)
@@ -298,7 +305,7 @@ static KilnStatus compose(const Replay *replay, const KilnRegistry *registry, Ki
         overrides[n++] = dir.data;
         overrides[n++] = from.data != NULL ? from.data : "ckpt_path=null";
         request.config_path = folder;
-        request.config_name = NULL;
+        request.config_name = KILN_JOB_CONFIG;
         request.overrides = overrides;
         status = kiln_command_compose_request(args, &request, true, ret);
     }
@@ -323,9 +330,11 @@ static int judge(Replay *replay, KilnStatus status, const KilnError *err)
         kiln_screen_error(replay->args->command, err);
         return kiln_screen_exit_status(status);
     }
-    printf(differ == 0  ? "equal: every loss and gradient norm came out as it was recorded\n"
-           : differ > 0 ? "%d batches differ: another machine, other data, or another program?\n"
-                        : "no batch of the record was replayed to its end\n",
+    printf(differ == 0 ? "equal: every loss and gradient norm came out as it was recorded\n"
+           : differ > 0
+               ? "%d batches differ: another machine, other data, another program, or a run "
+                 "that went on with other overrides?\n"
+               : "no batch of the record was replayed to its end\n",
            differ);
     return differ == 0 ? 0 : 1;
 }
@@ -399,8 +408,6 @@ static int replay_all(Replay *replay, const char *word, KilnError *err)
     const char *tmp = getenv("TMPDIR");
     KilnStatus status = open_record(replay, word, err);
 
-    if (status >= 0)
-        status = kiln_command_check_followers(replay->run, replay->args->words + 1, err);
     if (status >= 0)
         status = find_checkpoint(replay, err);
     snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",

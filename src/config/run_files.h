@@ -7,15 +7,21 @@
 /* The arguments as a YAML list of texts (overrides.yaml). Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_config_overrides_yaml(const KilnConfig *config, char **ret,
                                                      KilnError *err);
+/* The job's config as the run can go on with it (job.yaml): like config.yaml, with every value, but
+ * what refers to other values of the job still does, so that an override of one reaches all.
+ * Owned by the caller. */
+KILN_NODISCARD KilnStatus kiln_config_job_yaml(const KilnConfig *config, char **ret,
+                                               KilnError *err);
 /* The node `kiln` as YAML, below its name (kiln.yaml). What has no value yet stays
  * ???. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **ret,
                                                KilnError *err);
 /* Where each value came from (origins.yaml, docs/design.md): a mapping from "a.b" to a
  * list of {value, from}, the value in force first, then what it replaced; {removed, from}
- * is what took a key away. Lists count as one value. Owned by the caller. */
-KILN_NODISCARD KilnStatus kiln_config_origins_yaml(const KilnConfig *config, char **ret,
-                                                   KilnError *err);
+ * is what took a key away. Lists count as one value. With `before` (NULL: none), the file that a
+ * run left which goes on now, its histories go on. Owned by the caller. */
+KILN_NODISCARD KilnStatus kiln_config_origins_yaml(const KilnConfig *config, const char *before,
+                                                   char **ret, KilnError *err);
 
 /* A choice of the defaults list: "model" -> "resnet"; option NULL for null. */
 typedef struct KilnChoiceMade {

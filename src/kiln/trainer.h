@@ -103,6 +103,15 @@ KILN_API bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name);
  * logged; what is, and the nearest. */
 KILN_API KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *option,
                                                 const char *name, KilnError *err);
+/* The same for the option `monitor` of the callback `who`, which has `mode` (min, max) beside it:
+ * with the overrides that would do. */
+KILN_API KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer,
+                                                 const KilnInstance *who, const char *name,
+                                                 KilnError *err);
+/* Warn when `name` is known to get better the other way than `rises`, by which the callback `who`
+ * watches it. */
+KILN_API void kiln_trainer_check_mode(KilnTrainer *trainer, const KilnInstance *who,
+                                      const char *name, bool rises);
 /* True when this run will validate: there are samples for it and no limit of 0. */
 KILN_API bool kiln_trainer_validates(const KilnTrainer *trainer);
 /* True when that is once an epoch, in every epoch, behind its last batch. */
@@ -183,6 +192,10 @@ typedef enum KilnSaveFlags {
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer,
                                                      const KilnInstance *owner, const char *name,
                                                      unsigned flags, KilnError *err);
+/* Whether saving under `name` would replace a checkpoint of an earlier moment that another than
+ * `owner` keeps. */
+KILN_API bool kiln_trainer_would_replace(const KilnTrainer *trainer, const KilnInstance *owner,
+                                         const char *name);
 /* Point checkpoints/<link> ("best", "last") to checkpoint `name`, atomically. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link,
                                                      const char *name, KilnError *err);

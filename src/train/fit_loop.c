@@ -225,6 +225,8 @@ static KilnStatus train(KilnTrainer *trainer, KilnError *err)
     trainer->timing.trained = trainer->timing.validated = kiln_clock();
     status = KILN_CALL(trainer, on_train_start, err);
     if (status >= 0)
+        status = kiln_saves_reserve(trainer, err);
+    if (status >= 0)
         status = train_epochs(trainer, err);
     if (status < 0 || trainer->interrupted)
         return status;

@@ -171,6 +171,18 @@ bool kiln_metric_rises(const char *name, unsigned flags)
     return true;
 }
 
+int kiln_metrics_trend(const KilnMetrics *metrics, const char *name)
+{
+    for (size_t i = 0; i < metrics->n_declared; i++) {
+        const unsigned flags = metrics->declared[i].flags;
+
+        if (strcmp(metrics->declared[i].name, name) == 0 &&
+            (flags & (KILN_LOG_RISES | KILN_LOG_FALLS)) != 0)
+            return (flags & KILN_LOG_RISES) != 0 ? 1 : -1;
+    }
+    return kiln_metric_rises(name, 0) ? 0 : -1;
+}
+
 static KilnMetric *find(const KilnMetrics *metrics, const char *name)
 {
     for (size_t i = 0; i < metrics->n; i++)
@@ -321,6 +333,14 @@ static const char *value_name(const KilnCounted *counted, const KilnTallyValue *
     return buf;
 }
 
+static unsigned flags_of(const KilnCounted *counted)
+{
+    const KilnMetricOps *ops = kiln_instance_component(counted->metric)->ops.metric;
+
+    return KILN_LOG_EPOCH | (ops->lower_is_better ? KILN_LOG_FALLS : KILN_LOG_RISES) |
+           (ops->is_matrix ? KILN_LOG_CELL : 0);
+}
+
 KilnTallies *kiln_metrics_tallies(KilnMetrics *metrics)
 {
     return &metrics->tallies;
@@ -343,7 +363,7 @@ KilnStatus kiln_metrics_tally(KilnMetrics *metrics, KilnPhase phase, KilnInstanc
         char full[LONGEST_NAME];
 
         if (kiln_metrics_declare(metrics, phase, value_name(counted, &values[i], full),
-                                 KILN_LOG_EPOCH) < 0)
+                                 flags_of(counted)) < 0)
             status = kiln_error_nomem(err, sizeof(full));
     }
     return status;
@@ -354,8 +374,7 @@ static KilnStatus end_tally(KilnMetrics *metrics, const KilnCounted *counted, in
 {
     const KilnTallyValue *values = NULL;
     size_t n = 0;
-    bool falls = kiln_instance_component(counted->metric)->ops.metric->lower_is_better;
-    unsigned flags = KILN_LOG_EPOCH | (falls ? KILN_LOG_FALLS : KILN_LOG_RISES);
+    const unsigned flags = flags_of(counted);
     KilnStatus status = kiln_tally_compute(counted->tally, &values, &n, err);
 
     for (size_t i = 0; i < n && status >= 0; i++) {
@@ -522,7 +541,8 @@ static KilnStatus load_sum(KilnMetrics *metrics, const json_t *saved, KilnError 
     double sum, weight;
 
     if (name == NULL || phase < KILN_PHASE_FIT || phase > KILN_PHASE_TEST || flags < 1 ||
-        flags > (int)KILN_LOG_ALL || !kiln_json_get_f64(json_object_get(saved, "sum"), &sum) ||
+        (flags & ~(json_int_t)KILN_LOG_ALL) != 0 ||
+        !kiln_json_get_f64(json_object_get(saved, "sum"), &sum) ||
         !kiln_json_get_f64(json_object_get(saved, "weight"), &weight))
         return kiln_error_set(err, KILN_E_FORMAT, "a metric's sum without name, sum or weight");
     int i = kiln_metrics_declare(metrics, (KilnPhase)phase, name, (unsigned)flags);

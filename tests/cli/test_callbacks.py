@@ -84,6 +84,25 @@ class Keeping(Case):
         self.assertEqual(whole["callbacks.steps"], cut["callbacks.steps"])
         self.assertEqual(self.checkpoints("whole"), self.checkpoints("cut"))
 
+    def test_two_savers_of_one_name(self):
+        """Neither loses what it keeps to the other; at one step they have one folder."""
+        self.run_kiln(*TINY, "scheduler=constant", "callbacks.model_checkpoint.filename=same", "trainer.max_epochs=3",
+                      "callbacks.model_checkpoint.monitor=train/loss", "callbacks.model_checkpoint.mode=max",
+                      "+callbacks.steps={_target_: callback/model_checkpoint, every_n_train_steps: 5, save_top_k: -1, "
+                      "filename: same}", "kiln.run.dir=run")
+        steps = {read_json(self.path("run/checkpoints", name, "state.json"))["step"] for name in self.checkpoints()}
+        self.assertEqual(steps, {5, 8, 10, 15, 20, 24})
+        self.assertIn("same", self.checkpoints())
+
+    def test_a_monitor_that_does_not_fit(self):
+        self.refused(*TINY, "task=gan", says=["try callbacks.model_checkpoint.monitor=val/distance "
+                                              "callbacks.model_checkpoint.mode=min"])
+        out, err = self.run_kiln(*TINY, "callbacks.model_checkpoint.monitor=val/loss",
+                                 "+callbacks.early={_target_: early_stopping, monitor: val/accuracy}")
+        self.assertIn("callbacks.model_checkpoint: mode=max, but val/loss gets better by falling", out + err)
+        self.assertIn("say callbacks.early.mode=max", out + err)
+        self.assertNotIn("warning", "".join(self.run_kiln(*TINY)))
+
     def test_kills_leave_no_trace(self):
         out, _ = self.run_kiln(
             "verify-resume", "-n", "2" if SHORT else "8", *TINY, "datamodule.batch_size=16", "trainer.max_epochs=4",

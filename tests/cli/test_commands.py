@@ -61,6 +61,22 @@ class Checkpoints(Case):
         self.assertEqual(len(one.splitlines()), 14)
         self.assertEqual(one, other.replace("data/train", "data/val"))
 
+    def test_eval_draws(self):
+        _, err = self.run_kiln(*TINY, "+task.metrics.confusion=metric/confusion_matrix", "kiln.run.dir=run")
+        if "no plots" in err:
+            self.skipTest("built without cairo")
+        before = sorted(os.listdir(self.path("run/plots")))
+        for split in ["val", "test"]:
+            self.run_kiln("eval", "ckpt_path=run", f"split={split}", f"plots={split}", program="kiln")
+            self.assertEqual(sorted(os.listdir(self.path(split))), [f"{split}_confusion.png", f"{split}_samples.png"])
+            self.assertEqual(read(self.path(split, f"{split}_samples.png"))[:8], b"\x89PNG\r\n\x1a\n")
+        # The last checkpoint is what was tested at the end of the run.
+        self.assertEqual(read(self.path("test/test_samples.png")), read(self.path("run/plots/test_samples.png")))
+        self.run_kiln("eval", "ckpt_path=run", program="kiln")
+        self.assertEqual(sorted(os.listdir(self.path("run/plots"))), before, "without plots= nothing is drawn")
+        _, err = self.run_kiln("eval", "ckpt_path=run", "plots=no/where", program="kiln", status=1)
+        self.assertIn("no/where: No such file or directory", err)
+
     def test_predict_prints_a_line_for_each_image(self):
         self.run_kiln(*TINY, "kiln.run.dir=run")
         self.write("images/a.png", png(28, 28))

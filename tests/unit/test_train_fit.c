@@ -9,6 +9,7 @@ static void test_run_folder(void **unused)
         "run/.kiln/overrides.yaml",
         "run/.kiln/kiln.yaml",
         "run/.kiln/origins.yaml",
+        "run/.kiln/job.yaml",
         "run/train.log",
         "run/metrics.csv",
         "run/summary.json",
