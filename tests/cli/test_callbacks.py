@@ -262,7 +262,7 @@ class Predicting(Case):
         self.run_kiln(*predict, "split=test", "output=to/all.safetensors",
                       "callbacks.prediction_writer.interval=epoch", program="kiln")
         self.assertEqual(sorted(os.listdir(self.path("to"))),
-                         [f"all{name}.{end}" for name in ("-plain", "-night", "") for end in ("csv", "safetensors")])
+                         [f"all{name}.{end}" for name in ("-night", "-plain", "") for end in ("csv", "safetensors")])
         at = 0
         for name, count in [("", 4), ("-night", 5), ("-plain", 3)]:
             with open(self.path(f"to/all{name}.csv"), newline="") as file:
@@ -277,7 +277,7 @@ class Predicting(Case):
         self.run_kiln(*predict, "split=test", "output=part.safetensors", program="kiln")
         self.assertEqual(sorted(name for name in os.listdir(self.path(".")) if name.startswith("part")),
                          ["part-000001.safetensors", "part-000002.safetensors"] +
-                         [f"part-{name}-{i:06d}.safetensors" for name, n in (("plain", 2), ("night", 3))
+                         [f"part-{name}-{i:06d}.safetensors" for name, n in (("night", 3), ("plain", 2))
                           for i in range(1, n + 1)])
         limited, _ = self.run_kiln(*predict, "split=test", "trainer.limit_predict_batches=1", program="kiln")
         self.assertEqual(len(limited.splitlines()), 6)  # of each set
