@@ -99,6 +99,19 @@ static bool is_closed(const Target *target, const KilnConfigNode *map, const cha
     return known;
 }
 
+/* `callbacks.early_stopping`, where `callbacks=early_stopping` was not chosen. */
+static bool is_option(const Target *target, const char *group, const char *name)
+{
+    const char **options = *group != '\0' && strchr(group, '.') == NULL
+                               ? kiln_search_options(&target->config->search, group, false)
+                               : NULL;
+
+    for (; options != NULL && *options != NULL; options++)
+        if (strcmp(*options, name) == 0)
+            return true;
+    return false;
+}
+
 static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const char *part)
 {
     const KilnOverride *override = target->override;
@@ -115,6 +128,8 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
     if (is_closed(target, at, path))
         kiln_text_printf(&text, "%s `kiln show %s` tells its options", near ? "" : ";",
                          component != NULL ? component->text : path);
+    else if (is_option(target, path, part))
+        kiln_text_printf(&text, "%s %s=%s would have it", near ? "" : ";", path, part);
     else if (override->kind == KILN_OVERRIDE_APPEND)
         kiln_text_printf(&text, "%s to add a new list write +%s=[...]", near ? " Or" : ";",
                          override->key);
