@@ -1,6 +1,6 @@
-/* Pictures of what a classifier predicts, in plots/ when a run ends: the confusion matrices among
- * its metrics, and samples of the last validation and of the test, some that it got right and
- * those that it got wrong worst. */
+/* Pictures of what a classifier predicts, in plots/ when a run ends, and of `kiln eval`: the
+ * confusion matrices among its metrics, and samples of the last validation and of the test, some
+ * that it got right and those that it got wrong worst. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 enum { NAME = 256, PATH = 4096, MOST_CLASSES = 64, PARTS = 2 };
 
 typedef struct Opts {
-    char *image, *label, *output;
+    char *image, *label, *output, *dir;
     int64_t count;
 } Opts;
 
@@ -22,6 +22,10 @@ static const KilnField fields[] = {
     KILN_FIELD_STR(Opts, label, "label", "the feature with the true class: i32"),
     KILN_FIELD_STR(Opts, output, "logits", "the step's output with a score for each class"),
     KILN_FIELD_I64(Opts, count, "16", 1, 256, "samples of each kind"),
+    KILN_FIELD_STR_OPT(
+        Opts, dir, "null",
+        "the folder for the pictures; null: plots/ in the run folder, and none of an "
+        "evaluation (kiln eval plots=DIR)"),
     KILN_FIELD_END,
 };
 
@@ -40,7 +44,8 @@ typedef struct Samples {
 } Samples;
 
 typedef struct State {
-    bool draws; /* the data are images with classes */
+    bool fits;  /* the data are images with classes, */
+    bool draws; /* and this build can draw */
     KilnShape shape;
     int64_t size; /* floats of an image */
     Samples val, test;
@@ -279,25 +284,69 @@ static KilnStatus draw_matrices(KilnTrainer *trainer, const char *dir, KilnError
 /* ---- Hooks ------------------------------------------------------------------------------------
  */
 
+static bool has_pictures(const KilnDataSpec *spec, const Opts *opts)
+{
+    const KilnFeature *image = kiln_spec_feature(spec, opts->image);
+    const KilnFeature *label = kiln_spec_feature(spec, opts->label);
+
+    return spec->n_classes > 0 && image != NULL && label != NULL && image->dtype == KILN_F32 &&
+           image->shape.rank == 3 && (image->shape.dim[2] == 1 || image->shape.dim[2] == 3) &&
+           label->dtype == KILN_I32 && label->shape.rank == 0;
+}
+
+/* A folder that someone asked for is made, or refused, before anything is computed. */
+static KilnStatus open_dir(const KilnDataSpec *spec, const Opts *opts, KilnError *err)
+{
+    KilnStatus status = kiln_plot_supported(err);
+
+    if (status >= 0 && !has_pictures(spec, opts))
+        status = kiln_error_set(err, KILN_E_SHAPE,
+                                "there are no pictures of these data: they need images \"%s\" and "
+                                "classes \"%s\"",
+                                opts->image, opts->label);
+    if (status >= 0 && opts->dir[0] == '\0')
+        status = kiln_error_set(err, KILN_E_RANGE, "dir is empty: expected the name of a folder");
+    if (status >= 0 && mkdir(opts->dir, 0777) != 0 && errno != EEXIST)
+        status = kiln_error_errno(err, opts->dir);
+    return status;
+}
+
 /* Data of another kind have no such pictures; that is no mistake. */
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
     const KilnDataSpec *spec = kiln_trainer_spec(trainer);
-    const KilnFeature *image = kiln_spec_feature(spec, opts->image);
-    const KilnFeature *label = kiln_spec_feature(spec, opts->label);
+    const char *phase = kiln_trainer_phase(trainer);
+    const bool fits = strcmp(phase, "fit") == 0;
+    KilnStatus status = KILN_OK;
 
-    state->draws = kiln_plot_supported(NULL) >= 0 && spec->n_classes > 0 && image != NULL &&
-                   label != NULL && image->dtype == KILN_F32 && image->shape.rank == 3 &&
-                   (image->shape.dim[2] == 1 || image->shape.dim[2] == 3) &&
-                   label->dtype == KILN_I32 && label->shape.rank == 0;
-    if (!state->draws || strcmp(kiln_trainer_phase(trainer), "fit") != 0)
+    state->fits = has_pictures(spec, opts);
+    if (strcmp(phase, "predict") == 0 || (!fits && opts->dir == NULL))
         return KILN_OK;
-    state->shape = image->shape;
-    state->size = kiln_shape_count(&image->shape);
-    KilnStatus status = allocate(&state->val, opts->count, state->size, err);
-    return status >= 0 ? allocate(&state->test, opts->count, state->size, err) : status;
+    if (opts->dir != NULL)
+        status = open_dir(spec, opts, err);
+    state->draws = status >= 0 && kiln_plot_supported(NULL) >= 0 && state->fits;
+    if (!state->draws)
+        return status;
+    state->shape = kiln_spec_feature(spec, opts->image)->shape;
+    state->size = kiln_shape_count(&state->shape);
+    if (fits || strcmp(phase, "validate") == 0)
+        status = allocate(&state->val, opts->count, state->size, err);
+    if (status >= 0 && (fits || strcmp(phase, "test") == 0))
+        status = allocate(&state->test, opts->count, state->size, err);
+    return status;
+}
+
+static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const State *state = kiln_state(self);
+    KilnError why = { 0 };
+
+    (void)err;
+    if (state->fits && kiln_trainer_run_dir(trainer)[0] != '\0' && kiln_plot_supported(&why) < 0)
+        kiln_trainer_print(trainer, "no pictures of predictions: %s", why.text);
+    return KILN_OK;
 }
 
 static void start(Samples *samples)
@@ -335,12 +384,13 @@ static KilnStatus on_test_batch_end(KilnInstance *self, KilnTrainer *trainer, Ki
     return KILN_OK;
 }
 
-static KilnStatus draw_all(KilnTrainer *trainer, const State *state, KilnError *err)
+/* `dir` is below PATH bytes. */
+static KilnStatus draw_all(KilnTrainer *trainer, const State *state, const char *dir,
+                           KilnError *err)
 {
-    char dir[PATH + 16], path[PATH + 64];
+    char path[PATH + 64];
     KilnStatus status = KILN_OK;
 
-    snprintf(dir, sizeof(dir), "%s/plots", kiln_trainer_run_dir(trainer));
     if (mkdir(dir, 0777) != 0 && errno != EEXIST)
         return kiln_error_errno(err, dir);
     snprintf(path, sizeof(path), "%s/val_samples.png", dir);
@@ -355,14 +405,18 @@ static KilnStatus draw_all(KilnTrainer *trainer, const State *state, KilnError *
 /* Whatever keeps a picture from being drawn does not make the run fail. */
 static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
+    const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
-    const char *dir = kiln_trainer_run_dir(trainer);
+    const char *run = kiln_trainer_run_dir(trainer);
+    char dir[PATH];
     KilnError why = { 0 };
 
     (void)err;
-    if (!state->draws || dir[0] == '\0' || strlen(dir) >= PATH)
+    if (!state->draws || (opts->dir == NULL && run[0] == '\0'))
         return KILN_OK;
-    if (draw_all(trainer, state, &why) < 0)
+    const int length = snprintf(dir, sizeof(dir), "%s%s", opts->dir != NULL ? opts->dir : run,
+                                opts->dir != NULL ? "" : "/plots");
+    if (length < (int)sizeof(dir) && draw_all(trainer, state, dir, &why) < 0)
         kiln_trainer_print(trainer, "warning: plots are not complete: %s", why.text);
     return KILN_OK;
 }
@@ -378,6 +432,7 @@ static void release(KilnInstance *self)
 
 static const KilnCallbackOps ops = {
     .setup = setup,
+    .on_fit_start = on_fit_start,
     .on_validation_start = on_validation_start,
     .on_validation_batch_end = on_validation_batch_end,
     .on_test_batch_end = on_test_batch_end,

@@ -237,7 +237,7 @@ static void append_metrics(Line *line, const KilnTrainer *trainer, bool all)
 
     for (size_t i = 0; i < n; i++)
         if ((metrics[i].flags & KILN_LOG_PROG_BAR) != 0 ||
-            (all && (metrics[i].flags & KILN_LOG_EPOCH) != 0))
+            (all && (metrics[i].flags & (KILN_LOG_EPOCH | KILN_LOG_CELL)) == KILN_LOG_EPOCH))
             append(line, "  %s %.4g", metrics[i].name, metrics[i].value);
 }
 

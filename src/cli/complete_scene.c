@@ -204,6 +204,7 @@ void kiln_scene_set(const KilnArgs *args, const char *command, KilnScene *ret)
 
         if (word != NULL && !kiln_starts_with(word, "input=") &&
             !kiln_starts_with(word, "output=") && !kiln_starts_with(word, "resume=") &&
+            !kiln_starts_with(word, "split=") && !kiln_starts_with(word, "plots=") &&
             !(own != NULL && kiln_starts_with(word, "ckpt_path=")))
             trial.words[trial.count++] = word;
     }

@@ -1,4 +1,4 @@
-/* Comparing checkpoints and rows. */
+/* Comparing checkpoints. */
 #include "cli/differences.h"
 
 #include <jansson.h>
@@ -387,67 +387,5 @@ KilnStatus kiln_differences_checkpoints(const char *a, const char *b, KilnDiffer
         status = compare_all(b, a, names[1], n[1], false, found, err);
     kiln_names_free(names[0], n[0]);
     kiln_names_free(names[1], n[1]);
-    return status;
-}
-
-/* ---- Rows ------------------------------------------------------------------------------- */
-
-/* The cell of a measured column goes: the one before the sixth comma, in the header too. */
-static const char *cut_wall_time(char *line, char *room, size_t size)
-{
-    enum { WALL_TIME = 5 };
-    size_t used = 0;
-    int column = 0;
-
-    for (const char *p = line; *p != '\0' && used + 1 < size; p++) {
-        if (column != WALL_TIME || *p == ',')
-            room[used++] = *p;
-        column += *p == ',';
-    }
-    room[used] = '\0';
-    return room;
-}
-
-static char *next_line(char **at)
-{
-    char *line = *at, *end = line != NULL ? strchr(line, '\n') : NULL;
-
-    if (line == NULL || *line == '\0')
-        return NULL;
-    if (end != NULL)
-        *end = '\0';
-    *at = end != NULL ? end + 1 : NULL;
-    return line;
-}
-
-KilnStatus kiln_differences_rows(const char *a, const char *b, KilnDifferences *found,
-                                 KilnError *err)
-{
-    enum { LONGEST = 1 << 14 };
-    char *texts[2] = { NULL, NULL }, *at[2], *room = malloc((size_t)2 * LONGEST);
-    size_t size;
-    KilnStatus status = room != NULL ? kiln_file_read(a, largest, &texts[0], &size, err)
-                                     : kiln_error_nomem(err, LONGEST);
-
-    if (status >= 0)
-        status = kiln_file_read(b, largest, &texts[1], &size, err);
-    at[0] = texts[0];
-    at[1] = texts[1];
-    for (int row = 0; status >= 0; row++) {
-        char *lines[2] = { next_line(&at[0]), next_line(&at[1]) };
-
-        if (lines[0] == NULL && lines[1] == NULL)
-            break;
-        if (lines[0] == NULL || lines[1] == NULL)
-            kiln_differences_add(found, "metrics.csv: row %d: only in the %s: %s", row,
-                                 lines[1] == NULL ? "first" : "second", lines[lines[0] == NULL]);
-        else if (strcmp(cut_wall_time(lines[0], room, LONGEST),
-                        cut_wall_time(lines[1], room + LONGEST, LONGEST)) != 0)
-            kiln_differences_add(found, "metrics.csv: row %d: %s and %s", row, room,
-                                 room + LONGEST);
-    }
-    free(texts[0]);
-    free(texts[1]);
-    free(room);
     return status;
 }

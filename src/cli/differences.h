@@ -15,8 +15,10 @@ typedef struct KilnDifferences {
  * read. */
 KILN_NODISCARD KilnStatus kiln_differences_checkpoints(const char *a, const char *b,
                                                        KilnDifferences *found, KilnError *err);
-/* Compare two CSV files of a run without the column wall_time, which is measured. */
-KILN_NODISCARD KilnStatus kiln_differences_rows(const char *a, const char *b,
+/* Compare what the loggers wrote in the run folders `a` and `b`: metrics.csv, metrics.jsonl and
+ * TensorBoard's events. Times of day and measured values, which are others in each run, don't
+ * count. */
+KILN_NODISCARD KilnStatus kiln_differences_logs(const char *a, const char *b,
                                                 KilnDifferences *found, KilnError *err);
 /* A difference, as printf has it. */
 void kiln_differences_add(KilnDifferences *found, const char *format, ...) KILN_PRINTF(2, 3);

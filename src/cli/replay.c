@@ -54,9 +54,16 @@ static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
 {
     char *inside = kiln_path_join(word, "flight.kiln");
     char *path = inside != NULL ? realpath(kiln_is_dir(word) ? inside : word, NULL) : NULL;
-    KilnStatus status = path != NULL ? KILN_OK
-                                     : kiln_error_errno(err, kiln_is_dir(word) ? inside : word);
+    KilnStatus status = KILN_OK;
 
+    if (path == NULL && errno == ENOENT && kiln_is_dir(word))
+        status = kiln_error_set(err, KILN_E_MISSING,
+                                "%s: has no flight.kiln: the run went without the callback "
+                                "flight_recorder (callbacks=[default,flight_recorder]), or ended "
+                                "well",
+                                word);
+    else if (path == NULL)
+        status = kiln_error_errno(err, word);
     if (status >= 0)
         status = kiln_flight_open(path, &replay->flight, err);
     if (status >= 0 && kiln_flight_count(replay->flight) == 0)
@@ -402,8 +409,7 @@ static int replay_all(Replay *replay, const char *word, KilnError *err)
     KilnStatus status = open_record(replay, word, err);
 
     if (status >= 0)
-        if (status >= 0)
-            status = find_checkpoint(replay, err);
+        status = find_checkpoint(replay, err);
     snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",
              tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (status >= 0 && mkdtemp(replay->scratch) == NULL)

@@ -233,13 +233,7 @@ static KilnStatus compare_runs(const Check *check, KilnDifferences *found, KilnE
 
     free(a);
     free(b);
-    a = in(check->whole, "metrics.csv");
-    b = in(check->run, "metrics.csv");
-    if (status >= 0 && kiln_is_file(a))
-        status = kiln_differences_rows(a, b, found, err);
-    free(a);
-    free(b);
-    return status;
+    return status >= 0 ? kiln_differences_logs(check->whole, check->run, found, err) : status;
 }
 
 /* ---- One kill ------------------------------------------------------------------------------ */

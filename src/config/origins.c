@@ -89,12 +89,14 @@ void kiln_stories_write(const KilnStories *stories, const KilnConfig *config, Ki
         kiln_text_append(text, "{}\n");
 }
 
-KilnStatus kiln_config_origins_yaml(const KilnConfig *config, char **ret, KilnError *err)
+KilnStatus kiln_config_origins_yaml(const KilnConfig *config, const char *before, char **ret,
+                                    KilnError *err)
 {
     KilnStories stories = { 0 };
     KilnText text = { 0 };
     char *taken;
-    KilnStatus status = kiln_stories_collect(config, &stories, err);
+    KilnStatus status = before != NULL ? kiln_stories_go_on(config, before, &stories, err)
+                                       : kiln_stories_collect(config, &stories, err);
 
     if (status < 0)
         return status;
@@ -194,6 +196,70 @@ KilnStatus kiln_stories_read(KilnArena *arena, const char *path, KilnStories *re
         status = read_story(&stories, &map->entries[i], err);
     if (status >= 0)
         *ret = stories;
+    return status;
+}
+
+/* ---- A run that goes on ------------------------------------------------------------------- */
+
+/* Set, or taken away, by the command line: see kiln_place_write. */
+static bool is_argument(const KilnStep *step)
+{
+    return kiln_starts_with(step->place, "argument ");
+}
+
+static KilnStory *find(const KilnStories *stories, const char *key)
+{
+    for (size_t i = 0; i < stories->count; i++)
+        if (strcmp(stories->list[i].key, key) == 0)
+            return &stories->list[i];
+    return NULL;
+}
+
+/* The first `n` steps of `from` in front of those of `to`. */
+static bool put_first(KilnStories *stories, KilnStory *to, const KilnStory *from, size_t n)
+{
+    const KilnStory old = *to;
+    bool ok = true;
+
+    *to = (KilnStory) { .key = old.key, .there = from->there };
+    for (size_t i = 0; i < n + old.count && ok; i++) {
+        KilnStep *step = kiln_story_add(stories, to);
+
+        ok = step != NULL;
+        if (ok)
+            *step = i < n ? from->steps[i] : old.steps[i - n];
+    }
+    return ok;
+}
+
+KilnStatus kiln_stories_go_on(const KilnConfig *config, const char *path, KilnStories *ret,
+                              KilnError *err)
+{
+    KilnStories now = { 0 }, run = { 0 };
+    KilnStatus status = kiln_stories_collect(config, &now, err);
+    bool ok = true;
+
+    if (status >= 0)
+        status = kiln_stories_read(config->arena, path, &run, err);
+    for (size_t i = 0; i < now.count && ok && status >= 0; i++) {
+        const KilnStory *story = &now.list[i];
+        KilnStory *before = find(&run, story->key);
+        size_t n = 0;
+
+        while (n < story->count && is_argument(&story->steps[n]))
+            n++;
+        /* It may be there already: a run is resumed twice by the same words. */
+        if (n == 0 || (before != NULL && before->count > 0 &&
+                       strcmp(before->steps[0].place, story->steps[0].place) == 0))
+            continue;
+        if (before == NULL)
+            before = kiln_stories_add(&run, story->key);
+        ok = before != NULL && put_first(&run, before, story, n);
+    }
+    if (status >= 0 && !ok)
+        status = kiln_error_nomem(err, sizeof(KilnStory));
+    if (status >= 0)
+        *ret = run;
     return status;
 }
 

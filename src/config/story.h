@@ -43,6 +43,11 @@ void kiln_stories_write(const KilnStories *stories, const KilnConfig *config, Ki
 KILN_NODISCARD KilnStatus kiln_stories_read(KilnArena *arena, const char *path, KilnStories *ret,
                                             KilnError *err);
 
+/* Those of a run that goes on with the config that it left, which has its values alone: what the
+ * run's origins.yaml at `path` tells, and in front of that what this command line changed. */
+KILN_NODISCARD KilnStatus kiln_stories_go_on(const KilnConfig *config, const char *path,
+                                             KilnStories *ret, KilnError *err);
+
 /* Where the value at `key` ("": all) comes from, ready to print. Of a config, or, with
  * `config` NULL, of a run whose values are in the tree `values`. */
 KILN_NODISCARD KilnStatus kiln_stories_tell(const KilnStories *stories, const KilnConfig *config,

@@ -101,6 +101,7 @@ typedef struct KilnRanked {
 struct KilnMetricOps {
     KilnMetricInput takes;
     bool lower_is_better; /* of its values */
+    bool is_matrix;       /* its values are cells, which have KILN_LOG_CELL */
     /* Optional. Refuse a form: KILN_E_SHAPE. */
     KilnStatus (*check)(KilnInstance *self, const KilnMetricForm *form, KilnError *err);
     /* Count rows into the arrays below. */

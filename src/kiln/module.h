@@ -40,7 +40,8 @@ typedef enum KilnLogFlags {
     KILN_LOG_MIN = 16,
     KILN_LOG_MAX = 32,
     KILN_LOG_SUM = 64,
-    KILN_LOG_NO_LOGGER = 128 /* for callbacks and the progress bar alone (logger=False) */
+    KILN_LOG_NO_LOGGER = 128, /* for callbacks and the progress bar alone (logger=False) */
+    KILN_LOG_CELL = 1024 /* one of many, of a matrix say: for loggers, too many for the screen */
 } KilnLogFlags;
 
 /* Log a scalar tensor under `name` ("train/loss"); its value is read after the

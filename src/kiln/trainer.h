@@ -20,10 +20,11 @@ KILN_API int64_t kiln_trainer_batches_done(const KilnTrainer *trainer); /* since
 KILN_API int64_t kiln_trainer_samples(const KilnTrainer *trainer); /* trained on since the start */
 /* Batches that the group which runs now makes one optimizer step of. */
 KILN_API int64_t kiln_trainer_accumulation(const KilnTrainer *trainer);
-/* Which set of its split the evaluation that runs now is at, from 0, and that set's name; 0
- * and "" elsewhere. */
+/* Which set of its split the evaluation or prediction that runs now is at, from 0, and that set's
+ * name; 0 and "" elsewhere. And how many sets there are; 1 in training. */
 KILN_API int64_t kiln_trainer_dataloader(const KilnTrainer *trainer);
 KILN_API const char *kiln_trainer_dataloader_name(const KilnTrainer *trainer);
+KILN_API int64_t kiln_trainer_dataloaders(const KilnTrainer *trainer);
 /* What runs now: "fit", "sanity", "validate" (inside fit), "test", "predict". */
 KILN_API const char *kiln_trainer_phase(const KilnTrainer *trainer);
 KILN_API double kiln_trainer_learning_rate(const KilnTrainer *trainer); /* of the first optimizer */

@@ -153,7 +153,7 @@ static KilnStatus freeze_texts(KilnSweep *sweep, KilnConfig *config, size_t numb
     if (status >= 0)
         status = kiln_config_own_yaml(config, &frozen->own, err);
     if (status >= 0)
-        status = kiln_config_origins_yaml(config, &frozen->origins, err);
+        status = kiln_config_origins_yaml(config, NULL, &frozen->origins, err);
     return status >= 0 ? kiln_sweep_keep_files(sweep, config, err) : status;
 }
 

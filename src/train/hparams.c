@@ -21,10 +21,17 @@ static bool of_the_run(const char *key)
     return false;
 }
 
-static bool refers(const KilnConfigNode *node)
+static KilnStatus collect_stories(const KilnConfig *config, const char *origins, KilnStories *ret,
+                                  KilnError *err)
 {
-    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION &&
-           node->text[0] == '$';
+    return origins != NULL ? kiln_stories_go_on(config, origins, ret, err)
+                           : kiln_stories_collect(config, ret, err);
+}
+
+/* By the words of kiln_place_write, which origins.yaml has, too. */
+static bool is_default(const KilnStep *step)
+{
+    return kiln_starts_with(step->place, "default of ");
 }
 
 /* "[32, 64]" or "0.1", resolved, in `arena`; NULL when it is no value of one line. */
@@ -64,13 +71,12 @@ static bool same_value(const KilnConfigNode *a, const KilnConfigNode *b)
 /* Is it at its component's default, or no value at all? */
 static bool uninteresting(const KilnStory *story)
 {
-    const KilnConfigNode *newest = story->steps[0].value;
-    const KilnConfigNode *oldest = story->steps[story->count - 1].value;
+    const KilnStep *newest = &story->steps[0], *oldest = &story->steps[story->count - 1];
 
-    if (!story->there || newest == NULL || newest->layer == KILN_LAYER_DEFAULT ||
-        newest->kind == KILN_NODE_MAP)
+    if (!story->there || newest->value == NULL || is_default(newest) ||
+        newest->value->kind == KILN_NODE_MAP)
         return true;
-    return oldest != NULL && oldest->layer == KILN_LAYER_DEFAULT && same_value(newest, oldest);
+    return oldest->value != NULL && is_default(oldest) && same_value(newest->value, oldest->value);
 }
 
 /* `sampler: {_target_: shuffle}` where `sampler: shuffle` is the default. */
@@ -97,7 +103,10 @@ static bool is_default_component(const KilnStories *stories, const KilnStory *st
 /* `optimizer.lr: ${lr}`: listed once, under the key that has the value. */
 static bool told_elsewhere(const KilnStory *story)
 {
-    return refers(story->steps[0].value) && story->steps[0].refers != NULL;
+    const KilnConfigNode *value = story->steps[0].value;
+
+    return value->kind == KILN_NODE_SCALAR && value->text != NULL && value->text[0] == '$' &&
+           story->steps[0].refers != NULL;
 }
 
 static void classify(KilnHparam *hparam)
@@ -121,12 +130,12 @@ static const char *name_of(const char *key, KilnArena *arena)
                : kiln_arena_strdup(arena, key);
 }
 
-KilnStatus kiln_hparams_collect(const KilnConfig *config, KilnArena *arena, const KilnHparam **ret,
-                                size_t *ret_n, KilnError *err)
+KilnStatus kiln_hparams_collect(const KilnConfig *config, const char *origins, KilnArena *arena,
+                                const KilnHparam **ret, size_t *ret_n, KilnError *err)
 {
     KilnStories stories = { 0 };
     size_t n = 0;
-    KilnStatus status = kiln_stories_collect(config, &stories, err);
+    KilnStatus status = collect_stories(config, origins, &stories, err);
 
     if (status < 0)
         return status;
@@ -170,12 +179,12 @@ static size_t length_of_place(const char *place)
     return length;
 }
 
-KilnStatus kiln_differences_collect(const KilnConfig *config, KilnArena *arena,
+KilnStatus kiln_differences_collect(const KilnConfig *config, const char *origins, KilnArena *arena,
                                     const KilnDifference **ret, size_t *ret_n, KilnError *err)
 {
     KilnStories stories = { 0 };
     size_t n = 0;
-    KilnStatus status = kiln_stories_collect(config, &stories, err);
+    KilnStatus status = collect_stories(config, origins, &stories, err);
 
     if (status < 0)
         return status;

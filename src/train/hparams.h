@@ -7,10 +7,12 @@
 #include "kiln/logger.h"
 
 /* In the order of the tree; in `arena`. What says where and how the run is done (callbacks,
- * loggers, ckpt_path, kiln.*) is left out, and so is what refers to other keys. */
-KILN_NODISCARD KilnStatus kiln_hparams_collect(const KilnConfig *config, KilnArena *arena,
-                                               const KilnHparam **ret, size_t *ret_n,
-                                               KilnError *err);
+ * loggers, ckpt_path, kiln.*) is left out, and so is what refers to other keys. `origins`: where
+ * the run's own config, which has values alone, came from (origins.yaml); NULL: from this config.
+ */
+KILN_NODISCARD KilnStatus kiln_hparams_collect(const KilnConfig *config, const char *origins,
+                                               KilnArena *arena, const KilnHparam **ret,
+                                               size_t *ret_n, KilnError *err);
 
 /* A value that someone set to something else than the default. */
 typedef struct KilnDifference {
@@ -20,8 +22,8 @@ typedef struct KilnDifference {
 } KilnDifference;
 
 /* Likewise, with callbacks and loggers. */
-KILN_NODISCARD KilnStatus kiln_differences_collect(const KilnConfig *config, KilnArena *arena,
-                                                   const KilnDifference **ret, size_t *ret_n,
-                                                   KilnError *err);
+KILN_NODISCARD KilnStatus kiln_differences_collect(const KilnConfig *config, const char *origins,
+                                                   KilnArena *arena, const KilnDifference **ret,
+                                                   size_t *ret_n, KilnError *err);
 
 #endif

@@ -61,12 +61,16 @@ static void say(void *ctx, const char *message)
     kiln_output_print(&trainer->output, "warning: %s", message);
 }
 
-static bool has_cache(const KilnInstance *datamodule)
+/* Whether the data module can keep what it decoded, and is not told to yet. */
+static bool could_cache(const KilnInstance *datamodule)
 {
+    const char *opts = kiln_opts(datamodule);
+
     for (const KilnField *f = kiln_instance_component(datamodule)->fields;
          f != NULL && f->name != NULL; f++)
         if (strcmp(f->name, "cache") == 0)
-            return true;
+            return f->type == KILN_TYPE_PATH && f->optional &&
+                   *(char *const *)(opts + f->offset) == NULL;
     return false;
 }
 
@@ -94,7 +98,7 @@ void kiln_loading_report(KilnTrainer *trainer, KilnLoader *loader, double second
     kiln_loader_times(loader, &pace.times);
     trainer->timing.waited_s += pace.times.waited_s;
     if (trainer->told_loading ||
-        !kiln_loading_advice(&pace, has_cache(trainer->datamodule), line, sizeof(line)))
+        !kiln_loading_advice(&pace, could_cache(trainer->datamodule), line, sizeof(line)))
         return;
     trainer->told_loading = true;
     kiln_output_print(&trainer->output, "%s", line);

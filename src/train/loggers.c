@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "train/hparams.h"
+#include "train/run_folder.h"
 #include "train/state.h"
 #include "train/trainer.h"
 
@@ -51,10 +52,12 @@ static KilnStatus describe(KilnTrainer *trainer, KilnLogRun *run, KilnError *err
         .step = trainer->at.step,
         .config = trainer->config_yaml,
     };
+    char *origins = kiln_run_origins(trainer);
     KilnStatus status = collect_names(trainer, run, err);
     if (status >= 0 && trainer->config != NULL)
-        status = kiln_hparams_collect(trainer->config, &trainer->loggers.arena, &run->hparams,
-                                      &run->n_hparams, err);
+        status = kiln_hparams_collect(trainer->config, origins, &trainer->loggers.arena,
+                                      &run->hparams, &run->n_hparams, err);
+    free(origins);
     return status;
 }
 
@@ -175,14 +178,18 @@ static double wall_time(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Where the run is, without metrics. */
-static KilnLogRow moment(const KilnTrainer *trainer)
+/* Where the run is, without metrics. Means of a validation are values of the training that it
+ * is a part of, and stand in a row with those of its epoch. */
+static KilnLogRow moment(const KilnTrainer *trainer, bool epoch_values)
 {
+    const bool validates = trainer->phase == KILN_PHASE_VALIDATE && epoch_values;
+    const bool fits = trainer->phase == KILN_PHASE_FIT || validates;
+
     return (KilnLogRow) {
-        .phase = kiln_trainer_phase(trainer),
+        .phase = validates ? "fit" : kiln_trainer_phase(trainer),
         .epoch = trainer->at.epoch,
         .step = trainer->at.step,
-        .batch = trainer->phase == KILN_PHASE_FIT ? trainer->at.batch : trainer->eval_batch,
+        .batch = fits ? trainer->at.batch : trainer->eval_batch,
         .samples = kiln_trainer_samples(trainer),
         .wall_time = wall_time(),
     };
@@ -191,7 +198,7 @@ static KilnLogRow moment(const KilnTrainer *trainer)
 KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values, KilnError *err)
 {
     const KilnLoggers *loggers = &trainer->loggers;
-    KilnLogRow row = moment(trainer);
+    KilnLogRow row = moment(trainer, epoch_values);
     KilnStatus status = KILN_OK;
 
     row.n = kiln_metrics_take(trainer->metrics, epoch_values, trainer->at.step, &row.metrics);
@@ -214,7 +221,7 @@ KilnStatus kiln_trainer_log_histogram(KilnTrainer *trainer, const char *name,
                                       const KilnHistogram *histogram, KilnError *err)
 {
     const KilnLoggers *loggers = &trainer->loggers;
-    const KilnLogRow at = moment(trainer);
+    const KilnLogRow at = moment(trainer, false);
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < loggers->n && status >= 0; i++)
@@ -230,7 +237,7 @@ KilnStatus kiln_trainer_log_image(KilnTrainer *trainer, const char *name, const 
                                   KilnError *err)
 {
     const KilnLoggers *loggers = &trainer->loggers;
-    const KilnLogRow at = moment(trainer);
+    const KilnLogRow at = moment(trainer, false);
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < loggers->n && status >= 0; i++)
@@ -245,7 +252,7 @@ KilnStatus kiln_trainer_log_text(KilnTrainer *trainer, const char *name, const c
                                  KilnError *err)
 {
     const KilnLoggers *loggers = &trainer->loggers;
-    const KilnLogRow at = moment(trainer);
+    const KilnLogRow at = moment(trainer, false);
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < loggers->n && status >= 0; i++)

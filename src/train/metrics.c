@@ -335,9 +335,10 @@ static const char *value_name(const KilnCounted *counted, const KilnTallyValue *
 
 static unsigned flags_of(const KilnCounted *counted)
 {
-    const bool falls = kiln_instance_component(counted->metric)->ops.metric->lower_is_better;
+    const KilnMetricOps *ops = kiln_instance_component(counted->metric)->ops.metric;
 
-    return KILN_LOG_EPOCH | (falls ? KILN_LOG_FALLS : KILN_LOG_RISES);
+    return KILN_LOG_EPOCH | (ops->lower_is_better ? KILN_LOG_FALLS : KILN_LOG_RISES) |
+           (ops->is_matrix ? KILN_LOG_CELL : 0);
 }
 
 KilnTallies *kiln_metrics_tallies(KilnMetrics *metrics)
@@ -540,7 +541,8 @@ static KilnStatus load_sum(KilnMetrics *metrics, const json_t *saved, KilnError 
     double sum, weight;
 
     if (name == NULL || phase < KILN_PHASE_FIT || phase > KILN_PHASE_TEST || flags < 1 ||
-        flags > (int)KILN_LOG_ALL || !kiln_json_get_f64(json_object_get(saved, "sum"), &sum) ||
+        (flags & ~(json_int_t)KILN_LOG_ALL) != 0 ||
+        !kiln_json_get_f64(json_object_get(saved, "sum"), &sum) ||
         !kiln_json_get_f64(json_object_get(saved, "weight"), &weight))
         return kiln_error_set(err, KILN_E_FORMAT, "a metric's sum without name, sum or weight");
     int i = kiln_metrics_declare(metrics, (KilnPhase)phase, name, (unsigned)flags);

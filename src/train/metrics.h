@@ -27,7 +27,7 @@ typedef struct KilnMetricBest {
 enum {
     KILN_LOG_RISES = 1 << 8,
     KILN_LOG_FALLS = 1 << 9,
-    KILN_LOG_ALL = KILN_LOG_RISES - 1, /* all of KilnLogFlags */
+    KILN_LOG_ALL = (KILN_LOG_RISES - 1) | KILN_LOG_CELL, /* all of KilnLogFlags */
 };
 
 typedef struct KilnMetrics KilnMetrics;

@@ -80,26 +80,40 @@ void kiln_run_eval_command(const KilnTrainer *trainer, const char *checkpoint, K
 
 enum { MOST_CHOICES = 64, WIDE = 60, KEY_MOST = 40, VALUE_MOST = 24 };
 
-/* "task vision  model mlp": the groups of one option. */
-static void print_choices(KilnTrainer *trainer)
+/* "task vision  model mlp": the groups of one option; of a run that goes on, whose config has no
+ * groups, its components. */
+typedef struct Choices {
+    KilnText plain, styled;
+} Choices;
+
+static void add_choice(Choices *line, const char *group, const char *option)
+{
+    const char *gap = line->plain.length > 0 ? "  " : "";
+
+    kiln_text_printf(&line->plain, "%s%s %s", gap, group, option);
+    kiln_text_printf(&line->styled, "%s\033[2m%s\033[0m %s", gap, group, option);
+}
+
+static void print_choices(KilnTrainer *trainer, const KilnDifference *list, size_t n_list)
 {
     KilnChoiceMade choices[MOST_CHOICES];
-    size_t n = kiln_config_choices(trainer->config, choices, KILN_COUNT(choices));
-    KilnText plain = { 0 }, styled = { 0 };
+    const size_t n = kiln_config_choices(trainer->config, choices, KILN_COUNT(choices));
+    Choices line = { 0 };
 
-    for (size_t i = 0; i < n && i < KILN_COUNT(choices); i++) {
-        if (choices[i].option == NULL || strchr(choices[i].group, '/') != NULL ||
-            strcmp(choices[i].group, "callbacks") == 0 || strcmp(choices[i].group, "trainer") == 0)
-            continue;
-        const char *gap = plain.length > 0 ? "  " : "";
-        kiln_text_printf(&plain, "%s%s %s", gap, choices[i].group, choices[i].option);
-        kiln_text_printf(&styled, "%s\033[2m%s\033[0m %s", gap, choices[i].group,
-                         choices[i].option);
+    for (size_t i = 0; i < n && i < KILN_COUNT(choices); i++)
+        if (choices[i].option != NULL && strchr(choices[i].group, '/') == NULL &&
+            strcmp(choices[i].group, "callbacks") != 0 && strcmp(choices[i].group, "trainer") != 0)
+            add_choice(&line, choices[i].group, choices[i].option);
+    for (size_t i = 0; i < n_list && n == 0; i++) {
+        const char *slash = strchr(list[i].value, '/');
+
+        if (list[i].shipped && slash != NULL && strchr(list[i].key, '.') == NULL)
+            add_choice(&line, list[i].key, slash + 1);
     }
-    if (plain.data != NULL && styled.data != NULL)
-        kiln_output_styled(&trainer->output, plain.data, styled.data);
-    kiln_text_release(&plain);
-    kiln_text_release(&styled);
+    if (line.plain.data != NULL && line.styled.data != NULL)
+        kiln_output_styled(&trainer->output, line.plain.data, line.styled.data);
+    kiln_text_release(&line.plain);
+    kiln_text_release(&line.styled);
 }
 
 static int widest(int width, const char *text, int most)
@@ -143,12 +157,13 @@ void kiln_report_config(KilnTrainer *trainer)
 {
     const KilnDifference *list = NULL;
     KilnArena arena = { 0 };
+    char *origins = kiln_run_origins(trainer);
     size_t n = 0;
     int key = 0, value = 0;
 
-    print_choices(trainer);
-    if (kiln_differences_collect(trainer->config, &arena, &list, &n, NULL) < 0)
+    if (kiln_differences_collect(trainer->config, origins, &arena, &list, &n, NULL) < 0)
         n = 0;
+    print_choices(trainer, list, n);
     for (size_t i = 0; i < n; i++)
         if (is_told(trainer, &list[i])) {
             key = widest(key, list[i].key, KEY_MOST);
@@ -158,6 +173,7 @@ void kiln_report_config(KilnTrainer *trainer)
         if (is_told(trainer, &list[i]))
             print_difference(trainer, &list[i], key, value);
     kiln_arena_release(&arena);
+    free(origins);
     kiln_output_pair(&trainer->output, "run folder", kiln_path_near(trainer->run_dir));
     kiln_output_print(&trainer->output, "%s", "");
 }

@@ -144,12 +144,37 @@ static KilnStatus write_at_once(const char *dir, const char *name, const char *t
     return status;
 }
 
+char *kiln_run_origins(const KilnTrainer *trainer)
+{
+    const bool goes_on = trainer->env->resume != NULL || trainer->env->prepared;
+    char *path = goes_on ? kiln_path_join(trainer->run_dir, ".kiln/origins.yaml") : NULL;
+
+    if (path != NULL && !kiln_is_file(path)) {
+        free(path);
+        path = NULL;
+    }
+    return path;
+}
+
 /* Whether a resumed run is asked for anything that it was not. */
 static bool is_changed(const KilnTrainer *trainer)
 {
     const KilnRunEnv *env = trainer->env;
 
     return env->resume == NULL || (env->overrides != NULL && env->overrides[0] != NULL);
+}
+
+/* Where values come from; of a run that goes on also those of before. */
+static KilnStatus write_origins(const KilnTrainer *trainer, const char *dir, KilnError *err)
+{
+    char *before = kiln_run_origins(trainer), *text = NULL;
+    KilnStatus status = kiln_config_origins_yaml(trainer->config, before, &text, err);
+
+    if (status >= 0)
+        status = write_at_once(dir, "origins.yaml", text, err);
+    free(before);
+    free(text);
+    return status;
 }
 
 /* What a resume takes: from which checkpoint it goes on is another matter. */
@@ -177,7 +202,7 @@ static KilnStatus write_config_files(const KilnTrainer *trainer, KilnError *err)
     if (status >= 0 && trainer->env->resume == NULL)
         status = write_part(trainer, dir, "kiln.yaml", kiln_config_own_yaml, err);
     if (status >= 0)
-        status = write_part(trainer, dir, "origins.yaml", kiln_config_origins_yaml, err);
+        status = write_origins(trainer, dir, err);
     if (status >= 0)
         status = write_job(trainer, dir, err);
     if (status >= 0)

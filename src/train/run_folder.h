@@ -24,6 +24,10 @@ KILN_NODISCARD KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char 
  * completed by what is left and how to go on. */
 void kiln_fault_close(KilnTrainer *trainer, KilnError *why);
 
+/* The file that tells where the values of a run's config came from, of a run that goes on or was
+ * prepared by a sweep; owned by the caller. NULL: there is none (or no memory). */
+char *kiln_run_origins(const KilnTrainer *trainer);
+
 /* ---- report.c ------------------------------------------------------------------------- */
 
 /* Print what was chosen, and what differs from the defaults, with where that was said; on a

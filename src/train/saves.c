@@ -518,6 +518,22 @@ static void leave_unwanted(KilnSaves *saves)
     saves->n_asked = n;
 }
 
+/* What the writer begins from, and how long training stood still for it. */
+static KilnStatus ready_snapshot(KilnTrainer *trainer, KilnError *err)
+{
+    const double start = kiln_clock();
+    KilnStatus status = ready_writer(trainer, err);
+
+    const double ready = kiln_clock();
+    trainer->timing.written_s += ready - start;
+    if (status < 0 || trainer->saves.n_asked == 0)
+        return status;
+    status = take_snapshot(trainer, err);
+    trainer->timing.copied_s += kiln_clock() - ready;
+    trainer->timing.copies++;
+    return status;
+}
+
 KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
 {
     KilnSaves *saves = &trainer->saves;
@@ -527,9 +543,7 @@ KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
     leave_unwanted(saves);
     if (status < 0 || saves->n_asked + saves->n_linked + saves->n_dropped == 0)
         return status;
-    status = ready_writer(trainer, err);
-    if (status >= 0 && saves->n_asked > 0)
-        status = take_snapshot(trainer, err);
+    status = ready_snapshot(trainer, err);
     if (status >= 0)
         status = add_folders(trainer, &job, err);
     for (size_t i = 0; i < job.n_saves && status >= 0; i++) {

@@ -152,22 +152,30 @@ static void print_heading(KilnTrainer *trainer, int width)
     kiln_text_release(&styled);
 }
 
+static bool is_shown(const KilnMetric *metric)
+{
+    return (metric->flags & KILN_LOG_CELL) == 0;
+}
+
 /* A metric a line: its last value, its best one, and when that was. */
 static void print_metrics(KilnTrainer *trainer)
 {
     const KilnMetric *metrics;
     size_t n = kiln_metrics_list(trainer->metrics, &metrics);
     const KilnMetricBest *best = kiln_metrics_best(trainer->metrics);
-    int width = 6;
+    int width = 0;
 
     for (size_t i = 0; i < n; i++)
-        if ((int)strlen(metrics[i].name) > width)
+        if (is_shown(&metrics[i]) && (int)strlen(metrics[i].name) > width)
             width = (int)strlen(metrics[i].name);
-    if (n > 0)
+    if (width > 0 && width < (int)strlen("metric"))
+        width = (int)strlen("metric");
+    if (width > 0)
         print_heading(trainer, width);
     for (size_t i = 0; i < n; i++)
-        kiln_output_print(&trainer->output, "%-*s %9.4g  %9.4g  %lld", width, metrics[i].name,
-                          metrics[i].value, best[i].value, (long long)best[i].epoch);
+        if (is_shown(&metrics[i]))
+            kiln_output_print(&trainer->output, "%-*s %9.4g  %9.4g  %lld", width, metrics[i].name,
+                              metrics[i].value, best[i].value, (long long)best[i].epoch);
 }
 
 /* How it ended and why, how far it came, how long that took. */

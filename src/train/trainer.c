@@ -70,6 +70,13 @@ const char *kiln_trainer_dataloader_name(const KilnTrainer *trainer)
     return trainer->step.set;
 }
 
+int64_t kiln_trainer_dataloaders(const KilnTrainer *trainer)
+{
+    if (trainer->phase == KILN_PHASE_FIT)
+        return 1;
+    return (int64_t)trainer->sets[kiln_trainer_eval_split(trainer, trainer->phase)].n;
+}
+
 int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer)
 {
     return trainer->options.trainer->max_epochs;

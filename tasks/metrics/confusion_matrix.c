@@ -94,6 +94,7 @@ static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
+    .is_matrix = true,
     .check = check,
     .update = update,
     .compute = compute,

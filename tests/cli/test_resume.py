@@ -4,15 +4,13 @@ import filecmp
 import json
 import os
 import shutil
-import signal
-import time
 
-from kilntest import SHORT, TINY, Case, main, read, read_json
+from kilntest import SHORT, TINY, Braked, main, read, read_json
 
 LONG = [*TINY, "trainer.max_epochs=40", "callbacks.model_checkpoint.every_n_train_steps=2"]
 
 
-class Runs(Case):
+class Runs(Braked):
     def facts(self, run):
         return [json.loads(line) for line in read(self.path(run, ".kiln/journal.jsonl"), "r").splitlines()]
 
@@ -22,13 +20,12 @@ class Runs(Case):
         return [row[:at] + row[at + 1:] for row in rows]
 
     def kill_when(self, run, path, *args):
+        self.brake(10)
         process = self.start(*args, f"kiln.run.dir={run}")
-        for _ in range(20000):
-            if os.path.exists(self.path(run, path)) or process.poll() is not None:
-                break
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
+        self.wait_for(f"{run}/{path}", process)
+        process.kill()
         process.communicate()
+        self.let_go()
 
     def assert_same(self, a, b):
         self.assertEqual(sorted(os.listdir(self.path(a, "checkpoints"))), sorted(os.listdir(self.path(b, "checkpoints"))))
@@ -42,11 +39,12 @@ class Runs(Case):
 
 class Resume(Runs):
     def test_a_killed_run_goes_on_in_its_folder(self):
-        self.run_kiln(*LONG, "kiln.run.dir=whole")
+        args = LONG + self.braked
+        self.run_kiln(*args, "kiln.run.dir=whole")
         for path in [".kiln/config.yaml", "checkpoints/last", "metrics.csv"]:
-            self.kill_when("run", path, *LONG)
+            self.kill_when("run", path, *args)
             begun = os.path.exists(self.path("run/.kiln/journal.jsonl")) and self.facts("run") != []
-            out, _ = self.run_kiln("resume=run")
+            out, _ = self.run_kiln("--plugin", self._brake, "resume=run")
             self.assertIn("run folder run\n", out)
             self.assert_same("whole", "run")
             events = [fact["event"] for fact in self.facts("run")]
@@ -164,6 +162,20 @@ class Looking(Runs):
         self.assertIn("use a newer kiln", err)
 
 
+    def test_the_screen_and_explain_know_where_values_came_from(self):
+        first, _ = self.run_kiln(*TINY, "kiln.run.dir=run")
+        again, _ = self.run_kiln("resume=run", "trainer.max_epochs=3")
+        self.assertIn("task vision  datamodule digits  model mlp  optimizer sgd", again)
+        changed = [line for line in first.splitlines() if "argument" in line]
+        self.assertEqual([line.replace("  2     argument 7", "  3     argument 1") for line in changed],
+                         [line for line in again.splitlines() if "argument" in line])
+        self.assertNotIn("config.yaml", again)
+        self.run_kiln("resume=run", "trainer.max_epochs=3")
+        out, _ = self.run_kiln("explain", "run", "trainer.max_epochs", program="kiln")
+        self.assertEqual([line.split()[-1] for line in out.splitlines() if "argument" in line],
+                         ["`trainer.max_epochs=3`", "`trainer.max_epochs=2`"])
+
+
 class Verify(Runs):
     ARGS = [*TINY, "trainer.max_epochs=4", "trainer.accumulate_grad_batches=3", "model.dropout=0.1",
             "callbacks.model_checkpoint.every_n_train_steps=1"]
@@ -174,6 +186,16 @@ class Verify(Runs):
         self.assertIn("ends with the same bytes", out)
         for text in ["in validation", "while saving", "in a group of batches", "again when resumed"]:
             self.assertIn(text, out)
+
+    def test_what_loggers_wrote_counts(self):
+        args = [*TINY, "logger=[csv,jsonl,tensorboard]", "trainer.log_every_n_steps=2"]
+        out, _ = self.run_kiln("verify-resume", "-n", "7", *args, program="kiln", timeout=900)
+        self.assertIn("ends with the same bytes", out)
+        # Another hyperparameter in each run that begins in another second.
+        out, err = self.run_kiln("verify-resume", "-n", "1", *args, "datamodule.train_count=8192", "trainer.max_epochs=6",
+                                 "+note='${now:%s}'", program="kiln", timeout=900, status=1)
+        self.assertIn("metrics.jsonl: line 1: ", out + err)
+        self.assertIn("tensorboard/events.out.tfevents.0.kiln: event ", out + err)
 
     def test_clocks_are_refused(self):
         for option in ["trainer.max_time=5s", "trainer.val_check_interval=3s", "trainer.enable_checkpointing=false"]:

@@ -271,7 +271,7 @@ static void test_run_files(void **unused)
     assert_int_equal(kiln_config_overrides_yaml(config, &text, NULL), KILN_OK);
     assert_string_equal(text, "- lr=0.5\n- tags=['1',\"it's\"]\n");
     free(text);
-    assert_int_equal(kiln_config_origins_yaml(config, &text, NULL), KILN_OK);
+    assert_int_equal(kiln_config_origins_yaml(config, NULL, &text, NULL), KILN_OK);
     assert_string_equal(without_dir(&tree, text),
                         "net.width:\n"
                         "  - {value: 8, from: 'T/config.yaml:6:14'}\n"
