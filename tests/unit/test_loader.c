@@ -367,7 +367,7 @@ static KilnStatus slow_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *s
         *slow.flag = 1;
     if (slow.flag == NULL)
         nanosleep(&while_, NULL);
-    return get(ctx, index, rng, sample, err);
+    return numbers_get(ctx, index, rng, sample, err);
 }
 
 /* Without workers a batch that takes long to read is no reason not to hear; it is read again. */
@@ -379,7 +379,7 @@ static void test_stop_while_reading(void **unused)
     (void)unused;
     for (int i = 0; i < 2; i++) {
         Seen seen = { 0 };
-        KilnLoaderSpec spec = spec_of(&numbers, 0, false);
+        KilnLoaderSpec spec = spec_of(&numbers, 0, NULL);
         KilnError err = { 0 };
         Epoch epoch;
 
@@ -406,7 +406,7 @@ static void test_stop_while_reading(void **unused)
 static void test_end_while_reading(void **unused)
 {
     Numbers numbers = { .fails = -1 };
-    KilnLoaderSpec spec = spec_of(&numbers, 2, false);
+    KilnLoaderSpec spec = spec_of(&numbers, 2, NULL);
     const struct timespec while_ = { .tv_nsec = 12000000 };
 
     (void)unused;
