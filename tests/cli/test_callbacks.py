@@ -274,7 +274,7 @@ class Predicting(Case):
         self.run_kiln(*predict, "split=test", "output=to/all.safetensors",
                       "callbacks.prediction_writer.interval=epoch", program="kiln")
         self.assertEqual(sorted(os.listdir(self.path("to"))),
-                         [f"all{name}.{end}" for name in ("-plain", "-night", "") for end in ("csv", "safetensors")])
+                         [f"all{name}.{end}" for name in ("-night", "-plain", "") for end in ("csv", "safetensors")])
         at = 0
         for name, count in [("", 4), ("-night", 5), ("-plain", 3)]:
             with open(self.path(f"to/all{name}.csv"), newline="") as file:
