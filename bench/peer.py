@@ -73,8 +73,8 @@ def resnet50():
     return torchvision.models.resnet50(num_classes=10)
 
 
-def sgd(parameters):
-    return torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=5e-4, fused=True)
+def sgd(parameters, lr=0.01):
+    return torch.optim.SGD(parameters, lr=lr, momentum=0.9, weight_decay=5e-4, fused=True)
 
 
 def adam(parameters):
@@ -87,7 +87,8 @@ def adamw(parameters):
 
 # name: (network, inputs, labels, optimizer)
 NETS = {
-    "linear": (lambda: nn.Linear(784, 10), lambda: torch.randn(1, 784), lambda: torch.randint(10, (1,)), sgd),
+    "linear": (lambda: nn.Linear(784, 10), lambda: torch.randn(1, 784), lambda: torch.randint(10, (1,)),
+               lambda parameters: sgd(parameters, 1e-4)),
     "mlp": (lambda: nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)),
             lambda: torch.randn(128, 784), lambda: torch.randint(10, (128,)), adam),
     "resnet18": (resnet18, lambda: torch.randn(32, 3, 32, 32), lambda: torch.randint(10, (32,)), sgd),

@@ -29,8 +29,8 @@ ROWS = {
 def run(row, recorder, folder):
     target = tempfile.mkdtemp(dir=folder)
     os.rmdir(target)
-    callbacks = "callbacks=flight_recorder" if recorder else "callbacks=none"
-    subprocess.run([f"{BUILD}/train", *NOISE, *ROWS[row], callbacks, f"kiln.run.dir={target}"], check=True,
+    callbacks = ["callbacks=none", *(["+callbacks.flight_recorder=flight_recorder"] if recorder else [])]
+    subprocess.run([f"{BUILD}/train", *NOISE, *ROWS[row], *callbacks, f"kiln.run.dir={target}"], check=True,
                    stdout=subprocess.DEVNULL)
     with open(os.path.join(target, "summary.json")) as f:
         summary = json.load(f)

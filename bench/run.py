@@ -26,7 +26,8 @@ RESNET50 = VISION + ["model=resnet", "model.depth=50", "model.stem=large", "batc
                      "datamodule.shape=[224,224,3]", "datamodule.count=96", "datamodule.val_count=8"]
 MLP = ["trainer.limit_val_batches=1", "datamodule=noise", "datamodule.shape=[28,28,1]", "datamodule.count=64000",
        "model=mlp", "model.hidden=[512,512]", "optimizer=adam", "lr=0.001", "batch_size=128"]
-LINEAR = VISION + ["datamodule.shape=[28,28,1]", "model=linear", "batch_size=1", "datamodule.count=50000"]
+# A larger rate diverges on single samples of noise, and numbers without end or next to nothing are slow.
+LINEAR = VISION + ["datamodule.shape=[28,28,1]", "model=linear", "batch_size=1", "datamodule.count=50000", "lr=0.0001"]
 BF16 = ["trainer.precision=bf16-mixed"]
 
 # name: (what, kiln's arguments or program, PyTorch's network, precision, aim)

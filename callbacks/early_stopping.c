@@ -55,11 +55,13 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
         return KILN_OK;
     state->watches = kiln_trainer_logs(trainer, opts->monitor);
     if (!state->watches && opts->strict)
-        return kiln_trainer_unknown_metric(trainer, "monitor", opts->monitor, err);
+        return kiln_trainer_unknown_monitor(trainer, self, opts->monitor, err);
     if (!state->watches)
         kiln_trainer_print(trainer,
                            "warning: early_stopping: this run logs no %s; training is not stopped",
                            opts->monitor);
+    else
+        kiln_trainer_check_mode(trainer, self, opts->monitor, opts->mode == MODE_MAX);
     return KILN_OK;
 }
 

@@ -52,6 +52,7 @@ static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnE
         .n_batches = opts->batches,
         .most_samples = opts->samples,
     };
+    char before[sizeof(state->path)];
 
     if (kiln_trainer_run_dir(trainer)[0] == '\0')
         return KILN_OK;
@@ -60,6 +61,8 @@ static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnE
         return kiln_error_nomem(err, sizeof(*names));
     form.names = names;
     snprintf(state->path, sizeof(state->path), "%s/flight.kiln", kiln_trainer_run_dir(trainer));
+    snprintf(before, sizeof(before), "%s/flight.before.kiln", kiln_trainer_run_dir(trainer));
+    (void)!rename(state->path, before); /* of the session that ended badly; mostly there is none */
     KilnStatus status = kiln_flight_create(state->path, &form, &state->flight, err);
     free(names);
     return status;

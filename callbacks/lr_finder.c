@@ -277,6 +277,10 @@ static bool is_doubtful(const State *state)
 
 static void tell_found(const State *state)
 {
+    KilnError why = { 0 };
+
+    if (!state->searched && kiln_plot_supported(&why) < 0)
+        kiln_tune_print(state->tune, "no lr_finder.png: %s", why.text);
     if (state->value[0] == '\0') {
         kiln_tune_print(state->tune,
                         "%lld steps are too few to suggest a learning rate: it stays as it is",

@@ -172,21 +172,27 @@ static KilnNameFormat format_of(const Opts *opts)
     };
 }
 
-/* Another checkpoint that stays has that name. */
-static bool is_taken(const State *state, const char *name, const Entry *evicted)
+/* Another checkpoint that stays has that name, of this callback or of another of its kind. */
+static bool is_taken(KilnInstance *self, const KilnTrainer *trainer, const char *name,
+                     const Entry *evicted)
 {
-    return find(state, name) < state->count && strcmp(name, evicted->name) != 0;
+    const State *state = kiln_state(self);
+
+    return (find(state, name) < state->count && strcmp(name, evicted->name) != 0) ||
+           kiln_trainer_would_replace(trainer, self, name);
 }
 
-static void name_entry(const Opts *opts, const State *state, const KilnTrainer *trainer,
-                       const Entry *evicted, Entry *entry)
+static void name_entry(KilnInstance *self, const KilnTrainer *trainer, const Entry *evicted,
+                       Entry *entry)
 {
+    const Opts *opts = kiln_opts(self);
     const KilnNameFormat format = format_of(opts);
     char name[NAME_SIZE];
 
     kiln_trainer_format(trainer, &format, name, sizeof(name));
     snprintf(entry->name, sizeof(entry->name), "%s", name);
-    for (int i = 1; opts->enable_version_counter && is_taken(state, entry->name, evicted); i++)
+    for (int i = 1; opts->enable_version_counter && is_taken(self, trainer, entry->name, evicted);
+         i++)
         snprintf(entry->name, sizeof(entry->name), "%s-v%d", name, i);
 }
 
@@ -208,9 +214,10 @@ typedef struct Change {
 } Change;
 
 /* Bring the list up to date. */
-static void rank(const Opts *opts, State *state, const KilnTrainer *trainer, bool ranked,
-                 Change *change)
+static void rank(KilnInstance *self, const KilnTrainer *trainer, bool ranked, Change *change)
 {
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
     size_t earlier = find_step(state, change->entry.step);
 
     if (earlier < state->count)
@@ -220,7 +227,7 @@ static void rank(const Opts *opts, State *state, const KilnTrainer *trainer, boo
         return;
     if (change->kept && opts->save_top_k > 0 && (int64_t)state->count == opts->save_top_k)
         change->evicted = drop(state, state->count - 1);
-    name_entry(opts, state, trainer, &change->evicted, &change->entry);
+    name_entry(self, trainer, &change->evicted, &change->entry);
     if (find(state, change->entry.name) < state->count)
         (void)drop(state, find(state, change->entry.name));
     if (change->kept)
@@ -274,7 +281,7 @@ static KilnStatus save(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
         return status;
     const bool ranked = has_score(opts, trainer, &change.entry.score);
     state->waits = !ranked;
-    rank(opts, state, trainer, ranked, &change);
+    rank(self, trainer, ranked, &change);
     tell(opts, state, trainer, &change);
     if (change.entry.name[0] == '\0')
         return KILN_OK;
@@ -422,12 +429,14 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
         return KILN_OK;
     if (opts->monitor != NULL && !kiln_trainer_logs(trainer, opts->monitor)) {
         if (kiln_trainer_validates(trainer))
-            return kiln_trainer_unknown_metric(trainer, "monitor", opts->monitor, err);
+            return kiln_trainer_unknown_monitor(trainer, self, opts->monitor, err);
         kiln_trainer_print(trainer,
                            "warning: this run does not validate, so there is no %s to choose the "
                            "best checkpoint by; only the last is kept",
                            opts->monitor);
     }
+    if (opts->monitor != NULL)
+        kiln_trainer_check_mode(trainer, self, opts->monitor, opts->mode == MODE_MAX);
     return check_name(opts, trainer, err);
 }
 

@@ -261,13 +261,13 @@ static KilnStatus draw_all(const Table *table, const Opts *opts, const char *dir
 /* ---- Hooks ------------------------------------------------------------------------------------
  */
 
-static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     KilnError why = { 0 };
 
     (void)self;
     (void)err;
-    if (kiln_plot_supported(&why) < 0)
+    if (kiln_trainer_run_dir(trainer)[0] != '\0' && kiln_plot_supported(&why) < 0)
         kiln_trainer_print(trainer, "no plots: %s", why.text);
     return KILN_OK;
 }
@@ -304,7 +304,9 @@ static int64_t memory(const KilnInstance *self, KilnTrainer *trainer)
     return kiln_plot_supported(NULL) >= 0 ? (3 << 20) + 4 * opts->width * opts->height : 0;
 }
 
-static const KilnCallbackOps ops = { .setup = setup, .teardown = teardown, .memory = memory };
+static const KilnCallbackOps ops = { .on_fit_start = on_fit_start,
+                                     .teardown = teardown,
+                                     .memory = memory };
 
 const KilnComponent kiln_callback_plots = {
     .kind = KILN_KIND_CALLBACK,

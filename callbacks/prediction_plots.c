@@ -44,7 +44,8 @@ typedef struct Samples {
 } Samples;
 
 typedef struct State {
-    bool draws; /* the data are images with classes */
+    bool fits;  /* the data are images with classes, */
+    bool draws; /* and this build can draw */
     KilnShape shape;
     int64_t size; /* floats of an image */
     Samples val, test;
@@ -320,11 +321,12 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     const bool fits = strcmp(phase, "fit") == 0;
     KilnStatus status = KILN_OK;
 
+    state->fits = has_pictures(spec, opts);
     if (strcmp(phase, "predict") == 0 || (!fits && opts->dir == NULL))
         return KILN_OK;
     if (opts->dir != NULL)
         status = open_dir(spec, opts, err);
-    state->draws = status >= 0 && kiln_plot_supported(NULL) >= 0 && has_pictures(spec, opts);
+    state->draws = status >= 0 && kiln_plot_supported(NULL) >= 0 && state->fits;
     if (!state->draws)
         return status;
     state->shape = kiln_spec_feature(spec, opts->image)->shape;
@@ -334,6 +336,17 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     if (status >= 0 && (fits || strcmp(phase, "test") == 0))
         status = allocate(&state->test, opts->count, state->size, err);
     return status;
+}
+
+static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const State *state = kiln_state(self);
+    KilnError why = { 0 };
+
+    (void)err;
+    if (state->fits && kiln_trainer_run_dir(trainer)[0] != '\0' && kiln_plot_supported(&why) < 0)
+        kiln_trainer_print(trainer, "no pictures of predictions: %s", why.text);
+    return KILN_OK;
 }
 
 static void start(Samples *samples)
@@ -423,6 +436,7 @@ static void release(KilnInstance *self)
 
 static const KilnCallbackOps ops = {
     .setup = setup,
+    .on_fit_start = on_fit_start,
     .on_validation_start = on_validation_start,
     .on_validation_batch_end = on_validation_batch_end,
     .on_test_batch_end = on_test_batch_end,

@@ -24,7 +24,9 @@ static const KilnChoice formats[] = {
 static const KilnChoice intervals[] = { { "batch", EACH_BATCH }, { "epoch", AT_END }, { NULL, 0 } };
 
 static const KilnField fields[] = {
-    KILN_FIELD_PATH(Opts, path, "'-'", "file to write; -: the output of the command"),
+    KILN_FIELD_PATH(Opts, path, "'-'",
+                    "file to write (a set's name is put behind the file's); -: the output of the "
+                    "command"),
     KILN_FIELD_ENUM_OPT(Opts, format, "null", formats, "null: as the file's name ends, else jsonl"),
     KILN_FIELD_ENUM(
         Opts, interval, "batch", intervals,
@@ -44,8 +46,10 @@ typedef struct Column {
 typedef struct State {
     KilnTrainer *trainer;
     int64_t format;
-    FILE *file; /* NULL: lines go to the command's output */
-    char *text; /* the line that is made, or all that wait for the end */
+    int64_t set;     /* which one is written, */
+    char path[4096]; /* and where */
+    FILE *file;      /* NULL: lines go to the command's output */
+    char *text;      /* the line that is made, or all that wait for the end */
     size_t length, room;
     bool has_head;    /* of CSV */
     int64_t n_values; /* cells behind file, error and class */
@@ -81,7 +85,7 @@ static KilnStatus add(State *state, const char *text, KilnError *err)
 }
 
 /* Lines are whole; now they go out. */
-static KilnStatus flush(const Opts *opts, State *state, KilnError *err)
+static KilnStatus flush(State *state, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
@@ -92,7 +96,7 @@ static KilnStatus flush(const Opts *opts, State *state, KilnError *err)
         status = kiln_trainer_output(state->trainer, state->text, err);
     else if (fwrite(state->text, 1, state->length, state->file) != state->length ||
              fflush(state->file) != 0)
-        status = kiln_error_errno(err, opts->path);
+        status = kiln_error_errno(err, state->path);
     state->length = 0;
     return status;
 }
@@ -109,6 +113,17 @@ static const char *file_of(const State *state, int64_t sample, char buf[32])
 static int64_t width_of(const KilnOutputView *output)
 {
     return output->shape.dim[0] > 0 ? kiln_shape_count(&output->shape) / output->shape.dim[0] : 0;
+}
+
+/* `path` with -TEXT in front of its ending; without text as it is. */
+static void name_behind(const char *path, const char *text, char *buf, size_t size)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    const size_t stem = dot != NULL && (slash == NULL || dot > slash) ? (size_t)(dot - path)
+                                                                      : strlen(path);
+
+    snprintf(buf, size, "%.*s%s%s%s", (int)stem, path, text[0] != '\0' ? "-" : "", text,
+             path + stem);
 }
 
 /* The name of the largest of the probabilities; NULL when they are not those of classes. */
@@ -152,8 +167,11 @@ static json_t *row_json(const State *state, const KilnOutputView *outputs, size_
                         int64_t row)
 {
     char buf[32];
+    const char *set = kiln_trainer_dataloader_name(state->trainer);
     json_t *line = json_pack("{s:s}", "file", file_of(state, sample, buf));
 
+    if (set[0] != '\0')
+        json_object_set_new(line, "set", json_string(set));
     for (size_t i = 0; i < n; i++) {
         const char *class = class_of(state, &outputs[i], row);
         const int64_t width = width_of(&outputs[i]);
@@ -333,17 +351,12 @@ static KilnStatus keep_batch(State *state, const KilnOutputView *outputs, size_t
 }
 
 /* "out.safetensors", or "out-000001.safetensors" for the first batch. */
-static void file_name(const Opts *opts, int64_t number, char *buf, size_t size)
+static void file_name(const Opts *opts, const State *state, int64_t number, char *buf, size_t size)
 {
-    const char *slash = strrchr(opts->path, '/'), *dot = strrchr(opts->path, '.');
-    const size_t stem = dot != NULL && (slash == NULL || dot > slash) ? (size_t)(dot - opts->path)
-                                                                      : strlen(opts->path);
+    char text[32];
 
-    if (opts->interval == AT_END)
-        snprintf(buf, size, "%s", opts->path);
-    else
-        snprintf(buf, size, "%.*s-%06" PRId64 "%s", (int)stem, opts->path, number,
-                 opts->path + stem);
+    snprintf(text, sizeof(text), "%06" PRId64, number);
+    name_behind(state->path, opts->interval == AT_END ? "" : text, buf, size);
 }
 
 static KilnStatus write_columns(const Opts *opts, State *state, KilnError *err)
@@ -361,7 +374,7 @@ static KilnStatus write_columns(const Opts *opts, State *state, KilnError *err)
     }
     views[state->n_columns] = (KilnStView) { "sample", KILN_I64, KILN_SHAPE((int64_t)state->n_rows),
                                              state->samples };
-    file_name(opts, ++state->files, path, sizeof(path));
+    file_name(opts, state, ++state->files, path, sizeof(path));
     KilnStatus status = kiln_safetensors_write(path, views, state->n_columns + 1, NULL, 0, err);
     for (size_t i = 0; i < state->n_columns; i++) {
         free(state->columns[i].name);
@@ -396,40 +409,28 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
     return kiln_error_set(err, KILN_E_RANGE, "- is for lines; safetensors need a file");
 }
 
-static KilnStatus on_predict_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+/* A file for each set; the command's output has all of them. */
+static KilnStatus begin_set(const Opts *opts, State *state, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
-    State *state = kiln_state(self);
+    const bool prints = strcmp(opts->path, "-") == 0;
 
-    state->trainer = trainer;
-    state->format = format_of(opts);
-    if (state->format == SAFETENSORS || strcmp(opts->path, "-") == 0)
+    state->set = kiln_trainer_dataloader(state->trainer);
+    state->has_head = false;
+    state->n_values = 0;
+    state->files = 0;
+    name_behind(opts->path, prints ? "" : kiln_trainer_dataloader_name(state->trainer), state->path,
+                sizeof(state->path));
+    if (state->format == SAFETENSORS || prints)
         return KILN_OK;
-    state->file = fopen(opts->path, "we");
-    return state->file != NULL ? KILN_OK : kiln_error_errno(err, opts->path);
-}
-
-static KilnStatus on_predict_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
-{
-    const Opts *opts = kiln_opts(self);
-    State *state = kiln_state(self);
-    KilnOutputView outputs[KILN_STEP_OUTPUTS];
-    const size_t n = kiln_trainer_outputs(trainer, outputs);
-    KilnStatus status = state->format == SAFETENSORS ? keep_batch(state, outputs, n, err)
-                                                     : put_batch(state, outputs, n, err);
-
-    if (status < 0 || opts->interval == AT_END)
-        return status;
-    return state->format == SAFETENSORS ? write_columns(opts, state, err) : flush(opts, state, err);
+    state->file = fopen(state->path, "we");
+    return state->file != NULL ? KILN_OK : kiln_error_errno(err, state->path);
 }
 
 /* Samples behind the last batch may have been unreadable, too. */
-static KilnStatus on_predict_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+static KilnStatus end_set(const Opts *opts, State *state, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
-    State *state = kiln_state(self);
     const KilnUnread *unread;
-    const size_t n = kiln_trainer_unread(trainer, &unread);
+    const size_t n = kiln_trainer_unread(state->trainer, &unread);
     KilnStatus status = KILN_OK;
 
     if (state->format == SAFETENSORS)
@@ -439,12 +440,56 @@ static KilnStatus on_predict_end(KilnInstance *self, KilnTrainer *trainer, KilnE
     for (size_t i = 0; i < n && status >= 0; i++)
         status = put_unread(state, &unread[i], err);
     if (status >= 0)
-        status = flush(opts, state, err);
+        status = flush(state, err);
     errno = EIO;
     if (state->file != NULL && fclose(state->file) != 0 && status >= 0)
-        status = kiln_error_errno(err, opts->path);
+        status = kiln_error_errno(err, state->path);
     state->file = NULL;
     return status;
+}
+
+static KilnStatus on_predict_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+
+    state->trainer = trainer;
+    state->format = format_of(opts);
+    if (state->format == CSV && strcmp(opts->path, "-") == 0 &&
+        kiln_trainer_dataloaders(trainer) > 1)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "path: - has room for one table, and there are %" PRId64
+                              " sets; name a file, which becomes one for each, or use "
+                              "format=jsonl",
+                              kiln_trainer_dataloaders(trainer));
+    return begin_set(opts, state, err);
+}
+
+static KilnStatus on_predict_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    KilnOutputView outputs[KILN_STEP_OUTPUTS];
+    const size_t n = kiln_trainer_outputs(trainer, outputs);
+    KilnStatus status = KILN_OK;
+
+    if (kiln_trainer_dataloader(trainer) != state->set) {
+        status = end_set(opts, state, err);
+        if (status >= 0)
+            status = begin_set(opts, state, err);
+    }
+    if (status >= 0)
+        status = state->format == SAFETENSORS ? keep_batch(state, outputs, n, err)
+                                              : put_batch(state, outputs, n, err);
+    if (status < 0 || opts->interval == AT_END)
+        return status;
+    return state->format == SAFETENSORS ? write_columns(opts, state, err) : flush(state, err);
+}
+
+static KilnStatus on_predict_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    (void)trainer;
+    return end_set(kiln_opts(self), kiln_state(self), err);
 }
 
 static void release(KilnInstance *self)

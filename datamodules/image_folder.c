@@ -3,7 +3,6 @@
 #include "kiln.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,12 +55,6 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-/* Images that one call of get works with. */
-typedef struct Scratch {
-    KilnImage image, spare;
-    struct Scratch *next;
-} Scratch;
-
 typedef struct Samples Samples;
 
 /* What is below a folder of classes. */
@@ -78,6 +71,7 @@ typedef struct State {
     KilnImageSet input;
     int32_t *order; /* of train/: for training first, then for validation */
     int64_t n_train, n_val;
+    bool augments;      /* the samples of training */
     int64_t shape[3];   /* of a sample: height, width, channels */
     int64_t decoded[3]; /* of an image before the transforms; -1: differs by file */
     int64_t n_classes;
@@ -90,10 +84,7 @@ typedef struct State {
         const int32_t *order; /* NULL: as in the set */
         bool training;
     } samples[KILN_SPLIT_COUNT][KILN_MAX_SETS], input_samples;
-    /* Spare scratch images; get runs in several threads. */
-    pthread_mutex_t lock;
-    bool has_lock;
-    Scratch *spare;
+    KilnImageReader *reader;
 } State;
 
 static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
@@ -119,11 +110,19 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
 {
     State *state = kiln_state(self);
 
-    state->opts = kiln_opts(self);
-    if (pthread_mutex_init(&state->lock, NULL) != 0)
-        return kiln_error_nomem(err, sizeof(state->lock));
-    state->has_lock = true;
-    return KILN_OK;
+    const Opts *opts = kiln_opts(self);
+
+    state->opts = opts;
+    return kiln_image_reader_new(
+        &(KilnImageForm) {
+            .channels = opts->channels,
+            .height = opts->size_count > 0 ? opts->size[0] : -1,
+            .width = opts->size_count > 0 ? opts->size[opts->size_count - 1] : -1,
+            .transforms = opts->transforms,
+            .n_transforms = opts->transforms_count,
+            .skips = opts->on_error == SKIP,
+        },
+        &state->reader, err);
 }
 
 /* Of the folders, to look at them anew. */
@@ -145,16 +144,7 @@ static void release(KilnInstance *self)
 
     forget(state);
     kiln_image_set_release(&state->input);
-    while (state->spare != NULL) {
-        Scratch *next = state->spare->next;
-
-        kiln_image_release(&state->spare->image);
-        kiln_image_release(&state->spare->spare);
-        free(state->spare);
-        state->spare = next;
-    }
-    if (state->has_lock)
-        pthread_mutex_destroy(&state->lock);
+    kiln_image_reader_free(state->reader);
     free(state->class_names);
 }
 
@@ -272,109 +262,14 @@ static KilnStatus split_train(State *state, KilnError *err)
     return kiln_hold_out(n, n_val, state->seed, state->order, err);
 }
 
-/* ---- The shape of a sample -------------------------------------------------------------- */
-
-/* What the transforms make of an image of that size; -1: any. */
-static KilnStatus transformed_shape(const Opts *opts, int64_t size[3], KilnError *err)
-{
-    for (size_t i = 0; i < opts->transforms_count; i++) {
-        KilnInstance *transform = opts->transforms[i];
-        const KilnTransformOps *ops = kiln_instance_component(transform)->ops.transform;
-        KilnStatus status = ops->shape != NULL ? ops->shape(transform, size, err) : KILN_OK;
-
-        if (status < 0)
-            return status;
-    }
-    return KILN_OK;
-}
-
-/* All files have the size of *first, which goes to `size` (NULL: there was none yet). Files that
- * can't be read are left for get when they are to be skipped. */
-static KilnStatus same_size(const Opts *opts, const KilnImageSet *files, const char **first,
-                            int64_t size[3], KilnError *err)
-{
-    for (int64_t k = 0; k < files->count; k++) {
-        const char *path = files->paths[k];
-        int64_t found[3];
-        KilnStatus status = kiln_image_png_size(path, found, err);
-
-        if (status < 0 && opts->on_error == SKIP)
-            continue;
-        if (status < 0)
-            return status;
-        if (*first == NULL) {
-            *first = path;
-            size[0] = found[0];
-            size[1] = found[1];
-        }
-        if (found[0] != size[0] || found[1] != size[1])
-            return kiln_error_set(
-                err, KILN_E_SHAPE,
-                "%s is %lld x %lld but %s is %lld x %lld: without datamodule.size all images "
-                "must have one size; try datamodule.size=[%lld,%lld]",
-                path, (long long)found[0], (long long)found[1], *first, (long long)size[0],
-                (long long)size[1], (long long)size[0], (long long)size[1]);
-    }
-    return KILN_OK;
-}
-
-static KilnStatus common_size(const State *state, int64_t size[3], KilnError *err)
-{
-    const char *first = NULL;
-    KilnStatus status = KILN_OK;
-
-    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
-        for (size_t set = 0; set < KILN_MAX_SETS && status >= 0; set++)
-            status = same_size(state->opts, &state->folders[split][set].files, &first, size, err);
-    if (status < 0)
-        return status;
-    return first != NULL
-               ? KILN_OK
-               : kiln_error_set(err, KILN_E_FORMAT, "%s: none of its PNG files can be read",
-                                state->opts->root);
-}
-
-/* Where the transforms lead to one size from any, the first file still shows
- * whether they suit the data at all. */
-static KilnStatus probe_first(const State *state, KilnError *err)
-{
-    const char *path = state->folders[KILN_TRAIN][0].files.paths[0];
-    int64_t size[3];
-    KilnStatus status = kiln_image_png_size(path, size, err);
-
-    if (status < 0)
-        return state->opts->on_error == SKIP ? KILN_OK : status;
-    size[2] = state->opts->channels;
-    status = transformed_shape(state->opts, size, err);
-    if (status < 0)
-        kiln_error_prefix(err, "%s: ", path);
-    return status;
-}
-
-/* The headers of all files are read only if the options leave the size open. */
 static KilnStatus find_shape(State *state, KilnError *err)
 {
-    const Opts *opts = state->opts;
-    int64_t size[3] = { -1, -1, opts->channels };
-    KilnStatus status;
+    enum { SETS = KILN_SPLIT_COUNT * KILN_MAX_SETS };
+    const KilnImageSet *sets[SETS];
 
-    if (opts->size_count > 0) {
-        size[0] = opts->size[0];
-        size[1] = opts->size[opts->size_count - 1];
-    }
-    memcpy(state->shape, size, sizeof(size));
-    memcpy(state->decoded, size, sizeof(size));
-    status = transformed_shape(opts, state->shape, err);
-    if (status < 0)
-        return status;
-    if (state->shape[0] > 0 && state->shape[1] > 0)
-        return opts->size_count > 0 ? KILN_OK : probe_first(state, err);
-    status = common_size(state, size, err);
-    if (status < 0)
-        return status;
-    memcpy(state->shape, size, sizeof(size));
-    memcpy(state->decoded, size, sizeof(size));
-    return transformed_shape(opts, state->shape, err);
+    for (int i = 0; i < SETS; i++)
+        sets[i] = &state->folders[i / KILN_MAX_SETS][i % KILN_MAX_SETS].files;
+    return kiln_image_reader_shape(state->reader, sets, SETS, state->decoded, state->shape, err);
 }
 
 /* ---- The cache ------------------------------------------------------------------------------ */
@@ -503,6 +398,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     KilnStatus status;
 
     state->seed = context->seed;
+    state->augments = context->stage == KILN_STAGE_FIT;
     name_folders(state);
     if (context->stage == KILN_STAGE_PREDICT) {
         status = setup_predict(state, context->remembered, err);
@@ -535,128 +431,27 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     return KILN_OK;
 }
 
-/* ---- Samples ----------------------------------------------------------------------------------
- */
-
-static Scratch *take_scratch(State *state)
-{
-    pthread_mutex_lock(&state->lock);
-    Scratch *scratch = state->spare;
-    if (scratch != NULL)
-        state->spare = scratch->next;
-    pthread_mutex_unlock(&state->lock);
-    return scratch != NULL ? scratch : calloc(1, sizeof(*scratch));
-}
-
-static void give_scratch(State *state, Scratch *scratch)
-{
-    pthread_mutex_lock(&state->lock);
-    scratch->next = state->spare;
-    state->spare = scratch;
-    pthread_mutex_unlock(&state->lock);
-}
-
-/* Read and scale the image of `path`. */
-static KilnStatus decode(const Opts *opts, const char *path, Scratch *scratch, KilnError *err)
-{
-    KilnImage *image = &scratch->image;
-    KilnStatus status = kiln_image_read_png(path, opts->channels, image, err);
-
-    if (status < 0)
-        return status == KILN_E_NOMEM || opts->on_error == STOP ? status : KILN_E_SKIP;
-    if (opts->size_count > 0 &&
-        (image->height != opts->size[0] || image->width != opts->size[opts->size_count - 1])) {
-        KilnImage before = *image;
-
-        status = kiln_image_scale(&before, opts->size[0], opts->size[opts->size_count - 1],
-                                  &scratch->spare, err);
-        *image = scratch->spare;
-        scratch->spare = before;
-        if (status < 0)
-            kiln_error_prefix(err, "%s: ", path);
-    }
-    return status;
-}
-
-/* The same through the cache, in which it is number `at`. */
-static KilnStatus decode_cached(const State *state, KilnCache *cache, int64_t at, const char *path,
-                                Scratch *scratch, KilnError *err)
-{
-    const int64_t *size = state->decoded;
-    KilnImage *image = &scratch->image;
-    uint64_t source;
-
-    if (cache == NULL || !kiln_file_identity(path, &source))
-        return decode(state->opts, path, scratch, err);
-    KilnStatus status = kiln_image_resize_buffer(image, size[0], size[1], size[2], err);
-    if (status < 0 || kiln_cache_get(cache, at, source, image->data))
-        return status;
-    status = decode(state->opts, path, scratch, err);
-    if (status >= 0 && image->height == size[0] && image->width == size[1] &&
-        image->channels == size[2])
-        kiln_cache_put(cache, at, source, image->data);
-    return status;
-}
-
-/* Transform scratch->image. */
-static KilnStatus transform(const Opts *opts, const char *path, Scratch *scratch, KilnRng *rng,
-                            bool training, KilnError *err)
-{
-    KilnImage *image = &scratch->image;
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; i < opts->transforms_count && status >= 0; i++) {
-        KilnInstance *one = opts->transforms[i];
-        const KilnTransformOps *ops = kiln_instance_component(one)->ops.transform;
-
-        status = ops->apply(one, image, &scratch->spare, rng, training, err);
-    }
-    if (status < 0)
-        kiln_error_prefix(err, "%s: ", path);
-    return status;
-}
-
-/* Image `at` of the set, as the spec says. */
-static KilnStatus load(const Samples *samples, int64_t at, Scratch *scratch, KilnRng *rng,
-                       float *to, KilnError *err)
-{
-    const State *state = samples->state;
-    const char *path = samples->set->paths[at];
-    KilnImage *image = &scratch->image;
-    KilnStatus status = decode_cached(state, samples->cache, at, path, scratch, err);
-
-    if (status >= 0)
-        status = transform(state->opts, path, scratch, rng, samples->training, err);
-    if (status < 0)
-        return status;
-    if (image->height != state->shape[0] || image->width != state->shape[1] ||
-        image->channels != state->shape[2])
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "%s: %lld x %lld x %lld after the transforms, expected %lld x %lld x "
-                              "%lld; datamodule.size brings all images to one size",
-                              path, (long long)image->height, (long long)image->width,
-                              (long long)image->channels, (long long)state->shape[0],
-                              (long long)state->shape[1], (long long)state->shape[2]);
-    memcpy(to, image->data, (size_t)(image->height * image->width * image->channels) * sizeof(*to));
-    return KILN_OK;
-}
+/* ---- Samples -------------------------------------------------------------------------------- */
 
 static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
 {
     const Samples *samples = ctx;
+    const State *state = samples->state;
     const KilnImageSet *set = samples->set;
     int64_t at = samples->order != NULL ? samples->order[index] : index;
-    Scratch *scratch = take_scratch(samples->state);
-    KilnStatus status;
+    KilnStatus status = kiln_image_reader_read(state->reader,
+                                               &(KilnImageFile) {
+                                                   .path = set->paths[at],
+                                                   .shape = state->shape,
+                                                   .cache = samples->cache,
+                                                   .decoded = state->decoded,
+                                                   .entry = at,
+                                                   .training = samples->training,
+                                               },
+                                               rng, sample->data[0], err);
 
-    if (scratch == NULL)
-        return kiln_error_nomem(err, sizeof(*scratch));
-    status = load(samples, at, scratch, rng, sample->data[0], err);
     if (status >= 0 && set->labels != NULL)
         *(int32_t *)sample->data[1] = set->labels[at];
-    if (status == KILN_E_SKIP && err != NULL)
-        err->status = status;
-    give_scratch(samples->state, scratch);
     return status;
 }
 
@@ -699,7 +494,7 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
         .state = state,
         .set = &state->folders[from][set].files,
         .cache = state->folders[from][set].cache,
-        .training = split == KILN_TRAIN,
+        .training = split == KILN_TRAIN && state->augments,
     };
     *ret = (KilnDataset) {
         .count = samples->set->count, .ctx = samples, .get = get, .name = name, .label = label

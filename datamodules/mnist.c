@@ -46,6 +46,7 @@ typedef struct State {
     int32_t *order; /* indices of the training images, then those for validation */
     int64_t n_train, n_val;
     bool has_test;
+    bool augments; /* the samples of training */
     int64_t height, width, n_classes;
     const char **class_names;
     float value[256]; /* of each grey level, normalized */
@@ -250,6 +251,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     KilnStatus status = KILN_OK;
 
     state->opts = kiln_opts(self);
+    state->augments = context->stage == KILN_STAGE_FIT;
     for (int i = 0; i < 256; i++)
         state->value[i] = ((float)i / 255.0f - (float)state->opts->mean) / (float)state->opts->std;
     if (context->stage != KILN_STAGE_PREDICT)
@@ -355,7 +357,7 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit which, size_t set, KilnD
     int64_t count = 0;
 
     (void)set;
-    *samples = (Samples) { .state = state, .training = which == KILN_TRAIN };
+    *samples = (Samples) { .state = state, .training = which == KILN_TRAIN && state->augments };
     if (which == KILN_TEST && state->has_test) {
         KilnStatus status = read_test(state, err);
 

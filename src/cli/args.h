@@ -14,8 +14,8 @@ typedef struct KilnArgs {
     const char *explain[KILN_MAX_REPEATED + 1];
     const char *cfg;     /* --cfg: "job", "kiln", "all" */
     const char *package; /* --package: the part that --cfg prints */
-    KilnSplit split;     /* eval's split=..., taken from the words */
-    const char *input;   /* predict's input=..., taken from the words */
+    KilnSplit split;     /* split=... of eval and predict, taken from the words */
+    const char *input;   /* predict's input=..., taken from the words; NULL: split */
     const char *info;    /* --info: "all", "config", ... */
     const char *resume;  /* --resume DIR: the folder of a sweep */
     const char *run;     /* train's resume=..., taken from the words */

@@ -6,6 +6,9 @@
 #include "cli/args.h"
 #include "kiln/config.h"
 
+/* The config in a run's .kiln folder that commands go on from. */
+#define KILN_JOB_CONFIG "job"
+
 int kiln_command_train(KilnArgs *args);
 /* train -m, --plan, --resume: many jobs. */
 int kiln_command_sweep(KilnArgs *args);
@@ -47,10 +50,6 @@ KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeR
  * absolute, owned by the caller. Errors are printed. */
 KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *registry, bool check,
                                 KilnConfig **ret, char **ret_run);
-/* That no word sets what others of the run's values followed through ${...}: its config is
- * resolved, and they would not follow any more. */
-KILN_NODISCARD KilnStatus kiln_command_check_followers(const char *run, const char *const *words,
-                                                       KilnError *err);
 /* A config that was saved with the checkpoint which ckpt_path=... names, with
  * the other words as overrides; errors are printed. */
 KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry, KilnConfig **ret);

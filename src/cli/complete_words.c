@@ -196,20 +196,32 @@ static bool complete_own(KilnCandidates *candidates, const char *word, const cha
     return true;
 }
 
+static bool complete_split(KilnCandidates *candidates)
+{
+    if (!kiln_starts_with(candidates->typed, "split=")) {
+        kiln_candidates_add(candidates, true, "split=", "whose samples: test, val, train");
+        return false;
+    }
+    kiln_candidates_add(candidates, false, "split=test", "the test samples");
+    kiln_candidates_add(candidates, false, "split=val", "those to validate on");
+    kiln_candidates_add(candidates, false, "split=train", "those to train on, not augmented");
+    return true;
+}
+
 static void complete_override(Cursor *cursor)
 {
     KilnCandidates *candidates = cursor->candidates;
 
+    if ((strcmp(cursor->command, "eval") == 0 || strcmp(cursor->command, "predict") == 0) &&
+        complete_split(candidates))
+        return;
     if (strcmp(cursor->command, "predict") == 0 &&
         (complete_own(candidates, "input=", "a PNG file, or a folder of them", "") ||
          complete_own(candidates, "output=", "the file to write: .jsonl, .csv, .safetensors", "")))
         return;
-    if (strcmp(cursor->command, "eval") == 0) {
-        kiln_candidates_add(candidates, false, "split=test", "test it (if not given)");
-        kiln_candidates_add(candidates, false, "split=val", "validate it");
-        if (complete_own(candidates, "plots=", "a folder for pictures", "/"))
-            return;
-    }
+    if (strcmp(cursor->command, "eval") == 0 &&
+        complete_own(candidates, "plots=", "a folder for pictures", "/"))
+        return;
     if (strcmp(cursor->command, "train") == 0 &&
         complete_own(candidates, "resume=", "go on in a run folder, with its config", "/")) {
         kiln_candidates_add(candidates, false, "resume=last", "the newest run");

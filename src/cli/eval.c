@@ -52,6 +52,18 @@ static KilnStatus evaluate(KilnArgs *args, KilnConfig *config, const KilnRunEnv 
     return status;
 }
 
+/* The split of that name; says what there is instead. */
+static bool take_split(KilnArgs *args, const char *name)
+{
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+        args->split = (KilnSplit)split;
+        if (strcmp(name, kiln_split_name(args->split)) == 0)
+            return true;
+    }
+    fprintf(stderr, "%s: split=%s: expected train, val or test\n", args->command, name);
+    return false;
+}
+
 /* Pictures are drawn by a callback: the run's own, if it has one of that name. */
 static int evaluate_to(KilnArgs *args, const char *plots)
 {
@@ -76,12 +88,9 @@ int kiln_command_eval(KilnArgs *args)
 {
     const char *split = kiln_args_take(args, "split");
 
-    args->split = split != NULL && strcmp(split, "val") == 0 ? KILN_VAL : KILN_TEST;
-    if (split == NULL || args->split == KILN_VAL || strcmp(split, "test") == 0)
-        return evaluate_to(args, kiln_args_take(args, "plots"));
-    fprintf(stderr, "%s: split=%s: expected split=test (if not given) or split=val\n",
-            args->command, split);
-    return 2;
+    if (!take_split(args, split != NULL ? split : "test"))
+        return 2;
+    return evaluate_to(args, kiln_args_take(args, "plots"));
 }
 
 static KilnStatus print_output(void *ctx, const char *text, KilnError *err)
@@ -97,7 +106,7 @@ static KilnStatus predict(KilnArgs *args, KilnConfig *config, const KilnRunEnv *
 
     out.output = print_output;
     out.ctx = stdout;
-    return kiln_run_predict(config, &out, args->input, err);
+    return kiln_run_predict(config, &out, args->split, args->input, err);
 }
 
 /* Predictions are written by a callback: the run's own, if it has one of that name. */
@@ -122,11 +131,18 @@ static int predict_to(KilnArgs *args, const char *output)
 
 int kiln_command_predict(KilnArgs *args)
 {
+    const char *split = kiln_args_take(args, "split");
+
     args->input = kiln_args_take(args, "input");
-    if (args->input == NULL) {
-        fprintf(stderr, "%s: input=FILE|FOLDER is missing: a PNG image or a folder of them\n",
-                args->command);
+    if ((args->input == NULL) == (split == NULL)) {
+        fprintf(stderr,
+                "%s: %s: input=FILE|FOLDER is a PNG image or a folder of them; split=test (or val, "
+                "train) takes the samples of the datamodule\n",
+                args->command,
+                split == NULL ? "input or split is missing" : "input and split are both given");
         return 2;
     }
+    if (split != NULL && !take_split(args, split))
+        return 2;
     return predict_to(args, kiln_args_take(args, "output"));
 }

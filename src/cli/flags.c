@@ -78,30 +78,33 @@ typedef struct CommandHelp {
     const char *name;
     unsigned mask;
     const char *text;
-    const char *const examples[14]; /* command, what it does, ..., NULL */
+    const char *const examples[15]; /* command, what it does, ..., NULL */
 } CommandHelp;
 
 static const CommandHelp commands[] = {
     { "eval",
       RUNS,
-      "Tests a checkpoint with the config that made it, or with split=val validates it, and prints "
-      "the "
-      "metrics as JSON; with plots=DIR it draws confusion matrices and samples with predictions "
-      "into DIR, too. Overrides change that config, its data folder say.",
+      "Tests a checkpoint with the config that made it, or with split=val validates it "
+      "(split=train: on the training samples, in order and not augmented), and prints the metrics "
+      "as JSON; with plots=DIR it draws confusion matrices and samples with predictions into DIR, "
+      "too. Overrides change that config, its data folder say.",
       { "kiln eval ckpt_path=last", "the newest run's last checkpoint", "kiln eval ckpt_path=best",
         "the newest run's best checkpoint", "kiln eval ckpt_path=outputs/DAY/TIME",
         "a run folder; its checkpoints/NAME work too", "kiln eval ckpt_path=best split=val",
-        "its validation metrics again", "kiln eval ckpt_path=best plots=pictures",
-        "with what it got right and wrong, as pictures",
+        "its validation metrics again", "kiln eval ckpt_path=best split=train",
+        "what it makes of what it learned from: val/.../train",
+        "kiln eval ckpt_path=best plots=pictures", "with what it got right and wrong, as pictures",
         "kiln eval ckpt_path=last datamodule.root=DIR", "the same network on other data", NULL } },
     { "predict",
       RUNS,
       "Prints one line of JSON for each image: file, class, probabilities; or writes them to a "
-      "file, "
-      "output=FILE, as its name ends: .jsonl, .csv, .safetensors.",
+      "file, output=FILE, as its name ends: .jsonl, .csv, .safetensors. split=test, val or train "
+      "takes the samples of the datamodule; of several sets each has a file of its own.",
       { "kiln predict ckpt_path=best input=DIR", "all PNG images in a folder, at any depth",
         "kiln predict ckpt_path=RUN input=x.png", "one image",
-        "kiln predict ckpt_path=best input=DIR output=all.csv", "a table", NULL } },
+        "kiln predict ckpt_path=best input=DIR output=all.csv", "a table",
+        "kiln predict ckpt_path=best split=test output=all.csv",
+        "the test samples; a test set `night` goes to all-night.csv", NULL } },
     { "graph",
       GRAPH,
       "Shows the training step as it is planned, after a second of trying it: every operation with "

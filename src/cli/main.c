@@ -17,10 +17,11 @@ typedef struct Command {
 static const Command commands[] = {
     { "train", kiln_command_train, true, "train [OVERRIDE...]", "compose a config and train it" },
     { "eval", kiln_command_eval, true,
-      "eval ckpt_path=PATH|last|best [split=val] [plots=DIR] [OVERRIDE...]",
+      "eval ckpt_path=PATH|last|best [split=val|train] [plots=DIR] [OVERRIDE...]",
       "test or validate a checkpoint" },
     { "predict", kiln_command_predict, true,
-      "predict ckpt_path=... input=FILE|FOLDER [output=FILE]", "one line of JSON for each image" },
+      "predict ckpt_path=... input=FILE|FOLDER|split=test [output=FILE]",
+      "one line of JSON for each image" },
     { "graph", kiln_command_graph, true, "graph [OVERRIDE...] [--svg FILE]",
       "the planned step: operations, time, memory" },
     { "ckpt", kiln_command_ckpt, false, "ckpt ls|show|verify|diff [PATH...]",

@@ -305,7 +305,7 @@ static KilnStatus compose(const Replay *replay, const KilnRegistry *registry, Ki
         overrides[n++] = dir.data;
         overrides[n++] = from.data != NULL ? from.data : "ckpt_path=null";
         request.config_path = folder;
-        request.config_name = NULL;
+        request.config_name = KILN_JOB_CONFIG;
         request.overrides = overrides;
         status = kiln_command_compose_request(args, &request, true, ret);
     }
@@ -330,9 +330,11 @@ static int judge(Replay *replay, KilnStatus status, const KilnError *err)
         kiln_screen_error(replay->args->command, err);
         return kiln_screen_exit_status(status);
     }
-    printf(differ == 0  ? "equal: every loss and gradient norm came out as it was recorded\n"
-           : differ > 0 ? "%d batches differ: another machine, other data, or another program?\n"
-                        : "no batch of the record was replayed to its end\n",
+    printf(differ == 0 ? "equal: every loss and gradient norm came out as it was recorded\n"
+           : differ > 0
+               ? "%d batches differ: another machine, other data, another program, or a run "
+                 "that went on with other overrides?\n"
+               : "no batch of the record was replayed to its end\n",
            differ);
     return differ == 0 ? 0 : 1;
 }
@@ -406,8 +408,6 @@ static int replay_all(Replay *replay, const char *word, KilnError *err)
     const char *tmp = getenv("TMPDIR");
     KilnStatus status = open_record(replay, word, err);
 
-    if (status >= 0)
-        status = kiln_command_check_followers(replay->run, replay->args->words + 1, err);
     if (status >= 0)
         status = find_checkpoint(replay, err);
     snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",

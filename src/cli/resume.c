@@ -11,82 +11,36 @@
 #include "cli/commands.h"
 #include "cli/runs.h"
 #include "cli/screen.h"
-#include "config/story.h"
 #include "kiln/run.h"
 #include "sweep/sweep.h"
 
-#define CONFIG ".kiln/config.yaml"
+#define CONFIG ".kiln/config.yaml" /* written last */
 
-/* ---- Overrides of what was resolved -------------------------------------------------- */
-
-/* The key of an override: "lr" of "++lr=0.1"; its length in *ret. */
-static const char *key_of(const char *word, size_t *ret)
+/* What a run that goes on takes from elsewhere than its overrides. */
+static KilnStatus check_words(const KilnArgs *args, KilnError *err)
 {
-    word += strspn(word, "+~");
-    *ret = strcspn(word, "=@");
-    return word;
-}
+    static const struct {
+        const char *key, *why;
+    } settled[] = {
+        { "ckpt_path", "it goes on from its own checkpoint; another one of the run is given as "
+                       "resume=RUN/checkpoints/NAME, that of another run begins a new run: "
+                       "ckpt_path=... without resume=" },
+        { "weights", "it has its weights; a new run begins with others: weights=... without "
+                     "resume=" },
+        { "kiln.run.dir", "it stays in its folder; a new run from its checkpoint goes elsewhere: "
+                          "ckpt_path=... without resume=" },
+    };
 
-/* Whether `key` is `name`, or below it. */
-static bool is_within(const char *key, const char *name, size_t length)
-{
-    return strncmp(key, name, length) == 0 && (key[length] == '\0' || key[length] == '.');
-}
+    for (size_t i = 0; i < args->n_words; i++) {
+        const char *key = args->words[i] + strspn(args->words[i], "+~");
 
-static bool is_set(const char *const *words, const char *key)
-{
-    for (; *words != NULL; words++) {
-        size_t length;
-        const char *name = key_of(*words, &length);
-
-        if (is_within(key, name, length))
-            return true;
+        for (size_t j = 0; j < KILN_COUNT(settled); j++)
+            if (strncmp(key, settled[j].key, strlen(settled[j].key)) == 0 &&
+                key[strlen(settled[j].key)] == '=')
+                return kiln_error_set(err, KILN_E_USAGE, "%s does not go with resume=%s: %s",
+                                      args->words[i], args->run, settled[j].why);
     }
-    return false;
-}
-
-/* A key that took its value through ${...} from what `word` sets; NULL: none. */
-static const char *follower(const KilnStories *stories, const char *const *words, const char *word)
-{
-    size_t length;
-    const char *name = key_of(word, &length);
-
-    for (size_t i = 0; i < stories->count; i++) {
-        const KilnStory *story = &stories->list[i];
-        const char **refers = story->there && story->count > 0 ? story->steps[0].refers : NULL;
-
-        for (; refers != NULL && *refers != NULL; refers++)
-            if (is_within(*refers, name, length) && !is_set(words, story->key))
-                return story->key;
-    }
-    return NULL;
-}
-
-KilnStatus kiln_command_check_followers(const char *run, const char *const *words, KilnError *err)
-{
-    char *path = kiln_path_join(run, ".kiln/origins.yaml");
-    KilnStories stories = { 0 };
-    KilnArena arena = { 0 };
-    KilnStatus status = path != NULL ? KILN_OK : kiln_error_nomem(err, 1);
-
-    if (status >= 0 && *words != NULL && kiln_is_file(path))
-        status = kiln_stories_read(&arena, path, &stories, err);
-    for (const char *const *word = words; *word != NULL && status >= 0; word++) {
-        const char *key = follower(&stories, words, *word);
-        size_t length;
-        const char *name = key_of(*word, &length);
-
-        if (key != NULL)
-            status = kiln_error_set(err, KILN_E_USAGE,
-                                    "%s: in this run %s had its value from ${%.*s}, which is a "
-                                    "plain value now and does not follow: say %s=... too",
-                                    *word, key, (int)length, name, key);
-    }
-    if (err != NULL)
-        err->origin = (KilnOrigin) { 0 }; /* it ends with the arena */
-    kiln_arena_release(&arena);
-    free(path);
-    return status;
+    return KILN_OK;
 }
 
 /* ---- The run -------------------------------------------------------------------------- */
@@ -151,7 +105,7 @@ static KilnStatus compose(const KilnArgs *args, const KilnRegistry *registry, co
         KilnComposeRequest request = kiln_command_request(args, registry);
 
         request.config_path = folder;
-        request.config_name = NULL;
+        request.config_name = KILN_JOB_CONFIG;
         request.overrides = overrides;
         status = kiln_command_compose_request(args, &request, check, ret);
     }
@@ -174,7 +128,7 @@ KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *regist
     if (status >= 0)
         status = check_run(run, &err);
     if (status >= 0)
-        status = kiln_command_check_followers(run, args->words, &err);
+        status = check_words(args, &err);
     if (status < 0)
         kiln_screen_error(args->command, &err);
     else

@@ -38,6 +38,20 @@ KilnStatus kiln_config_overrides_yaml(const KilnConfig *config, char **ret, Kiln
     return take(&text, KILN_OK, ret, err);
 }
 
+KilnStatus kiln_config_job_yaml(const KilnConfig *config, char **ret, KilnError *err)
+{
+    KilnText text = { 0 };
+    KilnWriter writer = {
+        .text = &text,
+        .config = config,
+        .resolve = true,
+        .references = true,
+        .hidden = kiln_config_hides,
+    };
+
+    return take(&text, kiln_write_node(&writer, config->root, err), ret, err);
+}
+
 KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **ret, KilnError *err)
 {
     KilnText text = { 0 };

@@ -7,6 +7,11 @@
 /* The arguments as a YAML list of texts (overrides.yaml). Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_config_overrides_yaml(const KilnConfig *config, char **ret,
                                                      KilnError *err);
+/* The job's config as the run can go on with it (job.yaml): like config.yaml, with every value, but
+ * what refers to other values of the job still does, so that an override of one reaches all.
+ * Owned by the caller. */
+KILN_NODISCARD KilnStatus kiln_config_job_yaml(const KilnConfig *config, char **ret,
+                                               KilnError *err);
 /* The node `kiln` as YAML, below its name (kiln.yaml). What has no value yet stays
  * ???. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **ret,

@@ -311,6 +311,19 @@ static KilnStatus check_level(KilnWriter *writer, const KilnConfigNode *node, co
     return KILN_OK;
 }
 
+/* Does it say the same whenever and wherever it is resolved? */
+static bool refers_to_job(const KilnConfigNode *node)
+{
+    static const char *const outside[] = { "now:", "oc.env:", "kiln", "hydra" };
+
+    if (node->kind != KILN_NODE_SCALAR || node->scalar != KILN_SCALAR_INTERPOLATION)
+        return false;
+    for (size_t i = 0; i < KILN_COUNT(outside); i++)
+        if (strstr(node->text, outside[i]) != NULL)
+            return false;
+    return true;
+}
+
 /* Behind "key:" or "-": a scalar on the line, containers below. */
 static KilnStatus write_value(KilnWriter *writer, const KilnConfigNode *node, const Level *level,
                               bool in_list, KilnError *err)
@@ -321,7 +334,7 @@ static KilnStatus write_value(KilnWriter *writer, const KilnConfigNode *node, co
                     .indent = level != NULL ? level->indent + 2 : 0 };
     KilnStatus status = KILN_OK;
 
-    if (writer->resolve)
+    if (writer->resolve && !(writer->references && refers_to_job(node)))
         status = kiln_config_resolve(writer->config, node, &node, err);
     if (status >= 0)
         status = check_level(writer, node, level, err);

@@ -14,22 +14,25 @@ enum { MOST_PLANS = 64 };
 /* ---- The plan ------------------------------------------------------------------ */
 
 /* The recorded structure, what is asked for, and what has a place. */
-static XXH128_hash_t plan_key(const KilnGraph *graph, KilnTensor *const *outputs, size_t n)
+static KilnStatus plan_key(KilnGraph *graph, KilnTensor *const *outputs, size_t n,
+                           XXH128_hash_t *ret, KilnError *err)
 {
-    XXH128_hash_t recorded = XXH3_128bits_digest(graph->hash);
+    KilnTrace *trace = &graph->trace;
+    const size_t recorded = trace->n;
 
-    XXH3_128bits_reset(graph->key);
-    XXH3_128bits_update(graph->key, &recorded, sizeof(recorded));
+    kiln_trace_add(trace, &recorded, sizeof(recorded));
     for (size_t i = 0; i < n; i++)
-        XXH3_128bits_update(graph->key, &outputs[i]->id, sizeof(int));
-    XXH3_128bits_update(graph->key, &graph->passes_off, sizeof(graph->passes_off));
-    XXH3_128bits_update(graph->key, &graph->precision, sizeof(graph->precision));
-    XXH3_128bits_update(graph->key, &graph->detect_anomaly, sizeof(graph->detect_anomaly));
+        kiln_trace_add(trace, &outputs[i]->id, sizeof(int));
+    kiln_trace_add(trace, &graph->passes_off, sizeof(graph->passes_off));
+    kiln_trace_add(trace, &graph->precision, sizeof(graph->precision));
+    kiln_trace_add(trace, &graph->detect_anomaly, sizeof(graph->detect_anomaly));
     for (size_t i = 0; i < graph->n_tensors; i++) {
         if (graph->tensors[i]->place != NULL)
-            XXH3_128bits_update(graph->key, &graph->tensors[i]->id, sizeof(int));
+            kiln_trace_add(trace, &graph->tensors[i]->id, sizeof(int));
     }
-    return XXH3_128bits_digest(graph->key);
+    *ret = XXH3_128bits(trace->bytes, trace->n);
+    trace->n = recorded; /* the same step may run again with other outputs */
+    return trace->failed ? kiln_error_nomem(err, trace->n) : KILN_OK;
 }
 
 /* Take the plan of that key out of the list; NULL when there is none. */
@@ -61,12 +64,14 @@ static void drop_oldest_plans(KilnGraph *graph)
 /* The plan to run, in front of the list. */
 static KilnStatus get_plan(KilnGraph *graph, KilnTensor *const *outputs, size_t n, KilnError *err)
 {
-    XXH128_hash_t key = plan_key(graph, outputs, n);
+    XXH128_hash_t key;
+    KilnStatus status = plan_key(graph, outputs, n, &key, err);
+
+    if (status < 0)
+        return status;
     KilnPlan *plan = take_plan(graph, key);
-
     if (plan == NULL) {
-        KilnStatus status = kiln_plan_new(graph, outputs, n, &plan, err);
-
+        status = kiln_plan_new(graph, outputs, n, &plan, err);
         if (status < 0)
             return status;
         plan->key = key;

@@ -52,6 +52,15 @@ struct KilnNode {
     int segment;       /* the second recording of that block; 0: all else */
 };
 
+/* Bytes, one thing behind the other: hashed at once, which is far quicker than piece by piece. */
+typedef struct KilnTrace {
+    unsigned char *bytes; /* grow-only, kept between steps */
+    size_t n, capacity;
+    bool failed; /* memory was out */
+} KilnTrace;
+
+void kiln_trace_add(KilnTrace *trace, const void *bytes, size_t n);
+
 struct KilnGraph {
     KilnBackend *backend;
     KilnArena arena;  /* nodes and tensors of this step */
@@ -59,8 +68,7 @@ struct KilnGraph {
     size_t n_nodes, cap_nodes;
     KilnTensor **tensors;
     size_t n_tensors, cap_tensors;
-    XXH3_state_t *hash; /* over everything recorded that decides the plan */
-    XXH3_state_t *key;  /* scratch: the hash with outputs and places */
+    KilnTrace trace;    /* everything recorded that decides the plan */
     KilnError error;    /* first error of recording */
     KilnTensor *poison; /* what failed operations return */
     const char *layer;

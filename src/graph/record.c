@@ -21,10 +21,8 @@ KilnStatus kiln_graph_new(KilnBackend *backend, KilnGraph **ret, KilnError *err)
         return kiln_error_nomem(err, sizeof(*graph));
     graph->backend = backend;
     graph->float_type = backend->float_type;
-    graph->hash = XXH3_createState();
-    graph->key = XXH3_createState();
     graph->poison = calloc(1, sizeof(*graph->poison));
-    if (graph->hash == NULL || graph->key == NULL || graph->poison == NULL) {
+    if (graph->poison == NULL) {
         kiln_graph_free(graph);
         return kiln_error_nomem(err, sizeof(*graph));
     }
@@ -40,8 +38,7 @@ void kiln_graph_free(KilnGraph *graph)
         return;
     kiln_plans_free(graph->plans);
     kiln_arena_release(&graph->arena);
-    XXH3_freeState(graph->hash);
-    XXH3_freeState(graph->key);
+    free(graph->trace.bytes);
     free(graph->poison);
     free(graph->nodes);
     free(graph->tensors);
@@ -67,7 +64,8 @@ void kiln_graph_begin(KilnGraph *graph)
     graph->block_now = graph->n_blocks = graph->segment = 0;
     graph->error.status = KILN_OK;
     graph->error.text[0] = '\0';
-    XXH3_128bits_reset(graph->hash);
+    graph->trace.n = 0;
+    graph->trace.failed = false;
 }
 
 void kiln_graph_layer(KilnGraph *graph, const char *path)
@@ -202,6 +200,24 @@ KilnStatus kiln_shape_check(const KilnShape *shape, KilnError *err)
     return KILN_OK;
 }
 
+/* ---- The trace ----------------------------------------------------------------- */
+
+void kiln_trace_add(KilnTrace *trace, const void *bytes, size_t n)
+{
+    if (trace->n + n > trace->capacity) {
+        const size_t capacity = 2 * (trace->n + n) + 4096;
+        unsigned char *fresh = realloc(trace->bytes, capacity);
+
+        trace->failed |= fresh == NULL;
+        if (fresh == NULL)
+            return;
+        trace->bytes = fresh;
+        trace->capacity = capacity;
+    }
+    memcpy(trace->bytes + trace->n, bytes, n);
+    trace->n += n;
+}
+
 /* ---- Leaves ------------------------------------------------------------------ */
 
 static KilnTensor *leaf_new(KilnGraph *graph, const char *kind, KilnDType dtype,
@@ -222,7 +238,7 @@ static KilnTensor *leaf_new(KilnGraph *graph, const char *kind, KilnDType dtype,
     return tensor;
 }
 
-static void hash_leaf(KilnGraph *graph, const KilnTensor *leaf)
+static void trace_leaf(KilnGraph *graph, const KilnTensor *leaf)
 {
     int64_t words[4 + KILN_MAX_RANK] = { -1, leaf->dtype,
                                          (leaf->variable ? 1 : 0) | (leaf->wants_grad ? 2 : 0) |
@@ -231,7 +247,7 @@ static void hash_leaf(KilnGraph *graph, const KilnTensor *leaf)
                                          leaf->shape.rank };
 
     memcpy(words + 4, leaf->shape.dim, sizeof(leaf->shape.dim));
-    XXH3_128bits_update(graph->hash, words, sizeof(words));
+    kiln_trace_add(&graph->trace, words, sizeof(words));
 }
 
 KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape, const void *data)
@@ -241,7 +257,7 @@ KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
     if (leaf->poisoned)
         return leaf;
     leaf->data = (void *)data; /* never written: only variables can be updated */
-    hash_leaf(graph, leaf);
+    trace_leaf(graph, leaf);
     return leaf;
 }
 
@@ -261,13 +277,13 @@ KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape sha
     leaf->narrow = narrow;
     leaf->wants_grad = wants_grad;
     leaf->grad_place = wants_grad ? grad : NULL;
-    hash_leaf(graph, leaf);
+    trace_leaf(graph, leaf);
     return leaf;
 }
 
 /* ---- Nodes ------------------------------------------------------------------- */
 
-static void hash_node(KilnGraph *graph, const KilnNode *node)
+static void trace_node(KilnGraph *graph, const KilnNode *node)
 {
     int64_t words[3 + KILN_MAX_INPUTS];
     size_t n = 0;
@@ -277,9 +293,9 @@ static void hash_node(KilnGraph *graph, const KilnNode *node)
     words[n++] = node->segment;
     for (int i = 0; i < node->n_inputs; i++)
         words[n++] = node->inputs[i] != NULL ? node->inputs[i]->id : -1;
-    XXH3_128bits_update(graph->hash, words, n * sizeof(*words));
+    kiln_trace_add(&graph->trace, words, n * sizeof(*words));
     if (node->op->attrs_size > 0)
-        XXH3_128bits_update(graph->hash, node->attrs, node->op->attrs_size);
+        kiln_trace_add(&graph->trace, node->attrs, node->op->attrs_size);
 }
 
 /* A node with outputs that have no shape yet; NULL when memory is out. */
@@ -374,6 +390,6 @@ KilnTensor *kiln_graph_record(KilnGraph *graph, const KilnOp *op, KilnTensor *co
     graph->nodes[graph->n_nodes++] = node;
     for (int i = 0; i < node->n_outputs; i++)
         tensor_keep(graph, node->outputs[i]);
-    hash_node(graph, node);
+    trace_node(graph, node);
     return node->n_outputs > 0 ? node->outputs[0] : NULL;
 }

@@ -76,7 +76,7 @@ typedef enum KilnStage {
     KILN_STAGE_FIT,     /* train and val are needed; test may be asked for later */
     KILN_STAGE_TEST,    /* only test is needed */
     KILN_STAGE_PREDICT, /* none: the spec comes from a checkpoint */
-    KILN_STAGE_VALIDATE /* only val is needed */
+    KILN_STAGE_VALIDATE /* val is needed, or train, whose samples are then prepared as val's */
 } KilnStage;
 
 /* Passed to setup. */
@@ -99,7 +99,8 @@ struct KilnDataModuleOps {
      * their names; valid after setup, until release. What is logged of a set has its name behind
      * it ("val/loss/noisy"); the first one's may be "", and nothing then. NULL: one set, "". */
     size_t (*sets)(KilnInstance *self, KilnSplit split, const char *const **ret_names);
-    /* The samples of one set of a split. count 0: there are none. */
+    /* The samples of one set of a split. count 0: there are none. Those of KILN_TRAIN are
+     * augmented in KILN_STAGE_FIT alone. */
     KilnStatus (*dataset)(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
                           KilnError *err);
     /* Optional, for trainer.reload_dataloaders_every_n_epochs: look at the data anew, in front

@@ -2,6 +2,7 @@
 #ifndef KILN_IMAGE_H
 #define KILN_IMAGE_H
 
+#include "kiln/cache.h"
 #include "kiln/component.h"
 #include "kiln/rng.h"
 
@@ -77,5 +78,45 @@ struct KilnTransformOps {
      * before decoding (differs per file). NULL: unchanged. */
     KilnStatus (*shape)(KilnInstance *self, int64_t size[3], KilnError *err);
 };
+
+/* ---- Image files as samples ----------------------------------------------- */
+
+/* What becomes of a file. What it points to is borrowed while a reader has it. */
+typedef struct KilnImageForm {
+    int64_t channels;      /* 1: grey, 3: colour */
+    int64_t height, width; /* images are scaled to before the transforms; -1: as they are */
+    KilnInstance *const *transforms; /* applied in this order */
+    size_t n_transforms;
+    bool skips; /* a file that can't be read is KILN_E_SKIP */
+} KilnImageForm;
+
+/* Reads samples in any number of threads; keeps the room that they work in. */
+typedef struct KilnImageReader KilnImageReader;
+
+KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_new(const KilnImageForm *form,
+                                                         KilnImageReader **ret, KilnError *err);
+KILN_API void kiln_image_reader_free(KilnImageReader *reader); /* NULL is fine */
+/* Height, width, channels of the files of `sets` before the transforms (-1: they differ) and of
+ * samples. The first set is not empty. Only where the form leaves the size of samples open all
+ * files are looked at; when they differ then, or can't be transformed, it is KILN_E_SHAPE. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_shape(const KilnImageReader *reader,
+                                                           const KilnImageSet *const sets[],
+                                                           size_t n, int64_t ret_decoded[3],
+                                                           int64_t ret_shape[3], KilnError *err);
+
+/* A file, and what is known of it. */
+typedef struct KilnImageFile {
+    const char *path;
+    const int64_t *shape;   /* [3]: the sample must come out so (KILN_E_SHAPE) */
+    KilnCache *cache;       /* of images before the transforms; NULL: none */
+    const int64_t *decoded; /* [3]: these images; unused without a cache */
+    int64_t entry;          /* the file's in the cache */
+    bool training;          /* for the transforms */
+} KilnImageFile;
+
+/* Write the sample of `file` to `to`, floats of its shape. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_read(KilnImageReader *reader,
+                                                          const KilnImageFile *file, KilnRng *rng,
+                                                          float *to, KilnError *err);
 
 #endif

@@ -58,15 +58,18 @@ typedef struct KilnRunResult {
 KILN_API KILN_NODISCARD KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env,
                                                 KilnRunResult *ret, KilnError *err);
 /* Test the checkpoint that config's ckpt_path names, or validate it: KILN_TEST or KILN_VAL, with
- * that split's hooks and names of metrics. These go, as JSON text, to `ret_json` (owned by the
- * caller, may be NULL). */
+ * that split's hooks and names of metrics. KILN_TRAIN: validate it on all training samples, in
+ * order and not augmented, as a set called "train" ("val/loss/train"). Metrics go, as JSON text,
+ * to `ret_json` (owned by the caller, may be NULL). */
 KILN_API KILN_NODISCARD KilnStatus kiln_run_eval(KilnConfig *config, const KilnRunEnv *env,
                                                  KilnSplit split, char **ret_json, KilnError *err);
-/* Run the network on `input` (a file or folder). What it predicts is for the config's callbacks:
- * prediction_writer, or one of the program's own. What of the input can't be read is left out, and
+/* Run the network on `input` (a file or folder), or, when that is NULL, on all sets of `split`, as
+ * evaluation reads them, one behind the other. What it predicts is for the config's callbacks:
+ * prediction_writer, or one of the program's own. What of an input can't be read is left out, and
  * the error at the end. */
 KILN_API KILN_NODISCARD KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env,
-                                                    const char *input, KilnError *err);
+                                                    KilnSplit split, const char *input,
+                                                    KilnError *err);
 /* Absolute path of the checkpoint folder that `ckpt_path` means: a checkpoint
  * folder, a run folder (its last), "last" or "best" (of the newest run below
  * `runs`). Owned by the caller (free). */

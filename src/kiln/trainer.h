@@ -20,10 +20,11 @@ KILN_API int64_t kiln_trainer_batches_done(const KilnTrainer *trainer); /* since
 KILN_API int64_t kiln_trainer_samples(const KilnTrainer *trainer); /* trained on since the start */
 /* Batches that the group which runs now makes one optimizer step of. */
 KILN_API int64_t kiln_trainer_accumulation(const KilnTrainer *trainer);
-/* Which set of its split the evaluation that runs now is at, from 0, and that set's name; 0
- * and "" elsewhere. */
+/* Which set of its split the evaluation or prediction that runs now is at, from 0, and that set's
+ * name; 0 and "" elsewhere. And how many sets there are; 1 in training. */
 KILN_API int64_t kiln_trainer_dataloader(const KilnTrainer *trainer);
 KILN_API const char *kiln_trainer_dataloader_name(const KilnTrainer *trainer);
+KILN_API int64_t kiln_trainer_dataloaders(const KilnTrainer *trainer);
 /* What runs now: "fit", "sanity", "validate" (inside fit), "test", "predict". */
 KILN_API const char *kiln_trainer_phase(const KilnTrainer *trainer);
 KILN_API double kiln_trainer_learning_rate(const KilnTrainer *trainer); /* of the first optimizer */
@@ -102,6 +103,15 @@ KILN_API bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name);
  * logged; what is, and the nearest. */
 KILN_API KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *option,
                                                 const char *name, KilnError *err);
+/* The same for the option `monitor` of the callback `who`, which has `mode` (min, max) beside it:
+ * with the overrides that would do. */
+KILN_API KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer,
+                                                 const KilnInstance *who, const char *name,
+                                                 KilnError *err);
+/* Warn when `name` is known to get better the other way than `rises`, by which the callback `who`
+ * watches it. */
+KILN_API void kiln_trainer_check_mode(KilnTrainer *trainer, const KilnInstance *who,
+                                      const char *name, bool rises);
 /* True when this run will validate: there are samples for it and no limit of 0. */
 KILN_API bool kiln_trainer_validates(const KilnTrainer *trainer);
 /* True when that is once an epoch, in every epoch, behind its last batch. */
@@ -182,6 +192,10 @@ typedef enum KilnSaveFlags {
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer,
                                                      const KilnInstance *owner, const char *name,
                                                      unsigned flags, KilnError *err);
+/* Whether saving under `name` would replace a checkpoint of an earlier moment that another than
+ * `owner` keeps. */
+KILN_API bool kiln_trainer_would_replace(const KilnTrainer *trainer, const KilnInstance *owner,
+                                         const char *name);
 /* Point checkpoints/<link> ("best", "last") to checkpoint `name`, atomically. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link,
                                                      const char *name, KilnError *err);

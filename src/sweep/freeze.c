@@ -147,6 +147,8 @@ static KilnStatus freeze_texts(KilnSweep *sweep, KilnConfig *config, size_t numb
     if (status >= 0)
         status = kiln_config_yaml(config, NULL, true, &frozen->config, err);
     if (status >= 0)
+        status = kiln_config_job_yaml(config, &frozen->references, err);
+    if (status >= 0)
         status = write_overrides(&sweep->jobs.items[number], &frozen->overrides, err);
     if (status >= 0)
         status = kiln_config_own_yaml(config, &frozen->own, err);

@@ -13,6 +13,7 @@ static const size_t largest_file = (size_t)1 << 26;
 void kiln_frozen_release(KilnFrozen *frozen)
 {
     free(frozen->config);
+    free(frozen->references);
     free(frozen->overrides);
     free(frozen->own);
     free(frozen->origins);
@@ -134,6 +135,8 @@ static KilnStatus write_job(const KilnSweep *sweep, const KilnJob *job, const Ki
         status = write_file(sweep, job, ".kiln/kiln.yaml", frozen->own, false, err);
     if (status >= 0)
         status = write_file(sweep, job, ".kiln/origins.yaml", frozen->origins, false, err);
+    if (status >= 0)
+        status = write_file(sweep, job, ".kiln/job.yaml", frozen->references, false, err);
     if (status >= 0)
         status = write_file(sweep, job, ".kiln/config.yaml", frozen->config, true, err);
     free(folder);

@@ -17,7 +17,7 @@ typedef struct KilnKeptFile {
 
 /* The texts of a job's .kiln folder, until they are written. Owned. */
 typedef struct KilnFrozen {
-    char *config, *overrides, *own, *origins;
+    char *config, *references, *overrides, *own, *origins;
 } KilnFrozen;
 
 typedef struct KilnSweep {

@@ -152,7 +152,7 @@ static KilnStatus plan_step(KilnTrainer *trainer, KilnTensor *loss, KilnError *e
  * it is counted where it is planned. */
 static KilnStatus record_eval(KilnTrainer *trainer, KilnPhase phase, bool plans, KilnError *err)
 {
-    const KilnSplit split = phase == KILN_PHASE_TEST ? KILN_TEST : KILN_VAL;
+    const KilnSplit split = kiln_trainer_eval_split(trainer, phase);
     KilnStatus status = KILN_OK;
 
     for (size_t set = 0; set < trainer->sets[split].n && status >= 0; set++) {
@@ -285,7 +285,11 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
 {
     const int threads = trainer->threads;
 
-    *trainer = (KilnTrainer) { .config = config, .env = env, .at.last_val_batch = -1 };
+    *trainer = (KilnTrainer) { .config = config,
+                               .env = env,
+                               .stage = stage,
+                               .split = trainer->split,
+                               .at.last_val_batch = -1 };
     trainer->timing.start = kiln_clock();
     trainer->phase = stage == KILN_STAGE_FIT        ? KILN_PHASE_FIT
                      : stage == KILN_STAGE_TEST     ? KILN_PHASE_TEST
@@ -309,7 +313,7 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
         trainer->threads = threads != 0 ? threads : trainer->processors.threads;
     status = build_components(trainer, stage, err);
     if (status >= 0)
-        status = kiln_splits_set_up(trainer, stage, remembered, err);
+        status = kiln_splits_set_up(trainer, remembered, err);
     if (status >= 0)
         status = set_up_network(trainer, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)

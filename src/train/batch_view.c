@@ -13,16 +13,11 @@ const int64_t *kiln_trainer_batch_samples(const KilnTrainer *trainer, int64_t *r
 /* What the phase that runs now goes through. */
 static const KilnDataset *dataset_of(const KilnTrainer *trainer)
 {
-    switch (trainer->phase) {
-    case KILN_PHASE_FIT:
-        return &trainer->sets[KILN_TRAIN].list[0].dataset;
-    case KILN_PHASE_TEST:
-        return &trainer->sets[KILN_TEST].list[trainer->eval_set].dataset;
-    case KILN_PHASE_PREDICT:
-        return &trainer->input;
-    default:
-        return &trainer->sets[KILN_VAL].list[trainer->eval_set].dataset;
-    }
+    const KilnSplit split = trainer->phase == KILN_PHASE_FIT
+                                ? KILN_TRAIN
+                                : kiln_trainer_eval_split(trainer, trainer->phase);
+
+    return &trainer->sets[split].list[trainer->eval_set].dataset;
 }
 
 const char *kiln_trainer_sample_name(const KilnTrainer *trainer, int64_t sample)

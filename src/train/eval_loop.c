@@ -150,7 +150,7 @@ static void enter(KilnTrainer *trainer, KilnPhase phase, int64_t batches)
 
 KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
 {
-    const KilnSplit split = phase == KILN_PHASE_TEST ? KILN_TEST : KILN_VAL;
+    const KilnSplit split = kiln_trainer_eval_split(trainer, phase);
     const EvalHooks *hooks = phase == KILN_PHASE_TEST ? &test_hooks : &validation_hooks;
     const KilnPhase before = trainer->phase;
     const double phase_start = trainer->timing.phase_start;

@@ -37,6 +37,7 @@ static void save(KilnTrainer *trainer, KilnError *why)
     char text[KILN_ERROR_TEXT + 64];
 
     trainer->failing = true;
+    kiln_saves_use_spare(&trainer->saves);
     if (kiln_trainer_save_here(trainer, &err) >= 0)
         return;
     snprintf(text, sizeof(text), "what was trained since is lost: %s", err.text);

@@ -29,7 +29,7 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
 
     trainer->in_batch = true;
     trainer->batch_step = before + (steps ? 1 : 0);
-    trainer->instruments.skips = trainer->instruments.ran = false;
+    trainer->instruments.skips = trainer->instruments.ran = trainer->instruments.stepped = false;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
     if (status >= 0 && trainer->instruments.skips && !trainer->skips_epoch) {
         trainer->at.batch = batch->index + 1;
@@ -40,9 +40,10 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
         return status;
     }
     status = kiln_fit_step(trainer, batch, err);
+    trainer->instruments.stepped = trainer->at.step > before;
     if (status >= 0)
         status = kiln_hooks_call(trainer, end, KILN_HOOK_OTHERS, err);
-    if (status >= 0 && trainer->at.step > before && kiln_pace_logs(&trainer->pace, &trainer->at))
+    if (status >= 0 && trainer->instruments.stepped && kiln_pace_logs(&trainer->pace, &trainer->at))
         status = kiln_loggers_send(trainer, false, err);
     if (status >= 0)
         status = kiln_hooks_call(trainer, end, KILN_HOOK_SAVING, err);
@@ -101,13 +102,23 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
     return status;
 }
 
+/* The step of gradients that wait, with its row. */
+static KilnStatus step_with_rest(KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = kiln_fit_rest(trainer, err);
+
+    return status >= 0 && kiln_pace_logs(&trainer->pace, &trainer->at)
+               ? kiln_loggers_send(trainer, false, err)
+               : status;
+}
+
 /* Behind the last batch. Gradients do not wait over the end of an epoch: where its last batches
  * had no readable sample, or were left out, those before them make a step. Means of the epoch are
  * final before validation, which comes before the end of the training epoch, as in Lightning. */
 static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
 {
     const size_t end = offsetof(KilnCallbackOps, on_train_epoch_end);
-    KilnStatus status = whole && trainer->at.in_group > 0 ? kiln_fit_rest(trainer, err) : KILN_OK;
+    KilnStatus status = whole && trainer->at.in_group > 0 ? step_with_rest(trainer, err) : KILN_OK;
 
     if (status >= 0)
         status = kiln_metrics_end_epoch(trainer->metrics, KILN_PHASE_FIT, trainer->at.epoch,
@@ -213,6 +224,8 @@ static KilnStatus train(KilnTrainer *trainer, KilnError *err)
         return status;
     trainer->timing.trained = trainer->timing.validated = kiln_clock();
     status = KILN_CALL(trainer, on_train_start, err);
+    if (status >= 0)
+        status = kiln_saves_reserve(trainer, err);
     if (status >= 0)
         status = train_epochs(trainer, err);
     if (status < 0 || trainer->interrupted)

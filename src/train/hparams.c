@@ -79,6 +79,27 @@ static bool uninteresting(const KilnStory *story)
     return oldest->value != NULL && is_default(oldest) && same_value(newest->value, oldest->value);
 }
 
+/* `sampler: {_target_: shuffle}` where `sampler: shuffle` is the default. */
+static bool is_default_component(const KilnStories *stories, const KilnStory *story)
+{
+    const size_t length = strlen(story->key);
+    const size_t parent = length > strlen("._target_") ? length - strlen("._target_") : 0;
+
+    if (parent == 0 || !kiln_ends_with(story->key, "._target_"))
+        return false;
+    for (size_t i = 0; i < stories->count; i++) {
+        const KilnStory *other = &stories->list[i];
+
+        if (other->count == 0 || strncmp(other->key, story->key, parent) != 0 ||
+            other->key[parent] != '\0')
+            continue;
+        const KilnConfigNode *oldest = other->steps[other->count - 1].value;
+        return oldest != NULL && oldest->layer == KILN_LAYER_DEFAULT &&
+               same_value(oldest, story->steps[0].value);
+    }
+    return false;
+}
+
 /* `optimizer.lr: ${lr}`: listed once, under the key that has the value. */
 static bool told_elsewhere(const KilnStory *story)
 {
@@ -125,7 +146,7 @@ KilnStatus kiln_hparams_collect(const KilnConfig *config, const char *origins, K
         const KilnStory *story = &stories.list[i];
 
         if (story->count == 0 || of_the_run(story->key) || uninteresting(story) ||
-            told_elsewhere(story))
+            is_default_component(&stories, story) || told_elsewhere(story))
             continue;
         KilnHparam hparam = { .name = name_of(story->key, arena),
                               .value = value_of(config, story->key, arena) };
@@ -174,7 +195,7 @@ KilnStatus kiln_differences_collect(const KilnConfig *config, const char *origin
         const KilnStory *story = &stories.list[i];
 
         if (story->count == 0 || of_the_place(story->key) || uninteresting(story) ||
-            told_elsewhere(story))
+            is_default_component(&stories, story) || told_elsewhere(story))
             continue;
         const char *place = story->steps[0].place;
         KilnDifference difference = {

@@ -99,7 +99,8 @@ int64_t kiln_trainer_batch_tokens(const KilnTrainer *trainer)
 
 bool kiln_trainer_row_is_due(const KilnTrainer *trainer)
 {
-    return trainer->options.tracks && kiln_pace_logs(&trainer->pace, &trainer->at);
+    return trainer->options.tracks && trainer->instruments.stepped &&
+           kiln_pace_logs(&trainer->pace, &trainer->at);
 }
 
 uint64_t kiln_trainer_seed(const KilnTrainer *trainer)

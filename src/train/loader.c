@@ -44,6 +44,27 @@ struct KilnLoader {
     int n_threads;
 };
 
+static bool is_set(const volatile int *flag)
+{
+    return flag != NULL && *flag != 0;
+}
+
+/* Whoever takes batches is wanted elsewhere. */
+static bool called_away(const KilnLoader *loader)
+{
+    return is_set(loader->stop) || is_set(loader->pause);
+}
+
+/* A batch that a worker fills can be waited for later; one that is filled between steps can't, and
+ * the loader's end waits for both. */
+static bool given_up(const void *ctx)
+{
+    const KilnLoader *loader = ctx;
+
+    return loader->n_threads == 0 ? called_away(loader)
+                                  : __atomic_load_n(&loader->quit, __ATOMIC_RELAXED);
+}
+
 int64_t kiln_loader_batches(const KilnLoader *loader)
 {
     return loader->order.n_batches;
@@ -206,6 +227,8 @@ KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnErr
     loader->pause = spec->pause;
     init_locks(loader);
     KilnStatus status = kiln_filling_init(&loader->filling, spec, err);
+    loader->filling.given_up = given_up;
+    loader->filling.ctx = loader;
     if (status >= 0)
         status = kiln_loader_order_init(&loader->order, spec, &loader->filling.dataset, err);
     if (status >= 0) {
@@ -229,7 +252,7 @@ void kiln_loader_free(KilnLoader *loader)
     if (loader == NULL)
         return;
     pthread_mutex_lock(&loader->mutex);
-    loader->quit = true;
+    __atomic_store_n(&loader->quit, true, __ATOMIC_RELAXED); /* also read without the mutex */
     pthread_cond_broadcast(&loader->room);
     pthread_mutex_unlock(&loader->mutex);
     for (int i = 0; i < loader->n_threads; i++)
@@ -359,8 +382,7 @@ static KilnStatus wait_for_batch(KilnLoader *loader, const KilnSlot *slot, KilnE
         return KILN_OK;
     const double start = kiln_clock();
     while (!slot->ready || slot->batch != loader->taken) {
-        if ((loader->stop != NULL && *loader->stop != 0) ||
-            (loader->pause != NULL && *loader->pause != 0))
+        if (called_away(loader))
             return kiln_error_set(err, KILN_E_INTERRUPTED, "stopped while waiting for data");
         if (loader->alive == 0)
             return kiln_error_set(err, KILN_E_INTERNAL, "all loader threads have ended");
@@ -386,7 +408,10 @@ static KilnStatus take_slot(KilnLoader *loader, KilnSlot **ret, KilnError *err)
         loader->n_filled++;
         loader->fill_s += kiln_clock() - start;
         loader->waited_s = loader->fill_s;
-        return KILN_OK;
+        if (slot->status != KILN_E_INTERRUPTED)
+            return KILN_OK;
+        kiln_slot_forget_skips(slot);
+        return kiln_error_set(err, slot->status, "%s", slot->error.text);
     }
     pthread_mutex_lock(&loader->mutex);
     give_back_held(loader);

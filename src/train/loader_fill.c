@@ -275,6 +275,11 @@ void kiln_slot_fill(KilnSlot *slot, const KilnFilling *filling, const KilnLoader
     for (int64_t i = first; i < first + size && slot->status >= 0; i++) {
         int64_t index = kiln_loader_order_sample(order, i);
 
+        if (filling->given_up(filling->ctx)) {
+            slot->status = kiln_error_set(&slot->error, KILN_E_INTERRUPTED,
+                                          "stopped while reading data");
+            break;
+        }
         __atomic_store_n(&slot->reading, index, __ATOMIC_RELAXED);
         KilnStatus status = add_sample(slot, filling, epoch, index);
         if (status == KILN_E_SKIP || (status < 0 && filling->tolerant && status != KILN_E_NOMEM))

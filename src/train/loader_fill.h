@@ -42,6 +42,8 @@ typedef struct KilnFilling {
     int64_t batch_size;
     uint64_t seed;
     bool tolerant;
+    bool (*given_up)(const void *ctx); /* nobody waits for the batch; asked between samples */
+    const void *ctx;
 } KilnFilling;
 
 /* Refuses what is too large. */
@@ -54,7 +56,8 @@ KILN_NODISCARD KilnStatus kiln_slot_init(KilnSlot *slot, const KilnFilling *fill
                                          KilnError *err);
 void kiln_slot_release(KilnSlot *slot);
 void kiln_slot_forget_skips(KilnSlot *slot);
-/* Fill slot with its batch of `epoch`; slot->status and error say how it went. */
+/* Fill slot with its batch of `epoch`; slot->status and error say how it went. KILN_E_INTERRUPTED:
+ * it was given up, and is to be filled again. */
 void kiln_slot_fill(KilnSlot *slot, const KilnFilling *filling, const KilnLoaderOrder *order,
                     int64_t epoch);
 /* "sample 7 (cat/007.png)" */

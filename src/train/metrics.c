@@ -171,6 +171,18 @@ bool kiln_metric_rises(const char *name, unsigned flags)
     return true;
 }
 
+int kiln_metrics_trend(const KilnMetrics *metrics, const char *name)
+{
+    for (size_t i = 0; i < metrics->n_declared; i++) {
+        const unsigned flags = metrics->declared[i].flags;
+
+        if (strcmp(metrics->declared[i].name, name) == 0 &&
+            (flags & (KILN_LOG_RISES | KILN_LOG_FALLS)) != 0)
+            return (flags & KILN_LOG_RISES) != 0 ? 1 : -1;
+    }
+    return kiln_metric_rises(name, 0) ? 0 : -1;
+}
+
 static KilnMetric *find(const KilnMetrics *metrics, const char *name)
 {
     for (size_t i = 0; i < metrics->n; i++)
@@ -321,6 +333,14 @@ static const char *value_name(const KilnCounted *counted, const KilnTallyValue *
     return buf;
 }
 
+static unsigned flags_of(const KilnCounted *counted)
+{
+    const KilnMetricOps *ops = kiln_instance_component(counted->metric)->ops.metric;
+
+    return KILN_LOG_EPOCH | (ops->lower_is_better ? KILN_LOG_FALLS : KILN_LOG_RISES) |
+           (ops->is_matrix ? KILN_LOG_CELL : 0);
+}
+
 KilnTallies *kiln_metrics_tallies(KilnMetrics *metrics)
 {
     return &metrics->tallies;
@@ -343,7 +363,7 @@ KilnStatus kiln_metrics_tally(KilnMetrics *metrics, KilnPhase phase, KilnInstanc
         char full[LONGEST_NAME];
 
         if (kiln_metrics_declare(metrics, phase, value_name(counted, &values[i], full),
-                                 KILN_LOG_EPOCH) < 0)
+                                 flags_of(counted)) < 0)
             status = kiln_error_nomem(err, sizeof(full));
     }
     return status;
@@ -354,10 +374,7 @@ static KilnStatus end_tally(KilnMetrics *metrics, const KilnCounted *counted, in
 {
     const KilnTallyValue *values = NULL;
     size_t n = 0;
-    const KilnMetricOps *ops = kiln_instance_component(counted->metric)->ops.metric;
-    const unsigned flags = KILN_LOG_EPOCH |
-                           (ops->lower_is_better ? KILN_LOG_FALLS : KILN_LOG_RISES) |
-                           (ops->is_matrix ? KILN_LOG_CELL : 0);
+    const unsigned flags = flags_of(counted);
     KilnStatus status = kiln_tally_compute(counted->tally, &values, &n, err);
 
     for (size_t i = 0; i < n && status >= 0; i++) {

@@ -72,6 +72,8 @@ const KilnMetricBest *kiln_metrics_best(const KilnMetrics *metrics);
 /* True when larger is better: as its flags say, else all but losses, errors and
  * perplexities. */
 bool kiln_metric_rises(const char *name, unsigned flags);
+/* 1 when a metric that was declared gets better by rising, -1 by falling; 0: that is not known. */
+int kiln_metrics_trend(const KilnMetrics *metrics, const char *name);
 /* True when a step of `phase` declared a name that `name` finds. */
 bool kiln_metrics_declared(const KilnMetrics *metrics, KilnPhase phase, const char *name);
 /* The i-th name that any step declared; NULL past the end. */

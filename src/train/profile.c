@@ -1,5 +1,5 @@
 /* Where the time of a run went: the timed calls of all its plans, summed up by
- * operation and by layer; and, outside of the steps, hooks and waiting for data. */
+ * operation and by layer; and, outside of the steps, hooks and what the loop stood still for. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,8 @@
 
 /* Lines of a printed table; profile.csv has all. */
 enum { MOST_ROWS = 20 };
+
+enum { NAME = 256 };
 
 /* What rows are told apart by. */
 enum { BY_PHASE = 1, BY_LAYER = 2, BY_OP = 4 };
@@ -132,10 +134,23 @@ static Table sum_up(const Plans *plans, unsigned by)
     return table;
 }
 
-/* Hooks of callbacks and of the module, and what the loop waited for data. */
+static void add_loop(Table *table, const char *phase, const char *what, double seconds,
+                     int64_t runs)
+{
+    const Row like = { .phase = phase, .layer = "the loop", .op = what };
+    Row *row = runs > 0 ? find_row(table, &like) : NULL;
+
+    if (row == NULL)
+        return;
+    row->seconds = seconds;
+    row->runs = runs;
+    table->seconds += seconds;
+}
+
+/* Hooks of callbacks and of the module, and what the loop stood still for. */
 static Table sum_up_rest(const KilnTrainer *trainer)
 {
-    const Row data = { .phase = "data", .layer = "the loop", .op = "waiting for data" };
+    const KilnTiming *timing = &trainer->timing;
     Table table = { 0 };
 
     for (size_t number = 0; number < KILN_HOOK_COUNT; number++) {
@@ -157,12 +172,9 @@ static Table sum_up_rest(const KilnTrainer *trainer)
             table.seconds += call->seconds;
         }
     }
-    Row *row = find_row(&table, &data);
-    if (row != NULL) {
-        row->seconds = trainer->timing.waited_s;
-        row->runs = trainer->timing.steps;
-        table.seconds += row->seconds;
-    }
+    add_loop(&table, "data", "waiting for data", timing->waited_s, timing->steps);
+    add_loop(&table, "checkpoint", "copying a checkpoint", timing->copied_s, timing->copies);
+    add_loop(&table, "checkpoint", "waiting for the disk", timing->written_s, timing->copies);
     if (table.n > 0)
         qsort(table.rows, table.n, sizeof(*table.rows), by_time);
     return table;
@@ -170,35 +182,43 @@ static Table sum_up_rest(const KilnTrainer *trainer)
 
 /* ---- Telling ----------------------------------------------------------------------------- */
 
+/* "layer.operation", or what there is of it. */
+static const char *name_of(const Row *row, char name[NAME])
+{
+    const bool both = row->op[0] != '\0' && row->layer[0] != '\0';
+
+    snprintf(name, NAME, "%s%s%s", row->layer, both ? "." : "", row->op);
+    return name[0] != '\0' ? name : "(no layer)";
+}
+
 static void print_table(KilnTrainer *trainer, const char *title, const Table *table)
 {
-    char time[KILN_UNIT_TEXT], rate[KILN_UNIT_TEXT];
+    char time[KILN_UNIT_TEXT], rate[KILN_UNIT_TEXT], name[NAME];
     double rest = 0.0;
+    int width = 44;
 
-    kiln_output_print(&trainer->output, "%-44s  %9s  %8s  %6s  %9s", title, "calls", "time",
+    for (size_t i = 0; i < table->n && i < MOST_ROWS; i++) {
+        const int length = (int)strlen(name_of(&table->rows[i], name));
+
+        width = length > width ? length : width;
+    }
+    kiln_output_print(&trainer->output, "%-*s  %9s  %8s  %6s  %9s", width, title, "calls", "time",
                       "share", "FLOP/s");
     for (size_t i = 0; i < table->n; i++) {
         const Row *row = &table->rows[i];
-        const bool both = row->op[0] != '\0' && row->layer[0] != '\0';
-        const char *name = row->op[0] != '\0' ? row->op : row->layer;
-        char pair[256];
 
         if (i >= MOST_ROWS) {
             rest += row->seconds;
             continue;
         }
-        if (both) {
-            snprintf(pair, sizeof(pair), "%s.%s", row->layer, row->op);
-            name = pair;
-        }
         kiln_output_print(
-            &trainer->output, "%-44s  %9lld  %8s  %5.1f%%  %9s",
-            name[0] != '\0' ? name : "(no layer)", (long long)row->runs,
-            kiln_seconds_text(row->seconds, time), 100.0 * row->seconds / table->seconds,
+            &trainer->output, "%-*s  %9lld  %8s  %5.1f%%  %9s", width, name_of(row, name),
+            (long long)row->runs, kiln_seconds_text(row->seconds, time),
+            100.0 * row->seconds / table->seconds,
             row->flops > 0.0 ? kiln_amount_text(row->flops / row->seconds, rate) : "");
     }
     if (table->n > MOST_ROWS)
-        kiln_output_print(&trainer->output, "%-44s  %9s  %8s  %5.1f%%", "the others", "",
+        kiln_output_print(&trainer->output, "%-*s  %9s  %8s  %5.1f%%", width, "the others", "",
                           kiln_seconds_text(rest, time), 100.0 * rest / table->seconds);
 }
 

@@ -143,9 +143,18 @@ static void print_difference(KilnTrainer *trainer, const KilnDifference *differe
     kiln_text_release(&styled);
 }
 
+/* What the run said when it began is not said again when it goes on. */
+static bool is_told(const KilnTrainer *trainer, const KilnDifference *difference)
+{
+    const char *run = trainer->run_dir, *from = difference->from;
+    const bool of_run = kiln_starts_with(from, run) &&
+                        kiln_starts_with(from + strlen(run), "/.kiln/");
+
+    return trainer->output.console.verbose || (!difference->shipped && !of_run);
+}
+
 void kiln_report_config(KilnTrainer *trainer)
 {
-    const bool all = trainer->output.console.verbose;
     const KilnDifference *list = NULL;
     KilnArena arena = { 0 };
     char *origins = kiln_run_origins(trainer);
@@ -156,12 +165,12 @@ void kiln_report_config(KilnTrainer *trainer)
         n = 0;
     print_choices(trainer, list, n);
     for (size_t i = 0; i < n; i++)
-        if (all || !list[i].shipped) {
+        if (is_told(trainer, &list[i])) {
             key = widest(key, list[i].key, KEY_MOST);
             value = widest(value, list[i].value, VALUE_MOST);
         }
     for (size_t i = 0; i < n; i++)
-        if (all || !list[i].shipped)
+        if (is_told(trainer, &list[i]))
             print_difference(trainer, &list[i], key, value);
     kiln_arena_release(&arena);
     free(origins);

@@ -42,6 +42,8 @@ static KilnStatus evaluate(KilnTrainer *trainer, KilnConfig *config, const KilnR
                            KilnSplit split, KilnCheckpoint *checkpoint, KilnError *err)
 {
     const bool tests = split == KILN_TEST;
+
+    trainer->split = split;
     KilnStatus status = kiln_checkpoint_open_configured(config, checkpoint, err);
 
     if (status >= 0)

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "config/run_files.h"
+#include "train/resume.h"
 
 enum { MOST_RUNS_A_SECOND = 1000 };
 
@@ -176,6 +177,20 @@ static KilnStatus write_origins(const KilnTrainer *trainer, const char *dir, Kil
     return status;
 }
 
+/* What a resume takes: from which checkpoint it goes on is another matter. */
+static KilnStatus write_job(const KilnTrainer *trainer, const char *dir, KilnError *err)
+{
+    char *text = NULL;
+    KilnStatus status = kiln_config_job_yaml(trainer->config, &text, err);
+
+    if (status >= 0) {
+        kiln_resume_forget(text);
+        status = write_at_once(dir, "job.yaml", text, err);
+    }
+    free(text);
+    return status;
+}
+
 /* config.yaml comes last: with it a run can be resumed. */
 static KilnStatus write_config_files(const KilnTrainer *trainer, KilnError *err)
 {
@@ -188,6 +203,8 @@ static KilnStatus write_config_files(const KilnTrainer *trainer, KilnError *err)
         status = write_part(trainer, dir, "kiln.yaml", kiln_config_own_yaml, err);
     if (status >= 0)
         status = write_origins(trainer, dir, err);
+    if (status >= 0)
+        status = write_job(trainer, dir, err);
     if (status >= 0)
         status = write_at_once(dir, "config.yaml", trainer->config_yaml, err);
     free(dir);

@@ -1,5 +1,5 @@
-/* kiln_run_predict: the predict loop over what a user names. What comes out of it is written by
- * callbacks (prediction_writer). */
+/* kiln_run_predict: the predict loop over what a user names, or the sets of a split. What comes
+ * out of it is written by callbacks (prediction_writer). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,11 +7,12 @@
 #include "base/text.h"
 #include "train/checkpoint.h"
 
-/* A prediction while it goes through the input. */
+/* A prediction while it goes through its sets. */
 typedef struct Predictor {
     KilnTrainer *trainer;
-    int64_t failed;
-    KilnError first; /* the first sample that can't be read */
+    const char *input; /* NULL: those of trainer->split */
+    int64_t failed;    /* samples of the input */
+    KilnError first;   /* the first sample that can't be read */
     bool nomem;
 } Predictor;
 
@@ -50,7 +51,9 @@ static void clear_unread(KilnTrainer *trainer)
 
 /* ---- Batches --------------------------------------------------------------------------- */
 
-static KilnStatus predict_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+/* `before`: batches of the sets before this one. */
+static KilnStatus predict_batch(KilnTrainer *trainer, int64_t before, const KilnBatch *batch,
+                                KilnError *err)
 {
     KilnStatus status = KILN_CALL(trainer, on_predict_batch_start, err);
 
@@ -61,7 +64,7 @@ static KilnStatus predict_batch(KilnTrainer *trainer, const KilnBatch *batch, Ki
     kiln_instance_component(trainer->module)
         ->ops.module->predict_step(trainer->module, &trainer->step);
     status = kiln_step_run(&trainer->step, NULL, err);
-    trainer->eval_batch = batch->index + 1;
+    trainer->eval_batch = before + batch->index + 1;
     trainer->timing.phase_samples += batch->size;
     if (status >= 0)
         status = KILN_CALL(trainer, on_predict_batch_end, err);
@@ -72,14 +75,9 @@ static KilnStatus predict_batch(KilnTrainer *trainer, const KilnBatch *batch, Ki
 static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, KilnError *err)
 {
     KilnTrainer *trainer = predictor->trainer;
+    const int64_t before = trainer->eval_batch;
     KilnStatus status = kiln_loader_start(loader, 0, 0, err);
 
-    trainer->eval_batches = kiln_loader_batches(loader);
-    trainer->timing.phase_start = kiln_clock();
-    if (status >= 0)
-        status = KILN_CALL(trainer, on_predict_start, err);
-    if (status >= 0)
-        status = KILN_CALL(trainer, on_predict_epoch_start, err);
     while (status >= 0) {
         KilnBatch batch;
 
@@ -90,76 +88,143 @@ static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, Kiln
             status = kiln_error_nomem(err, sizeof(KilnUnread));
         if (status < 0 || batch.size == 0)
             break;
-        status = predict_batch(trainer, &batch, err);
+        status = predict_batch(trainer, before, &batch, err);
     }
-    if (status >= 0)
-        status = KILN_CALL(trainer, on_predict_epoch_end, err);
-    return status >= 0 ? KILN_CALL(trainer, on_predict_end, err) : status;
+    return status;
 }
 
-static KilnStatus predict_all(Predictor *predictor, const char *input, KilnError *err)
+/* ---- Sets ------------------------------------------------------------------------------ */
+
+/* A user's input is all read, as far as it can be. */
+static KilnLoaderSpec spec_of(Predictor *predictor, size_t set)
+{
+    KilnLoaderSpec spec = kiln_trainer_loader_spec(predictor->trainer, predictor->trainer->split,
+                                                   set);
+
+    if (predictor->input == NULL)
+        return spec;
+    spec.tolerant = true;
+    spec.left_out = note_unread;
+    spec.ctx = predictor;
+    return spec;
+}
+
+static void enter_set(KilnTrainer *trainer, size_t set)
+{
+    trainer->eval_set = set;
+    trainer->step.set = trainer->sets[trainer->split].list[set].name;
+}
+
+static KilnStatus predict_set(Predictor *predictor, size_t set, KilnError *err)
+{
+    KilnTrainer *trainer = predictor->trainer;
+    KilnLoaderSpec spec = spec_of(predictor, set);
+    KilnLoader *loader = NULL;
+
+    enter_set(trainer, set);
+    if (spec.limit == 0)
+        return KILN_OK;
+    KilnStatus status = kiln_loader_new(&spec, &loader, err);
+    if (status >= 0)
+        status = predict_batches(predictor, loader, err);
+    kiln_loader_free(loader);
+    return status;
+}
+
+/* The input as the only set of test samples, which it is prepared as. */
+static KilnStatus open_input(Predictor *predictor, KilnError *err)
 {
     KilnTrainer *trainer = predictor->trainer;
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
-    KilnLoader *loader = NULL;
-    KilnStatus status;
+    KilnSplitSets *sets = &trainer->sets[trainer->split];
 
     if (ops->open_input == NULL)
         return kiln_error_set(err, KILN_E_MISSING, "datamodule %s can't read input by path",
                               kiln_instance_name(trainer->datamodule));
-    status = ops->open_input(trainer->datamodule, input, &trainer->input, err);
+    *sets = (KilnSplitSets) { .list[0].name = "", .n = 1, .opened = true };
+    return ops->open_input(trainer->datamodule, predictor->input, &sets->list[0].dataset, err);
+}
+
+/* Before anything is predicted, what can be wrong with any set is found. */
+static KilnStatus open_sets(Predictor *predictor, KilnError *err)
+{
+    KilnTrainer *trainer = predictor->trainer;
+    const KilnSplit split = trainer->split;
+    KilnStatus status = predictor->input != NULL ? open_input(predictor, err)
+                                                 : kiln_trainer_open_split(trainer, split, err);
+
+    for (size_t set = 0; set < trainer->sets[split].n && status >= 0; set++)
+        status = kiln_trainer_check_limit(trainer, split, set, err);
     if (status < 0)
         return status;
-    KilnLoaderSpec spec = kiln_trainer_input_spec(trainer, &trainer->input);
-    const int64_t batches = kiln_loader_spec_batches(&spec);
-    status = kiln_trainer_predict_batches(trainer, batches, &spec.limit, err);
+    trainer->eval_batches = kiln_trainer_split_batches(trainer, split);
+    if (predictor->input != NULL || trainer->eval_batches > 0)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_MISSING,
+                          "datamodule %s has no %s samples (or limit_predict_batches=0)",
+                          kiln_instance_name(trainer->datamodule), kiln_split_name(split));
+}
+
+/* All sets, one behind the other. */
+static KilnStatus predict_all(Predictor *predictor, KilnError *err)
+{
+    KilnTrainer *trainer = predictor->trainer;
+    KilnSplitSets *sets = &trainer->sets[trainer->split];
+    KilnStatus status = open_sets(predictor, err);
+
     if (status < 0)
         return status;
-    spec.left_out = note_unread;
-    spec.ctx = predictor;
-    status = kiln_loader_new(&spec, &loader, err);
+    trainer->timing.phase_start = kiln_clock();
+    enter_set(trainer, 0);
+    status = KILN_CALL(trainer, on_predict_start, err);
     if (status >= 0)
-        status = predict_batches(predictor, loader, err);
-    kiln_loader_free(loader);
+        status = KILN_CALL(trainer, on_predict_epoch_start, err);
+    for (size_t set = 0; set < sets->n && status >= 0; set++)
+        status = predict_set(predictor, set, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_epoch_end, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_end, err);
     clear_unread(trainer);
     if (status >= 0 && predictor->failed > 0)
-        status = kiln_error_set(
-            err, predictor->first.status, "%lld of %lld inputs could not be read; the first: %s",
-            (long long)predictor->failed, (long long)trainer->input.count, predictor->first.text);
+        status = kiln_error_set(err, predictor->first.status,
+                                "%lld of %lld inputs could not be read; the first: %s",
+                                (long long)predictor->failed,
+                                (long long)sets->list[0].dataset.count, predictor->first.text);
     return status;
 }
 
 /* ---- The whole ------------------------------------------------------------------------- */
 
-static KilnStatus predict(Predictor *predictor, const KilnCheckpoint *checkpoint, const char *input,
-                          KilnError *err)
+static KilnStatus predict(Predictor *predictor, const KilnCheckpoint *checkpoint, KilnError *err)
 {
     KilnStatus status = KILN_CALL(predictor->trainer, setup, err);
 
     if (status >= 0)
         status = kiln_checkpoint_load_module(checkpoint, predictor->trainer, err);
     if (status >= 0)
-        status = predict_all(predictor, input, err);
+        status = predict_all(predictor, err);
     return kiln_hooks_end(predictor->trainer, status, err);
 }
 
-KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env, const char *input,
-                            KilnError *err)
+KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env, KilnSplit split,
+                            const char *input, KilnError *err)
 {
     KilnTrainer *trainer = calloc(1, sizeof(*trainer));
-    Predictor predictor = { .trainer = trainer };
+    Predictor predictor = { .trainer = trainer, .input = input };
     KilnCheckpoint checkpoint = { 0 };
 
     if (trainer == NULL)
         return kiln_error_nomem(err, sizeof(*trainer));
+    trainer->split = input != NULL ? KILN_TEST : split;
     KilnStatus status = kiln_checkpoint_open_configured(config, &checkpoint, err);
     if (status >= 0)
-        status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_PREDICT, &checkpoint.spec,
-                                       err);
+        status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_PREDICT,
+                                       input != NULL ? &checkpoint.spec : NULL, err);
     if (status >= 0)
         status = kiln_checkpoint_load_weights(&checkpoint, trainer, err);
     if (status >= 0)
-        status = predict(&predictor, &checkpoint, input, err);
+        status = predict(&predictor, &checkpoint, err);
     kiln_trainer_release(trainer);
     kiln_checkpoint_close(&checkpoint);
     free(trainer);

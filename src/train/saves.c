@@ -12,6 +12,10 @@
 #include "train/run_journal.h"
 #include "train/writer.h"
 
+/* For the names, the JSON and the headers of a checkpoint. Never touched, it costs addresses only.
+ */
+enum { SPARE = 4 << 20 };
+
 /* ---- Lists --------------------------------------------------------------------------- */
 
 /* One more element at the end of a list; NULL when memory is out. */
@@ -256,6 +260,37 @@ static KilnStatus drop_strays(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
+/* A link under the name that kiln_link_write gives it first ("last.1234.tmp"): the run was killed
+ * before it had the second. */
+static bool is_half_link(const char *folder, const char *name)
+{
+    const char *number = strchr(name, '.');
+    const bool fits = number != NULL &&
+                      strcmp(number + 1 + strspn(number + 1, "0123456789"), ".tmp") == 0;
+    char *path = fits ? kiln_path_join(folder, name) : NULL, target[2];
+    const bool half = path != NULL && readlink(path, target, sizeof(target)) > 0;
+
+    free(path);
+    return half;
+}
+
+static KilnStatus remove_half_links(const char *folder, KilnError *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+    KilnStatus status = kiln_is_dir(folder) ? kiln_dir_list(folder, &names, &n, err) : KILN_OK;
+
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        char *path = is_half_link(folder, names[i]) ? kiln_path_join(folder, names[i]) : NULL;
+
+        if (path != NULL)
+            status = kiln_path_remove(path, err);
+        free(path);
+    }
+    kiln_names_free(names, n);
+    return status;
+}
+
 KilnStatus kiln_saves_open(KilnTrainer *trainer, KilnError *err)
 {
     static const char *const halves[] = { KILN_CHECKPOINT_UNFINISHED, KILN_CHECKPOINT_REMOVED };
@@ -268,6 +303,8 @@ KilnStatus kiln_saves_open(KilnTrainer *trainer, KilnError *err)
         status = path != NULL ? kiln_path_remove(path, err) : no_memory(err);
         free(path);
     }
+    if (status >= 0)
+        status = remove_half_links(folder, err);
     free(folder);
     return status;
 }
@@ -300,6 +337,19 @@ KilnStatus kiln_trainer_save(KilnTrainer *trainer, const KilnInstance *owner, co
     }
     asked->weights_only = asked->weights_only && weights_only;
     return kiln_saves_keep(saves, owner, name) ? KILN_OK : no_memory(err);
+}
+
+bool kiln_trainer_would_replace(const KilnTrainer *trainer, const KilnInstance *owner,
+                                const char *name)
+{
+    const KilnSaves *saves = &trainer->saves;
+
+    if (find_asked(saves, name) != NULL) /* of this very moment: one folder with two owners */
+        return false;
+    for (size_t i = 0; i < saves->n_keeps; i++)
+        if (saves->keeps[i].owner != owner && strcmp(saves->keeps[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 /* ---- The job ------------------------------------------------------------------------------- */
@@ -437,6 +487,26 @@ static KilnStatus ready_writer(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
+KilnStatus kiln_saves_reserve(KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    if (!trainer->options.trainer->enable_checkpointing)
+        return KILN_OK;
+    if (trainer->saves.spare == NULL && (trainer->saves.spare = malloc(SPARE)) == NULL)
+        return kiln_error_nomem(err, SPARE);
+    status = ready_writer(trainer, err);
+    return status >= 0
+               ? kiln_snapshot_reserve(kiln_writer_snapshot(trainer->saves.writer), trainer, err)
+               : status;
+}
+
+void kiln_saves_use_spare(KilnSaves *saves)
+{
+    free(saves->spare);
+    saves->spare = NULL;
+}
+
 /* One callback's newest may be the newest of another that came behind it, and had its link. */
 static void leave_unwanted(KilnSaves *saves)
 {
@@ -448,6 +518,22 @@ static void leave_unwanted(KilnSaves *saves)
     saves->n_asked = n;
 }
 
+/* What the writer begins from, and how long training stood still for it. */
+static KilnStatus ready_snapshot(KilnTrainer *trainer, KilnError *err)
+{
+    const double start = kiln_clock();
+    KilnStatus status = ready_writer(trainer, err);
+
+    const double ready = kiln_clock();
+    trainer->timing.written_s += ready - start;
+    if (status < 0 || trainer->saves.n_asked == 0)
+        return status;
+    status = take_snapshot(trainer, err);
+    trainer->timing.copied_s += kiln_clock() - ready;
+    trainer->timing.copies++;
+    return status;
+}
+
 KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
 {
     KilnSaves *saves = &trainer->saves;
@@ -457,9 +543,7 @@ KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
     leave_unwanted(saves);
     if (status < 0 || saves->n_asked + saves->n_linked + saves->n_dropped == 0)
         return status;
-    status = ready_writer(trainer, err);
-    if (status >= 0 && saves->n_asked > 0)
-        status = take_snapshot(trainer, err);
+    status = ready_snapshot(trainer, err);
     if (status >= 0)
         status = add_folders(trainer, &job, err);
     for (size_t i = 0; i < job.n_saves && status >= 0; i++) {
@@ -490,6 +574,7 @@ KilnStatus kiln_saves_finish(KilnTrainer *trainer, KilnError *err)
 void kiln_saves_release(KilnSaves *saves)
 {
     kiln_writer_free(saves->writer);
+    free(saves->spare);
     free(saves->keeps);
     free(saves->links);
     free(saves->asked);

@@ -44,11 +44,17 @@ typedef struct KilnSaves {
     size_t n_dropped;
     const KilnInstance **tidied;
     size_t n_tidied;
-    KilnWriter *writer; /* NULL until something was asked for */
+    void *spare;        /* memory that is given back when none is left */
+    KilnWriter *writer; /* NULL until training begins, or something was asked for */
 } KilnSaves;
 
 /* The run folder is there: remove halves of checkpoints that a killed run left in it. */
 KILN_NODISCARD KilnStatus kiln_saves_open(KilnTrainer *trainer, KilnError *err);
+/* Training begins: have a thread and memory for checkpoints, also for one when memory has run
+ * out. */
+KILN_NODISCARD KilnStatus kiln_saves_reserve(KilnTrainer *trainer, KilnError *err);
+/* The run failed, and saves a last time. */
+void kiln_saves_use_spare(KilnSaves *saves);
 /* `owner` keeps checkpoint `name`; false when memory is out. */
 bool kiln_saves_keep(KilnSaves *saves, const KilnInstance *owner, const char *name);
 /* Begin what was asked for; fine when that is nothing. Waits for the job before, whose error it

@@ -200,21 +200,24 @@ static KilnStatus not_finite(const KilnTrainer *trainer, const char *name, KilnE
                           name, (long long)trainer->at.step, kiln_trainer_learning_rate(trainer));
 }
 
-static KilnStatus copy_all(KilnSnapshot *snapshot, const KilnTrainer *trainer, size_t n_weights,
-                           KilnError *err)
+static KilnStatus have_bytes(KilnSnapshot *snapshot, size_t more, KilnError *err)
 {
     const size_t size = size_of(snapshot->model, snapshot->n_model) +
-                        size_of(snapshot->trainer, snapshot->n_trainer);
-    char *to;
+                        size_of(snapshot->trainer, snapshot->n_trainer) + more;
 
     if (size > snapshot->room) {
         kiln_zeros_free(snapshot->bytes);
         snapshot->bytes = kiln_zeros(size);
         snapshot->room = snapshot->bytes != NULL ? size : 0;
     }
-    if (size > snapshot->room)
-        return kiln_error_nomem(err, size);
-    to = snapshot->bytes;
+    return size > snapshot->room ? kiln_error_nomem(err, size) : KILN_OK;
+}
+
+static KilnStatus copy_all(KilnSnapshot *snapshot, const KilnTrainer *trainer, size_t n_weights,
+                           KilnError *err)
+{
+    char *to = snapshot->bytes;
+
     for (size_t i = 0; i < snapshot->n_model; i++) {
         if (!copy(&snapshot->model[i], to, true))
             return not_finite(trainer, snapshot->model[i].name, err);
@@ -245,11 +248,10 @@ static void clear(KilnSnapshot *snapshot)
     kiln_arena_clear(&snapshot->names);
 }
 
-KilnStatus kiln_snapshot_take(KilnSnapshot *snapshot, KilnTrainer *trainer, bool weights_only,
-                              KilnError *err)
+/* List what is to be copied; *ret_weights: how many of the trainer's tensors are weights. */
+static KilnStatus gather(KilnSnapshot *snapshot, KilnTrainer *trainer, bool weights_only,
+                         size_t *ret_weights, KilnError *err)
 {
-    size_t n_weights = 0;
-
     clear(snapshot);
     snapshot->weights_only = weights_only;
     snapshot->config = trainer->config_yaml;
@@ -261,12 +263,33 @@ KilnStatus kiln_snapshot_take(KilnSnapshot *snapshot, KilnTrainer *trainer, bool
         status = add_model(snapshot, trainer, err);
     if (status >= 0 && !weights_only)
         status = add_weights(snapshot, trainer, err);
-    n_weights = snapshot->n_trainer;
+    *ret_weights = snapshot->n_trainer;
     if (status >= 0 && !weights_only)
         status = add_trainer(snapshot, trainer, err);
+    return status >= 0 ? add_tensors(snapshot, err) : status;
+}
+
+KilnStatus kiln_snapshot_take(KilnSnapshot *snapshot, KilnTrainer *trainer, bool weights_only,
+                              KilnError *err)
+{
+    size_t n_weights = 0;
+    KilnStatus status = gather(snapshot, trainer, weights_only, &n_weights, err);
+
     if (status >= 0)
-        status = add_tensors(snapshot, err);
+        status = have_bytes(snapshot, 0, err);
     return status >= 0 ? copy_all(snapshot, trainer, n_weights, err) : status;
+}
+
+KilnStatus kiln_snapshot_reserve(KilnSnapshot *snapshot, KilnTrainer *trainer, KilnError *err)
+{
+    size_t n_weights = 0;
+    KilnStatus status = gather(snapshot, trainer, false, &n_weights, err);
+    /* Of a group of batches, whose gradients are no larger than the parameters. */
+    const bool groups = trainer->pace.accumulate > 1 || trainer->pace.n_changes > 0;
+
+    return status >= 0
+               ? have_bytes(snapshot, groups ? size_of(snapshot->model, snapshot->n_model) : 0, err)
+               : status;
 }
 
 void kiln_snapshot_release(KilnSnapshot *snapshot)

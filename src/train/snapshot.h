@@ -35,6 +35,9 @@ typedef struct KilnSnapshot {
  * parameter is not finite: such ones must not replace good ones. */
 KILN_NODISCARD KilnStatus kiln_snapshot_take(KilnSnapshot *snapshot, KilnTrainer *trainer,
                                              bool weights_only, KilnError *err);
+/* Have the memory that a copy of the run takes, so that there can be one when none is left. */
+KILN_NODISCARD KilnStatus kiln_snapshot_reserve(KilnSnapshot *snapshot, KilnTrainer *trainer,
+                                                KilnError *err);
 /* Accepts a zeroed one. */
 void kiln_snapshot_release(KilnSnapshot *snapshot);
 

@@ -50,6 +50,8 @@ static KilnStatus name_sets(KilnTrainer *trainer, KilnSplit split, KilnError *er
 
     for (size_t i = 0; status >= 0 && i < n; i++) {
         sets->list[i].name = names != NULL ? names[i] : "";
+        if (split == KILN_TRAIN && trainer->stage == KILN_STAGE_VALIDATE)
+            sets->list[i].name = "train"; /* what is logged of it is no validation's */
         status = check_name(trainer, sets, i, split, err);
         sets->n = i + 1;
     }
@@ -60,9 +62,10 @@ static KilnAmount limit_of(const KilnTrainer *trainer, KilnSplit split)
 {
     const KilnTrainerOptions *options = trainer->options.trainer;
 
-    return split == KILN_TRAIN ? options->limit_train_batches
-           : split == KILN_VAL ? options->limit_val_batches
-                               : options->limit_test_batches;
+    return trainer->stage == KILN_STAGE_PREDICT ? options->limit_predict_batches
+           : split == KILN_TRAIN                ? options->limit_train_batches
+           : split == KILN_VAL                  ? options->limit_val_batches
+                                                : options->limit_test_batches;
 }
 
 /* What is limited to nothing is not looked at. */
@@ -88,34 +91,36 @@ int64_t kiln_trainer_train_samples(const KilnTrainer *trainer)
 
 /* ---- Batches --------------------------------------------------------------------------- */
 
-/* All batches of a dataset; evaluation takes all samples in order. */
-static KilnLoaderSpec whole_spec(const KilnTrainer *trainer, KilnSplit split,
-                                 const KilnDataset *dataset)
+KilnSplit kiln_trainer_eval_split(const KilnTrainer *trainer, KilnPhase phase)
+{
+    if (trainer->stage != KILN_STAGE_FIT)
+        return trainer->split;
+    return phase == KILN_PHASE_TEST ? KILN_TEST : KILN_VAL;
+}
+
+/* All batches of a set; evaluation takes all samples in order. */
+static KilnLoaderSpec set_spec(const KilnTrainer *trainer, KilnSplit split, size_t set)
 {
     const bool overfits = trainer->options.trainer->overfit_batches.value > 0.0;
+    const bool trains = split == KILN_TRAIN && trainer->stage == KILN_STAGE_FIT;
 
     return (KilnLoaderSpec) {
         .data = &trainer->spec,
-        .dataset = *dataset,
+        .dataset = trainer->sets[split].list[set].dataset,
         .batch_size = trainer->batch_size,
         .limit = -1,
         .seed = (uint64_t)trainer->options.root->seed,
-        .drop_last = split == KILN_TRAIN && trainer->loading.drop_last,
-        .sampler = split == KILN_TRAIN && !overfits ? trainer->loading.sampler : NULL,
+        .drop_last = trains && trainer->loading.drop_last,
+        .sampler = trains && !overfits ? trainer->loading.sampler : NULL,
         .batch_transforms = trainer->loading.batch_transforms,
-        .n_batch_transforms = split == KILN_TRAIN ? trainer->loading.batch_transforms_count : 0,
+        .n_batch_transforms = trains ? trainer->loading.batch_transforms_count : 0,
         .buckets = trainer->loading.buckets,
         .n_buckets = trainer->loading.buckets_count,
-        .by_length = split == KILN_TRAIN && trainer->loading.buckets_count > 0,
+        .by_length = trains && trainer->loading.buckets_count > 0,
         .workers = (int)trainer->options.trainer->num_workers,
         .stop = trainer->env->stop,
         .pause = trainer->env->save,
     };
-}
-
-static KilnLoaderSpec set_spec(const KilnTrainer *trainer, KilnSplit split, size_t set)
-{
-    return whole_spec(trainer, split, &trainer->sets[split].list[set].dataset);
 }
 
 static int64_t all_batches(const KilnTrainer *trainer, KilnSplit split, size_t set)
@@ -160,23 +165,19 @@ KilnBatch kiln_trainer_shape_batch(const KilnTrainer *trainer, KilnSplit split, 
     };
 }
 
-static KilnStatus check_limit(const KilnTrainer *trainer, KilnSplit split, size_t set,
-                              KilnError *err)
+KilnStatus kiln_trainer_check_limit(const KilnTrainer *trainer, KilnSplit split, size_t set,
+                                    KilnError *err)
 {
     static const char *const names[] = { "limit_train_batches", "limit_val_batches",
                                          "limit_test_batches" };
     const bool overfits = trainer->options.trainer->overfit_batches.value > 0.0;
+    const char *name = trainer->stage == KILN_STAGE_PREDICT ? "limit_predict_batches"
+                       : overfits && split != KILN_TEST     ? "overfit_batches"
+                                                            : names[split];
     int64_t n = 0;
 
-    return kiln_pace_limit(overfits && split != KILN_TEST ? "overfit_batches" : names[split],
-                           limit_of(trainer, split), all_batches(trainer, split, set), &n, err);
-}
-
-KilnStatus kiln_trainer_predict_batches(const KilnTrainer *trainer, int64_t total, int64_t *ret,
-                                        KilnError *err)
-{
-    return kiln_pace_limit("limit_predict_batches", trainer->options.trainer->limit_predict_batches,
-                           total, ret, err);
+    return kiln_pace_limit(name, limit_of(trainer, split), all_batches(trainer, split, set), &n,
+                           err);
 }
 
 /* ---- Loaders ---------------------------------------------------------------------------- */
@@ -200,19 +201,12 @@ KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split, s
     return spec;
 }
 
-KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDataset *input)
-{
-    KilnLoaderSpec spec = whole_spec(trainer, KILN_TEST, input);
-
-    spec.tolerant = true;
-    return spec;
-}
-
 KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, size_t set, KilnLoader **ret,
                                KilnError *err)
 {
     KilnLoader **loader = &trainer->sets[split].list[set].loader;
-    KilnStatus status = *loader == NULL ? check_limit(trainer, split, set, err) : KILN_OK;
+    KilnStatus status = *loader == NULL ? kiln_trainer_check_limit(trainer, split, set, err)
+                                        : KILN_OK;
 
     if (status >= 0 && *loader == NULL && kiln_trainer_set_batches(trainer, split, set) > 0) {
         KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, split, set);
@@ -254,10 +248,10 @@ static KilnStatus set_accumulation(KilnTrainer *trainer, KilnError *err)
 /* How the loop goes, from the data there is. */
 static KilnStatus set_pace(KilnTrainer *trainer, KilnError *err)
 {
-    KilnStatus status = check_limit(trainer, KILN_TRAIN, 0, err);
+    KilnStatus status = kiln_trainer_check_limit(trainer, KILN_TRAIN, 0, err);
 
     for (size_t set = 0; set < trainer->sets[KILN_VAL].n && status >= 0; set++)
-        status = check_limit(trainer, KILN_VAL, set, err);
+        status = kiln_trainer_check_limit(trainer, KILN_VAL, set, err);
     if (status >= 0)
         status = kiln_pace_make(trainer->options.trainer,
                                 kiln_trainer_split_batches(trainer, KILN_TRAIN),
@@ -310,13 +304,21 @@ static KilnStatus check_reload(const KilnTrainer *trainer, KilnError *err)
                           kiln_instance_name(trainer->datamodule));
 }
 
-KilnStatus kiln_splits_set_up(KilnTrainer *trainer, KilnStage stage, const KilnDataSpec *remembered,
-                              KilnError *err)
+/* To predict a split it is prepared as for evaluation. */
+static KilnStage data_stage(const KilnTrainer *trainer, const KilnDataSpec *remembered)
 {
+    if (trainer->stage != KILN_STAGE_PREDICT || remembered != NULL)
+        return trainer->stage;
+    return trainer->split == KILN_TEST ? KILN_STAGE_TEST : KILN_STAGE_VALIDATE;
+}
+
+KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remembered, KilnError *err)
+{
+    const KilnStage stage = data_stage(trainer, remembered);
     KilnDataContext context = {
         .stage = stage,
         .seed = (uint64_t)trainer->options.root->seed,
-        .remembered = stage == KILN_STAGE_PREDICT ? remembered : NULL,
+        .remembered = remembered,
     };
     KilnStatus status = data_ops(trainer)->setup(trainer->datamodule, &context, err);
 

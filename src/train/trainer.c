@@ -70,6 +70,13 @@ const char *kiln_trainer_dataloader_name(const KilnTrainer *trainer)
     return trainer->step.set;
 }
 
+int64_t kiln_trainer_dataloaders(const KilnTrainer *trainer)
+{
+    if (trainer->phase == KILN_PHASE_FIT)
+        return 1;
+    return (int64_t)trainer->sets[kiln_trainer_eval_split(trainer, trainer->phase)].n;
+}
+
 int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer)
 {
     return trainer->options.trainer->max_epochs;
@@ -244,6 +251,51 @@ KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *o
                        : " (there is no validation: no samples, or limit_val_batches=0)");
     kiln_text_release(&list);
     return KILN_E_KEY;
+}
+
+/* A metric to watch in the place of `name`: the nearest, else one of validation that is known to
+ * rise or fall. NULL: none. */
+static const char *metric_instead(const KilnTrainer *trainer, const char *name)
+{
+    const char *names[64];
+    size_t n = 0;
+
+    for (size_t i = 0; kiln_metrics_declared_at(trainer->metrics, i) != NULL; i++) {
+        const char *known = kiln_metrics_declared_at(trainer->metrics, i);
+
+        if (n < KILN_COUNT(names) && kiln_trainer_logs(trainer, known) &&
+            kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, known) &&
+            kiln_metrics_trend(trainer->metrics, known) != 0)
+            names[n++] = known;
+    }
+    const char *nearest = kiln_nearest(name, names, n);
+    return nearest != NULL ? nearest : n > 0 ? names[0] : NULL;
+}
+
+KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer, const KilnInstance *who,
+                                        const char *name, KilnError *err)
+{
+    const char *path = kiln_instance_path(who), *instead = metric_instead(trainer, name);
+    KilnError why = { 0 };
+
+    (void)kiln_trainer_unknown_metric(trainer, "monitor", name, &why);
+    if (instead == NULL)
+        return kiln_error_set(err, KILN_E_KEY, "%s", why.text);
+    return kiln_error_set(err, KILN_E_KEY, "%s\n  try %s.monitor=%s %s.mode=%s", why.text, path,
+                          instead, path,
+                          kiln_metrics_trend(trainer->metrics, instead) > 0 ? "max" : "min");
+}
+
+void kiln_trainer_check_mode(KilnTrainer *trainer, const KilnInstance *who, const char *name,
+                             bool rises)
+{
+    const int trend = kiln_metrics_trend(trainer->metrics, name);
+
+    if (trend != 0 && (trend > 0) != rises)
+        kiln_trainer_print(
+            trainer, "warning: %s: mode=%s, but %s gets better by %s: say %s.mode=%s",
+            kiln_instance_path(who), rises ? "max" : "min", name, rises ? "falling" : "rising",
+            kiln_instance_path(who), rises ? "min" : "max");
 }
 
 /* Within a training batch the value belongs to the step; elsewhere it goes out

@@ -25,7 +25,10 @@ typedef struct KilnTiming {
     double start;       /* of the run */
     double loop_s;      /* spent in training batches, data and hooks included */
     double waited_s;    /* of that, waiting for data */
-    int64_t samples;    /* trained in that time */
+    double copied_s;    /* training stood still while checkpoints were copied, */
+    double written_s;   /* and until an earlier one was on disk */
+    int64_t copies;     /* checkpoints */
+    int64_t samples;    /* trained in loop_s */
     double trained;     /* when the training of this session began */
     double validated;   /* when validation was over last */
     double phase_start; /* of the loop that runs now */
@@ -113,9 +116,10 @@ struct KilnTrainer {
     KilnLoggers loggers;
     KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
-    KilnDataset input;             /* what is predicted */
-    KilnUnread *unread;            /* of it, since the last batch's end */
+    KilnUnread *unread;            /* of what is predicted, since the last batch's end */
     size_t n_unread, unread_room;
+    KilnStage stage;
+    KilnSplit split; /* without a fit: what is evaluated or predicted */
     KilnSplitSets sets[KILN_SPLIT_COUNT];
     int64_t loaded_epoch; /* for which they were loaded */
     KilnLoading loading;
@@ -168,8 +172,9 @@ struct KilnTrainer {
 
 /* Build every part for `stage` and record its steps for their shapes, so that
  * whatever does not fit is found before anything is written. `remembered` as
- * in KilnDataContext. trainer->threads, when it is not 0, holds where the config leaves their
- * number open; the rest of the trainer is made here. */
+ * in KilnDataContext; without it prediction is of trainer->split, as evaluation. Beside that,
+ * trainer->threads, when it is not 0, holds where the config leaves their number open; the rest
+ * of the trainer is made here. */
 KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config,
                                                 const KilnRunEnv *env, KilnStage stage,
                                                 const KilnDataSpec *remembered, KilnError *err);
@@ -184,8 +189,8 @@ void kiln_trainer_release(KilnTrainer *trainer);
 /* ---- splits.c ------------------------------------------------------------------------- */
 
 /* Ask the datamodule for its data, and how it is loaded. */
-KILN_NODISCARD KilnStatus kiln_splits_set_up(KilnTrainer *trainer, KilnStage stage,
-                                             const KilnDataSpec *remembered, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remembered,
+                                             KilnError *err);
 /* In front of an epoch, or where a run goes on within it: have the datamodule load anew, if it
  * was not yet as that epoch wants it. Loaders of before are gone then. */
 KILN_NODISCARD KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err);
@@ -208,8 +213,11 @@ int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
 int64_t kiln_trainer_set_samples(const KilnTrainer *trainer, KilnSplit split, size_t set);
 /* Samples to train on. */
 int64_t kiln_trainer_train_samples(const KilnTrainer *trainer);
-/* The same for input to predict: all of it in order, and what can't be read is left out. */
-KilnLoaderSpec kiln_trainer_input_spec(const KilnTrainer *trainer, const KilnDataset *input);
+/* The split that this phase, no training, goes through. */
+KilnSplit kiln_trainer_eval_split(const KilnTrainer *trainer, KilnPhase phase);
+/* Refuse a limit of batches that does not fit a set. */
+KILN_NODISCARD KilnStatus kiln_trainer_check_limit(const KilnTrainer *trainer, KilnSplit split,
+                                                   size_t set, KilnError *err);
 
 /* ---- forecast.c ------------------------------------------------------------------- */
 
@@ -353,9 +361,6 @@ void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *ba
 KILN_NODISCARD KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err);
 /* Validation or test over the whole split, or the first batches of validation (SANITY). */
 KILN_NODISCARD KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err);
-/* How many of `total` batches of input are predicted. */
-KILN_NODISCARD KilnStatus kiln_trainer_predict_batches(const KilnTrainer *trainer, int64_t total,
-                                                       int64_t *ret, KilnError *err);
 
 /* ---- telling.c ------------------------------------------------------------------------------ */
 

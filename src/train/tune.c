@@ -380,6 +380,7 @@ KilnStatus kiln_tune_run(KilnConfig *config, const KilnRunEnv *env, const KilnTu
 
     tune.env.console = NULL;
     tune.env.progress = NULL;
+    tune.env.save = NULL; /* there is nothing to save: the run, which looks there later, does it */
     kiln_output_init(&tune.output, env->console);
     if (status >= 0 && due)
         status = kiln_config_build_map(config, "callbacks", env->registry, KILN_KIND_CALLBACK,

@@ -6,6 +6,8 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
+import typing
 import unittest
 import zlib
 
@@ -19,6 +21,14 @@ TINY = [
     "model=mlp", "model.hidden=[16]", "datamodule.train_count=256", "datamodule.val_count=64",
     "datamodule.test_count=64", "datamodule.batch_size=32", "trainer.max_epochs=2", "trainer.threads=1",
 ]
+
+
+def build_plugin(name, folder):
+    """tests/plugins/NAME.c, compiled as a user would, in `folder`."""
+    path = os.path.join(folder, name + ".so")
+    subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-fPIC", "-shared", "-I", os.path.join(ROOT, "src"),
+                    "-o", path, os.path.join(ROOT, "tests/plugins", name + ".c")], check=True)
+    return path
 
 
 class Case(unittest.TestCase):
@@ -41,10 +51,28 @@ class Case(unittest.TestCase):
             f.write(data)
         return path
 
+    def wait_for(self, ready, process, seconds=120):
+        """Until `ready()`, or the file `ready` is there; its value. The process must live until then."""
+        end = time.monotonic() + seconds
+        if isinstance(ready, str):
+            path = self.path(ready)
+            ready = lambda: os.path.exists(path)
+        while not (value := ready()):
+            if process.poll() is not None or time.monotonic() > end:
+                process.kill()
+                self.fail(f"not seen: {process.communicate()}")
+            time.sleep(0.005)
+        return value
+
     def start(self, *args, program="train", **options):
         return subprocess.Popen([os.path.join(BUILD, program), *args], cwd=self.dir,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, **options)
+
+    def needs_tensorboard(self):
+        process = self.start(*TINY, "logger=tensorboard", "--plan")
+        if "built without libprotobuf-c" in process.communicate()[1]:
+            self.skipTest("built without libprotobuf-c")
 
     def run_kiln(self, *args, program="train", status=0, timeout=300, **options):
         """Run to the end; check the exit status; return (stdout, stderr)."""
@@ -76,6 +104,61 @@ class Case(unittest.TestCase):
                 for time in os.listdir(os.path.join(root, day))]
         self.assertEqual(len(runs), 1, runs)
         return runs[0]
+
+
+class Braked(Case):
+    """Runs that last as long as the test wants, however fast the machine is. They get `self.braked`, which changes
+    nothing but their pace: see tests/plugins/brake.c."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls._plugins = tempfile.TemporaryDirectory(prefix="kiln-plugins-")
+        cls._brake = build_plugin("brake", cls._plugins.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls._plugins.cleanup()
+        super().tearDownClass()
+
+    def setUp(self):
+        super().setUp()
+        self.braked = ["--plugin", self._brake, f"+callbacks.brake={{_target_: brake, file: '{self.path('pace')}'}}"]
+
+    def brake(self, ms, after=0):
+        """Each batch takes so many milliseconds more, once `after` training batches are done."""
+        self.write("next_pace", f"{ms} {after}")
+        os.replace(self.path("next_pace"), self.path("pace"))
+
+    def hold(self, after):
+        """No batch comes behind `after` training batches, until the test lets go."""
+        self.brake(10**9, after)
+
+    def let_go(self):
+        os.remove(self.path("pace"))
+
+
+class Live(typing.NamedTuple):
+    """Where a run is: the head of its live page, src/train/live.h."""
+    phase: int
+    in_group: int
+    accumulate: int
+    stopping: int
+    epoch: int
+    step: int
+    batch: int
+    batches: int
+
+    FIT, SANITY, VALIDATE, TEST = 1, 2, 3, 4
+
+
+def live(run):
+    """Of the run in the folder `run`; None when it has not begun, or is over."""
+    before = 8 + 4 * 4 + 5 * 8 + 1024  # magic, version, size, turn, saving and the run
+    try:
+        return Live._make(struct.unpack_from("<4i4q", read(os.path.join(run, ".kiln/live")), before))
+    except (FileNotFoundError, struct.error):
+        return None
 
 
 def read(path, mode="rb"):

@@ -62,7 +62,7 @@ class Shell:
         self.text = ""
         with open(os.path.join(folder, ".setup"), "w") as f:
             f.write(setup + load + "\n")
-        time.sleep(0.3 if shell == "fish" else 0.1)
+        self.wait(r"[$#%>] ?$")  # its prompt: keys that come before may be lost
         self.send(f". ./.setup; echo LOAD''ED\n" if shell != "fish" else "source ./.setup; echo LOAD''ED\n")
         self.wait(r"LOADED")
 

@@ -84,6 +84,25 @@ class Keeping(Case):
         self.assertEqual(whole["callbacks.steps"], cut["callbacks.steps"])
         self.assertEqual(self.checkpoints("whole"), self.checkpoints("cut"))
 
+    def test_two_savers_of_one_name(self):
+        """Neither loses what it keeps to the other; at one step they have one folder."""
+        self.run_kiln(*TINY, "scheduler=constant", "callbacks.model_checkpoint.filename=same", "trainer.max_epochs=3",
+                      "callbacks.model_checkpoint.monitor=train/loss", "callbacks.model_checkpoint.mode=max",
+                      "+callbacks.steps={_target_: callback/model_checkpoint, every_n_train_steps: 5, save_top_k: -1, "
+                      "filename: same}", "kiln.run.dir=run")
+        steps = {read_json(self.path("run/checkpoints", name, "state.json"))["step"] for name in self.checkpoints()}
+        self.assertEqual(steps, {5, 8, 10, 15, 20, 24})
+        self.assertIn("same", self.checkpoints())
+
+    def test_a_monitor_that_does_not_fit(self):
+        self.refused(*TINY, "task=gan", says=["try callbacks.model_checkpoint.monitor=val/distance "
+                                              "callbacks.model_checkpoint.mode=min"])
+        out, err = self.run_kiln(*TINY, "callbacks.model_checkpoint.monitor=val/loss",
+                                 "+callbacks.early={_target_: early_stopping, monitor: val/accuracy}")
+        self.assertIn("callbacks.model_checkpoint: mode=max, but val/loss gets better by falling", out + err)
+        self.assertIn("say callbacks.early.mode=max", out + err)
+        self.assertNotIn("warning", "".join(self.run_kiln(*TINY)))
+
     def test_kills_leave_no_trace(self):
         out, _ = self.run_kiln(
             "verify-resume", "-n", "2" if SHORT else "8", *TINY, "datamodule.batch_size=16", "trainer.max_epochs=4",
@@ -171,6 +190,8 @@ class Keeping(Case):
             self.assertIn("12,730 parameters, 0.05 MB", log)
             layers[depth] = [line.split()[0] for line in log.splitlines() if line.startswith("layers")]
         self.assertEqual(layers, {0: [], 1: ["layers"], -1: ["layers.0", "layers.1"]})
+        self.run_kiln(*TINY, "trainer.max_epochs=0", "trainer.precision=bf16-true", "kiln.run.dir=half", "test=false")
+        self.assertIn("12,730 parameters, 0.03 MB", self.log("half"))
         out, _ = self.run_kiln(*TINY, "trainer.max_epochs=0", "+optimizer.groups.first={params: [layers.0.*], lr_scale: 0}",
                                "kiln.run.dir=frozen", "test=false")
         log = self.log("frozen")
@@ -227,7 +248,49 @@ class Predicting(Case):
         self.assertEqual({len(row) for row in rows}, {13})
         self.assertEqual(sum(bool(row[1]) for row in rows[1:]), 1)
 
+    def test_sets_of_a_split(self):
+        """Each in a file of its own, or with its name in the line; the first one's is that of the file."""
+        sets = ["+datamodule.test_sets={night: {noise: 0.9, count: 5}, plain: {count: 3}}", "datamodule.test_count=4"]
+        predict = ["predict", "ckpt_path=run", *sets, "datamodule.batch_size=2"]
+        lines = [json.loads(line) for line in self.run_kiln(*predict, "split=test", program="kiln")[0].splitlines()]
+        self.assertEqual([(line.get("set"), line["file"]) for line in lines],
+                         [(None, str(i)) for i in range(4)] + [("night", str(i)) for i in range(5)] +
+                         [("plain", str(i)) for i in range(3)])
+        self.run_kiln(*predict, "split=test", "output=to/all.jsonl", program="kiln", status=1)
+        os.mkdir(self.path("to"))
+        self.run_kiln(*predict, "split=test", "output=to/all.csv", program="kiln")
+        self.run_kiln(*predict, "split=test", "output=to/all.safetensors",
+                      "callbacks.prediction_writer.interval=epoch", program="kiln")
+        self.assertEqual(sorted(os.listdir(self.path("to"))),
+                         [f"all{name}.{end}" for name in ("-plain", "-night", "") for end in ("csv", "safetensors")])
+        at = 0
+        for name, count in [("", 4), ("-night", 5), ("-plain", 3)]:
+            with open(self.path(f"to/all{name}.csv"), newline="") as file:
+                rows = list(csv.DictReader(file))
+            values = floats(safetensors(self.path(f"to/all{name}.safetensors"))["probabilities"])
+            self.assertEqual(len(rows), count)
+            for i, row in enumerate(rows):
+                for j in range(10):
+                    self.assertAlmostEqual(float(row[f"probabilities/{j}"]), lines[at]["probabilities"][j], places=8)
+                    self.assertAlmostEqual(values[10 * i + j], lines[at]["probabilities"][j], places=8)
+                at += 1
+        self.run_kiln(*predict, "split=test", "output=part.safetensors", program="kiln")
+        self.assertEqual(sorted(name for name in os.listdir(self.path(".")) if name.startswith("part")),
+                         ["part-000001.safetensors", "part-000002.safetensors"] +
+                         [f"part-{name}-{i:06d}.safetensors" for name, n in (("plain", 2), ("night", 3))
+                          for i in range(1, n + 1)])
+        limited, _ = self.run_kiln(*predict, "split=test", "trainer.limit_predict_batches=1", program="kiln")
+        self.assertEqual(len(limited.splitlines()), 6)  # of each set
+        self.refused(*predict, "split=test", "callbacks.prediction_writer.format=csv", program="kiln",
+                     says=["one table, and there are 3 sets", "format=jsonl"])
+
     def test_refusals(self):
+        self.refused("predict", "ckpt_path=run", program="kiln", says=["input or split is missing"], status=2)
+        self.refused("predict", "ckpt_path=run", "input=images", "split=test", program="kiln",
+                     says=["both given"], status=2)
+        self.refused("predict", "ckpt_path=run", "split=tests", program="kiln", says=["train, val or test"], status=2)
+        self.refused("predict", "ckpt_path=run", "split=val", "datamodule.val_count=0", program="kiln",
+                     says=["no val samples (or limit_predict_batches=0)"])
         self.refused("predict", "ckpt_path=run", "input=images", "callbacks.prediction_writer.format=safetensors",
                      program="kiln", says=["safetensors need a file"])
         self.refused("predict", "ckpt_path=run", "input=images", "output=no/where/x.csv", program="kiln",

@@ -32,10 +32,34 @@ class Checkpoints(Case):
         out, _ = self.run_kiln("eval", "ckpt_path=run", "split=test", program="kiln")
         self.assertIn("test/loss", json.loads(out)["metrics"])
         _, err = self.run_kiln("eval", "ckpt_path=run", "split=vla", program="kiln", status=2)
-        self.assertIn("expected split=test (if not given) or split=val", err)
+        self.assertIn("split=vla: expected train, val or test", err)
         _, err = self.run_kiln("eval", "ckpt_path=run", "split=val", "trainer.limit_val_batches=0", program="kiln",
                                status=1)
         self.assertIn("has no val samples (or limit_val_batches=0)", err)
+
+    def test_eval_of_training_samples(self):
+        """In order, all of them, and not augmented: as the same images for validation are."""
+        for i in range(14):
+            for split in ("train", "val"):
+                self.write(f"data/{split}/{'ab'[i % 2]}/{i:02d}.png", png(8, 8, (250 * (i % 2), 17 * i, 90)))
+        augmented = ["datamodule=image_folder", "datamodule.root=data", "datamodule.drop_last=true",
+                     "datamodule.transforms=[flip,{_target_: crop, size: [8], padding: 3}]",
+                     "datamodule.batch_transforms=[mixup]", "datamodule.sampler=balanced"]
+        self.run_kiln(*augmented, "model=mlp", "model.hidden=[8]", "batch_size=4", "trainer.max_epochs=2",
+                      "trainer.threads=1", "test=false", "kiln.run.dir=run")
+        val, train = (json.loads(self.run_kiln("eval", "ckpt_path=run", split, program="kiln")[0])
+                      for split in ("split=val", "split=train"))
+        self.assertEqual(val["samples"], 14)
+        self.assertEqual(train["samples"], 14)
+        self.assertEqual(sorted(train["metrics"]), ["val/accuracy/train", "val/loss/train"])
+        for name, value in val["metrics"].items():
+            self.assertEqual(train["metrics"][name + "/train"], value)
+        out, _ = self.run_kiln("eval", "ckpt_path=run", "split=train", "trainer.limit_train_batches=2", program="kiln")
+        self.assertEqual(json.loads(out)["samples"], 8)
+        one, other = (self.run_kiln("predict", "ckpt_path=run", split, program="kiln")[0]
+                      for split in ("split=val", "split=train"))
+        self.assertEqual(len(one.splitlines()), 14)
+        self.assertEqual(one, other.replace("data/train", "data/val"))
 
     def test_eval_draws(self):
         _, err = self.run_kiln(*TINY, "+task.metrics.confusion=metric/confusion_matrix", "kiln.run.dir=run")

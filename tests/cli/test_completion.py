@@ -200,8 +200,9 @@ class Candidates(Folder):
         self.assertEqual(set(self.offered("train model=resnet model.stem=")),
                          {"model.stem=auto", "model.stem=small", "model.stem=large"})
         self.assertTrue({"last", "best"} <= {word.split("=")[1] for word in self.offered("train ckpt_path=")})
-        self.assertTrue({"input=", "output="} <= set(self.offered("kiln predict ")))
-        self.assertTrue({"split=test", "split=val", "plots="} <= set(self.offered("kiln eval ")))
+        self.assertTrue({"input=", "output=", "split="} <= set(self.offered("kiln predict ")))
+        self.assertEqual(set(self.offered("kiln eval ckpt_path=last split=t")), {"split=test", "split=train"})
+        self.assertTrue({"split=", "plots="} <= set(self.offered("kiln eval ")))
         self.assertNotIn("input=", self.offered("train "))
         self.assertIn("resume=", self.offered("train res"))
         self.assertIn("resume=last", self.offered("train resume="))

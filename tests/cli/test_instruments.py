@@ -2,30 +2,22 @@
 import csv
 import os
 import shutil
-import subprocess
 import time
 
-from kilntest import ROOT, TINY, Case, main, read, read_json
+from kilntest import TINY, Braked, build_plugin, main, read, read_json
 
 FAST = TINY + ["test=false", "logger=csv"]  # 8 batches of 32 an epoch
 EACH = FAST + ["trainer.log_every_n_steps=1"]
 
 
-def build_plugin(folder):
-    """tests/plugins/poison.c, compiled as a user would."""
-    path = os.path.join(folder, "poison.so")
-    subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-fPIC", "-shared", "-I", os.path.join(ROOT, "src"),
-                    "-o", path, os.path.join(ROOT, "tests/plugins/poison.c")], check=True)
-    return path
-
-
-class Instruments(Case):
+class Instruments(Braked):
     def table(self, folder, name):
         return list(csv.DictReader(read(self.path(folder, name), "r").splitlines()))
 
     def test_throughput(self):
+        self.brake(10)
         start = time.time()
-        self.run_kiln(*EACH, "callbacks=[default,throughput]", "callbacks.throughput.window_size=4",
+        self.run_kiln(*EACH, *self.braked, "callbacks=[default,throughput]", "callbacks.throughput.window_size=4",
                       "kiln.run.dir=run")
         elapsed = time.time() - start
         rows = self.table("run", "measured.csv")
@@ -33,7 +25,7 @@ class Instruments(Case):
         for row in rows:
             samples, batches = float(row["throughput/samples_per_s"]), float(row["throughput/batches_per_s"])
             self.assertAlmostEqual(samples / batches, 32, places=6)
-            self.assertGreater(samples, 256 / elapsed)
+            self.assertTrue(32 / elapsed < samples < 32 / 0.01, row)
             self.assertTrue(0 < float(row["throughput/peak_share"]) < 1, row)
         # forward, gradients of the weights, and of the hidden layer's values: 2 FLOPs each
         flops = 2 * 32 * (784 * 16 * 2 + 16 * 10 * 3)
@@ -68,7 +60,7 @@ class Instruments(Case):
 
     def poisoned(self, *args, run="run", **options):
         """8 batches of 32 in order, sample 101 (batch 3) may be bad; a checkpoint each step."""
-        plugin = build_plugin(self.dir)
+        plugin = build_plugin("poison", self.dir)
         return self.run_kiln("--plugin", plugin, "datamodule._target_=datamodule/poison", "datamodule.sampler=sequential",
                              "model=mlp", "model.hidden=[8]", "trainer.threads=1", "trainer.max_epochs=2",
                              "test=false", "datamodule.bad=101", "callbacks=spike_detection",

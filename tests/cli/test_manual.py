@@ -2,10 +2,9 @@
 import json
 import os
 import struct
-import subprocess
 import unittest
 
-from kilntest import ROOT, SHARED, Case, main, read, read_json
+from kilntest import SHARED, Case, build_plugin, main, read, read_json
 
 MNIST = os.path.join(SHARED, "data/mnist")
 
@@ -65,6 +64,7 @@ class Gan(Case):
 
     def test_picture(self):
         """A logger that takes images gets a grid of generated ones in each validation."""
+        self.needs_tensorboard()
         gan = [word for word in GAN if word != "logger=csv"] + ["logger=tensorboard", "test=false"]
         self.run_kiln(*gan, "trainer.max_epochs=2", "kiln.run.dir=run")
         events = [os.path.join(folder, name) for folder, _, names in os.walk(self.path("run")) for name in names
@@ -89,10 +89,7 @@ class Centroids(Case):
 
     def setUp(self):
         super().setUp()
-        self.plugin = self.path("centroids.so")
-        subprocess.run([os.environ.get("CC", "cc").split()[-1], "-std=c17", "-fPIC", "-shared",
-                        "-fvisibility=hidden", "-I", os.path.join(ROOT, "src"), "-DKILN_BUILD_PLUGIN",
-                        os.path.join(ROOT, "tests/plugins/centroids.c"), "-o", self.plugin], check=True)
+        self.plugin = build_plugin("centroids", self.dir)
         self.words = ["--plugin", self.plugin, *DATA, "task={_target_: module/nearest_centroid}",
                       "~model", "~optimizer", "~scheduler"]
 

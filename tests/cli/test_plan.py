@@ -187,13 +187,14 @@ class Profile(Case):
         self.assertRegex(out, r"(?m)^operation +calls +time +share +FLOP/s$")
         self.assertRegex(out, r"(?m)^layer +calls +time +share +FLOP/s$")
         rows = list(csv.DictReader(read(os.path.join(self.run_folder(), "profile.csv"), "r").splitlines()))
-        rest = [row for row in rows if row["phase"] in ("hook", "data")]
+        rest = [row for row in rows if row["phase"] in ("hook", "data", "checkpoint")]
         rows = [row for row in rows if row not in rest]
         self.assertAlmostEqual(sum(float(row["share"]) for row in rows), 1, delta=0.001)
         self.assertEqual({row["phase"] for row in rows}, {"forward", "backward", "update", "evaluation"})
         self.assertAlmostEqual(sum(float(row["share"]) for row in rest), 1, delta=0.001)
         calls = {(row["layer"], row["operation"]): int(row["calls"]) for row in rest}
         self.assertEqual(calls["the loop", "waiting for data"], 16)
+        self.assertEqual(calls["the loop", "copying a checkpoint"], 2)
         self.assertEqual(calls["callbacks.progress_bar", "on_train_batch_end"], 16)
         self.assertEqual(calls["callbacks.model_checkpoint", "on_train_epoch_end"], 2)
         self.assertIn("callbacks.progress_bar.on_train_batch_end", out)

@@ -2,23 +2,21 @@
 import os
 import re
 import signal
-import time
 import unittest
 
-from kilntest import BUILD, TINY, Case, main, read
-from test_instruments import build_plugin
+from kilntest import BUILD, TINY, Braked, build_plugin, live, main, read
 
 FAST = TINY + ["test=false", "callbacks=[default,flight_recorder]"]
 ASAN = "asan" in BUILD
 
 
-class Replay(Case):
+class Replay(Braked):
     def replay(self, *args, **options):
         return self.run_kiln("replay", *args, program="kiln", **options)[0]
 
     def poisoned(self, *args, **options):
         """8 batches of 32 in order; sample 101, in batch 3, may be bad."""
-        self.plugin = build_plugin(self.dir)
+        self.plugin = build_plugin("poison", self.dir)
         return self.run_kiln("--plugin", self.plugin, "datamodule._target_=datamodule/poison",
                              "datamodule.sampler=sequential", "model=mlp", "model.hidden=[8]", "trainer.threads=1",
                              "trainer.max_epochs=2", "test=false", "datamodule.bad=101", "kiln.run.dir=run",
@@ -45,25 +43,24 @@ class Replay(Case):
 
     def test_after_a_kill(self):
         """The record of a run that was killed; the replay goes from the nearest checkpoint."""
-        args = FAST + ["model.dropout=0.2", "trainer.max_epochs=100000", "kiln.run.dir=run",
-                       "callbacks.model_checkpoint.every_n_epochs=1"]
-        process = self.start(*args)
-        end = time.time() + 120
-        while time.time() < end and not os.path.exists(self.path("run/checkpoints/last")):
-            time.sleep(0.02)
-        time.sleep(0.2)
-        process.send_signal(signal.SIGKILL)
+        self.hold(after=60)
+        process = self.start(*FAST, *self.braked, "model.dropout=0.2", "trainer.max_epochs=100000", "kiln.run.dir=run",
+                             "callbacks.model_checkpoint.every_n_epochs=1")
+        self.wait_for(lambda: (at := live(self.path("run"))) and at.step == 60, process)
+        self.wait_for(lambda: "epoch=006-step=56" in os.listdir(self.path("run/checkpoints")), process)
+        process.kill()
         process.communicate()
-        out = self.replay("run")
+        self.let_go()
+        os.mkdir(self.path("tmp"))
+        out = self.replay("run", "--plugin", self._brake, env={**os.environ, "TMPDIR": self.path("tmp")})
         self.assertIn("the run was cut off", out)
         self.assertRegex(out, r"from epoch=\d+-step=\d+")
         self.assertIn("equal: every loss and gradient norm", out)
-        self.assertFalse([name for name in os.listdir("/tmp") if name.startswith("kiln-replay-")
-                          and os.stat("/tmp/" + name).st_mtime > end - 120 and not os.listdir("/tmp/" + name)])
+        self.assertEqual(os.listdir(self.path("tmp")), [])
 
     @unittest.skipIf(ASAN, "the sanitizer catches the signal")
     def test_a_crash(self):
-        self.plugin = build_plugin(self.dir)
+        self.plugin = build_plugin("poison", self.dir)
         process = self.start("--plugin", self.plugin, "datamodule._target_=datamodule/poison",
                              "datamodule.sampler=sequential", "model=mlp", "model.hidden=[8]", "trainer.threads=1",
                              "trainer.num_workers=0", "test=false", "datamodule.bad=101", "datamodule.what=crash",
@@ -80,10 +77,16 @@ class Replay(Case):
         out = self.replay("run")
         self.assertIn("the run ended: well", out)
         self.assertIn("equal: every loss", out)
-        out = self.replay("run", "task.model.dropout=0.4", status=1)
+        out = self.replay("run", "model.dropout=0.4", status=1)
         self.assertIn("16 batches differ", out)
-        _, err = self.run_kiln("replay", "run", "lr=0.5", program="kiln", status=2)
-        self.assertIn("optimizer.lr had its value from ${lr}", err)
+        self.assertIn("15 batches differ", self.replay("run", "lr=0.5", status=1))
+
+    def test_the_record_of_a_bad_end_outlives_a_resume(self):
+        self.run_kiln(*FAST, "lr=1e6", "optimizer.momentum=0", "kiln.run.dir=run", status=3)
+        self.run_kiln("resume=run", "lr=0.01")
+        self.assertFalse(os.path.exists(self.path("run/flight.kiln")))
+        out, _ = self.run_kiln("replay", "run/flight.before.kiln", "lr=1e6", program="kiln")
+        self.assertRegex(out, "reproduced: .*linear: the result")
 
     def test_accumulation(self):
         self.run_kiln(*FAST, "trainer.accumulate_grad_batches=3", "callbacks.flight_recorder.keep=true",

@@ -4,15 +4,13 @@ import filecmp
 import json
 import os
 import shutil
-import signal
-import time
 
-from kilntest import SHORT, TINY, Case, main, read, read_json
+from kilntest import SHORT, TINY, Braked, main, read, read_json
 
 LONG = [*TINY, "trainer.max_epochs=40", "callbacks.model_checkpoint.every_n_train_steps=2"]
 
 
-class Runs(Case):
+class Runs(Braked):
     def facts(self, run):
         return [json.loads(line) for line in read(self.path(run, ".kiln/journal.jsonl"), "r").splitlines()]
 
@@ -22,13 +20,12 @@ class Runs(Case):
         return [row[:at] + row[at + 1:] for row in rows]
 
     def kill_when(self, run, path, *args):
+        self.brake(10)
         process = self.start(*args, f"kiln.run.dir={run}")
-        for _ in range(20000):
-            if os.path.exists(self.path(run, path)) or process.poll() is not None:
-                break
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
+        self.wait_for(f"{run}/{path}", process)
+        process.kill()
         process.communicate()
+        self.let_go()
 
     def assert_same(self, a, b):
         self.assertEqual(sorted(os.listdir(self.path(a, "checkpoints"))), sorted(os.listdir(self.path(b, "checkpoints"))))
@@ -42,11 +39,12 @@ class Runs(Case):
 
 class Resume(Runs):
     def test_a_killed_run_goes_on_in_its_folder(self):
-        self.run_kiln(*LONG, "kiln.run.dir=whole")
+        args = LONG + self.braked
+        self.run_kiln(*args, "kiln.run.dir=whole")
         for path in [".kiln/config.yaml", "checkpoints/last", "metrics.csv"]:
-            self.kill_when("run", path, *LONG)
+            self.kill_when("run", path, *args)
             begun = os.path.exists(self.path("run/.kiln/journal.jsonl")) and self.facts("run") != []
-            out, _ = self.run_kiln("resume=run")
+            out, _ = self.run_kiln("--plugin", self._brake, "resume=run")
             self.assertIn("run folder run\n", out)
             self.assert_same("whole", "run")
             events = [fact["event"] for fact in self.facts("run")]
@@ -73,11 +71,47 @@ class Resume(Runs):
         _, err = self.run_kiln("resume=none", status=1)
         self.assertIn("no such folder", err)
         self.run_kiln(*TINY, "kiln.run.dir=run")
-        _, err = self.run_kiln("resume=run", "lr=0.5", status=2)
-        self.assertIn("say optimizer.lr=", err)
-        self.run_kiln("resume=run", "lr=0.5", "optimizer.lr=0.5")
         _, err = self.run_kiln("-m", "resume=run", status=2)
         self.assertIn("--resume", err)
+        for word, text in [("ckpt_path=last", "resume=RUN/checkpoints/NAME"), ("weights=last", "it has its weights"),
+                           ("kiln.run.dir=other", "it stays in its folder")]:
+            self.assertIn(text, self.run_kiln("resume=run", word, status=2)[1])
+
+    def test_an_override_reaches_all_that_refers_to_it(self):
+        """Also when the run went on before: what refers to what is kept."""
+        self.run_kiln(*TINY, "kiln.run.dir=run", "scheduler=constant", "trainer.log_every_n_steps=1")
+        for epochs, word in [(3, "lr=0.5"), (4, "lr=0.25"), (5, "optimizer.lr=0.125")]:
+            self.run_kiln("resume=run", word, f"trainer.max_epochs={epochs}")
+            header, *rows = csv.reader(read(self.path("run/metrics.csv"), "r").splitlines())
+            rates = [row[header.index("lr")] for row in rows if row[header.index("lr")]]
+            self.assertEqual(float(rates[-1]), float(word.split("=")[1]))
+            config = read(self.path("run/checkpoints/last/config.yaml"), "r")
+            self.assertEqual(config.count(f"lr: {word.split('=')[1]}\n"), 3 if epochs < 5 else 2)
+        _, err = self.run_kiln("resume=run", "model.hidden=[8]", "trainer.max_epochs=6", status=1)
+        self.assertIn("does not fit the model", err)
+
+    def test_a_link_that_had_its_first_name_only(self):
+        options = [*TINY, "callbacks.model_checkpoint.monitor=null"]
+        self.run_kiln(*options, "kiln.run.dir=run")
+        self.run_kiln(*options, "callbacks.model_checkpoint.save_top_k=2", "kiln.run.dir=more")
+        before = sorted(os.listdir(self.path("run/checkpoints")))
+        shutil.copytree(self.path("more/checkpoints/epoch=000-step=8"), self.path("run/checkpoints/epoch=000-step=8"))
+        os.symlink("epoch=000-step=8", self.path("run/checkpoints/last.4711.tmp"))
+        self.run_kiln("resume=run")
+        self.assertEqual(sorted(os.listdir(self.path("run/checkpoints"))), before)
+
+    def test_a_run_that_begins_anew_logs_the_same(self):
+        """Hyperparameters, too, which come from the run's own config then."""
+        self.run_kiln(*TINY, "logger=tensorboard", "kiln.run.dir=whole")
+        shutil.copytree(self.path("whole"), self.path("run"), symlinks=True)
+        shutil.rmtree(self.path("run/checkpoints"))
+        self.run_kiln("resume=run")
+        self.assertEqual(*[read_json(self.path(run, "checkpoints/last/state.json"))["loggers"] for run in ["whole", "run"]])
+
+    def test_what_the_run_was_asked_for_is_not_told_again(self):
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        out, _ = self.run_kiln("resume=run", "trainer.max_epochs=3")
+        self.assertRegex(out, "\\Atrainer.max_epochs +3 +argument 1\nrun folder run\n")
 
     def test_the_number_of_threads_stays(self):
         self.run_kiln(*TINY[:-1], "trainer.threads=2", "kiln.run.dir=run")

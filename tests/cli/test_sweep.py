@@ -1,14 +1,14 @@
 """Sweeps: planning, freezing, running several jobs, jobs that go wrong, going on."""
 import csv
 import json
+import math
 import os
 import pty
 import signal
-import subprocess
 import time
 import unittest
 
-from kilntest import BUILD, ROOT, Case, main, read
+from kilntest import BUILD, Braked, build_plugin, main, read
 
 # A job of some hundredths of a second.
 JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=64", "datamodule.val_count=32",
@@ -17,16 +17,7 @@ JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=64", "datamodule
 ASAN = "asan" in BUILD
 
 
-def build_plugin(folder):
-    """tests/plugins/trouble.c, compiled as a user would."""
-    path = os.path.join(folder, "trouble.so")
-    subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-fPIC", "-shared",
-                    "-DKILN_BUILD_PLUGIN", "-I", os.path.join(ROOT, "src"), "-o", path,
-                    os.path.join(ROOT, "tests/plugins/trouble.c")], check=True)
-    return path
-
-
-class Sweep(Case):
+class Sweep(Braked):
     def sweep(self, *args, status=0, **options):
         return self.run_kiln("-m", *args, status=status, **options)
 
@@ -47,14 +38,6 @@ class Sweep(Case):
 
     def starts(self, folder="s"):
         return [line["job"] for line in self.journal(folder) if line["event"] == "started"]
-
-
-    def wait_for(self, process, path):
-        """Until the sweep of `process` has made `path`."""
-        while not os.path.exists(self.path(path)):
-            if process.poll() is not None:
-                self.fail("".join(process.communicate()))
-            time.sleep(0.01)
 
 
 class Plan(Sweep):
@@ -176,12 +159,12 @@ class Run(Sweep):
         self.write("conf/config.yaml", "defaults: [trainer: default, datamodule: digits, task: vision, "
                    "model: mlp, optimizer: sgd, scheduler: constant, callbacks: default, logger: csv, _self_]\n"
                    "lr: ${oc.decode:${oc.env:RATE}}\nbatch_size: 16\nseed: 1\n")
-        plugin = build_plugin(self.dir)
-        process = self.start("-m", "--plugin", plugin, *JOB, "seed=1,2,3", "kiln.sweep.dir=s",
-                             "+callbacks.trouble._target_=callback/trouble", "callbacks.trouble.what=slow",
+        self.hold(after=0)
+        process = self.start("-m", *self.braked, *JOB, "seed=1,2,3", "kiln.sweep.dir=s",
                              env={**os.environ, "RATE": "0.05"})
-        self.wait_for(process, "s/0/train.log")
+        self.wait_for("s/0/train.log", process)
         self.write("conf/config.yaml", "nonsense: [")
+        self.let_go()
         process.communicate(timeout=100)
         self.assertEqual(process.returncode, 0)
         self.assertEqual(self.statuses(), 3 * ["ok"])
@@ -200,21 +183,24 @@ class Run(Sweep):
 
 
 class Trouble(Sweep):
-    def setUp(self):
-        super().setUp()
-        self.plugin = build_plugin(self.dir)
-
     def trouble(self, *args, **options):
-        return self.sweep("--plugin", self.plugin, *JOB, "kiln.sweep.dir=s",
+        return self.sweep("--plugin", build_plugin("trouble", self.dir), *JOB, "kiln.sweep.dir=s",
                           "+callbacks.trouble._target_=callback/trouble", *args, **options)
 
+    def seconds_of_a_job(self, *args):
+        """As long as a job takes on this machine, now."""
+        began = time.monotonic()
+        self.run_kiln(*JOB, *args, "kiln.run.dir=run")
+        return time.monotonic() - began
+
     def test_crash_failure_and_hang_leave_the_rest_unharmed(self):
+        limit = math.ceil(8 * self.seconds_of_a_job())
         out, _ = self.trouble("callbacks.trouble.what=none,abort,hang,fail,none", "callbacks.trouble.epoch=1",
-                              "kiln.launcher.n_jobs=2", "kiln.launcher.timeout=2s",
+                              "kiln.launcher.n_jobs=2", f"kiln.launcher.timeout={limit}s",
                               "kiln.launcher.grace=200ms", status=1)
         self.assertEqual(self.statuses(), ["ok", "failed", "timeout", "failed", "ok"])
         self.assertIn("killed by SIGABRT", out)
-        self.assertIn("timeout after 2s", out)
+        self.assertIn(f"timeout after {limit}s", out)
         self.assertIn("exit status 1: ", out)
         self.assertIn("trouble was asked for", out)
         self.assertIn("    | ", out, "no end of the log")
@@ -233,25 +219,29 @@ class Trouble(Sweep):
         self.assertIn("out of memory, limit 512MiB", out)
 
     def test_a_timeout_leaves_a_checkpoint_to_go_on_from(self):
-        self.trouble("callbacks.trouble.what=slow", "trainer.max_epochs=12", "kiln.launcher.timeout=500ms", status=1)
+        limit = 8 * self.seconds_of_a_job("trainer.max_epochs=12")
+        self.brake(math.ceil(1000 * 2 * limit / (11 * 4)), after=4)  # all but the first epoch take twice the time
+        self.sweep(*self.braked, *JOB, "kiln.sweep.dir=s", "trainer.max_epochs=12",
+                   f"kiln.launcher.timeout={math.ceil(1000 * limit)}ms", status=1)
         self.assertEqual(self.statuses(), ["timeout"])
+        self.let_go()
         self.sweep("--resume", "s", "--retry-failed", "kiln.launcher.timeout=0")
         self.assertEqual(self.statuses(), ["ok"])
         self.assertIn(b"going on from", read(self.path("s/0/train.log")))
-        self.run_kiln(*JOB, "trainer.max_epochs=12", "kiln.run.dir=run")
         self.assertEqual(read(self.path("s/0/checkpoints/last/model.safetensors")),
                          read(self.path("run/checkpoints/last/model.safetensors")))
 
     def test_interrupt_stops_with_checkpoints_and_resume_goes_on(self):
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             folder = f"int{status}"
-            args = ["-m", "--plugin", self.plugin, *JOB, f"kiln.sweep.dir={folder}", "seed=1,2,3", "kiln.launcher.n_jobs=2",
-                    "+callbacks.trouble._target_=callback/trouble", "callbacks.trouble.what=slow",
-                    "trainer.max_epochs=8"]
-            process = self.start(*args)
-            self.wait_for(process, f"{folder}/1/checkpoints/last")
+            self.brake(500, after=5)
+            process = self.start("-m", *self.braked, *JOB, f"kiln.sweep.dir={folder}", "seed=1,2,3",
+                                 "kiln.launcher.n_jobs=2", "trainer.max_epochs=8")
+            for job in [0, 1]:
+                self.wait_for(f"{folder}/{job}/checkpoints/last", process)
             process.send_signal(number)
-            out, _ = process.communicate(timeout=60)
+            out, _ = process.communicate(timeout=120)
+            self.let_go()
             self.assertEqual(process.returncode, status)
             self.assertIn(f"train -m --resume {folder}", out)
             self.assertEqual(self.statuses(folder), ["interrupted", "interrupted", "waiting"])
@@ -263,11 +253,12 @@ class Trouble(Sweep):
                          read(self.path("int143/1/checkpoints/last/model.safetensors")))
 
     def test_a_job_that_is_killed_goes_on(self):
-        process = self.start("-m", "--plugin", self.plugin, *JOB, "kiln.sweep.dir=s", "trainer.max_epochs=8",
-                             "+callbacks.trouble._target_=callback/trouble", "callbacks.trouble.what=slow", "seed=1,2")
-        self.wait_for(process, "s/0/checkpoints/last")
+        self.hold(after=5)
+        process = self.start("-m", *self.braked, *JOB, "kiln.sweep.dir=s", "trainer.max_epochs=8", "seed=1,2")
+        self.wait_for("s/0/checkpoints/last", process)
         os.kill([line["pid"] for line in self.journal() if line["event"] == "started"][0], signal.SIGKILL)
-        out, _ = process.communicate(timeout=60)
+        self.let_go()
+        out, _ = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 1)
         self.assertEqual(self.statuses(), ["killed", "ok"])
         self.assertIn("killed by SIGKILL", out)
@@ -276,28 +267,27 @@ class Trouble(Sweep):
         self.assertIn(b"going on from", read(self.path("s/0/train.log")))
 
     def test_workers_end_with_their_launcher(self):
-        process = self.start("-m", "--plugin", self.plugin, *JOB, "kiln.sweep.dir=s", "trainer.max_epochs=500",
-                             "+callbacks.trouble._target_=callback/trouble", "callbacks.trouble.what=slow",
-                             "seed=1,2", "kiln.launcher.n_jobs=2")
-        self.wait_for(process, "s/1/checkpoints/last")
+        self.hold(after=5)
+        process = self.start("-m", *self.braked, *JOB, "kiln.sweep.dir=s", "seed=1,2", "kiln.launcher.n_jobs=2")
+        self.wait_for("s/1/checkpoints/last", process)
         self.assertEqual(len(os.listdir(f"/proc/{process.pid}/task")), 1, "the launcher has threads")
         workers = [line["pid"] for line in self.journal() if line["event"] == "started"]
         self.assertEqual(len(workers), 2)
         process.kill()
         process.communicate()
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while any(os.path.exists(f"/proc/{pid}/exe") for pid in workers):
             self.assertLess(time.monotonic(), end, "a worker outlived its launcher")
             time.sleep(0.01)
 
     def test_the_status_area_of_a_terminal(self):
+        self.brake(30)
         pid, screen = pty.fork()
         if pid == 0:
             os.chdir(self.dir)
             os.environ.update(COLUMNS="60", TERM="xterm")
-            os.execv(os.path.join(BUILD, "train"), ["train", "-m", "--plugin", self.plugin, *JOB, "trainer.max_epochs=8",
-                     "seed=1,2", "+callbacks.trouble._target_=callback/trouble", "callbacks.trouble.what=slow",
-                     "kiln.launcher.n_jobs=2"])
+            os.execv(os.path.join(BUILD, "train"), ["train", "-m", *self.braked, *JOB, "trainer.max_epochs=8",
+                     "seed=1,2", "kiln.launcher.n_jobs=2"])
         out = b""
         try:
             while data := os.read(screen, 4096):
@@ -308,16 +298,16 @@ class Trouble(Sweep):
         os.close(screen)
         text = out.decode()
         self.assertIn("0 of 2 jobs done, 2 running, about ", text)
-        self.assertRegex(text, r"#1  \d\.\d s  epoch \d/8  val/accuracy 0\.\d+  seed=2")
+        self.assertRegex(text, r"#1  \d+\.\d s  epoch \d/8  val/accuracy 0\.\d+  seed=2")
         self.assertIn("\x1b[3A\r\x1b[J", text)
         for line in text.split("\n"):
             if " s  epoch " in line:
                 self.assertLess(len(line.strip("\r")), 60 + len("\x1b[3A\r\x1b[J"))
 
     def test_only_one_launcher_owns_a_sweep(self):
-        process = self.start("-m", "--plugin", self.plugin, *JOB, "kiln.sweep.dir=s", "trainer.max_epochs=100",
-                             "+callbacks.trouble._target_=callback/trouble", "callbacks.trouble.what=slow")
-        self.wait_for(process, "s/0/train.log")
+        self.hold(after=0)
+        process = self.start("-m", *self.braked, *JOB, "kiln.sweep.dir=s")
+        self.wait_for("s/0/train.log", process)
         self.refused("-m", "--resume", "s", says=["another process runs this"])
         process.kill()
         process.communicate()

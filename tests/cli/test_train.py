@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from kilntest import SHORT, TINY, Case, main, read, read_json
+from kilntest import SHORT, TINY, Braked, Case, main, read, read_json
 
 
 class RunFolder(Case):
@@ -14,7 +14,7 @@ class RunFolder(Case):
         run = self.run_folder()
         self.assertIn(os.path.relpath(run, os.path.realpath(self.dir)), out)
         for name in [".kiln/config.yaml", ".kiln/overrides.yaml", ".kiln/kiln.yaml", ".kiln/origins.yaml",
-                     "train.log", "metrics.csv", "summary.json", "checkpoints/last/model.safetensors",
+                     ".kiln/job.yaml", "train.log", "metrics.csv", "summary.json", "checkpoints/last/model.safetensors",
                      "checkpoints/best/state.json", "checkpoints/last/config.yaml",
                      "checkpoints/last/trainer.safetensors"]:
             self.assertTrue(os.path.exists(os.path.join(run, name)), name)
@@ -105,16 +105,8 @@ class Repeating(Case):
         self.assertEqual(read_json(os.path.join(newest, "summary.json"))["epochs"], 4)
 
 
-class Stopping(Case):
+class Stopping(Braked):
     LONG = TINY + ["trainer.max_epochs=100000", "callbacks.model_checkpoint.every_n_train_steps=5"]
-
-    def wait_for(self, name, process, seconds=60):
-        end = time.time() + seconds
-        while not os.path.exists(self.path(name)):
-            if process.poll() is not None or time.time() > end:
-                process.kill()
-                self.fail(f"no {name}: {process.communicate()}")
-            time.sleep(0.01)
 
     def test_ctrl_c_ends_with_a_checkpoint(self):
         process = self.start(*self.LONG, "kiln.run.dir=run")
@@ -131,16 +123,19 @@ class Stopping(Case):
         self.assertEqual(read_json(self.path("more/summary.json"))["steps"], summary["steps"] + 7)
 
     def test_killed_runs_resume_to_the_same_bytes(self):
-        fixed = TINY + ["trainer.max_epochs=30", "callbacks.model_checkpoint.every_n_train_steps=3"]
+        fixed = TINY + self.braked + ["trainer.max_epochs=30", "callbacks.model_checkpoint.every_n_train_steps=3"]
         self.run_kiln(*fixed, "kiln.run.dir=whole")
         rounds = 2 if SHORT else 5
         for i in range(rounds):
             run = f"killed{i}"
+            self.brake(5)
             process = self.start(*fixed, f"kiln.run.dir={run}")
             self.wait_for(f"{run}/checkpoints/last", process)
             time.sleep(0.011 * i * i)
+            self.assertIsNone(process.poll())
             process.kill()
             process.communicate()
+            self.let_go()
             self.run_kiln(*fixed, f"kiln.run.dir={run}", f"ckpt_path={run}")
             self.assertEqual(read(self.path("whole/checkpoints/last/model.safetensors")),
                              read(self.path(run, "checkpoints/last/model.safetensors")), run)

@@ -61,7 +61,8 @@ class LrFinder(Runs):
         self.assertIn(f"callbacks.lr_finder: lr={lr}", read(self.path("found/train.log"), "r"))
         self.train("hand", *BY_HAND, f"lr={lr}")
         self.assertEqual(self.model("found"), self.model("hand"))
-        self.assertEqual(read(self.path("found/lr_finder.png"))[1:4], b"PNG")
+        if "no lr_finder.png: this kiln was built without cairo" not in out:
+            self.assertEqual(read(self.path("found/lr_finder.png"))[1:4], b"PNG")
         self.assertIn(f"lr: {lr}", read(self.path("found/.kiln/config.yaml"), "r"))
         out, _ = self.run_kiln("explain", "found", "lr", program="kiln")
         self.assertIn("callbacks.lr_finder", out)
@@ -93,7 +94,8 @@ class LrFinder(Runs):
     def test_command(self):
         out, _ = self.run_kiln("tune", "lr", *BY_HAND, "kiln.run.dir=t", "callbacks.lr_finder.num_training_steps=40", program="kiln")
         lr = re.search(r"callbacks.lr_finder: lr=(\S+)$", out, re.M).group(1)
-        self.assertEqual(os.listdir(self.path("t")), ["lr_finder.png"])
+        if "no lr_finder.png: this kiln was built without cairo" not in out:
+            self.assertEqual(os.listdir(self.path("t")), ["lr_finder.png"])
         self.assertIn(f"train {' '.join(BY_HAND[:1])}", out)
         command = out.splitlines()[-1].split()
         self.assertEqual((command[0], command[-1]), ("train", f"lr={lr}"))

@@ -1,22 +1,21 @@
 /* A callback that makes trouble, for the tests of sweeps: it crashes, hangs, takes
- * memory, fails or is slow. */
+ * memory or fails. */
 #include "kiln.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { NONE, ABORT, HANG, ALLOCATE, FAIL, SLOW };
+enum { NONE, ABORT, HANG, ALLOCATE, FAIL };
 
 typedef struct Opts {
     int64_t what, epoch;
 } Opts;
 
 static const KilnChoice whats[] = {
-    { "none", NONE }, { "abort", ABORT }, { "hang", HANG }, { "allocate", ALLOCATE },
-    { "fail", FAIL }, { "slow", SLOW },   { NULL, 0 },
+    { "none", NONE },         { "abort", ABORT }, { "hang", HANG },
+    { "allocate", ALLOCATE }, { "fail", FAIL },   { NULL, 0 },
 };
 
 static const KilnField fields[] = {
@@ -65,22 +64,7 @@ static KilnStatus on_train_epoch_start(KilnInstance *self, KilnTrainer *trainer,
     }
 }
 
-static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
-{
-    const Opts *opts = kiln_opts(self);
-    const struct timespec pause = { .tv_nsec = 20000000 };
-
-    (void)trainer;
-    (void)err;
-    if (opts->what == SLOW)
-        nanosleep(&pause, NULL);
-    return KILN_OK;
-}
-
-static const KilnCallbackOps ops = {
-    .on_train_epoch_start = on_train_epoch_start,
-    .on_train_batch_end = on_train_batch_end,
-};
+static const KilnCallbackOps ops = { .on_train_epoch_start = on_train_epoch_start };
 
 static const KilnComponent trouble = {
     .kind = KILN_KIND_CALLBACK,

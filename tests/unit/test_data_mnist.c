@@ -269,6 +269,26 @@ static void test_split_seed(void **unused)
     assert_true(memcmp(first[0], first[2], sizeof(first[0])) != 0);
 }
 
+/* What is not trained on does not move, training samples neither. */
+static void test_no_shift(void **unused)
+{
+    static const KilnDataContext validate = { .stage = KILN_STAGE_VALIDATE, .seed = 1 };
+    float plain[12], image[12];
+    int32_t label;
+    Built built;
+
+    (void)unused;
+    put_set();
+    assert_int_equal(open_set("val_count: 0, shift: 1", &validate, &built, NULL), KILN_OK);
+    KilnDataset train = open_split(&built, KILN_TRAIN);
+    assert_int_equal(get_sample(&train, 3, 0, plain, &label, NULL), KILN_OK);
+    for (uint32_t epoch = 1; epoch < 20; epoch++) {
+        assert_int_equal(get_sample(&train, 3, epoch, image, &label, NULL), KILN_OK);
+        assert_memory_equal(image, plain, sizeof(plain));
+    }
+    built_free(&built);
+}
+
 static void test_shift(void **unused)
 {
     float plain[12], moved[12];
@@ -453,9 +473,9 @@ int main(void)
         cmocka_unit_test(test_idx),           cmocka_unit_test(test_idx_errors),
         cmocka_unit_test(test_idx_mutations), cmocka_unit_test(test_gzip_cut),
         cmocka_unit_test(test_splits),        cmocka_unit_test(test_split_seed),
-        cmocka_unit_test(test_shift),         cmocka_unit_test(test_set_errors),
-        cmocka_unit_test(test_missing),       cmocka_unit_test(test_predict),
-        cmocka_unit_test(test_real),
+        cmocka_unit_test(test_shift),         cmocka_unit_test(test_no_shift),
+        cmocka_unit_test(test_set_errors),    cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_predict),       cmocka_unit_test(test_real),
     };
 
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);

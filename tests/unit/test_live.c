@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -212,20 +213,33 @@ static void test_damaged_pages(void **state)
     assert_true(kiln_live_look(dir, &live, NULL) < 0);
 }
 
+/* Of this thread alone: what else the machine does is not counted. */
+static double processor_seconds(void)
+{
+    struct timespec at;
+
+    assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at), 0);
+    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
+}
+
 /* Telling is for every batch. */
 static void test_telling_is_cheap(void **state)
 {
-    enum { TIMES = 1000000 };
+    enum { ROUNDS = 20, TIMES = 20000 };
     KilnLivePage *page = open_page();
     KilnLiveAt at = { 0 };
-    double start = kiln_clock();
+    double each = 1.0; /* in the round that was disturbed least */
 
     (void)state;
-    for (int i = 0; i < TIMES; i++) {
-        at.batch = i;
-        kiln_live_tell(page, &at);
+    for (int round = 0; round < ROUNDS; round++) {
+        double start = processor_seconds();
+
+        for (int i = 0; i < TIMES; i++) {
+            at.batch = i;
+            kiln_live_tell(page, &at);
+        }
+        each = fmin(each, (processor_seconds() - start) / TIMES);
     }
-    double each = (kiln_clock() - start) / TIMES;
     kiln_live_close(page);
     print_message("a telling takes %.1f ns\n", 1e9 * each);
     assert_true(each < 1e-6);

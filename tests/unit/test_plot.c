@@ -98,6 +98,32 @@ static void test_curves(void **unused)
     kiln_image_release(&image);
 }
 
+/* Many points in a column of pixels: its lowest and its highest are to be seen. */
+static void test_many_points(void **unused)
+{
+    enum { N = 200000 };
+    double *x = calloc(2 * N, sizeof(*x)), *y = x + N;
+    const KilnPlotLine line = { .x = x, .y = y, .n = N };
+    const KilnChart chart = { .lines = &line, .n_lines = 1, .width = 640, .height = 400 };
+    const int64_t middle[] = { 0, 100, 640, 300 }, above[] = { 0, 50, 640, 60 };
+    const int64_t below[] = { 0, 330, 640, 340 };
+
+    (void)unused;
+    assert_non_null(x);
+    for (int i = 0; i < N; i++) {
+        x[i] = i;
+        y[i] = 0.001 * (i % 7);
+    }
+    y[N / 3] = 1.0;
+    y[2 * N / 3] = -1.0;
+    KilnImage image = draw(&chart);
+    assert_true(count(&image, BLUE, middle) > 500);
+    assert_in_range(count(&image, BLUE, above), 5, 40);
+    assert_in_range(count(&image, BLUE, below), 5, 40);
+    kiln_image_release(&image);
+    free(x);
+}
+
 static void test_odd_values(void **unused)
 {
     const double x[] = { 1.0, 10.0, 100.0 }, y[] = { (double)NAN, (double)INFINITY, -1.0 };
@@ -214,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_curves, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(test_many_points, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_odd_values, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_confusion, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_gallery, make_file, remove_file),

@@ -9,6 +9,7 @@ static void test_run_folder(void **unused)
         "run/.kiln/overrides.yaml",
         "run/.kiln/kiln.yaml",
         "run/.kiln/origins.yaml",
+        "run/.kiln/job.yaml",
         "run/train.log",
         "run/metrics.csv",
         "run/summary.json",
@@ -237,7 +238,7 @@ static void test_test_and_predict(void **unused)
     compose(&composed, overrides);
     composed.env.output = keep_lines;
     composed.env.ctx = lines;
-    assert_int_equal(kiln_run_predict(composed.config, &composed.env, "points", &err),
+    assert_int_equal(kiln_run_predict(composed.config, &composed.env, KILN_TEST, "points", &err),
                      KILN_E_FORMAT);
     assert_non_null(strstr(err.text, "1 of 19"));
     assert_int_equal(json_array_size(lines), 19);

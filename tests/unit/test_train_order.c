@@ -342,7 +342,7 @@ static void test_test_and_predict(void **unused)
     if (kiln_run_eval(composed.config, &composed.env, KILN_TEST, NULL, &err) < 0)
         fail_msg("%s", err.text);
     assert_trace("setup " TEST "teardown");
-    if (kiln_run_predict(composed.config, &composed.env, "points", &err) < 0)
+    if (kiln_run_predict(composed.config, &composed.env, KILN_TEST, "points", &err) < 0)
         fail_msg("%s", err.text);
     assert_trace("setup predict_start predict_epoch_start predict_batch_start predict_batch_end "
                  "predict_batch_start predict_batch_end predict_epoch_end predict_end teardown");

@@ -107,6 +107,7 @@ static KilnStatus see(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 }
 
 static const KilnCallbackOps see_ops = { .on_validation_batch_end = see,
+                                         .on_predict_batch_end = see,
                                          .on_train_epoch_end = see };
 static const KilnComponent see_component = {
     .kind = KILN_KIND_CALLBACK, .name = "test_see", .summary = "See sets", .ops.callback = &see_ops
@@ -181,6 +182,37 @@ static void test_monitor(void **unused)
     asked.names[0] = "near";
     assert_int_equal(fit("none", SETS "test=false", &result, &err), KILN_E_KEY);
     assert_non_null(strstr(err.text, "val/accuracy/near"));
+}
+
+/* Outside of a fit: all sets of a split are predicted; those to train on are a set of validation,
+ * in order and whole. */
+static void test_evaluated_and_predicted(void **unused)
+{
+    char path[128];
+    const char *overrides[] = { path, "datamodule._target_=datamodule/test_sets",
+                                "datamodule.drop_last=true",
+                                "++callbacks.see={_target_:callback/test_see}", NULL };
+    KilnError err = { 0 };
+    Composed composed;
+    char *text = NULL;
+
+    (void)unused;
+    fit_well("run", SETS "trainer.max_epochs=1 test=false", "finished");
+    snprintf(path, sizeof(path), "ckpt_path=%s/run", work);
+    compose(&composed, overrides);
+    asked.text[0] = '\0';
+    if (kiln_run_predict(composed.config, &composed.env, KILN_VAL, NULL, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(seen, "0:1/3 0:2/3 1far:3/3 ");
+    assert_string_equal(asked.text, "val 0 val 1 ");
+    seen[0] = asked.text[0] = '\0';
+    if (kiln_run_eval(composed.config, &composed.env, KILN_TRAIN, &text, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(seen, "0train:1/5 0train:2/5 0train:3/5 0train:4/5 0train:5/5 ");
+    assert_string_equal(asked.text, "train 0 ");
+    assert_non_null(strstr(text, "\"val/loss/train\""));
+    free(text);
+    composed_free(&composed);
 }
 
 static void test_names_refused(void **unused)
@@ -262,9 +294,10 @@ static void test_reload_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SETS_TEST(test_metrics),        SETS_TEST(test_limits), SETS_TEST(test_monitor),
-        SETS_TEST(test_names_refused),  SETS_TEST(test_reload), SETS_TEST(test_reload_and_resume),
-        SETS_TEST(test_reload_refused),
+        SETS_TEST(test_metrics),        SETS_TEST(test_limits),
+        SETS_TEST(test_monitor),        SETS_TEST(test_names_refused),
+        SETS_TEST(test_reload),         SETS_TEST(test_reload_and_resume),
+        SETS_TEST(test_reload_refused), SETS_TEST(test_evaluated_and_predicted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,11 +239,21 @@ static KilnStatus picky_batch_start(KilnInstance *self, KilnTrainer *trainer, Ki
     return KILN_OK;
 }
 
+static int rows_due;
+
+static KilnStatus picky_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    (void)self, (void)err;
+    rows_due += kiln_trainer_row_is_due(trainer) ? 1 : 0;
+    return KILN_OK;
+}
+
 /* In front of the first batch it knows of none. */
 static KilnStatus picky_setup(KilnInstance *self, const KilnScope *scope, const KilnDataSpec *data,
                               KilnError *err)
 {
     current_batch = -1;
+    rows_due = 0;
     return plane_setup(self, scope, data, err);
 }
 
@@ -261,7 +271,8 @@ static KilnTensor *refusing_train(KilnInstance *self, KilnStep *step)
     return NULL;
 }
 
-static const KilnCallbackOps picky_hooks = { .on_train_batch_start = picky_batch_start };
+static const KilnCallbackOps picky_hooks = { .on_train_batch_start = picky_batch_start,
+                                             .on_train_batch_end = picky_batch_end };
 static const KilnModuleOps picky_ops = {
     .setup = picky_setup,
     .training_step = picky_train,
@@ -345,6 +356,39 @@ static void test_rows_of_left_out(void **unused)
         rows++;
     if (rows != 3 + 1)
         fail_msg("%s", text);
+    assert_int_equal(rows_due, 3);
+    free(text);
+}
+
+/* Nor is the row lost of a step that is made at the end of an epoch, of a batch that waited. */
+static void test_rows_of_what_waited(void **unused)
+{
+    char *lines;
+    int column = 0, found = 0;
+    size_t size = 0;
+
+    (void)unused;
+    fit_well("run",
+             PICKY "trainer.max_epochs=1 trainer.limit_val_batches=0 "
+                   "trainer.accumulate_grad_batches=2 trainer.track_grad_norm=true "
+                   "~callbacks.model_checkpoint test=false",
+             "finished");
+    assert_int_equal(steps_of("run"), 2);
+    char *text = read_work("run/metrics.csv", &size);
+    char *header = strtok_r(text, "\n", &lines);
+    const char *at = strstr(header, "train/grad_norm");
+    assert_non_null(at);
+    for (const char *p = header; p < at; p++)
+        column += *p == ',' ? 1 : 0;
+    for (char *line = strtok_r(NULL, "\n", &lines); line != NULL;
+         line = strtok_r(NULL, "\n", &lines)) {
+        const char *cell = line;
+
+        for (int i = 0; i < column && cell != NULL; i++)
+            cell = strchr(cell, ',') != NULL ? strchr(cell, ',') + 1 : NULL;
+        found += cell != NULL && strtod(cell, NULL) > 0.0 ? 1 : 0;
+    }
+    assert_int_equal(found, 2);
     free(text);
 }
 
@@ -435,6 +479,7 @@ int main(void)
         STEPS_TEST(test_rest_of_an_epoch),
         STEPS_TEST(test_left_out),
         STEPS_TEST(test_rows_of_left_out),
+        STEPS_TEST(test_rows_of_what_waited),
         STEPS_TEST(test_no_loss_at_all),
         STEPS_TEST(test_accumulation_changes),
         STEPS_TEST(test_accumulation_that_stays),

@@ -23,6 +23,25 @@ static float sgd_plain(const KilnSpan *span, const KilnSgdLoop *sgd)
     return total;
 }
 
+/* Momentum alone, as most train: a third of the arithmetic, for networks that fit into cache. */
+static float sgd_momentum(const KilnSpan *span, const KilnSgdLoop *sgd)
+{
+    float *param = span->param, *buffer = span->slots[0];
+    const float *grad = span->grad;
+    const float lr = sgd->lr, past = sgd->momentum;
+    float total = 0.0f;
+
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = 0; i < span->n; i++) {
+        float b = past * buffer[i] + grad[i];
+
+        total += grad[i] * grad[i];
+        buffer[i] = b;
+        param[i] -= lr * b;
+    }
+    return total;
+}
+
 static float sgd(const KilnSpan *span, const KilnSgdLoop *sgd)
 {
     float *param = span->param, *buffer = span->slots[0];
@@ -37,6 +56,8 @@ static float sgd(const KilnSpan *span, const KilnSgdLoop *sgd)
     if (sgd->first) /* whatever it holds, were it NaN, must not count */
         for (int64_t i = 0; i < span->n; i++)
             buffer[i] = 0.0f;
+    if (decay == 0.0f && scale == 1.0f && take == 1.0f && !sgd->nesterov)
+        return sgd_momentum(span, sgd);
 #pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < span->n; i++) {
         float g = scale * grad[i] + decay * param[i];

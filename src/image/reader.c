@@ -1,0 +1,267 @@
+/* Image files as samples: which size they have, and decoding, scaling and transforming one. */
+#include "kiln/image.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Images that one call of read works with. */
+typedef struct Scratch {
+    KilnImage image, spare;
+    struct Scratch *next;
+} Scratch;
+
+struct KilnImageReader {
+    KilnImageForm form;
+    pthread_mutex_t lock; /* of what follows */
+    Scratch *unused;
+};
+
+KilnStatus kiln_image_reader_new(const KilnImageForm *form, KilnImageReader **ret, KilnError *err)
+{
+    KilnImageReader *self = calloc(1, sizeof(*self));
+
+    if (self == NULL || pthread_mutex_init(&self->lock, NULL) != 0) {
+        free(self);
+        return kiln_error_nomem(err, sizeof(*self));
+    }
+    self->form = *form;
+    *ret = self;
+    return KILN_OK;
+}
+
+void kiln_image_reader_free(KilnImageReader *self)
+{
+    if (self == NULL)
+        return;
+    while (self->unused != NULL) {
+        Scratch *next = self->unused->next;
+
+        kiln_image_release(&self->unused->image);
+        kiln_image_release(&self->unused->spare);
+        free(self->unused);
+        self->unused = next;
+    }
+    pthread_mutex_destroy(&self->lock);
+    free(self);
+}
+
+/* ---- The shape of a sample -------------------------------------------------------------- */
+
+/* What the transforms make of an image of that size; -1: any. */
+static KilnStatus transformed_shape(const KilnImageForm *form, int64_t size[3], KilnError *err)
+{
+    for (size_t i = 0; i < form->n_transforms; i++) {
+        KilnInstance *transform = form->transforms[i];
+        const KilnTransformOps *ops = kiln_instance_component(transform)->ops.transform;
+        KilnStatus status = ops->shape != NULL ? ops->shape(transform, size, err) : KILN_OK;
+
+        if (status < 0)
+            return status;
+    }
+    return KILN_OK;
+}
+
+/* All files have the size of *first, which goes to `size` (NULL: there was none yet). Files that
+ * can't be read are left for read when they are to be skipped. */
+static KilnStatus same_size(const KilnImageForm *form, const KilnImageSet *files,
+                            const char **first, int64_t size[3], KilnError *err)
+{
+    for (int64_t k = 0; k < files->count; k++) {
+        const char *path = files->paths[k];
+        int64_t found[3];
+        KilnStatus status = kiln_image_png_size(path, found, err);
+
+        if (status < 0 && form->skips)
+            continue;
+        if (status < 0)
+            return status;
+        if (*first == NULL) {
+            *first = path;
+            size[0] = found[0];
+            size[1] = found[1];
+        }
+        if (found[0] != size[0] || found[1] != size[1])
+            return kiln_error_set(
+                err, KILN_E_SHAPE,
+                "%s is %lld x %lld but %s is %lld x %lld: without datamodule.size all images "
+                "must have one size; try datamodule.size=[%lld,%lld]",
+                path, (long long)found[0], (long long)found[1], *first, (long long)size[0],
+                (long long)size[1], (long long)size[0], (long long)size[1]);
+    }
+    return KILN_OK;
+}
+
+static KilnStatus common_size(const KilnImageForm *form, const KilnImageSet *const sets[], size_t n,
+                              int64_t size[3], KilnError *err)
+{
+    const char *first = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        KilnStatus status = same_size(form, sets[i], &first, size, err);
+
+        if (status < 0)
+            return status;
+    }
+    return first != NULL
+               ? KILN_OK
+               : kiln_error_set(err, KILN_E_FORMAT, "%s and all other PNG files can't be read",
+                                sets[0]->paths[0]);
+}
+
+/* Where the transforms lead to one size from any, the first file still shows
+ * whether they suit the data at all. */
+static KilnStatus probe_first(const KilnImageForm *form, const char *path, KilnError *err)
+{
+    int64_t size[3];
+    KilnStatus status = kiln_image_png_size(path, size, err);
+
+    if (status < 0)
+        return form->skips ? KILN_OK : status;
+    size[2] = form->channels;
+    status = transformed_shape(form, size, err);
+    if (status < 0)
+        kiln_error_prefix(err, "%s: ", path);
+    return status;
+}
+
+KilnStatus kiln_image_reader_shape(const KilnImageReader *reader, const KilnImageSet *const sets[],
+                                   size_t n, int64_t ret_decoded[3], int64_t ret_shape[3],
+                                   KilnError *err)
+{
+    const KilnImageForm *form = &reader->form;
+    const bool scaled = form->height > 0;
+    int64_t decoded[3] = { form->height, form->width, form->channels }, shape[3];
+
+    memcpy(shape, decoded, sizeof(shape));
+    KilnStatus status = transformed_shape(form, shape, err);
+    const bool known = shape[0] > 0 && shape[1] > 0;
+
+    if (status >= 0 && known && !scaled)
+        status = probe_first(form, sets[0]->paths[0], err);
+    if (status >= 0 && !known) {
+        status = common_size(form, sets, n, decoded, err);
+        memcpy(shape, decoded, sizeof(shape));
+        if (status >= 0)
+            status = transformed_shape(form, shape, err);
+    }
+    if (status < 0)
+        return status;
+    memcpy(ret_decoded, decoded, sizeof(decoded));
+    memcpy(ret_shape, shape, sizeof(shape));
+    return KILN_OK;
+}
+
+/* ---- A sample --------------------------------------------------------------------------- */
+
+static Scratch *take_scratch(KilnImageReader *self)
+{
+    pthread_mutex_lock(&self->lock);
+    Scratch *scratch = self->unused;
+    if (scratch != NULL)
+        self->unused = scratch->next;
+    pthread_mutex_unlock(&self->lock);
+    return scratch != NULL ? scratch : calloc(1, sizeof(*scratch));
+}
+
+static void give_scratch(KilnImageReader *self, Scratch *scratch)
+{
+    pthread_mutex_lock(&self->lock);
+    scratch->next = self->unused;
+    self->unused = scratch;
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* Read and scale the image of `path`. */
+static KilnStatus decode(const KilnImageForm *form, const char *path, Scratch *scratch,
+                         KilnError *err)
+{
+    KilnImage *image = &scratch->image;
+    KilnStatus status = kiln_image_read_png(path, form->channels, image, err);
+
+    if (status < 0)
+        return status == KILN_E_NOMEM || !form->skips ? status : KILN_E_SKIP;
+    if (form->height > 0 && (image->height != form->height || image->width != form->width)) {
+        KilnImage before = *image;
+
+        status = kiln_image_scale(&before, form->height, form->width, &scratch->spare, err);
+        *image = scratch->spare;
+        scratch->spare = before;
+        if (status < 0)
+            kiln_error_prefix(err, "%s: ", path);
+    }
+    return status;
+}
+
+/* The same through the cache. */
+static KilnStatus decode_cached(const KilnImageForm *form, const KilnImageFile *file,
+                                Scratch *scratch, KilnError *err)
+{
+    const int64_t *size = file->decoded;
+    KilnImage *image = &scratch->image;
+    uint64_t source;
+
+    if (file->cache == NULL || !kiln_file_identity(file->path, &source))
+        return decode(form, file->path, scratch, err);
+    KilnStatus status = kiln_image_resize_buffer(image, size[0], size[1], size[2], err);
+    if (status < 0 || kiln_cache_get(file->cache, file->entry, source, image->data))
+        return status;
+    status = decode(form, file->path, scratch, err);
+    if (status >= 0 && image->height == size[0] && image->width == size[1] &&
+        image->channels == size[2])
+        kiln_cache_put(file->cache, file->entry, source, image->data);
+    return status;
+}
+
+/* Transform scratch->image. */
+static KilnStatus transform(const KilnImageForm *form, const KilnImageFile *file, Scratch *scratch,
+                            KilnRng *rng, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < form->n_transforms && status >= 0; i++) {
+        KilnInstance *one = form->transforms[i];
+        const KilnTransformOps *ops = kiln_instance_component(one)->ops.transform;
+
+        status = ops->apply(one, &scratch->image, &scratch->spare, rng, file->training, err);
+    }
+    if (status < 0)
+        kiln_error_prefix(err, "%s: ", file->path);
+    return status;
+}
+
+static KilnStatus load(const KilnImageForm *form, const KilnImageFile *file, Scratch *scratch,
+                       KilnRng *rng, float *to, KilnError *err)
+{
+    const KilnImage *image = &scratch->image;
+    const int64_t *shape = file->shape;
+    KilnStatus status = decode_cached(form, file, scratch, err);
+
+    if (status >= 0)
+        status = transform(form, file, scratch, rng, err);
+    if (status < 0)
+        return status;
+    if (image->height != shape[0] || image->width != shape[1] || image->channels != shape[2])
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "%s: %lld x %lld x %lld after the transforms, expected %lld x %lld x "
+                              "%lld; datamodule.size brings all images to one size",
+                              file->path, (long long)image->height, (long long)image->width,
+                              (long long)image->channels, (long long)shape[0], (long long)shape[1],
+                              (long long)shape[2]);
+    memcpy(to, image->data, (size_t)(image->height * image->width * image->channels) * sizeof(*to));
+    return KILN_OK;
+}
+
+KilnStatus kiln_image_reader_read(KilnImageReader *self, const KilnImageFile *file, KilnRng *rng,
+                                  float *to, KilnError *err)
+{
+    Scratch *scratch = take_scratch(self);
+
+    if (scratch == NULL)
+        return kiln_error_nomem(err, sizeof(*scratch));
+    KilnStatus status = load(&self->form, file, scratch, rng, to, err);
+    if (status == KILN_E_SKIP && err != NULL)
+        err->status = status;
+    give_scratch(self, scratch);
+    return status;
+}
