@@ -9,7 +9,7 @@ typedef struct KilnWriter {
     KilnText *text;
     const KilnConfig *config; /* needed to resolve only */
     bool resolve;
-    bool references; /* resolve, but leave what refers to other values of the job */
+    bool references;             /* resolve, but leave what refers to other values of the job */
     struct KilnRemarks *remarks; /* told where each value came from; NULL: nobody is */
     /* Leave out this key of the root; NULL: none. */
     bool (*hidden)(const KilnConfig *config, const char *key);

@@ -289,7 +289,7 @@ class Predicting(Case):
         self.run_kiln(*predict, "split=test", "output=part.safetensors", program="kiln")
         self.assertEqual(sorted(name for name in os.listdir(self.path(".")) if name.startswith("part")),
                          ["part-000001.safetensors", "part-000002.safetensors"] +
-                         [f"part-{name}-{i:06d}.safetensors" for name, n in (("plain", 2), ("night", 3))
+                         [f"part-{name}-{i:06d}.safetensors" for name, n in (("night", 3), ("plain", 2))
                           for i in range(1, n + 1)])
         limited, _ = self.run_kiln(*predict, "split=test", "trainer.limit_predict_batches=1", program="kiln")
         self.assertEqual(len(limited.splitlines()), 6)  # of each set
