@@ -7,6 +7,8 @@
 set -u
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
+# Threads that wait for each other leave the processors to the other tests meanwhile.
+export OMP_WAIT_POLICY=passive
 
 # Run, keep the output, show it only when the step fails.
 if [ "${1:-}" = --step ]; then
@@ -47,7 +49,7 @@ programs() {
 }
 # Begin with those known to take long, so that none of them is left at the end.
 sort_slow() {
-    awk '/test_(ops|sweep|train|curves|bf16|precision_nets|backend_ops|errors|hostile)/ { print; next }
+    awk '/test_(ops|sweep|train|curves|bf16|precision_nets|passes|plan|tune|planted|manual|commands)/ { print; next }
          { rest = rest $0 "\n" } END { printf "%s", rest }'
 }
 

@@ -66,11 +66,12 @@ class Plan(Case):
 
     def check_memory(self, name, each, more):
         run = self.path(name)
-        args = ["model=mlp", "model.hidden=[2000,2000]", "datamodule.train_count=1000", "datamodule.val_count=100",
+        wide = 500 if SHORT else 2000
+        args = ["model=mlp", f"model.hidden=[{wide},{wide}]", "datamodule.train_count=1000", "datamodule.val_count=100",
                 "datamodule.batch_size=200", "trainer.max_epochs=1", "~callbacks.plots", "trainer.threads=1", "optimizer=adam", "test=false",
                 f"kiln.run.dir={run}", *more]
         out = self.plan(*args)
-        values = each * (784 * 2000 + 2000 + 2000 * 2000 + 2000 + 2000 * 10 + 10)
+        values = each * (784 * wide + wide + wide * wide + wide + wide * 10 + 10)
         for name, want in [("parameters {5}", values), ("gradients", values), ("optimizer state", 2 * values)]:
             self.assertAlmostEqual(size(out, name) / want, 1, delta=0.01)
         self.run_kiln(*args)

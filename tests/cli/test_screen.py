@@ -286,7 +286,7 @@ class Top(Case):
         mine = os.path.realpath(self.dir)
         return [r for r in json.loads(self.top("--json")) if r["run_dir"].startswith(mine)]
 
-    def wait_for(self, ready, seconds=60):
+    def seen(self, ready, seconds=60):
         end = time.time() + seconds
         while time.time() < end:
             found = ready()
@@ -301,7 +301,7 @@ class Top(Case):
     def test_runs_come_and_go(self):
         self.assertEqual(self.runs(), [])
         first, second = self.begin("a"), self.begin("b", "model.hidden=[32]")
-        runs = self.wait_for(lambda: len(self.runs()) == 2 and all(r["step"] > 100 and r["loss"] is not None
+        runs = self.seen(lambda: len(self.runs()) == 2 and all(r["step"] > 100 and r["loss"] is not None
                                                                   for r in self.runs()) and self.runs())
         self.assertEqual([os.path.basename(r["run_dir"]) for r in runs], ["a", "b"])
         self.assertEqual([r["pid"] for r in runs], [first.pid, second.pid])
@@ -315,7 +315,7 @@ class Top(Case):
         # One is killed: it is gone, and its link is tidied.
         second.kill()
         second.communicate()
-        self.wait_for(lambda: len(self.runs()) == 1)
+        self.seen(lambda: len(self.runs()) == 1)
         self.assertEqual(len(os.listdir(self.path("runtime/kiln"))), 1)
         first.send_signal(signal.SIGTERM)
         first.communicate(timeout=60)
@@ -326,7 +326,7 @@ class Top(Case):
     def test_jobs_of_a_sweep(self):
         sweep = self.start("-m", *LONG, "trainer.max_epochs=100000", "optimizer.lr=0.1,0.01,0.001",
                            "kiln.sweep.dir=s", "kiln.launcher.n_jobs=2", env=self.env)
-        runs = self.wait_for(lambda: len(self.runs()) == 2 and self.runs())
+        runs = self.seen(lambda: len(self.runs()) == 2 and self.runs())
         self.assertEqual({r["sweep"] for r in runs}, {os.path.realpath(self.path("s"))})
         text = self.top()
         self.assertIn("sweep: 0 of 3 jobs done, 2 running", text)
@@ -351,14 +351,14 @@ class Top(Case):
         self.assertIn(f"{os.getpid()}-{start}", os.listdir(folder))
         os.chmod(folder, 0o777)
         run = self.begin("a")
-        self.wait_for(lambda: os.path.exists(self.path("a/.kiln/live")))
+        self.seen(lambda: os.path.exists(self.path("a/.kiln/live")))
         self.assertFalse([n for n in os.listdir(folder) if n.startswith(str(run.pid))])
         run.send_signal(signal.SIGTERM)
         run.communicate(timeout=60)
 
     def test_on_a_terminal(self):
         run = self.begin("a")
-        self.wait_for(self.runs)
+        self.seen(self.runs)
         terminal = Terminal(self, "top", program="kiln", width=60, env={"XDG_RUNTIME_DIR": self.path("runtime")})
         terminal.until(r"(?m)^a  model=mlp")
         frame = terminal.until(r"(?m)^  (fit|validate.*)  epoch \d+/99999  [━─]")

@@ -5,6 +5,12 @@
 
 enum { STEPS = 50, BATCH = 8, CONTEXT = 16, SIDE = 16, IMAGES = 16, CLASSES = 10 };
 enum { RESNET_LAYERS = 6 };
+/* A sanitizer, which takes longer, sees all kernels in a few steps. */
+#ifdef __SANITIZE_ADDRESS__
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
 
 typedef struct Normed {
     KilnConv2d conv;
@@ -159,7 +165,7 @@ static void check_curve(Setup *setup, double lr)
     double first = 0.0, last = 0.0;
     bool differs = false;
 
-    for (int i = 0; i < STEPS; i++) {
+    for (int i = 0; i < (SANITIZED ? 6 : STEPS); i++) {
         const double want = net_step(wide), got = net_step(mixed);
 
         if (!(fabs(got - want) <= 2e-2 * fabs(want)))
@@ -169,7 +175,7 @@ static void check_curve(Setup *setup, double lr)
         last = got;
     }
     assert_true(differs);
-    assert_true(last < 0.9 * first); /* it learned */
+    assert_true(SANITIZED || last < 0.9 * first); /* it learned */
     net_free(wide);
     net_free(mixed);
 }
