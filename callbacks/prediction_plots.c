@@ -418,6 +418,10 @@ static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *
                                 opts->dir != NULL ? "" : "/plots");
     if (length < (int)sizeof(dir) && draw_all(trainer, state, dir, &why) < 0)
         kiln_trainer_print(trainer, "warning: plots are not complete: %s", why.text);
+    else if (opts->dir != NULL && state->val.seen + state->test.seen == 0)
+        kiln_trainer_print(trainer,
+                           "no samples are drawn: the steps of this task put out no \"%s\"",
+                           opts->output);
     return KILN_OK;
 }
 

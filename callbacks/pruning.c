@@ -467,6 +467,18 @@ static bool make_mask(State *state, KilnTrainer *trainer)
     return state->pruned != NULL;
 }
 
+static void warn_of_epochs(const Opts *opts, KilnTrainer *trainer)
+{
+    const int64_t last = kiln_trainer_max_epochs(trainer);
+
+    for (size_t i = 0; i < opts->epochs_count; i++)
+        if (last >= 0 && opts->epochs[i] >= last)
+            kiln_trainer_print(trainer,
+                               "warning: pruning: there is no epoch %lld, they count from 0 to "
+                               "%lld: it is not pruned then",
+                               (long long)opts->epochs[i], (long long)last - 1);
+}
+
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -484,6 +496,7 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
                               "first is %s",
                               is_structured(opts) ? " of two axes or more" : "",
                               kiln_param_name(kiln_params_at(params, 0)));
+    warn_of_epochs(opts, trainer);
     return make_mask(state, trainer) ? KILN_OK : kiln_error_nomem(err, (size_t)state->size);
 }
 

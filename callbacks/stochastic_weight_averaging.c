@@ -51,7 +51,18 @@ static KilnStatus first_epoch(const Opts *opts, KilnTrainer *trainer, int64_t *r
                               "swa_epoch_start=%g is a share of trainer.max_epochs, which is not "
                               "set; write the number of an epoch",
                               opts->swa_epoch_start.value);
-    const int64_t start = kiln_amount_of(opts->swa_epoch_start, epochs);
+    const int64_t start = share ? kiln_amount_of(opts->swa_epoch_start, epochs)
+                                : (int64_t)opts->swa_epoch_start.value;
+    if (!share && start < 1)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "swa_epoch_start=%lld: epochs count from 1 here; 1 averages from the "
+                              "first on",
+                              (long long)start);
+    if (epochs >= 0 && start > epochs)
+        kiln_trainer_print(trainer,
+                           "warning: stochastic_weight_averaging: swa_epoch_start=%lld is behind "
+                           "the last of the %lld epochs: nothing is averaged",
+                           (long long)start, (long long)epochs);
     *ret = start > 1 ? start - 1 : 0;
     return KILN_OK;
 }

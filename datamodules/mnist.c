@@ -15,6 +15,8 @@ typedef struct Opts {
     int64_t shift;
     double mean;
     double std;
+    KilnPairStr *val_folders, *test_folders;
+    size_t val_folders_count, test_folders_count;
 } Opts;
 
 static const KilnField fields[] = {
@@ -30,11 +32,18 @@ static const KilnField fields[] = {
                    "training images are moved by up to so many pixels at random"),
     KILN_FIELD_F64(Opts, mean, "0.1307", -1e6, 1e6, "subtracted from pixel values of 0..1"),
     KILN_FIELD_F64(Opts, std, "0.3081", 1e-6, 1e6, "divided by afterwards"),
+    KILN_FIELD_PATH_MAP(Opts, val_folders, "{}",
+                        "more folders whose t10k files are validated on, by names: metrics are "
+                        "val/loss/NAME"),
+    KILN_FIELD_PATH_MAP(Opts, test_folders, "{}",
+                        "more folders whose t10k files are tested on, by names: metrics are "
+                        "test/loss/NAME"),
     KILN_FIELD_END,
 };
 
 /* A pair of files: images [n, h, w] and labels [n]. */
 typedef struct Files {
+    const char *root;
     KilnIdx images, labels;
 } Files;
 
@@ -42,7 +51,9 @@ typedef struct Samples Samples;
 
 typedef struct State {
     const Opts *opts;
-    Files train, test;
+    Files train;
+    Files test[KILN_SPLIT_COUNT][KILN_MAX_SETS]; /* t10k files: the first is root's, of the test */
+    const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     int32_t *order; /* indices of the training images, then those for validation */
     int64_t n_train, n_val;
     bool has_test;
@@ -56,18 +67,17 @@ typedef struct State {
         const Files *files;
         const int32_t *order; /* NULL: as in the files */
         bool training;
-    } samples[KILN_SPLIT_COUNT];
+    } samples[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     KilnImageSet input;
 } State;
 
 /* ---- Reading -------------------------------------------------------------------- */
 
-static KilnStatus read_file(const Opts *opts, const char *prefix, const char *what, int rank,
+static KilnStatus read_file(const char *root, const char *prefix, const char *what, int rank,
                             KilnIdx *ret, KilnError *err)
 {
     char path[4096];
-    int length = snprintf(path, sizeof(path), "%s/%s-%s-idx%d-ubyte", opts->root, prefix, what,
-                          rank);
+    int length = snprintf(path, sizeof(path), "%s/%s-%s-idx%d-ubyte", root, prefix, what, rank);
 
     if (length < 0 || (size_t)length >= sizeof(path))
         return kiln_error_set(err, KILN_E_RANGE, "root: the path is longer than %zu bytes",
@@ -84,39 +94,40 @@ static int64_t label_max(const KilnIdx *labels)
     return max;
 }
 
-static KilnStatus check_labels(const State *state, const char *prefix, const KilnIdx *labels,
+static KilnStatus check_labels(const State *state, const char *prefix, const Files *files,
                                KilnError *err)
 {
+    const KilnIdx *labels = &files->labels;
+
     for (int64_t i = 0; i < labels->dim[0]; i++)
         if (labels->data[i] >= state->n_classes)
             return kiln_error_set(err, KILN_E_FORMAT,
                                   "%s/%s-labels-idx1-ubyte: label %d of item %lld, expected 0 to "
                                   "%lld (classes=%lld)",
-                                  state->opts->root, prefix, labels->data[i], (long long)i,
+                                  files->root, prefix, labels->data[i], (long long)i,
                                   (long long)state->n_classes - 1, (long long)state->n_classes);
     return KILN_OK;
 }
 
 /* Read one pair, labels first: they are small and fail fast. */
-static KilnStatus read_pair(const State *state, const char *prefix, Files *files, KilnError *err)
+static KilnStatus read_pair(const char *prefix, Files *files, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
     if (files->labels.data == NULL)
-        status = read_file(state->opts, prefix, "labels", 1, &files->labels, err);
+        status = read_file(files->root, prefix, "labels", 1, &files->labels, err);
     if (status >= 0 && files->images.data == NULL)
-        status = read_file(state->opts, prefix, "images", 3, &files->images, err);
+        status = read_file(files->root, prefix, "images", 3, &files->images, err);
     if (status >= 0 && files->images.dim[0] != files->labels.dim[0])
-        status = kiln_error_set(err, KILN_E_FORMAT,
-                                "%s: %lld %s images but %lld labels; both files must be of one set",
-                                state->opts->root, (long long)files->images.dim[0], prefix,
-                                (long long)files->labels.dim[0]);
+        status = kiln_error_set(
+            err, KILN_E_FORMAT, "%s: %lld %s images but %lld labels; both files must be of one set",
+            files->root, (long long)files->images.dim[0], prefix, (long long)files->labels.dim[0]);
     return status;
 }
 
 static KilnStatus read_train(State *state, KilnError *err)
 {
-    KilnStatus status = read_pair(state, "train", &state->train, err);
+    KilnStatus status = read_pair("train", &state->train, err);
 
     if (status < 0)
         return status;
@@ -124,13 +135,13 @@ static KilnStatus read_train(State *state, KilnError *err)
     state->width = state->train.images.dim[2];
     state->n_classes = state->opts->classes > 0 ? state->opts->classes
                                                 : label_max(&state->train.labels) + 1;
-    return check_labels(state, "train", &state->train.labels, err);
+    return check_labels(state, "train", &state->train, err);
 }
 
-static KilnStatus read_test(State *state, KilnError *err)
+static KilnStatus read_test(State *state, Files *files, KilnError *err)
 {
-    KilnStatus status = read_pair(state, "t10k", &state->test, err);
-    const int64_t *dim = state->test.images.dim;
+    KilnStatus status = read_pair("t10k", files, err);
+    const int64_t *dim = files->images.dim;
 
     if (status < 0)
         return status;
@@ -141,9 +152,9 @@ static KilnStatus read_test(State *state, KilnError *err)
     if (dim[1] != state->height || dim[2] != state->width)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: test images of %lld x %lld, expected %lld x %lld as in training",
-                              state->opts->root, (long long)dim[1], (long long)dim[2],
+                              files->root, (long long)dim[1], (long long)dim[2],
                               (long long)state->height, (long long)state->width);
-    return check_labels(state, "t10k", &state->test.labels, err);
+    return check_labels(state, "t10k", files, err);
 }
 
 /* ---- Setup ------------------------------------------------------------------------ */
@@ -168,7 +179,7 @@ static KilnStatus split(State *state, uint64_t seed, KilnError *err)
 }
 
 /* Is the file there, plain or as .gz? */
-static bool present(const Opts *opts, const char *what, int rank)
+static bool present(const char *root, const char *what, int rank)
 {
     static const char *const suffixes[] = { "", ".gz" };
     struct stat st;
@@ -176,26 +187,71 @@ static bool present(const Opts *opts, const char *what, int rank)
     for (size_t i = 0; i < KILN_COUNT(suffixes); i++) {
         char path[4096];
 
-        snprintf(path, sizeof(path), "%s/t10k-%s-idx%d-ubyte%s", opts->root, what, rank,
-                 suffixes[i]);
+        snprintf(path, sizeof(path), "%s/t10k-%s-idx%d-ubyte%s", root, what, rank, suffixes[i]);
         if (stat(path, &st) == 0)
             return true;
     }
     return false;
 }
 
+/* The further folders of a split. */
+static const KilnPairStr *more_of(const Opts *opts, KilnSplit split, size_t *ret_n)
+{
+    *ret_n = split == KILN_VAL    ? opts->val_folders_count
+             : split == KILN_TEST ? opts->test_folders_count
+                                  : 0;
+    return split == KILN_VAL ? opts->val_folders : opts->test_folders;
+}
+
+static void name_folders(State *state)
+{
+    state->train.root = state->opts->root;
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+        size_t n = 0;
+        const KilnPairStr *more = more_of(state->opts, (KilnSplit)split, &n);
+
+        state->names[split][0] = "";
+        state->test[split][0].root = state->opts->root;
+        for (size_t i = 0; i < n; i++) {
+            state->names[split][i + 1] = more[i].key;
+            state->test[split][i + 1].root = more[i].value;
+        }
+    }
+}
+
+static KilnStatus check_more(const State *state, KilnError *err)
+{
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+        size_t n = 0;
+        const KilnPairStr *more = more_of(state->opts, (KilnSplit)split, &n);
+
+        for (size_t i = 0; i < n; i++)
+            if (!present(more[i].value, "images", 3) || !present(more[i].value, "labels", 1))
+                return kiln_error_set(err, KILN_E_IO,
+                                      "datamodule mnist: %s_folders.%s: %s has no "
+                                      "t10k-images-idx3-ubyte[.gz] with its labels",
+                                      kiln_split_name((KilnSplit)split), more[i].key,
+                                      more[i].value);
+    }
+    return KILN_OK;
+}
+
 /* The test files are read when they are asked for; that one of them is missing
  * must not be noticed only then, after the training. */
 static KilnStatus setup_fit(State *state, uint64_t seed, KilnError *err)
 {
-    bool images = present(state->opts, "images", 3), labels = present(state->opts, "labels", 1);
-    KilnStatus status;
+    const char *root = state->opts->root;
+    bool images = present(root, "images", 3), labels = present(root, "labels", 1);
+    KilnStatus status = check_more(state, err);
+
+    if (status < 0)
+        return status;
 
     if (images != labels)
         return kiln_error_set(err, KILN_E_IO,
                               "%s: has t10k-%s but not t10k-%s[.gz]; expected both test files, "
                               "or none to go without a test split",
-                              state->opts->root, images ? "images-idx3-ubyte" : "labels-idx1-ubyte",
+                              root, images ? "images-idx3-ubyte" : "labels-idx1-ubyte",
                               images ? "labels-idx1-ubyte" : "images-idx3-ubyte");
     state->has_test = images;
     status = read_train(state, err);
@@ -210,12 +266,13 @@ static KilnStatus setup_test(State *state, KilnError *err)
     state->has_test = true;
     state->n_classes = state->opts->classes;
     if (state->n_classes == 0)
-        status = read_file(state->opts, "train", "labels", 1, &state->train.labels, err);
+        status = read_file(state->opts->root, "train", "labels", 1, &state->train.labels, err);
     if (status < 0)
         return status;
     if (state->n_classes == 0)
         state->n_classes = label_max(&state->train.labels) + 1;
-    return read_test(state, err);
+    status = check_more(state, err);
+    return status >= 0 ? read_test(state, &state->test[KILN_TEST][0], err) : status;
 }
 
 static KilnStatus setup_predict(State *state, const KilnDataSpec *spec, KilnError *err)
@@ -251,6 +308,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     KilnStatus status = KILN_OK;
 
     state->opts = kiln_opts(self);
+    name_folders(state);
     state->augments = context->stage == KILN_STAGE_FIT;
     for (int i = 0; i < 256; i++)
         state->value[i] = ((float)i / 255.0f - (float)state->opts->mean) / (float)state->opts->std;
@@ -278,8 +336,11 @@ static void release(KilnInstance *self)
 
     kiln_idx_release(&state->train.images);
     kiln_idx_release(&state->train.labels);
-    kiln_idx_release(&state->test.images);
-    kiln_idx_release(&state->test.labels);
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        for (size_t set = 0; set < KILN_MAX_SETS; set++) {
+            kiln_idx_release(&state->test[split][set].images);
+            kiln_idx_release(&state->test[split][set].labels);
+        }
     kiln_image_set_release(&state->input);
     free(state->order);
     free(state->class_names);
@@ -349,22 +410,32 @@ static int64_t label(void *ctx, int64_t index)
     return samples->files->labels.data[at];
 }
 
+/* The split's own set, and those that the options name. */
+static size_t sets(KilnInstance *self, KilnSplit which, const char *const **ret_names)
+{
+    State *state = kiln_state(self);
+    size_t n;
+
+    (void)more_of(state->opts, which, &n);
+    *ret_names = state->names[which];
+    return n + 1;
+}
+
 static KilnStatus dataset(KilnInstance *self, KilnSplit which, size_t set, KilnDataset *ret,
                           KilnError *err)
 {
     State *state = kiln_state(self);
-    Samples *samples = &state->samples[which];
+    Samples *samples = &state->samples[which][set];
     int64_t count = 0;
 
-    (void)set;
     *samples = (Samples) { .state = state, .training = which == KILN_TRAIN && state->augments };
-    if (which == KILN_TEST && state->has_test) {
-        KilnStatus status = read_test(state, err);
+    if (set > 0 || (which == KILN_TEST && state->has_test)) {
+        KilnStatus status = read_test(state, &state->test[which][set], err);
 
         if (status < 0)
             return status;
-        samples->files = &state->test;
-        count = state->test.images.dim[0];
+        samples->files = &state->test[which][set];
+        count = samples->files->images.dim[0];
     } else if (which != KILN_TEST) {
         samples->files = &state->train;
         samples->order = which == KILN_TRAIN || state->order == NULL
@@ -374,6 +445,18 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit which, size_t set, KilnD
     }
     *ret = (KilnDataset) { .count = count, .ctx = samples, .get = get, .label = label };
     return KILN_OK;
+}
+
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
+{
+    const Opts *opts = options;
+    const bool val = opts->val_folders_count >= KILN_MAX_SETS;
+
+    *ret_option = val ? "val_folders" : "test_folders";
+    return val || opts->test_folders_count >= KILN_MAX_SETS
+               ? kiln_error_set(err, KILN_E_RANGE, "at most %d more sets are possible",
+                                KILN_MAX_SETS - 1)
+               : KILN_OK;
 }
 
 /* ---- Images of a user ----------------------------------------------------------------- */
@@ -429,6 +512,7 @@ static KilnLoading loading(const KilnInstance *self)
 static const KilnDataModuleOps ops = {
     .setup = setup,
     .spec = spec,
+    .sets = sets,
     .dataset = dataset,
     .open_input = open_input,
     .loading = loading,
@@ -441,6 +525,7 @@ const KilnComponent kiln_datamodule_mnist = {
     .fields = fields,
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
+    .check = check,
     .release = release,
     .ops.datamodule = &ops,
 };

@@ -145,7 +145,7 @@ static const CommandHelp commands[] = {
       "the beginning, in a scratch folder. Says which layer and operation made the first NaN or "
       "infinity and which sample brought it; or whether every loss and gradient norm comes out as "
       "it was. The run needs the callback flight_recorder.",
-      { "train callbacks=[default,flight_recorder]", "a run that keeps a record",
+      { "train callbacks=flight_recorder", "a run that keeps a record",
         "kiln replay RUN/flight.kiln", "after a NaN, a spike, a crash or a kill",
         "kiln replay RUN trainer.precision=32-true", "would it happen with other options?",
         NULL } },

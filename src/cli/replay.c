@@ -59,7 +59,7 @@ static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
     if (path == NULL && errno == ENOENT && kiln_is_dir(word))
         status = kiln_error_set(err, KILN_E_MISSING,
                                 "%s: has no flight.kiln: the run went without the callback "
-                                "flight_recorder (callbacks=[default,flight_recorder]), or ended "
+                                "flight_recorder (callbacks=flight_recorder), or ended "
                                 "well",
                                 word);
     else if (path == NULL)

@@ -84,10 +84,39 @@ static KilnOrigin part_origin(const Target *target, const char *part)
     return at;
 }
 
+/* Has the mapping the options of a component or a section, which all are there, and nothing else?
+ */
+static bool is_closed(const Target *target, const KilnConfigNode *map, const char *path)
+{
+    bool known = false;
+
+    for (const KilnSection *s = target->config->sections; s != NULL && s->key != NULL; s++)
+        if (s->open && strcmp(s->key, path) == 0)
+            return false;
+    for (size_t i = 0; map->kind == KILN_NODE_MAP && i < map->count; i++)
+        for (const KilnConfigNode *v = map->entries[i].value; v != NULL; v = v->replaced)
+            known = known || v->layer == KILN_LAYER_DEFAULT;
+    return known;
+}
+
+/* `callbacks.early_stopping`, where `callbacks=early_stopping` was not chosen. */
+static bool is_option(const Target *target, const char *group, const char *name)
+{
+    const char **options = *group != '\0' && strchr(group, '.') == NULL
+                               ? kiln_search_options(&target->config->search, group, false)
+                               : NULL;
+
+    for (; options != NULL && *options != NULL; options++)
+        if (strcmp(*options, name) == 0)
+            return true;
+    return false;
+}
+
 static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const char *part)
 {
     const KilnOverride *override = target->override;
     const char *path = kiln_node_path(target->config, at);
+    const KilnConfigNode *component = kiln_node_get(at, "_target_");
     KilnText text = { 0 };
     bool near;
 
@@ -96,7 +125,12 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
         if (strcmp(target->config->removed[i].path, override->key) == 0)
             kiln_text_printf(&text, " (%s removed it)", target->config->removed[i].origin.source);
     near = say_near(target, at, part, &text);
-    if (override->kind == KILN_OVERRIDE_APPEND)
+    if (is_closed(target, at, path))
+        kiln_text_printf(&text, "%s `kiln show %s` tells its options", near ? "" : ";",
+                         component != NULL ? component->text : path);
+    else if (is_option(target, path, part))
+        kiln_text_printf(&text, "%s %s=%s would have it", near ? "" : ";", path, part);
+    else if (override->kind == KILN_OVERRIDE_APPEND)
         kiln_text_printf(&text, "%s to add a new list write +%s=[...]", near ? " Or" : ";",
                          override->key);
     else if (override->kind == KILN_OVERRIDE_REPLACE)

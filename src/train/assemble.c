@@ -53,6 +53,8 @@ static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnEr
     if (status >= 0 && stage == KILN_STAGE_FIT && trainer->options.logs)
         status = kiln_config_build_map(config, "logger", registry, KILN_KIND_LOGGER,
                                        &trainer->loggers.list, &trainer->loggers.n, err);
+    if (status >= 0)
+        status = kiln_loggers_check(&trainer->loggers, err);
     return status >= 0 ? kiln_hooks_set_up(trainer, err) : status;
 }
 

@@ -61,6 +61,31 @@ static KilnStatus describe(KilnTrainer *trainer, KilnLogRun *run, KilnError *err
     return status;
 }
 
+/* The first file that both write; NULL: none. */
+static const char *common_file(const KilnInstance *a, const KilnInstance *b)
+{
+    for (const char *const *x = ops_of(a)->files; x != NULL && *x != NULL; x++)
+        for (const char *const *y = ops_of(b)->files; y != NULL && *y != NULL; y++)
+            if (strcmp(*x, *y) == 0)
+                return *x;
+    return NULL;
+}
+
+KilnStatus kiln_loggers_check(const KilnLoggers *loggers, KilnError *err)
+{
+    for (size_t i = 1; i < loggers->n; i++)
+        for (size_t j = 0; j < i; j++) {
+            const char *file = common_file(loggers->list[i], loggers->list[j]);
+
+            if (file != NULL)
+                return kiln_error_set(err, KILN_E_RANGE,
+                                      "%s and %s both write %s in the run folder: leave one out",
+                                      kiln_instance_path(loggers->list[j]),
+                                      kiln_instance_path(loggers->list[i]), file);
+        }
+    return KILN_OK;
+}
+
 KilnStatus kiln_loggers_open(KilnTrainer *trainer, const json_t *saved, KilnError *err)
 {
     KilnLoggers *loggers = &trainer->loggers;

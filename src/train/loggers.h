@@ -16,6 +16,8 @@ typedef struct KilnLoggers {
     bool opened, closed;
 } KilnLoggers;
 
+/* KILN_E_RANGE when two of them would write the same file. */
+KILN_NODISCARD KilnStatus kiln_loggers_check(const KilnLoggers *loggers, KilnError *err);
 /* Open them all in the run folder; `saved` is what kiln_loggers_state gave for the checkpoint
  * that the run goes on from, NULL: none. */
 KILN_NODISCARD KilnStatus kiln_loggers_open(KilnTrainer *trainer, const json_t *saved,

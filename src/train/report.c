@@ -143,7 +143,8 @@ static void print_difference(KilnTrainer *trainer, const KilnDifference *differe
     kiln_text_release(&styled);
 }
 
-/* What the run said when it began is not said again when it goes on. */
+/* Of a run that goes on and left no origins.yaml, all values are from its own file; that says
+ * nothing. */
 static bool is_told(const KilnTrainer *trainer, const KilnDifference *difference)
 {
     const char *run = trainer->run_dir, *from = difference->from;

@@ -336,7 +336,11 @@ void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
     trainer->paused = false;
     snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s",
              reason != NULL ? reason : "");
-    kiln_output_print(&trainer->output, "stopping: %s", trainer->stop_reason);
+    const bool waits = trainer->at.epoch + 1 < trainer->pace.min_epochs ||
+                       trainer->at.step < trainer->pace.min_steps;
+    kiln_output_print(&trainer->output, "stopping%s: %s",
+                      waits ? " when trainer.min_epochs and trainer.min_steps are done" : "",
+                      trainer->stop_reason);
 }
 
 void kiln_trainer_pause(KilnTrainer *trainer, const char *reason)

@@ -103,6 +103,18 @@ class Keeping(Case):
         self.assertIn("say callbacks.early.mode=max", out + err)
         self.assertNotIn("warning", "".join(self.run_kiln(*TINY)))
 
+    def test_epochs_that_never_come(self):
+        swa = "callbacks.stochastic_weight_averaging.swa_epoch_start="
+        out, err = self.run_kiln(*TINY, "callbacks=stochastic_weight_averaging", swa + "9", "kiln.run.dir=swa")
+        self.assertIn("swa_epoch_start=9 is behind the last of the 2 epochs", out + err)
+        self.run_kiln(*TINY, "callbacks.learning_rate_monitor=null", "kiln.run.dir=plain")
+        self.assertEqual(*[read(self.path(run, "checkpoints/last/model.safetensors")) for run in ["swa", "plain"]])
+        self.refused(*TINY, "callbacks=stochastic_weight_averaging", swa + "0", says=["epochs count from 1"])
+        out, err = self.run_kiln(*TINY, "callbacks=pruning", "callbacks.pruning.epochs=[7]")
+        self.assertIn("there is no epoch 7", out + err)
+        self.refused(*TINY, "callbacks.early_stopping.patience=3", says=["callbacks=early_stopping would have it"])
+        self.refused(*TINY, "trainer.inference_mode=true", says=["`kiln show trainer` tells its options"])
+
     def test_kills_leave_no_trace(self):
         out, _ = self.run_kiln(
             "verify-resume", "-n", "2" if SHORT else "8", *TINY, "datamodule.batch_size=16", "trainer.max_epochs=4",
@@ -262,7 +274,7 @@ class Predicting(Case):
         self.run_kiln(*predict, "split=test", "output=to/all.safetensors",
                       "callbacks.prediction_writer.interval=epoch", program="kiln")
         self.assertEqual(sorted(os.listdir(self.path("to"))),
-                         [f"all{name}.{end}" for name in ("-plain", "-night", "") for end in ("csv", "safetensors")])
+                         [f"all{name}.{end}" for name in ("-night", "-plain", "") for end in ("csv", "safetensors")])
         at = 0
         for name, count in [("", 4), ("-night", 5), ("-plain", 3)]:
             with open(self.path(f"to/all{name}.csv"), newline="") as file:
@@ -277,7 +289,7 @@ class Predicting(Case):
         self.run_kiln(*predict, "split=test", "output=part.safetensors", program="kiln")
         self.assertEqual(sorted(name for name in os.listdir(self.path(".")) if name.startswith("part")),
                          ["part-000001.safetensors", "part-000002.safetensors"] +
-                         [f"part-{name}-{i:06d}.safetensors" for name, n in (("plain", 2), ("night", 3))
+                         [f"part-{name}-{i:06d}.safetensors" for name, n in (("night", 3), ("plain", 2))
                           for i in range(1, n + 1)])
         limited, _ = self.run_kiln(*predict, "split=test", "trainer.limit_predict_batches=1", program="kiln")
         self.assertEqual(len(limited.splitlines()), 6)  # of each set

@@ -74,6 +74,9 @@ class Checkpoints(Case):
         self.assertEqual(read(self.path("test/test_samples.png")), read(self.path("run/plots/test_samples.png")))
         self.run_kiln("eval", "ckpt_path=run", program="kiln")
         self.assertEqual(sorted(os.listdir(self.path("run/plots"))), before, "without plots= nothing is drawn")
+        _, err = self.run_kiln("eval", "ckpt_path=run", "plots=none", "callbacks.prediction_plots.output=scores",
+                               program="kiln")
+        self.assertIn('put out no "scores"', err)
         _, err = self.run_kiln("eval", "ckpt_path=run", "plots=no/where", program="kiln", status=1)
         self.assertIn("no/where: No such file or directory", err)
 

@@ -123,6 +123,8 @@ class Loggers(Braked):
     def test_refusals(self):
         _, err = self.run_kiln(*TINY, "callbacks=[default,histograms]", "kiln.run.dir=run", status=1)
         self.assertIn("add logger=tensorboard", err)
+        _, err = self.run_kiln(*TINY, "+logger.more=csv", "kiln.run.dir=run", status=1)
+        self.assertIn("logger.csv and logger.more both write metrics.csv", err)
         self.assertFalse(os.path.exists(self.path("run")))
 
 

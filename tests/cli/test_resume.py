@@ -108,11 +108,6 @@ class Resume(Runs):
         self.run_kiln("resume=run")
         self.assertEqual(*[read_json(self.path(run, "checkpoints/last/state.json"))["loggers"] for run in ["whole", "run"]])
 
-    def test_what_the_run_was_asked_for_is_not_told_again(self):
-        self.run_kiln(*TINY, "kiln.run.dir=run")
-        out, _ = self.run_kiln("resume=run", "trainer.max_epochs=3")
-        self.assertRegex(out, "\\Atrainer.max_epochs +3 +argument 1\nrun folder run\n")
-
     def test_the_number_of_threads_stays(self):
         self.run_kiln(*TINY[:-1], "trainer.threads=2", "kiln.run.dir=run")
         self.run_kiln("resume=run", "trainer.threads=0", "trainer.max_epochs=3")

@@ -200,7 +200,7 @@ static void test_gzip_cut(void **unused)
 static KilnStatus open_set(const char *more, const KilnDataContext *context, Built *built,
                            KilnError *err)
 {
-    char options[512];
+    char options[896];
 
     snprintf(options, sizeof(options), "root: %s, %s", fixture_path("set"), more);
     return open_data("mnist", options, context, built, err);
@@ -245,6 +245,48 @@ static void test_splits(void **unused)
     assert_int_equal(get_sample(&test, 7, 0, image, &label, NULL), KILN_OK);
     assert_int_equal(label, 2);
     assert_float_equal(image[1], (85.0f / 255.0f - 0.5f) / 0.25f, 1e-6f);
+    built_free(&built);
+}
+
+/* Further sets are the t10k files of other folders. */
+static void test_more_folders(void **unused)
+{
+    static const KilnSplit splits[] = { KILN_VAL, KILN_TEST };
+    float image[12];
+    char options[600], path[256];
+    const char *const *names = NULL;
+    int32_t label;
+    Built built;
+    KilnError err = { 0 };
+
+    (void)unused;
+    put_set();
+    put_idx("more/t10k-images-idx3-ubyte", 3, 7, 0);
+    put_idx("more/t10k-labels-idx1-ubyte", 1, 7, 5);
+    snprintf(path, sizeof(path), "%s", fixture_path("more"));
+    snprintf(options, sizeof(options),
+             "val_count: 10, mean: 0, std: 1, val_folders: {far: %s}, test_folders: {far: %s}",
+             path, path);
+    assert_int_equal(open_set(options, &fit, &built, NULL), KILN_OK);
+    assert_int_equal(data_ops(&built)->sets(built.instance, KILN_TRAIN, &names), 1);
+    for (size_t i = 0; i < KILN_COUNT(splits); i++) {
+        KilnDataset far;
+
+        assert_int_equal(data_ops(&built)->sets(built.instance, splits[i], &names), 2);
+        assert_string_equal(names[0], "");
+        assert_string_equal(names[1], "far");
+        assert_int_equal(open_split(&built, splits[i]).count, i == 0 ? 10 : 20);
+        assert_int_equal(data_ops(&built)->dataset(built.instance, splits[i], 1, &far, &err),
+                         KILN_OK);
+        assert_int_equal(far.count, 7);
+        assert_int_equal(get_sample(&far, 6, 0, image, &label, NULL), KILN_OK);
+        assert_int_equal(label, 1);
+        assert_float_equal(image[0], 72.0f / 255.0f, 1e-6f);
+    }
+    built_free(&built);
+    assert_int_equal(kiln_path_remove(fixture_path("more/t10k-labels-idx1-ubyte"), NULL), KILN_OK);
+    assert_int_equal(open_set(options, &fit, &built, &err), KILN_E_IO);
+    assert_non_null(strstr(err.text, "val_folders.far"));
     built_free(&built);
 }
 
@@ -474,8 +516,9 @@ int main(void)
         cmocka_unit_test(test_idx_mutations), cmocka_unit_test(test_gzip_cut),
         cmocka_unit_test(test_splits),        cmocka_unit_test(test_split_seed),
         cmocka_unit_test(test_shift),         cmocka_unit_test(test_no_shift),
-        cmocka_unit_test(test_set_errors),    cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_predict),       cmocka_unit_test(test_real),
+        cmocka_unit_test(test_set_errors),    cmocka_unit_test(test_more_folders),
+        cmocka_unit_test(test_missing),       cmocka_unit_test(test_predict),
+        cmocka_unit_test(test_real),
     };
 
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
