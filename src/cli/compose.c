@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/screen.h"
 #include "kiln/run.h"
@@ -90,9 +92,67 @@ static KilnStatus find_checkpoint(KilnArgs *args, char **ret, KilnError *err)
     return kiln_checkpoint_resolve(ckpt_path, runs_folder(args), ret, err);
 }
 
+/* Whether the config `name` in `folder` has the values of the file at `path`. */
+static bool says_the_same(const char *folder, const char *name, const char *path,
+                          const KilnRegistry *registry)
+{
+    static const size_t largest = (size_t)1 << 26;
+    const KilnComposeRequest request = {
+        .config_path = folder,
+        .config_name = name,
+        .registry = registry,
+        .sections = kiln_run_sections(),
+    };
+    char *ours = NULL, *theirs = NULL;
+    KilnConfig *config = NULL;
+    KilnErrors *errors = NULL;
+    size_t size;
+    const bool same = kiln_errors_new(&errors) >= 0 &&
+                      kiln_compose(&request, &config, errors) >= 0 &&
+                      kiln_config_yaml(config, NULL, true, &ours, NULL) >= 0 &&
+                      kiln_file_read(path, largest, &theirs, &size, NULL) >= 0 &&
+                      strcmp(ours, theirs) == 0;
+
+    kiln_config_free(config);
+    kiln_errors_free(errors);
+    free(ours);
+    free(theirs);
+    return same;
+}
+
+/* "RUN" of "RUN/checkpoints/NAME". */
+static const char *run_of(const char *checkpoint, char run[4096])
+{
+    snprintf(run, 4096, "%s", checkpoint);
+    for (int i = 0; i < 2 && strrchr(run, '/') != NULL; i++)
+        *strrchr(run, '/') = '\0';
+    return run;
+}
+
+/* The folder of the config that a checkpoint was made by, and its name there. In that of the run
+ * values follow each other, so that an override of one reaches all; but the run may have gone on
+ * with other values since. */
+static char *folder_of_config(const char *checkpoint, const KilnRegistry *registry,
+                              const char **ret_name)
+{
+    char run[4096];
+    char *of_run = kiln_path_join(run_of(checkpoint, run), ".kiln");
+    char *resolved = kiln_path_join(checkpoint, "config.yaml");
+    const bool follows = of_run != NULL && resolved != NULL &&
+                         says_the_same(of_run, KILN_JOB_CONFIG, resolved, registry);
+
+    free(resolved);
+    *ret_name = follows ? KILN_JOB_CONFIG : NULL;
+    if (follows)
+        return of_run;
+    free(of_run);
+    return kiln_strdup(checkpoint);
+}
+
 KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry, KilnConfig **ret)
 {
-    char *checkpoint = NULL, *override = NULL;
+    char *checkpoint = NULL, *override = NULL, *folder;
+    const char *name;
     KilnError err = { 0 };
     KilnStatus status = find_checkpoint(args, &checkpoint, &err);
 
@@ -103,7 +163,8 @@ KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry,
     size_t size = strlen(checkpoint) + sizeof("ckpt_path=''");
     const char **overrides = calloc(args->n_words + 2, sizeof(*overrides));
     override = malloc(size);
-    if (overrides == NULL || override == NULL) {
+    folder = folder_of_config(checkpoint, registry, &name);
+    if (overrides == NULL || override == NULL || folder == NULL) {
         status = kiln_error_nomem(&err, size);
         kiln_screen_error(args->command, &err);
     } else {
@@ -112,7 +173,8 @@ KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry,
             overrides[i] = args->words[i];
         overrides[args->n_words] = override;
         KilnComposeRequest request = {
-            .config_path = checkpoint,
+            .config_path = folder,
+            .config_name = name,
             .config_dirs = args->config_dirs,
             .overrides = overrides,
             .registry = registry,
@@ -122,6 +184,7 @@ KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry,
     }
     free(overrides);
     free(override);
+    free(folder);
     free(checkpoint);
     return status;
 }

@@ -17,6 +17,13 @@ class Checkpoints(Case):
         self.assertAlmostEqual(json.loads(best)["metrics"]["test/accuracy"],
                                summary["metrics"]["test/accuracy"]["last"]["value"], places=6)
         self.assertIn("test/loss", tested["metrics"])
+        # An override reaches what refers to it, ${lr}; not when the run has other values since.
+        _, err = self.run_kiln("eval", "ckpt_path=run", "lr=fast", program="kiln", status=1)
+        self.assertIn("optimizer.lr: expected a number", err)
+        self.run_kiln("resume=run", "trainer.max_epochs=3", "datamodule.test_count=20")
+        for checkpoint, samples in [("last", 20), (os.path.basename(tested["checkpoint"]), tested["samples"])]:
+            out, _ = self.run_kiln("eval", f"ckpt_path=run/checkpoints/{checkpoint}", program="kiln")
+            self.assertEqual(json.loads(out)["samples"], samples)
 
     def test_eval_validates(self):
         """The metrics of the best epoch's validation, once more; also where callbacks monitor them."""
