@@ -9,7 +9,7 @@ from kilntest import BUILD, ROOT, TINY, Case, main, png, read, read_json
 
 class Checkpoints(Case):
     def test_eval_remembers_the_config(self):
-        self.run_kiln(*TINY, "kiln.run.dir=run")
+        self.run_kiln(*TINY, "callbacks.model_checkpoint.save_top_k=-1", "kiln.run.dir=run")
         out, _ = self.run_kiln("eval", "ckpt_path=run", program="kiln")
         tested = json.loads(out)
         summary = read_json(self.path("run/summary.json"))
