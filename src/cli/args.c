@@ -254,6 +254,7 @@ const char *kiln_args_flag_name(const char *word, const char **ret_value)
 
 void kiln_args_release(KilnArgs *args)
 {
+    json_decref(args->run_plugins);
     free(args->words);
     *args = (KilnArgs) { 0 };
 }

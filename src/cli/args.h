@@ -2,6 +2,8 @@
 #ifndef KILN_CLI_ARGS_H
 #define KILN_CLI_ARGS_H
 
+#include <jansson.h>
+
 #include "kiln/data.h"
 
 enum { KILN_MAX_REPEATED = 64 };
@@ -11,6 +13,7 @@ typedef struct KilnArgs {
     const char *config_path, *config_name;
     const char *config_dirs[KILN_MAX_REPEATED + 1]; /* NULL-terminated, as all lists here */
     const char *plugins[KILN_MAX_REPEATED + 1];
+    json_t *run_plugins; /* those of a past run, where none were given: holds their names; owned */
     const char *explain[KILN_MAX_REPEATED + 1];
     const char *cfg;     /* --cfg: "job", "kiln", "all" */
     const char *package; /* --package: the part that --cfg prints */

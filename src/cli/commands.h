@@ -50,9 +50,15 @@ KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeR
  * absolute, owned by the caller. Errors are printed. */
 KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *registry, bool check,
                                 KilnConfig **ret, char **ret_run);
-/* A config that was saved with the checkpoint which ckpt_path=... names, with
- * the other words as overrides; errors are printed. */
-KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry, KilnConfig **ret);
+/* The config that made a checkpoint, with the words as overrides; errors are printed. */
+KilnStatus kiln_command_remembered(const KilnArgs *args, const KilnRegistry *registry,
+                                   const char *checkpoint, KilnConfig **ret);
+/* The checkpoint that ckpt_path=... names, which is taken from the words: absolute, owned by the
+ * caller. The plugins of its run are taken as those of `args` if these have none. Errors are
+ * printed. */
+KilnStatus kiln_command_checkpoint(KilnArgs *args, char **ret);
+/* The plugins that the run in folder `run` was begun with, if `args` has none. */
+void kiln_command_take_plugins(KilnArgs *args, const char *run);
 /* --info of train: search path, defaults list, plugins. */
 int kiln_command_info(const KilnArgs *args, const KilnRegistry *registry);
 /* --help of train: usage, groups, and the options of what is chosen. */

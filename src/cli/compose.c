@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/journal.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/screen.h"
@@ -149,21 +150,45 @@ static char *folder_of_config(const char *checkpoint, const KilnRegistry *regist
     return kiln_strdup(checkpoint);
 }
 
-KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry, KilnConfig **ret)
+void kiln_command_take_plugins(KilnArgs *args, const char *run)
 {
-    char *checkpoint = NULL, *override = NULL, *folder;
-    const char *name;
-    KilnError err = { 0 };
-    KilnStatus status = find_checkpoint(args, &checkpoint, &err);
+    char *dir = kiln_path_join(run, ".kiln");
+    json_t *first = NULL;
+    size_t n = 0;
 
-    if (status < 0) {
-        kiln_screen_error(args->command, &err);
-        return status;
+    if (args->plugins[0] == NULL && dir != NULL && kiln_journal_peek(dir, &first, NULL) >= 0) {
+        const json_t *list = json_object_get(first, "plugins");
+
+        for (; n < json_array_size(list) && n < KILN_MAX_REPEATED; n++)
+            args->plugins[n] = json_string_value(json_array_get(list, n));
+        args->plugins[n] = NULL;
+        args->run_plugins = first;
     }
-    size_t size = strlen(checkpoint) + sizeof("ckpt_path=''");
-    const char **overrides = calloc(args->n_words + 2, sizeof(*overrides));
-    override = malloc(size);
-    folder = folder_of_config(checkpoint, registry, &name);
+    free(dir);
+}
+
+KilnStatus kiln_command_checkpoint(KilnArgs *args, char **ret)
+{
+    KilnError err = { 0 };
+    char run[4096];
+    KilnStatus status = find_checkpoint(args, ret, &err);
+
+    if (status < 0)
+        kiln_screen_error(args->command, &err);
+    else
+        kiln_command_take_plugins(args, run_of(*ret, run));
+    return status;
+}
+
+KilnStatus kiln_command_remembered(const KilnArgs *args, const KilnRegistry *registry,
+                                   const char *checkpoint, KilnConfig **ret)
+{
+    const size_t size = strlen(checkpoint) + sizeof("ckpt_path=''");
+    const char **overrides = calloc(args->n_words + 2, sizeof(*overrides)), *name;
+    char *override = malloc(size), *folder = folder_of_config(checkpoint, registry, &name);
+    KilnError err = { 0 };
+    KilnStatus status;
+
     if (overrides == NULL || override == NULL || folder == NULL) {
         status = kiln_error_nomem(&err, size);
         kiln_screen_error(args->command, &err);
@@ -185,6 +210,5 @@ KilnStatus kiln_command_remembered(KilnArgs *args, const KilnRegistry *registry,
     free(overrides);
     free(override);
     free(folder);
-    free(checkpoint);
     return status;
 }

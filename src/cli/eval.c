@@ -18,10 +18,13 @@ static int with_checkpoint(KilnArgs *args, Action *action)
     KilnRegistry *registry = NULL;
     KilnConfig *config = NULL;
     KilnError err = { 0 };
-    KilnStatus status = kiln_command_registry(args, &registry);
+    char *checkpoint = NULL;
+    KilnStatus status = kiln_command_checkpoint(args, &checkpoint);
 
     if (status >= 0)
-        status = kiln_command_remembered(args, registry, &config);
+        status = kiln_command_registry(args, &registry);
+    if (status >= 0)
+        status = kiln_command_remembered(args, registry, checkpoint, &config);
     if (status >= 0) {
         KilnRunEnv env = {
             .registry = registry,
@@ -36,6 +39,7 @@ static int with_checkpoint(KilnArgs *args, Action *action)
     }
     kiln_config_free(config);
     kiln_registry_free(registry);
+    free(checkpoint);
     return kiln_screen_signal_status() != 0 ? kiln_screen_signal_status()
                                             : kiln_screen_exit_status(status);
 }

@@ -23,7 +23,7 @@
 enum { SHOWN = 16 /* batches */, SAMPLES = 8, WORDS = 16 };
 
 typedef struct Replay {
-    const KilnArgs *args;
+    KilnArgs *args;
     KilnFlight *flight;
     char *run;              /* the folder that the record lies in, absolute */
     char *checkpoint;       /* to start from; NULL: the beginning */
@@ -408,8 +408,10 @@ static int replay_all(Replay *replay, const char *word, KilnError *err)
     const char *tmp = getenv("TMPDIR");
     KilnStatus status = open_record(replay, word, err);
 
-    if (status >= 0)
+    if (status >= 0) {
+        kiln_command_take_plugins(replay->args, replay->run);
         status = find_checkpoint(replay, err);
+    }
     snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",
              tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (status >= 0 && mkdtemp(replay->scratch) == NULL)

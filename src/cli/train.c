@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/runs.h"
 #include "cli/screen.h"
 #include "config/output.h"
 #include "kiln/run.h"
@@ -133,6 +134,7 @@ int kiln_command_train(KilnArgs *args)
 {
     bool runs = !args->help && args->cfg == NULL && args->info == NULL && args->explain[0] == NULL;
     KilnRegistry *registry = NULL;
+    char *run = NULL;
 
     args->run = kiln_args_take(args, "resume");
     if (args->run != NULL && args->multirun) {
@@ -142,8 +144,10 @@ int kiln_command_train(KilnArgs *args)
     }
     if ((args->multirun || args->resume != NULL) && runs)
         return kiln_command_sweep(args);
+    if (args->run != NULL && kiln_run_find(args->run, &run, NULL) >= 0)
+        kiln_command_take_plugins(args, run);
+    free(run);
     KilnStatus status = kiln_command_registry(args, &registry);
-
     if (status < 0)
         return kiln_screen_exit_status(status);
     if (runs && args->run == NULL && mode_is_multirun(args, registry)) {

@@ -1,4 +1,5 @@
 /* Loads plugins: shared objects that export kiln_plugin_v1. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "registry/registry.h"
 
 #include <dlfcn.h>
@@ -156,32 +157,37 @@ static KilnStatus open_library(const char *path, void **ret, KilnError *err)
     return status;
 }
 
+/* Append a path, which is consumed, to a NULL-terminated list. */
+static KilnStatus add_path(char ***list, char *path, KilnError *err)
+{
+    size_t n = 0;
+
+    while (*list != NULL && (*list)[n] != NULL)
+        n++;
+    char **more = path != NULL ? realloc(*list, (n + 2) * sizeof(*more)) : NULL;
+    if (more == NULL) {
+        free(path);
+        return kiln_error_nomem(err, (n + 2) * sizeof(*more));
+    }
+    *list = more;
+    more[n] = path;
+    more[n + 1] = NULL;
+    return KILN_OK;
+}
+
 /* A folder conf/ beside the plugin holds config files for it. */
 static KilnStatus add_conf(KilnRegistry *registry, const char *path, KilnError *err)
 {
     const char *slash = strrchr(path, '/');
     KilnText conf = { 0 };
-    size_t n = 0;
 
     kiln_text_append_n(&conf, path, slash != NULL ? (size_t)(slash - path) + 1 : 0);
     kiln_text_append(&conf, "conf");
-    while (registry->folders != NULL && registry->folders[n] != NULL)
-        n++;
     if (!conf.failed && !kiln_is_dir(conf.data)) {
         kiln_text_release(&conf);
         return KILN_OK;
     }
-    char **folders = realloc(registry->folders, (n + 2) * sizeof(*folders));
-    if (folders != NULL) {
-        registry->folders = folders;
-        folders[n] = kiln_text_take(&conf);
-        folders[n + 1] = NULL;
-    }
-    if (folders == NULL || folders[n] == NULL) {
-        kiln_text_release(&conf);
-        return kiln_error_nomem(err, strlen(path));
-    }
-    return KILN_OK;
+    return add_path(&registry->folders, kiln_text_take(&conf), err);
 }
 
 KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path, KilnError *err)
@@ -202,5 +208,6 @@ KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path, KilnErro
         return kiln_error_set(err, status, "plugin %.400s: %.1500s", path, inner.text);
     }
     registry->libraries[registry->library_count++] = library;
-    return add_conf(registry, path, err);
+    status = add_path(&registry->plugins, realpath(path, NULL), err);
+    return status >= 0 ? add_conf(registry, path, err) : status;
 }

@@ -149,15 +149,21 @@ KilnStatus kiln_registry_new(KilnRegistry **ret, KilnError *err)
     return KILN_OK;
 }
 
+static void free_paths(char **paths)
+{
+    for (size_t i = 0; paths != NULL && paths[i] != NULL; i++)
+        free(paths[i]);
+    free(paths);
+}
+
 void kiln_registry_free(KilnRegistry *registry)
 {
     if (registry == NULL)
         return;
     for (size_t i = registry->library_count; i-- > 0;)
         dlclose(registry->libraries[i]);
-    for (size_t i = 0; registry->folders != NULL && registry->folders[i] != NULL; i++)
-        free(registry->folders[i]);
-    free(registry->folders);
+    free_paths(registry->folders);
+    free_paths(registry->plugins);
     free(registry->libraries);
     free(registry->items);
     free(registry);

@@ -10,7 +10,8 @@ struct KilnRegistry {
     size_t count, capacity;
     void **libraries; /* plugins' dlopen handles */
     size_t library_count;
-    char **folders; /* conf/ beside plugins that have one, NULL-terminated; NULL: none */
+    char **plugins; /* where they are, absolute, NULL-terminated; NULL: none */
+    char **folders; /* conf/ beside plugins that have one; as that */
 };
 
 /* For a place where any kind may stand. */

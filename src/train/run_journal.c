@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/journal.h"
 #include "base/text.h"
+#include "registry/registry.h"
 #include "train/run_folder.h"
 
 /* A fact with its time in front; both are consumed. */
@@ -23,6 +24,17 @@ static KilnStatus add(KilnTrainer *trainer, const char *event, json_t *fact, Kil
     }
     json_decref(fact);
     return kiln_journal_append(trainer->journal, line, err);
+}
+
+/* What loaded them will load them again when the run goes on. */
+static json_t *plugins_of(const KilnTrainer *trainer)
+{
+    char *const *paths = trainer->env->registry->plugins;
+    json_t *list = json_array();
+
+    for (size_t i = 0; paths != NULL && paths[i] != NULL; i++)
+        json_array_append_new(list, json_string(paths[i]));
+    return list;
 }
 
 static json_t *overrides_of(const KilnTrainer *trainer)
@@ -50,11 +62,12 @@ KilnStatus kiln_run_journal_open(KilnTrainer *trainer, KilnError *err)
                    (kiln_run_folder_holds(trainer->run_dir, trainer->resumed_from) ||
                     trainer->env->resume != NULL);
     return add(trainer, resumed ? "resumed" : "started",
-               json_pack("{s:s, s:I, s:s, s:i, s:s, s:s?, s:I, s:I, s:o}", "version", KILN_VERSION,
-                         "pid", (json_int_t)getpid(), "host", host, "threads", trainer->threads,
-                         "machine", trainer->backend->machine, "from", trainer->resumed_from,
-                         "epoch", (json_int_t)trainer->at.epoch, "step",
-                         (json_int_t)trainer->at.step, "overrides", overrides_of(trainer)),
+               json_pack("{s:s, s:I, s:s, s:i, s:s, s:s?, s:I, s:I, s:o, s:o}", "version",
+                         KILN_VERSION, "pid", (json_int_t)getpid(), "host", host, "threads",
+                         trainer->threads, "machine", trainer->backend->machine, "from",
+                         trainer->resumed_from, "epoch", (json_int_t)trainer->at.epoch, "step",
+                         (json_int_t)trainer->at.step, "overrides", overrides_of(trainer),
+                         "plugins", plugins_of(trainer)),
                err);
 }
 

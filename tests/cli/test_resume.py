@@ -57,6 +57,14 @@ class Resume(Runs):
         self.run_kiln("resume=run")
         self.assertEqual(read(self.path("run/checkpoints/last/state.json")), before)
 
+    def test_plugins_are_remembered(self):
+        self.run_kiln(*TINY, *self.braked, "kiln.run.dir=run")
+        self.assertEqual(self.facts("run")[0]["plugins"], [os.path.realpath(self._brake)])
+        self.run_kiln("resume=run", "trainer.max_epochs=3")
+        self.assertEqual(read_json(self.path("run/summary.json"))["epochs"], 3)
+        for command in ["eval", "predict"]:
+            self.run_kiln(command, "ckpt_path=run", *(["split=test"] if command == "predict" else []), program="kiln")
+
     def test_overrides_on_top_are_recorded(self):
         self.run_kiln(*TINY, "kiln.run.dir=run")
         self.run_kiln("resume=run/checkpoints/last", "trainer.max_epochs=3")
