@@ -232,8 +232,9 @@ static KilnStatus record_epochs(KilnTrainer *trainer, const KilnBatch *batch, Ki
 static KilnStatus check_manual(const KilnTrainer *trainer, KilnError *err)
 {
     const KilnTrainerOptions *options = trainer->options.trainer;
+    const bool clips = options->gradient_clip_val != NULL && *options->gradient_clip_val > 0.0;
     const char *option = options->accumulate_grad_batches != 1 ? "accumulate_grad_batches"
-                         : options->gradient_clip_val > 0.0    ? "gradient_clip_val"
+                         : clips                               ? "gradient_clip_val"
                                                                : NULL;
 
     if (option == NULL)

@@ -45,7 +45,7 @@ static KilnClipping clip_of(const KilnTrainer *trainer)
     const KilnTrainerOptions *options = trainer->options.trainer;
 
     return (KilnClipping) {
-        .limit = options->gradient_clip_val,
+        .limit = options->gradient_clip_val != NULL ? *options->gradient_clip_val : 0.0,
         .by_norm = options->gradient_clip_algorithm == KILN_CLIP_NORM,
     };
 }

@@ -130,8 +130,8 @@ static const KilnField trainer_fields[] = {
                         "layers computed twice to save memory, by path: [layers.*]"),
     KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,
                          "passes over the step's graph to leave out, to look for a fault"),
-    KILN_FIELD_F64(KilnTrainerOptions, gradient_clip_val, "0.0", 0.0, 1e9,
-                   "gradients are clipped to this; 0: not at all"),
+    KILN_FIELD_F64_OPT(KilnTrainerOptions, gradient_clip_val, "null", 0.0, 1e9,
+                       "gradients are clipped to this; null or 0: not at all"),
     KILN_FIELD_ENUM(KilnTrainerOptions, gradient_clip_algorithm, "norm", clips,
                     "norm: all gradients together are scaled down to that norm; value: each "
                     "element is limited"),

@@ -39,7 +39,7 @@ typedef struct KilnTrainerOptions {
     int64_t convolution;             /* KilnConvolution */
     int64_t *profiler;               /* KilnProfiler; NULL: none */
     int64_t precision;               /* KilnPrecision */
-    double gradient_clip_val;        /* 0: none */
+    double *gradient_clip_val;       /* NULL or 0: none */
     int64_t gradient_clip_algorithm; /* KilnClip */
     bool track_grad_norm;
     char **recompute; /* patterns of layers' paths */
