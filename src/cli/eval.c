@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/screen.h"
 #include "kiln/run.h"
@@ -68,24 +69,32 @@ static bool take_split(KilnArgs *args, const char *name)
     return false;
 }
 
-/* Pictures are drawn by a callback: the run's own, if it has one of that name. */
-static int evaluate_to(KilnArgs *args, const char *plots)
+/* Override `option` of the callback `name`, which the run has or gets, by `value` (NULL: leave it).
+ */
+static int with_callback(KilnArgs *args, const char *name, const char *option, const char *value,
+                         Action *action)
 {
-    char path[4096 + 64];
+    KilnText target = { 0 }, set = { 0 };
     KilnError err = { 0 };
-    KilnStatus status = KILN_OK;
+    KilnStatus status;
 
-    snprintf(path, sizeof(path), "++callbacks.prediction_plots.dir='%s'",
-             plots != NULL ? plots : "");
-    if (plots != NULL)
-        status = kiln_args_add(args, path, &err);
-    if (status >= 0 && plots != NULL)
-        status = kiln_args_add(
-            args, "++callbacks.prediction_plots._target_=callback/prediction_plots", &err);
+    kiln_text_printf(&target, "++callbacks.%s._target_=callback/%s", name, name);
+    kiln_text_printf(&set, "++callbacks.%s.%s='", name, option);
+    for (const char *p = value; p != NULL && *p != '\0'; p++)
+        kiln_text_printf(&set, *p == '\'' ? "\\%c" : "%c", *p);
+    kiln_text_append(&set, "'");
+    status = target.failed || set.failed ? kiln_error_nomem(&err, 1) : KILN_OK;
+    if (status >= 0 && value != NULL)
+        status = kiln_args_add(args, set.data, &err);
     if (status >= 0)
-        return with_checkpoint(args, evaluate);
-    kiln_screen_error(args->command, &err);
-    return kiln_screen_exit_status(status);
+        status = kiln_args_add(args, target.data, &err);
+    if (status < 0)
+        kiln_screen_error(args->command, &err);
+    const int exit_status = status < 0 ? kiln_screen_exit_status(status)
+                                       : with_checkpoint(args, action);
+    kiln_text_release(&target);
+    kiln_text_release(&set);
+    return exit_status;
 }
 
 int kiln_command_eval(KilnArgs *args)
@@ -94,7 +103,9 @@ int kiln_command_eval(KilnArgs *args)
 
     if (!take_split(args, split != NULL ? split : "test"))
         return 2;
-    return evaluate_to(args, kiln_args_take(args, "plots"));
+    const char *plots = kiln_args_take(args, "plots");
+    return plots != NULL ? with_callback(args, "prediction_plots", "dir", plots, evaluate)
+                         : with_checkpoint(args, evaluate);
 }
 
 static KilnStatus print_output(void *ctx, const char *text, KilnError *err)
@@ -113,26 +124,6 @@ static KilnStatus predict(KilnArgs *args, KilnConfig *config, const KilnRunEnv *
     return kiln_run_predict(config, &out, args->split, args->input, err);
 }
 
-/* Predictions are written by a callback: the run's own, if it has one of that name. */
-static int predict_to(KilnArgs *args, const char *output)
-{
-    char path[4096 + 64];
-    KilnError err = { 0 };
-    KilnStatus status = KILN_OK;
-
-    snprintf(path, sizeof(path), "++callbacks.prediction_writer.path='%s'",
-             output != NULL ? output : "");
-    if (output != NULL)
-        status = kiln_args_add(args, path, &err);
-    if (status >= 0)
-        status = kiln_args_add(
-            args, "++callbacks.prediction_writer._target_=callback/prediction_writer", &err);
-    if (status >= 0)
-        return with_checkpoint(args, predict);
-    kiln_screen_error(args->command, &err);
-    return kiln_screen_exit_status(status);
-}
-
 int kiln_command_predict(KilnArgs *args)
 {
     const char *split = kiln_args_take(args, "split");
@@ -148,5 +139,6 @@ int kiln_command_predict(KilnArgs *args)
     }
     if (split != NULL && !take_split(args, split))
         return 2;
-    return predict_to(args, kiln_args_take(args, "output"));
+    return with_callback(args, "prediction_writer", "path", kiln_args_take(args, "output"),
+                         predict);
 }

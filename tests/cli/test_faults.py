@@ -263,6 +263,7 @@ class Faults(Braked):
         self.hold(after=9)
         self.wait_for(self.steps, process)
         self.assertIn(self.steps(), ([7], [8]), "within the epoch")
+        self.wait_for("run/checkpoints/last", process)  # which comes behind the folder
         shutil.copytree(self.path("run"), self.path("copy"), symlinks=True)
         self.let_go()
         out, _ = self.stopped(process, 0)
