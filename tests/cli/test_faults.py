@@ -77,8 +77,8 @@ class Faults(Braked):
         for workers in [0, 2]:
             for run in ["run", "whole"]:
                 shutil.rmtree(self.path(run), ignore_errors=True)
-            # The 100th sample that is read: in the second epoch, behind its fourth batch; two workers
-            # read two batches at a time.
+            # The 100th sample that is read: in the second epoch, behind its fourth batch. Of two workers
+            # one may wait in an earlier batch while the other reads on.
             _, err = self.train("datamodule.what=read", "datamodule.after=100", "datamodule.val_count=0",
                                 f"trainer.num_workers={workers}", "seed=1",
                                 status=4)
@@ -87,7 +87,7 @@ class Faults(Braked):
             self.assertEqual(self.summary()["checkpoints"]["last"],
                              "checkpoints/" + os.readlink(self.path("run/checkpoints/last")))
             self.assertEqual(self.state()["epoch"], 1)
-            self.assertIn(self.state()["batch"], [4, 5] if workers == 2 else [4])
+            self.assertIn(self.state()["batch"], range(6) if workers == 2 else [4])
             self.assertIn("broken.bin", read(self.path("run/train.log"), "r"))
             self.goes_on_to_the_same_bytes("seed=1", "datamodule.val_count=0")
             shutil.rmtree(self.path("whole"))
