@@ -88,6 +88,7 @@ class Faults(Braked):
                              "checkpoints/" + os.readlink(self.path("run/checkpoints/last")))
             self.assertEqual(self.state()["epoch"], 1)
             self.assertIn(self.state()["batch"], range(6) if workers == 2 else [4])
+            self.assertEqual(self.state()["step"], 8 + self.state()["batch"], "nothing is skipped")
             self.assertIn("broken.bin", read(self.path("run/train.log"), "r"))
             self.goes_on_to_the_same_bytes("seed=1", "datamodule.val_count=0")
             shutil.rmtree(self.path("whole"))
