@@ -221,14 +221,11 @@ static void run_fast(KilnOptions *options)
     options->monitors = false;
     trainer->limit_train_batches = trainer->limit_val_batches = n;
     trainer->limit_test_batches = trainer->limit_predict_batches = n;
-    trainer->overfit_batches = (KilnAmount) { 0 };
     trainer->max_steps = (int64_t)n.value;
     trainer->max_epochs = 1;
     trainer->val_check_interval = (KilnAmount) { .of = KILN_AMOUNT_SHARE, .value = 1.0 };
     if (trainer->check_val_every_n_epoch != NULL)
         *trainer->check_val_every_n_epoch = 1;
-    else
-        trainer->val_check_interval = n;
 }
 
 static KilnStatus strip(KilnOptions *options, KilnError *err)

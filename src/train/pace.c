@@ -20,10 +20,11 @@ KilnStatus kiln_pace_limit(const char *name, KilnAmount limit, int64_t total, in
 static KilnStatus read_interval(const KilnTrainerOptions *options, KilnPace *pace, KilnError *err)
 {
     const KilnAmount interval = options->val_check_interval;
-    const bool over_epochs = options->check_val_every_n_epoch == NULL;
+    const int64_t *every = options->check_val_every_n_epoch;
+    const bool over_epochs = every == NULL && options->fast_dev_run.value <= 0.0;
 
     pace->val_over_epochs = over_epochs;
-    pace->val_epochs = over_epochs ? 1 : *options->check_val_every_n_epoch;
+    pace->val_epochs = every != NULL ? *every : 1;
     if (!(interval.value > 0.0))
         return kiln_error_set(err, KILN_E_RANGE,
                               "trainer.val_check_interval=0: more than nothing has to lie between "
@@ -171,11 +172,15 @@ static int64_t epochs_of(const KilnPosition *at)
     return at->epoch + (at->epoch_done ? 1 : 0);
 }
 
+/* Somebody asked for the end of training, and it counts by now. */
+static bool stops_as_asked(const KilnPace *pace, const KilnPosition *at)
+{
+    return at->should_stop && epochs_of(at) >= pace->min_epochs && at->step >= pace->min_steps;
+}
+
 bool kiln_pace_stops(const KilnPace *pace, const KilnPosition *at)
 {
-    if (pace->max_steps >= 0 && at->step >= pace->max_steps)
-        return true;
-    return at->should_stop && epochs_of(at) >= pace->min_epochs && at->step >= pace->min_steps;
+    return (pace->max_steps >= 0 && at->step >= pace->max_steps) || stops_as_asked(pace, at);
 }
 
 bool kiln_pace_ends(const KilnPace *pace, const KilnPosition *at)
@@ -190,7 +195,7 @@ bool kiln_pace_validates(const KilnPace *pace, const KilnPosition *at, double se
 
     if (!pace->validates || at->batches == 0 || at->last_val_batch == at->batches)
         return false;
-    if (at->batch < pace->batches && kiln_pace_stops(pace, at))
+    if (stops_as_asked(pace, at) || (at->batch < pace->batches && kiln_pace_stops(pace, at)))
         return true;
     if ((at->epoch + 1) % pace->val_epochs != 0)
         return false;

@@ -49,7 +49,7 @@ bool kiln_pace_validates_epochs(const KilnPace *pace);
 /* The step values of a step just made are a row for the loggers. */
 bool kiln_pace_logs(const KilnPace *pace, const KilnPosition *at);
 /* Validation has its turn before the next batch; `seconds` since the last one. Also when training
- * ends within an epoch. False when it was held here already. */
+ * ends within an epoch, or as somebody asked. False when it was held here already. */
 bool kiln_pace_validates(const KilnPace *pace, const KilnPosition *at, double seconds);
 /* No further batch is trained: enough steps, or a request to stop that counts by now. */
 bool kiln_pace_stops(const KilnPace *pace, const KilnPosition *at);

@@ -121,6 +121,11 @@ class Loop(Case):
         self.assertEqual(os.listdir(self.path("run/checkpoints")), [])
         self.run_kiln(*TINY, "trainer.fast_dev_run=3", "kiln.run.dir=three")
         self.assertEqual(self.summary("three")["steps"], 3)
+        self.run_kiln(*TINY, "trainer.fast_dev_run=20", "trainer.check_val_every_n_epoch=null", "kiln.run.dir=short")
+        self.assertEqual(self.summary("short")["steps"], 8)  # an epoch has no more
+        self.assertIn("val/loss", self.summary("short")["metrics"])
+        self.run_kiln(*TINY, "trainer.fast_dev_run=3", "trainer.overfit_batches=1", "kiln.run.dir=over")
+        self.assertEqual(self.summary("over")["steps"], 1)
 
     def test_without_checkpoints_bar_and_summary(self):
         out, err = self.run_kiln(*FAST, "trainer.enable_checkpointing=false", "trainer.enable_progress_bar=false",

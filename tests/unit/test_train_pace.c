@@ -107,6 +107,10 @@ static void test_runs(void **unused)
         { SHARE(1.0), &one, &two, NULL, 9, -1, 1, 2, "v7 v14 end b14 s14" },
         { SHARE(1.0), &one, NULL, &five, 9, -1, 1, 2, "v7 end b7 s7" },
         { SHARE(1.0), &one, &one, &five, 9, -1, 1, 9, "v7 v9 end b9 s9" },
+        /* with the last batch of an epoch, behind which validation is not due */
+        { SHARE(1.0), &two, NULL, NULL, 9, -1, 1, 7, "v7 end b7 s7" },
+        { COUNT(5), &one, NULL, NULL, 9, -1, 1, 14, "v5 v12 v14 end b14 s14" },
+        { COUNT(9), NULL, NULL, NULL, 9, -1, 1, 7, "v7 end b7 s7" },
     };
 
     (void)unused;
