@@ -200,6 +200,6 @@ bool kiln_pace_validates(const KilnPace *pace, const KilnPosition *at, double se
     if ((at->epoch + 1) % pace->val_epochs != 0)
         return false;
     if (pace->val_seconds > 0.0)
-        return seconds >= pace->val_seconds;
+        return at->batch > 0 && seconds >= pace->val_seconds;
     return done > 0 && done % pace->val_batches == 0;
 }

@@ -211,7 +211,7 @@ static void test_limits(void **unused)
     }
 }
 
-/* After an interval of time; not twice at one place. */
+/* After an interval of time; not twice at one place, nor in front of an epoch. */
 static void test_time(void **unused)
 {
     KilnTrainerOptions options = defaults();
@@ -225,6 +225,10 @@ static void test_time(void **unused)
     assert_true(kiln_pace_validates(&pace, &at, 90.0));
     at.last_val_batch = 2;
     assert_false(kiln_pace_validates(&pace, &at, 900.0));
+    at = (KilnPosition) { .epoch = 1, .batches = BATCHES, .last_val_batch = 2 };
+    assert_false(kiln_pace_validates(&pace, &at, 90.0));
+    at.batch = 1;
+    assert_true(kiln_pace_validates(&pace, &at, 90.0));
 }
 
 static void test_rows(void **unused)
