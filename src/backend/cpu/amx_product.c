@@ -37,7 +37,7 @@ static int64_t least(int64_t a, int64_t b)
 static bool is_packed(const KilnAmxMatrix *m)
 {
     return !m->wide && !m->across && m->rows % KILN_AMX_BLOCK == 0 &&
-           m->depth % KILN_AMX_DEPTH == 0 && m->stride % 512 != 0;
+           m->depth % KILN_AMX_DEPTH == 0 && m->stride % 1024 != 0;
 }
 
 static size_t packed_bytes(const KilnAmxMatrix *m)
