@@ -14,6 +14,8 @@
 
 #define VECTOR __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 #define TILES __attribute__((target("amx-tile,amx-bf16")))
+/* gcc drops calls of functions that do nothing but fetch: they must be inlined before. */
+#define FETCHES static inline __attribute__((always_inline))
 
 /* ---- Permission ------------------------------------------------------------------ */
 
@@ -285,12 +287,79 @@ VECTOR void kiln_amx_gather(uint16_t *packed, int64_t second, const uint16_t *da
 
 /* ---- Products ------------------------------------------------------------------------ */
 
+/* Where the next tiles of both factors lie. */
+typedef struct Walk {
+    const KilnAmxSide *left, *right;
+    const uint16_t *a, *b;
+    int64_t steps, step, run;
+} Walk;
+
+static inline void next_tiles(Walk *w)
+{
+    const KilnAmxSide *left = w->left, *right = w->right;
+
+    if (w->step++ < w->steps) {
+        w->a += left->step;
+        w->b += right->step;
+        return;
+    }
+    w->a = left->first + (left->runs != NULL ? left->runs[w->run] : w->run * left->run);
+    w->b = right->first + w->run * right->run;
+    w->run++;
+    w->step = 1;
+}
+
+/* A quarter of the right factor's tiles of the step behind: it comes from the second
+ * cache, and a core that is shared looks too short a way ahead to wait for it in time. */
+FETCHES void fetch_quarter(const Walk *w, int64_t second, int quarter)
+{
+    const char *b = (const char *)(w->b + w->right->step);
+
+#pragma GCC unroll 4
+    for (int i = 4 * quarter; i < 4 * quarter + 4; i++) {
+        _mm_prefetch(b + i * 64, _MM_HINT_T0);
+        _mm_prefetch(b + second * (int64_t)sizeof(uint16_t) + i * 64, _MM_HINT_T0);
+    }
+}
+
+/* A tile is loaded for the next step as soon as this one has used it. */
+TILES static inline void multiply_tiles(Walk *w, int64_t count)
+{
+    const size_t a_row = (size_t)w->left->row, b_row = (size_t)w->right->row;
+    const int64_t a_second = w->left->second, b_second = w->right->second;
+
+    next_tiles(w);
+    _tile_loadd(4, w->a, a_row);
+    _tile_loadd(6, w->b, b_row);
+    _tile_loadd(7, w->b + b_second, b_row);
+    _tile_loadd(5, w->a + a_second, a_row);
+    while (--count > 0) {
+        next_tiles(w);
+        _tile_dpbf16ps(0, 4, 6);
+        fetch_quarter(w, b_second, 0);
+        _tile_dpbf16ps(2, 5, 6);
+        fetch_quarter(w, b_second, 1);
+        _tile_loadd(6, w->b, b_row);
+        _tile_dpbf16ps(1, 4, 7);
+        fetch_quarter(w, b_second, 2);
+        _tile_loadd(4, w->a, a_row);
+        _tile_dpbf16ps(3, 5, 7);
+        fetch_quarter(w, b_second, 3);
+        _tile_loadd(5, w->a + a_second, a_row);
+        _tile_loadd(7, w->b + b_second, b_row);
+    }
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+}
+
 TILES void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left,
                           const KilnAmxSide *right, int64_t steps, int64_t runs, bool add)
 {
     const size_t row = (size_t)stride * sizeof(float);
     float *const c10 = c + KILN_AMX_ROWS * stride;
-    const size_t a_row = (size_t)left->row, b_row = (size_t)right->row;
+    Walk walk = { .left = left, .right = right, .steps = steps, .step = steps };
 
     if (add) {
         _tile_loadd(0, c, row);
@@ -303,23 +372,8 @@ TILES void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left,
         _tile_zero(2);
         _tile_zero(3);
     }
-    for (int64_t r = 0; r < runs; r++) {
-        const uint16_t *a = left->first + (left->runs != NULL ? left->runs[r] : r * left->run);
-        const uint16_t *b = right->first + r * right->run;
-
-        for (int64_t k = 0; k < steps; k++) {
-            _tile_loadd(4, a, a_row);
-            _tile_loadd(6, b, b_row);
-            _tile_dpbf16ps(0, 4, 6);
-            _tile_loadd(7, b + right->second, b_row);
-            _tile_dpbf16ps(1, 4, 7);
-            _tile_loadd(5, a + left->second, a_row);
-            _tile_dpbf16ps(2, 5, 6);
-            _tile_dpbf16ps(3, 5, 7);
-            a += left->step;
-            b += right->step;
-        }
-    }
+    if (steps * runs > 0)
+        multiply_tiles(&walk, steps * runs);
     _tile_stored(0, c, row);
     _tile_stored(1, c + KILN_AMX_ROWS, row);
     _tile_stored(2, c10, row);

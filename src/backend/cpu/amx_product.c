@@ -5,6 +5,9 @@
 #include "backend/cpu/parallel.h"
 
 enum {
+    PACKED = 4,                         /* rows of tiles that a thread packs at a time, */
+    BAND = 4,                           /* and rows of blocks that it multiplies: */
+    EACH = 4,                           /* at least so many times for each thread */
     GROUP_BYTES = 1024 * 1024,          /* of the right factor: they stay in the second cache */
     GROUP = 16,                         /* blocks of columns, at most */
     STRIP = GROUP * KILN_AMX_BLOCK + 16 /* floats of a row of them; rows are not on the same
@@ -16,7 +19,7 @@ typedef struct Work {
     uint16_t *left, *right;
     int64_t steps; /* tiles of depth */
     int64_t row_blocks, column_blocks;
-    bool by_columns; /* threads share the columns, else the rows */
+    int64_t group, bands; /* columns of blocks in a group, and bands of rows */
 } Work;
 
 static int64_t blocks(int64_t n, int64_t size)
@@ -24,12 +27,17 @@ static int64_t blocks(int64_t n, int64_t size)
     return (n + size - 1) / size;
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Tile loads can walk a row-major bf16 matrix as it is, when it has no rests, and
  * its rows do not fall on the same places of the cache. */
 static bool is_packed(const KilnAmxMatrix *m)
 {
     return !m->wide && !m->across && m->rows % KILN_AMX_BLOCK == 0 &&
-           m->depth % KILN_AMX_DEPTH == 0 && m->stride % 512 != 0;
+           m->depth % KILN_AMX_DEPTH == 0 && m->stride % 1024 != 0;
 }
 
 static size_t packed_bytes(const KilnAmxMatrix *m)
@@ -42,18 +50,27 @@ size_t kiln_amx_product_workspace(const KilnAmxProduct *p)
     return packed_bytes(&p->right) + (is_packed(&p->left) ? 0 : packed_bytes(&p->left));
 }
 
-static void pack_right(void *context, int64_t begin, int64_t end)
+/* Rows of tiles of a factor, some at a time. */
+static void pack(const KilnAmxMatrix *matrix, uint16_t *packed, bool right, KilnShares *shares)
 {
-    const Work *work = context;
+    const int64_t tiles = 2 * blocks(matrix->rows, KILN_AMX_BLOCK);
 
-    kiln_amx_pack(work->right, &work->product->right, true, begin, end);
+    for (int64_t item; (item = kiln_take(shares)) >= 0;)
+        kiln_amx_pack(packed, matrix, right, item * PACKED, least((item + 1) * PACKED, tiles));
 }
 
-static void pack_left(void *context, int64_t begin, int64_t end)
+static void pack_right(void *context, KilnShares *shares)
 {
     const Work *work = context;
 
-    kiln_amx_pack(work->left, &work->product->left, false, begin, end);
+    pack(&work->product->right, work->right, true, shares);
+}
+
+static void pack_left(void *context, KilnShares *shares)
+{
+    const Work *work = context;
+
+    pack(&work->product->left, work->left, false, shares);
 }
 
 static KilnAmxSide left_side(const Work *work, int64_t row_block)
@@ -71,11 +88,6 @@ static KilnAmxSide left_side(const Work *work, int64_t row_block)
     return (KilnAmxSide) {
         .first = work->left + 2 * row_block * line, .second = line, .step = KILN_AMX_TILE, .row = 64
     };
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 static void one_block(const Work *work, int64_t i, int64_t j, float *sums)
@@ -103,26 +115,27 @@ static void finish_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, fl
         kiln_amx_store(&p->result, sums, STRIP, row, column, rows, columns);
 }
 
-/* Row after row of the result, whose lines are far away, over groups of columns. */
-static void multiply(void *context, int64_t begin, int64_t end)
+/* Blocks j0 to j1 of row i of blocks. */
+static void one_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, float *sums)
+{
+    for (int64_t j = j0; j < j1; j++)
+        one_block(work, i, j, sums + (j - j0) * KILN_AMX_BLOCK);
+    finish_strip(work, i, j0, j1, sums);
+}
+
+/* Row after row of the result, whose lines are far away, over a group of columns. */
+static void multiply(void *context, KilnShares *shares)
 {
     const Work *work = context;
-    const int64_t i0 = work->by_columns ? 0 : begin, i1 = work->by_columns ? work->row_blocks : end;
-    const int64_t j0 = work->by_columns ? begin : 0;
-    const int64_t j1 = work->by_columns ? end : work->column_blocks;
-    const int64_t block_bytes = work->steps * KILN_AMX_TILE * 2 * (int64_t)sizeof(uint16_t);
-    const int64_t group = least(GROUP, GROUP_BYTES / block_bytes + 1);
     _Alignas(64) float sums[KILN_AMX_BLOCK * STRIP];
 
     kiln_amx_begin();
-    for (int64_t g = j0; g < j1; g += group)
-        for (int64_t i = i0; i < i1; i++) {
-            const int64_t stop = least(g + group, j1);
+    for (int64_t item; (item = kiln_take(shares)) >= 0;) {
+        const int64_t j = item / work->bands * work->group, i = item % work->bands * BAND;
 
-            for (int64_t j = g; j < stop; j++)
-                one_block(work, i, j, sums + (j - g) * KILN_AMX_BLOCK);
-            finish_strip(work, i, g, stop, sums);
-        }
+        for (int64_t row = i; row < least(i + BAND, work->row_blocks); row++)
+            one_strip(work, row, j, least(j + work->group, work->column_blocks), sums);
+    }
     kiln_amx_end();
 }
 
@@ -134,14 +147,18 @@ void kiln_amx_product(const KilnAmxProduct *product, void *workspace)
         .row_blocks = blocks(product->left.rows, KILN_AMX_BLOCK),
         .column_blocks = blocks(product->right.rows, KILN_AMX_BLOCK),
     };
+    const int64_t block_bytes = work.steps * KILN_AMX_TILE * 2 * (int64_t)sizeof(uint16_t);
     const int threads = product->left.rows * product->right.rows < 4096 ? 1 : product->threads;
 
     work.right = workspace;
     work.left = work.right + kiln_amx_packed(product->right.rows, product->right.depth);
-    work.by_columns = work.column_blocks > work.row_blocks;
-    kiln_parallel(threads, work.column_blocks * 2, 1, 1, pack_right, &work);
+    work.group = least(GROUP, GROUP_BYTES / block_bytes + 1);
+    work.bands = blocks(work.row_blocks, BAND);
+    if (work.group * EACH * threads > work.column_blocks * work.bands)
+        work.group = work.column_blocks * work.bands / (EACH * threads) + 1;
+    kiln_parallel_taken(threads, blocks(2 * work.column_blocks, PACKED), pack_right, &work);
     if (!is_packed(&product->left))
-        kiln_parallel(threads, work.row_blocks * 2, 1, 1, pack_left, &work);
-    kiln_parallel(threads, work.by_columns ? work.column_blocks : work.row_blocks, 1, 1, multiply,
-                  &work);
+        kiln_parallel_taken(threads, blocks(2 * work.row_blocks, PACKED), pack_left, &work);
+    kiln_parallel_taken(threads, work.bands * blocks(work.column_blocks, work.group), multiply,
+                        &work);
 }

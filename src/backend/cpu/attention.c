@@ -60,7 +60,7 @@ typedef struct Work {
     KilnCpuBackend *cpu;
     KilnAttentionLoop loop;
     float *workspace;
-    int64_t scratch, parts; /* floats of one part */
+    int64_t scratch; /* floats of one thread */
     bool backward;
 } Work;
 
@@ -69,33 +69,28 @@ static int64_t heads_of(const KilnAttentionSizes *s)
     return s->batch * s->kv_heads;
 }
 
-static void work_part(void *context, int64_t begin, int64_t end)
+/* Heads of keys and values, with all queries that look at them. */
+static void run_heads(void *context, KilnShares *shares)
 {
     const Work *work = context;
     const KilnAttentionSizes *s = &work->loop.s;
+    const KilnAttentionLoops *loops = work->cpu->loops->attention;
+    float *scratch = work->workspace + kiln_thread() * work->scratch;
 
     if (work->loop.tiles)
         kiln_amx_begin();
-    for (int64_t part = begin; part < end; part++) {
-        const int64_t heads = heads_of(s);
-        float *scratch = work->workspace + part * work->scratch;
-
-        for (int64_t i = part * heads / work->parts; i < (part + 1) * heads / work->parts; i++) {
-            const KilnAttentionLoops *loops = work->cpu->loops->attention;
-
-            (work->backward ? loops->backward : loops->forward)(&work->loop, scratch,
-                                                                i / s->kv_heads, i % s->kv_heads);
-        }
-    }
+    for (int64_t i; (i = kiln_take(shares)) >= 0;)
+        (work->backward ? loops->backward : loops->forward)(&work->loop, scratch, i / s->kv_heads,
+                                                            i % s->kv_heads);
     if (work->loop.tiles)
         kiln_amx_end();
 }
 
-static int64_t parts_of(const KilnCall *call, const KilnAttentionSizes *s)
+static int threads_of(const KilnCall *call, const KilnAttentionSizes *s)
 {
     const int64_t heads = heads_of(s);
 
-    return heads < call->backend->threads ? heads : call->backend->threads;
+    return heads < call->backend->threads ? (int)heads : call->backend->threads;
 }
 
 static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backward)
@@ -106,18 +101,17 @@ static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backwar
         .loop = *loop,
         .workspace = call->workspace,
         .scratch = cpu->loops->attention->scratch(loop, backward),
-        .parts = parts_of(call, &loop->s),
         .backward = backward,
     };
 
-    kiln_parallel(call->backend->threads, work.parts, 1, 1, work_part, &work);
+    kiln_parallel_taken(threads_of(call, &loop->s), heads_of(&loop->s), run_heads, &work);
 }
 
 static KilnStatus prepare(KilnCall *call, int first, bool packed)
 {
     const KilnAttentionLoop loop = loop_of(call, first, packed);
     const int64_t floats = kiln_cpu(call)->loops->attention->scratch(&loop, first > 0) *
-                           parts_of(call, &loop.s);
+                           threads_of(call, &loop.s);
 
     for (int i = 0; i < call->n_inputs; i++)
         call->inputs[i].layout = KILN_PLAIN;

@@ -3,6 +3,7 @@
 #include "backend/cpu/parallel.h"
 
 #include <omp.h>
+#include <stdatomic.h>
 
 void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRange range,
                    void *context)
@@ -24,6 +25,53 @@ void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRan
         if (begin < n)
             range(context, begin, end < n ? end : n);
     }
+}
+
+enum { SHARES = 64 }; /* more threads have none of their own */
+
+/* On a line of the cache of its own. */
+typedef struct Share {
+    _Alignas(64) _Atomic int64_t next;
+    int64_t end;
+} Share;
+
+struct KilnShares {
+    Share all[SHARES];
+    int count;
+};
+
+int64_t kiln_take(KilnShares *shares)
+{
+    const int own = omp_get_thread_num();
+
+    for (int i = 0; i < shares->count; i++) {
+        Share *share = &shares->all[(own + i) % shares->count];
+
+        if (atomic_load_explicit(&share->next, memory_order_relaxed) >= share->end)
+            continue;
+        const int64_t item = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
+        if (item < share->end)
+            return item;
+    }
+    return -1;
+}
+
+void kiln_parallel_taken(int threads, int64_t n, KilnTaker taker, void *context)
+{
+    const int used = (int)(n < threads ? n : threads);
+    KilnShares shares = { .count = used < SHARES ? used : SHARES };
+
+    for (int i = 0; i < shares.count; i++) {
+        atomic_init(&shares.all[i].next, n * i / shares.count);
+        shares.all[i].end = n * (i + 1) / shares.count;
+    }
+    if (used <= 1) {
+        taker(context, &shares);
+        return;
+    }
+#pragma omp parallel for num_threads(used) schedule(static, 1)
+    for (int i = 0; i < used; i++)
+        taker(context, &shares);
 }
 
 int kiln_thread(void)

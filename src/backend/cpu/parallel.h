@@ -14,6 +14,15 @@ typedef void (*KilnRange)(void *context, int64_t begin, int64_t end);
 void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRange range,
                    void *context);
 
+/* Items 0 .. n - 1, which threads take one by one: each first those of its own share, then what
+ * is left of the others', for a core is often slower than the next one. Results must not show
+ * who did an item. */
+typedef struct KilnShares KilnShares;
+typedef void (*KilnTaker)(void *context, KilnShares *shares);
+void kiln_parallel_taken(int threads, int64_t n, KilnTaker taker, void *context);
+/* The calling thread's next item; -1: none is left. */
+int64_t kiln_take(KilnShares *shares);
+
 /* Number of the calling thread in its loop, below `threads`; 0 outside of one. */
 int kiln_thread(void);
 
