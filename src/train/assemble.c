@@ -290,7 +290,8 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
                                .env = env,
                                .stage = stage,
                                .split = trainer->split,
-                               .at.last_val_batch = -1 };
+                               .at.last_val_batch = -1,
+                               .at.last_end_batch = -1 };
     trainer->timing.start = kiln_clock();
     trainer->phase = stage == KILN_STAGE_FIT        ? KILN_PHASE_FIT
                      : stage == KILN_STAGE_TEST     ? KILN_PHASE_TEST

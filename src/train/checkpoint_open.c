@@ -240,6 +240,7 @@ static void complete_position(const json_t *state, KilnPosition *at)
     at->samples = at->epoch * all + (whole ? all : in_epoch);
     at->epoch_begun = at->batch > 0;
     at->last_val_batch = at->epoch_done ? at->batches : -1;
+    at->last_end_batch = at->last_val_batch;
 }
 
 static bool read_count(const json_t *position, const char *name, int64_t least, int64_t *ret)
@@ -265,6 +266,9 @@ static bool read_position(KilnCheckpoint *checkpoint)
     }
     at->epoch_begun = json_is_true(json_object_get(state, "epoch_begun"));
     at->should_stop = json_is_true(json_object_get(state, "should_stop"));
+    /* Older ones do not tell: a run that stopped has ended. */
+    if (!read_count(state, "last_end_batch", -1, &at->last_end_batch))
+        at->last_end_batch = json_integer_value(json_object_get(state, "batches"));
     return good && read_count(state, "batches", 0, &at->batches) &&
            read_count(state, "samples", 0, &at->samples) &&
            read_count(state, "in_group", 0, &at->in_group) &&

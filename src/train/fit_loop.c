@@ -129,6 +129,7 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
     if (status < 0 || trainer->interrupted)
         return status;
     trainer->at.epoch_done = whole;
+    trainer->at.last_end_batch = trainer->at.batches;
     kiln_optimize_observe(trainer);
     status = kiln_hooks_call(trainer, end, KILN_HOOK_OTHERS, err);
     if (status >= 0)

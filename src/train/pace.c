@@ -185,7 +185,10 @@ bool kiln_pace_stops(const KilnPace *pace, const KilnPosition *at)
 
 bool kiln_pace_ends(const KilnPace *pace, const KilnPosition *at)
 {
-    return pace->batches == 0 || kiln_pace_stops(pace, at) ||
+    /* A run that was killed where it stopped has the end of its epoch before it. */
+    const bool ended = at->batches == 0 || at->last_end_batch == at->batches;
+
+    return pace->batches == 0 || (ended && kiln_pace_stops(pace, at)) ||
            (pace->max_epochs >= 0 && epochs_of(at) >= pace->max_epochs);
 }
 

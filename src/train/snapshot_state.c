@@ -164,13 +164,14 @@ static json_t *position_json(const KilnTrainer *trainer)
     const KilnPosition *at = &trainer->at;
     const bool stops = at->should_stop && !trainer->paused;
 
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s}", "epoch",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s}", "epoch",
                      (json_int_t)at->epoch, "step", (json_int_t)at->step, "batch",
                      (json_int_t)at->batch, "batches", (json_int_t)at->batches, "samples",
                      (json_int_t)at->samples, "in_group", (json_int_t)at->in_group,
-                     "last_val_batch", (json_int_t)at->last_val_batch, "epoch_begun",
-                     at->epoch_begun ? 1 : 0, "epoch_done", at->epoch_done ? 1 : 0, "should_stop",
-                     stops ? 1 : 0, "stop_reason", stops ? trainer->stop_reason : "");
+                     "last_val_batch", (json_int_t)at->last_val_batch, "last_end_batch",
+                     (json_int_t)at->last_end_batch, "epoch_begun", at->epoch_begun ? 1 : 0,
+                     "epoch_done", at->epoch_done ? 1 : 0, "should_stop", stops ? 1 : 0,
+                     "stop_reason", stops ? trainer->stop_reason : "");
 }
 
 /* By what results depend on: the run, and the machine. */

@@ -51,6 +51,23 @@ class Resume(Runs):
             self.assertEqual([events[0], events.count("resumed"), events[-1]], ["started", begun, "ended"])
             shutil.rmtree(self.path("run"))
 
+    def test_killed_in_the_validation_that_max_steps_leaves_to_do(self):
+        args = [*TINY, *self.braked, "trainer.max_steps=5", "test=false", "trainer.num_sanity_val_steps=0", "~callbacks.plots",
+                "callbacks.model_checkpoint.every_n_train_steps=1", "callbacks.model_checkpoint.save_top_k=-1",
+                "callbacks.model_checkpoint.monitor=null"]
+        self.run_kiln(*args, "kiln.run.dir=whole")
+        self.hold(after=5)
+        process = self.start(*args, "kiln.run.dir=run")
+        self.wait_for("run/checkpoints/epoch=000-step=5", process)
+        process.kill()
+        process.communicate()
+        self.let_go()
+        self.run_kiln("resume=run")
+        self.assert_same("whole", "run")
+        before = self.rows("run")
+        self.run_kiln("resume=run")
+        self.assertEqual(self.rows("run"), before)
+
     def test_a_finished_run_has_nothing_left_to_do(self):
         self.run_kiln(*TINY, "kiln.run.dir=run")
         before = read(self.path("run/checkpoints/last/state.json"))
