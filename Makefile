@@ -46,8 +46,8 @@ PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate
 # leaves it out all the same.
 comma := ,
 left_out := $(subst $(comma), ,$(WITHOUT))
-CAIRO := $(if $(filter cairo,$(left_out)),,$(shell pkg-config --exists cairo && echo cairo))
-PROTOBUF := $(if $(filter protobuf-c,$(left_out)),,$(shell pkg-config --exists libprotobuf-c && \
+CAIRO := $(if $(filter cairo,$(left_out)),,$(shell pkg-config --exists cairo 2>/dev/null && echo cairo))
+PROTOBUF := $(if $(filter protobuf-c,$(left_out)),,$(shell pkg-config --exists libprotobuf-c 2>/dev/null && \
 	command -v protoc-c >/dev/null && echo libprotobuf-c))
 OPTIONAL := $(CAIRO) $(PROTOBUF)
 OPTIONAL_FLAGS = $(if $(CAIRO),-DKILN_WITH_CAIRO) $(if $(PROTOBUF),-DKILN_WITH_PROTOBUF -I$(B)/gen) \
