@@ -9,6 +9,7 @@
 #include "cli/screen.h"
 #include "config/run_files.h"
 #include "config/writer.h"
+#include "kiln/metric.h"
 #include "kiln/run.h"
 #include "registry/schema.h"
 #include "schema/help.h"
@@ -131,6 +132,40 @@ static void append_try(Show *show, const KilnPlace *place)
     kiln_text_release(&value);
 }
 
+/* What a metric counts that no task of kiln's own gives; NULL: one does. */
+static const char *without_task(const KilnComponent *component)
+{
+    if (component->kind != KILN_KIND_METRIC)
+        return NULL;
+    switch (component->ops.metric->takes) {
+    case KILN_METRIC_VALUES:
+        return "numbers";
+    case KILN_METRIC_RANKINGS:
+        return "rankings";
+    case KILN_METRIC_SEQUENCES:
+        return "texts or tags";
+    default:
+        return NULL;
+    }
+}
+
+static void append_use(Show *show, const KilnPlace *place)
+{
+    const char *counted = without_task(show->component);
+
+    if (counted != NULL) {
+        kiln_page_heading(show->page, "used by");
+        kiln_text_printf(
+            &show->page->text,
+            "  a task from a plugin that gives it %s (kiln/metric.h); kiln's own tasks "
+            "give classes\n",
+            counted);
+        return;
+    }
+    append_example(show, place);
+    append_try(show, place);
+}
+
 static KilnStatus show_component(Show *show, KilnError *err)
 {
     const KilnComponent *c = show->component;
@@ -143,8 +178,7 @@ static KilnStatus show_component(Show *show, KilnError *err)
     if (place.key.failed || place.choose.failed) {
         show->page->text.failed = true;
     } else {
-        append_example(show, &place);
-        append_try(show, &place);
+        append_use(show, &place);
     }
     kiln_place_release(&place);
     kiln_page_heading(show->page, "chosen by");

@@ -86,6 +86,10 @@ class Metrics(Case):
         self.assertRegex(out, r"(?m)^  average +micro\|macro\|weighted\|binary +macro +micro: over all rows")
         self.assertIn("  train task=vision +task.metrics.f1=f1 task.metrics.f1.average=micro", out)
         self.assertIn("  metrics:\n    f1:\n      _target_: metric/f1\n      average: macro\n", out)
+        for name in ["mse", "ndcg", "bleu", "slot_f1"]:  # which the task refuses
+            out, _ = self.run_kiln("show", f"metric/{name}", program="kiln")
+            self.assertIn("a task from a plugin that gives it", out)
+            self.assertNotIn("task=vision", out)
         self.assertIn("slot_f1", self.run_kiln("list", "metric", program="kiln")[0])
 
 

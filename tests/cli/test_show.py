@@ -55,6 +55,9 @@ class Show(Case):
         self.assertGreater(len(names), 20)
         for name in names:
             page = parts(self.show(name))
+            if "used by" in page:  # no task that comes with kiln gives a metric of this kind its rows
+                self.assertTrue(name.startswith("metric/"), name)
+                continue
             for line in page["try"]:
                 words = shlex.split(line)
                 self.assertEqual(words[0], "train")
