@@ -9,7 +9,7 @@ static const int64_t alone_below = INT64_C(1) << 18;
 
 /* ---- Shared between threads ----------------------------------------------------------- */
 
-/* A product cut into down × across parts, one for each thread. */
+/* A product cut into down × across parts. */
 typedef struct Job {
     const KilnCpuBackend *cpu;
     const KilnGemmLoops *loops;
@@ -19,6 +19,8 @@ typedef struct Job {
     KilnGemmDone *done; /* NULL: nothing */
     void *context;
     int64_t down, across, rows, columns; /* rows and columns of a part */
+    int64_t most;                        /* parts that a thread takes at once */
+    bool whole;                          /* a thread packs a once for all its parts */
 } Job;
 
 static int64_t least(int64_t a, int64_t b)
@@ -53,6 +55,28 @@ static void choose_grid(Job *job, int threads)
         job->rows = rows;
         job->columns = columns;
     }
+    job->most = 1;
+}
+
+/* Parts of all rows and one tile's columns, of which threads take some at once: where all
+ * of a fits where it is packed. False: it does not, or there is little to share. */
+static bool choose_strips(Job *job, int threads)
+{
+    enum { TOGETHER = 4, EACH = 4 };
+    const KilnGemm *g = job->gemm;
+    const int64_t rows = part_of(g->m, 1, job->loops->rows);
+    const int64_t across = (g->n + job->loops->columns - 1) / job->loops->columns;
+
+    if (g->n <= KILN_GEMM_READ_ONCE || across < EACH * threads ||
+        rows > KILN_GEMM_PACKED / (g->k + 1))
+        return false;
+    job->whole = true;
+    job->most = TOGETHER;
+    job->down = 1;
+    job->across = across;
+    job->rows = rows;
+    job->columns = job->loops->columns;
+    return true;
 }
 
 /* A part of the product, whose own parts are told by their place in the whole. */
@@ -76,28 +100,33 @@ static float *scratch_of(const KilnCpuBackend *cpu)
     return cpu->scratch + (int64_t)kiln_thread() * KILN_GEMM_SCRATCH;
 }
 
-static void run_part(const Job *job, int64_t row, int64_t column)
+static void run_part(const Job *job, int64_t row, int64_t column, int64_t columns,
+                     KilnGemmPacking packing)
 {
     const KilnGemm *whole = job->gemm;
     KilnGemm gemm = *whole;
     Place place = { job, row, column };
 
     gemm.m = least(job->rows, whole->m - row);
-    gemm.n = least(job->columns, whole->n - column);
+    gemm.n = least(columns, whole->n - column);
     if (gemm.m <= 0 || gemm.n <= 0)
         return;
     job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),
                         job->b + (gemm.transpose_b ? column * gemm.ldb : column),
-                        job->c + row * gemm.ldc + column, scratch_of(job->cpu),
+                        job->c + row * gemm.ldc + column, scratch_of(job->cpu), packing,
                         job->done != NULL ? part_done : NULL, &place);
 }
 
-static void run_parts(void *context, int64_t begin, int64_t end)
+static void run_parts(void *context, KilnShares *shares)
 {
     const Job *job = context;
+    KilnGemmPacking packing = job->whole ? KILN_GEMM_PACK_WHOLE : KILN_GEMM_PACK;
 
-    for (int64_t i = begin; i < end; i++)
-        run_part(job, i / job->across * job->rows, i % job->across * job->columns);
+    for (int64_t begin, end; (begin = kiln_take_some(shares, job->most, &end)) >= 0;) {
+        run_part(job, begin / job->across * job->rows, begin % job->across * job->columns,
+                 (end - begin) * job->columns, packing);
+        packing = job->whole ? KILN_GEMM_AGAIN : KILN_GEMM_PACK;
+    }
 }
 
 /* ---- Products --------------------------------------------------------------------------- */
@@ -116,8 +145,14 @@ void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, 
                 .done = done,
                 .context = context };
 
-    choose_grid(&job, threads);
-    kiln_parallel(threads, job.down * job.across, 1, 1, run_parts, &job);
+    if (threads == 1) {
+        job.rows = gemm->m;
+        run_part(&job, 0, 0, gemm->n, KILN_GEMM_PACK);
+        return;
+    }
+    if (!choose_strips(&job, threads))
+        choose_grid(&job, threads);
+    kiln_parallel_taken(threads, job.down * job.across, run_parts, &job);
 }
 
 void kiln_gemm(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b, float *c)
@@ -130,5 +165,5 @@ void kiln_gemm_alone(const KilnCall *call, const KilnGemm *gemm, const float *a,
 {
     const KilnCpuBackend *cpu = kiln_cpu(call);
 
-    cpu->loops->gemm->product(gemm, a, b, c, scratch_of(cpu), NULL, NULL);
+    cpu->loops->gemm->product(gemm, a, b, c, scratch_of(cpu), KILN_GEMM_PACK, NULL, NULL);
 }

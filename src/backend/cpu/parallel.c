@@ -40,27 +40,50 @@ struct KilnShares {
     int count;
 };
 
-int64_t kiln_take(KilnShares *shares)
+/* The first of the items that are taken, up to *ret_end; -1: none is left. */
+static int64_t take_from(Share *share, int64_t most, int64_t *ret_end)
+{
+    int64_t next = atomic_load_explicit(&share->next, memory_order_relaxed);
+
+    while (next < share->end) {
+        const int64_t half = (share->end - next + 1) / 2;
+        const int64_t end = next + (half < most ? half : most);
+
+        if (atomic_compare_exchange_weak_explicit(&share->next, &next, end, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+            *ret_end = end;
+            return next;
+        }
+    }
+    return -1;
+}
+
+int64_t kiln_take_some(KilnShares *shares, int64_t most, int64_t *ret_end)
 {
     const int own = omp_get_thread_num();
 
     for (int i = 0; i < shares->count; i++) {
-        Share *share = &shares->all[(own + i) % shares->count];
+        const int64_t item = take_from(&shares->all[(own + i) % shares->count], most, ret_end);
 
-        if (atomic_load_explicit(&share->next, memory_order_relaxed) >= share->end)
-            continue;
-        const int64_t item = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
-        if (item < share->end)
+        if (item >= 0)
             return item;
     }
     return -1;
 }
 
+int64_t kiln_take(KilnShares *shares)
+{
+    int64_t end;
+
+    return kiln_take_some(shares, 1, &end);
+}
+
 void kiln_parallel_taken(int threads, int64_t n, KilnTaker taker, void *context)
 {
     const int used = (int)(n < threads ? n : threads);
-    KilnShares shares = { .count = used < SHARES ? used : SHARES };
+    KilnShares shares; /* those that count are set, not all */
 
+    shares.count = used < SHARES ? used : SHARES;
     for (int i = 0; i < shares.count; i++) {
         atomic_init(&shares.all[i].next, n * i / shares.count);
         shares.all[i].end = n * (i + 1) / shares.count;

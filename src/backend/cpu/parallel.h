@@ -22,6 +22,9 @@ typedef void (*KilnTaker)(void *context, KilnShares *shares);
 void kiln_parallel_taken(int threads, int64_t n, KilnTaker taker, void *context);
 /* The calling thread's next item; -1: none is left. */
 int64_t kiln_take(KilnShares *shares);
+/* The same for items up to *ret_end together: half of what is left of a share, at most
+ * `most`, so that threads end at about the same time. */
+int64_t kiln_take_some(KilnShares *shares, int64_t most, int64_t *ret_end);
 
 /* Number of the calling thread in its loop, below `threads`; 0 outside of one. */
 int kiln_thread(void);

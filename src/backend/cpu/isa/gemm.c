@@ -22,22 +22,24 @@
 #if defined(__AVX512F__)
 enum { ROWS = 12 };
 #define FMA(a, b, c) (Vector) _mm512_fmadd_ps(a, b, c)
+/* The compiler no longer knows that the pointer is equal to another one. */
+#define APART(pointer) __asm__("" : "+r"(pointer))
 #elif defined(__AVX2__) && defined(__FMA__)
 enum { ROWS = 6 };
 #define FMA(a, b, c) (Vector) _mm256_fmadd_ps(a, b, c)
+#define APART(pointer)
 #else
 enum { ROWS = 3 };
 #define FMA(a, b, c) ((a) * (b) + (c))
+#define APART(pointer)
 #endif
 
 enum {
     COLUMNS = 2 * WIDTH,
     GROUP = ROWS / 3,
-    DEPTH = 512,          /* of what is packed */
-    PACKED = 768 * DEPTH, /* floats of a that are packed at a time */
-    READ_ONCE = 64,       /* columns of b up to which packing a costs more than it brings */
-    AHEAD = 16,           /* of depth: how far ahead packed panels are fetched */
-    PANELS = 4            /* of b that are packed at a time */
+    DEPTH = 512, /* of what is packed */
+    AHEAD = 16,  /* of depth: how far ahead packed panels are fetched */
+    PANELS = 4   /* of b that are packed at a time */
 };
 
 static inline Vector load(const float *x)
@@ -69,16 +71,11 @@ typedef struct Tile {
     float alpha, beta;
 } Tile;
 
-/* One row of results; a part of a vector goes through memory. */
-static inline void put(const Tile *t, float *c, Vector sum, int64_t columns)
+/* A part of a vector goes through memory. */
+static void put_part(const Tile *t, float *c, Vector sum, int64_t columns)
 {
     float part[WIDTH] = { 0 };
 
-    sum *= all(t->alpha);
-    if (columns >= WIDTH) {
-        store(c, t->beta == 0.0f ? sum : FMA(all(t->beta), load(c), sum));
-        return;
-    }
     if (t->beta != 0.0f) {
         memcpy(part, c, (size_t)columns * sizeof(float));
         sum = FMA(all(t->beta), load(part), sum);
@@ -87,13 +84,48 @@ static inline void put(const Tile *t, float *c, Vector sum, int64_t columns)
     memcpy(c, part, (size_t)columns * sizeof(float));
 }
 
+/* One row of results. */
+static inline void put(const Tile *t, float *c, const Vector *sums, int64_t columns)
+{
+    for (; columns > 0; columns -= WIDTH, c += WIDTH, sums++) {
+        const Vector sum = *sums * all(t->alpha);
+
+        if (columns < WIDTH)
+            put_part(t, c, sum, columns);
+        else
+            store(c, t->beta == 0.0f ? sum : FMA(all(t->beta), load(c), sum));
+    }
+}
+
+/* All rows of a whole tile, with no question in between: of sums that are not deep they
+ * are a good part of the time. */
+static void put_whole(const Tile *t, const Vector *sums)
+{
+    const Vector alpha = all(t->alpha), beta = all(t->beta);
+    float *c = t->c;
+
+    if (t->beta == 0.0f)
+        for (int i = 0; i < ROWS; i++, c += t->ldc, sums += 2) {
+            store(c, sums[0] * alpha);
+            store(c + WIDTH, sums[1] * alpha);
+        }
+    else
+        for (int i = 0; i < ROWS; i++, c += t->ldc, sums += 2) {
+            store(c, FMA(beta, load(c), sums[0] * alpha));
+            store(c + WIDTH, FMA(beta, load(c + WIDTH), sums[1] * alpha));
+        }
+}
+
 /* `rows` and `vectors` are constants where this is inlined, so that all sums stay in
- * registers; four rows share one address, for there are fewer registers for those. */
+ * registers; four rows share one address, for there are fewer registers for those. AVX-512 spreads
+ * an element while it multiplies: where each vector of b reads it by a pointer of its
+ * own there is no instruction that only spreads it, which counts where another thread
+ * runs on the same core. */
 static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, int vectors,
                                                        bool packed, Vector *sums)
 {
     const ptrdiff_t row = packed ? 1 : t->row, step = packed ? ROWS : t->step;
-    const float *b = t->b, *a[ROWS / GROUP];
+    const float *b = t->b, *a[ROWS / GROUP][2];
     Vector sum[ROWS][2];
 
 #pragma GCC unroll 16
@@ -102,8 +134,10 @@ static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, 
         for (int v = 0; v < vectors; v++)
             sum[i][v] = (Vector) { 0 };
 #pragma GCC unroll 4
-    for (int i = 0; i < rows / GROUP; i++)
-        a[i] = t->a + i * GROUP * row;
+    for (int i = 0; i < rows / GROUP; i++) {
+        a[i][0] = a[i][1] = t->a + i * GROUP * row;
+        APART(a[i][1]);
+    }
     for (int64_t l = t->depth; l > 0; l--) {
         Vector right[2];
 
@@ -113,16 +147,15 @@ static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, 
         for (int v = 0; v < vectors; v++)
             right[v] = load(b + v * WIDTH);
 #pragma GCC unroll 16
-        for (int i = 0; i < rows; i++) {
-            const Vector left = all(a[i / GROUP][i % GROUP * row]);
-
+        for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++)
-                sum[i][v] = FMA(left, right[v], sum[i][v]);
-        }
+                sum[i][v] = FMA(all(a[i / GROUP][v][i % GROUP * row]), right[v], sum[i][v]);
 #pragma GCC unroll 4
         for (int i = 0; i < rows / GROUP; i++)
-            a[i] += step;
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                a[i][v] += step;
         b += COLUMNS;
     }
 #pragma GCC unroll 16
@@ -162,9 +195,12 @@ static void run_tile(const Tile *t, int64_t rows, int64_t columns)
         for (int v = 0; v < vectors; v++)
             __builtin_prefetch(t->c + i * t->ldc + v * WIDTH, 1);
     runs[(rows - 1) / GROUP][vectors - 1](t, sums);
+    if (rows == ROWS && columns == COLUMNS) {
+        put_whole(t, sums);
+        return;
+    }
     for (int i = 0; i < rows; i++)
-        for (int v = 0; v < vectors; v++)
-            put(t, t->c + i * t->ldc + v * WIDTH, sums[i * vectors + v], columns - v * WIDTH);
+        put(t, t->c + i * t->ldc, sums + i * vectors, columns);
 }
 
 /* ---- Packing ----------------------------------------------------------------------- */
@@ -186,7 +222,8 @@ static inline __attribute__((always_inline)) void pack_rows(float *to, int width
 
 /* ---- Products ------------------------------------------------------------------------ */
 
-_Static_assert((int)KILN_GEMM_SCRATCH >= (int)PACKED + (int)PANELS * DEPTH * COLUMNS + WIDTH,
+_Static_assert((int)KILN_GEMM_SCRATCH >=
+                   (int)KILN_GEMM_PACKED + (int)PANELS * DEPTH * COLUMNS + WIDTH,
                "scratch holds a block of a and panels of b");
 
 static int64_t least(int64_t a, int64_t b)
@@ -227,10 +264,11 @@ typedef struct Block {
     float *c;
     int64_t row, rows;
     int64_t from, depth; /* the part of the sums */
-    float *panels;       /* of b, packed: rows of COLUMNS */
-    float *packed;       /* the rows of a: for each tile its columns one after the other; the
-                          * last one is written in whole vectors */
-    KilnGemmDone *done;  /* NULL: nothing, or there is more to add */
+    KilnGemmPacking packing;
+    float *panels;      /* of b, packed: rows of COLUMNS */
+    float *packed;      /* the rows of a: for each tile its columns one after the other; the
+                         * last one is written in whole vectors */
+    KilnGemmDone *done; /* NULL: nothing, or there is more to add */
     void *context;
 } Block;
 
@@ -292,13 +330,14 @@ static void run_block(const Block *block)
     const Tile tile = { .b = block->panels,
                         .row = g->lda,
                         .step = 1,
-                        .packed = g->transpose_a || g->n > READ_ONCE,
+                        .packed = g->transpose_a || g->n > KILN_GEMM_READ_ONCE ||
+                                  block->packing != KILN_GEMM_PACK,
                         .depth = depth,
                         .ldc = g->ldc,
                         .alpha = g->alpha,
                         .beta = from == 0 ? g->beta : 1.0f };
 
-    if (tile.packed)
+    if (tile.packed && block->packing != KILN_GEMM_AGAIN)
         pack_block(block->packed, g, a, block->rows, depth);
     for (int64_t j = 0; j < g->n; j += PANELS * COLUMNS) {
         const int64_t columns = least(PANELS * COLUMNS, g->n - j);
@@ -384,15 +423,11 @@ static bool simple(const KilnGemm *g, const float *a, const float *b, float *c)
 }
 
 static void product(const KilnGemm *g, const float *a, const float *b, float *c, float *scratch,
-                    KilnGemmDone *done, void *context)
+                    KilnGemmPacking packing, KilnGemmDone *done, void *context)
 {
-    Block block = { .gemm = g,
-                    .a = a,
-                    .b = b,
-                    .c = c,
-                    .panels = scratch,
-                    .packed = scratch + PANELS * DEPTH * COLUMNS,
-                    .context = context };
+    Block block = {
+        .gemm = g, .a = a, .b = b, .c = c, .panels = scratch, .packing = packing, .context = context
+    };
 
     if (g->m == 0 || g->n == 0)
         return;
@@ -401,13 +436,16 @@ static void product(const KilnGemm *g, const float *a, const float *b, float *c,
             done(context, &(KilnGemmPart) { 0, g->m, 0, g->n });
         return;
     }
+    float *const packed = scratch + PANELS * DEPTH * COLUMNS;
     const int64_t depth = even(g->k, DEPTH);
-    const int64_t rows = (even(g->m, PACKED / depth / ROWS * ROWS) + ROWS - 1) / ROWS * ROWS;
+    const int64_t rows = (even(g->m, KILN_GEMM_PACKED / depth / ROWS * ROWS) + ROWS - 1) / ROWS *
+                         ROWS;
 
     for (; block.row < g->m; block.row += rows) {
         block.rows = least(rows, g->m - block.row);
         for (block.from = 0; block.from < g->k; block.from += depth) {
             block.depth = least(depth, g->k - block.from);
+            block.packed = packed + (packing == KILN_GEMM_PACK ? 0 : block.from * rows);
             block.done = block.from + block.depth == g->k ? done : NULL;
             run_block(&block);
         }
