@@ -24,15 +24,13 @@ VISION = ["trainer.limit_val_batches=1", "datamodule=noise", "optimizer=sgd", "l
 RESNET18 = VISION + ["model=resnet", "model.stem=small", "batch_size=32", "datamodule.count=1280"]
 RESNET50 = VISION + ["model=resnet", "model.depth=50", "model.stem=large", "batch_size=8",
                      "datamodule.shape=[224,224,3]", "datamodule.count=96", "datamodule.val_count=8"]
-MLP = ["trainer.limit_val_batches=1", "datamodule=noise", "datamodule.shape=[28,28,1]", "datamodule.count=64000",
-       "model=mlp", "model.hidden=[512,512]", "optimizer=adam", "lr=0.001", "batch_size=128"]
 # A larger rate diverges on single samples of noise, and numbers without end or next to nothing are slow.
 LINEAR = VISION + ["datamodule.shape=[28,28,1]", "model=linear", "batch_size=1", "datamodule.count=50000", "lr=0.0001"]
 BF16 = ["trainer.precision=bf16-mixed"]
 
 # name: (what, kiln's arguments or program, PyTorch's network, precision, aim)
 ROWS = {
-    "mlp": ("MLP 784-512-512-10, batch 128, Adam", MLP, "mlp", "32", 0.6),
+    "mlp": ("MLP 784-512-512-10, batch 128, Adam", "mlp", "mlp", "32", 0.6),
     "resnet18": ("ResNet-18 small stem, batch 32, 32x32, SGD", RESNET18, "resnet18", "32", 0.65),
     "resnet18-bf16": ("the same, bf16", RESNET18 + BF16, "resnet18", "bf16", 0.55),
     "resnet50": ("ResNet-50, batch 8, 224x224, SGD", RESNET50, "resnet50", "32", 0.9),
