@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#include "base/least.h"
+
 enum {
     MOST_TAPS = 64,
     MOST_PHASES = 16,
@@ -57,11 +59,6 @@ typedef struct Work {
 static int64_t up(int64_t n, int64_t multiple)
 {
     return (n + multiple - 1) / multiple * multiple;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Where tap k is in the source for place 0 of a phase; false: nowhere. */
@@ -190,7 +187,7 @@ static void pack_weight(void *context, int64_t begin, int64_t end)
                                  k / KILN_AMX_DEPTH * KILN_AMX_TILE;
 
                 matrix.data = (const float *)w->weight->data + w->taps[i].kernel + k * next;
-                matrix.depth = least(w->depth - k, KILN_AMX_DEPTH);
+                matrix.depth = kiln_least(w->depth - k, KILN_AMX_DEPTH);
                 kiln_amx_pack(tile - t * KILN_AMX_TILE, &matrix, true, t, t + 1);
             }
 }
@@ -229,7 +226,7 @@ static void copy_source(void *context, int64_t begin, int64_t end)
 static void store(const Work *w, const float *c, int64_t row, int64_t place, int64_t channel)
 {
     const int64_t *dim = w->result->shape.dim;
-    const int64_t places = least(w->phase->size[1] * w->n - place, KILN_AMX_BLOCK);
+    const int64_t places = kiln_least(w->phase->size[1] * w->n - place, KILN_AMX_BLOCK);
     const int64_t y = w->phase->first[0] + row * w->stride[0];
     KilnAmxResult result = { .wide = w->result->dtype == KILN_F32,
                              .bias = w->bias != NULL ? w->bias->data : NULL };
@@ -241,7 +238,7 @@ static void store(const Work *w, const float *c, int64_t row, int64_t place, int
 
         result.data = (char *)w->result->data + ((n * dim[1] + y) * dim[2] + x) * dim[3] * size;
         kiln_amx_store(&result, c + i * KILN_AMX_BLOCK, KILN_AMX_BLOCK, 0, channel, 1,
-                       least(w->channels - channel, KILN_AMX_BLOCK));
+                       kiln_least(w->channels - channel, KILN_AMX_BLOCK));
     }
 }
 

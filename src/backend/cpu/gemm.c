@@ -3,6 +3,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa/gemm.h"
+#include "base/least.h"
 
 /* Multiplications below which a second thread costs more than it brings. */
 static const int64_t alone_below = INT64_C(1) << 18;
@@ -22,11 +23,6 @@ typedef struct Job {
     int64_t most;                        /* parts that a thread takes at once */
     bool whole;                          /* a thread packs a once for all its parts */
 } Job;
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Size of a part when n is cut into `parts`, in whole tiles. */
 static int64_t part_of(int64_t n, int64_t parts, int64_t tile)
@@ -107,8 +103,8 @@ static void run_part(const Job *job, int64_t row, int64_t column, int64_t column
     KilnGemm gemm = *whole;
     Place place = { job, row, column };
 
-    gemm.m = least(job->rows, whole->m - row);
-    gemm.n = least(columns, whole->n - column);
+    gemm.m = kiln_least(job->rows, whole->m - row);
+    gemm.n = kiln_least(columns, whole->n - column);
     if (gemm.m <= 0 || gemm.n <= 0)
         return;
     job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),

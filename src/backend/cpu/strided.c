@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/cpu/parallel.h"
+#include "base/least.h"
 
 /* Squares of four by four tiles: what is read and written of a row then is four cache
  * lines behind each other and not one, for a page's address costs as much as a line. */
@@ -214,22 +215,17 @@ static void lines_part(void *context, int64_t begin, int64_t end)
     }
 }
 
-static int64_t least_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Rows first..stop by STRIP columns of a matrix, from column `from_column` on: a square
  * that stays in the first level of cache, whose rows are written line after line. */
 static void square_part(const KilnStrided *s, const Walk *walk, int64_t first, int64_t stop,
                         int64_t from_column)
 {
     const int across = s->rank - 2, last = s->rank - 1;
-    const int64_t end = least_of(from_column + STRIP, s->dim[last]);
+    const int64_t end = kiln_least(from_column + STRIP, s->dim[last]);
 
     for (int64_t row = first; row < stop; row += TILE)
         for (int64_t c = from_column; c < end; c += TILE) {
-            const int64_t columns = least_of(end - c, TILE), rows = least_of(stop - row, TILE);
+            const int64_t columns = kiln_least(end - c, TILE), rows = kiln_least(stop - row, TILE);
             const int64_t to = walk->to + row * s->to_step[across] + c;
             const int64_t from = walk->from + row + c * s->from_step[last];
 
@@ -251,7 +247,7 @@ static void strips_part(void *context, int64_t begin, int64_t end)
     for (int64_t unit = begin; unit < end; unit++) {
         const Walk walk = walk_at(s, across, unit / strips);
         const int64_t first = unit % strips * STRIP;
-        const int64_t stop = least_of(first + STRIP, s->dim[across]);
+        const int64_t stop = kiln_least(first + STRIP, s->dim[across]);
 
         for (int64_t c = 0; c < s->dim[last]; c += STRIP)
             square_part(s, &walk, first, stop, c);

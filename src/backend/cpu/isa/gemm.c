@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backend/cpu/isa/turn.h"
+#include "base/least.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -37,9 +38,9 @@ enum { ROWS = 3 };
 enum {
     COLUMNS = 2 * WIDTH,
     GROUP = ROWS / 3,
-    DEPTH = 512, /* of what is packed */
-    AHEAD = 16,  /* of depth: how far ahead packed panels are fetched */
-    PANELS = 4   /* of b that are packed at a time */
+    DEPTH = KILN_GEMM_DEPTH,
+    PANELS = KILN_GEMM_PANELS,
+    AHEAD = 16 /* of depth: how far ahead packed panels are fetched */
 };
 
 static inline Vector load(const float *x)
@@ -222,14 +223,8 @@ static inline __attribute__((always_inline)) void pack_rows(float *to, int width
 
 /* ---- Products ------------------------------------------------------------------------ */
 
-_Static_assert((int)KILN_GEMM_SCRATCH >=
-                   (int)KILN_GEMM_PACKED + (int)PANELS * DEPTH * COLUMNS + WIDTH,
-               "scratch holds a block of a and panels of b");
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+_Static_assert((int)COLUMNS <= KILN_GEMM_COLUMNS && (int)WIDTH <= KILN_GEMM_VECTOR,
+               "scratch holds panels of b and the end of a");
 
 /* Columns of a, those of some tiles at a time: rows of a are far from each other. */
 static void pack_columns(float *to, const float *from, int64_t ld, int64_t rows, int64_t depth)
@@ -242,7 +237,7 @@ static void pack_columns(float *to, const float *from, int64_t ld, int64_t rows,
             for (int64_t t = i; t < i + together; t += ROWS)
                 memcpy(to + t * depth + l * ROWS, from + l * ld + t, ROWS * sizeof(float));
     for (; i < rows; i += ROWS)
-        pack_rows(to + i * depth, ROWS, from + i, ld, least(ROWS, rows - i), depth);
+        pack_rows(to + i * depth, ROWS, from + i, ld, kiln_least(ROWS, rows - i), depth);
 }
 
 static void pack_block(float *block_a, const KilnGemm *g, const float *a, int64_t rows,
@@ -253,7 +248,7 @@ static void pack_block(float *block_a, const KilnGemm *g, const float *a, int64_
         return;
     }
     for (int64_t i = 0; i < rows; i += ROWS)
-        pack_turned(block_a + i * depth, ROWS, a + i * g->lda, g->lda, least(ROWS, rows - i),
+        pack_turned(block_a + i * depth, ROWS, a + i * g->lda, g->lda, kiln_least(ROWS, rows - i),
                     depth);
 }
 
@@ -278,7 +273,7 @@ static void pack_panels(const Block *block, int64_t first, int64_t columns)
     float *panel = block->panels;
 
     for (int64_t j = first; j < first + columns; j += COLUMNS, panel += block->depth * COLUMNS) {
-        const int64_t count = least(COLUMNS, first + columns - j);
+        const int64_t count = kiln_least(COLUMNS, first + columns - j);
 
         if (g->transpose_b)
             pack_turned(panel, COLUMNS, block->b + j * g->ldb + block->from, g->ldb, count,
@@ -293,7 +288,7 @@ static void pack_panels(const Block *block, int64_t first, int64_t columns)
 static void run_panels(Tile tile, int64_t rows, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j += COLUMNS) {
-        run_tile(&tile, rows, least(COLUMNS, columns - j));
+        run_tile(&tile, rows, kiln_least(COLUMNS, columns - j));
         tile.b += tile.depth * COLUMNS;
         tile.c += COLUMNS;
     }
@@ -306,7 +301,7 @@ static void run_rows(const Block *block, const float *a, Tile tile, int64_t j, i
     const KilnGemm *g = block->gemm;
 
     for (int64_t i = 0; i < block->rows; i += ROWS) {
-        const int64_t rows = least(ROWS, block->rows - i);
+        const int64_t rows = kiln_least(ROWS, block->rows - i);
 
         tile.a = tile.packed ? block->packed + i * tile.depth : a + i * g->lda;
         tile.c = block->c + (block->row + i) * g->ldc + j;
@@ -340,7 +335,7 @@ static void run_block(const Block *block)
     if (tile.packed && block->packing != KILN_GEMM_AGAIN)
         pack_block(block->packed, g, a, block->rows, depth);
     for (int64_t j = 0; j < g->n; j += PANELS * COLUMNS) {
-        const int64_t columns = least(PANELS * COLUMNS, g->n - j);
+        const int64_t columns = kiln_least(PANELS * COLUMNS, g->n - j);
 
         pack_panels(block, j, columns);
         run_rows(block, a, tile, j, columns);
@@ -442,9 +437,9 @@ static void product(const KilnGemm *g, const float *a, const float *b, float *c,
                          ROWS;
 
     for (; block.row < g->m; block.row += rows) {
-        block.rows = least(rows, g->m - block.row);
+        block.rows = kiln_least(rows, g->m - block.row);
         for (block.from = 0; block.from < g->k; block.from += depth) {
-            block.depth = least(depth, g->k - block.from);
+            block.depth = kiln_least(depth, g->k - block.from);
             block.packed = packed + (packing == KILN_GEMM_PACK ? 0 : block.from * rows);
             block.done = block.from + block.depth == g->k ? done : NULL;
             run_block(&block);

@@ -5,12 +5,16 @@
 
 #include "backend/cpu/gemm.h"
 
-/* Floats of scratch that a thread needs. */
-enum { KILN_GEMM_SCRATCH = 768 * 512 + 8 * 512 * 32 + 64 };
-
 enum {
     KILN_GEMM_PACKED = 768 * 512, /* floats of a that are packed at a time */
-    KILN_GEMM_READ_ONCE = 64      /* columns of b up to which packing a costs more than it brings */
+    KILN_GEMM_DEPTH = 512,        /* of what is packed, at most */
+    KILN_GEMM_PANELS = 4,         /* of b that are packed at a time */
+    KILN_GEMM_COLUMNS = 32,       /* of a panel, at most */
+    KILN_GEMM_VECTOR = 16,        /* floats; the end of what is packed is written in whole ones */
+    /* Floats of scratch that a thread needs. */
+    KILN_GEMM_SCRATCH = KILN_GEMM_PACKED + KILN_GEMM_PANELS * KILN_GEMM_DEPTH * KILN_GEMM_COLUMNS +
+                        KILN_GEMM_VECTOR,
+    KILN_GEMM_READ_ONCE = 64 /* columns of b up to which packing a costs more than it brings */
 };
 
 /* What becomes of a: packed as is best; packed as a whole, which fits; as the last call on
