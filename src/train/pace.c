@@ -172,6 +172,11 @@ static int64_t epochs_of(const KilnPosition *at)
     return at->epoch + (at->epoch_done ? 1 : 0);
 }
 
+static bool steps_are_done(const KilnPace *pace, const KilnPosition *at)
+{
+    return pace->max_steps >= 0 && at->step >= pace->max_steps;
+}
+
 /* Somebody asked for the end of training, and it counts by now. */
 static bool stops_as_asked(const KilnPace *pace, const KilnPosition *at)
 {
@@ -180,7 +185,7 @@ static bool stops_as_asked(const KilnPace *pace, const KilnPosition *at)
 
 bool kiln_pace_stops(const KilnPace *pace, const KilnPosition *at)
 {
-    return (pace->max_steps >= 0 && at->step >= pace->max_steps) || stops_as_asked(pace, at);
+    return steps_are_done(pace, at) || stops_as_asked(pace, at);
 }
 
 bool kiln_pace_ends(const KilnPace *pace, const KilnPosition *at)
@@ -198,7 +203,7 @@ bool kiln_pace_validates(const KilnPace *pace, const KilnPosition *at, double se
 
     if (!pace->validates || at->batches == 0 || at->last_val_batch == at->batches)
         return false;
-    if (stops_as_asked(pace, at) || (at->batch < pace->batches && kiln_pace_stops(pace, at)))
+    if (stops_as_asked(pace, at) || (at->batch < pace->batches && steps_are_done(pace, at)))
         return true;
     if ((at->epoch + 1) % pace->val_epochs != 0)
         return false;
