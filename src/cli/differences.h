@@ -20,6 +20,10 @@ KILN_NODISCARD KilnStatus kiln_differences_checkpoints(const char *a, const char
  * count. */
 KILN_NODISCARD KilnStatus kiln_differences_logs(const char *a, const char *b,
                                                 KilnDifferences *found, KilnError *err);
+/* Both over the run folders of an undisturbed run and of the same one resumed: all that nothing
+ * is measured in. */
+KILN_NODISCARD KilnStatus kiln_differences_runs(const char *whole, const char *resumed,
+                                                KilnDifferences *found, KilnError *err);
 /* A difference, as printf has it. */
 void kiln_differences_add(KilnDifferences *found, const char *format, ...) KILN_PRINTF(2, 3);
 

@@ -162,80 +162,6 @@ static End watch(const Check *check, pid_t child, const KilnAim *aim, KilnCourse
     }
 }
 
-/* ---- What is left ------------------------------------------------------------------------ */
-
-static char *in(const char *dir, const char *name)
-{
-    char *path = kiln_path_join(dir, name);
-
-    return path != NULL ? path : kiln_strdup("");
-}
-
-/* Links by where they point to, folders by what is in them. */
-static KilnStatus compare_entry(const char *a, const char *b, const char *name,
-                                KilnDifferences *found, KilnError *err)
-{
-    char targets[2][256] = { "", "" };
-    char *x = in(a, name), *y = in(b, name);
-    ssize_t n = readlink(x, targets[0], sizeof(targets[0]) - 1);
-    ssize_t m = readlink(y, targets[1], sizeof(targets[1]) - 1);
-    KilnStatus status = KILN_OK;
-
-    if (n >= 0 || m >= 0) {
-        if (strcmp(targets[0], targets[1]) != 0)
-            kiln_differences_add(found, "checkpoints/%s: points to \"%s\" and \"%s\"", name,
-                                 targets[0], targets[1]);
-    } else if (!kiln_is_dir(x) || !kiln_is_dir(y)) {
-        kiln_differences_add(found, "checkpoints/%s: only in the %s run", name,
-                             kiln_is_dir(x) ? "undisturbed" : "resumed");
-    } else {
-        const size_t before = found->count;
-
-        status = kiln_differences_checkpoints(x, y, found, err);
-        if (found->count > before)
-            kiln_differences_add(found, "  (the above: checkpoints/%s)", name);
-    }
-    free(x);
-    free(y);
-    return status;
-}
-
-static KilnStatus compare_folders(const char *a, const char *b, KilnDifferences *found,
-                                  KilnError *err)
-{
-    char **names = NULL;
-    size_t n = 0;
-    KilnStatus status = kiln_dir_list(a, &names, &n, err);
-
-    for (size_t i = 0; i < n && status >= 0; i++)
-        status = compare_entry(a, b, names[i], found, err);
-    kiln_names_free(names, n);
-    names = NULL;
-    n = 0;
-    if (status >= 0)
-        status = kiln_dir_list(b, &names, &n, err);
-    for (size_t i = 0; i < n && status >= 0; i++) {
-        char *path = in(a, names[i]), target[8];
-
-        if (!kiln_is_dir(path) && readlink(path, target, sizeof(target)) < 0)
-            kiln_differences_add(found, "checkpoints/%s: only in the resumed run", names[i]);
-        free(path);
-    }
-    kiln_names_free(names, n);
-    return status;
-}
-
-/* All of the two runs that nothing is measured in. */
-static KilnStatus compare_runs(const Check *check, KilnDifferences *found, KilnError *err)
-{
-    char *a = in(check->whole, "checkpoints"), *b = in(check->run, "checkpoints");
-    KilnStatus status = compare_folders(a, b, found, err);
-
-    free(a);
-    free(b);
-    return status >= 0 ? kiln_differences_logs(check->whole, check->run, found, err) : status;
-}
-
 /* ---- One kill ------------------------------------------------------------------------------ */
 
 static void note_failure(Check *check, KilnMoment moment, const char *what, const char *detail)
@@ -294,9 +220,10 @@ static End kill_once(Check *check, KilnMoment moment, KilnRng *rng, KilnError *e
  * before there was one: whoever started it starts it again. */
 static End go_on(Check *check, KilnMoment moment, int *kills, KilnRng *rng, KilnError *err)
 {
-    char *config = in(check->run, ".kiln/config.yaml");
+    char config[128];
     End end = END_KILLED;
 
+    snprintf(config, sizeof(config), "%s/.kiln/config.yaml", check->run);
     while (end == END_KILLED) {
         const bool again = moment == KILN_MOMENT_AGAIN && *kills < MOST_KILLS;
         const KilnAim aim = kiln_aim_draw(KILN_MOMENT_ANY, &check->course, rng);
@@ -307,14 +234,13 @@ static End go_on(Check *check, KilnMoment moment, int *kills, KilnRng *rng, Kiln
         end = watch(check, start(check, resumes), again ? &aim : NULL, NULL);
         *kills += end == END_KILLED;
     }
-    free(config);
     return end;
 }
 
 static KilnStatus judge(Check *check, KilnMoment moment, bool *ret_equal, KilnError *err)
 {
     KilnDifferences found = { .most = SHOWN };
-    KilnStatus status = compare_runs(check, &found, err);
+    KilnStatus status = kiln_differences_runs(check->whole, check->run, &found, err);
 
     *ret_equal = found.count == 0;
     if (status >= 0 && found.count > 0)
@@ -505,8 +431,7 @@ static KilnStatus check_clocks(const KilnConfig *config, KilnError *err)
     return status;
 }
 
-/* ---- The command ------------------------------------------------------------------------------
- */
+/* ---- The command -------------------------------------------------------------------- */
 
 /* -n N in front of the words or among them. */
 static KilnStatus read_count(KilnArgs *args, int64_t *ret, KilnError *err)
