@@ -258,8 +258,7 @@ static KilnStatus draw_all(const Table *table, const Opts *opts, const char *dir
     return status;
 }
 
-/* ---- Hooks ------------------------------------------------------------------------------------
- */
+/* ---- Hooks -------------------------------------------------------------------------- */
 
 static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {

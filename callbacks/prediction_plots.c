@@ -157,8 +157,7 @@ static void look_at_batch(KilnInstance *self, KilnTrainer *trainer, Samples *sam
     }
 }
 
-/* ---- Drawing ----------------------------------------------------------------------------------
- */
+/* ---- Drawing ------------------------------------------------------------------------ */
 
 static const char *class_name(const KilnTrainer *trainer, int64_t i, char number[24])
 {
@@ -281,8 +280,7 @@ static KilnStatus draw_matrices(KilnTrainer *trainer, const char *dir, KilnError
     return status;
 }
 
-/* ---- Hooks ------------------------------------------------------------------------------------
- */
+/* ---- Hooks -------------------------------------------------------------------------- */
 
 static bool has_pictures(const KilnDataSpec *spec, const Opts *opts)
 {

@@ -293,8 +293,7 @@ static KilnStatus put_batch(State *state, const KilnOutputView *outputs, size_t 
     return status;
 }
 
-/* ---- safetensors ------------------------------------------------------------------------------
- */
+/* ---- safetensors -------------------------------------------------------------------- */
 
 static KilnStatus grow(void **list, size_t *room, size_t rows, size_t size, KilnError *err)
 {
@@ -384,8 +383,7 @@ static KilnStatus write_columns(const Opts *opts, State *state, KilnError *err)
     return status;
 }
 
-/* ---- Hooks --------------------------------------------------------------------------------------
- */
+/* ---- Hooks -------------------------------------------------------------------------- */
 
 static int64_t format_of(const Opts *opts)
 {

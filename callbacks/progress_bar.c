@@ -226,8 +226,7 @@ static void draw_evaluation(State *state, KilnTrainer *trainer, const char *labe
     kiln_trainer_status_line(trainer, both.text);
 }
 
-/* ---- Plain lines ------------------------------------------------------------------------------
- */
+/* ---- Plain lines -------------------------------------------------------------------- */
 
 /* Metrics that want to be seen; those of epochs (or all). */
 static void append_metrics(Line *line, const KilnTrainer *trainer, bool all)
@@ -260,8 +259,7 @@ static void print_plain(KilnTrainer *trainer, const Loop *loop, const char *labe
     kiln_trainer_print(trainer, "%s", line.text);
 }
 
-/* ---- Hooks ------------------------------------------------------------------------------------
- */
+/* ---- Hooks -------------------------------------------------------------------------- */
 
 /* Is it time for a redraw, or for a plain line? */
 static bool due(const Opts *opts, State *state, const KilnTrainer *trainer)

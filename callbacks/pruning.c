@@ -146,8 +146,7 @@ static void apply(const State *state, KilnParam *param)
             memset(data + (size_t)i * size, 0, size);
 }
 
-/* ---- Pruning ----------------------------------------------------------------------------------
- */
+/* ---- Pruning ------------------------------------------------------------------------ */
 
 typedef struct Pruning {
     const Opts *opts;
@@ -175,8 +174,7 @@ static void start_draw(const Pruning *pruning, const KilnParam *param, KilnRng *
                   (uint32_t)pruning->state->round, (uint64_t)kiln_param_offset(param));
 }
 
-/* ---- Single values ------------------------------------------------------------------------------
- */
+/* ---- Single values ------------------------------------------------------------------ */
 
 typedef void Visit(void *ctx, uint32_t bits, uint8_t *pruned);
 
@@ -263,8 +261,7 @@ static KilnStatus prune_values(const Pruning *pruning, KilnParam *only, KilnErro
     return KILN_OK;
 }
 
-/* ---- Channels -----------------------------------------------------------------------------------
- */
+/* ---- Channels ----------------------------------------------------------------------- */
 
 typedef struct Channel {
     double norm;
@@ -367,8 +364,7 @@ static KilnStatus prune_channels(const Pruning *pruning, KilnParam *param, KilnE
     return status;
 }
 
-/* ---- All of it
- * ----------------------------------------------------------------------------------- */
+/* ---- All of it ---------------------------------------------------------------------- */
 
 static KilnStatus choose(const Pruning *pruning, KilnError *err)
 {
@@ -455,8 +451,7 @@ static KilnStatus prune(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     return status;
 }
 
-/* ---- Hooks
- * ---------------------------------------------------------------------------------------- */
+/* ---- Hooks -------------------------------------------------------------------------- */
 
 static bool make_mask(State *state, KilnTrainer *trainer)
 {
@@ -553,8 +548,7 @@ static int64_t memory(const KilnInstance *self, KilnTrainer *trainer)
     return 2 * kiln_params_size(kiln_trainer_params(trainer));
 }
 
-/* ---- State
- * ----------------------------------------------------------------------------------------- */
+/* ---- State -------------------------------------------------------------------------- */
 
 /* The mask is one tensor over the flat parameters. */
 static void state_dict(KilnInstance *self, KilnState *out)

@@ -228,8 +228,7 @@ static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnErr
         (void)!list_both(opts, state, here(trainer, 0), NULL);
 }
 
-/* ---- In a checkpoint --------------------------------------------------------------------------
- */
+/* ---- In a checkpoint ---------------------------------------------------------------- */
 
 static void state_dict(KilnInstance *self, KilnState *saved)
 {

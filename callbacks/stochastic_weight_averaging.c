@@ -167,8 +167,7 @@ static KilnStatus on_fit_end(KilnInstance *self, KilnTrainer *trainer, KilnError
     return state->n_averaged > 0 ? kiln_trainer_update_statistics(trainer, err) : KILN_OK;
 }
 
-/* ---- State ------------------------------------------------------------------------------------
- */
+/* ---- State -------------------------------------------------------------------------- */
 
 static void state_dict(KilnInstance *self, KilnState *out)
 {

@@ -194,8 +194,7 @@ static void place_boxes(Picture *picture)
                 place_row(picture, g);
 }
 
-/* ---- Boxes ------------------------------------------------------------------------------------
- */
+/* ---- Boxes -------------------------------------------------------------------------- */
 
 static void put_line(Picture *picture, const Box *box, const Line *line, double y)
 {
@@ -256,8 +255,7 @@ static void put_box(Picture *picture, size_t group, int side)
                          box->x + 10.0, y + 12.5, box->left_out);
 }
 
-/* ---- Edges
- * --------------------------------------------------------------------------------------- */
+/* ---- Edges -------------------------------------------------------------------------- */
 
 /* Whether a box stands between two in their column. */
 static bool is_between(const Picture *picture, int side, const Box *a, const Box *b)
@@ -328,8 +326,7 @@ static void put_edges(Picture *picture)
     free(drawn);
 }
 
-/* ---- The whole
- * --------------------------------------------------------------------------------------- */
+/* ---- The whole ---------------------------------------------------------------------- */
 
 static void put_head(const Picture *picture)
 {

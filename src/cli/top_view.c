@@ -142,8 +142,7 @@ static const char *time_text(double seconds, char *buf, size_t size)
     return buf;
 }
 
-/* ---- One run ----------------------------------------------------------------------------------
- */
+/* ---- One run ------------------------------------------------------------------------ */
 
 /* Of the whole run where its end is known, else of its epoch; 0 to 1. */
 static double share_done(const KilnLive *live)
@@ -346,8 +345,7 @@ void kiln_top_draw(KilnText *text, const KilnTopRun *runs, size_t n, const KilnC
     }
 }
 
-/* ---- JSON
- * ---------------------------------------------------------------------------------------- */
+/* ---- JSON --------------------------------------------------------------------------- */
 
 static json_t *number(double value)
 {

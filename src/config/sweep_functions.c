@@ -192,8 +192,7 @@ KilnStatus kiln_call_glob(const KilnCall *call, KilnConfigNode **ret, KilnError 
     return made(sweep, ret, err);
 }
 
-/* ---- tag --------------------------------------------------------------------------------------
- */
+/* ---- tag ---------------------------------------------------------------------------- */
 
 /* Tags are for sweepers that read them; a grid has no use for them. */
 KilnStatus kiln_call_tag(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
@@ -216,8 +215,7 @@ KilnStatus kiln_call_tag(const KilnCall *call, KilnConfigNode **ret, KilnError *
     return KILN_OK;
 }
 
-/* ---- sort, shuffle ------------------------------------------------------------------------------
- */
+/* ---- sort, shuffle ------------------------------------------------------------------ */
 
 /* A range is sorted by its values. Hydra turns its ends around, which gives other
  * values when the step does not divide it. */
@@ -306,8 +304,7 @@ KilnStatus kiln_call_shuffle(const KilnCall *call, KilnConfigNode **ret, KilnErr
     return made(sweep, ret, err);
 }
 
-/* ---- extend_list ------------------------------------------------------------------------------
- */
+/* ---- extend_list -------------------------------------------------------------------- */
 
 KilnStatus kiln_call_extend_list(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
 {

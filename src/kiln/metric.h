@@ -213,8 +213,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_classes_compute(KilnInstance *self, Kiln
 /* a / b; 0 when b is 0. */
 KILN_API double kiln_ratio(int64_t a, int64_t b);
 
-/* ---- What metrics of order share --------------------------------------------------------------
- */
+/* ---- What metrics of order share ---------------------------------------------------- */
 
 /* Sort by score, the highest first; equal ones keep their order, NaN comes last. */
 KILN_API KILN_NODISCARD KilnStatus kiln_ranked_sort(KilnRanked *items, int64_t n, KilnError *err);

@@ -72,8 +72,7 @@ static void append_values(KilnDisplay *display, const KilnJob *job)
     }
 }
 
-/* ---- The status area --------------------------------------------------------------------------
- */
+/* ---- The status area ---------------------------------------------------------------- */
 
 /* The seconds that a job takes, by those that ended, else by how far those come that
  * run; NaN when nothing is known. */
@@ -204,8 +203,7 @@ void kiln_display_release(KilnDisplay *display)
     kiln_arena_release(&display->arena);
 }
 
-/* ---- Lines that stay ---------------------------------------------------------------------------
- */
+/* ---- Lines that stay ---------------------------------------------------------------- */
 
 void kiln_display_print(KilnDisplay *display, const char *format, ...)
 {
@@ -256,8 +254,7 @@ void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, con
     flush(display);
 }
 
-/* ---- The end
- * -------------------------------------------------------------------------------------- */
+/* ---- The end ------------------------------------------------------------------------ */
 
 static void append_ranking(KilnDisplay *display, const size_t *order, size_t n)
 {

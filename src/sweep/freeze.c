@@ -78,8 +78,7 @@ static KilnStatus share_threads(const KilnSweep *sweep, KilnConfig *config, size
     return KILN_OK;
 }
 
-/* ---- One job ----------------------------------------------------------------------------------
- */
+/* ---- One job ------------------------------------------------------------------------ */
 
 /* Below the sweep's folder, and no name that is the sweep's own. */
 static KilnStatus check_dir(const char *dir, KilnError *err)
@@ -181,8 +180,7 @@ static KilnStatus freeze(KilnSweep *sweep, size_t number, KilnFindings *findings
     return status == KILN_E_NOMEM ? kiln_error_nomem(err, 1) : KILN_OK;
 }
 
-/* ---- All ----------------------------------------------------------------------------------------
- */
+/* ---- All ---------------------------------------------------------------------------- */
 
 static KilnStatus add_new_jobs(KilnSweep *sweep, KilnError *err)
 {

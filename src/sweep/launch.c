@@ -23,8 +23,7 @@ typedef struct Launching {
     double written; /* when the results were, by kiln_clock */
 } Launching;
 
-/* ---- The job's process ------------------------------------------------------------------------
- */
+/* ---- The job's process -------------------------------------------------------------- */
 
 /* What the job prints is its log. */
 static bool redirect(const char *log)
@@ -105,8 +104,7 @@ static int run(void *ctx, size_t number, int report)
     return status;
 }
 
-/* ---- What the launcher tells
- * ---------------------------------------------------------------------- */
+/* ---- What the launcher tells -------------------------------------------------------- */
 
 static bool next(void *ctx, size_t *ret_job)
 {
@@ -234,9 +232,7 @@ static void tick(void *ctx)
     kiln_display_tick(&launching->display);
 }
 
-/* ---- All
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- All ----------------------------------------------------------------------- */
 
 static KilnStatus close_journal(KilnSweep *sweep, KilnError *err)
 {

@@ -213,8 +213,7 @@ bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job)
            job->status == KILN_JOB_KILLED || (sweep->request->retry_failed && kiln_job_failed(job));
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------
- */
+/* ---- The whole ---------------------------------------------------------------------- */
 
 KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, KilnErrors *errors)
 {

@@ -195,8 +195,7 @@ static void make_csv(KilnText *text, const KilnJobs *jobs, const char *const *ke
         append_row(text, jobs, i, keys, metrics);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------
- */
+/* ---- JSON --------------------------------------------------------------------------- */
 
 static json_t *number_json(double value)
 {
@@ -252,8 +251,7 @@ static char *make_json(const KilnSweep *sweep, const char *const *keys)
     return text;
 }
 
-/* ---- Files
- * ----------------------------------------------------------------------------------------- */
+/* ---- Files -------------------------------------------------------------------------- */
 
 /* Both are derived from the journal, so that nothing is lost with them: they are
  * replaced at once, and not flushed to disk. */

@@ -97,8 +97,7 @@ char *kiln_sweep_job_path(const KilnSweep *sweep, const KilnJob *job, const char
 
 KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err);
 
-/* ---- rank.c ------------------------------------------------------------------------------------
- */
+/* ---- rank.c ------------------------------------------------------------------------- */
 
 /* Set sweep->metric by kiln.sweeper.metric, or the callbacks of the sweep's config. */
 KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err);
@@ -109,8 +108,7 @@ double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, bool *ret_ma
  * them. `ret` has room for all jobs. */
 size_t kiln_sweep_rank(const KilnSweep *sweep, size_t *ret);
 
-/* ---- results.c
- * ------------------------------------------------------------------------------------ */
+/* ---- results.c ---------------------------------------------------------------------- */
 
 /* results.csv and results.json, replaced at once. */
 KilnStatus kiln_results_write(const KilnSweep *sweep, KilnError *err);

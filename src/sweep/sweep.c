@@ -115,8 +115,7 @@ KilnStatus kiln_sweep_run(const KilnSweepRequest *request, KilnSweepResult *ret,
     return status;
 }
 
-/* ---- Remembering ------------------------------------------------------------------------------
- */
+/* ---- Remembering -------------------------------------------------------------------- */
 
 typedef struct Newest {
     char *path;

@@ -74,8 +74,7 @@ static void close_statistics(Statistics *statistics)
     free(statistics->counters);
 }
 
-/* ---- Counting ---------------------------------------------------------------------------------
- */
+/* ---- Counting ----------------------------------------------------------------------- */
 
 /* Running statistics that were 0 are the momentum times the batch's own after a step. */
 static void clear(const Statistics *statistics)

@@ -130,8 +130,7 @@ KilnStatus kiln_tune_sketch(KilnTune *tune, KilnTuneOption option, KilnTuneNeeds
     return status;
 }
 
-/* ---- Keys ---------------------------------------------------------------------------------------
- */
+/* ---- Keys --------------------------------------------------------------------------- */
 
 static KilnStatus find_optimizer(KilnTune *tune, KilnError *err)
 {
@@ -187,8 +186,7 @@ KilnStatus kiln_tune_batch_size_key(KilnTune *tune, const char *option, const ch
     return decides(tune, "datamodule.batch_size", option, ret, err);
 }
 
-/* ---- Steps --------------------------------------------------------------------------------------
- */
+/* ---- Steps -------------------------------------------------------------------------- */
 
 /* A batch of a trial, which may be one of several that make a step. */
 static KilnStatus try_batch(KilnTrainer *trainer, const KilnTuneTrial *trial,
@@ -305,8 +303,7 @@ void kiln_tune_status(KilnTune *tune, const char *text)
     kiln_output_status_line(&tune->output, text);
 }
 
-/* ---- All callbacks ------------------------------------------------------------------------------
- */
+/* ---- All callbacks ------------------------------------------------------------------ */
 
 static KilnStatus keep_state(KilnTune *tune, KilnInstance *callback, KilnError *err)
 {

@@ -367,8 +367,7 @@ static KilnStatus open_row(const Opts *opts, const KilnMetricRows *rows, int64_t
     return status >= 0 ? name_words(ret, err) : status;
 }
 
-/* ---- Counting
- * ------------------------------------------------------------------------------------ */
+/* ---- Counting ----------------------------------------------------------------------- */
 
 /* What is counted: lengths, then per order how many n-grams there are and are found. */
 enum { LENGTH, REFERENCE_LENGTH, TOTALS };
@@ -463,8 +462,7 @@ static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricR
     return status;
 }
 
-/* ---- The score
- * --------------------------------------------------------------------------------------- */
+/* ---- The score ---------------------------------------------------------------------- */
 
 /* Log of the precision of an order, in percent; *halved counts orders without a hit. */
 static double log_precision(const Opts *opts, double total, double found, double *halved)

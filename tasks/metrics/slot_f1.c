@@ -252,8 +252,7 @@ static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricR
     return status;
 }
 
-/* ---- Results
- * --------------------------------------------------------------------------------------- */
+/* ---- Results ------------------------------------------------------------------------ */
 
 typedef struct Type {
     const char *name;

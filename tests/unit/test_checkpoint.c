@@ -205,8 +205,7 @@ static void test_more_epochs(void **unused)
     assert_non_null(strstr(probe.printed, "warning: seed was 1"));
 }
 
-/* ---- Saving fails ------------------------------------------------------------------------------
- */
+/* ---- Saving fails ------------------------------------------------------------------- */
 
 static void test_disk_full(void **unused)
 {
@@ -243,8 +242,7 @@ static void test_disk_full(void **unused)
     assert_same_run("whole", "run8");
 }
 
-/* ---- Damage
- * -------------------------------------------------------------------------------------- */
+/* ---- Damage ------------------------------------------------------------------------- */
 
 static void copy_run(const char *from, const char *to)
 {
@@ -396,8 +394,7 @@ static void test_another_model(void **unused)
     }
 }
 
-/* ---- Which are kept
- * ------------------------------------------------------------------------------ */
+/* ---- Which are kept ----------------------------------------------------------------- */
 
 /* Folders below checkpoints/, links left out. */
 static size_t count_folders(const char *run)
@@ -454,8 +451,7 @@ static void test_which_are_kept(void **unused)
     }
 }
 
-/* ---- Finding
- * -------------------------------------------------------------------------------------- */
+/* ---- Finding ------------------------------------------------------------------------ */
 
 static void make_checkpoint(const char *path, time_t when)
 {

@@ -220,8 +220,7 @@ static void test_omp_num_threads(void **state)
     assert_string_equal(kiln_processors_why(&asked, why, sizeof(why)), "OMP_NUM_THREADS says so");
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------
- */
+/* ---- Memory ------------------------------------------------------------------------- */
 
 static const char meminfo[] = "MemTotal:       16000000 kB\nMemFree:         1000000 kB\n"
                               "MemAvailable:    8000000 kB\n";

@@ -399,8 +399,7 @@ static void test_ids(void **unused)
     built_free(&built);
 }
 
-/* ---- Refusals
- * ------------------------------------------------------------------------------------ */
+/* ---- Refusals ----------------------------------------------------------------------- */
 
 static void refused(const char *metric, const char *options, KilnMetricForm form,
                     KilnMetricRows rows, KilnStatus status, const char *says)

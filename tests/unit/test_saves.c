@@ -223,8 +223,7 @@ static json_t *state_of(const char *checkpoint)
     return state;
 }
 
-/* ---- Tests ------------------------------------------------------------------------------------
- */
+/* ---- Tests -------------------------------------------------------------------------- */
 
 static void test_two_owners_of_one_folder(void **unused)
 {

@@ -130,8 +130,7 @@ static void values_are_quoted(void **unused)
     }
 }
 
-/* ---- Results ----------------------------------------------------------------------------------
- */
+/* ---- Results ------------------------------------------------------------------------ */
 
 /* Four jobs: two good ones, one without the metric, one that failed. */
 static void fill(KilnSweep *sweep, KilnJobMetric metrics[4])
@@ -203,8 +202,7 @@ static void results_are_written(void **unused)
     kiln_jobs_release(&sweep.jobs);
 }
 
-/* ---- Reports ----------------------------------------------------------------------------------
- */
+/* ---- Reports ------------------------------------------------------------------------ */
 
 static void reports_come_in_pieces(void **unused)
 {

@@ -360,8 +360,7 @@ static void test_checkpoints(void **unused)
         keep(json_array_get(items, i));
 }
 
-/* ---- early_stopping ---------------------------------------------------------------------------
- */
+/* ---- early_stopping ----------------------------------------------------------------- */
 
 static void stop(const json_t *item)
 {

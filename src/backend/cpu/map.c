@@ -302,8 +302,7 @@ void kiln_cpu_map_release(KilnCall *call)
     call->priv = NULL;
 }
 
-/* ---- Epilogues --------------------------------------------------------------------------------
- */
+/* ---- Epilogues ---------------------------------------------------------------------- */
 
 bool kiln_cpu_epilogue_fits(const KilnCall *call, KilnLayout layout)
 {

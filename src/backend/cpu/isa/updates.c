@@ -314,8 +314,7 @@ static void lamb_step(const KilnSpan *span, const KilnLambLoop *lamb)
         param[i] -= l.lr * lamb_direction(&l, param[i], average[i], square[i]);
 }
 
-/* ---- Norms, averages, limits ------------------------------------------------------------------
- */
+/* ---- Norms, averages, limits -------------------------------------------------------- */
 
 static double square_sum(const float *x, int64_t n)
 {
