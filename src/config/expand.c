@@ -13,13 +13,34 @@
 
 /* ---- Choices ------------------------------------------------------------------- */
 
+static void tell_twice(KilnExpander *expander, const KilnDefault *entry, const KilnChosen *other)
+{
+    const char *first = entry->option != NULL ? entry->option : "null";
+    const char *then = other->option != NULL ? other->option : "null";
+    KilnError err = { 0 };
+
+    if (other->added != NULL)
+        kiln_error_set(&err, KILN_E_KEY,
+                       "group '%s' is chosen already, as '%s'; '%s=%s' changes the choice, "
+                       "'+%s=[%s]' adds to it",
+                       other->key, first, other->key, then, other->key, then);
+    else
+        kiln_error_set(&err, KILN_E_KEY,
+                       "group '%s' is chosen twice, as '%s' and as '%s'; to change the choice "
+                       "write 'override %s: %s'",
+                       other->key, first, then, other->key, then);
+    kiln_expand_tell(expander, other->added != NULL ? other->added : &entry->option_origin, &err);
+}
+
 /* Remember what a group chose, for interpolations, messages and the run folder. */
 static void remember(KilnExpander *expander, KilnDefault *entry, const char *key,
                      const char *option)
 {
     KilnDefaultsList *list = expander->list;
-    KilnChosen chosen = { .key = key, .option = option, .several = entry->options != NULL };
-    KilnError err = { 0 };
+    KilnChosen chosen = { .key = key,
+                          .option = option,
+                          .several = entry->options != NULL,
+                          .added = entry->appended ? &entry->option_origin : NULL };
 
     for (size_t i = 0; i < list->n_chosen; i++) {
         KilnChosen *other = &list->chosen[i];
@@ -34,13 +55,7 @@ static void remember(KilnExpander *expander, KilnDefault *entry, const char *key
         if ((other->option == NULL) == (option == NULL) &&
             (option == NULL || strcmp(other->option, option) == 0))
             return;
-        kiln_error_set(&err, KILN_E_KEY,
-                       "group '%s' is chosen twice, as '%s' and as '%s'; to change the choice "
-                       "write 'override %s: %s'",
-                       key, option != NULL ? option : "null",
-                       other->option != NULL ? other->option : "null", key,
-                       other->option != NULL ? other->option : "null");
-        kiln_expand_tell(expander, &entry->option_origin, &err);
+        tell_twice(expander, entry, other);
         return;
     }
     if (list->n_chosen == list->chosen_capacity) {

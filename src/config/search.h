@@ -8,9 +8,10 @@
 
 /* A choice that the defaults list made. */
 typedef struct KilnChosen {
-    const char *key;    /* "model", "db@src" */
-    const char *option; /* "resnet", "[a, b]"; NULL: none (null) */
-    bool several;       /* a list of options, which may be listed again */
+    const char *key;         /* "model", "db@src" */
+    const char *option;      /* "resnet", "[a, b]"; NULL: none (null) */
+    bool several;            /* a list of options, which may be listed again */
+    const KilnOrigin *added; /* the argument +group=option that chose it; NULL: none did */
 } KilnChosen;
 
 typedef struct KilnFile {

@@ -115,6 +115,9 @@ static void test_errors(void **unused)
           "to change it write lr=3, to set it whether it is there or not "
           "++lr=3\n" },
         { { "~lr=3", NULL }, "lr has another value (0.1), so it is kept" },
+        { { "+net=large", NULL },
+          "argument 1 `+net=large`: group 'net' is chosen already, as 'small'; 'net=large' changes "
+          "the choice, '+net=[large]' adds to it" },
         { { "~nope", NULL }, "argument 1 `~nope`: the config has no key 'nope'" },
         { { "~lr", "lr=3", NULL }, "no key 'lr' (argument 1 `~lr` removed it)" },
         { { "exp=one", NULL },
