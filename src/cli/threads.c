@@ -1,7 +1,10 @@
 /* How long idle threads of the OpenMP library wait by spinning. */
+#define _GNU_SOURCE
 #include "cli/screen.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* Enough for the pauses between the kernels of a step. GNU's own default is
@@ -13,6 +16,7 @@ static const char spin_count[] = "3000";
  * to its successor. */
 void kiln_screen_settle_threads(char **argv)
 {
+    (void)prctl(PR_SET_NAME, program_invocation_short_name); /* a successor is named "exe" */
     if (getenv("GOMP_SPINCOUNT") != NULL || getenv("OMP_WAIT_POLICY") != NULL ||
         setenv("GOMP_SPINCOUNT", spin_count, 1) != 0)
         return;

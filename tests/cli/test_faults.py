@@ -260,6 +260,8 @@ class Faults(Braked):
         self.hold(after=7)
         process = self.begin(*args)
         self.wait_for_batch(7, process)
+        with open(f"/proc/{process.pid}/comm", encoding="utf-8") as f:
+            self.assertEqual(f.read().strip(), "train")  # pkill finds it
         process.send_signal(signal.SIGUSR1)
         self.hold(after=9)
         self.wait_for(self.steps, process)
