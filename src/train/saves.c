@@ -541,8 +541,12 @@ KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
     KilnStatus status = saves->n_tidied > 0 ? drop_strays(trainer, err) : KILN_OK;
 
     leave_unwanted(saves);
-    if (status < 0 || saves->n_asked + saves->n_linked + saves->n_dropped == 0)
+    if (status < 0)
         return status;
+    if (saves->n_asked + saves->n_linked + saves->n_dropped == 0)
+        return saves->writer != NULL && kiln_writer_failed(saves->writer)
+                   ? kiln_writer_wait(saves->writer, err)
+                   : KILN_OK;
     status = ready_snapshot(trainer, err);
     if (status >= 0)
         status = add_folders(trainer, &job, err);

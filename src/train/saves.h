@@ -57,8 +57,8 @@ KILN_NODISCARD KilnStatus kiln_saves_reserve(KilnTrainer *trainer, KilnError *er
 void kiln_saves_use_spare(KilnSaves *saves);
 /* `owner` keeps checkpoint `name`; false when memory is out. */
 bool kiln_saves_keep(KilnSaves *saves, const KilnInstance *owner, const char *name);
-/* Begin what was asked for; fine when that is nothing. Waits for the job before, whose error it
- * returns. */
+/* Begin what was asked for, when the job before is over; returns that job's error, also when
+ * nothing was asked for and it failed meanwhile. */
 KILN_NODISCARD KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err);
 /* Wait until all is on disk. */
 KILN_NODISCARD KilnStatus kiln_saves_finish(KilnTrainer *trainer, KilnError *err);

@@ -25,6 +25,7 @@ struct KilnWriter {
     bool busy, quits;
     KilnStatus status;
     KilnError err;
+    _Atomic bool failed; /* status says how; for whoever only looks */
 };
 
 /* ---- A job -------------------------------------------------------------------------- */
@@ -114,6 +115,7 @@ static void *run(void *ctx)
         writer->busy = false;
         writer->status = status;
         writer->err = err;
+        writer->failed = status < 0;
         pthread_cond_broadcast(&writer->changed);
     }
     pthread_mutex_unlock(&writer->mutex);
@@ -181,8 +183,14 @@ KilnStatus kiln_writer_wait(KilnWriter *writer, KilnError *err)
     if (status < 0 && err != NULL)
         *err = writer->err;
     writer->status = KILN_OK;
+    writer->failed = false;
     pthread_mutex_unlock(&writer->mutex);
     return status;
+}
+
+bool kiln_writer_failed(const KilnWriter *writer)
+{
+    return writer->failed;
 }
 
 KilnSnapshot *kiln_writer_snapshot(KilnWriter *writer)

@@ -27,6 +27,8 @@ KILN_NODISCARD KilnStatus kiln_writer_new(const char *folder, KilnLivePage *page
 void kiln_writer_free(KilnWriter *writer);
 /* Wait for the job that was begun last, and return how it went (once). */
 KILN_NODISCARD KilnStatus kiln_writer_wait(KilnWriter *writer, KilnError *err);
+/* The job that was begun last is over and failed; kiln_writer_wait says how. */
+bool kiln_writer_failed(const KilnWriter *writer);
 /* The snapshot that jobs are about: to be filled between wait and begin. */
 KilnSnapshot *kiln_writer_snapshot(KilnWriter *writer);
 /* Begin a job, which is consumed. */

@@ -185,6 +185,15 @@ class Faults(Braked):
         self.assertEqual(self.summary()["status"], "failed")
         self.assertEqual(self.summary()["checkpoints"]["last"], None)
 
+    def test_a_save_that_failed_ends_the_run_before_the_next(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
+
+        _, err = self.train("model.hidden=[8192]", "datamodule.count=800", "datamodule.sample_us=200",
+                            "trainer.max_epochs=3", status=4, preexec_fn=limit)
+        self.assertIn("checkpoint epoch=000-step=100 is not saved", err)
+        self.assertLess(self.summary()["steps"], 200)
+
     def test_a_loss_that_is_not_finite_saves_nothing(self):
         _, err = self.train("optimizer=sgd", "optimizer.lr=1e6", "optimizer.momentum=0.99", "scheduler=constant",
                             "trainer.max_epochs=1000", status=3)
