@@ -1,10 +1,21 @@
 /* What differs between oneDNN 2 and 3 is here and nowhere else: memory descriptors
  * as values or handles, and the making of primitive descriptors. */
+#define _DEFAULT_SOURCE
 #include "backend/cpu/dnnl_util.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #define V3 (DNNL_VERSION_MAJOR >= 3)
+
+enum { ROOM = 16 << 20 }; /* bytes; a kernel's code takes 256 KiB, a primitive has some */
+
+bool kiln_dnnl_has_room(void)
+{
+    void *room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return room != MAP_FAILED && munmap(room, ROOM) == 0;
+}
 
 /* ---- Memory descriptors ------------------------------------------------------ */
 
@@ -94,6 +105,9 @@ static Gaps conv_gaps(const KilnConvMd *conv)
 dnnl_status_t kiln_pd_conv(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret)
 {
     const Gaps gaps = conv_gaps(conv);
+
+    if (!kiln_dnnl_has_room())
+        return dnnl_out_of_memory;
 #if V3
     return dnnl_convolution_forward_primitive_desc_create(
         ret, dnnl->engine, dnnl_forward_training, conv_algorithm(conv), conv->src, conv->weights,
@@ -167,6 +181,8 @@ dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
 
 dnnl_status_t kiln_pd_reorder(KilnDnnl *dnnl, KilnMd from, KilnMd to, dnnl_primitive_desc_t *ret)
 {
+    if (!kiln_dnnl_has_room())
+        return dnnl_out_of_memory;
     return dnnl_reorder_primitive_desc_create(ret, from, dnnl->engine, to, dnnl->engine,
                                               dnnl->attr);
 }

@@ -17,6 +17,10 @@ typedef struct KilnDnnl {
     int threads;
 } KilnDnnl;
 
+/* Is there memory for a primitive? oneDNN's generator of code crashes when there is none, so
+ * whoever makes one asks first. */
+bool kiln_dnnl_has_room(void);
+
 /* ---- Memory descriptors ------------------------------------------------------- */
 
 /* A descriptor to look at, and the storage of one. */

@@ -62,7 +62,8 @@ KilnStatus kiln_steps_add(KilnCall *call, dnnl_primitive_desc_t pd, const KilnSt
     KilnMd scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     size_t bytes = scratch != NULL ? kiln_md_bytes(scratch) : 0;
     int before = kiln_threads_set(dnnl->threads);
-    dnnl_status_t status = dnnl_primitive_create(&step->primitive, pd);
+    dnnl_status_t status = kiln_dnnl_has_room() ? dnnl_primitive_create(&step->primitive, pd)
+                                                : dnnl_out_of_memory;
 
     kiln_threads_set(before);
     for (int i = 0; i < n && status == dnnl_success; i++)
