@@ -10,7 +10,10 @@
 #include "tensor/bf16.h"
 #include "train/checkpoint.h"
 
-enum { ALIGN = 64 };
+enum {
+    ALIGN = 64,
+    COUNTS = 1 << 20 /* bytes that metrics may come to keep beside rows */
+};
 
 /* ---- What is in it ------------------------------------------------------------------ */
 
@@ -286,9 +289,10 @@ KilnStatus kiln_snapshot_reserve(KilnSnapshot *snapshot, KilnTrainer *trainer, K
     KilnStatus status = gather(snapshot, trainer, false, &n_weights, err);
     /* Of a group of batches, whose gradients are no larger than the parameters. */
     const bool groups = trainer->pace.accumulate > 1 || trainer->pace.n_changes > 0;
+    const size_t gradients = groups ? size_of(snapshot->model, snapshot->n_model) : 0;
 
     return status >= 0
-               ? have_bytes(snapshot, groups ? size_of(snapshot->model, snapshot->n_model) : 0, err)
+               ? have_bytes(snapshot, gradients + (size_t)trainer->forecast.metrics + COUNTS, err)
                : status;
 }
 

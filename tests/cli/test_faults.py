@@ -160,6 +160,17 @@ class Faults(Braked):
                             "callbacks.limit.batch=2", status=5)
         self.failed(err, 5, "out of memory", "the last good checkpoint is run/checkpoints/epoch=000-step=2")
 
+    @unittest.skipIf(ASAN, "the sanitizer's own memory does not fit a limit")
+    def test_no_memory_for_the_code_of_a_convolution(self):
+        args = ["model=cnn", "datamodule=digits", "datamodule.train_count=70", "datamodule.val_count=8",
+                "datamodule.test_count=8", "batch_size=64", "trainer.max_epochs=1", "kiln.run.dir=run"]
+        _, err = self.run_kiln(*self.flags, *args, "+callbacks.limit._target_=memory_limit",
+                               "callbacks.limit.batch=1", status=5)  # before the batch of 6
+        self.failed(err, 5, "oneDNN ran out of memory", "the last good checkpoint is run/checkpoints/epoch=000-step=1")
+        self.run_kiln(*args, "ckpt_path=run")
+        self.run_kiln(*args, "kiln.run.dir=whole")
+        self.assertEqual(self.weights(), self.weights("whole"))
+
     def test_a_logger_that_fails(self):
         _, err = self.train("+logger.server._target_=failing", "logger.server.after=3",
                             "trainer.log_every_n_steps=1", status=4)

@@ -246,15 +246,28 @@ static const KilnField limit_fields[] = {
     KILN_FIELD_END,
 };
 
+/* The process may have what it has. */
+static bool take_no_more(void)
+{
+    struct rlimit limit = { .rlim_max = RLIM_INFINITY };
+    long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    if (file == NULL)
+        return false;
+    const bool known = fscanf(file, "%lld", &pages) == 1;
+    fclose(file);
+    limit.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+    return known && setrlimit(RLIMIT_AS, &limit) == 0;
+}
+
 static KilnStatus on_train_batch_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const LimitOpts *opts = kiln_opts(self);
-    const struct rlimit limit = { .rlim_cur = 1 << 20, .rlim_max = RLIM_INFINITY };
 
-    (void)err;
-    if (kiln_trainer_batches_done(trainer) == opts->batch)
-        (void)setrlimit(RLIMIT_AS, &limit);
-    return KILN_OK;
+    return kiln_trainer_batches_done(trainer) != opts->batch || take_no_more()
+               ? KILN_OK
+               : kiln_error_set(err, KILN_E_IO, "the memory can't be limited");
 }
 
 static const KilnCallbackOps limit_ops = { .on_train_batch_start = on_train_batch_start };
