@@ -115,6 +115,14 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static KilnStatus no_size(const State *state, KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "batch_arg_name=%s: the run needs the same memory whatever it is, so it "
+                          "is not the size of batches",
+                          state->key);
+}
+
 /* Double it, up to all samples of an epoch; *ret_refused is the first that does not fit,
  * or a size above all. */
 static KilnStatus double_up(State *state, int64_t *ret_refused, KilnError *err)
@@ -128,6 +136,7 @@ static KilnStatus double_up(State *state, int64_t *ret_refused, KilnError *err)
         return status;
     state->largest = opts->init_val;
     const int64_t most = least(opts->max_val, state->needs.samples);
+    const int64_t first = state->needs.needed;
     *ret_refused = most + 1;
     while (state->largest < most && state->trials < opts->max_trials) {
         const int64_t next = least(2 * state->largest, most);
@@ -136,6 +145,8 @@ static KilnStatus double_up(State *state, int64_t *ret_refused, KilnError *err)
             *ret_refused = next;
             return KILN_OK;
         }
+        if (state->needs.needed == first)
+            return no_size(state, err);
         state->largest = next;
     }
     return KILN_OK;

@@ -296,6 +296,18 @@ static void tell_found(const State *state)
                         state->lr[state->other]);
 }
 
+/* Before the search: does the run take a rate there? */
+static KilnStatus check_key(const State *state, KilnError *err)
+{
+    char value[32];
+    KilnTuneNeeds needs;
+
+    snprintf(value, sizeof(value), "%.17g", state->opts->min_lr);
+    KilnStatus status = kiln_tune_sketch(state->tune, (KilnTuneOption) { state->key, value },
+                                         &needs, err);
+    return status >= 0 ? status : kiln_error_prefix(err, "attr_name: ");
+}
+
 static KilnStatus tune(KilnInstance *self, KilnTune *tune, KilnError *err)
 {
     State *state = kiln_state(self);
@@ -306,6 +318,8 @@ static KilnStatus tune(KilnInstance *self, KilnTune *tune, KilnError *err)
     state->key = opts->attr_name;
     if (state->key == NULL)
         status = kiln_tune_lr_key(tune, "attr_name", &state->key, err);
+    else if (!state->searched)
+        status = check_key(state, err);
     if (status >= 0 && !state->searched)
         status = search(state, err);
     if (status >= 0 && kiln_tune_dir(tune) != NULL)

@@ -89,7 +89,8 @@ class LrFinder(Runs):
         out, _ = self.train("few", *BY_HAND, *self.FINDER, "callbacks.lr_finder.num_training_steps=11")
         self.assertIn("too few", out)
         self.refused(*BY_HAND, *self.FINDER, "callbacks.lr_finder.min_lr=11", says=["max_lr", "more than min_lr"])
-        self.refused(*BY_HAND, *self.FINDER, "callbacks.lr_finder.attr_name=no.such", says=["no.such"])
+        self.refused(*BY_HAND, *self.FINDER, "callbacks.lr_finder.attr_name=no.such", says=["attr_name: no.such"])
+        self.refused(*BY_HAND, *self.FINDER, "callbacks.lr_finder.attr_name=batch_size", says=["attr_name", "expected an integer"])
 
     def test_command(self):
         out, _ = self.run_kiln("tune", "lr", *BY_HAND, "kiln.run.dir=t", "callbacks.lr_finder.num_training_steps=40", program="kiln")
@@ -156,6 +157,7 @@ class BatchSizeFinder(Runs):
 
     def test_nothing_fits(self):
         self.refused(*BY_HAND, *self.FINDER, "callbacks.batch_size_finder.init_val=9000", says=["init_val", "at most max_val"])
+        self.refused(*BY_HAND, *self.FINDER, "callbacks.batch_size_finder.batch_arg_name=lr", says=["batch_arg_name=lr", "the same memory"])
 
     def test_command(self):
         out, _ = self.run_kiln("tune", "batch_size", *BY_HAND, "callbacks.batch_size_finder.max_val=64", program="kiln")
