@@ -6,7 +6,8 @@
  * that a tap takes from the padding are left out where whole tiles are. With a stride s
  * there is a plane of x for each of the s x s phases. Bands of rows are taken one
  * after the other, as large as stay in the second cache. Where there are enough for
- * all threads each takes its own, with sums of its own; else they share each band.
+ * all threads, and sums stay in the cache beside them, each takes its own, with sums of
+ * its own; else they share each band.
  *
  * The zeros that fill up a row of dy are multiplied with whatever x has there: an
  * infinite or NaN x makes NaN of sums that should not have seen it. A step with such an
@@ -24,7 +25,8 @@ enum {
     MOST_IMAGES = 32,   /* side by side */
     MOST_PLACES = 4096, /* of a row in a plane of x */
     MOST_TAPS = 64,
-    MOST_PLANES = 16
+    MOST_PLANES = 16,
+    OWN_SUMS = 1 << 18 /* floats, of a thread that has its own */
 };
 
 typedef struct Tap {
@@ -189,7 +191,8 @@ static bool measure(const KilnCall *call, Work *w)
         return false;
     find_bands(w, (const int64_t[]) { (kh - 1) * attrs->dilation[0] / attrs->stride[0],
                                       (kw - 1) * attrs->dilation[1] / attrs->stride[1] });
-    w->parts = all_bands(w) % threads == 0 || all_bands(w) >= 4 * threads
+    w->parts = w->out * w->in * kh * kw <= OWN_SUMS &&
+                       (all_bands(w) % threads == 0 || all_bands(w) >= 4 * threads)
                    ? kiln_least(threads, all_bands(w))
                    : 1;
     w->out_tiles = up(w->out, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
@@ -249,24 +252,28 @@ static int64_t pack_count(const Work *w)
     return w->band_rows + w->n_planes * w->plane_rows;
 }
 
-static void pack(void *context, int64_t begin, int64_t end)
+static void pack_row(const Work *w, int64_t i)
 {
-    const Work *w = context;
     int32_t at[MOST_PLACES];
 
-    for (int64_t i = begin; i < end; i++)
-        if (i < w->band_rows)
-            pack_dy(w, i, at);
-        else
-            pack_x(w, (int)((i - w->band_rows) / w->plane_rows), (i - w->band_rows) % w->plane_rows,
-                   at);
+    if (i < w->band_rows)
+        pack_dy(w, i, at);
+    else
+        pack_x(w, (int)((i - w->band_rows) / w->plane_rows), (i - w->band_rows) % w->plane_rows,
+               at);
+}
+
+static void pack(void *context, KilnShares *shares)
+{
+    for (int64_t i; (i = kiln_take(shares)) >= 0;)
+        pack_row(context, i);
 }
 
 /* ---- The product -------------------------------------------------------------------- */
 
 /* Block (row, column) of a tap's sums: over the rows of the band, and of each the tiles,
  * that meet x. */
-static void one_block(const Work *w, const Tap *tap, int64_t row, int64_t column, float *sums)
+static void tap_block(const Work *w, const Tap *tap, int64_t row, int64_t column, float *sums)
 {
     const int64_t first = w->band % w->bands * w->band_rows;
     const int64_t from = tap->from[0] > first ? tap->from[0] - first : 0;
@@ -293,16 +300,20 @@ static void one_block(const Work *w, const Tap *tap, int64_t row, int64_t column
                    to > from ? to - from : 0, w->band > w->begin);
 }
 
-/* Blocks of the sums: by tap, columns, rows. */
-static void multiply(void *context, int64_t begin, int64_t end)
+/* Block i of the sums: by tap, columns, rows. */
+static void one_block(const Work *w, int64_t i)
 {
-    const Work *w = context;
     const int64_t row_blocks = w->out_tiles / 2, column_blocks = w->in_tiles / 2;
 
+    tap_block(w, &w->taps[i / row_blocks / column_blocks], i % row_blocks,
+              i / row_blocks % column_blocks, w->sums + i * KILN_AMX_BLOCK * KILN_AMX_BLOCK);
+}
+
+static void multiply(void *context, KilnShares *shares)
+{
     kiln_amx_begin();
-    for (int64_t i = begin; i < end; i++)
-        one_block(w, &w->taps[i / row_blocks / column_blocks], i % row_blocks,
-                  i / row_blocks % column_blocks, w->sums + i * KILN_AMX_BLOCK * KILN_AMX_BLOCK);
+    for (int64_t i; (i = kiln_take(shares)) >= 0;)
+        one_block(context, i);
     kiln_amx_end();
 }
 
@@ -332,12 +343,12 @@ static void unpack_row(const Work *w, int64_t block, int64_t o, int64_t first_in
 
 /* Parts are blocks of one tap, each with those of the other taps: together they are
  * in the nearest cache. */
-static void unpack(void *context, int64_t begin, int64_t end)
+static void unpack(void *context, KilnShares *shares)
 {
     const Work *w = context;
     const int64_t row_blocks = w->out_tiles / 2;
 
-    for (int64_t block = begin; block < end; block++) {
+    for (int64_t block; (block = kiln_take(shares)) >= 0;) {
         const int64_t row = block % row_blocks * KILN_AMX_BLOCK;
 
         for (int64_t o = row; o < kiln_least(w->out, row + KILN_AMX_BLOCK); o++)
@@ -372,8 +383,12 @@ static void multiply_own(void *context, int64_t begin, int64_t end)
         w.right += part * band_size(&w);
         w.begin = all_bands(&w) * part / w.parts;
         for (w.band = w.begin; w.band < stop; w.band++) {
-            pack(&w, 0, pack_count(&w));
-            multiply(&w, 0, block_count(&w));
+            for (int64_t i = 0; i < pack_count(&w); i++)
+                pack_row(&w, i);
+            kiln_amx_begin();
+            for (int64_t i = 0; i < block_count(&w); i++)
+                one_block(&w, i);
+            kiln_amx_end();
         }
     }
 }
@@ -391,8 +406,8 @@ void kiln_amx_conv_weight_run(KilnCall *call)
     if (w.parts > 1)
         kiln_parallel(threads, w.parts, 1, 1, multiply_own, &w);
     for (; w.parts == 1 && w.band < all_bands(&w); w.band++) {
-        kiln_parallel(threads, pack_count(&w), 1, 1, pack, &w);
-        kiln_parallel(threads, block_count(&w), 1, 1, multiply, &w);
+        kiln_parallel_taken(threads, pack_count(&w), pack, &w);
+        kiln_parallel_taken(threads, block_count(&w), multiply, &w);
     }
-    kiln_parallel(threads, w.out_tiles / 2 * (w.in_tiles / 2), 1, 1, unpack, &w);
+    kiln_parallel_taken(threads, w.out_tiles / 2 * (w.in_tiles / 2), unpack, &w);
 }

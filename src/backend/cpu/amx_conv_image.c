@@ -169,7 +169,7 @@ static bool measure(const KilnCall *call, bool gradient, Work *w)
 /* ---- Packing ----------------------------------------------------------------------- */
 
 /* Rows of tiles of the weight, tile by tile for all taps, whose values are neighbours. */
-static void pack_weight(void *context, int64_t begin, int64_t end)
+static void pack_weight(void *context, KilnShares *shares)
 {
     const Work *w = context;
     const int64_t *dim = w->weight->shape.dim, taps = dim[2] * dim[3];
@@ -180,7 +180,7 @@ static void pack_weight(void *context, int64_t begin, int64_t end)
                              .rows = w->channels };
     const int64_t next = w->gradient ? matrix.stride : matrix.spread;
 
-    for (int64_t t = begin; t < end; t++)
+    for (int64_t t; (t = kiln_take(shares)) >= 0;)
         for (int64_t k = 0; k < w->depth; k += KILN_AMX_DEPTH)
             for (int i = 0; i < w->n_taps; i++) {
                 uint16_t *tile = w->right + (t * w->n_taps + i) * w->line +
@@ -193,14 +193,14 @@ static void pack_weight(void *context, int64_t begin, int64_t end)
 }
 
 /* Rows of the copy. */
-static void copy_source(void *context, int64_t begin, int64_t end)
+static void copy_source(void *context, KilnShares *shares)
 {
     const Work *w = context;
     const int64_t *dim = w->source->shape.dim;
     const size_t bytes = (size_t)w->depth * sizeof(uint16_t);
     const size_t rest = (size_t)(w->pitch - w->depth) * sizeof(uint16_t);
 
-    for (int64_t row = begin; row < end; row++)
+    for (int64_t row; (row = kiln_take(shares)) >= 0;)
         for (int64_t column = 0; column < w->size[1]; column++) {
             const int64_t y = row - w->lead[0], x = column - w->lead[1];
             const bool inside = y >= 0 && y < dim[1] && x >= 0 && x < dim[2];
@@ -273,17 +273,17 @@ static int64_t channel_blocks(const Work *w)
     return up(w->channels, KILN_AMX_BLOCK) / KILN_AMX_BLOCK;
 }
 
-static void multiply(void *context, int64_t begin, int64_t end)
+static void multiply(void *context, KilnShares *shares)
 {
     const Work *w = context;
 
     kiln_amx_begin();
     if (w->by_channels)
-        for (int64_t column = begin; column < end; column++)
+        for (int64_t column; (column = kiln_take(shares)) >= 0;)
             for (int64_t block = 0; block < place_blocks(w); block++)
                 one_block(w, block, column);
     else
-        for (int64_t block = begin; block < end; block++)
+        for (int64_t block; (block = kiln_take(shares)) >= 0;)
             for (int64_t column = 0; column < channel_blocks(w); column++)
                 one_block(w, block, column);
     kiln_amx_end();
@@ -313,14 +313,14 @@ void kiln_amx_conv_image_run(KilnCall *call, bool gradient)
     w.right = call->workspace;
     w.left = w.right + right_size(&w);
     w.by_channels = right_size(&w) > left_size(&w);
-    kiln_parallel(threads, 2 * channel_blocks(&w), 1, 1, pack_weight, &w);
-    kiln_parallel(threads, w.size[0], 1, 1, copy_source, &w);
+    kiln_parallel_taken(threads, 2 * channel_blocks(&w), pack_weight, &w);
+    kiln_parallel_taken(threads, w.size[0], copy_source, &w);
     for (int i = 0; i < w.n_phases; i++) {
         w.phase = &w.phases[i];
         w.row_blocks = up(w.phase->size[1] * w.n, KILN_AMX_BLOCK) / KILN_AMX_BLOCK;
         for (int tap = 0; tap < w.phase->taps; tap++)
             w.at[tap] = w.taps[w.phase->begin + tap].at;
-        kiln_parallel(threads, w.by_channels ? channel_blocks(&w) : place_blocks(&w), 1, 1,
-                      multiply, &w);
+        kiln_parallel_taken(threads, w.by_channels ? channel_blocks(&w) : place_blocks(&w),
+                            multiply, &w);
     }
 }
