@@ -147,11 +147,12 @@ void kiln_telling_tell(KilnTrainer *trainer, double now)
     if (trainer->telling.page == NULL)
         return;
     kiln_live_tell(trainer->telling.page, &at);
+    /* An epoch that begins has none yet: that of the one before is told meanwhile. */
+    if (!evaluates && trainer->timing.phase_samples > 0)
+        trainer->telling.samples_per_s = kiln_trainer_samples_per_s(trainer);
     if (now - trainer->telling.told < rates_s)
         return;
     trainer->telling.told = now;
-    if (!evaluates)
-        trainer->telling.samples_per_s = kiln_trainer_samples_per_s(trainer);
     tell_rates(trainer, now);
 }
 
