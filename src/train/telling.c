@@ -49,6 +49,7 @@ void kiln_telling_begin(KilnTrainer *trainer)
     trainer->telling.first_batch = trainer->at.batches;
     trainer->telling.last_phase = KILN_LIVE_STARTS;
     trainer->telling.told = 0.0;
+    trainer->telling.loss = (double)NAN;
     kiln_telling_tell(trainer, kiln_clock());
 }
 
