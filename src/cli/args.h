@@ -20,7 +20,7 @@ typedef struct KilnArgs {
     KilnSplit split;     /* split=... of eval and predict, taken from the words */
     const char *input;   /* predict's input=..., taken from the words; NULL: split */
     const char *info;    /* --info: "all", "config", ... */
-    const char *resume;  /* --resume DIR: the folder of a sweep */
+    const char *resume;  /* --resume DIR|last: the folder of a sweep */
     const char *run;     /* train's resume=..., taken from the words */
     const char *count;   /* -n N, of verify-resume */
     const char *svg;     /* --svg FILE, of graph */
@@ -38,24 +38,19 @@ typedef struct KilnArgs {
     size_t n_words;
 } KilnArgs;
 
-/* Take argv apart. The strings are borrowed from argv; kiln_args_release frees
- * the list of words. KILN_E_USAGE names the flag and the nearest one. */
-KILN_NODISCARD KilnStatus kiln_args_parse(int argc, char **argv, KilnArgs *ret, KilnError *err);
+/* Take the arguments of a command apart. All strings are borrowed; kiln_args_release frees the
+ * list of words. KILN_E_USAGE: a flag that the command does not have, or flags that do not go
+ * together. */
+KILN_NODISCARD KilnStatus kiln_args_parse(const char *command, int argc, char **argv, KilnArgs *ret,
+                                          KilnError *err);
 /* The same of a line that is not finished: what is wrong is left out. *ret_waiting is
  * the flag at the end whose value is still missing; NULL: none. */
-KILN_NODISCARD KilnStatus kiln_args_guess(int argc, char **argv, KilnArgs *ret,
+KILN_NODISCARD KilnStatus kiln_args_guess(const char *command, int argc, char **argv, KilnArgs *ret,
                                           const char **ret_waiting);
 void kiln_args_release(KilnArgs *args);
 /* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
 const char *kiln_args_take(KilnArgs *args, const char *key);
 /* Add a word, borrowed, in front of the others. */
 KILN_NODISCARD KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err);
-/* The i-th flag ("--cfg"); NULL behind the last. */
-const char *kiln_args_flag(size_t i);
-/* The whole name of a flag that may be written short ("-cn"), and what stands behind its
- * =, or NULL; NULL when there is no such flag. */
-const char *kiln_args_flag_name(const char *word, const char **ret_value);
-/* The i-th thing that --info tells of; NULL behind the last. */
-const char *kiln_args_topic(size_t i);
 
 #endif

@@ -196,6 +196,9 @@ static KilnStatus ls(const char *const *words, KilnError *err)
 {
     const char *dir = words[0] != NULL ? words[0] : "outputs";
 
+    if (words[0] != NULL && words[1] != NULL)
+        return kiln_error_set(err, KILN_E_USAGE, "ckpt ls: expected one folder, got `%s` too",
+                              words[1]);
     if (!kiln_is_dir(dir))
         return kiln_error_set(err, KILN_E_IO, "%s: there is no such folder", dir);
     if (list_below(dir, 0) == 0)
@@ -261,8 +264,12 @@ static KilnStatus show(const char *const *words, KilnError *err)
 {
     KilnCheckpoint checkpoint = { 0 };
     char *path = NULL;
-    KilnStatus status = find(words[0] != NULL ? words[0] : "last", &path, err);
+    KilnStatus status;
 
+    if (words[0] != NULL && words[1] != NULL)
+        return kiln_error_set(err, KILN_E_USAGE, "ckpt show: expected one checkpoint, got `%s` too",
+                              words[1]);
+    status = find(words[0] != NULL ? words[0] : "last", &path, err);
     if (status >= 0)
         status = kiln_checkpoint_open(path, false, &checkpoint, err);
     if (status >= 0) {

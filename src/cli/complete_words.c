@@ -32,10 +32,10 @@ static void add_all(Cursor *cursor, const char *before, const char *const *names
 
 static void complete_flag(Cursor *cursor)
 {
-    const char *name;
+    const KilnFlag *flag;
 
-    for (size_t i = 0; (name = kiln_args_flag(i)) != NULL; i++)
-        kiln_candidates_add(cursor->candidates, false, name, kiln_flags_text(name));
+    for (size_t i = 0; (flag = kiln_flag_at(cursor->command, i)) != NULL; i++)
+        kiln_candidates_add(cursor->candidates, false, flag->name, flag->text);
 }
 
 static void complete_topic(Cursor *cursor, const char *before)
@@ -43,7 +43,7 @@ static void complete_topic(Cursor *cursor, const char *before)
     KilnArena *arena = &cursor->candidates->arena;
     const char *topic;
 
-    for (size_t i = 0; (topic = kiln_args_topic(i)) != NULL; i++)
+    for (size_t i = 0; (topic = kiln_flag_topic(i)) != NULL; i++)
         kiln_candidates_add(cursor->candidates, false,
                             kiln_arena_printf(arena, "%s%s", before, topic), NULL);
 }
@@ -53,6 +53,7 @@ static void complete_flag_value(Cursor *cursor, const char *flag, const char *be
 {
     static const char *const cfg[] = { "job", "kiln", "all", NULL };
     static const char *const phases[] = { "forward", "backward", "update", NULL };
+    static const char *const newest[] = { "last", NULL };
 
     if (strcmp(flag, "--cfg") == 0) {
         add_all(cursor, before, cfg);
@@ -66,8 +67,10 @@ static void complete_flag_value(Cursor *cursor, const char *flag, const char *be
         kiln_candidates_paths(cursor->candidates, before, typed, "");
     } else if (strcmp(flag, "--plugin") == 0) {
         kiln_candidates_paths(cursor->candidates, before, typed, ".so");
-    } else if (strcmp(flag, "--config-path") == 0 || strcmp(flag, "--config-dir") == 0 ||
-               strcmp(flag, "--resume") == 0) {
+    } else if (strcmp(flag, "--config-path") == 0 || strcmp(flag, "--config-dir") == 0) {
+        kiln_candidates_paths(cursor->candidates, before, typed, "/");
+    } else if (strcmp(flag, "--resume") == 0) {
+        add_all(cursor, before, newest);
         kiln_candidates_paths(cursor->candidates, before, typed, "/");
     } else {
         kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
@@ -286,7 +289,7 @@ static void complete_command(KilnCandidates *candidates)
 static void complete_with(Cursor *cursor, const char *waiting)
 {
     const char *typed = cursor->candidates->typed, *value = NULL;
-    const char *flag = kiln_args_flag_name(typed, &value);
+    const KilnFlag *flag = kiln_flag_find(cursor->command, typed, &value);
 
     if (waiting != NULL)
         complete_flag_value(cursor, waiting, "", typed);
@@ -296,7 +299,7 @@ static void complete_with(Cursor *cursor, const char *waiting)
         const char *before = kiln_arena_strndup(&cursor->candidates->arena, typed,
                                                 (size_t)(value - typed));
         if (before != NULL)
-            complete_flag_value(cursor, flag, before, value);
+            complete_flag_value(cursor, flag->name, before, value);
     } else if (typed[0] == '-') {
         complete_flag(cursor);
     } else {
@@ -337,7 +340,8 @@ void kiln_complete_words(char **words, size_t count, KilnCandidates *candidates)
         }
         cursor.command = words[first++];
     }
-    if (kiln_args_guess((int)(count - 1 - first), words + first, &cursor.args, &waiting) < 0)
+    if (kiln_args_guess(cursor.command, (int)(count - 1 - first), words + first, &cursor.args,
+                        &waiting) < 0)
         return;
     complete_with(&cursor, waiting);
     kiln_args_release(&cursor.args);

@@ -1,266 +1,212 @@
-/* What each flag and each command is for, as --help tells it. */
+/* The table of flags. */
 #include "cli/flags.h"
 
 #include <string.h>
 
-/* Which commands a flag is for. */
-enum {
-    TRAIN = 1 << 0,
-    RUNS = 1 << 1,  /* eval, predict: the config is a checkpoint's */
-    NAMES = 1 << 2, /* list, show: components */
-    SCHEMA = 1 << 3,
-    INIT = 1 << 4,
-    OTHER = 1 << 5, /* a command without flags of its own */
-    GRAPH = 1 << 6,
-    VERIFY = 1 << 7,
-    TUNE = 1 << 8,
-    TOP = 1 << 9,
-    ALL = TRAIN | RUNS | NAMES | SCHEMA | INIT | OTHER | GRAPH | VERIFY | TUNE | TOP,
-};
+#include "base/text.h"
+#include "cli/args.h"
 
-typedef struct FlagHelp {
-    const char *usage; /* NULL: a heading */
-    const char *text;
-    unsigned commands;
-} FlagHelp;
+/* Commands that compose a config of the user's. */
+#define COMPOSES "train graph verify-resume tune "
+/* Commands that take the config of a run. */
+#define REMEMBERS "eval predict replay "
 
-static const FlagHelp flags[] = {
-    { NULL, "picture", GRAPH },
-    { "--svg FILE", "draw the step and its memory, instead of a table", GRAPH },
-    { "--depth N", "put together layers that agree in the first N parts of their names", GRAPH },
-    { "--phase PHASE", "only forward, backward or update", GRAPH },
-    { NULL, "kills", VERIFY },
-    { "-n, --kills N", "how often to kill (default: 20)", VERIFY },
-    { NULL, "config", TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY | TUNE },
-    { "-cp, --config-path DIR",
-      "the folder of the primary config (default: ./conf, else the one inside the program)",
-      TRAIN | NAMES | SCHEMA | GRAPH | VERIFY | TUNE },
-    { "-cn, --config-name NAME", "the primary config (default: config)",
-      TRAIN | GRAPH | VERIFY | TUNE },
-    { "-cd, --config-dir DIR", "one more folder to search for groups; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | GRAPH | VERIFY | TUNE },
-    { "--plugin FILE.so", "load components from a plugin; can be repeated",
-      TRAIN | RUNS | NAMES | SCHEMA | INIT | GRAPH | VERIFY | TUNE },
-    { NULL, "looking", TRAIN },
-    { "-c, --cfg job|kiln|all", "print the composed config (kiln: its own settings) and stop",
-      TRAIN },
-    { "-p, --package KEY", "with --cfg: only the part at KEY", TRAIN },
-    { "--resolve", "with --cfg: with every ${...} resolved", TRAIN },
-    { "--origins", "with --cfg: where each value was set, as a comment", TRAIN },
-    { "--explain KEY...",
-      "where the values of KEYs come from, and what they replaced; can be repeated", TRAIN },
-    { "-i, --info [WHAT]",
+#define AT(member) offsetof(KilnArgs, member)
+
+static const KilnFlag flags[] = {
+    { "--svg", NULL, "FILE", KILN_FLAG_ONE, AT(svg), "graph", "picture",
+      "draw the step and its memory, instead of a table" },
+    { "--depth", NULL, "N", KILN_FLAG_ONE, AT(depth), "graph", "picture",
+      "put together layers that agree in the first N parts of their names" },
+    { "--phase", NULL, "PHASE", KILN_FLAG_ONE, AT(phase), "graph", "picture",
+      "only forward, backward or update" },
+    { "--kills", "-n", "N", KILN_FLAG_ONE, AT(count), "verify-resume", "kills",
+      "how often to kill (default: 20)" },
+    { "--config-path", "-cp", "DIR", KILN_FLAG_ONE, AT(config_path), COMPOSES "show schema",
+      "config",
+      "the folder of the primary config (default: ./conf, else the one inside the program)" },
+    { "--config-name", "-cn", "NAME", KILN_FLAG_ONE, AT(config_name), COMPOSES "show", "config",
+      "the primary config (default: config)" },
+    { "--config-dir", "-cd", "DIR", KILN_FLAG_MANY, AT(config_dirs),
+      COMPOSES REMEMBERS "show schema", "config",
+      "one more folder to search for groups; can be repeated" },
+    { "--plugin", NULL, "FILE.so", KILN_FLAG_MANY, AT(plugins),
+      COMPOSES REMEMBERS "list show schema init", "config",
+      "load components from a plugin; can be repeated" },
+    { "--cfg", "-c", "job|kiln|all", KILN_FLAG_ONE, AT(cfg), "train", "looking",
+      "print the composed config (kiln: its own settings) and stop" },
+    { "--package", "-p", "KEY", KILN_FLAG_ONE, AT(package), "train", "looking",
+      "with --cfg: only the part at KEY" },
+    { "--resolve", NULL, NULL, KILN_FLAG_SWITCH, AT(resolve), "train", "looking",
+      "with --cfg: with every ${...} resolved" },
+    { "--origins", NULL, NULL, KILN_FLAG_SWITCH, AT(origins), "train", "looking",
+      "with --cfg: where each value was set, as a comment" },
+    { "--explain", NULL, "KEY...", KILN_FLAG_MANY, AT(explain), "train", "looking",
+      "where the values of KEYs come from, and what they replaced; can be repeated" },
+    { "--info", "-i", "[WHAT]", KILN_FLAG_TOPIC, AT(info), "train", "looking",
       "how the config was put together: all (if not given), config, defaults, defaults-tree, "
-      "plugins or searchpath",
-      TRAIN },
-    { "--plan",
+      "plugins or searchpath" },
+    { "--plan", NULL, NULL, KILN_FLAG_SWITCH, AT(plan), "train", "looking",
       "layers, FLOPs, memory and time of the run, from a second of it; with -m: print the jobs, "
-      "run none",
-      TRAIN },
-    { NULL, "sweeps", TRAIN },
-    { "-m, --multirun", "one run for each combination of KEY=A,B,...", TRAIN },
-    { "--resume DIR", "with -m: run what is missing or failed in the sweep in DIR", TRAIN },
-    { "--retry-failed", "with --resume: run again what failed", TRAIN },
-    { NULL, "screen", TRAIN | RUNS },
-    { "-q, --quiet", "errors only", TRAIN | RUNS },
-    { "-v, --verbose", "more: all that config files set, threads, checkpoints", TRAIN | RUNS },
-    { NULL, "output", SCHEMA },
-    { NULL, "output", TOP },
-    { "--once", "look once and stop, as in a pipe", TOP },
-    { "--json", "as JSON, once", TOP },
-    { "--json", "a JSON Schema for editors, instead of an outline", SCHEMA },
-    { NULL, "help", ALL },
-    { "-h, --help", "this text", ALL },
-    { "--version", "version of the program and of its plugin interface", ALL },
+      "run none" },
+    { "--multirun", "-m", NULL, KILN_FLAG_SWITCH, AT(multirun), "train", "sweeps",
+      "one run for each combination of KEY=A,B,..." },
+    { "--resume", NULL, "DIR|last", KILN_FLAG_ONE, AT(resume), "train", "sweeps",
+      "with -m: run the jobs of that sweep (last: the newest) that have not ended, those that "
+      "were cut off from their last checkpoint" },
+    { "--retry-failed", NULL, NULL, KILN_FLAG_SWITCH, AT(retry_failed), "train", "sweeps",
+      "with --resume: run the jobs that failed again, too" },
+    { "--quiet", "-q", NULL, KILN_FLAG_SWITCH, AT(quiet), "train eval predict", "screen",
+      "errors only" },
+    { "--verbose", "-v", NULL, KILN_FLAG_SWITCH, AT(verbose), "train eval predict", "screen",
+      "more: all that config files set, threads, checkpoints" },
+    { "--once", NULL, NULL, KILN_FLAG_SWITCH, AT(once), "top", "output",
+      "look once and stop, as in a pipe" },
+    { "--json", NULL, NULL, KILN_FLAG_SWITCH, AT(json), "top", "output", "as JSON, once" },
+    { "--json", NULL, NULL, KILN_FLAG_SWITCH, AT(json), "schema", "output",
+      "a JSON Schema for editors, instead of an outline" },
+    { "--help", "-h", NULL, KILN_FLAG_SWITCH, AT(help), NULL, "help", "this text" },
+    { "--version", NULL, NULL, KILN_FLAG_SWITCH, AT(version), NULL, "help",
+      "version of the program and of its plugin interface" },
 };
 
-typedef struct CommandHelp {
-    const char *name;
-    unsigned mask;
-    const char *text;
-    const char *const examples[15]; /* command, what it does, ..., NULL */
-} CommandHelp;
+static const char *const topics[] = { "all",           "config",  "defaults",
+                                      "defaults-tree", "plugins", "searchpath" };
 
-static const CommandHelp commands[] = {
-    { "eval",
-      RUNS,
-      "Tests a checkpoint with the config that made it, or with split=val validates it "
-      "(split=train: on the training samples, in order and not augmented), and prints the metrics "
-      "as JSON; with plots=DIR it draws confusion matrices and samples with predictions into DIR, "
-      "too. Overrides change that config, its data folder say.",
-      { "kiln eval ckpt_path=last", "the newest run's last checkpoint", "kiln eval ckpt_path=best",
-        "the newest run's best checkpoint", "kiln eval ckpt_path=outputs/DAY/TIME",
-        "a run folder; its checkpoints/NAME work too", "kiln eval ckpt_path=best split=val",
-        "its validation metrics again", "kiln eval ckpt_path=best split=train",
-        "what it makes of what it learned from: val/.../train",
-        "kiln eval ckpt_path=best plots=pictures", "with what it got right and wrong, as pictures",
-        "kiln eval ckpt_path=last datamodule.root=DIR", "the same network on other data", NULL } },
-    { "predict",
-      RUNS,
-      "Prints one line of JSON for each image: file, class, probabilities; or writes them to a "
-      "file, output=FILE, as its name ends: .jsonl, .csv, .safetensors. split=test, val or train "
-      "takes the samples of the datamodule; of several sets each has a file of its own.",
-      { "kiln predict ckpt_path=best input=DIR", "all PNG images in a folder, at any depth",
-        "kiln predict ckpt_path=RUN input=x.png", "one image",
-        "kiln predict ckpt_path=best input=DIR output=all.csv", "a table",
-        "kiln predict ckpt_path=best split=test output=all.csv",
-        "the test samples; a test set `night` goes to all-night.csv", NULL } },
-    { "graph",
-      GRAPH,
-      "Shows the training step as it is planned, after a second of trying it: every operation with "
-      "what was joined to it, its output, where that lies in memory and how long, and the time it "
-      "takes; as a table, or as a picture with the memory's use over the step.",
-      { "kiln graph model=resnet", "every operation of the step",
-        "kiln graph model=resnet --depth 2", "one line for each block",
-        "kiln graph model=resnet --depth 2 --svg step.svg", "the picture of the same",
-        "kiln graph --phase backward", "the gradients alone", NULL } },
-    { "ckpt",
-      OTHER,
-      "Looks at checkpoints. ls: those of a run, or of all runs below a folder (default: outputs). "
-      "show: what is in one. verify: all its checksums; what is damaged, down to the tensor. diff: "
-      "tensors, config and state that differ between two. PATH is a checkpoint folder, a run "
-      "folder (its last), last or best.",
-      { "kiln ckpt ls", "all checkpoints below outputs/", "kiln ckpt ls RUN", "those of one run",
-        "kiln ckpt show last", "position, parameters, state of the newest run's last",
-        "kiln ckpt verify RUN", "exit status 1 when anything is damaged",
-        "kiln ckpt diff RUN/checkpoints/best RUN", "the best against the last", NULL } },
-    { "verify-resume",
-      VERIFY,
-      "Runs a config once undisturbed; then again and again, killed by SIGKILL at random moments "
-      "(at "
-      "any time, in an epoch, in validation, while saving, between the batches of a step, before "
-      "the "
-      "first checkpoint, in the closing test, again while resumed) and resumed; and compares all "
-      "bytes of the checkpoints and what the loggers wrote, times of day aside. Exit status 1 when "
-      "anything differs, with what differs first. Takes the arguments of train; the run should "
-      "take "
-      "seconds.",
-      { "kiln verify-resume trainer.max_epochs=3", "20 kills of the default config",
-        "kiln verify-resume -n 200 model=cnn", "200 kills of another",
-        "kiln verify-resume trainer.accumulate_grad_batches=4 trainer.limit_train_batches=30",
-        "keep it short", NULL } },
-    { "replay",
-      RUNS,
-      "Trains the batches of a flight record again, from the nearest checkpoint of its run or from "
-      "the beginning, in a scratch folder. Says which layer and operation made the first NaN or "
-      "infinity and which sample brought it; or whether every loss and gradient norm comes out as "
-      "it was. The run needs the callback flight_recorder.",
-      { "train callbacks=flight_recorder", "a run that keeps a record",
-        "kiln replay RUN/flight.kiln", "after a NaN, a spike, a crash or a kill",
-        "kiln replay RUN trainer.precision=32-true", "would it happen with other options?",
-        NULL } },
-    { "tune",
-      TUNE,
-      "Searches a learning rate, or the largest batch that memory allows, or both, for the run "
-      "that "
-      "the arguments describe: batch_size by forecasts and a few steps of the real thing, lr by "
-      "training some steps with growing rates. Prints the command that trains with what was found; "
-      "the curve of the losses is drawn into the run folder, too. Options of the searches are "
-      "those of callbacks lr_finder and batch_size_finder, with which a run searches by itself.",
-      { "kiln tune lr", "for the default config", "kiln tune lr model=resnet batch_size=128",
-        "for another one", "kiln tune batch_size model=resnet",
-        "the largest batch, and the fastest one", "kiln tune model=resnet",
-        "both: the rate for the batch that was found", NULL } },
-    { "list",
-      NAMES,
-      "Lists components with one line each; with GROUP, those of one kind with their options.",
-      { "kiln list", "everything that there is", "kiln list model", "all networks, with options",
-        "kiln list model --plugin ./mine.so", "those of a plugin too", NULL } },
-    { "show",
-      NAMES,
-      "Shows one component: its options with types, ranges and defaults, a config file that "
-      "selects it, the files that choose it, and overrides to try. Shows a group, a section or a "
-      "config file as well.",
-      { "kiln show model/resnet", "a component; the name alone does where only one has it",
-        "kiln show optimizer", "a group: its components and files", "kiln show trainer",
-        "the options of a section", "kiln show experiment/mnist/cnn", "a config file", NULL } },
-    { "schema",
-      SCHEMA,
-      "Describes what config files may say: an outline to read, or a JSON Schema with which an "
-      "editor completes and checks YAML. GROUP is the folder of the files (model, callbacks); "
-      "without it the primary config is described.",
-      { "kiln schema", "groups, files, keys", "kiln schema --json >conf/.schema/config.json",
-        "for conf/config.yaml", "kiln schema --json model >conf/.schema/model.json",
-        "for conf/model/*.yaml", NULL } },
-    { "top",
-      TOP,
-      "Shows the runs of yours that are live on this machine, jobs of sweeps together: folder, "
-      "what "
-      "was asked for, how far it is, how long it still takes, speed and metrics. On a terminal it "
-      "looks again twice a second until q; elsewhere it looks once.",
-      { "kiln top", "watch", "kiln top --once", "one look", "kiln top --json | jq '.[].run_dir'",
-        "for programs", NULL } },
-    { "init",
-      INIT,
-      "Writes a starting project: a commented conf/ with schemas for the editor, a README.md and "
-      "a .gitignore. Overwrites nothing.",
-      { "kiln init digits", "a new folder", "kiln init .", "here, if there is no conf/", NULL } },
-    { "explain",
-      OTHER,
-      "Tells where values of a past run came from: who set them, what they replaced, through "
-      "which interpolations. RUN is a run's folder, or last for the newest one.",
-      { "kiln explain last optimizer.lr", "one value of the newest run",
-        "kiln explain outputs/DAY/TIME", "all values of a run",
-        "train --explain optimizer.lr lr=0.3", "the same before a run", NULL } },
-    { "completion",
-      OTHER,
-      "Prints a script that teaches a shell to complete commands, groups, options, keys, values "
-      "and files.",
-      { "eval \"$(kiln completion bash)\"", "in ~/.bashrc", "eval \"$(kiln completion zsh)\"",
-        "in ~/.zshrc, behind compinit", "kiln completion fish | source",
-        "in ~/.config/fish/config.fish", NULL } },
-    { "version", OTHER, "Prints versions of the program and of its plugin interface.", { NULL } },
-};
-
-/* The column of the texts. */
-enum { TEXT = 27 };
-
-static void put_flags(KilnPage *page, unsigned mask)
+/* The next of the flag's commands and its length, from *list, which moves on; NULL: no more. */
+static const char *next_command(const char **list, size_t *ret_length)
 {
-    for (size_t i = 0; i < KILN_COUNT(flags); i++) {
-        if ((flags[i].commands & mask) == 0)
-            continue;
-        if (flags[i].usage == NULL)
-            kiln_page_heading(page, "flags: %s", flags[i].text);
-        else
-            kiln_page_pair(page, TEXT, flags[i].usage, flags[i].text);
-    }
+    const char *name = *list + strspn(*list, " ");
+
+    *ret_length = strcspn(name, " ");
+    *list = name + *ret_length;
+    return *ret_length > 0 ? name : NULL;
 }
 
-void kiln_flags_train(KilnPage *page)
+static bool belongs(const KilnFlag *flag, const char *command)
 {
-    put_flags(page, TRAIN);
+    const char *list = flag->commands, *name;
+    size_t length;
+
+    if (list == NULL)
+        return true;
+    while ((name = next_command(&list, &length)) != NULL)
+        if (strlen(command) == length && strncmp(name, command, length) == 0)
+            return true;
+    return false;
 }
 
-void kiln_flags_command(KilnPage *page, const char *name, const char *usage, const char *summary)
+const KilnFlag *kiln_flag_at(const char *command, size_t i)
 {
-    const CommandHelp *help = NULL;
-
-    for (size_t i = 0; i < KILN_COUNT(commands); i++)
-        if (strcmp(commands[i].name, name) == 0)
-            help = &commands[i];
-    kiln_page_words(page, 7, "usage: kiln");
-    kiln_text_char(&page->text, ' ');
-    kiln_page_words(page, 7, usage);
-    kiln_text_append(&page->text, "\n\n");
-    kiln_page_words(page, 0, help != NULL ? help->text : summary);
-    kiln_page_end(page);
-    if (help != NULL && help->examples[0] != NULL)
-        kiln_page_heading(page, "examples");
-    for (size_t i = 0; help != NULL && help->examples[i] != NULL; i += 2)
-        kiln_page_pair(page, 48, help->examples[i], help->examples[i + 1]);
-    put_flags(page, help != NULL ? help->mask : OTHER);
-}
-
-const char *kiln_flags_text(const char *flag)
-{
-    size_t length = strlen(flag);
-
-    for (size_t i = 0; i < KILN_COUNT(flags); i++) {
-        const char *at = flags[i].usage != NULL ? strstr(flags[i].usage, flag) : NULL;
-
-        if (at != NULL && (at[length] == '\0' || at[length] == ' '))
-            return flags[i].text;
-    }
+    for (size_t k = 0; k < KILN_COUNT(flags); k++)
+        if (belongs(&flags[k], command) && i-- == 0)
+            return &flags[k];
     return NULL;
+}
+
+/* Is that the flag's name or brief name, of `length` characters? */
+static bool is_named(const KilnFlag *flag, const char *word, size_t length)
+{
+    const char *const names[] = { flag->name, flag->brief };
+
+    for (size_t i = 0; i < KILN_COUNT(names); i++)
+        if (names[i] != NULL && strlen(names[i]) == length && strncmp(names[i], word, length) == 0)
+            return true;
+    return false;
+}
+
+const KilnFlag *kiln_flag_find(const char *command, const char *word, const char **ret_value)
+{
+    size_t length = strcspn(word, "=");
+
+    for (size_t i = 0; i < KILN_COUNT(flags); i++)
+        if (belongs(&flags[i], command) && is_named(&flags[i], word, length)) {
+            *ret_value = word[length] == '=' ? word + length + 1 : NULL;
+            return &flags[i];
+        }
+    return NULL;
+}
+
+/* Commands that have a flag of that name: "graph top"; all of them with blanks between. */
+static void write_owners(KilnText *text, const char *word)
+{
+    for (size_t i = 0; i < KILN_COUNT(flags); i++)
+        if (is_named(&flags[i], word, strcspn(word, "=")))
+            kiln_text_printf(text, "%s ", flags[i].commands);
+}
+
+/* "`kiln top` and `kiln schema`"; of many the first: "`kiln train` and other commands". */
+static void write_commands(KilnText *text, const char *list)
+{
+    enum { MOST = 3 };
+    const char *rest = list, *name;
+    size_t length, n = 0, total = 0;
+
+    while (next_command(&rest, &length) != NULL)
+        total++;
+    for (; (name = next_command(&list, &length)) != NULL && (n == 0 || total <= MOST); n++)
+        kiln_text_printf(text, "%s`kiln %.*s`",
+                         n == 0           ? ""
+                         : n + 1 == total ? " and "
+                                          : ", ",
+                         (int)length, name);
+    if (total > MOST)
+        kiln_text_append(text, " and other commands");
+}
+
+static const char *nearest_flag(const char *command, const char *word)
+{
+    const char *names[KILN_COUNT(flags)];
+    const KilnFlag *flag;
+    size_t n = 0;
+
+    for (; (flag = kiln_flag_at(command, n)) != NULL; n++)
+        names[n] = flag->name;
+    return kiln_nearest(word, names, n);
+}
+
+KilnStatus kiln_flag_unknown(const char *command, const char *word, KilnError *err)
+{
+    KilnText owners = { 0 }, text = { 0 };
+
+    kiln_text_append_n(&text, word, strcspn(word, "="));
+    write_owners(&owners, word);
+    const char *nearest = text.failed ? NULL : nearest_flag(command, text.data);
+    if (owners.length > 0 && !owners.failed) {
+        kiln_text_append(&text, " is a flag of ");
+        write_commands(&text, owners.data);
+        kiln_text_printf(&text, ", not of `kiln %s`", command);
+    } else if (nearest != NULL) {
+        kiln_text_printf(&text, ": unknown flag; did you mean %s?", nearest);
+    } else {
+        kiln_text_append(&text, ": unknown flag");
+    }
+    kiln_error_set(err, KILN_E_USAGE, "%s (`kiln %s --help` lists its flags)",
+                   text.failed ? word : text.data, command);
+    kiln_text_release(&owners);
+    kiln_text_release(&text);
+    return KILN_E_USAGE;
+}
+
+const char *kiln_flag_topic(size_t i)
+{
+    return i < KILN_COUNT(topics) ? topics[i] : NULL;
+}
+
+void kiln_flags_write(KilnPage *page, const char *command)
+{
+    enum { TEXT = 27 /* the column of the texts */ };
+    const KilnFlag *flag;
+    const char *section = "";
+    char usage[64];
+
+    for (size_t i = 0; (flag = kiln_flag_at(command, i)) != NULL; i++) {
+        if (strcmp(flag->section, section) != 0)
+            kiln_page_heading(page, "flags: %s", flag->section);
+        section = flag->section;
+        snprintf(usage, sizeof(usage), "%s%s%s%s%s", flag->brief != NULL ? flag->brief : "",
+                 flag->brief != NULL ? ", " : "", flag->name, flag->value != NULL ? " " : "",
+                 flag->value != NULL ? flag->value : "");
+        kiln_page_pair(page, TEXT, usage, flag->text);
+    }
 }

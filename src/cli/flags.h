@@ -1,14 +1,40 @@
-/* What flags and commands are for, as text. */
+/* The flags of all commands: one table, from which come parsing, help and completion. */
 #ifndef KILN_CLI_FLAGS_H
 #define KILN_CLI_FLAGS_H
 
-#include "base/page.h"
+#include <stddef.h>
 
-/* The flags of train, in groups. */
-void kiln_flags_train(KilnPage *page);
-/* Usage, what it does, examples and flags of any other command. */
-void kiln_flags_command(KilnPage *page, const char *name, const char *usage, const char *summary);
-/* What a flag ("--cfg") is for; NULL: nothing is said. */
-const char *kiln_flags_text(const char *flag);
+#include "base/page.h"
+#include "kiln/base.h"
+
+typedef enum KilnFlagTakes {
+    KILN_FLAG_SWITCH, /* no value */
+    KILN_FLAG_ONE,
+    KILN_FLAG_TOPIC, /* one of kiln_flag_topic(); "all" when the next word is none */
+    KILN_FLAG_MANY   /* can be repeated */
+} KilnFlagTakes;
+
+typedef struct KilnFlag {
+    const char *name;  /* "--config-name" */
+    const char *brief; /* "-cn"; NULL: none */
+    const char *value; /* how help writes it: "NAME"; NULL: a switch */
+    KilnFlagTakes takes;
+    size_t offset;        /* of its member in KilnArgs */
+    const char *commands; /* "train graph"; NULL: all commands */
+    const char *section;  /* its heading in help */
+    const char *text;     /* what it is for */
+} KilnFlag;
+
+/* The i-th flag of a command, in the order of its help; NULL after the last. */
+const KilnFlag *kiln_flag_at(const char *command, size_t i);
+/* The flag of a command that `word` is: "--cfg", "--cfg=job", "-c". *ret_value is the text after
+ * =, or NULL. NULL when the command has no such flag. */
+const KilnFlag *kiln_flag_find(const char *command, const char *word, const char **ret_value);
+/* KILN_E_USAGE for a word that is no flag of the command: says whose it is, or which is nearest. */
+KilnStatus kiln_flag_unknown(const char *command, const char *word, KilnError *err);
+/* The i-th topic of --info; NULL after the last. */
+const char *kiln_flag_topic(size_t i);
+/* Append the flags of a command, by section. */
+void kiln_flags_write(KilnPage *page, const char *command);
 
 #endif

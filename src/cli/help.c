@@ -235,7 +235,7 @@ static void append_overview(Help *help)
         kiln_chosen_visit(help->config, help->registry, append_component, help);
         append_variables(help);
     }
-    kiln_flags_train(help->page);
+    kiln_flags_write(help->page, help->args->command);
     kiln_page_heading(help->page, "more");
     kiln_page_pair(help->page, 50, "train GROUP=OPTION --help",
                    "options with types, ranges, defaults");

@@ -95,7 +95,10 @@ int kiln_command_list(KilnArgs *args)
 
 int kiln_command_version(KilnArgs *args)
 {
-    (void)args;
+    if (!args->version && args->n_words > 0) {
+        fprintf(stderr, "%s: error: %s: version takes no words\n", args->command, args->words[0]);
+        return 2;
+    }
 #ifdef __clang__
     const char *compiler = "";
 #else

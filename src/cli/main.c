@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/flags.h"
+#include "cli/command_help.h"
 #include "cli/screen.h"
 
 typedef struct Command {
@@ -90,7 +90,7 @@ static int command_help(const Command *command)
 {
     KilnPage page = kiln_screen_page();
 
-    kiln_flags_command(&page, command->name, command->usage, command->summary);
+    kiln_command_help(&page, command->name, command->usage, command->summary);
     return kiln_screen_print(&page);
 }
 
@@ -100,12 +100,11 @@ static int run_command(const Command *command, int argc, char **argv, int skip)
     KilnError err = { 0 };
     KilnArgs args;
 
-    if (kiln_args_parse(argc - skip, argv + skip, &args, &err) < 0) {
+    if (kiln_args_parse(command->name, argc - skip, argv + skip, &args, &err) < 0) {
         kiln_screen_error(command->name, &err);
         return kiln_screen_exit_status(err.status);
     }
-    args.command = command->name;
-    bool jobs_planned = args.plan && (args.multirun || args.resume != NULL);
+    bool jobs_planned = args.plan && args.multirun;
     if (command->computes && !args.help && !args.version && !jobs_planned && args.cfg == NULL &&
         args.info == NULL && args.explain[0] == NULL)
         kiln_screen_settle_threads(argv);

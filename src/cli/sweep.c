@@ -192,19 +192,6 @@ static int begin(KilnArgs *args)
     return status;
 }
 
-static KilnStatus check_flags(const KilnArgs *args, KilnError *err)
-{
-    if (args->retry_failed && args->resume == NULL)
-        return kiln_error_set(err, KILN_E_USAGE,
-                              "--retry-failed goes with --resume DIR, the folder of a sweep");
-    if (args->resume != NULL &&
-        (args->config_path != NULL || args->config_name != NULL || args->config_dirs[0] != NULL))
-        return kiln_error_set(err, KILN_E_USAGE,
-                              "--resume takes the config files that the sweep began with; leave "
-                              "--config-path, --config-name and --config-dir out");
-    return KILN_OK;
-}
-
 /* Where and with what the sweep began. */
 static int go_on(KilnArgs *args)
 {
@@ -235,11 +222,5 @@ static int go_on(KilnArgs *args)
 
 int kiln_command_sweep(KilnArgs *args)
 {
-    KilnError err = { 0 };
-
-    if (check_flags(args, &err) < 0) {
-        kiln_screen_error(args->command, &err);
-        return kiln_screen_exit_status(err.status);
-    }
     return args->resume != NULL ? go_on(args) : begin(args);
 }

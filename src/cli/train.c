@@ -142,7 +142,7 @@ int kiln_command_train(KilnArgs *args)
                 args->command, args->run);
         return 2;
     }
-    if ((args->multirun || args->resume != NULL) && runs)
+    if (args->multirun && runs)
         return kiln_command_sweep(args);
     if (args->run != NULL && kiln_run_find(args->run, &run, NULL) >= 0)
         kiln_command_take_plugins(args, run);
