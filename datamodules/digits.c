@@ -490,6 +490,13 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     return KILN_OK;
 }
 
+/* Beside the images of an input. */
+static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),
+                     void *ctx)
+{
+    kiln_image_set_left_out(&((const State *)kiln_state(self))->input, add, ctx);
+}
+
 static KilnLoading loading(const KilnInstance *self)
 {
     const Opts *opts = kiln_opts(self);
@@ -504,6 +511,7 @@ static const KilnDataModuleOps ops = {
     .dataset = dataset,
     .open_input = open_input,
     .loading = loading,
+    .left_out = left_out,
 };
 
 const KilnComponent kiln_datamodule_digits = {

@@ -522,6 +522,29 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     return KILN_OK;
 }
 
+/* ---- What is left out ----------------------------------------------------------------------- */
+
+static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),
+                     void *ctx)
+{
+    State *state = kiln_state(self);
+    const char *more_folders[KILN_SPLIT_COUNT * KILN_MAX_SETS];
+    size_t n_more = 0;
+
+    kiln_image_set_left_out(&state->input, add, ctx);
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+        size_t n = 0;
+        const KilnPairStr *more = more_of(state->opts, (KilnSplit)split, &n);
+
+        for (size_t set = 0; set <= n; set++)
+            kiln_image_set_left_out(&state->folders[split][set].files, add, ctx);
+        for (size_t i = 0; i < n; i++)
+            more_folders[n_more++] = more[i].value;
+    }
+    if (files_of(state, KILN_TRAIN)->count > 0) /* not an input alone */
+        kiln_split_folders_left_out(state->opts->root, more_folders, n_more, add, ctx);
+}
+
 static KilnLoading loading(const KilnInstance *self)
 {
     const Opts *opts = kiln_opts(self);
@@ -538,6 +561,7 @@ static const KilnDataModuleOps ops = {
     .open_input = open_input,
     .loading = loading,
     .report = report,
+    .left_out = left_out,
 };
 
 const KilnComponent kiln_datamodule_image_folder = {

@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/screen.h"
-#include "train/trainer.h"
+#include "train/data_summary.h"
 
 /* How long steps are tried. */
 static const double probe_seconds = 1.0;
@@ -33,6 +33,17 @@ static void put_pair(KilnPage *page, const char *name, const char *format, ...)
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     kiln_page_pair(page, TEXT, name, text);
+}
+
+static void put_data_line(void *ctx, const char *name, const char *text)
+{
+    kiln_page_pair(ctx, TEXT, name, text);
+}
+
+static void put_data(KilnPage *page, const KilnTrainer *trainer)
+{
+    kiln_page_heading(page, "data");
+    kiln_data_summary_lines(trainer, put_data_line, page);
 }
 
 /* Of a full batch, as far as there are so many. */
@@ -138,6 +149,7 @@ static KilnStatus plan(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
 
     if (status >= 0) {
         put_layers(&page, trainer);
+        put_data(&page, trainer);
         put_work(&page, trainer);
         put_memory(&page, &trainer->forecast);
         flush(&page);

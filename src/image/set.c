@@ -2,7 +2,9 @@
  * a path. Decodes nothing. */
 #include "kiln/image.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,7 +14,8 @@
 #include "base/file.h"
 #include "base/text.h"
 
-#define MAX_DEPTH 32 /* of folders below the one that is searched */
+#define MAX_DEPTH 32       /* of folders below the one that is searched */
+enum { MAX_REASONS = 16 }; /* for leaving files out; all further ones share the last */
 
 /* A set while it grows. */
 typedef struct Builder {
@@ -22,6 +25,8 @@ typedef struct Builder {
     size_t count, capacity;
     const char **classes;
     size_t n_classes;
+    KilnOmission *left_out; /* [MAX_REASONS] in the arena; NULL: none yet */
+    size_t n_left_out;
 } Builder;
 
 static bool is_png_name(const char *name)
@@ -51,6 +56,59 @@ static bool add_file(Builder *b, const char *folder, const char *name, int32_t l
     return b->paths[b->count++] != NULL;
 }
 
+/* ---- What is left out ------------------------------------------------------------- */
+
+/* Count one more of `what`, found as FOLDER/NAME. */
+static bool leave_out(Builder *b, const char *what, const char *reason, const char *folder,
+                      const char *name)
+{
+    KilnOmission *omission = NULL;
+
+    if (b->left_out == NULL)
+        b->left_out = kiln_arena_alloc(b->arena, MAX_REASONS * sizeof(*b->left_out));
+    if (b->left_out == NULL)
+        return false;
+    for (size_t i = 0; i < b->n_left_out; i++)
+        if (strcmp(b->left_out[i].what, what) == 0 && strcmp(b->left_out[i].reason, reason) == 0)
+            omission = &b->left_out[i];
+    if (omission == NULL && b->n_left_out == MAX_REASONS) {
+        omission = &b->left_out[MAX_REASONS - 1];
+        omission->what = "other files";
+    } else if (omission == NULL) {
+        omission = &b->left_out[b->n_left_out++];
+        *omission = (KilnOmission) {
+            .what = kiln_arena_strdup(b->arena, what),
+            .example = kiln_arena_printf(b->arena, "%s/%s", folder, name),
+            .reason = reason,
+        };
+    }
+    omission->count++;
+    return omission->what != NULL && omission->example != NULL;
+}
+
+/* A file that is no PNG by name, by its ending: ".jpg files". */
+static bool leave_out_file(Builder *b, const char *folder, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    char what[32] = "files without an ending";
+
+    if (dot != NULL && dot[1] != '\0' && strlen(dot) < 16) {
+        snprintf(what, sizeof(what), "%s files", dot);
+        for (char *c = what; *c != ' ' && *c != '\0'; c++)
+            *c = (char)tolower((unsigned char)*c);
+    }
+    return leave_out(b, what, "only .png files are read", folder, name);
+}
+
+void kiln_image_set_left_out(const KilnImageSet *set,
+                             void (*add)(void *ctx, const KilnOmission *omission), void *ctx)
+{
+    for (size_t i = 0; i < set->n_left_out; i++)
+        add(ctx, &set->left_out[i]);
+}
+
+/* ---- The set ---------------------------------------------------------------------- */
+
 /* Hands the lists over to the set. */
 static void finish(Builder *b, bool labelled, KilnImageSet *ret)
 {
@@ -60,6 +118,8 @@ static void finish(Builder *b, bool labelled, KilnImageSet *ret)
         .labels = labelled ? b->labels : NULL,
         .n_classes = (int64_t)b->n_classes,
         .classes = b->classes,
+        .left_out = b->left_out,
+        .n_left_out = b->n_left_out,
         .memory = b->arena,
     };
     if (!labelled)
@@ -123,6 +183,8 @@ static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, Kiln
                                     "%s: a folder inside a class; expected the PNG files of the "
                                     "class directly in %s",
                                     path, folder);
+        else if (!leave_out_file(b, folder, names[i]))
+            status = kiln_error_nomem(err, strlen(path));
         other = names[i];
         free(path);
     }
@@ -160,6 +222,8 @@ static KilnStatus list_classes(Builder *b, const char *folder, KilnError *err)
             status = kiln_error_nomem(err, strlen(folder));
         else if (kiln_is_dir(path))
             b->classes[b->n_classes++] = name;
+        else if (!leave_out(b, "files", "not in the folder of a class", folder, names[i]))
+            status = kiln_error_nomem(err, strlen(path));
         else
             files++;
         free(path);
@@ -243,6 +307,13 @@ KilnStatus kiln_image_set_scan(const char *folder, const KilnImageSet *known, Ki
 
 /* ---- Everything below a path -------------------------------------------------------- */
 
+static bool pass_over(Builder *b, const char *folder, const char *name, const char *path)
+{
+    return kiln_is_dir(path)
+               ? leave_out(b, "links to folders", "links are not followed", folder, name)
+               : leave_out_file(b, folder, name);
+}
+
 static KilnStatus find_below(Builder *b, const char *folder, int depth, KilnError *err)
 {
     size_t count;
@@ -267,7 +338,8 @@ static KilnStatus find_below(Builder *b, const char *folder, int depth, KilnErro
             status = kiln_error_errno(err, path);
         else if (S_ISDIR(st.st_mode))
             status = find_below(b, path, depth + 1, err);
-        else if (is_png_name(names[i]) && !add_file(b, folder, names[i], 0))
+        else if (!(is_png_name(names[i]) ? add_file(b, folder, names[i], 0)
+                                         : pass_over(b, folder, names[i], path)))
             status = kiln_error_nomem(err, sizeof(char *) * b->count);
         free(path);
     }

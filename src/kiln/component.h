@@ -79,7 +79,7 @@ KILN_API const KilnComponent *kiln_instance_component(const KilnInstance *self);
 
 /* Raised with every change of a struct that components fill in or are handed
  * (KilnComponent, the ...Ops, KilnFlat, ...). */
-#define KILN_ABI 4u
+#define KILN_ABI 5u
 #define KILN_PLUGIN_MAGIC 0x4b494c4eu /* "KILN" */
 
 /* What a plugin says of itself; compared field by field with the host's. */

@@ -89,6 +89,21 @@ typedef struct KilnDataContext {
 
 typedef struct KilnLoading KilnLoading; /* loading.h */
 
+/* Things that a datamodule found where it looks for samples, and does not use for one reason.
+ * Texts are borrowed for the call that hands them over. */
+typedef struct KilnOmission {
+    int64_t count;
+    const char *what;    /* in the plural: ".jpg files" */
+    const char *example; /* one of them: its path, or a name that a user can look up */
+    const char *reason;  /* "only .png files are read" */
+} KilnOmission;
+
+/* For KilnDataModuleOps.left_out of data in folders train, val and test: report the other folders
+ * in `root` that are none of `more`, n paths. Names that start with a dot are passed over. */
+KILN_API void kiln_split_folders_left_out(const char *root, const char *const more[], size_t n,
+                                          void (*add)(void *ctx, const KilnOmission *omission),
+                                          void *ctx);
+
 struct KilnDataModuleOps {
     /* Open and scan the data; everything that can be wrong with it is found
      * here as far as possible. Big files may be read lazily by `dataset`. */
@@ -117,6 +132,12 @@ struct KilnDataModuleOps {
     /* Optional. Say, at the end of an epoch, what the user should know of the reading since
      * the last call (a cache that could not be written, say). */
     void (*report)(KilnInstance *self, void (*say)(void *ctx, const char *message), void *ctx);
+    /* Optional. Report what was left out of all splits, or of the input that was opened last, one
+     * call of `add` for each reason; the host adds up calls with the same what and reason. Called
+     * after setup, reload and open_input. The first screen of a run shows it beside the sizes of
+     * the splits, the classes and the shape of samples; so do `train --plan` and summary.json. */
+    void (*left_out)(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),
+                     void *ctx);
 };
 
 #endif

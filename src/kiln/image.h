@@ -4,6 +4,7 @@
 
 #include "kiln/cache.h"
 #include "kiln/component.h"
+#include "kiln/data.h"
 #include "kiln/rng.h"
 
 /* Height × width × channels floats in rows, 0..1 until a normalize transform. */
@@ -49,24 +50,31 @@ typedef struct KilnImageSet {
     const char *const *paths; /* in byte order of class, then name */
     const int32_t *labels;    /* index of the class of each file; NULL: no classes */
     int64_t n_classes;
-    const char *const *classes; /* in byte order */
+    const char *const *classes;   /* in byte order */
+    const KilnOmission *left_out; /* other files that were found */
+    size_t n_left_out;
     void *memory;
 } KilnImageSet;
 
 /* The files FOLDER/<class>/<name>.png. Names that start with a dot and files that
- * are no PNG by name are passed over; a folder inside a class, a class without
- * PNG files and a folder without classes are KILN_E_FORMAT. With `known` the
+ * are no PNG by name are passed over (the latter are in left_out, by their endings, as are files
+ * beside the classes); a folder inside a class, a class without PNG files and a folder without
+ * classes are KILN_E_FORMAT. With `known` the
  * classes are that set's (copied), some may be missing here, and one that it
  * lacks is KILN_E_FORMAT. Release with kiln_image_set_release. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_set_scan(const char *folder,
                                                        const KilnImageSet *known, KilnImageSet *ret,
                                                        KilnError *err);
-/* One PNG file, or all below a folder in byte order, without classes. Links to
- * folders are not followed. No file at all is KILN_E_FORMAT. */
+/* One PNG file, or all below a folder in byte order, without classes. Links to folders are not
+ * followed; they and other files are in left_out. No file at all is KILN_E_FORMAT. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_set_find(const char *path, KilnImageSet *ret,
                                                        KilnError *err);
 /* Accepts a zeroed set. */
 KILN_API void kiln_image_set_release(KilnImageSet *set);
+/* For KilnDataModuleOps.left_out. Accepts a zeroed set. */
+KILN_API void kiln_image_set_left_out(const KilnImageSet *set,
+                                      void (*add)(void *ctx, const KilnOmission *omission),
+                                      void *ctx);
 
 /* A transform changes one image. `training` is false for val, test and predict:
  * random transforms then do their deterministic counterpart or nothing. */

@@ -3,9 +3,11 @@
  * so failures of the log are remembered and told once. */
 #include "train/console.h"
 
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/page.h"
 #include "base/utf8.h"
 
 static void write_nothing(void *ctx, const char *text)
@@ -244,6 +246,28 @@ void kiln_output_pair(KilnOutput *output, const char *left, const char *right)
     }
     kiln_text_release(&plain);
     kiln_text_release(&styled);
+}
+
+void kiln_output_words(KilnOutput *output, const char *left, const char *right)
+{
+    enum { LEFT = 10 };
+    const bool wraps = output->console.terminal && output->console.width > 0;
+    KilnPage page = { .width = wraps ? output->console.width : INT_MAX };
+    KilnText line = { 0 };
+
+    kiln_text_printf(&line, "%-*s %s", LEFT, left, right);
+    if (line.data != NULL)
+        kiln_output_log(output, line.data);
+    kiln_text_clear(&line);
+    kiln_text_printf(&page.text, "%-*s ", LEFT, left);
+    kiln_page_words(&page, LEFT + 1, right);
+    if (page.text.data != NULL && output->console.colour)
+        kiln_text_printf(&line, "\033[2m%.*s\033[0m%s", LEFT, page.text.data,
+                         page.text.data + LEFT);
+    if (page.text.data != NULL)
+        show(output, line.length > 0 ? line.data : page.text.data, false);
+    kiln_text_release(&page.text);
+    kiln_text_release(&line);
 }
 
 void kiln_output_status_line(KilnOutput *output, const char *text)

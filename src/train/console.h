@@ -33,6 +33,8 @@ void kiln_output_styled(KilnOutput *output, const char *plain, const char *style
 /* "run folder  outputs/...": the left column dim where there are colours; never
  * wrapped, for people copy it. */
 void kiln_output_pair(KilnOutput *output, const char *left, const char *right);
+/* The same for text to be read: its words are wrapped below each other. */
+void kiln_output_words(KilnOutput *output, const char *left, const char *right);
 /* A line for the log alone. */
 void kiln_output_log(KilnOutput *output, const char *text);
 /* What stands below all lines, itself of one or more; NULL clears. */

@@ -106,13 +106,11 @@ static int64_t loader_bytes(KilnTrainer *trainer, KilnSplit split)
     return sum;
 }
 
-/* Loaders stay until the run ends. That of the test set, which nobody has looked at yet, is taken
- * to be as validation's. */
+/* Loaders stay until the run ends. */
 static int64_t loaders_bytes(KilnTrainer *trainer)
 {
-    const int64_t val = loader_bytes(trainer, KILN_VAL);
-
-    return loader_bytes(trainer, KILN_TRAIN) + val + (trainer->options.root->test ? val : 0);
+    return loader_bytes(trainer, KILN_TRAIN) + loader_bytes(trainer, KILN_VAL) +
+           loader_bytes(trainer, KILN_TEST);
 }
 
 /* Each thread that is still to be started reserves addresses for its stack and, when it allocates,

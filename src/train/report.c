@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "config/run_files.h"
+#include "train/data_summary.h"
 #include "train/hparams.h"
 #include "train/run_folder.h"
 
@@ -154,6 +155,13 @@ static bool is_told(const KilnTrainer *trainer, const KilnDifference *difference
     return trainer->output.console.verbose || (!difference->shipped && !of_run);
 }
 
+static void print_data(void *ctx, const char *name, const char *text)
+{
+    KilnTrainer *trainer = ctx;
+
+    kiln_output_words(&trainer->output, name, text);
+}
+
 void kiln_report_config(KilnTrainer *trainer)
 {
     const KilnDifference *list = NULL;
@@ -175,6 +183,7 @@ void kiln_report_config(KilnTrainer *trainer)
             print_difference(trainer, &list[i], key, value);
     kiln_arena_release(&arena);
     free(origins);
+    kiln_data_summary_lines(trainer, print_data, trainer);
     kiln_output_pair(&trainer->output, "run folder", kiln_path_near(trainer->run_dir));
     kiln_output_print(&trainer->output, "%s", "");
 }

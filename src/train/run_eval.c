@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "train/checkpoint.h"
+#include "train/data_summary.h"
 
 static json_t *metrics_json(const KilnTrainer *trainer)
 {
@@ -53,6 +54,7 @@ static KilnStatus evaluate(KilnTrainer *trainer, KilnConfig *config, const KilnR
         status = kiln_checkpoint_load_weights(checkpoint, trainer, err);
     if (status < 0)
         return status;
+    kiln_data_summary_warn(trainer);
     trainer->at = checkpoint->at;
     status = KILN_CALL(trainer, setup, err);
     if (status >= 0)

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "train/checkpoint.h"
+#include "train/data_summary.h"
 
 /* A prediction while it goes through its sets. */
 typedef struct Predictor {
@@ -157,6 +158,7 @@ static KilnStatus open_sets(Predictor *predictor, KilnError *err)
         status = kiln_trainer_check_limit(trainer, split, set, err);
     if (status < 0)
         return status;
+    kiln_data_summary_warn(trainer);
     trainer->eval_batches = kiln_trainer_split_batches(trainer, split);
     if (predictor->input != NULL || trainer->eval_batches > 0)
         return KILN_OK;

@@ -282,6 +282,8 @@ static KilnStatus set_up_fit(KilnTrainer *trainer, KilnError *err)
 
     if (status >= 0)
         status = kiln_trainer_open_split(trainer, KILN_VAL, err);
+    if (status >= 0 && trainer->options.root->test)
+        status = kiln_trainer_open_split(trainer, KILN_TEST, err);
     if (status >= 0 && kiln_trainer_train_samples(trainer) < 1)
         status = kiln_error_set(err, KILN_E_MISSING,
                                 "datamodule %s has no training samples; check its options",

@@ -10,7 +10,7 @@ enum { NONE, NAN_VALUE, INFINITE, LARGE, CRASH };
 
 typedef struct Opts {
     KILN_LOADING_OPTIONS;
-    int64_t count, bad, what;
+    int64_t count, bad, what, torn;
 } Opts;
 
 static const KilnChoice whats[] = { { "none", NONE },         { "not_a_number", NAN_VALUE },
@@ -22,6 +22,7 @@ static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, count, "256", 1, 1e9, "training images"),
     KILN_FIELD_I64(Opts, bad, "-1", -1, 1e9, "which one is bad; -1: none"),
     KILN_FIELD_ENUM(Opts, what, "none", whats, "what is wrong with it"),
+    KILN_FIELD_I64(Opts, torn, "0", 0, 1e9, "images that are left out"),
     KILN_FIELD_END,
 };
 
@@ -91,6 +92,16 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
     return KILN_OK;
 }
 
+static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),
+                     void *ctx)
+{
+    const Opts *opts = kiln_opts(self);
+    const KilnOmission torn = { opts->torn, "torn images", "image 7", "they have no edge" };
+
+    if (opts->torn > 0)
+        add(ctx, &torn);
+}
+
 static KilnLoading loading(const KilnInstance *self)
 {
     const Opts *opts = kiln_opts(self);
@@ -103,6 +114,7 @@ static const KilnDataModuleOps ops = {
     .spec = spec,
     .dataset = dataset,
     .loading = loading,
+    .left_out = left_out,
 };
 
 static const KilnComponent poison = {

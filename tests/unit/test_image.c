@@ -277,11 +277,28 @@ static void make_tree(const char *const *files)
     }
 }
 
+static void list_omission(void *ctx, const KilnOmission *omission)
+{
+    char *text = ctx;
+
+    snprintf(text + strlen(text), 512 - strlen(text), "%d %s %s: %s\n", (int)omission->count,
+             omission->what, omission->example + strlen(below("tree")) + 1, omission->reason);
+}
+
+static void assert_left_out(const KilnImageSet *set, const char *want)
+{
+    char text[512] = "";
+
+    kiln_image_set_left_out(set, list_omission, text);
+    assert_string_equal(text, want);
+}
+
 static void test_scan(void **unused)
 {
     static const char *const train[] = { "b/2.png",    "b/10.PNG", "b/.hidden.png", "b/notes.txt",
                                          "a/x.png",    ".git/y",   "Z/1.png",       "readme.md",
-                                         "a/.tmp/o.c", NULL };
+                                         "a/.tmp/o.c", "b/3.JPG",  "a/1.jpg",       "b/4.jpg",
+                                         "a/odd",      NULL };
     static const char *const val[] = { "b/7.png", "a/1.png", NULL };
     static const char *const names[] = { "Z/1.png", "a/x.png", "b/10.PNG", "b/2.png" };
     static const int32_t labels[] = { 0, 1, 2, 2 };
@@ -300,6 +317,10 @@ static void test_scan(void **unused)
         assert_string_equal(set.paths[i] + strlen(below("tree")) + 1, names[i]);
         assert_int_equal(set.labels[i], labels[i]);
     }
+    assert_left_out(&set, "1 files readme.md: not in the folder of a class\n"
+                          "3 .jpg files a/1.jpg: only .png files are read\n"
+                          "1 files without an ending a/odd: only .png files are read\n"
+                          "1 .txt files b/notes.txt: only .png files are read\n");
     /* Another folder with the classes of the first, one of them missing. */
     make_tree(val);
     assert_int_equal(kiln_image_set_scan(below("tree"), &set, &more, &err), KILN_OK);
@@ -361,6 +382,8 @@ static void test_find(void **unused)
     assert_null(set.labels);
     for (size_t i = 0; i < KILN_COUNT(want); i++)
         assert_string_equal(set.paths[i] + strlen(below("tree")) + 1, want[i]);
+    assert_left_out(&set, "1 links to folders b/loop: links are not followed\n"
+                          "1 .txt files z.txt: only .png files are read\n");
     kiln_image_set_release(&set);
     /* One file, whatever it is called. */
     assert_int_equal(kiln_image_set_find(below("tree/z.txt"), &set, &err), KILN_OK);

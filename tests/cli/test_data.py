@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""What a run says of its data: samples, classes, shape, and what was left out; and data that is too much."""
+import os
+
+from kilntest import TINY, Case, build_plugin, main, png, read, read_json
+
+MODEL = ["model=mlp", "model.hidden=[4]", "trainer.max_epochs=1", "trainer.threads=1"]
+
+
+class Report(Case):
+    """What the first screen, --plan and summary.json say."""
+
+    def pets(self):
+        for name in ["cat", "dog"]:
+            for i in range(5):
+                self.write(f"pets/train/{name}/{i}.png", png(8, 6))
+            self.write(f"pets/val/{name}/1.png", png(8, 6))
+            self.write(f"pets/test/{name}/1.png", png(8, 6))
+        return ["datamodule=image_folder", "datamodule.root=pets", *MODEL]
+
+    def lines(self, text, word):
+        return [line.split(None, word.count(" ") + 1)[-1] for line in text.splitlines()
+                if line.strip().startswith(word + " ")]
+
+    def test_jpegs_beside_pngs_are_reported(self):
+        args = self.pets()
+        for name in ["train/cat/a.jpg", "train/dog/b.JPG", "val/cat/c.jpg", "train/dog/notes.txt", "train/readme"]:
+            self.write("pets/" + name, b"\xff\xd8\xff")
+        self.write("pets/night/dog/1.png", png(8, 6))
+        self.write("pets/valid/dog/1.png", png(8, 6))
+        args.append("+datamodule.val_folders={night: pets/night}")
+        want = {
+            "samples": ["train 10, val 2, val/night 1, test 2"],
+            "classes": ["2: cat, dog"],
+            "a sample": ["image f32 [6, 8, 3], label i32"],
+            "left out": ["pets/train/readme: not in the folder of a class",
+                         "3 .jpg files such as pets/train/cat/a.jpg: only .png files are read",
+                         "pets/train/dog/notes.txt: only .png files are read",
+                         "pets/valid: the folders of splits are train, val and test"],
+        }
+        for out in (self.run_kiln(*args, "kiln.run.dir=run")[0], self.run_kiln(*args, "--plan")[0]):
+            for word, texts in want.items():
+                self.assertEqual(self.lines(out, word), texts, out)
+        data = read_json(self.path("run/summary.json"))["data"]
+        self.assertEqual(data["samples"], {"train": 10, "val": 2, "val/night": 1, "test": 2})
+        self.assertEqual(data["classes"], ["cat", "dog"])
+        self.assertEqual(data["features"]["image"], {"type": "f32", "shape": [6, 8, 3]})
+        self.assertEqual([(each["count"], each["example"]) for each in data["left_out"]],
+                         [(1, "pets/train/readme"), (3, "pets/train/cat/a.jpg"), (1, "pets/train/dog/notes.txt"),
+                          (1, "pets/valid")])
+        self.assertIn("left out   3 .jpg files", read(self.path("run/train.log"), "r"))
+        _, err = self.run_kiln("eval", "ckpt_path=run", program="kiln")
+        self.assertIn("warning: left out: 3 .jpg files such as pets/train/cat/a.jpg", err)
+        _, err = self.run_kiln("predict", "ckpt_path=run", "input=pets/val", program="kiln")
+        self.assertEqual(err.strip(), "warning: left out: pets/val/cat/c.jpg: only .png files are read")
+
+    def test_nothing_is_said_of_nothing(self):
+        out, _ = self.run_kiln(*self.pets(), "kiln.run.dir=run", "test=false")
+        self.assertEqual(self.lines(out, "samples"), ["train 10, val 2"], "test is not looked at")
+        self.assertNotIn("left out", out)
+        self.assertEqual(read_json(self.path("run/summary.json"))["data"]["left_out"], [])
+
+    def test_many_classes_are_abbreviated(self):
+        for i in range(60):
+            self.write(f"pets/train/class{i:02}/1.png", png(4, 4))
+            self.write(f"pets/val/class{i:02}/1.png", png(4, 4))
+        out, _ = self.run_kiln("datamodule=image_folder", "datamodule.root=pets", *MODEL, "--plan")
+        self.assertEqual(self.lines(out, "classes"),
+                         ["60: class00, class01, class02, class03, class04, class05, ..., class59"])
+
+    def test_names_that_are_no_utf8(self):
+        args = self.pets()
+        with open(os.path.join(os.fsencode(self.path("pets/train/cat")), b"caf\xe9.jpg"), "wb"):
+            pass
+        self.run_kiln(*args, "kiln.run.dir=run", errors="surrogateescape")
+        left_out = read_json(self.path("run/summary.json"))["data"]["left_out"]
+        self.assertEqual(left_out[0]["example"], "pets/train/cat/caf?.jpg")
+
+    def test_every_datamodule_reports(self):
+        out, _ = self.run_kiln(*TINY, "--plan")
+        self.assertEqual(self.lines(out, "samples"), ["train 256, val 64, test 64"])
+        self.assertEqual(self.lines(out, "classes"), ["10: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9"])
+        out, _ = self.run_kiln("--plugin", build_plugin("poison", self.dir), "datamodule._target_=poison",
+                               "datamodule.torn=3", *MODEL, "kiln.run.dir=run")
+        self.assertEqual(self.lines(out, "samples"), ["train 256, val 0, test 0"])
+        self.assertEqual(self.lines(out, "classes"), ["2: dark, bright"])
+        self.assertEqual(self.lines(out, "left out"), ["3 torn images such as image 7: they have no edge"])
+        self.assertEqual(read_json(self.path("run/summary.json"))["data"]["left_out"],
+                         [{"count": 3, "what": "torn images", "example": "image 7", "reason": "they have no edge"}])
+
+
+if __name__ == "__main__":
+    main()
