@@ -34,6 +34,7 @@ ifneq ($(filter clang tsan fuzz,$(VARIANT)),)
 CC := clang
 endif
 
+# Not among CFLAGS: what was compiled with other warnings is not compiled again.
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef
 ifdef WERROR
 WARN += -Werror
@@ -56,7 +57,7 @@ PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
 CPPFLAGS += -Isrc -I. -D_POSIX_C_SOURCE=200809L -MMD -MP $(PKG_CFLAGS)
-CFLAGS += -std=c17 $(OPT) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fopenmp
+CFLAGS += -std=c17 $(OPT) -fPIC -fvisibility=hidden -ffp-contract=off -fopenmp
 LDFLAGS += $(filter -fsanitize% --coverage,$(OPT)) -fopenmp
 LDLIBS += $(PKG_LIBS) $(if $(OPTIONAL),$(shell pkg-config --libs $(OPTIONAL))) -ldnnl -lm -ldl -lpthread
 
@@ -113,7 +114,7 @@ $(B)/.flags: FORCE
 $(B)/%.o: %.c $(B)/.flags
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -c -o $@ $<
 
 # Each instruction set has a stamp of its own: the others' objects stay.
 $(B)/.flags.%: FORCE
@@ -123,7 +124,7 @@ define ISA_RULE
 $(ISA_SRC:%.c=$(B)/%.$(1).o): $(B)/%.$(1).o: %.c $(B)/.flags $(B)/.flags.$(1)
 	@mkdir -p $$(@D)
 	$$(call say,CC  )
-	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(ISA_FLAGS_$(1)) -DKILN_ISA=$(1) -c -o $$@ $$<
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(WARN) $$(ISA_FLAGS_$(1)) -DKILN_ISA=$(1) -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call ISA_RULE,$(isa))))
 
@@ -166,7 +167,7 @@ $(OPTIONAL_OBJ): $(B)/.flags.optional $(if $(PROTOBUF),$(B)/gen/events.pb-c.c)
 
 $(B)/gen/%.o: $(B)/gen/%.c $(B)/.flags
 	$(call say,CC  )
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -c -o $@ $<
 
 # ar replaces but never removes: start anew so that deleted files go.
 $(B)/libkiln.a: $(LIB_OBJ)
@@ -201,7 +202,7 @@ LDFLAGS_test_alloc := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 $(B)/examples/plugin/%.so: examples/plugin/%.c $(B)/.flags
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -DKILN_BUILD_PLUGIN -shared -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(LDFLAGS) -DKILN_BUILD_PLUGIN -shared -o $@ $<
 
 units: $(UNITS)
 plugins: $(PLUGINS)
@@ -252,7 +253,7 @@ bench-config: all $(B)/bench/compose $(B)/bench/sweep_inside
 $(B)/bench/%: bench/%.c $(B)/libkiln.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(LDFLAGS) -o $@ $< -Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS)
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \

@@ -1,7 +1,7 @@
 /* AMX: the processor's tiles of 16 rows by 64 bytes, which multiply bf16 and sum
  * in f32. Packing into tiles, and the product of packed panels; products.c's and
  * convolution's bf16 kernels are made of these. Everything here needs
- * kiln_amx_usable(). */
+ * KILN_CPU_AMX (level.h). */
 #ifndef KILN_BACKEND_CPU_AMX_H
 #define KILN_BACKEND_CPU_AMX_H
 
@@ -12,7 +12,7 @@
 enum { KILN_AMX_ROWS = 16, KILN_AMX_DEPTH = 32, KILN_AMX_TILE = 512, KILN_AMX_BLOCK = 32 };
 
 /* Whether processor and kernel let this process use AMX with bf16; asks the
- * kernel for it the first time. */
+ * kernel for it the first time. Whether it is to be used is level.h's. */
 bool kiln_amx_usable(void);
 /* Between these two a thread may call kiln_amx_block. */
 void kiln_amx_begin(void);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/amx.h"
 #include "backend/cpu/isa/gemm.h"
 #include "backend/cpu/steps.h"
 #include "base/zeros.h"
@@ -148,34 +147,56 @@ const KilnKernel kiln_cpu_reorder = {
 
 /* ---- Making one --------------------------------------------------------------- */
 
-/* The best vector loops that the processor runs, and the blocks that oneDNN
- * prefers there; the name of that. */
-static const char *choose_isa(KilnCpuBackend *cpu)
+/* The vector loops of a level, and the blocks that oneDNN prefers there. */
+typedef struct Loops {
+    const char *name; /* of what the loops are compiled for */
+    const KilnLoops *loops;
+    const KilnImageLoops *image;
+    const KilnBatchNormLoops *batch_norm;
+    const KilnRowNormLoops *row_norm;
+    KilnMdFormat blocked;
+} Loops;
+
+static const Loops *loops_of(KilnCpuLevel level)
 {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-        cpu->loops = &kiln_loops_avx512;
-        cpu->image_loops = &kiln_image_loops_avx512;
-        cpu->batch_norm_loops = &kiln_batch_norm_loops_avx512;
-        cpu->row_norm_loops = &kiln_row_norm_loops_avx512;
-        cpu->blocked = KILN_MD_C16;
-        return "avx512";
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        cpu->loops = &kiln_loops_avx2;
-        cpu->image_loops = &kiln_image_loops_avx2;
-        cpu->batch_norm_loops = &kiln_batch_norm_loops_avx2;
-        cpu->row_norm_loops = &kiln_row_norm_loops_avx2;
-        cpu->blocked = KILN_MD_C8;
-        return "avx2";
-    }
-    cpu->loops = &kiln_loops_base;
-    cpu->image_loops = &kiln_image_loops_base;
-    cpu->batch_norm_loops = &kiln_batch_norm_loops_base;
-    cpu->row_norm_loops = &kiln_row_norm_loops_base;
-    cpu->blocked = KILN_MD_PLAIN;
-    return "sse2";
+    static const Loops base = { "sse2",
+                                &kiln_loops_base,
+                                &kiln_image_loops_base,
+                                &kiln_batch_norm_loops_base,
+                                &kiln_row_norm_loops_base,
+                                KILN_MD_PLAIN };
+    static const Loops avx2 = { "avx2",
+                                &kiln_loops_avx2,
+                                &kiln_image_loops_avx2,
+                                &kiln_batch_norm_loops_avx2,
+                                &kiln_row_norm_loops_avx2,
+                                KILN_MD_C8 };
+    static const Loops avx512 = { "avx512",
+                                  &kiln_loops_avx512,
+                                  &kiln_image_loops_avx512,
+                                  &kiln_batch_norm_loops_avx512,
+                                  &kiln_row_norm_loops_avx512,
+                                  KILN_MD_C16 };
+
+    return level >= KILN_CPU_AVX512 ? &avx512 : level >= KILN_CPU_AVX2 ? &avx2 : &base;
+}
+
+/* What follows from the level. */
+static void set_level(KilnCpuBackend *cpu, KilnCpuLevel level)
+{
+    const Loops *loops = loops_of(level);
+    const dnnl_version_t *version = dnnl_version();
+
+    cpu->level = level;
+    cpu->loops = loops->loops;
+    cpu->image_loops = loops->image;
+    cpu->batch_norm_loops = loops->batch_norm;
+    cpu->row_norm_loops = loops->row_norm;
+    cpu->blocked = loops->blocked;
+    cpu->base.bf16 = level >= KILN_CPU_AMX;
+    snprintf(cpu->base.machine, sizeof(cpu->base.machine), "%s%s, oneDNN %d.%d.%d", loops->name,
+             level >= KILN_CPU_AMX ? " with amx" : "", version->major, version->minor,
+             version->patch);
 }
 
 KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
@@ -191,19 +212,25 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
     if (threads < 1)
         return kiln_error_set(err, KILN_E_RANGE, "threads: expected at least 1, got %d", threads);
 
+    KilnCpuLevel level = KILN_CPU_BASE;
+    bool capped = false;
+    KilnStatus status = kiln_cpu_level_choose(&level, &capped, err);
+
+    if (status == KILN_OK && capped)
+        status = kiln_dnnl_cap(level, err);
+    if (status != KILN_OK)
+        return status;
+
     KilnCpuBackend *cpu = calloc(1, sizeof(*cpu));
 
     if (cpu == NULL)
         return kiln_error_nomem(err, sizeof(*cpu));
     cpu->base = (KilnBackend) { .ops = &ops, .float_type = KILN_F32, .threads = threads };
-    const char *isa = choose_isa(cpu);
-    cpu->base.bf16 = kiln_amx_usable();
-    const dnnl_version_t *version = dnnl_version();
-    snprintf(cpu->base.machine, sizeof(cpu->base.machine), "%s%s, oneDNN %d.%d.%d", isa,
-             cpu->base.bf16 ? " with amx" : "", version->major, version->minor, version->patch);
+    set_level(cpu, level);
 
     const size_t bytes = (size_t)threads * KILN_GEMM_SCRATCH * sizeof(float);
-    KilnStatus status = kiln_dnnl_init(&cpu->dnnl, threads, err);
+
+    status = kiln_dnnl_init(&cpu->dnnl, threads, err);
 
     if (status == KILN_OK && (cpu->scratch = kiln_zeros(bytes)) == NULL)
         status = kiln_error_nomem(err, bytes);

@@ -12,6 +12,7 @@
 
 typedef struct KilnCpuBackend {
     KilnBackend base;
+    KilnCpuLevel level; /* what of the processor may be used */
     const KilnLoops *loops;
     const KilnImageLoops *image_loops;
     const KilnBatchNormLoops *batch_norm_loops;

@@ -17,6 +17,26 @@ bool kiln_dnnl_has_room(void)
     return room != MAP_FAILED && munmap(room, ROOM) == 0;
 }
 
+KilnStatus kiln_dnnl_cap(KilnCpuLevel level, KilnError *err)
+{
+    /* Of base too oneDNN has no code below SSE4.1; the highest level is no limit. */
+    static const dnnl_cpu_isa_t most[KILN_CPU_AMX] = {
+        [KILN_CPU_BASE] = dnnl_cpu_isa_sse41,
+        [KILN_CPU_AVX2] = dnnl_cpu_isa_avx2,
+        [KILN_CPU_AVX512] = dnnl_cpu_isa_avx512_core,
+    };
+
+    if (level >= KILN_CPU_AMX || dnnl_set_max_cpu_isa(most[level]) == dnnl_success)
+        return KILN_OK;
+    /* It can be set only before oneDNN is used; the bits say what is used. */
+    if (((unsigned)dnnl_get_effective_cpu_isa() & ~(unsigned)most[level]) == 0)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "environment variable KILN_ISA=%s: oneDNN already runs with more in this "
+                          "process; set the variable before the process starts",
+                          kiln_cpu_level_name(level));
+}
+
 /* ---- Memory descriptors ------------------------------------------------------ */
 
 dnnl_status_t kiln_md_init(KilnMdStore *ret, const KilnMdFacts *facts, dnnl_format_tag_t tag)

@@ -5,6 +5,7 @@
 
 #include <dnnl.h>
 
+#include "backend/cpu/level.h"
 #include "kiln/tensor.h"
 
 /* An engine with its interned descriptors; layout i is entry i - 1. */
@@ -20,6 +21,10 @@ typedef struct KilnDnnl {
 /* Is there memory for a primitive? oneDNN's generator of code crashes when there is none, so
  * whoever makes one asks first. */
 bool kiln_dnnl_has_room(void);
+
+/* Let oneDNN use no more of the processor than `level` has, in the whole process and for good:
+ * an error when it has been used with more before. */
+KILN_NODISCARD KilnStatus kiln_dnnl_cap(KilnCpuLevel level, KilnError *err);
 
 /* ---- Memory descriptors ------------------------------------------------------- */
 

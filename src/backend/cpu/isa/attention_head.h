@@ -38,7 +38,7 @@ typedef struct KilnAttentionProducts {
     void (*grads)(const KilnAttentionHead *head, int64_t rows, int64_t j0);
 } KilnAttentionProducts;
 
-/* In bf16, where kiln_amx_usable(), between kiln_amx_begin and _end. */
+/* In bf16, where KILN_CPU_AMX is used, between kiln_amx_begin and _end. */
 extern const KilnAttentionProducts kiln_attention_tiles;
 
 /* Place of element 0 of row t of head h. */
