@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/flags.h"
 
@@ -233,6 +234,29 @@ void kiln_args_release(KilnArgs *args)
     json_decref(args->run_plugins);
     free(args->words);
     *args = (KilnArgs) { 0 };
+}
+
+bool kiln_word_is_path(const char *word)
+{
+    const char *equals = strchr(word, '='), *slash = strchr(word, '/');
+
+    if (equals == NULL)
+        return strchr("+~", word[0]) == NULL; /* a key to add or delete; "" is no word */
+    return slash != NULL && slash < equals && (kiln_is_file(word) || kiln_is_dir(word));
+}
+
+const char *kiln_args_take_path(KilnArgs *args)
+{
+    for (size_t i = 0; i < args->n_words; i++) {
+        const char *word = args->words[i];
+
+        if (!kiln_word_is_path(word))
+            continue;
+        memmove(args->words + i, args->words + i + 1, (args->n_words - i) * sizeof(*args->words));
+        args->n_words--;
+        return word;
+    }
+    return NULL;
 }
 
 KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err)

@@ -21,7 +21,7 @@ typedef struct KilnArgs {
     const char *input;   /* predict's input=..., taken from the words; NULL: split */
     const char *info;    /* --info: "all", "config", ... */
     const char *resume;  /* --resume DIR|last: the folder of a sweep */
-    const char *run;     /* train's resume=..., taken from the words */
+    const char *run;     /* train's resume=..., RUN of eval and predict; taken from the words */
     const char *count;   /* -n N, of verify-resume */
     const char *svg;     /* --svg FILE, of graph */
     const char *depth;   /* --depth N, of graph */
@@ -50,6 +50,11 @@ KILN_NODISCARD KilnStatus kiln_args_guess(const char *command, int argc, char **
 void kiln_args_release(KilnArgs *args);
 /* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
 const char *kiln_args_take(KilnArgs *args, const char *key);
+/* Does the word name a file or folder, and not set a key? One without = does; with = it has a /
+ * before that and is there: outputs/lr=0.1/seed=2. */
+bool kiln_word_is_path(const char *word);
+/* Remove the first word that is a path and return it; NULL when there is none. */
+const char *kiln_args_take_path(KilnArgs *args);
 /* Add a word, borrowed, in front of the others. */
 KILN_NODISCARD KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err);
 

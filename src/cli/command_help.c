@@ -5,6 +5,11 @@
 
 #include "cli/flags.h"
 
+/* How every command that looks at a past run names it: src/cli/runs.h. */
+#define RUN                                                                                        \
+    "RUN is a run folder (of checkpoints its last), a checkpoint in it, or `last` or `best` for "  \
+    "the newest run."
+
 typedef struct CommandHelp {
     const char *name;
     const char *text;
@@ -16,22 +21,22 @@ static const CommandHelp commands[] = {
       "Tests a checkpoint with the config that made it, or with split=val validates it "
       "(split=train: on the training samples, in order and not augmented), and prints the metrics "
       "as JSON; with plots=DIR it draws confusion matrices and samples with predictions into DIR, "
-      "too. Overrides change that config, its data folder say.",
-      { "kiln eval ckpt_path=last", "the newest run's last checkpoint", "kiln eval ckpt_path=best",
-        "the newest run's best checkpoint", "kiln eval ckpt_path=outputs/DAY/TIME",
-        "a run folder; its checkpoints/NAME work too", "kiln eval ckpt_path=best split=val",
-        "its validation metrics again", "kiln eval ckpt_path=best split=train",
-        "what it makes of what it learned from: val/.../train",
-        "kiln eval ckpt_path=best plots=pictures", "with what it got right and wrong, as pictures",
-        "kiln eval ckpt_path=last datamodule.root=DIR", "the same network on other data", NULL } },
+      "too. " RUN " Overrides change the config, its data folder say.",
+      { "kiln eval last", "the newest run's last checkpoint", "kiln eval best",
+        "the newest run's best checkpoint", "kiln eval outputs/DAY/TIME",
+        "a run folder; its checkpoints/NAME work too", "kiln eval best split=val",
+        "its validation metrics again", "kiln eval best split=train",
+        "what it makes of what it learned from: val/.../train", "kiln eval best plots=pictures",
+        "with what it got right and wrong, as pictures", "kiln eval last datamodule.root=DIR",
+        "the same network on other data", NULL } },
     { "predict",
       "Prints one line of JSON for each image: file, class, probabilities; or writes them to a "
-      "file, output=FILE, as its name ends: .jsonl, .csv, .safetensors. split=test, val or train "
-      "takes the samples of the datamodule; of several sets each has a file of its own.",
-      { "kiln predict ckpt_path=best input=DIR", "all PNG images in a folder, at any depth",
-        "kiln predict ckpt_path=RUN input=x.png", "one image",
-        "kiln predict ckpt_path=best input=DIR output=all.csv", "a table",
-        "kiln predict ckpt_path=best split=test output=all.csv",
+      "file, output=FILE, as its name ends: .jsonl, .csv, .safetensors. INPUT is an image or a "
+      "folder of them; split=test, val or train takes the samples of the datamodule, and of "
+      "several sets each has a file of its own. " RUN,
+      { "kiln predict best DIR", "all PNG images in a folder, at any depth",
+        "kiln predict RUN x.png", "one image", "kiln predict best DIR output=all.csv", "a table",
+        "kiln predict best split=test output=all.csv",
         "the test samples; a test set `night` goes to all-night.csv", NULL } },
     { "graph",
       "Shows the training step as it is planned, after a second of trying it: every operation with "
@@ -44,8 +49,7 @@ static const CommandHelp commands[] = {
     { "ckpt",
       "Looks at checkpoints. ls: those of a run, or of all runs below a folder (default: outputs). "
       "show: what is in one. verify: all its checksums; what is damaged, down to the tensor. diff: "
-      "tensors, config and state that differ between two. PATH is a checkpoint folder, a run "
-      "folder (its last), last or best.",
+      "tensors, config and state that differ between two. " RUN,
       { "kiln ckpt ls", "all checkpoints below outputs/", "kiln ckpt ls RUN", "those of one run",
         "kiln ckpt show last", "position, parameters, state of the newest run's last",
         "kiln ckpt verify RUN", "exit status 1 when anything is damaged",
@@ -68,11 +72,10 @@ static const CommandHelp commands[] = {
       "Trains the batches of a flight record again, from the nearest checkpoint of its run or from "
       "the beginning, in a scratch folder. Says which layer and operation made the first NaN or "
       "infinity and which sample brought it; or whether every loss and gradient norm comes out as "
-      "it was. The run needs the callback flight_recorder.",
-      { "train callbacks=flight_recorder", "a run that keeps a record",
-        "kiln replay RUN/flight.kiln", "after a NaN, a spike, a crash or a kill",
-        "kiln replay RUN trainer.precision=32-true", "would it happen with other options?",
-        NULL } },
+      "it was. The run needs the callback flight_recorder. " RUN,
+      { "train callbacks=flight_recorder", "a run that keeps a record", "kiln replay last",
+        "after a NaN, a spike, a crash or a kill", "kiln replay RUN trainer.precision=32-true",
+        "would it happen with other options?", NULL } },
     { "tune",
       "Searches a learning rate, or the largest batch that memory allows, or both, for the run "
       "that "
@@ -115,7 +118,7 @@ static const CommandHelp commands[] = {
       { "kiln init digits", "a new folder", "kiln init .", "here, if there is no conf/", NULL } },
     { "explain",
       "Tells where values of a past run came from: who set them, what they replaced, through "
-      "which interpolations. RUN is a run's folder, or last for the newest one.",
+      "which interpolations. " RUN,
       { "kiln explain last optimizer.lr", "one value of the newest run",
         "kiln explain outputs/DAY/TIME", "all values of a run",
         "train --explain optimizer.lr lr=0.3", "the same before a run", NULL } },

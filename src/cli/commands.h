@@ -53,9 +53,10 @@ KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *regist
 /* The config that made a checkpoint, with the words as overrides; errors are printed. */
 KilnStatus kiln_command_remembered(const KilnArgs *args, const KilnRegistry *registry,
                                    const char *checkpoint, KilnConfig **ret);
-/* The checkpoint that ckpt_path=... names, which is taken from the words: absolute, owned by the
- * caller. The plugins of its run are taken as those of `args` if these have none. Errors are
- * printed. */
+/* Take RUN or ckpt_path=RUN from the words, as args->run. */
+void kiln_command_take_run(KilnArgs *args);
+/* The checkpoint that args->run names: absolute, owned by the caller. The plugins of its run are
+ * taken as those of `args` if these have none. Errors are printed. */
 KilnStatus kiln_command_checkpoint(KilnArgs *args, char **ret);
 /* The plugins that the run in folder `run` was begun with, if `args` has none. */
 void kiln_command_take_plugins(KilnArgs *args, const char *run);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/complete_list.h"
+#include "cli/runs.h"
 #include "config/override.h"
 #include "config/shipped.h"
 #include "config/state.h"
@@ -127,30 +128,39 @@ static const char *first_value(KilnArena *arena, const char *word)
 
 /* ---- The scene --------------------------------------------------------------------------- */
 
+/* The word by which a command names a past run; NULL: none. */
+static const char *run_word(const KilnArgs *args, const char *command)
+{
+    bool trains = strcmp(command, "train") == 0;
+    const char *key = trains ? "resume=" : "ckpt_path=";
+
+    for (size_t i = 0; i < args->n_words; i++)
+        if (kiln_starts_with(args->words[i], key))
+            return args->words[i] + strlen(key);
+    for (size_t i = 0; i < args->n_words && !trains; i++)
+        if (kiln_word_is_path(args->words[i]))
+            return args->words[i];
+    return NULL;
+}
+
 /* The folder of the config that a run or checkpoint remembers; NULL: none. */
 static const char *remembered(KilnArena *arena, const KilnArgs *args, const char *command)
 {
-    const char *run = NULL, *path = NULL;
-    char *checkpoint = NULL;
+    bool evaluates = strcmp(command, "eval") == 0 || strcmp(command, "predict") == 0;
+    bool runs = strcmp(command, "train") == 0 || strcmp(command, "explain") == 0 ||
+                strcmp(command, "replay") == 0;
+    const char *word = evaluates || runs ? run_word(args, command) : NULL, *path = NULL;
+    char *found = NULL;
 
-    if (strcmp(command, "explain") == 0) {
-        run = args->n_words > 0 ? args->words[0] : ".";
-        path = kiln_arena_printf(arena, "%s/.kiln", kiln_home_path(arena, run));
-    } else if (strcmp(command, "train") == 0) {
-        for (size_t i = 0; i < args->n_words; i++)
-            if (kiln_starts_with(args->words[i], "resume="))
-                run = kiln_home_path(arena, strchr(args->words[i], '=') + 1);
-        if (run != NULL)
-            path = kiln_arena_printf(arena, "%s/.kiln", run);
-    } else if (strcmp(command, "eval") == 0 || strcmp(command, "predict") == 0) {
-        for (size_t i = 0; i < args->n_words; i++)
-            if (kiln_starts_with(args->words[i], "ckpt_path="))
-                run = kiln_home_path(arena, strchr(args->words[i], '=') + 1);
-        if (run != NULL && kiln_checkpoint_resolve(run, "outputs", &checkpoint, NULL) >= 0)
-            path = kiln_arena_strdup(arena, checkpoint);
-        free(checkpoint);
-    }
-    return path != NULL && kiln_is_dir(path) ? path : NULL;
+    if (word == NULL)
+        return NULL;
+    word = kiln_home_path(arena, word);
+    if (evaluates && kiln_checkpoint_resolve(word, kiln_runs_folder(args), &found, NULL) >= 0)
+        path = kiln_arena_strdup(arena, found);
+    else if (runs && kiln_run_find(word, kiln_runs_folder(args), &found, NULL) >= 0)
+        path = kiln_arena_printf(arena, "%s/.kiln", found);
+    free(found);
+    return path;
 }
 
 static const char *const *home_paths(KilnArena *arena, const char *const *paths)
@@ -205,6 +215,7 @@ void kiln_scene_set(const KilnArgs *args, const char *command, KilnScene *ret)
         if (word != NULL && !kiln_starts_with(word, "input=") &&
             !kiln_starts_with(word, "output=") && !kiln_starts_with(word, "resume=") &&
             !kiln_starts_with(word, "split=") && !kiln_starts_with(word, "plots=") &&
+            !(strcmp(command, "train") != 0 && kiln_word_is_path(args->words[i])) &&
             !(own != NULL && kiln_starts_with(word, "ckpt_path=")))
             trial.words[trial.count++] = word;
     }

@@ -166,11 +166,31 @@ static void complete_name(Cursor *cursor)
         complete_show(cursor);
 }
 
-/* A flight record or a run, then overrides. */
+/* How many words before the cursor are paths. */
+static size_t paths_before(const Cursor *cursor)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < cursor->args.n_words; i++)
+        n += kiln_word_is_path(cursor->args.words[i]);
+    return n;
+}
+
+/* RUN: run folders, checkpoints, names for the newest; with `files` records too. */
+static void complete_run(Cursor *cursor, bool files)
+{
+    KilnCandidates *candidates = cursor->candidates;
+
+    kiln_candidates_add(candidates, false, "last", "the newest run");
+    kiln_candidates_add(candidates, false, "best", "the newest run's best checkpoint");
+    kiln_candidates_paths(candidates, "", candidates->typed, files ? "" : "/");
+}
+
+/* A run or a flight record, then overrides. */
 static void complete_replay(Cursor *cursor)
 {
-    if (cursor->args.n_words == 0) {
-        kiln_candidates_paths(cursor->candidates, "", cursor->candidates->typed, "");
+    if (paths_before(cursor) == 0) {
+        complete_run(cursor, true);
         return;
     }
     kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
@@ -180,12 +200,31 @@ static void complete_replay(Cursor *cursor)
 static void complete_explain(Cursor *cursor)
 {
     if (cursor->args.n_words == 0) {
-        kiln_candidates_paths(cursor->candidates, "", cursor->candidates->typed, "/");
+        complete_run(cursor, false);
         return;
     }
     kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
     kiln_complete_keys(&cursor->scene, cursor->candidates, "", cursor->candidates->typed,
                        KILN_KEY_NAME);
+}
+
+/* RUN of eval and predict, then predict's INPUT, as long as they are not given by name. */
+static void complete_past(Cursor *cursor)
+{
+    size_t n = paths_before(cursor);
+    bool predicts = strcmp(cursor->command, "predict") == 0;
+    bool named = false, input = !predicts;
+
+    for (size_t i = 0; i < cursor->args.n_words; i++) {
+        named = named || kiln_starts_with(cursor->args.words[i], "ckpt_path=");
+        input = input || kiln_starts_with(cursor->args.words[i], "input=") ||
+                kiln_starts_with(cursor->args.words[i], "split=");
+    }
+    n += named;
+    if (n == 0)
+        complete_run(cursor, false);
+    else if (n == 1 && !input)
+        kiln_candidates_paths(cursor->candidates, "", cursor->candidates->typed, "");
 }
 
 /* A word that is no override: `word`=PATH. True when its value is being typed. */
@@ -214,10 +253,12 @@ static bool complete_split(KilnCandidates *candidates)
 static void complete_override(Cursor *cursor)
 {
     KilnCandidates *candidates = cursor->candidates;
+    bool past = strcmp(cursor->command, "eval") == 0 || strcmp(cursor->command, "predict") == 0;
 
-    if ((strcmp(cursor->command, "eval") == 0 || strcmp(cursor->command, "predict") == 0) &&
-        complete_split(candidates))
+    if (past && complete_split(candidates))
         return;
+    if (past)
+        complete_past(cursor);
     if (strcmp(cursor->command, "predict") == 0 &&
         (complete_own(candidates, "input=", "a PNG file, or a folder of them", "") ||
          complete_own(candidates, "output=", "the file to write: .jsonl, .csv, .safetensors", "")))
@@ -234,15 +275,17 @@ static void complete_override(Cursor *cursor)
     kiln_complete_override(&cursor->scene, candidates);
 }
 
-/* ckpt ACTION PATH...: checkpoints and runs are folders. */
+/* ckpt ACTION RUN...; ls takes folders of runs. */
 static void complete_ckpt(Cursor *cursor)
 {
     static const char *const actions[] = { "ls", "show", "verify", "diff", NULL };
 
     if (cursor->args.n_words == 0)
         add_all(cursor, "", actions);
-    else
+    else if (strcmp(cursor->args.words[0], "ls") == 0)
         kiln_candidates_paths(cursor->candidates, "", cursor->candidates->typed, "/");
+    else
+        complete_run(cursor, false);
 }
 
 static void complete_argument(Cursor *cursor)

@@ -7,6 +7,7 @@
 #include "base/journal.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/runs.h"
 #include "cli/screen.h"
 #include "kiln/run.h"
 
@@ -69,28 +70,22 @@ KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *regist
     return kiln_command_compose_request(args, &request, check, ret);
 }
 
-/* Where runs are, as far as the arguments say. */
-static const char *runs_folder(const KilnArgs *args)
+void kiln_command_take_run(KilnArgs *args)
 {
-    static const char key[] = "trainer.default_root_dir=";
-    const char *folder = "outputs";
-
-    for (size_t i = 0; i < args->n_words; i++)
-        if (strncmp(args->words[i], key, sizeof(key) - 1) == 0)
-            folder = args->words[i] + sizeof(key) - 1;
-    return folder;
+    args->run = kiln_args_take(args, "ckpt_path");
+    if (args->run == NULL)
+        args->run = kiln_args_take_path(args);
 }
 
-/* The checkpoint that `ckpt_path` means, sought where train makes its runs. */
-static KilnStatus find_checkpoint(KilnArgs *args, char **ret, KilnError *err)
+/* The checkpoint that args->run means, searched where train makes its runs. */
+static KilnStatus find_checkpoint(const KilnArgs *args, char **ret, KilnError *err)
 {
-    const char *ckpt_path = kiln_args_take(args, "ckpt_path");
-
-    if (ckpt_path == NULL)
+    if (args->run == NULL)
         return kiln_error_set(err, KILN_E_USAGE,
-                              "ckpt_path=... is missing: a checkpoint folder, a run folder, last "
-                              "or best");
-    return kiln_checkpoint_resolve(ckpt_path, runs_folder(args), ret, err);
+                              "which run? `kiln %s RUN`, RUN being a run folder, a checkpoint, "
+                              "last or best (ckpt_path=RUN is the same)",
+                              args->command);
+    return kiln_checkpoint_resolve(args->run, kiln_runs_folder(args), ret, err);
 }
 
 /* Whether the config `name` in `folder` has the values of the file at `path`. */

@@ -57,16 +57,33 @@ static KilnStatus evaluate(KilnArgs *args, KilnConfig *config, const KilnRunEnv 
     return status;
 }
 
-/* The split of that name; says what there is instead. */
-static bool take_split(KilnArgs *args, const char *name)
+/* Read split=NAME, if it is given. */
+static KilnStatus take_split(KilnArgs *args, bool *ret_given, KilnError *err)
 {
-    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+    const char *name = kiln_args_take(args, "split");
+
+    *ret_given = name != NULL;
+    args->split = KILN_TEST;
+    for (int split = 0; name != NULL; split++) {
+        if (split == KILN_SPLIT_COUNT)
+            return kiln_error_set(err, KILN_E_USAGE, "split=%s: expected train, val or test", name);
         args->split = (KilnSplit)split;
         if (strcmp(name, kiln_split_name(args->split)) == 0)
-            return true;
+            break;
     }
-    fprintf(stderr, "%s: split=%s: expected train, val or test\n", args->command, name);
-    return false;
+    return KILN_OK;
+}
+
+/* After what a command takes, overrides alone may be left. */
+static KilnStatus check_words(KilnArgs *args, KilnError *err)
+{
+    const char *word = kiln_args_take_path(args);
+
+    return word == NULL ? KILN_OK
+                        : kiln_error_set(err, KILN_E_USAGE,
+                                         "%s: one word too many (`kiln %s --help`); an override is "
+                                         "KEY=VALUE",
+                                         word, args->command);
 }
 
 /* Override `option` of the callback `name`, which the run has or gets, by `value` (NULL: leave it).
@@ -99,10 +116,17 @@ static int with_callback(KilnArgs *args, const char *name, const char *option, c
 
 int kiln_command_eval(KilnArgs *args)
 {
-    const char *split = kiln_args_take(args, "split");
+    KilnError err = { 0 };
+    bool given;
+    KilnStatus status = take_split(args, &given, &err);
 
-    if (!take_split(args, split != NULL ? split : "test"))
-        return 2;
+    kiln_command_take_run(args);
+    if (status >= 0)
+        status = check_words(args, &err);
+    if (status < 0) {
+        kiln_screen_error(args->command, &err);
+        return kiln_screen_exit_status(status);
+    }
     const char *plots = kiln_args_take(args, "plots");
     return plots != NULL ? with_callback(args, "prediction_plots", "dir", plots, evaluate)
                          : with_checkpoint(args, evaluate);
@@ -124,21 +148,35 @@ static KilnStatus predict(KilnArgs *args, KilnConfig *config, const KilnRunEnv *
     return kiln_run_predict(config, &out, args->split, args->input, err);
 }
 
-int kiln_command_predict(KilnArgs *args)
+/* INPUT, input=INPUT or split=NAME. */
+static KilnStatus take_input(KilnArgs *args, KilnError *err)
 {
-    const char *split = kiln_args_take(args, "split");
+    bool split;
+    KilnStatus status = take_split(args, &split, err);
 
     args->input = kiln_args_take(args, "input");
-    if ((args->input == NULL) == (split == NULL)) {
-        fprintf(stderr,
-                "%s: %s: input=FILE|FOLDER is a PNG image or a folder of them; split=test (or val, "
-                "train) takes the samples of the datamodule\n",
-                args->command,
-                split == NULL ? "input or split is missing" : "input and split are both given");
-        return 2;
+    if (args->input == NULL)
+        args->input = kiln_args_take_path(args);
+    if (status < 0 || args->run == NULL || (args->input != NULL) != split)
+        return status;
+    return kiln_error_set(err, KILN_E_USAGE,
+                          "%s: `kiln predict RUN INPUT`, INPUT being an image or a folder of them; "
+                          "split=test (or val, train) takes the samples of the datamodule",
+                          split ? "input and split are both given" : "input or split is missing");
+}
+
+int kiln_command_predict(KilnArgs *args)
+{
+    KilnError err = { 0 };
+
+    kiln_command_take_run(args);
+    KilnStatus status = take_input(args, &err);
+    if (status >= 0)
+        status = check_words(args, &err);
+    if (status < 0) {
+        kiln_screen_error(args->command, &err);
+        return kiln_screen_exit_status(status);
     }
-    if (split != NULL && !take_split(args, split))
-        return 2;
     return with_callback(args, "prediction_writer", "path", kiln_args_take(args, "output"),
                          predict);
 }

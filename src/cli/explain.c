@@ -33,10 +33,10 @@ int kiln_command_explain(KilnArgs *args)
 
     if (args->n_words == 0)
         status = kiln_error_set(&err, KILN_E_USAGE,
-                                "which run? kiln explain RUN [KEY...], RUN being a run folder or "
-                                "last: kiln explain last optimizer.lr");
+                                "which run? `kiln explain RUN [KEY...]`, RUN being a run folder, a "
+                                "checkpoint, last or best: kiln explain last optimizer.lr");
     else
-        status = kiln_run_find(args->words[0], &run, &err);
+        status = kiln_run_find(args->words[0], kiln_runs_folder(args), &run, &err);
     if (status >= 0)
         status = explain(run, args->words + 1, &err);
     if (status < 0)

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/runs.h"
 #include "cli/screen.h"
 #include "kiln/flight.h"
 #include "kiln/run.h"
@@ -49,21 +50,33 @@ static KilnFlightBatch target_of(const KilnFlight *flight)
     return kiln_flight_at(flight, n - 1);
 }
 
-/* A flight record, or the run that has one. */
-static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
+/* The path of the record: the file itself, or that of a run. */
+static KilnStatus find_record(const Replay *replay, const char *word, char **ret, KilnError *err)
 {
-    char *inside = kiln_path_join(word, "flight.kiln");
-    char *path = inside != NULL ? realpath(kiln_is_dir(word) ? inside : word, NULL) : NULL;
+    char *run = NULL, *inside = NULL;
     KilnStatus status = KILN_OK;
 
-    if (path == NULL && errno == ENOENT && kiln_is_dir(word))
+    if (!kiln_is_file(word))
+        status = kiln_run_find(word, kiln_runs_folder(replay->args), &run, err);
+    if (status >= 0 && run != NULL && (inside = kiln_path_join(run, "flight.kiln")) == NULL)
+        status = kiln_error_nomem(err, strlen(run));
+    if (status >= 0 && inside != NULL && !kiln_is_file(inside))
         status = kiln_error_set(err, KILN_E_MISSING,
                                 "%s: has no flight.kiln: the run went without the callback "
-                                "flight_recorder (callbacks=flight_recorder), or ended "
-                                "well",
-                                word);
-    else if (path == NULL)
+                                "flight_recorder (callbacks=flight_recorder), or ended well",
+                                run);
+    if (status >= 0 && (*ret = realpath(inside != NULL ? inside : word, NULL)) == NULL)
         status = kiln_error_errno(err, word);
+    free(run);
+    free(inside);
+    return status;
+}
+
+static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
+{
+    char *path = NULL;
+    KilnStatus status = find_record(replay, word, &path, err);
+
     if (status >= 0)
         status = kiln_flight_open(path, &replay->flight, err);
     if (status >= 0 && kiln_flight_count(replay->flight) == 0)
@@ -75,7 +88,6 @@ static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
         path = NULL;
     }
     free(path);
-    free(inside);
     return status;
 }
 
@@ -300,7 +312,7 @@ static KilnStatus compose(const Replay *replay, const KilnRegistry *registry, Ki
     if (overrides != NULL && folder != NULL && !dir.failed && !from.failed) {
         for (size_t i = 0; i < KILN_COUNT(plain); i++)
             overrides[n++] = plain[i];
-        for (size_t i = 1; i < args->n_words; i++)
+        for (size_t i = 0; i < args->n_words; i++)
             overrides[n++] = args->words[i];
         overrides[n++] = dir.data;
         overrides[n++] = from.data != NULL ? from.data : "ckpt_path=null";
@@ -432,12 +444,16 @@ int kiln_command_replay(KilnArgs *args)
     Replay replay = { .args = args };
     KilnError err = { 0 };
 
-    if (args->n_words == 0 || strchr(args->words[0], '=') != NULL) {
-        fprintf(stderr, "%s: expected a flight record or the run folder that has one\n",
-                args->command);
-        return 2;
+    const char *word = kiln_args_take_path(args);
+
+    if (word == NULL) {
+        kiln_error_set(&err, KILN_E_USAGE,
+                       "which run? `kiln replay RUN`, RUN being a run folder, a checkpoint, last, "
+                       "best or a flight record");
+        kiln_screen_error(args->command, &err);
+        return kiln_screen_exit_status(err.status);
     }
-    const int result = replay_all(&replay, args->words[0], &err);
+    const int result = replay_all(&replay, word, &err);
     kiln_flight_close(replay.flight);
     free(replay.run);
     free(replay.checkpoint);

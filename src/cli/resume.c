@@ -121,7 +121,7 @@ KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *regist
 {
     char *found = NULL, *run = NULL, *checkpoint = checkpoint_of(args->run);
     KilnError err = { 0 };
-    KilnStatus status = kiln_run_find(args->run, &found, &err);
+    KilnStatus status = kiln_run_find(args->run, kiln_runs_folder(args), &found, &err);
 
     if (status >= 0 && (run = realpath(found, NULL)) == NULL)
         status = kiln_error_errno(&err, found);

@@ -1,4 +1,5 @@
 /* Finding past runs. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "cli/runs.h"
 
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "kiln/run.h"
 
 #define ORIGINS ".kiln/origins.yaml"
 
@@ -59,32 +61,65 @@ static void seek(Newest *newest, const char *dir, int depth)
     kiln_names_free(names, n);
 }
 
-KilnStatus kiln_run_find(const char *word, char **ret, KilnError *err)
+const char *kiln_runs_folder(const KilnArgs *args)
+{
+    static const char key[] = "trainer.default_root_dir=";
+    const char *folder = "outputs";
+
+    for (size_t i = 0; i < args->n_words; i++)
+        if (kiln_starts_with(args->words[i], key))
+            folder = args->words[i] + sizeof(key) - 1;
+    return folder;
+}
+
+/* The run folder that `word` is, or that the checkpoint is in; NULL: neither. */
+static char *run_at(const char *word)
 {
     static const char *const above[] = { "", "..", "../.." };
-    Newest newest = { 0 };
 
     for (size_t i = 0; i < KILN_COUNT(above); i++) {
-        char *dir = *above[i] == '\0' ? kiln_strdup(word) : kiln_path_join(word, above[i]);
+        char *path = kiln_path_join(word, above[i]);
+        bool is = path != NULL && is_run(path, NULL);
+        char *dir = !is ? NULL : *above[i] == '\0' ? kiln_strdup(word) : realpath(path, NULL);
 
-        if (dir != NULL && is_run(dir, NULL)) {
-            *ret = dir;
-            return KILN_OK;
-        }
-        free(dir);
+        free(path);
+        if (is)
+            return dir;
     }
-    if (strcmp(word, "last") != 0)
-        return kiln_error_set(err, KILN_E_IO,
-                              "%s: %s; give the folder of a run (outputs/DAY/TIME), or last for "
-                              "the newest",
-                              word,
-                              kiln_is_dir(word) ? "this is no run folder, it has no " ORIGINS
-                                                : "there is no such folder");
-    seek(&newest, "outputs", 0);
+    return NULL;
+}
+
+static KilnStatus find_last(const char *runs, char **ret, KilnError *err)
+{
+    Newest newest = { 0 };
+
+    seek(&newest, runs, 0);
     if (newest.dir == NULL)
         return kiln_error_set(err, KILN_E_IO,
-                              "last: there is no run folder below outputs/; give the folder of a "
-                              "run");
+                              "last: there is no run folder below %s/; give the folder of a run",
+                              runs);
     *ret = newest.dir;
     return KILN_OK;
+}
+
+KilnStatus kiln_run_find(const char *word, const char *runs, char **ret, KilnError *err)
+{
+    bool best = strcmp(word, "best") == 0;
+    char *checkpoint = NULL;
+
+    if (!best && (*ret = run_at(word)) != NULL)
+        return KILN_OK;
+    if (strcmp(word, "last") == 0)
+        return find_last(runs, ret, err);
+    KilnStatus status = best ? kiln_checkpoint_resolve(word, runs, &checkpoint, err) : KILN_OK;
+    *ret = checkpoint != NULL ? run_at(checkpoint) : NULL;
+    free(checkpoint);
+    if (status < 0 || *ret != NULL)
+        return status;
+    return kiln_error_set(err, KILN_E_IO,
+                          "%s: %s; give the folder of a run (outputs/DAY/TIME), or last for the "
+                          "newest",
+                          word,
+                          kiln_is_dir(word) ? "this is no run folder, it has no " ORIGINS
+                                            : "there is no such folder");
 }

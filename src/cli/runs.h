@@ -1,11 +1,15 @@
-/* Past runs that the command line names. */
+/* How commands name a past run: RUN is a run folder, a checkpoint in it, or `last` or `best` for
+ * the newest run. */
 #ifndef KILN_CLI_RUNS_H
 #define KILN_CLI_RUNS_H
 
-#include "kiln/base.h"
+#include "cli/args.h"
 
-/* The run folder that `word` means: itself, the one that a checkpoint in it belongs to, or
- * `last`, the newest below outputs/. Owned by the caller. */
-KILN_NODISCARD KilnStatus kiln_run_find(const char *word, char **ret, KilnError *err);
+/* Where train makes its runs, as far as the words say. */
+const char *kiln_runs_folder(const KilnArgs *args);
+/* The run folder that RUN means: itself, the one that the checkpoint is in, that of the newest run
+ * in or below `runs`. Owned by the caller. */
+KILN_NODISCARD KilnStatus kiln_run_find(const char *word, const char *runs, char **ret,
+                                        KilnError *err);
 
 #endif

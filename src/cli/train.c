@@ -144,7 +144,7 @@ int kiln_command_train(KilnArgs *args)
     }
     if (args->multirun && runs)
         return kiln_command_sweep(args);
-    if (args->run != NULL && kiln_run_find(args->run, &run, NULL) >= 0)
+    if (args->run != NULL && kiln_run_find(args->run, kiln_runs_folder(args), &run, NULL) >= 0)
         kiln_command_take_plugins(args, run);
     free(run);
     KilnStatus status = kiln_command_registry(args, &registry);

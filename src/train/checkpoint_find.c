@@ -103,11 +103,11 @@ static KilnStatus find_newest(const char *link, const char *runs, char **ret, Ki
     }
     if (newest.runs == 0)
         return kiln_error_set(err, KILN_E_IO,
-                              "ckpt_path=%s: there is no run folder below %s/; give the path of "
+                              "%s: there is no run folder below %s/; give the path of "
                               "a checkpoint or run folder",
                               link, runs);
     return kiln_error_set(err, KILN_E_IO,
-                          "ckpt_path=%s: none of the %zu run folders below %s/ has %s; give the "
+                          "%s: none of the %zu run folders below %s/ has %s; give the "
                           "path of a checkpoint or run folder",
                           link, newest.runs, runs, below);
 }
@@ -132,18 +132,18 @@ KilnStatus kiln_checkpoint_resolve(const char *ckpt_path, const char *runs, char
     struct stat st;
     if (stat(ckpt_path, &st) != 0)
         return kiln_error_set(err, KILN_E_IO,
-                              "ckpt_path=%s: %s; a checkpoint folder, a run folder, last or best "
+                              "%s: %s; a checkpoint folder, a run folder, last or best "
                               "is needed",
                               ckpt_path,
                               errno == ENOENT ? "there is no such folder" : "can't be read");
     if (!S_ISDIR(st.st_mode))
         return kiln_error_set(err, KILN_E_FORMAT,
-                              "ckpt_path=%s: is a file; a checkpoint is the folder that holds "
+                              "%s: is a file; a checkpoint is the folder that holds "
                               "%s, %s and %s",
                               ckpt_path, KILN_CHECKPOINT_MODEL, KILN_CHECKPOINT_TRAINER,
                               KILN_CHECKPOINT_STATE);
     return kiln_error_set(err, KILN_E_FORMAT,
-                          "ckpt_path=%s: is no checkpoint (it has no %s) and no run folder (it "
+                          "%s: is no checkpoint (it has no %s) and no run folder (it "
                           "has no checkpoints/last/%s)",
                           ckpt_path, KILN_CHECKPOINT_STATE, KILN_CHECKPOINT_STATE);
 }

@@ -367,8 +367,9 @@ KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config, KilnCheckpo
                                 "best");
     if (status >= 0)
         status = kiln_run_folder_parent(config, &runs, err);
-    if (status >= 0)
-        status = kiln_checkpoint_resolve(options.root->ckpt_path, runs, &path, err);
+    if (status >= 0 &&
+        (status = kiln_checkpoint_resolve(options.root->ckpt_path, runs, &path, err)) < 0)
+        (void)kiln_error_prefix(err, "ckpt_path=");
     if (status >= 0)
         status = kiln_checkpoint_open(path, false, ret, err);
     free(runs);

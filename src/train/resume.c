@@ -29,8 +29,8 @@ static KilnStatus find_configured(const KilnConfig *config, const KilnOptions *o
             return KILN_OK;
     }
     status = kiln_run_folder_parent(config, &runs, err);
-    if (status >= 0)
-        status = kiln_checkpoint_resolve(ckpt_path, runs, ret, err);
+    if (status >= 0 && (status = kiln_checkpoint_resolve(ckpt_path, runs, ret, err)) < 0)
+        (void)kiln_error_prefix(err, "ckpt_path=");
     free(runs);
     return status;
 }

@@ -40,6 +40,8 @@ static KilnStatus find_file(const char *weights, char **ret, KilnError *err)
         status = kiln_checkpoint_resolve(weights, "outputs", &checkpoint, err);
         if (status >= 0)
             *ret = kiln_path_join(checkpoint, KILN_CHECKPOINT_MODEL);
+        else
+            (void)kiln_error_prefix(err, "weights=");
         free(checkpoint);
     } else {
         *ret = kiln_strdup(weights);

@@ -87,6 +87,51 @@ class Checkpoints(Case):
         _, err = self.run_kiln("eval", "ckpt_path=run", "plots=no/where", program="kiln", status=1)
         self.assertIn("no/where: No such file or directory", err)
 
+    def test_a_run_is_named_in_one_way(self):
+        """RUN of every command: a run folder, a checkpoint in it, last, best; = in a folder's name does not matter."""
+        run = "outputs/lr=0.1/seed=1"
+        self.run_kiln(*TINY, "callbacks=[default,flight_recorder]", "callbacks.flight_recorder.keep=true",
+                      "kiln.run.dir=" + run)
+        self.write("x.png", png(28, 28))
+        expected = json.loads(self.run_kiln("eval", "ckpt_path=" + run, program="kiln")[0])["metrics"]
+        image = self.run_kiln("predict", "ckpt_path=" + run, "input=x.png", program="kiln")[0]
+        for name in [run, run + "/", run + "/checkpoints/last", run + "/checkpoints", self.path(run), "last", "best"]:
+            with self.subTest(name=name):
+                out, _ = self.run_kiln("eval", name, program="kiln")
+                if name != "best":
+                    self.assertEqual(json.loads(out)["metrics"], expected)
+                out, _ = self.run_kiln("predict", name, "x.png", program="kiln")
+                if name != "best":
+                    self.assertEqual(out, image)
+                out, _ = self.run_kiln("explain", name, "seed", program="kiln")
+                self.assertIn("seed: 1", out)
+                out, _ = self.run_kiln("ckpt", "verify", name, program="kiln")
+                self.assertIn(": whole", out)
+                out, _ = self.run_kiln("replay", name, program="kiln")
+                self.assertIn("equal: every loss", out)
+        # Overrides stand anywhere beside it, and words in any order.
+        out, _ = self.run_kiln("eval", "datamodule.test_count=20", "last", "split=test", program="kiln")
+        self.assertEqual(json.loads(out)["samples"], 20)
+        out, _ = self.run_kiln("predict", "output=p.jsonl", "last", "split=val", program="kiln")
+        self.assertEqual(len(read(self.path("p.jsonl")).splitlines()), 64)
+        self.assertEqual(self.run_kiln("predict", "ckpt_path=last", "x.png", program="kiln")[0], image)
+        os.mkdir(self.path("lr=0.2"))  # an override stays one
+        self.run_kiln("eval", "last", "lr=0.2", program="kiln")
+
+    def test_a_run_that_is_not_there(self):
+        for command in ["eval", "predict", "replay", "explain"]:
+            self.refused(command, program="kiln", says=[f"which run? `kiln {command} RUN"], status=2)
+            self.refused(command, "nowhere", *["x.png"] * (command == "predict"), program="kiln",
+                         says=["error: nowhere: there is no such folder"])
+            self.refused(command, "last", *["x.png"] * (command == "predict"), program="kiln",
+                         says=["error: last: there is no run folder below outputs/"])
+        self.refused("eval", "ckpt_path=nowhere", program="kiln", says=["error: nowhere: there is no such folder"])
+        self.refused(*TINY, "ckpt_path=nowhere", says=["ckpt_path=nowhere: there is no such folder"])
+        self.refused(*TINY, "weights=last", says=["weights=last: there is no run folder"])
+        self.refused("eval", "last", "lr=1", "more", program="kiln", says=["more: one word too many"], status=2)
+        self.refused("predict", "last", "a.png", "b.png", program="kiln", says=["b.png: one word too many"], status=2)
+        self.refused("predict", "last", "a.png", "split=val", program="kiln", says=["are both given"], status=2)
+
     def test_predict_prints_a_line_for_each_image(self):
         self.run_kiln(*TINY, "kiln.run.dir=run")
         self.write("images/a.png", png(28, 28))

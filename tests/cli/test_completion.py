@@ -23,6 +23,13 @@ LINES = [
     ("kiln schema opt", "kiln schema optimizer "),
     ("kiln explain ru", "kiln explain run/"),
     ("kiln explain run alph", "kiln explain run alpha "),
+    ("kiln explain la", "kiln explain last "),
+    ("kiln eval la", "kiln eval last "),
+    ("kiln eval ru", "kiln eval run/"),
+    ("kiln eval last split=v", "kiln eval last split=val "),
+    ("kiln predict last data/no", "kiln predict last data/notes.txt "),
+    ("kiln replay la", "kiln replay last "),
+    ("kiln ckpt show be", "kiln ckpt show best "),
     # flags and their values
     ("train --config-n", "train --config-name "),
     ("train --cfg k", "train --cfg kiln "),
@@ -165,6 +172,7 @@ class Folder(Case):
         self.write("myconf/db/postgres.yaml", "# @package db\n# Postgres\nport: 2\n")
         self.write("myconf/db/engine/fast.yaml", "speed: 9\n")
         self.write("run/.kiln/config.yaml", "alpha: 1\nbeta: 2\n")
+        self.write("run/.kiln/origins.yaml", "")
         for name in ["data/mnist/x", "data/notes.txt", "with blank/x", "a:colon/x", "my.so", "outputs/none"]:
             self.write(name, "")
         os.mkdir(self.path("bin"))
@@ -228,7 +236,12 @@ class Candidates(Folder):
         self.write("run/checkpoints/last/state.json", "{}")
         self.write("run/checkpoints/last/config.yaml", "gamma: 1\n")
         self.assertIn("gamma=", self.offered("kiln eval ckpt_path=run ga"))
+        self.assertIn("gamma=", self.offered("kiln eval run ga"))
+        self.assertIn("gamma=", self.offered("kiln predict run data/notes.txt ga"))
         self.assertEqual(self.offered("kiln eval ga"), {})
+        self.assertLessEqual({"last", "best", "run/", "split="}, set(self.offered("kiln eval ")))
+        self.assertNotIn("last", self.offered("kiln eval run "))
+        self.assertNotIn("data/", self.offered("kiln predict run split=test "))
 
     def test_own_groups_come_from_folders(self):
         self.write("conf/config.yaml", "defaults:\n  - server: a\n")

@@ -102,9 +102,9 @@ class Replay(Braked):
 
     def test_bad_records(self):
         _, err = self.run_kiln("replay", program="kiln", status=2)
-        self.assertIn("expected a flight record", err)
+        self.assertIn("last, best or a flight record", err)
         _, err = self.run_kiln("replay", "none", program="kiln", status=1)
-        self.assertIn("No such file", err)
+        self.assertIn("none: there is no such folder", err)
         self.write("bad.kiln", b"kilnfl1\0" + b"\xff" * 5000)
         _, err = self.run_kiln("replay", "bad.kiln", program="kiln", status=1)
         self.assertIn("is no flight record", err)
