@@ -313,7 +313,7 @@ const KilnComponent kiln_callback_batch_size_finder = {
     .kind = KILN_KIND_CALLBACK,
     .name = "batch_size_finder",
     .summary = "Find the largest batch that fits the memory before training begins",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

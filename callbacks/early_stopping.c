@@ -204,7 +204,7 @@ const KilnComponent kiln_callback_early_stopping = {
     .kind = KILN_KIND_CALLBACK,
     .name = "early_stopping",
     .summary = "Stop training when a metric no longer gets better",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .ops.callback = &ops,

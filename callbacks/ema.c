@@ -121,7 +121,7 @@ const KilnComponent kiln_callback_ema = {
     .kind = KILN_KIND_CALLBACK,
     .name = "ema",
     .summary = "Validate, test and save with a moving average of the weights",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .ops.callback = &ops,

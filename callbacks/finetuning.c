@@ -226,7 +226,7 @@ const KilnComponent kiln_callback_finetuning = {
     .kind = KILN_KIND_CALLBACK,
     .name = "finetuning",
     .summary = "Freeze parts of the network, and train them later at rates of their own",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.callback = &ops,

@@ -164,7 +164,7 @@ const KilnComponent kiln_callback_flight_recorder = {
     .kind = KILN_KIND_CALLBACK,
     .name = "flight_recorder",
     .summary = "Keep the last batches for kiln replay, also after a crash",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

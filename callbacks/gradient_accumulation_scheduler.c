@@ -100,7 +100,7 @@ const KilnComponent kiln_callback_gradient_accumulation_scheduler = {
     .kind = KILN_KIND_CALLBACK,
     .name = "gradient_accumulation_scheduler",
     .summary = "Change from epoch to epoch how many batches make an optimizer step",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

@@ -162,7 +162,7 @@ const KilnComponent kiln_callback_histograms = {
     .kind = KILN_KIND_CALLBACK,
     .name = "histograms",
     .summary = "Log histograms of parameters and gradients",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .init = init,

@@ -109,7 +109,7 @@ const KilnComponent kiln_callback_learning_rate_monitor = {
     .kind = KILN_KIND_CALLBACK,
     .name = "learning_rate_monitor",
     .summary = "Log the learning rate as \"lr\"",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.callback = &ops,
 };

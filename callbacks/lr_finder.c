@@ -420,7 +420,7 @@ const KilnComponent kiln_callback_lr_finder = {
     .kind = KILN_KIND_CALLBACK,
     .name = "lr_finder",
     .summary = "Find a learning rate before training begins",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

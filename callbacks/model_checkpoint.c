@@ -554,7 +554,7 @@ const KilnComponent kiln_callback_model_checkpoint = {
     .kind = KILN_KIND_CALLBACK,
     .name = "model_checkpoint",
     .summary = "Save the best checkpoints by a metric, and the last",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

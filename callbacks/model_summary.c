@@ -84,7 +84,7 @@ const KilnComponent kiln_callback_model_summary = {
     .kind = KILN_KIND_CALLBACK,
     .name = "model_summary",
     .summary = "Print layers, output shapes, parameters and work before training",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.callback = &ops,
 };

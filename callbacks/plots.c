@@ -311,7 +311,7 @@ const KilnComponent kiln_callback_plots = {
     .kind = KILN_KIND_CALLBACK,
     .name = "plots",
     .summary = "Draw the curves of metrics.csv to plots/ when the run ends",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.callback = &ops,
 };

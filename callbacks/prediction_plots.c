@@ -445,7 +445,7 @@ const KilnComponent kiln_callback_prediction_plots = {
     .kind = KILN_KIND_CALLBACK,
     .name = "prediction_plots",
     .summary = "Draw confusion matrices and predicted samples to plots/ when the run ends",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

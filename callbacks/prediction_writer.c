@@ -514,7 +514,7 @@ const KilnComponent kiln_callback_prediction_writer = {
     .kind = KILN_KIND_CALLBACK,
     .name = "prediction_writer",
     .summary = "Write predictions as JSON lines, CSV or safetensors",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

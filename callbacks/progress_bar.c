@@ -427,7 +427,7 @@ const KilnComponent kiln_callback_progress_bar = {
     .kind = KILN_KIND_CALLBACK,
     .name = "progress_bar",
     .summary = "Show progress, speed and metrics",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .ops.callback = &ops,

@@ -591,7 +591,7 @@ const KilnComponent kiln_callback_pruning = {
     .kind = KILN_KIND_CALLBACK,
     .name = "pruning",
     .summary = "Set parameters to zero, step by step, and keep them there",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

@@ -110,7 +110,7 @@ const KilnComponent kiln_callback_sample_images = {
     .kind = KILN_KIND_CALLBACK,
     .name = "sample_images",
     .summary = "Log the first validation samples as a grid of images",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.callback = &ops,
 };

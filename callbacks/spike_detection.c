@@ -292,7 +292,7 @@ const KilnComponent kiln_callback_spike_detection = {
     .kind = KILN_KIND_CALLBACK,
     .name = "spike_detection",
     .summary = "End a run whose loss jumps, and skip what made it jump",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

@@ -205,7 +205,7 @@ const KilnComponent kiln_callback_stochastic_weight_averaging = {
     .kind = KILN_KIND_CALLBACK,
     .name = "stochastic_weight_averaging",
     .summary = "Train the last epochs at a rate of their own and keep the mean of their weights",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .ops.callback = &ops,

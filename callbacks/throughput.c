@@ -148,7 +148,7 @@ const KilnComponent kiln_callback_throughput = {
     .kind = KILN_KIND_CALLBACK,
     .name = "throughput",
     .summary = "Log samples, batches, tokens and FLOPs a second",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .init = init,

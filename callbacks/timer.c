@@ -126,7 +126,7 @@ const KilnComponent kiln_callback_timer = {
     .kind = KILN_KIND_CALLBACK,
     .name = "timer",
     .summary = "End training after a time, over all sessions of a run",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .ops.callback = &ops,

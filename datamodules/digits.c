@@ -518,7 +518,7 @@ const KilnComponent kiln_datamodule_digits = {
     .kind = KILN_KIND_DATAMODULE,
     .name = "digits",
     .summary = "Handwritten digits drawn by the program; needs no files",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

@@ -568,7 +568,7 @@ const KilnComponent kiln_datamodule_image_folder = {
     .kind = KILN_KIND_DATAMODULE,
     .name = "image_folder",
     .summary = "PNG images in one folder per class",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

@@ -530,7 +530,7 @@ const KilnComponent kiln_datamodule_mnist = {
     .kind = KILN_KIND_DATAMODULE,
     .name = "mnist",
     .summary = "MNIST, or any set of grey images in its idx format",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

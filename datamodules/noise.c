@@ -144,7 +144,7 @@ const KilnComponent kiln_datamodule_noise = {
     .kind = KILN_KIND_DATAMODULE,
     .name = "noise",
     .summary = "Random images of any size, for measuring speed",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

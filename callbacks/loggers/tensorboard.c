@@ -257,7 +257,7 @@ const KilnComponent kiln_logger_tensorboard = {
     .kind = KILN_KIND_LOGGER,
     .name = "tensorboard",
     .summary = "Write an event file for TensorBoard to tensorboard/ in the run folder",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

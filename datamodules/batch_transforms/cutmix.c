@@ -115,7 +115,7 @@ const KilnComponent kiln_batch_transform_cutmix = {
     .kind = KILN_KIND_BATCH_TRANSFORM,
     .name = "cutmix",
     .summary = "Swap a box of each image with another of the batch, and share the labels",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.batch_transform = &ops,
 };

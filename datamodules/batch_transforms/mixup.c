@@ -40,7 +40,7 @@ const KilnComponent kiln_batch_transform_mixup = {
     .kind = KILN_KIND_BATCH_TRANSFORM,
     .name = "mixup",
     .summary = "Blend each sample and its label with another of the batch",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.batch_transform = &ops,
 };

@@ -151,7 +151,7 @@ const KilnComponent kiln_sampler_balanced = {
     .kind = KILN_KIND_SAMPLER,
     .name = "balanced",
     .summary = "Every class equally often, small ones several times",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

@@ -119,7 +119,7 @@ const KilnComponent kiln_sampler_subset = {
     .kind = KILN_KIND_SAMPLER,
     .name = "subset",
     .summary = "A part of the samples, the same in every epoch",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

@@ -146,7 +146,7 @@ const KilnComponent kiln_sampler_weighted = {
     .kind = KILN_KIND_SAMPLER,
     .name = "weighted",
     .summary = "Samples drawn with replacement, by weights of their classes",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

@@ -104,7 +104,7 @@ const KilnComponent kiln_transform_crop = {
     .kind = KILN_KIND_TRANSFORM,
     .name = "crop",
     .summary = "Cut out a window: at a random place in training, the middle otherwise",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.transform = &ops,

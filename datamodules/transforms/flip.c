@@ -40,7 +40,7 @@ const KilnComponent kiln_transform_flip = {
     .kind = KILN_KIND_TRANSFORM,
     .name = "flip",
     .summary = "Mirror left to right at random in training",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.transform = &ops,
 };

@@ -78,7 +78,7 @@ const KilnComponent kiln_transform_normalize = {
     .kind = KILN_KIND_TRANSFORM,
     .name = "normalize",
     .summary = "Shift and scale each channel by mean and std",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.transform = &ops,

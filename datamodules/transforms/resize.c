@@ -60,7 +60,7 @@ const KilnComponent kiln_transform_resize = {
     .kind = KILN_KIND_TRANSFORM,
     .name = "resize",
     .summary = "Scale every image to one size, bilinear with antialiasing",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.transform = &ops,

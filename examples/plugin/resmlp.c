@@ -85,7 +85,7 @@ const KilnComponent kiln_model_resmlp = {
     .kind = KILN_KIND_MODEL,
     .name = "resmlp",
     .summary = "Residual blocks of two linear layers",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

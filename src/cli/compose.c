@@ -7,6 +7,7 @@
 #include "base/journal.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/crash.h"
 #include "cli/runs.h"
 #include "cli/screen.h"
 #include "kiln/run.h"
@@ -17,6 +18,7 @@ KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret)
     KilnError err = { 0 };
     KilnStatus status = kiln_registry_new(&registry, &err);
 
+    kiln_crash_registry(registry);
     for (size_t i = 0; status >= 0 && args->plugins[i] != NULL; i++)
         status = kiln_registry_load(registry, args->plugins[i], &err);
     if (status < 0) {

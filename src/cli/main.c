@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/crash.h"
 #include "cli/command_help.h"
 #include "cli/screen.h"
 
@@ -103,6 +104,7 @@ static int run_command(const Command *command, int argc, char **argv, int skip)
         kiln_screen_error(command->name, &err);
         return kiln_screen_exit_status(err.status);
     }
+    kiln_crash_report(command->name);
     bool jobs_planned = args.plan && args.multirun;
     if (command->computes && !args.help && !args.version && !jobs_planned && args.cfg == NULL &&
         args.info == NULL && args.explain[0] == NULL)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/call.h"
 #include "cli/commands.h"
 #include "cli/screen.h"
 #include "kiln/run.h"
@@ -91,6 +92,7 @@ static int run_job(void *ctx, const KilnSweepTask *task)
     KilnConfig *config = NULL;
     int exit_status = KILN_JOB_EXIT_NOMEM;
 
+    kiln_call_clear(); /* the launcher's, which forked this process */
     kiln_override_quote(&dir, "kiln.run.dir", task->dir);
     kiln_override_quote(&checkpoint, "ckpt_path", task->dir);
     if (!dir.failed && !checkpoint.failed) {

@@ -1,4 +1,5 @@
 /* Image files as samples: which size they have, and decoding, scaling and transforming one. */
+#include "base/call.h"
 #include "kiln/image.h"
 
 #include <pthread.h>
@@ -54,7 +55,9 @@ static KilnStatus transformed_shape(const KilnImageForm *form, int64_t size[3], 
     for (size_t i = 0; i < form->n_transforms; i++) {
         KilnInstance *transform = form->transforms[i];
         const KilnTransformOps *ops = kiln_instance_component(transform)->ops.transform;
-        KilnStatus status = ops->shape != NULL ? ops->shape(transform, size, err) : KILN_OK;
+        KilnStatus status = ops->shape != NULL ? KILN_CALLED(transform, "shape",
+                                                             ops->shape(transform, size, err), err)
+                                               : KILN_OK;
 
         if (status < 0)
             return status;
@@ -223,7 +226,9 @@ static KilnStatus transform(const KilnImageForm *form, const KilnImageFile *file
         KilnInstance *one = form->transforms[i];
         const KilnTransformOps *ops = kiln_instance_component(one)->ops.transform;
 
-        status = ops->apply(one, &scratch->image, &scratch->spare, rng, file->training, err);
+        status = KILN_CALLED(
+            one, "apply",
+            ops->apply(one, &scratch->image, &scratch->spare, rng, file->training, err), err);
     }
     if (status < 0)
         kiln_error_prefix(err, "%s: ", file->path);

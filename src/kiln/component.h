@@ -39,7 +39,8 @@ typedef struct KilnComponent {
     KilnKind kind;
     const char *name;        /* snake_case, unique within its kind */
     const char *summary;     /* one line */
-    const KilnField *fields; /* closed by KILN_FIELD_END; NULL: no options */
+    const KilnField *fields; /* KILN_FIELDS(table); closed by KILN_FIELD_END. NULL: no options */
+    size_t n_fields;         /* rows of the table, KILN_FIELD_END among them */
     size_t opts_size;
     size_t state_size;
     /* Optional. Cross-checks: called while a config is checked, when every option
@@ -91,6 +92,7 @@ typedef struct KilnPluginInfo {
     const char *version;                    /* KILN_VERSION it was compiled against */
     const KilnComponent *const *components; /* NULL-terminated */
     uint32_t ops_sizes[KILN_KIND_COUNT];    /* sizeof of each kind's table of functions */
+    uint32_t n_components;                  /* length of `components`, NULL among them */
 } KilnPluginInfo;
 
 /* As the includer of kiln.h sees them, for KilnPluginInfo. */
@@ -110,7 +112,7 @@ typedef struct KilnPluginInfo {
     }
 
 /* Emits the one symbol that a plugin exports. `list`: a NULL-terminated array
- * of const KilnComponent pointers. */
+ * (no pointer to one) of const KilnComponent pointers. */
 #define KILN_PLUGIN_DEFINE(list)                                                                   \
     KILN_API const KilnPluginInfo *kiln_plugin_v1(void);                                           \
     KILN_API const KilnPluginInfo *kiln_plugin_v1(void)                                            \
@@ -123,6 +125,7 @@ typedef struct KilnPluginInfo {
             .version = KILN_VERSION,                                                               \
             .components = list,                                                                    \
             .ops_sizes = KILN_OPS_SIZES,                                                           \
+            .n_components = sizeof(list) / sizeof((list)[0]),                                      \
         };                                                                                         \
         return &info;                                                                              \
     }

@@ -112,9 +112,11 @@ typedef struct KilnField {
     const char *value;   /* default as YAML text; NULL: required */
     double min, max;     /* inclusive bounds, I64, F64, DURATION, SIZE (of each item in a list) */
     const KilnChoice *choices;
-    unsigned takes; /* AMOUNT: KILN_TAKES_... */
+    size_t n_choices; /* the row that closes the list among them */
+    unsigned takes;   /* AMOUNT: KILN_TAKES_... */
     KilnKind component_kind;
     const struct KilnField *fields; /* STRUCT: its own table */
+    size_t n_fields;                /* its rows, KILN_FIELD_END among them */
     const char *renamed;            /* not NULL: this row is only a former name of that option,
                                      * and all but name, renamed and help means nothing */
     const char *help;               /* one line, shown by --help */
@@ -146,6 +148,10 @@ typedef struct KilnField {
     KILN_MEMBER_(T, m, P *), KILN_COUNT_(T, m),                                                    \
         .item_size = sizeof(((P *)0)->value), .pair_size = KILN_PAIR_SIZE_(P),                     \
         .value_offset = offsetof(P, value), .shape = KILN_MAP
+/* An options table, which must be the array itself: of a table that KILN_FIELD_END does not close
+ * the length tells. Also a component's: KILN_FIELDS(fields) in its KilnComponent. */
+#define KILN_FIELDS(table) .fields = (table), .n_fields = sizeof(table) / sizeof((table)[0])
+#define KILN_CHOICES_(list) .choices = (list), .n_choices = sizeof(list) / sizeof((list)[0])
 #define KILN_AS_(type_, dflt, text) .type = KILN_TYPE_##type_, .value = dflt, .help = text
 #define KILN_ROW_(...)                                                                             \
     {                                                                                              \
@@ -229,19 +235,20 @@ typedef struct KilnField {
 
 /* one of the names in `list`, an array of KilnChoice; stored as its value */
 #define KILN_FIELD_ENUM(T, m, dflt, list, text)                                                    \
-    KILN_ROW_(KILN_ONE_(T, m, int64_t), KILN_AS_(ENUM, dflt, text), .choices = list)
+    KILN_ROW_(KILN_ONE_(T, m, int64_t), KILN_AS_(ENUM, dflt, text), KILN_CHOICES_(list))
 #define KILN_FIELD_ENUM_OPT(T, m, dflt, list, text)                                                \
-    KILN_ROW_(KILN_OPT_(T, m, int64_t), KILN_AS_(ENUM, dflt, text), .choices = list)
+    KILN_ROW_(KILN_OPT_(T, m, int64_t), KILN_AS_(ENUM, dflt, text), KILN_CHOICES_(list))
 #define KILN_FIELD_ENUM_LIST(T, m, dflt, list, text)                                               \
-    KILN_ROW_(KILN_LIST_(T, m, int64_t), KILN_AS_(ENUM, dflt, text), .choices = list)
+    KILN_ROW_(KILN_LIST_(T, m, int64_t), KILN_AS_(ENUM, dflt, text), KILN_CHOICES_(list))
 #define KILN_FIELD_ENUM_LIST_OPT(T, m, dflt, list, text)                                           \
     KILN_ROW_(KILN_LIST_(T, m, int64_t), .optional = true, KILN_AS_(ENUM, dflt, text),             \
-              .choices = list)
+              KILN_CHOICES_(list))
 #define KILN_FIELD_ENUM_MAP(T, m, dflt, list, text)                                                \
-    KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), KILN_AS_(ENUM, dflt, text), .choices = list)
+    KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), KILN_AS_(ENUM, dflt, text),                   \
+              KILN_CHOICES_(list))
 #define KILN_FIELD_ENUM_MAP_OPT(T, m, dflt, list, text)                                            \
     KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), .optional = true, KILN_AS_(ENUM, dflt, text), \
-              .choices = list)
+              KILN_CHOICES_(list))
 
 /* lo and hi in seconds */
 #define KILN_FIELD_DURATION(T, m, dflt, lo, hi, text)                                              \
@@ -286,21 +293,22 @@ typedef struct KilnField {
 /* A mapping with options of its own: `table` is the table of struct S. Its defaults
  * are the table's. */
 #define KILN_FIELD_STRUCT(T, m, S, table, text)                                                    \
-    KILN_ROW_(KILN_ONE_(T, m, S), KILN_AS_(STRUCT, "{}", text), .fields = table)
+    KILN_ROW_(KILN_ONE_(T, m, S), KILN_AS_(STRUCT, "{}", text), KILN_FIELDS(table))
 /* dflt is "null" or "{}": the table's defaults */
 #define KILN_FIELD_STRUCT_OPT(T, m, S, table, dflt, text)                                          \
-    KILN_ROW_(KILN_OPT_(T, m, S), KILN_AS_(STRUCT, dflt, text), .fields = table)
+    KILN_ROW_(KILN_OPT_(T, m, S), KILN_AS_(STRUCT, dflt, text), KILN_FIELDS(table))
 #define KILN_FIELD_STRUCT_LIST(T, m, S, table, dflt, text)                                         \
-    KILN_ROW_(KILN_LIST_(T, m, S), KILN_AS_(STRUCT, dflt, text), .fields = table)
+    KILN_ROW_(KILN_LIST_(T, m, S), KILN_AS_(STRUCT, dflt, text), KILN_FIELDS(table))
 #define KILN_FIELD_STRUCT_LIST_OPT(T, m, S, table, dflt, text)                                     \
-    KILN_ROW_(KILN_LIST_(T, m, S), .optional = true, KILN_AS_(STRUCT, dflt, text), .fields = table)
+    KILN_ROW_(KILN_LIST_(T, m, S), .optional = true, KILN_AS_(STRUCT, dflt, text),                 \
+              KILN_FIELDS(table))
 /* P: a struct whose first member is `char *key`, and which has the struct of `table` as
  * member `value` */
 #define KILN_FIELD_STRUCT_MAP(T, m, P, table, dflt, text)                                          \
-    KILN_ROW_(KILN_STRUCT_MAP_(T, m, P), KILN_AS_(STRUCT, dflt, text), .fields = table)
+    KILN_ROW_(KILN_STRUCT_MAP_(T, m, P), KILN_AS_(STRUCT, dflt, text), KILN_FIELDS(table))
 #define KILN_FIELD_STRUCT_MAP_OPT(T, m, P, table, dflt, text)                                      \
     KILN_ROW_(KILN_STRUCT_MAP_(T, m, P), .optional = true, KILN_AS_(STRUCT, dflt, text),           \
-              .fields = table)
+              KILN_FIELDS(table))
 
 /* Components of kind kind_; the map is stored as a list, in file order, without null entries */
 #define KILN_FIELD_COMPONENT(T, m, kind_, dflt, text)                                              \

@@ -200,7 +200,7 @@ typedef struct KilnClassOptions {
     int64_t average, *ignore_index;
     bool per_class;
 } KilnClassOptions;
-KILN_API extern const KilnField kiln_class_fields[];
+KILN_API extern const KilnField kiln_class_fields[4];
 
 /* Hooks of metrics that are a ratio of counts in each class: KilnMetricOps.of_class says
  * which, the options are KilnClassOptions. */
@@ -226,7 +226,7 @@ KILN_API double kiln_ranked_precision(const KilnRanked *items, int64_t n);
 /* Hooks of metrics of classes that need all rows of the epoch: KilnMetricOps.of_ranked of
  * each class against the rest; with two classes the value of class 1 is the metric's. The
  * options are KilnClassOptions, with their own table: average is macro or weighted. */
-KILN_API extern const KilnField kiln_rest_fields[];
+KILN_API extern const KilnField kiln_rest_fields[4];
 KILN_API KILN_NODISCARD KilnStatus kiln_rest_update(KilnInstance *self, KilnTally *tally,
                                                     const KilnMetricRows *rows, KilnError *err);
 KILN_API KILN_NODISCARD KilnStatus kiln_rest_compute(KilnInstance *self, KilnTally *tally,
@@ -240,7 +240,7 @@ typedef enum KilnEmptyQuery {
     KILN_EMPTY_ONE,
     KILN_EMPTY_SKIP /* it is left out */
 } KilnEmptyQuery;
-KILN_API extern const KilnChoice kiln_empty_queries[];
+KILN_API extern const KilnChoice kiln_empty_queries[4];
 /* The value of one query's documents, in their order; NaN when none is relevant. */
 typedef KilnStatus KilnQueryValue(const void *context, KilnRanked *items, int64_t n, double *ret,
                                   KilnError *err);

@@ -126,7 +126,7 @@ typedef struct KilnNamedGroup {
     char *key;
     KilnParamGroup value;
 } KilnNamedGroup;
-KILN_API extern const KilnField kiln_param_group_fields[];
+KILN_API extern const KilnField kiln_param_group_fields[4];
 
 /* What the options of every optimizer begin with: the members, and their rows in
  * the options table. `lr_` and `decay_` are the defaults as YAML text. */
@@ -220,7 +220,7 @@ struct KilnSchedulerOps {
 
 /* Warmup, which most schedules have as options: the members, and their rows. */
 typedef enum KilnWarmupShape { KILN_WARMUP_LINEAR, KILN_WARMUP_COSINE } KilnWarmupShape;
-KILN_API extern const KilnChoice kiln_warmup_shapes[];
+KILN_API extern const KilnChoice kiln_warmup_shapes[3];
 #define KILN_WARMUP_OPTIONS                                                                        \
     int64_t warmup_steps, warmup_shape;                                                            \
     double warmup_epochs
@@ -258,7 +258,7 @@ KILN_API double kiln_warmup_rest(KilnWarmup warmup, const KilnProgress *at);
 /* What a schedule counts: torch.optim.lr_scheduler's are stepped once an epoch, or
  * once a step, as Lightning's `interval` says. */
 typedef enum KilnInterval { KILN_INTERVAL_EPOCH, KILN_INTERVAL_STEP } KilnInterval;
-KILN_API extern const KilnChoice kiln_intervals[];
+KILN_API extern const KilnChoice kiln_intervals[3];
 KILN_API int64_t kiln_interval_count(int64_t interval, const KilnProgress *at);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/text.h"
 #include "registry/instance.h"
 #include "registry/registry.h"
@@ -301,7 +302,8 @@ static KilnStatus fill(Builder *builder, KilnInstance *instance, const KilnConfi
                                   component->opts_size, &instance->opts, err);
 
     if (status == KILN_OK && component->check != NULL) {
-        inner.status = component->check(instance->opts, &option, &inner);
+        kiln_call_enter(instance, "check");
+        inner.status = kiln_call_result(component->check(instance->opts, &option, &inner), &inner);
         if (inner.status < 0)
             return refused(builder, instance, node, option, &inner, err);
     }
@@ -310,7 +312,8 @@ static KilnStatus fill(Builder *builder, KilnInstance *instance, const KilnConfi
     if (status < 0)
         return status;
     instance->started = true;
-    inner.status = component->init != NULL ? component->init(instance, &inner) : KILN_OK;
+    if (component->init != NULL)
+        inner.status = KILN_CALLED(instance, "init", component->init(instance, &inner), &inner);
     return inner.status < 0 ? refused(builder, instance, node, NULL, &inner, err) : KILN_OK;
 }
 

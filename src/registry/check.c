@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/text.h"
 #include "config/compose.h"
 #include "registry/registry.h"
@@ -101,7 +102,8 @@ static void check_across(Walk *walk, const KilnConfigNode *map, const char *path
         report(walk, &err);
         return;
     }
-    err.status = component->check(options, &option, &err);
+    kiln_call_enter_component(component, path, "check");
+    err.status = kiln_call_result(component->check(options, &option, &err), &err);
     if (err.status < 0) {
         if (option != NULL && map != NULL && kiln_node_find(map, option) != NULL)
             written = kiln_node_find(map, option);

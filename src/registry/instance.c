@@ -1,6 +1,8 @@
 /* What an instance tells of itself, and its end. */
 #include "registry/instance.h"
 
+#include "base/call.h"
+
 #include <stdlib.h>
 
 const void *kiln_opts(const KilnInstance *self)
@@ -33,8 +35,11 @@ void kiln_instance_free(KilnInstance *instance)
     if (instance == NULL)
         return;
     const KilnComponent *component = instance->component;
-    if (instance->started && component->release != NULL)
+    if (instance->started && component->release != NULL) {
+        kiln_call_enter(instance, "release");
         component->release(instance);
+        kiln_call_leave();
+    }
     for (size_t i = instance->child_count; i-- > 0;)
         kiln_instance_free(instance->children[i]);
     free(instance->children);

@@ -3,9 +3,11 @@
 #include "registry/registry.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "kiln.h"
@@ -41,8 +43,8 @@ KILN_SIZE(KilnSamplerOps, 32);
 KILN_SIZE(KilnBatchTransformOps, 24);
 KILN_SIZE(KilnSweeperOps, 16);
 KILN_SIZE(KilnLauncherOps, 16);
-KILN_SIZE(KilnComponent, 80);
-KILN_SIZE(KilnField, 136);
+KILN_SIZE(KilnComponent, 88);
+KILN_SIZE(KilnField, 152);
 KILN_SIZE(KilnFlat, 96);
 KILN_SIZE(KilnRecording, 40);
 KILN_SIZE(KilnOptimizers, 136);
@@ -95,12 +97,17 @@ static KilnStatus check_info(const KilnPluginInfo *info, KilnError *err)
                               info->version != NULL ? info->version : "?", KILN_VERSION);
     if (check_ops_sizes(info, err) < 0)
         return KILN_E_PLUGIN;
-    if (info->components == NULL || info->components[0] == NULL)
+    if (info->components == NULL || info->n_components == 0 || info->components[0] == NULL)
         return kiln_error_set(err, KILN_E_PLUGIN, "it has no components");
+    if (info->components[info->n_components - 1] != NULL)
+        return kiln_error_set(err, KILN_E_PLUGIN,
+                              "its list of components has no end: write NULL as its last entry, "
+                              "and give KILN_PLUGIN_DEFINE the array itself");
     return KILN_OK;
 }
 
-static KilnStatus register_library(KilnRegistry *registry, void *library, KilnError *err)
+static KilnStatus register_library(KilnRegistry *registry, void *library,
+                                   const KilnComponent *const **ret, KilnError *err)
 {
     PluginFunction *function = plugin_function(library);
 
@@ -112,7 +119,11 @@ static KilnStatus register_library(KilnRegistry *registry, void *library, KilnEr
     KilnStatus status = check_info(info, err);
     for (size_t i = 0; status == KILN_OK && info->components[i] != NULL; i++)
         status = kiln_component_check(info->components[i], err);
-    return status < 0 ? status : kiln_registry_add(registry, info->components, err);
+    if (status >= 0)
+        status = kiln_registry_add(registry, info->components, err);
+    if (status >= 0)
+        *ret = info->components;
+    return status;
 }
 
 /* What dlopen said, without the path in front that the caller names too. */
@@ -190,24 +201,41 @@ static KilnStatus add_conf(KilnRegistry *registry, const char *path, KilnError *
     return add_path(&registry->folders, kiln_text_take(&conf), err);
 }
 
+/* The loader runs the plugin's own code, too: what crashes in it is reported as its. */
+static KilnStatus load(KilnRegistry *registry, const char *path, KilnPlugin *plugin, KilnError *err)
+{
+    kiln_call_enter_component(NULL, plugin->path, "load");
+    KilnStatus status = open_library(path, &plugin->library, err);
+
+    if (status >= 0)
+        status = register_library(registry, plugin->library, &plugin->components, err);
+    kiln_call_leave();
+    return status;
+}
+
 KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path, KilnError *err)
 {
-    size_t bytes = (registry->library_count + 1) * sizeof(*registry->libraries);
-    void *library = NULL, **libraries = realloc(registry->libraries, bytes);
+    size_t bytes = (registry->plugin_count + 1) * sizeof(*registry->plugins);
+    KilnPlugin plugin = { .path = realpath(path, NULL) },
+               *plugins = realloc(registry->plugins, bytes);
     KilnError inner = { 0 };
 
-    if (libraries == NULL)
+    if (plugins == NULL) {
+        free(plugin.path);
         return kiln_error_nomem(err, bytes);
-    registry->libraries = libraries;
-    KilnStatus status = open_library(path, &library, &inner);
-    if (status == KILN_OK)
-        status = register_library(registry, library, &inner);
+    }
+    registry->plugins = plugins;
+    KilnStatus status = plugin.path != NULL
+                            ? load(registry, path, &plugin, &inner)
+                            : kiln_error_set(&inner, KILN_E_PLUGIN, "%s",
+                                             errno == ENOENT ? "there is no such file"
+                                                             : strerror(errno));
     if (status < 0) {
-        if (library != NULL)
-            dlclose(library);
+        if (plugin.library != NULL)
+            dlclose(plugin.library);
+        free(plugin.path);
         return kiln_error_set(err, status, "plugin %.400s: %.1500s", path, inner.text);
     }
-    registry->libraries[registry->library_count++] = library;
-    status = add_path(&registry->plugins, realpath(path, NULL), err);
-    return status >= 0 ? add_conf(registry, path, err) : status;
+    plugins[registry->plugin_count++] = plugin;
+    return add_conf(registry, path, err);
 }

@@ -128,7 +128,8 @@ KilnStatus kiln_component_check(const KilnComponent *component, KilnError *err)
     if (!has_operations(component))
         return kiln_error_set(err, KILN_E_PLUGIN, "%s/%s: its operations (ops.%s) are missing",
                               kind, component->name, kind);
-    KilnStatus status = kiln_table_check(component->fields, component->opts_size, err);
+    KilnStatus status = kiln_table_check(component->fields, component->n_fields,
+                                         component->opts_size, err);
     return status < 0 && err != NULL ? kiln_error_prefix(err, "%s/%s: ", kind, component->name)
                                      : status;
 }
@@ -149,6 +150,16 @@ KilnStatus kiln_registry_new(KilnRegistry **ret, KilnError *err)
     return KILN_OK;
 }
 
+const KilnPlugin *kiln_registry_plugin_of(const KilnRegistry *registry,
+                                          const KilnComponent *component)
+{
+    for (size_t i = 0; i < registry->plugin_count; i++)
+        for (size_t j = 0; registry->plugins[i].components[j] != NULL; j++)
+            if (registry->plugins[i].components[j] == component)
+                return &registry->plugins[i];
+    return NULL;
+}
+
 static void free_paths(char **paths)
 {
     for (size_t i = 0; paths != NULL && paths[i] != NULL; i++)
@@ -160,11 +171,12 @@ void kiln_registry_free(KilnRegistry *registry)
 {
     if (registry == NULL)
         return;
-    for (size_t i = registry->library_count; i-- > 0;)
-        dlclose(registry->libraries[i]);
+    for (size_t i = registry->plugin_count; i-- > 0;) {
+        dlclose(registry->plugins[i].library);
+        free(registry->plugins[i].path);
+    }
     free_paths(registry->folders);
-    free_paths(registry->plugins);
-    free(registry->libraries);
+    free(registry->plugins);
     free(registry->items);
     free(registry);
 }

@@ -5,12 +5,17 @@
 #include "config/group_files.h"
 #include "config/sweep.h"
 
+typedef struct KilnPlugin {
+    void *library;                          /* dlopen's handle */
+    char *path;                             /* absolute */
+    const KilnComponent *const *components; /* its own, NULL-terminated */
+} KilnPlugin;
+
 struct KilnRegistry {
     const KilnComponent **items; /* in order of kind, then name */
     size_t count, capacity;
-    void **libraries; /* plugins' dlopen handles */
-    size_t library_count;
-    char **plugins; /* where they are, absolute, NULL-terminated; NULL: none */
+    KilnPlugin *plugins;
+    size_t plugin_count;
     char **folders; /* conf/ beside plugins that have one; as that */
 };
 
@@ -36,6 +41,9 @@ KILN_NODISCARD KilnStatus kiln_node_component(const KilnConfig *config,
 KilnKind kiln_kind_find(const char *name, size_t length);
 /* A descriptor is complete and its options table sound; KILN_E_PLUGIN. */
 KILN_NODISCARD KilnStatus kiln_component_check(const KilnComponent *component, KilnError *err);
+/* The plugin that a component comes from; NULL: it is built in. Async-signal-safe. */
+const KilnPlugin *kiln_registry_plugin_of(const KilnRegistry *registry,
+                                          const KilnComponent *component);
 /* Insert all or none; a name that is taken is KILN_E_PLUGIN. */
 KILN_NODISCARD KilnStatus kiln_registry_add(KilnRegistry *registry,
                                             const KilnComponent *const *components, KilnError *err);

@@ -67,6 +67,7 @@ bool kiln_is_snake_case(const char *name)
 /* A table being checked, and those around it. */
 typedef struct Table {
     const KilnField *fields;
+    size_t n; /* rows, KILN_FIELD_END among them */
     size_t opts_size;
     const char *path; /* "window." in front of its options' names */
     int depth;
@@ -151,8 +152,13 @@ static KilnStatus check_limits(const Table *table, const KilnField *f, KilnError
         return bad(table, f, "its kind of component is none that kiln knows", err);
     if (f->type != KILN_TYPE_ENUM)
         return KILN_OK;
-    if (f->choices == NULL || f->choices[0].name == NULL)
+    if (f->choices == NULL || (f->n_choices == 1 && f->choices[0].name == NULL))
         return bad(table, f, "it has no choices", err);
+    if (f->n_choices == 0 || f->choices[f->n_choices - 1].name != NULL)
+        return bad(table, f,
+                   "its list of choices has no end: write { NULL, 0 } as its last row, and give "
+                   "the array itself",
+                   err);
     for (const KilnChoice *c = f->choices; c->name != NULL; c++)
         for (const KilnChoice *d = f->choices; d != c; d++)
             if (strcmp(c->name, d->name) == 0)
@@ -253,14 +259,16 @@ static KilnStatus check_nested(const Table *table, const KilnField *f, KilnError
     KilnText path = { 0 };
     KilnStatus status;
 
-    if (kiln_table_count(f->fields) == 0)
+    if (f->fields == NULL || (f->n_fields == 1 && f->fields[0].type == KILN_TYPE_END))
         return bad(table, f, "it has no table", err);
     if (table->depth == KILN_MAX_TABLES)
         return bad(table, f, "its table is nested too deep, or contains itself", err);
     kiln_text_printf(&path, "%s%s.", table->path, f->name);
     if (path.failed)
         return kiln_error_nomem(err, 0);
-    Table nested = { f->fields, f->item_size, path.data, table->depth + 1, table->rows };
+    Table nested = {
+        f->fields, f->n_fields, f->item_size, path.data, table->depth + 1, table->rows
+    };
     status = check_table(&nested, err);
     kiln_text_release(&path);
     return status;
@@ -282,18 +290,36 @@ static KilnStatus check_row(const Table *table, const KilnField *f, KilnError *e
     return status == KILN_OK ? check_default(table, f, err) : status;
 }
 
+/* Nothing may be looked for behind the end of the array. */
+static KilnStatus check_end(const Table *table, KilnError *err)
+{
+    const char *of = table->path[0] != '\0' ? " of " : "";
+    const int length = (int)strlen(table->path) - (table->path[0] != '\0'); /* without the dot */
+
+    if (table->n == 0)
+        return kiln_error_set(err, KILN_E_PLUGIN,
+                              "the length of the options table%s%.*s is unknown: write "
+                              "KILN_FIELDS(fields), where fields is the array itself",
+                              of, length, table->path);
+    if (table->fields[table->n - 1].type != KILN_TYPE_END)
+        return kiln_error_set(err, KILN_E_PLUGIN,
+                              "the options table%s%.*s has no end: write KILN_FIELD_END as its "
+                              "last row",
+                              of, length, table->path);
+    return KILN_OK;
+}
+
 static KilnStatus check_table(const Table *table, KilnError *err)
 {
     const KilnField *fields = table->fields;
-    KilnStatus status = KILN_OK;
+    KilnStatus status = fields != NULL ? check_end(table, err) : KILN_OK;
 
-    for (size_t i = 0; fields != NULL && fields[i].type != KILN_TYPE_END && status == KILN_OK;
+    for (size_t i = 0; status == KILN_OK && fields != NULL && fields[i].type != KILN_TYPE_END;
          i++) {
         const KilnField *f = &fields[i];
 
         if (i == KILN_MAX_FIELDS)
-            return kiln_error_set(err, KILN_E_PLUGIN, "more than %d options, or no KILN_FIELD_END",
-                                  KILN_MAX_FIELDS);
+            return kiln_error_set(err, KILN_E_PLUGIN, "more than %d options", KILN_MAX_FIELDS);
         if (++*table->rows > KILN_MAX_ROWS)
             return kiln_error_set(err, KILN_E_PLUGIN, "more than %d options with nested ones",
                                   KILN_MAX_ROWS);
@@ -308,10 +334,10 @@ static KilnStatus check_table(const Table *table, KilnError *err)
     return status;
 }
 
-KilnStatus kiln_table_check(const KilnField *fields, size_t opts_size, KilnError *err)
+KilnStatus kiln_table_check(const KilnField *fields, size_t n, size_t opts_size, KilnError *err)
 {
     size_t rows = 0;
-    const Table table = { fields, opts_size, "", 1, &rows };
+    const Table table = { fields, n, opts_size, "", 1, &rows };
 
     return check_table(&table, err);
 }

@@ -23,10 +23,10 @@ const char *kiln_table_nearest(const KilnField *fields, const char *name);
 /* What one item of a list or mapping must be: the row of one value. */
 KilnField kiln_field_item(const KilnField *field);
 /* Names are unique snake_case, help is there, members lie within `opts_size`,
- * bounds and choices make sense, defaults parse and are in range, former names lead
- * to options; nested tables too. KILN_E_PLUGIN; the message starts with the
- * option's name ("option window.length: "). */
-KILN_NODISCARD KilnStatus kiln_table_check(const KilnField *fields, size_t opts_size,
+ * bounds and choices make sense, the last of the `n` rows is KILN_FIELD_END, defaults parse and are
+ * in range, former names lead to options; nested tables too. KILN_E_PLUGIN; the message starts with
+ * the option's name ("option window.length: "). */
+KILN_NODISCARD KilnStatus kiln_table_check(const KilnField *fields, size_t n, size_t opts_size,
                                            KilnError *err);
 bool kiln_is_snake_case(const char *name);
 

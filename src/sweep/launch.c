@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/call.h"
 #include "base/file.h"
 #include "sweep/display.h"
 #include "sweep/report.h"
@@ -265,7 +266,8 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
                        sweep->dir);
     KilnStatus status = write_results(&launching, true, err);
     if (status >= 0)
-        status = ops->launch(sweep->launcher, &launch, err);
+        status = KILN_CALLED(sweep->launcher, "launch", ops->launch(sweep->launcher, &launch, err),
+                             err);
     if (status >= 0)
         status = write_results(&launching, true, err);
     if (status >= 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/call.h"
 #include "base/file.h"
 #include "registry/registry.h"
 #include "sweep/state.h"
@@ -177,7 +178,9 @@ static KilnStatus count_points(KilnSweep *sweep, KilnError *err)
     const KilnSweeperOps *ops = kiln_instance_component(sweep->sweeper)->ops.sweeper;
     size_t most = (size_t)sweep->options->max_jobs;
 
+    kiln_call_enter(sweep->sweeper, "count");
     sweep->n_points = ops->count(sweep->sweeper, &sweep->arguments.space);
+    kiln_call_leave();
     if (sweep->n_points <= most)
         return KILN_OK;
     if (sweep->n_points == SIZE_MAX)
@@ -200,7 +203,8 @@ KilnStatus kiln_sweep_point(const KilnSweep *sweep, size_t point, const char **o
 
     if (choice == NULL)
         return kiln_error_nomem(err, space->count * sizeof(*choice));
-    KilnStatus status = ops->point(sweep->sweeper, space, point, choice, err);
+    KilnStatus status = KILN_CALLED(sweep->sweeper, "point",
+                                    ops->point(sweep->sweeper, space, point, choice, err), err);
     for (size_t i = 0; status >= 0 && i < space->count; i++)
         overrides[i] = space->axes[i].overrides[choice[i]];
     free(choice);

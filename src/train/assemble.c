@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/file.h"
 #include "graph/graph.h"
 #include "train/resume.h"
@@ -92,7 +93,8 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     if (trainer->options.trainer->precision == KILN_BF16_TRUE)
         kiln_params_set_dtype(trainer->params, KILN_BF16);
     KilnScope scope = kiln_params_root(trainer->params);
-    status = ops->setup(trainer->module, &scope, &trainer->spec, err);
+    status = KILN_CALLED(trainer->module, "setup",
+                         ops->setup(trainer->module, &scope, &trainer->spec, err), err);
     if (status >= 0)
         status = kiln_trainer_check_parameters(trainer, err);
     if (status >= 0)

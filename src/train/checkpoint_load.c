@@ -1,4 +1,5 @@
 /* Loading a checkpoint: does it fit, and into the run with it. */
+#include "base/call.h"
 #include "train/checkpoint.h"
 
 #include <stdio.h>
@@ -165,7 +166,7 @@ static KilnStatus load_component(const KilnCheckpoint *checkpoint, KilnInstance 
         status = kiln_checkpoint_tensors(checkpoint, KILN_CHECKPOINT_TRAINER, &file, &path, err);
     state.file = file;
     if (status >= 0)
-        status = load(self, &state, err);
+        status = KILN_CALLED(self, "load_state_dict", load(self, &state, err), err);
     if (status < 0)
         (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(self));
     kiln_safetensors_close(file);
@@ -333,7 +334,8 @@ static KilnStatus load_hooks(const KilnCheckpoint *checkpoint, KilnTrainer *trai
     if (ops->load_state_dict != NULL)
         status = load_component(checkpoint, who, saved, ops->load_state_dict, err);
     if (status >= 0 && ops->on_load_checkpoint != NULL) {
-        status = ops->on_load_checkpoint(who, trainer, checkpoint->path, err);
+        status = KILN_CALLED(who, "on_load_checkpoint",
+                             ops->on_load_checkpoint(who, trainer, checkpoint->path, err), err);
         if (status < 0)
             (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(who));
     }

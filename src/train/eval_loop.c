@@ -1,4 +1,5 @@
 /* The validation and the test loop. */
+#include "base/call.h"
 #include "base/file.h"
 #include "train/trainer.h"
 
@@ -31,10 +32,13 @@ void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *ba
 
     kiln_step_begin(&trainer->step, phase == KILN_PHASE_SANITY ? KILN_PHASE_VALIDATE : phase, false,
                     batch, (uint64_t)trainer->options.root->seed, batch->index);
-    if (phase == KILN_PHASE_TEST && ops->test_step != NULL)
+    const bool tests = phase == KILN_PHASE_TEST && ops->test_step != NULL;
+    kiln_call_enter(trainer->module, tests ? "test_step" : "validation_step");
+    if (tests)
         ops->test_step(trainer->module, &trainer->step);
     else if (ops->validation_step != NULL)
         ops->validation_step(trainer->module, &trainer->step);
+    kiln_call_leave();
 }
 
 /* `before`: batches of the sets before this one. */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/call.h"
 #include "base/file.h"
 #include "graph/graph.h"
 #include "train/trainer.h"
@@ -12,8 +13,11 @@
 static KilnTensor *record_loss(KilnTrainer *trainer)
 {
     const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
-    KilnTensor *loss = ops->training_step(trainer->module, &trainer->step);
     char text[KILN_SHAPE_TEXT];
+
+    kiln_call_enter(trainer->module, "training_step");
+    KilnTensor *loss = ops->training_step(trainer->module, &trainer->step);
+    kiln_call_leave();
 
     if (loss == NULL && trainer->step.batch.samples != NULL)
         return NULL;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "graph/report.h"
@@ -54,7 +55,9 @@ void kiln_forecast_add_metrics(KilnForecast *forecast, const KilnStep *step, int
 
         if (ops->memory == NULL)
             continue;
+        kiln_call_enter(tally->metric, "memory");
         forecast->metrics += ops->memory(tally->metric, &tally->form, (int64_t)rows, &computing);
+        kiln_call_leave();
         if (forecast->computing < computing)
             forecast->computing = computing;
     }
@@ -145,8 +148,11 @@ void kiln_forecast_complete(KilnTrainer *trainer)
     for (size_t i = 0; i < trainer->n_callbacks; i++) {
         const KilnCallbackOps *ops = kiln_instance_component(trainer->callbacks[i])->ops.callback;
 
-        if (ops->memory != NULL)
-            forecast->callbacks += ops->memory(trainer->callbacks[i], trainer);
+        if (ops->memory == NULL)
+            continue;
+        kiln_call_enter(trainer->callbacks[i], "memory");
+        forecast->callbacks += ops->memory(trainer->callbacks[i], trainer);
+        kiln_call_leave();
     }
     forecast->batches = loaders_bytes(trainer);
     forecast->growth = growth;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/file.h"
 #include "graph/graph.h"
 #include "train/trainer.h"
@@ -114,12 +115,14 @@ const char *kiln_hook_name(size_t number)
 
 /* ---- Calling ------------------------------------------------------------------------ */
 
-static KilnStatus call_one(KilnTrainer *trainer, KilnHookCall *call, KilnError *err)
+static KilnStatus call_one(KilnTrainer *trainer, KilnHookCall *call, const char *name,
+                           KilnError *err)
 {
     if (trainer->graph == NULL || !trainer->graph->profile)
-        return call->hook(call->who, trainer, err);
+        return KILN_CALLED(call->who, name, call->hook(call->who, trainer, err), err);
     const double start = kiln_clock();
-    const KilnStatus status = call->hook(call->who, trainer, err);
+    const KilnStatus status = KILN_CALLED(call->who, name, call->hook(call->who, trainer, err),
+                                          err);
     call->seconds += kiln_clock() - start;
     call->runs++;
     return status;
@@ -127,12 +130,13 @@ static KilnStatus call_one(KilnTrainer *trainer, KilnHookCall *call, KilnError *
 
 KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookWho who, KilnError *err)
 {
-    const KilnHookList *list = &trainer->hooks.lists[offset / sizeof(KilnHook *)];
+    const size_t number = offset / sizeof(KilnHook *);
+    const KilnHookList *list = &trainer->hooks.lists[number];
     const size_t others = list->n - list->n_saving;
     const size_t end = who == KILN_HOOK_OTHERS ? others : list->n;
 
     for (size_t i = who == KILN_HOOK_SAVING ? others : 0; i < end; i++) {
-        KilnStatus status = call_one(trainer, &list->calls[i], err);
+        KilnStatus status = call_one(trainer, &list->calls[i], kiln_hook_name(number), err);
 
         if (status < 0) {
             (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(list->calls[i].who));
@@ -143,7 +147,8 @@ KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookWho who,
     return who == KILN_HOOK_OTHERS ? KILN_OK : kiln_saves_commit(trainer, err);
 }
 
-void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const KilnRecording *at)
+void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const char *name,
+                       const KilnRecording *at)
 {
     const KilnHooks *hooks = &trainer->hooks;
 
@@ -151,8 +156,11 @@ void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const KilnRecording 
         KilnRecordHook *hook;
 
         memcpy(&hook, (const char *)hooks->all[i].ops + offset, sizeof(hook));
-        if (hook != NULL)
-            hook(hooks->all[i].who, trainer, at);
+        if (hook == NULL)
+            continue;
+        kiln_call_enter(hooks->all[i].who, name);
+        hook(hooks->all[i].who, trainer, at);
+        kiln_call_leave();
     }
 }
 
@@ -161,8 +169,11 @@ void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why)
     const KilnHooks *hooks = &trainer->hooks;
 
     for (size_t i = 0; i < hooks->n_all; i++)
-        if (hooks->all[i].ops->on_exception != NULL)
+        if (hooks->all[i].ops->on_exception != NULL) {
+            kiln_call_enter(hooks->all[i].who, "on_exception");
             hooks->all[i].ops->on_exception(hooks->all[i].who, trainer, why);
+            kiln_call_leave();
+        }
     (void)!kiln_saves_commit(trainer, NULL);
 }
 

@@ -12,8 +12,9 @@ typedef struct KilnLoader KilnLoader;
 typedef void KilnLeftOut(void *ctx, int64_t sample, KilnStatus status, const char *message);
 
 typedef struct KilnLoaderSpec {
-    const KilnDataSpec *data; /* borrowed for the call */
-    KilnDataset dataset;      /* must outlive the loader */
+    const KilnDataSpec *data;       /* borrowed for the call */
+    KilnDataset dataset;            /* must outlive the loader */
+    const KilnInstance *datamodule; /* that it belongs to, for reports; NULL: none */
     int64_t batch_size;
     int64_t limit; /* batches an epoch; -1: all */
     uint64_t seed;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/text.h"
 #include "train/loader_transform.h"
 
@@ -224,7 +225,9 @@ static KilnStatus add_sample(KilnSlot *slot, const KilnFilling *filling, int64_t
         sample.length = dataset->length(dataset->ctx, index);
     kiln_rng_init(&rng, filling->seed, KILN_RNG_AUGMENT, (uint32_t)epoch, (uint64_t)index);
     slot->error.text[0] = '\0';
-    KilnStatus status = dataset->get(dataset->ctx, index, &rng, &sample, &slot->error);
+    KilnStatus status = KILN_CALLED(filling->datamodule, "dataset.get",
+                                    dataset->get(dataset->ctx, index, &rng, &sample, &slot->error),
+                                    &slot->error);
     if (status < 0)
         return status;
     if (filling->longest > 0) {

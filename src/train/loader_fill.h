@@ -31,6 +31,7 @@ typedef struct KilnSlot {
 /* What batches are filled from. */
 typedef struct KilnFilling {
     KilnDataset dataset;
+    const KilnInstance *datamodule;  /* that the dataset belongs to; NULL: none */
     KilnDataSpec spec;               /* of the batches */
     size_t bytes[KILN_MAX_FEATURES]; /* of one sample, the longest there can be */
     size_t soft;                     /* the feature with soft labels; n_features: none */

@@ -1,6 +1,8 @@
 /* The order of samples, and its division into batches. */
 #include "train/loader_order.h"
 
+#include "base/call.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +35,8 @@ KilnStatus kiln_sampler_setup(const KilnLoaderSpec *spec, KilnError *err)
                               kiln_instance_name(spec->sampler));
     if (ops_of(spec->sampler)->setup == NULL)
         return KILN_OK;
-    return ops_of(spec->sampler)->setup(spec->sampler, &sampling, err);
+    return KILN_CALLED(spec->sampler, "setup",
+                       ops_of(spec->sampler)->setup(spec->sampler, &sampling, err), err);
 }
 
 /* ---- Sizes ---------------------------------------------------------------------- */
@@ -44,7 +47,10 @@ static int64_t samples_of(const KilnLoaderSpec *spec)
 
     if (spec->dataset.count < 1 || spec->sampler == NULL || ops_of(spec->sampler)->count == NULL)
         return spec->dataset.count;
-    return ops_of(spec->sampler)->count(spec->sampler, &sampling);
+    kiln_call_enter(spec->sampler, "count");
+    const int64_t count = ops_of(spec->sampler)->count(spec->sampler, &sampling);
+    kiln_call_leave();
+    return count;
 }
 
 int64_t kiln_loader_spec_batch(const KilnLoaderSpec *spec)
@@ -190,9 +196,11 @@ void kiln_loader_order_begin(KilnLoaderOrder *order, int64_t epoch)
     uint32_t *drawn = order->drawn != NULL ? order->drawn : order->samples;
     int64_t sizes[KILN_MAX_BUCKETS + 1] = { 0 };
 
-    if (order->sampler != NULL && order->count > 0)
+    if (order->sampler != NULL && order->count > 0) {
+        kiln_call_enter(order->sampler, "order");
         ops_of(order->sampler)->order(order->sampler, &order->sampling, epoch, order->count, drawn);
-    else if (order->drawn != NULL)
+        kiln_call_leave();
+    } else if (order->drawn != NULL)
         for (int64_t i = 0; i < order->count; i++)
             drawn[i] = (uint32_t)i;
     if (order->drawn != NULL)

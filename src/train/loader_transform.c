@@ -1,6 +1,8 @@
 /* Batch transforms: what they make of the data's features, and their application. */
 #include "train/loader_transform.h"
 
+#include "base/call.h"
+
 #include <string.h>
 
 static const KilnBatchTransformOps *ops_of(const KilnInstance *transform)
@@ -35,7 +37,8 @@ KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec, KilnDataSpec *r
             status = soften_label(transform, &features, err);
         soft |= ops_of(transform)->soft_labels;
         if (status >= 0 && ops_of(transform)->setup != NULL)
-            status = ops_of(transform)->setup(transform, &features, err);
+            status = KILN_CALLED(transform, "setup",
+                                 ops_of(transform)->setup(transform, &features, err), err);
         if (status < 0)
             return status;
     }
@@ -96,7 +99,8 @@ KilnStatus kiln_slot_transform(KilnSlot *slot, const KilnFilling *filling, int64
 
         kiln_rng_init(&rng, filling->seed, KILN_RNG_BATCH, (uint32_t)epoch,
                       (uint64_t)slot->batch | (uint64_t)i << 56);
-        status = ops_of(transform)->apply(transform, &view, &rng, err);
+        status = KILN_CALLED(transform, "apply",
+                             ops_of(transform)->apply(transform, &view, &rng, err), err);
     }
     return status;
 }

@@ -1,6 +1,8 @@
 /* Telling the user when loading is the bottleneck, from what the loader measured. */
 #include "train/loading.h"
 
+#include "base/call.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,8 +95,11 @@ void kiln_loading_report(KilnTrainer *trainer, KilnLoader *loader, double second
     };
     char line[512];
 
-    if (ops->report != NULL)
+    if (ops->report != NULL) {
+        kiln_call_enter(trainer->datamodule, "report");
         ops->report(trainer->datamodule, say, trainer);
+        kiln_call_leave();
+    }
     kiln_loader_times(loader, &pace.times);
     trainer->timing.waited_s += pace.times.waited_s;
     if (trainer->told_loading ||

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/call.h"
 #include "base/file.h"
 #include "train/hparams.h"
 #include "train/run_folder.h"
@@ -104,9 +105,12 @@ KilnStatus kiln_loggers_open(KilnTrainer *trainer, const json_t *saved, KilnErro
             loggers->states[i].object = json_incref(state);
             loggers->runs[i].state = &loggers->states[i];
         }
-        status = blame(loggers->list[i],
-                       ops_of(loggers->list[i])->open(loggers->list[i], &loggers->runs[i], err),
-                       err);
+        status = blame(
+            loggers->list[i],
+            KILN_CALLED(loggers->list[i], "open",
+                        ops_of(loggers->list[i])->open(loggers->list[i], &loggers->runs[i], err),
+                        err),
+            err);
     }
     loggers->opened = status >= 0;
     return status;
@@ -119,7 +123,9 @@ KilnStatus kiln_loggers_flush(KilnTrainer *trainer, KilnError *err)
 
     for (size_t i = 0; i < loggers->n && status >= 0; i++)
         if (ops_of(loggers->list[i])->flush != NULL)
-            status = blame(loggers->list[i], ops_of(loggers->list[i])->flush(loggers->list[i], err),
+            status = blame(loggers->list[i],
+                           KILN_CALLED(loggers->list[i], "flush",
+                                       ops_of(loggers->list[i])->flush(loggers->list[i], err), err),
                            err);
     return status;
 }
@@ -159,7 +165,11 @@ KilnStatus kiln_loggers_close(KilnTrainer *trainer, const char *status, KilnErro
         if (ops_of(loggers->list[i])->close != NULL)
             result = blame(
                 loggers->list[i],
-                ops_of(loggers->list[i])->close(loggers->list[i], status, metrics, n, err), err);
+                KILN_CALLED(
+                    loggers->list[i], "close",
+                    ops_of(loggers->list[i])->close(loggers->list[i], status, metrics, n, err),
+                    err),
+                err);
     if (result >= 0)
         result = kiln_loggers_flush(trainer, err);
     return result >= 0 ? sync_files(trainer, err) : result;
@@ -184,8 +194,10 @@ json_t *kiln_loggers_state(const KilnTrainer *trainer, bool *failed)
     for (size_t i = 0; i < loggers->n; i++) {
         KilnState state = { .path = kiln_instance_path(loggers->list[i]), .object = json_object() };
 
+        kiln_call_enter(loggers->list[i], "state_dict");
         if (ops_of(loggers->list[i])->state_dict != NULL && state.object != NULL)
             ops_of(loggers->list[i])->state_dict(loggers->list[i], &state);
+        kiln_call_leave();
         *failed = *failed || state.failed || state.object == NULL;
         kiln_state_release(&state);
         json_object_set_new(all, kiln_instance_path(loggers->list[i]), state.object);
@@ -228,8 +240,11 @@ KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values, KilnError 
 
     row.n = kiln_metrics_take(trainer->metrics, epoch_values, trainer->at.step, &row.metrics);
     for (size_t i = 0; row.n > 0 && i < loggers->n && status >= 0; i++)
-        status = blame(loggers->list[i],
-                       ops_of(loggers->list[i])->log_metrics(loggers->list[i], &row, err), err);
+        status = blame(
+            loggers->list[i],
+            KILN_CALLED(loggers->list[i], "log_metrics",
+                        ops_of(loggers->list[i])->log_metrics(loggers->list[i], &row, err), err),
+            err);
     return status;
 }
 
@@ -251,10 +266,13 @@ KilnStatus kiln_trainer_log_histogram(KilnTrainer *trainer, const char *name,
 
     for (size_t i = 0; i < loggers->n && status >= 0; i++)
         if (ops_of(loggers->list[i])->log_histogram != NULL)
-            status = blame(loggers->list[i],
-                           ops_of(loggers->list[i])
-                               ->log_histogram(loggers->list[i], &at, name, histogram, err),
-                           err);
+            status =
+                blame(loggers->list[i],
+                      KILN_CALLED(loggers->list[i], "log_histogram",
+                                  ops_of(loggers->list[i])
+                                      ->log_histogram(loggers->list[i], &at, name, histogram, err),
+                                  err),
+                      err);
     return status;
 }
 
@@ -269,7 +287,11 @@ KilnStatus kiln_trainer_log_image(KilnTrainer *trainer, const char *name, const 
         if (ops_of(loggers->list[i])->log_image != NULL)
             status = blame(
                 loggers->list[i],
-                ops_of(loggers->list[i])->log_image(loggers->list[i], &at, name, pixels, err), err);
+                KILN_CALLED(
+                    loggers->list[i], "log_image",
+                    ops_of(loggers->list[i])->log_image(loggers->list[i], &at, name, pixels, err),
+                    err),
+                err);
     return status;
 }
 
@@ -284,7 +306,11 @@ KilnStatus kiln_trainer_log_text(KilnTrainer *trainer, const char *name, const c
         if (ops_of(loggers->list[i])->log_text != NULL)
             status = blame(
                 loggers->list[i],
-                ops_of(loggers->list[i])->log_text(loggers->list[i], &at, name, text, err), err);
+                KILN_CALLED(
+                    loggers->list[i], "log_text",
+                    ops_of(loggers->list[i])->log_text(loggers->list[i], &at, name, text, err),
+                    err),
+                err);
     return status;
 }
 

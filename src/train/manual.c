@@ -1,4 +1,5 @@
 /* Manual optimization: training batches in the hands of a module that drives its own steps. */
+#include "base/call.h"
 #include "kiln/manual.h"
 
 #include <math.h>
@@ -162,7 +163,9 @@ static KilnStatus in_hands(KilnManual *manual, KilnError *err)
     KilnTrainer *trainer = manual->trainer;
 
     trainer->step.batch = *manual->batch;
-    KilnStatus status = ops_of(trainer)->manual_step(trainer->module, manual, err);
+    KilnStatus status = KILN_CALLED(trainer->module, "manual_step",
+                                    ops_of(trainer)->manual_step(trainer->module, manual, err),
+                                    err);
     choose(trainer, 0);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/zeros.h"
 #include "train/trainer.h"
 
@@ -39,12 +40,25 @@ static double schedule(const KilnTrainer *trainer, const KilnOptimizerState *opt
     KilnProgress at = progress_of(trainer);
     const KilnSchedulerOps *ops = scheduler_ops(optimizer);
 
-    return ops != NULL ? ops->factor(optimizer->use.scheduler, &at) : 1.0;
+    if (ops == NULL)
+        return 1.0;
+    kiln_call_enter(optimizer->use.scheduler, "factor");
+    const double factor = ops->factor(optimizer->use.scheduler, &at);
+    kiln_call_leave();
+    return factor;
+}
+
+static KilnOptimizerCommon common_of(const KilnOptimizerState *optimizer)
+{
+    kiln_call_enter(optimizer->use.optimizer, "common");
+    const KilnOptimizerCommon common = ops_of(optimizer)->common(optimizer->use.optimizer);
+    kiln_call_leave();
+    return common;
 }
 
 double kiln_optimize_rate(const KilnTrainer *trainer, const KilnOptimizerState *optimizer)
 {
-    return ops_of(optimizer)->common(optimizer->use.optimizer).lr * schedule(trainer, optimizer);
+    return common_of(optimizer).lr * schedule(trainer, optimizer);
 }
 
 static KilnStatus check_schedule(const KilnTrainer *trainer, const KilnOptimizerState *optimizer,
@@ -55,7 +69,8 @@ static KilnStatus check_schedule(const KilnTrainer *trainer, const KilnOptimizer
     KilnStatus status = KILN_OK;
 
     if (ops != NULL && ops->check != NULL)
-        status = ops->check(optimizer->use.scheduler, &at, err);
+        status = KILN_CALLED(optimizer->use.scheduler, "check",
+                             ops->check(optimizer->use.scheduler, &at, err), err);
     if (status < 0)
         (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(optimizer->use.scheduler));
     return status;
@@ -92,9 +107,12 @@ void kiln_optimize_observe(KilnTrainer *trainer)
         const KilnSchedulerOps *ops = scheduler_ops(optimizer);
         double value;
 
-        if (ops != NULL && ops->monitor != NULL &&
-            kiln_trainer_fresh_metric(trainer, ops->monitor(optimizer->use.scheduler), &value))
-            ops->observe(optimizer->use.scheduler, value);
+        if (ops == NULL || ops->monitor == NULL ||
+            !kiln_trainer_fresh_metric(trainer, ops->monitor(optimizer->use.scheduler), &value))
+            continue;
+        kiln_call_enter(optimizer->use.scheduler, "observe");
+        ops->observe(optimizer->use.scheduler, value);
+        kiln_call_leave();
     }
 }
 
@@ -158,7 +176,7 @@ static KilnStatus set_up_one(KilnTrainer *trainer, const KilnOptimizerUse *use, 
 
     optimizer->use = *use;
     const KilnOptimizerOps *ops = ops_of(optimizer);
-    const KilnOptimizerCommon common = ops->common(use->optimizer);
+    const KilnOptimizerCommon common = common_of(optimizer);
     const bool vary = kiln_rates_vary(trainer);
     KilnStatus status = kiln_runs_new(trainer->params, use->params, &common,
                                       ops->per_parameter || vary, &optimizer->runs, err);
@@ -181,7 +199,8 @@ KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err)
     KilnStatus status = KILN_OK;
 
     if (ops->configure_optimizers != NULL)
-        status = ops->configure_optimizers(trainer->module, &all, err);
+        status = KILN_CALLED(trainer->module, "configure_optimizers",
+                             ops->configure_optimizers(trainer->module, &all, err), err);
     if (status >= 0)
         status = check_number(trainer, &all, err);
     if (status >= 0)
@@ -339,7 +358,9 @@ void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnCli
     KILN_RECORD(trainer, on_before_optimizer_step, at);
     optimizer->rate = trainer->rate_is_set ? trainer->set_rate
                                            : kiln_optimize_rate(trainer, optimizer);
+    kiln_call_enter(self, "hyper");
     size_t n = ops->hyper(self, optimizer->rate, optimizer->updates + 1, optimizer->hyper);
+    kiln_call_leave();
     KilnFlat flat = {
         .param = kiln_params_flat_values(trainer->params, graph),
         .grad = at->gradients,
@@ -354,6 +375,8 @@ void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnCli
                                                 optimizer->slots[i], false, NULL);
     flat.scale = record_clip(trainer, optimizer, clip);
     kiln_instruments_record(trainer, &flat);
+    kiln_call_enter(self, "update");
     ops->update(self, &flat);
+    kiln_call_leave();
     KILN_RECORD(trainer, record_update, at);
 }

@@ -1,4 +1,5 @@
 /* What callbacks make of the parameters' learning rates in each epoch: finetuning. */
+#include "base/call.h"
 #include "train/trainer.h"
 
 static const KilnCallbackOps *ops_of(const KilnTrainer *trainer, size_t i)
@@ -19,10 +20,15 @@ static double scale_of(const KilnTrainer *trainer, const KilnParam *param, int64
 {
     double scale = 1.0;
 
-    for (size_t i = 0; i < trainer->n_callbacks; i++)
-        if (ops_of(trainer, i)->lr_scale != NULL)
-            scale *=
-                ops_of(trainer, i)->lr_scale(trainer->callbacks[i], trainer->params, param, epoch);
+    for (size_t i = 0; i < trainer->n_callbacks; i++) {
+        KilnInstance *callback = trainer->callbacks[i];
+
+        if (ops_of(trainer, i)->lr_scale == NULL)
+            continue;
+        kiln_call_enter(callback, "lr_scale");
+        scale *= ops_of(trainer, i)->lr_scale(callback, trainer->params, param, epoch);
+        kiln_call_leave();
+    }
     return scale;
 }
 
@@ -72,9 +78,11 @@ int64_t kiln_rates_next(const KilnTrainer *trainer, int64_t epoch)
 
     for (size_t i = 0; i < trainer->n_callbacks; i++) {
         const KilnCallbackOps *ops = ops_of(trainer, i);
+        kiln_call_enter(trainer->callbacks[i], "next_freeze");
         const int64_t own = ops->next_freeze != NULL
                                 ? ops->next_freeze(trainer->callbacks[i], epoch)
                                 : -1;
+        kiln_call_leave();
 
         if (own > epoch && (next < 0 || own < next) && (end < 0 || own < end))
             next = own;

@@ -29,11 +29,11 @@ static KilnStatus add(KilnTrainer *trainer, const char *event, json_t *fact, Kil
 /* What loaded them will load them again when the run goes on. */
 static json_t *plugins_of(const KilnTrainer *trainer)
 {
-    char *const *paths = trainer->env->registry->plugins;
+    const KilnRegistry *registry = trainer->env->registry;
     json_t *list = json_array();
 
-    for (size_t i = 0; paths != NULL && paths[i] != NULL; i++)
-        json_array_append_new(list, json_string(paths[i]));
+    for (size_t i = 0; i < registry->plugin_count; i++)
+        json_array_append_new(list, json_string(registry->plugins[i].path));
     return list;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "train/checkpoint.h"
@@ -62,8 +63,10 @@ static KilnStatus predict_batch(KilnTrainer *trainer, int64_t before, const Kiln
         return status;
     kiln_step_begin(&trainer->step, KILN_PHASE_PREDICT, false, batch,
                     (uint64_t)trainer->options.root->seed, 0);
+    kiln_call_enter(trainer->module, "predict_step");
     kiln_instance_component(trainer->module)
         ->ops.module->predict_step(trainer->module, &trainer->step);
+    kiln_call_leave();
     status = kiln_step_run(&trainer->step, NULL, err);
     trainer->eval_batch = before + batch->index + 1;
     trainer->timing.phase_samples += batch->size;
@@ -143,7 +146,9 @@ static KilnStatus open_input(Predictor *predictor, KilnError *err)
         return kiln_error_set(err, KILN_E_MISSING, "datamodule %s can't read input by path",
                               kiln_instance_name(trainer->datamodule));
     *sets = (KilnSplitSets) { .list[0].name = "", .n = 1, .opened = true };
-    return ops->open_input(trainer->datamodule, predictor->input, &sets->list[0].dataset, err);
+    return KILN_CALLED(
+        trainer->datamodule, "open_input",
+        ops->open_input(trainer->datamodule, predictor->input, &sets->list[0].dataset, err), err);
 }
 
 /* Before anything is predicted, what can be wrong with any set is found. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/call.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "train/run_journal.h"
@@ -440,7 +441,8 @@ static KilnStatus call_savers(KilnTrainer *trainer, const KilnSnapshot *snapshot
 
         if (ops->on_save_checkpoint == NULL || (snapshot->weights_only && who != trainer->module))
             continue;
-        status = ops->on_save_checkpoint(who, trainer, fresh, err);
+        status = KILN_CALLED(who, "on_save_checkpoint",
+                             ops->on_save_checkpoint(who, trainer, fresh, err), err);
         if (status < 0)
             (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(who));
     }

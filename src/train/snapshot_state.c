@@ -4,6 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/call.h"
 #include "train/checkpoint.h"
 #include "graph/backend.h"
 #include "train/snapshot.h"
@@ -52,8 +53,10 @@ static json_t *state_of(KilnSnapshot *snapshot, KilnInstance *self,
 {
     KilnState state = { .path = kiln_instance_path(self), .object = json_object() };
 
+    kiln_call_enter(self, "state_dict");
     if (state.object != NULL)
         state_dict(self, &state);
+    kiln_call_leave();
     if (state.failed || !take_tensors(snapshot, &state)) {
         json_decref(state.object);
         state.object = NULL;

@@ -1,6 +1,7 @@
 /* The data of a run: the sets of samples of its splits, their limits, and what loads them. */
 #include <string.h>
 
+#include "base/call.h"
 #include "train/trainer.h"
 
 static const KilnDataModuleOps *data_ops(const KilnTrainer *trainer)
@@ -45,7 +46,9 @@ static KilnStatus name_sets(KilnTrainer *trainer, KilnSplit split, KilnError *er
     const KilnDataModuleOps *ops = data_ops(trainer);
     KilnSplitSets *sets = &trainer->sets[split];
     const char *const *names = NULL;
+    kiln_call_enter(trainer->datamodule, "sets");
     const size_t n = ops->sets != NULL ? ops->sets(trainer->datamodule, split, &names) : 1;
+    kiln_call_leave();
     KilnStatus status = check_sets(trainer, split, n, err);
 
     for (size_t i = 0; status >= 0 && i < n; i++) {
@@ -79,7 +82,9 @@ KilnStatus kiln_trainer_open_split(KilnTrainer *trainer, KilnSplit split, KilnEr
     if (sets->opened || !wanted)
         return KILN_OK;
     for (size_t i = 0; i < sets->n && status >= 0; i++)
-        status = ops->dataset(trainer->datamodule, split, i, &sets->list[i].dataset, err);
+        status = KILN_CALLED(
+            trainer->datamodule, "dataset",
+            ops->dataset(trainer->datamodule, split, i, &sets->list[i].dataset, err), err);
     sets->opened = status >= 0;
     return status;
 }
@@ -107,6 +112,7 @@ static KilnLoaderSpec set_spec(const KilnTrainer *trainer, KilnSplit split, size
     return (KilnLoaderSpec) {
         .data = &trainer->spec,
         .dataset = trainer->sets[split].list[set].dataset,
+        .datamodule = trainer->datamodule,
         .batch_size = trainer->batch_size,
         .limit = -1,
         .seed = (uint64_t)trainer->options.root->seed,
@@ -240,7 +246,9 @@ static KilnStatus set_accumulation(KilnTrainer *trainer, KilnError *err)
                                       : "and so does trainer.accumulate_grad_batches: leave one of "
                                         "them out");
         from = callback;
+        kiln_call_enter(callback, "accumulation");
         trainer->pace.n_changes = ops->accumulation(callback, &trainer->pace.changes);
+        kiln_call_leave();
     }
     return KILN_OK;
 }
@@ -322,13 +330,19 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
         .seed = (uint64_t)trainer->options.root->seed,
         .remembered = remembered,
     };
-    KilnStatus status = data_ops(trainer)->setup(trainer->datamodule, &context, err);
+    KilnStatus status = KILN_CALLED(trainer->datamodule, "setup",
+                                    data_ops(trainer)->setup(trainer->datamodule, &context, err),
+                                    err);
 
     if (status >= 0)
-        status = data_ops(trainer)->spec(trainer->datamodule, &trainer->spec, err);
+        status = KILN_CALLED(trainer->datamodule, "spec",
+                             data_ops(trainer)->spec(trainer->datamodule, &trainer->spec, err),
+                             err);
     if (status < 0)
         return status;
+    kiln_call_enter(trainer->datamodule, "loading");
     trainer->loading = data_ops(trainer)->loading(trainer->datamodule);
+    kiln_call_leave();
     trainer->batch_size = trainer->loading.batch_size;
     for (int split = 0; split < KILN_SPLIT_COUNT && stage != KILN_STAGE_PREDICT && status >= 0;
          split++)
@@ -357,7 +371,8 @@ KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
     if (due == trainer->loaded_epoch)
         return KILN_OK;
     close_splits(trainer);
-    status = data_ops(trainer)->reload(trainer->datamodule, due, err);
+    status = KILN_CALLED(trainer->datamodule, "reload",
+                         data_ops(trainer)->reload(trainer->datamodule, due, err), err);
     for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++)
         status = name_sets(trainer, (KilnSplit)split, err);
     if (status >= 0)

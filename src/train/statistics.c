@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/text.h"
 #include "nn/params.h"
 #include "tensor/bf16.h"
@@ -142,7 +143,10 @@ static KilnStatus count_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
 
     kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, batch,
                     (uint64_t)trainer->options.root->seed, trainer->at.batches + batch->index);
-    return kiln_step_run(&trainer->step, ops->training_step(trainer->module, &trainer->step), err);
+    kiln_call_enter(trainer->module, "training_step");
+    KilnTensor *loss = ops->training_step(trainer->module, &trainer->step);
+    kiln_call_leave();
+    return kiln_step_run(&trainer->step, loss, err);
 }
 
 /* The epoch behind the last one: its order and augmentation are nobody else's. */

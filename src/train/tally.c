@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/text.h"
 
 static const KilnMetricOps *ops_of(const KilnTally *tally)
@@ -43,7 +44,7 @@ KilnStatus kiln_tally_new(KilnInstance *metric, const KilnMetricForm *form, Kiln
         return kiln_error_set(err, KILN_E_SHAPE, "%s: a document has one score, not %lld",
                               kiln_instance_path(metric), (long long)form->width);
     if (ops->check != NULL) {
-        KilnStatus status = ops->check(metric, form, err);
+        KilnStatus status = KILN_CALLED(metric, "check", ops->check(metric, form, err), err);
 
         if (status < 0) {
             (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(metric));
@@ -308,7 +309,8 @@ KilnStatus kiln_tally_update(KilnTally *tally, const KilnMetricRows *rows, KilnE
     if (status >= 0)
         status = kiln_tally_counts(tally, rows_name, 1, &counted, err);
     if (status >= 0)
-        status = ops_of(tally)->update(tally->metric, tally, rows, err);
+        status = KILN_CALLED(tally->metric, "update",
+                             ops_of(tally)->update(tally->metric, tally, rows, err), err);
     if (status < 0) {
         (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(tally->metric));
         return status;
@@ -364,7 +366,8 @@ KilnStatus kiln_tally_compute(KilnTally *tally, const KilnTallyValue **ret, size
                               KilnError *err)
 {
     clear_values(tally);
-    KilnStatus status = ops_of(tally)->compute(tally->metric, tally, err);
+    KilnStatus status = KILN_CALLED(tally->metric, "compute",
+                                    ops_of(tally)->compute(tally->metric, tally, err), err);
     if (status < 0) {
         (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(tally->metric));
         return status;

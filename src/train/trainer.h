@@ -252,8 +252,9 @@ KILN_NODISCARD KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, K
                                           KilnError *err);
 /* A hook of the step that is recorded now. */
 #define KILN_RECORD(trainer, hook, at)                                                             \
-    kiln_hooks_record(trainer, offsetof(KilnCallbackOps, hook), at)
-void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const KilnRecording *at);
+    kiln_hooks_record(trainer, offsetof(KilnCallbackOps, hook), #hook, at)
+void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const char *name,
+                       const KilnRecording *at);
 /* "on_train_batch_end"; for numbers below KILN_HOOK_COUNT. */
 const char *kiln_hook_name(size_t number);
 void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why);

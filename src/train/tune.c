@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/call.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "config/change.h"
@@ -309,8 +310,10 @@ static KilnStatus keep_state(KilnTune *tune, KilnInstance *callback, KilnError *
 {
     KilnState state = { .path = kiln_instance_path(callback), .object = json_object() };
 
+    kiln_call_enter(callback, "state_dict");
     if (state.object != NULL)
         kiln_instance_component(callback)->ops.callback->state_dict(callback, &state);
+    kiln_call_leave();
     if (state.failed || state.object == NULL ||
         json_object_set(tune->states, kiln_instance_path(callback), state.object) != 0) {
         json_decref(state.object);
@@ -335,9 +338,10 @@ static KilnStatus call(KilnTune *tune, KilnInstance *callback, KilnError *err)
         return KILN_OK;
     }
     if (state.object != NULL)
-        status = ops->load_state_dict(callback, &state, err);
+        status = KILN_CALLED(callback, "load_state_dict",
+                             ops->load_state_dict(callback, &state, err), err);
     if (status >= 0)
-        status = ops->tune(callback, tune, err);
+        status = KILN_CALLED(callback, "tune", ops->tune(callback, tune, err), err);
     kiln_output_status_line(&tune->output, NULL);
     if (status >= 0)
         status = keep_state(tune, callback, err);
@@ -413,8 +417,10 @@ KilnStatus kiln_trainer_take_tuned(KilnTrainer *trainer, const json_t *tuned, Ki
         KilnState state = { .object = json_object_get(states, kiln_instance_path(callback)) };
 
         if (state.object != NULL)
-            status = kiln_instance_component(callback)->ops.callback->load_state_dict(callback,
-                                                                                      &state, err);
+            status = KILN_CALLED(callback, "load_state_dict",
+                                 kiln_instance_component(callback)->ops.callback->load_state_dict(
+                                     callback, &state, err),
+                                 err);
     }
     return status;
 }

@@ -361,7 +361,7 @@ const KilnComponent kiln_module_gan = {
     .kind = KILN_KIND_MODULE,
     .name = "gan",
     .summary = "Images from noise: a generator and a discriminator that train each other",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

@@ -88,7 +88,7 @@ const KilnComponent kiln_metric_accuracy = {
     .kind = KILN_KIND_METRIC,
     .name = "accuracy",
     .summary = "Share of rows whose label is among the best classes",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,
 };

@@ -34,7 +34,7 @@ const KilnComponent kiln_metric_auroc = {
     .kind = KILN_KIND_METRIC,
     .name = "auroc",
     .summary = "Area under the ROC curve, each class against the rest",
-    .fields = kiln_rest_fields,
+    KILN_FIELDS(kiln_rest_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,
 };

@@ -14,7 +14,7 @@ const KilnComponent kiln_metric_average_precision = {
     .kind = KILN_KIND_METRIC,
     .name = "average_precision",
     .summary = "Area under the precision-recall curve, each class against the rest",
-    .fields = kiln_rest_fields,
+    KILN_FIELDS(kiln_rest_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,
 };

@@ -527,7 +527,7 @@ const KilnComponent kiln_metric_bleu = {
     .kind = KILN_KIND_METRIC,
     .name = "bleu",
     .summary = "BLEU of a corpus, as sacrebleu",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,
 };

@@ -104,7 +104,7 @@ const KilnComponent kiln_metric_confusion_matrix = {
     .kind = KILN_KIND_METRIC,
     .name = "confusion_matrix",
     .summary = "How often each class was predicted as each other",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,
 };

@@ -19,7 +19,7 @@ const KilnComponent kiln_metric_dice = {
     .kind = KILN_KIND_METRIC,
     .name = "dice",
     .summary = "Dice coefficient of classes, of pixels or rows",
-    .fields = kiln_class_fields,
+    KILN_FIELDS(kiln_class_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,
 };

@@ -18,7 +18,7 @@ const KilnComponent kiln_metric_f1 = {
     .kind = KILN_KIND_METRIC,
     .name = "f1",
     .summary = "Harmonic mean of precision and recall",
-    .fields = kiln_class_fields,
+    KILN_FIELDS(kiln_class_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,
 };

@@ -43,7 +43,7 @@ const KilnComponent kiln_metric_log_loss = {
     .kind = KILN_KIND_METRIC,
     .name = "log_loss",
     .summary = "Mean of -log of the label's probability",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,
 };

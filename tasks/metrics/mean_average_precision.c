@@ -41,7 +41,7 @@ const KilnComponent kiln_metric_mean_average_precision = {
     .kind = KILN_KIND_METRIC,
     .name = "mean_average_precision",
     .summary = "Mean over queries of the average precision of a ranking",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,
 };

@@ -55,7 +55,7 @@ const KilnComponent kiln_metric_mse = {
     .kind = KILN_KIND_METRIC,
     .name = "mse",
     .summary = "Mean squared error, or its root",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,
 };

@@ -87,7 +87,7 @@ const KilnComponent kiln_metric_ndcg = {
     .kind = KILN_KIND_METRIC,
     .name = "ndcg",
     .summary = "Normalized discounted cumulative gain of rankings",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,
 };

@@ -56,7 +56,7 @@ const KilnComponent kiln_metric_perplexity = {
     .kind = KILN_KIND_METRIC,
     .name = "perplexity",
     .summary = "exp of the mean of -log of each token's probability",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,
 };

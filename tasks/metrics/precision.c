@@ -18,7 +18,7 @@ const KilnComponent kiln_metric_precision = {
     .kind = KILN_KIND_METRIC,
     .name = "precision",
     .summary = "Share of what was predicted as a class that is of it",
-    .fields = kiln_class_fields,
+    KILN_FIELDS(kiln_class_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,
 };

@@ -18,7 +18,7 @@ const KilnComponent kiln_metric_recall = {
     .kind = KILN_KIND_METRIC,
     .name = "recall",
     .summary = "Share of a class that was predicted as it",
-    .fields = kiln_class_fields,
+    KILN_FIELDS(kiln_class_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,
 };

@@ -359,7 +359,7 @@ const KilnComponent kiln_metric_slot_f1 = {
     .kind = KILN_KIND_METRIC,
     .name = "slot_f1",
     .summary = "F1, precision and recall of slots, as conlleval and seqeval",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,
 };

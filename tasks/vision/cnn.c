@@ -152,7 +152,7 @@ const KilnComponent kiln_model_cnn = {
     .kind = KILN_KIND_MODEL,
     .name = "cnn",
     .summary = "Convolution and pooling stages and a hidden layer, in LeNet's manner",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

@@ -88,7 +88,7 @@ const KilnComponent kiln_model_lstm = {
     .kind = KILN_KIND_MODEL,
     .name = "lstm",
     .summary = "LSTM over the rows of an image",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .ops.model = &ops,

@@ -77,7 +77,7 @@ const KilnComponent kiln_model_mlp = {
     .kind = KILN_KIND_MODEL,
     .name = "mlp",
     .summary = "Fully connected layers with ReLU and dropout",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

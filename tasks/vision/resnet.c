@@ -160,7 +160,7 @@ const KilnComponent kiln_model_resnet = {
     .kind = KILN_KIND_MODEL,
     .name = "resnet",
     .summary = "Residual network of 18, 34 or 50 layers, as torchvision's",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .ops.model = &ops,

@@ -152,7 +152,7 @@ const KilnComponent kiln_module_vision = {
     .kind = KILN_KIND_MODULE,
     .name = "vision",
     .summary = "Image classification: cross-entropy, accuracy and other metrics",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.module = &ops,
 };

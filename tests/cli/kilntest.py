@@ -27,11 +27,11 @@ SLOW_BF16 = ("this processor has no AMX for bf16: products are computed in f32 f
              "precision=32-true\n")
 
 
-def build_plugin(name, folder):
+def build_plugin(name, folder, *flags, out=None):
     """tests/plugins/NAME.c, compiled as a user would, in `folder`."""
-    path = os.path.join(folder, name + ".so")
+    path = os.path.join(folder, (out or name) + ".so")
     subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-fPIC", "-shared", "-I", os.path.join(ROOT, "src"),
-                    "-o", path, os.path.join(ROOT, "tests/plugins", name + ".c")], check=True)
+                    *flags, "-o", path, os.path.join(ROOT, "tests/plugins", name + ".c")], check=True)
     return path
 
 

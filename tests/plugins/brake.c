@@ -49,7 +49,7 @@ static const KilnComponent component = {
     .kind = KILN_KIND_CALLBACK,
     .name = "brake",
     .summary = "Makes batches take their time, for tests",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.callback = &ops,
 };

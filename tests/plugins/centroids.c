@@ -174,7 +174,7 @@ static const KilnComponent kiln_module_nearest_centroid = {
     .kind = KILN_KIND_MODULE,
     .name = "nearest_centroid",
     .summary = "The class whose mean is nearest; no gradients",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

@@ -121,7 +121,7 @@ static const KilnComponent poison = {
     .kind = KILN_KIND_DATAMODULE,
     .name = "poison",
     .summary = "Images of two classes, one of them bad",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.datamodule = &ops,
 };

@@ -70,7 +70,7 @@ static const KilnComponent trouble = {
     .kind = KILN_KIND_CALLBACK,
     .name = "trouble",
     .summary = "Makes trouble, for tests",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.callback = &ops,
 };

@@ -2,9 +2,15 @@
  * a good one, and ones that a program must refuse. */
 #include "kiln.h"
 
+typedef struct Window {
+    int64_t length;
+} Window;
+
 typedef struct Opts {
     int64_t size;
     double rate;
+    int64_t size2;
+    Window window;
 } Opts;
 
 #ifdef BAD_DEFAULT
@@ -13,10 +19,27 @@ typedef struct Opts {
 #define SIZE_DEFAULT "3"
 #endif
 
+#ifdef CHOICES_END
+static const KilnChoice sizes[] = { { "one", 1 } };
+#endif
+#ifdef NESTED_END
+static const KilnField window_fields[] = {
+    KILN_FIELD_I64(Window, length, "1", 1, 10, "how long"),
+};
+#endif
+
 static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, size, SIZE_DEFAULT, 1, 10, "how large"),
     KILN_FIELD_F64(Opts, rate, "0.5", 0.0, 1.0, "how fast"),
+#ifdef CHOICES_END
+    KILN_FIELD_ENUM(Opts, size2, "one", sizes, "open"),
+#endif
+#ifdef NESTED_END
+    KILN_FIELD_STRUCT(Opts, window, Window, window_fields, "open"),
+#endif
+#ifndef FIELDS_END
     KILN_FIELD_END,
+#endif
 };
 
 static const KilnModelOps ops = { 0 };
@@ -25,7 +48,11 @@ static const KilnComponent first = {
     .kind = KILN_KIND_MODEL,
     .name = "plugin_model",
     .summary = "Nothing, for tests",
+#ifdef FIELDS_LENGTH
     .fields = fields,
+#else
+    KILN_FIELDS(fields),
+#endif
     .opts_size = sizeof(Opts),
     .ops.model = &ops,
 };
@@ -43,7 +70,11 @@ static const KilnComponent second = {
 #endif
 };
 
+#ifdef LIST_END
+static const KilnComponent *const list[] = { &first, &second };
+#else
 static const KilnComponent *const list[] = { &first, &second, NULL };
+#endif
 
 #if defined NO_SYMBOL
 KILN_API const void *some_other_symbol(void);
@@ -81,8 +112,11 @@ KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
 #ifndef INFO_OPS
 #define INFO_OPS KILN_OPS_SIZES
 #endif
-#ifndef INFO_LIST
+#ifdef INFO_LIST
+#define INFO_LENGTH 1
+#else
 #define INFO_LIST list
+#define INFO_LENGTH KILN_COUNT(list)
 #endif
 KILN_API const KilnPluginInfo *kiln_plugin_v1(void);
 KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
@@ -95,6 +129,7 @@ KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
         .version = KILN_VERSION,
         .components = INFO_LIST,
         .ops_sizes = INFO_OPS,
+        .n_components = INFO_LENGTH,
     };
     return list[0] != NULL ? &info : NULL;
 }

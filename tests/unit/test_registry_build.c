@@ -38,7 +38,7 @@ static const KilnComponent counted = {
     .kind = KILN_KIND_MODEL,
     .name = "counted",
     .summary = "Counts",
-    .fields = counted_fields,
+    KILN_FIELDS(counted_fields),
     .opts_size = sizeof(Counted),
     .state_size = 24,
     .init = counted_init,

@@ -264,7 +264,7 @@ static const KilnComponent endless = {
     .kind = KILN_KIND_MODEL,
     .name = "endless",
     .summary = "Contains itself by default",
-    .fields = endless_fields,
+    KILN_FIELDS(endless_fields),
     .opts_size = sizeof(ToyNest),
     .ops.model = &toy_model_ops,
 };

@@ -178,7 +178,7 @@ static const KilnComponent saver_component = {
     .kind = KILN_KIND_CALLBACK,
     .name = "test_saver",
     .summary = "Save as told",
-    .fields = saver_fields,
+    KILN_FIELDS(saver_fields),
     .opts_size = sizeof(SaverOpts),
     .state_size = sizeof(SaverState),
     .ops.callback = &saver_ops,

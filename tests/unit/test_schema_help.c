@@ -97,7 +97,7 @@ static const KilnField limits_fields[] = {
 static const KilnField job_fields[] = {
     { .name = "limits",
       .type = KILN_TYPE_STRUCT,
-      .fields = limits_fields,
+      KILN_FIELDS(limits_fields),
       .help = "what is allowed" },
     KILN_FIELD_I64(Job, n_jobs, "1", 1, 64, "jobs at once"),
     { .name = "jobs", .type = KILN_TYPE_I64, .renamed = "n_jobs" },

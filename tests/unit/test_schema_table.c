@@ -35,13 +35,14 @@ static void refused(const char *what, KilnField field, const char *want)
 {
     const KilnField table[] = { field, field.renamed != NULL ? good : end, end };
     KilnError err = { 0 };
-    KilnStatus status = kiln_table_check(table, sizeof(Opts), &err);
+    KilnStatus status = kiln_table_check(table, KILN_COUNT(table), sizeof(Opts), &err);
 
     if (status != (want == NULL ? KILN_OK : KILN_E_PLUGIN) ||
         (want != NULL && strstr(err.text, want) == NULL))
         fail_msg("%s: %d %s", what, status, err.text);
 }
 
+#define CHOICES(list) f.choices = list, f.n_choices = KILN_COUNT(list)
 #define SPOIL(what, want, ...)                                                                     \
     do {                                                                                           \
         KilnField f = good;                                                                        \
@@ -95,11 +96,11 @@ static void test_other_types(void **unused)
     (void)unused;
     SPOIL("bool", "expected true or false", f.type = KILN_TYPE_BOOL, f.size = f.item_size = 1,
           f.value = "1");
-    SPOIL("choice", "expected one of min, max", f.type = KILN_TYPE_ENUM, f.choices = toy_modes);
-    SPOIL("choice", NULL, f.type = KILN_TYPE_ENUM, f.choices = toy_modes, f.value = "max");
-    SPOIL("no choices", "no choices", f.type = KILN_TYPE_ENUM, f.choices = none);
+    SPOIL("choice", "expected one of min, max", f.type = KILN_TYPE_ENUM, CHOICES(toy_modes));
+    SPOIL("choice", NULL, f.type = KILN_TYPE_ENUM, CHOICES(toy_modes), f.value = "max");
+    SPOIL("no choices", "no choices", f.type = KILN_TYPE_ENUM, CHOICES(none));
     SPOIL("NULL choices", "no choices", f.type = KILN_TYPE_ENUM, f.choices = NULL);
-    SPOIL("choice twice", "twice", f.type = KILN_TYPE_ENUM, f.choices = twice, f.value = "a");
+    SPOIL("choice twice", "twice", f.type = KILN_TYPE_ENUM, CHOICES(twice), f.value = "a");
     SPOIL("list", NULL, f.shape = KILN_LIST, f.value = "[1, 5]");
     SPOIL("list item", "got 9", f.shape = KILN_LIST, f.value = "[1, 9]");
     SPOIL("no list", "expected a list", f.shape = KILN_LIST, f.value = "1");
@@ -109,7 +110,12 @@ static void test_other_types(void **unused)
     SPOIL("duration", "lower bound", f.type = KILN_TYPE_DURATION, f.min = 7);
     SPOIL("size", "got \"1K\"", f.type = KILN_TYPE_SIZE, f.value = "1K");
     SPOIL("no table", "has no table", f.type = KILN_TYPE_STRUCT);
-    SPOIL("empty table", "has no table", f.type = KILN_TYPE_STRUCT, f.fields = &end);
+    SPOIL("empty table", "has no table", f.type = KILN_TYPE_STRUCT, f.fields = &end,
+          f.n_fields = 1);
+    SPOIL("no length", "the options table of i is unknown", f.type = KILN_TYPE_STRUCT,
+          f.fields = &end);
+    SPOIL("no end", "the options table of i has no end", f.type = KILN_TYPE_STRUCT,
+          f.fields = &good, f.n_fields = 1);
     SPOIL("component", NULL, f.type = KILN_TYPE_COMPONENT, f.value = "{_target_: x}");
     SPOIL("null component", "null is not allowed", f.type = KILN_TYPE_COMPONENT, f.value = "null");
     SPOIL("null component", NULL, f.type = KILN_TYPE_COMPONENT, f.value = "null",
@@ -121,7 +127,7 @@ static void test_other_types(void **unused)
 static void test_nested_tables(void **unused)
 {
     KilnField inner[] = { good, KILN_FIELD_END };
-    KilnField outer = { KILN_ONE_(Opts, i, int64_t), .type = KILN_TYPE_STRUCT, .fields = inner,
+    KilnField outer = { KILN_ONE_(Opts, i, int64_t), .type = KILN_TYPE_STRUCT, KILN_FIELDS(inner),
                         .value = "{}", .help = "text" };
     KilnField circle[] = { outer, KILN_FIELD_END };
 
@@ -143,6 +149,7 @@ static void test_nested_tables(void **unused)
     inner[0].offset = 1;
     refused("member", outer, "option i.i: its member does not lie");
     circle[0].fields = circle;
+    circle[0].n_fields = KILN_COUNT(circle);
     circle[0].offset = 0;
     refused("circle", circle[0], "nested too deep, or contains itself");
 }
@@ -155,8 +162,8 @@ static void test_whole_tables(void **unused)
     KilnError err = { 0 };
 
     (void)unused;
-    assert_int_equal(kiln_table_check(NULL, 0, &err), KILN_OK);
-    assert_int_equal(kiln_table_check(twice, sizeof(Opts), &err), KILN_E_PLUGIN);
+    assert_int_equal(kiln_table_check(NULL, 0, 0, &err), KILN_OK);
+    assert_int_equal(kiln_table_check(twice, KILN_COUNT(twice), sizeof(Opts), &err), KILN_E_PLUGIN);
     assert_non_null(strstr(err.text, "option i: it is there twice"));
     for (size_t i = 0; i < KILN_COUNT(endless); i++) {
         snprintf(names[i], sizeof(names[i]), "n%zu", i);
@@ -164,7 +171,8 @@ static void test_whole_tables(void **unused)
         endless[i].name = names[i];
     }
     endless[KILN_MAX_FIELDS + 1].type = KILN_TYPE_END;
-    assert_int_equal(kiln_table_check(endless, sizeof(Opts), &err), KILN_E_PLUGIN);
+    assert_int_equal(kiln_table_check(endless, KILN_COUNT(endless), sizeof(Opts), &err),
+                     KILN_E_PLUGIN);
     assert_non_null(strstr(err.text, "more than 64 options"));
     for (size_t i = 0; toy_components[i] != NULL; i++)
         if (kiln_component_check(toy_components[i], &err) < 0)

@@ -185,7 +185,8 @@ static void test_amounts_are_loaded(void **unused)
     void *options = NULL;
 
     (void)unused;
-    assert_int_equal(kiln_table_check(amount_fields, sizeof(Amounts), &err), KILN_OK);
+    assert_int_equal(
+        kiln_table_check(amount_fields, KILN_COUNT(amount_fields), sizeof(Amounts), &err), KILN_OK);
     assert_int_equal(
         kiln_node_parse(&arena, "{any: 0.3, fast: true, maybe: 1h}", "case", &node, &err), KILN_OK);
     if (kiln_bind(NULL, node, "x", amount_fields, sizeof(Amounts), &options, &err) < 0)

@@ -179,7 +179,7 @@ static const KilnComponent traced_component = {
     .kind = KILN_KIND_MODULE,
     .name = "test_traced",
     .summary = "The plane, with hooks",
-    .fields = plane_fields,
+    KILN_FIELDS(plane_fields),
     .opts_size = sizeof(PlaneOpts),
     .state_size = sizeof(PlaneState),
     .ops.module = &traced_ops,

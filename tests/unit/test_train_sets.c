@@ -86,7 +86,7 @@ static const KilnComponent sets_component = {
     .kind = KILN_KIND_DATAMODULE,
     .name = "test_sets",
     .summary = "Points in several sets",
-    .fields = points_fields,
+    KILN_FIELDS(points_fields),
     .opts_size = sizeof(PointsOpts),
     .ops.datamodule = &sets_ops,
 };

@@ -168,7 +168,7 @@ static const KilnComponent toy_all = {
     .kind = KILN_KIND_CALLBACK,
     .name = "all",
     .summary = "Every type of option",
-    .fields = toy_all_fields,
+    KILN_FIELDS(toy_all_fields),
     .opts_size = sizeof(ToyAll),
     .ops.callback = &toy_callback_ops,
 };
@@ -204,7 +204,7 @@ static const KilnComponent toy_net = {
     .kind = KILN_KIND_MODEL,
     .name = "net",
     .summary = "A network",
-    .fields = toy_net_fields,
+    KILN_FIELDS(toy_net_fields),
     .opts_size = sizeof(ToyNet),
     .state_size = 16,
     .init = toy_net_init,
@@ -226,7 +226,7 @@ static const KilnComponent toy_wide = {
     .kind = KILN_KIND_MODEL,
     .name = "wide",
     .summary = "A network with a required option",
-    .fields = toy_wide_fields,
+    KILN_FIELDS(toy_wide_fields),
     .opts_size = sizeof(ToyWide),
     .ops.model = &toy_model_ops,
 };
@@ -252,7 +252,7 @@ static const KilnComponent toy_flip = {
     .kind = KILN_KIND_TRANSFORM,
     .name = "flip",
     .summary = "A transform",
-    .fields = toy_flip_fields,
+    KILN_FIELDS(toy_flip_fields),
     .opts_size = sizeof(ToyFlip),
     .ops.transform = &toy_transform_ops,
 };
@@ -272,7 +272,7 @@ static const KilnComponent toy_sgd = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "sgd",
     .summary = "An optimizer",
-    .fields = toy_sgd_fields,
+    KILN_FIELDS(toy_sgd_fields),
     .opts_size = sizeof(ToySgd),
     .ops.optimizer = &toy_optimizer_ops,
 };
@@ -301,7 +301,7 @@ static const KilnComponent toy_task = {
     .kind = KILN_KIND_MODULE,
     .name = "toy",
     .summary = "A task",
-    .fields = toy_task_fields,
+    KILN_FIELDS(toy_task_fields),
     .opts_size = sizeof(ToyTask),
     .ops.module = &toy_module_ops,
 };
@@ -321,7 +321,7 @@ static const KilnComponent toy_nest = {
     .kind = KILN_KIND_MODEL,
     .name = "nest",
     .summary = "A network of networks",
-    .fields = toy_nest_fields,
+    KILN_FIELDS(toy_nest_fields),
     .opts_size = sizeof(ToyNest),
     .ops.model = &toy_model_ops,
 };
@@ -342,7 +342,7 @@ static const KilnComponent toy_rich = {
     .kind = KILN_KIND_LOGGER,
     .name = "rich",
     .summary = "Every shape of option",
-    .fields = toy_rich_fields,
+    KILN_FIELDS(toy_rich_fields),
     .opts_size = sizeof(ToyRich),
     .check = toy_rich_check,
     .ops.logger = &toy_logger_ops,

@@ -154,7 +154,7 @@ static const KilnComponent points_component = {
     .kind = KILN_KIND_DATAMODULE,
     .name = "test_points",
     .summary = "Points on both sides of a line",
-    .fields = points_fields,
+    KILN_FIELDS(points_fields),
     .opts_size = sizeof(PointsOpts),
     .ops.datamodule = &points_ops,
 };
@@ -276,7 +276,7 @@ static const KilnComponent plane_component = {
     .kind = KILN_KIND_MODULE,
     .name = "test_plane",
     .summary = "Which side of a line",
-    .fields = plane_fields,
+    KILN_FIELDS(plane_fields),
     .opts_size = sizeof(PlaneOpts),
     .state_size = sizeof(PlaneState),
     .ops.module = &plane_ops,

@@ -62,7 +62,7 @@ const KilnComponent kiln_optimizer_adagrad = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "adagrad",
     .summary = "Adagrad: steps scaled by the sum of all squares of the gradient so far",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.optimizer = &ops,
 };

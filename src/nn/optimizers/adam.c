@@ -77,7 +77,7 @@ const KilnComponent kiln_optimizer_adam = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "adam",
     .summary = "Adam: steps scaled by running averages of the gradient and its square",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.optimizer = &ops,

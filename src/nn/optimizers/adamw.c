@@ -77,7 +77,7 @@ const KilnComponent kiln_optimizer_adamw = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "adamw",
     .summary = "Adam with weight decay apart from the gradient",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.optimizer = &ops,

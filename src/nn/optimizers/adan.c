@@ -81,7 +81,7 @@ const KilnComponent kiln_optimizer_adan = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "adan",
     .summary = "Adan: Adam with Nesterov momentum from the changes of the gradient",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.optimizer = &ops,

@@ -77,7 +77,7 @@ const KilnComponent kiln_optimizer_lamb = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "lamb",
     .summary = "LAMB: AdamW with steps as large as each layer allows, for large batches",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.optimizer = &ops,

@@ -65,7 +65,7 @@ const KilnComponent kiln_optimizer_lion = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "lion",
     .summary = "Lion: steps of one size, along the sign of an average of the gradient",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.optimizer = &ops,

@@ -67,7 +67,7 @@ const KilnComponent kiln_optimizer_rmsprop = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "rmsprop",
     .summary = "RMSprop: steps scaled by a running average of the square of the gradient",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.optimizer = &ops,
 };

@@ -80,7 +80,7 @@ const KilnComponent kiln_optimizer_sgd = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "sgd",
     .summary = "Stochastic gradient descent with momentum, Nesterov and weight decay",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.optimizer = &ops,

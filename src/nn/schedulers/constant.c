@@ -31,7 +31,7 @@ const KilnComponent kiln_scheduler_constant = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "constant",
     .summary = "The learning rate stays as it is, after an optional warmup",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.scheduler = &ops,

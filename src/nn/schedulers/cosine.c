@@ -44,7 +44,7 @@ const KilnComponent kiln_scheduler_cosine = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "cosine",
     .summary = "Half a cosine down to min_factor over the whole run, after an optional warmup",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.scheduler = &ops,

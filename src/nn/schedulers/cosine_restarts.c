@@ -59,7 +59,7 @@ const KilnComponent kiln_scheduler_cosine_restarts = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "cosine_restarts",
     .summary = "Half cosines one after the other, each t_mult times as long as the last",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.scheduler = &ops,

@@ -48,7 +48,7 @@ const KilnComponent kiln_scheduler_exponential = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "exponential",
     .summary = "The learning rate is multiplied by gamma after every epoch",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.scheduler = &ops,

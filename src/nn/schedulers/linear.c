@@ -39,7 +39,7 @@ const KilnComponent kiln_scheduler_linear = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "linear",
     .summary = "A straight line down to min_factor over the whole run, after an optional warmup",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.scheduler = &ops,

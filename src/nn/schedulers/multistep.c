@@ -62,7 +62,7 @@ const KilnComponent kiln_scheduler_multistep = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "multistep",
     .summary = "The learning rate is multiplied by gamma at each of the milestones",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.scheduler = &ops,

@@ -86,7 +86,7 @@ const KilnComponent kiln_scheduler_one_cycle = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "one_cycle",
     .summary = "Up to the learning rate and far down again, once over the whole run",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.scheduler = &ops,

@@ -153,7 +153,7 @@ const KilnComponent kiln_scheduler_plateau = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "plateau",
     .summary = "The learning rate falls when a metric no longer gets better",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .check = check,

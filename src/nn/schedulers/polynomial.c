@@ -43,7 +43,7 @@ const KilnComponent kiln_scheduler_polynomial = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "polynomial",
     .summary = "A power of what is left of the run, down to min_factor, after an optional warmup",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.scheduler = &ops,

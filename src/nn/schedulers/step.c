@@ -49,7 +49,7 @@ const KilnComponent kiln_scheduler_step = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "step",
     .summary = "The learning rate is multiplied by gamma every step_size epochs",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.scheduler = &ops,

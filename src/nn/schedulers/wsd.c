@@ -75,7 +75,7 @@ const KilnComponent kiln_scheduler_wsd = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "wsd",
     .summary = "The learning rate rises, stays, and falls in the last part of the run",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,
     .ops.scheduler = &ops,

@@ -382,7 +382,7 @@ const KilnComponent kiln_launcher_local = {
     .kind = KILN_KIND_LAUNCHER,
     .name = "local",
     .summary = "Processes on this machine, with limits of time and memory",
-    .fields = fields,
+    KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,

@@ -1,0 +1,29 @@
+/* Which function of which component a thread is in: for the report of a crash, and for the error
+ * of a function that fails without a reason. */
+#ifndef KILN_BASE_CALL_H
+#define KILN_BASE_CALL_H
+
+#include "kiln/component.h"
+
+typedef struct KilnCallee {
+    const KilnComponent *component; /* NULL: the plugin at `path` is being loaded */
+    const char *path;               /* in the config ("callbacks.timer"); borrowed for the call */
+    const char *hook;               /* "on_train_start"; static text */
+} KilnCallee;
+
+/* Before a component's function is called, and after it. Calls nest: a task calls its model. */
+void kiln_call_enter(const KilnInstance *who, const char *hook);
+void kiln_call_leave(void);
+/* The same of a function that is called without an instance (KilnComponent.check). */
+void kiln_call_enter_component(const KilnComponent *component, const char *path, const char *hook);
+/* After a function that returned `status`, which is returned: a failure without a text gets one. */
+KilnStatus kiln_call_result(KilnStatus status, KilnError *err);
+/* Forget what a process entered before it forked this one. */
+void kiln_call_clear(void);
+/* The innermost call of this thread; NULL: none. Async-signal-safe. */
+const KilnCallee *kiln_call_current(void);
+
+/* `call` is the call of a component's function, which returns a status. */
+#define KILN_CALLED(who, hook, call, err) (kiln_call_enter(who, hook), kiln_call_result(call, err))
+
+#endif

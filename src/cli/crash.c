@@ -1,0 +1,110 @@
+/* The signal handler that names the component in which the program crashed. All that it does is
+ * async-signal-safe: it reads memory and writes to a buffer of its own and to standard error. */
+#define _XOPEN_SOURCE 700 /* sigaltstack */
+#include "cli/crash.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/call.h"
+#include "registry/registry.h"
+
+static const struct {
+    int number;
+    const char *name, *meaning;
+} crashes[] = {
+    { SIGSEGV, "SIGSEGV", "invalid memory access" },
+    { SIGBUS, "SIGBUS", "memory that its file does not have" },
+    { SIGFPE, "SIGFPE", "an impossible integer operation, such as a division by zero" },
+    { SIGILL, "SIGILL", "an instruction that the processor does not have" },
+    { SIGABRT, "SIGABRT", "abort() or a failed assert()" },
+};
+
+/* A signal handler has no other way to reach them. */
+static const KilnRegistry *known;
+static char command_name[32];
+static struct sigaction before[KILN_COUNT(crashes)];
+/* A stack that has overflowed has no room for a handler. */
+static char spare_stack[1 << 16];
+
+typedef struct Line {
+    char text[1024];
+    size_t length;
+} Line;
+
+static void put(Line *line, const char *text)
+{
+    for (; *text != '\0' && line->length < sizeof(line->text); text++)
+        line->text[line->length++] = *text;
+}
+
+static void put_place(Line *line, const KilnCallee *call)
+{
+    if (call == NULL) {
+        put(line, ", in no function of a component: please report it");
+        return;
+    }
+    if (call->component == NULL) {
+        put(line, " while the plugin ");
+        put(line, call->path);
+        put(line, " was loaded");
+        return;
+    }
+    const KilnPlugin *plugin = known != NULL ? kiln_registry_plugin_of(known, call->component)
+                                             : NULL;
+    put(line, " in ");
+    put(line, call->hook);
+    put(line, " of ");
+    put(line, kiln_kind_name(call->component->kind));
+    put(line, "/");
+    put(line, call->component->name);
+    put(line, " (");
+    put(line, call->path);
+    put(line, plugin != NULL ? "), of the plugin " : "), which is built in: please report it");
+    put(line, plugin != NULL ? plugin->path : "");
+}
+
+static void on_crash(int number, siginfo_t *info, void *context)
+{
+    Line line = { .length = 0 };
+    size_t i = 0;
+
+    (void)context;
+    while (crashes[i].number != number)
+        i++;
+    sigaction(number, &before[i], NULL);
+    put(&line, isatty(STDERR_FILENO) ? "\n" : ""); /* below a line that is still written */
+    put(&line, command_name);
+    put(&line, ": error: crashed with ");
+    put(&line, crashes[i].name);
+    put(&line, " (");
+    put(&line, crashes[i].meaning);
+    put(&line, ")");
+    put_place(&line, kiln_call_current());
+    put(&line, "\n");
+    (void)!write(STDERR_FILENO, line.text, line.length);
+    /* A fault comes again when the handler returns; what was sent has to be sent again. */
+    if (info->si_code <= 0)
+        raise(number);
+}
+
+void kiln_crash_registry(const KilnRegistry *registry)
+{
+    known = registry;
+}
+
+void kiln_crash_report(const char *command)
+{
+    stack_t stack = { .ss_sp = spare_stack, .ss_size = sizeof(spare_stack) }, there;
+    struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+    snprintf(command_name, sizeof(command_name), "%s", command);
+    if (sigaltstack(NULL, &there) == 0 && (there.ss_flags & SS_DISABLE) != 0)
+        (void)sigaltstack(&stack, NULL);
+    action.sa_sigaction = on_crash;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < KILN_COUNT(crashes); i++)
+        (void)sigaction(crashes[i].number, &action, &before[i]);
+}
