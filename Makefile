@@ -92,7 +92,7 @@ PLUGINS := $(B)/examples/plugin/resmlp.so
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 
-.PHONY: all demo check check-peers verify-resume bench bench-loop bench-config install format lint check-format check-layers check-headers units \
+.PHONY: all demo check check-peers verify-resume power-cut faults bench bench-loop bench-config install format lint check-format check-layers check-headers units \
 	plugins fuzz fuzzers deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
@@ -237,6 +237,14 @@ check-peers: all
 verify-resume: all
 	@python3 tests/verify_resume.py $(B) $(or $(KILLS),200)
 
+# CUTS of the power for a run and as many for a sweep, as root: each is resumed to the same bytes.
+power-cut: all
+	@KILN_CUTS=$(or $(CUTS),50) python3 tests/cli/test_power_cut.py $(B)
+
+# Each system call of a run that starts: killed there, it is resumed or started again.
+faults: all
+	@KILN_FAULTS=all python3 tests/cli/test_begin.py $(B)
+
 # SECONDS each; FUZZ=yaml,override only these.
 fuzz:
 	@$(MAKE) --no-print-directory VARIANT=fuzz WERROR=$(WERROR) fuzzers
@@ -302,6 +310,7 @@ clean:
 help:
 	@echo 'make [VARIANT=debug|release|asan|tsan|cov] [WERROR=1]   build'
 	@echo 'make demo | check | check-peers PEER=python | bench | bench-loop | bench-config | install PREFIX= DESTDIR=     use'
+	@echo 'make verify-resume [KILLS=200] | power-cut [CUTS=50] | faults   kills, power cuts, failing system calls'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'
 	@echo 'make format | check-format | lint | check-layers | check-headers | clean'
 

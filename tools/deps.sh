@@ -8,7 +8,7 @@ build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libpng-dev libjansson-dev libxxhash-dev libdeflate-dev
        libcairo2-dev libprotobuf-c-dev protobuf-c-compiler"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
-       python3-jsonschema zsh fish bash-completion"
+       python3-jsonschema strace zsh fish bash-completion"
 
 wanted=
 for set in "$@"; do

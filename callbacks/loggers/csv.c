@@ -147,6 +147,8 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
         row_at = ftell(file);
         ok = row_at >= 0 && (!table->has_row || put_row(table, file));
     }
+    if (ok && table->rows > 0) /* a power cut must not take those that the file had */
+        ok = fflush(file) == 0 && fsync(fileno(file)) == 0;
     if (file != NULL && fclose(file) != 0)
         ok = false;
     if (!ok || rename(table->tmp, table->path) != 0) {

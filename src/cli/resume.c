@@ -14,8 +14,6 @@
 #include "kiln/run.h"
 #include "sweep/sweep.h"
 
-#define CONFIG ".kiln/config.yaml" /* written last */
-
 /* What a run that goes on takes from elsewhere than its overrides. */
 static KilnStatus check_words(const KilnArgs *args, KilnError *err)
 {
@@ -44,22 +42,6 @@ static KilnStatus check_words(const KilnArgs *args, KilnError *err)
 }
 
 /* ---- The run -------------------------------------------------------------------------- */
-
-static KilnStatus check_run(const char *run, KilnError *err)
-{
-    char *config = kiln_path_join(run, CONFIG);
-    KilnStatus status = KILN_OK;
-
-    if (config == NULL)
-        status = kiln_error_nomem(err, strlen(run));
-    else if (!kiln_is_file(config))
-        status = kiln_error_set(err, KILN_E_IO,
-                                "resume=%s: it has no " CONFIG ": the run was ended before that "
-                                "was written, and there is nothing to go on from; start it again",
-                                run);
-    free(config);
-    return status;
-}
 
 /* The overrides: those of the command line, the folder, and a checkpoint that was named. */
 static const char **overrides_of(const KilnArgs *args, const char *run, const char *checkpoint,
@@ -125,8 +107,6 @@ KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *regist
 
     if (status >= 0 && (run = realpath(found, NULL)) == NULL)
         status = kiln_error_errno(&err, found);
-    if (status >= 0)
-        status = check_run(run, &err);
     if (status >= 0)
         status = check_words(args, &err);
     if (status < 0)

@@ -10,19 +10,19 @@
 #include "base/text.h"
 #include "kiln/run.h"
 
-#define ORIGINS ".kiln/origins.yaml"
+#define CONFIG ".kiln/config.yaml" /* written last */
 
 enum { DEEPEST_RUN = 4 }; /* folders between outputs/ and a run folder */
 
 static bool is_run(const char *dir, struct timespec *ret_when)
 {
-    char *origins = kiln_path_join(dir, ORIGINS);
+    char *config = kiln_path_join(dir, CONFIG);
     struct stat st;
-    bool is = origins != NULL && stat(origins, &st) == 0 && S_ISREG(st.st_mode);
+    bool is = config != NULL && stat(config, &st) == 0 && S_ISREG(st.st_mode);
 
     if (is && ret_when != NULL)
         *ret_when = st.st_mtim;
-    free(origins);
+    free(config);
     return is;
 }
 
@@ -102,6 +102,25 @@ static KilnStatus find_last(const char *runs, char **ret, KilnError *err)
     return KILN_OK;
 }
 
+static KilnStatus no_run(const char *word, KilnError *err)
+{
+    char *own = kiln_path_join(word, ".kiln");
+    const bool begun = own != NULL && kiln_is_dir(own);
+
+    free(own);
+    if (begun)
+        return kiln_error_set(err, KILN_E_IO,
+                              "%s: holds no run yet: it was ended before " CONFIG " was written; "
+                              "start it again",
+                              word);
+    return kiln_error_set(err, KILN_E_IO,
+                          "%s: %s; give the folder of a run (outputs/DAY/TIME), or last for the "
+                          "newest",
+                          word,
+                          kiln_is_dir(word) ? "this is no run folder, it has no " CONFIG
+                                            : "there is no such folder");
+}
+
 KilnStatus kiln_run_find(const char *word, const char *runs, char **ret, KilnError *err)
 {
     bool best = strcmp(word, "best") == 0;
@@ -116,10 +135,5 @@ KilnStatus kiln_run_find(const char *word, const char *runs, char **ret, KilnErr
     free(checkpoint);
     if (status < 0 || *ret != NULL)
         return status;
-    return kiln_error_set(err, KILN_E_IO,
-                          "%s: %s; give the folder of a run (outputs/DAY/TIME), or last for the "
-                          "newest",
-                          word,
-                          kiln_is_dir(word) ? "this is no run folder, it has no " ORIGINS
-                                            : "there is no such folder");
+    return no_run(word, err);
 }

@@ -218,7 +218,7 @@ static End kill_once(Check *check, KilnMoment moment, KilnRng *rng, KilnError *e
 
 /* Until it ends by itself, killed again while that is wanted. A run without a config was killed
  * before there was one: whoever started it starts it again. */
-static End go_on(Check *check, KilnMoment moment, int *kills, KilnRng *rng, KilnError *err)
+static End go_on(Check *check, KilnMoment moment, int *kills, KilnRng *rng)
 {
     char config[128];
     End end = END_KILLED;
@@ -227,11 +227,8 @@ static End go_on(Check *check, KilnMoment moment, int *kills, KilnRng *rng, Kiln
     while (end == END_KILLED) {
         const bool again = moment == KILN_MOMENT_AGAIN && *kills < MOST_KILLS;
         const KilnAim aim = kiln_aim_draw(KILN_MOMENT_ANY, &check->course, rng);
-        const bool resumes = kiln_is_file(config);
 
-        if (!resumes && kiln_path_remove(check->run, err) < 0)
-            break;
-        end = watch(check, start(check, resumes), again ? &aim : NULL, NULL);
+        end = watch(check, start(check, kiln_is_file(config)), again ? &aim : NULL, NULL);
         *kills += end == END_KILLED;
     }
     return end;
@@ -270,7 +267,7 @@ static KilnStatus try_moment(Check *check, KilnMoment moment, uint64_t number, K
         return KILN_OK;
     }
     if (end == END_KILLED)
-        end = go_on(check, moment, &kills, &rng, err);
+        end = go_on(check, moment, &kills, &rng);
     if (end == END_STOPPED)
         return stopped(err);
     verdict->kills += kills;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/sync.h"
 #include "sweep/state.h"
 
 enum { MOST_SWEEPS_A_SECOND = 1000 };
@@ -15,6 +16,24 @@ static bool is_there(const char *path)
     struct stat st;
 
     return lstat(path, &st) == 0;
+}
+
+/* Whether a sweep may begin in the folder: it holds nothing, or what is left of one that was ended
+ * before it began. */
+static bool is_free(const char *dir)
+{
+    char *own = kiln_path_join(dir, ".kiln"), **names = NULL, **kept = NULL;
+    size_t n = 0, n_kept = 0;
+    bool is = own != NULL && kiln_dir_list(dir, &names, &n, NULL) >= 0;
+
+    for (size_t i = 0; i < n && is; i++)
+        is = strcmp(names[i], KILN_JOURNAL_FILE) == 0 ||
+             (strcmp(names[i], ".kiln") == 0 && kiln_dir_list(own, &kept, &n_kept, NULL) >= 0);
+    is = is && (n_kept == 0 || (n_kept == 1 && strcmp(kept[0], "conf") == 0));
+    kiln_names_free(names, n);
+    kiln_names_free(kept, n_kept);
+    free(own);
+    return is;
 }
 
 /* Of a name with the time in it there may be several. */
@@ -39,6 +58,14 @@ static KilnStatus take_name(KilnSweep *sweep, KilnText *name, KilnError *err)
     return KILN_OK;
 }
 
+static KilnStatus refuse(const char *dir, KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_IO,
+                          "kiln.sweep.dir=%s: is there already and not empty; name another "
+                          "folder, or resume the sweep in it with train -m --resume %s",
+                          dir, dir);
+}
+
 KilnStatus kiln_sweep_choose_dir(KilnSweep *sweep, KilnError *err)
 {
     const char *dir = sweep->options->dir;
@@ -52,31 +79,52 @@ KilnStatus kiln_sweep_choose_dir(KilnSweep *sweep, KilnError *err)
         kiln_text_append(&name, dir);
         if (i > 0)
             kiln_text_printf(&name, "-%d", i);
-        if (name.failed || !is_there(name.data) || (!timed && kiln_dir_is_empty(name.data)))
+        if (name.failed || !is_there(name.data) || (!timed && is_free(name.data)))
             return take_name(sweep, &name, err);
         if (!timed)
             break;
     }
     kiln_text_release(&name);
-    return kiln_error_set(err, KILN_E_IO,
-                          "kiln.sweep.dir=%s: is there already and not empty; name another "
-                          "folder, or go on with the sweep in it: train -m --resume %s",
-                          dir, dir);
+    return refuse(dir, err);
+}
+
+/* Open the journal of the folder. One that was there already has to be free, and is then cleared:
+ * while this process has the journal, no other can take the folder. */
+static KilnStatus claim(KilnSweep *sweep, bool there, KilnError *err)
+{
+    char *own = kiln_path_join(sweep->path, ".kiln");
+    KilnStatus status = own != NULL ? kiln_journal_open(sweep->path, &sweep->journal, err)
+                                    : kiln_error_nomem(err, strlen(sweep->path));
+
+    if (status >= 0 && there)
+        status = kiln_journal_is_new(sweep->journal) && is_free(sweep->path)
+                     ? kiln_path_remove(own, err)
+                     : refuse(sweep->dir, err);
+    free(own);
+    return status;
 }
 
 KilnStatus kiln_sweep_make_dir(KilnSweep *sweep, bool *ret_taken, KilnError *err)
 {
-    KilnStatus status = kiln_dir_make_parent(sweep->dir, err);
+    KilnStatus status;
+    bool there = false;
 
     *ret_taken = false;
+    sweep->top = kiln_dir_existing(sweep->dir);
+    status = sweep->top != NULL ? kiln_dir_make_parent(sweep->dir, err)
+                                : kiln_error_nomem(err, strlen(sweep->dir));
     if (status < 0)
         return status;
-    if (mkdir(sweep->dir, 0777) != 0 && !(errno == EEXIST && kiln_dir_is_empty(sweep->dir))) {
-        *ret_taken = errno == EEXIST;
-        return *ret_taken ? KILN_OK : kiln_error_errno(err, sweep->dir);
+    if (mkdir(sweep->dir, 0777) != 0) {
+        there = errno == EEXIST;
+        if (!there)
+            return kiln_error_errno(err, sweep->dir);
+        *ret_taken = is_timed(sweep) || !is_free(sweep->dir);
+        if (*ret_taken)
+            return KILN_OK;
     }
     sweep->path = realpath(sweep->dir, NULL);
-    return sweep->path != NULL ? KILN_OK : kiln_error_errno(err, sweep->dir);
+    return sweep->path != NULL ? claim(sweep, there, err) : kiln_error_errno(err, sweep->dir);
 }
 
 char *kiln_sweep_job_path(const KilnSweep *sweep, const KilnJob *job, const char *name)

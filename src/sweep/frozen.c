@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/sync.h"
 #include "config/state.h"
 #include "sweep/state.h"
 
@@ -73,7 +74,7 @@ KilnStatus kiln_sweep_keep_files(KilnSweep *sweep, const KilnConfig *config, Kil
     return status;
 }
 
-static KilnStatus write_kept(const KilnSweep *sweep, KilnError *err)
+static KilnStatus write_files(const KilnSweep *sweep, KilnError *err)
 {
     KilnText path = { 0 };
     KilnStatus status;
@@ -100,23 +101,33 @@ static KilnStatus write_kept(const KilnSweep *sweep, KilnError *err)
     return status;
 }
 
+KilnStatus kiln_sweep_write_kept(const KilnSweep *sweep, KilnError *err)
+{
+    char *own = kiln_path_join(sweep->path, ".kiln");
+    KilnStatus status = own != NULL ? write_files(sweep, err)
+                                    : kiln_error_nomem(err, strlen(sweep->path));
+
+    if (status >= 0)
+        status = kiln_tree_sync(own, err);
+    if (status >= 0)
+        status = kiln_dirs_sync(sweep->path, sweep->top, err);
+    free(own);
+    return status;
+}
+
 /* ---- Folders of jobs ------------------------------------------------------------------ */
 
 static KilnStatus write_file(const KilnSweep *sweep, const KilnJob *job, const char *name,
-                             const char *text, bool sync, KilnError *err)
+                             const char *text, KilnError *err)
 {
     char *path = kiln_sweep_job_path(sweep, job, name);
-    KilnStatus status = KILN_OK;
+    KilnStatus status = path != NULL ? kiln_file_write_plain(path, text, err)
+                                     : kiln_error_nomem(err, strlen(name));
 
-    if (path == NULL)
-        return kiln_error_nomem(err, strlen(name));
-    status = sync ? kiln_file_write(path, text, strlen(text), err)
-                  : kiln_file_write_plain(path, text, err);
     free(path);
     return status;
 }
 
-/* Jobs need config.yaml; the other files serve people, and are not flushed one by one. */
 static KilnStatus write_job(const KilnSweep *sweep, const KilnJob *job, const KilnFrozen *frozen,
                             KilnError *err)
 {
@@ -130,15 +141,15 @@ static KilnStatus write_job(const KilnSweep *sweep, const KilnJob *job, const Ki
     if (status >= 0)
         status = kiln_dir_make(own, err);
     if (status >= 0)
-        status = write_file(sweep, job, ".kiln/overrides.yaml", frozen->overrides, false, err);
+        status = write_file(sweep, job, ".kiln/overrides.yaml", frozen->overrides, err);
     if (status >= 0)
-        status = write_file(sweep, job, ".kiln/kiln.yaml", frozen->own, false, err);
+        status = write_file(sweep, job, ".kiln/kiln.yaml", frozen->own, err);
     if (status >= 0)
-        status = write_file(sweep, job, ".kiln/origins.yaml", frozen->origins, false, err);
+        status = write_file(sweep, job, ".kiln/origins.yaml", frozen->origins, err);
     if (status >= 0)
-        status = write_file(sweep, job, ".kiln/job.yaml", frozen->references, false, err);
+        status = write_file(sweep, job, ".kiln/job.yaml", frozen->references, err);
     if (status >= 0)
-        status = write_file(sweep, job, ".kiln/config.yaml", frozen->config, true, err);
+        status = write_file(sweep, job, ".kiln/config.yaml", frozen->config, err);
     free(folder);
     free(own);
     return status;
@@ -146,7 +157,7 @@ static KilnStatus write_job(const KilnSweep *sweep, const KilnJob *job, const Ki
 
 KilnStatus kiln_sweep_write_frozen(KilnSweep *sweep, KilnError *err)
 {
-    KilnStatus status = write_kept(sweep, err);
+    KilnStatus status = KILN_OK;
 
     for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++) {
         KilnFrozen *frozen = &sweep->frozen[i - sweep->n_old];
@@ -154,5 +165,5 @@ KilnStatus kiln_sweep_write_frozen(KilnSweep *sweep, KilnError *err)
         status = write_job(sweep, &sweep->jobs.items[i], frozen, err);
         kiln_frozen_release(frozen);
     }
-    return status;
+    return status >= 0 ? kiln_tree_sync(sweep->path, err) : status;
 }

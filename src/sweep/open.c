@@ -77,7 +77,9 @@ KilnStatus kiln_sweep_recall(KilnSweep *sweep, KilnError *err)
 
     sweep->dir = kiln_strdup(below_here(dir));
     sweep->path = kiln_strdup(dir);
-    if (kept == NULL || journal == NULL || sweep->dir == NULL || sweep->path == NULL)
+    sweep->top = kiln_strdup(dir);
+    if (kept == NULL || journal == NULL || sweep->dir == NULL || sweep->path == NULL ||
+        sweep->top == NULL)
         status = kiln_error_nomem(err, strlen(dir));
     else if (!kiln_is_file(journal))
         status = no_sweep(dir, err);
@@ -253,5 +255,6 @@ void kiln_sweep_close(KilnSweep *sweep)
     kiln_arena_release(&sweep->arena);
     free(sweep->dir);
     free(sweep->path);
+    free(sweep->top);
     *sweep = (KilnSweep) { .request = NULL };
 }

@@ -32,6 +32,7 @@ typedef struct KilnSweep {
     size_t n_points; /* of the space */
     char *dir;       /* the sweep's folder, as kiln.sweep.dir has it */
     char *path;      /* the same, absolute, when it is there */
+    char *top;       /* the deepest folder above it that was there before; absolute */
     KilnSweepBegin begin;
     KilnJournal *journal;
     KilnJobs jobs;
@@ -76,7 +77,9 @@ KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnFindings *findings, KilnError
 
 /* ---- frozen.c: the files of that ------------------------------------------------------------ */
 
-/* Write the new jobs' folders and the kept files. */
+/* Write the config files that were used, so that they are on disk. */
+KilnStatus kiln_sweep_write_kept(const KilnSweep *sweep, KilnError *err);
+/* Write the new jobs' folders, so that they are on disk. */
 KilnStatus kiln_sweep_write_frozen(KilnSweep *sweep, KilnError *err);
 void kiln_frozen_release(KilnFrozen *frozen);
 /* Remember the config files that a composed config was made of. */
@@ -87,7 +90,7 @@ KilnStatus kiln_sweep_keep_files(KilnSweep *sweep, const KilnConfig *config, Kil
 /* Choose sweep->dir: kiln.sweep.dir, with a number behind when it is there and written
  * with ${now:...}. */
 KilnStatus kiln_sweep_choose_dir(KilnSweep *sweep, KilnError *err);
-/* Make it; *ret_taken: somebody else was faster, choose another. */
+/* Make it and open its journal; *ret_taken: somebody else was faster, choose another. */
 KilnStatus kiln_sweep_make_dir(KilnSweep *sweep, bool *ret_taken, KilnError *err);
 /* Absolute path of something in a job's folder; NULL when memory is out. Owned by the
  * caller. `name` NULL: the folder. */

@@ -14,24 +14,28 @@ enum { DEEPEST_SWEEP = 3 }; /* folders between multirun/ and a sweep's */
 
 /* ---- Writing what is new -------------------------------------------------------------------- */
 
-/* Everything that jobs need is on disk before the journal speaks of them. */
-static KilnStatus submit(KilnSweep *sweep, KilnError *err)
+/* What the journal speaks of is on disk before it does. That the sweep has begun comes first: ended
+ * from there on it can be resumed, and what is not submitted yet is frozen then. */
+static KilnStatus begin(KilnSweep *sweep, KilnError *err)
 {
-    bool extended = sweep->request->resume != NULL;
-    KilnStatus status = kiln_sweep_write_frozen(sweep, err);
+    const bool extended = sweep->request->resume != NULL;
+    KilnStatus status = kiln_sweep_write_kept(sweep, err);
 
-    if (status >= 0 && sweep->journal == NULL)
-        status = kiln_journal_open(sweep->path, &sweep->journal, err);
     if (status >= 0 && (!extended || sweep->jobs.count > sweep->n_old))
         status = kiln_journal_append(
             sweep->journal, kiln_record_begun(&sweep->begin, &sweep->arguments.space, extended),
             err);
+    return status >= 0 ? kiln_journal_sync(sweep->journal, err) : status;
+}
+
+static KilnStatus submit(KilnSweep *sweep, KilnError *err)
+{
+    KilnStatus status = kiln_sweep_write_frozen(sweep, err);
+
     for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++)
         status = kiln_journal_append(sweep->journal,
                                      kiln_record_submitted(i, &sweep->jobs.items[i]), err);
-    if (status >= 0)
-        status = kiln_journal_sync(sweep->journal, err);
-    return status >= 0 ? kiln_path_sync(sweep->path, err) : status;
+    return status >= 0 ? kiln_journal_sync(sweep->journal, err) : status;
 }
 
 static void forget_new_jobs(KilnSweep *sweep)
@@ -85,6 +89,8 @@ static KilnStatus run(KilnSweep *sweep, KilnFindings *findings, KilnError *err)
     status = kiln_sweep_keep_files(sweep, sweep->config, err);
     if (status >= 0)
         status = kiln_sweep_choose_metric(sweep, err);
+    if (status >= 0)
+        status = begin(sweep, err);
     if (status >= 0)
         status = submit(sweep, err);
     return status >= 0 ? kiln_sweep_launch(sweep, err) : status;
@@ -190,8 +196,11 @@ KilnStatus kiln_sweep_remember(const char *resume, KilnSweepMemory *ret, KilnErr
     json_t *begun = NULL;
     KilnStatus status = find(resume, &dir, err);
 
-    if (status >= 0)
-        status = kiln_journal_peek(dir, &begun, err);
+    if (status >= 0 && kiln_journal_peek(dir, &begun, err) < 0)
+        status = kiln_error_set(err, KILN_E_FORMAT,
+                                "--resume %s: holds no sweep yet: it was ended before it began, or "
+                                "its " KILN_JOURNAL_FILE " is damaged; start it again",
+                                resume);
     if (status >= 0) {
         const char *cwd = json_string_value(json_object_get(begun, "cwd"));
 

@@ -9,6 +9,7 @@
 #include "base/call.h"
 #include "base/file.h"
 #include "train/hparams.h"
+#include "train/run_config.h"
 #include "train/run_folder.h"
 #include "train/state.h"
 #include "train/trainer.h"

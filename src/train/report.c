@@ -9,6 +9,7 @@
 #include "config/run_files.h"
 #include "train/data_summary.h"
 #include "train/hparams.h"
+#include "train/run_config.h"
 #include "train/run_folder.h"
 
 /* ---- Names and commands -------------------------------------------------------------------- */

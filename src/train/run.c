@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/sync.h"
 #include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/run_journal.h"
@@ -85,7 +86,7 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
     if (status >= 0)
         status = kiln_run_folder_make(trainer, checkpoint->path, err);
     if (status >= 0)
-        status = kiln_run_journal_open(trainer, err);
+        status = kiln_run_journal_begin(trainer, err);
     if (status >= 0)
         status = kiln_saves_open(trainer, err);
     if (status < 0)
@@ -145,8 +146,12 @@ static KilnStatus close_well(KilnTrainer *trainer, KilnError *err)
 {
     kiln_output_status_line(&trainer->output, NULL);
     kiln_summary_print(trainer, status_of(trainer));
-    kiln_run_journal_end(trainer, status_of(trainer), trainer->stop_reason);
-    return kiln_summary_write(trainer, status_of(trainer), trainer->stop_reason, err);
+    KilnStatus status = kiln_summary_write(trainer, status_of(trainer), trainer->stop_reason, err);
+    if (status >= 0) /* a sweep never runs a finished job again */
+        status = kiln_tree_sync(trainer->run_dir, err);
+    kiln_run_journal_end(trainer, status >= 0 ? status_of(trainer) : "failed",
+                         status >= 0 ? trainer->stop_reason : err->text);
+    return status;
 }
 
 static void tell(const KilnTrainer *trainer, KilnStatus status, KilnRunResult *ret)

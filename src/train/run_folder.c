@@ -9,9 +9,10 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/sync.h"
 #include "base/text.h"
-#include "config/run_files.h"
-#include "train/resume.h"
+#include "train/run_config.h"
+#include "train/run_journal.h"
 
 enum { MOST_RUNS_A_SECOND = 1000 };
 
@@ -85,131 +86,105 @@ static KilnStatus make_numbered(const char *dir, KilnText *made, KilnError *err)
                           dir, MOST_RUNS_A_SECOND);
 }
 
+/* One that is there may be what a run left that was ended before it began: see claim. */
 static KilnStatus make_named(const char *dir, KilnText *made, KilnError *err)
 {
     kiln_text_append(made, dir);
     if (made->failed)
         return kiln_error_nomem(err, strlen(dir));
-    if (mkdir(dir, 0777) == 0 || (errno == EEXIST && kiln_is_dir(dir) && kiln_dir_is_empty(dir)))
-        return KILN_OK;
-    if (errno != EEXIST && errno != ENOTDIR)
-        return kiln_error_errno(err, dir);
+    return kiln_dir_make(dir, err);
+}
+
+/* ---- A folder without a run ----------------------------------------------------------- */
+
+/* What this program puts into a run folder before it writes that the run begins. */
+static bool is_remnant(const char *dir, const char *name)
+{
+    char *path = kiln_path_join(dir, name), **own = NULL;
+    bool is = false;
+    size_t n = 0;
+
+    if (path == NULL)
+        return false;
+    if (strcmp(name, "train.log") == 0) {
+        is = kiln_is_file(path);
+    } else if (strcmp(name, "checkpoints") == 0) {
+        is = kiln_dir_is_empty(path);
+    } else if (strcmp(name, ".kiln") == 0 && kiln_dir_list(path, &own, &n, NULL) >= 0) {
+        is = true;
+        for (size_t i = 0; i < n && is; i++)
+            is = strcmp(own[i], KILN_JOURNAL_FILE) == 0 || kiln_run_config_names(own[i]);
+        kiln_names_free(own, n);
+    }
+    free(path);
+    return is;
+}
+
+/* All of it but the journal, which is this process's. */
+static KilnStatus remove_remnants(const char *dir, KilnError *err)
+{
+    static const char *const folders[] = { "", ".kiln" };
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < KILN_COUNT(folders) && status >= 0; i++) {
+        char *folder = kiln_path_join(dir, folders[i]), **names = NULL;
+        size_t n = 0;
+
+        status = folder != NULL ? kiln_dir_list(folder, &names, &n, err) : kiln_error_nomem(err, 1);
+        for (size_t j = 0; j < n && status >= 0; j++) {
+            char *path = kiln_path_join(folder, names[j]);
+
+            if (path == NULL)
+                status = kiln_error_nomem(err, strlen(folder));
+            else if (strcmp(names[j], ".kiln") != 0 && strcmp(names[j], KILN_JOURNAL_FILE) != 0)
+                status = kiln_path_remove(path, err);
+            free(path);
+        }
+        kiln_names_free(names, n);
+        free(folder);
+    }
+    return status;
+}
+
+/* Whether a run may begin in the folder: it holds nothing, or what is left of one that was ended
+ * before it began. */
+static bool is_free(const char *dir)
+{
+    char **names = NULL;
+    size_t n = 0;
+    bool is = kiln_dir_list(dir, &names, &n, NULL) >= 0;
+
+    for (size_t i = 0; i < n && is; i++)
+        is = is_remnant(dir, names[i]);
+    kiln_names_free(names, n);
+    return is;
+}
+
+static KilnStatus refuse(const char *dir, KilnError *err)
+{
     return kiln_error_set(err, KILN_E_IO,
                           "kiln.run.dir=%s: is there already and not empty; name another folder, "
-                          "or go on with the run in it by resume=%s",
+                          "or resume the run in it with resume=%s",
                           dir, dir);
 }
 
+/* Open the journal of the folder. One that was there already has to be free, and is then cleared:
+ * while this process has the journal, no other can take the folder. */
+static KilnStatus claim(KilnTrainer *trainer, bool there, KilnError *err)
+{
+    const char *dir = trainer->options.run->dir;
+
+    if (there && !is_free(trainer->run_dir))
+        return refuse(dir, err);
+    KilnStatus status = kiln_run_journal_open(trainer, err);
+    if (status < 0 || !there)
+        return status;
+    return kiln_journal_is_new(trainer->journal) && is_free(trainer->run_dir)
+               ? remove_remnants(trainer->run_dir, err)
+               : refuse(dir, err);
+}
+
 /* ---- What is in it -------------------------------------------------------------------- */
-
-/* These files serve people and other programs; unlike checkpoints nothing is
- * lost with them, so they are not flushed to disk one by one. */
-static KilnStatus write_text(const char *dir, const char *name, const char *text, KilnError *err)
-{
-    char *path = kiln_path_join(dir, name);
-    KilnStatus status = KILN_OK;
-
-    if (path == NULL)
-        return kiln_error_nomem(err, strlen(name));
-    status = kiln_file_write_plain(path, text, err);
-    free(path);
-    return status;
-}
-
-/* Write what `make` says of the config to a file, and free it. */
-static KilnStatus write_part(const KilnTrainer *trainer, const char *dir, const char *name,
-                             KilnStatus (*make)(const KilnConfig *, char **, KilnError *),
-                             KilnError *err)
-{
-    char *text = NULL;
-    KilnStatus status = make(trainer->config, &text, err);
-
-    if (status >= 0)
-        status = write_text(dir, name, text, err);
-    free(text);
-    return status;
-}
-
-/* The same under another name first: whoever finds the file finds all of it. */
-static KilnStatus write_at_once(const char *dir, const char *name, const char *text, KilnError *err)
-{
-    char *from = kiln_path_join(dir, ".new"), *to = kiln_path_join(dir, name);
-    KilnStatus status = from == NULL || to == NULL ? kiln_error_nomem(err, strlen(name))
-                                                   : write_text(dir, ".new", text, err);
-
-    if (status >= 0 && rename(from, to) != 0)
-        status = kiln_error_errno(err, to);
-    free(from);
-    free(to);
-    return status;
-}
-
-char *kiln_run_origins(const KilnTrainer *trainer)
-{
-    const bool goes_on = trainer->env->resume != NULL || trainer->env->prepared;
-    char *path = goes_on ? kiln_path_join(trainer->run_dir, ".kiln/origins.yaml") : NULL;
-
-    if (path != NULL && !kiln_is_file(path)) {
-        free(path);
-        path = NULL;
-    }
-    return path;
-}
-
-/* Whether a resumed run is asked for anything that it was not. */
-static bool is_changed(const KilnTrainer *trainer)
-{
-    const KilnRunEnv *env = trainer->env;
-
-    return env->resume == NULL || (env->overrides != NULL && env->overrides[0] != NULL);
-}
-
-/* Where values come from; of a run that goes on also those of before. */
-static KilnStatus write_origins(const KilnTrainer *trainer, const char *dir, KilnError *err)
-{
-    char *before = kiln_run_origins(trainer), *text = NULL;
-    KilnStatus status = kiln_config_origins_yaml(trainer->config, before, &text, err);
-
-    if (status >= 0)
-        status = write_at_once(dir, "origins.yaml", text, err);
-    free(before);
-    free(text);
-    return status;
-}
-
-/* What a resume takes: from which checkpoint it goes on is another matter. */
-static KilnStatus write_job(const KilnTrainer *trainer, const char *dir, KilnError *err)
-{
-    char *text = NULL;
-    KilnStatus status = kiln_config_job_yaml(trainer->config, &text, err);
-
-    if (status >= 0) {
-        kiln_resume_forget(text);
-        status = write_at_once(dir, "job.yaml", text, err);
-    }
-    free(text);
-    return status;
-}
-
-/* config.yaml comes last: with it a run can be resumed. */
-static KilnStatus write_config_files(const KilnTrainer *trainer, KilnError *err)
-{
-    char *dir = kiln_path_join(trainer->run_dir, ".kiln");
-    KilnStatus status = dir == NULL ? kiln_error_nomem(err, 1) : kiln_dir_make(dir, err);
-
-    if (status >= 0 && trainer->env->resume == NULL)
-        status = write_part(trainer, dir, "overrides.yaml", kiln_config_overrides_yaml, err);
-    if (status >= 0 && trainer->env->resume == NULL)
-        status = write_part(trainer, dir, "kiln.yaml", kiln_config_own_yaml, err);
-    if (status >= 0)
-        status = write_origins(trainer, dir, err);
-    if (status >= 0)
-        status = write_job(trainer, dir, err);
-    if (status >= 0)
-        status = write_at_once(dir, "config.yaml", trainer->config_yaml, err);
-    free(dir);
-    return status;
-}
 
 static KilnStatus fill(KilnTrainer *trainer, KilnError *err)
 {
@@ -220,36 +195,100 @@ static KilnStatus fill(KilnTrainer *trainer, KilnError *err)
 
     if (status >= 0)
         status = kiln_output_open_log(&trainer->output, log, err);
-    if (status >= 0 && !trainer->env->prepared && is_changed(trainer))
-        status = write_config_files(trainer, err);
     free(log);
     free(checkpoints);
+    return status;
+}
+
+/* Whether a resumed run is asked for anything that it was not. */
+static bool is_changed(const KilnTrainer *trainer)
+{
+    const KilnRunEnv *env = trainer->env;
+
+    return env->resume == NULL || (env->overrides != NULL && env->overrides[0] != NULL);
+}
+
+/* The files of .kiln, and all folders up to `top`, are on disk before the journal counts on
+ * them. */
+static KilnStatus settle_config(const KilnTrainer *trainer, const char *top, KilnError *err)
+{
+    char *own = kiln_path_join(trainer->run_dir, ".kiln");
+    KilnStatus status = own != NULL ? kiln_run_config_write(trainer, err)
+                                    : kiln_error_nomem(err, strlen(trainer->run_dir));
+
+    if (status >= 0)
+        status = kiln_dirs_sync(own, top, err);
+    free(own);
+    return status;
+}
+
+static KilnStatus set_up(KilnTrainer *trainer, const char *top, KilnError *err)
+{
+    KilnStatus status = fill(trainer, err);
+
+    if (status >= 0 && !trainer->env->prepared && is_changed(trainer))
+        status = settle_config(trainer, top, err);
+    return status;
+}
+
+/* A new run leaves nothing behind when it can't begin. */
+static KilnStatus begin(KilnTrainer *trainer, const char *top, KilnError *err)
+{
+    KilnStatus status = claim(trainer, strcmp(top, trainer->run_dir) == 0, err);
+
+    if (status < 0) {
+        free(trainer->run_dir);
+        trainer->run_dir = NULL;
+        return status;
+    }
+    status = set_up(trainer, top, err);
+    if (status < 0)
+        (void)!kiln_path_remove(trainer->run_dir, NULL);
+    return status;
+}
+
+static KilnStatus go_on(KilnTrainer *trainer, const char *top, KilnError *err)
+{
+    KilnStatus status = kiln_run_journal_open(trainer, err);
+
+    return status >= 0 ? set_up(trainer, top, err) : status;
+}
+
+/* Make the folder: kiln.run.dir, or that with a number behind. */
+static KilnStatus make(KilnTrainer *trainer, KilnText *made, KilnError *err)
+{
+    char *written = NULL;
+    KilnStatus status = dir_as_written(trainer->config, &written, err);
+
+    if (status >= 0)
+        status = strstr(written, "${now") != NULL
+                     ? make_numbered(trainer->options.run->dir, made, err)
+                     : make_named(trainer->options.run->dir, made, err);
+    free(written);
     return status;
 }
 
 KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char *checkpoint, KilnError *err)
 {
     const char *dir = trainer->options.run->dir;
-    bool go_on = trainer->env->prepared || trainer->env->resume != NULL ||
-                 kiln_run_folder_holds(dir, checkpoint);
-    char *written = NULL;
+    const bool goes_on = trainer->env->prepared || trainer->env->resume != NULL ||
+                         kiln_run_folder_holds(dir, checkpoint);
+    char *top = kiln_dir_existing(dir);
     KilnText made = { 0 };
-    KilnStatus status = dir_as_written(trainer->config, &written, err);
+    KilnStatus status = top != NULL ? kiln_dir_make_parent(dir, err)
+                                    : kiln_error_nomem(err, strlen(dir));
 
-    if (status >= 0)
-        status = kiln_dir_make_parent(dir, err);
-    if (status >= 0 && go_on)
+    if (status >= 0 && goes_on)
         kiln_text_append(&made, dir);
     else if (status >= 0)
-        status = strstr(written, "${now") != NULL ? make_numbered(dir, &made, err)
-                                                  : make_named(dir, &made, err);
-    free(written);
+        status = make(trainer, &made, err);
     if (status >= 0) {
         trainer->run_dir = made.failed ? NULL : realpath(made.data, NULL);
-        status = trainer->run_dir == NULL ? kiln_error_errno(err, dir) : fill(trainer, err);
+        status = trainer->run_dir == NULL ? kiln_error_errno(err, dir)
+                 : goes_on                ? go_on(trainer, top, err)
+                                          : begin(trainer, top, err);
     }
-    if (status < 0 && trainer->run_dir != NULL && !go_on)
-        (void)!kiln_path_remove(trainer->run_dir, NULL);
     kiln_text_release(&made);
+    free(top);
     return status;
 }

@@ -12,9 +12,10 @@ KILN_NODISCARD KilnStatus kiln_run_folder_parent(const KilnConfig *config, char 
 /* True when `checkpoint` (absolute, NULL: none) lies in the run folder `dir`. */
 bool kiln_run_folder_holds(const char *dir, const char *checkpoint);
 /* Make the run folder and set trainer->run_dir, or go on in the one that
- * `checkpoint` (absolute path, NULL: none) lies in when kiln.run.dir names it.
- * (so does one that the run is resumed in). A folder that holds anything else is refused; one that
- * is named after the time gets a number behind it. */
+ * `checkpoint` (absolute path, NULL: none) lies in when kiln.run.dir names it (so does one that the
+ * run is resumed in). The run's journal is open then, and its config on disk. A folder that holds
+ * anything but what a run left that was ended before it began is refused; one that is named after
+ * the time gets a number behind it. */
 KILN_NODISCARD KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char *checkpoint,
                                                KilnError *err);
 
@@ -23,10 +24,6 @@ KILN_NODISCARD KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char 
 /* End a run that failed by *why: callbacks are told, what can be saved is, and the message is
  * completed by what is left and how to go on. */
 void kiln_fault_close(KilnTrainer *trainer, KilnError *why);
-
-/* The file that tells where the values of a run's config came from, of a run that goes on or was
- * prepared by a sweep; owned by the caller. NULL: there is none (or no memory). */
-char *kiln_run_origins(const KilnTrainer *trainer);
 
 /* ---- report.c ------------------------------------------------------------------------- */
 

@@ -49,13 +49,19 @@ static json_t *overrides_of(const KilnTrainer *trainer)
 
 KilnStatus kiln_run_journal_open(KilnTrainer *trainer, KilnError *err)
 {
-    char *dir = kiln_path_join(trainer->run_dir, ".kiln"), host[256] = "";
-    KilnStatus status = dir != NULL ? kiln_journal_open(dir, &trainer->journal, err)
-                                    : kiln_error_nomem(err, 1);
+    char *dir = kiln_path_join(trainer->run_dir, ".kiln");
+    KilnStatus status = dir != NULL ? kiln_dir_make(dir, err) : kiln_error_nomem(err, 1);
 
+    if (status >= 0)
+        status = kiln_journal_open(dir, &trainer->journal, err);
     free(dir);
-    if (status < 0)
-        return status;
+    return status;
+}
+
+KilnStatus kiln_run_journal_begin(KilnTrainer *trainer, KilnError *err)
+{
+    char host[256] = "";
+
     (void)!gethostname(host, sizeof(host) - 1);
     /* A run that was killed before its first line was whole has not started yet. */
     bool resumed = !kiln_journal_is_new(trainer->journal) &&

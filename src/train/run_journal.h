@@ -10,8 +10,10 @@
 
 #define KILN_RUN_JOURNAL ".kiln/journal.jsonl"
 
-/* Open it in the run folder, which nobody else may be running, and write that the run begins. */
+/* Open it in the run folder, which nobody else may be running. */
 KILN_NODISCARD KilnStatus kiln_run_journal_open(KilnTrainer *trainer, KilnError *err);
+/* Write that the run begins; its config is on disk. */
+KILN_NODISCARD KilnStatus kiln_run_journal_begin(KilnTrainer *trainer, KilnError *err);
 /* An epoch is over; a checkpoint was asked for. A journal that can't be written any more is told
  * of once, and no reason to stop. It is brought to disk with the checkpoints. */
 void kiln_run_journal_epoch(KilnTrainer *trainer);

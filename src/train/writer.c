@@ -74,6 +74,16 @@ static KilnStatus remove_folder(const char *folder, const KilnDropped *dropped, 
     return status;
 }
 
+/* The entries of what is new in the run folder. */
+static KilnStatus sync_above(const char *folder, KilnError *err)
+{
+    char *above = kiln_path_join(folder, "..");
+    KilnStatus status = above != NULL ? kiln_path_sync(above, err) : kiln_error_nomem(err, 1);
+
+    free(above);
+    return status;
+}
+
 static KilnStatus do_job(const KilnWriter *writer, const KilnSaveJob *job, KilnError *err)
 {
     const char *folder = writer->folder;
@@ -83,6 +93,8 @@ static KilnStatus do_job(const KilnWriter *writer, const KilnSaveJob *job, KilnE
     for (size_t i = 0; i < job->n_files && status >= 0; i++)
         if (kiln_is_file(job->files[i]))
             status = kiln_path_sync(job->files[i], err);
+    if (status >= 0)
+        status = sync_above(folder, err);
     for (size_t i = 0; i < job->n_saves && status >= 0; i++)
         status = kiln_checkpoint_write(&writer->snapshot, &job->saves[i], folder,
                                        i > 0 ? job->saves[0].name : NULL, err);

@@ -69,8 +69,8 @@ class Case(unittest.TestCase):
         return value
 
     def start(self, *args, program="train", **options):
-        return subprocess.Popen([os.path.join(BUILD, program), *args], cwd=self.dir,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        options = {"cwd": self.dir, "stdin": subprocess.DEVNULL, **options}
+        return subprocess.Popen([os.path.join(BUILD, program), *args], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, **options)
 
     def needs_tensorboard(self):

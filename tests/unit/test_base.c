@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/parse.h"
+#include "base/sync.h"
 #include "base/text.h"
 #include "kiln/rng.h"
 
@@ -346,6 +347,38 @@ static void test_files(void **unused)
     assert_non_null(strstr(err.text, "No such file"));
 }
 
+static void test_sync(void **unused)
+{
+    char dir[] = "/tmp/kiln-base-XXXXXX", path[128];
+    KilnError err = { 0 };
+
+    (void)unused;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/a/b/c", dir);
+    char *top = kiln_dir_existing(path);
+    assert_string_equal(top, dir);
+    assert_int_equal(kiln_dir_make(path, &err), KILN_OK);
+    assert_int_equal(kiln_dirs_sync(path, top, &err), KILN_OK);
+    free(top);
+    top = kiln_dir_existing("kiln-no-such/folder");
+    assert_true(kiln_is_dir(top)); /* the current one */
+    assert_int_equal(kiln_dirs_sync("/kiln-no-such", "/", &err), KILN_OK);
+    free(top);
+    /* One by one, then with the file system; a link that leads nowhere is none of it. */
+    for (int i = 0; i < 100; i += 33) {
+        for (int j = i; j < i + 33; j++) {
+            snprintf(path, sizeof(path), "%s/a/b/%d", dir, j);
+            assert_int_equal(kiln_file_write_plain(path, "x", &err), KILN_OK);
+        }
+        snprintf(path, sizeof(path), "%s/link", dir);
+        assert_int_equal(kiln_link_write("nowhere", path, &err), KILN_OK);
+        assert_int_equal(kiln_tree_sync(dir, &err), KILN_OK);
+    }
+    assert_int_equal(kiln_paths_sync((const char *[]) { path }, 1, &err), KILN_E_IO);
+    assert_non_null(strstr(err.text, path));
+    assert_int_equal(kiln_path_remove(dir, &err), KILN_OK);
+}
+
 static void test_errors_keep_status_and_grow_in_front(void **unused)
 {
     const KilnOrigin origin = { .source = "conf/a.yaml", .line = 3, .column = 5 };
@@ -381,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_arena_reuses_its_chunks),
         cmocka_unit_test(test_nearest_name),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_sync),
         cmocka_unit_test(test_errors_keep_status_and_grow_in_front),
     };
 
