@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MODE_MIN, MODE_MAX };
-
 typedef struct Opts {
     char *monitor;
     double min_delta, *stopping_threshold, *divergence_threshold;
@@ -16,14 +14,12 @@ typedef struct Opts {
     bool strict, check_finite, verbose;
 } Opts;
 
-static const KilnChoice modes[] = { { "min", MODE_MIN }, { "max", MODE_MAX }, { NULL, 0 } };
-
 static const KilnField fields[] = {
     KILN_FIELD_STR(Opts, monitor, "val/loss", "metric to watch"),
     KILN_FIELD_F64(Opts, min_delta, "0.0", 0.0, INFINITY,
                    "a change must be larger than this to count as progress"),
     KILN_FIELD_I64(Opts, patience, "3", 0, 1e9, "checks without progress before training stops"),
-    KILN_FIELD_ENUM(Opts, mode, "min", modes, "whether a smaller or a larger value is better"),
+    KILN_FIELD_MODE(Opts),
     KILN_FIELD_BOOL(Opts, strict, "true",
                     "refuse a metric that this run does not log; false: warn, and don't watch"),
     KILN_FIELD_BOOL(Opts, check_finite, "true", "stop when the metric is NaN or infinite"),
@@ -40,6 +36,7 @@ static const KilnField fields[] = {
 
 typedef struct State {
     bool watches; /* there is such a metric */
+    bool higher;  /* values of it are better */
     bool started; /* best is a value that was seen */
     double best;
     int64_t waited;       /* checks since then */
@@ -60,24 +57,24 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
         kiln_trainer_print(trainer,
                            "warning: early_stopping: this run logs no %s; training is not stopped",
                            opts->monitor);
-    else
-        kiln_trainer_check_mode(trainer, self, opts->monitor, opts->mode == MODE_MAX);
-    return KILN_OK;
+    return state->watches
+               ? kiln_trainer_mode(trainer, self, opts->monitor, opts->mode, &state->higher, err)
+               : KILN_OK;
 }
 
 /* ---- A check ------------------------------------------------------------------------ */
 
-static bool better(const Opts *opts, double a, double b)
+static bool better(const State *state, double a, double b)
 {
-    return opts->mode == MODE_MAX ? a > b : a < b;
+    return state->higher ? a > b : a < b;
 }
 
 /* Take a value in; true when it is progress. */
 static bool improve(const Opts *opts, State *state, double value)
 {
-    const double least = opts->mode == MODE_MAX ? value - opts->min_delta : value + opts->min_delta;
+    const double least = state->higher ? value - opts->min_delta : value + opts->min_delta;
 
-    if (isnan(value) || (state->started && !better(opts, least, state->best))) {
+    if (isnan(value) || (state->started && !better(state, least, state->best))) {
         state->waited++;
         return false;
     }
@@ -95,10 +92,10 @@ static void judge(const Opts *opts, const State *state, double value, char *reas
     reason[0] = '\0';
     if (opts->check_finite && !isfinite(value))
         snprintf(reason, size, "%s is %s", opts->monitor, isnan(value) ? "NaN" : "infinite");
-    else if (enough != NULL && better(opts, value, *enough))
+    else if (enough != NULL && better(state, value, *enough))
         snprintf(reason, size, "%s is %.6g, better than stopping_threshold=%g", opts->monitor,
                  value, *enough);
-    else if (hopeless != NULL && better(opts, *hopeless, value))
+    else if (hopeless != NULL && better(state, *hopeless, value))
         snprintf(reason, size, "%s is %.6g, worse than divergence_threshold=%g", opts->monitor,
                  value, *hopeless);
     else if (state->waited > 0 && state->waited >= opts->patience)

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-enum { MODE_MIN, MODE_MAX };
 /* A file system takes 255 bytes; room is left for "-v12". */
 enum { NAME_SIZE = 240, VERSION_SIZE = 16 };
 
@@ -22,12 +21,10 @@ typedef struct Opts {
     bool auto_insert_metric_name, enable_version_counter;
 } Opts;
 
-static const KilnChoice modes[] = { { "min", MODE_MIN }, { "max", MODE_MAX }, { NULL, 0 } };
-
 static const KilnField fields[] = {
     KILN_FIELD_STR_OPT(Opts, monitor, "null",
                        "metric that says which checkpoints are the best; null: the newest are"),
-    KILN_FIELD_ENUM(Opts, mode, "min", modes, "whether a smaller or a larger value is better"),
+    KILN_FIELD_MODE(Opts),
     KILN_FIELD_I64(Opts, save_top_k, "1", -1, 1e6, "how many of the best are kept; -1: all"),
     KILN_FIELD_BOOL(Opts, save_last, "true",
                     "save whenever it is time, whether or not it is among the best, and keep the "
@@ -65,6 +62,7 @@ typedef struct Entry {
 } Entry;
 
 typedef struct State {
+    bool higher;    /* scores are better */
     Entry *entries; /* the best ones, worst last; of equals the older is better */
     size_t count, capacity;
     int64_t last_step; /* of the newest checkpoint; 0: there is none */
@@ -84,11 +82,11 @@ static double now(void)
 /* ---- The best ones -------------------------------------------------------------------- */
 
 /* What is not a number is worse than everything. */
-static bool better(const Opts *opts, double a, double b)
+static bool better(const State *state, double a, double b)
 {
     if (isnan(a) || isnan(b))
         return !isnan(a);
-    return opts->monitor == NULL || opts->mode == MODE_MAX ? a > b : a < b;
+    return state->higher ? a > b : a < b;
 }
 
 static Entry drop(State *state, size_t i)
@@ -135,11 +133,11 @@ static KilnStatus reserve(State *state, KilnError *err)
 }
 
 /* Put `entry` in its place among the best, of which there is room for one more. */
-static void insert(const Opts *opts, State *state, const Entry *entry)
+static void insert(State *state, const Entry *entry)
 {
     size_t at = state->count++;
 
-    while (at > 0 && better(opts, entry->score, state->entries[at - 1].score)) {
+    while (at > 0 && better(state, entry->score, state->entries[at - 1].score)) {
         state->entries[at] = state->entries[at - 1];
         at--;
     }
@@ -151,7 +149,7 @@ static bool is_among_best(const Opts *opts, const State *state, double score)
     if (opts->save_top_k <= 0)
         return opts->save_top_k < 0;
     return (int64_t)state->count < opts->save_top_k ||
-           better(opts, score, state->entries[state->count - 1].score);
+           better(state, score, state->entries[state->count - 1].score);
 }
 
 /* The monitored value, if it is of this very step: one of another step would rank other weights. */
@@ -231,7 +229,7 @@ static void rank(KilnInstance *self, const KilnTrainer *trainer, bool ranked, Ch
     if (find(state, change->entry.name) < state->count)
         (void)drop(state, find(state, change->entry.name));
     if (change->kept)
-        insert(opts, state, &change->entry);
+        insert(state, &change->entry);
     state->last_step = change->entry.step;
 }
 
@@ -421,23 +419,33 @@ static KilnStatus check_name(const Opts *opts, const KilnTrainer *trainer, KilnE
     return KILN_OK;
 }
 
+static KilnStatus setup_monitor(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+
+    state->higher = true;
+    if (opts->monitor == NULL)
+        return KILN_OK;
+    if (kiln_trainer_logs(trainer, opts->monitor))
+        return kiln_trainer_mode(trainer, self, opts->monitor, opts->mode, &state->higher, err);
+    if (kiln_trainer_validates(trainer))
+        return kiln_trainer_unknown_monitor(trainer, self, opts->monitor, err);
+    kiln_trainer_print(trainer,
+                       "warning: this run does not validate, so there is no %s to choose the "
+                       "best checkpoint by; only the last is kept",
+                       opts->monitor);
+    return KILN_OK;
+}
+
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
 
     if (strcmp(kiln_trainer_phase(trainer), "fit") != 0)
         return KILN_OK;
-    if (opts->monitor != NULL && !kiln_trainer_logs(trainer, opts->monitor)) {
-        if (kiln_trainer_validates(trainer))
-            return kiln_trainer_unknown_monitor(trainer, self, opts->monitor, err);
-        kiln_trainer_print(trainer,
-                           "warning: this run does not validate, so there is no %s to choose the "
-                           "best checkpoint by; only the last is kept",
-                           opts->monitor);
-    }
-    if (opts->monitor != NULL)
-        kiln_trainer_check_mode(trainer, self, opts->monitor, opts->mode == MODE_MAX);
-    return check_name(opts, trainer, err);
+    KilnStatus status = setup_monitor(self, trainer, err);
+    return status >= 0 ? check_name(opts, trainer, err) : status;
 }
 
 /* After a resume: those that were the best until now. */
@@ -496,8 +504,7 @@ static bool get_name(const KilnState *saved, const char *key, char *ret, size_t 
     return true;
 }
 
-static KilnStatus load_entry(const Opts *opts, State *state, const KilnState *saved, size_t i,
-                             KilnError *err)
+static KilnStatus load_entry(State *state, const KilnState *saved, size_t i, KilnError *err)
 {
     Entry entry = { .name = "" };
     char key[32];
@@ -509,7 +516,7 @@ static KilnStatus load_entry(const Opts *opts, State *state, const KilnState *sa
         !kiln_state_get_f64(saved, numbered(key, "score", i), &entry.score))
         return kiln_error_set(err, KILN_E_FORMAT, "the checkpoint's state has no whole %s", key);
     (void)kiln_state_get_i64(saved, numbered(key, "step", i), &entry.step);
-    insert(opts, state, &entry);
+    insert(state, &entry);
     return KILN_OK;
 }
 
@@ -526,7 +533,7 @@ static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, Ki
     (void)kiln_state_get_i64(saved, "waits", &waits);
     state->waits = waits != 0;
     for (int64_t i = 0; i < count && status >= 0; i++)
-        status = load_entry(kiln_opts(self), state, saved, (size_t)i, err);
+        status = load_entry(state, saved, (size_t)i, err);
     return status;
 }
 

@@ -9,22 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODE_MIN, MODE_MAX, ACTION_STOP, ACTION_SKIP, MOST_WINDOW = 10000 };
+enum { ACTION_STOP, ACTION_SKIP, MOST_WINDOW = 10000 };
 
 typedef struct Opts {
-    int64_t mode, window, warmup, action;
+    int64_t window, warmup, action;
     double *atol, *rtol;
     char *exclude_batches_path;
     bool finite_only;
 } Opts;
 
-static const KilnChoice modes[] = { { "min", MODE_MIN }, { "max", MODE_MAX }, { NULL, 0 } };
 static const KilnChoice actions[] = { { "stop", ACTION_STOP },
                                       { "skip", ACTION_SKIP },
                                       { NULL, 0 } };
 
 static const KilnField fields[] = {
-    KILN_FIELD_ENUM(Opts, mode, "min", modes, "whether the loss is to fall or to rise"),
     KILN_FIELD_I64(Opts, window, "10", 1, MOST_WINDOW,
                    "losses whose mean a new one is compared with"),
     KILN_FIELD_I64(Opts, warmup, "1", 0, 1e15,
@@ -148,7 +146,7 @@ static bool is_spike(const Opts *opts, const State *state, double loss)
         return opts->finite_only;
     if (state->seen < opts->warmup || state->n == 0)
         return false;
-    if (opts->mode == MODE_MIN ? loss <= state->last : loss >= state->last)
+    if (loss <= state->last)
         return false;
     const double mean = mean_of(state, opts->window), away = fabs(loss - mean);
     return (opts->atol == NULL || away >= *opts->atol) &&

@@ -103,7 +103,8 @@ static void count_batch(State *state, const KilnTrainer *trainer, int64_t window
 static void log_rate(KilnTrainer *trainer, const char *name, double amount, double seconds)
 {
     if (amount > 0.0)
-        kiln_trainer_log(trainer, name, amount / seconds, KILN_LOG_STEP | KILN_LOG_MEASURED);
+        kiln_trainer_log(trainer, name, amount / seconds,
+                         KILN_LOG_STEP | KILN_LOG_MEASURED | KILN_LOG_HIGHER_IS_BETTER);
 }
 
 static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)

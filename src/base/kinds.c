@@ -1,4 +1,4 @@
-/* Names of the kinds of components. */
+/* Names of the kinds of components, and choices that options of several kinds share. */
 #include "kiln/component.h"
 
 const char *kiln_kind_name(KilnKind kind)
@@ -11,3 +11,10 @@ const char *kiln_kind_name(KilnKind kind)
 
     return (size_t)kind < KILN_COUNT(names) ? names[kind] : "unknown kind";
 }
+
+const KilnChoice kiln_modes[] = {
+    [KILN_MODE_AUTO] = { "auto", KILN_MODE_AUTO },
+    [KILN_MODE_MIN] = { "min", KILN_MODE_MIN },
+    [KILN_MODE_MAX] = { "max", KILN_MODE_MAX },
+    { NULL, 0 },
+};

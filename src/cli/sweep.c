@@ -74,6 +74,8 @@ static int fit(const Job *job, const KilnSweepTask *task, KilnConfig *config)
         .save = signals.save,
         .progress = progress,
         .ctx = (void *)task->report,
+        .ranked_by = task->metric,
+        .ranked_mode = task->mode,
         .prepared = true,
     };
     KilnStatus status = kiln_run_fit(config, &env, &result, &err);

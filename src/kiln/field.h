@@ -338,4 +338,15 @@ typedef struct KilnField {
     KILN_ROW_(.name = old_name, .type = KILN_TYPE_STR, .renamed = new_name, .help = text)
 #define KILN_FIELD_END KILN_ROW_(.type = KILN_TYPE_END)
 
+/* ---- Which values of a metric are better ----------------------------------- */
+
+typedef enum KilnMode { KILN_MODE_AUTO, KILN_MODE_MIN, KILN_MODE_MAX } KilnMode;
+/* The choices of an option `mode`, in the order of the enumeration, and its row: a member
+ * `int64_t mode` of what monitors a metric (kiln_trainer_mode, trainer.h). */
+KILN_API extern const KilnChoice kiln_modes[4];
+#define KILN_FIELD_MODE(T)                                                                         \
+    KILN_FIELD_ENUM(T, mode, "auto", kiln_modes,                                                   \
+                    "whether a smaller (min) or a larger (max) value is better; auto: as the "     \
+                    "metric declares")
+
 #endif

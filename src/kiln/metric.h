@@ -100,8 +100,8 @@ typedef struct KilnRanked {
 
 struct KilnMetricOps {
     KilnMetricInput takes;
-    bool lower_is_better; /* of its values */
-    bool is_matrix;       /* its values are cells, which have KILN_LOG_CELL */
+    KilnMode mode;  /* MAX: larger values are better, MIN: smaller ones; AUTO: neither is known */
+    bool is_matrix; /* its values are cells, which have KILN_LOG_CELL */
     /* Optional. Refuse a form: KILN_E_SHAPE. */
     KilnStatus (*check)(KilnInstance *self, const KilnMetricForm *form, KilnError *err);
     /* Count rows into the arrays below. */

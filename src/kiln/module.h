@@ -41,6 +41,10 @@ typedef enum KilnLogFlags {
     KILN_LOG_MAX = 32,
     KILN_LOG_SUM = 64,
     KILN_LOG_NO_LOGGER = 128, /* for callbacks and the progress bar alone (logger=False) */
+    /* Which way it gets better: of a loss, LOWER. With neither it has no best value, and what
+     * monitors it needs mode=min or mode=max. */
+    KILN_LOG_HIGHER_IS_BETTER = 256,
+    KILN_LOG_LOWER_IS_BETTER = 512,
     KILN_LOG_CELL = 1024 /* one of many, of a matrix say: for loggers, too many for the screen */
 } KilnLogFlags;
 
@@ -210,10 +214,11 @@ struct KilnSchedulerOps {
     KilnStatus (*check)(const KilnInstance *self, const KilnProgress *at, KilnError *err);
     /* Optional. True when the factor is one and the same within an epoch. */
     bool (*by_epoch)(const KilnInstance *self);
-    /* Schedules that follow a metric have all of these: its name; its value at the
-     * end of each epoch that logged one; what a checkpoint must keep, and its return. */
-    const char *(*monitor)(const KilnInstance *self);
-    void (*observe)(KilnInstance *self, double value);
+    /* Schedules that follow a metric have all of these: its name, and the option `mode`
+     * (KilnMode); its value at the end of each epoch that logged one, and whether a higher one is
+     * better; what a checkpoint must keep, and its return. */
+    const char *(*monitor)(const KilnInstance *self, int64_t *ret_mode);
+    void (*observe)(KilnInstance *self, double value, bool higher_is_better);
     void (*state_dict)(KilnInstance *self, KilnState *state);
     KilnStatus (*load_state_dict)(KilnInstance *self, const KilnState *state, KilnError *err);
 };

@@ -39,6 +39,10 @@ typedef struct KilnRunEnv {
      * NULL. */
     KilnStatus (*output)(void *ctx, const char *text, KilnError *err);
     void *ctx; /* of these three */
+    /* What the sweep that this run is a job of ranks its jobs by, and its KilnMode: a mode that
+     * contradicts what the metric declares is refused. NULL: none. */
+    const char *ranked_by;
+    int64_t ranked_mode;
     /* The folder that kiln.run.dir names is there, with the config in its .kiln: it is
      * used as it is (a job of a sweep). */
     bool prepared;

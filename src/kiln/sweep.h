@@ -92,10 +92,8 @@ typedef struct KilnSweepOptions {
 typedef struct KilnRankOptions {
     char *_target_; /* the component */
     char *metric;
-    int64_t mode; /* KilnRankMode */
+    int64_t mode; /* KilnMode */
 } KilnRankOptions;
-
-typedef enum KilnRankMode { KILN_RANK_AUTO, KILN_RANK_MIN, KILN_RANK_MAX } KilnRankMode;
 
 /* `kiln`: only its launcher. */
 typedef struct KilnOwnOptions {

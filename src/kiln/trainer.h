@@ -103,15 +103,18 @@ KILN_API bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name);
  * logged; what is, and the nearest. */
 KILN_API KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *option,
                                                 const char *name, KilnError *err);
-/* The same for the option `monitor` of the callback `who`, which has `mode` (min, max) beside it:
- * with the overrides that would do. */
+/* The same for the option `monitor` of the component `who`: with the override that would do. */
 KILN_API KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer,
                                                  const KilnInstance *who, const char *name,
                                                  KilnError *err);
-/* Warn when `name` is known to get better the other way than `rises`, by which the callback `who`
- * watches it. */
-KILN_API void kiln_trainer_check_mode(KilnTrainer *trainer, const KilnInstance *who,
-                                      const char *name, bool rises);
+/* Which way the metric `name` gets better, for the component `who`, which monitors it with the
+ * option `mode` (KilnMode); to be asked at setup. KILN_E_RANGE, with what to write instead, when
+ * `mode` contradicts what the metric declares, and when it is auto and the metric declares
+ * nothing. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_mode(const KilnTrainer *trainer,
+                                                     const KilnInstance *who, const char *name,
+                                                     int64_t mode, bool *ret_higher_is_better,
+                                                     KilnError *err);
 /* True when this run will validate: there are samples for it and no limit of 0. */
 KILN_API bool kiln_trainer_validates(const KilnTrainer *trainer);
 /* True when that is once an epoch, in every epoch, behind its last batch. */

@@ -233,8 +233,8 @@ void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, con
     const KilnSweep *sweep = display->sweep;
     const KilnJob *job = &sweep->jobs.items[number];
     KilnText *text = &display->text;
-    bool max;
-    double score = kiln_sweep_score(sweep, job, &max);
+    KilnMode mode;
+    double score = kiln_sweep_score(sweep, job, &mode);
 
     display->ended++;
     append_erase(display);
@@ -256,6 +256,29 @@ void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, con
 
 /* ---- The end ------------------------------------------------------------------------ */
 
+/* Why jobs that ended well have no rank. */
+static void append_unranked(KilnDisplay *display)
+{
+    const KilnSweep *sweep = display->sweep;
+    size_t with_metric = 0;
+
+    for (size_t i = 0; i < sweep->jobs.count; i++)
+        with_metric += sweep->jobs.items[i].status == KILN_JOB_OK &&
+                       kiln_job_metric(&sweep->jobs.items[i], sweep->metric) != NULL;
+    if (kiln_jobs_count(&sweep->jobs, KILN_JOB_OK) == 0)
+        return;
+    if (with_metric == 0)
+        kiln_text_printf(&display->text,
+                         "no ranking: no job logged %s; choose a metric with "
+                         "kiln.sweeper.metric\n",
+                         sweep->metric);
+    else
+        kiln_text_printf(&display->text,
+                         "no ranking: %s does not declare whether a larger or a smaller value is "
+                         "better; write kiln.sweeper.mode=max or kiln.sweeper.mode=min\n",
+                         sweep->metric);
+}
+
 static void append_ranking(KilnDisplay *display, const size_t *order, size_t n)
 {
     const KilnSweep *sweep = display->sweep;
@@ -267,10 +290,10 @@ static void append_ranking(KilnDisplay *display, const size_t *order, size_t n)
     kiln_text_printf(text, "rank  job   %*s\n", width, sweep->metric);
     for (size_t i = 0; i < n && i < MOST_RANKED; i++) {
         const KilnJob *job = &sweep->jobs.items[order[i]];
-        bool max;
+        KilnMode mode;
 
         kiln_text_printf(text, "%4zu  #%-4zu%*.5g", i + 1, order[i], width,
-                         kiln_sweep_score(sweep, job, &max));
+                         kiln_sweep_score(sweep, job, &mode));
         append_values(display, job);
         kiln_text_char(text, '\n');
     }
@@ -324,6 +347,8 @@ void kiln_display_close(KilnDisplay *display)
 
     append_erase(display);
     append_ranking(display, order, n);
+    if (n == 0)
+        append_unranked(display);
     append_failed(display);
     kiln_text_printf(&display->text, "sweep folder: %s (results.csv, results.json)\n", sweep->dir);
     if (n > 0)

@@ -86,9 +86,9 @@ json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds)
 
     for (size_t i = 0; i < job->n_metrics; i++)
         json_object_set_new(metrics, job->metrics[i].name,
-                            json_pack("{s:o, s:o, s:s}", "last", number_json(job->metrics[i].last),
+                            json_pack("{s:o, s:o, s:s?}", "last", number_json(job->metrics[i].last),
                                       "best", number_json(job->metrics[i].best), "mode",
-                                      job->metrics[i].max ? "max" : "min"));
+                                      kiln_mode_text(job->metrics[i].mode)));
     json_object_set_new(record, "job", json_integer((json_int_t)number));
     json_object_set_new(record, "status", json_string(kiln_job_status_name(job->status)));
     json_object_set_new(record, "reason", json_string(job->reason));
@@ -132,7 +132,7 @@ static KilnStatus read_metrics(KilnArena *arena, const json_t *metrics, KilnJob 
             .name = kiln_arena_strdup(arena, name),
             .last = value_of(metric, "last"),
             .best = value_of(metric, "best"),
-            .max = mode != NULL && strcmp(mode, "max") == 0,
+            .mode = kiln_mode_of(mode),
         };
         if (list->name == NULL)
             return kiln_error_nomem(err, strlen(name));

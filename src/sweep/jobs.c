@@ -197,6 +197,18 @@ size_t kiln_jobs_count(const KilnJobs *jobs, KilnJobStatus status)
     return n;
 }
 
+const char *kiln_mode_text(KilnMode mode)
+{
+    return mode != KILN_MODE_AUTO ? kiln_modes[mode].name : NULL;
+}
+
+KilnMode kiln_mode_of(const char *text)
+{
+    if (text == NULL || (strcmp(text, "min") != 0 && strcmp(text, "max") != 0))
+        return KILN_MODE_AUTO;
+    return strcmp(text, "max") == 0 ? KILN_MODE_MAX : KILN_MODE_MIN;
+}
+
 const KilnJobMetric *kiln_job_metric(const KilnJob *job, const char *name)
 {
     for (size_t i = 0; i < job->n_metrics; i++)

@@ -10,7 +10,7 @@
 typedef struct KilnJobMetric {
     const char *name;
     double last, best;
-    bool max; /* best is the largest */
+    KilnMode mode; /* of best; AUTO: the metric does not say, and has none */
 } KilnJobMetric;
 
 /* What a running job told last. */
@@ -61,6 +61,9 @@ const KilnJobMetric *kiln_job_metric(const KilnJob *job, const char *name);
 const char *kiln_job_status_name(KilnJobStatus status);
 /* False when there is no status of that name. */
 bool kiln_job_status_find(const char *name, KilnJobStatus *ret);
+/* "min" or "max"; NULL for AUTO; and back, AUTO for anything else. */
+const char *kiln_mode_text(KilnMode mode);
+KilnMode kiln_mode_of(const char *text);
 /* Did it end otherwise than well or by being asked to? */
 bool kiln_job_failed(const KilnJob *job);
 /* The key of an override without +, and *ret_value the text behind its = ("" when

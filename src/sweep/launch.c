@@ -86,7 +86,13 @@ static int run(void *ctx, size_t number, int report)
     const KilnSweep *sweep = launching->sweep;
     const KilnJob *job = &sweep->jobs.items[number];
     KilnReporter reporter = { .fd = report, .metric = sweep->metric };
-    KilnSweepTask task = { .number = number, .overrides = job->overrides, .report = &reporter };
+    KilnSweepTask task = {
+        .number = number,
+        .overrides = job->overrides,
+        .metric = sweep->metric,
+        .mode = sweep->rank->mode,
+        .report = &reporter,
+    };
     char *log = kiln_sweep_job_path(sweep, job, "train.log");
     KilnError err = { 0 };
     int status = KILN_JOB_EXIT_FAILED;

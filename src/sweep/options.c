@@ -8,21 +8,12 @@ const KilnField kiln_sweep_fields[] = {
     KILN_FIELD_END,
 };
 
-static const KilnChoice modes[] = {
-    { "auto", KILN_RANK_AUTO },
-    { "min", KILN_RANK_MIN },
-    { "max", KILN_RANK_MAX },
-    { NULL, 0 },
-};
-
 const KilnField kiln_rank_fields[] = {
     KILN_FIELD_STR(KilnRankOptions, _target_, "sweeper/grid", "which combinations become jobs"),
     KILN_FIELD_STR_OPT(KilnRankOptions, metric, "null",
                        "jobs are ranked by this metric; null: what model_checkpoint monitors, else "
                        "val/loss"),
-    KILN_FIELD_ENUM(KilnRankOptions, mode, "auto", modes,
-                    "whether a smaller or a larger value is better; auto: as model_checkpoint or "
-                    "the metric itself says"),
+    KILN_FIELD_MODE(KilnRankOptions),
     KILN_FIELD_END,
 };
 

@@ -51,31 +51,27 @@ KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err)
                        : monitored != NULL         ? monitored
                                                    : "val/loss";
 
-    sweep->metric_mode_known = true;
-    if (sweep->rank->mode != KILN_RANK_AUTO)
-        sweep->metric_max = sweep->rank->mode == KILN_RANK_MAX;
-    else if (monitored != NULL && mode != NULL && strcmp(monitored, name) == 0)
-        sweep->metric_max = strcmp(mode, "max") == 0;
-    else
-        sweep->metric_mode_known = false;
+    sweep->metric_mode = (KilnMode)sweep->rank->mode;
+    if (sweep->metric_mode == KILN_MODE_AUTO && monitored != NULL && strcmp(monitored, name) == 0)
+        sweep->metric_mode = kiln_mode_of(mode);
     sweep->metric = kiln_arena_strdup(&sweep->arena, name);
     return sweep->metric != NULL ? KILN_OK : kiln_error_nomem(err, strlen(name));
 }
 
 /* ---- The order ---------------------------------------------------------------------------- */
 
-double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, bool *ret_max)
+double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *ret_mode)
 {
     const KilnJobMetric *metric = kiln_job_metric(job, sweep->metric);
-    double score = (double)NAN;
 
-    *ret_max = sweep->metric_max;
+    *ret_mode = sweep->metric_mode;
     if (metric == NULL)
-        return score;
-    if (!sweep->metric_mode_known)
-        *ret_max = metric->max;
-    /* A run keeps its best value in the metric's own direction alone. */
-    return *ret_max == metric->max ? metric->best : metric->last;
+        return (double)NAN;
+    if (*ret_mode == KILN_MODE_AUTO)
+        *ret_mode = metric->mode;
+    /* A run has a best value only of a metric that declares its mode. */
+    return metric->mode != KILN_MODE_AUTO && *ret_mode == metric->mode ? metric->best
+                                                                       : metric->last;
 }
 
 typedef struct Ranked {
@@ -98,11 +94,11 @@ size_t kiln_sweep_rank(const KilnSweep *sweep, size_t *ret)
     size_t n = 0;
 
     for (size_t i = 0; ranked != NULL && i < sweep->jobs.count; i++) {
-        bool max;
-        double score = kiln_sweep_score(sweep, &sweep->jobs.items[i], &max);
+        KilnMode mode;
+        double score = kiln_sweep_score(sweep, &sweep->jobs.items[i], &mode);
 
-        if (sweep->jobs.items[i].status == KILN_JOB_OK && !isnan(score))
-            ranked[n++] = (Ranked) { .number = i, .score = max ? score : -score };
+        if (sweep->jobs.items[i].status == KILN_JOB_OK && !isnan(score) && mode != KILN_MODE_AUTO)
+            ranked[n++] = (Ranked) { .number = i, .score = mode == KILN_MODE_MAX ? score : -score };
     }
     if (n > 0)
         qsort(ranked, n, sizeof(*ranked), compare_ranked);

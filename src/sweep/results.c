@@ -221,9 +221,9 @@ static json_t *job_json(const KilnJobs *jobs, size_t number, const char *const *
 
     for (size_t i = 0; i < job->n_metrics; i++)
         json_object_set_new(metrics, job->metrics[i].name,
-                            json_pack("{s:o, s:o, s:s}", "last", number_json(job->metrics[i].last),
+                            json_pack("{s:o, s:o, s:s?}", "last", number_json(job->metrics[i].last),
                                       "best", number_json(job->metrics[i].best), "mode",
-                                      job->metrics[i].max ? "max" : "min"));
+                                      kiln_mode_text(job->metrics[i].mode)));
     for (const char *const *override = job->overrides; *override != NULL; override++)
         json_array_append_new(overrides, json_string(*override));
     return json_pack("{s:I, s:s, s:s, s:f, s:s, s:o, s:o, s:o}", "job", (json_int_t)number,

@@ -40,9 +40,8 @@ typedef struct KilnSweep {
     KilnFrozen *frozen; /* of the new jobs: [n_old, jobs.count) */
     KilnKeptFile *kept;
     size_t n_kept, kept_capacity;
-    const char *metric; /* jobs are ranked by it */
-    bool metric_max;
-    bool metric_mode_known; /* else each metric says itself */
+    const char *metric;   /* jobs are ranked by it */
+    KilnMode metric_mode; /* AUTO: as the metric itself declares */
 } KilnSweep;
 
 /* ---- open.c: from the request to a space of points -------------------------------- */
@@ -104,11 +103,11 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err);
 
 /* Set sweep->metric by kiln.sweeper.metric, or the callbacks of the sweep's config. */
 KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err);
-/* The value of the metric by which a job is ranked; NaN: it has none. *ret_max: larger
- * is better. */
-double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, bool *ret_max);
-/* Numbers of the jobs that ended well and have the metric, best first; the number of
- * them. `ret` has room for all jobs. */
+/* The value of the metric by which a job is ranked; NaN: it has none. *ret_mode: whether a
+ * larger value is better; AUTO: nobody says. */
+double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *ret_mode);
+/* Numbers of the jobs that ended well and have a metric that ranks them, best first; the number
+ * of them. `ret` has room for all jobs. */
 size_t kiln_sweep_rank(const KilnSweep *sweep, size_t *ret);
 
 /* ---- results.c ---------------------------------------------------------------------- */

@@ -14,6 +14,8 @@ typedef struct KilnSweepTask {
     const char *dir;              /* absolute path of the job's folder; its config is in .kiln */
     const char *const *overrides; /* that made it, NULL-terminated */
     bool resumes;                 /* there is a checkpoint in the folder to go on from */
+    const char *metric;           /* that jobs are ranked by */
+    int64_t mode;                 /* KilnMode that was given for it */
     const struct KilnReporter *report; /* for kiln_report_* */
 } KilnSweepTask;
 

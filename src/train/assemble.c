@@ -247,6 +247,23 @@ static KilnStatus check_manual(const KilnTrainer *trainer, KilnError *err)
                           option, kiln_instance_name(trainer->module));
 }
 
+/* Does the mode of the sweep contradict the metric? */
+static KilnStatus check_rank(const KilnTrainer *trainer, KilnError *err)
+{
+    const char *name = trainer->env->ranked_by;
+    const KilnMode mode = (KilnMode)trainer->env->ranked_mode;
+    const KilnMode declared = name != NULL ? kiln_metrics_mode(trainer->metrics, name)
+                                           : KILN_MODE_AUTO;
+
+    if (mode == KILN_MODE_AUTO || declared == KILN_MODE_AUTO || mode == declared)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "kiln.sweeper.mode=%s: %s gets better as it %s; write "
+                          "kiln.sweeper.mode=%s, or leave it out",
+                          kiln_modes[mode].name, name,
+                          declared == KILN_MODE_MAX ? "rises" : "falls", kiln_modes[declared].name);
+}
+
 static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
 {
     KilnBatch batch = kiln_trainer_shape_batch(trainer, KILN_TRAIN, 0);
@@ -265,7 +282,9 @@ static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
         status = record_eval(trainer, KILN_PHASE_VALIDATE, true, err);
     if (status >= 0)
         status = record_eval(trainer, KILN_PHASE_TEST, false, err);
-    return status >= 0 ? kiln_optimize_check(trainer, err) : status;
+    if (status >= 0)
+        status = kiln_optimize_check(trainer, err);
+    return status >= 0 ? check_rank(trainer, err) : status;
 }
 
 static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError *err)

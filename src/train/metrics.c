@@ -23,7 +23,6 @@ typedef struct Declared {
 /* What is known of a value in the list. */
 typedef struct Mark {
     bool fresh; /* not yet taken for the loggers */
-    bool rises; /* larger is better */
 } Mark;
 
 struct KilnMetrics {
@@ -135,20 +134,37 @@ static const char *full_name(const Declared *declared, unsigned way, char buf[LO
     return buf;
 }
 
-bool kiln_metrics_declared(const KilnMetrics *metrics, KilnPhase phase, const char *name)
+/* Is it declared under this name, with _step or _epoch or without? */
+static bool has_name(const Declared *declared, const char *name)
 {
     char buf[LONGEST_NAME];
 
-    for (size_t i = 0; i < metrics->n_declared; i++) {
-        const Declared *declared = &metrics->declared[i];
+    return strcmp(declared->name, name) == 0 ||
+           strcmp(full_name(declared, KILN_LOG_STEP, buf), name) == 0 ||
+           strcmp(full_name(declared, KILN_LOG_EPOCH, buf), name) == 0;
+}
 
-        if (declared->phase == phase &&
-            (strcmp(declared->name, name) == 0 ||
-             strcmp(full_name(declared, KILN_LOG_STEP, buf), name) == 0 ||
-             strcmp(full_name(declared, KILN_LOG_EPOCH, buf), name) == 0))
+bool kiln_metrics_declared(const KilnMetrics *metrics, KilnPhase phase, const char *name)
+{
+    for (size_t i = 0; i < metrics->n_declared; i++)
+        if (metrics->declared[i].phase == phase && has_name(&metrics->declared[i], name))
             return true;
-    }
     return false;
+}
+
+KilnMode kiln_log_mode(unsigned flags)
+{
+    if ((flags & KILN_LOG_HIGHER_IS_BETTER) != 0)
+        return KILN_MODE_MAX;
+    return (flags & KILN_LOG_LOWER_IS_BETTER) != 0 ? KILN_MODE_MIN : KILN_MODE_AUTO;
+}
+
+KilnMode kiln_metrics_mode(const KilnMetrics *metrics, const char *name)
+{
+    for (size_t i = 0; i < metrics->n_declared; i++)
+        if (has_name(&metrics->declared[i], name))
+            return kiln_log_mode(metrics->declared[i].flags);
+    return KILN_MODE_AUTO;
 }
 
 const char *kiln_metrics_declared_at(const KilnMetrics *metrics, size_t i)
@@ -157,31 +173,6 @@ const char *kiln_metrics_declared_at(const KilnMetrics *metrics, size_t i)
 }
 
 /* ---- Values -------------------------------------------------------------------- */
-
-bool kiln_metric_rises(const char *name, unsigned flags)
-{
-    static const char *const falling[] = { "loss", "error", "err",     "perplexity",
-                                           "mse",  "mae",   "distance" };
-
-    if ((flags & (KILN_LOG_RISES | KILN_LOG_FALLS)) != 0)
-        return (flags & KILN_LOG_RISES) != 0;
-    for (size_t i = 0; i < KILN_COUNT(falling); i++)
-        if (strstr(name, falling[i]) != NULL)
-            return false;
-    return true;
-}
-
-int kiln_metrics_trend(const KilnMetrics *metrics, const char *name)
-{
-    for (size_t i = 0; i < metrics->n_declared; i++) {
-        const unsigned flags = metrics->declared[i].flags;
-
-        if (strcmp(metrics->declared[i].name, name) == 0 &&
-            (flags & (KILN_LOG_RISES | KILN_LOG_FALLS)) != 0)
-            return (flags & KILN_LOG_RISES) != 0 ? 1 : -1;
-    }
-    return kiln_metric_rises(name, 0) ? 0 : -1;
-}
 
 static KilnMetric *find(const KilnMetrics *metrics, const char *name)
 {
@@ -234,7 +225,7 @@ static KilnStatus get(KilnMetrics *metrics, const char *name, size_t *ret, KilnE
     *ret = metrics->n++;
     metrics->list[*ret] = (KilnMetric) { .name = copy };
     metrics->best[*ret] = (KilnMetricBest) { .value = (double)NAN };
-    metrics->marks[*ret] = (Mark) { .rises = kiln_metric_rises(name, 0) };
+    metrics->marks[*ret] = (Mark) { 0 };
     return KILN_OK;
 }
 
@@ -243,17 +234,17 @@ static void put(KilnMetrics *metrics, size_t i, double value, unsigned flags, in
 {
     KilnMetric *metric = &metrics->list[i];
     KilnMetricBest *best = &metrics->best[i];
-    Mark *mark = &metrics->marks[i];
+    const KilnMode mode = kiln_log_mode(flags);
 
-    if (metric->flags != flags)
-        mark->rises = kiln_metric_rises(metric->name, flags);
     metric->value = value;
     metric->flags = flags;
     metric->epoch = epoch;
     metric->step = step;
-    mark->fresh = true;
-    bool better = mark->rises ? value > best->value : value < best->value;
-    if (better || (isnan(best->value) && !isnan(value)))
+    metrics->marks[i].fresh = true;
+    if (mode == KILN_MODE_AUTO)
+        best->value = (double)NAN;
+    else if ((mode == KILN_MODE_MAX ? value > best->value : value < best->value) ||
+             (isnan(best->value) && !isnan(value)))
         *best = (KilnMetricBest) { .value = value, .epoch = epoch, .step = step };
 }
 
@@ -274,7 +265,8 @@ static KilnStatus put_declared(KilnMetrics *metrics, Declared *declared, unsigne
 {
     size_t *at = way == KILN_LOG_STEP ? &declared->step_at : &declared->epoch_at;
     const unsigned kept = declared->flags &
-                          (KILN_LOG_PROG_BAR | KILN_LOG_MEASURED | KILN_LOG_NO_LOGGER);
+                          (KILN_LOG_PROG_BAR | KILN_LOG_MEASURED | KILN_LOG_NO_LOGGER |
+                           KILN_LOG_HIGHER_IS_BETTER | KILN_LOG_LOWER_IS_BETTER);
     KilnStatus status = KILN_OK;
     char name[LONGEST_NAME];
 
@@ -337,7 +329,8 @@ static unsigned flags_of(const KilnCounted *counted)
 {
     const KilnMetricOps *ops = kiln_instance_component(counted->metric)->ops.metric;
 
-    return KILN_LOG_EPOCH | (ops->lower_is_better ? KILN_LOG_FALLS : KILN_LOG_RISES) |
+    return KILN_LOG_EPOCH | (ops->mode == KILN_MODE_MAX ? KILN_LOG_HIGHER_IS_BETTER : 0) |
+           (ops->mode == KILN_MODE_MIN ? KILN_LOG_LOWER_IS_BETTER : 0) |
            (ops->is_matrix ? KILN_LOG_CELL : 0);
 }
 
@@ -526,10 +519,7 @@ static KilnStatus load_value(KilnMetrics *metrics, const json_t *saved, KilnErro
         .epoch = json_integer_value(json_object_get(saved, "best_epoch")),
         .step = json_integer_value(json_object_get(saved, "best_step")),
     };
-    metrics->marks[i] = (Mark) {
-        .fresh = json_is_true(json_object_get(saved, "fresh")),
-        .rises = kiln_metric_rises(name, metrics->list[i].flags),
-    };
+    metrics->marks[i] = (Mark) { .fresh = json_is_true(json_object_get(saved, "fresh")) };
     return KILN_OK;
 }
 

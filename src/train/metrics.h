@@ -17,18 +17,14 @@ typedef enum KilnPhase {
     KILN_PHASE_PREDICT
 } KilnPhase;
 
-/* The best value so far of the metric at the same index, and when it was. */
+/* The best value so far of the metric at the same index, and when it was. NaN: there is none,
+ * because no value was a number or because which way is better is not known. */
 typedef struct KilnMetricBest {
     double value;
     int64_t epoch, step;
 } KilnMetricBest;
 
-/* In the flags of a value, beside KilnLogFlags: which way it is better is known. */
-enum {
-    KILN_LOG_RISES = 1 << 8,
-    KILN_LOG_FALLS = 1 << 9,
-    KILN_LOG_ALL = (KILN_LOG_RISES - 1) | KILN_LOG_CELL, /* all of KilnLogFlags */
-};
+enum { KILN_LOG_ALL = 2 * KILN_LOG_CELL - 1 }; /* all of KilnLogFlags */
 
 typedef struct KilnMetrics KilnMetrics;
 
@@ -69,11 +65,10 @@ const KilnMetric *kiln_metrics_find(const KilnMetrics *metrics, const char *name
 size_t kiln_metrics_list(const KilnMetrics *metrics, const KilnMetric **ret);
 /* In the order of the list. */
 const KilnMetricBest *kiln_metrics_best(const KilnMetrics *metrics);
-/* True when larger is better: as its flags say, else all but losses, errors and
- * perplexities. */
-bool kiln_metric_rises(const char *name, unsigned flags);
-/* 1 when a metric that was declared gets better by rising, -1 by falling; 0: that is not known. */
-int kiln_metrics_trend(const KilnMetrics *metrics, const char *name);
+/* Which values are better, as KilnLogFlags say; KILN_MODE_AUTO: they don't. */
+KilnMode kiln_log_mode(unsigned flags);
+/* The same of the declared metric that `name` finds. */
+KilnMode kiln_metrics_mode(const KilnMetrics *metrics, const char *name);
 /* True when a step of `phase` declared a name that `name` finds. */
 bool kiln_metrics_declared(const KilnMetrics *metrics, KilnPhase phase, const char *name);
 /* The i-th name that any step declared; NULL past the end. */

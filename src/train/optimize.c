@@ -76,18 +76,23 @@ static KilnStatus check_schedule(const KilnTrainer *trainer, const KilnOptimizer
     return status;
 }
 
-static KilnStatus check_monitor(KilnTrainer *trainer, const KilnOptimizerState *optimizer,
-                                KilnError *err)
+static KilnStatus check_monitor(KilnTrainer *trainer, KilnOptimizerState *optimizer, KilnError *err)
 {
     const KilnSchedulerOps *ops = scheduler_ops(optimizer);
     char option[256];
+    int64_t mode;
 
     if (ops == NULL || ops->monitor == NULL)
         return KILN_OK;
-    const char *name = ops->monitor(optimizer->use.scheduler);
-    if (kiln_trainer_logs(trainer, name))
-        return KILN_OK;
-    snprintf(option, sizeof(option), "%s.monitor", kiln_instance_path(optimizer->use.scheduler));
+    const KilnInstance *scheduler = optimizer->use.scheduler;
+    const char *name = ops->monitor(scheduler, &mode);
+    if (kiln_trainer_logs(trainer, name)) {
+        KilnStatus status = kiln_trainer_mode(trainer, scheduler, name, mode,
+                                              &optimizer->monitors_higher, err);
+
+        return status >= 0 ? status : kiln_error_prefix(err, "%s: ", kiln_instance_path(scheduler));
+    }
+    snprintf(option, sizeof(option), "%s.monitor", kiln_instance_path(scheduler));
     return kiln_trainer_unknown_metric(trainer, option, name, err);
 }
 
@@ -105,13 +110,15 @@ void kiln_optimize_observe(KilnTrainer *trainer)
     for (size_t i = 0; i < trainer->n_optimizers; i++) {
         const KilnOptimizerState *optimizer = &trainer->optimizers[i];
         const KilnSchedulerOps *ops = scheduler_ops(optimizer);
+        int64_t mode;
         double value;
 
         if (ops == NULL || ops->monitor == NULL ||
-            !kiln_trainer_fresh_metric(trainer, ops->monitor(optimizer->use.scheduler), &value))
+            !kiln_trainer_fresh_metric(trainer, ops->monitor(optimizer->use.scheduler, &mode),
+                                       &value))
             continue;
         kiln_call_enter(optimizer->use.scheduler, "observe");
-        ops->observe(optimizer->use.scheduler, value);
+        ops->observe(optimizer->use.scheduler, value, optimizer->monitors_higher);
         kiln_call_leave();
     }
 }

@@ -69,6 +69,13 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+static json_t *moment_json(double value, int64_t epoch, int64_t step)
+{
+    return json_pack("{s:o, s:I, s:I}", "value", number(value), "epoch", (json_int_t)epoch, "step",
+                     (json_int_t)step);
+}
+
+/* A metric that does not declare which values are better has no best one. */
 static json_t *metrics_json(const KilnTrainer *trainer)
 {
     const KilnMetric *metrics;
@@ -76,15 +83,20 @@ static json_t *metrics_json(const KilnTrainer *trainer)
     const KilnMetricBest *best = kiln_metrics_best(trainer->metrics);
     json_t *all = json_object();
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        const KilnMetric *metric = &metrics[i];
+        const KilnMode mode = kiln_log_mode(metric->flags);
+        const bool has_best = mode != KILN_MODE_AUTO;
+
         json_object_set_new(
-            all, metrics[i].name,
-            json_pack("{s:{s:o, s:I, s:I}, s:{s:o, s:I, s:I}, s:s, s:b}", "last", "value",
-                      number(metrics[i].value), "epoch", (json_int_t)metrics[i].epoch, "step",
-                      (json_int_t)metrics[i].step, "best", "value", number(best[i].value), "epoch",
-                      (json_int_t)best[i].epoch, "step", (json_int_t)best[i].step, "mode",
-                      kiln_metric_rises(metrics[i].name, metrics[i].flags) ? "max" : "min",
-                      "measured", (metrics[i].flags & KILN_LOG_MEASURED) != 0));
+            all, metric->name,
+            json_pack("{s:o, s:o, s:s?, s:b}", "last",
+                      moment_json(metric->value, metric->epoch, metric->step), "best",
+                      has_best ? moment_json(best[i].value, best[i].epoch, best[i].step)
+                               : json_null(),
+                      "mode", has_best ? kiln_modes[mode].name : NULL, "measured",
+                      (metric->flags & KILN_LOG_MEASURED) != 0));
+    }
     return all;
 }
 
@@ -159,6 +171,17 @@ static bool is_shown(const KilnMetric *metric)
     return (metric->flags & KILN_LOG_CELL) == 0;
 }
 
+static void print_metric(KilnTrainer *trainer, int width, const KilnMetric *metric,
+                         const KilnMetricBest *best)
+{
+    if (isnan(best->value))
+        kiln_output_print(&trainer->output, "%-*s %9.4g  %9s", width, metric->name, metric->value,
+                          "-");
+    else
+        kiln_output_print(&trainer->output, "%-*s %9.4g  %9.4g  %lld", width, metric->name,
+                          metric->value, best->value, (long long)best->epoch);
+}
+
 /* A metric a line: its last value, its best one, and when that was. */
 static void print_metrics(KilnTrainer *trainer)
 {
@@ -176,8 +199,7 @@ static void print_metrics(KilnTrainer *trainer)
         print_heading(trainer, width);
     for (size_t i = 0; i < n; i++)
         if (is_shown(&metrics[i]))
-            kiln_output_print(&trainer->output, "%-*s %9.4g  %9.4g  %lld", width, metrics[i].name,
-                              metrics[i].value, best[i].value, (long long)best[i].epoch);
+            print_metric(trainer, width, &metrics[i], &best[i]);
 }
 
 /* How it ended and why, how far it came, how long that took. */

@@ -253,8 +253,8 @@ KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *o
     return KILN_E_KEY;
 }
 
-/* A metric to watch in the place of `name`: the nearest, else one of validation that is known to
- * rise or fall. NULL: none. */
+/* A metric to watch in the place of `name`: the nearest, else one of validation that declares
+ * which way it gets better. NULL: none. */
 static const char *metric_instead(const KilnTrainer *trainer, const char *name)
 {
     const char *names[64];
@@ -265,7 +265,7 @@ static const char *metric_instead(const KilnTrainer *trainer, const char *name)
 
         if (n < KILN_COUNT(names) && kiln_trainer_logs(trainer, known) &&
             kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, known) &&
-            kiln_metrics_trend(trainer->metrics, known) != 0)
+            kiln_metrics_mode(trainer->metrics, known) != KILN_MODE_AUTO)
             names[n++] = known;
     }
     const char *nearest = kiln_nearest(name, names, n);
@@ -281,21 +281,29 @@ KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer, const KilnIn
     (void)kiln_trainer_unknown_metric(trainer, "monitor", name, &why);
     if (instead == NULL)
         return kiln_error_set(err, KILN_E_KEY, "%s", why.text);
-    return kiln_error_set(err, KILN_E_KEY, "%s\n  try %s.monitor=%s %s.mode=%s", why.text, path,
-                          instead, path,
-                          kiln_metrics_trend(trainer->metrics, instead) > 0 ? "max" : "min");
+    return kiln_error_set(err, KILN_E_KEY, "%s\n  try %s.monitor=%s", why.text, path, instead);
 }
 
-void kiln_trainer_check_mode(KilnTrainer *trainer, const KilnInstance *who, const char *name,
-                             bool rises)
+KilnStatus kiln_trainer_mode(const KilnTrainer *trainer, const KilnInstance *who, const char *name,
+                             int64_t mode, bool *ret_higher_is_better, KilnError *err)
 {
-    const int trend = kiln_metrics_trend(trainer->metrics, name);
+    const KilnMode declared = kiln_metrics_mode(trainer->metrics, name);
+    const char *path = kiln_instance_path(who);
 
-    if (trend != 0 && (trend > 0) != rises)
-        kiln_trainer_print(
-            trainer, "warning: %s: mode=%s, but %s gets better by %s: say %s.mode=%s",
-            kiln_instance_path(who), rises ? "max" : "min", name, rises ? "falling" : "rising",
-            kiln_instance_path(who), rises ? "min" : "max");
+    if (mode == KILN_MODE_AUTO && declared == KILN_MODE_AUTO)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "monitor=%s mode=auto: %s does not declare whether a larger or a "
+                              "smaller value is better; write %s.mode=max or %s.mode=min",
+                              name, name, path, path);
+    if (mode != KILN_MODE_AUTO && declared != KILN_MODE_AUTO && mode != (int64_t)declared)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "monitor=%s mode=%s: %s gets better as it %s; write %s.mode=%s, or "
+                              "leave mode out",
+                              name, kiln_modes[mode].name, name,
+                              declared == KILN_MODE_MAX ? "rises" : "falls", path,
+                              kiln_modes[declared].name);
+    *ret_higher_is_better = (mode == KILN_MODE_AUTO ? (int64_t)declared : mode) == KILN_MODE_MAX;
+    return KILN_OK;
 }
 
 /* Within a training batch the value belongs to the step; elsewhere it goes out

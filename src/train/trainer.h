@@ -94,6 +94,7 @@ typedef struct KilnOptimizerState {
     float *scales;   /* the rates of the runs without what callbacks make of them (rates.c); NULL */
     int64_t updates; /* made since the start */
     double rate;     /* of the last one */
+    bool monitors_higher; /* of the metric that its schedule follows larger values are better */
 } KilnOptimizerState;
 
 /* How gradients are limited; limit 0: not at all. */

@@ -135,7 +135,7 @@ static KilnStatus update(KilnInstance *self, KilnManual *manual, KilnStep *step,
 {
     const Opts *opts = kiln_opts(self);
 
-    kiln_step_log(step, name, loss, KILN_LOG_STEP | KILN_LOG_PROG_BAR);
+    kiln_step_log(step, name, loss, KILN_LOG_STEP | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
     if (opts->gradient_clip_val > 0.0)
         kiln_manual_clip_norm(manual, opts->gradient_clip_val);
     return kiln_manual_update(manual, loss, err);
@@ -252,7 +252,8 @@ static void evaluate(KilnInstance *self, KilnStep *step, const char *phase)
     KilnTensor *fake = generate(self, step, &state->evaluation);
     KilnTensor *taken = kiln_sigmoid(judge(self, step, fake));
     snprintf(name, sizeof(name), "%s/distance", phase);
-    kiln_step_log(step, name, energy_distance(real, fake), KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
+    kiln_step_log(step, name, energy_distance(real, fake),
+                  KILN_LOG_EPOCH | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
     snprintf(name, sizeof(name), "%s/taken_for_real", phase);
     kiln_step_log(step, name, kiln_mean(taken), KILN_LOG_EPOCH);
     kiln_step_output(step, "generated", fake);

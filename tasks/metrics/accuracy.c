@@ -79,6 +79,7 @@ static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
+    .mode = KILN_MODE_MAX,
     .check = check,
     .update = update,
     .compute = compute,

@@ -4,6 +4,7 @@
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
+    .mode = KILN_MODE_MAX,
     .update = kiln_rest_update,
     .compute = kiln_rest_compute,
     .memory = kiln_rest_memory,

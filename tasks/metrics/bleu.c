@@ -519,6 +519,7 @@ static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_SEQUENCES,
+    .mode = KILN_MODE_MAX,
     .update = update,
     .compute = compute,
 };

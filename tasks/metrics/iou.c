@@ -9,6 +9,7 @@ static double score(KilnClassCount count)
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
+    .mode = KILN_MODE_MAX,
     .check = kiln_classes_check,
     .update = kiln_classes_update,
     .compute = kiln_classes_compute,

@@ -34,7 +34,7 @@ static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricR
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
-    .lower_is_better = true,
+    .mode = KILN_MODE_MIN,
     .update = update,
     .compute = kiln_mean_compute,
 };

@@ -33,6 +33,7 @@ static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricR
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_RANKINGS,
+    .mode = KILN_MODE_MAX,
     .update = update,
     .compute = kiln_mean_compute,
 };

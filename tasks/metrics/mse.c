@@ -46,7 +46,7 @@ static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_VALUES,
-    .lower_is_better = true,
+    .mode = KILN_MODE_MIN,
     .update = update,
     .compute = compute,
 };

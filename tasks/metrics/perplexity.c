@@ -47,7 +47,7 @@ static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
-    .lower_is_better = true,
+    .mode = KILN_MODE_MIN,
     .update = update,
     .compute = compute,
 };

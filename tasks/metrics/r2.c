@@ -65,6 +65,7 @@ static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
 
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_VALUES,
+    .mode = KILN_MODE_MAX,
     .update = update,
     .compute = compute,
 };

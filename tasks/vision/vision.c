@@ -92,7 +92,8 @@ static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
     KilnTensor *loss = is_soft(label) ? kiln_cross_entropy_soft(logits, label, smoothed)
                                       : kiln_cross_entropy(logits, label, smoothed);
 
-    kiln_step_log(step, "train/loss", loss, KILN_LOG_STEP | KILN_LOG_PROG_BAR);
+    kiln_step_log(step, "train/loss", loss,
+                  KILN_LOG_STEP | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
     count(opts, step, logits, label);
     return loss;
 }
@@ -105,7 +106,7 @@ static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name)
     KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
 
     kiln_step_log(step, loss_name, kiln_cross_entropy(logits, label, (KilnCrossEntropy) { 0 }),
-                  KILN_LOG_EPOCH | KILN_LOG_PROG_BAR);
+                  KILN_LOG_EPOCH | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
     count(opts, step, logits, label);
     kiln_step_output(step, "logits", logits);
 }

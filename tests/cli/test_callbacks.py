@@ -87,7 +87,7 @@ class Keeping(Case):
     def test_two_savers_of_one_name(self):
         """Neither loses what it keeps to the other; at one step they have one folder."""
         self.run_kiln(*TINY, "scheduler=constant", "callbacks.model_checkpoint.filename=same", "trainer.max_epochs=3",
-                      "callbacks.model_checkpoint.monitor=train/loss", "callbacks.model_checkpoint.mode=max",
+                      "callbacks.model_checkpoint.monitor=lr", "callbacks.model_checkpoint.mode=max",
                       "+callbacks.steps={_target_: callback/model_checkpoint, every_n_train_steps: 5, save_top_k: -1, "
                       "filename: same}", "kiln.run.dir=run")
         steps = {read_json(self.path("run/checkpoints", name, "state.json"))["step"] for name in self.checkpoints()}
@@ -95,13 +95,46 @@ class Keeping(Case):
         self.assertIn("same", self.checkpoints())
 
     def test_a_monitor_that_does_not_fit(self):
-        self.refused(*TINY, "task=gan", says=["try callbacks.model_checkpoint.monitor=val/distance "
-                                              "callbacks.model_checkpoint.mode=min"])
-        out, err = self.run_kiln(*TINY, "callbacks.model_checkpoint.monitor=val/loss",
-                                 "+callbacks.early={_target_: early_stopping, monitor: val/accuracy}")
-        self.assertIn("callbacks.model_checkpoint: mode=max, but val/loss gets better by falling", out + err)
-        self.assertIn("say callbacks.early.mode=max", out + err)
-        self.assertNotIn("warning", "".join(self.run_kiln(*TINY)))
+        self.refused(*TINY, "task=gan", says=["try callbacks.model_checkpoint.monitor=val/distance\n"])
+
+    def test_the_metric_declares_its_direction(self):
+        """monitor= alone keeps the best checkpoint, whichever way the metric gets better."""
+        save_all = ["callbacks.model_checkpoint.save_top_k=-1", "trainer.max_epochs=3", "lr=0.5"]
+        for metric, best in [("val/loss", min), ("val/accuracy", max)]:
+            run = metric.replace("/", "-")
+            self.run_kiln(*TINY, *save_all, f"callbacks.model_checkpoint.monitor={metric}", f"kiln.run.dir={run}")
+            rows = [row for row in self.metrics(run) if row[metric]]
+            value = best(float(row[metric]) for row in rows)
+            first = next(row for row in rows if float(row[metric]) == value)
+            self.assertEqual(os.readlink(self.path(run, "checkpoints/best")),
+                             f"epoch={int(first['epoch']):03d}-step={first['step']}")
+            summary = read_json(self.path(run, "summary.json"))["metrics"]
+            self.assertEqual([summary["val/loss"]["mode"], summary["val/accuracy"]["mode"], summary["lr"]["mode"],
+                              summary["lr"]["best"]], ["min", "max", None, None])
+
+    def test_a_mode_that_contradicts_the_metric(self):
+        """Refused before anything runs, by whatever monitors it."""
+        early = "+callbacks.early={_target_: early_stopping, monitor: val/accuracy, mode: min}"
+        for arguments, where in [(["callbacks.model_checkpoint.monitor=val/loss", "callbacks.model_checkpoint.mode=max"],
+                                  "callbacks.model_checkpoint: monitor=val/loss mode=max: val/loss gets better as it "
+                                  "falls; write callbacks.model_checkpoint.mode=min, or leave mode out"),
+                                 ([early], "callbacks.early: monitor=val/accuracy mode=min: val/accuracy gets better "
+                                           "as it rises; write callbacks.early.mode=max"),
+                                 (["scheduler=plateau", "scheduler.mode=max"],
+                                  "task.scheduler: monitor=val/loss mode=max: val/loss gets better as it falls; "
+                                  "write task.scheduler.mode=min")]:
+            self.refused(*TINY, *arguments, says=[where])
+            self.refused(*TINY, *arguments, "--plan", says=[where])
+        self.assertFalse(os.path.exists(self.path("outputs")))
+
+    def test_a_metric_that_declares_no_direction(self):
+        """It needs a mode; then it is monitored like others."""
+        gan = ["task=gan", "datamodule.train_count=64", "datamodule.val_count=32", "datamodule.test_count=32",
+               "trainer.max_epochs=1", "trainer.threads=1", "callbacks.model_checkpoint.monitor=val/taken_for_real"]
+        self.refused(*gan, says=["val/taken_for_real does not declare whether a larger or a smaller value is better; "
+                                 "write callbacks.model_checkpoint.mode=max or callbacks.model_checkpoint.mode=min"])
+        self.run_kiln(*gan, "callbacks.model_checkpoint.mode=max", "kiln.run.dir=run")
+        self.assertTrue(os.path.islink(self.path("run/checkpoints/best")))
 
     def test_epochs_that_never_come(self):
         swa = "callbacks.stochastic_weight_averaging.swa_epoch_start="

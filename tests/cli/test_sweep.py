@@ -122,6 +122,19 @@ class Run(Sweep):
             ranked = json.load(f)["ranked"]
         self.assertEqual(ranked, sorted(range(3), key=lambda n: float(rows[n]["val/loss_best"])))
 
+    def test_a_mode_that_contradicts_the_metric(self):
+        """Jobs are refused before they train; without a direction there is no ranking, and a line says why."""
+        out, _ = self.sweep(*JOB, "lr=0.1,0.01", "kiln.sweep.dir=s", "kiln.sweeper.metric=val/loss",
+                            "kiln.sweeper.mode=max", status=1)
+        self.assertIn("kiln.sweeper.mode=max: val/loss gets better as it falls; write kiln.sweeper.mode=min", out)
+        self.assertEqual(self.statuses(), ["failed", "failed"])
+        self.assertFalse(os.path.exists(self.path("s/0/metrics.csv")))
+        for metric, says in [("lr", "lr does not declare whether a larger or a smaller value is better; write "
+                                    "kiln.sweeper.mode=max"), ("val/los", "no job logged val/los")]:
+            out, _ = self.sweep(*JOB, "lr=0.1,0.01", f"kiln.sweeper.metric={metric}")
+            self.assertIn("no ranking: " + says, out)
+            self.assertNotIn("best run", out)
+
     def test_a_job_equals_a_run_of_its_own(self):
         self.sweep(*JOB, "lr=0.1,0.01", "seed=3", "kiln.sweep.dir=s")
         self.run_kiln(*JOB, "lr=0.01", "seed=3", "kiln.run.dir=run")

@@ -399,8 +399,12 @@ static void check_factors(const Record *record, KilnInstance *self, const double
         if (fabs(got - want) > 1e-9)
             fail_msg("case %zu (%s), step %d: %.12g, want %s", number, kiln_instance_name(self),
                      (int)step, got, record->word[step + 1]);
-        if (ops->observe != NULL && step % 4 == 3)
-            ops->observe(self, metric[step / 4]);
+        if (ops->observe != NULL && step % 4 == 3) {
+            int64_t mode;
+
+            (void)ops->monitor(self, &mode);
+            ops->observe(self, metric[step / 4], mode == KILN_MODE_MAX);
+        }
     }
 }
 

@@ -173,7 +173,9 @@ static void what_is_written_reads_back(void **unused)
     static const char *const overrides[] = { "lr=0.1", "name='a b'", NULL };
     static const char *const arguments[] = { "lr=0.1,0.2", NULL };
     KilnJobs made = { .items = NULL }, read = { .items = NULL };
-    KilnJobMetric metric = { .name = "val/accuracy", .last = 0.1, .best = 1.0 / 3.0, .max = true };
+    KilnJobMetric metric = {
+        .name = "val/accuracy", .last = 0.1, .best = 1.0 / 3.0, .mode = KILN_MODE_MAX
+    };
     KilnSweepBegin begin = { .cwd = "/here", .config_name = "config", .arguments = arguments };
     KilnSpace space = { .axes = NULL };
     KilnError err = { 0 };
@@ -204,7 +206,8 @@ static void what_is_written_reads_back(void **unused)
     assert_string_equal(read.items[0].dir, "a/0");
     assert_int_equal(read.items[0].status, KILN_JOB_TIMEOUT);
     assert_string_equal(read.items[0].reason, "timeout after 90s");
-    assert_true(read.items[0].metrics[0].best == 1.0 / 3.0 && read.items[0].metrics[0].max);
+    assert_true(read.items[0].metrics[0].best == 1.0 / 3.0 &&
+                read.items[0].metrics[0].mode == KILN_MODE_MAX);
     kiln_jobs_release(&made);
     kiln_jobs_release(&read);
 }

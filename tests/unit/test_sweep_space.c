@@ -145,8 +145,9 @@ static void fill(KilnSweep *sweep, KilnJobMetric metrics[4])
         KilnJob *job = kiln_jobs_add(&sweep->jobs, overrides[i], 2, "x");
 
         assert_non_null(job);
-        metrics[i] =
-            (KilnJobMetric) { .name = "val/accuracy", .last = 0.1, .best = best[i], .max = true };
+        metrics[i] = (KilnJobMetric) {
+            .name = "val/accuracy", .last = 0.1, .best = best[i], .mode = KILN_MODE_MAX
+        };
         job->status = i == 3 ? KILN_JOB_FAILED : KILN_JOB_OK;
         job->reason = i == 3 ? "exit status 1" : "";
         job->metrics = &metrics[i];
@@ -166,11 +167,17 @@ static void jobs_are_ranked(void **unused)
     assert_int_equal(order[0], 1);
     assert_int_equal(order[1], 0);
     /* Asked for the other direction: only the last values are known. */
-    sweep.metric_mode_known = true;
-    sweep.metric_max = false;
+    sweep.metric_mode = KILN_MODE_MIN;
     metrics[0].last = 0.2;
     assert_int_equal(kiln_sweep_rank(&sweep, order), 2);
     assert_int_equal(order[0], 1);
+    /* Of a metric that declares no direction nothing is best, unless the sweep says. */
+    for (size_t i = 0; i < 4; i++)
+        metrics[i].mode = KILN_MODE_AUTO;
+    assert_int_equal(kiln_sweep_rank(&sweep, order), 2);
+    assert_int_equal(order[0], 1);
+    sweep.metric_mode = KILN_MODE_AUTO;
+    assert_int_equal(kiln_sweep_rank(&sweep, order), 0);
     kiln_jobs_release(&sweep.jobs);
 }
 

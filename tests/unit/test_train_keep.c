@@ -370,7 +370,7 @@ static void stop(const json_t *item)
     begin(item);
     overrides_of(item,
                  SCRIPTED "trainer.enable_checkpointing=false "
-                          "+callbacks.early_stopping={_target_:callback/early_stopping} ",
+                          "+callbacks.early_stopping={_target_:callback/early_stopping,mode:min} ",
                  overrides, sizeof(overrides));
     fit_well("run", overrides, stopped ? "stopped" : "finished");
     json_t *summary = summary_of("run");

@@ -88,6 +88,7 @@ static void test_a_name_in_two_phases(void **unused)
     kiln_metrics_free(metrics);
 }
 
+/* The flags say which value is the best, whatever the name; without them none is. */
 static void test_best(void **unused)
 {
     static const double values[] = { NAN, 0.5, 0.25, 0.75, NAN };
@@ -96,14 +97,21 @@ static void test_best(void **unused)
 
     (void)unused;
     for (int i = 0; i < 5; i++) {
-        add(metrics, KILN_PHASE_VALIDATE, "val/loss", 0, values[i], 1.0, i, 10 * i);
-        add(metrics, KILN_PHASE_VALIDATE, "val/accuracy", 0, values[i], 1.0, i, 10 * i);
+        add(metrics, KILN_PHASE_VALIDATE, "val/accuracy", KILN_LOG_LOWER_IS_BETTER, values[i], 1.0,
+            i, 10 * i);
+        add(metrics, KILN_PHASE_VALIDATE, "val/loss", KILN_LOG_HIGHER_IS_BETTER, values[i], 1.0, i,
+            10 * i);
+        add(metrics, KILN_PHASE_VALIDATE, "val/error", 0, values[i], 1.0, i, 10 * i);
         assert_int_equal(kiln_metrics_end_epoch(metrics, KILN_PHASE_VALIDATE, i, 10 * i, NULL),
                          KILN_OK);
     }
     best = kiln_metrics_best(metrics);
     assert_true(best[0].value == 0.25 && best[0].epoch == 2 && best[0].step == 20);
     assert_true(best[1].value == 0.75 && best[1].epoch == 3 && best[1].step == 30);
+    assert_true(isnan(best[2].value));
+    assert_int_equal(kiln_metrics_mode(metrics, "val/accuracy"), KILN_MODE_MIN);
+    assert_int_equal(kiln_metrics_mode(metrics, "val/loss"), KILN_MODE_MAX);
+    assert_int_equal(kiln_metrics_mode(metrics, "val/error"), KILN_MODE_AUTO);
     assert_true(isnan(value_of(metrics, "val/loss")));
     kiln_metrics_free(metrics);
 }

@@ -225,7 +225,8 @@ static inline KilnTensor *plane_train(KilnInstance *self, KilnStep *step)
     KilnTensor *loss = kiln_cross_entropy(logits, kiln_step_input(step, "label"),
                                           (KilnCrossEntropy) { 0 });
 
-    plane_log(self, step, logits, loss, "train/loss", KILN_LOG_STEP | KILN_LOG_EPOCH);
+    plane_log(self, step, logits, loss, "train/loss",
+              KILN_LOG_STEP | KILN_LOG_EPOCH | KILN_LOG_LOWER_IS_BETTER);
     return loss;
 }
 
@@ -235,7 +236,7 @@ static inline void plane_validate(KilnInstance *self, KilnStep *step)
 
     plane_log(self, step, logits,
               kiln_cross_entropy(logits, kiln_step_input(step, "label"), (KilnCrossEntropy) { 0 }),
-              "val/loss", 0);
+              "val/loss", KILN_LOG_LOWER_IS_BETTER);
 }
 
 static inline void plane_test(KilnInstance *self, KilnStep *step)
@@ -244,7 +245,7 @@ static inline void plane_test(KilnInstance *self, KilnStep *step)
 
     plane_log(self, step, logits,
               kiln_cross_entropy(logits, kiln_step_input(step, "label"), (KilnCrossEntropy) { 0 }),
-              "test/loss", 0);
+              "test/loss", KILN_LOG_LOWER_IS_BETTER);
 }
 
 static inline void plane_predict(KilnInstance *self, KilnStep *step)

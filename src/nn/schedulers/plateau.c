@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-enum { MODE_MIN, MODE_MAX };
 enum { THRESHOLD_REL, THRESHOLD_ABS };
 
 typedef struct Opts {
@@ -14,14 +13,13 @@ typedef struct Opts {
     double factor, threshold, min_factor;
 } Opts;
 
-static const KilnChoice modes[] = { { "min", MODE_MIN }, { "max", MODE_MAX }, { NULL, 0 } };
 static const KilnChoice threshold_modes[] = { { "rel", THRESHOLD_REL },
                                               { "abs", THRESHOLD_ABS },
                                               { NULL, 0 } };
 
 static const KilnField fields[] = {
     KILN_FIELD_STR(Opts, monitor, "val/loss", "metric to watch"),
-    KILN_FIELD_ENUM(Opts, mode, "min", modes, "whether a smaller or a larger value is better"),
+    KILN_FIELD_MODE(Opts),
     KILN_FIELD_F64(Opts, factor, "0.1", 0.0, 1.0, "the learning rate falls to this share of it"),
     KILN_FIELD_I64(Opts, patience, "10", 0, 1e9, "checks without progress that are let pass"),
     KILN_FIELD_F64(Opts, threshold, "1e-4", 0.0, 1e6, "smallest change that counts"),
@@ -52,12 +50,10 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 
 static KilnStatus init(KilnInstance *self, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
 
     (void)err;
-    *state = (State) { .best = opts->mode == MODE_MIN ? (double)INFINITY : -(double)INFINITY,
-                       .share = 1.0 };
+    *state = (State) { .best = (double)NAN, .share = 1.0 };
     return KILN_OK;
 }
 
@@ -73,28 +69,31 @@ static double factor(const KilnInstance *self, const KilnProgress *at)
     return kiln_warmup_factor(KILN_WARMUP((const Opts *)kiln_opts(self)), at) * state->share;
 }
 
-static const char *monitor(const KilnInstance *self)
+static const char *monitor(const KilnInstance *self, int64_t *ret_mode)
 {
-    return ((const Opts *)kiln_opts(self))->monitor;
+    const Opts *opts = kiln_opts(self);
+
+    *ret_mode = opts->mode;
+    return opts->monitor;
 }
 
-static bool is_better(const Opts *opts, double value, double best)
+static bool is_better(const Opts *opts, double value, double best, bool higher)
 {
     double margin = opts->threshold_mode == THRESHOLD_ABS ? opts->threshold
                                                           : opts->threshold * best;
 
-    if (isinf(best)) /* nothing was seen yet */
-        return opts->mode == MODE_MIN ? value < best : value > best;
-    return opts->mode == MODE_MIN ? value < best - margin : value > best + margin;
+    if (!isfinite(best)) /* nothing was seen yet */
+        return isfinite(value);
+    return higher ? value > best + margin : value < best - margin;
 }
 
-static void observe(KilnInstance *self, double value)
+static void observe(KilnInstance *self, double value, bool higher_is_better)
 {
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
 
     state->waited++;
-    if (is_better(opts, value, state->best)) {
+    if (is_better(opts, value, state->best, higher_is_better)) {
         state->best = value;
         state->waited = 0;
     }
