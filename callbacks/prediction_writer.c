@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { JSONL, CSV, SAFETENSORS };
 enum { EACH_BATCH, AT_END };
@@ -15,7 +16,7 @@ enum { EACH_BATCH, AT_END };
 typedef struct Opts {
     char *path;
     int64_t *format;
-    int64_t interval;
+    int64_t *interval;
 } Opts;
 
 static const KilnChoice formats[] = {
@@ -27,11 +28,12 @@ static const KilnField fields[] = {
     KILN_FIELD_PATH(Opts, path, "'-'",
                     "file to write (a set's name is put behind the file's); -: the output of the "
                     "command"),
-    KILN_FIELD_ENUM_OPT(Opts, format, "null", formats, "null: as the file's name ends, else jsonl"),
-    KILN_FIELD_ENUM(
-        Opts, interval, "batch", intervals,
-        "batch: write behind each batch, of safetensors a file for each (-000001 behind "
-        "the name); epoch: all at the end"),
+    KILN_FIELD_ENUM_OPT(Opts, format, "null", formats,
+                        "null: as the file's name ends; jsonl for the output of the command"),
+    KILN_FIELD_ENUM_OPT(
+        Opts, interval, "null", intervals,
+        "batch: write after each batch, of safetensors a file for each (-000001 after the name); "
+        "epoch: all at the end; null: lines after each batch, safetensors at the end"),
     KILN_FIELD_END,
 };
 
@@ -51,12 +53,14 @@ typedef struct State {
     FILE *file;      /* NULL: lines go to the command's output */
     char *text;      /* the line that is made, or all that wait for the end */
     size_t length, room;
+    bool each_batch;  /* write after each */
     bool has_head;    /* of CSV */
-    int64_t n_values; /* cells behind file, error and class */
+    int64_t n_values; /* cells after those that all rows have */
     Column columns[KILN_STEP_OUTPUTS];
     size_t n_columns, n_rows;
-    int64_t *samples; /* of these rows */
-    size_t samples_room;
+    int64_t *samples, *labels; /* of these rows; label -1: not known */
+    size_t samples_room, labels_room;
+    bool has_labels;
     int64_t files; /* written, of safetensors */
 } State;
 
@@ -101,13 +105,12 @@ static KilnStatus flush(State *state, KilnError *err)
     return status;
 }
 
-/* The file of a sample, or its number. */
-static const char *file_of(const State *state, int64_t sample, char buf[32])
+/* The name of a row's true class; NULL: it is not known. */
+static const char *label_of(const State *state, int64_t row)
 {
-    const char *name = kiln_trainer_sample_name(state->trainer, sample);
+    const int64_t label = kiln_trainer_row_label(state->trainer, row);
 
-    snprintf(buf, 32, "%" PRId64, sample);
-    return name != NULL ? name : buf;
+    return label < 0 ? NULL : kiln_trainer_spec(state->trainer)->class_names[label];
 }
 
 static int64_t width_of(const KilnOutputView *output)
@@ -115,12 +118,19 @@ static int64_t width_of(const KilnOutputView *output)
     return output->shape.dim[0] > 0 ? kiln_shape_count(&output->shape) / output->shape.dim[0] : 0;
 }
 
+/* What a file's name ends in, without the dot; "" where it has no ending. */
+static const char *ending_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+
+    return dot != NULL && (slash == NULL || dot > slash) ? dot + 1 : "";
+}
+
 /* `path` with -TEXT in front of its ending; without text as it is. */
 static void name_behind(const char *path, const char *text, char *buf, size_t size)
 {
-    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-    const size_t stem = dot != NULL && (slash == NULL || dot > slash) ? (size_t)(dot - path)
-                                                                      : strlen(path);
+    const size_t ending = strlen(ending_of(path));
+    const size_t stem = strlen(path) - (ending > 0 ? ending + 1 : 0);
 
     snprintf(buf, size, "%.*s%s%s%s", (int)stem, path, text[0] != '\0' ? "-" : "", text,
              path + stem);
@@ -163,15 +173,28 @@ static KilnStatus put_json(State *state, json_t *line, KilnError *err)
     return status >= 0 ? add(state, "\n", err) : status;
 }
 
+/* Which sample it is. */
+static json_t *sample_json(const State *state, int64_t sample)
+{
+    const char *name = kiln_trainer_sample_name(state->trainer, sample);
+    const char *set = kiln_trainer_dataloader_name(state->trainer);
+    json_t *line = json_pack("{s:I}", "index", (json_int_t)sample);
+
+    if (name != NULL)
+        json_object_set_new(line, "file", json_string(name));
+    if (set[0] != '\0')
+        json_object_set_new(line, "set", json_string(set));
+    return line;
+}
+
 static json_t *row_json(const State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
                         int64_t row)
 {
-    char buf[32];
-    const char *set = kiln_trainer_dataloader_name(state->trainer);
-    json_t *line = json_pack("{s:s}", "file", file_of(state, sample, buf));
+    const char *label = label_of(state, row);
+    json_t *line = sample_json(state, sample);
 
-    if (set[0] != '\0')
-        json_object_set_new(line, "set", json_string(set));
+    if (label != NULL)
+        json_object_set_new(line, "label", json_string(label));
     for (size_t i = 0; i < n; i++) {
         const char *class = class_of(state, &outputs[i], row);
         const int64_t width = width_of(&outputs[i]);
@@ -194,8 +217,8 @@ static KilnStatus add_cell(State *state, const char *before, const char *text, K
     const bool quotes = strpbrk(text, ",\"\r\n") != NULL;
     KilnStatus status = add(state, before, err);
 
-    if (status >= 0 && quotes)
-        status = add(state, "\"", err);
+    if (status >= 0)
+        status = add(state, quotes ? "\"" : "", err);
     for (const char *c = text; *c != '\0' && status >= 0; c++)
         status = append(state, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1, err);
     return status >= 0 && quotes ? add(state, "\"", err) : status;
@@ -204,7 +227,7 @@ static KilnStatus add_cell(State *state, const char *before, const char *text, K
 static KilnStatus add_head(State *state, const KilnOutputView *outputs, size_t n, KilnError *err)
 {
     const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
-    KilnStatus status = add(state, "file,error,class", err);
+    KilnStatus status = add(state, "index,file,error,label,class", err);
 
     for (size_t i = 0; i < n; i++) {
         const int64_t width = width_of(&outputs[i]);
@@ -223,18 +246,31 @@ static KilnStatus add_head(State *state, const KilnOutputView *outputs, size_t n
     return status >= 0 ? add(state, "\n", err) : status;
 }
 
+/* The cells "index,file". */
+static KilnStatus add_sample(State *state, int64_t sample, KilnError *err)
+{
+    const char *name = kiln_trainer_sample_name(state->trainer, sample);
+    char index[32];
+
+    snprintf(index, sizeof(index), "%" PRId64, sample);
+    KilnStatus status = add(state, index, err);
+    return status >= 0 ? add_cell(state, ",", name != NULL ? name : "", err) : status;
+}
+
 static KilnStatus add_csv_row(State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
                               int64_t row, KilnError *err)
 {
-    const char *class = NULL;
+    const char *class = NULL, *label = label_of(state, row);
     char buf[32];
-    KilnStatus status = add_cell(state, "", file_of(state, sample, buf), err);
+    KilnStatus status = add_sample(state, sample, err);
 
     for (size_t i = 0; i < n; i++)
         class = class_of(state, &outputs[i], row) != NULL ? class_of(state, &outputs[i], row)
                                                           : class;
     if (status >= 0)
-        status = add_cell(state, ",,", class != NULL ? class : "", err);
+        status = add_cell(state, ",,", label != NULL ? label : "", err);
+    if (status >= 0)
+        status = add_cell(state, ",", class != NULL ? class : "", err);
     for (size_t i = 0; i < n; i++) {
         const int64_t width = width_of(&outputs[i]);
 
@@ -248,25 +284,18 @@ static KilnStatus add_csv_row(State *state, const KilnOutputView *outputs, size_
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-static KilnStatus put_row(State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
-                          int64_t row, KilnError *err)
-{
-    return state->format == CSV ? add_csv_row(state, outputs, n, sample, row, err)
-                                : put_json(state, row_json(state, outputs, n, sample, row), err);
-}
-
 static KilnStatus put_unread(State *state, const KilnUnread *unread, KilnError *err)
 {
-    char buf[32];
-    const char *file = file_of(state, unread->sample, buf);
+    if (state->format == JSONL) {
+        json_t *line = sample_json(state, unread->sample);
 
-    if (state->format == JSONL)
-        return put_json(state, json_pack("{s:s, s:s}", "file", file, "error", unread->message),
-                        err);
-    KilnStatus status = add_cell(state, "", file, err);
+        json_object_set_new(line, "error", json_string(unread->message));
+        return put_json(state, line, err);
+    }
+    KilnStatus status = add_sample(state, unread->sample, err);
     if (status >= 0)
         status = add_cell(state, ",", unread->message, err);
-    for (int64_t i = 0; i <= state->n_values && status >= 0; i++)
+    for (int64_t i = 0; i < 2 + state->n_values && status >= 0; i++)
         status = add(state, ",", err);
     return status >= 0 ? add(state, "\n", err) : status;
 }
@@ -286,7 +315,9 @@ static KilnStatus put_batch(State *state, const KilnOutputView *outputs, size_t 
         for (; done < n_unread && unread[done].sample < samples[row] && status >= 0; done++)
             status = put_unread(state, &unread[done], err);
         if (status >= 0)
-            status = put_row(state, outputs, n, samples[row], row, err);
+            status = state->format == CSV
+                         ? add_csv_row(state, outputs, n, samples[row], row, err)
+                         : put_json(state, row_json(state, outputs, n, samples[row], row), err);
     }
     for (; done < n_unread && status >= 0; done++)
         status = put_unread(state, &unread[done], err);
@@ -341,7 +372,15 @@ static KilnStatus keep_batch(State *state, const KilnOutputView *outputs, size_t
                              state->n_rows + (size_t)rows, sizeof(*samples), err);
 
     if (status >= 0)
-        memcpy(state->samples + state->n_rows, samples, (size_t)rows * sizeof(*samples));
+        status = grow((void **)&state->labels, &state->labels_room, state->n_rows + (size_t)rows,
+                      sizeof(*state->labels), err);
+    for (int64_t row = 0; row < rows && status >= 0; row++) {
+        const int64_t label = kiln_trainer_row_label(state->trainer, row);
+
+        state->samples[state->n_rows + (size_t)row] = samples[row];
+        state->labels[state->n_rows + (size_t)row] = label;
+        state->has_labels |= label >= 0;
+    }
     for (size_t i = 0; i < n && status >= 0; i++)
         status = keep_column(state, &outputs[i], i, (size_t)rows, err);
     state->n_columns = n;
@@ -350,17 +389,38 @@ static KilnStatus keep_batch(State *state, const KilnOutputView *outputs, size_t
 }
 
 /* "out.safetensors", or "out-000001.safetensors" for the first batch. */
-static void file_name(const Opts *opts, const State *state, int64_t number, char *buf, size_t size)
+static void file_name(const State *state, int64_t number, char *buf, size_t size)
 {
     char text[32];
 
     snprintf(text, sizeof(text), "%06" PRId64, number);
-    name_behind(state->path, opts->interval == AT_END ? "" : text, buf, size);
+    name_behind(state->path, state->each_batch ? text : "", buf, size);
 }
 
-static KilnStatus write_columns(const Opts *opts, State *state, KilnError *err)
+/* The metadata has the names of the classes, as a JSON list. */
+static KilnStatus write_file(const State *state, const char *path, const KilnStView *views,
+                             size_t n, KilnError *err)
 {
-    KilnStView views[KILN_STEP_OUTPUTS + 1];
+    const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
+    json_t *names = json_array();
+
+    for (int64_t i = 0; i < spec->n_classes; i++)
+        json_array_append_new(names, json_string(spec->class_names[i]));
+    char *text = json_dumps(names, 0);
+    KilnStatus status = text != NULL
+                            ? kiln_safetensors_write(path, views, n,
+                                                     &(KilnStText) { "classes", text }, 1, err)
+                            : kiln_error_nomem(err, 1);
+    json_decref(names);
+    free(text);
+    return status;
+}
+
+static KilnStatus write_columns(State *state, KilnError *err)
+{
+    const KilnShape rows = KILN_SHAPE((int64_t)state->n_rows);
+    KilnStView views[KILN_STEP_OUTPUTS + 2];
+    size_t n = state->n_columns;
     char path[4096];
 
     if (state->n_rows == 0)
@@ -371,39 +431,50 @@ static KilnStatus write_columns(const Opts *opts, State *state, KilnError *err)
         column->shape.dim[0] = (int64_t)state->n_rows;
         views[i] = (KilnStView) { column->name, KILN_F32, column->shape, column->data };
     }
-    views[state->n_columns] = (KilnStView) { "sample", KILN_I64, KILN_SHAPE((int64_t)state->n_rows),
-                                             state->samples };
-    file_name(opts, state, ++state->files, path, sizeof(path));
-    KilnStatus status = kiln_safetensors_write(path, views, state->n_columns + 1, NULL, 0, err);
+    views[n++] = (KilnStView) { "index", KILN_I64, rows, state->samples };
+    if (state->has_labels)
+        views[n++] = (KilnStView) { "label", KILN_I64, rows, state->labels };
+    file_name(state, ++state->files, path, sizeof(path));
+    KilnStatus status = write_file(state, path, views, n, err);
     for (size_t i = 0; i < state->n_columns; i++) {
         free(state->columns[i].name);
         state->columns[i].name = NULL;
     }
     state->n_rows = 0;
+    state->has_labels = false;
     return status;
 }
 
 /* ---- Hooks -------------------------------------------------------------------------- */
 
+/* -1: the name says nothing of it. */
 static int64_t format_of(const Opts *opts)
 {
-    const char *dot = strrchr(opts->path, '.');
+    const char *ending = ending_of(opts->path);
 
     if (opts->format != NULL)
         return *opts->format;
-    for (size_t i = 0; dot != NULL && formats[i].name != NULL; i++)
-        if (strcmp(dot + 1, formats[i].name) == 0)
+    if (strcmp(opts->path, "-") == 0)
+        return JSONL;
+    for (size_t i = 0; formats[i].name != NULL; i++)
+        if (strcasecmp(ending, formats[i].name) == 0)
             return formats[i].value;
-    return JSONL;
+    return -1;
 }
 
 static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
     const Opts *opts = options;
+    const char *ending = ending_of(opts->path);
 
+    *ret_option = "path";
+    if (format_of(opts) < 0)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "%s%s; expected a file that ends in .jsonl, .csv or .safetensors, "
+                              "or give callbacks.prediction_writer.format",
+                              ending[0] != '\0' ? "unknown ending ." : "no ending", ending);
     if (format_of(opts) != SAFETENSORS || strcmp(opts->path, "-") != 0)
         return KILN_OK;
-    *ret_option = "path";
     return kiln_error_set(err, KILN_E_RANGE, "- is for lines; safetensors need a file");
 }
 
@@ -425,14 +496,14 @@ static KilnStatus begin_set(const Opts *opts, State *state, KilnError *err)
 }
 
 /* Samples behind the last batch may have been unreadable, too. */
-static KilnStatus end_set(const Opts *opts, State *state, KilnError *err)
+static KilnStatus end_set(State *state, KilnError *err)
 {
     const KilnUnread *unread;
     const size_t n = kiln_trainer_unread(state->trainer, &unread);
     KilnStatus status = KILN_OK;
 
     if (state->format == SAFETENSORS)
-        return write_columns(opts, state, err);
+        return write_columns(state, err);
     if (state->format == CSV && !state->has_head)
         status = add_head(state, NULL, 0, err);
     for (size_t i = 0; i < n && status >= 0; i++)
@@ -453,6 +524,8 @@ static KilnStatus on_predict_start(KilnInstance *self, KilnTrainer *trainer, Kil
 
     state->trainer = trainer;
     state->format = format_of(opts);
+    state->each_batch = opts->interval != NULL ? *opts->interval == EACH_BATCH
+                                               : state->format != SAFETENSORS;
     if (state->format == CSV && strcmp(opts->path, "-") == 0 &&
         kiln_trainer_dataloaders(trainer) > 1)
         return kiln_error_set(err, KILN_E_RANGE,
@@ -472,22 +545,22 @@ static KilnStatus on_predict_batch_end(KilnInstance *self, KilnTrainer *trainer,
     KilnStatus status = KILN_OK;
 
     if (kiln_trainer_dataloader(trainer) != state->set) {
-        status = end_set(opts, state, err);
+        status = end_set(state, err);
         if (status >= 0)
             status = begin_set(opts, state, err);
     }
     if (status >= 0)
         status = state->format == SAFETENSORS ? keep_batch(state, outputs, n, err)
                                               : put_batch(state, outputs, n, err);
-    if (status < 0 || opts->interval == AT_END)
+    if (status < 0 || !state->each_batch)
         return status;
-    return state->format == SAFETENSORS ? write_columns(opts, state, err) : flush(state, err);
+    return state->format == SAFETENSORS ? write_columns(state, err) : flush(state, err);
 }
 
 static KilnStatus on_predict_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     (void)trainer;
-    return end_set(kiln_opts(self), kiln_state(self), err);
+    return end_set(kiln_state(self), err);
 }
 
 static void release(KilnInstance *self)
@@ -501,6 +574,7 @@ static void release(KilnInstance *self)
         free(state->columns[i].data);
     }
     free(state->samples);
+    free(state->labels);
     free(state->text);
 }
 

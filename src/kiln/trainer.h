@@ -51,6 +51,9 @@ KILN_API const void *kiln_trainer_feature(const KilnTrainer *trainer, const char
 KILN_API const int64_t *kiln_trainer_batch_samples(const KilnTrainer *trainer, int64_t *ret_n);
 /* The name (file) of such a sample; NULL when the datamodule has no names. */
 KILN_API const char *kiln_trainer_sample_name(const KilnTrainer *trainer, int64_t sample);
+/* The class of row `row` of that batch, by the feature "label" (i32, one for each sample); -1: not
+ * known, as of a user's input. */
+KILN_API int64_t kiln_trainer_row_label(const KilnTrainer *trainer, int64_t row);
 
 /* What the step handed out (kiln_step_output), of the batch that has just run. */
 typedef struct KilnOutputView {

@@ -29,6 +29,21 @@ const char *kiln_trainer_sample_name(const KilnTrainer *trainer, int64_t sample)
                : NULL;
 }
 
+int64_t kiln_trainer_row_label(const KilnTrainer *trainer, int64_t row)
+{
+    const KilnFeature *feature = kiln_spec_feature(&trainer->spec, "label");
+    int64_t n = 0;
+
+    if (trainer->unlabelled || feature == NULL || feature->dtype != KILN_I32 ||
+        feature->shape.rank != 0)
+        return -1;
+    const int32_t *labels = kiln_trainer_feature(trainer, "label", &n);
+    return labels != NULL && row >= 0 && row < n && labels[row] >= 0 &&
+                   labels[row] < trainer->spec.n_classes
+               ? labels[row]
+               : -1;
+}
+
 size_t kiln_trainer_outputs(const KilnTrainer *trainer, KilnOutputView ret[KILN_STEP_OUTPUTS])
 {
     const KilnStep *step = &trainer->step;

@@ -68,14 +68,30 @@ void kiln_run_resume_command(const KilnTrainer *trainer, KilnText *text)
     append_key(text, "resume", kiln_path_near(trainer->run_dir));
 }
 
-void kiln_run_eval_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text)
+static void append_checkpoint(const KilnTrainer *trainer, const char *checkpoint, KilnText *text)
 {
     KilnText path = { 0 };
 
     kiln_text_printf(&path, "%s/checkpoints/%s", kiln_path_near(trainer->run_dir), checkpoint);
-    kiln_text_append(text, "kiln eval ");
     append_key(text, "ckpt_path", path.data != NULL ? path.data : "");
     kiln_text_release(&path);
+}
+
+void kiln_run_eval_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text)
+{
+    kiln_text_append(text, "kiln eval ");
+    append_checkpoint(trainer, checkpoint, text);
+}
+
+void kiln_run_predict_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text)
+{
+    KilnSplit split = KILN_TEST;
+
+    while (split > KILN_TRAIN && kiln_trainer_split_batches(trainer, split) == 0)
+        split = split == KILN_TEST ? KILN_VAL : KILN_TRAIN;
+    kiln_text_append(text, "kiln predict ");
+    append_checkpoint(trainer, checkpoint, text);
+    kiln_text_printf(text, " split=%s", kiln_split_name(split));
 }
 
 /* ---- What was asked for -------------------------------------------------------------------- */

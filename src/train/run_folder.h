@@ -35,9 +35,11 @@ const char *kiln_path_near(const char *path);
 /* The checkpoint that checkpoints/<link> points to on disk, whatever was asked for and failed;
  * false when there is none. */
 bool kiln_run_link(const KilnTrainer *trainer, const char *link, char *ret, size_t size);
-/* Append the command that goes on with this run, or tests a checkpoint of it. */
+/* Append the command that resumes this run, tests a checkpoint of it, or predicts with it: the
+ * samples of test, or of the next split that has some. */
 void kiln_run_resume_command(const KilnTrainer *trainer, KilnText *text);
 void kiln_run_eval_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text);
+void kiln_run_predict_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text);
 
 /* ---- summary.c ------------------------------------------------------------------------ */
 

@@ -145,6 +145,7 @@ static KilnStatus open_input(Predictor *predictor, KilnError *err)
     if (ops->open_input == NULL)
         return kiln_error_set(err, KILN_E_MISSING, "datamodule %s can't read input by path",
                               kiln_instance_name(trainer->datamodule));
+    trainer->unlabelled = true;
     *sets = (KilnSplitSets) { .list[0].name = "", .n = 1, .opened = true };
     return KILN_CALLED(
         trainer->datamodule, "open_input",

@@ -238,6 +238,10 @@ static void print_commands(KilnTrainer *trainer)
     kiln_text_clear(&line);
     kiln_run_eval_command(trainer, best ? "best" : "last", &line);
     kiln_output_pair(&trainer->output, "evaluate", line.data != NULL ? line.data : "");
+    kiln_text_clear(&line);
+    kiln_run_predict_command(trainer, best ? "best" : "last", &line);
+    if (kiln_instance_component(trainer->module)->ops.module->predict_step != NULL)
+        kiln_output_pair(&trainer->output, "predict", line.data != NULL ? line.data : "");
     kiln_text_release(&line);
 }
 

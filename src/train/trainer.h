@@ -119,6 +119,7 @@ struct KilnTrainer {
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
     KilnUnread *unread;            /* of what is predicted, since the last batch's end */
     size_t n_unread, unread_room;
+    bool unlabelled; /* what is predicted: the bytes of its labels mean nothing */
     KilnStage stage;
     KilnSplit split; /* without a fit: what is evaluated or predicted */
     KilnSplitSets sets[KILN_SPLIT_COUNT];

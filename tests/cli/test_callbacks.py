@@ -261,7 +261,7 @@ class Predicting(Case):
         self.assertEqual([line["file"] for line in lines], ["images/a.png", "images/b, c.png", "images/d.png"])
         self.assertEqual(self.predict("output=all.csv"), "")
         self.predict("output=all.jsonl")
-        self.predict("output=all.safetensors", "callbacks.prediction_writer.interval=epoch")
+        self.predict("output=all.safetensors")
         self.assertEqual([json.loads(line) for line in read(self.path("all.jsonl"), "r").splitlines()], lines)
         with open(self.path("all.csv"), newline="") as file:
             rows = list(csv.DictReader(file))
@@ -269,7 +269,8 @@ class Predicting(Case):
                          [(line["file"], line["class"], "") for line in lines])
         tensors = safetensors(self.path("all.safetensors"))
         self.assertEqual(tensors["probabilities"][:2], ("F32", [3, 10]))
-        self.assertEqual(struct.unpack("<3q", tensors["sample"][2]), (0, 1, 2))
+        self.assertEqual(struct.unpack("<3q", tensors["index"][2]), (0, 1, 2))
+        self.assertNotIn("label", tensors)
         values = floats(tensors["probabilities"])
         for i, (row, line) in enumerate(zip(rows, lines)):
             for j in range(10):
@@ -277,7 +278,7 @@ class Predicting(Case):
                 self.assertAlmostEqual(values[10 * i + j], line["probabilities"][j], places=8)
 
     def test_a_file_for_each_batch(self):
-        self.predict("output=part.safetensors", "datamodule.batch_size=2")
+        self.predict("output=part.safetensors", "datamodule.batch_size=2", "callbacks.prediction_writer.interval=batch")
         sizes = [safetensors(self.path(f"part-{i:06d}.safetensors"))["probabilities"][1] for i in (1, 2)]
         self.assertEqual(sizes, [[2, 10], [1, 10]])
         self.assertFalse(os.path.exists(self.path("part.safetensors")))
@@ -290,22 +291,21 @@ class Predicting(Case):
         self.predict("output=all.csv", status=1)
         with open(self.path("all.csv"), newline="") as file:
             rows = list(csv.reader(file))
-        self.assertEqual({len(row) for row in rows}, {13})
-        self.assertEqual(sum(bool(row[1]) for row in rows[1:]), 1)
+        self.assertEqual({len(row) for row in rows}, {15})
+        self.assertEqual(sum(bool(row[2]) for row in rows[1:]), 1)
 
     def test_sets_of_a_split(self):
         """Each in a file of its own, or with its name in the line; the first one's is that of the file."""
         sets = ["+datamodule.test_sets={night: {noise: 0.9, count: 5}, plain: {count: 3}}", "datamodule.test_count=4"]
         predict = ["predict", "ckpt_path=run", *sets, "datamodule.batch_size=2"]
         lines = [json.loads(line) for line in self.run_kiln(*predict, "split=test", program="kiln")[0].splitlines()]
-        self.assertEqual([(line.get("set"), line["file"]) for line in lines],
-                         [(None, str(i)) for i in range(4)] + [("night", str(i)) for i in range(5)] +
-                         [("plain", str(i)) for i in range(3)])
+        self.assertEqual([(line.get("set"), line["index"]) for line in lines],
+                         [(None, i) for i in range(4)] + [("night", i) for i in range(5)] +
+                         [("plain", i) for i in range(3)])
         self.run_kiln(*predict, "split=test", "output=to/all.jsonl", program="kiln", status=1)
         os.mkdir(self.path("to"))
         self.run_kiln(*predict, "split=test", "output=to/all.csv", program="kiln")
-        self.run_kiln(*predict, "split=test", "output=to/all.safetensors",
-                      "callbacks.prediction_writer.interval=epoch", program="kiln")
+        self.run_kiln(*predict, "split=test", "output=to/all.safetensors", program="kiln")
         self.assertEqual(sorted(os.listdir(self.path("to"))),
                          [f"all{name}.{end}" for name in ("-night", "-plain", "") for end in ("csv", "safetensors")])
         at = 0
@@ -319,7 +319,8 @@ class Predicting(Case):
                     self.assertAlmostEqual(float(row[f"probabilities/{j}"]), lines[at]["probabilities"][j], places=8)
                     self.assertAlmostEqual(values[10 * i + j], lines[at]["probabilities"][j], places=8)
                 at += 1
-        self.run_kiln(*predict, "split=test", "output=part.safetensors", program="kiln")
+        self.run_kiln(*predict, "split=test", "output=part.safetensors", "callbacks.prediction_writer.interval=batch",
+                      program="kiln")
         self.assertEqual(sorted(name for name in os.listdir(self.path(".")) if name.startswith("part")),
                          ["part-000001.safetensors", "part-000002.safetensors"] +
                          [f"part-{name}-{i:06d}.safetensors" for name, n in (("night", 3), ("plain", 2))
