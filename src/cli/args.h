@@ -31,6 +31,7 @@ typedef struct KilnArgs {
     bool multirun;     /* -m */
     bool plan;         /* with -m: print the jobs */
     bool retry_failed; /* with --resume */
+    bool trust;        /* what a run folder names is loaded and written to */
     bool json;
     bool once;           /* of top */
     bool quiet, verbose; /* of what runs: errors alone, or more */

@@ -58,8 +58,6 @@ void kiln_command_take_run(KilnArgs *args);
 /* The checkpoint that args->run names: absolute, owned by the caller. The plugins of its run are
  * taken as those of `args` if these have none. Errors are printed. */
 KilnStatus kiln_command_checkpoint(KilnArgs *args, char **ret);
-/* The plugins that the run in folder `run` was begun with, if `args` has none. */
-void kiln_command_take_plugins(KilnArgs *args, const char *run);
 /* --info of train: search path, defaults list, plugins. */
 int kiln_command_info(const KilnArgs *args, const KilnRegistry *registry);
 /* --help of train: usage, groups, and the options of what is chosen. */

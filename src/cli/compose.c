@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/journal.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/crash.h"
+#include "cli/foreign.h"
 #include "cli/runs.h"
 #include "cli/screen.h"
 #include "kiln/run.h"
+#include "registry/allow.h"
 
 KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret)
 {
@@ -19,8 +20,11 @@ KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret)
     KilnStatus status = kiln_registry_new(&registry, &err);
 
     kiln_crash_registry(registry);
-    for (size_t i = 0; status >= 0 && args->plugins[i] != NULL; i++)
+    for (size_t i = 0; status >= 0 && args->plugins[i] != NULL; i++) {
         status = kiln_registry_load(registry, args->plugins[i], &err);
+        if (status >= 0)
+            kiln_plugin_allow(args->plugins[i]); /* named by the user, or allowed before */
+    }
     if (status < 0) {
         kiln_screen_error(args->command, &err);
         kiln_registry_free(registry);
@@ -147,33 +151,16 @@ static char *folder_of_config(const char *checkpoint, const KilnRegistry *regist
     return kiln_strdup(checkpoint);
 }
 
-void kiln_command_take_plugins(KilnArgs *args, const char *run)
-{
-    char *dir = kiln_path_join(run, ".kiln");
-    json_t *first = NULL;
-    size_t n = 0;
-
-    if (args->plugins[0] == NULL && dir != NULL && kiln_journal_peek(dir, &first, NULL) >= 0) {
-        const json_t *list = json_object_get(first, "plugins");
-
-        for (; n < json_array_size(list) && n < KILN_MAX_REPEATED; n++)
-            args->plugins[n] = json_string_value(json_array_get(list, n));
-        args->plugins[n] = NULL;
-        args->run_plugins = first;
-    }
-    free(dir);
-}
-
 KilnStatus kiln_command_checkpoint(KilnArgs *args, char **ret)
 {
     KilnError err = { 0 };
     char run[4096];
     KilnStatus status = find_checkpoint(args, ret, &err);
 
+    if (status >= 0)
+        status = kiln_foreign_run_plugins(args, run_of(*ret, run), &err);
     if (status < 0)
         kiln_screen_error(args->command, &err);
-    else
-        kiln_command_take_plugins(args, run_of(*ret, run));
     return status;
 }
 

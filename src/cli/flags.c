@@ -33,6 +33,9 @@ static const KilnFlag flags[] = {
     { "--plugin", NULL, "FILE.so", KILN_FLAG_MANY, AT(plugins),
       COMPOSES REMEMBERS "list show schema init", "config",
       "load components from a plugin; can be repeated" },
+    { "--trust", NULL, NULL, KILN_FLAG_SWITCH, AT(trust), "train " REMEMBERS, "config",
+      "of a run folder from elsewhere: load the plugins that it names, and write where its config "
+      "says" },
     { "--cfg", "-c", "job|kiln|all", KILN_FLAG_ONE, AT(cfg), "train", "looking",
       "print the composed config (kiln: its own settings) and stop" },
     { "--package", "-p", "KEY", KILN_FLAG_ONE, AT(package), "train", "looking",

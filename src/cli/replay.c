@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/foreign.h"
 #include "cli/runs.h"
 #include "cli/screen.h"
 #include "kiln/flight.h"
@@ -420,10 +421,10 @@ static int replay_all(Replay *replay, const char *word, KilnError *err)
     const char *tmp = getenv("TMPDIR");
     KilnStatus status = open_record(replay, word, err);
 
-    if (status >= 0) {
-        kiln_command_take_plugins(replay->args, replay->run);
+    if (status >= 0)
+        status = kiln_foreign_run_plugins(replay->args, replay->run, err);
+    if (status >= 0)
         status = find_checkpoint(replay, err);
-    }
     snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",
              tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (status >= 0 && mkdtemp(replay->scratch) == NULL)

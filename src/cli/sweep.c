@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/call.h"
+#include "base/text.h"
 #include "cli/commands.h"
+#include "cli/foreign.h"
 #include "cli/screen.h"
 #include "kiln/run.h"
 #include "sweep/sweep.h"
@@ -196,30 +198,37 @@ static int begin(KilnArgs *args)
     return status;
 }
 
+/* The plugins that the sweep began with, and the folder. */
+static KilnStatus go_there(KilnArgs *args, const KilnSweepMemory *memory, KilnError *err)
+{
+    KilnText from = { 0 };
+
+    kiln_text_printf(&from, "the sweep %s", memory->dir);
+    KilnStatus status = from.failed ? kiln_error_nomem(err, 1)
+                                    : kiln_foreign_plugins(args, from.data, memory->plugins, err);
+    kiln_text_release(&from);
+    if (status < 0 || chdir(memory->cwd) == 0)
+        return status;
+    status = kiln_error_errno(err, memory->cwd);
+    (void)kiln_error_prefix(err, "the folder in which the sweep began: ");
+    return status;
+}
+
 /* Where and with what the sweep began. */
 static int go_on(KilnArgs *args)
 {
     KilnSweepMemory memory;
     KilnError err = { 0 };
-    size_t n = 0;
     KilnStatus status = kiln_sweep_remember(args->resume, &memory, &err);
 
     if (status < 0) {
         kiln_screen_error(args->command, &err);
         return kiln_screen_exit_status(status);
     }
-    if (chdir(memory.cwd) != 0) {
-        kiln_error_errno(&err, memory.cwd);
-        (void)kiln_error_prefix(&err, "the folder in which the sweep began: ");
+    status = go_there(args, &memory, &err);
+    if (status < 0)
         kiln_screen_error(args->command, &err);
-    } else {
-        while (args->plugins[n] != NULL)
-            n++;
-        for (size_t i = 0; n == 0 && i < KILN_MAX_REPEATED && memory.plugins[i] != NULL; i++)
-            args->plugins[i] = memory.plugins[i];
-        status = KILN_OK;
-    }
-    int exit_status = err.status < 0 ? 1 : sweep(args, memory.dir, NULL);
+    int exit_status = status < 0 ? 1 : sweep(args, memory.dir, NULL);
     kiln_arena_release(&memory.arena);
     return exit_status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/foreign.h"
 #include "cli/runs.h"
 #include "cli/screen.h"
 #include "config/output.h"
@@ -134,6 +135,8 @@ int kiln_command_train(KilnArgs *args)
 {
     bool runs = !args->help && args->cfg == NULL && args->info == NULL && args->explain[0] == NULL;
     KilnRegistry *registry = NULL;
+    KilnStatus status = KILN_OK;
+    KilnError err = { 0 };
     char *run = NULL;
 
     args->run = kiln_args_take(args, "resume");
@@ -145,9 +148,12 @@ int kiln_command_train(KilnArgs *args)
     if (args->multirun && runs)
         return kiln_command_sweep(args);
     if (args->run != NULL && kiln_run_find(args->run, kiln_runs_folder(args), &run, NULL) >= 0)
-        kiln_command_take_plugins(args, run);
+        status = kiln_foreign_run_plugins(args, run, &err);
     free(run);
-    KilnStatus status = kiln_command_registry(args, &registry);
+    if (status < 0)
+        kiln_screen_error(args->command, &err);
+    else
+        status = kiln_command_registry(args, &registry);
     if (status < 0)
         return kiln_screen_exit_status(status);
     if (runs && args->run == NULL && mode_is_multirun(args, registry)) {

@@ -30,7 +30,50 @@ static KilnStatus check_segments(FILE *file, const Elf64_Ehdr *header, uint64_t 
     return KILN_OK;
 }
 
-static KilnStatus check_file(FILE *file, uint64_t size, KilnError *err)
+static bool read_at(FILE *file, uint64_t at, void *data, size_t size)
+{
+    return at <= INT64_MAX && fseek(file, (long)at, SEEK_SET) == 0 &&
+           fread(data, size, 1, file) == 1;
+}
+
+/* Whether one of the symbols in a table of them is defined and has that name. */
+static bool has_symbol(FILE *file, const Elf64_Shdr *symbols, const Elf64_Shdr *names,
+                       const char *name)
+{
+    const size_t length = strlen(name) + 1;
+    char text[64];
+
+    for (uint64_t i = 0; i < symbols->sh_size / sizeof(Elf64_Sym); i++) {
+        Elf64_Sym symbol;
+
+        if (!read_at(file, symbols->sh_offset + i * sizeof(symbol), &symbol, sizeof(symbol)))
+            return false;
+        if (symbol.st_shndx != SHN_UNDEF && symbol.st_name < names->sh_size &&
+            read_at(file, names->sh_offset + symbol.st_name, text, length) &&
+            memcmp(text, name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Does it export `name`? A file without a table of sections keeps that to the loader. */
+static bool may_export(FILE *file, const Elf64_Ehdr *header, const char *name)
+{
+    if (header->e_shoff == 0 || header->e_shentsize != sizeof(Elf64_Shdr))
+        return true;
+    for (unsigned i = 0; i < header->e_shnum; i++) {
+        Elf64_Shdr symbols, names;
+
+        if (!read_at(file, header->e_shoff + i * sizeof(symbols), &symbols, sizeof(symbols)))
+            return true;
+        if (symbols.sh_type == SHT_DYNSYM && symbols.sh_link < header->e_shnum &&
+            read_at(file, header->e_shoff + symbols.sh_link * sizeof(names), &names, sizeof(names)))
+            return has_symbol(file, &symbols, &names, name);
+    }
+    return false;
+}
+
+static KilnStatus check_file(FILE *file, uint64_t size, const char *symbol, KilnError *err)
 {
     Elf64_Ehdr header;
 
@@ -41,10 +84,16 @@ static KilnStatus check_file(FILE *file, uint64_t size, KilnError *err)
     /* Another machine's, or something odd: the loader says so well. */
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr))
         return KILN_OK;
-    return check_segments(file, &header, size, err);
+    KilnStatus status = check_segments(file, &header, size, err);
+    if (status >= 0 && !may_export(file, &header, symbol))
+        status = kiln_error_set(err, KILN_E_PLUGIN,
+                                "no %s symbol: this is no kiln plugin (was it compiled with "
+                                "-DKILN_BUILD_PLUGIN?)",
+                                symbol);
+    return status;
 }
 
-KilnStatus kiln_elf_check(const char *path, KilnError *err)
+KilnStatus kiln_elf_check(const char *path, const char *symbol, KilnError *err)
 {
     FILE *file = fopen(path, "rb");
     struct stat st;
@@ -56,7 +105,7 @@ KilnStatus kiln_elf_check(const char *path, KilnError *err)
             fclose(file);
         return status;
     }
-    KilnStatus status = check_file(file, (uint64_t)st.st_size, err);
+    KilnStatus status = check_file(file, (uint64_t)st.st_size, symbol, err);
     fclose(file);
     return status;
 }

@@ -13,13 +13,15 @@
 #include "kiln.h"
 #include "registry/elf.h"
 
+#define ENTRY "kiln_plugin_v1"
+
 typedef const KilnPluginInfo *PluginFunction(void);
 
 /* dlsym yields an object pointer; POSIX says that it converts to a function's. */
 static PluginFunction *plugin_function(void *library)
 {
     PluginFunction *function = NULL;
-    void *symbol = dlsym(library, "kiln_plugin_v1");
+    void *symbol = dlsym(library, ENTRY);
 
     memcpy(&function, &symbol, sizeof(function));
     return function;
@@ -155,7 +157,7 @@ static KilnStatus open_library(const char *path, void **ret, KilnError *err)
         free(local);
         return kiln_error_set(err, KILN_E_PLUGIN, "there is no such file");
     }
-    KilnStatus status = kiln_elf_check(local, err);
+    KilnStatus status = kiln_elf_check(local, ENTRY, err);
     if (status >= 0) {
         void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL);
 
