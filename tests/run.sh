@@ -42,7 +42,7 @@ if [ $release -eq 0 ]; then
     # The kernels, once more for each lower level; test_curves and test_ops_sizes take too long.
     for level in $(lower_levels); do
         export KILN_ISA="$level"
-        units build/release "$level " test_ops test_ops_bf16 test_ops_extreme test_backend_ops \
+        units build/release "$level " test_ops test_ops_bf16 test_ops_extreme test_reductions test_backend_ops \
             test_backend_torch test_bf16_true test_precision test_precision_nets test_embedding \
             test_graph_passes test_map test_nn_sequence test_optim
         unset KILN_ISA

@@ -136,6 +136,56 @@ static void test_bf16(void **unused)
     kiln_backend_free(ref);
 }
 
+/* ---- Sums over a batch --------------------------------------------------------------- */
+
+/* The gradient of a factor that all products of a batch share, with ones everywhere: each
+ * element is their number times the rows, which bf16 has but a running sum in bf16 does not
+ * reach. The factor itself is bf16, as a product gives it; `then` scales the gradient. */
+static void check_shared_factor(KilnBackend *backend, bool left, double then)
+{
+    enum { BATCH = 512, M = 4, K = 8 };
+    static float many[BATCH * K * M], few[M * K], one = 1.0f;
+    float grad[M * K];
+    KilnGraph *graph = NULL;
+    KilnError err;
+
+    for (int i = 0; i < BATCH * K * M; i++)
+        many[i] = 1.0f;
+    for (int i = 0; i < M * K; i++)
+        few[i] = 1.0f;
+    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
+    kiln_graph_set_precision(graph, KILN_BF16_MIXED);
+    kiln_graph_begin(graph);
+
+    /* Products that could be one product of all rows are summed by that. */
+    KilnTensor *x = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(BATCH, K, M), many);
+    KilnTensor *w = kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(K, M), few, true, grad);
+    KilnTensor *shared = kiln_scale(through_product(w, &one), then);
+    KilnTensor *y = left ? kiln_matmul(shared, x, true, false)
+                         : kiln_matmul(x, shared, true, false);
+
+    kiln_graph_backward(graph, kiln_sum(y));
+    if (kiln_graph_run(graph, NULL, 0, &err) != KILN_OK)
+        fail_msg("%s", err.text);
+    for (int i = 0; i < M * K; i++)
+        if ((double)grad[i] != then * BATCH * M)
+            fail_msg("%s, the shared factor is the %s one: the gradient is %g, not %g",
+                     backend->machine, left ? "left" : "right", (double)grad[i], then * BATCH * M);
+    kiln_graph_free(graph);
+}
+
+static void test_sums_over_a_batch(void **unused)
+{
+    KilnBackend *backend = cpu_new(2, KILN_CONVOLUTION_AUTO);
+
+    (void)unused;
+    for (int left = 0; left < 2; left++) {
+        check_shared_factor(backend, left != 0, 1.0);
+        check_shared_factor(backend, left != 0, 0.5);
+    }
+    kiln_backend_free(backend);
+}
+
 /* ---- Variables of bf16 ------------------------------------------------------------- */
 
 static void narrow_bytes(Bytes *bytes, const KilnShape *shape)
@@ -231,6 +281,7 @@ static void test_variables(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_bf16),
+                                        cmocka_unit_test(test_sums_over_a_batch),
                                         cmocka_unit_test(test_variables) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

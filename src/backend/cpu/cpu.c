@@ -20,9 +20,9 @@ int64_t kiln_cpu_count(const KilnArg *arg)
     return kiln_shape_count(&arg->shape);
 }
 
-int64_t kiln_cpu_floats(const KilnArg *arg)
+int64_t kiln_cpu_stored(const KilnArg *arg)
 {
-    return (int64_t)(arg->bytes / sizeof(float));
+    return (int64_t)(arg->bytes / kiln_dtype_size(arg->dtype));
 }
 
 int64_t kiln_cpu_columns(const KilnArg *arg)

@@ -37,10 +37,9 @@ extern const KilnKernel kiln_cpu_reorder;
 
 /* The backend of a call. */
 KilnCpuBackend *kiln_cpu(const KilnCall *call);
-/* Elements of a value in plain order; and floats in its bytes, padding of blocked layouts included.
- */
+/* Elements of a value in plain order; and in its bytes, padding of blocked layouts included. */
 int64_t kiln_cpu_count(const KilnArg *arg);
-int64_t kiln_cpu_floats(const KilnArg *arg);
+int64_t kiln_cpu_stored(const KilnArg *arg);
 /* Size of the last axis (1 for a scalar), and how many such rows there are. */
 int64_t kiln_cpu_columns(const KilnArg *arg);
 int64_t kiln_cpu_rows(const KilnArg *arg);

@@ -9,6 +9,7 @@ typedef struct Matmul {
     const KilnCall *call;
     KilnBmm batch;
     KilnGemm gemm; /* of one product */
+    float *sums;   /* of several products, where the result is bf16; else NULL */
 } Matmul;
 
 static KilnGemm gemm_of(const KilnBmm *batch)
@@ -128,10 +129,22 @@ static void run_bf16(const Matmul *matmul, int64_t i, bool add)
                                 kiln_bmm_at(batch, batch->step_a, i) * batch->m * batch->k);
     product.right.data = element(&call->inputs[1],
                                  kiln_bmm_at(batch, batch->step_b, i) * batch->k * batch->n);
-    product.result.data = element(&call->outputs[0],
-                                  kiln_bmm_at(batch, batch->step_y, i) * batch->m * batch->n);
+
+    const int64_t at = kiln_bmm_at(batch, batch->step_y, i) * batch->m * batch->n;
+
+    product.result.data = element(&call->outputs[0], at);
+    if (matmul->sums != NULL) {
+        product.result.data = matmul->sums + at;
+        product.result.wide = true;
+    }
     product.result.add = add;
     kiln_amx_product(&product, call->workspace);
+}
+
+/* Products that share a matrix of the result are summed in floats and rounded once. */
+static bool needs_sums(const KilnCall *call, const KilnBmm *batch)
+{
+    return batch->add_up && call->outputs[0].dtype == KILN_BF16;
 }
 
 static void plain_inputs(KilnCall *call)
@@ -151,6 +164,8 @@ static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
         const KilnGemm gemm = gemm_of(&batch);
         const KilnAmxProduct product = amx_of(call, &gemm);
         call->workspace_size = kiln_amx_product_workspace(&product);
+        if (needs_sums(call, &batch))
+            call->workspace_size += (size_t)kiln_cpu_count(&call->outputs[0]) * sizeof(float);
     }
     return kiln_cpu_epilogue_prepare(call, err);
 }
@@ -283,6 +298,37 @@ static void run_products(Matmul *matmul)
         run_product(matmul, false, i, batch->add_up && adds(batch, i));
 }
 
+/* What becomes of elements of the sums. */
+static void finish_sums(void *context, int64_t begin, int64_t end)
+{
+    const Matmul *matmul = context;
+    const KilnCall *call = matmul->call;
+    const float *sums = matmul->sums + begin;
+
+    if (call->epilogue != NULL)
+        kiln_cpu_epilogue(call, sums, begin, end - begin);
+    else
+        kiln_cpu(call)->loops->narrow((uint16_t *)call->outputs[0].data + begin, sums, end - begin);
+}
+
+static void run_products_bf16(Matmul *matmul)
+{
+    const KilnBmm *batch = &matmul->batch;
+    const KilnCall *call = matmul->call;
+
+    if (needs_sums(call, batch)) {
+        const KilnAmxProduct product = amx_of(call, &matmul->gemm);
+
+        matmul->sums =
+            (float *)(void *)((char *)call->workspace + kiln_amx_product_workspace(&product));
+    }
+    for (int64_t i = 0; i < batch->count; i++)
+        run_bf16(matmul, i, batch->add_up && adds(batch, i));
+    if (matmul->sums != NULL)
+        kiln_parallel(call->backend->threads, kiln_cpu_count(&call->outputs[0]), 16384, 64,
+                      finish_sums, matmul);
+}
+
 static void matmul_run(KilnCall *call)
 {
     const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
@@ -297,11 +343,11 @@ static void matmul_run(KilnCall *call)
         return;
     }
     if (is_bf16(call))
-        for (int64_t i = 0; i < batch->count; i++)
-            run_bf16(&matmul, i, batch->add_up && adds(batch, i));
+        run_products_bf16(&matmul);
     else
         run_products(&matmul);
-    run_epilogue(call);
+    if (matmul.sums == NULL)
+        run_epilogue(call);
 }
 
 /* ---- linear ------------------------------------------------------------------------ */

@@ -78,7 +78,7 @@ static Axes axes_of(const KilnCall *call)
         push_axis(&axes, x->shape.dim[1] * x->shape.dim[2], true);
         push_axis(&axes, block, false);
     } else if (x->layout != KILN_PLAIN) {
-        push_axis(&axes, kiln_cpu_floats(x), true);
+        push_axis(&axes, kiln_cpu_stored(x), true);
     } else {
         for (int axis = 0; axis < x->shape.rank; axis++)
             push_axis(&axes, x->shape.dim[axis], (attrs->axes >> axis & 1) != 0);
@@ -318,20 +318,36 @@ typedef struct Joined {
     float shift;
 } Joined;
 
+/* A sum of exponentials, brought from one shift to a larger one; infinite it stays, where
+ * the factor would be 0. */
+static double reshifted(double sum, float from, float to)
+{
+    return isinf(sum) ? sum : sum * exp((double)(from - to));
+}
+
+/* A part without anything but -inf has no shift of its own: it leaves the others as they are. */
+static void join_sum_exp(Joined *joined, float part, float shift)
+{
+    if (part == 0.0f)
+        return;
+    if (joined->value == 0.0)
+        joined->shift = shift;
+
+    const float most = shift > joined->shift ? shift : joined->shift;
+
+    joined->value = reshifted(joined->value, joined->shift, most) +
+                    reshifted((double)part, shift, most);
+    joined->shift = most;
+}
+
 static void join(const Reduction *r, Joined *joined, float part, float shift)
 {
-    if (r->op == &kiln_op_sum || r->op == &kiln_op_mean) {
+    if (r->op == &kiln_op_sum || r->op == &kiln_op_mean)
         joined->value += (double)part;
-    } else if (r->op == &kiln_op_logsumexp) {
-        /* The larger shift stays; what has the smaller one is brought to it. */
-        const float most = shift > joined->shift ? shift : joined->shift;
-
-        joined->value = joined->value * exp((double)(joined->shift - most)) +
-                        (double)part * exp((double)(shift - most));
-        joined->shift = most;
-    } else if (!isnan(joined->value) && !((double)part <= joined->value)) {
+    else if (r->op == &kiln_op_logsumexp)
+        join_sum_exp(joined, part, shift);
+    else if (!isnan(joined->value) && !((double)part <= joined->value))
         joined->value = (double)part;
-    }
 }
 
 static float result_of(const Reduction *r, const Joined *joined)
@@ -343,19 +359,18 @@ static float result_of(const Reduction *r, const Joined *joined)
     return (float)(joined->value * (double)sign_of(r));
 }
 
-static Joined nothing(const Reduction *r, float shift)
+static Joined nothing(const Reduction *r)
 {
     const bool extreme = r->op == &kiln_op_max || r->op == &kiln_op_min;
 
-    return (Joined) { .value = extreme ? -INFINITY : 0.0, .shift = shift };
+    return (Joined) { .value = extreme ? -INFINITY : 0.0 };
 }
 
 /* Column c of the result slab whose parts begin at slab `base`. */
 static float join_column(const Reduction *r, int64_t base, int64_t c)
 {
     const int64_t width = r->columns / r->fold, together = r->slabs / r->results;
-    const int64_t start = base * r->chunks * r->columns + c;
-    Joined joined = nothing(r, r->op == &kiln_op_logsumexp ? r->shifts[start] : 0.0f);
+    Joined joined = nothing(r);
 
     for (int64_t s = 0; s < together; s++) {
         const int64_t slab = base + slab_offset(r, true, s);

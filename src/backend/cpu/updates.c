@@ -83,6 +83,7 @@ static int64_t pieces_of(int64_t n)
 static KilnStatus l2_norm_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
+    call->inputs[0].layout = KILN_PLAIN;
     call->workspace_size = (size_t)pieces_of(kiln_cpu_count(&call->inputs[0])) * sizeof(double);
     return KILN_OK;
 }

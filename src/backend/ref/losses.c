@@ -3,8 +3,12 @@
 
 #include <math.h>
 
-/* log(sum(exp(x))) of one row. */
-static double log_sum(const KilnArg *x, int64_t row)
+/* log(sum(exp(x))) of one row is top + rest; apart, for they may be of very different size. */
+typedef struct LogSum {
+    double top, rest;
+} LogSum;
+
+static LogSum log_sum(const KilnArg *x, int64_t row)
 {
     const int64_t columns = kiln_ref_columns(x);
     double top = -INFINITY, sum = 0.0;
@@ -17,17 +21,30 @@ static double log_sum(const KilnArg *x, int64_t row)
     for (int64_t c = 0; c < columns; c++)
         sum += exp(kiln_ref_get(x, row * columns + c) - top);
     /* cppcheck-suppress invalidFunctionArg ; rows are not empty, so the sum is at least 1 */
-    return top + log(sum);
+    return (LogSum) { top, log(sum) };
 }
 
 /* ---- softmax, log_softmax ------------------------------------------------------------ */
 
-static void softmax_row(const KilnArg *x, KilnArg *y, int64_t row, double log_total)
+static void log_softmax_run(KilnCall *call)
+{
+    const KilnArg *x = &call->inputs[0];
+    const int64_t columns = kiln_ref_columns(x);
+
+    for (int64_t r = 0; r < kiln_ref_rows(x); r++) {
+        const LogSum total = log_sum(x, r);
+
+        for (int64_t i = r * columns; i < (r + 1) * columns; i++)
+            kiln_ref_set(&call->outputs[0], i, kiln_ref_get(x, i) - total.top - total.rest);
+    }
+}
+
+static void softmax_row(const KilnArg *x, KilnArg *y, int64_t row, LogSum total)
 {
     const int64_t columns = kiln_ref_columns(x);
 
     for (int64_t i = row * columns; i < (row + 1) * columns; i++)
-        kiln_ref_set(y, i, exp(kiln_ref_get(x, i) - log_total));
+        kiln_ref_set(y, i, exp(kiln_ref_get(x, i) - total.top - total.rest));
 }
 
 static void softmax_run(KilnCall *call)
@@ -50,19 +67,6 @@ static void softmax_grad_run(KilnCall *call)
             dot += kiln_ref_get(dy, i) * kiln_ref_get(y, i);
         for (int64_t i = r * columns; i < (r + 1) * columns; i++)
             kiln_ref_set(&call->outputs[0], i, kiln_ref_get(y, i) * (kiln_ref_get(dy, i) - dot));
-    }
-}
-
-static void log_softmax_run(KilnCall *call)
-{
-    const KilnArg *x = &call->inputs[0];
-    const int64_t columns = kiln_ref_columns(x);
-
-    for (int64_t r = 0; r < kiln_ref_rows(x); r++) {
-        const double log_total = log_sum(x, r);
-
-        for (int64_t i = r * columns; i < (r + 1) * columns; i++)
-            kiln_ref_set(&call->outputs[0], i, kiln_ref_get(x, i) - log_total);
     }
 }
 
@@ -135,17 +139,17 @@ static void loss_run(KilnCall *call, bool soft, bool logits)
     double total = 0.0;
 
     for (int64_t r = 0; r < rows; r++) {
-        const double log_total = logits ? log_sum(x, r) : 0.0;
+        const LogSum sum = logits ? log_sum(x, r) : (LogSum) { 0 };
         double loss = 0.0;
 
         for (int64_t c = 0; c < n; c++) {
             const double w = wanted(attrs, labels, &call->inputs[1], weight, r, c);
 
             if (w != 0.0) /* an impossible class of probability 0 costs nothing */
-                loss += w * (log_total - kiln_ref_get(x, r * n + c));
+                loss += w * (sum.top - kiln_ref_get(x, r * n + c) + sum.rest);
         }
         if (logits)
-            softmax_row(x, &call->outputs[1], r, log_total);
+            softmax_row(x, &call->outputs[1], r, sum);
         if (attrs->reduction == KILN_REDUCTION_NONE)
             kiln_ref_set(&call->outputs[0], r, loss);
         total += loss;
