@@ -198,6 +198,7 @@ $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libkiln.a
 	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$(notdir $@)) -rdynamic -o $@ $< -Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS) -lcmocka
 # Counts the allocations that kiln's own code makes.
 LDFLAGS_test_alloc := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+LDFLAGS_test_alloc_saves := $(LDFLAGS_test_alloc)
 
 $(B)/examples/plugin/%.so: examples/plugin/%.c $(B)/.flags
 	@mkdir -p $(@D)
@@ -241,8 +242,9 @@ verify-resume: all
 power-cut: all
 	@KILN_CUTS=$(or $(CUTS),50) python3 tests/cli/test_power_cut.py $(B)
 
-# Each system call of a run that starts: killed there, it is resumed or started again.
-faults: all
+# Each allocation of saving fails; a run that starts is killed at each of its system calls.
+faults: all $(B)/tests/unit/test_alloc_saves
+	@KILN_FAULTS=all $(B)/tests/unit/test_alloc_saves
 	@KILN_FAULTS=all python3 tests/cli/test_begin.py $(B)
 
 # SECONDS each; FUZZ=yaml,override only these.

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 
 static const size_t largest = (size_t)1 << 30;
@@ -162,7 +163,8 @@ KilnStatus kiln_journal_peek(const char *dir, json_t **ret, KilnError *err)
 
 KilnStatus kiln_journal_append(KilnJournal *journal, json_t *record, KilnError *err)
 {
-    char *text = record != NULL ? json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    char *text = record != NULL ? kiln_json_dump(record, JSON_COMPACT | JSON_REAL_PRECISION(17))
+                                : NULL;
     KilnText line = { 0 };
     KilnStatus status = KILN_OK;
 

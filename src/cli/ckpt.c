@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
@@ -211,7 +212,7 @@ static KilnStatus ls(const char *const *words, KilnError *err)
 static void show_value(const json_t *state, const char *key)
 {
     const json_t *value = json_object_get(state, key);
-    char *text = value != NULL ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *text = kiln_json_dump(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
     if (text != NULL && !json_is_null(value))
         printf("  %-16s %s\n", key, json_is_string(value) ? json_string_value(value) : text);

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "config/reader.h"
 #include "config/writer.h"
 #include "tensor/safetensors.h"
@@ -151,7 +152,7 @@ static KilnStatus compare_tensors(const char *a, const char *b, KilnDifferences 
 
 static const char *dump(const json_t *value, char **ret)
 {
-    *ret = value != NULL ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    *ret = kiln_json_dump(value, JSON_ENCODE_ANY | JSON_COMPACT);
     return *ret != NULL ? *ret : "absent";
 }
 

@@ -1,5 +1,6 @@
 /* Comparing what loggers wrote, without the time of day. */
 #define _GNU_SOURCE /* memmem */
+#include "base/json.h"
 #include "cli/differences.h"
 
 #include <jansson.h>
@@ -86,7 +87,7 @@ static char *next_object(Text *text)
 
         if (json_object_get(object, "measured") == NULL) {
             (void)json_object_del(object, "wall_time");
-            plain = object != NULL ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17))
+            plain = object != NULL ? kiln_json_dump(object, JSON_COMPACT | JSON_REAL_PRECISION(17))
                                    : kiln_strdup(line);
         }
         json_decref(object);

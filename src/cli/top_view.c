@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/presence.h"
 #include "base/utf8.h"
 #include "cli/top.h"
@@ -386,7 +387,7 @@ void kiln_top_json(KilnText *text, const KilnTopRun *runs, size_t n)
         if (one != NULL) /* NULL: a name that is no UTF-8 */
             json_array_append_new(all, one);
     }
-    char *dumped = json_dumps(all, JSON_INDENT(2));
+    char *dumped = kiln_json_dump(all, JSON_INDENT(2));
     kiln_text_append(text, dumped != NULL ? dumped : "[]");
     kiln_text_char(text, '\n');
     free(dumped);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "config/node.h"
@@ -439,7 +440,7 @@ char *kiln_json_document(KilnJsonSchema *schema, const char *title, json_t *root
     good = good && document != NULL && json_object_update(document, root) == 0 &&
            json_object_set(document, "definitions", definitions) == 0;
     if (good)
-        text = json_dumps(document, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+        text = kiln_json_dump(document, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
     json_decref(root);
     json_decref(definitions);
     json_decref(document);

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/journal.h"
+#include "base/json.h"
 
 static const size_t largest_summary = (size_t)1 << 26;
 
@@ -17,7 +18,7 @@ static json_t *texts(const char *const *list)
     json_t *array = json_array();
 
     for (; list != NULL && *list != NULL; list++)
-        json_array_append_new(array, json_string(*list));
+        kiln_json_add(&array, kiln_json_text(*list));
     return array;
 }
 
@@ -33,7 +34,7 @@ static json_t *axis_json(const KilnAxis *axis)
     json_t *values = json_array();
 
     for (size_t i = 0; i < axis->count; i++)
-        json_array_append_new(values, json_string(axis->overrides[i]));
+        kiln_json_add(&values, kiln_json_text(axis->overrides[i]));
     return json_pack("{s:s, s:o, s:I}", "key", axis->key, "overrides", values, "zipped",
                      (json_int_t)axis->zipped);
 }
@@ -43,14 +44,16 @@ json_t *kiln_record_begun(const KilnSweepBegin *begin, const KilnSpace *space, b
     json_t *record = timed(extended ? "extended" : "begun"), *axes = json_array();
 
     for (size_t i = 0; i < space->count; i++)
-        json_array_append_new(axes, axis_json(&space->axes[i]));
-    json_object_set_new(record, "version", json_string(KILN_VERSION));
-    json_object_set_new(record, "cwd", json_string(begin->cwd));
-    json_object_set_new(record, "config_name", json_string(begin->config_name));
-    json_object_set_new(record, "config_dirs", texts(begin->config_dirs));
-    json_object_set_new(record, "plugins", texts(begin->plugins));
-    json_object_set_new(record, "arguments", texts(begin->arguments));
-    json_object_set_new(record, "space", axes);
+        kiln_json_add(&axes, axis_json(&space->axes[i]));
+    kiln_json_put(&record, "version", json_string(KILN_VERSION));
+    json_t *cwd = json_string(begin->cwd);
+    if (cwd != NULL) /* a path that is not UTF-8 can't be written: it is where --resume is called */
+        kiln_json_put(&record, "cwd", cwd);
+    kiln_json_put(&record, "config_name", kiln_json_text(begin->config_name));
+    kiln_json_put(&record, "config_dirs", texts(begin->config_dirs));
+    kiln_json_put(&record, "plugins", texts(begin->plugins));
+    kiln_json_put(&record, "arguments", texts(begin->arguments));
+    kiln_json_put(&record, "space", axes);
     return record;
 }
 
@@ -64,8 +67,8 @@ json_t *kiln_record_started(size_t number, int64_t pid)
 {
     json_t *record = timed("started");
 
-    json_object_set_new(record, "job", json_integer((json_int_t)number));
-    json_object_set_new(record, "pid", json_integer((json_int_t)pid));
+    kiln_json_put(&record, "job", json_integer((json_int_t)number));
+    kiln_json_put(&record, "pid", json_integer((json_int_t)pid));
     return record;
 }
 
@@ -85,15 +88,15 @@ json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds)
     json_t *record = timed("ended"), *metrics = json_object();
 
     for (size_t i = 0; i < job->n_metrics; i++)
-        json_object_set_new(metrics, job->metrics[i].name,
-                            json_pack("{s:o, s:o, s:s?}", "last", number_json(job->metrics[i].last),
-                                      "best", number_json(job->metrics[i].best), "mode",
-                                      kiln_mode_text(job->metrics[i].mode)));
-    json_object_set_new(record, "job", json_integer((json_int_t)number));
-    json_object_set_new(record, "status", json_string(kiln_job_status_name(job->status)));
-    json_object_set_new(record, "reason", json_string(job->reason));
-    json_object_set_new(record, "seconds", json_real(seconds));
-    json_object_set_new(record, "metrics", metrics);
+        kiln_json_put(&metrics, job->metrics[i].name,
+                      json_pack("{s:o, s:o, s:s?}", "last", number_json(job->metrics[i].last),
+                                "best", number_json(job->metrics[i].best), "mode",
+                                kiln_mode_text(job->metrics[i].mode)));
+    kiln_json_put(&record, "job", json_integer((json_int_t)number));
+    kiln_json_put(&record, "status", json_string(kiln_job_status_name(job->status)));
+    kiln_json_put(&record, "reason", kiln_json_text(job->reason));
+    kiln_json_put(&record, "seconds", json_real(seconds));
+    kiln_json_put(&record, "metrics", metrics);
     return record;
 }
 

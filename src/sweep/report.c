@@ -1,5 +1,6 @@
 /* Writing reports in the job's process, and reading them in the launcher's. */
 #include "sweep/report.h"
+#include "base/json.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -17,7 +18,7 @@ enum { LONGEST_ERROR = 1000 };
  * the launcher is behind, the report is dropped: training does not wait for a display. */
 static void send(const KilnReporter *reporter, json_t *report)
 {
-    char *text = report != NULL ? json_dumps(report, JSON_COMPACT) : NULL;
+    char *text = kiln_json_dump(report, JSON_COMPACT);
     size_t length = text != NULL ? strlen(text) : 0;
 
     json_decref(report);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "sweep/state.h"
@@ -209,7 +210,7 @@ static json_t *values_json(const KilnJob *job, const char *const *keys)
     for (; *keys != NULL; keys++) {
         const char *value = value_of(job, *keys);
 
-        json_object_set_new(values, *keys, value != NULL ? json_string(value) : json_null());
+        kiln_json_put(&values, *keys, value != NULL ? kiln_json_text(value) : json_null());
     }
     return values;
 }
@@ -220,12 +221,12 @@ static json_t *job_json(const KilnJobs *jobs, size_t number, const char *const *
     json_t *metrics = json_object(), *overrides = json_array();
 
     for (size_t i = 0; i < job->n_metrics; i++)
-        json_object_set_new(metrics, job->metrics[i].name,
-                            json_pack("{s:o, s:o, s:s?}", "last", number_json(job->metrics[i].last),
-                                      "best", number_json(job->metrics[i].best), "mode",
-                                      kiln_mode_text(job->metrics[i].mode)));
+        kiln_json_put(&metrics, job->metrics[i].name,
+                      json_pack("{s:o, s:o, s:s?}", "last", number_json(job->metrics[i].last),
+                                "best", number_json(job->metrics[i].best), "mode",
+                                kiln_mode_text(job->metrics[i].mode)));
     for (const char *const *override = job->overrides; *override != NULL; override++)
-        json_array_append_new(overrides, json_string(*override));
+        kiln_json_add(&overrides, kiln_json_text(*override));
     return json_pack("{s:I, s:s, s:s, s:f, s:s, s:o, s:o, s:o}", "job", (json_int_t)number,
                      "status", kiln_job_status_name(job->status), "reason", job->reason, "seconds",
                      job->seconds, "dir", job->dir, "values", values_json(job, keys), "overrides",
@@ -240,12 +241,12 @@ static char *make_json(const KilnSweep *sweep, const char *const *keys)
     char *text = NULL;
 
     for (size_t i = 0; i < sweep->jobs.count; i++)
-        json_array_append_new(all, job_json(&sweep->jobs, i, keys));
+        kiln_json_add(&all, job_json(&sweep->jobs, i, keys));
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(ranked, json_integer((json_int_t)order[i]));
+        kiln_json_add(&ranked, json_integer((json_int_t)order[i]));
     results = json_pack("{s:s, s:o, s:o}", "metric", sweep->metric, "ranked", ranked, "jobs", all);
     if (results != NULL)
-        text = json_dumps(results, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+        text = kiln_json_dump(results, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     json_decref(results);
     free(order);
     return text;

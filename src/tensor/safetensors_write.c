@@ -1,4 +1,5 @@
 /* Writing safetensors. */
+#include "base/json.h"
 #include "tensor/safetensors.h"
 
 #include <errno.h>
@@ -102,7 +103,7 @@ static KilnStatus header_text(const char *path, const KilnStView *const *order, 
         failed = json_object_set_new(header, order[i]->name, entry_json(order[i], offset));
         offset += view_bytes(order[i]);
     }
-    char *text = status >= 0 && failed == 0 ? json_dumps(header, JSON_COMPACT) : NULL;
+    char *text = status >= 0 && failed == 0 ? kiln_json_dump(header, JSON_COMPACT) : NULL;
     json_decref(header);
     if (status >= 0 && text == NULL)
         status = kiln_error_set(err, KILN_E_NOMEM,

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "tensor/safetensors.h"
 
@@ -113,7 +114,7 @@ static KilnStatus write_text(const char *path, const char *text, KilnError *err)
 /* The text of `state` with its own checksum as the last member; NULL when memory is out. */
 static char *sealed(const json_t *state)
 {
-    char *text = json_dumps(state, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+    char *text = kiln_json_dump(state, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     size_t length = text != NULL ? strlen(text) : 0;
     KilnText whole = { 0 };
 
@@ -128,15 +129,14 @@ static char *sealed(const json_t *state)
 }
 
 /* The checksum of each tensor by its name, so that damage can be told down to it. */
-static void add_hashes(json_t *all, const KilnStView *views, size_t n)
+static void add_hashes(json_t **all, const KilnStView *views, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const size_t bytes = (size_t)kiln_shape_count(&views[i].shape) *
                              kiln_dtype_size(views[i].dtype);
 
-        json_object_set_new(
-            all, views[i].name,
-            json_sprintf("%016" PRIx64, (uint64_t)XXH3_64bits(views[i].data, bytes)));
+        kiln_json_put(all, views[i].name,
+                      json_sprintf("%016" PRIx64, (uint64_t)XXH3_64bits(views[i].data, bytes)));
     }
 }
 
@@ -144,8 +144,8 @@ static json_t *tensors_json(const KilnSnapshot *snapshot)
 {
     json_t *all = json_object();
 
-    add_hashes(all, snapshot->model, snapshot->n_model);
-    add_hashes(all, snapshot->trainer, snapshot->n_trainer);
+    add_hashes(&all, snapshot->model, snapshot->n_model);
+    add_hashes(&all, snapshot->trainer, snapshot->n_trainer);
     return all;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -163,20 +164,6 @@ void kiln_data_summary_warn(KilnTrainer *trainer)
 
 /* ---- JSON ---------------------------------------------------------------------------- */
 
-/* File names need not be UTF-8, which JSON is: what it can't hold is a question mark. */
-static json_t *text_json(const char *text)
-{
-    json_t *json = json_string(text);
-    char *copy = json == NULL ? kiln_strdup(text) : NULL;
-
-    for (char *c = copy; c != NULL && *c != '\0'; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    json = json == NULL && copy != NULL ? json_string(copy) : json;
-    free(copy);
-    return json;
-}
-
 static json_t *samples_json(const KilnTrainer *trainer)
 {
     json_t *all = json_object();
@@ -190,8 +177,8 @@ static json_t *samples_json(const KilnTrainer *trainer)
             kiln_text_printf(&name, "%s%s%s", kiln_split_name((KilnSplit)split),
                              sets->list[i].name[0] != '\0' ? "/" : "", sets->list[i].name);
             if (name.data != NULL)
-                json_object_set_new(all, name.data,
-                                    json_integer((json_int_t)sets->list[i].dataset.count));
+                kiln_json_put(&all, name.data,
+                              json_integer((json_int_t)sets->list[i].dataset.count));
             kiln_text_release(&name);
         }
     }
@@ -207,9 +194,9 @@ static json_t *features_json(const KilnDataSpec *spec)
         json_t *shape = json_array();
 
         for (int axis = 0; axis < feature->shape.rank; axis++)
-            json_array_append_new(shape, json_integer((json_int_t)feature->shape.dim[axis]));
-        json_object_set_new(
-            all, feature->name,
+            kiln_json_add(&shape, json_integer((json_int_t)feature->shape.dim[axis]));
+        kiln_json_put(
+            &all, feature->name,
             json_pack("{s:s, s:o}", "type", kiln_dtype_name(feature->dtype), "shape", shape));
     }
     return all;
@@ -222,13 +209,13 @@ json_t *kiln_data_summary_json(const KilnTrainer *trainer)
     Omissions left_out = omissions_of(trainer);
 
     for (int64_t i = 0; i < spec->n_classes; i++)
-        json_array_append_new(classes, text_json(spec->class_names[i]));
+        kiln_json_add(&classes, kiln_json_text(spec->class_names[i]));
     for (size_t i = 0; i < left_out.n; i++)
-        json_array_append_new(omitted, json_pack("{s:I, s:s, s:o, s:s}", "count",
-                                                 (json_int_t)left_out.list[i].count, "what",
-                                                 left_out.list[i].what, "example",
-                                                 text_json(left_out.list[i].example), "reason",
-                                                 left_out.list[i].reason));
+        kiln_json_add(&omitted,
+                      json_pack("{s:I, s:s, s:o, s:s}", "count", (json_int_t)left_out.list[i].count,
+                                "what", left_out.list[i].what, "example",
+                                kiln_json_text(left_out.list[i].example), "reason",
+                                left_out.list[i].reason));
     kiln_arena_release(&left_out.arena);
     return json_pack("{s:o, s:o, s:o, s:o}", "samples", samples_json(trainer), "classes", classes,
                      "features", features_json(spec), "left_out", omitted);

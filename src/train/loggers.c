@@ -8,6 +8,7 @@
 
 #include "base/call.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "train/hparams.h"
 #include "train/run_config.h"
 #include "train/run_folder.h"
@@ -201,7 +202,7 @@ json_t *kiln_loggers_state(const KilnTrainer *trainer, bool *failed)
         kiln_call_leave();
         *failed = *failed || state.failed || state.object == NULL;
         kiln_state_release(&state);
-        json_object_set_new(all, kiln_instance_path(loggers->list[i]), state.object);
+        kiln_json_put(&all, kiln_instance_path(loggers->list[i]), state.object);
     }
     return all;
 }

@@ -398,7 +398,9 @@ KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase, int64_t
         if (counted->phase == (int)phase && kiln_tally_rows(counted->tally) > 0)
             status = end_tally(metrics, counted, epoch, step, err);
     }
-    kiln_metrics_clear(metrics, phase);
+    if (status >=
+        0) /* else what was counted is saved, and the run ends the epoch when it resumes */
+        kiln_metrics_clear(metrics, phase);
     return status;
 }
 

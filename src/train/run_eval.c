@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "train/checkpoint.h"
 #include "train/data_summary.h"
 
@@ -14,8 +15,8 @@ static json_t *metrics_json(const KilnTrainer *trainer)
     json_t *all = json_object();
 
     for (size_t i = 0; i < n; i++)
-        json_object_set_new(all, metrics[i].name,
-                            isfinite(metrics[i].value) ? json_real(metrics[i].value) : json_null());
+        kiln_json_put(&all, metrics[i].name,
+                      isfinite(metrics[i].value) ? json_real(metrics[i].value) : json_null());
     return all;
 }
 
@@ -27,7 +28,7 @@ static KilnStatus report(const KilnTrainer *trainer, const KilnCheckpoint *check
                              metrics_json(trainer), "samples",
                              (json_int_t)trainer->timing.phase_samples, "wall_s",
                              kiln_clock() - trainer->timing.start);
-    char *text = json != NULL ? json_dumps(json, JSON_REAL_PRECISION(17)) : NULL;
+    char *text = json != NULL ? kiln_json_dump(json, JSON_REAL_PRECISION(17)) : NULL;
 
     json_decref(json);
     if (text == NULL)

@@ -8,6 +8,7 @@
 #include "graph/backend.h"
 #include "base/file.h"
 #include "base/journal.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "registry/registry.h"
 #include "train/run_folder.h"
@@ -33,7 +34,7 @@ static json_t *plugins_of(const KilnTrainer *trainer)
     json_t *list = json_array();
 
     for (size_t i = 0; i < registry->plugin_count; i++)
-        json_array_append_new(list, json_string(registry->plugins[i].path));
+        kiln_json_add(&list, kiln_json_text(registry->plugins[i].path));
     return list;
 }
 
@@ -43,7 +44,7 @@ static json_t *overrides_of(const KilnTrainer *trainer)
     json_t *list = json_array();
 
     for (size_t i = 0; words != NULL && words[i] != NULL; i++)
-        json_array_append_new(list, json_string(words[i]));
+        kiln_json_add(&list, kiln_json_text(words[i]));
     return list;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/call.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "train/run_journal.h"
 #include "train/writer.h"
@@ -362,7 +363,7 @@ static json_t *saved_by(const KilnTrainer *trainer, const char *name)
 
     for (size_t i = 0; i < trainer->n_callbacks; i++)
         if (keeps(&trainer->saves, trainer->callbacks[i], name))
-            json_array_append_new(list, json_string(kiln_instance_path(trainer->callbacks[i])));
+            kiln_json_add(&list, json_string(kiln_instance_path(trainer->callbacks[i])));
     return list;
 }
 
@@ -377,7 +378,7 @@ static KilnStatus add_folders(const KilnTrainer *trainer, KilnSaveJob *job, Kiln
         KilnSave *save = &job->saves[job->n_saves];
 
         save->name = kiln_strdup(saves->asked[job->n_saves].name);
-        save->saved_by = saved_by(trainer, save->name);
+        save->saved_by = saved_by(trainer, saves->asked[job->n_saves].name);
         if (save->name == NULL || save->saved_by == NULL) {
             job->n_saves++;
             return no_memory(err);

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "base/call.h"
+#include "base/json.h"
 #include "train/checkpoint.h"
 #include "graph/backend.h"
 #include "train/snapshot.h"
@@ -17,15 +18,15 @@ static json_t *spec_json(const KilnDataSpec *spec)
         json_t *shape = json_array();
 
         for (int axis = 0; axis < spec->features[i].shape.rank; axis++)
-            json_array_append_new(shape, json_integer(spec->features[i].shape.dim[axis]));
-        json_array_append_new(features,
-                              json_pack("{s:s, s:s, s:o, s:b, s:f}", "name", spec->features[i].name,
-                                        "dtype", kiln_dtype_name(spec->features[i].dtype), "shape",
-                                        shape, "varies", (int)spec->features[i].varies, "pad",
-                                        spec->features[i].pad));
+            kiln_json_add(&shape, json_integer(spec->features[i].shape.dim[axis]));
+        kiln_json_add(&features,
+                      json_pack("{s:s, s:s, s:o, s:b, s:f}", "name", spec->features[i].name,
+                                "dtype", kiln_dtype_name(spec->features[i].dtype), "shape", shape,
+                                "varies", (int)spec->features[i].varies, "pad",
+                                spec->features[i].pad));
     }
     for (int64_t i = 0; i < spec->n_classes; i++)
-        json_array_append_new(classes, json_string(spec->class_names[i]));
+        kiln_json_add(&classes, kiln_json_text(spec->class_names[i]));
     return json_pack("{s:o, s:o}", "features", features, "classes", classes);
 }
 
@@ -102,10 +103,9 @@ static json_t *optimizers_json(KilnSnapshot *snapshot, const KilnTrainer *traine
     for (size_t i = 0; i < trainer->n_optimizers; i++) {
         const KilnOptimizerState *one = &trainer->optimizers[i];
 
-        json_array_append_new(all,
-                              json_pack("{s:s?, s:I, s:o, s:o}", "name", one->use.name, "updates",
-                                        (json_int_t)one->updates, "rate", kiln_json_f64(one->rate),
-                                        "scheduler", scheduler_json(snapshot, one->use.scheduler)));
+        kiln_json_add(&all, json_pack("{s:s?, s:I, s:o, s:o}", "name", one->use.name, "updates",
+                                      (json_int_t)one->updates, "rate", kiln_json_f64(one->rate),
+                                      "scheduler", scheduler_json(snapshot, one->use.scheduler)));
     }
     if (json_array_size(all) == trainer->n_optimizers)
         return all;
@@ -115,6 +115,11 @@ static json_t *optimizers_json(KilnSnapshot *snapshot, const KilnTrainer *traine
 
 /* ---- What results depend on -------------------------------------------------------------- */
 
+static json_t *hash_json(const char *text)
+{
+    return json_sprintf("%016" PRIx64, (uint64_t)XXH3_64bits(text, strlen(text)));
+}
+
 json_t *kiln_snapshot_metric_options(const KilnTrainer *trainer)
 {
     const KilnTallies *tallies = kiln_metrics_tallies(trainer->metrics);
@@ -123,12 +128,12 @@ json_t *kiln_snapshot_metric_options(const KilnTrainer *trainer)
     for (size_t i = 0; i < tallies->n && trainer->config != NULL; i++) {
         char *yaml = NULL;
 
-        if (tallies->list[i].phase == KILN_PHASE_FIT &&
-            kiln_config_yaml(trainer->config, kiln_instance_path(tallies->list[i].metric), true,
-                             &yaml, NULL) >= 0)
-            json_object_set_new(
-                all, tallies->list[i].name,
-                json_sprintf("%016" PRIx64, (uint64_t)XXH3_64bits(yaml, strlen(yaml))));
+        if (tallies->list[i].phase != KILN_PHASE_FIT)
+            continue;
+        KilnStatus status = kiln_config_yaml(
+            trainer->config, kiln_instance_path(tallies->list[i].metric), true, &yaml, NULL);
+        if (status >= 0 || status == KILN_E_NOMEM)
+            kiln_json_put(&all, tallies->list[i].name, status >= 0 ? hash_json(yaml) : NULL);
         free(yaml);
     }
     return all;

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "train/data_summary.h"
 #include "train/run_folder.h"
@@ -88,14 +89,13 @@ static json_t *metrics_json(const KilnTrainer *trainer)
         const KilnMode mode = kiln_log_mode(metric->flags);
         const bool has_best = mode != KILN_MODE_AUTO;
 
-        json_object_set_new(
-            all, metric->name,
-            json_pack("{s:o, s:o, s:s?, s:b}", "last",
-                      moment_json(metric->value, metric->epoch, metric->step), "best",
-                      has_best ? moment_json(best[i].value, best[i].epoch, best[i].step)
-                               : json_null(),
-                      "mode", has_best ? kiln_modes[mode].name : NULL, "measured",
-                      (metric->flags & KILN_LOG_MEASURED) != 0));
+        kiln_json_put(&all, metric->name,
+                      json_pack("{s:o, s:o, s:s?, s:b}", "last",
+                                moment_json(metric->value, metric->epoch, metric->step), "best",
+                                has_best ? moment_json(best[i].value, best[i].epoch, best[i].step)
+                                         : json_null(),
+                                "mode", has_best ? kiln_modes[mode].name : NULL, "measured",
+                                (metric->flags & KILN_LOG_MEASURED) != 0));
     }
     return all;
 }
@@ -106,7 +106,7 @@ static json_t *overrides_json(const KilnTrainer *trainer)
     json_t *list = json_array();
 
     for (size_t i = 0; overrides != NULL && overrides[i] != NULL; i++)
-        json_array_append_new(list, json_string(overrides[i]));
+        kiln_json_add(&list, kiln_json_text(overrides[i]));
     return list;
 }
 
@@ -140,7 +140,7 @@ KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status, co
         trainer->threads, "version", KILN_VERSION, "run_dir", trainer->run_dir, "data",
         kiln_data_summary_json(trainer), "checkpoints", "best", checkpoint_json(trainer, "best"),
         "last", checkpoint_json(trainer, "last"));
-    char *text = summary != NULL ? json_dumps(summary, JSON_INDENT(2) | JSON_REAL_PRECISION(17))
+    char *text = summary != NULL ? kiln_json_dump(summary, JSON_INDENT(2) | JSON_REAL_PRECISION(17))
                                  : NULL;
     KilnStatus result = text != NULL && path != NULL
                             ? kiln_file_write(path, text, strlen(text), err)

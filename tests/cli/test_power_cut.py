@@ -66,7 +66,12 @@ class PowerCut(Case):
     def umount(self):
         if self.device is None:
             return
-        subprocess.run(["umount", self.disk], capture_output=True, check=False)
+        # A process that was just killed may hold it a moment longer.
+        for _ in range(100):
+            if subprocess.run(["umount", self.disk], capture_output=True, check=False).returncode in (0, 32) and \
+                    not os.path.ismount(self.disk):
+                break
+            time.sleep(0.05)
         subprocess.run(["losetup", "--detach", self.device], check=True)
         self.device = None
 

@@ -550,8 +550,11 @@ static inline void assert_same_file(const char *a, const char *b)
     size_t n = 0, m = 0;
     char *x = read_work(a, &n), *y = read_work(b, &m);
 
-    if (n != m || memcmp(x, y, n) != 0)
-        fail_msg("%s and %s differ", a, b);
+    size_t at = 0;
+    while (at < n && at < m && x[at] == y[at])
+        at++;
+    if (n != m || at < n)
+        fail_msg("%s and %s differ at byte %zu:\n%.99s\n%.99s", a, b, at, x + at, y + at);
     free(x);
     free(y);
 }
