@@ -13,6 +13,16 @@ const KilnFeature *kiln_spec_feature(const KilnDataSpec *spec, const char *name)
     return NULL;
 }
 
+const KilnFeature *kiln_spec_label(const KilnDataSpec *spec)
+{
+    const KilnFeature *label = kiln_spec_feature(spec, "label");
+
+    return label != NULL && label->dtype == KILN_I32 && label->shape.rank == 0 &&
+                   spec->n_classes > 0
+               ? label
+               : NULL;
+}
+
 const char *kiln_split_name(KilnSplit split)
 {
     static const char *const names[] = {

@@ -29,6 +29,7 @@ struct KilnTensor {
     bool variable;   /* a leaf that operations may update */
     bool narrow;     /* its bytes, or those at its place, are bf16; operations take it as f32 */
     KilnShape shape;
+    int64_t classes;  /* of i32 labels: 0 to classes - 1; 0: not known */
     void *data;       /* leaf: the caller's bytes; else set after a run that asked for it */
     void *place;      /* not NULL: the value must be written here (a gradient's place) */
     void *grad_place; /* variables: where the gradient goes, or NULL */

@@ -32,6 +32,10 @@ typedef struct KilnDataSpec {
 /* The feature of that name; NULL when there is none. */
 KILN_API const KilnFeature *kiln_spec_feature(const KilnDataSpec *spec, const char *name);
 
+/* The class of each sample: the feature "label", one i32 of 0 to n_classes - 1 (or below 0, which
+ * losses and metrics may be told to leave out). NULL when there is no such feature. */
+KILN_API const KilnFeature *kiln_spec_label(const KilnDataSpec *spec);
+
 /* Names of `n` classes in one block: copies of `names`, or "0", "1", ... when it
  * is NULL. Owned by the caller (free); NULL when memory is out. */
 KILN_API const char **kiln_class_names_copy(const char *const *names, int64_t n);

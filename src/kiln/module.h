@@ -107,7 +107,8 @@ struct KilnModelOps {
     /* Declare parameters for one sample of shape `in` and `out` outputs (classes). */
     KilnStatus (*setup)(KilnInstance *self, const KilnScope *scope, const KilnShape *in,
                         int64_t out, KilnError *err);
-    /* Record the network: [N, in...] -> [N, out]. */
+    /* Record the network: f32 [N, in...] -> [N, out], or [N, ..., out] for a module that wants
+     * outputs for each part of a sample. */
     KilnTensor *(*forward)(KilnInstance *self, KilnStep *step, KilnTensor *x);
 };
 
@@ -115,6 +116,8 @@ struct KilnModelOps {
 KILN_API KILN_NODISCARD KilnStatus kiln_model_setup(KilnInstance *model, const KilnScope *scope,
                                                     const KilnShape *in, int64_t out,
                                                     KilnError *err);
+/* A poisoned tensor that says what is needed when the model returns another shape than it was set
+ * up for. */
 KILN_API KilnTensor *kiln_model_forward(KilnInstance *model, KilnStep *step, KilnTensor *x);
 
 /* ---- Optimizers ---------------------------------------------------------------- */

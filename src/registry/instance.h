@@ -11,7 +11,8 @@ struct KilnInstance {
     void *state; /* component->state_size bytes */
     KilnInstance **children;
     size_t child_count;
-    bool started; /* init was called: release must be */
+    bool started;    /* init was called: release must be */
+    int64_t outputs; /* of a model: what kiln_model_setup asked for */
 };
 
 #endif

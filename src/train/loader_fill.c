@@ -87,6 +87,9 @@ KilnStatus kiln_filling_init(KilnFilling *filling, const KilnLoaderSpec *spec, K
         status = kiln_loader_spec_features(spec, &filling->spec, err);
     if (status < 0)
         return status;
+    const KilnFeature *label = kiln_spec_label(spec->data);
+    filling->label = label != NULL ? (size_t)(label - spec->data->features)
+                                   : filling->spec.n_features;
     filling->soft = filling->spec.n_features;
     for (size_t f = 0; f < filling->spec.n_features; f++)
         if (filling->spec.features[f].dtype != spec->data->features[f].dtype)
@@ -209,6 +212,24 @@ static void pad(KilnSlot *slot, const KilnFilling *filling, int64_t row, int64_t
     }
 }
 
+/* A class that the data don't have would make the loss NaN, or train an output that means nothing.
+ */
+static KilnStatus check_label(const KilnFilling *filling, int64_t index, const KilnSample *sample,
+                              KilnError *err)
+{
+    char text[256];
+
+    if (filling->label == filling->spec.n_features)
+        return KILN_OK;
+    const int32_t label = *(const int32_t *)sample->data[filling->label];
+    if (label < filling->spec.n_classes)
+        return KILN_OK;
+    kiln_sample_text(&filling->dataset, index, text, sizeof(text));
+    return kiln_error_set(
+        err, KILN_E_RANGE, "%s has label %d, but the data have %lld classes: 0 to %lld", text,
+        label, (long long)filling->spec.n_classes, (long long)filling->spec.n_classes - 1);
+}
+
 /* Read a sample behind those of the slot. */
 static KilnStatus add_sample(KilnSlot *slot, const KilnFilling *filling, int64_t epoch,
                              int64_t index)
@@ -228,6 +249,8 @@ static KilnStatus add_sample(KilnSlot *slot, const KilnFilling *filling, int64_t
     KilnStatus status = KILN_CALLED(filling->datamodule, "dataset.get",
                                     dataset->get(dataset->ctx, index, &rng, &sample, &slot->error),
                                     &slot->error);
+    if (status >= 0)
+        status = check_label(filling, index, &sample, &slot->error);
     if (status < 0)
         return status;
     if (filling->longest > 0) {

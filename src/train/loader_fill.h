@@ -34,6 +34,7 @@ typedef struct KilnFilling {
     const KilnInstance *datamodule;  /* that the dataset belongs to; NULL: none */
     KilnDataSpec spec;               /* of the batches */
     size_t bytes[KILN_MAX_FEATURES]; /* of one sample, the longest there can be */
+    size_t label;                    /* the feature with the class, soft or not; n_features: none */
     size_t soft;                     /* the feature with soft labels; n_features: none */
     int64_t longest;                 /* of features that vary; 0: none does */
     const int64_t *buckets;

@@ -12,9 +12,9 @@ static const KilnBatchTransformOps *ops_of(const KilnInstance *transform)
 
 static KilnStatus soften_label(const KilnInstance *transform, KilnDataSpec *spec, KilnError *err)
 {
-    KilnFeature *label = (KilnFeature *)kiln_spec_feature(spec, "label");
+    KilnFeature *label = (KilnFeature *)kiln_spec_label(spec);
 
-    if (label == NULL || label->dtype != KILN_I32 || label->shape.rank != 0 || spec->n_classes < 2)
+    if (label == NULL || spec->n_classes < 2)
         return kiln_error_set(err, KILN_E_SHAPE,
                               "batch_transform %s blends labels: it needs a feature \"label\", one "
                               "i32 class a sample, of at least 2 classes",

@@ -82,6 +82,8 @@ KilnTensor *kiln_step_input(KilnStep *step, const char *name)
         if (feature->varies && step->batch.length > 0)
             shape.dim[1] = step->batch.length;
         step->inputs[i] = kiln_graph_input(step->graph, feature->dtype, shape, step->batch.data[i]);
+        if (feature == kiln_spec_label(spec) && !kiln_tensor_poisoned(step->inputs[i]))
+            step->inputs[i]->classes = spec->n_classes;
     }
     return step->inputs[i];
 }

@@ -8,7 +8,7 @@ import struct
 import subprocess
 import time
 
-from kilntest import BUILD, TINY, Case, main, png, read, read_json
+from kilntest import BUILD, TINY, Case, build_plugin, main, png, read, read_json
 
 FOLDER = ["datamodule=image_folder", "datamodule.root=data", "model=mlp", "model.hidden=[8]",
           "datamodule.batch_size=2", "trainer.max_epochs=1", "trainer.threads=1"]
@@ -106,6 +106,49 @@ class Idx(Case):
     def test_counts_that_differ(self):
         self.write("data/train-labels-idx1-ubyte", idx((19,), bytes(19)))
         self.refused(*self.args, says=["19", "20"])
+
+
+class Shapes(Case):
+    """What a model returns, and what labels there are, is looked at before training."""
+
+    def setUp(self):
+        super().setUp()
+        self.plugin = build_plugin("shapes", self.dir)
+
+    def wrong(self, *args, says):
+        small = ["datamodule.train_count=64", "datamodule.val_count=32"] if "datamodule=labelled" not in args else []
+        for flag in [[], ["--plan"]]:
+            self.refused("--plugin", self.plugin, *args, *small, *flag, says=says)
+
+    def test_outputs_of_a_model(self):
+        for outputs in [64, 4]:
+            self.wrong("model=shaped", f"model.outputs={outputs}",
+                       says=[f'task.model (model/shaped) returns f32 [64, {outputs}] (layer "head"), but f32 [64, 10] '
+                             "is needed: for each sample the 10 outputs (classes)"])
+        self.wrong("model=shaped", "model.axes=1", says=["returns f32 [64], but f32 [64, 10] is needed"])
+        self.wrong("model=shaped", "model.axes=3", says=["labels must be [64, 1], one per row of logits, got [64]"])
+        self.run_kiln("--plugin", self.plugin, "model=shaped", "trainer.fast_dev_run=true")
+
+    def test_outputs_of_a_gan(self):
+        gan = ["task=gan", "callbacks=none"]
+        self.wrong(*gan, "task.discriminator._target_=model/shaped",
+                   says=['task.discriminator (model/shaped) returns f32 [64, 10] (layer "discriminator.head"), but f32 '
+                         "[64, 1] is needed"])
+        self.wrong(*gan, "task.generator._target_=model/shaped",
+                   says=["task.generator (model/shaped) returns f32 [64, 10]", "[64, 784] is needed"])
+
+    def test_a_head_of_the_task(self):
+        """A loss knows how many classes the labels have, whoever computes the logits."""
+        own = ["task=own_head", "callbacks=none"]
+        self.wrong(*own, "task.outputs=4",
+                   says=["the labels are of 10 classes, but the last axis of the logits [64, 4] has only 4"])
+        self.run_kiln("--plugin", self.plugin, *own, "trainer.fast_dev_run=true")
+
+    def test_labels_of_data(self):
+        data = ["datamodule=labelled", "model=linear", "callbacks=none", "trainer.max_epochs=1"]
+        self.run_kiln("--plugin", self.plugin, *data)
+        _, err = self.run_kiln("--plugin", self.plugin, *data, "datamodule.label=3", status=1)
+        self.assertIn("sample 13 has label 3, but the data have 3 classes: 0 to 2", err)
 
 
 class Runs(Case):

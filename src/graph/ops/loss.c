@@ -116,6 +116,12 @@ static KilnStatus check_labels(const KilnNode *node, int i, const KilnShape *x, 
         return kiln_error_set(err, KILN_E_SHAPE, "labels must be %s, one per row of logits, got %s",
                               kiln_shape_text(&rows, want, sizeof(want)),
                               kiln_shape_text(labels, got, sizeof(got)));
+    const int64_t classes = node->inputs[i]->classes, width = x->dim[x->rank - 1];
+    if (classes > width)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "the labels are of %" PRId64 " classes, but the last axis of the "
+                              "logits %s has only %" PRId64,
+                              classes, kiln_shape_text(x, want, sizeof(want)), width);
     return kiln_check_dtype(node, i, "labels", KILN_I32, err);
 }
 
