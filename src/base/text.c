@@ -145,9 +145,50 @@ static int edit_distance(const char *a, const char *b)
     return rows[n % 3][m];
 }
 
+/* What other programs for training call it, and what it is called here. */
+static const struct {
+    const char *other, *usual;
+} synonyms[] = {
+    { "arch", "model" },
+    { "backbone", "model" },
+    { "bs", "batch_size" },
+    { "checkpoint", "ckpt_path" },
+    { "clip_grad_norm", "gradient_clip_val" },
+    { "criterion", "loss" },
+    { "data_dir", "root" },
+    { "data_path", "root" },
+    { "data_root", "root" },
+    { "dataset", "datamodule" },
+    { "epochs", "max_epochs" },
+    { "grad_clip", "gradient_clip_val" },
+    { "gradient_accumulation_steps", "accumulate_grad_batches" },
+    { "hidden_dim", "hidden" },
+    { "hidden_size", "hidden" },
+    { "learning_rate", "lr" },
+    { "lr_scheduler", "scheduler" },
+    { "max_grad_norm", "gradient_clip_val" },
+    { "n_epochs", "max_epochs" },
+    { "network", "model" },
+    { "num_epochs", "max_epochs" },
+    { "per_device_train_batch_size", "batch_size" },
+    { "random_seed", "seed" },
+    { "resume_from_checkpoint", "ckpt_path" },
+    { "train_batch_size", "batch_size" },
+    { "wd", "weight_decay" },
+    { "workers", "num_workers" },
+};
+
+const char *kiln_usual_name(const char *name)
+{
+    for (size_t i = 0; i < KILN_COUNT(synonyms); i++)
+        if (strcmp(synonyms[i].other, name) == 0)
+            return synonyms[i].usual;
+    return NULL;
+}
+
 const char *kiln_nearest(const char *text, const char *const *names, size_t n)
 {
-    const char *best = NULL;
+    const char *best = NULL, *usual = kiln_usual_name(text);
     int length = (int)strlen(text);
     int limit = length <= 4 ? 1 : length <= 8 ? 2 : length / 3;
 
@@ -161,5 +202,8 @@ const char *kiln_nearest(const char *text, const char *const *names, size_t n)
             best = names[i];
         }
     }
+    for (size_t i = 0; i < n && best == NULL && usual != NULL; i++)
+        if (strcmp(names[i], usual) == 0)
+            best = names[i];
     return best;
 }

@@ -27,8 +27,11 @@ bool kiln_starts_with(const char *text, const char *prefix);
 bool kiln_ends_with(const char *text, const char *suffix);
 /* A heap copy, owned by the caller; NULL when memory is out. */
 char *kiln_strdup(const char *text);
-/* The name in `names` closest to `text` by edit distance, close enough to be a
- * likely typo; NULL when there is none. */
+/* What is called `name` in other programs for training is called so here: "lr" for
+ * "learning_rate"; NULL: nothing known. */
+const char *kiln_usual_name(const char *name);
+/* The name in `names` closest to `text` by edit distance, close enough to be a likely typo, else
+ * the usual name of what `text` is; NULL when there is none. */
 const char *kiln_nearest(const char *text, const char *const *names, size_t n);
 
 #endif

@@ -137,6 +137,15 @@ KilnStatus kiln_choices_read(KilnConfig *config, KilnOverride *overrides, size_t
     return KILN_OK;
 }
 
+/* `override /model: mlp` in a file that goes below its own group, for want of a header? */
+static bool is_displaced(const KilnDefault *entry)
+{
+    const KilnDefault *file = entry->parent;
+
+    return entry->name[0] == '/' && entry->package == NULL && entry->parent_package[0] != '\0' &&
+           file != NULL && file->header == NULL && file->package == NULL;
+}
+
 KilnStatus kiln_choices_add(KilnChoices *choices, const KilnDefault *entry, KilnError *err)
 {
     const char *key = kiln_default_key(choices->arena, entry);
@@ -155,6 +164,7 @@ KilnStatus kiln_choices_add(KilnChoices *choices, const KilnDefault *entry, Kiln
         .options = entry->options,
         .origin = entry->origin,
         .option_origin = entry->option_origin,
+        .below = is_displaced(entry) ? entry->parent_package : NULL,
     };
     return KILN_OK;
 }
@@ -217,6 +227,11 @@ void kiln_choices_unused(KilnConfig *config, const KilnChoices *choices,
             say_groups(list, &text);
         if (choice->argument != NULL && !choice->deletes)
             kiln_text_printf(&text, "; to add it write +%s", choice->argument->assignment);
+        if (choice->below != NULL)
+            kiln_text_printf(&text,
+                             "\n  %s has no `# @package _global_`, so its groups are below `%s`; "
+                             "begin the file with that line",
+                             choice->origin.source, choice->below);
         kiln_error_set(&err, KILN_E_KEY, "%s", text.data != NULL ? text.data : "out of memory");
         kiln_error_at(&err, &choice->origin);
         kiln_errors_add(errors, &err);

@@ -11,6 +11,7 @@ typedef struct KilnGroupChoice {
     const char **options;
     KilnOrigin origin, option_origin;
     KilnOverride *argument; /* NULL: from a file */
+    const char *below;      /* a file's, which goes below this key for want of a header; NULL */
     bool deletes;           /* ~group, ~group=option */
     bool used;
 } KilnGroupChoice;

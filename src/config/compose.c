@@ -232,14 +232,35 @@ static void set_search_path(Composer *composer)
 /* ---- Files ------------------------------------------------------------------------- */
 
 /* Hydra's name for our node. */
-static void adopt_foreign(KilnConfigNode *content)
+static void adopt_foreign(KilnConfig *config, KilnConfigNode *content)
 {
     KilnEntry *entry = content->kind == KILN_NODE_MAP && kiln_node_get(content, "kiln") == NULL
                            ? kiln_node_entry(content, "hydra")
                            : NULL;
 
-    if (entry != NULL)
-        entry->key = "kiln";
+    if (entry == NULL)
+        return;
+    entry->key = "kiln";
+    config->foreign = true;
+}
+
+/* `- override hydra/launcher: x`, `- hydra: default` */
+static bool lists_foreign(const KilnConfigNode *defaults)
+{
+    for (size_t i = 0; defaults != NULL && i < defaults->count; i++) {
+        const KilnConfigNode *item = defaults->entries[i].value;
+        const char *name = item->kind == KILN_NODE_SCALAR ? item->text
+                           : item->count == 1             ? item->entries[0].key
+                                                          : NULL;
+        const char *word = name != NULL ? strrchr(name, ' ') : NULL;
+
+        name = word != NULL ? word + 1 : name;
+        if (name != NULL && *name == '/')
+            name++;
+        if (name != NULL && kiln_is_foreign_node(name, strcspn(name, "/@")))
+            return true;
+    }
+    return false;
 }
 
 /* `content` below the mappings that the package names. */
@@ -340,7 +361,8 @@ static void merge_file(Composer *composer, size_t index)
         no_memory(composer);
         return;
     }
-    adopt_foreign(content);
+    adopt_foreign(config, content);
+    config->foreign |= lists_foreign(file->defaults);
     const KilnConfigNode *own = kiln_node_get(content, "kiln");
     if (!result->primary && kiln_node_get(own, "searchpath") != NULL &&
         strcmp(file->path, "kiln/config") != 0) {

@@ -63,18 +63,25 @@ static KilnStatus walk_group(const Walk *walk, const char *group, KilnError *err
     return status == KILN_E_NOMEM ? status : KILN_OK;
 }
 
+KilnStatus kiln_search_walk(KilnSearch *search, KilnGroupFileVisit *visit, void *ctx,
+                            KilnError *err)
+{
+    const Walk walk = { .search = search, .visit = visit, .ctx = ctx };
+
+    return walk_group(&walk, "", err);
+}
+
 KilnStatus kiln_group_files(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
                             KilnGroupFileVisit *visit, void *ctx, KilnError *err)
 {
     KilnConfig config = { 0 }; /* hooks look for the arena in it */
     KilnSearch *search = &config.search;
-    Walk walk = { .search = search, .visit = visit, .ctx = ctx };
 
     config.arena = &config.storage;
     *search = (KilnSearch) { .arena = config.arena, .config = &config, .hooks = hooks };
     KilnStatus status = kiln_search_request(search, request, err);
     if (status >= 0)
-        status = walk_group(&walk, "", err);
+        status = kiln_search_walk(search, visit, ctx, err);
     kiln_arena_release(config.arena);
     return status;
 }

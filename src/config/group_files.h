@@ -13,8 +13,11 @@ typedef void KilnGroupFileVisit(void *ctx, const char *group, const char *option
  * has its arena already. */
 KILN_NODISCARD KilnStatus kiln_search_request(KilnSearch *search, const KilnComposeRequest *request,
                                               KilnError *err);
-/* Visit every file of every group, groups in byte order, those of `kiln` left out,
- * and files that can't be read. */
+/* Visit every file that a search finds. */
+KILN_NODISCARD KilnStatus kiln_search_walk(KilnSearch *search, KilnGroupFileVisit *visit, void *ctx,
+                                           KilnError *err);
+/* The same for a request: every file of every group, groups in byte order, those of `kiln` left
+ * out, and files that can't be read. */
 KILN_NODISCARD KilnStatus kiln_group_files(const KilnComposeRequest *request,
                                            const KilnComposeHooks *hooks, KilnGroupFileVisit *visit,
                                            void *ctx, KilnError *err);

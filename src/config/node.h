@@ -51,7 +51,8 @@ struct KilnConfigNode {
     KilnNodeKind kind;
     KilnScalar scalar;
     bool quoted;
-    char quote; /* of an argument's quoted text, ' or "; '\0' otherwise */
+    char quote;   /* of an argument's quoted text, ' or "; '\0' otherwise */
+    bool aliased; /* an alias in its file repeats it */
     KilnMark mark;
     KilnLayer layer;
     KilnOrigin origin;

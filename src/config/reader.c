@@ -199,6 +199,7 @@ static KilnStatus read_alias(Reader *reader, KilnConfigNode **ret)
         status = check_count(reader, count_nodes(anchor->node));
         if (status < 0)
             return status;
+        anchor->node->aliased = true;
         *ret = kiln_node_copy(reader->maker.arena, anchor->node);
         return *ret != NULL ? KILN_OK : no_memory(reader);
     }

@@ -63,6 +63,28 @@ KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **ret, KilnError 
     return take(&text, kiln_write_node(&writer, &root, err), ret, err);
 }
 
+/* Is "a/b/.kiln" or ".kiln/" a folder of that name? */
+static bool is_own_folder(const char *path)
+{
+    size_t end = strlen(path), start;
+
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    for (start = end; start > 0 && path[start - 1] != '/';)
+        start--;
+    return end - start == strlen(".kiln") && kiln_starts_with(path + start, ".kiln");
+}
+
+bool kiln_config_is_recorded(const KilnConfig *config)
+{
+    const char *folder = config->search.folders != NULL ? config->search.folders->path : "";
+    char *state = kiln_path_join(folder, "state.json");
+    bool recorded = is_own_folder(folder) || (state != NULL && kiln_is_file(state));
+
+    free(state);
+    return recorded;
+}
+
 /* ---- Choices and options ---------------------------------------------------------------- */
 
 size_t kiln_config_choices(const KilnConfig *config, KilnChoiceMade *ret, size_t size)

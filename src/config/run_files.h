@@ -23,6 +23,10 @@ KILN_NODISCARD KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **
 KILN_NODISCARD KilnStatus kiln_config_origins_yaml(const KilnConfig *config, const char *before,
                                                    char **ret, KilnError *err);
 
+/* Is the config one that a run recorded, in its folder or in a checkpoint? What its files referred
+ * to has values there, and may be referred to no more. */
+bool kiln_config_is_recorded(const KilnConfig *config);
+
 /* A choice of the defaults list: "model" -> "resnet"; option NULL for null. */
 typedef struct KilnChoiceMade {
     const char *group, *option; /* borrowed from the config */

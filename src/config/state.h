@@ -37,6 +37,7 @@ struct KilnConfig {
     const struct KilnDefaultsList *defaults; /* the files that were merged */
     KilnRemoved *removed;
     size_t n_removed;
+    bool foreign;           /* made for Hydra: files call the node `kiln` `hydra` */
     bool partial;           /* of a sweep: see kiln_config_compose_sweep */
     KilnWarning **warnings; /* a list in the arena: readers of a const config may add */
     struct tm started;      /* local time, for ${now:...} */

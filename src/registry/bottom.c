@@ -383,9 +383,7 @@ static void walk_section(Walk *walk, const KilnSection *section)
         lay_table(walk, map, section, source, section->fields);
 }
 
-/* Whether the tree is one that the sections are about: it has one of the
- * components that the root requires. Any other tree is composed as it is. */
-static bool about_sections(const KilnConfig *config, const KilnSection *sections)
+bool kiln_bottom_is_about(const KilnConfig *config, const KilnSection *sections)
 {
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
         if (s->key[0] != '\0')
@@ -403,7 +401,7 @@ KilnStatus kiln_bottom_lay(KilnBottom *bottom, KilnConfig *config, KilnErrors *e
 {
     const KilnSection *sections = kiln_config_sections(config);
     Walk walk = { .bottom = bottom, .config = config, .errors = errors };
-    bool all = about_sections(config, sections);
+    bool all = kiln_bottom_is_about(config, sections);
 
     kiln_errors_free(bottom->unknown);
     bottom->unknown = NULL;

@@ -34,5 +34,8 @@ KILN_NODISCARD KilnStatus kiln_bottom_lay(KilnBottom *bottom, KilnConfig *config
 const KilnField *kiln_bottom_renamed(const KilnBottom *bottom, const KilnConfigNode *map,
                                      const char *key);
 void kiln_bottom_release(KilnBottom *bottom);
+/* Is the tree one that the sections are about: has it one of the components that the root
+ * requires? Any other tree is composed as it is. */
+bool kiln_bottom_is_about(const KilnConfig *config, const KilnSection *sections);
 
 #endif

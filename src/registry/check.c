@@ -245,20 +245,30 @@ static void search_components(Elsewhere *search, const KilnConfigNode *node)
         search_components(search, node->entries[i].value);
 }
 
+static void search_everywhere(Elsewhere *search)
+{
+    const KilnConfig *config = search->walk->check.config;
+
+    for (const KilnSection *s = kiln_config_sections(config); s != NULL && s->key != NULL; s++)
+        if (!s->hidden)
+            remember_option(search, s->key, s->fields);
+    search_components(search, kiln_config_root(config));
+}
+
 static const char *elsewhere(void *ctx, const char *path, const char *name)
 {
     const Walk *walk = ctx;
-    const KilnConfig *config = walk->check.config;
     Elsewhere search = { .walk = walk, .name = name };
     const char *result = NULL;
 
     (void)path; /* it has no such option, or nobody would ask */
-    for (const KilnSection *s = kiln_config_sections(config); s != NULL && s->key != NULL; s++)
-        if (!s->hidden)
-            remember_option(&search, s->key, s->fields);
-    search_components(&search, kiln_config_root(config));
+    search_everywhere(&search);
+    if (search.count == 0 && kiln_usual_name(name) != NULL) {
+        search.name = kiln_usual_name(name);
+        search_everywhere(&search);
+    }
     if (search.count == 1 && !search.found.failed)
-        result = kiln_arena_strdup(kiln_config_arena(config), search.found.data);
+        result = kiln_arena_strdup(kiln_config_arena(walk->check.config), search.found.data);
     kiln_text_release(&search.found);
     return result;
 }
@@ -328,7 +338,7 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
         check_section(&walk, s);
     check_rest(&walk, kiln_config_root(config));
-    kiln_stray_check(&walk.check);
+    kiln_stray_check(&walk.check, errors);
     if (walk.out_of_memory) {
         kiln_error_nomem(&err, 0);
         report(&walk, &err);

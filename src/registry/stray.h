@@ -1,12 +1,13 @@
-/* Misspelled keys where free ones are allowed. */
+/* Keys that nothing reads, where free ones are allowed. */
 #ifndef KILN_REGISTRY_STRAY_H
 #define KILN_REGISTRY_STRAY_H
 
 #include "schema/check.h"
 
-/* Report every key of an open section (the root, `kiln`) that a file wrote, that is no
- * option, that no interpolation in the tree names, and that looks like an option
- * (`trainr`, `sed`). All others are variables of the user's own. */
-void kiln_stray_check(const KilnCheck *check);
+/* Report every key of the root that a file has and that can have no effect: it is no option, names
+ * no component, no note of the user's (`name`, `tags`, `notes`) and no ${...} reads it. In a tree
+ * made for Hydra such keys are warnings, in `errors`: there a program of the user's read them. In
+ * other open sections (`kiln.sweeper`), report keys that look like a misspelled option. */
+void kiln_stray_check(const KilnCheck *check, KilnErrors *errors);
 
 #endif

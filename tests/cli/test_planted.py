@@ -40,7 +40,7 @@ ckpt_path: null
 test: true
 width: 8
 widths: ["${width}", "${width}"]
-note: "lr ${lr} with ${oc.env:HOME}"
+note: "lr ${lr} with ${oc.env:HOME}, ${widths}"
 """
 
 EXPERIMENT = """\

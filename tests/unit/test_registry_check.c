@@ -43,7 +43,7 @@ static void test_sound(void **unused)
 {
     static const Case cases[] = {
         { ROOT, NULL, "" },
-        { ROOT "free: {anything: [1, x]}\n", NULL, "" },
+        { ROOT "free: {anything: [1, x]}\nseed: \"${free.anything[0]}\"\n", NULL, "" },
         { ROOT, "task.model=net", "" },
         { ROOT, "task.transforms=[flip]", "" },
         { ROOT, "task.transforms=[flip,{_target_:wide},{_target_:transform/flip,p:1}]", "" },
@@ -262,19 +262,41 @@ static void test_through_references(void **unused)
     run(cases, KILN_COUNT(cases));
 }
 
-static void test_free_keys(void **unused)
+static void test_keys_that_nothing_reads(void **unused)
 {
     static const Case cases[] = {
         { ROOT "sed: 3\n", NULL,
-          ".yaml:4:1: sed: nothing has an option of this name, and nothing refers to it; did you "
-          "mean \"seed\"?\n" },
+          ".yaml:4:1: sed: nothing reads this key: it is no option, and no ${sed} refers to it; "
+          "did "
+          "you mean \"seed\"?" },
         { ROOT "trainr: {max_epochs: 3}\n", NULL, "did you mean \"trainer\"?" },
+        { ROOT "learning_rate: 3\n", NULL, "learning_rate: nothing reads this key" },
+        { ROOT "learning_rate: 3\n", NULL, "did you mean \"lr\"?" },
+        { ROOT "learning_rate: 3\n", "learning_rate=2", "did you mean \"lr\"?" },
+        { ROOT "dropout: 0.5\n", NULL, "did you mean \"model.dropout\"?" },
+        { ROOT "num_epochs: 5\n", NULL, "did you mean \"trainer.max_epochs\"?" },
+        { ROOT "mine: 3\n", NULL, "refers to it; remove it, or put it below `notes`" },
+        { ROOT "mine: {a: 1, b: \"${mine.a}\"}\n", NULL, "mine: nothing reads this key" },
+        { ROOT "sed: 3\n", "lr=${seda}", "there is no key 'seda'" },
+        { ROOT "sed: 3\n", "lr=${model.sed}", "sed: nothing reads this key" },
+        { ROOT "trainr: &t {max_epochs: 3}\nmine: 3\n", NULL, "mine: nothing reads" },
+        /* What is read, by whom ever, */
         { ROOT "sed: 3\n", "seed=${sed}", "" },
-        { ROOT "sed: 3\nother: {x: \"a ${oc.select:sed} b\"}\n", NULL, "" },
+        { ROOT "sed: 3\n", "lr=${oc.select:sed,1}", "" },
+        { ROOT "sed: 3\n", "lr=${eval: 1 if true else ${sed}}", "" },
         { ROOT "sed: 3\nseed: \"${sed}\"\n", "seed=1", "" }, /* it was used */
-        { ROOT "sed: 3\nother: \"${seda}\"\nseda: 1\n", NULL, "sed: nothing has" },
-        { ROOT, "+sed=3", "" }, /* whoever writes + means a new key */
-        { ROOT "call: 3\nepochs: 3\nkey: 1\n", NULL, "" },
+        { ROOT "sed: {a: 3}\n", "seed=${sed.a}", "" },
+        { ROOT "a: {x: \"${..sed}\"}\nsed: 3\n", "seed=${a.x}", "" },
+        { ROOT "small: 1\nlarge: 2\nsize: small\n", "seed=${${size}}", "" },
+        { ROOT "in_small: 1\nin_large: 2\nsize: small\n", "seed=${in_${size}}", "" },
+        { ROOT "small: 1\nlarge: 2\nsize: small\n", "seed=${oc.select:${size}}", "" },
+        { ROOT "sed: &s {p: 0.1}\nnotes: {<<: *s}\n", NULL, "" },
+        /* what says something to people, what is empty, what an argument adds, */
+        { ROOT "name: a\ntags: [x]\nnotes: {mine: 3}\ndescription: d\n", NULL, "" },
+        { ROOT "sed: {}\n", NULL, "" },
+        { ROOT, "+sed=3", "" },
+        /* and components that another task may refer to. */
+        { ROOT "mine: {_target_: net}\nmodel2: {_target_: net}\n", NULL, "" },
     };
 
     (void)unused;
@@ -376,7 +398,7 @@ int main(void)
         cmocka_unit_test(test_what_to_write_instead),
         cmocka_unit_test(test_a_component_checks_across_options),
         cmocka_unit_test(test_through_references),
-        cmocka_unit_test(test_free_keys),
+        cmocka_unit_test(test_keys_that_nothing_reads),
         cmocka_unit_test(test_hidden_sections),
         cmocka_unit_test(test_all_in_file_order),
         cmocka_unit_test(test_shared_nodes_are_checked_once),
