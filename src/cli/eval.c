@@ -1,5 +1,5 @@
 /* eval and predict: what a checkpoint can do, with the config that made it. */
-#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/screen.h"
+#include "cli/streams.h"
 #include "kiln/run.h"
 
 typedef KilnStatus Action(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env,
@@ -35,7 +36,7 @@ static int with_checkpoint(KilnArgs *args, Action *action)
         };
 
         status = action(args, config, &env, &err);
-        if (status < 0)
+        if (status < 0 && kiln_screen_signal_status() != 128 + SIGPIPE)
             kiln_screen_error(args->command, &err);
     }
     kiln_config_free(config);
@@ -134,9 +135,7 @@ int kiln_command_eval(KilnArgs *args)
 
 static KilnStatus print_output(void *ctx, const char *text, KilnError *err)
 {
-    errno = EIO;
-    return fputs(text, ctx) != EOF && fflush(ctx) == 0 ? KILN_OK
-                                                       : kiln_error_errno(err, "standard output");
+    return fputs(text, ctx) != EOF && fflush(ctx) == 0 ? KILN_OK : kiln_streams_error(err);
 }
 
 static KilnStatus predict(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env, KilnError *err)

@@ -7,6 +7,7 @@
 #include "cli/crash.h"
 #include "cli/command_help.h"
 #include "cli/screen.h"
+#include "cli/streams.h"
 
 typedef struct Command {
     const char *name;
@@ -118,7 +119,7 @@ static int run_command(const Command *command, int argc, char **argv, int skip)
         status = command->run(&args);
     }
     kiln_args_release(&args);
-    return status;
+    return kiln_streams_close(command->name, status);
 }
 
 int main(int argc, char **argv)
@@ -127,6 +128,7 @@ int main(int argc, char **argv)
     const char *self = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "kiln";
     const Command *command = command_find(self);
 
+    kiln_streams_open();
     if (command != NULL)
         return run_command(command, argc, argv, 1);
     if (argc < 2) {
@@ -136,7 +138,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_usage(stdout);
-        return 0;
+        return kiln_streams_close("kiln", 0);
     }
     if (strcmp(argv[1], "complete") == 0)
         return kiln_command_complete(argc - 2, argv + 2);

@@ -17,6 +17,7 @@
 #include "cli/foreign.h"
 #include "cli/runs.h"
 #include "cli/screen.h"
+#include "cli/streams.h"
 #include "kiln/flight.h"
 #include "kiln/run.h"
 #include "sweep/sweep.h"
@@ -405,8 +406,7 @@ static int replay_apart(Replay *replay)
     if (child == 0) {
         const int result = replay_here(replay);
 
-        fflush(NULL);
-        _exit(result);
+        _exit(kiln_streams_close(replay->args->command, result));
     }
     if (child < 0 || waitpid(child, &status, 0) != child) {
         fprintf(stderr, "%s: error: no process for the replay: %s\n", replay->args->command,
