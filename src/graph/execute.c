@@ -4,6 +4,7 @@
 #include "base/zeros.h"
 #include "graph/anomaly.h"
 #include "graph/op.h"
+#include "graph/overlap.h"
 #include "graph/plan.h"
 #include "graph/profile.h"
 #include "graph/report.h"
@@ -13,7 +14,7 @@ enum { MOST_PLANS = 64 };
 
 /* ---- The plan ------------------------------------------------------------------ */
 
-/* The recorded structure, what is asked for, and what has a place. */
+/* The recorded structure, what is asked for, what has a place, and whose bytes overlap. */
 static KilnStatus plan_key(KilnGraph *graph, KilnTensor *const *outputs, size_t n,
                            XXH128_hash_t *ret, KilnError *err)
 {
@@ -30,6 +31,7 @@ static KilnStatus plan_key(KilnGraph *graph, KilnTensor *const *outputs, size_t 
         if (graph->tensors[i]->place != NULL)
             kiln_trace_add(trace, &graph->tensors[i]->id, sizeof(int));
     }
+    trace->failed |= !kiln_overlap_trace(graph);
     *ret = XXH3_128bits(trace->bytes, trace->n);
     trace->n = recorded; /* the same step may run again with other outputs */
     return trace->failed ? kiln_error_nomem(err, trace->n) : KILN_OK;

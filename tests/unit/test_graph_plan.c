@@ -93,6 +93,39 @@ static void test_reuse(void **unused)
 }
 
 /* What is asked for, and what has a place, decides the plan too. */
+/* The reshaped values of `v` before `w` is written, where w's bytes are those of v from
+ * `offset` on; -1: others. Equal steps but for that. */
+static void check_overlap(KilnGraph *graph, int offset, size_t plans)
+{
+    static const float ones[4] = { 1.0f, 1.0f, 1.0f, 1.0f };
+    float v[8] = { 5.0f, 6.0f, 7.0f, 8.0f }, other[4];
+
+    kiln_graph_begin(graph);
+    KilnTensor *old = kiln_reshape(variable(graph, 4, v), KILN_SHAPE(2, 2));
+    KilnTensor *w = variable(graph, 4, offset < 0 ? other : v + offset);
+
+    kiln_ema_update(w, input(graph, 4, ones), 1.0);
+    run_one(graph, old);
+    for (int i = 0; i < 4; i++)
+        if (value(old, i) != 5.0f + (float)i)
+            fail_msg("offset %d: value %d is %g, after the update", offset, i,
+                     (double)value(old, i));
+    assert_int_equal(graph->n_plans, plans);
+}
+
+static void test_overlaps_decide(void **unused)
+{
+    KilnGraph *graph = graph_new();
+
+    (void)unused;
+    check_overlap(graph, -1, 1);
+    check_overlap(graph, 0, 2);
+    check_overlap(graph, 2, 2); /* how much they overlap does not matter */
+    check_overlap(graph, 4, 2); /* side by side */
+    check_overlap(graph, -1, 2);
+    kiln_graph_free(graph);
+}
+
 static void test_outputs_decide(void **unused)
 {
     float data[4] = { 1, 2, 3, 4 }, grad[4];
@@ -490,6 +523,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_overlaps_decide),
         cmocka_unit_test(test_outputs_decide),
         cmocka_unit_test(test_old_plans_go),
         cmocka_unit_test(test_dead_code),
