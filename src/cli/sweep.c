@@ -64,6 +64,12 @@ static KilnStatus compose(const Job *job, const KilnSweepTask *task, const char 
     return status;
 }
 
+/* The exit status of a job that failed before its run began; its limit of memory holds by then. */
+static int status_before(KilnStatus status)
+{
+    return status == KILN_E_NOMEM ? KILN_JOB_EXIT_NOMEM : KILN_JOB_EXIT_FAILED;
+}
+
 static int fit(const Job *job, const KilnSweepTask *task, KilnConfig *config)
 {
     KilnRunResult result = { 0 };
@@ -85,9 +91,10 @@ static int fit(const Job *job, const KilnSweepTask *task, KilnConfig *config)
     if (status < 0) {
         kiln_screen_error(job->args->command, &err);
         kiln_report_error(task->report, err.text);
-        return status == KILN_E_NOMEM ? KILN_JOB_EXIT_NOMEM : KILN_JOB_EXIT_FAILED;
+        return result.run_dir[0] != '\0' ? kiln_screen_run_status(status) : status_before(status);
     }
-    return strcmp(result.status, "interrupted") == 0 ? KILN_JOB_EXIT_INTERRUPTED : KILN_JOB_EXIT_OK;
+    return strcmp(result.status, "interrupted") == 0 ? kiln_screen_signal_status()
+                                                     : KILN_JOB_EXIT_OK;
 }
 
 static int run_job(void *ctx, const KilnSweepTask *task)
@@ -103,9 +110,7 @@ static int run_job(void *ctx, const KilnSweepTask *task)
         const char *overrides[] = { dir.data, task->resumes ? checkpoint.data : NULL, NULL };
         KilnStatus status = compose(ctx, task, overrides, &config);
 
-        exit_status = status >= 0              ? fit(ctx, task, config)
-                      : status == KILN_E_NOMEM ? KILN_JOB_EXIT_NOMEM
-                                               : KILN_JOB_EXIT_FAILED;
+        exit_status = status >= 0 ? fit(ctx, task, config) : status_before(status);
     }
     kiln_config_free(config);
     kiln_text_release(&dir);

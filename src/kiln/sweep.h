@@ -47,12 +47,14 @@ typedef struct KilnJobEnd {
     char reason[256]; /* "exit status 1", "killed by SIGSEGV", "timeout after 90s"; "" when ok */
 } KilnJobEnd;
 
-/* Exit statuses of a job's process. */
+/* Exit statuses of a job's process: those of `train`. */
 enum {
     KILN_JOB_EXIT_OK = 0,
     KILN_JOB_EXIT_FAILED = 1,
-    KILN_JOB_EXIT_INTERRUPTED = 3,
-    KILN_JOB_EXIT_NOMEM = 4
+    KILN_JOB_EXIT_NUMERIC = 3, /* a loss was not a finite number */
+    KILN_JOB_EXIT_IO = 4,
+    KILN_JOB_EXIT_NOMEM = 5,
+    KILN_JOB_EXIT_SIGNAL = 128 /* plus the number of the signal that it stopped for */
 };
 
 /* What a launcher is given. Jobs are known by their numbers. */

@@ -113,6 +113,29 @@ static Names metric_names(const KilnJobs *jobs, KilnArena *arena)
     return names;
 }
 
+/* ---- Ranks ------------------------------------------------------------------------------- */
+
+typedef struct Ranking {
+    size_t *order; /* numbers of n jobs, best first */
+    size_t *of;    /* the rank of each job, from 1; 0: it has none */
+    size_t n;
+} Ranking;
+
+static bool make_ranking(const KilnSweep *sweep, KilnArena *arena, Ranking *ret)
+{
+    const size_t count = sweep->jobs.count + 1;
+
+    *ret = (Ranking) { .order = kiln_arena_alloc(arena, count * sizeof(size_t)),
+                       .of = kiln_arena_alloc(arena, count * sizeof(size_t)) };
+    if (ret->order == NULL || ret->of == NULL)
+        return false;
+    ret->n = kiln_sweep_rank(sweep, ret->order);
+    memset(ret->of, 0, count * sizeof(size_t));
+    for (size_t i = 0; i < ret->n; i++)
+        ret->of[ret->order[i]] = i + 1;
+    return true;
+}
+
 /* ---- CSV ----------------------------------------------------------------------------------- */
 
 static void append_cell(KilnText *text, const char *cell)
@@ -145,12 +168,17 @@ static void append_number(KilnText *text, double value)
         kiln_text_append(text, kiln_format_f64(value, buf, sizeof(buf)));
 }
 
-static void append_row(KilnText *text, const KilnJobs *jobs, size_t number, const char *const *keys,
-                       const Names *metrics)
+/* `rank`: from 1, as on the screen; 0: it has none. */
+static void append_row(KilnText *text, const KilnJobs *jobs, size_t number, size_t rank,
+                       const char *const *keys, const Names *metrics)
 {
     const KilnJob *job = &jobs->items[number];
 
-    kiln_text_printf(text, "%zu,%s,%.3f", number, kiln_job_status_name(job->status), job->seconds);
+    kiln_text_printf(text, "%zu,%s,%.3f,", number, kiln_job_status_name(job->status), job->seconds);
+    if (rank > 0)
+        kiln_text_printf(text, "%zu", rank);
+    kiln_text_char(text, ',');
+    append_cell(text, job->reason);
     for (; *keys != NULL; keys++) {
         const char *value = value_of(job, *keys);
 
@@ -175,10 +203,10 @@ static const char *metric_column(const Names *metrics, size_t i, const char *con
     return metrics->list[i];
 }
 
-static void make_csv(KilnText *text, const KilnJobs *jobs, const char *const *keys,
-                     const Names *metrics)
+static void make_csv(KilnText *text, const KilnJobs *jobs, const Ranking *ranking,
+                     const char *const *keys, const Names *metrics)
 {
-    kiln_text_append(text, "job,status,seconds");
+    kiln_text_append(text, "job,status,seconds,rank,reason");
     for (const char *const *key = keys; *key != NULL; key++) {
         kiln_text_char(text, ',');
         append_cell(text, *key);
@@ -193,7 +221,7 @@ static void make_csv(KilnText *text, const KilnJobs *jobs, const char *const *ke
     }
     kiln_text_char(text, '\n');
     for (size_t i = 0; i < jobs->count; i++)
-        append_row(text, jobs, i, keys, metrics);
+        append_row(text, jobs, i, ranking->of[i], keys, metrics);
 }
 
 /* ---- JSON --------------------------------------------------------------------------- */
@@ -233,22 +261,19 @@ static json_t *job_json(const KilnJobs *jobs, size_t number, const char *const *
                      overrides, "metrics", metrics);
 }
 
-static char *make_json(const KilnSweep *sweep, const char *const *keys)
+static char *make_json(const KilnSweep *sweep, const Ranking *ranking, const char *const *keys)
 {
-    size_t *order = calloc(sweep->jobs.count + 1, sizeof(*order));
-    size_t n = order != NULL ? kiln_sweep_rank(sweep, order) : 0;
     json_t *all = json_array(), *ranked = json_array(), *results;
     char *text = NULL;
 
     for (size_t i = 0; i < sweep->jobs.count; i++)
         kiln_json_add(&all, job_json(&sweep->jobs, i, keys));
-    for (size_t i = 0; i < n; i++)
-        kiln_json_add(&ranked, json_integer((json_int_t)order[i]));
+    for (size_t i = 0; i < ranking->n; i++)
+        kiln_json_add(&ranked, json_integer((json_int_t)ranking->order[i]));
     results = json_pack("{s:s, s:o, s:o}", "metric", sweep->metric, "ranked", ranked, "jobs", all);
     if (results != NULL)
         text = kiln_json_dump(results, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     json_decref(results);
-    free(order);
     return text;
 }
 
@@ -283,12 +308,14 @@ KilnStatus kiln_results_write(const KilnSweep *sweep, KilnError *err)
     Names metrics = metric_names(&sweep->jobs, &arena);
     const char **keys = kiln_results_keys(&sweep->jobs, &arena);
     KilnText csv = { 0 };
-    char *json = keys != NULL ? make_json(sweep, keys) : NULL;
+    Ranking ranking;
+    const bool ranked = make_ranking(sweep, &arena, &ranking);
+    char *json = keys != NULL && ranked ? make_json(sweep, &ranking, keys) : NULL;
     KilnStatus status;
 
-    if (keys != NULL)
-        make_csv(&csv, &sweep->jobs, keys, &metrics);
-    if (keys == NULL || json == NULL || csv.failed || metrics.failed)
+    if (keys != NULL && ranked)
+        make_csv(&csv, &sweep->jobs, &ranking, keys, &metrics);
+    if (json == NULL || csv.failed || metrics.failed)
         status = kiln_error_nomem(err, 1);
     else
         status = replace(sweep, "results.csv", csv.data, err);

@@ -8,7 +8,7 @@ import signal
 import time
 import unittest
 
-from kilntest import BUILD, Braked, build_plugin, main, read
+from kilntest import BUILD, Braked, build_plugin, main, read, read_json
 
 # A job of some hundredths of a second.
 JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=64", "datamodule.val_count=32",
@@ -214,9 +214,13 @@ class Trouble(Sweep):
         self.assertEqual(self.statuses(), ["ok", "failed", "timeout", "failed", "ok"])
         self.assertIn("killed by SIGABRT", out)
         self.assertIn(f"timeout after {limit}s", out)
-        self.assertIn("exit status 1: ", out)
+        self.assertIn("exit status 4: callbacks.trouble: trouble was", out)
         self.assertIn("trouble was asked for", out)
         self.assertIn("    | ", out, "no end of the log")
+        ranked = read_json(self.path("s/results.json"))["ranked"]
+        self.assertEqual(sorted(ranked), [0, 4], "only what ended well is ranked")
+        self.assertEqual([row["rank"] for row in self.results()],
+                         [str(ranked.index(n) + 1) if n in ranked else "" for n in range(5)])
         self.assertIn("--retry-failed", out)
 
         # Again: those that ended well are not run twice, those that failed only when asked.
@@ -224,6 +228,20 @@ class Trouble(Sweep):
         self.assertEqual(sorted(self.starts()), [0, 1, 2, 3, 4])
         self.sweep("--resume", "s", "--retry-failed", status=1)
         self.assertEqual(sorted(self.starts()), [0, 1, 1, 2, 2, 3, 3, 4])
+
+    def test_a_loss_that_is_no_number(self):
+        """The job ends as a single run does, and its reason is on the screen and in both tables."""
+        wrong = [*JOB, "optimizer.momentum=0", "lr=1e6"]
+        self.run_kiln(*wrong, "kiln.run.dir=run", status=3)
+        reason = read_json(self.path("run/summary.json"))["reason"]
+        self.assertIn("the loss is NaN", reason)
+        out, _ = self.sweep(*JOB, "optimizer.momentum=0", "lr=0.1,1e6", "kiln.sweep.dir=s", status=1)
+        self.assertIn(f"    exit status 3: {reason.splitlines()[0]}\n", out)
+        self.assertIn(f"#1 failed: exit status 3: {reason.splitlines()[0]}\n", out)
+        self.assertEqual([row["reason"] for row in self.results()], ["", f"exit status 3: {reason.splitlines()[0]}"])
+        job = read_json(self.path("s/results.json"))["jobs"][1]
+        self.assertEqual([job["status"], job["reason"]], ["failed", self.results()[1]["reason"]])
+        self.assertEqual(self.results()[1]["rank"], "")
 
     @unittest.skipIf(ASAN, "the sanitizer needs more address space than any limit")
     def test_memory_limit(self):

@@ -212,7 +212,7 @@ static KilnJobEnd end_of(const Opts *opts, const Slot *slot, int status)
         end.status = KILN_JOB_FAILED;
         format_size(opts->memory, limit, sizeof(limit));
         snprintf(end.reason, sizeof(end.reason), "out of memory, limit %s", limit);
-    } else if (code == KILN_JOB_EXIT_INTERRUPTED) {
+    } else if (code > KILN_JOB_EXIT_SIGNAL) {
         end.status = KILN_JOB_INTERRUPTED;
         snprintf(end.reason, sizeof(end.reason), "stopped with a checkpoint");
     } else {
