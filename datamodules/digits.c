@@ -77,6 +77,7 @@ typedef struct State {
     Samples samples[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     KilnImageSet input;
+    const KilnPoll *poll;
 } State;
 
 /* ---- Shapes ------------------------------------------------------------------------- */
@@ -318,6 +319,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     const char *const *names = NULL;
 
     state->opts = kiln_opts(self);
+    state->poll = context->poll;
     state->seed = context->seed;
     state->height = state->width = state->opts->size;
     state->n_classes = CLASSES;
@@ -481,7 +483,7 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     KilnStatus status;
 
     kiln_image_set_release(&state->input);
-    status = kiln_image_set_find(path, &state->input, err);
+    status = kiln_image_set_find(path, state->poll, &state->input, err);
     if (status < 0)
         return status;
     *ret = (KilnDataset) {

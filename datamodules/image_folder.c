@@ -66,6 +66,7 @@ typedef struct Folder {
 typedef struct State {
     const Opts *opts;
     uint64_t seed;
+    const KilnPoll *poll;
     Folder folders[KILN_SPLIT_COUNT][KILN_MAX_SETS]; /* the first is below root */
     const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     KilnImageSet input;
@@ -183,7 +184,7 @@ static KilnStatus scan_more(State *state, KilnSplit split, KilnError *err)
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < n && status >= 0; i++)
-        status = kiln_image_set_scan(more[i].value, files_of(state, KILN_TRAIN),
+        status = kiln_image_set_scan(more[i].value, files_of(state, KILN_TRAIN), state->poll,
                                      &state->folders[split][i + 1].files, err);
     return status;
 }
@@ -204,7 +205,7 @@ static KilnStatus scan_split(State *state, KilnSplit split, KilnError *err)
             return kiln_error_errno(err, path);
         return KILN_OK;
     }
-    return kiln_image_set_scan(path, known, files_of(state, split), err);
+    return kiln_image_set_scan(path, known, state->poll, files_of(state, split), err);
 }
 
 static KilnStatus scan(State *state, KilnStage stage, KilnError *err)
@@ -269,7 +270,8 @@ static KilnStatus find_shape(State *state, KilnError *err)
 
     for (int i = 0; i < SETS; i++)
         sets[i] = &state->folders[i / KILN_MAX_SETS][i % KILN_MAX_SETS].files;
-    return kiln_image_reader_shape(state->reader, sets, SETS, state->decoded, state->shape, err);
+    return kiln_image_reader_shape(state->reader, sets, SETS, state->poll, state->decoded,
+                                   state->shape, err);
 }
 
 /* ---- The cache ------------------------------------------------------------------------------ */
@@ -398,6 +400,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     KilnStatus status;
 
     state->seed = context->seed;
+    state->poll = context->poll;
     state->augments = context->stage == KILN_STAGE_FIT;
     name_folders(state);
     if (context->stage == KILN_STAGE_PREDICT) {
@@ -512,7 +515,7 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     KilnStatus status;
 
     kiln_image_set_release(&state->input);
-    status = kiln_image_set_find(path, &state->input, err);
+    status = kiln_image_set_find(path, state->poll, &state->input, err);
     if (status < 0)
         return status;
     state->input_samples = (Samples) { .state = state, .set = &state->input };

@@ -69,6 +69,7 @@ typedef struct State {
         bool training;
     } samples[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     KilnImageSet input;
+    const KilnPoll *poll;
 } State;
 
 /* ---- Reading -------------------------------------------------------------------- */
@@ -308,6 +309,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     KilnStatus status = KILN_OK;
 
     state->opts = kiln_opts(self);
+    state->poll = context->poll;
     name_folders(state);
     state->augments = context->stage == KILN_STAGE_FIT;
     for (int i = 0; i < 256; i++)
@@ -493,7 +495,7 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     KilnStatus status;
 
     kiln_image_set_release(&state->input);
-    status = kiln_image_set_find(path, &state->input, err);
+    status = kiln_image_set_find(path, state->poll, &state->input, err);
     if (status < 0)
         return status;
     *ret = (KilnDataset) {

@@ -23,6 +23,8 @@ typedef struct State {
     uint32_t *turn;    /* room for the classes in the order of a round */
 } State;
 
+enum { POLL_EVERY = 1 << 16 }; /* samples */
+
 /* members and start from labels, by counting; classes without samples go. */
 static void group(State *state, const int32_t *labels, int64_t count, int64_t n_classes)
 {
@@ -113,6 +115,8 @@ static void order(KilnInstance *self, const KilnSampling *sampling, int64_t epoc
     State *state = kiln_state(self);
 
     for (int64_t i = 0; i < n; i++) {
+        if (i % POLL_EVERY == 0 && kiln_poll(sampling->poll, "drawing samples", i, n))
+            return;
         int64_t round = i / state->n_classes, place = i % state->n_classes;
 
         if (place == 0) {
@@ -129,10 +133,18 @@ static void order(KilnInstance *self, const KilnSampling *sampling, int64_t epoc
 
             for (int64_t k = 0; k < size; k++)
                 state->mixed[first + k] = state->members[first + k];
-            kiln_rng_shuffle(&rng, state->mixed + first, size);
+            kiln_sampling_shuffle(sampling, &rng, state->mixed + first, size);
         }
         ret[i] = state->mixed[first + round % size];
     }
+}
+
+static int64_t memory(KilnInstance *self, const KilnSampling *sampling)
+{
+    const State *state = kiln_state(self);
+
+    return sampling->dataset->count *
+           (int64_t)(sizeof(*state->members) + sizeof(*state->mixed) + sizeof(int32_t));
 }
 
 static void release(KilnInstance *self)
@@ -144,6 +156,7 @@ static const KilnSamplerOps ops = {
     .setup = setup,
     .count = count,
     .order = order,
+    .memory = memory,
     .draws = true,
 };
 

@@ -1,16 +1,21 @@
 /* All samples once an epoch, in an order of its own. */
 #include "kiln.h"
 
+enum { POLL_EVERY = 1 << 20 }; /* samples */
+
 static void order(KilnInstance *self, const KilnSampling *sampling, int64_t epoch, int64_t count,
                   uint32_t *ret)
 {
     KilnRng rng;
 
     (void)self;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
+        if (i % POLL_EVERY == 0 && kiln_poll(sampling->poll, "numbering samples", i, count))
+            return;
         ret[i] = (uint32_t)i;
+    }
     kiln_rng_init(&rng, sampling->seed, KILN_RNG_SHUFFLE, (uint32_t)epoch, 0);
-    kiln_rng_shuffle(&rng, ret, count);
+    kiln_sampling_shuffle(sampling, &rng, ret, count);
 }
 
 static const KilnSamplerOps ops = { .order = order };

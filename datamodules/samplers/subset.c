@@ -65,7 +65,9 @@ static KilnStatus take_share(const Opts *opts, State *state, const KilnSampling 
     for (int64_t i = 0; i < count; i++)
         state->chosen[i] = (uint32_t)i;
     kiln_rng_init(&rng, sampling->seed, KILN_RNG_SHUFFLE, (uint32_t)CHOOSING, 0);
-    kiln_rng_shuffle(&rng, state->chosen, count);
+    kiln_sampling_shuffle(sampling, &rng, state->chosen, count);
+    if (kiln_poll_check(sampling->poll, "choosing samples", count, count, err) < 0)
+        return KILN_E_INTERRUPTED;
     qsort(state->chosen, (size_t)state->n, sizeof(*state->chosen), ascending);
     return KILN_OK;
 }
@@ -103,7 +105,7 @@ static void order(KilnInstance *self, const KilnSampling *sampling, int64_t epoc
     if (!opts->shuffle)
         return;
     kiln_rng_init(&rng, sampling->seed, KILN_RNG_SHUFFLE, (uint32_t)epoch, 0);
-    kiln_rng_shuffle(&rng, ret, n);
+    kiln_sampling_shuffle(sampling, &rng, ret, n);
 }
 
 static void release(KilnInstance *self)
@@ -113,7 +115,16 @@ static void release(KilnInstance *self)
     free(state->chosen);
 }
 
-static const KilnSamplerOps ops = { .setup = setup, .count = count, .order = order };
+static int64_t memory(KilnInstance *self, const KilnSampling *sampling)
+{
+    const State *state = kiln_state(self);
+
+    return sampling->dataset->count * (int64_t)sizeof(*state->chosen);
+}
+
+static const KilnSamplerOps ops = {
+    .setup = setup, .count = count, .order = order, .memory = memory
+};
 
 const KilnComponent kiln_sampler_subset = {
     .kind = KILN_KIND_SAMPLER,

@@ -111,6 +111,8 @@ static int64_t first_above(const double *numbers, int64_t n, double x)
     return low;
 }
 
+enum { POLL_EVERY = 1 << 14 }; /* draws */
+
 /* Draw i has a stream of its own. */
 static void order(KilnInstance *self, const KilnSampling *sampling, int64_t epoch, int64_t n,
                   uint32_t *ret)
@@ -121,11 +123,20 @@ static void order(KilnInstance *self, const KilnSampling *sampling, int64_t epoc
     for (int64_t i = 0; i < n; i++) {
         KilnRng rng;
 
+        if (i % POLL_EVERY == 0 && kiln_poll(sampling->poll, "drawing samples", i, n))
+            return;
         kiln_rng_init(&rng, sampling->seed, KILN_RNG_SHUFFLE, (uint32_t)epoch, 1 + (uint64_t)i);
         double high = (double)kiln_rng_u32(&rng), low = (double)(kiln_rng_u32(&rng) >> 12);
         double x = (high * 0x1p-32 + low * 0x1p-52) * state->up_to[count - 1];
         ret[i] = (uint32_t)first_above(state->up_to, count, x);
     }
+}
+
+static int64_t memory(KilnInstance *self, const KilnSampling *sampling)
+{
+    const State *state = kiln_state(self);
+
+    return sampling->dataset->count * (int64_t)(sizeof(*state->up_to) + sizeof(int32_t));
 }
 
 static void release(KilnInstance *self)
@@ -139,6 +150,7 @@ static const KilnSamplerOps ops = {
     .setup = setup,
     .count = count,
     .order = order,
+    .memory = memory,
     .draws = true,
 };
 

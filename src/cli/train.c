@@ -81,6 +81,8 @@ static int run(const KilnArgs *args, KilnConfig *config, const KilnRegistry *reg
 
     if (status < 0) {
         kiln_screen_error(args->command, &err);
+        if (status == KILN_E_INTERRUPTED)
+            return kiln_screen_signal_status();
         return result.run_dir[0] != '\0' ? kiln_screen_run_status(status)
                                          : kiln_screen_exit_status(status);
     }

@@ -68,11 +68,15 @@ static KilnStatus transformed_shape(const KilnImageForm *form, int64_t size[3], 
 /* All files have the size of *first, which goes to `size` (NULL: there was none yet). Files that
  * can't be read are left for read when they are to be skipped. */
 static KilnStatus same_size(const KilnImageForm *form, const KilnImageSet *files,
-                            const char **first, int64_t size[3], KilnError *err)
+                            const KilnPoll *poll, const char **first, int64_t size[3],
+                            KilnError *err)
 {
     for (int64_t k = 0; k < files->count; k++) {
         const char *path = files->paths[k];
         int64_t found[3];
+
+        if (kiln_poll_check(poll, "reading the sizes of images", k, files->count, err) < 0)
+            return KILN_E_INTERRUPTED;
         KilnStatus status = kiln_image_png_size(path, found, err);
 
         if (status < 0 && form->skips)
@@ -96,12 +100,12 @@ static KilnStatus same_size(const KilnImageForm *form, const KilnImageSet *files
 }
 
 static KilnStatus common_size(const KilnImageForm *form, const KilnImageSet *const sets[], size_t n,
-                              int64_t size[3], KilnError *err)
+                              const KilnPoll *poll, int64_t size[3], KilnError *err)
 {
     const char *first = NULL;
 
     for (size_t i = 0; i < n; i++) {
-        KilnStatus status = same_size(form, sets[i], &first, size, err);
+        KilnStatus status = same_size(form, sets[i], poll, &first, size, err);
 
         if (status < 0)
             return status;
@@ -129,8 +133,8 @@ static KilnStatus probe_first(const KilnImageForm *form, const char *path, KilnE
 }
 
 KilnStatus kiln_image_reader_shape(const KilnImageReader *reader, const KilnImageSet *const sets[],
-                                   size_t n, int64_t ret_decoded[3], int64_t ret_shape[3],
-                                   KilnError *err)
+                                   size_t n, const KilnPoll *poll, int64_t ret_decoded[3],
+                                   int64_t ret_shape[3], KilnError *err)
 {
     const KilnImageForm *form = &reader->form;
     const bool scaled = form->height > 0;
@@ -143,7 +147,7 @@ KilnStatus kiln_image_reader_shape(const KilnImageReader *reader, const KilnImag
     if (status >= 0 && known && !scaled)
         status = probe_first(form, sets[0]->paths[0], err);
     if (status >= 0 && !known) {
-        status = common_size(form, sets, n, decoded, err);
+        status = common_size(form, sets, n, poll, decoded, err);
         memcpy(shape, decoded, sizeof(shape));
         if (status >= 0)
             status = transformed_shape(form, shape, err);

@@ -14,12 +14,14 @@
 #include "base/file.h"
 #include "base/text.h"
 
-#define MAX_DEPTH 32       /* of folders below the one that is searched */
+#define MAX_DEPTH 32 /* of folders below the one that is searched */
+static const char *const finding = "finding images";
 enum { MAX_REASONS = 16 }; /* for leaving files out; all further ones share the last */
 
 /* A set while it grows. */
 typedef struct Builder {
     KilnArena *arena;
+    const KilnPoll *poll;
     const char **paths;
     int32_t *labels;
     size_t count, capacity;
@@ -136,9 +138,9 @@ static void builder_release(Builder *b)
     free(b->arena);
 }
 
-static KilnStatus builder_init(Builder *b, KilnError *err)
+static KilnStatus builder_init(Builder *b, const KilnPoll *poll, KilnError *err)
 {
-    *b = (Builder) { .arena = calloc(1, sizeof(*b->arena)) };
+    *b = (Builder) { .arena = calloc(1, sizeof(*b->arena)), .poll = poll };
     return b->arena != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(*b->arena));
 }
 
@@ -170,6 +172,9 @@ static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, Kiln
     for (size_t i = 0; i < count && status >= 0; i++) {
         if (names[i][0] == '.')
             continue;
+        status = kiln_poll_check(b->poll, finding, (int64_t)b->count, 0, err);
+        if (status < 0)
+            break;
         if (is_png_name(names[i])) {
             if (!add_file(b, folder, names[i], label))
                 status = kiln_error_nomem(err, sizeof(char *) * b->count);
@@ -275,11 +280,11 @@ static KilnStatus adopt_classes(Builder *b, const KilnImageSet *known, KilnError
     return KILN_OK;
 }
 
-KilnStatus kiln_image_set_scan(const char *folder, const KilnImageSet *known, KilnImageSet *ret,
-                               KilnError *err)
+KilnStatus kiln_image_set_scan(const char *folder, const KilnImageSet *known, const KilnPoll *poll,
+                               KilnImageSet *ret, KilnError *err)
 {
     Builder b;
-    KilnStatus status = builder_init(&b, err);
+    KilnStatus status = builder_init(&b, poll, err);
 
     if (status >= 0)
         status = list_classes(&b, folder, err);
@@ -331,6 +336,9 @@ static KilnStatus find_below(Builder *b, const char *folder, int depth, KilnErro
 
         if (names[i][0] == '.')
             continue;
+        status = kiln_poll_check(b->poll, finding, (int64_t)b->count, 0, err);
+        if (status < 0)
+            break;
         char *path = kiln_path_join(folder, names[i]);
         if (path == NULL)
             status = kiln_error_nomem(err, strlen(folder));
@@ -356,7 +364,8 @@ static KilnStatus find_one(Builder *b, const char *path, KilnError *err)
     return b->paths[0] != NULL ? KILN_OK : kiln_error_nomem(err, strlen(path));
 }
 
-KilnStatus kiln_image_set_find(const char *path, KilnImageSet *ret, KilnError *err)
+KilnStatus kiln_image_set_find(const char *path, const KilnPoll *poll, KilnImageSet *ret,
+                               KilnError *err)
 {
     Builder b;
     struct stat st;
@@ -364,7 +373,7 @@ KilnStatus kiln_image_set_find(const char *path, KilnImageSet *ret, KilnError *e
 
     if (stat(path, &st) != 0)
         return kiln_error_errno(err, path);
-    status = builder_init(&b, err);
+    status = builder_init(&b, poll, err);
     if (status >= 0)
         status = S_ISDIR(st.st_mode) ? find_below(&b, path, 0, err) : find_one(&b, path, err);
     if (status >= 0 && b.count == 0)

@@ -87,4 +87,20 @@ KILN_API KilnStatus kiln_error_nomem(KilnError *err, size_t bytes);
 /* Fill err with "PATH: <strerror(errno)>"; errno is read by this call. */
 KILN_API KilnStatus kiln_error_errno(KilnError *err, const char *path);
 
+/* How work that may take long before a run or an epoch (scanning files, shuffling) keeps in touch
+ * with its host, which hands it out. */
+typedef struct KilnPoll {
+    bool (*poll)(void *ctx, const char *what, int64_t done, int64_t total);
+    void *ctx;
+} KilnPoll;
+
+/* Report that `done` of `total` (0: not known) of `what` ("reading image sizes") are done; the host
+ * shows it once that has taken two seconds. True: the user wants to stop; return as soon as
+ * possible, with KILN_E_INTERRUPTED where a status is returned. For the host's own thread. Costs
+ * some 50 ns; `poll` NULL: false. */
+KILN_API bool kiln_poll(const KilnPoll *poll, const char *what, int64_t done, int64_t total);
+/* The same as a status with its message: KILN_OK, or KILN_E_INTERRUPTED. */
+KILN_API KILN_NODISCARD KilnStatus kiln_poll_check(const KilnPoll *poll, const char *what,
+                                                   int64_t done, int64_t total, KilnError *err);
+
 #endif

@@ -89,6 +89,7 @@ typedef struct KilnDataContext {
     uint64_t seed;
     /* In KILN_STAGE_PREDICT what the checkpoint remembers, else NULL. */
     const KilnDataSpec *remembered;
+    const KilnPoll *poll; /* for what takes long; lives as long as the datamodule. May be NULL */
 } KilnDataContext;
 
 typedef struct KilnLoading KilnLoading; /* loading.h */

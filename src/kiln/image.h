@@ -61,14 +61,15 @@ typedef struct KilnImageSet {
  * beside the classes); a folder inside a class, a class without PNG files and a folder without
  * classes are KILN_E_FORMAT. With `known` the
  * classes are that set's (copied), some may be missing here, and one that it
- * lacks is KILN_E_FORMAT. Release with kiln_image_set_release. */
+ * lacks is KILN_E_FORMAT. `poll` may be NULL. Release with kiln_image_set_release. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_set_scan(const char *folder,
-                                                       const KilnImageSet *known, KilnImageSet *ret,
+                                                       const KilnImageSet *known,
+                                                       const KilnPoll *poll, KilnImageSet *ret,
                                                        KilnError *err);
 /* One PNG file, or all below a folder in byte order, without classes. Links to folders are not
  * followed; they and other files are in left_out. No file at all is KILN_E_FORMAT. */
-KILN_API KILN_NODISCARD KilnStatus kiln_image_set_find(const char *path, KilnImageSet *ret,
-                                                       KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_image_set_find(const char *path, const KilnPoll *poll,
+                                                       KilnImageSet *ret, KilnError *err);
 /* Accepts a zeroed set. */
 KILN_API void kiln_image_set_release(KilnImageSet *set);
 /* For KilnDataModuleOps.left_out. Accepts a zeroed set. */
@@ -109,7 +110,8 @@ KILN_API void kiln_image_reader_free(KilnImageReader *reader); /* NULL is fine *
  * files are looked at; when they differ then, or can't be transformed, it is KILN_E_SHAPE. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_shape(const KilnImageReader *reader,
                                                            const KilnImageSet *const sets[],
-                                                           size_t n, int64_t ret_decoded[3],
+                                                           size_t n, const KilnPoll *poll,
+                                                           int64_t ret_decoded[3],
                                                            int64_t ret_shape[3], KilnError *err);
 
 /* A file, and what is known of it. */

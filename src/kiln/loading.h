@@ -59,6 +59,7 @@ typedef struct KilnSampling {
     int64_t n_classes;              /* of the labels; 0: no classes */
     const char *const *class_names; /* n_classes entries */
     uint64_t seed;
+    const KilnPoll *poll; /* for what takes long. May be NULL */
 } KilnSampling;
 
 /* Which samples an epoch takes, in which order. It is a function of options, data, seed
@@ -68,15 +69,22 @@ struct KilnSamplerOps {
     KilnStatus (*setup)(KilnInstance *self, const KilnSampling *sampling, KilnError *err);
     /* Samples an epoch, at most UINT32_MAX. NULL: as many as the data set has. */
     int64_t (*count)(KilnInstance *self, const KilnSampling *sampling);
-    /* Fill ret[count] with indices of samples for `epoch`. */
+    /* Fill ret[count] with indices of samples for `epoch`. Once kiln_poll(sampling->poll, ...) says
+     * to stop it may return at once: the order is not used then. */
     void (*order)(KilnInstance *self, const KilnSampling *sampling, int64_t epoch, int64_t count,
                   uint32_t *ret);
+    /* Optional. Bytes that `setup` and `order` allocate for these data, asked before setup, so that
+     * a run that does not fit the memory is refused. */
+    int64_t (*memory)(KilnInstance *self, const KilnSampling *sampling);
     /* Samples are drawn: an epoch may hold some twice, and others than the epoch before. */
     bool draws;
 };
 
 /* Put n numbers into a random order (Fisher and Yates). n is at most UINT32_MAX. */
 KILN_API void kiln_rng_shuffle(KilnRng *rng, uint32_t *numbers, int64_t n);
+/* The same for orders of samples, where it can be stopped; what `numbers` hold then is not used. */
+KILN_API void kiln_sampling_shuffle(const KilnSampling *sampling, KilnRng *rng, uint32_t *numbers,
+                                    int64_t n);
 /* The class of every sample, for a sampler's setup: ret[dataset->count], or KILN_E_MISSING
  * when the data have no classes or a sample has none. `who` begins the message. */
 KILN_API KILN_NODISCARD KilnStatus kiln_sampling_labels(const KilnSampling *sampling,

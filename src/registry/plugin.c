@@ -41,7 +41,7 @@ KILN_SIZE(KilnCallbackOps, 376);
 KILN_SIZE(KilnLoggerOps, 72);
 KILN_SIZE(KilnMetricOps, 64);
 KILN_SIZE(KilnTransformOps, 16);
-KILN_SIZE(KilnSamplerOps, 32);
+KILN_SIZE(KilnSamplerOps, 40);
 KILN_SIZE(KilnBatchTransformOps, 24);
 KILN_SIZE(KilnSweeperOps, 16);
 KILN_SIZE(KilnLauncherOps, 16);

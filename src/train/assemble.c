@@ -311,6 +311,7 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
                                .env = env,
                                .stage = stage,
                                .split = trainer->split,
+                               .poll = { kiln_preparing_poll, trainer },
                                .at.last_val_batch = -1,
                                .at.last_end_batch = -1 };
     trainer->timing.start = kiln_clock();
@@ -337,6 +338,7 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
     status = build_components(trainer, stage, err);
     if (status >= 0)
         status = kiln_splits_set_up(trainer, remembered, err);
+    kiln_preparing_end(trainer);
     if (status >= 0)
         status = set_up_network(trainer, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/call.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -45,8 +46,11 @@ static Omissions omissions_of(const KilnTrainer *trainer)
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
     Omissions all = { 0 };
 
-    if (ops->left_out != NULL)
-        ops->left_out(trainer->datamodule, add_omission, &all);
+    if (ops->left_out == NULL)
+        return all;
+    kiln_call_enter(trainer->datamodule, "left_out");
+    ops->left_out(trainer->datamodule, add_omission, &all);
+    kiln_call_leave();
     return all;
 }
 

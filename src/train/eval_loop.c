@@ -82,6 +82,8 @@ static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHook
 
     if (status >= 0 && loader != NULL)
         status = kiln_loader_start(loader, 0, 0, err);
+    if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+        return KILN_OK;
     while (status >= 0 && loader != NULL && trainer->eval_batch < end &&
            !kiln_trainer_interrupted(trainer)) {
         status = kiln_trainer_next(trainer, loader, &batch, err);

@@ -67,6 +67,8 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
 {
     KilnStatus status = kiln_loader_start(loader, trainer->at.epoch, trainer->at.batch, err);
 
+    if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+        return KILN_OK;
     /* A run that was ended between a batch and its validation. */
     if (status >= 0 && trainer->at.batch < kiln_loader_batches(loader))
         status = validate_if_due(trainer, err);
@@ -191,6 +193,8 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
             trainer->at.epoch_begun = trainer->at.epoch_done = false;
         }
         status = kiln_splits_reload(trainer, err);
+        if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+            return KILN_OK;
         if (status >= 0)
             status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
         if (status >= 0)

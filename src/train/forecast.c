@@ -18,7 +18,8 @@ int64_t kiln_forecast_needed(const KilnForecast *forecast)
 {
     return forecast->activations + forecast->parameters + forecast->gradients + forecast->buffers +
            forecast->optimizer + forecast->average + forecast->callbacks + forecast->metrics +
-           forecast->computing + forecast->batches + forecast->snapshot + forecast->growth;
+           forecast->computing + forecast->batches + forecast->order + forecast->snapshot +
+           forecast->growth;
 }
 
 int64_t kiln_forecast_peak(const KilnForecast *forecast)
@@ -154,7 +155,9 @@ void kiln_forecast_complete(KilnTrainer *trainer)
         forecast->callbacks += ops->memory(trainer->callbacks[i], trainer);
         kiln_call_leave();
     }
-    forecast->batches = loaders_bytes(trainer);
+    KilnLoaderSpec train = kiln_trainer_loader_spec(trainer, KILN_TRAIN, 0);
+    forecast->order = kiln_loader_spec_order_bytes(&train);
+    forecast->batches = loaders_bytes(trainer) - forecast->order;
     forecast->growth = growth;
     forecast->program = kiln_memory_resident("");
     forecast->checkpoint = checkpoint_bytes(trainer);
@@ -210,6 +213,10 @@ static void suggest(const KilnTrainer *trainer, KilnText *text)
     const KilnComponent *data = kiln_instance_component(trainer->datamodule);
 
     kiln_text_append(text, "; try ");
+    if (trainer->forecast.order > kiln_forecast_needed(&trainer->forecast) / 2) {
+        kiln_text_append(text, "fewer training samples");
+        return;
+    }
     if (batch >= 1 && batch < trainer->batch_size)
         kiln_text_printf(text, "a smaller batch (about %lld samples fit, %s%lld now)",
                          (long long)batch,
@@ -272,6 +279,7 @@ KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
     add_part(&text, "callbacks", forecast->callbacks);
     add_part(&text, "metrics", forecast->metrics + forecast->computing);
     add_part(&text, "batches", forecast->batches);
+    add_part(&text, "the order of samples", forecast->order);
     add_part(&text, "the checkpoint's copy", forecast->snapshot);
     suggest(trainer, &text);
     KilnStatus status = too_large(trainer, kiln_forecast_needed(forecast), &text, err);

@@ -197,10 +197,9 @@ int64_t kiln_loader_spec_bytes(const KilnLoaderSpec *spec)
 
     if (kiln_filling_init(&filling, spec, NULL) < 0)
         return 0;
-    int64_t orders = spec->by_length ? 2 : spec->sampler != NULL ? 1 : 0;
     return slots_of(&filling, spec->workers) * filling.batch_size *
                kiln_filling_sample_bytes(&filling) +
-           orders * spec->dataset.count * (int64_t)sizeof(uint32_t);
+           kiln_loader_spec_order_bytes(spec);
 }
 
 static void init_locks(KilnLoader *loader)
@@ -323,12 +322,14 @@ KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first, K
         kiln_slot_forget_skips(&loader->slots[i]);
         loader->slots[i].ready = false;
     }
-    kiln_loader_order_begin(&loader->order, epoch);
-    loader->claimed = first;
-    loader->free_up_to = first + loader->n_slots;
+    KilnStatus status = kiln_loader_order_begin(&loader->order, epoch, err);
+    if (status >= 0) {
+        loader->claimed = first;
+        loader->free_up_to = first + loader->n_slots;
+    }
     pthread_cond_broadcast(&loader->room);
     pthread_mutex_unlock(&loader->mutex);
-    return KILN_OK;
+    return status;
 }
 
 /* Tell of each sample once in the life of the loader. */

@@ -33,6 +33,7 @@ typedef struct KilnLoaderSpec {
     /* While not zero, waiting for a batch ends with KILN_E_INTERRUPTED. May be NULL. */
     const volatile int *stop;
     const volatile int *pause; /* the same; the caller will come again. May be NULL */
+    const KilnPoll *poll;      /* for samplers, and counting lengths. May be NULL */
 } KilnLoaderSpec;
 
 /* A filled batch; its bytes stay until the next call on the loader. */
@@ -45,7 +46,8 @@ typedef struct KilnBatch {
     const int32_t *lengths; /* [size], of the samples; NULL: no feature varies */
 } KilnBatch;
 
-/* Show a sampler its data; also when it is NULL. */
+/* Show a sampler its data; also when it is NULL. KILN_E_NOMEM, before it takes memory, when there
+ * is too little for it. */
 KILN_NODISCARD KilnStatus kiln_sampler_setup(const KilnLoaderSpec *spec, KilnError *err);
 /* The features of its batches: the data's, as batch transforms change them. Those are set up. */
 KILN_NODISCARD KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec, KilnDataSpec *ret,
@@ -55,6 +57,8 @@ KILN_NODISCARD KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec, 
 int64_t kiln_loader_spec_batches(const KilnLoaderSpec *spec);
 int64_t kiln_loader_spec_batch(const KilnLoaderSpec *spec);
 int64_t kiln_loader_spec_bytes(const KilnLoaderSpec *spec);
+/* Of these, what the order of an epoch takes. */
+int64_t kiln_loader_spec_order_bytes(const KilnLoaderSpec *spec);
 /* Allocates all batches, and starts the workers. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret,
                                           KilnError *err);
@@ -63,7 +67,7 @@ void kiln_loader_free(KilnLoader *loader);
 /* Batches an epoch. */
 int64_t kiln_loader_batches(const KilnLoader *loader);
 /* Begin with batch `first` of `epoch`; what was not yet taken of an epoch
- * before is dropped. */
+ * before is dropped. KILN_E_INTERRUPTED when spec.poll says to stop. */
 KILN_NODISCARD KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first,
                                             KilnError *err);
 /* Wait for the next batch. The error of a sample comes with the batch that it

@@ -2,9 +2,14 @@
 #include "train/loader_order.h"
 
 #include "base/call.h"
+#include "base/machine.h"
+#include "base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { POLL_EVERY = 1 << 12 }; /* lengths */
+static const char *const ordering = "laying down the order of samples";
 
 static const KilnSamplerOps *ops_of(const KilnInstance *sampler)
 {
@@ -18,7 +23,32 @@ static KilnSampling sampling_of(const KilnLoaderSpec *spec, const KilnDataset *d
         .n_classes = spec->data->n_classes,
         .class_names = spec->data->class_names,
         .seed = spec->seed,
+        .poll = spec->poll,
     };
+}
+
+/* Memory that is taken before the run's forecast can be made. */
+static KilnStatus check_memory(const KilnLoaderSpec *spec, const KilnSampling *sampling,
+                               KilnError *err)
+{
+    const KilnSamplerOps *ops = ops_of(spec->sampler);
+    char count[KILN_UNIT_TEXT], need[KILN_UNIT_TEXT], have[KILN_UNIT_TEXT];
+    KilnMemory memory;
+
+    if (ops->memory == NULL || !kiln_memory_read("", &memory))
+        return KILN_OK;
+    kiln_call_enter(spec->sampler, "memory");
+    const int64_t needed = ops->memory(spec->sampler, sampling);
+    kiln_call_leave();
+    if (needed <= memory.available)
+        return KILN_OK;
+    return kiln_error_set(
+        err, KILN_E_NOMEM,
+        "sampler %s needs %s of memory for %s samples, and %s are available; use fewer training "
+        "samples, or sampler shuffle",
+        kiln_instance_name(spec->sampler), kiln_bytes_text((double)needed, need),
+        kiln_commas_text(spec->dataset.count, count),
+        kiln_bytes_text((double)memory.available, have));
 }
 
 KilnStatus kiln_sampler_setup(const KilnLoaderSpec *spec, KilnError *err)
@@ -33,8 +63,9 @@ KilnStatus kiln_sampler_setup(const KilnLoaderSpec *spec, KilnError *err)
                               "every epoch, so that all epochs have as many batches; %s draws "
                               "others: use shuffle",
                               kiln_instance_name(spec->sampler));
-    if (ops_of(spec->sampler)->setup == NULL)
-        return KILN_OK;
+    KilnStatus status = check_memory(spec, &sampling, err);
+    if (status < 0 || ops_of(spec->sampler)->setup == NULL)
+        return status;
     return KILN_CALLED(spec->sampler, "setup",
                        ops_of(spec->sampler)->setup(spec->sampler, &sampling, err), err);
 }
@@ -77,7 +108,7 @@ static int64_t batches_of(const KilnLoaderSpec *spec, int64_t samples)
 }
 
 /* Samplers that do not draw take the same samples in every epoch: those of the first are
- * counted. -1: memory is out. */
+ * counted. -1: memory is out, or the user wants to stop. */
 static int64_t batches_by_length(const KilnLoaderSpec *spec)
 {
     const KilnDataset *dataset = &spec->dataset;
@@ -89,11 +120,11 @@ static int64_t batches_by_length(const KilnLoaderSpec *spec)
         .count = count,
         .samples = spec->sampler != NULL ? malloc((size_t)count * sizeof(uint32_t) + 1) : NULL,
     };
-    bool good = counts != NULL && (spec->sampler == NULL || order.samples != NULL);
+    bool good = counts != NULL && (spec->sampler == NULL || order.samples != NULL) &&
+                kiln_loader_order_begin(&order, 0, NULL) >= 0;
 
-    if (good)
-        kiln_loader_order_begin(&order, 0);
     for (int64_t i = 0; i < count && good; i++) {
+        good = i % POLL_EVERY != 0 || !kiln_poll(spec->poll, "reading lengths", i, count);
         int64_t length = dataset->length(dataset->ctx, kiln_loader_order_sample(&order, i));
 
         counts[kiln_bucket_of(spec->buckets, spec->n_buckets, length)]++;
@@ -103,6 +134,13 @@ static int64_t batches_by_length(const KilnLoaderSpec *spec)
     free(counts);
     free(order.samples);
     return good ? batches : -1;
+}
+
+int64_t kiln_loader_spec_order_bytes(const KilnLoaderSpec *spec)
+{
+    const int64_t orders = spec->by_length ? 2 : spec->sampler != NULL ? 1 : 0;
+
+    return orders * samples_of(spec) * (int64_t)sizeof(uint32_t);
 }
 
 int64_t kiln_loader_spec_batches(const KilnLoaderSpec *spec)
@@ -121,6 +159,9 @@ static KilnStatus init_buckets(KilnLoaderOrder *order, const KilnLoaderSpec *spe
 
     order->buckets = spec->buckets;
     order->n_buckets = spec->n_buckets;
+    if (order->n_batches < 0 &&
+        kiln_poll_check(spec->poll, "reading lengths", 0, order->count, err) < 0)
+        return KILN_E_INTERRUPTED;
     if (order->n_batches < 0)
         return kiln_error_nomem(err, (size_t)order->count * sizeof(*order->drawn));
     order->drawn = malloc((size_t)order->count * sizeof(*order->drawn) + 1);
@@ -176,6 +217,8 @@ static void group_by_length(KilnLoaderOrder *order, int64_t *sizes)
     int64_t batches = 0;
 
     for (int64_t i = 0; i < order->count; i++) {
+        if (i % POLL_EVERY == 0 && kiln_poll(order->sampling.poll, ordering, i, order->count))
+            return;
         const int64_t length = dataset->length(dataset->ctx, order->drawn[i]);
         const size_t b = kiln_bucket_of(order->buckets, order->n_buckets, length);
         uint32_t *open = order->open + b * (size_t)order->batch_size;
@@ -191,7 +234,7 @@ static void group_by_length(KilnLoaderOrder *order, int64_t *sizes)
             lay_down(order, &batches, order->open + b * (size_t)order->batch_size, sizes[b]);
 }
 
-void kiln_loader_order_begin(KilnLoaderOrder *order, int64_t epoch)
+KilnStatus kiln_loader_order_begin(KilnLoaderOrder *order, int64_t epoch, KilnError *err)
 {
     uint32_t *drawn = order->drawn != NULL ? order->drawn : order->samples;
     int64_t sizes[KILN_MAX_BUCKETS + 1] = { 0 };
@@ -203,8 +246,13 @@ void kiln_loader_order_begin(KilnLoaderOrder *order, int64_t epoch)
     } else if (order->drawn != NULL)
         for (int64_t i = 0; i < order->count; i++)
             drawn[i] = (uint32_t)i;
-    if (order->drawn != NULL)
-        group_by_length(order, sizes);
+    /* What a sampler that was stopped left is not looked at. */
+    KilnStatus status = kiln_poll_check(order->sampling.poll, ordering, order->count, order->count,
+                                        err);
+    if (status < 0 || order->drawn == NULL)
+        return status;
+    group_by_length(order, sizes);
+    return kiln_poll_check(order->sampling.poll, ordering, order->count, order->count, err);
 }
 
 void kiln_loader_order_batch(const KilnLoaderOrder *order, int64_t batch, int64_t *ret_first,

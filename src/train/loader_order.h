@@ -24,8 +24,9 @@ typedef struct KilnLoaderOrder {
 KILN_NODISCARD KilnStatus kiln_loader_order_init(KilnLoaderOrder *order, const KilnLoaderSpec *spec,
                                                  const KilnDataset *dataset, KilnError *err);
 void kiln_loader_order_release(KilnLoaderOrder *order);
-/* Lay down the order of an epoch. */
-void kiln_loader_order_begin(KilnLoaderOrder *order, int64_t epoch);
+/* Lay down the order of an epoch; KILN_E_INTERRUPTED when the sampling's poll says to stop. */
+KILN_NODISCARD KilnStatus kiln_loader_order_begin(KilnLoaderOrder *order, int64_t epoch,
+                                                  KilnError *err);
 /* The samples of a batch: from *ret_first on, *ret_size of them. */
 void kiln_loader_order_batch(const KilnLoaderOrder *order, int64_t batch, int64_t *ret_first,
                              int64_t *ret_size);

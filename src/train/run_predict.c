@@ -160,6 +160,7 @@ static KilnStatus open_sets(Predictor *predictor, KilnError *err)
     KilnStatus status = predictor->input != NULL ? open_input(predictor, err)
                                                  : kiln_trainer_open_split(trainer, split, err);
 
+    kiln_preparing_end(trainer);
     for (size_t set = 0; set < trainer->sets[split].n && status >= 0; set++)
         status = kiln_trainer_check_limit(trainer, split, set, err);
     if (status < 0)

@@ -126,6 +126,7 @@ static KilnLoaderSpec set_spec(const KilnTrainer *trainer, KilnSplit split, size
         .workers = (int)trainer->options.trainer->num_workers,
         .stop = trainer->env->stop,
         .pause = trainer->env->save,
+        .poll = &trainer->poll,
     };
 }
 
@@ -329,6 +330,7 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
         .stage = stage,
         .seed = (uint64_t)trainer->options.root->seed,
         .remembered = remembered,
+        .poll = &trainer->poll,
     };
     KilnStatus status = KILN_CALLED(trainer->datamodule, "setup",
                                     data_ops(trainer)->setup(trainer->datamodule, &context, err),
@@ -378,6 +380,7 @@ KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = set_up_fit(trainer, err);
     trainer->loaded_epoch = due;
+    kiln_preparing_end(trainer);
     return status < 0 ? kiln_error_prefix(err, "data loaded anew for epoch %lld: ", (long long)due)
                       : KILN_OK;
 }

@@ -16,6 +16,7 @@
 #include "train/options.h"
 #include "train/pace.h"
 #include "train/position.h"
+#include "train/preparing.h"
 #include "train/saves.h"
 #include "train/step.h"
 
@@ -141,6 +142,8 @@ struct KilnTrainer {
 
     KilnMetrics *metrics;
     KilnOutput output;
+    KilnPoll poll; /* for what prepares the run */
+    KilnPreparing preparing;
     KilnTiming timing;
     KilnTelling telling;
     KilnInstruments instruments;

@@ -95,11 +95,11 @@ class Case(unittest.TestCase):
                          f"{program} {' '.join(args)}\n--- stdout\n{out}\n--- stderr\n{err}")
         return out, err
 
-    def refused(self, *args, says, status=1, program="train"):
+    def refused(self, *args, says, status=1, program="train", **options):
         """The program must refuse this, with all these texts in its message, and
         leave nothing behind."""
         before = sorted(os.listdir(self.dir))
-        _, err = self.run_kiln(*args, program=program, status=status)
+        _, err = self.run_kiln(*args, program=program, status=status, **options)
         for text in says:
             self.assertIn(text, err)
         self.assertEqual(sorted(os.listdir(self.dir)), before, "something was left behind")

@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 """What a run says of its data: samples, classes, shape, and what was left out; and data that is too much."""
 import os
+import resource
+import signal
+import unittest
 
-from kilntest import TINY, Case, build_plugin, main, png, read, read_json
+from kilntest import BUILD, TINY, Case, build_plugin, main, png, read, read_json
+
+ASAN = "asan" in BUILD
 
 MODEL = ["model=mlp", "model.hidden=[4]", "trainer.max_epochs=1", "trainer.threads=1"]
 
@@ -87,6 +92,37 @@ class Report(Case):
         self.assertEqual(self.lines(out, "left out"), ["3 torn images such as image 7: they have no edge"])
         self.assertEqual(read_json(self.path("run/summary.json"))["data"]["left_out"],
                          [{"count": 3, "what": "torn images", "example": "image 7", "reason": "they have no edge"}])
+
+
+HUGE = ["datamodule.train_count=1000000000", "model=linear", "test=false", "trainer.threads=1"]
+
+
+class Huge(Case):
+    """Preparations that take long are shown, can be stopped, and do not begin without the memory for them."""
+
+    def test_stopping_a_preparation(self):
+        process = self.start("datamodule.train_count=200000000", *HUGE[1:], "datamodule.sampler=balanced",
+                             env={**os.environ, "OMP_NUM_THREADS": "1"})
+        line = process.stdout.readline()
+        self.assertRegex(line, r"^reading labels: \d+ % of 200,000,000$")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+        self.assertEqual((process.returncode, out, err), (130, "", "train: error: interrupted while reading labels\n"))
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def limited(self, *args):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))
+
+        return self.refused(*HUGE, *args, says=["fewer training samples"], preexec_fn=limit)
+
+    @unittest.skipIf(ASAN, "the sanitizer's own memory does not fit a limit")
+    def test_memory_is_checked_before_it_is_taken(self):
+        self.assertRegex(self.limited(), r"the order of samples 3\.73 GiB.*; try fewer training samples\n")
+        for sampler in ["weighted", "balanced", "subset"]:
+            self.assertRegex(self.limited(f"datamodule.sampler={sampler}"),
+                             rf"sampler {sampler} needs [\d.]+ GiB of memory for 1,000,000,000 samples, and [\d.]+ \wiB "
+                             "are available")
 
 
 if __name__ == "__main__":

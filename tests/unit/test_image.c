@@ -307,7 +307,7 @@ static void test_scan(void **unused)
 
     (void)unused;
     make_tree(train);
-    if (kiln_image_set_scan(below("tree"), NULL, &set, &err) < 0)
+    if (kiln_image_set_scan(below("tree"), NULL, NULL, &set, &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(set.n_classes, 3);
     assert_string_equal(set.classes[0], "Z");
@@ -323,7 +323,7 @@ static void test_scan(void **unused)
                           "1 .txt files b/notes.txt: only .png files are read\n");
     /* Another folder with the classes of the first, one of them missing. */
     make_tree(val);
-    assert_int_equal(kiln_image_set_scan(below("tree"), &set, &more, &err), KILN_OK);
+    assert_int_equal(kiln_image_set_scan(below("tree"), &set, NULL, &more, &err), KILN_OK);
     assert_int_equal(more.n_classes, 3);
     assert_int_equal(more.count, 2);
     assert_int_equal(more.labels[0], 1);
@@ -357,11 +357,37 @@ static void test_scan_errors(void **unused)
 
         make_tree(cases[i].files);
         KilnStatus got = kiln_image_set_scan(
-            below("tree"), i + 1 == KILN_COUNT(cases) ? &known : NULL, &set, &err);
+            below("tree"), i + 1 == KILN_COUNT(cases) ? &known : NULL, NULL, &set, &err);
         if (got != KILN_E_FORMAT || strstr(err.text, cases[i].words) == NULL)
             fail_msg("case %zu: status %d: %s", i, got, err.text);
         assert_int_equal(set.count, -7);
     }
+}
+
+static bool stop(void *ctx, const char *what, int64_t done, int64_t total)
+{
+    (void)done;
+    (void)total;
+    *(const char **)ctx = what;
+    return true;
+}
+
+static void test_searches_stop(void **unused)
+{
+    static const char *const files[] = { "a/1.png", "b/2.png", NULL };
+    const char *what = NULL;
+    const KilnPoll poll = { stop, &what };
+    KilnImageSet set = { .count = -7 };
+    KilnError err = { 0 };
+
+    (void)unused;
+    make_tree(files);
+    assert_int_equal(kiln_image_set_scan(below("tree"), NULL, &poll, &set, &err),
+                     KILN_E_INTERRUPTED);
+    assert_string_equal(err.text, "interrupted while finding images");
+    assert_int_equal(kiln_image_set_find(below("tree"), &poll, &set, &err), KILN_E_INTERRUPTED);
+    assert_string_equal(what, "finding images");
+    assert_int_equal(set.count, -7);
 }
 
 static void test_find(void **unused)
@@ -377,7 +403,7 @@ static void test_find(void **unused)
     (void)unused;
     make_tree(files);
     assert_int_equal(symlink(".", below("tree/b/loop")), 0);
-    assert_int_equal(kiln_image_set_find(below("tree"), &set, &err), KILN_OK);
+    assert_int_equal(kiln_image_set_find(below("tree"), NULL, &set, &err), KILN_OK);
     assert_int_equal(set.count, 3);
     assert_null(set.labels);
     for (size_t i = 0; i < KILN_COUNT(want); i++)
@@ -386,24 +412,25 @@ static void test_find(void **unused)
                           "1 .txt files z.txt: only .png files are read\n");
     kiln_image_set_release(&set);
     /* One file, whatever it is called. */
-    assert_int_equal(kiln_image_set_find(below("tree/z.txt"), &set, &err), KILN_OK);
+    assert_int_equal(kiln_image_set_find(below("tree/z.txt"), NULL, &set, &err), KILN_OK);
     assert_int_equal(set.count, 1);
     assert_string_equal(set.paths[0], below("tree/z.txt"));
     kiln_image_set_release(&set);
     make_tree(none);
-    assert_int_equal(kiln_image_set_find(below("tree"), &set, &err), KILN_E_FORMAT);
+    assert_int_equal(kiln_image_set_find(below("tree"), NULL, &set, &err), KILN_E_FORMAT);
     assert_non_null(strstr(err.text, "no PNG file in this folder or below it"));
-    assert_int_equal(kiln_image_set_find(below("nowhere"), &set, &err), KILN_E_IO);
+    assert_int_equal(kiln_image_set_find(below("nowhere"), NULL, &set, &err), KILN_E_IO);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),       cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_not_files),   cmocka_unit_test(test_mutations),
-        cmocka_unit_test(test_write),       cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_buffer),      cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_scan_errors), cmocka_unit_test(test_find),
+        cmocka_unit_test(test_kinds),         cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_not_files),     cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_write),         cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_buffer),        cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_scan_errors),   cmocka_unit_test(test_find),
+        cmocka_unit_test(test_searches_stop),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

@@ -206,6 +206,96 @@ static void test_samplers_refuse(void **unused)
     }
 }
 
+/* ---- Stopping ----------------------------------------------------------------------------- */
+
+static bool is_stopped(void *ctx, const char *what, int64_t done, int64_t total)
+{
+    assert_non_null(what);
+    assert_true(done >= 0 && done <= total);
+    return *(const bool *)ctx;
+}
+
+/* Whatever a sampler is at, a stopped order is not used; the same order comes when it is asked
+ * for again. */
+static void test_samplers_stop(void **unused)
+{
+    (void)unused;
+    for (size_t s = 0; s < KILN_COUNT(samplers); s++) {
+        Built built = build_sampler(samplers[s].name, samplers[s].options);
+        Numbers numbers = { .fails = -1 };
+        KilnLoaderSpec spec = spec_of(&numbers, 1, NULL);
+        bool stopped = true;
+        const KilnPoll poll = { is_stopped, &stopped };
+        int64_t want[2 * COUNT], got[2 * COUNT];
+        KilnLoader *loader = NULL;
+        KilnError err = { 0 };
+
+        spec.sampler = built.instance;
+        set_up(&spec);
+        loader = loader_of(&spec);
+        const int64_t n = read_ids(loader, 3, want, 2 * COUNT);
+        kiln_loader_free(loader);
+        spec.poll = &poll;
+        loader = loader_of(&spec);
+        assert_int_equal(kiln_loader_start(loader, 3, 0, &err), KILN_E_INTERRUPTED);
+        assert_non_null(strstr(err.text, "interrupted while laying down the order"));
+        stopped = false;
+        assert_int_equal(read_ids(loader, 3, got, 2 * COUNT), n);
+        assert_memory_equal(got, want, (size_t)n * sizeof(*want));
+        kiln_loader_free(loader);
+        built_free(&built);
+    }
+}
+
+/* Tables of labels are stopped, too. */
+static void test_labels_stop(void **unused)
+{
+    static const char *const names[] = { "weighted", "balanced" };
+    bool stopped = true;
+    const KilnPoll poll = { is_stopped, &stopped };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(names); i++) {
+        Numbers numbers = { .fails = -1 };
+        KilnLoaderSpec spec = spec_of(&numbers, 0, NULL);
+        Built built = build_sampler(names[i], "");
+        KilnError err = { 0 };
+
+        spec.sampler = built.instance;
+        spec.poll = &poll;
+        assert_int_equal(kiln_sampler_setup(&spec, &err), KILN_E_INTERRUPTED);
+        assert_string_equal(err.text, "interrupted while reading labels");
+        built_free(&built);
+    }
+}
+
+/* A shuffle asks while it is under way, and leaves off. */
+static bool stops_halfway(void *ctx, const char *what, int64_t done, int64_t total)
+{
+    (void)what;
+    *(int64_t *)ctx = done;
+    return done > total / 2;
+}
+
+static void test_shuffle_stops(void **unused)
+{
+    enum { N = 1 << 20 };
+    int64_t done = 0;
+    const KilnPoll poll = { stops_halfway, &done };
+    const KilnSampling sampling = { .poll = &poll };
+    uint32_t *numbers = malloc(N * sizeof(*numbers));
+    KilnRng rng;
+
+    (void)unused;
+    assert_non_null(numbers);
+    for (uint32_t i = 0; i < N; i++)
+        numbers[i] = i;
+    kiln_rng_init(&rng, 1, KILN_RNG_SHUFFLE, 0, 0);
+    kiln_sampling_shuffle(&sampling, &rng, numbers, N);
+    assert_true(done > N / 2 && done < N * 3 / 4);
+    free(numbers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +304,9 @@ int main(void)
         cmocka_unit_test(test_weighted),
         cmocka_unit_test(test_balanced),
         cmocka_unit_test(test_samplers_refuse),
+        cmocka_unit_test(test_samplers_stop),
+        cmocka_unit_test(test_labels_stop),
+        cmocka_unit_test(test_shuffle_stops),
     };
 
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
