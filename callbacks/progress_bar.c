@@ -2,11 +2,12 @@
  * line that stays for each epoch; elsewhere lines at intervals. */
 #include "kiln.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-enum { LONGEST = 2048, BAR_MIN = 5, BAR_MAX = 30, FIELDS = 32, FIELD = 96, WIDE = 60 };
+enum { LONGEST = 2048, BAR_MIN = 5, BAR_MAX = 30, FIELDS = 32, FIELD = 96, WIDE = 60, VALUE = 7 };
 
 typedef struct Opts {
     double refresh_s, plain_s;
@@ -113,19 +114,35 @@ KILN_PRINTF(2, 3) static void add(Fields *list, const char *format, ...)
     list->n += list->text[list->n][0] != '\0';
 }
 
+/* Does it want to be seen? Of what has values of steps and of epochs a running loop shows that of
+ * the step, the line of an epoch its mean. */
+static bool is_wanted(const KilnMetric *metric, unsigned way)
+{
+    const unsigned other = way ^ (KILN_LOG_STEP | KILN_LOG_EPOCH);
+
+    return (metric->flags & KILN_LOG_PROG_BAR) != 0 &&
+           ((metric->flags & KILN_LOG_FORKED) == 0 || (metric->flags & other) == 0);
+}
+
+/* In a narrow window "train/loss_step" is "loss". */
+static void add_metric(Fields *list, const KilnMetric *metric, bool narrow)
+{
+    const char *slash = strrchr(metric->name, '/');
+    const char *name = narrow && slash != NULL ? slash + 1 : metric->name;
+    const bool cut = narrow && (metric->flags & KILN_LOG_FORKED) != 0;
+    const size_t length = strlen(name) - (cut ? strlen("_step") : 0);
+
+    add(list, "%.*s %.*g", (int)length, name, narrow ? 2 : 4, metric->value);
+}
+
 static void add_metrics(Fields *list, const KilnTrainer *trainer)
 {
     const KilnMetric *metrics;
     size_t n = kiln_trainer_metrics(trainer, &metrics);
 
-    for (size_t i = 0; i < n; i++) {
-        const char *slash = strrchr(metrics[i].name, '/');
-        const bool brief = slash != NULL && kiln_trainer_console(trainer)->width < WIDE;
-
-        if ((metrics[i].flags & KILN_LOG_PROG_BAR) != 0)
-            add(list, "%s %.*g", brief ? slash + 1 : metrics[i].name, brief ? 2 : 4,
-                metrics[i].value);
-    }
+    for (size_t i = 0; i < n; i++)
+        if (is_wanted(&metrics[i], KILN_LOG_STEP))
+            add_metric(list, &metrics[i], kiln_trainer_console(trainer)->width < WIDE);
 }
 
 static void append_bar(Line *line, const KilnConsole *console, double share, int width)
@@ -228,15 +245,13 @@ static void draw_evaluation(State *state, KilnTrainer *trainer, const char *labe
 
 /* ---- Plain lines -------------------------------------------------------------------- */
 
-/* Metrics that want to be seen; those of epochs (or all). */
-static void append_metrics(Line *line, const KilnTrainer *trainer, bool all)
+static void append_metrics(Line *line, const KilnTrainer *trainer)
 {
     const KilnMetric *metrics;
     size_t n = kiln_trainer_metrics(trainer, &metrics);
 
     for (size_t i = 0; i < n; i++)
-        if ((metrics[i].flags & KILN_LOG_PROG_BAR) != 0 ||
-            (all && (metrics[i].flags & (KILN_LOG_EPOCH | KILN_LOG_CELL)) == KILN_LOG_EPOCH))
+        if (is_wanted(&metrics[i], KILN_LOG_STEP))
             append(line, "  %s %.4g", metrics[i].name, metrics[i].value);
 }
 
@@ -255,8 +270,71 @@ static void print_plain(KilnTrainer *trainer, const Loop *loop, const char *labe
     }
     append(&line, "  %.0f samples/s", kiln_trainer_samples_per_s(trainer));
     if (trains)
-        append_metrics(&line, trainer, false);
+        append_metrics(&line, trainer);
     kiln_trainer_print(trainer, "%s", line.text);
+}
+
+/* ---- The line of an epoch ------------------------------------------------------------ */
+
+/* Four decimals or three digits, in VALUE columns wherever that is possible. */
+static void format_value(char *text, size_t size, double value)
+{
+    const double magnitude = fabs(value);
+    const int decimals = magnitude < 10.0 ? 4 : magnitude < 100.0 ? 3 : magnitude < 1000.0 ? 2 : 1;
+
+    if (!isfinite(value) || (magnitude < 1e4 && (magnitude >= 1e-3 || value == 0.0)))
+        snprintf(text, size, "%.*f", decimals, value);
+    else
+        snprintf(text, size, "%.1e", value);
+}
+
+/* "train/loss 0.5163", whose mean is "train/loss_epoch" everywhere else. */
+static void append_mean(Line *line, const KilnMetric *metric)
+{
+    const size_t ending = (metric->flags & KILN_LOG_FORKED) != 0 ? strlen("_epoch") : 0;
+    const size_t length = strlen(metric->name);
+    char value[32];
+
+    format_value(value, sizeof(value), metric->value);
+    append(line, "  %.*s %-*s", (int)(length - ending), metric->name, (int)VALUE, value);
+}
+
+static int digits(int64_t number)
+{
+    int n = 1;
+
+    while ((number /= 10) != 0)
+        n++;
+    return n;
+}
+
+/* Every value stands below that of the epoch before. Time and speed are there where they fit: a
+ * longer line is wrapped by the terminal's output. */
+static void write_epoch(Line *line, const KilnTrainer *trainer, double seconds)
+{
+    const KilnConsole *console = kiln_trainer_console(trainer);
+    const KilnMetric *metrics;
+    const size_t n = kiln_trainer_metrics(trainer, &metrics);
+    char time[32], rate[32];
+
+    append_epoch(line, trainer);
+    const int narrower = digits(kiln_trainer_max_epochs(trainer) - 1) -
+                         digits(kiln_trainer_epoch(trainer));
+    append(line, "%*s", narrower > 0 ? narrower : 0, "");
+    for (size_t i = 0; i < n; i++)
+        if (is_wanted(&metrics[i], KILN_LOG_EPOCH))
+            append_mean(line, &metrics[i]);
+    if (seconds < 59.95)
+        snprintf(time, sizeof(time), "%4.1f s", seconds);
+    else
+        format_time(time, sizeof(time), seconds);
+    snprintf(rate, sizeof(rate), "%5.0f samples/s", kiln_trainer_samples_per_s(trainer));
+    const char *const rest[] = { time, rate };
+    for (size_t i = 0; i < KILN_COUNT(rest); i++)
+        if (!console->terminal || columns(line->text) + 2 + columns(rest[i]) < console->width)
+            append(line, "  %6s", rest[i]);
+    while (line->used > 0 && line->text[line->used - 1] == ' ')
+        line->text[--line->used] = '\0';
 }
 
 /* ---- Hooks -------------------------------------------------------------------------- */
@@ -380,10 +458,7 @@ static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, K
     Line line = { .used = 0 };
 
     (void)err;
-    append_epoch(&line, trainer);
-    append_metrics(&line, trainer, true);
-    append(&line, "  %.1f s  %.0f samples/s", now() - state->epoch_start,
-           kiln_trainer_samples_per_s(trainer));
+    write_epoch(&line, trainer, now() - state->epoch_start);
     clear_lines(self, trainer);
     if (opts->leave || !kiln_trainer_console(trainer)->terminal)
         kiln_trainer_print(trainer, "%s", line.text);

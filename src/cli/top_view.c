@@ -152,7 +152,9 @@ static double share_done(const KilnLive *live)
     const double epoch = at->batches > 0 ? (double)at->batch / (double)at->batches : 0.0;
     double done = epoch;
 
-    if (live->run.max_steps > 0)
+    if (at->phase == KILN_LIVE_TEST) /* of a checkpoint of any epoch, after all of them */
+        done = 1.0;
+    else if (live->run.max_steps > 0)
         done = (double)at->step / (double)live->run.max_steps;
     else if (live->run.max_epochs > 0)
         done = ((double)at->epoch + epoch) / (double)live->run.max_epochs;
@@ -226,8 +228,8 @@ static void put_progress(Row *row, const KilnLive *live)
         put_field(row, "", text);
     }
     for (int i = 0; i < rates->n_metrics; i++) {
-        if (strcmp(rates->metrics[i].name, "train/loss") == 0)
-            continue;
+        if (strcmp(rates->metrics[i].name, "train/loss_step") == 0)
+            continue; /* it is the loss above */
         snprintf(text, sizeof(text), "%s %.4g", rates->metrics[i].name, rates->metrics[i].value);
         put_field(row, "", text);
     }

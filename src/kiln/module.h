@@ -45,7 +45,9 @@ typedef enum KilnLogFlags {
      * monitors it needs mode=min or mode=max. */
     KILN_LOG_HIGHER_IS_BETTER = 256,
     KILN_LOG_LOWER_IS_BETTER = 512,
-    KILN_LOG_CELL = 1024 /* one of many, of a matrix say: for loggers, too many for the screen */
+    KILN_LOG_CELL = 1024,  /* one of many, of a matrix say: for loggers, too many for the screen */
+    KILN_LOG_FORKED = 2048 /* in KilnMetric alone: it is logged with STEP and EPOCH, and its name
+                            * ends in _step or _epoch */
 } KilnLogFlags;
 
 /* Log a scalar tensor under `name` ("train/loss"); its value is read after the

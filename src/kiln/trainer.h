@@ -94,10 +94,12 @@ typedef struct KilnUnread {
 } KilnUnread;
 KILN_API size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnread **ret);
 
-/* The last value logged under `name`; false when there is none yet. */
+/* The last value logged under `name`; false when there is none yet. Of what is logged with both
+ * KILN_LOG_STEP and KILN_LOG_EPOCH the plain name is the later one of NAME_step and NAME_epoch: at
+ * the end of an epoch its mean, within an epoch the last step's value. */
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
 /* The same, but only a value of this very step: at the end of an epoch, one that the
- * epoch logged. An epoch's mean counts under the plain name, too. */
+ * epoch logged. */
 KILN_API bool kiln_trainer_fresh_metric(const KilnTrainer *trainer, const char *name, double *ret);
 /* True when this run will log `name`, as far as its steps, recorded before
  * anything runs, and its callbacks say; the moment to ask is `setup`. */

@@ -211,8 +211,16 @@ KilnMode kiln_mode_of(const char *text)
 
 const KilnJobMetric *kiln_job_metric(const KilnJob *job, const char *name)
 {
-    for (size_t i = 0; i < job->n_metrics; i++)
-        if (strcmp(job->metrics[i].name, name) == 0)
+    const size_t length = strlen(name);
+    const KilnJobMetric *mean = NULL;
+
+    for (size_t i = 0; i < job->n_metrics; i++) {
+        const char *full = job->metrics[i].name;
+
+        if (strcmp(full, name) == 0)
             return &job->metrics[i];
-    return NULL;
+        if (strncmp(full, name, length) == 0 && strcmp(full + length, "_epoch") == 0)
+            mean = &job->metrics[i];
+    }
+    return mean;
 }

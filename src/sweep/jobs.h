@@ -55,7 +55,8 @@ KilnJob *kiln_jobs_claim(KilnJobs *jobs, const char *const *overrides, size_t n)
 void kiln_jobs_release(KilnJobs *jobs);
 /* How many have that status. */
 size_t kiln_jobs_count(const KilnJobs *jobs, KilnJobStatus status);
-/* The metric of a job; NULL when it has none of that name. */
+/* The metric of a job, or its mean of the epoch (NAME_epoch); NULL when it has none of that name.
+ */
 const KilnJobMetric *kiln_job_metric(const KilnJob *job, const char *name);
 /* "ok", "failed", ...; static text. */
 const char *kiln_job_status_name(KilnJobStatus status);

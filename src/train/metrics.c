@@ -122,13 +122,16 @@ int kiln_metrics_declare(KilnMetrics *metrics, KilnPhase phase, const char *name
     return (int)n;
 }
 
+static bool is_forked(const Declared *declared)
+{
+    return (declared->flags & KILN_LOG_STEP) != 0 && (declared->flags & KILN_LOG_EPOCH) != 0;
+}
+
 /* "loss" when it is logged in one way; else "loss_step" and "loss_epoch". */
 static const char *full_name(const Declared *declared, unsigned way, char buf[LONGEST_NAME])
 {
-    bool both = (declared->flags & KILN_LOG_STEP) != 0 && (declared->flags & KILN_LOG_EPOCH) != 0;
-
     snprintf(buf, LONGEST_NAME, "%s%s", declared->name,
-             !both                  ? ""
+             !is_forked(declared)   ? ""
              : way == KILN_LOG_STEP ? "_step"
                                     : "_epoch");
     return buf;
@@ -273,7 +276,8 @@ static KilnStatus put_declared(KilnMetrics *metrics, Declared *declared, unsigne
     if (*at == NOWHERE)
         status = get(metrics, full_name(declared, way, name), at, err);
     if (status >= 0)
-        put(metrics, *at, value, way | kept, epoch, step);
+        put(metrics, *at, value, way | kept | (is_forked(declared) ? KILN_LOG_FORKED : 0u), epoch,
+            step);
     return status;
 }
 
@@ -414,15 +418,32 @@ void kiln_metrics_clear(KilnMetrics *metrics, KilnPhase phase)
 
 const KilnMetric *kiln_metrics_find(const KilnMetrics *metrics, const char *name)
 {
-    static const char *const endings[] = { "", "_epoch", "_step" };
-    const KilnMetric *found = NULL;
-    char full[LONGEST_NAME];
+    char of_step[LONGEST_NAME], of_epoch[LONGEST_NAME];
+    const KilnMetric *exact = find(metrics, name);
 
-    for (size_t i = 0; i < KILN_COUNT(endings) && found == NULL; i++) {
-        snprintf(full, sizeof(full), "%s%s", name, endings[i]);
-        found = find(metrics, full);
-    }
-    return found;
+    if (exact != NULL)
+        return exact;
+    snprintf(of_step, sizeof(of_step), "%s_step", name);
+    snprintf(of_epoch, sizeof(of_epoch), "%s_epoch", name);
+    const KilnMetric *step = find(metrics, of_step), *mean = find(metrics, of_epoch);
+    if (step == NULL || mean == NULL)
+        return step != NULL ? step : mean;
+    const bool later = step->epoch > mean->epoch ||
+                       (step->epoch == mean->epoch && step->step > mean->step);
+    return later ? step : mean;
+}
+
+bool kiln_metrics_has_mean(const KilnMetrics *metrics, const KilnMetric *metric)
+{
+    static const char ending[] = "_step";
+    const size_t length = strlen(metric->name);
+    char mean[LONGEST_NAME];
+
+    if ((metric->flags & KILN_LOG_FORKED) == 0 || (metric->flags & KILN_LOG_STEP) == 0 ||
+        length < sizeof(ending))
+        return false;
+    snprintf(mean, sizeof(mean), "%.*s_epoch", (int)(length - strlen(ending)), metric->name);
+    return find(metrics, mean) != NULL;
 }
 
 size_t kiln_metrics_list(const KilnMetrics *metrics, const KilnMetric **ret)
@@ -500,6 +521,15 @@ json_t *kiln_metrics_save(const KilnMetrics *metrics)
     return json_pack("{s:o, s:o}", "values", values, "sums", sums);
 }
 
+/* Do steps log the name in both ways? */
+static bool is_forked_now(const KilnMetrics *metrics, const char *name)
+{
+    for (size_t i = 0; i < metrics->n_declared; i++)
+        if (is_forked(&metrics->declared[i]) && strcmp(metrics->declared[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static KilnStatus load_value(KilnMetrics *metrics, const json_t *saved, KilnError *err)
 {
     const char *name = json_string_value(json_object_get(saved, "name"));
@@ -509,6 +539,12 @@ static KilnStatus load_value(KilnMetrics *metrics, const json_t *saved, KilnErro
     if (name == NULL || !kiln_json_get_f64(json_object_get(saved, "value"), &value) ||
         !kiln_json_get_f64(json_object_get(saved, "best"), &best))
         return kiln_error_set(err, KILN_E_FORMAT, "a metric without name, value or best");
+    if (is_forked_now(metrics, name))
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "the checkpoint has one %s where this program logs %s_step and "
+                              "%s_epoch: another version of the program or the task saved it; "
+                              "start a new run from its weights (weights=PATH)",
+                              name, name, name);
     KilnStatus status = get(metrics, name, &i, err);
     if (status < 0)
         return status;

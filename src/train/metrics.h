@@ -59,9 +59,11 @@ KILN_NODISCARD KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase
 /* Drop the sums and tallies of a phase. */
 void kiln_metrics_clear(KilnMetrics *metrics, KilnPhase phase);
 
-/* The metric of that name, or with _epoch or _step behind it; NULL when nothing
- * was logged under it. */
+/* The metric of that name, or the later one of those with _epoch and _step after it (at the end of
+ * an epoch its mean); NULL when nothing was logged under it. */
 const KilnMetric *kiln_metrics_find(const KilnMetrics *metrics, const char *name);
+/* Whether it is the value of the last step of what has a mean of the epoch as well. */
+bool kiln_metrics_has_mean(const KilnMetrics *metrics, const KilnMetric *metric);
 size_t kiln_metrics_list(const KilnMetrics *metrics, const KilnMetric **ret);
 /* In the order of the list. */
 const KilnMetricBest *kiln_metrics_best(const KilnMetrics *metrics);

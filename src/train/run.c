@@ -12,9 +12,11 @@
 
 /* ---- The end of training ------------------------------------------------------------------ */
 
-/* Test the best checkpoint when there is one, else the weights as they are. */
+/* Test the best checkpoint when there is one, else the weights as they are. Meanwhile the run is
+ * where these weights are from: so are the values that the test logs. */
 static KilnStatus test(KilnTrainer *trainer, KilnError *err)
 {
+    const KilnPosition end = trainer->at;
     KilnCheckpoint best = { 0 };
     char name[256], path[4608];
     KilnStatus status = KILN_OK;
@@ -29,12 +31,17 @@ static KilnStatus test(KilnTrainer *trainer, KilnError *err)
         /* They are what validation saw: nothing stands beside them. */
         kiln_shadow_free(trainer->shadow);
         trainer->shadow = NULL;
+        if (status >= 0)
+            trainer->at = best.at;
         kiln_checkpoint_close(&best);
     }
     trainer->phase = KILN_PHASE_TEST; /* of the rows that are sent behind it, too */
     if (status >= 0)
         status = kiln_eval_loop(trainer, KILN_PHASE_TEST, err);
-    return status >= 0 ? kiln_loggers_send(trainer, true, err) : status;
+    if (status >= 0)
+        status = kiln_loggers_send(trainer, true, err);
+    trainer->at = end;
+    return status;
 }
 
 /* ---- The run --------------------------------------------------------------------------------- */
@@ -48,6 +55,19 @@ static void print_threads(KilnTrainer *trainer)
     kiln_processors_why(&trainer->processors, why, sizeof(why));
     kiln_output_detail(&trainer->output, "%d thread%s%s%s", trainer->threads,
                        trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
+}
+
+/* Rows of single steps would come less than once an epoch. */
+static void print_log_interval(KilnTrainer *trainer)
+{
+    const int64_t every = trainer->pace.log_steps;
+    const int64_t steps = kiln_pace_epoch_steps(&trainer->pace, trainer->at.epoch);
+
+    if (trainer->loggers.n > 0 && every > steps)
+        kiln_output_print(&trainer->output,
+                          "trainer.log_every_n_steps=%lld is larger than the %lld step%s of an "
+                          "epoch: lower it to log more values of single steps",
+                          (long long)every, (long long)steps, steps == 1 ? "" : "s");
 }
 
 /* What a search before the run finds, or had found when it began. */
@@ -96,6 +116,7 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
     if (checkpoint->path != NULL)
         kiln_output_print(&trainer->output, "going on from %s", kiln_path_near(checkpoint->path));
     print_threads(trainer);
+    print_log_interval(trainer);
     kiln_telling_begin(trainer);
     return KILN_OK;
 }

@@ -32,6 +32,17 @@ bool kiln_trainer_interrupted(KilnTrainer *trainer)
     return trainer->interrupted;
 }
 
+/* Within a group of batches there are several moments of one step: a checkpoint that somebody
+ * keeps of an earlier one stays as it is. */
+static void name_here(const KilnTrainer *trainer, char *name, size_t size)
+{
+    kiln_trainer_checkpoint_name(trainer, name, size);
+    const size_t length = strlen(name);
+    for (int i = 1; trainer->at.in_group > 0 && kiln_trainer_would_replace(trainer, NULL, name);
+         i++)
+        snprintf(name + length, size - length, "-v%d", i);
+}
+
 KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err)
 {
     char name[KILN_CHECKPOINT_NAME];
@@ -40,7 +51,7 @@ KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err)
     if (trainer->saved_name[0] != '\0' && kiln_position_equal(&trainer->saved, &trainer->at)) {
         snprintf(name, sizeof(name), "%s", trainer->saved_name);
     } else {
-        kiln_trainer_checkpoint_name(trainer, name, sizeof(name));
+        name_here(trainer, name, sizeof(name));
         status = kiln_trainer_save(trainer, NULL, name, 0, err);
     }
     if (status >= 0)

@@ -89,6 +89,8 @@ static json_t *metrics_json(const KilnTrainer *trainer)
         const KilnMode mode = kiln_log_mode(metric->flags);
         const bool has_best = mode != KILN_MODE_AUTO;
 
+        if (kiln_metrics_has_mean(trainer->metrics, metric))
+            continue;
         kiln_json_put(&all, metric->name,
                       json_pack("{s:o, s:o, s:s?, s:b}", "last",
                                 moment_json(metric->value, metric->epoch, metric->step), "best",
@@ -166,9 +168,9 @@ static void print_heading(KilnTrainer *trainer, int width)
     kiln_text_release(&styled);
 }
 
-static bool is_shown(const KilnMetric *metric)
+static bool is_shown(const KilnTrainer *trainer, const KilnMetric *metric)
 {
-    return (metric->flags & KILN_LOG_CELL) == 0;
+    return (metric->flags & KILN_LOG_CELL) == 0 && !kiln_metrics_has_mean(trainer->metrics, metric);
 }
 
 static void print_metric(KilnTrainer *trainer, int width, const KilnMetric *metric,
@@ -191,14 +193,14 @@ static void print_metrics(KilnTrainer *trainer)
     int width = 0;
 
     for (size_t i = 0; i < n; i++)
-        if (is_shown(&metrics[i]) && (int)strlen(metrics[i].name) > width)
+        if (is_shown(trainer, &metrics[i]) && (int)strlen(metrics[i].name) > width)
             width = (int)strlen(metrics[i].name);
     if (width > 0 && width < (int)strlen("metric"))
         width = (int)strlen("metric");
     if (width > 0)
         print_heading(trainer, width);
     for (size_t i = 0; i < n; i++)
-        if (is_shown(&metrics[i]))
+        if (is_shown(trainer, &metrics[i]))
             print_metric(trainer, width, &metrics[i], &best[i]);
 }
 

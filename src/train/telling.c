@@ -61,6 +61,8 @@ static double batches_left(const KilnTrainer *trainer)
     const KilnPace *pace = &trainer->pace;
     double left = -1.0;
 
+    if (trainer->phase == KILN_PHASE_TEST)
+        return left;
     if (pace->max_epochs >= 0)
         left = (double)pace->batches * (double)(pace->max_epochs - trainer->at.epoch) -
                (double)trainer->at.batch;

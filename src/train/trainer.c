@@ -168,20 +168,12 @@ bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *r
 
 bool kiln_trainer_fresh_metric(const KilnTrainer *trainer, const char *name, double *ret)
 {
-    const KilnMetric *metrics;
-    size_t n = kiln_metrics_list(trainer->metrics, &metrics), length = strlen(name);
+    const KilnMetric *metric = kiln_metrics_find(trainer->metrics, name);
 
-    for (size_t i = 0; i < n; i++) {
-        const char *full = metrics[i].name;
-
-        if (strncmp(full, name, length) == 0 &&
-            (full[length] == '\0' || strcmp(full + length, "_epoch") == 0) &&
-            metrics[i].step == trainer->at.step) {
-            *ret = metrics[i].value;
-            return true;
-        }
-    }
-    return false;
+    if (metric == NULL || metric->step != trainer->at.step)
+        return false;
+    *ret = metric->value;
+    return true;
 }
 
 size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret)

@@ -135,7 +135,8 @@ static KilnStatus update(KilnInstance *self, KilnManual *manual, KilnStep *step,
 {
     const Opts *opts = kiln_opts(self);
 
-    kiln_step_log(step, name, loss, KILN_LOG_STEP | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
+    kiln_step_log(step, name, loss,
+                  KILN_LOG_STEP | KILN_LOG_EPOCH | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
     if (opts->gradient_clip_val > 0.0)
         kiln_manual_clip_norm(manual, opts->gradient_clip_val);
     return kiln_manual_update(manual, loss, err);

@@ -93,7 +93,7 @@ static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
                                       : kiln_cross_entropy(logits, label, smoothed);
 
     kiln_step_log(step, "train/loss", loss,
-                  KILN_LOG_STEP | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
+                  KILN_LOG_STEP | KILN_LOG_EPOCH | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
     count(opts, step, logits, label);
     return loss;
 }

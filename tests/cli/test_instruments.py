@@ -84,7 +84,7 @@ class Instruments(Braked):
                              [(0, 2), (0, 3), (1, 2), (1, 3)])
             self.poisoned(f"datamodule.what={what}", "ckpt_path=run")
             steps = [(int(row["epoch"]), int(row["batch"]), int(row["step"])) for row in self.table("run", "metrics.csv")
-                     if row["train/loss"]]
+                     if row["train/loss_step"]]
             self.assertEqual(steps, [(0, 1, 1), (0, 2, 2), (0, 5, 3), (0, 6, 4), (0, 7, 5), (0, 8, 6),
                                      (1, 1, 7), (1, 2, 8), (1, 5, 9), (1, 6, 10), (1, 7, 11), (1, 8, 12)])
 

@@ -27,7 +27,7 @@ class Passes(Case):
     def losses(self, run, *args):
         self.run_kiln(*COMMON, *args, f"kiln.run.dir={run}")
         with open(self.path(run, "metrics.csv")) as f:
-            found = [row["train/loss"] for row in csv.DictReader(f) if row.get("train/loss")]
+            found = [row["train/loss_step"] for row in csv.DictReader(f) if row.get("train/loss_step")]
         self.assertGreaterEqual(len(found), 4)
         return found
 

@@ -54,8 +54,9 @@ class Screen:
                 at += found.end()
                 continue
             if char == "\r":
-                # the start of the row, or of the line when the cursor stands just behind its end
-                self.column -= self.column % self.width
+                # The start of the row; after a full one the cursor still stands in it.
+                full = self.column > 0 and self.column % self.width == 0
+                self.column -= self.width if full else self.column % self.width
             elif char == "\n":
                 self.line += 1
                 self.column = 0
@@ -161,7 +162,7 @@ class OnATerminal(Braked):
             text = terminal.close()
             for line in text.splitlines():
                 # What is to be copied (paths, commands) and the model's table stand out on their own.
-                if not re.match(r"(go on|evaluate|ended|the steps waited|run folder|layer|metric|\w+(/|\.)\w+ )", line):
+                if not re.match(r"(go on|evaluate|predict|ended|the steps waited|run folder|layer|metric|\w+(/|\.)\w+ )", line):
                     self.assertLessEqual(len(line), width, line)
             for words in ["task vision", "model mlp", "trainer.max_epochs", "epoch 0/2", "epoch 2/2", "val/loss",
                           "metric", "best", "ended", "finished", "go on", "evaluate", f"run{width}"]:
@@ -243,7 +244,7 @@ class InAPipe(Braked):
                                env={**os.environ, "COLUMNS": "40"})
         self.assertNotIn("\033", out)
         self.assertNotIn("\r", out)
-        self.assertRegex(out, r"(?m)^epoch 0/1  \d+/64  \d+:\d\d left  \d+ samples/s  train/loss ")
+        self.assertRegex(out, r"(?m)^epoch 0/1  \d+/64  \d+:\d\d left  \d+ samples/s  train/loss_step ")
         lines = re.findall(r"(?m)^epoch 0/1  (\d+)/64", out)
         self.assertGreater(len(lines), 2)
         self.assertEqual(lines, sorted(lines, key=int))
@@ -308,7 +309,7 @@ class Top(Case):
         self.assertIn("model.hidden=[32]", runs[1]["overrides"])
         self.assertEqual(runs[0]["batches"], 64)
         self.assertGreater(runs[0]["samples_per_s"], 0)
-        self.assertIn("train/loss", runs[0]["metrics"])
+        self.assertIn("train/loss_step", runs[0]["metrics"])
         text = self.top()
         self.assertRegex(text, r"(?m)^a  model=mlp ")
         self.assertRegex(text, r"(?m)^  (fit|validate \d+/32|saving)  epoch \d+/99999  [#-]{20}  0%")

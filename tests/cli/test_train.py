@@ -27,7 +27,7 @@ class RunFolder(Case):
         self.assertEqual(summary["epochs"], 2)
         self.assertEqual(summary["steps"], 16)
         self.assertEqual(summary["overrides"], TINY)
-        for metric in ["train/loss", "val/loss", "val/accuracy", "test/accuracy"]:
+        for metric in ["train/loss_epoch", "val/loss", "val/accuracy", "test/accuracy"]:
             self.assertIn(metric, summary["metrics"])
         self.assertIn("epoch", summary["metrics"]["val/accuracy"]["best"])
         rows = list(csv.DictReader(read(os.path.join(run, "metrics.csv"), "r").splitlines()))
@@ -164,7 +164,7 @@ class Precision(Case):
                       f"lr={rate}", "datamodule.batch_size=32", "test=false", f"model={model}",
                       f"trainer.precision={precision}", f"kiln.run.dir={run}")
         with open(self.path(run, "metrics.csv"), newline="") as f:
-            return [float(row["train/loss"]) for row in csv.DictReader(f) if row["train/loss"]]
+            return [float(row["train/loss_step"]) for row in csv.DictReader(f) if row["train/loss_step"]]
 
     def test_curves_follow_32_true(self):
         # bf16-true rounds weights after each update: these updates are about as large as the rounding. Measured:

@@ -36,17 +36,17 @@ class Peers(Case):
         table = pandas.read_csv(self.path("run/metrics.csv"))
         self.assertEqual(list(table["phase"].unique()), ["fit", "test"])
         self.assertEqual(table["samples"].iloc[-1], 2 * 256)
-        self.assertEqual(len(table["train/loss"].dropna()), 8)
+        self.assertEqual(len(table["train/loss_step"].dropna()), 8)
         self.assertEqual(table["val/loss"].dtype, "float64")
         lines = pandas.read_json(self.path("run/metrics.jsonl"), lines=True, precise_float=True)
         self.assertEqual(lines["hparams"].dropna().iloc[0]["model"], "model/mlp")
         self.assertEqual(lines["status"].dropna().iloc[0], "finished")
-        losses = [m["train/loss"] for m in lines["metrics"].dropna() if "train/loss" in m]
-        self.assertEqual(losses, list(table["train/loss"].dropna()))
+        losses = [m["train/loss_step"] for m in lines["metrics"].dropna() if "train/loss_step" in m]
+        self.assertEqual(losses, list(table["train/loss_step"].dropna()))
 
     def test_tensorboard_reads_scalars(self):
         found = events(self.path("run/tensorboard"))
-        for name in ["train/loss", "val/loss", "val/accuracy", "test/loss", "lr"]:
+        for name in ["train/loss_step", "train/loss_epoch", "val/loss", "val/accuracy", "test/loss", "lr"]:
             # TensorBoard turns scalars into tensors as it reads.
             got = [(e.step, round(float(make_ndarray(e.tensor_proto)), 4)) for e in found.Tensors(name)]
             want = [(int(row["step"]), round(float(row[name]), 4)) for row in self.rows if row[name]]

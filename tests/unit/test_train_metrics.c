@@ -74,6 +74,46 @@ static void test_flags_and_names(void **unused)
     }
 }
 
+/* Of a name that is logged in both ways: within an epoch the step's value, at its end the mean. */
+static void test_the_plain_name(void **unused)
+{
+    const unsigned both = KILN_LOG_STEP | KILN_LOG_EPOCH;
+    KilnMetrics *metrics = metrics_new();
+
+    (void)unused;
+    add(metrics, KILN_PHASE_FIT, "x", both, 1.0, 2.0, 0, 1);
+    assert_true(value_of(metrics, "x") == 1.0);
+    assert_false(kiln_metrics_has_mean(metrics, kiln_metrics_find(metrics, "x_step")));
+    add(metrics, KILN_PHASE_FIT, "x", both, 4.0, 1.0, 0, 2);
+    assert_int_equal(kiln_metrics_end_epoch(metrics, KILN_PHASE_FIT, 0, 2, NULL), KILN_OK);
+    assert_true(value_of(metrics, "x") == 2.0);
+    assert_true(kiln_metrics_has_mean(metrics, kiln_metrics_find(metrics, "x_step")));
+    assert_false(kiln_metrics_has_mean(metrics, kiln_metrics_find(metrics, "x_epoch")));
+    /* The first batch of a group makes no step. */
+    add(metrics, KILN_PHASE_FIT, "x", both, 5.0, 1.0, 1, 2);
+    assert_true(value_of(metrics, "x") == 5.0);
+    assert_true(value_of(metrics, "x_epoch") == 2.0);
+    kiln_metrics_free(metrics);
+}
+
+/* Saved when the name was logged in one way: it would pass for the later value for ever. */
+static void test_saved_in_one_way(void **unused)
+{
+    KilnMetrics *before = metrics_new(), *after = metrics_new();
+    KilnError err = { 0 };
+
+    (void)unused;
+    add(before, KILN_PHASE_FIT, "x", KILN_LOG_STEP, 1.0, 2.0, 0, 1);
+    json_t *saved = kiln_metrics_save(before);
+    assert_true(kiln_metrics_declare(after, KILN_PHASE_FIT, "x", KILN_LOG_STEP | KILN_LOG_EPOCH) >=
+                0);
+    assert_int_equal(kiln_metrics_load(after, saved, &err), KILN_E_FORMAT);
+    assert_non_null(strstr(err.text, "this program logs x_step and x_epoch"));
+    json_decref(saved);
+    kiln_metrics_free(before);
+    kiln_metrics_free(after);
+}
+
 static void test_a_name_in_two_phases(void **unused)
 {
     KilnMetrics *metrics = metrics_new();
@@ -292,6 +332,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flags_and_names),
+        cmocka_unit_test(test_the_plain_name),
+        cmocka_unit_test(test_saved_in_one_way),
         cmocka_unit_test(test_a_name_in_two_phases),
         cmocka_unit_test(test_best),
         cmocka_unit_test(test_taken_once),
