@@ -456,17 +456,15 @@ static KilnStatus input_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *
                             KilnError *err)
 {
     const State *state = ctx;
-    KilnImage image = { 0 }, scaled = { 0 };
-    KilnStatus status = kiln_image_read_png(state->input.paths[index], 1, &image, err);
+    const KilnPngForm form = { .channels = 1, .height = state->height, .width = state->width };
+    KilnImage image = { 0 };
+    KilnStatus status = kiln_image_read_png(state->input.paths[index], &form, &image, err);
 
     (void)rng;
     if (status >= 0)
-        status = kiln_image_scale(&image, state->height, state->width, &scaled, err);
-    if (status >= 0)
         for (int64_t i = 0; i < state->height * state->width; i++)
-            ((float *)sample->data[0])[i] = (scaled.data[i] - PIXEL_MEAN) / PIXEL_STD;
+            ((float *)sample->data[0])[i] = (image.data[i] - PIXEL_MEAN) / PIXEL_STD;
     kiln_image_release(&image);
-    kiln_image_release(&scaled);
     return status;
 }
 

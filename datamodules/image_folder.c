@@ -20,6 +20,7 @@ typedef struct Opts {
     KilnInstance **transforms;
     size_t transforms_count;
     double val_fraction;
+    int64_t max_pixels;
     KilnPairStr *val_folders, *test_folders;
     size_t val_folders_count, test_folders_count;
     int64_t on_error;
@@ -47,6 +48,8 @@ static const KilnField fields[] = {
                         "val/loss/NAME"),
     KILN_FIELD_PATH_MAP(Opts, test_folders, "{}",
                         "more folders to test on, by names: metrics are test/loss/NAME"),
+    KILN_FIELD_I64(Opts, max_pixels, "89478485", 1, 4294967296.0,
+                   "largest image that is read, in pixels: a small file can hold very many"),
     KILN_FIELD_ENUM(Opts, on_error, "stop", on_errors,
                     "what a file that can't be read does: stop the run, or skip it with a warning"),
     KILN_FIELD_PATH_OPT(Opts, cache, "null",
@@ -110,7 +113,6 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 static KilnStatus init(KilnInstance *self, KilnError *err)
 {
     State *state = kiln_state(self);
-
     const Opts *opts = kiln_opts(self);
 
     state->opts = opts;
@@ -121,6 +123,7 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
             .width = opts->size_count > 0 ? opts->size[opts->size_count - 1] : -1,
             .transforms = opts->transforms,
             .n_transforms = opts->transforms_count,
+            .max_pixels = opts->max_pixels,
             .skips = opts->on_error == SKIP,
         },
         &state->reader, err);
@@ -263,13 +266,28 @@ static KilnStatus split_train(State *state, KilnError *err)
     return kiln_hold_out(n, n_val, state->seed, state->order, err);
 }
 
-static KilnStatus find_shape(State *state, KilnError *err)
+enum { SETS = KILN_SPLIT_COUNT * KILN_MAX_SETS };
+
+static void list_sets(const State *state, const KilnImageSet *ret[SETS])
 {
-    enum { SETS = KILN_SPLIT_COUNT * KILN_MAX_SETS };
+    for (int i = 0; i < SETS; i++)
+        ret[i] = &state->folders[i / KILN_MAX_SETS][i % KILN_MAX_SETS].files;
+}
+
+static int64_t memory(KilnInstance *self)
+{
+    const State *state = kiln_state(self);
     const KilnImageSet *sets[SETS];
 
-    for (int i = 0; i < SETS; i++)
-        sets[i] = &state->folders[i / KILN_MAX_SETS][i % KILN_MAX_SETS].files;
+    list_sets(state, sets);
+    return kiln_image_reader_memory(state->reader, sets, SETS);
+}
+
+static KilnStatus find_shape(State *state, KilnError *err)
+{
+    const KilnImageSet *sets[SETS];
+
+    list_sets(state, sets);
     return kiln_image_reader_shape(state->reader, sets, SETS, state->poll, state->decoded,
                                    state->shape, err);
 }
@@ -564,6 +582,7 @@ static const KilnDataModuleOps ops = {
     .open_input = open_input,
     .loading = loading,
     .report = report,
+    .memory = memory,
     .left_out = left_out,
 };
 

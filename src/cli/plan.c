@@ -91,6 +91,7 @@ static void put_memory(KilnPage *page, const KilnForecast *forecast)
     put_bytes(page, "callbacks", forecast->callbacks);
     put_bytes(page, "metrics", forecast->metrics + forecast->computing);
     put_bytes(page, "batches", forecast->batches);
+    put_bytes(page, "reading samples", forecast->reading);
     put_bytes(page, "order of samples", forecast->order);
     put_bytes(page, "checkpoint copy", forecast->snapshot);
     put_bytes(page, "program and data", forecast->program + forecast->growth);

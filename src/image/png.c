@@ -17,12 +17,13 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "image/scale.h"
 
-#define MAX_PIXELS (INT64_C(1) << 28)
 #define HEADER_SIZE 33 /* signature and the IHDR chunk, which is always first */
 
 typedef struct Reader {
     const char *path; /* borrowed */
+    const KilnPngForm *form;
     FILE *file;
     int64_t file_size;
     png_structp png;
@@ -32,6 +33,9 @@ typedef struct Reader {
     size_t row_bytes;
     int64_t height, width, depth, samples; /* samples a pixel: 1 to 4, the even ones with alpha */
     int passes;
+    bool scales;
+    KilnScaler scaler;
+    float *scaled; /* one row that goes to the scaler */
     char message[256];
 } Reader;
 
@@ -105,15 +109,19 @@ static KilnStatus open_png(const char *path, FILE **ret, int64_t *ret_size,
     return KILN_OK;
 }
 
-static KilnStatus check_size(const char *path, int64_t height, int64_t width, KilnError *err)
+static KilnStatus check_size(const char *path, int64_t height, int64_t width, int64_t max_pixels,
+                             KilnError *err)
 {
+    const int64_t most = max_pixels > 0 ? max_pixels : KILN_IMAGE_MAX_PIXELS;
+
     if (height < 1 || width < 1)
         return kiln_error_set(err, KILN_E_FORMAT, "%s: damaged PNG: an image of %lld x %lld pixels",
                               path, (long long)height, (long long)width);
-    if (height > MAX_PIXELS / width)
+    if (height > most / width)
         return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s: an image of %lld x %lld pixels; at most %lld in all are read",
-                              path, (long long)height, (long long)width, (long long)MAX_PIXELS);
+                              "%s: an image of %lld x %lld pixels; at most %lld in all are read%s",
+                              path, (long long)height, (long long)width, (long long)most,
+                              max_pixels > 0 ? " (datamodule.max_pixels)" : "");
     return KILN_OK;
 }
 
@@ -122,7 +130,7 @@ static uint32_t big_endian(const unsigned char *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-KilnStatus kiln_image_png_size(const char *path, int64_t ret[3], KilnError *err)
+KilnStatus kiln_image_png_size(const char *path, int64_t max_pixels, int64_t ret[3], KilnError *err)
 {
     unsigned char head[HEADER_SIZE];
     int64_t size;
@@ -138,7 +146,7 @@ KilnStatus kiln_image_png_size(const char *path, int64_t ret[3], KilnError *err)
     if (libdeflate_crc32(0, head + 12, 17) != big_endian(head + 29))
         return kiln_error_set(err, KILN_E_FORMAT, "%s: damaged PNG: IHDR: CRC error", path);
     int64_t width = big_endian(head + 16), height = big_endian(head + 20);
-    status = check_size(path, height, width, err);
+    status = check_size(path, height, width, max_pixels, err);
     if (status < 0)
         return status;
     ret[0] = height;
@@ -178,7 +186,7 @@ static bool read_header(Reader *reader)
     if (setjmp(png_jmpbuf(reader->png)) != 0)
         return false;
     png_set_read_fn(reader->png, reader, on_read);
-    png_set_user_limits(reader->png, (png_uint_32)MAX_PIXELS, (png_uint_32)MAX_PIXELS);
+    png_set_user_limits(reader->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_read_info(reader->png, reader->info);
     reader->height = png_get_image_height(reader->png, reader->info);
     reader->width = png_get_image_width(reader->png, reader->info);
@@ -242,9 +250,13 @@ static bool read_rows(Reader *reader, KilnImage *image)
             png_byte *row = reader->rows + (interlaced ? (size_t)y * reader->row_bytes : 0);
 
             png_read_row(reader->png, row, NULL);
-            if (pass == reader->passes - 1)
-                convert_row(reader, row, image->channels,
-                            image->data + y * reader->width * image->channels);
+            if (pass < reader->passes - 1)
+                continue;
+            convert_row(reader, row, image->channels,
+                        reader->scales ? reader->scaled
+                                       : image->data + y * reader->width * image->channels);
+            if (reader->scales)
+                kiln_scaler_add(&reader->scaler, reader->scaled);
         }
     png_read_end(reader->png, NULL);
     return true;
@@ -254,7 +266,8 @@ static bool read_rows(Reader *reader, KilnImage *image)
  * its header is refused before memory is taken for it. */
 static KilnStatus check_plausible(const Reader *reader, KilnError *err)
 {
-    KilnStatus status = check_size(reader->path, reader->height, reader->width, err);
+    KilnStatus status = check_size(reader->path, reader->height, reader->width,
+                                   reader->form->max_pixels, err);
 
     if (status < 0)
         return status;
@@ -272,7 +285,31 @@ static KilnStatus damaged(const Reader *reader, KilnError *err)
     return kiln_error_set(err, KILN_E_FORMAT, "%s: damaged PNG: %s", reader->path, reader->message);
 }
 
-static KilnStatus decode(Reader *reader, int64_t channels, KilnImage *image, KilnError *err)
+/* Memory for rows, and for the result. */
+static KilnStatus make_room(Reader *reader, KilnImage *image, KilnError *err)
+{
+    const KilnPngForm *form = reader->form;
+    const int64_t height = form->height > 0 ? form->height : reader->height;
+    const int64_t width = form->width > 0 ? form->width : reader->width;
+    const size_t kept = reader->passes > 1 ? (size_t)reader->height : 1;
+    const size_t samples = (size_t)(reader->width * reader->samples);
+    const size_t scaled = (size_t)(reader->width * form->channels);
+    KilnStatus status = kiln_image_resize_buffer(image, height, width, form->channels, err);
+
+    if (status < 0)
+        return status;
+    reader->scales = height != reader->height || width != reader->width;
+    reader->rows = malloc(reader->row_bytes * kept);
+    reader->line = malloc(samples * sizeof(*reader->line));
+    reader->scaled = reader->scales ? malloc(scaled * sizeof(*reader->scaled)) : NULL;
+    if (reader->rows == NULL || reader->line == NULL || (reader->scales && reader->scaled == NULL))
+        return kiln_error_nomem(err, reader->row_bytes * kept);
+    return reader->scales
+               ? kiln_scaler_init(&reader->scaler, reader->height, reader->width, image, err)
+               : KILN_OK;
+}
+
+static KilnStatus decode(Reader *reader, KilnImage *image, KilnError *err)
 {
     KilnStatus status;
 
@@ -283,21 +320,17 @@ static KilnStatus decode(Reader *reader, int64_t channels, KilnImage *image, Kil
         return status;
     if (!set_conversions(reader))
         return damaged(reader, err);
-    status = kiln_image_resize_buffer(image, reader->height, reader->width, channels, err);
+    status = make_room(reader, image, err);
     if (status < 0)
         return status;
-    size_t kept = reader->passes > 1 ? (size_t)reader->height : 1;
-    size_t samples = (size_t)(reader->width * reader->samples);
-    reader->rows = malloc(reader->row_bytes * kept);
-    reader->line = malloc(samples * sizeof(*reader->line));
-    if (reader->rows == NULL || reader->line == NULL)
-        return kiln_error_nomem(err, reader->row_bytes * kept);
     return read_rows(reader, image) ? KILN_OK : damaged(reader, err);
 }
 
-KilnStatus kiln_image_read_png(const char *path, int64_t channels, KilnImage *image, KilnError *err)
+KilnStatus kiln_image_read_png(const char *path, const KilnPngForm *form, KilnImage *image,
+                               KilnError *err)
 {
-    Reader reader = { .path = path };
+    const int64_t channels = form->channels;
+    Reader reader = { .path = path, .form = form };
     unsigned char head[HEADER_SIZE];
     KilnStatus status;
 
@@ -310,11 +343,13 @@ KilnStatus kiln_image_read_png(const char *path, int64_t channels, KilnImage *im
     rewind(reader.file);
     reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, on_read_error, on_warning);
     reader.info = reader.png != NULL ? png_create_info_struct(reader.png) : NULL;
-    status = reader.info != NULL ? decode(&reader, channels, image, err)
+    status = reader.info != NULL ? decode(&reader, image, err)
                                  : kiln_error_nomem(err, sizeof(reader));
     png_destroy_read_struct(&reader.png, &reader.info, NULL);
     free(reader.rows);
     free(reader.line);
+    free(reader.scaled);
+    kiln_scaler_release(&reader.scaler);
     fclose(reader.file);
     return status;
 }

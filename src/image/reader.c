@@ -77,7 +77,7 @@ static KilnStatus same_size(const KilnImageForm *form, const KilnImageSet *files
 
         if (kiln_poll_check(poll, "reading the sizes of images", k, files->count, err) < 0)
             return KILN_E_INTERRUPTED;
-        KilnStatus status = kiln_image_png_size(path, found, err);
+        KilnStatus status = kiln_image_png_size(path, form->max_pixels, found, err);
 
         if (status < 0 && form->skips)
             continue;
@@ -121,7 +121,7 @@ static KilnStatus common_size(const KilnImageForm *form, const KilnImageSet *con
 static KilnStatus probe_first(const KilnImageForm *form, const char *path, KilnError *err)
 {
     int64_t size[3];
-    KilnStatus status = kiln_image_png_size(path, size, err);
+    KilnStatus status = kiln_image_png_size(path, form->max_pixels, size, err);
 
     if (status < 0)
         return form->skips ? KILN_OK : status;
@@ -159,6 +159,39 @@ KilnStatus kiln_image_reader_shape(const KilnImageReader *reader, const KilnImag
     return KILN_OK;
 }
 
+/* ---- Memory ----------------------------------------------------------------------------- */
+
+/* While a file of that size is read: its image, a second one for transforms, rows. */
+static int64_t bytes_of(const KilnImageForm *form, const int64_t size[3])
+{
+    enum { LIBRARY = 1 << 18, SAMPLES = 4 /* of a pixel */ };
+    const int64_t pixels = form->height > 0 ? form->height * form->width : size[0] * size[1];
+    const int64_t images = form->n_transforms > 0 ? 2 : 1;
+
+    return images * pixels * form->channels * (int64_t)sizeof(float) + LIBRARY +
+           3 * size[1] * SAMPLES * (int64_t)sizeof(float);
+}
+
+int64_t kiln_image_reader_memory(const KilnImageReader *reader, const KilnImageSet *const sets[],
+                                 size_t n)
+{
+    enum { LOOKED_AT = 1024 };
+    int64_t files = 0, most = 0;
+
+    for (size_t i = 0; i < n; i++)
+        files += sets[i]->count;
+    for (size_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < sets[i]->count; k += files / LOOKED_AT + 1) {
+            int64_t size[3];
+
+            if (kiln_image_png_size(sets[i]->paths[k], reader->form.max_pixels, size, NULL) < 0)
+                continue;
+            const int64_t bytes = bytes_of(&reader->form, size);
+            most = bytes > most ? bytes : most;
+        }
+    return most;
+}
+
 /* ---- A sample --------------------------------------------------------------------------- */
 
 static Scratch *take_scratch(KilnImageReader *self)
@@ -183,21 +216,13 @@ static void give_scratch(KilnImageReader *self, Scratch *scratch)
 static KilnStatus decode(const KilnImageForm *form, const char *path, Scratch *scratch,
                          KilnError *err)
 {
-    KilnImage *image = &scratch->image;
-    KilnStatus status = kiln_image_read_png(path, form->channels, image, err);
+    const KilnPngForm as = { .channels = form->channels,
+                             .height = form->height,
+                             .width = form->width,
+                             .max_pixels = form->max_pixels };
+    KilnStatus status = kiln_image_read_png(path, &as, &scratch->image, err);
 
-    if (status < 0)
-        return status == KILN_E_NOMEM || !form->skips ? status : KILN_E_SKIP;
-    if (form->height > 0 && (image->height != form->height || image->width != form->width)) {
-        KilnImage before = *image;
-
-        status = kiln_image_scale(&before, form->height, form->width, &scratch->spare, err);
-        *image = scratch->spare;
-        scratch->spare = before;
-        if (status < 0)
-            kiln_error_prefix(err, "%s: ", path);
-    }
-    return status;
+    return status >= 0 || status == KILN_E_NOMEM || !form->skips ? status : KILN_E_SKIP;
 }
 
 /* The same through the cache. */

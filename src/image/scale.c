@@ -1,35 +1,28 @@
 /* Resizing images: separable bilinear, whose filter widens when shrinking so
  * that every source pixel counts (what Pillow and torchvision call antialias). */
-#include "kiln/image.h"
+#include "image/scale.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The weights of one axis: output i is the sum of weight[i * taps + k] times
- * source first[i] + k, for k < count[i]. */
-typedef struct Axis {
-    int64_t *first, *count;
-    float *weight;
-    int64_t taps;
-} Axis;
-
-static void axis_release(Axis *axis)
+static void axis_release(KilnScaleAxis *axis)
 {
     free(axis->first);
     free(axis->count);
     free(axis->weight);
+    *axis = (KilnScaleAxis) { 0 };
 }
 
 /* A triangle of the width of two source pixels, or two output pixels when
  * shrinking, around the centre of each output pixel; cut off at the border. */
-static KilnStatus axis_init(Axis *axis, int64_t from, int64_t to, KilnError *err)
+static KilnStatus axis_init(KilnScaleAxis *axis, int64_t from, int64_t to, KilnError *err)
 {
     double scale = (double)from / (double)to;
     double support = scale > 1.0 ? scale : 1.0;
     size_t n = (size_t)to;
 
-    *axis = (Axis) { .taps = 2 * (int64_t)ceil(support) + 1 };
+    *axis = (KilnScaleAxis) { .taps = 2 * (int64_t)ceil(support) + 1 };
     axis->first = malloc(n * sizeof(*axis->first));
     axis->count = malloc(n * sizeof(*axis->count));
     axis->weight = calloc(n * (size_t)axis->taps, sizeof(*axis->weight));
@@ -60,7 +53,7 @@ static KilnStatus axis_init(Axis *axis, int64_t from, int64_t to, KilnError *err
     return KILN_OK;
 }
 
-static void scale_row(const Axis *axis, const float *from, int64_t channels, int64_t width,
+static void scale_row(const KilnScaleAxis *axis, const float *from, int64_t channels, int64_t width,
                       float *to)
 {
     for (int64_t x = 0; x < width; x++) {
@@ -77,45 +70,58 @@ static void scale_row(const Axis *axis, const float *from, int64_t channels, int
     }
 }
 
-static void scale_column(const Axis *axis, const float *rows, int64_t y, int64_t row_length,
-                         float *to)
+KilnStatus kiln_scaler_init(KilnScaler *scaler, int64_t height, int64_t width, KilnImage *to,
+                            KilnError *err)
 {
-    const float *weight = axis->weight + y * axis->taps;
+    const size_t length = (size_t)(to->width * to->channels);
 
-    memset(to, 0, (size_t)row_length * sizeof(*to));
-    for (int64_t k = 0; k < axis->count[y]; k++) {
-        const float *row = rows + (axis->first[y] + k) * row_length;
+    *scaler = (KilnScaler) { .to = to, .row = malloc(length * sizeof(*scaler->row)) };
+    if (scaler->row == NULL)
+        return kiln_error_nomem(err, length * sizeof(*scaler->row));
+    memset(to->data, 0, (size_t)to->height * length * sizeof(*to->data));
+    KilnStatus status = axis_init(&scaler->across, width, to->width, err);
+    return status >= 0 ? axis_init(&scaler->down, height, to->height, err) : status;
+}
 
-        for (int64_t i = 0; i < row_length; i++)
-            to[i] += weight[k] * row[i];
+/* Sums grow in the order of the source's rows. */
+void kiln_scaler_add(KilnScaler *scaler, const float *row)
+{
+    const KilnScaleAxis *down = &scaler->down;
+    const KilnImage *to = scaler->to;
+    const int64_t from = scaler->from++, length = to->width * to->channels;
+
+    scale_row(&scaler->across, row, to->channels, to->width, scaler->row);
+    while (scaler->open < to->height &&
+           down->first[scaler->open] + down->count[scaler->open] <= from)
+        scaler->open++;
+    for (int64_t y = scaler->open; y < to->height && down->first[y] <= from; y++) {
+        const float weight = down->weight[y * down->taps + from - down->first[y]];
+        float *sum = to->data + y * length;
+
+        for (int64_t i = 0; i < length; i++)
+            sum[i] += weight * scaler->row[i];
     }
+}
+
+void kiln_scaler_release(KilnScaler *scaler)
+{
+    axis_release(&scaler->across);
+    axis_release(&scaler->down);
+    free(scaler->row);
+    *scaler = (KilnScaler) { 0 };
 }
 
 KilnStatus kiln_image_scale(const KilnImage *from, int64_t height, int64_t width, KilnImage *to,
                             KilnError *err)
 {
-    int64_t channels = from->channels, row_length = width * channels;
-    Axis across = { 0 }, down = { 0 };
-    KilnImage wide = { 0 };
-    KilnStatus status;
+    KilnScaler scaler;
+    KilnStatus status = kiln_image_resize_buffer(to, height, width, from->channels, err);
 
-    status = kiln_image_resize_buffer(to, height, width, channels, err);
-    if (status >= 0)
-        status = kiln_image_resize_buffer(&wide, from->height, width, channels, err);
-    if (status >= 0)
-        status = axis_init(&across, from->width, width, err);
-    if (status >= 0) {
-        status = axis_init(&down, from->height, height, err);
-        if (status >= 0) {
-            for (int64_t y = 0; y < from->height; y++)
-                scale_row(&across, from->data + y * from->width * channels, channels, width,
-                          wide.data + y * row_length);
-            for (int64_t y = 0; y < height; y++)
-                scale_column(&down, wide.data, y, row_length, to->data + y * row_length);
-            axis_release(&down);
-        }
-        axis_release(&across);
-    }
-    kiln_image_release(&wide);
+    if (status < 0)
+        return status;
+    status = kiln_scaler_init(&scaler, from->height, from->width, to, err);
+    for (int64_t y = 0; y < from->height && status >= 0; y++)
+        kiln_scaler_add(&scaler, from->data + y * from->width * from->channels);
+    kiln_scaler_release(&scaler);
     return status;
 }

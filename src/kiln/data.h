@@ -137,6 +137,9 @@ struct KilnDataModuleOps {
     /* Optional. Say, at the end of an epoch, what the user should know of the reading since
      * the last call (a cache that could not be written, say). */
     void (*report)(KilnInstance *self, void (*say)(void *ctx, const char *message), void *ctx);
+    /* Optional. Bytes that one thread holds, beside the batch, while it reads the most expensive
+     * sample; after setup. They are counted in the run's forecast for each loader thread. */
+    int64_t (*memory)(KilnInstance *self);
     /* Optional. Report what was left out of all splits, or of the input that was opened last, one
      * call of `add` for each reason; the host adds up calls with the same what and reason. Called
      * after setup, reload and open_input. The first screen of a run shows it beside the sizes of

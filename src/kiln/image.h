@@ -20,15 +20,27 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_resize_buffer(KilnImage *image, in
                                                             KilnError *err);
 KILN_API void kiln_image_release(KilnImage *image);
 
-/* Read a PNG of any kind (grey, colour, palette, alpha, 1 to 16 bits) as 1
- * (grey) or 3 (colour) channels; alpha is laid over black. A file that is not
- * a PNG or is damaged is KILN_E_FORMAT; the message names the file. At most
- * 2^28 pixels. */
-KILN_API KILN_NODISCARD KilnStatus kiln_image_read_png(const char *path, int64_t channels,
+/* Pixels of the largest image that is read unless another limit is given; Pillow warns of more. A
+ * small file can hold very many of one colour. */
+#define KILN_IMAGE_MAX_PIXELS 89478485
+
+/* What a PNG is read as. */
+typedef struct KilnPngForm {
+    int64_t channels;      /* 1: grey, 3: colour */
+    int64_t height, width; /* scaled to; 0 or less: as the file is */
+    int64_t max_pixels;    /* the option datamodule.max_pixels; 0: KILN_IMAGE_MAX_PIXELS */
+} KilnPngForm;
+
+/* Read a PNG of any kind (grey, colour, palette, alpha, 1 to 16 bits); alpha is laid over black.
+ * It is scaled as by kiln_image_scale, row by row: memory is needed for the result and a few rows
+ * (of interlaced files for all their bytes). A file that is not a PNG, is damaged or has too many
+ * pixels is KILN_E_FORMAT; the message names the file. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_read_png(const char *path, const KilnPngForm *form,
                                                        KilnImage *image, KilnError *err);
-/* Height, width, channels (1 or 3, what the file itself has) without decoding the pixels. */
-KILN_API KILN_NODISCARD KilnStatus kiln_image_png_size(const char *path, int64_t ret[3],
-                                                       KilnError *err);
+/* Height, width, channels (1 or 3, what the file itself has) without decoding the pixels;
+ * `max_pixels` as in KilnPngForm. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_png_size(const char *path, int64_t max_pixels,
+                                                       int64_t ret[3], KilnError *err);
 /* Write 8-bit PNG from `image` (1 or 3 channels, values clamped to 0..1). */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_write_png(const char *path, const KilnImage *image,
                                                         KilnError *err);
@@ -96,7 +108,8 @@ typedef struct KilnImageForm {
     int64_t height, width; /* images are scaled to before the transforms; -1: as they are */
     KilnInstance *const *transforms; /* applied in this order */
     size_t n_transforms;
-    bool skips; /* a file that can't be read is KILN_E_SKIP */
+    int64_t max_pixels; /* of a file; 0: KILN_IMAGE_MAX_PIXELS */
+    bool skips;         /* a file that can't be read is KILN_E_SKIP */
 } KilnImageForm;
 
 /* Reads samples in any number of threads; keeps the room that they work in. */
@@ -113,6 +126,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_shape(const KilnImageReader
                                                            size_t n, const KilnPoll *poll,
                                                            int64_t ret_decoded[3],
                                                            int64_t ret_shape[3], KilnError *err);
+
+/* Bytes that a thread holds while it reads a sample of these files: of the largest of those looked
+ * at, at most 1,024 spread over all. For KilnDataModuleOps.memory. */
+KILN_API int64_t kiln_image_reader_memory(const KilnImageReader *reader,
+                                          const KilnImageSet *const sets[], size_t n);
 
 /* A file, and what is known of it. */
 typedef struct KilnImageFile {

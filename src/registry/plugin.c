@@ -32,7 +32,7 @@ static PluginFunction *plugin_function(void *library)
  * new size here. */
 _Static_assert(KILN_ABI == 5, "another ABI: look at all sizes below");
 #define KILN_SIZE(T, bytes) _Static_assert(sizeof(T) == (bytes), #T " has another size: see above")
-KILN_SIZE(KilnDataModuleOps, 72);
+KILN_SIZE(KilnDataModuleOps, 80);
 KILN_SIZE(KilnModuleOps, 64);
 KILN_SIZE(KilnModelOps, 16);
 KILN_SIZE(KilnOptimizerOps, 40);

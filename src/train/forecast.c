@@ -18,8 +18,8 @@ int64_t kiln_forecast_needed(const KilnForecast *forecast)
 {
     return forecast->activations + forecast->parameters + forecast->gradients + forecast->buffers +
            forecast->optimizer + forecast->average + forecast->callbacks + forecast->metrics +
-           forecast->computing + forecast->batches + forecast->order + forecast->snapshot +
-           forecast->growth;
+           forecast->computing + forecast->batches + forecast->order + forecast->reading +
+           forecast->snapshot + forecast->growth;
 }
 
 int64_t kiln_forecast_peak(const KilnForecast *forecast)
@@ -117,6 +117,22 @@ static int64_t loaders_bytes(KilnTrainer *trainer)
            loader_bytes(trainer, KILN_TEST);
 }
 
+/* Loaders of training and of validation may read at the same time. */
+static int64_t reading_bytes(const KilnTrainer *trainer)
+{
+    const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
+    const int64_t workers = trainer->options.trainer->num_workers;
+    const int64_t loaders = workers > 0 && kiln_trainer_split_batches(trainer, KILN_VAL) > 0 ? 2
+                                                                                             : 1;
+
+    if (ops->memory == NULL)
+        return 0;
+    kiln_call_enter(trainer->datamodule, "memory");
+    const int64_t bytes = ops->memory(trainer->datamodule);
+    kiln_call_leave();
+    return bytes * loaders * (workers > 0 ? workers : 1);
+}
+
 /* Each thread that is still to be started reserves addresses for its stack and, when it allocates,
  * a heap of its own. */
 static void reserve_threads(const KilnTrainer *trainer, KilnMemory *memory)
@@ -158,6 +174,7 @@ void kiln_forecast_complete(KilnTrainer *trainer)
     KilnLoaderSpec train = kiln_trainer_loader_spec(trainer, KILN_TRAIN, 0);
     forecast->order = kiln_loader_spec_order_bytes(&train);
     forecast->batches = loaders_bytes(trainer) - forecast->order;
+    forecast->reading = reading_bytes(trainer);
     forecast->growth = growth;
     forecast->program = kiln_memory_resident("");
     forecast->checkpoint = checkpoint_bytes(trainer);
@@ -279,6 +296,7 @@ KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
     add_part(&text, "callbacks", forecast->callbacks);
     add_part(&text, "metrics", forecast->metrics + forecast->computing);
     add_part(&text, "batches", forecast->batches);
+    add_part(&text, "reading samples", forecast->reading);
     add_part(&text, "the order of samples", forecast->order);
     add_part(&text, "the checkpoint's copy", forecast->snapshot);
     suggest(trainer, &text);

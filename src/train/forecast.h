@@ -16,6 +16,7 @@ typedef struct KilnForecast {
     int64_t computing;  /* with these rows, at the most */
     int64_t batches;    /* of the loaders, */
     int64_t order;      /* and the numbers of an epoch's samples in their order */
+    int64_t reading;    /* what their threads hold while they read samples */
     int64_t growth;     /* of the program itself: code that was not used yet */
     int64_t program;    /* what the process held when the forecast was made: code, data sets */
     int64_t checkpoint; /* on disk */

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """What a run says of its data: samples, classes, shape, and what was left out; and data that is too much."""
 import os
+import re
 import resource
 import signal
+import struct
 import unittest
+import zlib
 
 from kilntest import BUILD, TINY, Case, build_plugin, main, png, read, read_json
 
@@ -123,6 +126,65 @@ class Huge(Case):
             self.assertRegex(self.limited(f"datamodule.sampler={sampler}"),
                              rf"sampler {sampler} needs [\d.]+ GiB of memory for 1,000,000,000 samples, and [\d.]+ \wiB "
                              "are available")
+
+
+def black_png(side):
+    """side × side pixels of one bit, a thousandth of that in bytes."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    packer = zlib.compressobj(9)
+    rows = b"".join(packer.compress(bytes(side // 8 + 1)) for _ in range(side)) + packer.flush()
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)) +
+            chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+
+
+class LargeImages(Case):
+    SIDE = 12000  # 144 million pixels; as colour floats 1.6 GiB
+
+    def setUp(self):
+        super().setUp()
+        for name in ["cat", "dog"]:
+            for split in ["train", "val"]:
+                self.write(f"pets/{split}/{name}/0.png", png(16, 16))
+        self.write("pets/train/cat/big.png", black_png(self.SIDE))
+        self.args = ["datamodule=image_folder", "datamodule.root=pets", "datamodule.batch_size=4", *MODEL, "test=false"]
+
+    def test_too_many_pixels_are_refused(self):
+        says = ["pets/train/cat/big.png: an image of 12000 x 12000 pixels; at most 89478485 in all are read "
+                "(datamodule.max_pixels)"]
+        self.refused(*self.args, says=says)
+        _, err = self.run_kiln(*self.args, "datamodule.size=[8]", "kiln.run.dir=run", status=1)
+        self.assertIn(says[0], err)
+        out, _ = self.run_kiln(*self.args, "datamodule.size=[8]", "datamodule.on_error=skip", "kiln.run.dir=skips")
+        self.assertIn("warning: sample left out: " + says[0], out)
+        self.run_kiln(*TINY, "kiln.run.dir=digits")
+        _, err = self.run_kiln("predict", "ckpt_path=digits", "input=pets/train/cat/big.png", program="kiln", status=1)
+        self.assertIn("at most 89478485 in all are read", err)
+
+    @unittest.skipIf(ASAN, "the sanitizer's own memory does not fit a limit")
+    def test_rows_are_decoded_at_reduced_size(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+        self.run_kiln(*self.args, "datamodule.size=[8]", "datamodule.max_pixels=200000000", "trainer.num_workers=0",
+                      "kiln.run.dir=run", preexec_fn=limit)
+        self.assertEqual(read_json(self.path("run/summary.json"))["status"], "finished")
+
+    def test_decoding_is_in_the_forecast(self):
+        def reading(*args):
+            out, _ = self.run_kiln(*self.args, *args, "--plan")
+            amount, unit = re.search(r"reading samples +([\d.]+) (\w+)", out).groups()
+            return float(amount) * {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}[unit]
+
+        os.remove(self.path("pets/train/cat/big.png"))
+        self.write("pets/train/cat/big.png", png(1024, 1024))
+        scaled = ["datamodule.size=[16]"]
+        cropped = ["datamodule.transforms=[{_target_: crop, size: [16]}]"]
+        self.assertLess(reading(*scaled), 4 << 20)
+        whole = 2 * 1024 * 1024 * 3 * 4  # the image, and another for the transform
+        for workers in [1, 3]:
+            self.assertAlmostEqual(reading(*cropped, f"trainer.num_workers={workers}") / (2 * workers * whole), 1, 1)
 
 
 if __name__ == "__main__":

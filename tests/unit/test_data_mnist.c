@@ -458,7 +458,9 @@ static void test_predict(void **unused)
         KILN_OK);
     assert_int_equal(get_sample(&input, 0, 0, got, &label, &err), KILN_OK);
     assert_int_equal(label, -1); /* left as it was */
-    assert_int_equal(kiln_image_read_png("tests/data/images/grey8.png", 1, &image, &err), KILN_OK);
+    assert_int_equal(kiln_image_read_png("tests/data/images/grey8.png",
+                                         &(KilnPngForm) { .channels = 1 }, &image, &err),
+                     KILN_OK);
     for (int i = 0; i < 35; i++)
         assert_float_equal(got[i], (image.data[i] - 0.25f) / 0.5f, 1e-6f);
     kiln_image_release(&image);

@@ -57,7 +57,7 @@ static void read_or_fail(const char *path, int64_t channels, KilnImage *image)
 {
     KilnError err = { 0 };
 
-    if (kiln_image_read_png(path, channels, image, &err) < 0)
+    if (kiln_image_read_png(path, &(KilnPngForm) { .channels = channels }, image, &err) < 0)
         fail_msg("%s: %s", path, err.text);
 }
 
@@ -73,7 +73,7 @@ static void test_kinds(void **unused)
         char path[256];
 
         snprintf(path, sizeof(path), IMAGES "%s.png", kinds[i].name);
-        assert_int_equal(kiln_image_png_size(path, size, NULL), KILN_OK);
+        assert_int_equal(kiln_image_png_size(path, 0, size, NULL), KILN_OK);
         assert_int_equal(size[0], KIND_HEIGHT);
         assert_int_equal(size[1], KIND_WIDTH);
         assert_int_equal(size[2], kinds[i].channels);
@@ -122,6 +122,7 @@ static void test_damaged(void **unused)
         { "bad_no_palette", "damaged PNG", false },
     };
     KilnImage image = { 0 };
+    const KilnPngForm form = { .channels = 3, .max_pixels = INT64_C(1) << 28 };
 
     (void)unused;
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {
@@ -130,11 +131,11 @@ static void test_damaged(void **unused)
         char path[256];
 
         snprintf(path, sizeof(path), IMAGES "%s.png", cases[i].name);
-        KilnStatus got = kiln_image_read_png(path, 3, &image, &err);
+        KilnStatus got = kiln_image_read_png(path, &form, &image, &err);
         if (got != KILN_E_FORMAT || strstr(err.text, cases[i].words) == NULL ||
             strncmp(err.text, path, strlen(path)) != 0)
             fail_msg("%s: status %d: %s", path, got, err.text);
-        got = kiln_image_png_size(path, size, &err);
+        got = kiln_image_png_size(path, form.max_pixels, size, &err);
         if (got != (cases[i].size_too ? KILN_E_FORMAT : KILN_OK))
             fail_msg("%s: size: status %d: %s", path, got, err.text);
         assert_true(got == KILN_OK || size[0] == -7);
@@ -148,11 +149,16 @@ static void test_not_files(void **unused)
     KilnError err = { 0 };
 
     (void)unused;
-    assert_int_equal(kiln_image_read_png(IMAGES "none.png", 3, &image, &err), KILN_E_IO);
+    assert_int_equal(
+        kiln_image_read_png(IMAGES "none.png", &(KilnPngForm) { .channels = 3 }, &image, &err),
+        KILN_E_IO);
     assert_non_null(strstr(err.text, "none.png: No such file"));
-    assert_int_equal(kiln_image_read_png(IMAGES, 3, &image, &err), KILN_E_IO);
+    assert_int_equal(kiln_image_read_png(IMAGES, &(KilnPngForm) { .channels = 3 }, &image, &err),
+                     KILN_E_IO);
     assert_non_null(strstr(err.text, "is a folder, expected a PNG file"));
-    assert_int_equal(kiln_image_read_png(IMAGES "rgb8.png", 2, &image, &err), KILN_E_RANGE);
+    assert_int_equal(
+        kiln_image_read_png(IMAGES "rgb8.png", &(KilnPngForm) { .channels = 2 }, &image, &err),
+        KILN_E_RANGE);
     assert_null(image.data);
 }
 
@@ -175,14 +181,16 @@ static void test_mutations(void **unused)
             KilnError err = { 0 };
 
             put("cut.png", data, n);
-            if (kiln_image_read_png(below("cut.png"), 3, &image, &err) != KILN_E_FORMAT)
+            if (kiln_image_read_png(below("cut.png"), &(KilnPngForm) { .channels = 3 }, &image,
+                                    &err) != KILN_E_FORMAT)
                 fail_msg("%s cut to %zu bytes was read: %s", path, n, err.text);
         }
         for (size_t bit = 0; bit < 8 * size; bit += 3) {
             data[bit / 8] = (char)(data[bit / 8] ^ 1 << bit % 8);
             put("flip.png", data, size);
             data[bit / 8] = (char)(data[bit / 8] ^ 1 << bit % 8);
-            KilnStatus got = kiln_image_read_png(below("flip.png"), 1, &image, NULL);
+            KilnStatus got = kiln_image_read_png(below("flip.png"),
+                                                 &(KilnPngForm) { .channels = 1 }, &image, NULL);
             assert_true(got == KILN_OK || got == KILN_E_FORMAT);
         }
         free(data);
@@ -275,6 +283,56 @@ static void make_tree(const char *const *files)
         if (slash[1] != '\0') /* "x/" is an empty folder */
             put(path + strlen(scratch) + 1, "", 0);
     }
+}
+
+/* Every kind of file, interlaced ones too, has the bytes of an image that is scaled as a whole. */
+static void test_read_scaled(void **unused)
+{
+    static const int64_t sizes[][2] = { { 1, 1 },
+                                        { 2, 3 },
+                                        { 3, KIND_WIDTH },
+                                        { KIND_HEIGHT, KIND_WIDTH },
+                                        { 2 * KIND_HEIGHT + 1, 3 * KIND_WIDTH } };
+    KilnImage whole = { 0 }, want = { 0 }, got = { 0 };
+    KilnError err = { 0 };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(kinds) * KILN_COUNT(sizes); i++) {
+        const int64_t *size = sizes[i % KILN_COUNT(sizes)], channels = i % 2 == 0 ? 3 : 1;
+        const KilnPngForm form = { .channels = channels, .height = size[0], .width = size[1] };
+        char path[256];
+
+        snprintf(path, sizeof(path), IMAGES "%s.png", kinds[i / KILN_COUNT(sizes)].name);
+        read_or_fail(path, channels, &whole);
+        assert_int_equal(kiln_image_scale(&whole, size[0], size[1], &want, &err), KILN_OK);
+        assert_int_equal(kiln_image_read_png(path, &form, &got, &err), KILN_OK);
+        assert_int_equal(got.height, size[0]);
+        assert_int_equal(got.width, size[1]);
+        assert_int_equal(got.channels, channels);
+        assert_memory_equal(got.data, want.data,
+                            (size_t)(size[0] * size[1] * channels) * sizeof(*got.data));
+    }
+    kiln_image_release(&whole);
+    kiln_image_release(&want);
+    kiln_image_release(&got);
+}
+
+static void test_pixel_limit(void **unused)
+{
+    const int64_t pixels = KIND_HEIGHT * KIND_WIDTH;
+    KilnPngForm form = { .channels = 3, .height = 1, .width = 1, .max_pixels = pixels };
+    KilnImage image = { 0 };
+    KilnError err = { 0 };
+    int64_t size[3];
+
+    (void)unused;
+    assert_int_equal(kiln_image_read_png(IMAGES "rgb8.png", &form, &image, &err), KILN_OK);
+    form.max_pixels--;
+    assert_int_equal(kiln_image_read_png(IMAGES "rgb8.png", &form, &image, &err), KILN_E_FORMAT);
+    assert_non_null(strstr(err.text, "in all are read (datamodule.max_pixels)"));
+    assert_int_equal(kiln_image_png_size(IMAGES "rgb8.png", pixels, size, &err), KILN_OK);
+    assert_int_equal(kiln_image_png_size(IMAGES "rgb8.png", pixels - 1, size, &err), KILN_E_FORMAT);
+    kiln_image_release(&image);
 }
 
 static void list_omission(void *ctx, const KilnOmission *omission)
@@ -430,7 +488,8 @@ int main(void)
         cmocka_unit_test(test_write),         cmocka_unit_test(test_scale),
         cmocka_unit_test(test_buffer),        cmocka_unit_test(test_scan),
         cmocka_unit_test(test_scan_errors),   cmocka_unit_test(test_find),
-        cmocka_unit_test(test_searches_stop),
+        cmocka_unit_test(test_searches_stop), cmocka_unit_test(test_read_scaled),
+        cmocka_unit_test(test_pixel_limit),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

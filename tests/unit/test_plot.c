@@ -50,7 +50,8 @@ static KilnImage draw(const KilnChart *chart)
     KilnImage image = { 0 };
     KilnError err = { 0 };
 
-    if (kiln_plot_chart(path, chart, &err) < 0 || kiln_image_read_png(path, 3, &image, &err) < 0)
+    if (kiln_plot_chart(path, chart, &err) < 0 ||
+        kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err) < 0)
         fail_msg("%s", err.text);
     return image;
 }
@@ -164,7 +165,8 @@ static void test_confusion(void **unused)
 
     (void)unused;
     assert_int_equal(kiln_plot_confusion(path, &confusion, &err), KILN_OK);
-    assert_int_equal(kiln_image_read_png(path, 3, &image, &err), KILN_OK);
+    assert_int_equal(kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
+                     KILN_OK);
     const int64_t whole[] = { 0, 0, image.width, image.height };
     /* Two cells of 44 by 44 pixels, less their lines and numbers. */
     const int64_t dark = count(&image, 0.0, 0.45, 0.70, whole);
@@ -192,7 +194,8 @@ static void test_gallery(void **unused)
     for (int i = 0; i < 48 * 48; i++)
         black_white[i] = i < 24 * 48 ? -3.0f : 7.0f;
     assert_int_equal(kiln_plot_gallery(path, &gallery, &err), KILN_OK);
-    assert_int_equal(kiln_image_read_png(path, 3, &image, &err), KILN_OK);
+    assert_int_equal(kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
+                     KILN_OK);
     assert_int_equal(image.width, 2 * 16 + 2 * 96 + 12);
     const int64_t first[] = { 16, 16 + 26, 16 + 96, 16 + 26 + 96 };
     assert_int_equal(count(&image, 0.0, 0.0, 0.0, first), 96 * 48);
@@ -203,7 +206,8 @@ static void test_gallery(void **unused)
     gallery.channels = 3;
     images[1].data = images[2].data = colours;
     assert_int_equal(kiln_plot_gallery(path, &gallery, &err), KILN_OK);
-    assert_int_equal(kiln_image_read_png(path, 3, &image, &err), KILN_OK);
+    assert_int_equal(kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
+                     KILN_OK);
     assert_int_equal(count(&image, 0.0, 1.0, 0.0, first), 96 * 96);
     kiln_image_release(&image);
     gallery.channels = 2;
