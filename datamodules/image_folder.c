@@ -220,7 +220,7 @@ static KilnStatus scan(State *state, KilnStage stage, KilnError *err)
 
     if (stat(root, &st) != 0 || !S_ISDIR(st.st_mode))
         return kiln_error_set(err, KILN_E_IO,
-                              "datamodule image_folder: root: %s: no such folder; expected one "
+                              "root: %s: no such folder; expected one "
                               "with train/<class>/*.png",
                               root);
     for (int i = 0; i < KILN_SPLIT_COUNT && status >= 0; i++) {

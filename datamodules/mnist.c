@@ -297,7 +297,7 @@ static KilnStatus check_root(const Opts *opts, KilnError *err)
     if (there && S_ISDIR(st.st_mode))
         return KILN_OK;
     return kiln_error_set(err, KILN_E_IO,
-                          "datamodule mnist: root: %s %s; expected the folder with "
+                          "root: %s %s; expected the folder with "
                           "train-images-idx3-ubyte[.gz] and the other idx files",
                           opts->root, there ? "is a file" : "is not there");
 }

@@ -122,6 +122,13 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
+static bool differ(char a, char b)
+{
+    bool letters = (a | 32) >= 'a' && (a | 32) <= 'z'; /* small and capital ones are the same */
+
+    return letters ? (a | 32) != (b | 32) : a != b;
+}
+
 /* Edit distance with swaps of neighbours (optimal string alignment). */
 static int edit_distance(const char *a, const char *b)
 {
@@ -137,7 +144,7 @@ static int edit_distance(const char *a, const char *b)
 
         now[0] = i;
         for (int j = 1; j <= m; j++) {
-            now[j] = least(least(up[j], now[j - 1]) + 1, up[j - 1] + (a[i - 1] != b[j - 1]));
+            now[j] = least(least(up[j], now[j - 1]) + 1, up[j - 1] + differ(a[i - 1], b[j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 now[j] = least(now[j], up2[j - 2] + 1);
         }
@@ -160,6 +167,7 @@ static const struct {
     { "data_root", "root" },
     { "dataset", "datamodule" },
     { "epochs", "max_epochs" },
+    { "gpus", "accelerator" },
     { "grad_clip", "gradient_clip_val" },
     { "gradient_accumulation_steps", "accumulate_grad_batches" },
     { "hidden_dim", "hidden" },

@@ -119,7 +119,7 @@ static KilnStatus add_override(KilnChoices *choices, KilnOverride *override, Kil
 KilnStatus kiln_choices_read(KilnConfig *config, KilnOverride *overrides, size_t n_overrides,
                              KilnErrors *errors, KilnChoices *ret)
 {
-    *ret = (KilnChoices) { .arena = config->arena };
+    *ret = (KilnChoices) { .arena = config->arena, .search = &config->search };
     ret->appended = kiln_arena_alloc(config->arena, (n_overrides + 1) * sizeof(KilnDefault *));
     if (ret->appended == NULL)
         return KILN_E_NOMEM;
@@ -146,6 +146,16 @@ static bool is_displaced(const KilnDefault *entry)
            file != NULL && file->header == NULL && file->package == NULL;
 }
 
+/* `override model: mlp` in a file of a group below which there is no `model`? */
+static bool is_relative(const KilnChoices *choices, const KilnDefault *entry)
+{
+    const char *group = kiln_default_group(choices->arena, entry);
+
+    return entry->name[0] != '/' && entry->base_dir[0] != '\0' && group != NULL &&
+           !kiln_search_is_group(choices->search, group, false) &&
+           kiln_search_is_group(choices->search, entry->name, false);
+}
+
 KilnStatus kiln_choices_add(KilnChoices *choices, const KilnDefault *entry, KilnError *err)
 {
     const char *key = kiln_default_key(choices->arena, entry);
@@ -165,6 +175,7 @@ KilnStatus kiln_choices_add(KilnChoices *choices, const KilnDefault *entry, Kiln
         .origin = entry->origin,
         .option_origin = entry->option_origin,
         .below = is_displaced(entry) ? entry->parent_package : NULL,
+        .relative = is_relative(choices, entry) ? entry->name : NULL,
     };
     return KILN_OK;
 }
@@ -222,11 +233,17 @@ void kiln_choices_unused(KilnConfig *config, const KilnChoices *choices,
         if (config->partial && choice->argument != NULL)
             continue;
         kiln_text_printf(&text, "group '%s' is not in the defaults list", choice->key);
-        say_others(list, choice->key, &text);
-        if (text.data != NULL && strchr(text.data, '?') == NULL)
+        if (choice->relative == NULL)
+            say_others(list, choice->key, &text);
+        if (choice->relative == NULL && text.data != NULL && strchr(text.data, '?') == NULL)
             say_groups(list, &text);
         if (choice->argument != NULL && !choice->deletes)
             kiln_text_printf(&text, "; to add it write +%s", choice->argument->assignment);
+        if (choice->relative != NULL)
+            kiln_text_printf(&text,
+                             "; '%s' is counted from this file's own group: write "
+                             "`override /%s`",
+                             choice->relative, choice->relative);
         if (choice->below != NULL)
             kiln_text_printf(&text,
                              "\n  %s has no `# @package _global_`, so its groups are below `%s`; "

@@ -12,12 +12,14 @@ typedef struct KilnGroupChoice {
     KilnOrigin origin, option_origin;
     KilnOverride *argument; /* NULL: from a file */
     const char *below;      /* a file's, which goes below this key for want of a header; NULL */
-    bool deletes;           /* ~group, ~group=option */
+    const char *relative; /* the group that a file named without '/', if it meant that one; NULL */
+    bool deletes;         /* ~group, ~group=option */
     bool used;
 } KilnGroupChoice;
 
 typedef struct KilnChoices {
     KilnArena *arena;
+    const KilnSearch *search;
     KilnGroupChoice *list;
     size_t count, capacity;
     KilnDefault **appended; /* +group=option */

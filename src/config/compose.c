@@ -78,6 +78,7 @@ void kiln_config_free(KilnConfig *config)
 
 static void sweep_alone(Composer *composer, const KilnOverride *override)
 {
+    const char *written = strchr(override->assignment, '=');
     KilnError err = { 0 };
 
     if (composer->config->partial)
@@ -88,9 +89,10 @@ static void sweep_alone(Composer *composer, const KilnOverride *override)
     else
         kiln_error_set(&err, KILN_E_USAGE,
                        "%s has several values, which a single run can't take; for a run of each "
-                       "add -m, for a list write %s=[...], for text with commas quote it: "
-                       "\"%s='...'\"",
-                       override->key, override->key, override->key);
+                       "add -m, for a list write '%s=[%.200s]', for text with commas quote it: "
+                       "\"%s='%.200s'\"",
+                       override->key, override->key, written != NULL ? written + 1 : "",
+                       override->key, written != NULL ? written + 1 : "");
     KilnOrigin at = kiln_override_key_origin(override);
     if (override->value != NULL)
         at = override->value->origin;

@@ -24,6 +24,9 @@ typedef struct KilnComposeHooks {
     /* Names of such options of a group, for suggestions; NULL-terminated, owned
      * by the hook; NULL for what is no group. */
     const char *const *(*options)(void *ctx, const char *group);
+    /* Is `name` a component of a group that holds several by names of their own ("callbacks")? The
+     * hook may be NULL. */
+    bool (*is_member)(void *ctx, const char *group, const char *name);
     /* Are `from` and `to`, texts of _target_, two different components, both known? */
     bool (*other_component)(void *ctx, const char *from, const char *to);
     /* Is the option that the key ("datamodule.root") belongs to text or a path? */

@@ -39,7 +39,10 @@ static void emit(KilnExpander *expander, const KilnDefault *entry, bool has_list
     for (size_t i = 0; result.key != NULL && i < list->count; i++) {
         if (list->results[i].key == NULL || strcmp(list->results[i].key, result.key) != 0)
             continue;
-        kiln_error_set(&err, KILN_E_KEY, "defaults: group '%s' is there twice", result.key);
+        kiln_error_set(&err, KILN_E_KEY,
+                       "defaults: group '%s' is there twice; to change what is selected write "
+                       "`override /%s`",
+                       result.key, result.key);
         kiln_expand_tell(expander, &entry->origin, &err);
     }
     list->results[list->count++] = result;

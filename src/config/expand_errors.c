@@ -58,7 +58,8 @@ static void say_options(KilnExpander *expander, const char *group, const char *w
 }
 
 /* The group itself is not there: which one is meant? */
-static bool say_groups(KilnExpander *expander, const char *group, KilnText *text)
+static bool say_groups(KilnExpander *expander, const KilnDefault *entry, const char *group,
+                       KilnText *text)
 {
     const KilnSearch *search = &expander->config->search;
     const char *slash = strrchr(group, '/'), *above = "";
@@ -73,7 +74,12 @@ static bool say_groups(KilnExpander *expander, const char *group, KilnText *text
         n++;
     const char *near = n > 0 ? kiln_nearest(slash != NULL ? slash + 1 : group, groups, n) : NULL;
     kiln_text_printf(text, "there is no group '%s'", group);
-    if (near != NULL)
+    if (entry->name[0] != '/' && kiln_search_is_group(search, entry->name, false))
+        kiln_text_printf(text,
+                         "; '%s' is counted from this file's own group: write `/%s`, or "
+                         "`override /%s` to change what is selected",
+                         entry->name, entry->name, entry->name);
+    else if (near != NULL)
         kiln_text_printf(text, "; did you mean '%s%s%s'?", above, *above != '\0' ? "/" : "", near);
     return true;
 }
@@ -94,6 +100,19 @@ static void say_configs(KilnExpander *expander, const char *wrong, KilnText *tex
         kiln_text_printf(text, "; did you mean '%s'?", near);
 }
 
+/* `callbacks=mine`, where `mine` is a callback and no set of them */
+static void say_member(const KilnExpander *expander, const KilnDefault *entry, KilnText *text)
+{
+    const KilnComposeHooks *hooks = expander->config->search.hooks;
+
+    if (hooks != NULL && hooks->is_member != NULL &&
+        hooks->is_member(hooks->ctx, entry->name, entry->option))
+        kiln_text_printf(text,
+                         "; an option of %s is a file with a set of them: to add %s to the set, "
+                         "write +%s.%s=%s",
+                         entry->name, entry->option, entry->name, entry->option, entry->option);
+}
+
 void kiln_expand_not_found(KilnExpander *expander, KilnDefault *entry, const char *path)
 {
     KilnText text = { 0 };
@@ -111,10 +130,11 @@ void kiln_expand_not_found(KilnExpander *expander, KilnDefault *entry, const cha
             say_configs(expander, path, &text);
         else if (group != NULL)
             say_options(expander, group, slash + 1, &text);
-    } else if (group != NULL && *group != '\0' && say_groups(expander, group, &text)) {
+    } else if (group != NULL && *group != '\0' && say_groups(expander, entry, group, &text)) {
         at = entry->origin;
     } else {
         kiln_text_printf(&text, "%s: there is no option '%s'", entry->name, entry->option);
+        say_member(expander, entry, &text);
         if (group != NULL && *group != '\0')
             say_options(expander, group, slash + 1, &text);
     }

@@ -93,7 +93,8 @@ static KilnStatus bad_key(const KilnOverride *override, const char *p, KilnError
         kiln_error_set(err, KILN_E_SYNTAX, "column %d: a blank in the key; write key=value",
                        column);
     else if (*p == '=' && p == override->assignment)
-        kiln_error_set(err, KILN_E_SYNTAX, "there is no key in front of '='");
+        kiln_error_set(err, KILN_E_SYNTAX,
+                       "there is no key before '='; write key=value without blanks around '='");
     else if (*p == '/' && p == override->assignment)
         kiln_error_set(err, KILN_E_SYNTAX, "write a group without '/' in front: %s", p + 1);
     else

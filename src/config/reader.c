@@ -9,6 +9,7 @@
 #include "config/mark.h"
 #include "config/merge_key.h"
 #include "config/scalar.h"
+#include "config/slip.h"
 
 typedef struct Anchor {
     const char *name;
@@ -73,73 +74,18 @@ static KilnStatus bad_bytes(Reader *reader)
     return fail(reader, mark, KILN_E_SYNTAX, text.text);
 }
 
-/* Does the line of the problem hold an interpolation? */
-static bool has_interpolation(const Reader *reader)
-{
-    const yaml_parser_t *parser = &reader->parser;
-    const char *p = reader->text;
-
-    for (size_t line = 0; p != NULL && line < parser->problem_mark.line; line++) {
-        p = memchr(p, '\n', reader->size - (size_t)(p - reader->text));
-        p = p != NULL ? p + 1 : NULL;
-    }
-    for (; p != NULL && p + 1 < reader->text + reader->size && *p != '\n'; p++)
-        if (p[0] == '$' && p[1] == '{')
-            return true;
-    return false;
-}
-
-/* The usual slips: {a: ${b}} is not YAML, nor is a: ${f: x}; quoted they are. */
-static const char *advice(const Reader *reader)
-{
-    const yaml_parser_t *parser = &reader->parser;
-
-    if (!has_interpolation(reader))
-        return "";
-    if (parser->context != NULL && strstr(parser->context, "flow") != NULL)
-        return "; inside [...] and {...} an interpolation must be quoted: '${a.b}'";
-    if (parser->problem != NULL && strstr(parser->problem, "mapping values") != NULL)
-        return "; an interpolation with ': ' in it must be quoted: '${eval: ...}'";
-    return "";
-}
-
-/* A quote or bracket that nothing closes: the problem is where it stands, not at the
- * end of the file. */
-static bool is_open_to_the_end(const Reader *reader)
-{
-    const yaml_parser_t *parser = &reader->parser;
-    const char *p = reader->text, *end = reader->text + reader->size;
-
-    if (parser->context == NULL ||
-        (strstr(parser->context, "quoted") == NULL && strstr(parser->context, "flow") == NULL))
-        return false;
-    for (size_t line = 0; p < end && line < parser->problem_mark.line; line++) {
-        p = memchr(p, '\n', (size_t)(end - p));
-        p = p != NULL ? p + 1 : end;
-    }
-    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n'))
-        p++;
-    return p == end;
-}
-
 static KilnStatus syntax_error(Reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
     KilnError text = { 0 };
+    yaml_mark_t mark;
 
     if (parser->error == YAML_MEMORY_ERROR)
         return no_memory(reader);
     if (parser->error == YAML_READER_ERROR)
         return bad_bytes(reader);
-    if (parser->context != NULL)
-        kiln_error_set(&text, KILN_E_SYNTAX, "not YAML: %s, %s that starts in line %zu%s",
-                       parser->problem, parser->context, parser->context_mark.line + 1,
-                       advice(reader));
-    else
-        kiln_error_set(&text, KILN_E_SYNTAX, "not YAML: %s%s",
-                       parser->problem != NULL ? parser->problem : "unreadable", advice(reader));
-    return fail(reader, is_open_to_the_end(reader) ? parser->context_mark : parser->problem_mark,
-                KILN_E_SYNTAX, text.text);
+    kiln_slip_describe(parser, reader->text, reader->size, &text, &mark);
+    return fail(reader, mark, KILN_E_SYNTAX, text.text);
 }
 
 static KilnStatus next(Reader *reader)

@@ -308,8 +308,10 @@ static KilnStatus read_pair(KilnValueText *value, KilnConfigNode *map, KilnError
     if (status < 0)
         return status;
     if (value->text[value->at] != ':')
-        return kiln_value_fail(value, value->at, err, "expected ':' behind the key '%s'",
-                               key->text);
+        return kiln_value_fail(value, value->at, err,
+                               "expected ':' after the key '%s'; text with braces is quoted twice, "
+                               "for the shell and for kiln: 'key=\"{%s}\"'",
+                               key->text, key->text);
     if (key->scalar == KILN_SCALAR_NULL)
         return kiln_value_fail(value, start, err, "a key must not be null");
     value->at++;

@@ -111,7 +111,8 @@ KILN_API void kiln_split_folders_left_out(const char *root, const char *const mo
 
 struct KilnDataModuleOps {
     /* Open and scan the data; everything that can be wrong with it is found
-     * here as far as possible. Big files may be read lazily by `dataset`. */
+     * here as far as possible. Big files may be read lazily by `dataset`. A message that begins
+     * with an option ("root: x: no such folder") points to where its value was set. */
     KilnStatus (*setup)(KilnInstance *self, const KilnDataContext *context, KilnError *err);
     /* What the samples are; valid after setup, until release. */
     KilnStatus (*spec)(KilnInstance *self, KilnDataSpec *ret, KilnError *err);

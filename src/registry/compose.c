@@ -57,6 +57,16 @@ static bool option(void *ctx, KilnConfig *config, const char *group, const char 
     return true;
 }
 
+static bool is_member(void *ctx, const char *group, const char *name)
+{
+    const Context *context = ctx;
+    KilnKind kind = strcmp(group, "callbacks") == 0 ? KILN_KIND_CALLBACK : KILN_KIND_LOGGER;
+
+    return context->bottom.registry != NULL &&
+           (kind == KILN_KIND_CALLBACK || strcmp(group, "logger") == 0) &&
+           kiln_registry_find(context->bottom.registry, kind, name) != NULL;
+}
+
 /* NULL for what is no group of components. */
 static const char *const *options(void *ctx, const char *group)
 {
@@ -150,6 +160,7 @@ static KilnComposeHooks hooks_of(Context *context)
                                 .bottom = bottom,
                                 .option = option,
                                 .options = options,
+                                .is_member = is_member,
                                 .other_component = other_component,
                                 .is_text = is_text,
                                 .rename = renamed,

@@ -1,9 +1,13 @@
 /* What an instance tells of itself, and its end. */
 #include "registry/instance.h"
 
-#include "base/call.h"
-
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/call.h"
+#include "base/text.h"
+#include "schema/bind.h"
+#include "schema/table.h"
 
 const void *kiln_opts(const KilnInstance *self)
 {
@@ -54,4 +58,20 @@ void kiln_instances_free(KilnInstance **instances, size_t count)
     for (size_t i = count; instances != NULL && i-- > 0;)
         kiln_instance_free(instances[i]);
     free(instances);
+}
+
+KilnStatus kiln_instance_error(const KilnConfig *config, const KilnInstance *self, KilnError *err)
+{
+    const char *end = err != NULL ? strstr(err->text, ": ") : NULL;
+    char *name = end != NULL ? strndup(err->text, (size_t)(end - err->text)) : NULL;
+    KilnText key = { 0 };
+    KilnStatus status = err != NULL ? err->status : KILN_E_INTERNAL;
+
+    if (name != NULL && kiln_table_find(self->component->fields, name) != NULL) {
+        kiln_text_printf(&key, "%s.%s", self->path, name);
+        status = key.failed ? status : kiln_error_about_key(config, key.data, err);
+    }
+    kiln_text_release(&key);
+    free(name);
+    return status;
 }

@@ -15,4 +15,8 @@ struct KilnInstance {
     int64_t outputs; /* of a model: what kiln_model_setup asked for */
 };
 
+/* An error of `self` that begins with one of its options ("root: no such folder") is about the
+ * value of that option: put its place and key in front. Others stay. Returns err->status. */
+KilnStatus kiln_instance_error(const KilnConfig *config, const KilnInstance *self, KilnError *err);
+
 #endif

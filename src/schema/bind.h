@@ -17,4 +17,8 @@ KILN_NODISCARD KilnStatus kiln_bind(const KilnConfig *config, const KilnConfigNo
 KILN_NODISCARD KilnStatus kiln_config_at(const KilnConfig *config, const char *key,
                                          const KilnConfigNode **ret, KilnError *err);
 
+/* The message in err is about the value at `key`, which may begin it ("root: no such folder"; only
+ * the key's last name then): put the value's place and the key in front. Returns err->status. */
+KilnStatus kiln_error_about_key(const KilnConfig *config, const char *key, KilnError *err);
+
 #endif

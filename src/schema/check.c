@@ -63,6 +63,14 @@ static void say_options(KilnText *text, const KilnField *fields)
         }
 }
 
+/* `trainer:` in conf/trainer/x.yaml, whose keys go to `trainer` anyway? */
+static bool is_doubled(const char *path, const char *key)
+{
+    const char *dot = strrchr(path, '.');
+
+    return strcmp(dot != NULL ? dot + 1 : path, key) == 0;
+}
+
 static void say_unknown(const KilnCheck *check, const char *key, const Place *place, KilnText *text)
 {
     const KilnField *former = kiln_table_renamed(place->fields, key);
@@ -73,7 +81,12 @@ static void say_unknown(const KilnCheck *check, const char *key, const Place *pl
         return;
     }
     kiln_text_printf(text, "unknown option of %s", place->owner);
-    if (near != NULL)
+    if (is_doubled(place->path, key))
+        kiln_text_printf(text,
+                         "; the keys of this mapping are below `%s` already: leave the inner "
+                         "`%s:` out",
+                         place->path, key);
+    else if (near != NULL)
         kiln_text_printf(text, "; did you mean \"%s\"?", near);
     else if (check->elsewhere != NULL)
         other = check->elsewhere(check->ctx, place->path, key);

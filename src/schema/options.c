@@ -1,6 +1,8 @@
 /* Options structs of the parts of a config that are no components. */
 #include "schema/bind.h"
 
+#include <string.h>
+
 KilnStatus kiln_config_at(const KilnConfig *config, const char *key, const KilnConfigNode **ret,
                           KilnError *err)
 {
@@ -26,4 +28,21 @@ KilnStatus kiln_config_options(const KilnConfig *config, const char *key, const 
     if (node != NULL && node->kind != KILN_NODE_MAP)
         return kiln_error_set(err, KILN_E_TYPE, "%s: expected a mapping", path);
     return kiln_bind(config, node, path, fields, size, ret, err);
+}
+
+KilnStatus kiln_error_about_key(const KilnConfig *config, const char *key, KilnError *err)
+{
+    const KilnConfigNode *written = kiln_node_find(kiln_config_root(config), key), *value = NULL;
+    const char *dot = strrchr(key, '.'), *name = dot != NULL ? dot + 1 : key;
+    size_t length = strlen(name);
+    KilnError found = { 0 };
+
+    if (err == NULL || err->status == KILN_E_NOMEM)
+        return err != NULL ? err->status : KILN_E_NOMEM;
+    if (kiln_config_at(config, key, &value, &found) < 0 || value == NULL)
+        return err->status;
+    if (strncmp(err->text, name, length) == 0 && strncmp(err->text + length, ": ", 2) == 0)
+        memmove(err->text, err->text + length + 2, strlen(err->text + length + 2) + 1);
+    kiln_error_about(config, written != NULL ? written : value, value, err);
+    return kiln_error_placed(err, key);
 }

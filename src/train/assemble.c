@@ -6,6 +6,7 @@
 #include "base/call.h"
 #include "base/file.h"
 #include "graph/graph.h"
+#include "registry/instance.h"
 #include "train/resume.h"
 
 /* ---- Components --------------------------------------------------------------------- */
@@ -95,6 +96,8 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     KilnScope scope = kiln_params_root(trainer->params);
     status = KILN_CALLED(trainer->module, "setup",
                          ops->setup(trainer->module, &scope, &trainer->spec, err), err);
+    if (status < 0)
+        status = kiln_instance_error(trainer->config, trainer->module, err);
     if (status >= 0)
         status = kiln_trainer_check_parameters(trainer, err);
     if (status >= 0)

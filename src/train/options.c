@@ -53,6 +53,9 @@ static const KilnChoice clips[] = {
     { NULL, 0 },
 };
 
+/* A GPU would be one more. */
+static const KilnChoice accelerators[] = { { "auto", 0 }, { "cpu", 0 }, { NULL, 0 } };
+
 static const KilnChoice always[] = { { "true", 1 }, { NULL, 0 } };
 
 enum { LIMIT = KILN_TAKES_COUNT | KILN_TAKES_SHARE };
@@ -112,6 +115,8 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_BOOL(KilnTrainerOptions, barebones, "false",
                     "the bare loop, to measure its cost: no loggers, log(), checkpoints, progress "
                     "bar, model summary or sanity check"),
+    KILN_FIELD_ENUM(KilnTrainerOptions, accelerator, "auto", accelerators,
+                    "what computes: the processor, which is all there is (auto, cpu)"),
     KILN_FIELD_ENUM(KilnTrainerOptions, deterministic, "true", always,
                     "the same bytes for the same seed and threads; it is always so"),
     KILN_FIELD_I64(KilnTrainerOptions, threads, "0", 0, 1024,

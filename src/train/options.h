@@ -33,6 +33,7 @@ typedef struct KilnTrainerOptions {
     char *default_root_dir;
     int64_t accumulate_grad_batches;
     bool enable_checkpointing, enable_progress_bar, enable_model_summary, barebones;
+    int64_t accelerator;
     int64_t deterministic;
     int64_t threads; /* 0: all that the process may use */
     int64_t num_workers;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/call.h"
+#include "registry/instance.h"
 #include "train/trainer.h"
 
 static const KilnDataModuleOps *data_ops(const KilnTrainer *trainer)
@@ -341,7 +342,7 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
                              data_ops(trainer)->spec(trainer->datamodule, &trainer->spec, err),
                              err);
     if (status < 0)
-        return status;
+        return kiln_instance_error(trainer->config, trainer->datamodule, err);
     kiln_call_enter(trainer->datamodule, "loading");
     trainer->loading = data_ops(trainer)->loading(trainer->datamodule);
     kiln_call_leave();

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "schema/bind.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint.h"
 
@@ -41,7 +42,7 @@ static KilnStatus find_file(const char *weights, char **ret, KilnError *err)
         if (status >= 0)
             *ret = kiln_path_join(checkpoint, KILN_CHECKPOINT_MODEL);
         else
-            (void)kiln_error_prefix(err, "weights=");
+            (void)kiln_error_prefix(err, "weights: ");
         free(checkpoint);
     } else {
         *ret = kiln_strdup(weights);
@@ -66,7 +67,7 @@ static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file
         if (entry == NULL)
             add(&match->missing, "%s", kiln_param_name(param));
         else if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
-            add(&match->misfits, "%s (%s there, %s here)", kiln_param_name(param),
+            add(&match->misfits, "%s (%s in the file, %s in this network)", kiln_param_name(param),
                 kiln_shape_text(&entry->shape, there, sizeof(there)),
                 kiln_shape_text(kiln_param_shape(param), here, sizeof(here)));
         else
@@ -91,18 +92,26 @@ static const char *names_of(const Names *names)
 
 static KilnStatus refuse(const Match *match, const char *path, KilnError *err)
 {
-    const bool a = match->misfits.n > 0, b = match->missing.n > 0, c = match->unused.n > 0;
+    const Names *misfits = &match->misfits, *missing = &match->missing, *unused = &match->unused;
+    KilnText text = { 0 };
 
-    if (match->taken == 0)
-        return kiln_error_set(err, KILN_E_FORMAT, "weights: nothing in %s is of this network%s%s",
-                              path, c ? ": it has " : "", names_of(&match->unused));
-    return kiln_error_set(err, KILN_E_FORMAT,
-                          "weights: %s is not all of this network:%s%s%s%s%s%s; "
-                          "weights_strict=false takes what fits",
-                          path, a ? " of other shapes: " : "", names_of(&match->misfits),
-                          b ? (a ? "; missing: " : " missing: ") : "", names_of(&match->missing),
-                          c ? (a || b ? "; not used: " : " not used: ") : "",
-                          names_of(&match->unused));
+    kiln_text_printf(&text,
+                     match->taken == 0 ? "weights: nothing in %s fits this network"
+                                       : "weights: %s does not fit this network",
+                     path);
+    if (misfits->n > 0)
+        kiln_text_printf(&text, "; of another shape: %s", names_of(misfits));
+    if (missing->n > 0)
+        kiln_text_printf(&text, "; not in the file: %s", names_of(missing));
+    if (unused->n > 0)
+        kiln_text_printf(&text, "; in the file alone: %s", names_of(unused));
+    if (match->taken > 0)
+        kiln_text_printf(
+            &text, "\n  weights_strict=false takes the %zu that fit and draws the others anew",
+            match->taken);
+    kiln_error_set(err, KILN_E_FORMAT, "%s", text.data != NULL ? text.data : "weights");
+    kiln_text_release(&text);
+    return KILN_E_FORMAT;
 }
 
 static void tell(KilnTrainer *trainer, const Match *match, const char *path)
@@ -154,7 +163,7 @@ KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err)
     match_release(&match);
     kiln_safetensors_close(file);
     free(path);
-    return status;
+    return status >= 0 ? status : kiln_error_about_key(trainer->config, "weights", err);
 }
 
 KilnStatus kiln_trainer_rewind(KilnTrainer *trainer, KilnParam *param, KilnError *err)

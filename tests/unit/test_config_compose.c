@@ -162,10 +162,9 @@ static void test_bad_files(void **unused)
     static const struct {
         const char *path, *text, *want;
     } cases[] = {
-        { "config.yaml", "a: [1\n", "T/config.yaml:1:4: not YAML" },
+        { "config.yaml", "a: [1\n", "T/config.yaml:1:4: this [ is not closed" },
         { "config.yaml", "b: 1\na: {x: ${b}}\n",
-          "T/config.yaml:2:9: not YAML: did not find expected ',' or '}', while parsing a flow "
-          "mapping that starts in line 2; inside [...] and {...} an interpolation must be quoted" },
+          "T/config.yaml:2:9: inside [...] and {...} an interpolation must be quoted" },
         { "config.yaml", "hello\n",
           "T/config.yaml:1:1: expected a mapping (key: value), got text" },
         { "config.yaml", "- 1\n", "T/config.yaml: a list can't be the whole config" },
