@@ -20,7 +20,7 @@ programs() {
 }
 # Begin with those known to take long, so that none of them is left at the end.
 sort_slow() {
-    awk '/test_(ops|sweep|train|curves|bf16|precision_nets|passes|plan|tune|planted|manual|commands)/ { print; next }
+    awk '/test_(ops|sweep|train|curves|bf16|precision_nets|passes|plan|tune|planted|manual|commands|docs)/ { print; next }
          { rest = rest $0 "\n" } END { printf "%s", rest }'
 }
 # The levels of processor features that this machine has, but its highest, which all other steps use.

@@ -27,8 +27,8 @@ static const CommandHelp commands[] = {
         "a run folder; its checkpoints/NAME work too", "kiln eval best split=val",
         "its validation metrics again", "kiln eval best split=train",
         "what it makes of what it learned from: val/.../train", "kiln eval best plots=pictures",
-        "with what it got right and wrong, as pictures", "kiln eval last datamodule.root=DIR",
-        "the same network on other data", NULL } },
+        "with what it got right and wrong, as pictures", "kiln eval last batch_size=500",
+        "with an override", NULL } },
     { "predict",
       "Prints one line of JSON for each image: file, class, probabilities; or writes them to a "
       "file, output=FILE, as its name ends: .jsonl, .csv, .safetensors. INPUT is an image or a "
@@ -73,7 +73,8 @@ static const CommandHelp commands[] = {
       "the beginning, in a scratch folder. Says which layer and operation made the first NaN or "
       "infinity and which sample brought it; or whether every loss and gradient norm comes out as "
       "it was. The run needs the callback flight_recorder. " RUN,
-      { "train callbacks=flight_recorder", "a run that keeps a record", "kiln replay last",
+      { "train callbacks=flight_recorder callbacks.flight_recorder.keep=true",
+        "a run that keeps a record, also when it ends well", "kiln replay last",
         "after a NaN, a spike, a crash or a kill", "kiln replay RUN trainer.precision=32-true",
         "would it happen with other options?", NULL } },
     { "tune",
@@ -126,7 +127,7 @@ static const CommandHelp commands[] = {
       "Prints a script that teaches a shell to complete commands, groups, options, keys, values "
       "and files.",
       { "eval \"$(kiln completion bash)\"", "in ~/.bashrc", "eval \"$(kiln completion zsh)\"",
-        "in ~/.zshrc, behind compinit", "kiln completion fish | source",
+        "in ~/.zshrc, after compinit", "kiln completion fish | source",
         "in ~/.config/fish/config.fish", NULL } },
     { "version", "Prints versions of the program and of its plugin interface.", { NULL } },
 };
