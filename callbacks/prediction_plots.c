@@ -22,7 +22,7 @@ static const KilnField fields[] = {
     KILN_FIELD_STR(Opts, label, "label", "the feature with the true class: i32"),
     KILN_FIELD_STR(Opts, output, "logits", "the step's output with a score for each class"),
     KILN_FIELD_I64(Opts, count, "16", 1, 256, "samples of each kind"),
-    KILN_FIELD_STR_OPT(
+    KILN_FIELD_OUTPUT_OPT(
         Opts, dir, "null",
         "the folder for the pictures; null: plots/ in the run folder, and none of an "
         "evaluation (kiln eval plots=DIR)"),

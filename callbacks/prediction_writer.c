@@ -25,9 +25,9 @@ static const KilnChoice formats[] = {
 static const KilnChoice intervals[] = { { "batch", EACH_BATCH }, { "epoch", AT_END }, { NULL, 0 } };
 
 static const KilnField fields[] = {
-    KILN_FIELD_PATH(Opts, path, "'-'",
-                    "file to write (a set's name is put behind the file's); -: the output of the "
-                    "command"),
+    KILN_FIELD_OUTPUT(Opts, path, "'-'",
+                      "file to write (a set's name is put behind the file's); -: the output of the "
+                      "command"),
     KILN_FIELD_ENUM_OPT(Opts, format, "null", formats,
                         "null: as the file's name ends; jsonl for the output of the command"),
     KILN_FIELD_ENUM_OPT(

@@ -36,7 +36,7 @@ static const KilnField fields[] = {
         Opts, action, "skip", actions,
         "the run ends with an error; skip: and leaves the batch and the one before it out "
         "when it goes on from its last checkpoint"),
-    KILN_FIELD_PATH_OPT(
+    KILN_FIELD_OUTPUT_OPT(
         Opts, exclude_batches_path, "null",
         "the list of batches to leave out; null: skip_batches.json in the run folder"),
     KILN_FIELD_END,
@@ -107,9 +107,11 @@ static KilnStatus write_list(const State *state, KilnError *err)
     char tmp[sizeof(state->path) + 8];
 
     snprintf(tmp, sizeof(tmp), "%s.tmp", state->path);
-    if (json_dump_file(state->list, tmp, JSON_INDENT(1)) != 0 || rename(tmp, state->path) != 0)
-        return kiln_error_errno(err, state->path);
-    return KILN_OK;
+    FILE *file = kiln_file_open(tmp, "w");
+    bool ok = file != NULL && json_dumpf(state->list, file, JSON_INDENT(1)) == 0;
+    if (file != NULL && fclose(file) != 0)
+        ok = false;
+    return ok && rename(tmp, state->path) == 0 ? KILN_OK : kiln_error_errno(err, state->path);
 }
 
 static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)

@@ -52,9 +52,10 @@ static const KilnField fields[] = {
                    "largest image that is read, in pixels: a small file can hold very many"),
     KILN_FIELD_ENUM(Opts, on_error, "stop", on_errors,
                     "what a file that can't be read does: stop the run, or skip it with a warning"),
-    KILN_FIELD_PATH_OPT(Opts, cache, "null",
-                        "folder to keep decoded images in, for later epochs and runs; null: decode "
-                        "them each time"),
+    KILN_FIELD_OUTPUT_OPT(
+        Opts, cache, "null",
+        "folder to keep decoded images in, for later epochs and runs; null: decode "
+        "them each time"),
     KILN_FIELD_END,
 };
 

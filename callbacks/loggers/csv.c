@@ -132,7 +132,7 @@ static bool copy_row(const Table *table, const char *line, size_t length, FILE *
  * it in the place of the file, and open it. A kill at any moment leaves all of them. */
 static KilnStatus replace(Table *table, const char *rows, KilnError *err)
 {
-    FILE *file = fopen(table->tmp, "wbe");
+    FILE *file = kiln_file_open(table->tmp, "w");
     bool ok = file != NULL && put_header(table, file);
     long row_at = 0;
 
@@ -159,7 +159,7 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
     }
     if (table->file != NULL)
         fclose(table->file);
-    table->file = fopen(table->path, "r+be");
+    table->file = kiln_file_open(table->path, "r+");
     if (table->file == NULL || fseek(table->file, 0, SEEK_END) != 0)
         return kiln_error_errno(err, table->path);
     table->row_at = row_at;

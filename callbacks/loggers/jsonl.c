@@ -111,9 +111,9 @@ static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError
     if (strlen(run->dir) >= 4096)
         return kiln_error_set(err, KILN_E_RANGE, "%s: the path is too long", run->dir);
     snprintf(state->path, sizeof(state->path), "%s/metrics.jsonl", run->dir);
-    state->file = run->resumed ? fopen(state->path, "r+be") : NULL;
+    state->file = run->resumed ? kiln_file_open(state->path, "r+") : NULL;
     if (state->file == NULL)
-        state->file = fopen(state->path, "w+be");
+        state->file = kiln_file_open(state->path, "w+");
     if (state->file == NULL)
         return kiln_error_errno(err, state->path);
     if (run->state != NULL)

@@ -87,6 +87,13 @@ KilnStatus kiln_error_errno(KilnError *err, const char *path)
 
     if (code == ENOMEM)
         return kiln_error_set(err, KILN_E_NOMEM, "%s: out of memory", path);
+    if (code == ELOOP)
+        return kiln_error_set(err, KILN_E_IO,
+                              "%s: a symbolic link, which is not followed here: put a file in its "
+                              "place",
+                              path);
+    if (code == ENXIO)
+        return kiln_error_set(err, KILN_E_IO, "%s: not a regular file", path);
     (void)strerror_r(code, text, sizeof(text));
     return kiln_error_set(err, KILN_E_IO, "%s: %s", path, text);
 }

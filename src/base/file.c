@@ -1,4 +1,5 @@
 /* Files and folders over POSIX. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "base/file.h"
 
 #include <dirent.h>
@@ -24,6 +25,36 @@ char *kiln_path_join(const char *dir, const char *name)
     }
     kiln_text_append(&text, name);
     return kiln_text_take(&text);
+}
+
+/* The folder that holds `path`, owned by the caller. */
+static char *parent_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    KilnText text = { 0 };
+
+    if (slash == NULL)
+        kiln_text_append(&text, ".");
+    else
+        kiln_text_append_n(&text, path, slash == path ? 1 : (size_t)(slash - path));
+    return kiln_text_take(&text);
+}
+
+char *kiln_path_real(const char *path)
+{
+    char *real = realpath(path, NULL), *parent = parent_of(path), *whole = NULL;
+    const char *slash = strrchr(path, '/');
+
+    if (real != NULL || parent == NULL || strcmp(parent, path) == 0) {
+        free(parent);
+        return real;
+    }
+    real = kiln_path_real(parent);
+    if (real != NULL)
+        whole = kiln_path_join(real, slash != NULL ? slash + 1 : path);
+    free(real);
+    free(parent);
+    return whole;
 }
 
 bool kiln_is_dir(const char *path)
@@ -109,6 +140,32 @@ KilnStatus kiln_file_read(const char *path, size_t limit, char **ret, size_t *re
     return status;
 }
 
+int kiln_fd_open(const char *path, int flags)
+{
+    const int fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    struct stat st;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return fd;
+    if (fd >= 0) {
+        close(fd);
+        errno = ENXIO;
+    }
+    return -1;
+}
+
+FILE *kiln_file_open(const char *path, const char *mode)
+{
+    const int way = mode[0] == 'r' ? 0 : O_CREAT | (mode[0] == 'a' ? O_APPEND : O_TRUNC);
+    const int access = strchr(mode, '+') != NULL ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
+    const int fd = kiln_fd_open(path, way | access);
+    FILE *file = fd >= 0 ? fdopen(fd, mode) : NULL;
+
+    if (fd >= 0 && file == NULL)
+        close(fd);
+    return file;
+}
+
 bool kiln_fd_write(int fd, const void *data, size_t size)
 {
     for (const char *p = data; size > 0;) {
@@ -126,7 +183,7 @@ bool kiln_fd_write(int fd, const void *data, size_t size)
 
 KilnStatus kiln_file_write_plain(const char *path, const char *text, KilnError *err)
 {
-    FILE *file = fopen(path, "we");
+    FILE *file = kiln_file_open(path, "w");
     KilnStatus status = KILN_OK;
 
     if (file == NULL || fputs(text, file) == EOF)
@@ -134,19 +191,6 @@ KilnStatus kiln_file_write_plain(const char *path, const char *text, KilnError *
     if (file != NULL && fclose(file) != 0 && status >= 0)
         status = kiln_error_errno(err, path);
     return status;
-}
-
-/* The folder that holds `path`, owned by the caller. */
-static char *parent_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    KilnText text = { 0 };
-
-    if (slash == NULL)
-        kiln_text_append(&text, ".");
-    else
-        kiln_text_append_n(&text, path, slash == path ? 1 : (size_t)(slash - path));
-    return kiln_text_take(&text);
 }
 
 KilnStatus kiln_path_sync(const char *path, KilnError *err)
@@ -187,7 +231,7 @@ KilnStatus kiln_file_write(const char *path, const void *data, size_t size, Kiln
 
     if (tmp == NULL)
         return kiln_error_nomem(err, strlen(path));
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = kiln_fd_open(tmp, O_WRONLY | O_CREAT | O_TRUNC);
     bool ok = fd >= 0 && kiln_fd_write(fd, data, size) && fsync(fd) == 0;
     if (fd >= 0 && close(fd) != 0)
         ok = false;

@@ -10,8 +10,11 @@ KILN_NODISCARD KilnStatus kiln_file_read(const char *path, size_t limit, char **
 /* Replace the file at once: temporary name beside it, fsync, rename, fsync of the folder. */
 KILN_NODISCARD KilnStatus kiln_file_write(const char *path, const void *data, size_t size,
                                           KilnError *err);
-/* Write a text that nothing is lost with: straight to its name, not flushed to disk. */
+/* Write a text that nothing is lost with: straight to its name, not flushed to disk. Links are not
+ * followed. */
 KILN_NODISCARD KilnStatus kiln_file_write_plain(const char *path, const char *text, KilnError *err);
+/* open() for a file of a run folder, as kiln_file_open does; -1 with errno set. */
+int kiln_fd_open(const char *path, int flags);
 /* Write all of it, however often that takes; false with errno set when it fails. */
 bool kiln_fd_write(int fd, const void *data, size_t size);
 /* Create the folder and its parents; fine when it is there. */
@@ -34,6 +37,9 @@ bool kiln_is_dir(const char *path);
 bool kiln_is_file(const char *path);
 /* "dir/name" ("name" when dir is "" or "."), owned by the caller; NULL when memory is out. */
 char *kiln_path_join(const char *dir, const char *name);
+/* The absolute path without links, as far as it leads through what is there; owned by the caller.
+ * NULL when memory is out. */
+char *kiln_path_real(const char *path);
 /* Seconds since some fixed time, for measuring. */
 double kiln_clock(void);
 

@@ -81,7 +81,7 @@ KilnStatus kiln_journal_open(const char *dir, KilnJournal **ret, KilnError *err)
     if (journal->path == NULL)
         status = kiln_error_nomem(err, strlen(dir));
     if (status >= 0)
-        journal->fd = open(journal->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+        journal->fd = kiln_fd_open(journal->path, O_RDWR | O_APPEND | O_CREAT);
     if (status >= 0 && journal->fd < 0)
         status = kiln_error_errno(err, journal->path);
     if (status >= 0)

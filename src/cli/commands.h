@@ -43,9 +43,10 @@ KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry
  * found wrong is printed. */
 KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry, bool check,
                                 KilnConfig **ret);
-/* The same of a request. */
+/* The same of a request; `run`: the run folder that its config comes from, NULL: the user's own
+ * config. */
 KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeRequest *request,
-                                        bool check, KilnConfig **ret);
+                                        bool check, const char *run, KilnConfig **ret);
 /* The config of the run that args->run names, with the words on top; *ret_run is its folder,
  * absolute, owned by the caller. Errors are printed. */
 KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *registry, bool check,

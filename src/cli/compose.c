@@ -47,7 +47,7 @@ KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry
 }
 
 KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeRequest *request,
-                                        bool check, KilnConfig **ret)
+                                        bool check, const char *run, KilnConfig **ret)
 {
     KilnErrors *errors = NULL;
     KilnConfig *config = NULL;
@@ -57,6 +57,8 @@ KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeR
         status = kiln_compose(request, &config, errors);
     if (status >= 0 && check)
         status = kiln_config_check(config, request->registry, errors);
+    if (status >= 0 && check && run != NULL)
+        status = kiln_foreign_outputs(args, config, request->registry, run, errors);
     if (errors != NULL)
         kiln_screen_errors(args->command, errors);
     kiln_errors_free(errors);
@@ -73,7 +75,7 @@ KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *regist
 {
     KilnComposeRequest request = kiln_command_request(args, registry);
 
-    return kiln_command_compose_request(args, &request, check, ret);
+    return kiln_command_compose_request(args, &request, check, NULL, ret);
 }
 
 void kiln_command_take_run(KilnArgs *args)
@@ -172,6 +174,7 @@ KilnStatus kiln_command_remembered(const KilnArgs *args, const KilnRegistry *reg
     char *override = malloc(size), *folder = folder_of_config(checkpoint, registry, &name);
     KilnError err = { 0 };
     KilnStatus status;
+    char run[4096];
 
     if (overrides == NULL || override == NULL || folder == NULL) {
         status = kiln_error_nomem(&err, size);
@@ -189,7 +192,7 @@ KilnStatus kiln_command_remembered(const KilnArgs *args, const KilnRegistry *reg
             .registry = registry,
             .sections = kiln_run_sections(),
         };
-        status = kiln_command_compose_request(args, &request, true, ret);
+        status = kiln_command_compose_request(args, &request, true, run_of(checkpoint, run), ret);
     }
     free(overrides);
     free(override);

@@ -1,12 +1,18 @@
-/* Plugins that a run folder names are loaded when the user has loaded them before. */
+/* Plugins that a run folder names are loaded when the user has loaded them before; links in it and
+ * outputs of its config do not lead out of it. */
 #include "cli/foreign.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/journal.h"
 #include "base/text.h"
 #include "registry/allow.h"
+#include "registry/outputs.h"
 
 static KilnStatus check_plugin(const KilnArgs *args, const char *from, const char *plugin,
                                KilnError *err)
@@ -58,4 +64,59 @@ KilnStatus kiln_foreign_run_plugins(KilnArgs *args, const char *run, KilnError *
     kiln_text_release(&from);
     free(dir);
     return status;
+}
+
+/* ---- Links ------------------------------------------------------------------------------ */
+
+enum { DEEPEST = 16 };
+
+/* checkpoints/last -> epoch=004: a name in the same folder. */
+static bool leads_out(const char *link)
+{
+    char target[4096];
+    const ssize_t length = readlink(link, target, sizeof(target) - 1);
+
+    target[length > 0 ? length : 0] = '\0';
+    return length <= 0 || strchr(target, '/') != NULL || strcmp(target, "..") == 0;
+}
+
+static KilnStatus check_links(const char *path, int depth, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+    char **names = NULL;
+    struct stat info;
+    size_t n = 0;
+
+    if (lstat(path, &info) != 0)
+        return errno == ENOENT ? KILN_OK : kiln_error_errno(err, path);
+    if (S_ISLNK(info.st_mode) && leads_out(path))
+        return kiln_error_set(err, KILN_E_IO,
+                              "%s: a link that leads out of the folder: put what it leads to in "
+                              "its place, or follow it with --trust",
+                              path);
+    if (!S_ISDIR(info.st_mode))
+        return KILN_OK;
+    if (depth == DEEPEST)
+        return kiln_error_set(err, KILN_E_IO, "%s: folders nested deeper than a run's", path);
+    status = kiln_dir_list(path, &names, &n, err);
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        char *child = kiln_path_join(path, names[i]);
+
+        status = child != NULL ? check_links(child, depth + 1, err)
+                               : kiln_error_nomem(err, strlen(path));
+        free(child);
+    }
+    kiln_names_free(names, n);
+    return status;
+}
+
+KilnStatus kiln_foreign_links(const KilnArgs *args, const char *run, KilnError *err)
+{
+    return args->trust ? KILN_OK : check_links(run, 0, err);
+}
+
+KilnStatus kiln_foreign_outputs(const KilnArgs *args, KilnConfig *config,
+                                const KilnRegistry *registry, const char *run, KilnErrors *errors)
+{
+    return args->trust ? KILN_OK : kiln_config_confine(config, registry, run, errors);
 }

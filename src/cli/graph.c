@@ -67,6 +67,18 @@ static void describe(const KilnTrainer *trainer, const KilnStepView *view, KilnT
                      trainer->threads == 1 ? "" : "s");
 }
 
+/* Where the user says, through links too: --svg /dev/stdout. */
+static KilnStatus write_picture(const char *path, const char *text, KilnError *err)
+{
+    FILE *file = fopen(path, "we");
+    KilnStatus status = file != NULL && fputs(text, file) != EOF ? KILN_OK
+                                                                 : kiln_error_errno(err, path);
+
+    if (file != NULL && fclose(file) != 0 && status >= 0)
+        status = kiln_error_errno(err, path);
+    return status;
+}
+
 static KilnStatus show(const KilnArgs *args, const Wishes *wishes, KilnStepView *view,
                        const char *title, KilnError *err)
 {
@@ -78,7 +90,7 @@ static KilnStatus show(const KilnArgs *args, const Wishes *wishes, KilnStepView 
     if (args->svg != NULL) {
         kiln_step_svg(view, wishes->only, &svg);
         status = svg.failed ? kiln_error_nomem(err, svg.length)
-                            : kiln_file_write_plain(args->svg, svg.data, err);
+                            : write_picture(args->svg, svg.data, err);
         kiln_text_release(&svg);
         return status;
     }

@@ -321,7 +321,7 @@ static KilnStatus compose(const Replay *replay, const KilnRegistry *registry, Ki
         request.config_path = folder;
         request.config_name = KILN_JOB_CONFIG;
         request.overrides = overrides;
-        status = kiln_command_compose_request(args, &request, true, ret);
+        status = kiln_command_compose_request(args, &request, true, replay->run, ret);
     }
     kiln_text_release(&dir);
     kiln_text_release(&from);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/foreign.h"
 #include "cli/runs.h"
 #include "cli/screen.h"
 #include "kiln/run.h"
@@ -89,7 +90,7 @@ static KilnStatus compose(const KilnArgs *args, const KilnRegistry *registry, co
         request.config_path = folder;
         request.config_name = KILN_JOB_CONFIG;
         request.overrides = overrides;
-        status = kiln_command_compose_request(args, &request, check, ret);
+        status = kiln_command_compose_request(args, &request, check, run, ret);
     }
     kiln_text_release(&texts[0]);
     kiln_text_release(&texts[1]);
@@ -109,6 +110,8 @@ KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *regist
         status = kiln_error_errno(&err, found);
     if (status >= 0)
         status = check_words(args, &err);
+    if (status >= 0 && check)
+        status = kiln_foreign_links(args, run, &err);
     if (status < 0)
         kiln_screen_error(args->command, &err);
     else

@@ -19,6 +19,7 @@
 typedef struct Job {
     const KilnArgs *args;
     const KilnRegistry *registry;
+    const char *dir; /* of the sweep that is resumed; NULL: it begins */
 } Job;
 
 static void progress(void *ctx, const KilnRunProgress *progress)
@@ -56,6 +57,8 @@ static KilnStatus compose(const Job *job, const KilnSweepTask *task, const char 
         status = path.failed ? KILN_E_NOMEM : kiln_compose(&request, ret, errors);
     if (status >= 0)
         status = kiln_config_check(*ret, job->registry, errors);
+    if (status >= 0 && job->dir != NULL)
+        status = kiln_foreign_outputs(job->args, *ret, job->registry, job->dir, errors);
     kiln_screen_errors(job->args->command, errors);
     if (status < 0 && kiln_errors_count(errors) > 0)
         kiln_report_error(task->report, kiln_errors_text(errors, 0));
@@ -164,7 +167,7 @@ static int run(const KilnArgs *args, const KilnSweepRequest *request)
 static int sweep(const KilnArgs *args, const char *resume, const char *const *plugins)
 {
     KilnConsole console;
-    Job job = { .args = args };
+    Job job = { .args = args, .dir = resume };
     KilnRegistry *registry = NULL;
     KilnStatus status = kiln_command_registry(args, &registry);
 
@@ -212,6 +215,8 @@ static KilnStatus go_there(KilnArgs *args, const KilnSweepMemory *memory, KilnEr
     KilnStatus status = from.failed ? kiln_error_nomem(err, 1)
                                     : kiln_foreign_plugins(args, from.data, memory->plugins, err);
     kiln_text_release(&from);
+    if (status >= 0)
+        status = kiln_foreign_links(args, memory->dir, err);
     if (status < 0 || chdir(memory->cwd) == 0)
         return status;
     status = kiln_error_errno(err, memory->cwd);

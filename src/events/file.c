@@ -89,7 +89,7 @@ KilnStatus kiln_events_open(const char *path, int64_t offset, KilnEvents **ret, 
         return kiln_error_nomem(err, sizeof(*events));
     fill_table(events->crc);
     events->path = kiln_strdup(path);
-    events->file = fopen(path, go_on ? "r+be" : "wbe");
+    events->file = kiln_file_open(path, go_on ? "r+" : "w");
     if (events->file == NULL || events->path == NULL) {
         status = kiln_error_errno(err, path);
     } else if (go_on) {

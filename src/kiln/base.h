@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define KILN_VERSION "0.1.0"
 
@@ -102,5 +103,10 @@ KILN_API bool kiln_poll(const KilnPoll *poll, const char *what, int64_t done, in
 /* The same as a status with its message: KILN_OK, or KILN_E_INTERRUPTED. */
 KILN_API KILN_NODISCARD KilnStatus kiln_poll_check(const KilnPoll *poll, const char *what,
                                                    int64_t done, int64_t total, KilnError *err);
+
+/* fopen for files of a run folder, which somebody else may have made: a symbolic link is not
+ * followed (ELOOP), and what is no regular file is not opened (ENXIO). `mode` begins with r, w or
+ * a, perhaps r+, w+, a+. The file is closed when another program is started. */
+KILN_API FILE *kiln_file_open(const char *path, const char *mode);
 
 #endif

@@ -104,6 +104,7 @@ typedef struct KilnField {
     KilnType type;
     KilnShapeOf shape;
     bool optional;       /* null allowed (see KilnShapeOf); never of a list's items */
+    bool writes;         /* PATH: names what the component writes */
     size_t offset, size; /* of the member in the options struct */
     size_t count_offset; /* LIST and MAP: of the member <name>_count */
     size_t item_size;    /* of one value */
@@ -232,6 +233,13 @@ typedef struct KilnField {
     KILN_ROW_(KILN_MAP_(T, m, char *, KilnPairStr), KILN_AS_(PATH, dflt, text))
 #define KILN_FIELD_PATH_MAP_OPT(T, m, dflt, text)                                                  \
     KILN_ROW_(KILN_MAP_(T, m, char *, KilnPairStr), .optional = true, KILN_AS_(PATH, dflt, text))
+
+/* The same of a file or folder that the component writes: a config from somebody else's run folder
+ * may then not name one outside of that folder. */
+#define KILN_FIELD_OUTPUT(T, m, dflt, text)                                                        \
+    KILN_ROW_(KILN_ONE_(T, m, char *), .writes = true, KILN_AS_(PATH, dflt, text))
+#define KILN_FIELD_OUTPUT_OPT(T, m, dflt, text)                                                    \
+    KILN_ROW_(KILN_ONE_(T, m, char *), .optional = true, .writes = true, KILN_AS_(PATH, dflt, text))
 
 /* one of the names in `list`, an array of KilnChoice; stored as its value */
 #define KILN_FIELD_ENUM(T, m, dflt, list, text)                                                    \

@@ -23,7 +23,9 @@ typedef struct Visit {
 typedef struct Walk {
     KilnCheck check;
     const KilnRegistry *registry;
-    KilnErrors *errors;
+    KilnErrors *errors; /* NULL: none is reported */
+    KilnOutputVisit *visit;
+    void *visit_ctx;
     KilnStatus status; /* of the first error */
     Visit *visits;
     size_t visit_count, visit_capacity;
@@ -53,7 +55,7 @@ static void report(void *ctx, const KilnError *err)
     Walk *walk = ctx;
 
     walk->fault = true;
-    if (err == NULL)
+    if (err == NULL || walk->errors == NULL)
         return;
     kiln_errors_add(walk->errors, err);
     if (walk->status == KILN_OK || err->status == KILN_E_NOMEM)
@@ -324,9 +326,39 @@ static void check_rest(Walk *walk, const KilnConfigNode *node)
             check_rest(walk, node->entries[i].value);
 }
 
-KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, KilnErrors *errors)
+static void check_all(Walk *walk, const KilnConfig *config)
 {
     const KilnSection *sections = kiln_config_sections(config);
+
+    for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
+        check_section(walk, s);
+    check_rest(walk, kiln_config_root(config));
+}
+
+static void on_output(void *ctx, const char *path, const KilnConfigNode *written,
+                      const KilnConfigNode *value)
+{
+    const Walk *walk = ctx;
+
+    walk->visit(walk->visit_ctx, path, written, value);
+}
+
+void kiln_config_visit_outputs(KilnConfig *config, const KilnRegistry *registry,
+                               KilnOutputVisit *visit, void *ctx)
+{
+    Walk walk = { .registry = registry, .visit = visit, .visit_ctx = ctx };
+
+    walk.check = (KilnCheck) { .config = config,
+                               .ctx = &walk,
+                               .report = report,
+                               .component = on_component,
+                               .output = on_output };
+    check_all(&walk, config);
+    free(walk.visits);
+}
+
+KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, KilnErrors *errors)
+{
     Walk walk = { .registry = registry, .errors = errors };
     KilnError err;
 
@@ -335,9 +367,7 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
                                .report = report,
                                .component = on_component,
                                .elsewhere = elsewhere };
-    for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
-        check_section(&walk, s);
-    check_rest(&walk, kiln_config_root(config));
+    check_all(&walk, config);
     kiln_stray_check(&walk.check, errors);
     if (walk.out_of_memory) {
         kiln_error_nomem(&err, 0);

@@ -54,6 +54,13 @@ KILN_NODISCARD KilnStatus kiln_registry_add(KilnRegistry *registry,
 const KilnField *kiln_config_field(const KilnConfig *config, const KilnRegistry *registry,
                                    const char *key);
 
+/* Call `visit` for each value of an option that names what is written (KILN_FIELD_OUTPUT): its key,
+ * the node as written, and what that resolves to. Null values and wrong ones are left out. */
+typedef void KilnOutputVisit(void *ctx, const char *key, const KilnConfigNode *written,
+                             const KilnConfigNode *value);
+void kiln_config_visit_outputs(KilnConfig *config, const KilnRegistry *registry,
+                               KilnOutputVisit *visit, void *ctx);
+
 /* The config of a sweep itself (its `kiln` says how to sweep; kiln_config_compose_sweep)
  * and its arguments taken apart (kiln_sweep_arguments), which live in that config. Owned
  * by the caller (kiln_config_free). */

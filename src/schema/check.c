@@ -217,6 +217,8 @@ static void check_one(const KilnCheck *check, const KilnField *field, const char
         check_struct(check, field, path, place, written, value);
     } else if (kiln_value_read(field, value, &ignored, &err) < 0) {
         report_value(check, path, place, written, value, &err);
+    } else if (field->writes && check->output != NULL) {
+        check->output(check->ctx, path, written, value);
     }
 }
 

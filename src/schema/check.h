@@ -19,6 +19,10 @@ typedef struct KilnCheck {
      * for messages about an unknown one at `path`; NULL: none, or no single one. In
      * the config's arena. The hook may be NULL. */
     const char *(*elsewhere)(void *ctx, const char *path, const char *name);
+    /* The value of an option that names what is written, which is right for itself: as written,
+     * and resolved. May be NULL. */
+    void (*output)(void *ctx, const char *path, const KilnConfigNode *written,
+                   const KilnConfigNode *value);
 } KilnCheck;
 
 /* Check `map` (resolved; NULL: nothing but defaults) at `path` against

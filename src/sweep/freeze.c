@@ -11,6 +11,7 @@
 #include "config/state.h"
 #include "config/tree.h"
 #include "config/writer.h"
+#include "registry/outputs.h"
 #include "sweep/state.h"
 
 enum { LONGEST_NAME = 255 };
@@ -153,6 +154,8 @@ static KilnStatus freeze_texts(KilnSweep *sweep, KilnConfig *config, size_t numb
         status = kiln_config_own_yaml(config, &frozen->own, err);
     if (status >= 0)
         status = kiln_config_origins_yaml(config, NULL, &frozen->origins, err);
+    if (status >= 0 && sweep->request->resume == NULL)
+        kiln_config_allow_outputs(config, sweep->request->compose.registry, sweep->dir);
     return status >= 0 ? kiln_sweep_keep_files(sweep, config, err) : status;
 }
 

@@ -30,7 +30,7 @@ typedef struct Launching {
 static bool redirect(const char *log)
 {
     int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int out = kiln_fd_open(log, O_WRONLY | O_CREAT | O_APPEND);
     bool ok = in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
               dup2(out, STDERR_FILENO) >= 0;
 

@@ -290,7 +290,7 @@ static KilnStatus replace(const KilnSweep *sweep, const char *name, const char *
 
     if (path != NULL)
         kiln_text_printf(&temporary, "%s.tmp", path);
-    FILE *file = path != NULL && !temporary.failed ? fopen(temporary.data, "we") : NULL;
+    FILE *file = path != NULL && !temporary.failed ? kiln_file_open(temporary.data, "w") : NULL;
     if (file == NULL || fputs(text, file) == EOF)
         status = kiln_error_errno(err, path != NULL ? path : name);
     if (file != NULL && fclose(file) != 0 && status >= 0)

@@ -101,7 +101,7 @@ static KilnStatus files_json(const char *folder, json_t *files, KilnError *err)
  * it is whole. */
 static KilnStatus write_text(const char *path, const char *text, KilnError *err)
 {
-    FILE *file = fopen(path, "we");
+    FILE *file = kiln_file_open(path, "w");
     bool ok = file != NULL && fputs(text, file) != EOF && fflush(file) == 0 &&
               fsync(fileno(file)) == 0;
     KilnStatus status = ok ? KILN_OK : kiln_error_errno(err, path);

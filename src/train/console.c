@@ -39,7 +39,7 @@ void kiln_output_release(KilnOutput *output)
 
 KilnStatus kiln_output_open_log(KilnOutput *output, const char *path, KilnError *err)
 {
-    FILE *log = fopen(path, "ae");
+    FILE *log = kiln_file_open(path, "a");
 
     if (log == NULL)
         return kiln_error_errno(err, path);

@@ -120,7 +120,7 @@ static Head head_of(const KilnFlightForm *form)
 static KilnStatus map_new(const char *path, const Head *head, void **ret, KilnError *err)
 {
     const size_t size = file_size(head);
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = kiln_fd_open(path, O_RDWR | O_CREAT | O_TRUNC);
     void *map = MAP_FAILED;
 
     if (fd < 0)

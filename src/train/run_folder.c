@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/sync.h"
 #include "base/text.h"
+#include "registry/outputs.h"
 #include "train/run_config.h"
 #include "train/run_journal.h"
 
@@ -195,6 +196,8 @@ static KilnStatus fill(KilnTrainer *trainer, KilnError *err)
 
     if (status >= 0)
         status = kiln_output_open_log(&trainer->output, log, err);
+    if (status >= 0)
+        kiln_config_allow_outputs(trainer->config, trainer->env->registry, trainer->run_dir);
     free(log);
     free(checkpoints);
     return status;
