@@ -159,11 +159,11 @@ static void append_bar(Line *line, const KilnConsole *console, double share, int
 }
 
 /* Label, bar and as many fields as the width has room for; the bar takes what is left. The last
- * column stays free: a terminal would wrap there. */
+ * column stays free, for a terminal would wrap there, and two for the ^C that it may echo. */
 static void lay_out(Line *line, const KilnConsole *console, const char *label, double share,
                     const Fields *list)
 {
-    int room = console->width - 1 - columns(label) - 1, bar = BAR_MIN, n = 0;
+    int room = console->width - 3 - columns(label) - 1, bar = BAR_MIN, n = 0;
 
     room -= bar;
     while (n < list->n && columns(list->text[n]) + 2 <= room)

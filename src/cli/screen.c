@@ -15,6 +15,9 @@
 #include "config/node.h"
 #include "config/place.h"
 
+/* The terminal of the run, whose last line may be open; -1: none. For signal handlers, too. */
+static volatile int terminal_fd = -1;
+
 static void write_stream(void *ctx, const char *text)
 {
     FILE *stream = ctx;
@@ -77,6 +80,8 @@ const KilnConsole *kiln_screen_run_console(FILE *stream, bool quiet, bool verbos
 {
     *console = kiln_screen_console(stream);
     console->verbose = verbose;
+    if (console->terminal && !quiet)
+        terminal_fd = fileno(stream);
     return quiet ? NULL : console;
 }
 
@@ -123,6 +128,8 @@ static void on_stop(int number)
         stop_ms = clock_ms();
         stop_signal = number;
     } else if (number != SIGXCPU && number != SIGPIPE && clock_ms() - stop_ms > SAME_MS) {
+        if (terminal_fd >= 0)
+            (void)!write(terminal_fd, "\n", 1); /* the shell's prompt starts a line */
         _exit(128 + number);
     }
     errno = saved_errno;

@@ -25,7 +25,8 @@ typedef struct KilnRunEnv {
     const KilnConsole *console;   /* NULL: silent */
     const char *const *overrides; /* as given, for the run folder; NULL-terminated or NULL */
     /* Set to non-zero (by a signal handler: to the signal's number) to stop cleanly with a
-     * checkpoint after the current batch. May be NULL. */
+     * checkpoint after the current batch. A thread of the run watches it and reports the request on
+     * the console and in train.log meanwhile. May be NULL. */
     const volatile int *stop;
     /* Set to non-zero to have a checkpoint saved after the current batch, and training go on; the
      * run sets it back. May be NULL. */

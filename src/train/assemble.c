@@ -374,6 +374,7 @@ KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const
 
 void kiln_trainer_release(KilnTrainer *trainer)
 {
+    kiln_watch_end(trainer);
     kiln_journal_close(trainer->journal);
     kiln_saves_release(&trainer->saves); /* the writer tells the live page */
     kiln_telling_end(trainer);

@@ -23,12 +23,15 @@ void kiln_output_init(KilnOutput *output, const KilnConsole *console)
         output->console = *console;
     if (output->console.write == NULL)
         output->console = (KilnConsole) { .width = 80, .write = write_nothing };
+    (void)pthread_mutex_init(&output->lock, NULL);
 }
 
 void kiln_output_release(KilnOutput *output)
 {
-    if (output->console.write != NULL)
+    if (output->console.write != NULL) {
         kiln_output_status_line(output, NULL);
+        pthread_mutex_destroy(&output->lock);
+    }
     if (output->log != NULL)
         fclose(output->log);
     kiln_text_release(&output->early);
@@ -74,10 +77,12 @@ void kiln_output_log(KilnOutput *output, const char *text)
         kiln_text_char(&lines, '\n');
         p += length + (p[length] == '\n');
     }
+    pthread_mutex_lock(&output->lock);
     if (lines.data != NULL && output->log == NULL)
         kiln_text_append(&output->early, lines.data);
     else if (lines.data != NULL && !output->log_failed)
         output->log_failed = fputs(lines.data, output->log) == EOF || fflush(output->log) != 0;
+    pthread_mutex_unlock(&output->lock);
     kiln_text_release(&lines);
 }
 
@@ -124,8 +129,12 @@ static void append_erasing(KilnOutput *output, KilnText *text)
 {
     if (output->console.measure != NULL)
         output->console.width = output->console.measure(output->console.ctx);
-    if (output->status.length == 0)
+    if (output->status.length == 0) {
+        kiln_text_append(text, output->echoed && output->console.terminal ? "\r\033[K" : "");
+        output->echoed = false;
         return;
+    }
+    output->echoed = false;
     const int rows = status_rows(output);
     kiln_text_char(text, '\r');
     if (rows > 1)
@@ -171,6 +180,7 @@ static void show(KilnOutput *output, const char *text, bool may_wrap)
 {
     const bool wraps = may_wrap && output->console.terminal && output->console.width > 0;
 
+    pthread_mutex_lock(&output->lock);
     kiln_text_clear(&output->line);
     append_erasing(output, &output->line);
     for (const char *line = text; wraps && *line != '\0';) {
@@ -190,6 +200,7 @@ static void show(KilnOutput *output, const char *text, bool may_wrap)
     if (output->status.length > 0)
         kiln_text_append(&output->line, output->status.data);
     write_line(output);
+    pthread_mutex_unlock(&output->lock);
 }
 
 /* The same text for the log and, with colours or without, for the screen. */
@@ -212,6 +223,14 @@ void kiln_output_print(KilnOutput *output, const char *format, ...)
     va_start(args, format);
     kiln_output_vprint(output, format, args);
     va_end(args);
+}
+
+void kiln_output_notice(KilnOutput *output, const char *text)
+{
+    pthread_mutex_lock(&output->lock);
+    output->echoed = true;
+    pthread_mutex_unlock(&output->lock);
+    kiln_output_print(output, "%s", text);
 }
 
 void kiln_output_detail(KilnOutput *output, const char *format, ...)
@@ -274,6 +293,7 @@ void kiln_output_status_line(KilnOutput *output, const char *text)
 {
     if (!output->console.terminal)
         return;
+    pthread_mutex_lock(&output->lock);
     kiln_text_clear(&output->line);
     append_erasing(output, &output->line);
     kiln_text_clear(&output->status);
@@ -282,4 +302,5 @@ void kiln_output_status_line(KilnOutput *output, const char *text)
     if (text != NULL && !output->status.failed)
         kiln_text_append(&output->line, text);
     write_line(output);
+    pthread_mutex_unlock(&output->lock);
 }

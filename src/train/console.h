@@ -1,7 +1,9 @@
-/* Lines for the user and train.log, above a status line that stays below. */
+/* Lines for the user and train.log, above a status line that stays below. From any thread, but for
+ * opening and releasing. */
 #ifndef KILN_TRAIN_CONSOLE_H
 #define KILN_TRAIN_CONSOLE_H
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/text.h"
@@ -14,6 +16,8 @@ typedef struct KilnOutput {
     KilnText status;     /* what stands below; empty: nothing */
     KilnText line;       /* scratch */
     bool log_failed;
+    bool echoed;          /* the terminal may have written where the cursor is */
+    pthread_mutex_t lock; /* of all that is below the console */
 } KilnOutput;
 
 /* `console` NULL: silent. */
@@ -26,6 +30,8 @@ KILN_NODISCARD KilnStatus kiln_output_open_log(KilnOutput *output, const char *p
 /* One line (without \n); the text may hold several. */
 void kiln_output_print(KilnOutput *output, const char *format, ...) KILN_PRINTF(2, 3);
 void kiln_output_vprint(KilnOutput *output, const char *format, va_list args);
+/* A line that answers a key: what the terminal echoed of it (^C) goes. */
+void kiln_output_notice(KilnOutput *output, const char *text);
 /* The same for the log, and for a screen that wants to see more. */
 void kiln_output_detail(KilnOutput *output, const char *format, ...) KILN_PRINTF(2, 3);
 /* The same text twice: with escape sequences for a screen with colours, and without. */

@@ -144,6 +144,7 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
                                           err);
 
     kiln_telling_phase(trainer, KILN_LIVE_FIT);
+    kiln_watch_begin(trainer, trainer->options.trainer->enable_checkpointing);
     if (status >= 0)
         status = kiln_fit_loop(trainer, err);
     if (status >= 0)
@@ -165,6 +166,7 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
 
 static KilnStatus close_well(KilnTrainer *trainer, KilnError *err)
 {
+    kiln_watch_end(trainer);
     kiln_output_status_line(&trainer->output, NULL);
     kiln_summary_print(trainer, status_of(trainer));
     KilnStatus status = kiln_summary_write(trainer, status_of(trainer), trainer->stop_reason, err);

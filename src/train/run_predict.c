@@ -211,6 +211,7 @@ static KilnStatus predict(Predictor *predictor, const KilnCheckpoint *checkpoint
 
     if (status >= 0)
         status = kiln_checkpoint_load_module(checkpoint, predictor->trainer, err);
+    kiln_watch_begin(predictor->trainer, false);
     if (status >= 0)
         status = predict_all(predictor, err);
     return kiln_hooks_end(predictor->trainer, status, err);

@@ -4,6 +4,8 @@
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
+#include <pthread.h>
+
 #include "base/journal.h"
 #include "base/machine.h"
 #include "nn/groups.h"
@@ -47,6 +49,15 @@ typedef struct KilnTelling {
     double samples_per_s; /* of training */
     double loss;          /* of the last training batch */
 } KilnTelling;
+
+/* The thread that reports a request to stop while a batch runs. */
+typedef struct KilnWatch {
+    pthread_t thread;
+    pthread_mutex_t lock; /* of `ends` */
+    pthread_cond_t wakes;
+    bool runs, ends;
+    bool saves; /* the run is to end with a checkpoint */
+} KilnWatch;
 
 /* Who is to be called, hook by hook, in order. */
 typedef struct KilnHookCall {
@@ -146,6 +157,7 @@ struct KilnTrainer {
     KilnPreparing preparing;
     KilnTiming timing;
     KilnTelling telling;
+    KilnWatch watch;
     KilnInstruments instruments;
     char *run_dir;      /* absolute; NULL: none */
     char *resumed_from; /* the checkpoint folder, absolute; NULL: none */
@@ -266,6 +278,14 @@ void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why);
 /* teardown, after on_exception where `status` says that the run failed by *err; returns that
  * status, or how teardown went. */
 KILN_NODISCARD KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *err);
+
+/* ---- watch.c --------------------------------------------------------------------------- */
+
+/* From now on report a request to stop (KilnRunEnv.stop) as soon as it is made, by a line for the
+ * user and train.log; `saves`: the run then ends with a checkpoint. */
+void kiln_watch_begin(KilnTrainer *trainer, bool saves);
+/* Fine when it was not begun. */
+void kiln_watch_end(KilnTrainer *trainer);
 
 /* ---- signals.c ------------------------------------------------------------------------- */
 

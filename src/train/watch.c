@@ -1,0 +1,97 @@
+/* A thread that reports a request to stop at once, while a batch still runs; it does nothing else.
+ * Signal handlers can only set a number, and the loop looks at it between two batches. */
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#include "train/trainer.h"
+
+enum { LOOK_MS = 50 };
+
+/* LOOK_MS from now, or earlier when the watch ends; with the lock. */
+static void wait_a_moment(KilnWatch *watch)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    (void)pthread_cond_timedwait(&watch->wakes, &watch->lock, &until);
+}
+
+static void report(KilnTrainer *trainer, int number)
+{
+    const char *signal = number != SIGINT ? kiln_signal_name(number) : NULL;
+    const bool repeats = number == SIGXCPU || number == SIGPIPE; /* by itself: it counts once */
+    char text[128];
+
+    snprintf(text, sizeof(text), "%s%sstopping after this batch%s%s", signal != NULL ? signal : "",
+             signal != NULL ? ": " : "", trainer->watch.saves ? ", saving" : "",
+             repeats            ? ""
+             : number == SIGINT ? "; press again to end at once"
+                                : "; a second one ends at once");
+    kiln_output_notice(&trainer->output, text);
+}
+
+static void *look(void *arg)
+{
+    KilnTrainer *trainer = arg;
+    KilnWatch *watch = &trainer->watch;
+    int number = 0;
+
+    pthread_mutex_lock(&watch->lock);
+    while (!watch->ends && (number = *trainer->env->stop) == 0)
+        wait_a_moment(watch);
+    const bool stops = !watch->ends;
+    pthread_mutex_unlock(&watch->lock);
+    if (stops)
+        report(trainer, number);
+    return NULL;
+}
+
+/* Signals are for the other threads: a wait of theirs ends by them. */
+static bool start(KilnTrainer *trainer)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
+        return false;
+    const bool started = pthread_create(&trainer->watch.thread, NULL, look, trainer) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+void kiln_watch_begin(KilnTrainer *trainer, bool saves)
+{
+    KilnWatch *watch = &trainer->watch;
+    pthread_condattr_t monotonic;
+
+    if (trainer->env->stop == NULL || watch->runs || pthread_condattr_init(&monotonic) != 0)
+        return;
+    watch->saves = saves;
+    watch->ends = false;
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    const bool waits = pthread_cond_init(&watch->wakes, &monotonic) == 0;
+    pthread_condattr_destroy(&monotonic);
+    if (!waits || pthread_mutex_init(&watch->lock, NULL) != 0)
+        return;
+    watch->runs = start(trainer);
+}
+
+void kiln_watch_end(KilnTrainer *trainer)
+{
+    KilnWatch *watch = &trainer->watch;
+
+    if (!watch->runs)
+        return;
+    pthread_mutex_lock(&watch->lock);
+    watch->ends = true;
+    pthread_cond_signal(&watch->wakes);
+    pthread_mutex_unlock(&watch->lock);
+    pthread_join(watch->thread, NULL);
+    pthread_cond_destroy(&watch->wakes);
+    pthread_mutex_destroy(&watch->lock);
+    watch->runs = false;
+}
