@@ -1,11 +1,10 @@
-"""Records what Lightning's and PyTorch's parts give that callbacks follow: the learning rate finder's smoothing and
-suggestion, SWALR and AveragedModel, masks of torch.nn.utils.prune. Writes tests/data/{lr_finder,swa,pruning}.h."""
+"""Records what Lightning's and PyTorch's parts give that callbacks follow: the learning rate finder's rates, SWALR and AveragedModel, masks of torch.nn.utils.prune. Writes tests/data/{lr_finder,swa,pruning}.h."""
 import math
 import os
 import types
 
 import torch
-from lightning.pytorch.tuner.lr_finder import _ExponentialLR, _LinearLR, _LRCallback, _LRFinder
+from lightning.pytorch.tuner.lr_finder import _ExponentialLR, _LinearLR
 from torch.nn.utils import prune
 from torch.optim.swa_utils import SWALR, AveragedModel
 
@@ -30,33 +29,19 @@ def array(kind, name, values, form=number):
     lines.append(f"static const {kind} {name}[] = {{ " + ", ".join(form(v) for v in values) + " };")
 
 
-# ---- Learning rate finder: rates, smoothed losses, where it stops, what it suggests
-def finder(name, mode, steps, threshold, losses, low=1e-8, high=1.0):
+# ---- Learning rate finder: rates, for curves of losses
+def finder(name, mode, steps, losses, low=1e-8, high=1.0):
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([parameter], lr=low)
     scheduler = (_LinearLR if mode == "linear" else _ExponentialLR)(optimizer, high, steps)
-    callback = _LRCallback(steps, threshold)
-    trainer = types.SimpleNamespace(
-        fit_loop=types.SimpleNamespace(batch_idx=0), accumulate_grad_batches=1, global_step=0, should_stop=False,
-        lr_scheduler_configs=[types.SimpleNamespace(scheduler=scheduler)],
-        strategy=types.SimpleNamespace(broadcast=lambda x: x))
-    for i in range(steps):
-        callback.on_train_batch_start(trainer, None, None, i)
+    rates = []
+    for _ in range(steps):
+        rates.append(scheduler.lr[0])
         optimizer.step()
-        trainer.global_step = i + 1
         scheduler.step()
-        callback.on_train_batch_end(trainer, None, torch.tensor(losses[i], dtype=torch.float64), None, i)
-        if trainer.should_stop:
-            break
-    found = _LRFinder(mode, low, high, steps)
-    found.results = {"lr": callback.lrs, "loss": callback.losses}
-    found.suggestion()
     array("double", f"raw_{name}", losses)
-    array("double", f"rates_{name}", callback.lrs)
-    array("double", f"smoothed_{name}", callback.losses)
-    index = -1 if found._optimal_idx is None else found._optimal_idx
-    cases.append(f'{{ "{name}", {1 if mode == "linear" else 0}, {steps}, {threshold or 0.0}, {low!r}, {high!r}, raw_{name}, rates_{name}, '
-                 f"smoothed_{name}, {len(callback.lrs)}, {index} }}")
+    array("double", f"rates_{name}", rates)
+    cases.append(f'{{ "{name}", {1 if mode == "linear" else 0}, {steps}, {low!r}, {high!r}, raw_{name}, rates_{name} }}')
 
 
 cases = []
@@ -69,15 +54,15 @@ def curve(n, dip, noise):
     return (y + noise * torch.randn(n, dtype=torch.float64)).tolist()
 
 
-finder("plain", "exponential", 100, 4.0, curve(100, 0.6, 0.02))
-finder("noisy", "exponential", 60, 4.0, curve(60, 0.5, 0.3))
-finder("linear", "linear", 50, 4.0, curve(50, 0.4, 0.05), 1e-5, 0.5)
-finder("whole", "exponential", 40, None, curve(40, 0.3, 0.1))
-finder("random", "exponential", 30, None, torch.rand(30, dtype=torch.float64).tolist())
-finder("broken", "exponential", 40, 4.0, curve(40, 0.5, 0.02)[:25] + [float("nan")] * 15)
-finder("short", "exponential", 12, 4.0, curve(12, 0.5, 0.02))
-lines += ["static const struct {", "    const char *name;", "    int mode, steps;", "    double threshold, low, high;",
-          "    const double *raw, *rates, *smoothed;", "    int n, found;", "} finder_cases[] = {"]
+finder("plain", "exponential", 100, curve(100, 0.6, 0.02))
+finder("noisy", "exponential", 60, curve(60, 0.5, 0.3))
+finder("linear", "linear", 50, curve(50, 0.4, 0.05), 1e-5, 0.5)
+finder("whole", "exponential", 40, curve(40, 0.3, 0.1))
+finder("random", "exponential", 30, torch.rand(30, dtype=torch.float64).tolist())
+finder("broken", "exponential", 40, curve(40, 0.5, 0.02)[:25] + [float("nan")] * 15)
+finder("short", "exponential", 12, curve(12, 0.5, 0.02))
+lines += ["static const struct {", "    const char *name;", "    int mode, steps;", "    double low, high;",
+          "    const double *raw, *rates;", "} finder_cases[] = {"]
 lines += [f"    {case}," for case in cases] + ["};", ""]
 write("lr_finder.h")
 
