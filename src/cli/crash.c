@@ -1,4 +1,5 @@
-/* The signal handler that names the component in which the program crashed. All that it does is
+/* The signal handler that names the component in which the program crashed, or saves it from a
+ * file that was cut short. All that it does is
  * async-signal-safe: it reads memory and writes to a buffer of its own and to standard error. */
 #define _XOPEN_SOURCE 700 /* sigaltstack */
 #include "cli/crash.h"
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/call.h"
+#include "base/mapping.h"
 #include "registry/registry.h"
 
 static const struct {
@@ -72,6 +74,8 @@ static void on_crash(int number, siginfo_t *info, void *context)
     size_t i = 0;
 
     (void)context;
+    if (number == SIGBUS && info->si_code > 0 && kiln_mapping_rescue(info->si_addr))
+        return; /* to the access, which works now */
     while (crashes[i].number != number)
         i++;
     sigaction(number, &before[i], NULL);

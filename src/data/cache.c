@@ -1,6 +1,8 @@
 /* The cache file: a header, then entries of one size, each with its source and its sum. An entry
  * counts only with the right sum, so that nothing needs to be locked or synced: what a crash,
- * another process or a bad disk leaves half done is made again. */
+ * another process or a bad disk leaves half done is made again. It is read and not mapped: reading
+ * a mapped hole of a full tmpfs, or a mapped file that someone cuts short, kills. */
+#define _DEFAULT_SOURCE /* preadv */
 #include "kiln/cache.h"
 
 #include <errno.h>
@@ -9,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -38,13 +40,13 @@ struct KilnCache {
     Header header;
     size_t stride;
     int fd;
-    const unsigned char *map; /* the whole file, to read */
     size_t size;
     bool replaced;
     KilnCacheCounts told; /* what the user knows */
     /* Atomic: */
     int64_t hits, misses, damaged;
-    int write_error;
+    int write_error, read_error;
+    bool cut;
 };
 
 uint64_t kiln_hash(const void *data, size_t size, uint64_t seed)
@@ -144,13 +146,7 @@ static KilnStatus open_file(KilnCache *cache, KilnError *err)
             return status;
         cache->fd = open_whole(cache);
     }
-    if (cache->fd < 0)
-        return kiln_error_errno(err, cache->path);
-    void *map = mmap(NULL, cache->size, PROT_READ, MAP_SHARED, cache->fd, 0);
-    if (map == MAP_FAILED)
-        return kiln_error_errno(err, cache->path);
-    cache->map = map;
-    return KILN_OK;
+    return cache->fd >= 0 ? KILN_OK : kiln_error_errno(err, cache->path);
 }
 
 KilnStatus kiln_cache_open(const KilnCacheSpec *spec, KilnCache **ret, KilnError *err)
@@ -182,8 +178,6 @@ void kiln_cache_close(KilnCache *cache)
 {
     if (cache == NULL)
         return;
-    if (cache->map != NULL)
-        munmap((void *)cache->map, cache->size);
     if (cache->fd >= 0)
         close(cache->fd);
     free(cache->path);
@@ -207,22 +201,29 @@ static void count(int64_t *counter)
     __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
-/* Other processes may be writing it: the sum was there before the source. */
-static EntryHead read_head(const unsigned char *entry)
+/* The head of entry i, and its bytes where `data` is not NULL, in one call: another process that
+ * writes the entry puts the source in last. No source where there is nothing to read. */
+static EntryHead read_entry(KilnCache *cache, int64_t i, void *data)
 {
-    const EntryHead *head = (const void *)entry;
-    const uint64_t source = __atomic_load_n(&head->source, __ATOMIC_ACQUIRE);
+    EntryHead head = { 0 };
+    const size_t bytes = data != NULL ? (size_t)cache->header.bytes : 0;
+    const struct iovec parts[] = { { &head, sizeof(head) }, { data, bytes } };
+    const ssize_t n = preadv(cache->fd, parts, data != NULL ? 2 : 1, (off_t)place_of(cache, i));
 
-    return (EntryHead) { .source = source, .sum = __atomic_load_n(&head->sum, __ATOMIC_RELAXED) };
+    if (n == (ssize_t)(sizeof(head) + bytes))
+        return head;
+    if (n < 0)
+        __atomic_store_n(&cache->read_error, errno, __ATOMIC_RELAXED);
+    else
+        __atomic_store_n(&cache->cut, true, __ATOMIC_RELAXED);
+    return (EntryHead) { 0 };
 }
 
 bool kiln_cache_get(KilnCache *cache, int64_t i, uint64_t source, void *ret)
 {
-    const unsigned char *entry = cache->map + place_of(cache, i);
-    const EntryHead head = read_head(entry);
+    const EntryHead head = source != 0 ? read_entry(cache, i, ret) : (EntryHead) { 0 };
 
     if (head.source == source && source != 0) {
-        memcpy(ret, entry + sizeof(head), (size_t)cache->header.bytes);
         if (head.sum == sum_of(cache, i, source, ret)) {
             count(&cache->hits);
             return true;
@@ -259,7 +260,7 @@ void kiln_cache_put(KilnCache *cache, int64_t i, uint64_t source, const void *da
 {
     const EntryHead head = { .source = source, .sum = sum_of(cache, i, source, data) };
     const size_t at = place_of(cache, i);
-    const EntryHead before = read_head(cache->map + at);
+    const EntryHead before = read_entry(cache, i, NULL);
     const uint64_t none = 0;
 
     if (__atomic_load_n(&cache->write_error, __ATOMIC_RELAXED) != 0)
@@ -279,6 +280,8 @@ KilnCacheCounts kiln_cache_counts(const KilnCache *cache)
         .misses = __atomic_load_n(&cache->misses, __ATOMIC_RELAXED),
         .damaged = __atomic_load_n(&cache->damaged, __ATOMIC_RELAXED),
         .write_error = __atomic_load_n(&cache->write_error, __ATOMIC_RELAXED),
+        .read_error = __atomic_load_n(&cache->read_error, __ATOMIC_RELAXED),
+        .cut = __atomic_load_n(&cache->cut, __ATOMIC_RELAXED),
         .replaced = cache->replaced,
     };
 }
@@ -300,6 +303,18 @@ void kiln_cache_report(KilnCache *cache, const char *who,
     if (now.damaged > told.damaged) {
         snprintf(line, sizeof(line), "%s: %s: %lld entries were damaged, and were made anew", who,
                  cache->path, (long long)(now.damaged - told.damaged));
+        say(ctx, line);
+    }
+    if (now.cut && !told.cut) {
+        snprintf(line, sizeof(line),
+                 "%s: %s was cut short while it was in use; what is missing is "
+                 "decoded again",
+                 who, cache->path);
+        say(ctx, line);
+    }
+    if (now.read_error != 0 && told.read_error == 0) {
+        snprintf(line, sizeof(line), "%s: %s: %s; what can't be read is decoded each time", who,
+                 cache->path, strerror(now.read_error));
         say(ctx, line);
     }
     if (now.write_error != 0 && told.write_error == 0) {

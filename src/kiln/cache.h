@@ -1,6 +1,6 @@
 /* A cache on disk for what is expensive to make again: decoded samples. One file has a place of
- * fixed size for each sample, is mapped into memory, and may be read and filled by several
- * threads and processes at once. */
+ * fixed size for each sample, and may be read and filled by several threads and processes at
+ * once. */
 #ifndef KILN_CACHE_H
 #define KILN_CACHE_H
 
@@ -32,6 +32,8 @@ typedef struct KilnCacheCounts {
     int64_t hits, misses; /* damaged ones are misses, too */
     int64_t damaged;      /* entries with bytes that are not what was written */
     int write_error;      /* errno of the write that failed; 0: none */
+    int read_error;       /* the same of a read */
+    bool cut;             /* somebody made the file shorter while it was in use */
     bool replaced;        /* there was a file that could not be used */
 } KilnCacheCounts;
 KILN_API KilnCacheCounts kiln_cache_counts(const KilnCache *cache);

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mapping.h"
 #include "base/presence.h"
 
 static const char magic[8] = "kilnlive";
@@ -43,23 +43,17 @@ static char *path_of(const char *dir)
 
 /* ---- The run ---------------------------------------------------------------------------- */
 
-/* The page's memory must be there: writing to a mapped hole of a full disk kills. */
 static Page *map(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    Page *page = MAP_FAILED;
 
     if (fd < 0)
         return NULL;
-    int failure = posix_fallocate(fd, 0, sizeof(*page));
-    if (failure == 0)
-        page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    else
-        errno = failure;
-    failure = errno;
+    Page *page = kiln_mapping_open(fd, sizeof(*page));
+    const int failure = errno;
     close(fd);
     errno = failure;
-    return page != MAP_FAILED ? page : NULL;
+    return page;
 }
 
 KilnStatus kiln_live_open(const char *dir, const KilnLiveRun *run, KilnLivePage **ret,
@@ -134,12 +128,17 @@ void kiln_live_saving(KilnLivePage *self, bool saving)
         atomic_fetch_add(&self->page->saving, saving ? 1 : -1);
 }
 
+bool kiln_live_lost(const KilnLivePage *self)
+{
+    return self != NULL && kiln_mapping_lost(self->page);
+}
+
 void kiln_live_close(KilnLivePage *self)
 {
     if (self == NULL)
         return;
     (void)unlink(self->path);
-    (void)munmap(self->page, sizeof(*self->page));
+    kiln_mapping_close(self->page, sizeof(*self->page));
     free(self->path);
     free(self);
 }

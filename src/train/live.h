@@ -72,6 +72,8 @@ void kiln_live_tell(KilnLivePage *page, const KilnLiveAt *at);
 void kiln_live_tell_rates(KilnLivePage *page, const KilnLiveRates *rates);
 /* Around the writing of a checkpoint; any thread. */
 void kiln_live_saving(KilnLivePage *page, bool saving);
+/* Whether somebody cut the file short: nobody sees any more what is told. */
+bool kiln_live_lost(const KilnLivePage *page);
 /* Removes the file. */
 void kiln_live_close(KilnLivePage *page);
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/signals.h"
 #include "train/loader_fill.h"
 
 enum { BUNDLE_BYTES = 1 << 17, BUNDLE_MOST = 32 /* batches */ };
@@ -136,15 +137,14 @@ static void *run_worker(void *arg)
 /* Workers leave signals to the thread that runs the loop. */
 static KilnStatus start_workers(KilnLoader *loader, int workers, KilnError *err)
 {
-    sigset_t all, before;
+    sigset_t before;
     int failed = 0;
 
     loader->threads = calloc((size_t)workers + 1, sizeof(*loader->threads));
     if (loader->threads == NULL)
         return kiln_error_nomem(err, (size_t)workers * sizeof(*loader->threads));
     loader->alive = workers;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    (void)kiln_signals_block(&before);
     while (failed == 0 && loader->n_threads < workers) {
         failed = pthread_create(&loader->threads[loader->n_threads], NULL, run_worker, loader);
         if (failed == 0)

@@ -75,6 +75,7 @@ KilnStatus kiln_filling_init(KilnFilling *filling, const KilnLoaderSpec *spec, K
 {
     *filling = (KilnFilling) {
         .dataset = spec->dataset,
+        .datamodule = spec->datamodule,
         .buckets = spec->buckets,
         .n_buckets = spec->n_buckets,
         .transforms = spec->batch_transforms,

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/presence.h"
+#include "train/run_folder.h"
 #include "train/trainer.h"
 
 static const double rates_s = 0.2; /* between two looks at the rates */
@@ -92,6 +93,18 @@ static double seconds_left(const KilnTrainer *trainer, double now)
     return until;
 }
 
+/* Say once that nobody can watch the run any more. */
+static void warn_of_loss(KilnTrainer *trainer)
+{
+    if (trainer->telling.lost || !kiln_live_lost(trainer->telling.page))
+        return;
+    trainer->telling.lost = true;
+    kiln_output_print(&trainer->output,
+                      "warning: %s/.kiln/live was cut short by another program: kiln top can't "
+                      "show this run any more; training goes on",
+                      kiln_path_near(trainer->run_dir));
+}
+
 static void tell_rates(KilnTrainer *trainer, double now)
 {
     KilnLiveRates rates = {
@@ -150,6 +163,7 @@ void kiln_telling_tell(KilnTrainer *trainer, double now)
     if (trainer->telling.page == NULL)
         return;
     kiln_live_tell(trainer->telling.page, &at);
+    warn_of_loss(trainer);
     /* An epoch that begins has none yet: that of the one before is told meanwhile. */
     if (!evaluates && trainer->timing.phase_samples > 0)
         trainer->telling.samples_per_s = kiln_trainer_samples_per_s(trainer);

@@ -45,6 +45,7 @@ typedef struct KilnTelling {
     KilnLivePage *page;   /* NULL: none */
     int32_t last_phase;   /* KilnLivePhase; KILN_LIVE_FIT: as the loops say */
     double told;          /* when the rates were told last */
+    bool lost;            /* the user knows that the page is */
     int64_t first_batch;  /* batches done when this session began */
     double samples_per_s; /* of training */
     double loss;          /* of the last training batch */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/signals.h"
 #include "base/text.h"
 
 struct KilnWriter {
@@ -137,10 +138,9 @@ static void *run(void *ctx)
 /* Signals are for the thread that trains. */
 static bool start(KilnWriter *writer)
 {
-    sigset_t all, before;
+    sigset_t before;
 
-    sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
+    if (kiln_signals_block(&before) != 0)
         return false;
     const bool started = pthread_create(&writer->thread, NULL, run, writer) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);

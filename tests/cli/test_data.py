@@ -8,7 +8,7 @@ import struct
 import unittest
 import zlib
 
-from kilntest import BUILD, TINY, Case, build_plugin, main, png, read, read_json
+from kilntest import BUILD, TINY, Braked, Case, build_plugin, live, main, png, read, read_json
 
 ASAN = "asan" in BUILD
 
@@ -185,6 +185,52 @@ class LargeImages(Case):
         whole = 2 * 1024 * 1024 * 3 * 4  # the image, and another for the transform
         for workers in [1, 3]:
             self.assertAlmostEqual(reading(*cropped, f"trainer.num_workers={workers}") / (2 * workers * whole), 1, 1)
+
+
+class CutShort(Braked):
+    """Files that a run has open are cut short: it lives, and says so."""
+
+    def test_the_live_page(self):
+        self.hold(after=3)
+        process = self.start(*TINY, *self.braked, "kiln.run.dir=run")
+        self.wait_for(lambda: (at := live(self.path("run"))) and at.batch == 3, process)
+        os.truncate(self.path("run/.kiln/live"), 0)
+        self.let_go()
+        out, err = process.communicate(timeout=120)
+        self.assertEqual((process.returncode, err), (0, ""), out)
+        self.assertEqual(out.count("warning: run/.kiln/live was cut short by another program: kiln top can't show"), 1)
+        self.assertEqual(read_json(self.path("run/summary.json"))["status"], "finished")
+
+    def test_the_image_cache(self):
+        for name in ["cat", "dog"]:
+            for i in range(16):
+                self.write(f"pets/train/{name}/{i}.png", png(40, 40))
+        args = ["datamodule=image_folder", "datamodule.root=pets", "datamodule.size=[40]", "datamodule.cache=cache",
+                "datamodule.batch_size=4", *MODEL, "trainer.max_epochs=3", "test=false"]
+        self.hold(after=9)  # in the second epoch
+        process = self.start(*args, *self.braked, "kiln.run.dir=run")
+        self.wait_for(lambda: (at := live(self.path("run"))) and at.epoch == 1 and at.batch >= 1, process)
+        for name in os.listdir(self.path("cache")):
+            os.truncate(self.path("cache", name), 4096)
+        self.let_go()
+        out, err = process.communicate(timeout=120)
+        self.assertEqual((process.returncode, err), (0, ""), out)
+        self.assertIn("was cut short while it was in use; what is missing is decoded again", out)
+        self.run_kiln(*args, "kiln.run.dir=whole", "datamodule.cache=null")
+        self.assertEqual(read(self.path("run/checkpoints/last/model.safetensors")),
+                         read(self.path("whole/checkpoints/last/model.safetensors")))
+
+
+class LoaderThread(Case):
+    def test_a_crash_names_the_datamodule(self):
+        plugin = build_plugin("poison", self.dir)
+        for workers in [0, 2]:
+            process = self.start("--plugin", plugin, "datamodule._target_=poison", "datamodule.bad=3",
+                                 "datamodule.what=crash", *MODEL, f"trainer.num_workers={workers}",
+                                 env={**os.environ, "ASAN_OPTIONS": "handle_segv=0"})
+            _, err = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, -signal.SIGSEGV, err)
+            self.assertIn("crashed with SIGSEGV (invalid memory access) in dataset.get of datamodule/poison", err)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -160,6 +162,60 @@ static void test_damaged_files(void **unused)
     }
 }
 
+/* Cut short while it is open, also within an entry: what is left is served, the rest can be made
+ * again, and the process lives. */
+static void test_cut_in_use(void **unused)
+{
+    const off_t stride = (BYTES + 16 + 63) / 64 * 64;
+    const off_t sizes[] = { 4096 + 10 * stride + 100, 4096 + 7 * stride, 0 };
+    const int64_t left[] = { 10, 7, 0 };
+
+    (void)unused;
+    for (size_t s = 0; s < KILN_COUNT(sizes); s++) {
+        KilnCacheSpec spec = spec_of("cut");
+        KilnCache *cache = open_or_fail(&spec);
+        char line[4400] = "";
+
+        put_all(cache, 5);
+        int fd = open_raw(&spec);
+        assert_int_equal(ftruncate(fd, sizes[s]), 0);
+        close(fd);
+        assert_int_equal(count_right(cache, 5), left[s]);
+        assert_true(kiln_cache_counts(cache).cut);
+        kiln_cache_report(cache, "here", keep_line, line);
+        assert_non_null(strstr(line, "cut short while it was in use"));
+        put_all(cache, 5);
+        assert_int_equal(count_right(cache, 5), COUNT);
+        kiln_cache_close(cache);
+    }
+}
+
+/* A full file system of memory can't give pages to holes of a file. */
+static void test_full_tmpfs(void **unused)
+{
+    char folder[600];
+    KilnCacheSpec spec = spec_of("tmpfs");
+    char line[4400] = "";
+
+    (void)unused;
+    snprintf(folder, sizeof(folder), "%s", fixture_path("small"));
+    if (mkdir(folder, 0777) != 0 || mount("none", folder, "tmpfs", 0, "size=64k") != 0) {
+        print_message("a tmpfs can't be mounted here: %s\n", strerror(errno));
+        skip();
+    }
+    spec.folder = folder;
+    KilnCache *cache = open_or_fail(&spec);
+    put_all(cache, 5);
+    const int64_t n = count_right(cache, 5);
+    const KilnCacheCounts counts = kiln_cache_counts(cache);
+    kiln_cache_report(cache, "here", keep_line, line);
+    kiln_cache_close(cache);
+    assert_int_equal(umount(folder), 0);
+    assert_true(n > 0 && n < COUNT);
+    assert_int_equal(counts.write_error, ENOSPC);
+    assert_non_null(strstr(line, "No space left on device; what is not in it is made each time"));
+}
+
 /* Eight processes open, fill and read one cache; some are killed on the way. */
 static void test_several_processes(void **unused)
 {
@@ -257,6 +313,7 @@ static void test_identity(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cut_in_use),    cmocka_unit_test(test_full_tmpfs),
         cmocka_unit_test(test_entries),       cmocka_unit_test(test_damaged_entries),
         cmocka_unit_test(test_damaged_files), cmocka_unit_test(test_several_processes),
         cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_no_folder),
