@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "config/apply.h"
 #include "config/defaults.h"
+#include "config/interpolate.h"
 #include "config/mark.h"
 #include "config/merge.h"
 #include "config/runtime.h"
@@ -170,15 +171,28 @@ static void add_folder(Composer *composer, const char *path, const char *what)
         tell(composer, &err);
 }
 
-/* A folder of kiln.searchpath may be absent: it is told, and passed over. */
+/* A folder of kiln.searchpath may be absent: it is told, and passed over. What its text refers to
+ * is the environment, or the file that lists it: nothing is composed yet. */
 static void add_listed(Composer *composer, const KilnConfigNode *item)
 {
+    const KilnConfigNode *root = item, *folder = NULL;
     KilnError err = { 0 };
 
-    if (kiln_search_add(&composer->config->search, item->text, "kiln.searchpath", &err) == KILN_OK)
+    while (root->parent != NULL)
+        root = root->parent;
+    KilnResolving resolving = { .config = composer->config, .root = root, .err = &err };
+    if (kiln_resolve_node(&resolving, item, &folder) < 0) {
+        tell(composer, &err);
+        return;
+    }
+    if (folder->kind != KILN_NODE_SCALAR)
+        kiln_error_set(&err, KILN_E_TYPE, "kiln.searchpath: expected a folder, got %s",
+                       kiln_node_kind_name(folder));
+    else if (kiln_search_add(&composer->config->search, folder->text, "kiln.searchpath", &err) ==
+             KILN_OK)
         return;
     kiln_error_at(&err, &item->origin);
-    if (err.status == KILN_E_NOMEM)
+    if (err.status != KILN_E_IO)
         tell(composer, &err);
     else
         kiln_errors_warn(composer->errors, &err);

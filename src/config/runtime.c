@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "config/own.h"
 #include "config/tree.h"
 
 typedef struct Filler {
@@ -261,6 +262,8 @@ KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides, 
         return kiln_errors_add(errors, &err);
     }
     check(&filler);
+    if (filler.status >= 0)
+        filler.status = kiln_own_check(config, errors);
     if (filler.status < 0)
         return filler.status;
     fill_overrides(&filler, overrides, n_overrides);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "config/compose.h"
 #include "config/defaults.h"
+#include "config/own.h"
 #include "config/reads.h"
 #include "config/run_files.h"
 #include "config/state.h"
@@ -239,9 +240,9 @@ void kiln_stray_check(const KilnCheck *check, KilnErrors *errors)
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
         if (!s->open)
             continue;
-        if (s->key[0] != '\0')
+        if (s->key[0] != '\0' && !kiln_own_checks(s->key))
             check_section(&stray, s);
-        else if (kiln_bottom_is_about(check->config, sections) &&
+        else if (s->key[0] == '\0' && kiln_bottom_is_about(check->config, sections) &&
                  !kiln_config_is_recorded(check->config))
             check_root(&stray, s);
     }

@@ -261,7 +261,7 @@ class Weights(Runs):
         first = ["model=mlp", "model.hidden=[16]", "datamodule=noise", "datamodule.shape=[28,28,1]", "datamodule.count=256", "datamodule.val_count=64",
                  "datamodule.classes=4", "trainer.max_epochs=1", "trainer.threads=1", "test=false"]
         self.train("first", *first)
-        err = self.refused(*TINY, "weights=first", says=["layers.1.weight ([4, 16] there, [10, 16] here)", "weights_strict=false"])
+        err = self.refused(*TINY, "weights=first", says=["layers.1.weight ([4, 16] in the file, [10, 16] in this network)", "weights_strict=false"])
         self.assertNotIn("missing", err)
         out, _ = self.train("second", *TINY, "weights=first", "weights_strict=false",
                             Finetuning.phases("{first: {params: ['layers.0.*'], unfreeze_at_epoch: null}}"))
@@ -277,7 +277,7 @@ class Weights(Runs):
     def test_mistakes(self):
         self.refused(*TINY, "weights=nowhere.safetensors", says=["nowhere.safetensors"])
         self.train("cnn", "model=cnn", "model.channels=[4]", "datamodule.train_count=64", "datamodule.val_count=64", "trainer.max_steps=1", "test=false")
-        self.refused(*TINY, "weights=cnn", "weights_strict=false", says=["nothing in", "is of this network"])
+        self.refused(*TINY, "weights=cnn", "weights_strict=false", says=["nothing in", "fits this network"])
         self.refused(*TINY, "weights=cnn", says=["conv1.weight"])
 
 

@@ -1,4 +1,6 @@
 """Keys that nothing reads, in trees as users have them."""
+import os
+
 from kilntest import TINY, Case, main, read
 
 DEFAULTS = ("defaults: [{task: vision}, {datamodule: digits}, {model: mlp}, {optimizer: sgd}, {scheduler: constant}, "
@@ -65,6 +67,29 @@ class Variables(Case):
         self.run_kiln("eval", "ckpt_path=run", program="kiln")
         self.run_kiln("--config-path", "run/.kiln/", "--plan", "trainer.max_epochs=2")
         self.run_kiln("resume=run", "trainer.max_epochs=2")
+
+
+class OwnNode(Case):
+    def test_searchpath_from_the_environment(self):
+        """And from the file that lists it: in both names of the node, and by an argument."""
+        self.write("extra/model/mine.yaml", "units: 3\n")
+        env = {**os.environ, "EXTRA": self.path("extra")}
+        for text in ["hydra: {searchpath: ['file://${oc.env:EXTRA}']}", "kiln: {searchpath: ['${oc.env:EXTRA}']}",
+                     "top: ${oc.env:EXTRA}\nkiln: {searchpath: ['${top}']}"]:
+            self.write("conf/config.yaml", "defaults: [{model: mine}]\n" + text + "\n")
+            out, err = self.run_kiln("--cfg", "job", "--package", "model", env=env)
+            self.assertEqual((out, err), ("units: 3\n", ""))
+        self.write("conf/config.yaml", "defaults: [{model: mine}]\n")
+        self.run_kiln("--cfg", "job", "kiln.searchpath=['${oc.env:EXTRA}']", env=env)
+        self.refused("--cfg", "job", "kiln.searchpath=['${oc.env:NO_SUCH_VARIABLE}']",
+                     says=["argument 1", "the environment variable NO_SUCH_VARIABLE is not set"])
+
+    def test_unknown_keys(self):
+        for text, says in [("kiln: {swep: {dir: x}}", "config.yaml:1:8: kiln.swep: kiln has no such key; did you mean \"sweep\"?"),
+                           ("hydra: {job: {nmae: x}}", "config.yaml:1:15: kiln.job.nmae: kiln has no such key; did you mean \"name\"?"),
+                           ("hydra: {no_such_node: {a: 1}}", "config.yaml:1:9: kiln.no_such_node: kiln has no such key\n")]:
+            self.write("conf/config.yaml", text + "\n")
+            self.refused("--cfg", "job", says=[says])
 
 
 if __name__ == "__main__":

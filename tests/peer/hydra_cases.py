@@ -282,6 +282,8 @@ class Maker:
         entries = [self.entry(base) for _ in range(self.rng.randrange(most))]
         if self.chance(0.25):
             entries += [self.entry(base, True) for _ in range(self.rng.randrange(1, 3))]
+        if entries and self.chance(0.15):  # the same once more
+            entries.insert(self.rng.randrange(len(entries) + 1), self.one(*[e for e in entries if "override" not in e] or ["- g/one"]))
         if self.chance(0.35) and "- _self_" not in entries:
             entries.insert(self.rng.randrange(len(entries) + 1), "- _self_")
         if self.chance(0.05):

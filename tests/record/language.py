@@ -190,6 +190,26 @@ case("text on top", "hello\n", differs="Hydra makes a key without a value of it"
 case("delete by null", B, "~a=null", differs="Hydra takes null for no value and deletes anything")
 case("twice the same key, otherwise spelled", "true: 1\nyes: 2\n", differs="both are true")
 
+# ---- The same config more than once: it is merged as often as it is listed
+TWICE = {"base": "v: base\nb: 1\n", "other": "v: other\nb: 2\n", "more": "defaults: [base, _self_]\nz: 1\n", **G}
+for number, entries in enumerate(["base, other, base, _self_", "more, other, base", "base, other, more", "base@q, other, base@q",
+                                  "{g: [one, two, one]}", "g/one, g/two, g/one", "{g: one}, g/two, g/one",
+                                  "{g: one}, {g: one}", "base, other, /base", "_self_, base, other, base"]):
+    case(f"twice {number}", {"config": f"defaults: [{entries}]\n", **TWICE})
+case("twice by argument", {"config": "defaults: [{g: [one, two]}]\n", **TWICE}, "g=[one,two,one]")
+
+# ---- Keys of the program's own node
+case("own key that is not there", "hydra: {no_such_node: {a: 1}}\n")
+case("own key that is nearly there", "hydra: {swep: {dir: x}}\n")
+case("own key deeper", "hydra: {job: {nmae: x}}\n")
+case("own key of sweep", "hydra: {sweep: {subdri: x}}\n")
+case("own key of runtime", "hydra: {runtime: {x: 1}}\n")
+case("own key of a group", {"config": "defaults: [_self_, hydra/no: x]\n", "hydra/no/x": "a: 1\n"})
+case("own key by argument", "a: 1\n", "+hydra.no_such_node=1")
+case("own keys that are there", "a: 1\nhydra: {mode: RUN, verbose: false, output_subdir: x, job: {name: n, chdir: false, env_set: {A: b}, "
+     "config: {override_dirname: {kv_sep: '-'}}}, sweep: {dir: d, subdir: s}, run: {dir: r}, help: {header: h}, "
+     "job_logging: {x: 1}, callbacks: {c: {x: 1}}}\n")
+
 
 def main():
     warnings.simplefilter("ignore")
