@@ -242,10 +242,12 @@ verify-resume: all
 power-cut: all
 	@KILN_CUTS=$(or $(CUTS),50) python3 tests/cli/test_power_cut.py $(B)
 
-# Each allocation of saving fails; a run that starts is killed at each of its system calls.
+# Each allocation of saving fails, each system call of a small run fails in all ways that it can, and a run that starts is
+# killed at each of its system calls: it resumes or starts again. Takes half an hour.
 faults: all $(B)/tests/unit/test_alloc_saves
 	@KILN_FAULTS=all $(B)/tests/unit/test_alloc_saves
 	@KILN_FAULTS=all python3 tests/cli/test_begin.py $(B)
+	@KILN_FAULTS=all python3 tests/cli/test_injected.py $(B)
 
 # SECONDS each; FUZZ=yaml,override only these.
 fuzz:

@@ -40,17 +40,23 @@ static void table_release(Table *table)
     free(table->test);
 }
 
-static char *read_file(const char *path)
+/* NULL: there is none, or nothing in it, or `err` says why it can't be read. */
+static char *read_file(const char *path, KilnError *err)
 {
     FILE *file = fopen(path, "rbe");
     char *text = NULL;
     size_t length = 0, capacity = 0;
 
-    if (file == NULL)
+    if (file == NULL) {
+        if (errno != ENOENT)
+            kiln_error_errno(err, path);
         return NULL;
+    }
     ssize_t got = getdelim(&text, &capacity, '\0', file);
     if (got > 0)
         length = (size_t)got;
+    else if (!feof(file))
+        kiln_error_errno(err, path);
     fclose(file);
     if (length == 0) {
         free(text);
@@ -123,11 +129,11 @@ static bool read_rows(Table *table, char *at)
 }
 
 /* False when there is nothing to draw. */
-static bool table_read(const char *path, Table *table)
+static bool table_read(const char *path, Table *table, KilnError *err)
 {
     char *at;
 
-    *table = (Table) { .text = read_file(path) };
+    *table = (Table) { .text = read_file(path, err) };
     if (table->text == NULL)
         return false;
     at = table->text;
@@ -284,12 +290,14 @@ static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *
     if (kiln_plot_supported(NULL) < 0 || dir[0] == '\0' || strlen(dir) >= 4096)
         return KILN_OK;
     snprintf(path, sizeof(path), "%s/metrics.csv", dir);
-    if (table_read(path, &table)) {
+    if (table_read(path, &table, &why)) {
         snprintf(path, sizeof(path), "%s/plots", dir);
         if ((mkdir(path, 0777) != 0 && errno != EEXIST && kiln_error_errno(&why, path) < 0) ||
             draw_all(&table, kiln_opts(self), dir, &drawn, &why) < 0)
-            kiln_trainer_print(trainer, "warning: plots are not complete: %s", why.text);
+            why.status = KILN_E_IO;
     }
+    if (why.status < 0)
+        kiln_trainer_print(trainer, "warning: plots are not complete: %s", why.text);
     table_release(&table);
     return KILN_OK;
 }

@@ -1,6 +1,6 @@
-/* Pictures of what a classifier predicts, in plots/ when a run ends, and of `kiln eval`: the
- * confusion matrices among its metrics, and samples of the last validation and of the test, some
- * that it got right and those that it got wrong worst. */
+/* Pictures of what a classifier predicts, in plots/ of a run, and of `kiln eval`: the confusion
+ * matrices among its metrics, and samples of the last validation and of the test, some that it got
+ * right and those that it got wrong worst. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -49,6 +49,7 @@ typedef struct State {
     KilnShape shape;
     int64_t size; /* floats of an image */
     Samples val, test;
+    bool val_drawn;
 } State;
 
 /* ---- Choosing samples ----------------------------------------------------------------------- */
@@ -359,6 +360,7 @@ static KilnStatus on_validation_start(KilnInstance *self, KilnTrainer *trainer, 
     (void)trainer;
     (void)err;
     start(&state->val);
+    state->val_drawn = false;
     return KILN_OK;
 }
 
@@ -382,40 +384,83 @@ static KilnStatus on_test_batch_end(KilnInstance *self, KilnTrainer *trainer, Ki
     return KILN_OK;
 }
 
-/* `dir` is below PATH bytes. */
-static KilnStatus draw_all(KilnTrainer *trainer, const State *state, const char *dir,
-                           KilnError *err)
-{
-    char path[PATH + 64];
-    KilnStatus status = KILN_OK;
-
-    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
-        return kiln_error_errno(err, dir);
-    snprintf(path, sizeof(path), "%s/val_samples.png", dir);
-    if (state->val.seen > 0)
-        status = draw_samples(trainer, state, &state->val, path, err);
-    snprintf(path, sizeof(path), "%s/test_samples.png", dir);
-    if (status >= 0 && state->test.seen > 0)
-        status = draw_samples(trainer, state, &state->test, path, err);
-    return status >= 0 ? draw_matrices(trainer, dir, err) : status;
-}
-
-/* Whatever keeps a picture from being drawn does not make the run fail. */
-static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+/* The folder for the pictures; false when there is none. */
+static bool folder_of(KilnInstance *self, const KilnTrainer *trainer, char dir[PATH])
 {
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
     const char *run = kiln_trainer_run_dir(trainer);
+
+    if (!state->draws || (opts->dir == NULL && run[0] == '\0'))
+        return false;
+    return snprintf(dir, PATH, "%s%s", opts->dir != NULL ? opts->dir : run,
+                    opts->dir != NULL ? "" : "/plots") < PATH;
+}
+
+/* `dir`/`name`, where there are samples. */
+static KilnStatus draw_to(KilnTrainer *trainer, const State *state, const Samples *samples,
+                          const char *dir, const char *name, KilnError *err)
+{
+    char path[PATH + 64];
+
+    if (samples->seen == 0)
+        return KILN_OK;
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+        return kiln_error_errno(err, dir);
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return draw_samples(trainer, state, samples, path, err);
+}
+
+/* Whatever keeps a picture from being drawn does not make the run fail. */
+static void warn(KilnTrainer *trainer, const KilnError *why)
+{
+    kiln_trainer_print(trainer, "warning: plots are not complete: %s", why->text);
+}
+
+/* The picture of the last validation: once, when the run ends, or sooner in on_save_checkpoint. */
+static KilnStatus draw_val(KilnTrainer *trainer, State *state, const char *dir, KilnError *err)
+{
+    const bool drawn = state->val_drawn;
+
+    state->val_drawn = true;
+    return drawn ? KILN_OK : draw_to(trainer, state, &state->val, dir, "val_samples.png", err);
+}
+
+/* A run that is resumed from its last checkpoint validates no more: its picture is there before
+ * that is. */
+static KilnStatus on_save_checkpoint(KilnInstance *self, KilnTrainer *trainer, const char *folder,
+                                     KilnError *err)
+{
+    char dir[PATH];
+    KilnError why = { 0 };
+
+    (void)folder;
+    (void)err;
+    if (kiln_trainer_is_done(trainer) && folder_of(self, trainer, dir) &&
+        draw_val(trainer, kiln_state(self), dir, &why) < 0)
+        warn(trainer, &why);
+    return KILN_OK;
+}
+
+static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
     char dir[PATH];
     KilnError why = { 0 };
 
     (void)err;
-    if (!state->draws || (opts->dir == NULL && run[0] == '\0'))
+    if (!folder_of(self, trainer, dir))
         return KILN_OK;
-    const int length = snprintf(dir, sizeof(dir), "%s%s", opts->dir != NULL ? opts->dir : run,
-                                opts->dir != NULL ? "" : "/plots");
-    if (length < (int)sizeof(dir) && draw_all(trainer, state, dir, &why) < 0)
-        kiln_trainer_print(trainer, "warning: plots are not complete: %s", why.text);
+    KilnStatus status = draw_val(trainer, state, dir, &why);
+    if (status >= 0)
+        status = draw_to(trainer, state, &state->test, dir, "test_samples.png", &why);
+    if (status >= 0 && mkdir(dir, 0777) != 0 && errno != EEXIST)
+        status = kiln_error_errno(&why, dir);
+    if (status >= 0)
+        status = draw_matrices(trainer, dir, &why);
+    if (status < 0)
+        warn(trainer, &why);
     else if (opts->dir != NULL && state->val.seen + state->test.seen == 0)
         kiln_trainer_print(trainer,
                            "no samples are drawn: the steps of this task put out no \"%s\"",
@@ -438,6 +483,7 @@ static const KilnCallbackOps ops = {
     .on_validation_start = on_validation_start,
     .on_validation_batch_end = on_validation_batch_end,
     .on_test_batch_end = on_test_batch_end,
+    .on_save_checkpoint = on_save_checkpoint,
     .teardown = teardown,
 };
 

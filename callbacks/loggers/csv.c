@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CELL = 32, MOMENT = 6 };
@@ -18,9 +19,9 @@ static const char moment_header[] = "phase,epoch,step,batch,samples,wall_time";
 typedef struct Table {
     char path[4096 + 16], tmp[4096 + 32];
     FILE *file;
-    char **columns; /* behind the moment's */
-    size_t n_columns;
-    int64_t rows; /* in the file, the one below not counted */
+    char **columns;              /* behind the moment's */
+    size_t n_columns, n_written; /* those that the file's header has come first */
+    int64_t rows;                /* in the file, the one below not counted */
     /* The last row: kept back, for values of the same moment come in parts. */
     char moment[MOMENT][CELL];
     char (*cells)[CELL]; /* n_columns; "" is an empty cell */
@@ -75,40 +76,23 @@ static void format_cell(double value, char cell[CELL])
         snprintf(cell, CELL, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
-/* Bring the file's last row up to date. */
-static KilnStatus write_row(Table *table, KilnError *err)
-{
-    if (!table->has_row || !table->dirty)
-        return KILN_OK;
-    errno = EIO;
-    if (fseek(table->file, table->row_at, SEEK_SET) != 0 || !put_row(table, table->file) ||
-        fflush(table->file) != 0 || ftruncate(fileno(table->file), ftell(table->file)) != 0)
-        return kiln_error_errno(err, table->path);
-    table->dirty = false;
-    return KILN_OK;
-}
-
 /* ---- The whole file ------------------------------------------------------------------------ */
 
-/* The text of the file, owned by the caller; NULL with KILN_OK when there is none. */
-static KilnStatus read_all(const Table *table, char **ret, KilnError *err)
+/* The whole text of the open file, owned by the caller. */
+static KilnStatus read_all(const Table *table, FILE *file, char **ret, KilnError *err)
 {
-    FILE *file = fopen(table->path, "rb");
     char *text = NULL;
     long size = 0;
 
-    *ret = NULL;
-    if (file == NULL)
-        return errno == ENOENT ? KILN_OK : kiln_error_errno(err, table->path);
-    if (fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0)
-        text = malloc((size_t)size + 1);
-    if (text != NULL && fread(text, 1, (size_t)size, file) != (size_t)size) {
+    errno = EIO;
+    if (fseek(file, 0, SEEK_END) != 0 || (size = ftell(file)) < 0 || fseek(file, 0, SEEK_SET) != 0)
+        return kiln_error_errno(err, table->path);
+    if ((text = malloc((size_t)size + 1)) == NULL)
+        return kiln_error_nomem(err, (size_t)size + 1);
+    if (fread(text, 1, (size_t)size, file) != (size_t)size) {
         free(text);
-        text = NULL;
+        return kiln_error_errno(err, table->path);
     }
-    fclose(file);
-    if (text == NULL)
-        return kiln_error_set(err, KILN_E_IO, "%s: can't be read", table->path);
     text[size] = '\0';
     *ret = text;
     return KILN_OK;
@@ -128,16 +112,24 @@ static bool copy_row(const Table *table, const char *line, size_t length, FILE *
     return ok && fputc('\n', file) != EOF;
 }
 
+/* Have the file open, also when that failed before. */
+static KilnStatus reopen(Table *table, KilnError *err)
+{
+    if (table->file == NULL && (table->file = kiln_file_open(table->path, "r+")) == NULL)
+        return kiln_error_errno(err, table->path);
+    return KILN_OK;
+}
+
 /* Write header, `rows` (whole lines) and the row that may still grow under a temporary name, put
  * it in the place of the file, and open it. A kill at any moment leaves all of them. */
 static KilnStatus replace(Table *table, const char *rows, KilnError *err)
 {
     FILE *file = kiln_file_open(table->tmp, "w");
     bool ok = file != NULL && put_header(table, file);
+    int64_t n = 0;
     long row_at = 0;
 
-    table->rows = 0;
-    for (const char *line = rows; ok && *line != '\0'; table->rows++) {
+    for (const char *line = rows; ok && *line != '\0'; n++) {
         size_t length = strcspn(line, "\n");
 
         ok = copy_row(table, line, length, file);
@@ -147,7 +139,7 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
         row_at = ftell(file);
         ok = row_at >= 0 && (!table->has_row || put_row(table, file));
     }
-    if (ok && table->rows > 0) /* a power cut must not take those that the file had */
+    if (ok && n > 0) /* a power cut must not take those that the file had */
         ok = fflush(file) == 0 && fsync(fileno(file)) == 0;
     if (file != NULL && fclose(file) != 0)
         ok = false;
@@ -159,12 +151,12 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
     }
     if (table->file != NULL)
         fclose(table->file);
-    table->file = kiln_file_open(table->path, "r+");
-    if (table->file == NULL || fseek(table->file, 0, SEEK_END) != 0)
-        return kiln_error_errno(err, table->path);
+    table->file = NULL;
+    table->rows = n;
     table->row_at = row_at;
+    table->n_written = table->n_columns;
     table->dirty = false;
-    return KILN_OK;
+    return reopen(table, err);
 }
 
 static KilnStatus add_column(Table *table, const char *name, size_t length, KilnError *err)
@@ -190,16 +182,14 @@ static KilnStatus add_column(Table *table, const char *name, size_t length, Kiln
     return KILN_OK;
 }
 
-/* A new column in a file that has rows: rewrite it with the wider header. */
-static KilnStatus widen(Table *table, KilnError *err)
+/* Rewrite the file with a header of all columns, and the last row as it is now. */
+static KilnStatus rewrite(Table *table, KilnError *err)
 {
     char *text = NULL;
-    KilnStatus status = KILN_OK;
+    KilnStatus status = fflush(table->file) == 0 ? read_all(table, table->file, &text, err)
+                                                 : kiln_error_errno(err, table->path);
 
-    if (fflush(table->file) != 0)
-        return kiln_error_errno(err, table->path);
-    status = read_all(table, &text, err);
-    if (status >= 0 && text != NULL) {
+    if (status >= 0) {
         char *rows = text + strcspn(text, "\n");
 
         if (table->row_at < (long)strlen(text))
@@ -208,6 +198,38 @@ static KilnStatus widen(Table *table, KilnError *err)
     }
     free(text);
     return status;
+}
+
+/* Is the open file no longer the one at its path? Someone removed it, or put another there. */
+static bool is_gone(const Table *table)
+{
+    struct stat open, there;
+
+    if (fstat(fileno(table->file), &open) != 0)
+        return false;
+    if (stat(table->path, &there) != 0)
+        return errno == ENOENT;
+    return open.st_ino != there.st_ino || open.st_dev != there.st_dev;
+}
+
+/* Bring the file's last row up to date. What could not be written before is written now; a file
+ * that was removed comes back with all its rows. */
+static KilnStatus write_row(Table *table, KilnError *err)
+{
+    KilnStatus status = reopen(table, err);
+
+    if (status < 0)
+        return status;
+    if (table->n_columns > table->n_written || is_gone(table))
+        return rewrite(table, err);
+    if (!table->has_row || !table->dirty)
+        return KILN_OK;
+    errno = EIO;
+    if (fseek(table->file, table->row_at, SEEK_SET) != 0 || !put_row(table, table->file) ||
+        fflush(table->file) != 0 || ftruncate(fileno(table->file), ftell(table->file)) != 0)
+        return kiln_error_errno(err, table->path);
+    table->dirty = false;
+    return KILN_OK;
 }
 
 /* ---- Going on in a file --------------------------------------------------------------------- */
@@ -317,6 +339,7 @@ static KilnStatus drop_columns(Table *table, const KilnState *saved, KilnError *
                               table->path, table->n_columns, (long long)known);
     while (table->n_columns > (size_t)known)
         free(table->columns[--table->n_columns]);
+    table->n_written = table->n_columns;
     return KILN_OK;
 }
 
@@ -342,6 +365,19 @@ static KilnStatus go_on(Table *table, char *text, const KilnState *saved, int64_
     return replace(table, rows, err);
 }
 
+/* What an earlier process left; NULL: nothing. */
+static KilnStatus read_left(const Table *table, char **ret, KilnError *err)
+{
+    FILE *file = fopen(table->path, "rbe");
+
+    *ret = NULL;
+    if (file == NULL)
+        return errno == ENOENT ? KILN_OK : kiln_error_errno(err, table->path);
+    KilnStatus status = read_all(table, file, ret, err);
+    fclose(file);
+    return status;
+}
+
 static KilnStatus open_table(Table *table, const char *name, const KilnLogRun *run,
                              const KilnState *saved, KilnError *err)
 {
@@ -353,7 +389,7 @@ static KilnStatus open_table(Table *table, const char *name, const KilnLogRun *r
     snprintf(table->path, sizeof(table->path), "%s/%s", run->dir, name);
     snprintf(table->tmp, sizeof(table->tmp), "%s/.%s.tmp", run->dir, name);
     if (run->resumed)
-        status = read_all(table, &text, err);
+        status = read_left(table, &text, err);
     if (status >= 0)
         status = text != NULL && text[0] != '\0' ? go_on(table, text, saved, run->step, err)
                                                  : replace(table, "", err);
@@ -372,7 +408,7 @@ static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError
 /* ---- Logging -------------------------------------------------------------------------------- */
 
 /* The column of `name`, made when it is new. */
-static KilnStatus column_of(Table *table, const char *name, size_t *ret, bool *made, KilnError *err)
+static KilnStatus column_of(Table *table, const char *name, size_t *ret, KilnError *err)
 {
     for (size_t i = 0; i < table->n_columns; i++)
         if (strcmp(table->columns[i], name) == 0) {
@@ -383,7 +419,6 @@ static KilnStatus column_of(Table *table, const char *name, size_t *ret, bool *m
         return kiln_error_set(err, KILN_E_RANGE,
                               "metric \"%s\" can't name a column: it has more than one line", name);
     *ret = table->n_columns;
-    *made = true;
     return add_column(table, name, strlen(name), err);
 }
 
@@ -428,23 +463,24 @@ static KilnStatus log_values(Table *table, const KilnLogRow *row, bool measured,
 {
     char moment[MOMENT][CELL];
     KilnStatus status = KILN_OK;
-    bool wider = false;
 
     format_moment(row, moment);
     if (table->has_row && !same_moment(table, moment))
         status = next_row(table, err);
+    if (status < 0)
+        return status; /* the row that could not be written is still the last */
     for (size_t i = 0; i < row->n && status >= 0; i++) {
         size_t column = 0;
 
         if (((row->metrics[i].flags & KILN_LOG_MEASURED) != 0) != measured)
             continue;
-        status = column_of(table, row->metrics[i].name, &column, &wider, err);
+        status = column_of(table, row->metrics[i].name, &column, err);
         if (status >= 0)
             format_cell(row->metrics[i].value, table->cells[column]);
     }
     memcpy(table->moment, moment, sizeof(moment));
     table->has_row = table->dirty = true;
-    return status >= 0 && wider ? widen(table, err) : status;
+    return status >= 0 && table->n_columns > table->n_written ? write_row(table, err) : status;
 }
 
 static KilnStatus log_metrics(KilnInstance *self, const KilnLogRow *row, KilnError *err)
@@ -459,15 +495,15 @@ static KilnStatus log_metrics(KilnInstance *self, const KilnLogRow *row, KilnErr
         status = log_values(&state->exact, row, false, err);
     if (status < 0 || measured == 0)
         return status;
-    if (state->measured.file == NULL)
+    if (state->measured.path[0] == '\0')
         status = open_table(&state->measured, "measured.csv", state->run, NULL, err);
     return status >= 0 ? log_values(&state->measured, row, true, err) : status;
 }
 
 static KilnStatus flush_table(Table *table, KilnError *err)
 {
-    if (table->file == NULL)
-        return KILN_OK;
+    if (table->path[0] == '\0')
+        return KILN_OK; /* not opened */
     KilnStatus status = write_row(table, err);
     if (status >= 0 && fflush(table->file) != 0)
         status = kiln_error_errno(err, table->path);
@@ -487,7 +523,7 @@ static void state_dict(KilnInstance *self, KilnState *saved)
     const Table *table = &((State *)kiln_state(self))->exact;
 
     kiln_state_set_i64(saved, "rows", table->rows + (table->has_row ? 1 : 0));
-    kiln_state_set_i64(saved, "columns", (int64_t)table->n_columns);
+    kiln_state_set_i64(saved, "columns", (int64_t)table->n_written);
 }
 
 static void release_table(Table *table)

@@ -330,6 +330,40 @@ KilnStatus kiln_path_remove(const char *path, KilnError *err)
     return status;
 }
 
+/* A file or link "last.1234.tmp": see temporary_name. */
+static bool is_temporary(const char *path)
+{
+    const char *number = path + strlen(path) - strlen(".tmp");
+    const char *end = number;
+    struct stat st;
+
+    if (!kiln_ends_with(path, ".tmp"))
+        return false;
+    while (number > path && number[-1] >= '0' && number[-1] <= '9')
+        number--;
+    return number < end && number > path && number[-1] == '.' && lstat(path, &st) == 0 &&
+           !S_ISDIR(st.st_mode);
+}
+
+KilnStatus kiln_dir_tidy(const char *dir, KilnError *err)
+{
+    char **names = NULL;
+    size_t count = 0;
+    KilnStatus status = kiln_is_dir(dir) ? kiln_dir_list(dir, &names, &count, err) : KILN_OK;
+
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        char *path = kiln_path_join(dir, names[i]);
+
+        if (path == NULL)
+            status = kiln_error_nomem(err, strlen(dir));
+        else if (is_temporary(path))
+            status = kiln_path_remove(path, err);
+        free(path);
+    }
+    kiln_names_free(names, count);
+    return status;
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

@@ -108,6 +108,16 @@ KilnStatus kiln_config_origins_yaml(const KilnConfig *config, const char *before
     return KILN_OK;
 }
 
+KilnStatus kiln_config_origins_check(const char *path, KilnError *err)
+{
+    KilnArena arena = { 0 };
+    KilnStories stories = { 0 };
+    KilnStatus status = kiln_stories_read(&arena, path, &stories, err);
+
+    kiln_arena_release(&arena);
+    return status;
+}
+
 /* ---- Reading ----------------------------------------------------------------------------- */
 
 static KilnStatus damaged(const KilnConfigNode *at, KilnError *err)

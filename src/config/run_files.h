@@ -22,6 +22,8 @@ KILN_NODISCARD KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **
  * run left which goes on now, its histories go on. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_config_origins_yaml(const KilnConfig *config, const char *before,
                                                    char **ret, KilnError *err);
+/* Read such a file, to find out whether it is whole. */
+KILN_NODISCARD KilnStatus kiln_config_origins_check(const char *path, KilnError *err);
 
 /* Is the config one that a run recorded, in its folder or in a checkpoint? What its files referred
  * to has values there, and may be referred to no more. */

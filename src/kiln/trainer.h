@@ -126,6 +126,8 @@ KILN_API bool kiln_trainer_validates(const KilnTrainer *trainer);
 KILN_API bool kiln_trainer_validates_epochs(const KilnTrainer *trainer);
 /* True when validation has its turn before the next training batch; for on_train_batch_end. */
 KILN_API bool kiln_trainer_validates_now(const KilnTrainer *trainer);
+/* True when no batch is left to train: a limit is reached, or someone asked training to end. */
+KILN_API bool kiln_trainer_is_done(const KilnTrainer *trainer);
 /* All metrics, in order of first logging. */
 KILN_API size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret);
 

@@ -90,13 +90,14 @@ KilnStatus kiln_sweep_choose_dir(KilnSweep *sweep, KilnError *err)
 
 /* Open the journal of the folder. One that was there already has to be free, and is then cleared:
  * while this process has the journal, no other can take the folder. */
-static KilnStatus claim(KilnSweep *sweep, bool there, KilnError *err)
+static KilnStatus claim(KilnSweep *sweep, KilnError *err)
 {
     char *own = kiln_path_join(sweep->path, ".kiln");
     KilnStatus status = own != NULL ? kiln_journal_open(sweep->path, &sweep->journal, err)
                                     : kiln_error_nomem(err, strlen(sweep->path));
 
-    if (status >= 0 && there)
+    /* Another process may have been faster, and be over by now. */
+    if (status >= 0)
         status = kiln_journal_is_new(sweep->journal) && is_free(sweep->path)
                      ? kiln_path_remove(own, err)
                      : refuse(sweep->dir, err);
@@ -107,24 +108,23 @@ static KilnStatus claim(KilnSweep *sweep, bool there, KilnError *err)
 KilnStatus kiln_sweep_make_dir(KilnSweep *sweep, bool *ret_taken, KilnError *err)
 {
     KilnStatus status;
-    bool there = false;
 
     *ret_taken = false;
+    free(sweep->top);
     sweep->top = kiln_dir_existing(sweep->dir);
     status = sweep->top != NULL ? kiln_dir_make_parent(sweep->dir, err)
                                 : kiln_error_nomem(err, strlen(sweep->dir));
     if (status < 0)
         return status;
     if (mkdir(sweep->dir, 0777) != 0) {
-        there = errno == EEXIST;
-        if (!there)
+        if (errno != EEXIST)
             return kiln_error_errno(err, sweep->dir);
         *ret_taken = is_timed(sweep) || !is_free(sweep->dir);
         if (*ret_taken)
             return KILN_OK;
     }
     sweep->path = realpath(sweep->dir, NULL);
-    return sweep->path != NULL ? claim(sweep, there, err) : kiln_error_errno(err, sweep->dir);
+    return sweep->path != NULL ? claim(sweep, err) : kiln_error_errno(err, sweep->dir);
 }
 
 char *kiln_sweep_job_path(const KilnSweep *sweep, const KilnJob *job, const char *name)

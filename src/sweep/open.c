@@ -86,6 +86,8 @@ KilnStatus kiln_sweep_recall(KilnSweep *sweep, KilnError *err)
     if (status >= 0)
         status = kiln_journal_open(dir, &sweep->journal, err);
     if (status >= 0)
+        status = kiln_dir_tidy(dir, err);
+    if (status >= 0)
         status = replay(sweep, err);
     if (status >= 0)
         status = join_arguments(sweep, err);

@@ -400,6 +400,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     free(trainer->timing.step_ms);
     free(trainer->config_yaml);
     free(trainer->run_dir);
+    free(trainer->origins);
     free(trainer->resumed_from);
     *trainer = (KilnTrainer) { 0 };
 }

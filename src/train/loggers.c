@@ -1,16 +1,17 @@
 /* Calling loggers. */
 #include "train/loggers.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/call.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "train/hparams.h"
-#include "train/run_config.h"
 #include "train/run_folder.h"
 #include "train/state.h"
 #include "train/trainer.h"
@@ -55,12 +56,10 @@ static KilnStatus describe(KilnTrainer *trainer, KilnLogRun *run, KilnError *err
         .step = trainer->at.step,
         .config = trainer->config_yaml,
     };
-    char *origins = kiln_run_origins(trainer);
     KilnStatus status = collect_names(trainer, run, err);
     if (status >= 0 && trainer->config != NULL)
-        status = kiln_hparams_collect(trainer->config, origins, &trainer->loggers.arena,
+        status = kiln_hparams_collect(trainer->config, trainer->origins, &trainer->loggers.arena,
                                       &run->hparams, &run->n_hparams, err);
-    free(origins);
     return status;
 }
 
@@ -118,6 +117,27 @@ KilnStatus kiln_loggers_open(KilnTrainer *trainer, const json_t *saved, KilnErro
     return status;
 }
 
+/* A file that someone removed takes its rows along, where the logger can't write it again. */
+static void warn_of_gone(KilnTrainer *trainer)
+{
+    for (size_t i = 0; i < trainer->loggers.n; i++) {
+        const char *const *files = ops_of(trainer->loggers.list[i])->files;
+
+        for (; files != NULL && *files != NULL && !trainer->loggers.gone; files++) {
+            char *path = kiln_path_join(trainer->run_dir, *files);
+
+            if (path != NULL && access(path, F_OK) != 0 && errno == ENOENT) {
+                trainer->loggers.gone = true;
+                kiln_output_print(&trainer->output,
+                                  "warning: %s was removed while the run writes to it: its rows "
+                                  "are lost",
+                                  kiln_path_near(path));
+            }
+            free(path);
+        }
+    }
+}
+
 KilnStatus kiln_loggers_flush(KilnTrainer *trainer, KilnError *err)
 {
     const KilnLoggers *loggers = &trainer->loggers;
@@ -129,6 +149,8 @@ KilnStatus kiln_loggers_flush(KilnTrainer *trainer, KilnError *err)
                            KILN_CALLED(loggers->list[i], "flush",
                                        ops_of(loggers->list[i])->flush(loggers->list[i], err), err),
                            err);
+    if (status >= 0 && loggers->opened)
+        warn_of_gone(trainer);
     return status;
 }
 

@@ -14,6 +14,7 @@ typedef struct KilnLoggers {
     KilnLogRun *runs;
     KilnState *states;
     bool opened, closed;
+    bool gone; /* it was reported that a file of theirs is */
 } KilnLoggers;
 
 /* KILN_E_RANGE when two of them would write the same file. */

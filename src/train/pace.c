@@ -197,6 +197,14 @@ bool kiln_pace_ends(const KilnPace *pace, const KilnPosition *at)
            (pace->max_epochs >= 0 && epochs_of(at) >= pace->max_epochs);
 }
 
+bool kiln_pace_is_done(const KilnPace *pace, const KilnPosition *at)
+{
+    const bool at_end = !at->epoch_done && at->batch >= pace->batches;
+
+    return kiln_pace_stops(pace, at) ||
+           (pace->max_epochs >= 0 && epochs_of(at) + (at_end ? 1 : 0) >= pace->max_epochs);
+}
+
 bool kiln_pace_validates(const KilnPace *pace, const KilnPosition *at, double seconds)
 {
     const int64_t done = pace->val_over_epochs ? at->batches : at->batch;

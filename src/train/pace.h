@@ -53,6 +53,8 @@ bool kiln_pace_logs(const KilnPace *pace, const KilnPosition *at);
 bool kiln_pace_validates(const KilnPace *pace, const KilnPosition *at, double seconds);
 /* No further batch is trained: enough steps, or a request to stop that counts by now. */
 bool kiln_pace_stops(const KilnPace *pace, const KilnPosition *at);
+/* No batch is left to train; the end of the epoch may be. */
+bool kiln_pace_is_done(const KilnPace *pace, const KilnPosition *at);
 /* No further epoch is begun. */
 bool kiln_pace_ends(const KilnPace *pace, const KilnPosition *at);
 

@@ -9,7 +9,6 @@
 #include "config/run_files.h"
 #include "train/data_summary.h"
 #include "train/hparams.h"
-#include "train/run_config.h"
 #include "train/run_folder.h"
 
 /* ---- Names and commands -------------------------------------------------------------------- */
@@ -183,11 +182,10 @@ void kiln_report_config(KilnTrainer *trainer)
 {
     const KilnDifference *list = NULL;
     KilnArena arena = { 0 };
-    char *origins = kiln_run_origins(trainer);
     size_t n = 0;
     int key = 0, value = 0;
 
-    if (kiln_differences_collect(trainer->config, origins, &arena, &list, &n, NULL) < 0)
+    if (kiln_differences_collect(trainer->config, trainer->origins, &arena, &list, &n, NULL) < 0)
         n = 0;
     print_choices(trainer, list, n);
     for (size_t i = 0; i < n; i++)
@@ -199,7 +197,6 @@ void kiln_report_config(KilnTrainer *trainer)
         if (is_told(trainer, &list[i]))
             print_difference(trainer, &list[i], key, value);
     kiln_arena_release(&arena);
-    free(origins);
     kiln_data_summary_lines(trainer, print_data, trainer);
     kiln_output_pair(&trainer->output, "run folder", kiln_path_near(trainer->run_dir));
     kiln_output_print(&trainer->output, "%s", "");

@@ -15,16 +15,28 @@
 
 /* ---- Their texts --------------------------------------------------------------------- */
 
-char *kiln_run_origins(const KilnTrainer *trainer)
+KilnStatus kiln_run_origins_look(KilnTrainer *trainer, KilnError *err)
 {
-    const bool goes_on = trainer->env->resume != NULL || trainer->env->prepared;
-    char *path = goes_on ? kiln_path_join(trainer->run_dir, ".kiln/origins.yaml") : NULL;
+    KilnError why = { 0 };
 
-    if (path != NULL && !kiln_is_file(path)) {
-        free(path);
-        path = NULL;
+    free(trainer->origins);
+    trainer->origins = NULL;
+    if (trainer->env->resume == NULL && !trainer->env->prepared)
+        return KILN_OK;
+    char *path = kiln_path_join(trainer->run_dir, ".kiln/origins.yaml");
+    if (path == NULL)
+        return kiln_error_nomem(err, strlen(trainer->run_dir));
+    if (kiln_is_file(path)) {
+        if (kiln_config_origins_check(path, &why) >= 0)
+            trainer->origins = path;
+        else
+            kiln_output_print(&trainer->output,
+                              "warning: %.*s: where the values of this run came from is lost",
+                              (int)strcspn(why.text, "\n"), why.text);
     }
-    return path;
+    if (trainer->origins == NULL)
+        free(path);
+    return KILN_OK;
 }
 
 static KilnStatus make_overrides(const KilnTrainer *trainer, char **ret, KilnError *err)
@@ -40,11 +52,7 @@ static KilnStatus make_own(const KilnTrainer *trainer, char **ret, KilnError *er
 /* Where values come from; of a run that goes on also those of before. */
 static KilnStatus make_origins(const KilnTrainer *trainer, char **ret, KilnError *err)
 {
-    char *before = kiln_run_origins(trainer);
-    KilnStatus status = kiln_config_origins_yaml(trainer->config, before, ret, err);
-
-    free(before);
-    return status;
+    return kiln_config_origins_yaml(trainer->config, trainer->origins, ret, err);
 }
 
 /* What a resume takes: from which checkpoint it goes on is another matter. */

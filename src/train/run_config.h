@@ -9,8 +9,7 @@
 KILN_NODISCARD KilnStatus kiln_run_config_write(const KilnTrainer *trainer, KilnError *err);
 /* Whether .kiln/`name` is one of these files, finished or not. */
 bool kiln_run_config_names(const char *name);
-/* The file that tells where the values of a run's config came from, of a run that goes on or was
- * prepared by a sweep; owned by the caller. NULL: there is none (or no memory). */
-char *kiln_run_origins(const KilnTrainer *trainer);
+/* Set trainer->origins. A file that is damaged is reported, and the run goes on without it. */
+KILN_NODISCARD KilnStatus kiln_run_origins_look(KilnTrainer *trainer, KilnError *err);
 
 #endif

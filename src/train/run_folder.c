@@ -178,8 +178,9 @@ static KilnStatus claim(KilnTrainer *trainer, bool there, KilnError *err)
     if (there && !is_free(trainer->run_dir))
         return refuse(dir, err);
     KilnStatus status = kiln_run_journal_open(trainer, err);
-    if (status < 0 || !there)
+    if (status < 0)
         return status;
+    /* Another process may have been faster, and be over by now. */
     return kiln_journal_is_new(trainer->journal) && is_free(trainer->run_dir)
                ? remove_remnants(trainer->run_dir, err)
                : refuse(dir, err);
@@ -229,9 +230,12 @@ static KilnStatus set_up(KilnTrainer *trainer, const char *top, KilnError *err)
 {
     KilnStatus status = fill(trainer, err);
 
-    if (status >= 0 && !trainer->env->prepared && is_changed(trainer))
-        status = settle_config(trainer, top, err);
-    return status;
+    if (status >= 0)
+        status = kiln_run_origins_look(trainer, err);
+    if (status < 0 || trainer->env->prepared || !is_changed(trainer))
+        return status;
+    status = settle_config(trainer, top, err);
+    return status >= 0 ? kiln_run_origins_look(trainer, err) : status;
 }
 
 /* A new run leaves nothing behind when it can't begin. */
@@ -250,10 +254,27 @@ static KilnStatus begin(KilnTrainer *trainer, const char *top, KilnError *err)
     return status;
 }
 
+/* What a killed process was writing is removed. */
+static KilnStatus tidy(const char *run, KilnError *err)
+{
+    static const char *const folders[] = { "", ".kiln", "checkpoints", "plots" };
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < KILN_COUNT(folders) && status >= 0; i++) {
+        char *folder = kiln_path_join(run, folders[i]);
+
+        status = folder != NULL ? kiln_dir_tidy(folder, err) : kiln_error_nomem(err, strlen(run));
+        free(folder);
+    }
+    return status;
+}
+
 static KilnStatus go_on(KilnTrainer *trainer, const char *top, KilnError *err)
 {
     KilnStatus status = kiln_run_journal_open(trainer, err);
 
+    if (status >= 0)
+        status = tidy(trainer->run_dir, err);
     return status >= 0 ? set_up(trainer, top, err) : status;
 }
 

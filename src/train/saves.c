@@ -262,37 +262,6 @@ static KilnStatus drop_strays(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-/* A link under the name that kiln_link_write gives it first ("last.1234.tmp"): the run was killed
- * before it had the second. */
-static bool is_half_link(const char *folder, const char *name)
-{
-    const char *number = strchr(name, '.');
-    const bool fits = number != NULL &&
-                      strcmp(number + 1 + strspn(number + 1, "0123456789"), ".tmp") == 0;
-    char *path = fits ? kiln_path_join(folder, name) : NULL, target[2];
-    const bool half = path != NULL && readlink(path, target, sizeof(target)) > 0;
-
-    free(path);
-    return half;
-}
-
-static KilnStatus remove_half_links(const char *folder, KilnError *err)
-{
-    char **names = NULL;
-    size_t n = 0;
-    KilnStatus status = kiln_is_dir(folder) ? kiln_dir_list(folder, &names, &n, err) : KILN_OK;
-
-    for (size_t i = 0; i < n && status >= 0; i++) {
-        char *path = is_half_link(folder, names[i]) ? kiln_path_join(folder, names[i]) : NULL;
-
-        if (path != NULL)
-            status = kiln_path_remove(path, err);
-        free(path);
-    }
-    kiln_names_free(names, n);
-    return status;
-}
-
 KilnStatus kiln_saves_open(KilnTrainer *trainer, KilnError *err)
 {
     static const char *const halves[] = { KILN_CHECKPOINT_UNFINISHED, KILN_CHECKPOINT_REMOVED };
@@ -305,8 +274,6 @@ KilnStatus kiln_saves_open(KilnTrainer *trainer, KilnError *err)
         status = path != NULL ? kiln_path_remove(path, err) : no_memory(err);
         free(path);
     }
-    if (status >= 0)
-        status = remove_half_links(folder, err);
     free(folder);
     return status;
 }

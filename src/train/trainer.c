@@ -205,6 +205,11 @@ bool kiln_trainer_validates_now(const KilnTrainer *trainer)
                                kiln_clock() - trainer->timing.validated);
 }
 
+bool kiln_trainer_is_done(const KilnTrainer *trainer)
+{
+    return kiln_pace_is_done(&trainer->pace, &trainer->at);
+}
+
 bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
 {
     if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_FIT, name))

@@ -161,6 +161,8 @@ struct KilnTrainer {
     KilnWatch watch;
     KilnInstruments instruments;
     char *run_dir;      /* absolute; NULL: none */
+    char *origins;      /* what tells where values came from, of a run that goes on or was prepared
+                         * by a sweep; NULL: nothing */
     char *resumed_from; /* the checkpoint folder, absolute; NULL: none */
 
     KilnPhase phase;

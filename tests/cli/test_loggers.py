@@ -5,7 +5,7 @@ import os
 import struct
 import unittest
 
-from kilntest import TINY, Braked, read
+from kilntest import TINY, Braked, live, read
 
 RUN = TINY + ["logger=[csv,jsonl,tensorboard]", "callbacks=[default,histograms]", "callbacks.histograms.every_n_steps=5",
               "callbacks.model_checkpoint.every_n_train_steps=3", "trainer.log_every_n_steps=2", "trainer.max_epochs=6"]
@@ -70,6 +70,25 @@ class Loggers(Braked):
             self.run_kiln(*args, f"kiln.run.dir={run}", f"ckpt_path={self.path(run)}")
             with self.subTest(wanted=wanted):
                 self.compare(run)
+
+    def test_files_that_are_removed_while_a_run_writes(self):
+        """metrics.csv comes back with all its rows; of others the screen says what is lost."""
+        args = [*TINY, *self.braked, "logger=[csv,jsonl]", "trainer.log_every_n_steps=1"]
+        self.run_kiln(*args, "kiln.run.dir=whole")
+        for turn in ["removed", "replaced"]:
+            self.hold(after=12)
+            process = self.start(*args, f"kiln.run.dir={turn}")
+            self.wait_for(lambda: (at := live(self.path(turn))) and (at.epoch, at.batch) == (1, 4), process)
+            for name in ["metrics.csv", "metrics.jsonl"]:
+                os.remove(self.path(turn, name))
+            if turn == "replaced":
+                self.write(f"{turn}/metrics.csv", "mine\n")
+            self.let_go()
+            out, err = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, 0, err)
+            self.assertEqual(self.rows(turn), self.rows("whole"))
+            self.assertIn("metrics.jsonl was removed while the run writes to it: its rows are lost", out)
+            self.assertNotIn("metrics.csv was removed", out)
 
     def test_plots(self):
         out, _ = self.run_kiln(*TINY, "trainer.log_every_n_steps=2", "kiln.run.dir=run")

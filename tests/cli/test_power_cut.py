@@ -124,6 +124,7 @@ class PowerCut(Case):
                           for name in names})
         with open(os.path.join(run, "metrics.csv"), newline="") as f:
             found["metrics.csv"] = [{k: v for k, v in row.items() if k != "wall_time"} for row in csv.DictReader(f)]
+        found["plots"] = sorted(os.listdir(os.path.join(run, "plots")))
         return found
 
     def assert_same(self, a, b):

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 
-from kilntest import SHORT, TINY, Braked, main, read, read_json
+from kilntest import SHORT, TINY, Braked, Live, live, main, read, read_json
 
 LONG = [*TINY, "trainer.max_epochs=40", "callbacks.model_checkpoint.every_n_train_steps=2"]
 
@@ -68,6 +68,19 @@ class Resume(Runs):
         self.run_kiln("resume=run")
         self.assertEqual(self.rows("run"), before)
 
+    def test_killed_after_the_last_validation(self):
+        """The picture of it is there when the checkpoint is that knows of it."""
+        args = [*TINY, "model.hidden=[8]", "datamodule.test_count=200000", "kiln.run.dir=run"]
+        process = self.start(*args)
+        self.wait_for(lambda: (at := live(self.path("run"))) and at.phase == Live.TEST, process)
+        self.wait_for("run/checkpoints/epoch=001-step=16", process)
+        process.kill()
+        process.communicate()
+        self.run_kiln("resume=run", "datamodule.test_count=64")
+        self.run_kiln(*args, "kiln.run.dir=whole", "datamodule.test_count=64")
+        self.assertEqual(*[sorted(os.listdir(self.path(run, "plots"))) for run in ["run", "whole"]])
+        self.assertEqual(*[read(self.path(run, "plots/val_samples.png")) for run in ["run", "whole"]])
+
     def test_a_finished_run_has_nothing_left_to_do(self):
         self.run_kiln(*TINY, "kiln.run.dir=run")
         before = read(self.path("run/checkpoints/last/state.json"))
@@ -124,6 +137,29 @@ class Resume(Runs):
         os.symlink("epoch=000-step=8", self.path("run/checkpoints/last.4711.tmp"))
         self.run_kiln("resume=run")
         self.assertEqual(sorted(os.listdir(self.path("run/checkpoints"))), before)
+
+    def test_files_of_a_killed_process_are_removed(self):
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        before = sorted(os.listdir(self.path("run")))
+        for name in ["summary.json.4711.tmp", ".kiln/job.yaml.4711.tmp", "plots/loss.png.4711.tmp"]:
+            self.write(f"run/{name}", "half")
+        self.write("run/plots/mine.tmp", "")
+        self.run_kiln("resume=run")
+        self.assertEqual(sorted(os.listdir(self.path("run"))), before)
+        left = os.listdir(self.path("run/.kiln")) + os.listdir(self.path("run/plots"))
+        self.assertEqual([name for name in left if name.endswith(".tmp")], ["mine.tmp"])
+
+    def test_damaged_origins_do_not_block(self):
+        self.run_kiln(*TINY, "kiln.run.dir=run")
+        for text in ["", "a: [", "- 1", "trainer: 3"]:
+            self.write("run/.kiln/origins.yaml", text)
+            self.assertIn("where the values of this run came from is lost", self.run_kiln("resume=run")[0])
+            self.assertEqual(read(self.path("run/.kiln/origins.yaml"), "r"), text)
+            self.assertIn("is lost", self.run_kiln("resume=run", "trainer.max_epochs=2")[0])
+            self.assertNotIn("is lost", self.run_kiln("resume=run")[0])
+            self.assertIn("trainer.max_epochs=2", self.run_kiln("explain", "run", "trainer.max_epochs", program="kiln")[0])
+        os.remove(self.path("run/.kiln/origins.yaml"))
+        self.run_kiln("resume=run")
 
     def test_a_run_that_begins_anew_logs_the_same(self):
         """Hyperparameters, too, which come from the run's own config then."""
