@@ -7,8 +7,10 @@
 #include "cli/foreign.h"
 #include "cli/runs.h"
 #include "cli/screen.h"
+#include "config/compose.h"
 #include "config/output.h"
 #include "kiln/run.h"
+#include "registry/bottom.h"
 #include "registry/registry.h"
 
 /* What resolving warned of. */
@@ -62,6 +64,25 @@ static KilnStatus print_explanations(const KilnArgs *args, const KilnConfig *con
     return KILN_OK;
 }
 
+/* Say what a run would refuse in the config that was printed. A tree that is not about training is
+ * only composed. */
+static KilnStatus check_shown(const KilnArgs *args, KilnConfig *config,
+                              const KilnRegistry *registry)
+{
+    KilnErrors *errors = NULL;
+
+    if (!kiln_bottom_is_about(config, kiln_config_sections(config)))
+        return KILN_OK;
+    KilnStatus status = kiln_errors_new(&errors);
+    if (status < 0)
+        return status;
+    fflush(stdout); /* messages come after what they are about */
+    status = kiln_config_check(config, registry, errors);
+    kiln_screen_errors(args->command, errors);
+    kiln_errors_free(errors);
+    return status;
+}
+
 static int run(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry,
                const char *resume)
 {
@@ -107,6 +128,8 @@ static int train(const KilnArgs *args, const KilnRegistry *registry)
                                    : print_explanations(args, config, &err);
         if (status < 0)
             kiln_screen_error(args->command, &err);
+        else if (args->cfg != NULL)
+            status = check_shown(args, config, registry);
         exit_status = kiln_screen_exit_status(status);
     } else {
         exit_status = args->plan ? kiln_command_plan(args, config, registry)

@@ -127,7 +127,7 @@ class Checkpoints(Case):
                          says=["error: last: there is no run folder below outputs/"])
         self.refused("eval", "ckpt_path=nowhere", program="kiln", says=["error: nowhere: there is no such folder"])
         self.refused(*TINY, "ckpt_path=nowhere", says=["ckpt_path=nowhere: there is no such folder"])
-        self.refused(*TINY, "weights=last", says=["weights=last: there is no run folder"])
+        self.refused(*TINY, "weights=last", says=["weights: last: there is no run folder"])
         self.refused("eval", "last", "lr=1", "more", program="kiln", says=["more: one word too many"], status=2)
         self.refused("predict", "last", "a.png", "b.png", program="kiln", says=["b.png: one word too many"], status=2)
         self.refused("predict", "last", "a.png", "split=val", program="kiln", says=["are both given"], status=2)

@@ -30,6 +30,17 @@ class Printing(Case):
         out, _ = self.run_kiln("--cfg", "job", "task=vision", "model=resnet", "lr=0.1")
         self.assertIn("_target_: module/vision", out)
 
+    def test_what_a_run_would_refuse(self):
+        """It is printed all the same; a tree without components is only composed."""
+        out, err = self.run_kiln("--cfg", "job", "lr=fast", "batch_size=0", status=1)
+        self.assertIn("lr: fast", out)
+        self.assertIn("argument 1 `lr=fast`: optimizer.lr: expected a number", err)
+        self.assertIn("train: 2 errors", err)
+        out, err = self.run_kiln("--cfg", "all", "--package", "optimizer", "lr=fast", status=1)
+        self.assertIn("lr: ${lr}", out)
+        self.write("conf/config.yaml", "lr: fast\n")
+        self.assertEqual(self.run_kiln("--cfg", "job"), ("lr: fast\n", ""))
+
     def test_add_force_and_delete(self):
         out, _ = self.run_kiln("--cfg", "job", "+note=hello", "++lr=0.5", "~callbacks.progress_bar")
         self.assertIn("note: hello", out)
