@@ -12,6 +12,28 @@ static void accumulate(KilnTensor *tensor, KilnTensor *gradient)
         tensor->grad = kiln_add(tensor->grad, gradient);
 }
 
+/* Whether the node owes input i a gradient. */
+static bool owes(const KilnNode *node, int i)
+{
+    return node->inputs[i] != NULL && node->inputs[i]->wants_grad &&
+           (node->op->constant >> i & 1) == 0;
+}
+
+/* A gradient that an operation does not have is never left out in silence. */
+static void refuse(KilnGraph *graph, const KilnOp *op, int i)
+{
+    static const char hint[] = "kiln_detach it, if it is to count as a constant";
+
+    if (op->gradient == NULL)
+        kiln_graph_poison(graph, "backward: %s has no gradient, which its input %d wants; %s",
+                          op->name, i + 1, hint);
+    else
+        kiln_graph_poison(graph,
+                          "backward: %s has no gradient for its input %d, which wants one; "
+                          "%s",
+                          op->name, i + 1, hint);
+}
+
 /* Record the gradients of one node's inputs, when its outputs have any. `again` is
  * what they may read: the node, or its second recording. */
 static void node_backward(const KilnNode *node, KilnNode *again)
@@ -23,12 +45,15 @@ static void node_backward(const KilnNode *node, KilnNode *again)
         dy[i] = node->outputs[i]->wants_grad ? node->outputs[i]->grad : NULL;
         any |= dy[i] != NULL;
     }
-    if (!any || node->op->gradient == NULL)
+    if (!any)
         return;
-    node->op->gradient(again, dy, dx);
+    if (node->op->gradient != NULL)
+        node->op->gradient(again, dy, dx);
     for (int i = 0; i < node->n_inputs; i++) {
-        if (node->inputs[i] != NULL && node->inputs[i]->wants_grad && dx[i] != NULL)
+        if (owes(node, i) && dx[i] != NULL)
             accumulate(node->inputs[i], dx[i]);
+        else if (owes(node, i))
+            refuse(node->inputs[i]->graph, node->op, i);
     }
 }
 

@@ -43,8 +43,10 @@ struct KilnOp {
     KilnStatus (*infer)(KilnNode *node, KilnError *err);
     /* Record the gradients of the inputs from those of the outputs (dy[i] NULL:
      * output i got none); leave dx[i] NULL for an input without one. NULL: the
-     * operation has no gradient. */
+     * operation has no gradient. That is an error of backward for an input that wants
+     * one, but for those of `constant`. */
     void (*gradient)(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx);
+    unsigned constant; /* bit i: the slope of input i is 0 everywhere: comparisons, choices */
     /* Elementwise operations: the step that computes it in a map (register i is
      * input i), so that fusion can join it to others. False, or NULL: none. */
     bool (*map)(const KilnNode *node, KilnMapStep *ret);

@@ -346,24 +346,30 @@ static KilnStatus check_inputs(const KilnGraph *graph, const KilnOp *op, KilnTen
     return KILN_OK;
 }
 
+static bool is_float(KilnDType dtype)
+{
+    return dtype == KILN_F32 || dtype == KILN_BF16 || dtype == KILN_F64;
+}
+
 /* Infer, check what came out, and pass on who wants a gradient. */
 static KilnStatus node_infer(KilnNode *node, KilnError *err)
 {
+    const KilnOp *op = node->op;
     bool wants_grad = false;
-    KilnStatus status = node->op->infer(node, err);
+    KilnStatus status = op->infer(node, err);
 
     if (status < 0)
         return status;
     for (int i = 0; i < node->n_inputs; i++)
-        wants_grad |= node->inputs[i] != NULL && node->inputs[i]->wants_grad;
+        wants_grad |= node->inputs[i] != NULL && node->inputs[i]->wants_grad &&
+                      (op->constant >> i & 1) == 0;
     for (int i = 0; i < node->n_outputs; i++) {
         KilnTensor *output = node->outputs[i];
 
         status = kiln_shape_check(&output->shape, err);
         if (status < 0)
             return kiln_error_prefix(err, "result: ");
-        output->wants_grad = wants_grad && node->op->gradient != NULL &&
-                             output->dtype == output->graph->float_type;
+        output->wants_grad = wants_grad && is_float(output->dtype);
     }
     return KILN_OK;
 }

@@ -31,7 +31,7 @@ KILN_API KilnTensor *kiln_maximum(KilnTensor *a, KilnTensor *b);
  * (PyTorch's since 2.15). */
 KILN_API KilnTensor *kiln_clamp(KilnTensor *x, double least, double most);
 
-/* 1.0 where the comparison holds, else 0.0. No gradient. */
+/* 1.0 where the comparison holds, else 0.0; slope 0. */
 KILN_API KilnTensor *kiln_eq(KilnTensor *a, KilnTensor *b);
 KILN_API KilnTensor *kiln_ne(KilnTensor *a, KilnTensor *b);
 KILN_API KilnTensor *kiln_lt(KilnTensor *a, KilnTensor *b);
@@ -56,7 +56,7 @@ KILN_API KilnTensor *kiln_pow(KilnTensor *x, double exponent);
 KILN_API KilnTensor *kiln_power(KilnTensor *x, KilnTensor *exponent);
 /* Slope 0 at 0. */
 KILN_API KilnTensor *kiln_abs(KilnTensor *x);
-/* -1, 0 or 1; of NaN 0. No gradient. */
+/* -1, 0 or 1; of NaN 0. Slope 0. */
 KILN_API KilnTensor *kiln_sign(KilnTensor *x);
 KILN_API KilnTensor *kiln_erf(KilnTensor *x);
 KILN_API KilnTensor *kiln_sin(KilnTensor *x);
@@ -64,6 +64,8 @@ KILN_API KilnTensor *kiln_cos(KilnTensor *x);
 
 /* i32 or u8 as floats. No gradient. */
 KILN_API KilnTensor *kiln_to_float(KilnTensor *x);
+/* The values of a float tensor, as a constant: no gradient passes (PyTorch's detach). */
+KILN_API KilnTensor *kiln_detach(KilnTensor *x);
 /* x repeated to a shape to which it broadcasts (PyTorch's expand). */
 KILN_API KilnTensor *kiln_broadcast_to(KilnTensor *x, KilnShape shape);
 /* 1.0 where the i32 tensors agree, else 0.0; same shape. No gradient. */
@@ -104,8 +106,8 @@ KILN_API KilnTensor *kiln_flatten(KilnTensor *x);
 KILN_API KilnTensor *kiln_dropout(KilnTensor *x, double p, KilnTensor *key, int64_t stream);
 
 /* x in another type, as PyTorch's Tensor.to: to bf16 rounded to nearest, ties to
- * even; to an integer towards zero. A gradient passes between floats of the
- * graph's own type alone. */
+ * even; to an integer towards zero. A gradient passes between floats,
+ * unrounded. */
 KILN_API KilnTensor *kiln_cast(KilnTensor *x, KilnDType dtype);
 
 /* ---- Reductions ----------------------------------------------------------- */
@@ -235,7 +237,8 @@ typedef struct KilnAttention {
     bool heads_first;    /* tensors are [B, H, T, D], PyTorch's order; else [B, T, H, D] */
     double scale;        /* of q·k; 0: 1/sqrt(D) */
     KilnTensor *mask;    /* NULL, or broadcast to [B, H, Tq, Tk]: u8 (1: may be looked at), or a
-                          * float that is added to the scaled products; it gets no gradient */
+                          * float that is added to the scaled products; where that wants a
+                          * gradient, backward keeps a Tq × Tk matrix for each head */
     KilnTensor *padding; /* NULL, or u8 [B, Tk]: 1 for keys that are there, 0 for padding */
     double dropout;      /* of probabilities; needs `key` when not 0 */
     KilnTensor *key;     /* i32 [2], as kiln_dropout's */
@@ -414,7 +417,7 @@ typedef struct KilnCrossEntropy {
 KILN_API KilnTensor *kiln_cross_entropy(KilnTensor *logits, KilnTensor *labels,
                                         KilnCrossEntropy options);
 /* The same for targets that are probabilities, [..., C]; the mean is over the rows, and
- * nothing is ignored. The targets get no gradient. */
+ * nothing is ignored. The targets have no gradient: kiln_detach those that want one. */
 KILN_API KilnTensor *kiln_cross_entropy_soft(KilnTensor *logits, KilnTensor *targets,
                                              KilnCrossEntropy options);
 /* -log_probs[label] (torch.nn.functional.nll_loss), shapes as kiln_cross_entropy. */
@@ -492,10 +495,10 @@ KILN_API void kiln_clamp_update(KilnTensor *variable, double limit);
 KILN_API void kiln_increment(KilnTensor *variable);
 
 /* Square root of the sum of squares of all elements: a scalar, summed in double
- * in an order that does not depend on the threads. No gradient. */
+ * in an order that does not depend on the threads. It has no gradient. */
 KILN_API KilnTensor *kiln_l2_norm(KilnTensor *x);
 /* min(1, max_norm / (norm + 1e-6)): what torch.nn.utils.clip_grad_norm_ multiplies
- * the gradients by. norm is a scalar; no gradient. */
+ * the gradients by. norm is a scalar. It has no gradient. */
 KILN_API KilnTensor *kiln_clip_factor(KilnTensor *norm, double max_norm);
 
 /* ---- Optimizers ------------------------------------------------------------ */

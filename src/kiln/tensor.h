@@ -122,7 +122,9 @@ KILN_API KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, Kiln
 /* A constant f32 (or f64 on the reference backend) filled with `value`. */
 KILN_API KilnTensor *kiln_graph_full(KilnGraph *graph, KilnShape shape, double value);
 /* Record the gradients of the scalar `loss` with respect to every variable
- * that wants one. Afterwards kiln_tensor_grad gives a variable's gradient. */
+ * that wants one. Afterwards kiln_tensor_grad gives a variable's gradient. An operation on
+ * the way that has no gradient for such a variable poisons the step; kiln_detach leaves
+ * a part out. */
 KILN_API void kiln_graph_backward(KilnGraph *graph, KilnTensor *loss);
 /* What is recorded between begin and end is a block whose results are not kept for
  * the gradients: kiln_graph_backward computes it a second time from its inputs

@@ -72,4 +72,8 @@ for name, turn in ("rotary", halves), ("rotary_interleaved", interleaved):
     x = leaf(1, 3, 2, 4)
     run(name + "_later", turn(x, angles(3, 4, 500.0, 40)), x=x)
 
+# Added masks that want a gradient: one for each head, and one for all queries.
+attention("mask_gradient", mask=leaf(2, 5, 5))
+attention("mask_gradient_of_keys", keys=7, mask=leaf(2, 1, 1, 7))
+
 write("attention")

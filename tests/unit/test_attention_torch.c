@@ -15,6 +15,8 @@ ATTENTION(causal_fewer_keys, .causal = true)
 ATTENTION(scaled, .scale = 0.3)
 ATTENTION(mask, .mask = x[3])
 ATTENTION(mask_added, .mask = x[3])
+ATTENTION(mask_gradient, .mask = x[3])
+ATTENTION(mask_gradient_of_keys, .mask = x[3])
 ATTENTION(padding, .padding = x[3])
 /* The mask of the recording is the causal one. */
 ATTENTION(padding_causal, .causal = true, .padding = x[4])
@@ -37,6 +39,8 @@ static const Group groups[] = {
     GROUP(scaled, HEADS(5, 5, 2, 2)),
     GROUP(mask, HEADS(5, 5, 2, 2), U("mask", 2, 2, 5, 5)),
     GROUP(mask_added, HEADS(5, 5, 2, 2), F("mask", 5, 5)),
+    GROUP(mask_gradient, HEADS(5, 5, 2, 2), F("mask", 2, 5, 5)),
+    GROUP(mask_gradient_of_keys, HEADS(5, 7, 2, 2), F("mask", 2, 1, 1, 7)),
     GROUP(padding, HEADS(5, 5, 2, 2), U("padding", 2, 5)),
     GROUP(padding_causal, HEADS(5, 5, 2, 2), U("mask", 5, 5), U("padding", 2, 5)),
     GROUP(padding_mask, HEADS(5, 5, 2, 2), U("mask", 2, 2, 5, 5), U("padding", 2, 5)),

@@ -176,6 +176,8 @@ static void backward(KilnCall *call, bool packed)
     loop.dq = rows_of(&out[0], 0);
     loop.dk = packed ? rows_of(&out[0], loop.s.k_offset) : rows_of(&out[1], 0);
     loop.dv = packed ? rows_of(&out[0], loop.s.v_offset) : rows_of(&out[2], 0);
+    if (((const KilnAttentionAttrs *)call->attrs)->mask_grad != 0)
+        loop.dscores = out[packed ? 1 : 3].data;
     work_run(call, &loop, true);
 }
 

@@ -143,8 +143,9 @@ static void add_to(KilnArg *arg, int64_t i, double value)
 }
 
 /* With P the row before dropout, M what dropout multiplies by and dP = M·(dy Vᵀ):
- * dS = P·(dP - sum(P·dP)), from which dq = scale·dS K and dk += scale·dS q. */
-static void backward_row(const KilnCall *call, const Attention *a, KilnArg *const d[3], int64_t b,
+ * dS = P·(dP - sum(P·dP)), from which dq = scale·dS K and dk += scale·dS q. d: of q, k, v,
+ * and of the scores, or NULL. */
+static void backward_row(const KilnCall *call, const Attention *a, KilnArg *const d[4], int64_t b,
                          int64_t h, int64_t i)
 {
     const KilnArg *dy = &call->inputs[0];
@@ -164,8 +165,11 @@ static void backward_row(const KilnCall *call, const Attention *a, KilnArg *cons
         dot += a->p[j] * dp[j];
     }
     for (int64_t j = 0; j < a->s.keys; j++) {
-        const double ds = a->attrs->scale * a->p[j] * (dp[j] - dot);
+        const double slope = a->p[j] * (dp[j] - dot), ds = a->attrs->scale * slope;
         const int64_t k = k_at(a, b, h, j);
+
+        if (d[3] != NULL)
+            kiln_ref_set(d[3], ((b * a->s.heads + h) * a->s.queries + i) * a->s.keys + j, slope);
 
         for (int64_t e = 0; e < a->s.width; e++) {
             add_to(d[0], q + e, ds * kiln_ref_get(a->k, k + e));
@@ -177,8 +181,9 @@ static void backward_row(const KilnCall *call, const Attention *a, KilnArg *cons
 static void backward(KilnCall *call, bool packed)
 {
     const Attention a = attention_of(call, 3, packed);
-    KilnArg *const d[3] = { &call->outputs[0], &call->outputs[packed ? 0 : 1],
-                            &call->outputs[packed ? 0 : 2] };
+    KilnArg *const d[4] = { &call->outputs[0], &call->outputs[packed ? 0 : 1],
+                            &call->outputs[packed ? 0 : 2],
+                            a.attrs->mask_grad != 0 ? &call->outputs[packed ? 1 : 3] : NULL };
 
     for (int i = 0; i < call->n_outputs; i++)
         for (int64_t e = 0; e < kiln_ref_count(&call->outputs[i]); e++)

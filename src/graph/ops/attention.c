@@ -1,9 +1,10 @@
 /* Scaled dot-product attention: sizes, shapes and gradients. */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "graph/check.h"
-#include "graph/graph.h"
+#include "graph/ops/mapped.h"
 
 /* ---- Sizes --------------------------------------------------------------------- */
 
@@ -172,6 +173,24 @@ static KilnStatus infer_packed(KilnNode *node, KilnError *err)
 
 /* ---- Gradients ----------------------------------------------------------------- */
 
+/* Record `op`, whose last output is the gradient of the scores where the added mask wants
+ * one: a broadcast mask sums what its elements were added to. */
+static KilnNode *record_grad(const KilnOp *op, const KilnNode *node, KilnTensor *const *inputs,
+                             int n_inputs, int mask, KilnTensor **dx)
+{
+    const KilnTensor *added = node->inputs[mask];
+    KilnAttentionAttrs attrs;
+
+    memcpy(&attrs, node->attrs, sizeof(attrs));
+    attrs.mask_grad = added != NULL && added->wants_grad;
+    KilnTensor *first = kiln_graph_record(inputs[0]->graph, op, inputs, n_inputs, &attrs);
+    if (first->poisoned)
+        return NULL;
+    if (attrs.mask_grad != 0)
+        dx[mask] = kiln_sum_to(first->node->outputs[op->n_outputs - 1], &added->shape);
+    return first->node;
+}
+
 /* lse is the gradient's alone, so only y has one. */
 static void gradient_attention(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
@@ -182,12 +201,9 @@ static void gradient_attention(KilnNode *node, KilnTensor *const *dy, KilnTensor
 
     if (dy[0] == NULL)
         return;
-    KilnTensor *first = kiln_graph_record(dy[0]->graph, &kiln_op_attention_grad, inputs, 9,
-                                          node->attrs);
-    if (first->poisoned)
-        return;
-    for (int i = 0; i < 3; i++)
-        dx[i] = first->node->outputs[i];
+    const KilnNode *made = record_grad(&kiln_op_attention_grad, node, inputs, 9, 3, dx);
+    for (int i = 0; i < 3 && made != NULL; i++)
+        dx[i] = made->outputs[i];
 }
 
 static void gradient_packed(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
@@ -197,9 +213,23 @@ static void gradient_packed(KilnNode *node, KilnTensor *const *dy, KilnTensor **
         dy[0], node->outputs[0], node->outputs[1], in[0], in[1], in[2], in[3]
     };
 
-    if (dy[0] != NULL)
-        dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_attention_packed_grad, inputs, 7,
-                                  node->attrs);
+    if (dy[0] == NULL)
+        return;
+    const KilnNode *made = record_grad(&kiln_op_attention_packed_grad, node, inputs, 7, 1, dx);
+    if (made != NULL)
+        dx[0] = made->outputs[0];
+}
+
+/* The gradient of the scores, as the last output. */
+static void infer_scores(KilnNode *node, const KilnAttentionSizes *s)
+{
+    const KilnAttentionAttrs *attrs = node->attrs;
+
+    if (attrs->mask_grad != 0)
+        kiln_infer_output(node, node->n_outputs - 1, kiln_node_float(node),
+                          &KILN_SHAPE(s->batch, s->heads, s->queries, s->keys));
+    else
+        node->n_outputs--;
 }
 
 static KilnStatus infer_attention_grad(KilnNode *node, KilnError *err)
@@ -208,6 +238,9 @@ static KilnStatus infer_attention_grad(KilnNode *node, KilnError *err)
         return err->status;
     for (int i = 0; i < 3; i++)
         kiln_infer_output(node, i, kiln_node_float(node), &node->inputs[3 + i]->shape);
+    KilnAttentionSizes s = kiln_attention_sizes(&node->inputs[3]->shape, &node->inputs[4]->shape,
+                                                node->attrs);
+    infer_scores(node, &s);
     return KILN_OK;
 }
 
@@ -216,6 +249,8 @@ static KilnStatus infer_packed_grad(KilnNode *node, KilnError *err)
     if (kiln_check_shape(node, 0, "dy", &node->inputs[1]->shape, err) < 0)
         return err->status;
     kiln_infer_output(node, 0, kiln_node_float(node), &node->inputs[3]->shape);
+    KilnAttentionSizes s = kiln_attention_sizes(&node->inputs[3]->shape, NULL, node->attrs);
+    infer_scores(node, &s);
     return KILN_OK;
 }
 
@@ -274,7 +309,7 @@ const KilnOp kiln_op_attention = {
 const KilnOp kiln_op_attention_grad = {
     .name = "attention_grad",
     .n_inputs = 9,
-    .n_outputs = 3,
+    .n_outputs = 4,
     .attrs_size = sizeof(KilnAttentionAttrs),
     .infer = infer_attention_grad,
     .precision = KILN_PRECISION_NARROW,
@@ -299,7 +334,7 @@ const KilnOp kiln_op_attention_packed = {
 const KilnOp kiln_op_attention_packed_grad = {
     .name = "attention_packed_grad",
     .n_inputs = 7,
-    .n_outputs = 1,
+    .n_outputs = 2,
     .attrs_size = sizeof(KilnAttentionAttrs),
     .infer = infer_packed_grad,
     .precision = KILN_PRECISION_NARROW,

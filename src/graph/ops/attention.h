@@ -11,17 +11,19 @@
     X(attention_packed_grad)
 
 /* attention              q, k, v, mask?, padding?, key? -> y, lse         KilnAttentionAttrs
- * attention_grad         dy, y, lse, q, k, v, mask?, padding?, key? -> dq, dk, dv
+ * attention_grad         dy, y, lse, q, k, v, mask?, padding?, key? -> dq, dk, dv, dscores?
  * attention_packed       qkv, mask?, padding?, key? -> y, lse
- * attention_packed_grad  dy, y, lse, qkv, mask?, padding?, key? -> dqkv
+ * attention_packed_grad  dy, y, lse, qkv, mask?, padding?, key? -> dqkv, dscores?
  *
  * lse [B, H, Tq] is the logarithm of the sum of each row's exponentials: all that
  * the gradient needs besides y to make a row of probabilities again. A row
- * that may look at nothing has -inf there, and 0 in y. */
+ * that may look at nothing has -inf there, and 0 in y. dscores [B, H, Tq, Tk], which is there
+ * only where the added mask wants a gradient, is that of the scaled products. */
 typedef struct KilnAttentionAttrs {
     double scale, dropout;
     int64_t stream;
     int32_t causal, heads_first;
+    int64_t mask_grad; /* of the gradients: whether dscores is there */
 } KilnAttentionAttrs;
 
 /* Sizes, and where element (b, h, t, 0) of each tensor is: b * batch + h * head

@@ -12,7 +12,7 @@ static KilnStatus infer_cast(KilnNode *node, KilnError *err)
     return KILN_OK;
 }
 
-/* Only between two of the graph's floats does a gradient pass, and that is a copy. */
+/* Gradients are of the graph's float type, whatever the values are of. */
 static void gradient_cast(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     (void)node;

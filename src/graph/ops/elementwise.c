@@ -182,11 +182,11 @@ static void gradient_where(KilnNode *node, KilnTensor *const *dy, KilnTensor **d
         dx[2] = flow(node, 2, kiln_where(condition, zero, dy[0]));
 }
 
-KILN_MAPPED(eq, EQ, 2, NULL, FOLLOW, 0)
-KILN_MAPPED(ne, NE, 2, NULL, FOLLOW, 0)
-KILN_MAPPED(lt, LT, 2, NULL, FOLLOW, 0)
-KILN_MAPPED(le, LE, 2, NULL, FOLLOW, 0)
-KILN_MAPPED_INFER(where, WHERE, 3, infer_where, gradient_where, FOLLOW, 0)
+KILN_MAPPED_CONSTANT(eq, EQ, 2)
+KILN_MAPPED_CONSTANT(ne, NE, 2)
+KILN_MAPPED_CONSTANT(lt, LT, 2)
+KILN_MAPPED_CONSTANT(le, LE, 2)
+KILN_MAPPED_OP(where, WHERE, 3, infer_where, gradient_where, 1, FOLLOW, 0)
 
 KilnTensor *kiln_eq(KilnTensor *a, KilnTensor *b)
 {
@@ -298,7 +298,7 @@ KILN_MAPPED(rsqrt, RSQRT, 1, gradient_rsqrt, WIDE, 0)
 KILN_MAPPED(reciprocal, RECIPROCAL, 1, gradient_reciprocal, WIDE, 0)
 KILN_MAPPED(square, SQUARE, 1, gradient_square, FOLLOW, 0)
 KILN_MAPPED(abs, ABS, 1, gradient_abs, FOLLOW, 0)
-KILN_MAPPED(sign, SIGN, 1, NULL, FOLLOW, 0)
+KILN_MAPPED_CONSTANT(sign, SIGN, 1)
 KILN_MAPPED(erf, ERF, 1, gradient_erf, FOLLOW, 0)
 KILN_MAPPED(sin, SIN, 1, gradient_sin, FOLLOW, 0)
 KILN_MAPPED(cos, COS, 1, gradient_cos, FOLLOW, 0)
@@ -414,7 +414,8 @@ static void gradient_broadcast(KilnNode *node, KilnTensor *const *dy, KilnTensor
     dx[0] = flow(node, 0, dy[0]);
 }
 
-KILN_MAPPED_INFER(to_float, COPY, 1, infer_to_float, NULL, WIDE, 0)
+KILN_MAPPED_OP(to_float, COPY, 1, infer_to_float, NULL, ~0u, WIDE, 0)
+KILN_MAPPED_CONSTANT(detach, COPY, 1)
 
 KILN_MAPPED_RULE(broadcast, COPY)
 const KilnOp kiln_op_broadcast = {
@@ -433,6 +434,11 @@ const KilnOp kiln_op_broadcast = {
 KilnTensor *kiln_to_float(KilnTensor *x)
 {
     return kiln_record_mapped(&kiln_op_to_float, x, NULL, NULL, 0.0, 0.0);
+}
+
+KilnTensor *kiln_detach(KilnTensor *x)
+{
+    return kiln_record_mapped(&kiln_op_detach, x, NULL, NULL, 0.0, 0.0);
 }
 
 KilnTensor *kiln_broadcast_to(KilnTensor *x, KilnShape shape)

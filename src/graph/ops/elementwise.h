@@ -37,6 +37,7 @@
     X(clamp_grad)                                                                                  \
     X(larger_grad)                                                                                 \
     X(to_float)                                                                                    \
+    X(detach)                                                                                      \
     X(broadcast)                                                                                   \
     X(map)
 

@@ -26,8 +26,8 @@ KilnTensor *kiln_record_mapped(const KilnOp *op, KilnTensor *a, KilnTensor *b, K
         return true;                                                                               \
     }
 
-/* NUMBERS: 1 if the attributes are KilnNumberAttrs, 0 if there are none. */
-#define KILN_MAPPED_INFER(NAME, CODE, INPUTS, INFER, GRADIENT, PRECISION, NUMBERS)                 \
+/* CONSTANT: as KilnOp's. NUMBERS: 1 if the attributes are KilnNumberAttrs, 0 if there are none. */
+#define KILN_MAPPED_OP(NAME, CODE, INPUTS, INFER, GRADIENT, CONSTANT, PRECISION, NUMBERS)          \
     KILN_MAPPED_RULE(NAME, CODE)                                                                   \
     const KilnOp kiln_op_##NAME = {                                                                \
         .name = #NAME,                                                                             \
@@ -36,6 +36,7 @@ KilnTensor *kiln_record_mapped(const KilnOp *op, KilnTensor *a, KilnTensor *b, K
         .attrs_size = (NUMBERS) * sizeof(KilnNumberAttrs),                                         \
         .infer = (INFER),                                                                          \
         .gradient = (GRADIENT),                                                                    \
+        .constant = (CONSTANT),                                                                    \
         .map = map_##NAME,                                                                         \
         .precision = KILN_PRECISION_##PRECISION,                                                   \
         .narrow_inputs = ~0u,                                                                      \
@@ -43,6 +44,9 @@ KilnTensor *kiln_record_mapped(const KilnOp *op, KilnTensor *a, KilnTensor *b, K
     };
 
 #define KILN_MAPPED(NAME, CODE, INPUTS, GRADIENT, PRECISION, NUMBERS)                              \
-    KILN_MAPPED_INFER(NAME, CODE, INPUTS, kiln_infer_mapped, GRADIENT, PRECISION, NUMBERS)
+    KILN_MAPPED_OP(NAME, CODE, INPUTS, kiln_infer_mapped, GRADIENT, 0, PRECISION, NUMBERS)
+/* Its slope is 0 everywhere. */
+#define KILN_MAPPED_CONSTANT(NAME, CODE, INPUTS)                                                   \
+    KILN_MAPPED_OP(NAME, CODE, INPUTS, kiln_infer_mapped, NULL, ~0u, FOLLOW, 0)
 
 #endif

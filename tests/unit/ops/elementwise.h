@@ -173,6 +173,8 @@ static const Case cases_pow[] = {
 #define cases_clamp_grad cases_clamp
 #define cases_larger_grad cases_maximum
 
+BUILD_ONE(detach, kiln_detach(x))
+CASES_ONE(detach, "f")
 BUILD_ONE(to_float, kiln_to_float(x))
 static const Case cases_to_float[] = {
     { "to_float, i32", build_to_float, "l", .shape = { SHAPE(7, 11) } },

@@ -273,14 +273,26 @@ static void backward_row(const Head *head, int64_t i, int64_t r, int64_t j0)
     }
 }
 
+/* Where the gradients of query i's scores go. */
+static float *scores_grad(const Head *head, int64_t i)
+{
+    const KilnAttentionSizes *s = &head->loop->s;
+
+    return head->loop->dscores + ((head->b * s->heads + head->h) * s->queries + i) * s->keys;
+}
+
 static void backward_block(const Head *head, int64_t i0, int64_t rows, int64_t j0)
 {
     const KilnAttentionProducts *products = products_of(head->loop);
+    const int64_t left = head->loop->s.keys - j0, n = left < BLOCK ? left : BLOCK;
 
     scores(head, i0, rows, j0);
     products->weights_grad(head, rows, j0);
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = 0; r < rows; r++) {
         backward_row(head, i0 + r, r, j0);
+        if (head->loop->dscores != NULL)
+            memcpy(scores_grad(head, i0 + r) + j0, head->dp + r * BLOCK, (size_t)n * sizeof(float));
+    }
     products->grads(head, rows, j0);
 }
 
@@ -304,6 +316,8 @@ static void backward_queries(const Head *head, int64_t i0, int64_t rows)
     for (int64_t r = 0; r < rows; r++)
         prepare_row(head, i0 + r, r);
     memset(head->y, 0, (size_t)(BLOCK * head->width) * sizeof(float));
+    if (loop->dscores != NULL) /* blocks out of reach stay 0 */
+        memset(scores_grad(head, i0), 0, (size_t)(rows * s->keys) * sizeof(float));
     for (int64_t j0 = 0; in_reach(loop, i0, rows, j0); j0 += BLOCK)
         backward_block(head, i0, rows, j0);
     store_rows(loop->dq, kiln_attention_at(s->q, head->b, head->h, i0), s->q.row, head->y, head,

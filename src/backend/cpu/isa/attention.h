@@ -21,6 +21,7 @@ typedef struct KilnAttentionLoop {
     KilnAttentionRows q, k, v, y; /* y: backward reads it */
     float *lse;
     KilnAttentionRows dy, dq, dk, dv; /* backward */
+    float *dscores;                   /* [B, H, Tq, Tk], or NULL */
     const float *lse_in;
     const float *mask_added; /* at most one of the two masks */
     const uint8_t *mask_seen;
