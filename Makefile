@@ -188,10 +188,13 @@ $(B)/kiln: $(CLI_OBJ) $(LIB_OBJ)
 $(B)/train: $(B)/kiln
 	$(Q)ln -sf kiln $@
 
-# PREFIX stands in no file that could tell when it changes.
+# PREFIX stands in no file that could tell when it changes. The loader looks in /usr/lib by itself;
+# programs that use the library find it elsewhere by a run path.
 $(B)/kiln.pc: tools/kiln.pc.in FORCE
 	$(call say,GEN )
-	$(Q)sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(shell sed -n 's/.*KILN_VERSION "\(.*\)"/\1/p' src/kiln/base.h),' $< >$@
+	$(Q)sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@PACKAGES@,$(strip $(PACKAGES) $(OPTIONAL)),' \
+		-e 's|@RUNPATH@|$(if $(filter /usr,$(PREFIX)),, -Wl$(comma)-rpath$(comma)$${libdir})|' \
+		-e 's,@VERSION@,$(shell sed -n 's/.*KILN_VERSION "\(.*\)"/\1/p' src/kiln/base.h),' $< >$@
 
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libkiln.a
 	$(call say,LINK)
@@ -267,6 +270,7 @@ $(B)/bench/%: bench/%.c $(B)/libkiln.a
 	$(call say,LINK)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(LDFLAGS) -o $@ $< -Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS)
 
+EXAMPLES := $(patsubst %/,%,$(sort $(wildcard examples/*/)))
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
 		$(DESTDIR)$(PREFIX)/include/kiln $(DESTDIR)$(PREFIX)/share/kiln
@@ -279,6 +283,11 @@ install: all
 	install -m 644 src/kiln.h $(DESTDIR)$(PREFIX)/include/kiln.h
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/
+	install -d $(DESTDIR)$(PREFIX)/share/doc/kiln/docs $(addprefix $(DESTDIR)$(PREFIX)/share/doc/kiln/,$(EXAMPLES))
+	install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/kiln/
+	install -m 644 docs/*.md $(DESTDIR)$(PREFIX)/share/doc/kiln/docs/
+	for dir in $(EXAMPLES); do \
+		install -m 644 $$dir/* $(DESTDIR)$(PREFIX)/share/doc/kiln/$$dir/ || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
@@ -287,6 +296,7 @@ install: all
 	install -m 644 tools/completion/_kiln $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_kiln
 	install -m 644 tools/completion/kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/kiln.fish
 	ln -sf kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/train.fish
+	@if [ -z '$(DESTDIR)' ] && [ '$(PREFIX)' = /usr ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 # ---- Keeping clean ----------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 /* A program that trains with kiln as a library: compose, check, fit.
  *
  *   cc embed.c -o embed $(pkg-config --cflags --libs kiln)
+ *   cc embed.c -o embed $(pkg-config --static --cflags --libs kiln | sed 's/-lkiln/-l:libkiln.a/')
  *   ./embed model=mlp trainer.max_epochs=2 */
 #include <stdio.h>
 
