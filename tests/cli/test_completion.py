@@ -101,9 +101,10 @@ LISTS = [
     ("kiln ", ["train", "eval", "predict", "list", "version"], ["model="]),
     ("train mod", ["model=", "model."], ["optimizer="]),
     ("train --re", ["--resolve", "--resume"], ["--cfg"]),
-    ("train --", ["--cfg", "--multirun"], ["--svg", "--once", "--json", "--kills"]),
+    # What one must not show, the one before does not show either: a slow shell may still be printing that.
     ("kiln top --", ["--once", "--json"], ["--svg", "--cfg", "--plugin"]),
-    ("kiln graph --", ["--svg", "--config-path"], ["--once", "--multirun"]),
+    ("kiln graph --", ["--svg", "--config-path"], ["--multirun", "--kills"]),
+    ("train --", ["--cfg", "--multirun"], ["--once", "--json", "--kills"]),
     ("train model=resnet model.", ["model.depth=", "model.stem="], ["model.hidden=", "model._target_="]),
     ("train ~", [], ["Error"]),
 ]

@@ -1,4 +1,4 @@
-"""Every code block of README.md and docs/, and every example of --help, as a reader would run it in bash.
+"""Every code block of README.md, docs/ and the other pages, and every example of --help, as a reader would run it in bash.
 
 An indented block whose first word is a program is a shell script; with `$ ` it is a transcript, whose commands run
 (and must fail where `error:` follows). Fences say what they hold: sh, zsh, fish, console, yaml (is parsed), c (is
@@ -53,6 +53,11 @@ exec "${real[@]}" "${short[@]}" "$@"
 
 PROGRAM = re.compile(r"(\w+=\S* )*(train|kiln|make|cd|cc|eval|git|python3?|sudo|tar|export|PEER/\S+)( |;|$)")
 MARK = re.compile(r"<!-- not run: (.+) -->$")
+# Pages beside the manual, and what makes their folder the one they speak of.
+OTHERS = {
+    "src/cli/init/README.md": "kiln init . >/dev/null",
+    "examples/plugin/README.md": f"cp '{ROOT}/examples/plugin/resmlp.c' .; ln -s '{ROOT}/src' ../../src",
+}
 SHELLS = {"sh": ["bash", "-e"], "bash": ["bash", "-e"], "zsh": ["zsh", "-f", "-e"], "fish": ["fish", "--no-config"]}
 
 
@@ -160,7 +165,8 @@ class Docs(unittest.TestCase):
                 write(f"{base}/{folder}/{split}-labels-idx1-ubyte", labels)
         write(f"{base}/x.png", png(28, 28))
         os.symlink("../DIR", f"{base}/data/run=3,fold=1")
-        shutil.copy(os.path.join(BUILD, "examples/plugin/resmlp.so"), f"{base}/mine.so")
+        subprocess.run(["cc", "-std=c17", "-fPIC", "-shared", "-DKILN_BUILD_PLUGIN", "-I", os.path.join(ROOT, "src"),
+                        "-o", f"{base}/mine.so", os.path.join(ROOT, "examples/plugin/resmlp.c")], check=True)
         train = [os.path.join(BUILD, "train"), *SHORTENED.split()]
         subprocess.run([*train, "-q", "trainer.max_epochs=2",
                         "callbacks=[default,flight_recorder]", "callbacks.flight_recorder.keep=true",
@@ -178,6 +184,8 @@ class Docs(unittest.TestCase):
     def folder(self, name):
         path = os.path.join(self.root, "pages", name.replace("/", "_"))
         shutil.copytree(self.template, path, symlinks=True)
+        if name in OTHERS:
+            subprocess.run(["bash", "-ec", OTHERS[name]], cwd=path, env=self.env, check=True)
         return path
 
     def script(self, language, text, folder):
@@ -259,6 +267,7 @@ class Docs(unittest.TestCase):
 
     def test_pages(self):
         pages = ["README.md", *sorted(os.path.relpath(p, ROOT) for p in glob.glob(os.path.join(ROOT, "docs/*.md")))]
+        pages += OTHERS
         ran, marked = self.check_all({page: blocks(page) for page in pages})
         print(f"docs: {ran} commands of {len(pages)} pages ran, {marked} are marked as not run")
         self.assertGreater(ran, 60)
