@@ -42,7 +42,7 @@ endif
 
 # Before the packages are there (make demo on a fresh machine) pkg-config finds
 # nothing; the goals that build run after `deps`.
-PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate
+PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate libmd
 # What needs a library that is not there is left out; asked for, it says so. WITHOUT=cairo,protobuf-c
 # leaves it out all the same.
 comma := ,

@@ -7,8 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sha2.h>
+
 #include "base/file.h"
-#include "base/sha256.h"
 #include "base/text.h"
 
 /* The folder, owned by the caller; NULL: there is none. */
@@ -37,13 +38,13 @@ static bool is_own_folder(const char *path)
 /* FOLDER/<sum>, owned by the caller; NULL: there is no folder of this user's. */
 static char *entry_path(const KilnTrust *trust, const char *folder)
 {
-    char sum[KILN_SHA256_TEXT];
-    KilnSha256 hash;
+    char sum[SHA256_DIGEST_STRING_LENGTH];
+    SHA2_CTX hash;
 
-    kiln_sha256_init(&hash);
+    SHA256Init(&hash);
     for (size_t i = 0; i < KILN_TRUST_PARTS && trust->parts[i] != NULL; i++)
-        kiln_sha256_add(&hash, trust->parts[i], strlen(trust->parts[i]) + 1);
-    kiln_sha256_text(&hash, sum);
+        SHA256Update(&hash, (const uint8_t *)trust->parts[i], strlen(trust->parts[i]) + 1);
+    (void)SHA256End(&hash, sum);
     return kiln_path_join(folder, sum);
 }
 

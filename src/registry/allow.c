@@ -10,26 +10,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/sha256.h"
+#include <sha2.h>
+
 #include "base/trust.h"
 
 typedef struct File {
     char *path; /* absolute, without links */
-    char sum[KILN_SHA256_TEXT], owner[24];
+    char sum[SHA256_DIGEST_STRING_LENGTH], owner[24];
     bool open_to_others; /* anybody may write to it */
 } File;
 
-static bool sum_up(int fd, char ret[KILN_SHA256_TEXT])
+static bool sum_up(int fd, char ret[SHA256_DIGEST_STRING_LENGTH])
 {
     unsigned char piece[1 << 14];
-    KilnSha256 hash;
+    SHA2_CTX hash;
     ssize_t got;
 
-    kiln_sha256_init(&hash);
+    SHA256Init(&hash);
     while ((got = read(fd, piece, sizeof(piece))) > 0 || (got < 0 && errno == EINTR))
         if (got > 0)
-            kiln_sha256_add(&hash, piece, (size_t)got);
-    kiln_sha256_text(&hash, ret);
+            SHA256Update(&hash, piece, (size_t)got);
+    (void)SHA256End(&hash, ret);
     return got == 0;
 }
 
