@@ -172,6 +172,47 @@ static size_t points_of(const Table *table, size_t column, size_t step, double *
     return n;
 }
 
+/* Which values of that column are better: 1 higher ones, -1 lower ones; 0: it is not known, or they
+ * are of steps or of training. */
+static int better_of(const KilnTrainer *trainer, const char *name)
+{
+    const KilnMetric *metrics;
+    const size_t n = kiln_trainer_metrics(trainer, &metrics);
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(metrics[i].name, name) == 0 && (metrics[i].flags & KILN_LOG_EPOCH) != 0 &&
+            strncmp(name, "train/", strlen("train/")) != 0)
+            return (metrics[i].flags & KILN_LOG_HIGHER_IS_BETTER) != 0  ? 1
+                   : (metrics[i].flags & KILN_LOG_LOWER_IS_BETTER) != 0 ? -1
+                                                                        : 0;
+    return 0;
+}
+
+/* Mark the best point, and say in the legend which epoch that is. */
+static void mark_best(const Table *table, size_t column, int better, KilnPlotLine *line,
+                      char label[NAME])
+{
+    size_t row = 0, seen = 0, epoch = 0;
+
+    if (better == 0)
+        return;
+    for (size_t i = 1; i < line->n; i++)
+        if ((line->y[i] - line->y[line->mark]) * better > 0.0)
+            line->mark = i;
+    while (epoch < table->n_columns && strcmp(table->names[epoch], "epoch") != 0)
+        epoch++;
+    for (; row < table->n_rows; row++)
+        if (!isnan(table->cells[column * table->n_rows + row]) && !table->test[row] &&
+            seen++ == line->mark)
+            break;
+    if (epoch == table->n_columns || row == table->n_rows)
+        return;
+    line->marks = true;
+    snprintf(label, NAME, "%.200s, best in epoch %.0f", table->names[column],
+             table->cells[epoch * table->n_rows + row]);
+    line->label = label;
+}
+
 static KilnStatus draw(const char *kind, const KilnPlotLine *lines, size_t n, const Opts *opts,
                        const char *dir, KilnError *err)
 {
@@ -194,11 +235,11 @@ static KilnStatus draw(const char *kind, const KilnPlotLine *lines, size_t n, co
 }
 
 /* The picture of all columns of the kind of `first`. */
-static KilnStatus draw_kind(const Table *table, size_t first, size_t step, const Opts *opts,
-                            const char *dir, size_t *drawn, KilnError *err)
+static KilnStatus draw_kind(const KilnTrainer *trainer, const Table *table, size_t first,
+                            size_t step, const Opts *opts, size_t *drawn, KilnError *err)
 {
     KilnPlotLine lines[MOST_LINES];
-    char kind[NAME], other[NAME];
+    char kind[NAME], other[NAME], labels[MOST_LINES][NAME];
     size_t n = 0, rows = table->n_rows;
     double *points = malloc((2 * MOST_LINES * rows + 1) * sizeof(*points));
     KilnStatus status = KILN_OK;
@@ -214,10 +255,11 @@ static KilnStatus draw_kind(const Table *table, size_t first, size_t step, const
             continue;
         lines[n] = (KilnPlotLine) { .label = table->names[i], .x = x, .y = y };
         lines[n].n = points_of(table, i, step, x, y);
+        mark_best(table, i, better_of(trainer, table->names[i]), &lines[n], labels[n]);
         n += lines[n].n > 0;
     }
     if (n > 0) {
-        status = draw(kind, lines, n, opts, dir, err);
+        status = draw(kind, lines, n, opts, kiln_trainer_run_dir(trainer), err);
         ++*drawn;
     }
     free(points);
@@ -248,8 +290,8 @@ static bool drawn_before(const Table *table, size_t from, size_t column)
     return false;
 }
 
-static KilnStatus draw_all(const Table *table, const Opts *opts, const char *dir, size_t *drawn,
-                           KilnError *err)
+static KilnStatus draw_all(const KilnTrainer *trainer, const Table *table, const Opts *opts,
+                           size_t *drawn, KilnError *err)
 {
     KilnStatus status = KILN_OK;
     size_t step = 0, first = 0;
@@ -260,7 +302,7 @@ static KilnStatus draw_all(const Table *table, const Opts *opts, const char *dir
         first++;
     for (size_t i = first + 1; i < table->n_columns && step < first && status >= 0; i++)
         if (!is_cell(table->names[i]) && !drawn_before(table, first + 1, i))
-            status = draw_kind(table, i, step, opts, dir, drawn, err);
+            status = draw_kind(trainer, table, i, step, opts, drawn, err);
     return status;
 }
 
@@ -293,7 +335,7 @@ static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *
     if (table_read(path, &table, &why)) {
         snprintf(path, sizeof(path), "%s/plots", dir);
         if ((mkdir(path, 0777) != 0 && errno != EEXIST && kiln_error_errno(&why, path) < 0) ||
-            draw_all(&table, kiln_opts(self), dir, &drawn, &why) < 0)
+            draw_all(trainer, &table, kiln_opts(self), &drawn, &why) < 0)
             why.status = KILN_E_IO;
     }
     if (why.status < 0)

@@ -178,8 +178,8 @@ static void write_caption(const KilnTrainer *trainer, const Sample *sample, char
     if (sample->label == sample->predicted)
         snprintf(caption, NAME, "%s %.0f%%", predicted, 100.0 * sample->share);
     else
-        snprintf(caption, NAME, "%s, not %s %.0f%%", class_name(trainer, sample->label, numbers[1]),
-                 predicted, 100.0 * sample->share);
+        snprintf(caption, NAME, "predicted %s %.0f%%\ntrue %s", predicted, 100.0 * sample->share,
+                 class_name(trainer, sample->label, numbers[1]));
 }
 
 static KilnStatus draw_samples(KilnTrainer *trainer, const State *state, const Samples *samples,

@@ -13,6 +13,8 @@ typedef struct KilnPlotLine {
     const char *label; /* for the legend; NULL: not in it */
     const double *x, *y;
     size_t n;
+    bool marks;  /* a ring around... */
+    size_t mark; /* ...this point */
 } KilnPlotLine;
 
 typedef struct KilnChart {
@@ -43,7 +45,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_plot_confusion(const char *path,
 /* Images in rows, with a line of text below each. */
 typedef struct KilnPlotImage {
     const float *data; /* [height, width, channels]; the least value is black, the largest white */
-    const char *caption; /* NULL: none */
+    const char *caption; /* of one line or two; NULL: none */
 } KilnPlotImage;
 
 typedef struct KilnPlotRows {

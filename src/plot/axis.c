@@ -93,6 +93,8 @@ void kiln_plot_axis_finish(KilnPlotAxis *axis, int about)
         axis->max += room;
     }
     double step = round_step((axis->max - axis->min) / (double)about);
+    if (axis->whole && step < 1.0)
+        step = 1.0;
     double first = ceil(axis->min / step - 1e-9);
     for (double i = first; i * step <= axis->max + 1e-9 * step; i += 1.0)
         add_tick(axis, i * step + 0.0);

@@ -10,6 +10,7 @@ typedef struct KilnPlotAxis {
     bool log;
     double min, max; /* values at its ends; of a logarithmic one, too */
     double from, to; /* pixels */
+    bool whole;      /* its values are whole numbers, and so are the ticks */
     size_t n_ticks;
     double ticks[KILN_PLOT_AXIS_TICKS];
     char labels[KILN_PLOT_AXIS_TICKS][KILN_PLOT_AXIS_LABEL];

@@ -41,6 +41,16 @@ static void fit_ranges(Chart *chart)
     }
 }
 
+/* Steps and epochs, say. */
+static bool all_whole(const KilnChart *what)
+{
+    for (size_t i = 0; i < what->n_lines; i++)
+        for (size_t j = 0; j < what->lines[i].n; j++)
+            if (isfinite(what->lines[i].x[j]) && what->lines[i].x[j] != rint(what->lines[i].x[j]))
+                return false;
+    return true;
+}
+
 /* A little air, so that no line runs along the frame. */
 static void add_air(KilnPlotAxis *axis)
 {
@@ -62,6 +72,7 @@ static void lay_out(Chart *chart)
     double widest = 0.0;
 
     fit_ranges(chart);
+    chart->x.whole = all_whole(chart->what);
     if (!isnan(chart->y.min))
         add_air(&chart->y);
     kiln_plot_axis_finish(&chart->x, 8);
@@ -211,6 +222,18 @@ static void draw_curve(Chart *chart, const Curve *curve)
     }
 }
 
+static void draw_mark(Chart *chart, const KilnPlotLine *line)
+{
+    cairo_t *cr = chart->canvas.cr;
+
+    if (!line->marks || line->mark >= line->n || !shown(chart, line, line->mark))
+        return;
+    cairo_arc(cr, kiln_plot_axis_pixel(&chart->x, line->x[line->mark]),
+              kiln_plot_axis_pixel(&chart->y, line->y[line->mark]), 7.0, 0.0, 2.0 * acos(-1.0));
+    cairo_set_line_width(cr, 2.0);
+    cairo_stroke(cr);
+}
+
 /* How much of a curve lies in a rectangle, in pieces of its segments. */
 static size_t pieces_inside(const Curve *curve, const double box[4])
 {
@@ -306,6 +329,7 @@ KilnStatus kiln_plot_chart(const char *path, const KilnChart *what, KilnError *e
         for (size_t i = 0; i < what->n_lines; i++) {
             kiln_canvas_colour(&chart.canvas, i);
             draw_curve(&chart, &chart.curves[i]);
+            draw_mark(&chart, &what->lines[i]);
         }
         draw_legend(&chart);
         status = kiln_canvas_save(&chart.canvas, path, err);

@@ -3,12 +3,22 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plot/canvas.h"
 
-enum { MARGIN = 16, GAP = 12, CAPTION = 18, TITLE = 26, FONT = 11, LEAST = 96, LARGEST = 4096 };
+enum {
+    MARGIN = 16,
+    GAP = 12,
+    CAPTION = 18,
+    LINE = 14,
+    TITLE = 26,
+    FONT = 11,
+    LEAST = 96,
+    LARGEST = 4096
+};
 
 typedef struct Layout {
     const KilnPlotGallery *what;
@@ -26,6 +36,30 @@ static size_t rows_of(const KilnPlotGallery *what, size_t part)
 static double title_of(const KilnPlotGallery *what, size_t part)
 {
     return what->parts[part].title != NULL ? TITLE : 0.0;
+}
+
+/* A row of images, with what is below it. */
+static double row_of(const Layout *layout, size_t part)
+{
+    const KilnPlotRows *rows = &layout->what->parts[part];
+    bool two = false;
+
+    for (size_t i = 0; i < rows->n; i++)
+        two = two ||
+              (rows->images[i].caption != NULL && strchr(rows->images[i].caption, '\n') != NULL);
+    return layout->high + CAPTION + (two ? LINE : 0) + GAP;
+}
+
+static void draw_caption(KilnCanvas *canvas, const char *caption, double x, double y)
+{
+    const char *second = strchr(caption, '\n');
+    char first[256];
+
+    kiln_canvas_grey(canvas, 0.15);
+    snprintf(first, sizeof(first), "%.*s", (int)strcspn(caption, "\n"), caption);
+    kiln_canvas_text(canvas, x, y, (KilnAnchor) { 0.5, 0.0 }, first);
+    if (second != NULL)
+        kiln_canvas_text(canvas, x, y + LINE, (KilnAnchor) { 0.5, 0.0 }, second + 1);
 }
 
 /* Normalized pixels have no known range. */
@@ -75,11 +109,8 @@ static KilnStatus draw_image(KilnCanvas *canvas, const Layout *layout, const Kil
     cairo_paint(canvas->cr);
     cairo_restore(canvas->cr);
     cairo_surface_destroy(surface);
-    if (image->caption != NULL) {
-        kiln_canvas_grey(canvas, 0.15);
-        kiln_canvas_text(canvas, x + layout->wide / 2.0, y + layout->high + 4.0,
-                         (KilnAnchor) { 0.5, 0.0 }, image->caption);
-    }
+    if (image->caption != NULL)
+        draw_caption(canvas, image->caption, x + layout->wide / 2.0, y + layout->high + 4.0);
     return KILN_OK;
 }
 
@@ -101,7 +132,7 @@ static KilnStatus draw_part(KilnCanvas *canvas, const Layout *layout, size_t par
     for (size_t i = 0; i < rows->n && status >= 0; i++)
         status = draw_image(canvas, layout, &rows->images[i],
                             MARGIN + (double)(i % columns) * (layout->wide + GAP),
-                            top + (double)(i / columns) * (layout->high + CAPTION + GAP), err);
+                            top + (double)(i / columns) * row_of(layout, part), err);
     return status;
 }
 
@@ -130,14 +161,13 @@ KilnStatus kiln_plot_gallery(const char *path, const KilnPlotGallery *gallery, K
     const Layout layout = lay_out(gallery);
     double height = 2 * MARGIN, top = MARGIN;
     for (size_t i = 0; i < gallery->n_parts; i++)
-        height += title_of(gallery, i) +
-                  (double)rows_of(gallery, i) * (layout.high + CAPTION + GAP);
+        height += title_of(gallery, i) + (double)rows_of(gallery, i) * row_of(&layout, i);
     const double width = 2 * MARGIN + gallery->columns * (layout.wide + GAP) - GAP;
     KilnStatus status = kiln_canvas_init(&canvas, (int)fmin(width, 1e6), (int)fmin(height, 1e6),
                                          err);
     for (size_t i = 0; i < gallery->n_parts && status >= 0; i++) {
         status = draw_part(&canvas, &layout, i, top, err);
-        top += title_of(gallery, i) + (double)rows_of(gallery, i) * (layout.high + CAPTION + GAP);
+        top += title_of(gallery, i) + (double)rows_of(gallery, i) * row_of(&layout, i);
     }
     if (status >= 0)
         status = kiln_canvas_save(&canvas, path, err);

@@ -58,7 +58,8 @@ static size_t sum_up(const KilnTrainer *trainer, int64_t max_depth, Row *rows)
 /* ---- Columns ------------------------------------------------------------------------------ */
 
 /* Columns of text; numbers stand at the right of theirs. Two spaces between. */
-enum { COLUMNS = 6, FIRST_NUMBER = 3, TRAINED = 4, GAP = 2, NARROWEST = 12, CELL = 256 };
+enum { OPERATION = 1, OUTPUT = 2, FIRST_NUMBER = 3, TRAINED = 4, FLOPS = 5, COLUMNS = 6 };
+enum { GAP = 2, NARROWEST = 12, CELL = 256 };
 
 typedef struct Cells {
     char text[COLUMNS][CELL];
@@ -119,18 +120,29 @@ static void widen(int widths[COLUMNS], const Cells *cells)
             widths[i] = columns_of(cells->text[i]);
 }
 
-/* Where the page is too narrow, the path of the layer is cut in front: its end tells
- * layers apart. A column of width 0 is left out. */
-static void fit(int width, int widths[COLUMNS])
+static int sum_of(const int widths[COLUMNS])
 {
     int sum = -GAP;
 
     for (int i = 0; i < COLUMNS; i++)
         sum += widths[i] > 0 ? widths[i] + GAP : 0;
-    if (sum > width)
-        widths[0] -= sum - width;
-    if (widths[0] < NARROWEST)
-        widths[0] = NARROWEST;
+    return sum;
+}
+
+/* Where the page is too narrow, the path of the layer is cut in front: its end tells
+ * layers apart. Where that is not enough, columns go. A column of width 0 is left out. */
+static void fit(int width, int widths[COLUMNS])
+{
+    static const int less_wanted[] = { OPERATION, FLOPS, TRAINED, OUTPUT };
+    const int least = widths[0] < NARROWEST ? widths[0] : NARROWEST;
+
+    for (size_t i = 0; i < KILN_COUNT(less_wanted); i++)
+        if (sum_of(widths) - widths[0] + least > width)
+            widths[less_wanted[i]] = 0;
+    if (sum_of(widths) > width)
+        widths[0] -= sum_of(widths) - width;
+    if (widths[0] < least)
+        widths[0] = least;
 }
 
 static void put_row(KilnText *text, const int widths[COLUMNS], const Cells *cells)

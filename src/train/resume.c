@@ -87,6 +87,19 @@ static void warn_of_number(const KilnCheckpoint *checkpoint, KilnTrainer *traine
                           name, (long long)json_integer_value(saved), (long long)now);
 }
 
+/* Threads share out the sums of a convolution's gradients, and so decide how these are rounded. */
+static void warn_of_threads(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
+{
+    const int then = kiln_resume_threads(checkpoint), now = trainer->threads;
+
+    if (then > 0 && then != now)
+        kiln_output_print(&trainer->output,
+                          "warning: the checkpoint was made with %d thread%s and this run has %d: "
+                          "convolutions round differently, so the run is not the same to the bit; "
+                          "trainer.threads=%d would be",
+                          then, then == 1 ? "" : "s", now, then);
+}
+
 /* What an epoch had counted under other options is mixed with what comes now. */
 static void warn_of_metrics(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
 {
@@ -138,7 +151,7 @@ static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *t
                           "have",
                           machine, trainer->backend->machine);
     warn_of_number(checkpoint, trainer, "seed", trainer->options.root->seed);
-    warn_of_number(checkpoint, trainer, "threads", trainer->threads);
+    warn_of_threads(checkpoint, trainer);
     warn_of_number(checkpoint, trainer, "batch_size", trainer->batch_size);
     warn_of_data(checkpoint, trainer);
     if (checkpoint->at.batch > 0 && !checkpoint->at.epoch_done)

@@ -204,25 +204,26 @@ static void print_metrics(KilnTrainer *trainer)
             print_metric(trainer, width, &metrics[i], &best[i]);
 }
 
-/* How it ended and why, how far it came, how long that took. */
+/* How it ended and why, how far it came, how long that took: "finished after 1 epoch, 16 steps". */
 static void print_end(KilnTrainer *trainer, const char *status)
 {
     const KilnTiming *timing = &trainer->timing;
     const bool interrupted = trainer->interrupted;
     const char *reason = trainer->stop_reason;
+    const int64_t epochs = epochs_done(trainer), steps = trainer->at.step;
     const double rate = samples_per_s(timing);
     KilnText line = { 0 };
 
-    kiln_text_printf(&line, "%s", interrupted ? reason : status);
+    kiln_text_printf(&line, "%s after %lld epoch%s, %lld step%s, %.1f s",
+                     interrupted ? reason : status, (long long)epochs, epochs == 1 ? "" : "s",
+                     (long long)steps, steps == 1 ? "" : "s", kiln_clock() - timing->start);
+    if (isfinite(rate))
+        kiln_text_printf(&line, " (%.0f samples/s)", rate);
+    else
+        kiln_text_append(&line, " (no training)");
     if (!interrupted && reason[0] != '\0')
         kiln_text_printf(&line, ": %s", reason);
-    kiln_text_printf(&line, "; %lld epochs, %lld steps, %.1f s", (long long)epochs_done(trainer),
-                     (long long)trainer->at.step, kiln_clock() - timing->start);
-    if (isfinite(rate))
-        kiln_text_printf(&line, ", %.0f samples/s", rate);
-    else
-        kiln_text_append(&line, ", nothing trained");
-    kiln_output_pair(&trainer->output, "ended", line.data != NULL ? line.data : "");
+    kiln_output_pair(&trainer->output, "run", line.data != NULL ? line.data : "");
     kiln_text_release(&line);
 }
 

@@ -112,7 +112,7 @@ class Loggers(Braked):
         self.assertNotIn("confusion_0_0.png", names, "a cell is no curve")
         # Eight in a row, 112 pixels each and 12 between them: a row of right ones and one of wrong ones.
         size = struct.unpack(">II", read(self.path("run/plots/val_samples.png"))[16:24])
-        self.assertEqual(size, (2 * 16 + 8 * (112 + 12) - 12, 2 * (16 + 26 + 112 + 18 + 12)))
+        self.assertEqual(size, (2 * 16 + 8 * (112 + 12) - 12, 2 * (16 + 26 + 112 + 18 + 12) + 14))
         before = read(self.path("run/plots/val_samples.png"))
         self.run_kiln("resume=run", "trainer.max_epochs=8")
         self.assertNotEqual(read(self.path("run/plots/val_samples.png")), before, "drawn anew")

@@ -162,10 +162,10 @@ class OnATerminal(Braked):
             text = terminal.close()
             for line in text.splitlines():
                 # What is to be copied (paths, commands) and the model's table stand out on their own.
-                if not re.match(r"(go on|evaluate|predict|ended|the steps waited|run folder|layer|metric|\w+(/|\.)\w+ )", line):
+                if not re.match(r"(go on|evaluate|predict|run |the steps waited|run folder|layer|metric|\w+(/|\.)\w+ )", line):
                     self.assertLessEqual(len(line), width, line)
             for words in ["task vision", "model mlp", "trainer.max_epochs", "epoch 0/2", "epoch 2/2", "val/loss",
-                          "metric", "best", "ended", "finished", "go on", "evaluate", f"run{width}"]:
+                          "metric", "best", "finished after", "go on", "evaluate", f"run{width}"]:
                 self.assertIn(words, text)
             # The lines of the loops are gone at the end, and were there before.
             self.assertNotIn("━", text)

@@ -200,6 +200,15 @@ static void test_gallery(void **unused)
     const int64_t first[] = { 16, 16 + 26, 16 + 96, 16 + 26 + 96 };
     assert_int_equal(count(&image, 0.0, 0.0, 0.0, first), 96 * 48);
     assert_int_equal(count(&image, 1.0, 1.0, 1.0, first), 96 * 48);
+    const int64_t height = image.height;
+    kiln_image_release(&image);
+    images[0].caption = "a\nb";
+    assert_int_equal(kiln_plot_gallery(path, &gallery, &err), KILN_OK);
+    assert_int_equal(kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
+                     KILN_OK);
+    assert_true(image.height > height && image.height <= height + 20);
+    const int64_t second[] = { 16, 16 + 26 + 96 + 18, 16 + 96, 16 + 26 + 96 + 18 + 14 };
+    assert_true(count(&image, 1.0, 1.0, 1.0, second) < 96 * 14);
     kiln_image_release(&image);
     images[0].data = colours;
     gallery.height = gallery.width = 1;
@@ -212,6 +221,40 @@ static void test_gallery(void **unused)
     kiln_image_release(&image);
     gallery.channels = 2;
     assert_int_equal(kiln_plot_gallery(path, &gallery, &err), KILN_E_RANGE);
+}
+
+static void test_ticks_of_whole_numbers(void **unused)
+{
+    KilnPlotAxis axis = { .whole = true, .min = 16.0, .max = 18.0, .from = 0.0, .to = 1.0 };
+
+    (void)unused;
+    kiln_plot_axis_finish(&axis, 8);
+    assert_int_equal(axis.n_ticks, 3);
+    assert_string_equal(axis.labels[1], "17");
+}
+
+/* The ring around a point is drawn. */
+static void test_mark(void **unused)
+{
+    const double x[] = { 0.0, 1.0, 2.0 }, y[] = { 0.0, 3.0, 1.0 };
+    KilnPlotLine line = { .x = x, .y = y, .n = 3, .mark = 1 };
+    const KilnChart chart = { .lines = &line, .n_lines = 1 };
+    int64_t white[2];
+
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        KilnImage image = { 0 };
+        KilnError err = { 0 };
+
+        line.marks = i == 1;
+        assert_int_equal(kiln_plot_chart(path, &chart, &err), KILN_OK);
+        assert_int_equal(kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
+                         KILN_OK);
+        const int64_t all[] = { 0, 0, image.width, image.height };
+        white[i] = count(&image, 1.0, 1.0, 1.0, all);
+        kiln_image_release(&image);
+    }
+    assert_true(white[1] < white[0]);
 }
 
 static void expect_ticks(bool log, double min, double max, const char *want)
@@ -248,6 +291,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_odd_values, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_confusion, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_gallery, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(test_mark, make_file, remove_file),
+        cmocka_unit_test(test_ticks_of_whole_numbers),
         cmocka_unit_test(test_ticks),
     };
     KilnError err = { 0 };
