@@ -79,6 +79,26 @@ double kiln_clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+KilnStatus kiln_file_open_regular(const char *path, int *ret_fd, KilnError *err)
+{
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+    KilnStatus status = KILN_OK;
+
+    if (fd < 0 || fstat(fd, &st) != 0)
+        status = kiln_error_errno(err, path);
+    else if (S_ISDIR(st.st_mode))
+        status = kiln_error_set(err, KILN_E_IO, "%s: is a folder, not a file", path);
+    else if (!S_ISREG(st.st_mode))
+        status = kiln_error_set(err, KILN_E_IO, "%s: is a %s, not a regular file", path,
+                                S_ISFIFO(st.st_mode) ? "FIFO" : "device");
+    if (status < 0 && fd >= 0)
+        close(fd);
+    else if (status >= 0)
+        *ret_fd = fd;
+    return status;
+}
+
 static KilnStatus read_fd(int fd, const char *path, size_t limit, char **ret, size_t *ret_size,
                           KilnError *err)
 {
@@ -88,9 +108,7 @@ static KilnStatus read_fd(int fd, const char *path, size_t limit, char **ret, si
 
     if (fstat(fd, &st) != 0)
         return kiln_error_errno(err, path);
-    if (S_ISDIR(st.st_mode))
-        return kiln_error_set(err, KILN_E_IO, "%s: is a folder, not a file", path);
-    if (S_ISREG(st.st_mode) && st.st_size > 0 && (uintmax_t)st.st_size <= limit)
+    if (st.st_size > 0 && (uintmax_t)st.st_size <= limit)
         capacity = (size_t)st.st_size + 1;
     data = malloc(capacity + 1);
     while (data != NULL) {
@@ -131,11 +149,12 @@ static KilnStatus read_fd(int fd, const char *path, size_t limit, char **ret, si
 KilnStatus kiln_file_read(const char *path, size_t limit, char **ret, size_t *ret_size,
                           KilnError *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = -1;
+    KilnStatus status = kiln_file_open_regular(path, &fd, err);
 
-    if (fd < 0)
-        return kiln_error_errno(err, path);
-    KilnStatus status = read_fd(fd, path, limit, ret, ret_size, err);
+    if (status < 0)
+        return status;
+    status = read_fd(fd, path, limit, ret, ret_size, err);
     close(fd);
     return status;
 }

@@ -4,6 +4,9 @@
 
 #include "kiln/base.h"
 
+/* Open a file for reading; the caller closes *ret_fd. KILN_E_IO says what it is when it is no
+ * regular file: opening a FIFO would wait for who writes to it, and a device may have no end. */
+KILN_NODISCARD KilnStatus kiln_file_open_regular(const char *path, int *ret_fd, KilnError *err);
 /* The whole file, NUL-terminated, owned by the caller; KILN_E_FORMAT above `limit` bytes. */
 KILN_NODISCARD KilnStatus kiln_file_read(const char *path, size_t limit, char **ret,
                                          size_t *ret_size, KilnError *err);

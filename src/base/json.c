@@ -3,7 +3,10 @@
 
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "base/text.h"
+
+enum { LARGEST = 1 << 28 };
 
 /* jansson frees the value in any case, and takes NULL for it or for where it goes as a failure. */
 static void note(json_t **whole, int failed)
@@ -50,4 +53,21 @@ char *kiln_json_dump(const json_t *json, size_t flags)
     if (json == NULL || json_dump_callback(json, append, &text, flags) != 0)
         text.failed = true;
     return kiln_text_take(&text);
+}
+
+KilnStatus kiln_json_read(const char *path, json_t **ret, KilnError *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    json_error_t why;
+    KilnStatus status = kiln_file_read(path, LARGEST, &text, &size, err);
+
+    if (status < 0)
+        return status;
+    json_t *json = json_loadb(text, size, 0, &why);
+    free(text);
+    if (json == NULL)
+        return kiln_error_set(err, KILN_E_FORMAT, "%s: can't be read: %s", path, why.text);
+    *ret = json;
+    return KILN_OK;
 }

@@ -120,8 +120,10 @@ static void list_one(const char *folder, char **names, size_t n, const char *nam
 {
     char *path = kiln_path_join(folder, name), size[KILN_UNIT_TEXT], links[128], score[96] = "?";
     char *state_path = path != NULL ? kiln_path_join(path, KILN_CHECKPOINT_STATE) : NULL;
-    json_t *state = state_path != NULL ? json_load_file(state_path, 0, NULL) : NULL;
+    json_t *state = NULL;
 
+    if (state_path != NULL)
+        (void)!kiln_json_read(state_path, &state, NULL);
     if (state == NULL) {
         printf("  %-32s (%s can't be read)\n", name, KILN_CHECKPOINT_STATE);
     } else {

@@ -197,14 +197,12 @@ static void compare_json(const char *key, const json_t *a, const json_t *b, Kiln
 static KilnStatus compare_states(const char *a, const char *b, KilnDifferences *found,
                                  KilnError *err)
 {
-    json_error_t why;
-    json_t *first = json_load_file(a, 0, &why), *second = json_load_file(b, 0, &why);
-    KilnStatus status = KILN_OK;
+    json_t *first = NULL, *second = NULL;
+    KilnStatus status = kiln_json_read(a, &first, err);
 
-    if (first == NULL || second == NULL)
-        status = kiln_error_set(err, KILN_E_FORMAT, "%s: can't be read: %s", first == NULL ? a : b,
-                                why.text);
-    else
+    if (status >= 0)
+        status = kiln_json_read(b, &second, err);
+    if (status >= 0)
         compare_json("", first, second, found);
     json_decref(first);
     json_decref(second);

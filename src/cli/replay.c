@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/foreign.h"
@@ -97,7 +98,9 @@ static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
 static int64_t batches_of(const char *checkpoint)
 {
     char *path = kiln_path_join(checkpoint, KILN_CHECKPOINT_STATE);
-    json_t *state = path != NULL ? json_load_file(path, 0, NULL) : NULL;
+    json_t *state = NULL;
+    if (path != NULL)
+        (void)!kiln_json_read(path, &state, NULL);
     const json_t *batches = json_object_get(state, "batches");
     const bool usable = json_is_integer(batches) &&
                         !json_is_true(json_object_get(state, "weights_only"));

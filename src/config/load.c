@@ -173,17 +173,13 @@ KilnStatus kiln_file_parse(KilnSearch *search, KilnFile *file, const char *text,
     return take_defaults(file, err);
 }
 
-/* A file of a size that a config can have, seen without opening it: a pipe would
- * block, a device never end. */
-static KilnStatus check_kind(const char *path, KilnError *err)
+/* A file of a size that a config can have. */
+static KilnStatus check_size(const char *path, KilnError *err)
 {
     struct stat st;
 
     if (stat(path, &st) < 0)
         return kiln_error_set(err, KILN_E_IO, "%s: is a link that leads nowhere", path);
-    if (!S_ISREG(st.st_mode))
-        return kiln_error_set(err, KILN_E_IO, "%s: is %s, not a file", path,
-                              S_ISDIR(st.st_mode) ? "a folder" : "something special");
     if (st.st_size > (off_t)KILN_YAML_BYTES)
         return kiln_error_set(err, KILN_E_RANGE,
                               "%s: has %.1f MiB, a config at most %u; data belongs into a file of "
@@ -198,7 +194,7 @@ KilnStatus kiln_file_load(KilnSearch *search, KilnFile *file, KilnError *err)
     size_t size = 0;
     KilnStatus status;
 
-    status = check_kind(file->source, err);
+    status = check_size(file->source, err);
     if (status < 0)
         return status;
     status = kiln_file_read(file->source, KILN_YAML_BYTES, &text, &size, err);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "tensor/bf16.h"
 
@@ -255,8 +256,6 @@ static KilnStatus read_header(KilnSafetensors *file, KilnError *err)
 
     if (fstat(file->fd, &st) != 0)
         return kiln_error_errno(err, file->path);
-    if (!S_ISREG(st.st_mode))
-        return kiln_error_set(err, KILN_E_FORMAT, "%s: is not a regular file", file->path);
     size = (uint64_t)st.st_size;
     if (size < LENGTH_BYTES)
         return kiln_error_set(err, KILN_E_FORMAT,
@@ -291,14 +290,11 @@ KilnStatus kiln_safetensors_open(const char *path, KilnSafetensors **ret, KilnEr
 
     if (file == NULL)
         return kiln_error_nomem(err, sizeof(*file));
+    file->fd = -1;
     file->path = kiln_strdup(path);
-    /* Not blocking: a pipe of that name must not hang the program. */
-    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file->path == NULL)
-        status = kiln_error_nomem(err, strlen(path));
-    else if (file->fd < 0)
-        status = kiln_error_errno(err, path);
-    else
+    status = file->path != NULL ? kiln_file_open_regular(path, &file->fd, err)
+                                : kiln_error_nomem(err, strlen(path));
+    if (status >= 0)
         status = read_header(file, err);
     if (status < 0)
         kiln_safetensors_close(file);

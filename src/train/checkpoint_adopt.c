@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "train/checkpoint.h"
 
@@ -54,7 +55,9 @@ bool kiln_checkpoint_is_own(const char *folder, const char *name, json_t **ret_s
     bool own;
 
     kiln_text_printf(&path, "%s/%s/" KILN_CHECKPOINT_STATE, folder, name);
-    json_t *state = path.failed ? NULL : json_load_file(path.data, 0, NULL);
+    json_t *state = NULL;
+    if (!path.failed)
+        (void)!kiln_json_read(path.data, &state, NULL);
     const char *named = json_string_value(json_object_get(state, "name"));
     json_t *saved_by = json_object_get(state, "saved_by");
     own = named != NULL && strcmp(named, name) == 0 && json_is_array(saved_by);

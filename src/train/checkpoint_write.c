@@ -52,11 +52,12 @@ static KilnStatus hash_fd(int fd, const char *path, uint64_t *ret_hash, int64_t 
 
 KilnStatus kiln_file_hash(const char *path, uint64_t *ret_hash, int64_t *ret_size, KilnError *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = -1;
+    KilnStatus status = kiln_file_open_regular(path, &fd, err);
 
-    if (fd < 0)
-        return kiln_error_errno(err, path);
-    KilnStatus status = hash_fd(fd, path, ret_hash, ret_size, err);
+    if (status < 0)
+        return status;
+    status = hash_fd(fd, path, ret_hash, ret_size, err);
     close(fd);
     return status;
 }

@@ -52,7 +52,7 @@ class BadInput(kilntest.Case):
         os.makedirs(self.path("c/config.yaml"))
         self.refused("c/config.yaml: is a folder, not a file")
         os.mkfifo(self.path("c/pipe.yaml"))
-        self.refused("c/pipe.yaml: is something special, not a file", name="pipe")
+        self.refused("c/pipe.yaml: is a FIFO, not a regular file", name="pipe")
         os.symlink("nowhere", self.path("c/link.yaml"))
         self.refused("c/link.yaml: is a link that leads nowhere", name="link")
         os.symlink("loop.yaml", self.path("c/loop.yaml"))

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -340,6 +341,13 @@ static void test_files(void **unused)
     assert_int_equal(count, 3); /* no temporary file is left */
     assert_string_equal(names[0], "b");
     kiln_names_free(names, count);
+    /* Nothing waits for who writes to a FIFO. */
+    snprintf(path, sizeof(path), "%s/pipe", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(kiln_file_read(path, 100, &data, &size, &err), KILN_E_IO);
+    assert_non_null(strstr(err.text, "pipe: is a FIFO, not a regular file"));
+    assert_int_equal(kiln_file_read("/dev/zero", 100, &data, &size, &err), KILN_E_IO);
+    assert_non_null(strstr(err.text, "is a device, not a regular file"));
     assert_int_equal(kiln_path_remove(dir, &err), KILN_OK);
     assert_false(kiln_is_dir(dir));
     assert_int_equal(kiln_path_remove(dir, &err), KILN_OK);

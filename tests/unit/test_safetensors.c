@@ -413,12 +413,13 @@ static void test_not_a_file(void **unused)
     memset(deep + 8, '[', 4096);
     write_bytes(deep, sizeof(deep));
     assert_int_equal(open_bad(&err), KILN_E_FORMAT);
-    assert_int_equal(kiln_safetensors_open(folder, &file, &err), KILN_E_FORMAT);
-    assert_non_null(strstr(err.text, "is not a regular file"));
+    assert_int_equal(kiln_safetensors_open(folder, &file, &err), KILN_E_IO);
+    assert_non_null(strstr(err.text, "is a folder, not a file"));
     assert_int_equal(kiln_path_remove(path, &err), KILN_OK);
     assert_int_equal(open_bad(&err), KILN_E_IO);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(open_bad(&err), KILN_E_FORMAT);
+    assert_int_equal(open_bad(&err), KILN_E_IO);
+    assert_non_null(strstr(err.text, "is a FIFO, not a regular file"));
     kiln_safetensors_close(NULL);
 }
 
