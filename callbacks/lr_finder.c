@@ -3,8 +3,9 @@
  * tenth of the rate with the least loss is fastai's rule `minimum`, after Smith ("Cyclical learning
  * rates for training neural networks", 2017); the noise keeps it useful where batches are small
  * and the loss falls little before it blows up. The rates of the steps are Lightning's; its rule,
- * the steepest slope over the rate itself, is decided by noise of the smallest rates. On the runs
- * of docs/tuning.md this rule ends better than fastai's steep, valley and minimum, too. */
+ * the steepest slope over the rate itself, is decided by noise of the smallest rates. On the
+ * runs of docs/tuning.md, on which its constants were chosen, this rule ends better than fastai's
+ * steep, valley and minimum. */
 #include "kiln.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* Pictures of what a classifier predicts, in plots/ of a run, and of `kiln eval`: the confusion
- * matrices among its metrics, and samples of the last validation and of the test, some that it got
- * right and those that it got wrong worst. */
+/* Pictures of what a classifier predicts, in plots/ of a run, and of `kiln eval`: for the last
+ * validation and the test the confusion matrix, and samples, some that it got right and those that
+ * it got wrong worst; and the confusion matrices among its metrics. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -11,6 +11,10 @@
 #include <sys/stat.h>
 
 enum { NAME = 256, PATH = 4096, MOST_CLASSES = 64, PARTS = 2 };
+enum { COLUMNS = 8 };
+/* What a picture of samples takes while it is drawn: fonts and the like, and the pixels of a row.
+ */
+static const int64_t drawing_bytes = 1 << 20, row_bytes = 160 * 1024 * 4;
 
 typedef struct Opts {
     char *image, *label, *output, *dir;
@@ -41,6 +45,9 @@ typedef struct Samples {
     Sample *right, *wrong; /* `count` of each; the wrong ones with the largest loss first */
     int64_t n_right, n_wrong;
     int64_t seen;
+    double
+        *pairs; /* [classes, classes]: how often each was taken for each; NULL: too many classes */
+    int64_t classes;
 } Samples;
 
 typedef struct State {
@@ -54,8 +61,13 @@ typedef struct State {
 
 /* ---- Choosing samples ----------------------------------------------------------------------- */
 
-static KilnStatus allocate(Samples *samples, int64_t count, int64_t size, KilnError *err)
+static KilnStatus allocate(Samples *samples, int64_t count, int64_t size, int64_t classes,
+                           KilnError *err)
 {
+    samples->classes = classes;
+    if (classes <= MOST_CLASSES &&
+        (samples->pairs = calloc((size_t)(classes * classes), sizeof(double))) == NULL)
+        return kiln_error_nomem(err, (size_t)(classes * classes) * sizeof(double));
     samples->right = calloc((size_t)count, sizeof(*samples->right));
     samples->wrong = calloc((size_t)count, sizeof(*samples->wrong));
     if (samples->right == NULL || samples->wrong == NULL)
@@ -79,6 +91,7 @@ static void release_samples(Samples *samples, int64_t count)
     }
     free(samples->right);
     free(samples->wrong);
+    free(samples->pairs);
 }
 
 /* Where among the wrong ones a sample of that loss belongs; `count`: nowhere. */
@@ -155,6 +168,9 @@ static void look_at_batch(KilnInstance *self, KilnTrainer *trainer, Samples *sam
         sample.share = exp(-kiln_row_nll(row, width, sample.predicted));
         keep(state, samples, opts->count, &sample, images + i * state->size);
         samples->seen++;
+        if (samples->pairs != NULL && sample.label < samples->classes &&
+            sample.predicted < samples->classes)
+            samples->pairs[sample.label * samples->classes + sample.predicted]++;
     }
 }
 
@@ -210,13 +226,27 @@ static KilnStatus draw_samples(KilnTrainer *trainer, const State *state, const S
                                           .height = (int)state->shape.dim[0],
                                           .width = (int)state->shape.dim[1],
                                           .channels = (int)state->shape.dim[2],
-                                          .columns = 8 };
+                                          .columns = COLUMNS };
 
         status = kiln_plot_gallery(path, &gallery, err);
     }
     free(images);
     free(captions);
     return status;
+}
+
+static KilnStatus draw_confusion(KilnTrainer *trainer, const char *title, const double *values,
+                                 int64_t n, const char *path, KilnError *err)
+{
+    char numbers[MOST_CLASSES][24];
+    const char *labels[MOST_CLASSES];
+
+    for (int64_t i = 0; i < n; i++)
+        labels[i] = class_name(trainer, i, numbers[i]);
+    const KilnConfusion confusion = {
+        .title = title, .labels = labels, .values = values, .n = (size_t)n
+    };
+    return kiln_plot_confusion(path, &confusion, err);
 }
 
 /* The matrix whose values are "PREFIX/TRUE/PREDICTED"; false when some are not there. */
@@ -238,25 +268,19 @@ static KilnStatus draw_matrix(KilnTrainer *trainer, const char *prefix, const ch
 {
     const int64_t n = kiln_trainer_spec(trainer)->n_classes;
     double values[MOST_CLASSES * MOST_CLASSES];
-    char numbers[MOST_CLASSES][24], path[PATH + 2 * NAME], file[NAME];
-    const char *labels[MOST_CLASSES];
+    char path[PATH + 2 * NAME], file[NAME];
 
     if (!read_matrix(trainer, prefix, n, values))
         return KILN_OK;
-    for (int64_t i = 0; i < n; i++)
-        labels[i] = class_name(trainer, i, numbers[i]);
     snprintf(file, sizeof(file), "%s", prefix);
     for (char *p = file; *p != '\0'; p++)
         if (*p == '/' || *p == ' ' || (*p == '.' && p == file))
             *p = '_';
     snprintf(path, sizeof(path), "%s/%s.png", dir, file);
-    const KilnConfusion confusion = {
-        .title = prefix, .labels = labels, .values = values, .n = (size_t)n
-    };
-    return kiln_plot_confusion(path, &confusion, err);
+    return draw_confusion(trainer, prefix, values, n, path, err);
 }
 
-/* All matrices: those metrics that have a value for the first class taken for itself. */
+/* The matrices of metrics: those that have a value for the first class taken for itself. */
 static KilnStatus draw_matrices(KilnTrainer *trainer, const char *dir, KilnError *err)
 {
     const int64_t n = kiln_trainer_spec(trainer)->n_classes;
@@ -310,6 +334,19 @@ static KilnStatus open_dir(const KilnDataSpec *spec, const Opts *opts, KilnError
     return status;
 }
 
+/* Of both sets of samples, and of drawing one picture after the other. */
+static int64_t memory(const KilnInstance *self, KilnTrainer *trainer)
+{
+    const Opts *opts = kiln_opts(self);
+    const KilnDataSpec *spec = kiln_trainer_spec(trainer);
+
+    if (kiln_plot_supported(NULL) < 0 || !has_pictures(spec, opts))
+        return 0;
+    const int64_t image = kiln_shape_count(&kiln_spec_feature(spec, opts->image)->shape);
+    const int64_t rows = PARTS * ((opts->count + COLUMNS - 1) / COLUMNS);
+    return 4 * opts->count * image * (int64_t)sizeof(float) + drawing_bytes + rows * row_bytes;
+}
+
 /* Data of another kind have no such pictures; that is no mistake. */
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
@@ -331,9 +368,9 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     state->shape = kiln_spec_feature(spec, opts->image)->shape;
     state->size = kiln_shape_count(&state->shape);
     if (fits || strcmp(phase, "validate") == 0)
-        status = allocate(&state->val, opts->count, state->size, err);
+        status = allocate(&state->val, opts->count, state->size, spec->n_classes, err);
     if (status >= 0 && (fits || strcmp(phase, "test") == 0))
-        status = allocate(&state->test, opts->count, state->size, err);
+        status = allocate(&state->test, opts->count, state->size, spec->n_classes, err);
     return status;
 }
 
@@ -351,6 +388,8 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
 static void start(Samples *samples)
 {
     samples->n_right = samples->n_wrong = samples->seen = 0;
+    if (samples->pairs != NULL)
+        memset(samples->pairs, 0, (size_t)(samples->classes * samples->classes) * sizeof(double));
 }
 
 static KilnStatus on_validation_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
@@ -397,18 +436,23 @@ static bool folder_of(KilnInstance *self, const KilnTrainer *trainer, char dir[P
                     opts->dir != NULL ? "" : "/plots") < PATH;
 }
 
-/* `dir`/`name`, where there are samples. */
+/* `dir`/SPLIT_samples.png and SPLIT_confusion.png, where there are samples. */
 static KilnStatus draw_to(KilnTrainer *trainer, const State *state, const Samples *samples,
-                          const char *dir, const char *name, KilnError *err)
+                          const char *dir, const char *split, KilnError *err)
 {
-    char path[PATH + 64];
+    char path[PATH + 64], title[64];
+    KilnStatus status = KILN_OK;
 
     if (samples->seen == 0)
         return KILN_OK;
     if (mkdir(dir, 0777) != 0 && errno != EEXIST)
         return kiln_error_errno(err, dir);
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
-    return draw_samples(trainer, state, samples, path, err);
+    snprintf(path, sizeof(path), "%s/%s_confusion.png", dir, split);
+    snprintf(title, sizeof(title), "%s: %lld samples", split, (long long)samples->seen);
+    if (samples->pairs != NULL)
+        status = draw_confusion(trainer, title, samples->pairs, samples->classes, path, err);
+    snprintf(path, sizeof(path), "%s/%s_samples.png", dir, split);
+    return status >= 0 ? draw_samples(trainer, state, samples, path, err) : status;
 }
 
 /* Whatever keeps a picture from being drawn does not make the run fail. */
@@ -423,7 +467,7 @@ static KilnStatus draw_val(KilnTrainer *trainer, State *state, const char *dir, 
     const bool drawn = state->val_drawn;
 
     state->val_drawn = true;
-    return drawn ? KILN_OK : draw_to(trainer, state, &state->val, dir, "val_samples.png", err);
+    return drawn ? KILN_OK : draw_to(trainer, state, &state->val, dir, "val", err);
 }
 
 /* A run that is resumed from its last checkpoint validates no more: its picture is there before
@@ -454,7 +498,7 @@ static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *
         return KILN_OK;
     KilnStatus status = draw_val(trainer, state, dir, &why);
     if (status >= 0)
-        status = draw_to(trainer, state, &state->test, dir, "test_samples.png", &why);
+        status = draw_to(trainer, state, &state->test, dir, "test", &why);
     if (status >= 0 && mkdir(dir, 0777) != 0 && errno != EEXIST)
         status = kiln_error_errno(&why, dir);
     if (status >= 0)
@@ -485,6 +529,7 @@ static const KilnCallbackOps ops = {
     .on_test_batch_end = on_test_batch_end,
     .on_save_checkpoint = on_save_checkpoint,
     .teardown = teardown,
+    .memory = memory,
 };
 
 const KilnComponent kiln_callback_prediction_plots = {

@@ -69,7 +69,7 @@ class Checkpoints(Case):
         self.assertEqual(one, other.replace("data/train", "data/val"))
 
     def test_eval_draws(self):
-        _, err = self.run_kiln(*TINY, "+task.metrics.confusion=metric/confusion_matrix", "kiln.run.dir=run")
+        _, err = self.run_kiln(*TINY, "kiln.run.dir=run")
         if "no plots" in err:
             self.skipTest("built without cairo")
         before = sorted(os.listdir(self.path("run/plots")))

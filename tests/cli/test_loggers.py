@@ -95,28 +95,28 @@ class Loggers(Braked):
         if "no plots" in out:
             self.skipTest("built without cairo")
         curves = ["accuracy.png", "loss.png", "lr.png"]
-        self.assertEqual(sorted(os.listdir(self.path("run/plots"))), curves + ["test_samples.png", "val_samples.png"])
+        self.assertEqual(sorted(os.listdir(self.path("run/plots"))), sorted(curves + [f"{split}_{what}.png" for split in ["val", "test"]
+                                         for what in ["confusion", "samples"]]))
         for name in curves:
             data = read(self.path("run/plots", name))
             self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
             self.assertEqual(struct.unpack(">II", data[16:24]), (800, 500))
 
     def test_pictures_of_predictions(self):
-        confusion = "+task.metrics.confusion=metric/confusion_matrix"
-        out, _ = self.run_kiln(*TINY, confusion, "callbacks.prediction_plots.count=8", "kiln.run.dir=run")
+        pairs = "+task.metrics.pairs=metric/confusion_matrix"
+        out, _ = self.run_kiln(*TINY, pairs, "callbacks.prediction_plots.count=8", "kiln.run.dir=run")
         if "no plots" in out:
             self.skipTest("built without cairo")
         names = sorted(os.listdir(self.path("run/plots")))
-        self.assertEqual([n for n in names if "confusion" in n],
-                         ["test_confusion.png", "train_confusion.png", "val_confusion.png"])
-        self.assertNotIn("confusion_0_0.png", names, "a cell is no curve")
+        self.assertEqual([n for n in names if "pairs" in n or "confusion" in n],
+                         ["test_confusion.png", "test_pairs.png", "train_pairs.png", "val_confusion.png", "val_pairs.png"])
         # Eight in a row, 112 pixels each and 12 between them: a row of right ones and one of wrong ones.
         size = struct.unpack(">II", read(self.path("run/plots/val_samples.png"))[16:24])
         self.assertEqual(size, (2 * 16 + 8 * (112 + 12) - 12, 2 * (16 + 26 + 112 + 18 + 12) + 14))
         before = read(self.path("run/plots/val_samples.png"))
         self.run_kiln("resume=run", "trainer.max_epochs=8")
         self.assertNotEqual(read(self.path("run/plots/val_samples.png")), before, "drawn anew")
-        self.run_kiln(*TINY, confusion, "callbacks.prediction_plots.count=8", "trainer.max_epochs=8",
+        self.run_kiln(*TINY, pairs, "callbacks.prediction_plots.count=8", "trainer.max_epochs=8",
                       "kiln.run.dir=whole")
         for name in ["val_samples.png", "val_confusion.png", "test_samples.png"]:
             self.assertEqual(os.path.getsize(self.path("whole/plots", name)) > 1000, True)

@@ -103,7 +103,8 @@ class Plan(Case):
                 self.run_kiln(*args)
                 peak = read_json(self.path(name, "summary.json"))["peak_rss_bytes"]
                 self.assertGreater(forecast, 0.97 * peak)
-                self.assertLess(forecast, 1.2 * peak + 8 * 2**20)
+                # Pictures are counted in full, although they are drawn when metrics have been computed.
+                self.assertLess(forecast, 1.2 * peak + 12 * 2**20)
 
     def test_what_does_not_fit_is_refused_before_anything_is_written(self):
         for args in [HUGE, DEEP]:

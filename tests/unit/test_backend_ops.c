@@ -32,7 +32,7 @@ BUILD(build_block)
 static const Case whole_blocks = {
     "block, whole blocks",
     build_block,
-    "gggggg",
+    "ggggff",
     .shape = { SHAPE(2, 8, 8, 32), SHAPE(32, 32, 3, 3), SHAPE(32), SHAPE(32), SHAPE(32),
                SHAPE(32) },
     .arg = { 0, 0 },
