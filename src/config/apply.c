@@ -234,6 +234,8 @@ static KilnStatus find_parent(Target *target)
     if (!kiln_path_next(&path, target->part))
         return kiln_error_set(target->err, KILN_E_SYNTAX, "there is no key");
     while (status >= 0 && *path != '\0') {
+        if (!kiln_list_own(target->config->arena, node))
+            return kiln_error_nomem(target->err, sizeof(*node));
         count_from_end(node, target->part);
         KilnEntry *entry = find_entry(target, node, target->part);
 
@@ -249,6 +251,8 @@ static KilnStatus find_parent(Target *target)
         if (status >= 0 && node->kind == KILN_NODE_SCALAR)
             return blocked(target, node, target->part);
     }
+    if (status >= 0 && !kiln_list_own(target->config->arena, node))
+        return kiln_error_nomem(target->err, sizeof(*node));
     if (status >= 0)
         count_from_end(node, target->part);
     target->parent = node;

@@ -44,6 +44,8 @@ static KilnEntry *entry_at(const KilnConfig *config, const char *key, KilnConfig
     char part[KILN_PATH_PART];
 
     while (node != NULL && kiln_path_next(&key, part)) {
+        if (!kiln_list_own(kiln_config_arena(config), node))
+            return NULL;
         *ret_parent = node;
         entry = kiln_node_entry(node, part);
         node = entry != NULL ? entry->value : NULL;
@@ -72,6 +74,7 @@ KilnStatus kiln_config_change(KilnConfig *config, const char *key, const char *v
         *ret_before = entry->value;
     node->replaced = entry->value;
     node->parent = parent;
+    node->at = entry->value->at;
     entry->value = node;
     return KILN_OK;
 }

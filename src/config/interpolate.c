@@ -316,27 +316,25 @@ static KilnStatus resolve_all(KilnResolving *resolving, const KilnConfigNode *no
                               const KilnConfigNode **ret)
 {
     KilnConfigNode *copy = kiln_arena_alloc(resolving->config->arena, sizeof(*copy));
-    KilnEntry *entries = kiln_arena_alloc(resolving->config->arena,
-                                          (node->count + 1) * sizeof(*entries));
     KilnStatus status = KILN_OK;
 
-    if (copy == NULL || entries == NULL)
+    if (copy == NULL)
         return kiln_error_nomem(resolving->err, sizeof(*copy));
+    *copy = *node;
+    if (!kiln_node_own_entries(resolving->config->arena, copy))
+        return kiln_error_nomem(resolving->err, node->count * sizeof(*node->entries));
     if (resolving->depth >= KILN_INTERPOLATION_DEPTH)
         return kiln_error_set(resolving->err, KILN_E_RANGE,
                               "nested deeper than %d levels when its interpolations are resolved",
                               KILN_INTERPOLATION_DEPTH);
-    *copy = *node;
-    copy->entries = entries;
     resolving->depth++;
     for (size_t i = 0; i < node->count && status >= 0; i++) {
         const KilnConfigNode *value = NULL;
 
-        entries[i] = node->entries[i];
-        status = kiln_resolve_node(resolving, entries[i].value, &value);
+        status = kiln_resolve_node(resolving, node->entries[i].value, &value);
         if (status >= 0 && value->kind != KILN_NODE_SCALAR)
             status = resolve_all(resolving, value, &value);
-        entries[i].value = (KilnConfigNode *)value; /* read only */
+        copy->entries[i].value = (KilnConfigNode *)value; /* read only */
     }
     resolving->depth--;
     *ret = copy;

@@ -82,18 +82,34 @@ static bool append_items(KilnConfig *config, KilnConfigNode *list, const KilnCon
     return true;
 }
 
+/* Append to a list that was appended to before: the time that it takes, and what its history
+ * takes, do not grow with the list. */
+static KilnStatus grow_list(KilnConfig *config, KilnConfigNode *list, const KilnConfigNode *more,
+                            KilnError *err)
+{
+    if (!kiln_list_freeze(config->arena, list))
+        return kiln_error_nomem(err, sizeof(*list));
+    list->origin = more->origin;
+    list->layer = more->layer;
+    list->mark = more->mark;
+    return append_items(config, list, more) ? KILN_OK : kiln_error_nomem(err, sizeof(*list));
+}
+
 KilnStatus kiln_list_append(KilnConfig *config, KilnConfigNode *parent, KilnEntry *entry,
                             KilnConfigNode *more, KilnError *err)
 {
     const KilnConfigNode *there = NULL;
+
+    if (entry->value->grown)
+        return grow_list(config, entry->value, more, err);
     KilnConfigNode *list = new_list(config, more);
     KilnStatus status = find_list(config, entry->value, &there, err);
-
     if (status < 0)
         return status;
     if (list == NULL || (there != NULL && !append_items(config, list, there)) ||
         !append_items(config, list, more))
         return kiln_error_nomem(err, sizeof(*list));
+    list->grown = true;
     kiln_node_replace(entry, parent, list);
     return KILN_OK;
 }
@@ -182,6 +198,8 @@ KilnStatus kiln_list_underlay(KilnConfig *config, KilnConfigNode *node, const Ki
 {
     if (value->kind != KILN_NODE_LIST || !is_open(node))
         return KILN_OK;
+    if (!kiln_list_own(config->arena, node))
+        return kiln_error_nomem(err, sizeof(*node));
     for (; node != NULL; node = node->replaced) {
         KilnConfigNode own = *node;
 

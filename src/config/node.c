@@ -69,15 +69,13 @@ static void append_path(const KilnConfigNode *node, KilnText *text)
     if (parent == NULL)
         return;
     append_path(parent, text);
-    for (size_t i = 0; i < parent->count; i++) {
-        if (parent->entries[i].value != node)
-            continue;
-        if (parent->kind == KILN_NODE_LIST)
-            kiln_text_printf(text, "[%zu]", i);
-        else
-            kiln_text_printf(text, "%s%s", text->length > 0 ? "." : "", parent->entries[i].key);
+    const size_t i = kiln_node_index(node);
+    if (i == parent->count)
         return;
-    }
+    if (parent->kind == KILN_NODE_LIST)
+        kiln_text_printf(text, "[%zu]", i);
+    else
+        kiln_text_printf(text, "%s%s", text->length > 0 ? "." : "", parent->entries[i].key);
 }
 
 const char *kiln_node_path(const KilnConfig *config, const KilnConfigNode *node)

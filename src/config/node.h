@@ -53,8 +53,11 @@ struct KilnConfigNode {
     bool quoted;
     char quote;   /* of an argument's quoted text, ' or "; '\0' otherwise */
     bool aliased; /* an alias in its file repeats it */
+    bool grown;   /* a list that kiln_list_append made, and may make longer */
+    bool shared;  /* its entries and items are those of its history too: see kiln_list_freeze */
     KilnMark mark;
     KilnLayer layer;
+    uint32_t at; /* in its parent's entries, when it came there */
     KilnOrigin origin;
     const char *text;   /* scalar, as written without quotes; NUL-terminated */
     KilnEntry *entries; /* map, list */

@@ -12,8 +12,8 @@
 
 /* ---- Writing --------------------------------------------------------------------------- */
 
-/* A value in one line, in flow style: {a: 1, b: [x]}. */
-static void flow(KilnText *text, const KilnConfigNode *node)
+/* A value in one line, in flow style: {a: 1, b: [x]}; its entries from the one at `first`. */
+static void flow(KilnText *text, const KilnConfigNode *node, size_t first)
 {
     bool map = node->kind == KILN_NODE_MAP;
 
@@ -28,22 +28,29 @@ static void flow(KilnText *text, const KilnConfigNode *node)
         return;
     }
     kiln_text_char(text, map ? '{' : '[');
-    for (size_t i = 0; i < node->count; i++) {
-        kiln_text_append(text, i > 0 ? ", " : "");
+    for (size_t i = first; i < node->count; i++) {
+        kiln_text_append(text, i > first ? ", " : "");
         if (map) {
             kiln_write_quoted(text, node->entries[i].key);
             kiln_text_append(text, ": ");
         }
-        flow(text, node->entries[i].value);
+        flow(text, node->entries[i].value, 0);
     }
     kiln_text_char(text, map ? '}' : ']');
 }
 
-static void write_step(const KilnStep *step, KilnText *text)
+/* The step, of which `older` (NULL: none) is the one before. A list that was appended to has
+ * its new items alone, or ten thousand appends would fill the disk. */
+static void write_step(const KilnStep *step, const KilnStep *older, KilnText *text)
 {
-    if (step->value != NULL) {
+    const KilnConfigNode *value = step->value;
+
+    if (value != NULL && value->shared && older != NULL && value->replaced == older->value) {
+        kiln_text_append(text, "  - {more: ");
+        flow(text, value, older->value->count);
+    } else if (value != NULL) {
         kiln_text_append(text, "  - {value: ");
-        flow(text, step->value);
+        flow(text, value, 0);
     } else {
         kiln_text_append(text, "  - {removed: true");
     }
@@ -83,7 +90,7 @@ void kiln_stories_write(const KilnStories *stories, const KilnConfig *config, Ki
         kiln_write_string(text, story->key);
         kiln_text_append(text, ":\n");
         for (size_t j = 0; j < story->count; j++)
-            write_step(&story->steps[j], text);
+            write_step(&story->steps[j], j + 1 < story->count ? &story->steps[j + 1] : NULL, text);
     }
     if (text->length == start)
         kiln_text_append(text, "{}\n");
@@ -147,7 +154,8 @@ static KilnStatus read_step(KilnStories *stories, KilnStory *story, const KilnCo
     step->place = text_at(from, "from");
     step->why = text_at(from, "why");
     step->tag = text_at(from, "tag");
-    if (step->place == NULL || (step->value == NULL && text_at(from, "removed") == NULL))
+    if (step->place == NULL || (step->value == NULL && kiln_node_get(from, "more") == NULL &&
+                                text_at(from, "removed") == NULL))
         return damaged(from, err);
     if (refers == NULL || refers->kind != KILN_NODE_LIST)
         return KILN_OK;
@@ -163,6 +171,44 @@ static KilnStatus read_step(KilnStories *stories, KilnStory *story, const KilnCo
     return KILN_OK;
 }
 
+/* The list `before` with the items of `more` after its own. */
+static KilnStatus lengthen(KilnArena *arena, const KilnConfigNode *before,
+                           const KilnConfigNode *more, KilnStep *ret, KilnError *err)
+{
+    KilnConfigNode *list = kiln_arena_alloc(arena, sizeof(*list));
+    bool ok = list != NULL;
+
+    if (ok) {
+        *list = *before;
+        list->replaced = (KilnConfigNode *)before;
+        ok = before->shared || kiln_node_own_entries(arena, list);
+        list->shared = true;
+    }
+    for (size_t i = 0; i < more->count && ok; i++)
+        ok = kiln_node_append(arena, list, NULL, more->origin, more->entries[i].value) != NULL;
+    ret->value = list;
+    return ok ? KILN_OK : kiln_error_nomem(err, sizeof(*list));
+}
+
+/* Put together the lists of which the file has the new items alone, the oldest first. */
+static KilnStatus read_more(const KilnStories *stories, const KilnStory *story,
+                            const KilnConfigNode *steps, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = story->count; i-- > 0 && status >= 0;) {
+        const KilnConfigNode *more = kiln_node_get(steps->entries[i].value, "more");
+        const KilnConfigNode *before = i + 1 < story->count ? story->steps[i + 1].value : NULL;
+
+        if (more == NULL || story->steps[i].value != NULL)
+            continue;
+        if (before == NULL || before->kind != KILN_NODE_LIST || more->kind != KILN_NODE_LIST)
+            return damaged(more, err);
+        status = lengthen(stories->arena, before, more, &story->steps[i], err);
+    }
+    return status;
+}
+
 static KilnStatus read_story(KilnStories *stories, const KilnEntry *entry, KilnError *err)
 {
     KilnStory *story = kiln_stories_add(stories, entry->key);
@@ -174,6 +220,8 @@ static KilnStatus read_story(KilnStories *stories, const KilnEntry *entry, KilnE
         return damaged(entry->value, err);
     for (size_t i = 0; i < entry->value->count && status >= 0; i++)
         status = read_step(stories, story, entry->value->entries[i].value, err);
+    if (status >= 0)
+        status = read_more(stories, story, entry->value, err);
     story->there = story->count > 0 && story->steps[0].value != NULL;
     return status;
 }

@@ -298,11 +298,6 @@ static KilnStatus read_key(Reader *reader, const KilnConfigNode *map, KilnConfig
         return status;
     if ((*ret)->scalar == KILN_SCALAR_NULL)
         return fail(reader, reader->event.start_mark, KILN_E_TYPE, "a key must not be null");
-    if (map->count >= KILN_YAML_KEYS)
-        return fail(
-            reader, reader->event.start_mark, KILN_E_RANGE,
-            "more than 4096 keys in one mapping: too many for a config; data belongs into a "
-            "file of its own");
     other = kiln_node_entry(map, (*ret)->text);
     if (other == NULL)
         return KILN_OK;

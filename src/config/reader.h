@@ -8,7 +8,6 @@
 #define KILN_YAML_BYTES (4u << 20)
 #define KILN_YAML_DEPTH 64
 #define KILN_YAML_NODES 200000
-#define KILN_YAML_KEYS 4096
 
 /* Parse the one document in `text`; *ret is NULL when there is none in it.
  * `maker->origin.source` names the text in origins and messages; with

@@ -92,13 +92,16 @@ static void add_text(KilnReads *reads, const char *text, const char *top)
     reads->items[reads->count++] = (KilnRead) { text, top };
 }
 
-/* All below the root's key `top`, with what others replaced. */
+/* All below the root's key `top`, with what others replaced; items that a list shares with its
+ * history once. */
 static void add_node(KilnReads *reads, const KilnConfigNode *node, const char *top)
 {
-    for (; node != NULL; node = node->replaced) {
+    bool added = false;
+
+    for (; node != NULL; added = node->shared, node = node->replaced) {
         if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION)
             add_text(reads, node->text, top);
-        for (size_t i = 0; i < node->count; i++)
+        for (size_t i = 0; i < node->count && !added; i++)
             add_node(reads, node->entries[i].value, top);
     }
 }

@@ -18,8 +18,9 @@ KILN_NODISCARD KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **
                                                KilnError *err);
 /* Where each value came from (origins.yaml, docs/design.md): a mapping from "a.b" to a
  * list of {value, from}, the value in force first, then what it replaced; {removed, from}
- * is what took a key away. Lists count as one value. With `before` (NULL: none), the file that a
- * run left which goes on now, its histories go on. Owned by the caller. */
+ * is what took a key away, {more, from} are items appended to the list that the next one has. Lists
+ * count as one value. With `before` (NULL: none), the file that a run left which goes on now, its
+ * histories go on. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_config_origins_yaml(const KilnConfig *config, const char *before,
                                                    char **ret, KilnError *err);
 /* Read such a file, to find out whether it is whole. */

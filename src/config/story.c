@@ -129,7 +129,8 @@ static void add_values(const Collector *collector, KilnStory *story, const KilnC
         step->place = place_of(collector, &node->origin);
         if (node->mark != KILN_MARK_NONE)
             step->tag = kiln_mark_tag(node->mark);
-        find_references(collector, node, refers, &n);
+        if (story->count == 1) /* those of what is in force are told, no others */
+            find_references(collector, node, refers, &n);
         if (n == 0)
             continue;
         step->refers = kiln_arena_alloc(collector->stories->arena, (n + 1) * sizeof(*refers));

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/parse.h"
 #include "base/text.h"
@@ -41,17 +42,68 @@ KilnConfigNode *kiln_node_string(const KilnMaker *maker, const char *text)
     return node;
 }
 
-static bool grow(KilnArena *arena, KilnConfigNode *node)
-{
-    size_t capacity = node->capacity > 0 ? node->capacity * 2 : 4;
-    KilnEntry *entries = kiln_arena_alloc(arena, capacity * sizeof(*entries));
+/* ---- Entries ---------------------------------------------------------------------- */
 
-    if (entries == NULL)
-        return false;
-    if (node->count > 0)
-        memcpy(entries, node->entries, node->count * sizeof(*entries));
-    node->entries = entries;
+/* A mapping with more room than this finds its keys by hash: open addressing, the slots
+ * stand after the entries and hold an entry's position + 1, 0 where free. */
+enum { MOST_SCANNED = 16, SLOTS_PER_ENTRY = 2 };
+
+static bool is_hashed(const KilnConfigNode *node)
+{
+    return node->kind == KILN_NODE_MAP && node->capacity > MOST_SCANNED;
+}
+
+static uint32_t *slots_of(const KilnConfigNode *node)
+{
+    return (uint32_t *)(node->entries + node->capacity);
+}
+
+/* The slot of the key's first entry, or the free one that its next entry takes. */
+static uint32_t *find_slot(const KilnConfigNode *node, const char *key)
+{
+    uint32_t *slots = slots_of(node);
+    const size_t n = node->capacity * SLOTS_PER_ENTRY;
+    size_t at = XXH3_64bits(key, strlen(key)) % n;
+
+    while (slots[at] != 0 && strcmp(node->entries[slots[at] - 1].key, key) != 0)
+        at = (at + 1) % n;
+    return &slots[at];
+}
+
+static void hash_entry(KilnConfigNode *node, size_t index)
+{
+    uint32_t *slot = find_slot(node, node->entries[index].key);
+
+    if (*slot == 0)
+        *slot = (uint32_t)index + 1;
+}
+
+static void hash_entries(KilnConfigNode *node)
+{
+    if (!is_hashed(node))
+        return;
+    memset(slots_of(node), 0, node->capacity * SLOTS_PER_ENTRY * sizeof(uint32_t));
+    for (size_t i = 0; i < node->count; i++)
+        hash_entry(node, i);
+}
+
+/* Room for `capacity` entries, with the present ones in it. */
+static bool set_capacity(KilnArena *arena, KilnConfigNode *node, size_t capacity)
+{
+    KilnConfigNode old = *node;
+    size_t size = sizeof(*node->entries);
+
     node->capacity = capacity;
+    if (is_hashed(node))
+        size += SLOTS_PER_ENTRY * sizeof(uint32_t);
+    node->entries = capacity < UINT32_MAX ? kiln_arena_alloc(arena, capacity * size) : NULL;
+    if (node->entries == NULL) {
+        *node = old;
+        return false;
+    }
+    if (node->count > 0)
+        memcpy(node->entries, old.entries, node->count * sizeof(*node->entries));
+    hash_entries(node);
     return true;
 }
 
@@ -60,11 +112,15 @@ KilnEntry *kiln_node_append(KilnArena *arena, KilnConfigNode *node, const char *
 {
     KilnEntry *entry;
 
-    if (value == NULL || (node->count == node->capacity && !grow(arena, node)))
+    if (value == NULL || (node->count == node->capacity &&
+                          !set_capacity(arena, node, node->count > 0 ? node->count * 2 : 4)))
         return NULL;
     entry = &node->entries[node->count++];
     *entry = (KilnEntry) { .key = key, .key_origin = key_origin, .value = value };
     value->parent = node;
+    value->at = (uint32_t)(node->count - 1);
+    if (is_hashed(node))
+        hash_entry(node, node->count - 1);
     return entry;
 }
 
@@ -85,6 +141,11 @@ KilnEntry *kiln_node_entry(const KilnConfigNode *node, const char *key)
         return NULL;
     if (node->kind == KILN_NODE_LIST)
         return list_entry(node, key);
+    if (is_hashed(node)) {
+        const uint32_t slot = *find_slot(node, key);
+
+        return slot != 0 ? &node->entries[slot - 1] : NULL;
+    }
     for (size_t i = 0; i < node->count; i++)
         if (strcmp(node->entries[i].key, key) == 0)
             return &node->entries[i];
@@ -97,6 +158,51 @@ void kiln_node_remove(KilnConfigNode *node, KilnEntry *entry)
 
     memmove(entry, entry + 1, (node->count - index - 1) * sizeof(*entry));
     node->count--;
+    for (size_t i = index; i < node->count; i++)
+        node->entries[i].value->at = (uint32_t)i;
+    hash_entries(node);
+}
+
+void kiln_node_rename(KilnConfigNode *map, KilnEntry *entry, const char *key)
+{
+    entry->key = key;
+    hash_entries(map);
+}
+
+size_t kiln_node_index(const KilnConfigNode *node)
+{
+    const KilnConfigNode *parent = node->parent;
+    size_t i = node->at;
+
+    if (i < parent->count && parent->entries[i].value == node)
+        return i;
+    for (i = 0; i < parent->count && parent->entries[i].value != node; i++)
+        ;
+    return i;
+}
+
+bool kiln_node_own_entries(KilnArena *arena, KilnConfigNode *node)
+{
+    if (node->count > 0)
+        return set_capacity(arena, node, node->count);
+    node->entries = NULL;
+    node->capacity = 0;
+    return true;
+}
+
+/* Let the node's own copies stand in its entries. */
+static bool copy_items(KilnArena *arena, KilnConfigNode *node)
+{
+    for (size_t i = 0; i < node->count; i++) {
+        KilnConfigNode *item = kiln_node_copy(arena, node->entries[i].value);
+
+        if (item == NULL)
+            return false;
+        item->parent = node;
+        item->at = (uint32_t)i;
+        node->entries[i].value = item;
+    }
+    return true;
 }
 
 KilnConfigNode *kiln_node_copy(KilnArena *arena, const KilnConfigNode *node)
@@ -107,25 +213,10 @@ KilnConfigNode *kiln_node_copy(KilnArena *arena, const KilnConfigNode *node)
         return NULL;
     *copy = *node;
     copy->parent = NULL;
+    copy->shared = false;
     if (node->replaced != NULL && (copy->replaced = kiln_node_copy(arena, node->replaced)) == NULL)
         return NULL;
-    if (node->count == 0) {
-        copy->entries = NULL;
-        copy->capacity = 0;
-        return copy;
-    }
-    copy->entries = kiln_arena_alloc(arena, node->count * sizeof(*copy->entries));
-    copy->capacity = node->count;
-    if (copy->entries == NULL)
-        return NULL;
-    for (size_t i = 0; i < node->count; i++) {
-        copy->entries[i] = node->entries[i];
-        copy->entries[i].value = kiln_node_copy(arena, node->entries[i].value);
-        if (copy->entries[i].value == NULL)
-            return NULL;
-        copy->entries[i].value->parent = copy;
-    }
-    return copy;
+    return kiln_node_own_entries(arena, copy) && copy_items(arena, copy) ? copy : NULL;
 }
 
 void kiln_node_replace(KilnEntry *entry, KilnConfigNode *parent, KilnConfigNode *value)
@@ -137,7 +228,28 @@ void kiln_node_replace(KilnEntry *entry, KilnConfigNode *parent, KilnConfigNode 
     if (last != entry->value)
         last->replaced = entry->value;
     value->parent = parent;
+    value->at = (uint32_t)(entry - parent->entries);
     entry->value = value;
+}
+
+bool kiln_list_freeze(KilnArena *arena, KilnConfigNode *list)
+{
+    KilnConfigNode *before = kiln_arena_alloc(arena, sizeof(*before));
+
+    if (before == NULL)
+        return false;
+    *before = *list;
+    list->replaced = before;
+    list->shared = true;
+    return true;
+}
+
+bool kiln_list_own(KilnArena *arena, KilnConfigNode *list)
+{
+    if (!list->shared)
+        return true;
+    list->shared = false;
+    return kiln_node_own_entries(arena, list) && copy_items(arena, list);
 }
 
 const char *kiln_node_kind_name(const KilnConfigNode *node)

@@ -27,8 +27,23 @@ KilnEntry *kiln_node_entry(const KilnConfigNode *node, const char *key);
 void kiln_node_remove(KilnConfigNode *node, KilnEntry *entry);
 /* A deep copy below no parent, histories too; NULL when memory is out. */
 KilnConfigNode *kiln_node_copy(KilnArena *arena, const KilnConfigNode *node);
+/* Have entries of its own, with the same values: for a copy of the struct. False when memory is
+ * out. */
+bool kiln_node_own_entries(KilnArena *arena, KilnConfigNode *node);
 /* Let `value` stand in the entry; what stood there becomes the end of its history. */
 void kiln_node_replace(KilnEntry *entry, KilnConfigNode *parent, KilnConfigNode *value);
+/* Give an entry of the mapping another key, which is not there yet. */
+void kiln_node_rename(KilnConfigNode *map, KilnEntry *entry, const char *key);
+/* Where the node stands in its parent's entries; the parent's count: nowhere. */
+size_t kiln_node_index(const KilnConfigNode *node);
+
+/* Put the list as it is into its own history, in constant time: the two share the items, and
+ * as many of the entries. From here on the list may grow; false when memory is out. */
+bool kiln_list_freeze(KilnArena *arena, KilnConfigNode *list);
+/* Before anything in the list changes: have entries and items that no history shares. False
+ * when memory is out. */
+bool kiln_list_own(KilnArena *arena, KilnConfigNode *list);
+
 /* "a mapping", "a list", "text", "an integer", ... for messages. */
 const char *kiln_node_kind_name(const KilnConfigNode *node);
 /* Same kind, type and text, recursively; mappings in any order. */

@@ -286,6 +286,7 @@ static KilnConfigNode *named_mapping(Walk *walk, const KilnConfigNode *name)
     }
     map->replaced = name->replaced;
     map->parent = name->parent;
+    map->at = name->at;
     return map;
 }
 
@@ -325,6 +326,8 @@ static void walk_fields(Walk *walk, KilnConfigNode *map, const KilnField *fields
         KilnConfigNode *node = entry->value;
         if (field->shape == KILN_ONE)
             walk_value(walk, field, entry, depth);
+        else if (!kiln_list_own(kiln_config_arena(walk->config), node))
+            kiln_error_nomem(&walk->err, sizeof(*node));
         else if (node->kind == (field->shape == KILN_LIST ? KILN_NODE_LIST : KILN_NODE_MAP))
             for (size_t j = 0; j < node->count && walk->err.status == KILN_OK; j++)
                 walk_value(walk, field, &node->entries[j], depth);

@@ -49,7 +49,7 @@ static KilnStatus rename_entry(const KilnConfig *config, KilnConfigNode *map, co
     }
     kiln_rename_warn(config, map, row, &old->key_origin, errors);
     if (new == NULL) {
-        old->key = row->renamed;
+        kiln_node_rename(map, old, row->renamed);
     } else {
         kiln_node_replace(new, map, value);
         kiln_node_remove(map, old);

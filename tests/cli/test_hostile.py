@@ -225,7 +225,7 @@ class Yaml(Hostile):
         self.write("c/config.yaml", "".join(f"k{i}: {i}\n" for i in range(4000)))
         self.accept("k3999=x", says="k3999: x")
         self.refuse("k4000=x", says="k400")
-        self.refuse_file("".join(f"k{i}: {i}\n" for i in range(100_000)), "c/config.yaml")
+        self.refuse_file("".join(f"k{i}: 1\n" for i in range(250_000)), "c/config.yaml")
 
     def test_long_lists(self):
         self.write("c/config.yaml", "l: [" + "1, " * 100_000 + "1]\n")
