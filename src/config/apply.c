@@ -471,3 +471,34 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
         at = err->origin;
     return kiln_error_at(err, &at);
 }
+
+/* ---- When the bottom is laid --------------------------------------------------------- */
+
+bool kiln_override_brings_keys(const KilnConfig *config, const KilnOverride *override)
+{
+    const char *dot = strrchr(override->key, '.');
+
+    if (dot != NULL)
+        return strcmp(dot + 1, "_target_") == 0;
+    for (const KilnSection *s = config->sections; s != NULL && s->key != NULL; s++)
+        for (const KilnField *f = s->fields;
+             s->key[0] == '\0' && f != NULL && f->type != KILN_TYPE_END; f++)
+            if (strcmp(f->name, override->key) == 0)
+                return true;
+    return strcmp(override->key, "_target_") == 0;
+}
+
+bool kiln_override_goes_with(const KilnConfig *config, const KilnOverride *override,
+                             const KilnOverride *last)
+{
+    const char *dot = strrchr(override->key, '.');
+    const size_t n = dot != NULL ? (size_t)(dot - override->key) + 1 : 0;
+
+    if (override->kind != last->kind)
+        return false;
+    if (override->kind == KILN_OVERRIDE_APPEND)
+        return strcmp(override->key, last->key) == 0;
+    return (override->kind == KILN_OVERRIDE_ADD || override->kind == KILN_OVERRIDE_FORCE) &&
+           strncmp(override->key, last->key, n) == 0 && strchr(last->key + n, '.') == NULL &&
+           kiln_node_find(config->root, override->key) == NULL;
+}

@@ -11,4 +11,13 @@
 KILN_NODISCARD KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
                                               bool *ret_bottom, KilnError *err);
 
+/* Can laying the bottom after the override bring keys into the mapping that it changed? So does
+ * a _target_, and a key of the root section in a config that had none of them. */
+bool kiln_override_brings_keys(const KilnConfig *config, const KilnOverride *override);
+/* Can `override` be applied as well before the bottom is laid for `last`? It can in a row of
+ * items for one list, or of new keys for one mapping. Laying the bottom for each of them would
+ * walk over the whole tree each time. */
+bool kiln_override_goes_with(const KilnConfig *config, const KilnOverride *override,
+                             const KilnOverride *last);
+
 #endif

@@ -450,40 +450,6 @@ static bool is_broken(const Composer *composer, const char *key)
     return false;
 }
 
-/* Can laying the bottom after it bring keys into the mapping that it changed? So does a
- * _target_, and a key of the root section in a config that had none of them. */
-static bool brings_keys(const KilnConfig *config, const KilnOverride *override)
-{
-    const char *dot = strrchr(override->key, '.');
-
-    if (dot != NULL)
-        return strcmp(dot + 1, "_target_") == 0;
-    for (const KilnSection *s = config->sections; s != NULL && s->key != NULL; s++)
-        for (const KilnField *f = s->fields;
-             s->key[0] == '\0' && f != NULL && f->type != KILN_TYPE_END; f++)
-            if (strcmp(f->name, override->key) == 0)
-                return true;
-    return strcmp(override->key, "_target_") == 0;
-}
-
-/* Can `override` be applied as well before the bottom is laid for `last`? It can in a row of
- * items for one list, or of new keys for one mapping. Laying the bottom for each of them would
- * walk over the whole tree each time. */
-static bool goes_with(const KilnConfig *config, const KilnOverride *override,
-                      const KilnOverride *last)
-{
-    const char *dot = strrchr(override->key, '.');
-    const size_t n = dot != NULL ? (size_t)(dot - override->key) + 1 : 0;
-
-    if (override->kind != last->kind)
-        return false;
-    if (override->kind == KILN_OVERRIDE_APPEND)
-        return strcmp(override->key, last->key) == 0;
-    return (override->kind == KILN_OVERRIDE_ADD || override->kind == KILN_OVERRIDE_FORCE) &&
-           strncmp(override->key, last->key, n) == 0 && strchr(last->key + n, '.') == NULL &&
-           kiln_node_find(config->root, override->key) == NULL;
-}
-
 static void lay_unlaid(Composer *composer)
 {
     if (composer->unlaid != NULL)
@@ -501,7 +467,7 @@ static void apply_override(Composer *composer, const KilnOverride *override)
             tell(composer, &err);
     } else if (bottom) {
         composer->unlaid = override;
-        if (brings_keys(composer->config, override))
+        if (kiln_override_brings_keys(composer->config, override))
             lay_unlaid(composer);
     }
 }
@@ -514,7 +480,8 @@ static void apply_overrides(Composer *composer)
 
         if (override->is_group)
             continue;
-        if (composer->unlaid != NULL && !goes_with(composer->config, override, composer->unlaid))
+        if (composer->unlaid != NULL &&
+            !kiln_override_goes_with(composer->config, override, composer->unlaid))
             lay_unlaid(composer);
         if (kiln_override_settle(composer->config->arena, composer->config, composer->hooks,
                                  override, &err) < 0)
