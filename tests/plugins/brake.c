@@ -1,6 +1,7 @@
 /* A callback that makes a run last as long as a test needs it, however fast the machine is. While
  * there is a file `file`, which says "MILLISECONDS AFTER", each batch of any loop waits so long
- * once AFTER training batches are done; it waits no longer when the file goes. */
+ * once AFTER training batches are done; it waits no longer when the file goes. The first wait
+ * makes a file `file`.waits. */
 #include "kiln.h"
 
 #include <stdio.h>
@@ -29,13 +30,26 @@ static long wait_ms(const Opts *opts, const KilnTrainer *trainer)
     return ms;
 }
 
+static void report(const Opts *opts)
+{
+    char path[4096];
+
+    snprintf(path, sizeof(path), "%s.waits", opts->file);
+    FILE *file = fopen(path, "w");
+    if (file != NULL)
+        fclose(file);
+}
+
 static KilnStatus brake(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const struct timespec nap = { .tv_nsec = 1000000 };
 
     (void)err;
-    for (long waited = 0; waited < wait_ms(kiln_opts(self), trainer); waited++)
+    for (long waited = 0; waited < wait_ms(kiln_opts(self), trainer); waited++) {
+        if (waited == 0)
+            report(kiln_opts(self));
         nanosleep(&nap, NULL);
+    }
     return KILN_OK;
 }
 
