@@ -17,7 +17,8 @@ static bool in_range(const KilnField *field, double value)
     return value >= field->min && value <= field->max;
 }
 
-/* Another number near the default, as people would try it: twice, half, ... */
+/* Another number near the default, as people would try it: twice, half, ... An odd count stays
+ * odd: sizes of kernels must be. */
 static bool other_number(KilnText *text, const KilnField *field)
 {
     const double tries[] = { 0.1, 10, 100, 2, 1, 0.5, 0 };
@@ -26,7 +27,11 @@ static bool other_number(KilnText *text, const KilnField *field)
     bool known = field->value != NULL && kiln_parse_f64(field->value, &now, NULL) >= 0 && now > 0;
     bool whole = field->type == KILN_TYPE_I64 || field->type == KILN_TYPE_SIZE;
 
-    if (known && in_range(field, now * 2))
+    const bool odd = known && whole && fmod(now, 2) == 1;
+
+    if (odd && in_range(field, now + 2))
+        found = now + 2;
+    else if (known && in_range(field, now * 2))
         found = now * 2;
     else if (known && in_range(field, now / 2) && (!whole || floor(now / 2) == now / 2))
         found = now / 2;
@@ -91,14 +96,19 @@ const KilnField *kiln_example_field(const KilnField *fields)
     return found;
 }
 
-/* A value that stands for one of the user's own. */
+/* A value that stands for one of the user's own. Keys of a mapping of numbers are numbers, of
+ * epochs say. */
 static void placeholder(KilnText *text, const KilnField *field)
 {
     KilnField item = *field;
+    KilnText value = { 0 };
 
     item.shape = KILN_ONE;
     if (field->shape == KILN_MAP) {
-        kiln_text_append(text, "{}");
+        const bool known = kiln_example_value(&value, &item) && !value.failed;
+
+        kiln_text_printf(text, "{%s%s}", known ? "0:" : "", known ? value.data : "");
+        kiln_text_release(&value);
         return;
     }
     kiln_text_append(text, field->shape == KILN_LIST ? "[" : "");
