@@ -53,10 +53,10 @@ class Interrupt(Braked):
         self.assertEqual(process.communicate(timeout=60), ("", ""))
 
     def test_of_an_evaluation(self):
-        self.run_kiln(*TINY, *self.braked, "kiln.run.dir=run")
+        self.run_kiln(*TINY, *self.braked, f"callbacks.brake.report={self.path('waits')}", "kiln.run.dir=run")
         self.hold(0)
         process = self.start("eval", "run", *self.braked[:2], program="kiln")
-        self.wait_for("pace.waits", process)
+        self.wait_for("waits", process)
         process.send_signal(signal.SIGINT)
         found = b""
         while b"; press again to end at once\n" not in found:

@@ -1,18 +1,19 @@
 /* A callback that makes a run last as long as a test needs it, however fast the machine is. While
  * there is a file `file`, which says "MILLISECONDS AFTER", each batch of any loop waits so long
- * once AFTER training batches are done; it waits no longer when the file goes. The first wait
- * makes a file `file`.waits. */
+ * once AFTER training batches are done; it waits no longer when the file goes. A batch that
+ * waits makes the file `report`. */
 #include "kiln.h"
 
 #include <stdio.h>
 #include <time.h>
 
 typedef struct Opts {
-    char *file;
+    char *file, *report;
 } Opts;
 
 static const KilnField fields[] = {
     KILN_FIELD_STR(Opts, file, NULL, "how long batches take"),
+    KILN_FIELD_STR_OPT(Opts, report, "null", "a file that is made when a batch waits; null: none"),
     KILN_FIELD_END,
 };
 
@@ -32,10 +33,8 @@ static long wait_ms(const Opts *opts, const KilnTrainer *trainer)
 
 static void report(const Opts *opts)
 {
-    char path[4096];
+    FILE *file = opts->report != NULL ? fopen(opts->report, "w") : NULL;
 
-    snprintf(path, sizeof(path), "%s.waits", opts->file);
-    FILE *file = fopen(path, "w");
     if (file != NULL)
         fclose(file);
 }
