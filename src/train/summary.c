@@ -223,7 +223,7 @@ static void print_end(KilnTrainer *trainer, const char *status)
         kiln_text_append(&line, " (no training)");
     if (!interrupted && reason[0] != '\0')
         kiln_text_printf(&line, ": %s", reason);
-    kiln_output_pair(&trainer->output, "run", line.data != NULL ? line.data : "");
+    kiln_output_words(&trainer->output, "run", line.data != NULL ? line.data : "");
     kiln_text_release(&line);
 }
 
