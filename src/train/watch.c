@@ -6,7 +6,7 @@
 
 #include "train/trainer.h"
 
-enum { LOOK_MS = 50 };
+enum { LOOK_MS = 50, STACK = 256 << 10 };
 
 /* LOOK_MS from now, or earlier when the watch ends; with the lock. */
 static void wait_a_moment(KilnWatch *watch)
@@ -50,16 +50,23 @@ static void *look(void *arg)
     return NULL;
 }
 
-/* Signals are for the other threads: a wait of theirs ends by them. */
+/* Signals are for the other threads: a wait of theirs ends by them. Its stack is small, for a
+ * process may be limited in addresses. */
 static bool start(KilnTrainer *trainer)
 {
     sigset_t all, before;
+    pthread_attr_t small;
 
     sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
+    if (pthread_attr_init(&small) != 0)
         return false;
-    const bool started = pthread_create(&trainer->watch.thread, NULL, look, trainer) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool started = pthread_attr_setstacksize(&small, STACK) == 0 &&
+                   pthread_sigmask(SIG_SETMASK, &all, &before) == 0;
+    if (started) {
+        started = pthread_create(&trainer->watch.thread, &small, look, trainer) == 0;
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_attr_destroy(&small);
     return started;
 }
 
