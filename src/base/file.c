@@ -403,7 +403,7 @@ KilnStatus kiln_dir_list(const char *path, char ***ret, size_t *ret_count, KilnE
         free(names);
         return status;
     }
-    while ((entry = readdir(dir)) != NULL) {
+    while (errno = 0, (entry = readdir(dir)) != NULL) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         if (count == capacity) {
@@ -419,10 +419,13 @@ KilnStatus kiln_dir_list(const char *path, char ***ret, size_t *ret_count, KilnE
             break;
         count++;
     }
+    KilnStatus status = entry != NULL ? kiln_error_nomem(err, capacity * sizeof(*names))
+                        : errno != 0  ? kiln_error_errno(err, path) /* not the end of the folder */
+                                      : KILN_OK;
     closedir(dir);
-    if (entry != NULL) {
+    if (status < 0) {
         kiln_names_free(names, count);
-        return kiln_error_nomem(err, capacity * sizeof(*names));
+        return status;
     }
     qsort(names, count, sizeof(*names), compare_names);
     *ret = names;

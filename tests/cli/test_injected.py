@@ -70,13 +70,14 @@ class Injected(Case):
 
     def losses(self, folder):
         """Between a run that failed and was resumed and the undisturbed one: the weights are the same. Callbacks and
-        loggers that were not called any more for the step that failed miss it: a row may, no row may be another."""
+        loggers that were not called any more for the step that failed miss it: a row may be missing, or its values in a
+        row; no value may be another."""
         now = self.contents(folder)
         model = "checkpoints/{}/model.safetensors"
         last = [found[model.format(found["links"]["last"])] for found in (now, self.whole)]
         rows = [[row for row in found["metrics.csv"] if row["phase"] == "fit"] for found in (now, self.whole)]
         wrong = ["weights"] if last[0] != last[1] else []
-        wrong += [str(row) for row in rows[0] if row not in rows[1]]
+        wrong += [str(row) for row in rows[0] if not any(all(v in ("", other[k]) for k, v in row.items()) for other in rows[1])]
         return wrong + (["rows"] if len(rows[0]) < len(rows[1]) - 1 else [])
 
     def look(self, call, error, number):
