@@ -79,14 +79,14 @@ ISA_FLAGS_avx512 := $(ISA_FLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfm
 LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% src/sweep/sweepers/% \
 	src/sweep/launchers/% $(ISA_SRC), \
 	$(sort $(wildcard src/*/*.c src/*/*/*.c src/*/*/*/*.c))) $(COMPONENTS)
-CLI_SRC := $(sort $(wildcard src/cli/*.c))
+CLI_SRC := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
 # What each shell needs to complete, installed where it looks.
 SCRIPTS := $(sort $(wildcard tools/completion/*))
 GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o $(if $(PROTOBUF),$(B)/gen/events.pb-c.o)
 ISA_OBJ := $(foreach isa,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(isa).o))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ) $(ISA_OBJ)
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/init.o $(B)/gen/scripts.o
-UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_SRC := $(sort $(shell find tests/unit -name 'test_*.c'))
 UNITS := $(UNIT_SRC:%.c=$(B)/%)
 PLUGINS := $(B)/examples/plugin/resmlp.so
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -243,14 +243,14 @@ verify-resume: all
 
 # CUTS of the power for a run and as many for a sweep, as root: each is resumed to the same bytes.
 power-cut: all
-	@KILN_CUTS=$(or $(CUTS),50) python3 tests/cli/test_power_cut.py $(B)
+	@KILN_CUTS=$(or $(CUTS),50) python3 tests/cli/faults/test_power_cut.py $(B)
 
 # Each allocation of saving fails, each system call of a small run fails in all ways that it can, and a run that starts is
 # killed at each of its system calls: it resumes or starts again. Takes half an hour.
 faults: all $(B)/tests/unit/test_alloc_saves
 	@KILN_FAULTS=all $(B)/tests/unit/test_alloc_saves
-	@KILN_FAULTS=all python3 tests/cli/test_begin.py $(B)
-	@KILN_FAULTS=all python3 tests/cli/test_injected.py $(B)
+	@KILN_FAULTS=all python3 tests/cli/faults/test_begin.py $(B)
+	@KILN_FAULTS=all python3 tests/cli/faults/test_injected.py $(B)
 
 # SECONDS each; FUZZ=yaml,override only these.
 fuzz:
@@ -273,7 +273,7 @@ $(B)/bench/%: bench/%.c $(B)/libkiln.a
 EXAMPLES := $(patsubst %/,%,$(sort $(wildcard examples/*/)))
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-		$(DESTDIR)$(PREFIX)/include/kiln $(DESTDIR)$(PREFIX)/share/kiln
+		$(DESTDIR)$(PREFIX)/include/kiln/files $(DESTDIR)$(PREFIX)/share/kiln
 	install -m 755 $(B)/kiln $(DESTDIR)$(PREFIX)/bin/kiln
 	ln -sf kiln $(DESTDIR)$(PREFIX)/bin/train
 	install -m 644 $(B)/libkiln.a $(DESTDIR)$(PREFIX)/lib/libkiln.a
@@ -282,6 +282,7 @@ install: all
 	install -m 644 $(B)/kiln.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/kiln.pc
 	install -m 644 src/kiln.h $(DESTDIR)$(PREFIX)/include/kiln.h
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
+	install -m 644 src/kiln/files/*.h $(DESTDIR)$(PREFIX)/include/kiln/files/
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/
 	install -d $(DESTDIR)$(PREFIX)/share/doc/kiln/docs $(addprefix $(DESTDIR)$(PREFIX)/share/doc/kiln/,$(EXAMPLES))
 	install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/kiln/
@@ -301,7 +302,7 @@ install: all
 # ---- Keeping clean ----------------------------------------------------------------
 
 SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(wildcard examples/*/*.c tests/fuzz/*.c)
-HEADERS := $(sort $(wildcard src/*.h src/*/*.h src/*/*/*.h src/*/*/*/*.h tests/unit/*.h tests/unit/*/*.h tests/fuzz/*.h))
+HEADERS := $(sort $(shell find src tests/support tests/fuzz -name '*.h'))
 
 format:
 	@clang-format -i $(SOURCES) $(HEADERS)

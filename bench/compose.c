@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "kiln.h"
 
 static void compose(const KilnComposeRequest *request)

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/parse.h"
-#include "graph/profile.h"
+#include "graph/plan/profile.h"
 #include "kiln/rng.h"
 
 enum { MAX_PARAMS = 256, RUNS = 9, MAX_KINDS = 64 };

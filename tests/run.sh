@@ -12,11 +12,13 @@ check=build/check
 units() {
     build=$1 prefix=$2
     shift 2
-    [ $# -gt 0 ] || set -- $(basename -s .c tests/unit/test_*.c)
-    printf '%s\n' "$@" | sed "s,.*,${prefix}unit &|$build/tests/unit/&," | sort_slow | together
+    [ $# -gt 0 ] || set -- $(find tests/unit -name 'test_*.c' | sort | xargs basename -s .c)
+    for test in "$@"; do
+        echo "${prefix}unit $test|$(find "$build/tests/unit" -name "$test" -type f)"
+    done | sort_slow | together
 }
 programs() {
-    ls tests/cli/test_*.py | sed "s,.*/\\(.*\\)\\.py,${2}program \\1|python3 & $1," | sort_slow | together
+    ls tests/cli/*/test_*.py | sed "s,.*/\\(.*\\)\\.py,${2}program \\1|python3 & $1," | sort_slow | together
 }
 # Begin with those known to take long, so that none of them is left at the end.
 sort_slow() {

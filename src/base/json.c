@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/text.h"
 
 enum { LARGEST = 1 << 28 };

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/call.h"
-#include "base/mapping.h"
+#include "base/system/mapping.h"
 #include "registry/registry.h"
 
 static const struct {

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/journal.h"
+#include "base/system/file.h"
+#include "base/system/journal.h"
 #include "base/text.h"
-#include "registry/allow.h"
+#include "registry/plugin_trust.h"
 #include "registry/outputs.h"
 
 static KilnStatus check_plugin(const KilnArgs *args, const char *from, const char *plugin,

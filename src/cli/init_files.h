@@ -2,7 +2,7 @@
 #ifndef KILN_CLI_INIT_FILES_H
 #define KILN_CLI_INIT_FILES_H
 
-#include "config/shipped.h"
+#include "config/defaults/shipped.h"
 
 /* From src/cli/init, in byte order of path; made by tools/gen_files.sh. */
 extern const KilnShippedFile kiln_init_files[];

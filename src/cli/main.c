@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/crash.h"
-#include "cli/command_help.h"
-#include "cli/screen.h"
-#include "cli/streams.h"
+#include "cli/help/command_help.h"
+#include "cli/screen/screen.h"
+#include "cli/screen/streams.h"
 
 typedef struct Command {
     const char *name;

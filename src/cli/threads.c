@@ -1,6 +1,6 @@
 /* How long idle threads of the OpenMP library wait by spinning. */
 #define _GNU_SOURCE
-#include "cli/screen.h"
+#include "cli/screen/screen.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/text.h"
-#include "config/apply.h"
-#include "config/defaults.h"
-#include "config/interpolate.h"
-#include "config/mark.h"
-#include "config/merge.h"
-#include "config/runtime.h"
-#include "config/state.h"
+#include "config/override/apply.h"
+#include "config/defaults/defaults_list.h"
+#include "config/interpolate/interpolate.h"
+#include "config/tree/edit.h"
+#include "config/tree/merge.h"
+#include "config/kiln_node/runtime.h"
+#include "config/composed.h"
 
 typedef struct Composer {
     KilnConfig *config;

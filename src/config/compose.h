@@ -5,7 +5,7 @@
 #define KILN_CONFIG_COMPOSE_H
 
 #include "base/text.h"
-#include "config/node.h"
+#include "config/tree/node.h"
 
 typedef struct KilnComposeHooks {
     void *ctx;

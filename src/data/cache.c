@@ -3,7 +3,7 @@
  * another process or a bad disk leaves half done is made again. It is read and not mapped: reading
  * a mapped hole of a full tmpfs, or a mapped file that someone cuts short, kills. */
 #define _DEFAULT_SOURCE /* preadv */
-#include "kiln/cache.h"
+#include "kiln/files/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 enum { VERSION = 1, HEADER_BYTES = 4096, ALIGN = 64 };
 

@@ -1,7 +1,7 @@
 /* Reading idx files, plain or gzip. libdeflate decompresses a whole buffer at
  * once, in about half the time of a streaming reader. */
 #define _DEFAULT_SOURCE /* madvise */
-#include "kiln/idx.h"
+#include "kiln/files/idx.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include <libdeflate.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/text.h"
 
 #define MAX_BYTES ((size_t)1 << 32)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 /* Is it one of the folders `more`, by whatever path? */
 static bool is_one_of(const char *path, const char *const more[], size_t n)

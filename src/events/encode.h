@@ -2,7 +2,7 @@
 #ifndef KILN_EVENTS_ENCODE_H
 #define KILN_EVENTS_ENCODE_H
 
-#include "kiln/events.h"
+#include "kiln/files/events.h"
 
 /* The bytes of a message, owned by the caller (free). */
 typedef struct KilnEventBytes {

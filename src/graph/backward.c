@@ -1,5 +1,5 @@
 /* Gradients: walks the recorded nodes backwards and records more nodes. */
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 #include "graph/recompute.h"
 

@@ -22,7 +22,7 @@
 #include "graph/ops/reduce.h"
 #include "graph/ops/rotary.h"
 #include "graph/ops/resample.h"
-#include "graph/ops/shape.h"
+#include "graph/ops/reshape.h"
 #include "graph/ops/update.h"
 
 /* What mixed precision does with an operation's floats. */

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/zeros.h"
+#include "base/system/zeros.h"
 #include "graph/backend.h"
-#include "graph/check.h"
-#include "graph/plan.h"
+#include "graph/op_check.h"
+#include "graph/plan/plan.h"
 
 /* Ids fit an int, and 32-bit indexing is safe in every kernel and library. */
 static const int64_t most_elements = INT64_C(1) << 31;

@@ -15,7 +15,7 @@
 #include <libdeflate.h>
 #include <png.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/text.h"
 #include "image/scale.h"
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/text.h"
 
 #define MAX_DEPTH 32 /* of folders below the one that is searched */

@@ -2,7 +2,7 @@
 #ifndef KILN_IMAGE_H
 #define KILN_IMAGE_H
 
-#include "kiln/cache.h"
+#include "kiln/files/cache.h"
 #include "kiln/component.h"
 #include "kiln/data.h"
 #include "kiln/rng.h"

@@ -1,6 +1,6 @@
 /* The embedding layers. */
 #include "graph/graph.h"
-#include "graph/touched.h"
+#include "graph/sparse_rows.h"
 #include "nn/layer.h"
 #include "nn/params.h"
 

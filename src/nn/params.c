@@ -1,5 +1,5 @@
 /* The parameter store: declarations by full name, sealed into flat buffers.
- * Initial values are in init.c. */
+ * Initial values are in initial_values.c. */
 #include "nn/params.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/zeros.h"
+#include "base/system/zeros.h"
 #include "graph/graph.h"
 #include "tensor/bf16.h"
 

@@ -9,7 +9,7 @@
 #include "registry/registry.h"
 #include "schema/bind.h"
 #include "schema/table.h"
-#include "schema/value.h"
+#include "schema/field_value.h"
 
 /* Interpolation can name the same node in many places, each of which gets an
  * instance of its own: this bounds what a small file can ask for. */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/text.h"
-#include "base/trust.h"
+#include "base/system/trust.h"
 #include "registry/registry.h"
 
 typedef struct Outputs {

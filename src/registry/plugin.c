@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/call.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/text.h"
 #include "kiln.h"
 #include "registry/elf.h"

@@ -2,8 +2,8 @@
 #ifndef KILN_REGISTRY_REGISTRY_H
 #define KILN_REGISTRY_REGISTRY_H
 
-#include "config/group_files.h"
-#include "config/sweep.h"
+#include "config/defaults/group_files.h"
+#include "config/sweep/sweep_arguments.h"
 
 typedef struct KilnPlugin {
     void *library;                          /* dlopen's handle */

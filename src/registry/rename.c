@@ -1,8 +1,8 @@
 /* Former names of options in a tree: what was written under them moves to the new. */
 #include "registry/rename.h"
 
-#include "config/place.h"
-#include "config/tree.h"
+#include "config/provenance/origin.h"
+#include "config/tree/tree.h"
 #include "schema/table.h"
 
 void kiln_rename_warn(const KilnConfig *config, const KilnConfigNode *map, const KilnField *row,

@@ -2,7 +2,7 @@
 #ifndef KILN_REGISTRY_RENAME_H
 #define KILN_REGISTRY_RENAME_H
 
-#include "config/node.h"
+#include "config/tree/node.h"
 
 /* Move what `map` and the structs in it have under former names to the new names, with
  * a warning each; both names given is an error (KILN_E_KEY), the first one's status

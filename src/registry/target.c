@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "schema/table.h"
-#include "schema/value.h"
+#include "schema/field_value.h"
 
 KilnKind kiln_kind_find(const char *name, size_t length)
 {

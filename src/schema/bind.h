@@ -2,7 +2,7 @@
 #ifndef KILN_SCHEMA_BIND_H
 #define KILN_SCHEMA_BIND_H
 
-#include "config/node.h"
+#include "config/tree/node.h"
 
 /* A zeroed struct of `size` bytes filled from `map` (resolved; NULL: nothing
  * but defaults); keys that are absent take their defaults, components stay

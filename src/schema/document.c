@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "schema/table.h"
-#include "schema/value.h"
+#include "schema/field_value.h"
 
 /* ---- Scalars ------------------------------------------------------------------------ */
 

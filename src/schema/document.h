@@ -3,7 +3,7 @@
 #define KILN_SCHEMA_DOCUMENT_H
 
 #include "base/text.h"
-#include "config/node.h"
+#include "config/tree/node.h"
 
 typedef struct KilnDocument {
     KilnText text;  /* one flow mapping; what is null is left out, a map is a list of

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "config/node.h"
-#include "schema/value.h"
+#include "config/tree/node.h"
+#include "schema/field_value.h"
 
 size_t kiln_table_count(const KilnField *fields)
 {

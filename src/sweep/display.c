@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 enum { MOST_SHOWN = 12, MOST_RANKED = 20, MOST_FAILED = 20 };
 static const double redraw_s = 0.2;

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
-#include "base/sync.h"
+#include "base/system/file.h"
+#include "base/system/sync.h"
 #include "sweep/state.h"
 
 enum { MOST_SWEEPS_A_SECOND = 1000 };

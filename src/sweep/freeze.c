@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/parse.h"
-#include "config/run_files.h"
-#include "config/state.h"
-#include "config/tree.h"
-#include "config/writer.h"
+#include "config/kiln_node/run_files.h"
+#include "config/composed.h"
+#include "config/tree/tree.h"
+#include "config/yaml/yaml_writer.h"
 #include "registry/outputs.h"
 #include "sweep/state.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/sync.h"
-#include "config/state.h"
+#include "base/system/file.h"
+#include "base/system/sync.h"
+#include "config/composed.h"
 #include "sweep/state.h"
 
 static const size_t largest_file = (size_t)1 << 26;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/journal.h"
+#include "base/system/file.h"
+#include "base/system/journal.h"
 #include "base/json.h"
 
 static const size_t largest_summary = (size_t)1 << 26;

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/call.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "sweep/display.h"
-#include "sweep/report.h"
+#include "sweep/job_report.h"
 #include "sweep/state.h"
 
 enum { LOG_LINES = 6, LOG_BYTES = 4096 };

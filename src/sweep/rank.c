@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "config/node.h"
+#include "config/tree/node.h"
 #include "sweep/state.h"
 
 /* ---- The metric ------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/text.h"

@@ -2,10 +2,10 @@
 #ifndef KILN_SWEEP_STATE_H
 #define KILN_SWEEP_STATE_H
 
-#include "config/sweep.h"
-#include "sweep/findings.h"
+#include "config/sweep/sweep_arguments.h"
+#include "sweep/job_errors.h"
 #include "sweep/history.h"
-#include "base/journal.h"
+#include "base/system/journal.h"
 #include "sweep/sweep.h"
 
 /* A config file as it was when it was used first. */
@@ -44,7 +44,7 @@ typedef struct KilnSweep {
     KilnMode metric_mode; /* AUTO: as the metric itself declares */
 } KilnSweep;
 
-/* ---- open.c: from the request to a space of points -------------------------------- */
+/* ---- prepare.c: from the request to a space of points -------------------------------- */
 
 /* Compose the sweep itself and build its sweeper and launcher. */
 KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, KilnErrors *errors);
@@ -61,7 +61,7 @@ KilnStatus kiln_sweep_recall(KilnSweep *sweep, KilnError *err);
  * outside, or failed and may be tried again. */
 bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job);
 
-/* ---- compose.c: the config of a job ------------------------------------------------- */
+/* ---- job_config.c: the config of a job ------------------------------------------------- */
 
 /* Compose the config of job `number` with these overrides. `whole`: what is only known
  * when it runs is checked, too (else a tree that is no kiln task is fine). */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "sweep/state.h"
 
 enum { DEEPEST_SWEEP = 3 }; /* folders between multirun/ and a sweep's */

@@ -4,7 +4,7 @@
 #ifndef KILN_TENSOR_SAFETENSORS_H
 #define KILN_TENSOR_SAFETENSORS_H
 
-#include "kiln/safetensors.h"
+#include "kiln/files/safetensors.h"
 
 /* The format's name of a type: "F32", "BF16", ... */
 const char *kiln_safetensors_name(KilnDType dtype);

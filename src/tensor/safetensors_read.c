@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/text.h"
 #include "tensor/bf16.h"
 

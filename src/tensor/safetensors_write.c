@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 /* Space until the data begins at a multiple of this, as the format wants it. */
 enum { ALIGN = 8 };

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/call.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "graph/graph.h"
 #include "registry/instance.h"
-#include "train/resume.h"
+#include "train/checkpoint/resume.h"
 
 /* ---- Components --------------------------------------------------------------------- */
 

@@ -1,26 +1,26 @@
 /* The inside of a KilnTrainer: everything that one run has. Who does what:
- * assemble.c builds it, fit_loop.c and eval_loop.c run it, checkpoint*.c save
+ * assemble.c builds it, fit.c and evaluate.c run it, checkpoint*.c save
  * and load it, trainer.c is what components see of it. */
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
 #include <pthread.h>
 
-#include "base/journal.h"
-#include "base/machine.h"
-#include "nn/groups.h"
+#include "base/system/journal.h"
+#include "base/system/machine.h"
+#include "nn/parameter_groups.h"
 #include "nn/params.h"
-#include "train/console.h"
-#include "train/forecast.h"
-#include "train/instruments.h"
-#include "train/live.h"
-#include "train/loggers.h"
-#include "train/options.h"
-#include "train/pace.h"
-#include "train/position.h"
-#include "train/preparing.h"
-#include "train/saves.h"
-#include "train/step.h"
+#include "train/report/console.h"
+#include "train/analysis/memory_estimate.h"
+#include "train/analysis/batch_stats.h"
+#include "train/report/live_page.h"
+#include "train/report/loggers.h"
+#include "train/run/run_options.h"
+#include "train/loop/loop_schedule.h"
+#include "train/loop/position.h"
+#include "train/run/preparation.h"
+#include "train/checkpoint/save_requests.h"
+#include "train/loop/module_step.h"
 
 /* Training steps measured so far; the newest KILN_STEP_TIMES are kept. */
 enum { KILN_STEP_TIMES = 1 << 15 };
@@ -104,7 +104,7 @@ typedef struct KilnOptimizerState {
     size_t n_slots;
     float hyper[KILN_MAX_HYPER];
     KilnRuns runs;
-    float *scales;   /* the rates of the runs without what callbacks make of them (rates.c); NULL */
+    float *scales;   /* the rates of the runs without what callbacks make of them (learning_rates.c); NULL */
     int64_t updates; /* made since the start */
     double rate;     /* of the last one */
     bool monitors_higher; /* of the metric that its schedule follows larger values are better */
@@ -239,7 +239,7 @@ KilnSplit kiln_trainer_eval_split(const KilnTrainer *trainer, KilnPhase phase);
 KILN_NODISCARD KilnStatus kiln_trainer_check_limit(const KilnTrainer *trainer, KilnSplit split,
                                                    size_t set, KilnError *err);
 
-/* ---- forecast.c ------------------------------------------------------------------- */
+/* ---- memory_estimate.c ------------------------------------------------------------------- */
 
 /* Take the plan of a step into trainer->forecast. */
 void kiln_forecast_add_plan(KilnForecast *forecast, const KilnPlan *plan);
@@ -251,7 +251,7 @@ void kiln_forecast_complete(KilnTrainer *trainer);
 KILN_NODISCARD KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *err);
 KILN_NODISCARD KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err);
 
-/* ---- layers.c --------------------------------------------------------------------- */
+/* ---- model_layers.c --------------------------------------------------------------------- */
 
 /* Fill trainer->layers from the step that is recorded now. */
 KILN_NODISCARD KilnStatus kiln_trainer_read_layers(KilnTrainer *trainer, KilnError *err);
@@ -282,7 +282,7 @@ void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why);
  * status, or how teardown went. */
 KILN_NODISCARD KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *err);
 
-/* ---- watch.c --------------------------------------------------------------------------- */
+/* ---- stop_watch.c --------------------------------------------------------------------------- */
 
 /* From now on report a request to stop (KilnRunEnv.stop) as soon as it is made, by a line for the
  * user and train.log; `saves`: the run then ends with a checkpoint. */
@@ -290,7 +290,7 @@ void kiln_watch_begin(KilnTrainer *trainer, bool saves);
 /* Fine when it was not begun. */
 void kiln_watch_end(KilnTrainer *trainer);
 
-/* ---- signals.c ------------------------------------------------------------------------- */
+/* ---- stop_requests.c ------------------------------------------------------------------------- */
 
 /* "SIGTERM"; NULL for what is no signal that stops a run. */
 const char *kiln_signal_name(int number);
@@ -304,7 +304,7 @@ KILN_NODISCARD KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError
 KILN_NODISCARD KilnStatus kiln_trainer_next(KilnTrainer *trainer, KilnLoader *loader,
                                             KilnBatch *ret, KilnError *err);
 
-/* ---- shadow.c ------------------------------------------------------------------------- */
+/* ---- averaged_weights.c ------------------------------------------------------------------------- */
 
 /* Make the shadow equal to the weights. */
 void kiln_shadow_copy(KilnShadow *shadow);
@@ -318,7 +318,7 @@ void kiln_shadow_free(KilnShadow *shadow);
 /* Bytes that the shadow of a store takes. */
 int64_t kiln_shadow_bytes(const KilnParams *params);
 
-/* ---- rates.c --------------------------------------------------------------------------- */
+/* ---- learning_rates.c --------------------------------------------------------------------------- */
 
 /* Whether callbacks change the rates of parameters by epoch (KilnCallbackOps.lr_scale). */
 bool kiln_rates_vary(const KilnTrainer *trainer);
@@ -330,7 +330,7 @@ int64_t kiln_rates_next(const KilnTrainer *trainer, int64_t epoch);
 /* Whether any optimizer trains it in any epoch. */
 bool kiln_rates_trained(const KilnTrainer *trainer, const KilnParam *param);
 
-/* ---- weights.c -------------------------------------------------------------------------- */
+/* ---- initial_weights.c -------------------------------------------------------------------------- */
 
 /* Take the weights that the root's `weights` names, if it does. */
 KILN_NODISCARD KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err);
@@ -364,7 +364,7 @@ void kiln_optimize_observe(KilnTrainer *trainer);
 /* ---- The loops --------------------------------------------------------------------------- */
 
 /* Record a training batch: forward, gradients, added to those that wait, and the update of the
- * parameters when it is the optimizer's turn; returns the loss. (fit_step.c) */
+ * parameters when it is the optimizer's turn; returns the loss. (fit_batch.c) */
 KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch);
 /* Record and run it, and go on to the next position. */
 KILN_NODISCARD KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch,
@@ -391,7 +391,7 @@ KILN_NODISCARD KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err);
 /* Validation or test over the whole split, or the first batches of validation (SANITY). */
 KILN_NODISCARD KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err);
 
-/* ---- telling.c ------------------------------------------------------------------------------ */
+/* ---- live_status.c ------------------------------------------------------------------------------ */
 
 /* Make the live page of the run folder, which is there; the end removes it. */
 void kiln_telling_begin(KilnTrainer *trainer);
@@ -400,7 +400,7 @@ void kiln_telling_end(KilnTrainer *trainer);
 void kiln_telling_tell(KilnTrainer *trainer, double now);
 void kiln_telling_phase(KilnTrainer *trainer, KilnLivePhase phase);
 
-/* ---- probe.c ------------------------------------------------------------------------------- */
+/* ---- timing_run.c ------------------------------------------------------------------------------- */
 
 /* What a few real steps say of how long the run takes. */
 typedef struct KilnProbe {
@@ -416,7 +416,7 @@ typedef struct KilnProbe {
 KILN_NODISCARD KilnStatus kiln_trainer_probe(KilnTrainer *trainer, double seconds, KilnProbe *ret,
                                              KilnError *err);
 
-/* ---- profile.c ----------------------------------------------------------------------------- */
+/* ---- time_profile.c ----------------------------------------------------------------------------- */
 
 /* With trainer.profiler: print what the run's time went to, and write profile.csv to
  * the run folder. */

@@ -147,7 +147,7 @@ class Braked(Case):
 
 
 class Live(typing.NamedTuple):
-    """Where a run is: the head of its live page, src/train/live.h."""
+    """Where a run is: the head of its live page, src/train/report/live_page.h."""
     phase: int
     in_group: int
     accumulate: int

@@ -13,7 +13,7 @@
 #include <strings.h>
 
 #include "config/compose.h"
-#include "config/tree.h"
+#include "config/tree/tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,8 +2,8 @@
  * arguments, checks, explaining. What is printed reads back as the same config. */
 #include "tree.h"
 
-#include "config/reader.h"
-#include "config/tree.h"
+#include "config/yaml/yaml_reader.h"
+#include "config/tree/tree.h"
 #include "kiln/run.h"
 
 /* A config without ${...} printed as it is, and printed resolved, is the same text. */

@@ -1,9 +1,9 @@
 /* Fuzzes interpolation: every value of a config that is the input, resolved. */
 #include "fuzz.h"
 
-#include "config/reader.h"
-#include "config/state.h"
-#include "config/writer.h"
+#include "config/yaml/yaml_reader.h"
+#include "config/composed.h"
+#include "config/yaml/yaml_writer.h"
 
 static void resolve_all(const KilnConfig *config, const KilnConfigNode *node, int depth)
 {

@@ -1,9 +1,9 @@
 /* Fuzzes the override grammar: each line is an argument. */
 #include "fuzz.h"
 
-#include "config/override.h"
-#include "config/reader.h"
-#include "config/writer.h"
+#include "config/override/override.h"
+#include "config/yaml/yaml_reader.h"
+#include "config/yaml/yaml_writer.h"
 
 /* The value reads back from YAML as the same value, as .kiln/config.yaml needs it. */
 static void write_value(KilnArena *arena, const KilnConfigNode *value)

@@ -2,8 +2,8 @@
  * runs. */
 #include "tree.h"
 
-#include "config/override.h"
-#include "config/sweep.h"
+#include "config/override/override.h"
+#include "config/sweep/sweep_arguments.h"
 
 enum { MOST_READ = 1000 };
 

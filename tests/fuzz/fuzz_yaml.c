@@ -1,8 +1,8 @@
 /* Fuzzes the YAML reader and the writer: what is read, written and read again is the same. */
 #include "fuzz.h"
 
-#include "config/reader.h"
-#include "config/writer.h"
+#include "config/yaml/yaml_reader.h"
+#include "config/yaml/yaml_writer.h"
 
 static KilnStatus read_text(KilnArena *arena, const char *text, size_t size, KilnConfigNode **ret,
                             KilnError *err)

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 enum { MOST_FILES = 32, MOST_NAME = 64 };
 

@@ -1,5 +1,5 @@
 """Record how the loss of small networks falls over fifty steps of training, for
-tests/unit/test_curves.c. Needs torch and torchvision; run from the root:
+tests/unit/nn/test_curves.c. Needs torch and torchvision; run from the root:
 
     python tests/record/curves.py
 

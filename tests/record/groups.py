@@ -1,4 +1,4 @@
-"""Groups of tensors that tests/unit/torch_groups.h reads: the leaves of a computation,
+"""Groups of tensors that tests/support/torch_groups.h reads: the leaves of a computation,
 what it gives, and the gradients of that."""
 
 import pathlib

@@ -1,5 +1,5 @@
 """Record what PyTorch says about recurrent layers, attention and transformers, for
-tests/unit/test_nn_sequence.c.
+tests/unit/nn/test_nn_sequence.c.
 Needs torch; run from the root:
 
     python tests/record/sequence.py

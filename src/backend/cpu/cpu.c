@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "backend/cpu/isa/gemm.h"
-#include "backend/cpu/steps.h"
-#include "base/zeros.h"
+#include "backend/cpu/onednn/primitives.h"
+#include "base/system/zeros.h"
 
 KilnCpuBackend *kiln_cpu(const KilnCall *call)
 {

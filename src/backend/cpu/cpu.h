@@ -3,7 +3,7 @@
 #ifndef KILN_BACKEND_CPU_H
 #define KILN_BACKEND_CPU_H
 
-#include "backend/cpu/layouts.h"
+#include "backend/cpu/onednn/layouts.h"
 #include "backend/cpu/isa/batch_norm.h"
 #include "backend/cpu/isa/images.h"
 #include "backend/cpu/isa/loops.h"

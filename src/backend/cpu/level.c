@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/amx.h"
+#include "backend/cpu/amx/amx.h"
 #include "base/text.h"
 
 static const char *const names[KILN_CPU_LEVELS] = {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/ops/mapped.h"
 
 /* ---- Sizes --------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* Conversion between types. Mixed precision puts it where a producer and a
  * reader disagree; recorded by hand it is PyTorch's Tensor.to(dtype). */
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 static KilnStatus infer_cast(KilnNode *node, KilnError *err)

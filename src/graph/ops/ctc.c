@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 static KilnStatus check_lengths(const KilnNode *node, int i, const char *name, int64_t batch,

@@ -1,5 +1,5 @@
 /* Dropout: the mask is drawn from a key that the caller changes every step. */
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 static KilnStatus infer_dropout(KilnNode *node, KilnError *err)

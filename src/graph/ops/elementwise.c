@@ -2,7 +2,7 @@
  * Activations are activation.c; what all share, and the map, are mapped.c. */
 #include <string.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 #include "graph/ops/mapped.h"
 

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
-#include "graph/touched.h"
+#include "graph/sparse_rows.h"
 
 /* `touched` tells about the one place where this variable's gradient goes. */
 static KilnStatus check_touched(const KilnNode *node, int i, int64_t rows, KilnError *err)

@@ -2,7 +2,7 @@
  * gather, scatter_add, one_hot, arange, cumsum. */
 #include <inttypes.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 /* Negative axes count from the end; what is no axis is left to infer to refuse. */

@@ -2,7 +2,7 @@
  * made of other operations are in loss_elementwise.c. */
 #include <inttypes.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 /* ---- softmax, log_softmax ------------------------------------------------------ */

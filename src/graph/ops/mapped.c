@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 /* ---- Broadcasting -------------------------------------------------------------- */

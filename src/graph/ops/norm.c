@@ -1,5 +1,5 @@
 /* Batch normalization over all axes but the last. */
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 /* x, weight and bias, which training and evaluation share. */

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 int64_t kiln_pad_source(const KilnPadAttrs *attrs, int64_t size, int64_t i)

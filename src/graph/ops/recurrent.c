@@ -1,7 +1,7 @@
 /* LSTM and GRU over a whole sequence, one layer and direction. */
 #include <inttypes.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 /* ---- Checks -------------------------------------------------------------------- */

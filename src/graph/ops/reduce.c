@@ -2,7 +2,7 @@
  * of them. */
 #include "graph/ops/reduce.h"
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 /* ---- Shapes ---------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 /* In the arithmetic of PyTorch, whose rounding decides which pixel is nearest. */

@@ -2,7 +2,7 @@
  * position. */
 #include <inttypes.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 static KilnStatus infer_rotary(KilnNode *node, KilnError *err)

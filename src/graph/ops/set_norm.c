@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 KilnSets kiln_sets(const KilnSetNormAttrs *attrs, const KilnShape *x)

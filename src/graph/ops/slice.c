@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 /* The axis counted from the front; -1, and the graph poisoned, when there is none. */

@@ -3,7 +3,7 @@
  * in place has no output; none has a gradient. */
 #include <string.h>
 
-#include "graph/check.h"
+#include "graph/op_check.h"
 #include "graph/graph.h"
 
 /* ---- Averages, counters, limits ------------------------------------------------- */

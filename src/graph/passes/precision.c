@@ -7,7 +7,7 @@
  * reads it. Leaves, what is read after the run, and values with a place of their
  * own (gradients in their flat buffer) stay as they are, f32 or bf16. */
 #include "graph/op.h"
-#include "graph/passes/list.h"
+#include "graph/passes/pass_list.h"
 #include "graph/passes/precision.h"
 
 typedef struct Narrowing {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "graph/op.h"
-#include "graph/passes/list.h"
+#include "graph/passes/pass_list.h"
 #include "graph/passes/passes.h"
 
 /* ---- Tensors ------------------------------------------------------------------- */

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "backend/cpu/isa/turn.h"
-#include "base/least.h"
+#include "backend/cpu/isa/transpose.h"
+#include "base/min.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>

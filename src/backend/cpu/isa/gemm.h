@@ -3,7 +3,7 @@
 #ifndef KILN_BACKEND_CPU_ISA_GEMM_H
 #define KILN_BACKEND_CPU_ISA_GEMM_H
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/kernels/gemm.h"
 
 enum {
     KILN_GEMM_PACKED = 768 * 512, /* floats of a that are packed at a time */

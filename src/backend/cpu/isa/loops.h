@@ -5,7 +5,7 @@
 
 #include "backend/cpu/isa/map.h"
 #include "backend/cpu/isa/rows.h"
-#include "backend/cpu/isa/updates.h"
+#include "backend/cpu/isa/optimizers.h"
 
 /* Dropout's mask is a function of key, stream and element. */
 typedef struct KilnDropoutLoop {

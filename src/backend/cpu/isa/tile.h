@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "backend/cpu/isa/turn.h"
+#include "backend/cpu/isa/transpose.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>

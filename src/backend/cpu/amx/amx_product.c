@@ -1,0 +1,160 @@
+/* Matrix products of bf16: both factors are packed into tiles, then blocks of 32 by
+ * 32 are computed, each over its whole depth. */
+#include "backend/cpu/amx/amx_product.h"
+
+#include "backend/cpu/parallel.h"
+#include "base/min.h"
+
+enum {
+    PACKED = 4,                         /* rows of tiles that a thread packs at a time, */
+    BAND = 4,                           /* and rows of blocks that it multiplies: */
+    EACH = 4,                           /* at least so many times for each thread */
+    GROUP_BYTES = 1024 * 1024,          /* of the right factor: they stay in the second cache */
+    GROUP = 16,                         /* blocks of columns, at most */
+    STRIP = GROUP * KILN_AMX_BLOCK + 16 /* floats of a row of them; rows are not on the same
+                                         * places of the cache */
+};
+
+typedef struct Work {
+    const KilnAmxProduct *product;
+    uint16_t *left, *right;
+    int64_t steps; /* tiles of depth */
+    int64_t row_blocks, column_blocks;
+    int64_t group, bands; /* columns of blocks in a group, and bands of rows */
+} Work;
+
+static int64_t blocks(int64_t n, int64_t size)
+{
+    return (n + size - 1) / size;
+}
+
+/* Tile loads can walk a row-major bf16 matrix as it is, when it has no rests, and
+ * its rows do not fall on the same places of the cache. */
+static bool is_packed(const KilnAmxMatrix *m)
+{
+    return !m->wide && !m->across && m->rows % KILN_AMX_BLOCK == 0 &&
+           m->depth % KILN_AMX_DEPTH == 0 && m->stride % 1024 != 0;
+}
+
+static size_t packed_bytes(const KilnAmxMatrix *m)
+{
+    return (size_t)kiln_amx_packed(m->rows, m->depth) * sizeof(uint16_t);
+}
+
+size_t kiln_amx_product_workspace(const KilnAmxProduct *p)
+{
+    return packed_bytes(&p->right) + (is_packed(&p->left) ? 0 : packed_bytes(&p->left));
+}
+
+/* Rows of tiles of a factor, some at a time. */
+static void pack(const KilnAmxMatrix *matrix, uint16_t *packed, bool right, KilnShares *shares)
+{
+    const int64_t tiles = 2 * blocks(matrix->rows, KILN_AMX_BLOCK);
+
+    for (int64_t item; (item = kiln_take(shares)) >= 0;)
+        kiln_amx_pack(packed, matrix, right, item * PACKED, kiln_least((item + 1) * PACKED, tiles));
+}
+
+static void pack_right(void *context, KilnShares *shares)
+{
+    const Work *work = context;
+
+    pack(&work->product->right, work->right, true, shares);
+}
+
+static void pack_left(void *context, KilnShares *shares)
+{
+    const Work *work = context;
+
+    pack(&work->product->left, work->left, false, shares);
+}
+
+static KilnAmxSide left_side(const Work *work, int64_t row_block)
+{
+    const KilnAmxMatrix *m = &work->product->left;
+    const int64_t line = work->steps * KILN_AMX_TILE;
+
+    if (is_packed(m))
+        return (KilnAmxSide) {
+            .first = (const uint16_t *)m->data + row_block * KILN_AMX_BLOCK * m->stride,
+            .second = KILN_AMX_ROWS * m->stride,
+            .step = KILN_AMX_DEPTH,
+            .row = m->stride * (int64_t)sizeof(uint16_t),
+        };
+    return (KilnAmxSide) {
+        .first = work->left + 2 * row_block * line, .second = line, .step = KILN_AMX_TILE, .row = 64
+    };
+}
+
+static void one_block(const Work *work, int64_t i, int64_t j, float *sums)
+{
+    const int64_t line = work->steps * KILN_AMX_TILE;
+    const KilnAmxSide left = left_side(work, i);
+    const KilnAmxSide right = {
+        .first = work->right + 2 * j * line, .second = line, .step = KILN_AMX_TILE, .row = 64
+    };
+
+    kiln_amx_block(sums, STRIP, &left, &right, work->steps, 1, false);
+}
+
+/* Blocks j0 to j1 of row i of blocks are complete. */
+static void finish_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, float *sums)
+{
+    const KilnAmxProduct *p = work->product;
+    const int64_t row = i * KILN_AMX_BLOCK, column = j0 * KILN_AMX_BLOCK;
+    const int64_t rows = kiln_least(p->left.rows - row, KILN_AMX_BLOCK);
+    const int64_t columns = kiln_least(p->right.rows, j1 * KILN_AMX_BLOCK) - column;
+
+    if (p->done != NULL)
+        p->done(p->context, sums, STRIP, &(KilnGemmPart) { row, rows, column, columns });
+    else
+        kiln_amx_store(&p->result, sums, STRIP, row, column, rows, columns);
+}
+
+/* Blocks j0 to j1 of row i of blocks. */
+static void one_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, float *sums)
+{
+    for (int64_t j = j0; j < j1; j++)
+        one_block(work, i, j, sums + (j - j0) * KILN_AMX_BLOCK);
+    finish_strip(work, i, j0, j1, sums);
+}
+
+/* Row after row of the result, whose lines are far away, over a group of columns. */
+static void multiply(void *context, KilnShares *shares)
+{
+    const Work *work = context;
+    _Alignas(64) float sums[KILN_AMX_BLOCK * STRIP];
+
+    kiln_amx_begin();
+    for (int64_t item; (item = kiln_take(shares)) >= 0;) {
+        const int64_t j = item / work->bands * work->group, i = item % work->bands * BAND;
+
+        for (int64_t row = i; row < kiln_least(i + BAND, work->row_blocks); row++)
+            one_strip(work, row, j, kiln_least(j + work->group, work->column_blocks), sums);
+    }
+    kiln_amx_end();
+}
+
+void kiln_amx_product(const KilnAmxProduct *product, void *workspace)
+{
+    Work work = {
+        .product = product,
+        .steps = blocks(product->left.depth, KILN_AMX_DEPTH),
+        .row_blocks = blocks(product->left.rows, KILN_AMX_BLOCK),
+        .column_blocks = blocks(product->right.rows, KILN_AMX_BLOCK),
+    };
+    const int64_t block_bytes = work.steps * KILN_AMX_TILE * 2 * (int64_t)sizeof(uint16_t);
+    const int threads = product->left.rows * product->right.rows < 4096 ? 1 : product->threads;
+
+    work.right = workspace;
+    work.left = work.right + kiln_amx_packed(product->right.rows, product->right.depth);
+    work.group = kiln_least(GROUP, GROUP_BYTES / block_bytes + 1);
+    work.bands = blocks(work.row_blocks, BAND);
+    if (work.group * EACH * threads > work.column_blocks * work.bands)
+        work.group = work.column_blocks * work.bands / (EACH * threads) + 1;
+    kiln_parallel_taken(threads, blocks(2 * work.column_blocks, PACKED), pack_right, &work);
+    if (!is_packed(&product->left))
+        kiln_parallel_taken(threads, blocks(2 * work.row_blocks, PACKED), pack_left, &work);
+    kiln_parallel_taken(threads, work.bands * blocks(work.column_blocks, work.group), multiply,
+                        &work);
+}

@@ -1,0 +1,81 @@
+/* The optimizers' loops: one pass over parameters, gradients and state.
+ * optimizers.c is compiled once per instruction set. */
+#ifndef KILN_BACKEND_CPU_ISA_OPTIMIZERS_H
+#define KILN_BACKEND_CPU_ISA_OPTIMIZERS_H
+
+#include <stdint.h>
+
+/* A stretch of the flat buffers within one run. A loop sees f32 alone: what is bf16 is
+ * widened before the call and narrowed after it. */
+typedef struct KilnSpan {
+    float *param;
+    const float *grad;
+    float *slots[4]; /* NULL: none */
+    int64_t n;
+    float scale; /* of the gradients */
+} KilnSpan;
+
+/* Numbers of a loop, rounded once. `keep` and `take`: beta and 1 - beta. `decay`
+ * times the parameter is added to the gradient; `shrink` multiplies the parameter. */
+typedef struct KilnSgdLoop {
+    float lr, momentum, take, decay;
+    int first, nesterov;
+} KilnSgdLoop;
+
+typedef struct KilnAdamLoop {
+    float keep1, take1, keep2, take2, eps;
+    float step; /* learning rate / (1 - beta1^t) */
+    float root; /* 1 / sqrt(1 - beta2^t) */
+    float decay, shrink;
+} KilnAdamLoop;
+
+typedef struct KilnRmspropLoop {
+    float lr, keep, take, eps, momentum, decay;
+} KilnRmspropLoop;
+
+typedef struct KilnAdagradLoop {
+    float lr, eps, decay;
+    float start; /* of the sum */
+    int first;
+} KilnAdagradLoop;
+
+typedef struct KilnLionLoop {
+    float lr, keep1, take1, keep2, take2, shrink;
+} KilnLionLoop;
+
+typedef struct KilnAdanLoop {
+    float keep1, take1, keep2, take2, keep3, take3, eps;
+    float step, step_diff; /* learning rate / (1 - beta1^t), and beta2 of it / (1 - beta2^t) */
+    float root;            /* 1 / sqrt(1 - beta3^t) */
+    float shrink, divide;  /* before and after the step */
+    int first;
+} KilnAdanLoop;
+
+typedef struct KilnLambLoop {
+    float keep1, take1, keep2, take2, eps;
+    float correct;   /* 1 / (1 - beta1^t) */
+    float root;      /* 1 / sqrt(1 - beta2^t) */
+    float decay, lr; /* lr: trust ratio included */
+} KilnLambLoop;
+
+/* Those that return a number: the sum of the squares of span->grad, added in f32. */
+typedef struct KilnUpdateLoops {
+    float (*sgd)(const KilnSpan *span, const KilnSgdLoop *sgd);
+    float (*adam)(const KilnSpan *span, const KilnAdamLoop *adam);
+    float (*rmsprop)(const KilnSpan *span, const KilnRmspropLoop *rmsprop);
+    float (*adagrad)(const KilnSpan *span, const KilnAdagradLoop *adagrad);
+    float (*lion)(const KilnSpan *span, const KilnLionLoop *lion);
+    float (*adan)(const KilnSpan *span, const KilnAdanLoop *adan);
+    /* Averages; the sums of squares of parameters and direction. */
+    void (*lamb_moments)(const KilnSpan *span, const KilnLambLoop *lamb, double *ret_param,
+                         double *ret_direction);
+    void (*lamb_step)(const KilnSpan *span, const KilnLambLoop *lamb);
+    double (*square_sum)(const float *x, int64_t n);
+    void (*lerp)(float *variable, const float *value, float weight, int64_t n);
+    void (*clamp)(float *variable, float limit, int64_t n);
+} KilnUpdateLoops;
+
+extern const KilnUpdateLoops kiln_update_loops_base, kiln_update_loops_avx2,
+    kiln_update_loops_avx512;
+
+#endif

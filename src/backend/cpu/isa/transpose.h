@@ -1,0 +1,68 @@
+/* Vectors of the instruction set, and squares of them turned over. Included by files
+ * that are compiled once per instruction set. */
+#ifndef KILN_BACKEND_CPU_ISA_TRANSPOSE_H
+#define KILN_BACKEND_CPU_ISA_TRANSPOSE_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+enum { WIDTH = 16 };
+#define KILN_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define KILN_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif defined(__AVX2__) && defined(__FMA__)
+enum { WIDTH = 8 };
+#define KILN_LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define KILN_HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#else
+enum { WIDTH = 4 };
+#define KILN_LOW 0, 4, 1, 5
+#define KILN_HIGH 2, 6, 3, 7
+#endif
+
+typedef float Vector __attribute__((vector_size(WIDTH * sizeof(float))));
+/* The same at any address, over what the program knows as floats. */
+typedef float Floats __attribute__((vector_size(WIDTH * sizeof(float)), aligned(4), may_alias));
+
+/* A square of vectors, turned in place: each of log2(WIDTH) rounds interleaves the
+ * first half of the vectors with the second. */
+static inline void turn(Vector square[WIDTH])
+{
+    for (int round = 1; round < WIDTH; round *= 2) {
+        Vector next[WIDTH];
+
+#pragma GCC unroll 8
+        for (int i = 0; i < WIDTH / 2; i++) {
+            next[2 * i] = __builtin_shufflevector(square[i], square[i + WIDTH / 2], KILN_LOW);
+            next[2 * i + 1] = __builtin_shufflevector(square[i], square[i + WIDTH / 2], KILN_HIGH);
+        }
+        memcpy(square, next, sizeof(next));
+    }
+}
+
+/* to[l * width + j] = from[j * ld + l] for j < columns, zeros up to width and, where
+ * that is no multiple of WIDTH, over what of the next l is written after it. */
+static inline void pack_turned(float *to, int width, const float *from, int64_t ld, int64_t columns,
+                               int64_t depth)
+{
+    int64_t l = 0;
+
+    for (; l + WIDTH <= depth; l += WIDTH)
+        for (int j = 0; j < width; j += WIDTH) {
+            Vector square[WIDTH];
+
+#pragma GCC unroll 16
+            for (int i = 0; i < WIDTH; i++)
+                square[i] = j + i < columns ? (Vector) * (const Floats *)(from + (j + i) * ld + l)
+                                            : (Vector) { 0 };
+            turn(square);
+#pragma GCC unroll 16
+            for (int i = 0; i < WIDTH; i++)
+                *(Floats *)(to + (l + i) * width + j) = square[i];
+        }
+    for (; l < depth; l++)
+        for (int j = 0; j < width; j++)
+            to[l * width + j] = j < columns ? from[j * ld + l] : 0.0f;
+}
+
+#endif

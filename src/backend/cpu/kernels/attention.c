@@ -1,0 +1,217 @@
+/* Attention: heads are shared between the threads. */
+#include <math.h>
+
+#include "backend/cpu/amx/amx.h"
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/isa/attention.h"
+
+static KilnAttentionRows rows_of(const KilnArg *arg, int64_t first)
+{
+    return (KilnAttentionRows) {
+        .data = (char *)arg->data + (size_t)first * kiln_dtype_size(arg->dtype),
+        .narrow = arg->dtype == KILN_BF16,
+    };
+}
+
+static KilnDropoutLoop dropout_of(const KilnAttentionAttrs *attrs, const int32_t *key)
+{
+    return (KilnDropoutLoop) {
+        .key = { (uint32_t)key[0], (uint32_t)key[1] },
+        .stream = (uint64_t)attrs->stream,
+        .threshold = (uint32_t)ceil(attrs->dropout * 0x1p24),
+        .scale = (float)(1.0 / (1.0 - attrs->dropout)),
+    };
+}
+
+/* What separate and packed tensors share: `first` is the place of q or qkv. */
+static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
+{
+    const KilnAttentionAttrs *attrs = call->attrs;
+    const KilnArg *in = call->inputs + first, *options = in + (packed ? 1 : 3);
+    KilnAttentionLoop loop = {
+        .s = kiln_attention_sizes(&in[0].shape, packed ? NULL : &in[1].shape, attrs),
+        .scale = (float)attrs->scale,
+        .causal = attrs->causal != 0,
+        .drops = attrs->dropout > 0.0,
+    };
+
+    loop.q = rows_of(&in[0], 0);
+    loop.k = packed ? rows_of(&in[0], loop.s.k_offset) : rows_of(&in[1], 0);
+    loop.v = packed ? rows_of(&in[0], loop.s.v_offset) : rows_of(&in[2], 0);
+    if (!options[0].absent) {
+        loop.mask = kiln_attention_mask(&options[0].shape);
+        if (options[0].dtype == KILN_U8)
+            loop.mask_seen = options[0].data;
+        else
+            loop.mask_added = options[0].data;
+    }
+    loop.tiles = call->backend->bf16 && loop.q.narrow && loop.k.narrow && loop.v.narrow &&
+                 (first == 0 || (call->inputs[0].dtype == KILN_BF16 &&
+                                 call->inputs[1].dtype == KILN_BF16)); /* backward: dy, y */
+    loop.padding = options[1].absent ? NULL : options[1].data;
+    if (loop.drops && options[2].data != NULL) /* not while it is prepared */
+        loop.dropout = dropout_of(attrs, options[2].data);
+    return loop;
+}
+
+/* ---- Sharing heads --------------------------------------------------------------- */
+
+typedef struct Work {
+    KilnCpuBackend *cpu;
+    KilnAttentionLoop loop;
+    float *workspace;
+    int64_t scratch; /* floats of one thread */
+    bool backward;
+} Work;
+
+static int64_t heads_of(const KilnAttentionSizes *s)
+{
+    return s->batch * s->kv_heads;
+}
+
+/* Heads of keys and values, with all queries that look at them. */
+static void run_heads(void *context, KilnShares *shares)
+{
+    const Work *work = context;
+    const KilnAttentionSizes *s = &work->loop.s;
+    const KilnAttentionLoops *loops = work->cpu->loops->attention;
+    float *scratch = work->workspace + kiln_thread() * work->scratch;
+
+    if (work->loop.tiles)
+        kiln_amx_begin();
+    for (int64_t i; (i = kiln_take(shares)) >= 0;)
+        (work->backward ? loops->backward : loops->forward)(&work->loop, scratch, i / s->kv_heads,
+                                                            i % s->kv_heads);
+    if (work->loop.tiles)
+        kiln_amx_end();
+}
+
+static int threads_of(const KilnCall *call, const KilnAttentionSizes *s)
+{
+    const int64_t heads = heads_of(s);
+
+    return heads < call->backend->threads ? (int)heads : call->backend->threads;
+}
+
+static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backward)
+{
+    KilnCpuBackend *cpu = kiln_cpu(call);
+    Work work = {
+        .cpu = cpu,
+        .loop = *loop,
+        .workspace = call->workspace,
+        .scratch = cpu->loops->attention->scratch(loop, backward),
+        .backward = backward,
+    };
+
+    kiln_parallel_taken(threads_of(call, &loop->s), heads_of(&loop->s), run_heads, &work);
+}
+
+static KilnStatus prepare(KilnCall *call, int first, bool packed)
+{
+    const KilnAttentionLoop loop = loop_of(call, first, packed);
+    const int64_t floats = kiln_cpu(call)->loops->attention->scratch(&loop, first > 0) *
+                           threads_of(call, &loop.s);
+
+    for (int i = 0; i < call->n_inputs; i++)
+        call->inputs[i].layout = KILN_PLAIN;
+    call->workspace_size = (size_t)floats * sizeof(float);
+    return KILN_OK;
+}
+
+/* ---- Kernels --------------------------------------------------------------------- */
+
+static KilnStatus attention_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return prepare(call, 0, false);
+}
+
+static KilnStatus packed_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return prepare(call, 0, true);
+}
+
+static KilnStatus attention_grad_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return prepare(call, 3, false);
+}
+
+static KilnStatus packed_grad_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return prepare(call, 3, true);
+}
+
+static void forward(KilnCall *call, bool packed)
+{
+    KilnAttentionLoop loop = loop_of(call, 0, packed);
+
+    loop.y = rows_of(&call->outputs[0], 0);
+    loop.lse = call->outputs[1].data;
+    work_run(call, &loop, false);
+}
+
+static void attention_run(KilnCall *call)
+{
+    forward(call, false);
+}
+
+static void packed_run(KilnCall *call)
+{
+    forward(call, true);
+}
+
+static void backward(KilnCall *call, bool packed)
+{
+    KilnAttentionLoop loop = loop_of(call, 3, packed);
+
+    const KilnArg *out = call->outputs;
+
+    loop.dy = rows_of(&call->inputs[0], 0);
+    loop.y = rows_of(&call->inputs[1], 0);
+    loop.lse_in = call->inputs[2].data;
+    loop.dq = rows_of(&out[0], 0);
+    loop.dk = packed ? rows_of(&out[0], loop.s.k_offset) : rows_of(&out[1], 0);
+    loop.dv = packed ? rows_of(&out[0], loop.s.v_offset) : rows_of(&out[2], 0);
+    if (((const KilnAttentionAttrs *)call->attrs)->mask_grad != 0)
+        loop.dscores = out[packed ? 1 : 3].data;
+    work_run(call, &loop, true);
+}
+
+static void attention_grad_run(KilnCall *call)
+{
+    backward(call, false);
+}
+
+static void packed_grad_run(KilnCall *call)
+{
+    backward(call, true);
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_attention,
+      .prepare = attention_prepare,
+      .run = attention_run,
+      .narrow_inputs = 0x7,
+      .narrow_outputs = 0x1 },
+    { .op = &kiln_op_attention_grad,
+      .prepare = attention_grad_prepare,
+      .run = attention_grad_run,
+      .narrow_inputs = 0x3b,
+      .narrow_outputs = 0x7 },
+    { .op = &kiln_op_attention_packed,
+      .prepare = packed_prepare,
+      .run = packed_run,
+      .narrow_inputs = 0x1,
+      .narrow_outputs = 0x1 },
+    { .op = &kiln_op_attention_packed_grad,
+      .prepare = packed_grad_prepare,
+      .run = packed_grad_run,
+      .narrow_inputs = 0xb,
+      .narrow_outputs = 0x1 },
+};
+
+const KilnCpuTable kiln_cpu_attention = { kernels, KILN_COUNT(kernels) };

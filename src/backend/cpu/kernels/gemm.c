@@ -1,0 +1,165 @@
+/* Matrix products: shared between the threads, with the inner loops of isa/gemm.c. */
+#include "backend/cpu/kernels/gemm.h"
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/isa/gemm.h"
+#include "base/min.h"
+
+/* Multiplications below which a second thread costs more than it brings. */
+static const int64_t alone_below = INT64_C(1) << 18;
+
+/* ---- Shared between threads ----------------------------------------------------------- */
+
+/* A product cut into down × across parts. */
+typedef struct Job {
+    const KilnCpuBackend *cpu;
+    const KilnGemmLoops *loops;
+    const KilnGemm *gemm;
+    const float *a, *b;
+    float *c;
+    KilnGemmDone *done; /* NULL: nothing */
+    void *context;
+    int64_t down, across, rows, columns; /* rows and columns of a part */
+    int64_t most;                        /* parts that a thread takes at once */
+    bool whole;                          /* a thread packs a once for all its parts */
+} Job;
+
+/* Size of a part when n is cut into `parts`, in whole tiles. */
+static int64_t part_of(int64_t n, int64_t parts, int64_t tile)
+{
+    const int64_t tiles = (n + tile - 1) / tile;
+
+    return (tiles + parts - 1) / parts * tile;
+}
+
+/* The grid whose parts take least time: a part of r × c costs r c / 32 cycles for
+ * each of k, and packing its c columns about a third of a cycle each. */
+static void choose_grid(Job *job, int threads)
+{
+    double best = 0.0;
+
+    for (int64_t down = 1; down <= threads; down++) {
+        const int64_t rows = part_of(job->gemm->m, down, job->loops->rows);
+        const int64_t columns = part_of(job->gemm->n, threads / down, job->loops->columns);
+        const double cost = (double)columns * ((double)rows / 32.0 + 0.3) + 0.1 * (double)rows;
+
+        if (down > 1 && cost >= best)
+            continue;
+        best = cost;
+        job->down = down;
+        job->across = threads / down;
+        job->rows = rows;
+        job->columns = columns;
+    }
+    job->most = 1;
+}
+
+/* Parts of all rows and one tile's columns, of which threads take some at once: where all
+ * of a fits where it is packed. False: it does not, or there is little to share. */
+static bool choose_strips(Job *job, int threads)
+{
+    enum { TOGETHER = 4, EACH = 4 };
+    const KilnGemm *g = job->gemm;
+    const int64_t rows = part_of(g->m, 1, job->loops->rows);
+    const int64_t across = (g->n + job->loops->columns - 1) / job->loops->columns;
+
+    if (g->n <= KILN_GEMM_READ_ONCE || across < EACH * threads ||
+        rows > KILN_GEMM_PACKED / (g->k + 1))
+        return false;
+    job->whole = true;
+    job->most = TOGETHER;
+    job->down = 1;
+    job->across = across;
+    job->rows = rows;
+    job->columns = job->loops->columns;
+    return true;
+}
+
+/* A part of the product, whose own parts are told by their place in the whole. */
+typedef struct Place {
+    const Job *job;
+    int64_t row, column;
+} Place;
+
+static void part_done(void *context, const KilnGemmPart *part)
+{
+    const Place *place = context;
+
+    place->job->done(place->job->context,
+                     &(KilnGemmPart) { place->row + part->row, part->rows,
+                                       place->column + part->column, part->columns });
+}
+
+/* The calling thread's. */
+static float *scratch_of(const KilnCpuBackend *cpu)
+{
+    return cpu->scratch + (int64_t)kiln_thread() * KILN_GEMM_SCRATCH;
+}
+
+static void run_part(const Job *job, int64_t row, int64_t column, int64_t columns,
+                     KilnGemmPacking packing)
+{
+    const KilnGemm *whole = job->gemm;
+    KilnGemm gemm = *whole;
+    Place place = { job, row, column };
+
+    gemm.m = kiln_least(job->rows, whole->m - row);
+    gemm.n = kiln_least(columns, whole->n - column);
+    if (gemm.m <= 0 || gemm.n <= 0)
+        return;
+    job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),
+                        job->b + (gemm.transpose_b ? column * gemm.ldb : column),
+                        job->c + row * gemm.ldc + column, scratch_of(job->cpu), packing,
+                        job->done != NULL ? part_done : NULL, &place);
+}
+
+static void run_parts(void *context, KilnShares *shares)
+{
+    const Job *job = context;
+    KilnGemmPacking packing = job->whole ? KILN_GEMM_PACK_WHOLE : KILN_GEMM_PACK;
+
+    for (int64_t begin, end; (begin = kiln_take_some(shares, job->most, &end)) >= 0;) {
+        run_part(job, begin / job->across * job->rows, begin % job->across * job->columns,
+                 (end - begin) * job->columns, packing);
+        packing = job->whole ? KILN_GEMM_AGAIN : KILN_GEMM_PACK;
+    }
+}
+
+/* ---- Products --------------------------------------------------------------------------- */
+
+void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
+                    float *c, KilnGemmDone *done, void *context)
+{
+    const bool small = gemm->m * gemm->n <= alone_below / (gemm->k + 1);
+    const int threads = small ? 1 : call->backend->threads;
+    Job job = { .cpu = kiln_cpu(call),
+                .loops = kiln_cpu(call)->loops->gemm,
+                .gemm = gemm,
+                .a = a,
+                .b = b,
+                .c = c,
+                .done = done,
+                .context = context };
+
+    if (threads == 1) {
+        job.rows = gemm->m;
+        run_part(&job, 0, 0, gemm->n, KILN_GEMM_PACK);
+        return;
+    }
+    if (!choose_strips(&job, threads))
+        choose_grid(&job, threads);
+    kiln_parallel_taken(threads, job.down * job.across, run_parts, &job);
+}
+
+void kiln_gemm(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b, float *c)
+{
+    kiln_gemm_then(call, gemm, a, b, c, NULL, NULL);
+}
+
+void kiln_gemm_alone(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
+                     float *c)
+{
+    const KilnCpuBackend *cpu = kiln_cpu(call);
+
+    cpu->loops->gemm->product(gemm, a, b, c, scratch_of(cpu), KILN_GEMM_PACK, NULL, NULL);
+}

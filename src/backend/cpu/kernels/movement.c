@@ -1,0 +1,216 @@
+/* Kernels that only move bytes, of any element type: reshape, permute, cutting and
+ * joining, rows from one row. */
+#include "backend/cpu/cpu.h"
+
+#include <string.h>
+
+#include "backend/cpu/kernels/strided.h"
+#include "tensor/bf16.h"
+
+static void reshape_run(KilnCall *call)
+{
+    (void)call; /* the output is the input's bytes */
+}
+
+/* ---- Permute -------------------------------------------------------------------- */
+
+static void permute_run(KilnCall *call)
+{
+    const KilnPermuteAttrs *attrs = call->attrs;
+    const KilnShape *out = &call->outputs[0].shape;
+    int64_t stride[KILN_MAX_RANK] = { 0 };
+    KilnStrided copy = {
+        .rank = out->rank,
+        .from = call->inputs[0].data,
+        .to = call->outputs[0].data,
+        .size = kiln_dtype_size(call->outputs[0].dtype),
+    };
+
+    kiln_plain_steps(&call->inputs[0].shape, stride);
+    kiln_plain_steps(out, copy.to_step);
+    for (int axis = 0; axis < out->rank; axis++) {
+        copy.dim[axis] = out->dim[axis];
+        copy.from_step[axis] = stride[attrs->order[axis]];
+    }
+    kiln_strided_copy(call->backend->threads, copy);
+}
+
+/* ---- Windows -------------------------------------------------------------------- */
+
+/* The places of `whole` that a window of `part`'s shape shows: where the first is,
+ * in elements, and the steps between them. */
+static int64_t window_steps(const KilnWindowAttrs *attrs, const KilnShape *whole,
+                            int64_t step[KILN_MAX_RANK])
+{
+    int64_t first = 0;
+
+    kiln_plain_steps(whole, step);
+    for (int axis = 0; axis < whole->rank; axis++) {
+        first += attrs->start[axis] * step[axis];
+        step[axis] *= attrs->step[axis];
+    }
+    return first;
+}
+
+static KilnStrided strided_of(const KilnArg *part)
+{
+    KilnStrided copy = { .rank = part->shape.rank, .size = kiln_dtype_size(part->dtype) };
+
+    memcpy(copy.dim, part->shape.dim, sizeof(copy.dim));
+    return copy;
+}
+
+static void slice_run(KilnCall *call)
+{
+    const KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
+    KilnStrided copy = strided_of(y);
+
+    copy.from = (const char *)x->data +
+                window_steps(call->attrs, &x->shape, copy.from_step) * (int64_t)copy.size;
+    kiln_plain_steps(&y->shape, copy.to_step);
+    copy.to = y->data;
+    kiln_strided_copy(call->backend->threads, copy);
+}
+
+/* One element of `dtype` that holds `value`. */
+static void element_of(KilnDType dtype, double value, char ret[8])
+{
+    const float f32 = (float)value;
+    const int32_t i32 = dtype == KILN_I32 ? (int32_t)value : 0;
+    const int64_t i64 = dtype == KILN_I64 ? (int64_t)value : 0;
+    const uint8_t u8 = dtype == KILN_U8 ? (uint8_t)value : 0;
+    const uint16_t bf16 = kiln_bf16_of(f32);
+
+    switch (dtype) {
+    case KILN_F32:
+        memcpy(ret, &f32, sizeof(f32));
+        break;
+    case KILN_BF16:
+        memcpy(ret, &bf16, sizeof(bf16));
+        break;
+    case KILN_I32:
+        memcpy(ret, &i32, sizeof(i32));
+        break;
+    case KILN_U8:
+        memcpy(ret, &u8, sizeof(u8));
+        break;
+    case KILN_I64:
+        memcpy(ret, &i64, sizeof(i64));
+        break;
+    case KILN_F64:
+        memcpy(ret, &value, sizeof(value));
+        break;
+    }
+}
+
+static void place_run(KilnCall *call)
+{
+    const KilnWindowAttrs *attrs = call->attrs;
+    const KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
+    KilnStrided copy = strided_of(x), fill = strided_of(y);
+    char value[8];
+
+    if (kiln_cpu_count(y) > kiln_cpu_count(x)) { /* one element, read again and again */
+        element_of(y->dtype, attrs->value, value);
+        fill.from = value;
+        fill.to = y->data;
+        kiln_plain_steps(&y->shape, fill.to_step);
+        kiln_strided_copy(call->backend->threads, fill);
+    }
+    copy.from = x->data;
+    kiln_plain_steps(&x->shape, copy.from_step);
+    copy.to = (char *)y->data + window_steps(attrs, &y->shape, copy.to_step) * (int64_t)copy.size;
+    kiln_strided_copy(call->backend->threads, copy);
+}
+
+/* ---- Joining and cutting --------------------------------------------------------- */
+
+/* Copy a piece into or out of its place in the whole, `from` on the axis. */
+static void copy_piece(int threads, const KilnArg *part, const KilnArg *whole, int64_t axis,
+                       int64_t from, bool out)
+{
+    KilnStrided copy = strided_of(part);
+    int64_t *part_step = out ? copy.to_step : copy.from_step;
+    int64_t *whole_step = out ? copy.from_step : copy.to_step;
+
+    kiln_plain_steps(&part->shape, part_step);
+    kiln_plain_steps(&whole->shape, whole_step);
+    char *place = (char *)whole->data + from * whole_step[axis] * (int64_t)copy.size;
+    copy.from = out ? place : part->data;
+    copy.to = out ? part->data : place;
+    kiln_strided_copy(threads, copy);
+}
+
+static void concat_run(KilnCall *call)
+{
+    const int64_t axis = ((const KilnConcatAttrs *)call->attrs)->axis;
+    int64_t from = 0;
+
+    for (int i = 0; i < call->n_inputs; i++) {
+        copy_piece(call->backend->threads, &call->inputs[i], &call->outputs[0], axis, from, false);
+        from += call->inputs[i].shape.dim[axis];
+    }
+}
+
+static void split_run(KilnCall *call)
+{
+    const int64_t axis = ((const KilnSplitAttrs *)call->attrs)->axis;
+    int64_t from = 0;
+
+    for (int i = 0; i < call->n_outputs; i++) {
+        copy_piece(call->backend->threads, &call->outputs[i], &call->inputs[0], axis, from, true);
+        from += call->outputs[i].shape.dim[axis];
+    }
+}
+
+/* ---- Triangles ----------------------------------------------------------------- */
+
+/* Rows begin..end of all matrices; what is kept of a row is its first columns, or
+ * its last ones. */
+static void triangle_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const KilnTriangleAttrs *attrs = call->attrs;
+    const KilnShape *shape = &call->outputs[0].shape;
+    const int64_t columns = shape->dim[shape->rank - 1], rows = shape->dim[shape->rank - 2];
+    const bool upper = attrs->upper != 0;
+
+    for (int64_t r = begin; r < end; r++) {
+        const float *x = (const float *)call->inputs[0].data + r * columns;
+        float *y = (float *)call->outputs[0].data + r * columns;
+        int64_t cut = r % rows + attrs->diagonal + (upper ? 0 : 1); /* of the kind that is first */
+
+        cut = cut < 0 ? 0 : cut > columns ? columns : cut;
+        const int64_t from = upper ? cut : 0, kept = upper ? columns - cut : cut;
+
+        if (x != y)
+            memcpy(y + from, x + from, (size_t)kept * sizeof(*y));
+        kiln_cpu(call)->loops->fill(y + (upper ? 0 : cut), (float)attrs->value, columns - kept);
+    }
+}
+
+static void triangle_run(KilnCall *call)
+{
+    const KilnArg *y = &call->outputs[0];
+
+    kiln_parallel(call->backend->threads, kiln_cpu_rows(y), 16384 / (kiln_cpu_columns(y) + 1) + 1,
+                  1, triangle_part, call);
+}
+
+enum { ALL_PIECES = (1 << KILN_MOST_PIECES) - 1 };
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_reshape,
+      .run = reshape_run,
+      .alias = true,
+      .narrow_inputs = 1,
+      .narrow_outputs = 1 },
+    { .op = &kiln_op_permute, .run = permute_run, .narrow_inputs = 1, .narrow_outputs = 1 },
+    { .op = &kiln_op_slice, .run = slice_run, .narrow_inputs = 1, .narrow_outputs = 1 },
+    { .op = &kiln_op_place, .run = place_run, .narrow_inputs = 1, .narrow_outputs = 1 },
+    { .op = &kiln_op_concat, .run = concat_run, .narrow_inputs = ALL_PIECES, .narrow_outputs = 1 },
+    { .op = &kiln_op_split, .run = split_run, .narrow_inputs = 1, .narrow_outputs = ALL_PIECES },
+    { .op = &kiln_op_triangle, .run = triangle_run, .in_place = 1 },
+};
+
+const KilnCpuTable kiln_cpu_movement = { kernels, KILN_COUNT(kernels) };

@@ -1,0 +1,524 @@
+/* Optimizers: one pass over the flat parameters, run by run, each with its own rates. */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/kernels/variables.h"
+
+#include <math.h>
+
+static const KilnUpdateLoops *loops_of(const KilnCall *call)
+{
+    return kiln_cpu(call)->loops->updates;
+}
+
+/* ---- Runs ------------------------------------------------------------------------------ */
+
+/* What a run says, its learning rate worked out. */
+typedef struct Rates {
+    double lr, decay;
+} Rates;
+
+static int64_t runs_of(const KilnCall *call)
+{
+    const KilnArg *ends = &call->inputs[KILN_FLAT_ENDS];
+
+    return ends->absent ? 1 : kiln_cpu_count(ends);
+}
+
+static int64_t end_of(const KilnCall *call, int64_t run)
+{
+    const KilnArg *ends = &call->inputs[KILN_FLAT_ENDS];
+
+    return ends->absent ? kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM])
+                        : ((const int64_t *)ends->data)[run];
+}
+
+/* The run that element `at` lies in. */
+static int64_t run_at(const KilnCall *call, int64_t at)
+{
+    int64_t low = 0, high = runs_of(call) - 1;
+
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+
+        if (end_of(call, middle) > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static double hyper_of(const KilnCall *call, int i)
+{
+    return (double)kiln_variable_at(call, KILN_FLAT_HYPER, 0)[i];
+}
+
+/* False: the run is left alone. */
+static bool rates_of(const KilnCall *call, int64_t run, Rates *ret)
+{
+    const float *rates = kiln_variable_at(call, KILN_FLAT_RATES, 2 * run);
+
+    *ret = (Rates) { .lr = hyper_of(call, 0) };
+    if (rates == NULL)
+        return true;
+    ret->lr *= (double)rates[0];
+    ret->decay = (double)rates[1];
+    return rates[0] != 0.0f;
+}
+
+static KilnSpan span_of(const KilnCall *call, KilnStretch s, KilnTiles *tiles)
+{
+    const float *scale = kiln_variable_at(call, KILN_FLAT_SCALE, 0);
+    KilnSpan span = {
+        .param = kiln_variable_widened(call, KILN_FLAT_PARAM, s, tiles),
+        .grad = kiln_variable_widened(call, KILN_FLAT_GRAD, s, tiles),
+        .n = s.n,
+        .scale = scale != NULL ? *scale : 1.0f,
+    };
+
+    for (int i = KILN_FLAT_SLOTS; i < call->n_inputs; i++)
+        span.slots[i - KILN_FLAT_SLOTS] = kiln_variable_widened(call, i, s, tiles);
+    return span;
+}
+
+/* ---- Pieces ---------------------------------------------------------------------------- */
+
+/* A piece whose squares f32 can add. */
+enum { NEAR_PIECE = 1 << 13 };
+
+/* Updates a span with its run's rates; returns the sum of the gradient's squares, of f32. */
+typedef float Update(const KilnCall *call, const KilnSpan *span, const Rates *rates);
+
+/* Elements of one run and one part, with the sums over them. */
+typedef struct Piece {
+    int64_t begin, end;
+    Rates rates; /* of lamb after the sums: with the trust ratio in lr */
+    double param, direction;
+    double square; /* of the gradient */
+} Piece;
+
+typedef struct Pieces {
+    const KilnCall *call;
+    Update *update;
+    Piece *all;
+    int64_t count;
+} Pieces;
+
+static bool measures(const KilnCall *call)
+{
+    return !call->inputs[KILN_FLAT_NORMS].absent;
+}
+
+/* Where the part that element `at` lies in ends; *part is its number or a lower one. */
+static int64_t part_end(const KilnCall *call, int64_t at, int64_t *part)
+{
+    const int64_t *parts = call->inputs[KILN_FLAT_PARTS].data;
+
+    if (!measures(call))
+        return INT64_MAX;
+    while (parts[*part] <= at)
+        ++*part;
+    return parts[*part];
+}
+
+static KilnStatus pieces_prepare(KilnCall *call, int64_t size)
+{
+    const int64_t parts = measures(call) ? kiln_cpu_count(&call->inputs[KILN_FLAT_NORMS]) : 0;
+    const int64_t most = kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]) / size + runs_of(call) +
+                         parts;
+
+    call->workspace_size = (size_t)most * sizeof(Piece);
+    return KILN_OK;
+}
+
+static KilnStatus flat_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return measures(call) ? pieces_prepare(call, NEAR_PIECE) : KILN_OK;
+}
+
+static KilnStatus lamb_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    return pieces_prepare(call, KILN_UPDATE_PIECE);
+}
+
+/* Cut runs and parts; runs that are left alone have no pieces. */
+static Pieces pieces_of(const KilnCall *call, int64_t size)
+{
+    Pieces pieces = { .call = call, .all = call->workspace };
+    int64_t begin = 0, part = 0;
+
+    for (int64_t run = 0; run < runs_of(call); run++) {
+        const int64_t end = end_of(call, run);
+        Rates rates;
+
+        for (bool moves = rates_of(call, run, &rates); moves && begin < end;) {
+            int64_t stop = part_end(call, begin, &part);
+
+            stop = stop < end ? stop : end;
+            if (stop - begin > size)
+                stop = begin + size;
+            pieces.all[pieces.count++] = (Piece) { .begin = begin, .end = stop, .rates = rates };
+            begin = stop;
+        }
+        begin = end;
+    }
+    return pieces;
+}
+
+/* The norms of the parts, from the squares of their pieces. */
+static void put_norms(const Pieces *pieces)
+{
+    float *norms = kiln_variable_at(pieces->call, KILN_FLAT_NORMS, 0);
+    int64_t part = 0;
+
+    for (int64_t i = 0; norms != NULL && i < pieces->count;) {
+        const int64_t end = part_end(pieces->call, pieces->all[i].begin, &part);
+        double sum = 0.0;
+
+        for (; i < pieces->count && pieces->all[i].begin < end; i++)
+            sum += pieces->all[i].square;
+        norms[part] = (float)sqrt(sum);
+    }
+}
+
+/* ---- The pass -------------------------------------------------------------------------- */
+
+typedef struct Flat {
+    const KilnCall *call;
+    Update *update;
+} Flat;
+
+/* The elements begin..end, all of one run. */
+static void flat_stretch(const Flat *flat, int64_t begin, int64_t end, const Rates *rates)
+{
+    KilnTiles tiles;
+
+    for (KILN_EACH_STRETCH(s, flat->call, begin, end)) {
+        const KilnSpan span = span_of(flat->call, s, &tiles);
+
+        flat->update(flat->call, &span, rates);
+        kiln_variables_put_back(flat->call, s, &tiles);
+    }
+}
+
+static void flat_part(void *context, int64_t begin, int64_t end)
+{
+    const Flat *flat = context;
+
+    for (int64_t run = run_at(flat->call, begin); begin < end; run++) {
+        int64_t stop = end_of(flat->call, run) < end ? end_of(flat->call, run) : end;
+        Rates rates;
+
+        if (rates_of(flat->call, run, &rates))
+            flat_stretch(flat, begin, stop, &rates);
+        begin = stop;
+    }
+}
+
+/* The first piece that begins at `at` or behind it. */
+static int64_t piece_at(const Pieces *pieces, int64_t at)
+{
+    int64_t low = 0, high = pieces->count;
+
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+
+        if (pieces->all[middle].begin < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The pieces that begin among the elements begin..end. */
+static void measured_part(void *context, int64_t begin, int64_t end)
+{
+    const Pieces *pieces = context;
+    const KilnCall *call = pieces->call;
+    KilnTiles tiles;
+
+    for (int64_t i = piece_at(pieces, begin); i < pieces->count; i++) {
+        Piece *piece = &pieces->all[i];
+
+        if (piece->begin >= end)
+            break;
+        for (KILN_EACH_STRETCH(s, call, piece->begin, piece->end)) {
+            const KilnSpan span = span_of(call, s, &tiles);
+            const float square = pieces->update(call, &span, &piece->rates);
+            const bool in_range = square > 1e-25f && square < 1e35f;
+
+            piece->square += in_range ? (double)square
+                                      : loops_of(call)->square_sum(span.grad, span.n);
+            kiln_variables_put_back(call, s, &tiles);
+        }
+    }
+}
+
+static void flat_run(const KilnCall *call, Update *update)
+{
+    /* Below this a thread costs more than it brings. */
+    const int64_t grain = 16384;
+    Flat flat = { .call = call, .update = update };
+
+    const int64_t n = kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]);
+    if (measures(call)) {
+        Pieces pieces = pieces_of(call, NEAR_PIECE);
+
+        pieces.update = update;
+        kiln_parallel(call->backend->threads, n, grain, 64, measured_part, &pieces);
+        put_norms(&pieces);
+    } else {
+        kiln_parallel(call->backend->threads, n, grain, 64, flat_part, &flat);
+    }
+}
+
+/* ---- sgd, adam, rmsprop, adagrad ----------------------------------------------------- */
+
+static float sgd(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+{
+    const KilnSgd *attrs = call->attrs;
+    const KilnSgdLoop loop = {
+        .lr = (float)rates->lr,
+        .momentum = (float)attrs->momentum,
+        .take = (float)(1.0 - attrs->dampening),
+        .decay = (float)rates->decay,
+        .first = hyper_of(call, 1) != 0.0,
+        .nesterov = attrs->nesterov,
+    };
+
+    return loops_of(call)->sgd(span, &loop);
+}
+
+static void sgd_update_run(KilnCall *call)
+{
+    flat_run(call, sgd);
+}
+
+static float adam(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+{
+    const KilnAdam *attrs = call->attrs;
+    const KilnAdamLoop loop = {
+        .keep1 = (float)attrs->beta1,
+        .take1 = (float)(1.0 - attrs->beta1),
+        .keep2 = (float)attrs->beta2,
+        .take2 = (float)(1.0 - attrs->beta2),
+        .eps = (float)attrs->eps,
+        .step = (float)(rates->lr / hyper_of(call, 1)),
+        .root = (float)(1.0 / sqrt(hyper_of(call, 2))),
+        .decay = attrs->decoupled ? 0.0f : (float)rates->decay,
+        .shrink = attrs->decoupled ? (float)(1.0 - rates->lr * rates->decay) : 1.0f,
+    };
+
+    return loops_of(call)->adam(span, &loop);
+}
+
+static void adam_update_run(KilnCall *call)
+{
+    flat_run(call, adam);
+}
+
+static float rmsprop(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+{
+    const KilnRmsprop *attrs = call->attrs;
+    const KilnRmspropLoop loop = {
+        .lr = (float)rates->lr,
+        .keep = (float)attrs->alpha,
+        .take = (float)(1.0 - attrs->alpha),
+        .eps = (float)attrs->eps,
+        .momentum = (float)attrs->momentum,
+        .decay = (float)rates->decay,
+    };
+
+    return loops_of(call)->rmsprop(span, &loop);
+}
+
+static void rmsprop_update_run(KilnCall *call)
+{
+    flat_run(call, rmsprop);
+}
+
+static float adagrad(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+{
+    const KilnAdagrad *attrs = call->attrs;
+    const KilnAdagradLoop loop = {
+        .lr = (float)rates->lr,
+        .eps = (float)attrs->eps,
+        .decay = (float)rates->decay,
+        .start = (float)attrs->initial_accumulator_value,
+        .first = hyper_of(call, 1) != 0.0,
+    };
+
+    return loops_of(call)->adagrad(span, &loop);
+}
+
+static void adagrad_update_run(KilnCall *call)
+{
+    flat_run(call, adagrad);
+}
+
+/* ---- lion, adan ------------------------------------------------------------------------ */
+
+static float lion(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+{
+    const KilnLion *attrs = call->attrs;
+    const KilnLionLoop loop = {
+        .lr = (float)rates->lr,
+        .keep1 = (float)attrs->beta1,
+        .take1 = (float)(1.0 - attrs->beta1),
+        .keep2 = (float)attrs->beta2,
+        .take2 = (float)(1.0 - attrs->beta2),
+        .shrink = (float)(1.0 - rates->lr * rates->decay),
+    };
+
+    return loops_of(call)->lion(span, &loop);
+}
+
+static void lion_update_run(KilnCall *call)
+{
+    flat_run(call, lion);
+}
+
+static float adan(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+{
+    const KilnAdan *attrs = call->attrs;
+    const double decay = rates->lr * rates->decay;
+    const KilnAdanLoop loop = {
+        .keep1 = (float)attrs->beta1,
+        .take1 = (float)(1.0 - attrs->beta1),
+        .keep2 = (float)attrs->beta2,
+        .take2 = (float)(1.0 - attrs->beta2),
+        .keep3 = (float)attrs->beta3,
+        .take3 = (float)(1.0 - attrs->beta3),
+        .eps = (float)attrs->eps,
+        .step = (float)(rates->lr / hyper_of(call, 1)),
+        .step_diff = (float)(rates->lr * attrs->beta2 / hyper_of(call, 2)),
+        .root = (float)(1.0 / sqrt(hyper_of(call, 3))),
+        .shrink = attrs->no_prox ? (float)(1.0 - decay) : 1.0f,
+        .divide = attrs->no_prox ? 1.0f : (float)(1.0 / (1.0 + decay)),
+        .first = hyper_of(call, 4) != 0.0,
+    };
+
+    return loops_of(call)->adan(span, &loop);
+}
+
+static void adan_update_run(KilnCall *call)
+{
+    flat_run(call, adan);
+}
+
+/* ---- lamb ------------------------------------------------------------------------------ */
+
+/* A run's trust ratio is known only when all of its pieces are; so there are two passes
+ * over the pieces. */
+
+static KilnLambLoop lamb_loop(const KilnCall *call, const Rates *rates)
+{
+    const KilnLamb *attrs = call->attrs;
+
+    return (KilnLambLoop) {
+        .keep1 = (float)attrs->beta1,
+        .take1 = (float)(1.0 - attrs->beta1),
+        .keep2 = (float)attrs->beta2,
+        .take2 = (float)(1.0 - attrs->beta2),
+        .eps = (float)attrs->eps,
+        .correct = (float)(1.0 / hyper_of(call, 1)),
+        .root = (float)(1.0 / sqrt(hyper_of(call, 2))),
+        .decay = (float)rates->decay,
+        .lr = (float)rates->lr,
+    };
+}
+
+static void lamb_moments_part(void *context, int64_t begin, int64_t end)
+{
+    const Pieces *pieces = context;
+    KilnTiles tiles;
+
+    for (int64_t i = begin; i < end; i++) {
+        Piece *piece = &pieces->all[i];
+        const KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
+
+        for (KILN_EACH_STRETCH(s, pieces->call, piece->begin, piece->end)) {
+            const KilnSpan span = span_of(pieces->call, s, &tiles);
+            double param, direction;
+
+            if (measures(pieces->call))
+                piece->square += loops_of(pieces->call)->square_sum(span.grad, span.n);
+            loops_of(pieces->call)->lamb_moments(&span, &loop, &param, &direction);
+            kiln_variables_put_back(pieces->call, s, &tiles);
+            piece->param += param;
+            piece->direction += direction;
+        }
+    }
+}
+
+static void lamb_step_part(void *context, int64_t begin, int64_t end)
+{
+    const Pieces *pieces = context;
+    KilnTiles tiles;
+
+    for (int64_t i = begin; i < end; i++) {
+        const Piece *piece = &pieces->all[i];
+        const KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
+
+        for (KILN_EACH_STRETCH(s, pieces->call, piece->begin, piece->end)) {
+            const KilnSpan span = span_of(pieces->call, s, &tiles);
+
+            loops_of(pieces->call)->lamb_step(&span, &loop);
+            kiln_variables_put_back(pieces->call, s, &tiles);
+        }
+    }
+}
+
+/* Multiply the learning rate of the pieces of each run by its trust ratio. */
+static void lamb_trust(const Pieces *pieces, bool always)
+{
+    int64_t first = 0, next;
+
+    for (; first < pieces->count; first = next) {
+        const int64_t run = run_at(pieces->call, pieces->all[first].begin);
+        double param = 0.0, direction = 0.0;
+
+        for (next = first;
+             next < pieces->count && pieces->all[next].begin < end_of(pieces->call, run); next++) {
+            param += pieces->all[next].param;
+            direction += pieces->all[next].direction;
+        }
+        if (pieces->all[first].rates.decay == 0.0 && !always)
+            continue;
+        if (param > 0.0 && direction > 0.0)
+            for (int64_t i = first; i < next; i++)
+                pieces->all[i].rates.lr *= sqrt(param) / sqrt(direction);
+    }
+}
+
+static void lamb_update_run(KilnCall *call)
+{
+    const KilnLamb *attrs = call->attrs;
+    Pieces pieces = pieces_of(call, KILN_UPDATE_PIECE);
+
+    kiln_parallel(call->backend->threads, pieces.count, 1, 1, lamb_moments_part, &pieces);
+    lamb_trust(&pieces, attrs->always_adapt);
+    kiln_parallel(call->backend->threads, pieces.count, 1, 1, lamb_step_part, &pieces);
+    put_norms(&pieces);
+}
+
+/* As long as the parameters, and f32 or bf16 each by itself. */
+#define FLAT_INPUTS                                                                                \
+    (1u << KILN_FLAT_PARAM | 1u << KILN_FLAT_GRAD |                                                \
+     ((1u << KILN_MAX_SLOTS) - 1u) << KILN_FLAT_SLOTS)
+#define NARROW .narrow_inputs = FLAT_INPUTS, .mixed_floats = true
+#define FLAT .prepare = flat_prepare, NARROW
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_sgd_update, .run = sgd_update_run, FLAT },
+    { .op = &kiln_op_adam_update, .run = adam_update_run, FLAT },
+    { .op = &kiln_op_rmsprop_update, .run = rmsprop_update_run, FLAT },
+    { .op = &kiln_op_adagrad_update, .run = adagrad_update_run, FLAT },
+    { .op = &kiln_op_lamb_update, .prepare = lamb_prepare, .run = lamb_update_run, NARROW },
+    { .op = &kiln_op_lion_update, .run = lion_update_run, FLAT },
+    { .op = &kiln_op_adan_update, .run = adan_update_run, FLAT },
+};
+
+const KilnCpuTable kiln_cpu_optimizers = { kernels, KILN_COUNT(kernels) };

@@ -1,0 +1,409 @@
+/* Matrix products. */
+#include "backend/cpu/amx/amx_product.h"
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/kernels/gemm.h"
+#include "backend/cpu/elementwise/map.h"
+
+/* A matmul as the kernel runs it. */
+typedef struct Matmul {
+    const KilnCall *call;
+    KilnBmm batch;
+    KilnGemm gemm; /* of one product */
+    float *sums;   /* of several products, where the result is bf16; else NULL */
+} Matmul;
+
+static KilnGemm gemm_of(const KilnBmm *batch)
+{
+    return (KilnGemm) { .m = batch->m,
+                        .n = batch->n,
+                        .k = batch->k,
+                        .lda = batch->transpose_a ? batch->m : batch->k,
+                        .ldb = batch->transpose_b ? batch->k : batch->n,
+                        .ldc = batch->n,
+                        .transpose_a = batch->transpose_a,
+                        .transpose_b = batch->transpose_b,
+                        .alpha = 1.0f };
+}
+
+/* Whether walking over the products walks over the matrices one after the other;
+ * or stays with the first. */
+static bool steps_even(const KilnBmm *batch, const int64_t *steps)
+{
+    int64_t step = 1;
+
+    for (int i = batch->axes.rank - 1; i >= 0; i--) {
+        if (batch->axes.dim[i] > 1 && steps[i] != step)
+            return false;
+        step *= batch->axes.dim[i];
+    }
+    return true;
+}
+
+static bool steps_none(const KilnBmm *batch, const int64_t *steps)
+{
+    for (int i = 0; i < batch->axes.rank; i++)
+        if (batch->axes.dim[i] > 1 && steps[i] != 0)
+            return false;
+    return true;
+}
+
+/* Many products with one matrix on the right are one product of all rows; the sum
+ * of many aᵀ b is one product over all their rows. */
+static void merge_products(KilnBmm *batch)
+{
+    bool a = steps_even(batch, batch->step_a), b = steps_even(batch, batch->step_b);
+
+    if (a && !batch->transpose_a && steps_none(batch, batch->step_b) &&
+        steps_even(batch, batch->step_y))
+        batch->m *= batch->count;
+    else if (a && b && batch->transpose_a && !batch->transpose_b &&
+             steps_none(batch, batch->step_y))
+        batch->k *= batch->count;
+    else
+        return;
+    batch->count = 1;
+    batch->axes.rank = 0;
+    batch->add_up = false;
+}
+
+/* Product number i; alone: within a parallel loop. */
+static void run_product(const Matmul *matmul, bool alone, int64_t i, bool add)
+{
+    const KilnBmm *batch = &matmul->batch;
+    const KilnCall *call = matmul->call;
+    const float *a = call->inputs[0].data, *b = call->inputs[1].data;
+    float *y = call->outputs[0].data;
+    KilnGemm gemm = matmul->gemm;
+
+    a += kiln_bmm_at(batch, batch->step_a, i) * batch->m * batch->k;
+    b += kiln_bmm_at(batch, batch->step_b, i) * batch->k * batch->n;
+    y += kiln_bmm_at(batch, batch->step_y, i) * batch->m * batch->n;
+    gemm.beta = add ? 1.0f : 0.0f;
+    if (alone)
+        kiln_gemm_alone(call, &gemm, a, b, y);
+    else
+        kiln_gemm(call, &gemm, a, b, y);
+}
+
+/* ---- In bf16 --------------------------------------------------------------------- */
+
+static bool is_bf16(const KilnCall *call)
+{
+    return call->inputs[0].dtype == KILN_BF16 || call->inputs[1].dtype == KILN_BF16;
+}
+
+static KilnAmxProduct amx_of(const KilnCall *call, const KilnGemm *gemm)
+{
+    const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
+
+    return (KilnAmxProduct) {
+        .left = { .data = a->data,
+                  .wide = a->dtype == KILN_F32,
+                  .across = gemm->transpose_a,
+                  .stride = gemm->lda,
+                  .rows = gemm->m,
+                  .depth = gemm->k },
+        .right = { .data = b->data,
+                   .wide = b->dtype == KILN_F32,
+                   .across = !gemm->transpose_b,
+                   .stride = gemm->ldb,
+                   .rows = gemm->n,
+                   .depth = gemm->k },
+        .result = { .data = y->data, .wide = y->dtype == KILN_F32, .stride = gemm->ldc },
+        .threads = call->backend->threads,
+    };
+}
+
+static void *element(const KilnArg *arg, int64_t i)
+{
+    return (char *)arg->data + (size_t)i * kiln_dtype_size(arg->dtype);
+}
+
+static void run_bf16(const Matmul *matmul, int64_t i, bool add)
+{
+    const KilnBmm *batch = &matmul->batch;
+    const KilnCall *call = matmul->call;
+    KilnAmxProduct product = amx_of(call, &matmul->gemm);
+
+    product.left.data = element(&call->inputs[0],
+                                kiln_bmm_at(batch, batch->step_a, i) * batch->m * batch->k);
+    product.right.data = element(&call->inputs[1],
+                                 kiln_bmm_at(batch, batch->step_b, i) * batch->k * batch->n);
+
+    const int64_t at = kiln_bmm_at(batch, batch->step_y, i) * batch->m * batch->n;
+
+    product.result.data = element(&call->outputs[0], at);
+    if (matmul->sums != NULL) {
+        product.result.data = matmul->sums + at;
+        product.result.wide = true;
+    }
+    product.result.add = add;
+    kiln_amx_product(&product, call->workspace);
+}
+
+/* Products that share a matrix of the result are summed in floats and rounded once. */
+static bool needs_sums(const KilnCall *call, const KilnBmm *batch)
+{
+    return batch->add_up && call->outputs[0].dtype == KILN_BF16;
+}
+
+static void plain_inputs(KilnCall *call)
+{
+    for (int i = 0; i < call->n_inputs; i++)
+        call->inputs[i].layout = KILN_PLAIN;
+}
+
+static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
+{
+    KilnBmm batch = kiln_bmm_of(call->attrs, &call->inputs[0].shape, &call->inputs[1].shape,
+                                &call->outputs[0].shape);
+
+    plain_inputs(call);
+    if (is_bf16(call)) {
+        merge_products(&batch);
+        const KilnGemm gemm = gemm_of(&batch);
+        const KilnAmxProduct product = amx_of(call, &gemm);
+        call->workspace_size = kiln_amx_product_workspace(&product);
+        if (needs_sums(call, &batch))
+            call->workspace_size += (size_t)kiln_cpu_count(&call->outputs[0]) * sizeof(float);
+    }
+    return kiln_cpu_epilogue_prepare(call, err);
+}
+
+/* ---- The kernels ------------------------------------------------------------------ */
+
+static void run_part(void *context, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++)
+        run_product(context, true, i, false);
+}
+
+/* The first product of each matrix of the result sets it, later ones add to it:
+ * it is the first when it stands at the start of every axis that is summed. */
+static bool adds(const KilnBmm *batch, int64_t i)
+{
+    for (int axis = batch->axes.rank - 1; axis >= 0; axis--) {
+        if (batch->step_y[axis] == 0 && i % batch->axes.dim[axis] != 0)
+            return true;
+        i /= batch->axes.dim[axis];
+    }
+    return false;
+}
+
+/* ---- What follows a product -------------------------------------------------------- */
+
+/* Bias and epilogue, row by row of a part that is in cache. */
+typedef struct Rows {
+    const KilnCall *call;
+    const float *bias; /* NULL: none */
+    int64_t columns;   /* of the whole result */
+} Rows;
+
+static void finish_part(void *context, const KilnGemmPart *part)
+{
+    const Rows *rows = context;
+    const KilnCall *call = rows->call;
+    const bool whole = part->columns == rows->columns && rows->bias == NULL;
+    const int64_t count = whole ? 1 : part->rows; /* whole rows lie one after the other */
+    const int64_t n = whole ? part->rows * part->columns : part->columns;
+
+    for (int64_t r = 0; r < count; r++) {
+        const int64_t begin = (part->row + r) * rows->columns + part->column;
+        float *y = (float *)call->outputs[0].data + begin;
+
+        if (rows->bias != NULL)
+            kiln_cpu(call)->loops->add(y, y, rows->bias + part->column, n);
+        kiln_cpu_epilogue(call, y, begin, n);
+    }
+}
+
+/* The same in bf16: sums become what the epilogue makes of them, without having been
+ * rounded. */
+static void finish_strip(void *context, float *sums, int64_t stride, const KilnGemmPart *part)
+{
+    const Rows *rows = context;
+
+    for (int64_t r = 0; r < part->rows; r++, sums += stride) {
+        if (rows->bias != NULL)
+            kiln_cpu(rows->call)->loops->add(sums, sums, rows->bias + part->column, part->columns);
+        kiln_cpu_epilogue(rows->call, sums, (part->row + r) * rows->columns + part->column,
+                          part->columns);
+    }
+}
+
+static void run_and_finish_bf16(const KilnCall *call, const KilnGemm *gemm, const float *bias)
+{
+    KilnAmxProduct product = amx_of(call, gemm);
+    Rows rows = { call, bias, gemm->n };
+
+    product.result.bias = bias;
+    if (call->epilogue != NULL) {
+        product.done = finish_strip;
+        product.context = &rows;
+    }
+    kiln_amx_product(&product, call->workspace);
+}
+
+/* The product, then what follows it. */
+static void run_and_finish(const KilnCall *call, const KilnGemm *gemm, const float *bias)
+{
+    Rows rows = { call, bias, gemm->n };
+    const bool more = bias != NULL || call->epilogue != NULL;
+
+    if (is_bf16(call)) {
+        run_and_finish_bf16(call, gemm, bias);
+        return;
+    }
+    kiln_gemm_then(call, gemm, call->inputs[0].data, call->inputs[1].data, call->outputs[0].data,
+                   more ? finish_part : NULL, &rows);
+}
+
+/* The epilogue alone, over elements of a result that is complete. */
+static void epilogue_part(void *context, int64_t begin, int64_t end)
+{
+    const KilnCall *call = context;
+    const KilnArg *y = &call->outputs[0];
+    float tile[KILN_MAP_TILE];
+
+    if (y->dtype == KILN_F32) {
+        kiln_cpu_epilogue(call, (float *)y->data + begin, begin, end - begin);
+        return;
+    }
+    for (; begin < end; begin += KILN_MAP_TILE) {
+        const int64_t n = end - begin < KILN_MAP_TILE ? end - begin : KILN_MAP_TILE;
+
+        kiln_cpu(call)->loops->widen(tile, (const uint16_t *)y->data + begin, n);
+        kiln_cpu_epilogue(call, tile, begin, n);
+    }
+}
+
+static void run_epilogue(KilnCall *call)
+{
+    if (call->epilogue != NULL)
+        kiln_cpu_each(call, kiln_cpu_count(&call->outputs[0]), epilogue_part);
+}
+
+/* ---- matmul ------------------------------------------------------------------------ */
+
+static void run_products(Matmul *matmul)
+{
+    const KilnBmm *batch = &matmul->batch;
+    const int threads = matmul->call->backend->threads;
+
+    if (!batch->add_up && batch->count >= threads && threads > 1) {
+        kiln_parallel(threads, batch->count, 1, 1, run_part, matmul);
+        return;
+    }
+    for (int64_t i = 0; i < batch->count; i++)
+        run_product(matmul, false, i, batch->add_up && adds(batch, i));
+}
+
+/* What becomes of elements of the sums. */
+static void finish_sums(void *context, int64_t begin, int64_t end)
+{
+    const Matmul *matmul = context;
+    const KilnCall *call = matmul->call;
+    const float *sums = matmul->sums + begin;
+
+    if (call->epilogue != NULL)
+        kiln_cpu_epilogue(call, sums, begin, end - begin);
+    else
+        kiln_cpu(call)->loops->narrow((uint16_t *)call->outputs[0].data + begin, sums, end - begin);
+}
+
+static void run_products_bf16(Matmul *matmul)
+{
+    const KilnBmm *batch = &matmul->batch;
+    const KilnCall *call = matmul->call;
+
+    if (needs_sums(call, batch)) {
+        const KilnAmxProduct product = amx_of(call, &matmul->gemm);
+
+        matmul->sums =
+            (float *)(void *)((char *)call->workspace + kiln_amx_product_workspace(&product));
+    }
+    for (int64_t i = 0; i < batch->count; i++)
+        run_bf16(matmul, i, batch->add_up && adds(batch, i));
+    if (matmul->sums != NULL)
+        kiln_parallel(call->backend->threads, kiln_cpu_count(&call->outputs[0]), 16384, 64,
+                      finish_sums, matmul);
+}
+
+static void matmul_run(KilnCall *call)
+{
+    const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
+    Matmul matmul = { .call = call,
+                      .batch = kiln_bmm_of(call->attrs, &a->shape, &b->shape, &y->shape) };
+    const KilnBmm *batch = &matmul.batch;
+
+    merge_products(&matmul.batch);
+    matmul.gemm = gemm_of(batch);
+    if (batch->count == 1) {
+        run_and_finish(call, &matmul.gemm, NULL);
+        return;
+    }
+    if (is_bf16(call))
+        run_products_bf16(&matmul);
+    else
+        run_products(&matmul);
+    if (matmul.sums == NULL)
+        run_epilogue(call);
+}
+
+/* ---- linear ------------------------------------------------------------------------ */
+
+static KilnGemm linear_gemm(const KilnCall *call)
+{
+    const int64_t in = kiln_cpu_columns(&call->inputs[0]);
+    const int64_t out = kiln_cpu_columns(&call->outputs[0]);
+
+    return (KilnGemm) { .m = kiln_cpu_rows(&call->outputs[0]),
+                        .n = out,
+                        .k = in,
+                        .lda = in,
+                        .ldb = in,
+                        .ldc = out,
+                        .transpose_b = true,
+                        .alpha = 1.0f };
+}
+
+static KilnStatus linear_prepare(KilnCall *call, KilnError *err)
+{
+    const KilnGemm gemm = linear_gemm(call);
+    const KilnAmxProduct product = amx_of(call, &gemm);
+
+    plain_inputs(call);
+    if (is_bf16(call))
+        call->workspace_size = kiln_amx_product_workspace(&product);
+    return kiln_cpu_epilogue_prepare(call, err);
+}
+
+static void linear_run(KilnCall *call)
+{
+    const KilnGemm gemm = linear_gemm(call);
+
+    run_and_finish(call, &gemm, call->inputs[2].absent ? NULL : call->inputs[2].data);
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_matmul,
+      .prepare = matmul_prepare,
+      .run = matmul_run,
+      .release = kiln_cpu_epilogue_release,
+      .epilogue = true,
+      .epilogue_widens = true,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 0 | 1u << 1 },
+    { .op = &kiln_op_linear,
+      .prepare = linear_prepare,
+      .run = linear_run,
+      .release = kiln_cpu_epilogue_release,
+      .epilogue = true,
+      .epilogue_widens = true,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 1 },
+};
+
+const KilnCpuTable kiln_cpu_products = { kernels, KILN_COUNT(kernels) };

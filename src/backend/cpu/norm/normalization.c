@@ -1,0 +1,451 @@
+/* Batch normalization over the vector loops, in the layout in which x comes. A
+ * group of channels is worked off whole, statistics first and then the result, so
+ * that the second time its elements still are in a cache. Where there are fewer
+ * groups than threads the images are shared too, and their sums put together. */
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/norm/panels.h"
+
+typedef struct BatchNorm {
+    const KilnCall *call;
+    const KilnBatchNormLoops *loops;
+    KilnGroups groups;
+    int64_t parts; /* into which the images are split */
+    bool relu;
+    double *sums; /* [groups][parts][2][KILN_PANEL] */
+} BatchNorm;
+
+/* ---- Numbers of channels -------------------------------------------------------------- */
+
+static double *sums_at(const BatchNorm *norm, int64_t g, int64_t part)
+{
+    return norm->sums + (g * norm->parts + part) * 2 * KILN_PANEL;
+}
+
+/* One of the two sums (0 or 1) of channel c of group g. */
+static double total(const BatchNorm *norm, int64_t g, int which, int64_t c)
+{
+    double sum = 0.0;
+
+    for (int64_t part = 0; part < norm->parts; part++)
+        sum += kiln_panel_total(&norm->groups, sums_at(norm, g, part) + which * KILN_PANEL, c);
+    return sum;
+}
+
+/* The group's values of an input or output of [C]. */
+static float *channels(const KilnArg *arg, const BatchNorm *norm, int64_t g)
+{
+    return (float *)arg->data + g * norm->groups.size;
+}
+
+/* ---- Sharing the work ----------------------------------------------------------------- */
+
+/* The images of a part. */
+typedef struct Span {
+    int64_t group, begin, end;
+} Span;
+
+static Span span_of(const BatchNorm *norm, int64_t item)
+{
+    const int64_t part = item % norm->parts, images = norm->groups.images;
+
+    return (Span) { .group = item / norm->parts,
+                    .begin = images * part / norm->parts,
+                    .end = images * (part + 1) / norm->parts };
+}
+
+/* As many parts as keep all threads busy; one where the groups alone do. */
+static int64_t parts_of(const KilnCall *call, const KilnGroups *groups)
+{
+    const int64_t threads = call->backend->threads;
+
+    if (groups->count % threads == 0 || groups->count >= 4 * threads)
+        return 1;
+    return groups->images < threads ? groups->images : threads;
+}
+
+static BatchNorm norm_of(const KilnCall *call, const KilnArg *x, const KilnPanelArg *args)
+{
+    const KilnBatchNormAttrs *attrs = call->attrs;
+    BatchNorm norm = {
+        .call = call,
+        .loops = kiln_cpu(call)->batch_norm_loops,
+        .groups = kiln_groups(call, x, 0),
+        .relu = attrs->relu != 0,
+        .sums = call->workspace,
+    };
+
+    norm.groups.narrow = kiln_panel_narrow(call, args);
+    norm.parts = parts_of(call, &norm.groups);
+    return norm;
+}
+
+/* Below so many elements a thread costs more than it brings. */
+static int64_t grain_of(const BatchNorm *norm)
+{
+    const int64_t elements = norm->groups.rows * norm->groups.size / norm->parts;
+
+    return 16384 / (elements + 1) + 1;
+}
+
+static void share(BatchNorm *norm, KilnRange range)
+{
+    kiln_parallel(norm->call->backend->threads, norm->groups.count * norm->parts, grain_of(norm), 1,
+                  range, norm);
+}
+
+/* The sums of all parts must be there before the first result is made; with one
+ * part for each group a thread does both. */
+static void run_in_two(BatchNorm *norm, KilnRange sums, KilnRange apply, KilnRange both)
+{
+    if (norm->parts == 1) {
+        share(norm, both);
+        return;
+    }
+    share(norm, sums);
+    share(norm, apply);
+}
+
+/* ---- Room ------------------------------------------------------------------ */
+
+static void room_for_sums(KilnCall *call, const KilnArg *x)
+{
+    const KilnGroups groups = kiln_groups(call, x, 0);
+    const int64_t parts = parts_of(call, &groups);
+
+    call->workspace_size = (size_t)(groups.count * parts * 2 * KILN_PANEL) * sizeof(double);
+}
+
+/* ---- Forward ---------------------------------------------------------------------------- */
+
+/* Differences are taken from an element of the channel, lest the squares of a
+ * large mean drown the variance. */
+static void near_mean(const BatchNorm *norm, int64_t g, KilnNormColumns *columns)
+{
+    const KilnArg *x = &norm->call->inputs[0];
+    const int64_t at = kiln_panels(&norm->groups, g, 0, false).at[0];
+
+    memset(columns, 0, sizeof(*columns));
+    for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++)
+        columns->mean[c] = kiln_panel_element(x, at + c);
+    kiln_columns_repeat(&norm->groups, columns);
+}
+
+static void forward_sums(void *context, int64_t begin, int64_t end)
+{
+    const BatchNorm *norm = context;
+
+    for (int64_t item = begin; item < end; item++) {
+        const Span span = span_of(norm, item);
+        double *sums = sums_at(norm, span.group, item % norm->parts);
+        KilnNormColumns columns;
+
+        near_mean(norm, span.group, &columns);
+        memset(sums, 0, 2 * KILN_PANEL * sizeof(*sums));
+        for (int64_t image = span.begin; image < span.end; image++) {
+            const KilnPanels panels = kiln_panels(&norm->groups, span.group, image, norm->relu);
+
+            for (int i = 0; i < panels.n; i++)
+                norm->loops->sums(&panels.panel[i], kiln_panel_input(norm->call, 0, panels.at[i]),
+                                  &columns, sums, sums + KILN_PANEL);
+        }
+    }
+}
+
+/* With mean and variance as the backward pass will read them. */
+static void forward_columns(const BatchNorm *norm, int64_t g, const float *mean, const float *var,
+                            KilnNormColumns *columns)
+{
+    const KilnBatchNormAttrs *attrs = norm->call->attrs;
+    const float *weight = channels(&norm->call->inputs[1], norm, g);
+    const float *bias = channels(&norm->call->inputs[2], norm, g);
+
+    memset(columns, 0, sizeof(*columns));
+    for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++) {
+        columns->mean[c] = mean[c];
+        columns->scale[c] = (float)((double)weight[c] / sqrt((double)var[c] + attrs->eps));
+        columns->bias[c] = bias[c];
+    }
+    kiln_columns_repeat(&norm->groups, columns);
+}
+
+/* Mean and variance of a group from its sums. Every part finds the same; all of
+ * them but the first keep it to themselves. */
+static void statistics(const BatchNorm *norm, int64_t g, float mean[KILN_PANEL],
+                       float var[KILN_PANEL])
+{
+    const double n = (double)norm->groups.rows;
+    KilnNormColumns near;
+
+    near_mean(norm, g, &near);
+    for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++) {
+        const double d = total(norm, g, 0, c) / n, square = total(norm, g, 1, c) / n - d * d;
+
+        mean[c] = (float)((double)near.mean[c] + d);
+        var[c] = (float)(square < 0.0 ? 0.0 : square);
+    }
+}
+
+static void apply_span(const BatchNorm *norm, const Span *span, int more,
+                       const KilnNormColumns *columns)
+{
+    for (int64_t image = span->begin; image < span->end; image++) {
+        const KilnPanels panels = kiln_panels(&norm->groups, span->group, image, norm->relu);
+
+        for (int i = 0; i < panels.n; i++)
+            norm->loops->apply(&panels.panel[i], kiln_panel_output(norm->call, 0, panels.at[i]),
+                               kiln_panel_input(norm->call, 0, panels.at[i]),
+                               kiln_panel_input(norm->call, more, panels.at[i]), columns);
+    }
+}
+
+static void forward_apply(void *context, int64_t begin, int64_t end)
+{
+    const BatchNorm *norm = context;
+
+    for (int64_t item = begin; item < end; item++) {
+        const Span span = span_of(norm, item);
+        const size_t bytes = (size_t)kiln_group_channels(&norm->groups, span.group) * sizeof(float);
+        float mean[KILN_PANEL], var[KILN_PANEL];
+        KilnNormColumns columns;
+
+        statistics(norm, span.group, mean, var);
+        forward_columns(norm, span.group, mean, var, &columns);
+        if (span.begin == 0) {
+            memcpy(channels(&norm->call->outputs[1], norm, span.group), mean, bytes);
+            memcpy(channels(&norm->call->outputs[2], norm, span.group), var, bytes);
+        }
+        apply_span(norm, &span, 3, &columns);
+    }
+}
+
+static void forward_both(void *context, int64_t begin, int64_t end)
+{
+    for (int64_t item = begin; item < end; item++) {
+        forward_sums(context, item, item + 1);
+        forward_apply(context, item, item + 1);
+    }
+}
+
+static KilnStatus batch_norm_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    kiln_panel_layouts(call, 0, (const int[]) { 0, 3 }, 2, (const int[]) { 0 }, 1);
+    room_for_sums(call, &call->inputs[0]);
+    return KILN_OK;
+}
+
+static void batch_norm_run(KilnCall *call)
+{
+    static const KilnPanelArg args[] = {
+        { KILN_NORM_X, 0, false }, { KILN_NORM_MORE, 3, false }, { KILN_NORM_Y, 0, true }, { 0 }
+    };
+    BatchNorm norm = norm_of(call, &call->inputs[0], args);
+
+    run_in_two(&norm, forward_sums, forward_apply, forward_both);
+}
+
+/* ---- Evaluation -------------------------------------------------------------------------- */
+
+static KilnStatus batch_norm_eval_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    kiln_panel_layouts(call, 0, (const int[]) { 0, 5 }, 2, (const int[]) { 0 }, 1);
+    return KILN_OK;
+}
+
+static void eval_apply(void *context, int64_t begin, int64_t end)
+{
+    const BatchNorm *norm = context;
+
+    for (int64_t item = begin; item < end; item++) {
+        const Span span = span_of(norm, item);
+        KilnNormColumns columns;
+
+        forward_columns(norm, span.group, channels(&norm->call->inputs[3], norm, span.group),
+                        channels(&norm->call->inputs[4], norm, span.group), &columns);
+        apply_span(norm, &span, 5, &columns);
+    }
+}
+
+static void batch_norm_eval_run(KilnCall *call)
+{
+    static const KilnPanelArg args[] = {
+        { KILN_NORM_X, 0, false }, { KILN_NORM_MORE, 5, false }, { KILN_NORM_Y, 0, true }, { 0 }
+    };
+    BatchNorm norm = norm_of(call, &call->inputs[0], args);
+
+    share(&norm, eval_apply);
+}
+
+/* ---- Backward ---------------------------------------------------------------------------- */
+
+/* The inputs of batch_norm_grad, and its outputs. */
+enum { DY, X, WEIGHT, MEAN, VAR, BIAS, Y, MORE_DY };
+enum { DX, DWEIGHT, DBIAS, MASKED };
+
+static KilnNormGrad grad_at(const BatchNorm *norm, int64_t at)
+{
+    return (KilnNormGrad) {
+        .dy = kiln_panel_input(norm->call, DY, at),
+        .more_dy = kiln_panel_input(norm->call, MORE_DY, at),
+        .x = kiln_panel_input(norm->call, X, at),
+        .y = kiln_panel_input(norm->call, Y, at),
+        .masked = kiln_panel_output(norm->call, MASKED, at),
+    };
+}
+
+/* What the relu's mask needs; the bias only where x tells it. */
+static void grad_columns(const BatchNorm *norm, int64_t g, KilnNormColumns *columns)
+{
+    const KilnBatchNormAttrs *attrs = norm->call->attrs;
+    const KilnArg *in = norm->call->inputs;
+    const float *weight = channels(&in[WEIGHT], norm, g), *mean = channels(&in[MEAN], norm, g);
+    const float *var = channels(&in[VAR], norm, g);
+    const float *bias = in[BIAS].absent ? NULL : channels(&in[BIAS], norm, g);
+
+    memset(columns, 0, sizeof(*columns));
+    for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++) {
+        columns->mean[c] = mean[c];
+        columns->scale[c] = (float)((double)weight[c] / sqrt((double)var[c] + attrs->eps));
+        columns->bias[c] = bias != NULL ? bias[c] : 0.0f;
+    }
+}
+
+static void backward_sums(void *context, int64_t begin, int64_t end)
+{
+    const BatchNorm *norm = context;
+
+    for (int64_t item = begin; item < end; item++) {
+        const Span span = span_of(norm, item);
+        double *sums = sums_at(norm, span.group, item % norm->parts);
+        KilnNormColumns columns;
+
+        grad_columns(norm, span.group, &columns);
+        kiln_columns_repeat(&norm->groups, &columns);
+        memset(sums, 0, 2 * KILN_PANEL * sizeof(*sums));
+        for (int64_t image = span.begin; image < span.end; image++) {
+            const KilnPanels panels = kiln_panels(&norm->groups, span.group, image, norm->relu);
+
+            for (int i = 0; i < panels.n; i++) {
+                const KilnNormGrad grad = grad_at(norm, panels.at[i]);
+
+                norm->loops->grad_sums(&panels.panel[i], &grad, &columns, sums, sums + KILN_PANEL);
+            }
+        }
+    }
+}
+
+/* With h = (x - mean) / sqrt(var + eps):
+ * dx = weight / sqrt(var + eps) * (dy - mean(dy) - h * mean(dy * h)). */
+static void grad_slopes(const BatchNorm *norm, int64_t g, bool keep, KilnNormColumns *columns)
+{
+    const KilnBatchNormAttrs *attrs = norm->call->attrs;
+    const double n = (double)norm->groups.rows;
+    const float *var = channels(&norm->call->inputs[VAR], norm, g);
+
+    for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++) {
+        const double sum = total(norm, g, 0, c), dot = total(norm, g, 1, c);
+        const double square = 1.0 / ((double)var[c] + attrs->eps);
+
+        columns->mean_dy[c] = (float)(sum / n * (double)columns->scale[c]);
+        columns->slope[c] = (float)(dot / n * square * (double)columns->scale[c]);
+        if (keep) {
+            channels(&norm->call->outputs[DWEIGHT], norm, g)[c] = (float)(dot * sqrt(square));
+            channels(&norm->call->outputs[DBIAS], norm, g)[c] = (float)sum;
+        }
+    }
+}
+
+/* Once the gradient as it counts has been kept, it is what is read. */
+static void apply_grad(const BatchNorm *norm, const KilnPanels *panels, int i,
+                       const KilnNormColumns *columns)
+{
+    KilnNormGrad grad = grad_at(norm, panels->at[i]);
+    KilnPanel panel = panels->panel[i];
+
+    if (grad.masked != NULL) {
+        grad = (KilnNormGrad) { .dy = grad.masked, .x = grad.x };
+        panel.relu = false;
+        panel.narrow &= ~(unsigned)KILN_NORM_DY;
+        panel.narrow |= (panel.narrow & KILN_NORM_MASKED) != 0 ? KILN_NORM_DY : 0u;
+    }
+    norm->loops->grad_apply(&panel, kiln_panel_output(norm->call, DX, panels->at[i]), &grad,
+                            columns);
+}
+
+static void backward_apply(void *context, int64_t begin, int64_t end)
+{
+    const BatchNorm *norm = context;
+
+    for (int64_t item = begin; item < end; item++) {
+        const Span span = span_of(norm, item);
+        KilnNormColumns columns;
+
+        grad_columns(norm, span.group, &columns);
+        grad_slopes(norm, span.group, span.begin == 0, &columns);
+        kiln_columns_repeat(&norm->groups, &columns);
+        for (int64_t image = span.begin; image < span.end; image++) {
+            const KilnPanels panels = kiln_panels(&norm->groups, span.group, image, norm->relu);
+
+            for (int i = 0; i < panels.n; i++)
+                apply_grad(norm, &panels, i, &columns);
+        }
+    }
+}
+
+static void backward_both(void *context, int64_t begin, int64_t end)
+{
+    for (int64_t item = begin; item < end; item++) {
+        backward_sums(context, item, item + 1);
+        backward_apply(context, item, item + 1);
+    }
+}
+
+static KilnStatus batch_norm_grad_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    kiln_panel_layouts(call, X, (const int[]) { DY, X, Y, MORE_DY }, 4,
+                       (const int[]) { DX, MASKED }, 2);
+    room_for_sums(call, &call->inputs[X]);
+    return KILN_OK;
+}
+
+static void batch_norm_grad_run(KilnCall *call)
+{
+    static const KilnPanelArg args[] = {
+        { KILN_NORM_DY, DY, false },
+        { KILN_NORM_X, X, false },
+        { KILN_NORM_Y, Y, false },
+        { KILN_NORM_MORE_DY, MORE_DY, false },
+        { KILN_NORM_DX, DX, true },
+        { KILN_NORM_MASKED, MASKED, true },
+        { 0 },
+    };
+    BatchNorm norm = norm_of(call, &call->inputs[X], args);
+
+    run_in_two(&norm, backward_sums, backward_apply, backward_both);
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_batch_norm,
+      .prepare = batch_norm_prepare,
+      .run = batch_norm_run,
+      .narrow_inputs = 1u << 0 | 1u << 3,
+      .narrow_outputs = 1u << 0 },
+    { .op = &kiln_op_batch_norm_grad,
+      .prepare = batch_norm_grad_prepare,
+      .run = batch_norm_grad_run,
+      .in_place = 1,
+      .narrow_inputs = 1u << DY | 1u << X | 1u << Y | 1u << MORE_DY,
+      .narrow_outputs = 1u << DX | 1u << MASKED },
+    { .op = &kiln_op_batch_norm_eval,
+      .prepare = batch_norm_eval_prepare,
+      .run = batch_norm_eval_run,
+      .in_place = 1,
+      .narrow_inputs = 1u << 0 | 1u << 5,
+      .narrow_outputs = 1u << 0 },
+};
+
+const KilnCpuTable kiln_cpu_normalization = { kernels, KILN_COUNT(kernels) };

@@ -1,0 +1,400 @@
+/* Convolution and its gradients by oneDNN, which chooses the layouts. */
+#include "backend/cpu/amx/amx_conv.h"
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/onednn/primitives.h"
+
+/* Below as many input channels Winograd's transforms cost more than they save. */
+enum { WINOGRAD_CHANNELS = 16 };
+
+typedef dnnl_status_t (*MakePd)(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret);
+
+/* With the backend's algorithm, or directly where that does not exist. */
+static KilnStatus conv_pd(const KilnCall *call, MakePd make, KilnConvMd *conv,
+                          dnnl_primitive_desc_t *ret, KilnError *err)
+{
+    const KilnConvAttrs *attrs = call->attrs;
+    KilnCpuBackend *cpu = kiln_cpu(call);
+    dnnl_status_t status = dnnl_unimplemented;
+    int before = kiln_threads_set(cpu->dnnl.threads);
+
+    conv->stride = attrs->stride;
+    conv->padding = attrs->padding;
+    conv->dilation = attrs->dilation;
+    conv->winograd = cpu->base.convolution == KILN_CONVOLUTION_AUTO && attrs->groups == 1 &&
+                     kiln_md_facts(conv->src).dims[1] >= WINOGRAD_CHANNELS;
+    status = make(&cpu->dnnl, conv, ret);
+    if (status == dnnl_unimplemented && conv->winograd) {
+        conv->winograd = false;
+        status = make(&cpu->dnnl, conv, ret);
+    }
+    kiln_threads_set(before);
+    return status == dnnl_success ? KILN_OK : kiln_dnnl_error(err, status, call->op->name);
+}
+
+/* A weight as oneDNN sees it: its groups are an axis of their own. */
+static KilnShape weight_shape(const KilnConvAttrs *attrs, const KilnShape *weight)
+{
+    const int64_t *dim = weight->dim;
+
+    if (attrs->groups == 1)
+        return *weight;
+    return KILN_SHAPE(attrs->groups, dim[0] / attrs->groups, dim[1], dim[2], dim[3]);
+}
+
+/* Descriptors of a convolution from x to y, whose gradients use them too. All
+ * are left to oneDNN: one that is fixed makes it fall back to slow loops. Images
+ * and weights are multiplied in the type of input 0; only a weight's gradient is
+ * f32 always. */
+static KilnStatus conv_mds(KilnCall *call, const KilnArg *x, const KilnArg *weight,
+                           const KilnArg *y, KilnConvMd *ret, KilnError *err)
+{
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    const KilnDType type = call->inputs[0].dtype;
+    const KilnShape shape = weight_shape(call->attrs, &weight->shape);
+    KilnStatus status = kiln_md_make(dnnl, KILN_MD_IMAGE, type, &x->shape, KILN_MD_ANY, &ret->src,
+                                     err);
+
+    if (status == KILN_OK)
+        status = kiln_md_make(dnnl, KILN_MD_WEIGHT, type, &shape, KILN_MD_ANY,
+                              &ret->forward_weights, err);
+    if (status == KILN_OK)
+        status = kiln_md_make(dnnl, KILN_MD_WEIGHT, weight == &call->outputs[0] ? KILN_F32 : type,
+                              &shape, KILN_MD_ANY, &ret->weights, err);
+    if (status == KILN_OK)
+        status = kiln_md_make(dnnl, KILN_MD_IMAGE, type, &y->shape, KILN_MD_ANY, &ret->dst, err);
+    return status;
+}
+
+/* ---- From a primitive descriptor to steps ----------------------------------------- */
+
+/* One argument of the convolution: which input of the call it is, -1 for the output. */
+typedef struct Operand {
+    int id;
+    dnnl_query_t what;
+    KilnMdRole role;
+    int input;
+} Operand;
+
+static KilnDType of_type(KilnMd md)
+{
+    return kiln_md_facts(md).type == dnnl_bf16 ? KILN_BF16 : KILN_F32;
+}
+
+/* Where an output in oneDNN's order goes: to its place as it is, or through the
+ * workspace when that place must be plain or has another type. A weight's gradient is always made
+ * plain, for that is how parameters and optimizers have it. */
+static KilnStatus place_output(KilnCall *call, const Operand *operand, KilnStepArg *arg,
+                               KilnError *err)
+{
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    KilnLayout layout = KILN_PLAIN;
+    KilnStatus status = kiln_layout_of(dnnl, operand->role, arg->md, &layout, err);
+
+    if (status != KILN_OK)
+        return status;
+    arg->place = KILN_AT_OUTPUT;
+    if (of_type(arg->md) != call->outputs[0].dtype ||
+        (layout != KILN_PLAIN && (call->outputs[0].fixed || operand->role == KILN_MD_WEIGHT))) {
+        arg->place = KILN_AT_WORKSPACE;
+        arg->at = kiln_steps_room(call, kiln_md_bytes(arg->md));
+    } else {
+        kiln_output_layout(dnnl, &call->outputs[0], layout);
+    }
+    return KILN_OK;
+}
+
+/* A step that brings bytes into another order or type. */
+static KilnStatus add_reorder(KilnCall *call, KilnStepArg from, KilnStepArg to, KilnError *err)
+{
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    dnnl_primitive_desc_t pd = NULL;
+    int before = kiln_threads_set(dnnl->threads);
+    dnnl_status_t made = kiln_pd_reorder(dnnl, from.md, to.md, &pd);
+
+    kiln_threads_set(before);
+    if (made != dnnl_success)
+        return kiln_dnnl_error(err, made, "a change of layout");
+    from.id = DNNL_ARG_FROM;
+    to.id = DNNL_ARG_TO;
+    KilnStatus status = kiln_steps_add(call, pd, (KilnStepArg[]) { from, to }, 2, err);
+    dnnl_primitive_desc_destroy(pd);
+    return status;
+}
+
+/* The step from the workspace to the plain output. */
+static KilnStatus add_plain(KilnCall *call, KilnMdRole role, const KilnStepArg *from,
+                            KilnError *err)
+{
+    KilnStepArg to = { .place = KILN_AT_OUTPUT };
+    KilnStatus status = kiln_md_plain_as(&kiln_cpu(call)->dnnl, role, call->outputs[0].dtype,
+                                         from->md, &to.md, err);
+
+    return status == KILN_OK ? add_reorder(call, *from, to, err) : status;
+}
+
+/* Input i as the descriptor wants it: the planner brings it there, but for an f32
+ * that is to be bf16 (a weight), which is rounded and put in order in one step. */
+static KilnStatus place_input(KilnCall *call, const Operand *operand, KilnStepArg *arg,
+                              KilnError *err)
+{
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    KilnArg *input = &call->inputs[operand->input];
+    KilnStepArg from = { .place = KILN_AT_INPUT, .at = (size_t)operand->input };
+
+    arg->at = from.at;
+    if (of_type(arg->md) == input->dtype)
+        return kiln_layout_of(dnnl, operand->role, arg->md, &input->layout, err);
+    KilnStatus status = kiln_md_plain_as(dnnl, operand->role, input->dtype, arg->md, &from.md, err);
+    if (status != KILN_OK)
+        return status;
+    input->layout = KILN_PLAIN;
+    arg->place = KILN_AT_WORKSPACE;
+    arg->at = kiln_steps_room(call, kiln_md_bytes(arg->md));
+    return add_reorder(call, from, *arg, err);
+}
+
+/* `operands` ends with the output; inputs get the layouts that the descriptor wants. */
+static KilnStatus conv_steps(KilnCall *call, dnnl_primitive_desc_t pd, const Operand *operands,
+                             int n, KilnError *err)
+{
+    KilnStepArg args[4];
+    const KilnStepArg *result = &args[n - 1];
+    KilnStatus status = KILN_OK;
+
+    for (int i = 0; i < n && status == KILN_OK; i++) {
+        const Operand *operand = &operands[i];
+
+        args[i] = (KilnStepArg) { .id = operand->id,
+                                  .md = dnnl_primitive_desc_query_md(pd, operand->what,
+                                                                     operand->id == DNNL_ARG_BIAS),
+                                  .place = KILN_AT_INPUT };
+        status = operand->input < 0 ? place_output(call, operand, &args[i], err)
+                                    : place_input(call, operand, &args[i], err);
+    }
+    if (status == KILN_OK)
+        status = kiln_steps_add(call, pd, args, n, err);
+    if (status == KILN_OK && result->place == KILN_AT_WORKSPACE) {
+        status = add_plain(call, operands[n - 1].role, result, err);
+        if (status != KILN_OK)
+            kiln_steps_release(call);
+    }
+    return status;
+}
+
+/* ---- The kernels -------------------------------------------------------------------- */
+
+static bool amx_prepare(KilnCall *call, bool gradient)
+{
+    return kiln_amx_conv_point_prepare(call, gradient) ||
+           kiln_amx_conv_image_prepare(call, gradient);
+}
+
+static void amx_run(KilnCall *call, bool gradient)
+{
+    if (!kiln_amx_conv_point_run(call, gradient))
+        kiln_amx_conv_image_run(call, gradient);
+}
+
+static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
+{
+    static const Operand operands[] = {
+        { DNNL_ARG_BIAS, dnnl_query_weights_md, KILN_MD_VECTOR, 2 },
+        { DNNL_ARG_SRC, dnnl_query_src_md, KILN_MD_IMAGE, 0 },
+        { DNNL_ARG_WEIGHTS, dnnl_query_weights_md, KILN_MD_WEIGHT, 1 },
+        { DNNL_ARG_DST, dnnl_query_dst_md, KILN_MD_IMAGE, -1 },
+    };
+    const KilnArg *bias = &call->inputs[2];
+    const int without = bias->absent ? 1 : 0;
+    KilnConvMd conv = { 0 };
+    dnnl_primitive_desc_t pd = NULL;
+
+    if (call->backend->bf16 && amx_prepare(call, false))
+        return KILN_OK;
+    KilnStatus status = conv_mds(call, &call->inputs[0], &call->inputs[1], &call->outputs[0], &conv,
+                                 err);
+
+    if (status == KILN_OK && !bias->absent)
+        status = kiln_md_make(&kiln_cpu(call)->dnnl, KILN_MD_VECTOR, bias->dtype, &bias->shape,
+                              KILN_MD_PLAIN, &conv.bias, err);
+    if (status == KILN_OK)
+        status = conv_pd(call, kiln_pd_conv, &conv, &pd, err);
+    if (status != KILN_OK)
+        return status;
+    status = conv_steps(call, pd, operands + without, (int)KILN_COUNT(operands) - without, err);
+    dnnl_primitive_desc_destroy(pd);
+    return status;
+}
+
+static void conv2d_run(KilnCall *call)
+{
+    if (call->priv != NULL)
+        kiln_steps_run(call);
+    else
+        amx_run(call, false);
+}
+
+/* By oneDNN, whatever the type. */
+static KilnStatus grad_input_steps(KilnCall *call, KilnError *err)
+{
+    static const Operand operands[] = {
+        { DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, KILN_MD_IMAGE, 0 },
+        { DNNL_ARG_WEIGHTS, dnnl_query_weights_md, KILN_MD_WEIGHT, 1 },
+        { DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, KILN_MD_IMAGE, -1 },
+    };
+    KilnConvMd conv = { 0 };
+    dnnl_primitive_desc_t pd = NULL;
+    KilnStatus status = conv_mds(call, &call->outputs[0], &call->inputs[1], &call->inputs[0], &conv,
+                                 err);
+
+    if (status == KILN_OK)
+        status = conv_pd(call, kiln_pd_conv_data, &conv, &pd, err);
+    if (status != KILN_OK)
+        return status;
+    status = conv_steps(call, pd, operands, (int)KILN_COUNT(operands), err);
+    dnnl_primitive_desc_destroy(pd);
+    return status;
+}
+
+static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
+{
+    if (call->backend->bf16 && amx_prepare(call, true))
+        return KILN_OK;
+    return grad_input_steps(call, err);
+}
+
+static void conv2d_grad_input_run(KilnCall *call)
+{
+    if (call->priv != NULL)
+        kiln_steps_run(call);
+    else
+        amx_run(call, true);
+}
+
+static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
+{
+    static const Operand operands[] = {
+        { DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, KILN_MD_IMAGE, 0 },
+        { DNNL_ARG_SRC, dnnl_query_src_md, KILN_MD_IMAGE, 1 },
+        { DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, KILN_MD_WEIGHT, -1 },
+    };
+    KilnConvMd conv = { 0 };
+    dnnl_primitive_desc_t pd = NULL;
+
+    if (call->backend->bf16 && kiln_amx_conv_weight_prepare(call))
+        return KILN_OK;
+    KilnStatus status = conv_mds(call, &call->inputs[1], &call->outputs[0], &call->inputs[0], &conv,
+                                 err);
+
+    if (status == KILN_OK)
+        status = conv_pd(call, kiln_pd_conv_weights, &conv, &pd, err);
+    if (status != KILN_OK)
+        return status;
+    status = conv_steps(call, pd, operands, (int)KILN_COUNT(operands), err);
+    dnnl_primitive_desc_destroy(pd);
+    return status;
+}
+
+static void conv2d_grad_weight_run(KilnCall *call)
+{
+    if (call->priv != NULL)
+        kiln_steps_run(call);
+    else
+        kiln_amx_conv_weight_run(call);
+}
+
+/* The transpose is the gradient of its input; the bias, which oneDNN does not add
+ * there, comes after, while the rows are warm. */
+typedef struct AddBias {
+    const KilnLoops *loops;
+    float *y;
+    const float *bias;
+    int64_t channels, places, block;
+} AddBias;
+
+static void add_bias_part(void *context, int64_t begin, int64_t end)
+{
+    const AddBias *add = context;
+
+    for (int64_t run = begin; run < end; run++) {
+        const int64_t c = run % (add->channels / add->block) * add->block;
+
+        for (int64_t place = 0; place < add->places; place++) {
+            float *y = add->y + (run * add->places + place) * add->block;
+
+            add->loops->add(y, y, add->bias + c, add->block);
+        }
+    }
+}
+
+static void conv_transpose2d_run(KilnCall *call)
+{
+    const KilnArg *y = &call->outputs[0], *bias = &call->inputs[2];
+
+    kiln_steps_run(call);
+    if (bias->absent)
+        return;
+
+    const int64_t *dim = y->shape.dim;
+    const KilnMdFormat format = kiln_layout_format(&kiln_cpu(call)->dnnl, y->layout, &y->shape);
+    const int64_t block = format == KILN_MD_C16 ? 16 : format == KILN_MD_C8 ? 8 : dim[3];
+    AddBias add = {
+        .loops = kiln_cpu(call)->loops,
+        .y = y->data,
+        .bias = bias->data,
+        .channels = dim[3],
+        .places = dim[1] * dim[2],
+        .block = block,
+    };
+    kiln_parallel(call->backend->threads, dim[0] * (dim[3] / block), 1, 1, add_bias_part, &add);
+}
+
+/* Only in layouts whose blocks the bias fills. */
+static KilnStatus conv_transpose2d_prepare(KilnCall *call, KilnError *err)
+{
+    KilnArg *y = &call->outputs[0];
+    KilnStatus status = grad_input_steps(call, err);
+
+    if (status != KILN_OK || call->inputs[2].absent)
+        return status;
+    call->inputs[2].layout = KILN_PLAIN;
+
+    KilnMdFormat format = kiln_layout_format(&kiln_cpu(call)->dnnl, y->layout, &y->shape);
+    const int64_t block = format == KILN_MD_C16 ? 16 : format == KILN_MD_C8 ? 8 : 1;
+
+    if (format != KILN_MD_ANY && y->shape.dim[3] % block == 0)
+        return KILN_OK;
+    kiln_steps_release(call);
+    call->workspace_size = 0;
+    kiln_output_layout(&kiln_cpu(call)->dnnl, y, KILN_PLAIN);
+    y->bytes = (size_t)kiln_cpu_count(y) * kiln_dtype_size(y->dtype);
+    y->fixed = true;
+    return grad_input_steps(call, err);
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_conv2d,
+      .prepare = conv2d_prepare,
+      .run = conv2d_run,
+      .release = kiln_steps_release,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 1 },
+    { .op = &kiln_op_conv2d_grad_input,
+      .prepare = conv2d_grad_input_prepare,
+      .run = conv2d_grad_input_run,
+      .release = kiln_steps_release,
+      .narrow_inputs = 1u << 0 | 1u << 1,
+      .narrow_outputs = 1u << 0,
+      .rounding_inputs = 1u << 1 },
+    { .op = &kiln_op_conv2d_grad_weight,
+      .prepare = conv2d_grad_weight_prepare,
+      .run = conv2d_grad_weight_run,
+      .release = kiln_steps_release,
+      .narrow_inputs = 1u << 0 | 1u << 1 },
+    { .op = &kiln_op_conv_transpose2d,
+      .prepare = conv_transpose2d_prepare,
+      .run = conv_transpose2d_run,
+      .release = kiln_steps_release },
+};
+
+const KilnCpuTable kiln_cpu_convolution = { kernels, KILN_COUNT(kernels) };

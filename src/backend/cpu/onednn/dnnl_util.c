@@ -1,0 +1,219 @@
+/* What differs between oneDNN 2 and 3 is here and nowhere else: memory descriptors
+ * as values or handles, and the making of primitive descriptors. */
+#define _DEFAULT_SOURCE
+#include "backend/cpu/onednn/dnnl_util.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define V3 (DNNL_VERSION_MAJOR >= 3)
+
+enum { ROOM = 16 << 20 }; /* bytes; a kernel's code takes 256 KiB, a primitive has some */
+
+bool kiln_dnnl_has_room(void)
+{
+    void *room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return room != MAP_FAILED && munmap(room, ROOM) == 0;
+}
+
+KilnStatus kiln_dnnl_cap(KilnCpuLevel level, KilnError *err)
+{
+    /* Of base too oneDNN has no code below SSE4.1; the highest level is no limit. */
+    static const dnnl_cpu_isa_t most[KILN_CPU_AMX] = {
+        [KILN_CPU_BASE] = dnnl_cpu_isa_sse41,
+        [KILN_CPU_AVX2] = dnnl_cpu_isa_avx2,
+        [KILN_CPU_AVX512] = dnnl_cpu_isa_avx512_core,
+    };
+
+    if (level >= KILN_CPU_AMX || dnnl_set_max_cpu_isa(most[level]) == dnnl_success)
+        return KILN_OK;
+    /* It can be set only before oneDNN is used; the bits say what is used. */
+    if (((unsigned)dnnl_get_effective_cpu_isa() & ~(unsigned)most[level]) == 0)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "environment variable KILN_ISA=%s: oneDNN already runs with more in this "
+                          "process; set the variable before the process starts",
+                          kiln_cpu_level_name(level));
+}
+
+/* ---- Memory descriptors ------------------------------------------------------ */
+
+dnnl_status_t kiln_md_init(KilnMdStore *ret, const KilnMdFacts *facts, dnnl_format_tag_t tag)
+{
+#if V3
+    return dnnl_memory_desc_create_with_tag(ret, facts->rank, facts->dims, facts->type, tag);
+#else
+    return dnnl_memory_desc_init_by_tag(ret, facts->rank, facts->dims, facts->type, tag);
+#endif
+}
+
+dnnl_status_t kiln_md_copy(KilnMdStore *ret, KilnMd md)
+{
+#if V3
+    return dnnl_memory_desc_clone(ret, md);
+#else
+    *ret = *md;
+    return dnnl_success;
+#endif
+}
+
+void kiln_md_release(KilnMdStore *md)
+{
+#if V3
+    dnnl_memory_desc_destroy(*md);
+#else
+    (void)md;
+#endif
+}
+
+KilnMd kiln_md_get(const KilnMdStore *md)
+{
+#if V3
+    return *md;
+#else
+    return md;
+#endif
+}
+
+KilnMdFacts kiln_md_facts(KilnMd md)
+{
+    KilnMdFacts facts = { 0 };
+#if V3
+    dnnl_dims_t *dims = NULL;
+
+    dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &facts.rank);
+    dnnl_memory_desc_query(md, dnnl_query_data_type, &facts.type);
+    dnnl_memory_desc_query(md, dnnl_query_dims, &dims);
+    memcpy(facts.dims, *dims, sizeof(facts.dims));
+#else
+    facts.rank = md->ndims;
+    facts.type = md->data_type;
+    memcpy(facts.dims, md->dims, sizeof(facts.dims));
+#endif
+    return facts;
+}
+
+/* ---- Primitive descriptors --------------------------------------------------- */
+
+#if !V3
+/* Version 2 fills an operation descriptor first; `described` says how that went. */
+static dnnl_status_t pd_create(KilnDnnl *dnnl, dnnl_status_t described, const void *desc,
+                               const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *ret)
+{
+    if (described != dnnl_success)
+        return described;
+    return dnnl_primitive_desc_create(ret, desc, dnnl->attr, dnnl->engine, hint);
+}
+#endif
+
+static dnnl_alg_kind_t conv_algorithm(const KilnConvMd *conv)
+{
+    return conv->winograd ? dnnl_convolution_auto : dnnl_convolution_direct;
+}
+
+/* oneDNN counts what lies between the elements of a kernel. */
+typedef struct Gaps {
+    dnnl_dims_t dim;
+} Gaps;
+
+static Gaps conv_gaps(const KilnConvMd *conv)
+{
+    return (Gaps) { .dim = { conv->dilation[0] - 1, conv->dilation[1] - 1 } };
+}
+
+dnnl_status_t kiln_pd_conv(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret)
+{
+    const Gaps gaps = conv_gaps(conv);
+
+    if (!kiln_dnnl_has_room())
+        return dnnl_out_of_memory;
+#if V3
+    return dnnl_convolution_forward_primitive_desc_create(
+        ret, dnnl->engine, dnnl_forward_training, conv_algorithm(conv), conv->src, conv->weights,
+        conv->bias, conv->dst, conv->stride, gaps.dim, conv->padding, conv->padding, dnnl->attr);
+#else
+    dnnl_convolution_desc_t desc;
+
+    return pd_create(dnnl,
+                     dnnl_dilated_convolution_forward_desc_init(
+                         &desc, dnnl_forward_training, conv_algorithm(conv), conv->src,
+                         conv->weights, conv->bias, conv->dst, conv->stride, gaps.dim,
+                         conv->padding, conv->padding),
+                     &desc, NULL, ret);
+#endif
+}
+
+dnnl_status_t kiln_pd_conv_data(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret)
+{
+    const Gaps gaps = conv_gaps(conv);
+    dnnl_primitive_desc_t hint = NULL;
+    dnnl_status_t status = kiln_pd_conv(dnnl, conv, &hint);
+
+    if (status != dnnl_success)
+        return status;
+#if V3
+    status = dnnl_convolution_backward_data_primitive_desc_create(
+        ret, dnnl->engine, conv_algorithm(conv), conv->src, conv->weights, conv->dst, conv->stride,
+        gaps.dim, conv->padding, conv->padding, hint, dnnl->attr);
+#else
+    dnnl_convolution_desc_t desc;
+
+    status = pd_create(dnnl,
+                       dnnl_dilated_convolution_backward_data_desc_init(
+                           &desc, conv_algorithm(conv), conv->src, conv->weights, conv->dst,
+                           conv->stride, gaps.dim, conv->padding, conv->padding),
+                       &desc, hint, ret);
+#endif
+    dnnl_primitive_desc_destroy(hint);
+    return status;
+}
+
+dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
+                                   dnnl_primitive_desc_t *ret)
+{
+    const Gaps gaps = conv_gaps(conv);
+    dnnl_primitive_desc_t hint = NULL;
+    KilnConvMd forward = *conv;
+
+    if (conv->forward_weights != NULL)
+        forward.weights = conv->forward_weights;
+    dnnl_status_t status = kiln_pd_conv(dnnl, &forward, &hint);
+
+    if (status != dnnl_success)
+        return status;
+#if V3
+    status = dnnl_convolution_backward_weights_primitive_desc_create(
+        ret, dnnl->engine, conv_algorithm(conv), conv->src, conv->weights, NULL, conv->dst,
+        conv->stride, gaps.dim, conv->padding, conv->padding, hint, dnnl->attr);
+#else
+    dnnl_convolution_desc_t desc;
+
+    status = pd_create(dnnl,
+                       dnnl_dilated_convolution_backward_weights_desc_init(
+                           &desc, conv_algorithm(conv), conv->src, conv->weights, NULL, conv->dst,
+                           conv->stride, gaps.dim, conv->padding, conv->padding),
+                       &desc, hint, ret);
+#endif
+    dnnl_primitive_desc_destroy(hint);
+    return status;
+}
+
+dnnl_status_t kiln_pd_reorder(KilnDnnl *dnnl, KilnMd from, KilnMd to, dnnl_primitive_desc_t *ret)
+{
+    if (!kiln_dnnl_has_room())
+        return dnnl_out_of_memory;
+    return dnnl_reorder_primitive_desc_create(ret, from, dnnl->engine, to, dnnl->engine,
+                                              dnnl->attr);
+}
+
+KilnStatus kiln_dnnl_error(KilnError *err, dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_out_of_memory)
+        return kiln_error_set(err, KILN_E_NOMEM, "oneDNN ran out of memory making %s", what);
+    return kiln_error_set(err, KILN_E_INTERNAL, "oneDNN %d.%d cannot make %s: %s",
+                          DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, what,
+                          status == dnnl_unimplemented       ? "not implemented"
+                          : status == dnnl_invalid_arguments ? "invalid arguments"
+                                                             : "internal failure");
+}

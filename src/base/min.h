@@ -1,0 +1,11 @@
+#ifndef KILN_BASE_MIN_H
+#define KILN_BASE_MIN_H
+
+#include <stdint.h>
+
+static inline int64_t kiln_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+#endif

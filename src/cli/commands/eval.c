@@ -1,0 +1,181 @@
+/* eval and predict: what a checkpoint can do, with the config that made it. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/screen/screen.h"
+#include "cli/screen/streams.h"
+#include "kiln/run.h"
+
+typedef KilnStatus Action(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env,
+                          KilnError *err);
+
+/* Everything around an action: registry, remembered config, signals, errors. */
+static int with_checkpoint(KilnArgs *args, Action *action)
+{
+    KilnConsole console;
+    KilnRegistry *registry = NULL;
+    KilnConfig *config = NULL;
+    KilnError err = { 0 };
+    char *checkpoint = NULL;
+    KilnStatus status = kiln_command_checkpoint(args, &checkpoint);
+
+    if (status >= 0)
+        status = kiln_command_registry(args, &registry);
+    if (status >= 0)
+        status = kiln_command_remembered(args, registry, checkpoint, &config);
+    if (status >= 0) {
+        KilnRunEnv env = {
+            .registry = registry,
+            .console = kiln_screen_run_console(stderr, args->quiet, args->verbose, &console),
+            .overrides = args->words,
+            .stop = kiln_screen_catch_signals().stop,
+        };
+
+        status = action(args, config, &env, &err);
+        if (status < 0 && kiln_screen_signal_status() != 128 + SIGPIPE)
+            kiln_screen_error(args->command, &err);
+    }
+    kiln_config_free(config);
+    kiln_registry_free(registry);
+    free(checkpoint);
+    return kiln_screen_signal_status() != 0 ? kiln_screen_signal_status()
+                                            : kiln_screen_exit_status(status);
+}
+
+static KilnStatus evaluate(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env,
+                           KilnError *err)
+{
+    char *json = NULL;
+    KilnStatus status = kiln_run_eval(config, env, args->split, &json, err);
+
+    if (status >= 0)
+        printf("%s\n", json);
+    free(json);
+    return status;
+}
+
+/* Read split=NAME, if it is given. */
+static KilnStatus take_split(KilnArgs *args, bool *ret_given, KilnError *err)
+{
+    const char *name = kiln_args_take(args, "split");
+
+    *ret_given = name != NULL;
+    args->split = KILN_TEST;
+    for (int split = 0; name != NULL; split++) {
+        if (split == KILN_SPLIT_COUNT)
+            return kiln_error_set(err, KILN_E_USAGE, "split=%s: expected train, val or test", name);
+        args->split = (KilnSplit)split;
+        if (strcmp(name, kiln_split_name(args->split)) == 0)
+            break;
+    }
+    return KILN_OK;
+}
+
+/* After what a command takes, overrides alone may be left. */
+static KilnStatus check_words(KilnArgs *args, KilnError *err)
+{
+    const char *word = kiln_args_take_path(args);
+
+    return word == NULL ? KILN_OK
+                        : kiln_error_set(err, KILN_E_USAGE,
+                                         "%s: one word too many (`kiln %s --help`); an override is "
+                                         "KEY=VALUE",
+                                         word, args->command);
+}
+
+/* Override `option` of the callback `name`, which the run has or gets, by `value` (NULL: leave it).
+ */
+static int with_callback(KilnArgs *args, const char *name, const char *option, const char *value,
+                         Action *action)
+{
+    KilnText target = { 0 }, set = { 0 };
+    KilnError err = { 0 };
+    KilnStatus status;
+
+    kiln_text_printf(&target, "++callbacks.%s._target_=callback/%s", name, name);
+    kiln_text_printf(&set, "++callbacks.%s.%s='", name, option);
+    for (const char *p = value; p != NULL && *p != '\0'; p++)
+        kiln_text_printf(&set, *p == '\'' ? "\\%c" : "%c", *p);
+    kiln_text_append(&set, "'");
+    status = target.failed || set.failed ? kiln_error_nomem(&err, 1) : KILN_OK;
+    if (status >= 0 && value != NULL)
+        status = kiln_args_add(args, set.data, &err);
+    if (status >= 0)
+        status = kiln_args_add(args, target.data, &err);
+    if (status < 0)
+        kiln_screen_error(args->command, &err);
+    const int exit_status = status < 0 ? kiln_screen_exit_status(status)
+                                       : with_checkpoint(args, action);
+    kiln_text_release(&target);
+    kiln_text_release(&set);
+    return exit_status;
+}
+
+int kiln_command_eval(KilnArgs *args)
+{
+    KilnError err = { 0 };
+    bool given;
+    KilnStatus status = take_split(args, &given, &err);
+
+    kiln_command_take_run(args);
+    if (status >= 0)
+        status = check_words(args, &err);
+    if (status < 0) {
+        kiln_screen_error(args->command, &err);
+        return kiln_screen_exit_status(status);
+    }
+    const char *plots = kiln_args_take(args, "plots");
+    return plots != NULL ? with_callback(args, "prediction_plots", "dir", plots, evaluate)
+                         : with_checkpoint(args, evaluate);
+}
+
+static KilnStatus print_output(void *ctx, const char *text, KilnError *err)
+{
+    return fputs(text, ctx) != EOF && fflush(ctx) == 0 ? KILN_OK : kiln_streams_error(err);
+}
+
+static KilnStatus predict(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env, KilnError *err)
+{
+    KilnRunEnv out = *env;
+
+    out.output = print_output;
+    out.ctx = stdout;
+    return kiln_run_predict(config, &out, args->split, args->input, err);
+}
+
+/* INPUT, input=INPUT or split=NAME. */
+static KilnStatus take_input(KilnArgs *args, KilnError *err)
+{
+    bool split;
+    KilnStatus status = take_split(args, &split, err);
+
+    args->input = kiln_args_take(args, "input");
+    if (args->input == NULL)
+        args->input = kiln_args_take_path(args);
+    if (status < 0 || args->run == NULL || (args->input != NULL) != split)
+        return status;
+    return kiln_error_set(err, KILN_E_USAGE,
+                          "%s: `kiln predict RUN INPUT`, INPUT being an image or a folder of them; "
+                          "split=test (or val, train) takes the samples of the datamodule",
+                          split ? "input and split are both given" : "input or split is missing");
+}
+
+int kiln_command_predict(KilnArgs *args)
+{
+    KilnError err = { 0 };
+
+    kiln_command_take_run(args);
+    KilnStatus status = take_input(args, &err);
+    if (status >= 0)
+        status = check_words(args, &err);
+    if (status < 0) {
+        kiln_screen_error(args->command, &err);
+        return kiln_screen_exit_status(status);
+    }
+    return with_callback(args, "prediction_writer", "path", kiln_args_take(args, "output"),
+                         predict);
+}

@@ -1,0 +1,365 @@
+/* train --help: how to use it, which groups there are, what is chosen now; with
+ * arguments, the options of what they choose. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "cli/help/selection.h"
+#include "cli/commands/commands.h"
+#include "cli/flags.h"
+#include "cli/screen/screen.h"
+#include "config/yaml/output.h"
+#include "config/kiln_node/run_files.h"
+#include "kiln/run.h"
+#include "registry/registry.h"
+#include "schema/options_help.h"
+#include "schema/table.h"
+
+/* Where the right columns start. */
+enum { GROUPS = 16, VALUES = 36 };
+
+typedef struct Help {
+    KilnPage *page;
+    const KilnArgs *args;
+    const KilnRegistry *registry;
+    const KilnConfig *config; /* NULL: it does not compose */
+    const KilnComposeRequest *request;
+    KilnChoiceMade *choices;
+    size_t n_choices;
+    bool asked; /* append_chosen: what the arguments name, not the rest */
+    bool any;   /* a component has been shown */
+} Help;
+
+static void append_usage(KilnPage *page)
+{
+    static const char *const examples[] = {
+        "train",
+        "the default config",
+        "train model=resnet lr=0.1",
+        "another option of a group, another value",
+        "train model.dropout=0.1 seed=7",
+        "any option of what is chosen",
+        "train +note=x '~callbacks.progress_bar'",
+        "add a key, delete a key",
+        "train experiment=mnist/cnn datamodule.root=DIR",
+        "a recipe: several choices at once",
+        "train resume=last",
+        "go on with the newest run, in its folder, with its config",
+        "train resume=RUN trainer.max_epochs=20",
+        "go on with another, with overrides on top",
+        "train ckpt_path=last",
+        "a new run from the newest one's last checkpoint",
+        "train -m model=mlp,cnn lr=0.1,0.01",
+        "a sweep: one run for each combination",
+        "train model=resnet --help",
+        "the options of what is chosen",
+    };
+
+    kiln_page_words(page, 7, "usage: train [GROUP=OPTION...] [KEY=VALUE...] [FLAG...]");
+    kiln_text_append(&page->text, "\n\n");
+    kiln_page_words(page, 0,
+                    "Composes a config, checks it, trains, and leaves everything in a run folder.");
+    kiln_page_heading(page, "examples");
+    for (size_t i = 0; i < KILN_COUNT(examples); i += 2)
+        kiln_page_pair(page, 50, examples[i], examples[i + 1]);
+}
+
+/* ---- Groups ------------------------------------------------------------------------ */
+
+static const KilnChoiceMade *choice_of(const Help *help, const char *group)
+{
+    for (size_t i = 0; i < help->n_choices; i++) {
+        const char *key = help->choices[i].group;
+
+        if (strcspn(key, "@") == strlen(group) && kiln_starts_with(key, group))
+            return &help->choices[i];
+    }
+    return NULL;
+}
+
+/* Is `option` what stands in the choice: "mlp", or one of "[a, b]"? */
+static bool is_chosen(const KilnChoiceMade *choice, const char *option)
+{
+    size_t length = strlen(option);
+    const char *at = choice != NULL && choice->option != NULL ? choice->option : "";
+
+    for (at += strspn(at, "[, "); *at != '\0'; at += strspn(at, "], ")) {
+        size_t word = strcspn(at, "], ");
+
+        if (word == length && strncmp(at, option, length) == 0)
+            return true;
+        at += word;
+    }
+    return false;
+}
+
+/* Words for the options in the folder `path`, as `group` has them: mnist/cnn. */
+static void append_options(KilnText *words, const Help *help, const char *group, const char *path)
+{
+    const KilnChoiceMade *choice = choice_of(help, group);
+    const char *below = path + strlen(group);
+    char **names = NULL;
+    size_t count = 0;
+
+    if (kiln_compose_options(help->request, path, false, &names, &count, NULL) < 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        KilnText option = { 0 };
+
+        kiln_text_printf(&option, "%s%s%s", below[0] == '/' ? below + 1 : "",
+                         below[0] == '/' ? "/" : "", names[i]);
+        if (!option.failed)
+            kiln_text_printf(words, "%s%s ", option.data,
+                             is_chosen(choice, option.data) ? "*" : "");
+        kiln_text_release(&option);
+    }
+    kiln_names_free(names, count);
+}
+
+/* Folders inside one that is chosen from are part of its options' names
+ * (experiment=mnist/cnn); others are groups of their own. */
+static void append_group(const Help *help, KilnText *words, const char *group, const char *path)
+{
+    KilnText own = { 0 };
+    char **folders = NULL;
+    size_t count = 0;
+
+    append_options(words, help, group, path);
+    if (kiln_compose_options(help->request, path, true, &folders, &count, NULL) < 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        KilnText folder = { 0 };
+
+        kiln_text_printf(&folder, "%s/%s", path, folders[i]);
+        if (!folder.failed && choice_of(help, group) != NULL &&
+            choice_of(help, folder.data) == NULL) {
+            append_group(help, words, group, folder.data);
+        } else if (!folder.failed) {
+            kiln_text_clear(&own);
+            append_group(help, &own, folder.data, folder.data);
+            if (own.length > 0)
+                kiln_page_pair(help->page, GROUPS, folder.data, own.data);
+        }
+        kiln_text_release(&folder);
+    }
+    kiln_text_release(&own);
+    kiln_names_free(folders, count);
+}
+
+static void append_groups(const Help *help)
+{
+    char **groups = NULL;
+    size_t count = 0;
+
+    kiln_page_heading(help->page, "groups and their options: GROUP=OPTION (* is chosen now)");
+    if (kiln_compose_options(help->request, "", true, &groups, &count, NULL) < 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        KilnText words = { 0 };
+
+        if (strcmp(groups[i], "kiln") != 0)
+            append_group(help, &words, groups[i], groups[i]);
+        if (words.length > 0)
+            kiln_page_pair(help->page, GROUPS, groups[i], words.data);
+        kiln_text_release(&words);
+    }
+    kiln_names_free(groups, count);
+}
+
+/* ---- What is chosen ------------------------------------------------------------------ */
+
+static void append_component(void *ctx, const KilnConfigNode *node, const char *path,
+                             const KilnComponent *component)
+{
+    Help *help = ctx;
+    KilnText what = { 0 };
+
+    (void)node;
+    if (kiln_starts_with(path, "kiln."))
+        return;
+    if (!help->any)
+        kiln_page_heading(help->page, "components chosen now");
+    help->any = true;
+    kiln_text_printf(&what, "%s: %s", component->name, component->summary);
+    if (!what.failed)
+        kiln_page_pair(help->page, VALUES, path, what.data);
+    kiln_text_release(&what);
+}
+
+/* Append the paths of values that refer to ${name}: "optimizer.lr, model.lr". */
+static void append_users(KilnText *text, const KilnConfig *config, const KilnConfigNode *node,
+                         const char *name)
+{
+    const char *at = node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION
+                         ? strstr(node->text, name)
+                         : NULL;
+
+    if (at > node->text + 1 && at[-1] == '{' && strchr("}.[:", at[strlen(name)]) != NULL)
+        kiln_text_printf(text, "%s%s", text->length > 0 ? ", " : "used by ",
+                         kiln_node_path(config, node));
+    for (size_t i = 0; i < node->count; i++)
+        append_users(text, config, node->entries[i].value, name);
+}
+
+/* The variables at the top: "  lr=0.05    used by optimizer.lr". */
+static void append_variables(const Help *help)
+{
+    const KilnConfigNode *root = kiln_config_root(help->config);
+    const KilnField *fields = kiln_run_sections()[0].fields;
+
+    kiln_page_heading(help->page, "values at the top, as they are now");
+    for (size_t i = 0; i < root->count; i++) {
+        const KilnEntry *entry = &root->entries[i];
+        const KilnField *field = kiln_table_find(fields, entry->key);
+        KilnText left = { 0 }, right = { 0 };
+
+        if (entry->value->kind != KILN_NODE_SCALAR || kiln_config_hides(help->config, entry->key))
+            continue;
+        kiln_text_printf(&left, "%s=", entry->key);
+        kiln_chosen_value(&left, help->config, entry->value);
+        append_users(&right, help->config, root, entry->key);
+        if (field != NULL)
+            kiln_text_printf(&right, "%s%s", right.length > 0 ? "; " : "", field->help);
+        if (!left.failed && !right.failed)
+            kiln_page_pair(help->page, VALUES, left.data, right.length > 0 ? right.data : "");
+        kiln_text_release(&left);
+        kiln_text_release(&right);
+    }
+}
+
+static void append_overview(Help *help)
+{
+    append_usage(help->page);
+    append_groups(help);
+    if (help->config != NULL) {
+        kiln_chosen_visit(help->config, help->registry, append_component, help);
+        append_variables(help);
+    }
+    kiln_flags_write(help->page, help->args->command);
+    kiln_page_heading(help->page, "more");
+    kiln_page_pair(help->page, 50, "train GROUP=OPTION --help",
+                   "options with types, ranges, defaults");
+    kiln_page_pair(help->page, 50, "kiln show GROUP/OPTION", "one component, with examples");
+}
+
+/* ---- Options of what is chosen ---------------------------------------------------------- */
+
+/* Is `path` at or below `key`, or the other way round? */
+static bool related(const char *path, const char *key, size_t length)
+{
+    size_t n = strlen(path);
+    size_t shorter = n < length ? n : length;
+
+    return strncmp(path, key, shorter) == 0 &&
+           (n == length || (n > length ? path[length] : key[n]) == '.');
+}
+
+/* Is the part of the tree at `path` what an argument is about? */
+static bool is_asked(const Help *help, const char *path)
+{
+    for (size_t i = 0; i < help->args->n_words; i++) {
+        const char *word = help->args->words[i] + strspn(help->args->words[i], "+~");
+
+        if (related(path, word, strcspn(word, "=@")))
+            return true;
+    }
+    return false;
+}
+
+static void append_table(const Help *help, const char *path, const KilnField *fields)
+{
+    KilnText prefix = { 0 };
+
+    kiln_text_printf(&prefix, "%s%s", path, path[0] != '\0' ? "." : "");
+    KilnHelpTable table = { .fields = fields,
+                            .prefix = prefix.data != NULL ? prefix.data : "",
+                            .indent = 2,
+                            .note = kiln_chosen_note,
+                            .ctx = (void *)help->config };
+    kiln_help_table(help->page, &table);
+    kiln_text_release(&prefix);
+}
+
+static void append_component_options(void *ctx, const KilnConfigNode *node, const char *path,
+                                     const KilnComponent *component)
+{
+    const Help *help = ctx;
+
+    (void)node;
+    if (is_asked(help, path) != help->asked)
+        return;
+    kiln_page_heading(help->page, "%s: %s/%s, %s", path, kiln_kind_name(component->kind),
+                      component->name, component->summary);
+    if (kiln_table_count(component->fields) > 0)
+        append_table(help, path, component->fields);
+    else
+        kiln_page_line(help->page, 2, "no options");
+}
+
+static void append_section_options(const Help *help)
+{
+    for (const KilnSection *section = kiln_run_sections(); section->key != NULL; section++) {
+        const char *name = section->key[0] != '\0' ? section->key : "(top level)";
+
+        if (is_asked(help, section->key) != help->asked)
+            continue;
+        kiln_page_heading(help->page, "%s: %s", name, section->summary);
+        append_table(help, section->key, section->fields);
+    }
+}
+
+/* What the arguments are about comes first. */
+static void append_chosen(Help *help)
+{
+    KilnPage *page = help->page;
+
+    kiln_page_words(page, 0,
+                    "Options of what is chosen: KEY=VALUE changes one. Columns: option, type, "
+                    "default, help. `train --help` without arguments shows groups and flags.");
+    for (int first = 1; first >= 0; first--) {
+        help->asked = first == 1;
+        kiln_chosen_visit(help->config, help->registry, append_component_options, help);
+        append_section_options(help);
+    }
+}
+
+/* Is it a config that trains, or a tree of somebody's own? */
+static bool trains(const KilnConfig *config)
+{
+    const KilnConfigNode *root = kiln_config_root(config);
+
+    return kiln_node_get(root, "task") != NULL || kiln_node_get(root, "datamodule") != NULL;
+}
+
+static KilnStatus read_choices(Help *help)
+{
+    size_t n = kiln_config_choices(help->config, NULL, 0);
+
+    help->choices = calloc(n + 1, sizeof(*help->choices));
+    if (help->choices == NULL)
+        return KILN_E_NOMEM;
+    help->n_choices = kiln_config_choices(help->config, help->choices, n);
+    return KILN_OK;
+}
+
+int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry)
+{
+    KilnComposeRequest request = kiln_command_request(args, registry);
+    KilnPage page = kiln_screen_page();
+    KilnConfig *config = NULL;
+    KilnStatus status = kiln_command_compose(args, registry, false, &config);
+    Help help = {
+        .page = &page, .args = args, .registry = registry, .config = config, .request = &request
+    };
+
+    if (status >= 0)
+        status = read_choices(&help);
+    if (status >= 0 && args->n_words > 0 && trains(config))
+        append_chosen(&help);
+    else
+        append_overview(&help);
+    free(help.choices);
+    kiln_config_free(config);
+    int exit_status = kiln_screen_print(&page);
+    return status < 0 ? kiln_screen_exit_status(status) : exit_status;
+}

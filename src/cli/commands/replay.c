@@ -1,0 +1,465 @@
+/* kiln replay: trains the last batches of a flight record again, and says where the first NaN or
+ * infinity came from, or whether the same losses and gradients came out. */
+#define _XOPEN_SOURCE 700 /* realpath, mkdtemp */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/foreign.h"
+#include "cli/find_run.h"
+#include "cli/screen/screen.h"
+#include "cli/screen/streams.h"
+#include "kiln/files/flight.h"
+#include "kiln/run.h"
+#include "sweep/sweep.h"
+#include "train/checkpoint/checkpoint.h"
+
+enum { SHOWN = 16 /* batches */, SAMPLES = 8, WORDS = 16 };
+
+typedef struct Replay {
+    KilnArgs *args;
+    KilnFlight *flight;
+    char *run;              /* the folder that the record lies in, absolute */
+    char *checkpoint;       /* to start from; NULL: the beginning */
+    char scratch[64];       /* where the replay is a run */
+    char record[96];        /* its own flight record */
+    KilnFlightBatch target; /* the batch to get to */
+    KilnFlight *made;       /* what the replay recorded; NULL: nothing yet */
+} Replay;
+
+/* ---- What is to be replayed ------------------------------------------------------------ */
+
+/* The first batch whose loss was no number, else the last. */
+static KilnFlightBatch target_of(const KilnFlight *flight)
+{
+    const size_t n = kiln_flight_count(flight);
+
+    for (size_t i = 0; i < n; i++) {
+        const KilnFlightBatch batch = kiln_flight_at(flight, i);
+
+        if (batch.ended && !isfinite(batch.loss))
+            return batch;
+    }
+    return kiln_flight_at(flight, n - 1);
+}
+
+/* The path of the record: the file itself, or that of a run. */
+static KilnStatus find_record(const Replay *replay, const char *word, char **ret, KilnError *err)
+{
+    char *run = NULL, *inside = NULL;
+    KilnStatus status = KILN_OK;
+
+    if (!kiln_is_file(word))
+        status = kiln_run_find(word, kiln_runs_folder(replay->args), &run, err);
+    if (status >= 0 && run != NULL && (inside = kiln_path_join(run, "flight.kiln")) == NULL)
+        status = kiln_error_nomem(err, strlen(run));
+    if (status >= 0 && inside != NULL && !kiln_is_file(inside))
+        status = kiln_error_set(err, KILN_E_MISSING,
+                                "%s: has no flight.kiln: the run went without the callback "
+                                "flight_recorder (callbacks=flight_recorder), or ended well",
+                                run);
+    if (status >= 0 && (*ret = realpath(inside != NULL ? inside : word, NULL)) == NULL)
+        status = kiln_error_errno(err, word);
+    free(run);
+    free(inside);
+    return status;
+}
+
+static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
+{
+    char *path = NULL;
+    KilnStatus status = find_record(replay, word, &path, err);
+
+    if (status >= 0)
+        status = kiln_flight_open(path, &replay->flight, err);
+    if (status >= 0 && kiln_flight_count(replay->flight) == 0)
+        status = kiln_error_set(err, KILN_E_FORMAT, "%s: no batch was begun", word);
+    if (status >= 0) {
+        *strrchr(path, '/') = '\0';
+        replay->run = path;
+        replay->target = target_of(replay->flight);
+        path = NULL;
+    }
+    free(path);
+    return status;
+}
+
+/* Batches that the checkpoint was taken behind; -1: it can't be gone on from. */
+static int64_t batches_of(const char *checkpoint)
+{
+    char *path = kiln_path_join(checkpoint, KILN_CHECKPOINT_STATE);
+    json_t *state = NULL;
+    if (path != NULL)
+        (void)!kiln_json_read(path, &state, NULL);
+    const json_t *batches = json_object_get(state, "batches");
+    const bool usable = json_is_integer(batches) &&
+                        !json_is_true(json_object_get(state, "weights_only"));
+    const int64_t n = usable ? json_integer_value(batches) : -1;
+
+    json_decref(state);
+    free(path);
+    return n;
+}
+
+/* The nearest checkpoint in front of the batch. */
+static KilnStatus find_checkpoint(Replay *replay, KilnError *err)
+{
+    char *folder = kiln_path_join(replay->run, "checkpoints"), **names = NULL;
+    int64_t nearest = -1;
+    size_t n = 0;
+
+    if (folder == NULL)
+        return kiln_error_nomem(err, strlen(replay->run));
+    if (kiln_is_dir(folder))
+        (void)!kiln_dir_list(folder, &names, &n, NULL);
+    for (size_t i = 0; i < n; i++) {
+        char *path = names[i][0] != '.' ? kiln_path_join(folder, names[i]) : NULL, target[8];
+
+        if (path != NULL && readlink(path, target, sizeof(target)) >= 0) {
+            free(path); /* best, last */
+            continue;
+        }
+        const int64_t batches = path != NULL ? batches_of(path) : -1;
+
+        if (batches > nearest && batches <= replay->target.batches) {
+            nearest = batches;
+            free(replay->checkpoint);
+            replay->checkpoint = path;
+            path = NULL;
+        }
+        free(path);
+    }
+    kiln_names_free(names, n);
+    free(folder);
+    return KILN_OK;
+}
+
+/* ---- Telling ----------------------------------------------------------------------------- */
+
+static void print_where(const KilnFlightBatch *batch)
+{
+    printf("epoch %" PRId64 ", batch %" PRId64 ", step %" PRId64, batch->epoch, batch->batch,
+           batch->step);
+}
+
+static void print_samples(const Replay *replay)
+{
+    const KilnFlightBatch *batch = &replay->target;
+    const int64_t kept = kiln_flight_form(replay->flight).most_samples;
+    const int64_t n = batch->n_samples < kept ? batch->n_samples : kept;
+
+    printf("  samples");
+    for (int64_t i = 0; i < n && i < SAMPLES; i++)
+        printf("%s %" PRId64, i > 0 ? "," : "", batch->samples[i]);
+    printf(batch->n_samples > SAMPLES ? ", ... (%" PRId64 ")\n" : "\n", batch->n_samples);
+}
+
+static void print_record(const Replay *replay)
+{
+    const char *reason = kiln_flight_reason(replay->flight);
+
+    printf("recorded: %zu batches, the last in ", kiln_flight_count(replay->flight));
+    const KilnFlightBatch last = kiln_flight_at(replay->flight,
+                                                kiln_flight_count(replay->flight) - 1);
+    print_where(&last);
+    printf("\n  the run %s%s\n", reason[0] != '\0' ? "ended: " : "was cut off", reason);
+    printf("replay of ");
+    print_where(&replay->target);
+    printf(", from %s\n",
+           replay->checkpoint != NULL ? strrchr(replay->checkpoint, '/') + 1 : "the beginning");
+    print_samples(replay);
+}
+
+/* The norms that differ most, of what both have; NULL: all are equal. */
+static const char *worst_norm(const Replay *replay, const KilnFlightBatch *a,
+                              const KilnFlightBatch *b, double ret[2])
+{
+    const KilnFlightForm form = kiln_flight_form(replay->flight);
+    const char *worst = NULL;
+    double most = -1.0;
+
+    if (a->norms == NULL || b->norms == NULL)
+        return a->norms == b->norms ? NULL : "the optimizer's step";
+    for (size_t i = 0; i < form.n_names; i++) {
+        const double x = (double)a->norms[i], y = (double)b->norms[i];
+
+        if (memcmp(&a->norms[i], &b->norms[i], sizeof(float)) == 0 || fabs(x - y) <= most)
+            continue;
+        worst = form.names[i];
+        most = fabs(x - y);
+        ret[0] = x;
+        ret[1] = y;
+    }
+    return worst;
+}
+
+static bool same(double a, double b)
+{
+    return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b));
+}
+
+/* The batch of that number in a record; false: it is not in it. */
+static bool batch_in(const KilnFlight *flight, int64_t batches, KilnFlightBatch *ret)
+{
+    for (size_t i = 0; flight != NULL && i < kiln_flight_count(flight); i++) {
+        *ret = kiln_flight_at(flight, i);
+        if (ret->batches == batches)
+            return true;
+    }
+    return false;
+}
+
+/* Both runs batch by batch, the last ones in full; returns how many differ, -1: none is in both. */
+static int compare(const Replay *replay)
+{
+    const size_t n = kiln_flight_count(replay->flight);
+    int compared = 0, differ = 0;
+
+    printf("%-8s  %12s  %12s  %12s  %s\n", "batch", "loss was", "and is", "rate", "gradients");
+    for (size_t i = 0; i < n; i++) {
+        const KilnFlightBatch was = kiln_flight_at(replay->flight, i);
+        KilnFlightBatch is;
+        double norms[2] = { 0 };
+
+        if (was.batches > replay->target.batches || !batch_in(replay->made, was.batches, &is) ||
+            !was.ended || !is.ended)
+            continue;
+        const char *worst = worst_norm(replay, &was, &is, norms);
+        const bool equal = worst == NULL && same(was.loss, is.loss);
+        compared++;
+        differ += !equal;
+        if (replay->target.batches - was.batches >= SHOWN && equal)
+            continue;
+        printf("%-8" PRId64 "  %12.8g  %12.8g  %12.4g  ", was.batches, was.loss, is.loss, was.rate);
+        if (worst == NULL)
+            printf("%s\n", was.norms == NULL ? "no step" : "equal");
+        else
+            printf("%s: %.8g, and %.8g\n", worst, norms[0], norms[1]);
+    }
+    return compared > 0 ? differ : -1;
+}
+
+/* ---- The replay is a run in a scratch folder ------------------------------------------------- */
+
+/* Values that are no numbers, among those of the batch that begins: bad data. */
+static void look_at_data(const KilnTrainer *trainer)
+{
+    const KilnDataSpec *spec = kiln_trainer_spec(trainer);
+    int64_t n = 0;
+    const int64_t *samples = kiln_trainer_batch_samples(trainer, &n);
+
+    for (size_t f = 0; f < spec->n_features; f++) {
+        const float *data = kiln_trainer_feature(trainer, spec->features[f].name, &n);
+        const int64_t size = kiln_shape_count(&spec->features[f].shape);
+
+        if (spec->features[f].dtype != KILN_F32 || spec->features[f].varies || data == NULL)
+            continue;
+        for (int64_t i = 0; i < n * size; i++) {
+            if (isfinite((double)data[i]))
+                continue;
+            const int64_t sample = samples != NULL ? samples[i / size] : i / size;
+            const char *name = kiln_trainer_sample_name(trainer, sample);
+
+            printf("the data: sample %" PRId64 "%s%s%s holds %s in \"%s\"\n", sample,
+                   name != NULL ? " (" : "", name != NULL ? name : "", name != NULL ? ")" : "",
+                   isnan((double)data[i]) ? "NaN" : "infinity", spec->features[f].name);
+            i = (i / size + 1) * size - 1;
+        }
+    }
+}
+
+/* In front of each batch. From the first recorded one on every result is looked at. */
+static bool goes_on(void *ctx, KilnTrainer *trainer)
+{
+    Replay *replay = ctx;
+    const int64_t batches = kiln_trainer_batches_done(trainer);
+
+    if (batches >= kiln_flight_at(replay->flight, 0).batches)
+        trainer->graph->detect_anomaly = true;
+    if (batches == replay->target.batches)
+        look_at_data(trainer);
+    if (batches <= replay->target.batches)
+        return true;
+    (void)!kiln_flight_open(replay->record, &replay->made, NULL);
+    return false;
+}
+
+static KilnStatus compose(const Replay *replay, const KilnRegistry *registry, KilnConfig **ret)
+{
+    static const char *const plain[] = {
+        "test=false",
+        "trainer.enable_checkpointing=false",
+        "trainer.enable_progress_bar=false",
+        "trainer.enable_model_summary=false",
+        "trainer.num_sanity_val_steps=0",
+    };
+    const KilnArgs *args = replay->args;
+    const char **overrides = calloc(args->n_words + WORDS, sizeof(*overrides));
+    KilnComposeRequest request = kiln_command_request(args, registry);
+    KilnText dir = { 0 }, from = { 0 };
+    char *folder = kiln_path_join(replay->run, ".kiln");
+    KilnStatus status = KILN_E_NOMEM;
+    size_t n = 0;
+
+    kiln_override_quote(&dir, "kiln.run.dir", replay->scratch);
+    if (replay->checkpoint != NULL)
+        kiln_override_quote(&from, "ckpt_path", replay->checkpoint);
+    if (overrides != NULL && folder != NULL && !dir.failed && !from.failed) {
+        for (size_t i = 0; i < KILN_COUNT(plain); i++)
+            overrides[n++] = plain[i];
+        for (size_t i = 0; i < args->n_words; i++)
+            overrides[n++] = args->words[i];
+        overrides[n++] = dir.data;
+        overrides[n++] = from.data != NULL ? from.data : "ckpt_path=null";
+        request.config_path = folder;
+        request.config_name = KILN_JOB_CONFIG;
+        request.overrides = overrides;
+        status = kiln_command_compose_request(args, &request, true, replay->run, ret);
+    }
+    kiln_text_release(&dir);
+    kiln_text_release(&from);
+    free(overrides);
+    free(folder);
+    return status;
+}
+
+static int judge(Replay *replay, KilnStatus status, const KilnError *err)
+{
+    if (replay->made == NULL)
+        (void)!kiln_flight_open(replay->record, &replay->made, NULL);
+    const int differ = compare(replay);
+
+    if (status == KILN_E_NUMERIC) {
+        printf("reproduced: %s\n", err->text);
+        return 0;
+    }
+    if (status < 0) {
+        kiln_screen_error(replay->args->command, err);
+        return kiln_screen_exit_status(status);
+    }
+    printf(differ == 0 ? "equal: every loss and gradient norm came out as it was recorded\n"
+           : differ > 0
+               ? "%d batches differ: another machine, other data, another program, or a run "
+                 "that went on with other overrides?\n"
+               : "no batch of the record was replayed to its end\n",
+           differ);
+    return differ == 0 ? 0 : 1;
+}
+
+/* In a process of its own: what crashed once will crash again. */
+static int replay_here(Replay *replay)
+{
+    KilnRegistry *registry = NULL;
+    KilnConfig *config = NULL;
+    KilnError err = { 0 };
+    KilnStatus status = kiln_command_registry(replay->args, &registry);
+
+    if (status >= 0)
+        status = compose(replay, registry, &config);
+    if (status < 0)
+        return kiln_screen_exit_status(status);
+    KilnRunEnv env = {
+        .registry = registry,
+        .overrides = replay->args->words,
+        .stop = kiln_screen_catch_signals().stop,
+        .goes_on = goes_on,
+        .ctx = replay,
+    };
+    status = kiln_run_fit(config, &env, NULL, &err);
+    const int result = judge(replay, status, &err);
+    kiln_flight_close(replay->made);
+    kiln_config_free(config);
+    kiln_registry_free(registry);
+    return result;
+}
+
+/* What a replay that crashed was at. */
+static int tell_crash(Replay *replay, int signal)
+{
+    KilnFlightBatch last = { 0 };
+
+    printf("reproduced: the replay ended by signal %d (%s)", signal, strsignal(signal));
+    if (kiln_flight_open(replay->record, &replay->made, NULL) >= 0 &&
+        kiln_flight_count(replay->made) > 0) {
+        last = kiln_flight_at(replay->made, kiln_flight_count(replay->made) - 1);
+        printf(" %s ", last.ended ? "behind" : "in");
+        print_where(&last);
+    }
+    printf("\n");
+    kiln_flight_close(replay->made);
+    return 0;
+}
+
+static int replay_apart(Replay *replay)
+{
+    int status = 0;
+
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int result = replay_here(replay);
+
+        _exit(kiln_streams_close(replay->args->command, result));
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child) {
+        fprintf(stderr, "%s: error: no process for the replay: %s\n", replay->args->command,
+                strerror(errno));
+        return 1;
+    }
+    return WIFSIGNALED(status) ? tell_crash(replay, WTERMSIG(status)) : WEXITSTATUS(status);
+}
+
+static int replay_all(Replay *replay, const char *word, KilnError *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    KilnStatus status = open_record(replay, word, err);
+
+    if (status >= 0)
+        status = kiln_foreign_run_plugins(replay->args, replay->run, err);
+    if (status >= 0)
+        status = find_checkpoint(replay, err);
+    snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",
+             tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
+    if (status >= 0 && mkdtemp(replay->scratch) == NULL)
+        status = kiln_error_errno(err, replay->scratch);
+    if (status < 0) {
+        kiln_screen_error(replay->args->command, err);
+        return kiln_screen_exit_status(status);
+    }
+    snprintf(replay->record, sizeof(replay->record), "%s/flight.kiln", replay->scratch);
+    print_record(replay);
+    const int result = replay_apart(replay);
+    (void)!kiln_path_remove(replay->scratch, NULL);
+    return result;
+}
+
+int kiln_command_replay(KilnArgs *args)
+{
+    Replay replay = { .args = args };
+    KilnError err = { 0 };
+
+    const char *word = kiln_args_take_path(args);
+
+    if (word == NULL) {
+        kiln_error_set(&err, KILN_E_USAGE,
+                       "which run? `kiln replay RUN`, RUN being a run folder, a checkpoint, last, "
+                       "best or a flight record");
+        kiln_screen_error(args->command, &err);
+        return kiln_screen_exit_status(err.status);
+    }
+    const int result = replay_all(&replay, word, &err);
+    kiln_flight_close(replay.flight);
+    free(replay.run);
+    free(replay.checkpoint);
+    return result;
+}

@@ -1,0 +1,249 @@
+/* train -m: sweeps. What a job does is here: fit its frozen config. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/call.h"
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/foreign.h"
+#include "cli/screen/screen.h"
+#include "kiln/run.h"
+#include "sweep/sweep.h"
+
+/* ---- A job's process -------------------------------------------------------------------- */
+
+typedef struct Job {
+    const KilnArgs *args;
+    const KilnRegistry *registry;
+    const char *dir; /* of the sweep that is resumed; NULL: it begins */
+} Job;
+
+static void progress(void *ctx, const KilnRunProgress *progress)
+{
+    double done = (double)NAN;
+
+    if (progress->max_epochs > 0)
+        done = (double)progress->epoch / (double)progress->max_epochs;
+    if (progress->max_steps > 0) {
+        double by_steps = (double)progress->step / (double)progress->max_steps;
+
+        if (isnan(done) || by_steps > done)
+            done = by_steps;
+    }
+    kiln_report_progress(ctx, progress->epoch, progress->max_epochs, done, progress->metrics,
+                         progress->n_metrics);
+}
+
+/* What is wrong with a frozen config goes to the job's log and to the launcher. */
+static KilnStatus compose(const Job *job, const KilnSweepTask *task, const char *const *overrides,
+                          KilnConfig **ret)
+{
+    KilnText path = { 0 };
+    KilnErrors *errors = NULL;
+    KilnStatus status = kiln_errors_new(&errors);
+
+    kiln_text_printf(&path, "%s/.kiln", task->dir);
+    KilnComposeRequest request = {
+        .config_path = path.data,
+        .overrides = overrides,
+        .registry = job->registry,
+        .sections = kiln_run_sections(),
+    };
+    if (status >= 0)
+        status = path.failed ? KILN_E_NOMEM : kiln_compose(&request, ret, errors);
+    if (status >= 0)
+        status = kiln_config_check(*ret, job->registry, errors);
+    if (status >= 0 && job->dir != NULL)
+        status = kiln_foreign_outputs(job->args, *ret, job->registry, job->dir, errors);
+    kiln_screen_errors(job->args->command, errors);
+    if (status < 0 && kiln_errors_count(errors) > 0)
+        kiln_report_error(task->report, kiln_errors_text(errors, 0));
+    kiln_errors_free(errors);
+    kiln_text_release(&path);
+    return status;
+}
+
+/* The exit status of a job that failed before its run began; its limit of memory holds by then. */
+static int status_before(KilnStatus status)
+{
+    return status == KILN_E_NOMEM ? KILN_JOB_EXIT_NOMEM : KILN_JOB_EXIT_FAILED;
+}
+
+static int fit(const Job *job, const KilnSweepTask *task, KilnConfig *config)
+{
+    KilnRunResult result = { 0 };
+    KilnError err = { 0 };
+    KilnSignals signals = kiln_screen_catch_signals();
+    KilnRunEnv env = {
+        .registry = job->registry,
+        .overrides = task->overrides,
+        .stop = signals.stop,
+        .save = signals.save,
+        .progress = progress,
+        .ctx = (void *)task->report,
+        .ranked_by = task->metric,
+        .ranked_mode = task->mode,
+        .prepared = true,
+    };
+    KilnStatus status = kiln_run_fit(config, &env, &result, &err);
+
+    if (status < 0) {
+        kiln_screen_error(job->args->command, &err);
+        kiln_report_error(task->report, err.text);
+        return result.run_dir[0] != '\0' ? kiln_screen_run_status(status) : status_before(status);
+    }
+    return strcmp(result.status, "interrupted") == 0 ? kiln_screen_signal_status()
+                                                     : KILN_JOB_EXIT_OK;
+}
+
+static int run_job(void *ctx, const KilnSweepTask *task)
+{
+    KilnText dir = { 0 }, checkpoint = { 0 };
+    KilnConfig *config = NULL;
+    int exit_status = KILN_JOB_EXIT_NOMEM;
+
+    kiln_call_clear(); /* the launcher's, which forked this process */
+    kiln_override_quote(&dir, "kiln.run.dir", task->dir);
+    kiln_override_quote(&checkpoint, "ckpt_path", task->dir);
+    if (!dir.failed && !checkpoint.failed) {
+        const char *overrides[] = { dir.data, task->resumes ? checkpoint.data : NULL, NULL };
+        KilnStatus status = compose(ctx, task, overrides, &config);
+
+        exit_status = status >= 0 ? fit(ctx, task, config) : status_before(status);
+    }
+    kiln_config_free(config);
+    kiln_text_release(&dir);
+    kiln_text_release(&checkpoint);
+    return exit_status;
+}
+
+/* ---- The launcher's process ----------------------------------------------------------------- */
+
+static void print_line(void *ctx, const char *line)
+{
+    (void)ctx;
+    puts(line);
+}
+
+static int plan(const KilnArgs *args, const KilnSweepRequest *request)
+{
+    KilnErrors *errors = NULL;
+    size_t left_out = 0;
+    KilnStatus status = kiln_errors_new(&errors);
+
+    if (status >= 0)
+        status = kiln_sweep_plan(request, print_line, NULL, &left_out, errors);
+    kiln_screen_errors(args->command, errors);
+    if (left_out > 0)
+        fprintf(stderr,
+                "%s: of keys with more than %d values that many were checked, spread evenly; the "
+                "other %zu are checked when the sweep starts\n",
+                args->command, KILN_PLAN_VALUES, left_out);
+    kiln_errors_free(errors);
+    return kiln_screen_exit_status(status);
+}
+
+static int run(const KilnArgs *args, const KilnSweepRequest *request)
+{
+    KilnErrors *errors = NULL;
+    KilnSweepResult result = { 0 };
+    KilnStatus status = kiln_errors_new(&errors);
+
+    if (status >= 0)
+        status = kiln_sweep_run(request, &result, errors);
+    kiln_screen_errors(args->command, errors);
+    kiln_errors_free(errors);
+    if (status < 0)
+        return kiln_screen_exit_status(status);
+    if (result.jobs == 0)
+        fprintf(stderr, "%s: this sweep has no jobs: a key has no values\n", args->command);
+    return kiln_screen_signal_status() != 0 ? kiln_screen_signal_status() : result.failed > 0;
+}
+
+static int sweep(const KilnArgs *args, const char *resume, const char *const *plugins)
+{
+    KilnConsole console;
+    Job job = { .args = args, .dir = resume };
+    KilnRegistry *registry = NULL;
+    KilnStatus status = kiln_command_registry(args, &registry);
+
+    if (status < 0)
+        return kiln_screen_exit_status(status);
+    job.registry = registry;
+    KilnSweepRequest request = {
+        .compose = kiln_command_request(args, registry),
+        .plugins = plugins,
+        .resume = resume,
+        .retry_failed = args->retry_failed,
+        .console = kiln_screen_run_console(stdout, args->quiet, args->verbose, &console),
+        .stop = args->plan ? NULL : kiln_screen_catch_signals().stop,
+        .body = run_job,
+        .ctx = &job,
+    };
+    int exit_status = args->plan ? plan(args, &request) : run(args, &request);
+    kiln_registry_free(registry);
+    return exit_status;
+}
+
+/* Plugins by absolute paths, for a later --resume; a name that the loader is to search
+ * stays as it is. */
+static int begin(KilnArgs *args)
+{
+    char *paths[KILN_MAX_REPEATED + 1] = { NULL };
+    const char *plugins[KILN_MAX_REPEATED + 1] = { NULL };
+
+    for (size_t i = 0; args->plugins[i] != NULL; i++) {
+        paths[i] = realpath(args->plugins[i], NULL);
+        plugins[i] = paths[i] != NULL ? paths[i] : args->plugins[i];
+    }
+    int status = sweep(args, NULL, plugins);
+    for (size_t i = 0; i < KILN_COUNT(paths); i++)
+        free(paths[i]);
+    return status;
+}
+
+/* The plugins that the sweep began with, and the folder. */
+static KilnStatus go_there(KilnArgs *args, const KilnSweepMemory *memory, KilnError *err)
+{
+    KilnText from = { 0 };
+
+    kiln_text_printf(&from, "the sweep %s", memory->dir);
+    KilnStatus status = from.failed ? kiln_error_nomem(err, 1)
+                                    : kiln_foreign_plugins(args, from.data, memory->plugins, err);
+    kiln_text_release(&from);
+    if (status >= 0)
+        status = kiln_foreign_links(args, memory->dir, err);
+    if (status < 0 || chdir(memory->cwd) == 0)
+        return status;
+    status = kiln_error_errno(err, memory->cwd);
+    (void)kiln_error_prefix(err, "the folder in which the sweep began: ");
+    return status;
+}
+
+/* Where and with what the sweep began. */
+static int go_on(KilnArgs *args)
+{
+    KilnSweepMemory memory;
+    KilnError err = { 0 };
+    KilnStatus status = kiln_sweep_remember(args->resume, &memory, &err);
+
+    if (status < 0) {
+        kiln_screen_error(args->command, &err);
+        return kiln_screen_exit_status(status);
+    }
+    status = go_there(args, &memory, &err);
+    if (status < 0)
+        kiln_screen_error(args->command, &err);
+    int exit_status = status < 0 ? 1 : sweep(args, memory.dir, NULL);
+    kiln_arena_release(&memory.arena);
+    return exit_status;
+}
+
+int kiln_command_sweep(KilnArgs *args)
+{
+    return args->resume != NULL ? go_on(args) : begin(args);
+}

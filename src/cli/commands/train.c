@@ -1,0 +1,193 @@
+/* train: compose, check, print what was asked for, or run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/foreign.h"
+#include "cli/find_run.h"
+#include "cli/screen/screen.h"
+#include "config/compose.h"
+#include "config/yaml/output.h"
+#include "kiln/run.h"
+#include "registry/option_defaults.h"
+#include "registry/registry.h"
+
+/* What resolving warned of. */
+static void print_warnings(const KilnArgs *args, const KilnConfig *config)
+{
+    KilnErrors *errors = NULL;
+
+    if (kiln_errors_new(&errors) < 0)
+        return;
+    kiln_config_warnings(config, errors);
+    kiln_screen_errors(args->command, errors);
+    kiln_errors_free(errors);
+}
+
+static KilnConfigPart part_of(const char *cfg)
+{
+    return strcmp(cfg, "all") == 0    ? KILN_CONFIG_ALL
+           : strcmp(cfg, "kiln") == 0 ? KILN_CONFIG_OWN
+                                      : KILN_CONFIG_JOB;
+}
+
+/* Print the composed config, or the part that --package names. */
+static KilnStatus print_config(const KilnArgs *args, const KilnConfig *config, KilnError *err)
+{
+    bool all = args->package != NULL && strcmp(args->package, "_global_") == 0;
+    const char *package = all ? NULL : args->package;
+    char *yaml = NULL;
+    KilnConfigPart part = part_of(args->cfg);
+    KilnStatus status =
+        args->origins ? kiln_config_origins_part(config, part, package, args->resolve, &yaml, err)
+                      : kiln_config_part_yaml(config, part, package, args->resolve, &yaml, err);
+
+    print_warnings(args, config);
+    if (status >= 0)
+        fputs(yaml, stdout);
+    free(yaml);
+    return status;
+}
+
+static KilnStatus print_explanations(const KilnArgs *args, const KilnConfig *config, KilnError *err)
+{
+    for (size_t i = 0; args->explain[i] != NULL; i++) {
+        char *text = NULL;
+        KilnStatus status = kiln_config_explain(config, args->explain[i], &text, err);
+
+        if (status < 0)
+            return status;
+        fputs(text, stdout);
+        free(text);
+    }
+    return KILN_OK;
+}
+
+/* Say what a run would refuse in the config that was printed. A tree that is not about training is
+ * only composed. */
+static KilnStatus check_shown(const KilnArgs *args, KilnConfig *config,
+                              const KilnRegistry *registry)
+{
+    KilnErrors *errors = NULL;
+
+    if (!kiln_bottom_is_about(config, kiln_config_sections(config)))
+        return KILN_OK;
+    KilnStatus status = kiln_errors_new(&errors);
+    if (status < 0)
+        return status;
+    fflush(stdout); /* messages come after what they are about */
+    status = kiln_config_check(config, registry, errors);
+    kiln_screen_errors(args->command, errors);
+    kiln_errors_free(errors);
+    return status;
+}
+
+static int run(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry,
+               const char *resume)
+{
+    KilnConsole console;
+    KilnRunResult result = { 0 };
+    KilnError err = { 0 };
+    KilnSignals signals = kiln_screen_catch_signals();
+    KilnRunEnv env = {
+        .registry = registry,
+        .console = kiln_screen_run_console(stdout, args->quiet, args->verbose, &console),
+        .overrides = args->words,
+        .stop = signals.stop,
+        .save = signals.save,
+        .resume = resume,
+    };
+    KilnStatus status = kiln_run_fit(config, &env, &result, &err);
+
+    if (status < 0) {
+        kiln_screen_error(args->command, &err);
+        if (status == KILN_E_INTERRUPTED)
+            return kiln_screen_signal_status();
+        return result.run_dir[0] != '\0' ? kiln_screen_run_status(status)
+                                         : kiln_screen_exit_status(status);
+    }
+    return strcmp(result.status, "interrupted") == 0 ? kiln_screen_signal_status() : 0;
+}
+
+static int train(const KilnArgs *args, const KilnRegistry *registry)
+{
+    bool show = args->cfg != NULL || args->explain[0] != NULL;
+    KilnConfig *config = NULL;
+    KilnError err = { 0 };
+    char *resume = NULL;
+    int exit_status;
+
+    KilnStatus status = args->run != NULL
+                            ? kiln_command_resumed(args, registry, !show, &config, &resume)
+                            : kiln_command_compose(args, registry, !show, &config);
+    if (status < 0) {
+        exit_status = kiln_screen_exit_status(status);
+    } else if (show) {
+        status = args->cfg != NULL ? print_config(args, config, &err)
+                                   : print_explanations(args, config, &err);
+        if (status < 0)
+            kiln_screen_error(args->command, &err);
+        else if (args->cfg != NULL)
+            status = check_shown(args, config, registry);
+        exit_status = kiln_screen_exit_status(status);
+    } else {
+        exit_status = args->plan ? kiln_command_plan(args, config, registry)
+                                 : run(args, config, registry, resume);
+    }
+    free(resume);
+    kiln_config_free(config);
+    return exit_status;
+}
+
+/* Does the config say `kiln.mode: MULTIRUN`? What is wrong with it is told later. */
+static bool mode_is_multirun(const KilnArgs *args, const KilnRegistry *registry)
+{
+    KilnComposeRequest request = kiln_command_request(args, registry);
+    KilnSweepArguments arguments;
+    KilnConfig *config = NULL;
+    char *mode = NULL;
+    bool multirun = kiln_compose_sweep(&request, &config, &arguments, NULL) >= 0 &&
+                    kiln_config_text(config, "kiln.mode", &mode, NULL) >= 0 &&
+                    strcmp(mode, "MULTIRUN") == 0;
+
+    free(mode);
+    kiln_config_free(config);
+    return multirun;
+}
+
+int kiln_command_train(KilnArgs *args)
+{
+    bool runs = !args->help && args->cfg == NULL && args->info == NULL && args->explain[0] == NULL;
+    KilnRegistry *registry = NULL;
+    KilnStatus status = KILN_OK;
+    KilnError err = { 0 };
+    char *run = NULL;
+
+    args->run = kiln_args_take(args, "resume");
+    if (args->run != NULL && args->multirun) {
+        fprintf(stderr, "%s: resume=%s goes on with one run; a sweep goes on by -m --resume DIR\n",
+                args->command, args->run);
+        return 2;
+    }
+    if (args->multirun && runs)
+        return kiln_command_sweep(args);
+    if (args->run != NULL && kiln_run_find(args->run, kiln_runs_folder(args), &run, NULL) >= 0)
+        status = kiln_foreign_run_plugins(args, run, &err);
+    free(run);
+    if (status < 0)
+        kiln_screen_error(args->command, &err);
+    else
+        status = kiln_command_registry(args, &registry);
+    if (status < 0)
+        return kiln_screen_exit_status(status);
+    if (runs && args->run == NULL && mode_is_multirun(args, registry)) {
+        kiln_registry_free(registry);
+        return kiln_command_sweep(args);
+    }
+    int exit_status = args->help           ? kiln_command_train_help(args, registry)
+                      : args->info != NULL ? kiln_command_info(args, registry)
+                                           : train(args, registry);
+    kiln_registry_free(registry);
+    return exit_status;
+}

@@ -1,0 +1,187 @@
+/* train --plan: the network on shapes alone, what it needs, and how long it takes. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "cli/commands/commands.h"
+#include "cli/screen/screen.h"
+#include "train/loader/data_summary.h"
+
+/* How long steps are tried. */
+static const double probe_seconds = 1.0;
+
+static void put_layers(KilnPage *page, const KilnTrainer *trainer)
+{
+    char *table = kiln_trainer_layer_table(trainer, -1, page->width);
+
+    kiln_text_append(&page->text, table != NULL ? table : "");
+    free(table);
+}
+
+/* ---- Sums ------------------------------------------------------------------------------- */
+
+enum { TEXT = 20 };
+
+static void put_pair(KilnPage *page, const char *name, const char *format, ...) KILN_PRINTF(3, 4);
+static void put_pair(KilnPage *page, const char *name, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    kiln_page_pair(page, TEXT, name, text);
+}
+
+static void put_data_line(void *ctx, const char *name, const char *text)
+{
+    kiln_page_pair(ctx, TEXT, name, text);
+}
+
+static void put_data(KilnPage *page, const KilnTrainer *trainer)
+{
+    kiln_page_heading(page, "data");
+    kiln_data_summary_lines(trainer, put_data_line, page);
+}
+
+/* Of a full batch, as far as there are so many. */
+static int64_t step_samples(const KilnTrainer *trainer)
+{
+    const int64_t all = kiln_trainer_train_samples(trainer);
+
+    return trainer->batch_size < all ? trainer->batch_size : all;
+}
+
+static void put_work(KilnPage *page, const KilnTrainer *trainer)
+{
+    const KilnForecast *forecast = &trainer->forecast;
+    char a[KILN_UNIT_TEXT], b[KILN_UNIT_TEXT], c[KILN_UNIT_TEXT], why[128];
+
+    kiln_page_heading(page, "a step of %lld samples", (long long)step_samples(trainer));
+    put_pair(page, "parameters", "%s", kiln_commas_text(kiln_params_size(trainer->params), a));
+    put_pair(page, "FLOPs", "%s: forward %s, gradients %s (products and convolutions)",
+             kiln_amount_text(forecast->flops + forecast->flops_backward, a),
+             kiln_amount_text(forecast->flops, b), kiln_amount_text(forecast->flops_backward, c));
+    kiln_processors_why(&trainer->processors, why, sizeof(why));
+    bool limited = trainer->options.trainer->threads == 0 && why[0] != '\0';
+    put_pair(page, "threads", "%d%s%s", trainer->threads, limited ? ": " : "", limited ? why : "");
+}
+
+static void put_bytes(KilnPage *page, const char *name, int64_t bytes)
+{
+    char text[KILN_UNIT_TEXT];
+
+    if (bytes > 0)
+        put_pair(page, name, "%12s", kiln_bytes_text((double)bytes, text));
+}
+
+static void put_memory(KilnPage *page, const KilnForecast *forecast)
+{
+    char a[KILN_UNIT_TEXT], b[KILN_UNIT_TEXT];
+
+    kiln_page_heading(page, "memory");
+    put_bytes(page, "activations", forecast->activations);
+    put_bytes(page, "parameters", forecast->parameters);
+    put_bytes(page, "gradients", forecast->gradients);
+    put_bytes(page, "buffers", forecast->buffers);
+    put_bytes(page, "optimizer state", forecast->optimizer);
+    put_bytes(page, "averaged weights", forecast->average);
+    put_bytes(page, "callbacks", forecast->callbacks);
+    put_bytes(page, "metrics", forecast->metrics + forecast->computing);
+    put_bytes(page, "batches", forecast->batches);
+    put_bytes(page, "reading samples", forecast->reading);
+    put_bytes(page, "order of samples", forecast->order);
+    put_bytes(page, "checkpoint copy", forecast->snapshot);
+    put_bytes(page, "program and data", forecast->program + forecast->growth);
+    put_bytes(page, "peak", kiln_forecast_peak(forecast));
+    if (forecast->memory_known)
+        put_pair(page, "can be had", "%12s of the %s %s",
+                 kiln_bytes_text((double)forecast->memory.available, a),
+                 forecast->memory.process ? "process's"
+                 : forecast->memory.group ? "control group's"
+                                          : "machine's",
+                 kiln_bytes_text((double)forecast->memory.limit, b));
+    put_bytes(page, "a checkpoint", forecast->checkpoint);
+}
+
+static void put_time(KilnPage *page, const KilnTrainer *trainer, const KilnProbe *probe)
+{
+    const KilnForecast *forecast = &trainer->forecast;
+    int64_t steps = kiln_trainer_split_batches(trainer, KILN_TRAIN);
+    double rate = (forecast->flops + forecast->flops_backward) / probe->step_s;
+    char a[KILN_UNIT_TEXT], b[KILN_UNIT_TEXT];
+
+    kiln_page_heading(page, "time, from %lld step%s", (long long)probe->steps,
+                      probe->steps == 1 ? "" : "s");
+    put_pair(page, "a step", "%s: %s samples/s, %s FLOP/s", kiln_seconds_text(probe->step_s, a),
+             kiln_commas_text((int64_t)((double)step_samples(trainer) / probe->step_s), b),
+             kiln_amount_text(rate, (char[KILN_UNIT_TEXT]) { 0 }));
+    put_pair(page, "an epoch", "%s: %s steps%s", kiln_seconds_text(probe->epoch_s, a),
+             kiln_commas_text(steps, b), probe->eval_s > 0.0 ? ", and validation" : "");
+    if (isfinite(probe->run_s))
+        put_pair(page, "the run", "%s: %s steps", kiln_seconds_text(probe->run_s, a),
+                 kiln_commas_text(probe->run_steps, b));
+    else
+        put_pair(page, "the run",
+                 "no end: neither trainer.max_epochs nor trainer.max_steps is "
+                 "set");
+}
+
+/* ---- The command ---------------------------------------------------------------------------- */
+
+/* Print what is there so far, and begin anew. */
+static int flush(KilnPage *page)
+{
+    KilnPage next = kiln_screen_page();
+    int exit_status = kiln_screen_print(page);
+
+    fflush(stdout);
+    *page = next;
+    return exit_status;
+}
+
+static KilnStatus plan(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
+                       KilnError *err)
+{
+    KilnPage page = kiln_screen_page();
+    KilnProbe probe;
+    KilnStatus status = kiln_trainer_sketch(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+
+    if (status >= 0) {
+        put_layers(&page, trainer);
+        put_data(&page, trainer);
+        put_work(&page, trainer);
+        put_memory(&page, &trainer->forecast);
+        flush(&page);
+        status = kiln_trainer_allocate(trainer, err);
+    }
+    if (status >= 0)
+        status = KILN_CALL(trainer, setup, err);
+    if (status >= 0)
+        status = kiln_trainer_probe(trainer, probe_seconds, &probe, err);
+    if (status >= 0 && probe.steps > 0) {
+        fputc('\n', stdout);
+        put_time(&page, trainer, &probe);
+    }
+    flush(&page);
+    return status;
+}
+
+int kiln_command_plan(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry)
+{
+    KilnConsole console = kiln_screen_console(stderr);
+    KilnRunEnv env = { .registry = registry, .console = &console, .overrides = args->words };
+    KilnTrainer *trainer = calloc(1, sizeof(*trainer));
+    KilnError err = { 0 };
+    KilnStatus status = trainer != NULL ? plan(trainer, config, &env, &err)
+                                        : kiln_error_nomem(&err, sizeof(*trainer));
+
+    if (status < 0)
+        kiln_screen_error(args->command, &err);
+    if (trainer != NULL)
+        kiln_trainer_release(trainer);
+    free(trainer);
+    return kiln_screen_exit_status(status);
+}

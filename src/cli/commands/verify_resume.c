@@ -1,0 +1,526 @@
+/* kiln verify-resume: does a run that is killed and resumed end as one that was not? */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/commands/commands.h"
+#include "cli/verify/differences.h"
+#include "cli/verify/kill_points.h"
+#include "cli/screen/screen.h"
+#include "kiln/run.h"
+#include "train/run/run_options.h"
+
+enum {
+    KILLS = 20,      /* unless -n says */
+    TRIES = 8,       /* at a moment that is over before it is seen */
+    MOST_KILLS = 4,  /* of one run */
+    SEED = 20261122, /* of the moments */
+    SHOWN = 10,      /* differences */
+};
+static const double look_s = 2e-4;  /* between two looks at a run */
+static const double patience = 50.; /* times the undisturbed run's seconds: it hangs */
+
+typedef struct Verdict {
+    int64_t kills, equal, differ, failed, missed;
+} Verdict;
+
+typedef struct Check {
+    const KilnArgs *args;
+    char program[4096], folder[64], run[96], whole[96], log[96];
+    KilnCourse course;
+    Verdict by[KILN_MOMENT_COUNT];
+    int64_t wanted, done;
+    double began;
+    KilnConsole console;
+    const volatile int *stop;
+    KilnText failures;
+} Check;
+
+/* ---- A run ------------------------------------------------------------------------------ */
+
+static void pause_for(double seconds)
+{
+    const struct timespec time = { .tv_nsec = (long)(1e9 * seconds) };
+
+    nanosleep(&time, NULL);
+}
+
+/* In the child: become `words`, with what it prints going to the log. */
+static void become(const Check *check, char *const *words)
+{
+    int log = open(check->log, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    int nothing = open("/dev/null", O_RDONLY);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (log < 0 || nothing < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0 || dup2(nothing, 0) < 0)
+        _exit(127);
+    execv(check->program, words);
+    _exit(127);
+}
+
+/* Words of a command line behind the program: `train`, the flags, and the rest. */
+static char **command_of(const Check *check, const char *const *more, const char *last)
+{
+    const KilnArgs *args = check->args;
+    size_t n = 0, room = 16;
+
+    for (size_t i = 0; more[i] != NULL; i++)
+        room++;
+    char **words = calloc(room + 4 * KILN_MAX_REPEATED, sizeof(*words));
+    if (words == NULL)
+        return NULL;
+    words[n++] = (char *)check->program;
+    words[n++] = "train";
+    for (size_t i = 0; args->plugins[i] != NULL; i++) {
+        words[n++] = "--plugin";
+        words[n++] = (char *)args->plugins[i];
+    }
+    for (size_t i = 0; args->config_dirs[i] != NULL; i++) {
+        words[n++] = "--config-dir";
+        words[n++] = (char *)args->config_dirs[i];
+    }
+    for (size_t i = 0; more[i] != NULL; i++)
+        words[n++] = (char *)more[i];
+    words[n] = (char *)last;
+    return words;
+}
+
+static pid_t start(const Check *check, bool resumes)
+{
+    const KilnArgs *args = check->args;
+    const char **more = calloc(args->n_words + 8, sizeof(*more));
+    char last[128];
+    size_t n = 0;
+
+    if (more == NULL)
+        return -1;
+    if (!resumes && args->config_path != NULL) {
+        more[n++] = "--config-path";
+        more[n++] = args->config_path;
+    }
+    if (!resumes && args->config_name != NULL) {
+        more[n++] = "--config-name";
+        more[n++] = args->config_name;
+    }
+    for (size_t i = 0; i < args->n_words && !resumes; i++)
+        more[n++] = args->words[i];
+    snprintf(last, sizeof(last), "%s=%s", resumes ? "resume" : "kiln.run.dir", check->run);
+    char **words = command_of(check, more, last);
+    pid_t child = words != NULL ? fork() : -1;
+    if (child == 0)
+        become(check, words);
+    free(words);
+    free(more);
+    return child;
+}
+
+typedef enum End { END_WELL, END_KILLED, END_FAILED, END_HUNG, END_STOPPED } End;
+
+/* What the run's page says of this very process; false when there is none yet. */
+static bool look(const Check *check, pid_t child, KilnLive *live)
+{
+    return kiln_live_look(check->run, live, NULL) >= 0 && live->run.pid == child;
+}
+
+/* Watch a run until it ends, or until `aim` (NULL: never) says to kill it. `course` (NULL: not)
+ * is told what it does. */
+static End watch(const Check *check, pid_t child, const KilnAim *aim, KilnCourse *course)
+{
+    const double began = kiln_clock();
+    const double longest = course != NULL ? INFINITY : patience * check->course.seconds + 60.0;
+    int status = 0;
+    KilnLive live;
+
+    for (;;) {
+        const double seconds = kiln_clock() - began;
+        const bool told = look(check, child, &live);
+
+        if (waitpid(child, &status, WNOHANG) == child)
+            return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? END_WELL : END_FAILED;
+        if (told && course != NULL)
+            kiln_course_note(course, seconds, &live);
+        const bool reached = aim != NULL && kiln_aim_reached(aim, seconds, told ? &live : NULL);
+        if (reached || seconds > longest || *check->stop != 0) {
+            kill(child, SIGKILL);
+            waitpid(child, &status, 0);
+            return *check->stop != 0 ? END_STOPPED : reached ? END_KILLED : END_HUNG;
+        }
+        pause_for(look_s);
+    }
+}
+
+/* ---- One kill ------------------------------------------------------------------------------ */
+
+static void note_failure(Check *check, KilnMoment moment, const char *what, const char *detail)
+{
+    kiln_text_printf(&check->failures, "kill %lld, %s: %s\n%s", (long long)check->done + 1,
+                     kiln_moment_name(moment), what, detail);
+}
+
+/* The end of what the runs printed, owned by the caller. */
+static char *end_of_log(const Check *check)
+{
+    enum { TAIL = 600 };
+    char *text = NULL, *end;
+    size_t size = 0;
+
+    if (kiln_file_read(check->log, (size_t)1 << 26, &text, &size, NULL) < 0)
+        return kiln_strdup("");
+    end = kiln_strdup(text + (size > TAIL ? size - TAIL : 0));
+    free(text);
+    return end;
+}
+
+static void note_log(Check *check, KilnMoment moment, const char *what)
+{
+    char *end = end_of_log(check);
+
+    note_failure(check, moment, what, end != NULL ? end : "");
+    free(end);
+}
+
+static KilnStatus clear(const Check *check, KilnError *err)
+{
+    KilnStatus status = kiln_path_remove(check->run, err);
+
+    return status >= 0 ? kiln_path_remove(check->log, err) : status;
+}
+
+/* Kill a run that begins, at the moment; tries again with an earlier one when that did not come. */
+static End kill_once(Check *check, KilnMoment moment, KilnRng *rng, KilnError *err)
+{
+    KilnAim aim = kiln_aim_draw(moment, &check->course, rng);
+
+    for (int i = 0; i < TRIES; i++) {
+        if (clear(check, err) < 0)
+            return END_FAILED;
+        End end = watch(check, start(check, false), &aim, NULL);
+        if (end != END_WELL)
+            return end;
+        aim.step /= 2;
+        aim.after = aim.after >= 0.0 ? aim.after * 0.8 : -1.0;
+    }
+    return END_WELL;
+}
+
+/* Until it ends by itself, killed again while that is wanted. A run without a config was killed
+ * before there was one: whoever started it starts it again. */
+static End go_on(Check *check, KilnMoment moment, int *kills, KilnRng *rng)
+{
+    char config[128];
+    End end = END_KILLED;
+
+    snprintf(config, sizeof(config), "%s/.kiln/config.yaml", check->run);
+    while (end == END_KILLED) {
+        const bool again = moment == KILN_MOMENT_AGAIN && *kills < MOST_KILLS;
+        const KilnAim aim = kiln_aim_draw(KILN_MOMENT_ANY, &check->course, rng);
+
+        end = watch(check, start(check, kiln_is_file(config)), again ? &aim : NULL, NULL);
+        *kills += end == END_KILLED;
+    }
+    return end;
+}
+
+static KilnStatus judge(Check *check, KilnMoment moment, bool *ret_equal, KilnError *err)
+{
+    KilnDifferences found = { .most = SHOWN };
+    KilnStatus status = kiln_differences_runs(check->whole, check->run, &found, err);
+
+    *ret_equal = found.count == 0;
+    if (status >= 0 && found.count > 0)
+        note_failure(check, moment,
+                     "the resumed run differs:", found.text.failed ? "" : found.text.data);
+    kiln_text_release(&found.text);
+    return status;
+}
+
+static KilnStatus stopped(KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted");
+}
+
+/* A run that is killed and resumed; what became of it is counted. */
+static KilnStatus try_moment(Check *check, KilnMoment moment, uint64_t number, KilnError *err)
+{
+    Verdict *verdict = &check->by[moment];
+    int kills = 1;
+    bool equal = false;
+    KilnRng rng;
+
+    kiln_rng_init(&rng, SEED, KILN_RNG_USER, 0, number);
+    End end = kill_once(check, moment, &rng, err);
+    if (end == END_WELL) {
+        verdict->missed++;
+        return KILN_OK;
+    }
+    if (end == END_KILLED)
+        end = go_on(check, moment, &kills, &rng);
+    if (end == END_STOPPED)
+        return stopped(err);
+    verdict->kills += kills;
+    KilnStatus status = KILN_OK;
+    if (end == END_WELL)
+        status = judge(check, moment, &equal, err);
+    else
+        note_log(check, moment, end == END_HUNG ? "the run hangs:" : "the run fails:");
+    verdict->failed += end != END_WELL;
+    verdict->equal += equal ? kills : 0;
+    verdict->differ += end == END_WELL && !equal ? kills : 0;
+    check->done += kills;
+    return status;
+}
+
+/* ---- All of them ---------------------------------------------------------------------------- */
+
+static void show(const Check *check)
+{
+    enum { BAR = 24 };
+    const double seconds = kiln_clock() - check->began;
+    const double share = (double)check->done / (double)check->wanted;
+    char bar[BAR + 1], left[KILN_UNIT_TEXT] = "?";
+
+    if (check->done > 0)
+        kiln_seconds_text(seconds / share - seconds > 0.0 ? seconds / share - seconds : 0.0, left);
+    for (int i = 0; i < BAR; i++)
+        bar[i] = i < (int)(share * BAR) ? '#' : '.';
+    bar[BAR] = '\0';
+    if (check->console.terminal)
+        fprintf(stderr, "\r\033[K%s %lld/%lld kills, %s left", bar, (long long)check->done,
+                (long long)check->wanted, left);
+    else if (check->done % 10 == 0)
+        fprintf(stderr, "%lld/%lld kills, %s left\n", (long long)check->done,
+                (long long)check->wanted, left);
+    fflush(stderr);
+}
+
+static void hide(const Check *check)
+{
+    if (check->console.terminal)
+        fputs("\r\033[K", stderr);
+}
+
+static KilnStatus run_undisturbed(Check *check, KilnError *err)
+{
+    const double began = kiln_clock();
+    const End end = watch(check, start(check, false), NULL, &check->course);
+
+    check->course.seconds = kiln_clock() - began;
+    if (end == END_STOPPED)
+        return stopped(err);
+    if (end != END_WELL) {
+        char *log = end_of_log(check);
+
+        kiln_error_set(err, KILN_E_IO, "the undisturbed run fails:\n%s", log != NULL ? log : "");
+        free(log);
+        return KILN_E_IO;
+    }
+    if (rename(check->run, check->whole) != 0)
+        return kiln_error_errno(err, check->whole);
+    return KILN_OK;
+}
+
+/* In turn, those that the run has. */
+static KilnStatus run_killed(Check *check, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+    int64_t missed = 0;
+
+    for (uint64_t number = 0; check->done < check->wanted && status >= 0; number++) {
+        const KilnMoment moment = (KilnMoment)(number % KILN_MOMENT_COUNT);
+        const int64_t before = check->done;
+
+        if (!check->course.has[moment] || check->by[moment].missed > 2)
+            continue;
+        show(check);
+        status = try_moment(check, moment, number, err);
+        missed = check->done > before ? 0 : missed + 1;
+        if (missed > 2 * (int64_t)KILN_MOMENT_COUNT)
+            return kiln_error_set(err, KILN_E_IO,
+                                  "the runs end before they can be killed: give one that takes "
+                                  "seconds");
+    }
+    hide(check);
+    return status;
+}
+
+static bool print_table(const Check *check)
+{
+    Verdict all = { 0 };
+
+    printf("%-24s %6s %6s %6s %6s\n", "killed", "kills", "equal", "differ", "failed");
+    for (int i = 0; i < KILN_MOMENT_COUNT; i++) {
+        const Verdict *one = &check->by[i];
+
+        if (!check->course.has[i]) {
+            printf("%-24s      - (this run has no such moment)\n", kiln_moment_name((KilnMoment)i));
+            continue;
+        }
+        printf("%-24s %6lld %6lld %6lld %6lld\n", kiln_moment_name((KilnMoment)i),
+               (long long)one->kills, (long long)one->equal, (long long)one->differ,
+               (long long)one->failed);
+        all.kills += one->kills;
+        all.equal += one->equal;
+    }
+    if (check->failures.length > 0 && !check->failures.failed)
+        printf("\n%s", check->failures.data);
+    const bool good = all.kills == all.equal;
+    printf("\n%lld kills, %lld equal: a run that is killed and resumed %s\n", (long long)all.kills,
+           (long long)all.equal,
+           good ? "ends with the same bytes" : "does NOT end as it would have");
+    return good;
+}
+
+/* ---- What can't be checked ------------------------------------------------------------------- */
+
+static KilnStatus refuse(const char *option, KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_USAGE,
+                          "%s depends on the clock: no two runs of this config are equal, killed "
+                          "or not; leave it out",
+                          option);
+}
+
+/* A line `key: VALUE` with another value than null in what the writer wrote. */
+static bool says(const char *yaml, const char *key)
+{
+    for (const char *at = yaml; (at = strstr(at, key)) != NULL; at += strlen(key))
+        if ((at == yaml || at[-1] == ' ') && at[strlen(key)] == ':' &&
+            strncmp(at + strlen(key), ": null", strlen(": null")) != 0)
+            return true;
+    return false;
+}
+
+static KilnStatus check_clocks(const KilnConfig *config, KilnError *err)
+{
+    KilnOptions options = { 0 };
+    char *callbacks = NULL;
+    KilnStatus status = kiln_options_read(config, &options, err);
+
+    if (status >= 0)
+        status = kiln_config_yaml(config, "callbacks", true, &callbacks, err);
+    if (status >= 0 && options.trainer->max_time != NULL)
+        status = refuse("trainer.max_time", err);
+    if (status >= 0 && options.trainer->val_check_interval.of == KILN_AMOUNT_TIME)
+        status = refuse("trainer.val_check_interval as a time", err);
+    if (status >= 0 && says(callbacks, "train_time_interval"))
+        status = refuse("train_time_interval of model_checkpoint", err);
+    if (status >= 0 && strstr(callbacks, "callback/timer") != NULL)
+        status = refuse("the callback timer", err);
+    if (status >= 0 && !options.trainer->enable_checkpointing)
+        status = kiln_error_set(err, KILN_E_USAGE,
+                                "trainer.enable_checkpointing=false: there is nothing to go on "
+                                "from");
+    free(callbacks);
+    kiln_options_release(&options);
+    return status;
+}
+
+/* ---- The command -------------------------------------------------------------------- */
+
+/* -n N in front of the words or among them. */
+static KilnStatus read_count(KilnArgs *args, int64_t *ret, KilnError *err)
+{
+    *ret = KILLS;
+    if (args->count == NULL)
+        return KILN_OK;
+    if (kiln_parse_i64(args->count, ret, NULL) < 0 || *ret < 1)
+        return kiln_error_set(err, KILN_E_USAGE, "-n %s: expected a number of kills", args->count);
+    return KILN_OK;
+}
+
+static KilnStatus prepare(Check *check, KilnArgs *args, KilnError *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    KilnStatus status = read_count(args, &check->wanted, err);
+
+    if (status < 0)
+        return status;
+    if (args->multirun || kiln_args_take(args, "resume") != NULL)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "give the arguments of one run: no -m, no resume=");
+    if (snprintf(check->folder, sizeof(check->folder), "%s/kiln-verify-XXXXXX",
+                 tmp != NULL && strlen(tmp) < 32 ? tmp : "/tmp") < 0 ||
+        mkdtemp(check->folder) == NULL)
+        return kiln_error_errno(err, check->folder);
+    ssize_t n = readlink("/proc/self/exe", check->program, sizeof(check->program) - 1);
+    if (n <= 0)
+        return kiln_error_errno(err, "/proc/self/exe");
+    check->program[n] = '\0';
+    snprintf(check->run, sizeof(check->run), "%s/run", check->folder);
+    snprintf(check->whole, sizeof(check->whole), "%s/whole", check->folder);
+    snprintf(check->log, sizeof(check->log), "%s/log", check->folder);
+    return KILN_OK;
+}
+
+static KilnStatus verify(Check *check, KilnError *err)
+{
+    char seconds[KILN_UNIT_TEXT];
+    KilnStatus status = run_undisturbed(check, err);
+
+    if (status < 0)
+        return status;
+    printf("undisturbed: %lld steps in %s\n", (long long)check->course.steps,
+           kiln_seconds_text(check->course.seconds, seconds));
+    fflush(stdout);
+    check->began = kiln_clock();
+    return run_killed(check, err);
+}
+
+/* The config is checked here, so that what is wrong with it is said once, as train says it. */
+static KilnStatus check_config(KilnArgs *args, KilnError *err)
+{
+    KilnRegistry *registry = NULL;
+    KilnConfig *config = NULL;
+    KilnStatus status = kiln_command_registry(args, &registry);
+
+    if (status >= 0)
+        status = kiln_command_compose(args, registry, true, &config);
+    if (status >= 0) {
+        status = check_clocks(config, err);
+        if (status < 0)
+            kiln_screen_error(args->command, err);
+    }
+    kiln_config_free(config);
+    kiln_registry_free(registry);
+    return status;
+}
+
+int kiln_command_verify_resume(KilnArgs *args)
+{
+    Check check = { .args = args, .console = kiln_screen_console(stderr) };
+    KilnError err = { 0 };
+    bool good = false;
+    KilnStatus status = check_config(args, &err);
+
+    if (status < 0)
+        return kiln_screen_exit_status(status);
+    check.stop = kiln_screen_catch_signals().stop;
+    status = prepare(&check, args, &err);
+    if (status >= 0)
+        status = verify(&check, &err);
+    if (status >= 0)
+        good = print_table(&check);
+    else
+        kiln_screen_error(args->command, &err);
+    if (status >= 0 && !good)
+        printf("the runs of the last kill are in %s\n", check.folder);
+    else if (check.folder[0] != '\0')
+        (void)!kiln_path_remove(check.folder, NULL);
+    kiln_text_release(&check.failures);
+    if (status == KILN_E_INTERRUPTED)
+        return kiln_screen_signal_status();
+    return status < 0 ? kiln_screen_exit_status(status) : good ? 0 : 1;
+}

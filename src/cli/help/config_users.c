@@ -1,0 +1,138 @@
+/* Finds config files and lists them on a page. */
+#include "cli/help/config_users.h"
+
+#include <string.h>
+
+#include "registry/registry.h"
+
+typedef struct Choosers {
+    KilnPage *page;
+    const KilnRegistry *registry;
+    const KilnComponent *component; /* sought in files */
+    const char *group;              /* whose files are listed */
+    KilnText chosen;                /* files that name the component: "model/resnet", a line each */
+    bool found;
+} Choosers;
+
+static const char *source_of(const KilnFile *file)
+{
+    return file->content->layer == KILN_LAYER_DEFAULT ? "without a file" : file->source;
+}
+
+static bool names_component(const KilnConfigNode *node, const Choosers *c)
+{
+    const KilnConfigNode *target = kiln_node_get(node, "_target_");
+    const KilnComponent *component = NULL;
+
+    if (target != NULL && target->kind == KILN_NODE_SCALAR &&
+        kiln_registry_target(c->registry, target->text, KILN_KIND_ANY, &component, NULL) >= 0 &&
+        component == c->component)
+        return true;
+    for (size_t i = 0; i < node->count; i++)
+        if (names_component(node->entries[i].value, c))
+            return true;
+    return false;
+}
+
+/* "model/resnet" in a defaults list: `- model: resnet`, `- override /model: resnet`. */
+static bool lists_file(const KilnConfigNode *defaults, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    for (size_t i = 0; defaults != NULL && slash != NULL && i < defaults->count; i++) {
+        const KilnConfigNode *entry = defaults->entries[i].value;
+        const char *key = entry->count > 0 ? entry->entries[0].key : NULL;
+
+        if (entry->kind != KILN_NODE_MAP || key == NULL ||
+            entry->entries[0].value->kind != KILN_NODE_SCALAR)
+            continue;
+        if (strrchr(key, ' ') != NULL)
+            key = strrchr(key, ' ') + 1;
+        key += key[0] == '/';
+        if (strncmp(key, path, (size_t)(slash - path)) == 0 &&
+            (key[slash - path] == '\0' || key[slash - path] == '@') &&
+            strcmp(entry->entries[0].value->text, slash + 1) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void append_file(Choosers *c, const char *group, const char *option, const char *what)
+{
+    KilnText left = { 0 };
+
+    if (group[0] != '\0')
+        kiln_text_printf(&left, "%.*s=%s%s", (int)strcspn(group, "/"), group,
+                         strchr(group, '/') != NULL ? strchr(group, '/') + 1 : "",
+                         strchr(group, '/') != NULL ? "/" : "");
+    kiln_text_append(&left, option);
+    if (!left.failed)
+        kiln_page_pair(c->page, 36, left.data, what);
+    kiln_text_release(&left);
+    c->found = true;
+}
+
+static void visit_direct(void *ctx, const char *group, const char *option, const KilnFile *file)
+{
+    Choosers *c = ctx;
+
+    if (!names_component(file->content, c))
+        return;
+    append_file(c, group, option, source_of(file));
+    if (group[0] != '\0')
+        kiln_text_printf(&c->chosen, "%s/%s\n", group, option);
+}
+
+/* Files whose defaults list has one of those. */
+static void visit_indirect(void *ctx, const char *group, const char *option, const KilnFile *file)
+{
+    Choosers *c = ctx;
+
+    for (const char *line = c->chosen.data; line != NULL && *line != '\0';) {
+        size_t n = strcspn(line, "\n");
+        KilnText path = { 0 }, what = { 0 };
+
+        kiln_text_append_n(&path, line, n);
+        if (!path.failed && lists_file(file->defaults, path.data)) {
+            kiln_text_printf(&what, "%s chooses %s", file->source, path.data);
+            append_file(c, group, option, what.failed ? "" : what.data);
+        }
+        kiln_text_release(&path);
+        kiln_text_release(&what);
+        line += n + (line[n] == '\n');
+    }
+}
+
+KilnStatus kiln_choosers_put(KilnPage *page, const KilnComposeRequest *request,
+                             const KilnComponent *component, KilnError *err)
+{
+    Choosers c = { .page = page, .registry = request->registry, .component = component };
+    KilnStatus status = kiln_compose_files(request, visit_direct, &c, err);
+
+    if (status >= 0)
+        status = kiln_compose_files(request, visit_indirect, &c, err);
+    if (!c.found)
+        kiln_page_line(page, 2, "no config file");
+    kiln_text_release(&c.chosen);
+    return status;
+}
+
+static void visit_member(void *ctx, const char *group, const char *option, const KilnFile *file)
+{
+    Choosers *c = ctx;
+    size_t n = strlen(c->group);
+
+    if (strncmp(group, c->group, n) == 0 && (group[n] == '\0' || group[n] == '/'))
+        append_file(c, group, option, source_of(file));
+}
+
+KilnStatus kiln_choosers_put_group(KilnPage *page, const KilnComposeRequest *request,
+                                   const char *group, KilnError *err)
+{
+    Choosers c = { .page = page, .group = group };
+    KilnStatus status = kiln_compose_files(request, visit_member, &c, err);
+
+    if (!c.found)
+        kiln_page_line(page, 2, "no config file");
+    return status;
+}

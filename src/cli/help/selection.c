@@ -1,0 +1,96 @@
+/* Walks over a composed config and tells what it holds. */
+#include "cli/help/selection.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "config/yaml/output.h"
+#include "config/yaml/yaml_writer.h"
+#include "registry/registry.h"
+
+typedef struct Walk {
+    const KilnConfig *config;
+    const KilnRegistry *registry;
+    KilnChosenVisit *visit;
+    void *ctx;
+} Walk;
+
+static void walk(const Walk *w, const KilnConfigNode *node, bool own)
+{
+    const KilnComponent *component = NULL;
+
+    if (node->kind == KILN_NODE_MAP && kiln_node_get(node, "_target_") != NULL &&
+        kiln_node_component(w->config, w->registry, node, KILN_KIND_ANY, &component, NULL) >= 0)
+        w->visit(w->ctx, node, kiln_node_path(w->config, node), component);
+    for (size_t i = 0; i < node->count; i++) {
+        const KilnEntry *entry = &node->entries[i];
+        bool top = node->parent == NULL && entry->key != NULL;
+
+        if (!top || kiln_config_hides(w->config, entry->key) == own)
+            walk(w, entry->value, own);
+    }
+}
+
+void kiln_chosen_visit(const KilnConfig *config, const KilnRegistry *registry,
+                       KilnChosenVisit *visit, void *ctx)
+{
+    Walk w = { .config = config, .registry = registry, .visit = visit, .ctx = ctx };
+
+    walk(&w, kiln_config_root(config), false);
+    walk(&w, kiln_config_root(config), true);
+}
+
+void kiln_chosen_value(KilnText *text, const KilnConfig *config, const KilnConfigNode *node)
+{
+    const KilnConfigNode *value = NULL;
+    bool map;
+
+    if (kiln_config_resolve(config, node, &value, NULL) < 0 || value == NULL)
+        value = node; /* as it is written */
+    if (value->kind == KILN_NODE_SCALAR) {
+        kiln_write_scalar(text, value);
+        return;
+    }
+    map = value->kind == KILN_NODE_MAP;
+    kiln_text_char(text, map ? '{' : '[');
+    for (size_t i = 0; i < value->count; i++) {
+        kiln_text_append(text, i > 0 ? ", " : "");
+        if (map)
+            kiln_text_printf(text, "%s: ", value->entries[i].key);
+        kiln_chosen_value(text, config, value->entries[i].value);
+    }
+    kiln_text_char(text, map ? '}' : ']');
+}
+
+/* Does the node hold the default, whoever wrote it? */
+static bool is_default(const KilnField *field, const KilnConfigNode *node, const char *shown)
+{
+    if (node->layer == KILN_LAYER_DEFAULT)
+        return true;
+    return field->value != NULL &&
+           (strcmp(field->value, shown) == 0 ||
+            (node->kind == KILN_NODE_SCALAR && strcmp(field->value, node->text) == 0));
+}
+
+void kiln_chosen_note(void *ctx, const KilnField *field, const char *path, KilnText *ret)
+{
+    const KilnConfig *config = ctx;
+    const KilnConfigNode *node = NULL, *value = NULL;
+    KilnText shown = { 0 };
+    char where[1024];
+
+    /* A component's options have rows of their own. */
+    if (field->type == KILN_TYPE_COMPONENT || field->type == KILN_TYPE_STRUCT ||
+        kiln_config_find(config, path, &node, NULL) < 0)
+        return;
+    if (kiln_config_resolve(config, node, &value, NULL) < 0 || value == NULL)
+        value = node;
+    kiln_chosen_value(&shown, config, node);
+    if (shown.failed) {
+        ret->failed = true;
+    } else if (!is_default(field, node, shown.data)) {
+        kiln_node_where(config, node, value, where, sizeof(where));
+        kiln_text_printf(ret, "now %s, %s", shown.data, where);
+    }
+    kiln_text_release(&shown);
+}

@@ -1,0 +1,56 @@
+/* What a composed config holds. */
+#ifndef KILN_CONFIG_COMPOSED_H
+#define KILN_CONFIG_COMPOSED_H
+
+#include <time.h>
+
+#include "config/tree/node.h"
+#include "config/defaults/search_path.h"
+
+/* A key that an override, a file or a change of component took away. */
+typedef struct KilnRemoved {
+    const char *path;
+    KilnOrigin origin;
+    const char *why;             /* "_target_ changed from sgd to adam"; NULL: it was asked for */
+    const KilnConfigNode *value; /* what stood there, with its history; NULL: not kept */
+} KilnRemoved;
+
+/* What resolving found worth a warning. */
+typedef struct KilnWarning {
+    const char *text;
+    KilnOrigin origin;
+    bool told;
+    struct KilnWarning *next;
+} KilnWarning;
+
+struct KilnConfig {
+    KilnArena storage;
+    KilnArena *arena; /* == &storage: readers of a const config may allocate */
+    KilnConfigNode *root;
+    const KilnSection *sections; /* borrowed */
+    KilnSearch search;
+    const char *config_name;
+    const char **arguments; /* copies of the overrides */
+    size_t n_arguments;
+    KilnChosen *chosen;
+    size_t n_chosen;
+    const struct KilnDefaultsList *defaults; /* the files that were merged */
+    KilnRemoved *removed;
+    size_t n_removed;
+    bool foreign;           /* made for Hydra: files call the node `kiln` `hydra` */
+    bool partial;           /* of a sweep: see kiln_config_compose_sweep */
+    KilnWarning **warnings; /* a list in the arena: readers of a const config may add */
+    struct tm started;      /* local time, for ${now:...} */
+};
+
+/* Remember what took a key away. */
+KILN_NODISCARD KilnStatus kiln_removal_add(KilnConfig *config, const KilnRemoved *removal,
+                                           KilnError *err);
+
+/* "hydra" as the first name of a path means "kiln": is `name` (`n` bytes) that? */
+bool kiln_is_foreign_node(const char *name, size_t n);
+/* A group or path with its first part "hydra" written as "kiln"; in the arena, or
+ * `path` itself. NULL when memory is out. */
+const char *kiln_own_path(KilnArena *arena, const char *path);
+
+#endif

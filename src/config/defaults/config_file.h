@@ -1,0 +1,13 @@
+/* One config file: its header, its defaults list, its content. */
+#ifndef KILN_CONFIG_DEFAULTS_CONFIG_FILE_H
+#define KILN_CONFIG_DEFAULTS_CONFIG_FILE_H
+
+#include "config/defaults/search_path.h"
+
+/* Read the file at file->source into `file`. */
+KILN_NODISCARD KilnStatus kiln_file_load(KilnSearch *search, KilnFile *file, KilnError *err);
+/* The same from text; `component`: options that a component yields, not a file. */
+KILN_NODISCARD KilnStatus kiln_file_parse(KilnSearch *search, KilnFile *file, const char *text,
+                                          size_t size, bool component, KilnError *err);
+
+#endif

@@ -1,0 +1,304 @@
+/* Entries of defaults lists: reading, names, packages. */
+#include "config/defaults/defaults_entry.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "config/composed.h"
+#include "config/tree/tree.h"
+
+static const char *dots_for_slashes(KilnArena *arena, const char *text)
+{
+    char *copy = kiln_arena_strdup(arena, text);
+
+    for (char *p = copy; p != NULL && *p != '\0'; p++)
+        if (*p == '/')
+            *p = '.';
+    return copy;
+}
+
+static const char *join(KilnArena *arena, const char *a, char between, const char *b)
+{
+    if (*a == '\0' || *b == '\0')
+        return *a == '\0' ? b : a;
+    return kiln_arena_printf(arena, "%s%c%s", a, between, b);
+}
+
+/* `name` from the top: below base_dir unless it starts with a slash. */
+static const char *from_top(KilnArena *arena, const KilnDefault *entry, const char *name)
+{
+    const char *path = *name == '/' ? name + 1 : join(arena, entry->base_dir, '/', name);
+
+    return path != NULL ? kiln_own_path(arena, path) : NULL;
+}
+
+static const char *folder_of(KilnArena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? kiln_arena_strndup(arena, path, (size_t)(slash - path)) : "";
+}
+
+const char *kiln_default_group(KilnArena *arena, const KilnDefault *entry)
+{
+    const char *path = from_top(arena, entry, entry->name);
+
+    if (path == NULL || entry->kind == KILN_DEFAULT_GROUP)
+        return path;
+    /* A plain name lies in the same group as the config that lists it. */
+    return folder_of(arena, path);
+}
+
+const char *kiln_default_path(KilnArena *arena, const KilnDefault *entry)
+{
+    const char *path = from_top(arena, entry, entry->name);
+
+    if (path == NULL || entry->kind != KILN_DEFAULT_GROUP)
+        return path;
+    return kiln_arena_printf(arena, "%s/%s", path, entry->option != NULL ? entry->option : "");
+}
+
+/* Name of the entry as a package: what it is called where it is listed. */
+static const char *relative_package(KilnArena *arena, const KilnDefault *entry)
+{
+    const char *name = *entry->name == '/' ? entry->name + 1 : entry->name;
+
+    name = kiln_own_path(arena, name);
+    if (name != NULL && entry->kind != KILN_DEFAULT_GROUP)
+        name = folder_of(arena, name);
+    return name != NULL ? dots_for_slashes(arena, name) : NULL;
+}
+
+const char *kiln_default_package(KilnArena *arena, const KilnDefault *entry, bool use_header)
+{
+    static const char top[] = "_global_";
+    const char *package = entry->package, *found = NULL;
+
+    if (package == NULL && use_header)
+        package = entry->header;
+    if (package == NULL)
+        package = relative_package(arena, entry);
+    if (package == NULL)
+        return NULL;
+    package = join(arena, entry->parent_package, '.', package);
+    if (package == NULL)
+        return NULL;
+    /* Everything in front of the last _global_ is void. */
+    for (const char *p = package; (p = strstr(p, top)) != NULL; p += sizeof(top) - 1)
+        found = p;
+    if (found == NULL)
+        return kiln_own_path(arena, package);
+    found += sizeof(top) - 1;
+    return kiln_own_path(arena, *found == '.' ? found + 1 : found);
+}
+
+const char *kiln_default_key(KilnArena *arena, const KilnDefault *entry)
+{
+    const char *group = kiln_default_group(arena, entry);
+    const char *usual = group != NULL ? dots_for_slashes(arena, group) : NULL;
+    const char *package = kiln_default_package(arena, entry, false);
+
+    if (usual == NULL || package == NULL || strcmp(usual, package) == 0)
+        return usual != NULL && package != NULL ? group : NULL;
+    return kiln_arena_printf(arena, "%s@%s", group, *package != '\0' ? package : "_global_");
+}
+
+/* _group_ in a package is the entry's group. */
+static bool expand_group(KilnArena *arena, KilnDefault *entry)
+{
+    static const char word[] = "_group_";
+    const char *at = entry->package != NULL ? strstr(entry->package, word) : NULL;
+    const char *group;
+
+    if (at == NULL)
+        return true;
+    group = kiln_default_group(arena, entry);
+    group = group != NULL ? dots_for_slashes(arena, group) : NULL;
+    if (group == NULL)
+        return false;
+    entry->package = kiln_arena_printf(arena, "_global_.%.*s%s%s", (int)(at - entry->package),
+                                       entry->package, group, at + sizeof(word) - 1);
+    return entry->package != NULL;
+}
+
+bool kiln_default_place(KilnArena *arena, KilnDefault *entry, const char *base_dir,
+                        const char *parent_package, const KilnDefault *parent)
+{
+    entry->base_dir = base_dir;
+    entry->parent_package = parent_package;
+    entry->parent = parent;
+    if (base_dir == NULL || parent_package == NULL)
+        return false;
+    return expand_group(arena, entry);
+}
+
+/* ---- Reading ------------------------------------------------------------------ */
+
+typedef struct ListReader {
+    KilnArena *arena;
+    KilnErrors *errors;
+    bool failed; /* memory is out */
+} ListReader;
+
+static KilnDefault *wrong(ListReader *reader, const KilnOrigin *origin, const char *what)
+{
+    KilnError err = { 0 };
+
+    kiln_error_set(&err, KILN_E_TYPE, "defaults: %s", what);
+    kiln_error_at(&err, origin);
+    kiln_errors_add(reader->errors, &err);
+    return NULL;
+}
+
+/* Split "name@package" and take leading words optional and override off. */
+static bool split_name(ListReader *reader, const char *text, bool words, KilnDefault *entry)
+{
+    const char *at = strchr(text, '@');
+    size_t n = at != NULL ? (size_t)(at - text) : strlen(text);
+
+    while (words) {
+        size_t word = strcspn(text, " ");
+
+        if (word >= n)
+            break;
+        if (strncmp(text, "optional ", 9) == 0)
+            entry->optional = true;
+        else if (strncmp(text, "override ", 9) == 0)
+            entry->override = true;
+        else
+            return false;
+        for (word++; text[word] == ' ';)
+            word++;
+        text += word;
+        n -= word;
+    }
+    entry->name = kiln_arena_strndup(reader->arena, text, n);
+    if (at != NULL) {
+        n = strcspn(at + 1, ":");
+        entry->package = kiln_arena_strndup(reader->arena, at + 1, n);
+        if (entry->package != NULL && strcmp(entry->package, "_here_") == 0)
+            entry->package = "";
+        reader->failed |= entry->package == NULL;
+    }
+    reader->failed |= entry->name == NULL;
+    return true;
+}
+
+static KilnDefault *new_entry(ListReader *reader, KilnDefaultKind kind, KilnOrigin origin)
+{
+    KilnDefault *entry = kiln_arena_alloc(reader->arena, sizeof(*entry));
+
+    reader->failed |= entry == NULL;
+    if (entry != NULL) {
+        entry->kind = kind;
+        entry->origin = entry->option_origin = origin;
+    }
+    return entry;
+}
+
+static bool is_text(const KilnConfigNode *node)
+{
+    return node->kind == KILN_NODE_SCALAR &&
+           (node->scalar == KILN_SCALAR_STR || node->scalar == KILN_SCALAR_INTERPOLATION ||
+            node->scalar == KILN_SCALAR_MISSING);
+}
+
+static KilnDefault *read_config(ListReader *reader, const KilnConfigNode *item)
+{
+    bool self = strcmp(item->text, "_self_") == 0;
+    KilnDefault *entry = new_entry(reader, self ? KILN_DEFAULT_SELF : KILN_DEFAULT_CONFIG,
+                                   item->origin);
+
+    if (entry == NULL)
+        return NULL;
+    if (strncmp(item->text, "_self_@", 7) == 0)
+        return wrong(reader, &item->origin, "_self_ can't be given a package with @");
+    if (*item->text == '\0')
+        return wrong(reader, &item->origin, "an entry without a name");
+    (void)split_name(reader, item->text, false, entry);
+    return entry;
+}
+
+static KilnDefault *read_options(ListReader *reader, KilnDefault *entry, const KilnConfigNode *list)
+{
+    KilnOrigin *origins = kiln_arena_alloc(reader->arena, (list->count + 1) * sizeof(*origins));
+
+    entry->options = kiln_arena_alloc(reader->arena, (list->count + 1) * sizeof(char *));
+    entry->origins = origins;
+    reader->failed |= entry->options == NULL || origins == NULL;
+    for (size_t i = 0; !reader->failed && i < list->count; i++) {
+        const KilnConfigNode *item = list->entries[i].value;
+
+        if (!is_text(item))
+            return wrong(reader, &item->origin,
+                         "expected the name of an option; quote it if it is text ('yes', '01')");
+        if (item->scalar == KILN_SCALAR_INTERPOLATION)
+            return wrong(reader, &item->origin,
+                         "an interpolation can't stand in a list of options");
+        entry->options[i] = item->text;
+        origins[i] = item->origin;
+    }
+    return entry;
+}
+
+static KilnDefault *read_group(ListReader *reader, const KilnConfigNode *item)
+{
+    const KilnEntry *pair = &item->entries[0];
+    const KilnConfigNode *value = pair->value;
+    KilnDefault *entry = new_entry(reader, KILN_DEFAULT_GROUP, pair->key_origin);
+
+    if (entry == NULL)
+        return NULL;
+    if (!split_name(reader, pair->key, true, entry))
+        return wrong(reader, &pair->key_origin,
+                     "expected 'group: option', 'optional group: option' or "
+                     "'override group: option'");
+    if (value->kind == KILN_NODE_LIST)
+        return read_options(reader, entry, value);
+    entry->option_origin = value->origin;
+    if (value->kind == KILN_NODE_SCALAR && value->scalar == KILN_SCALAR_NULL)
+        return entry;
+    if (!is_text(value)) {
+        KilnError err = { 0 };
+
+        kiln_error_set(&err, KILN_E_TYPE,
+                       "defaults: %s: expected the name of an option, a list of them or null, got "
+                       "%s; quote it if it is text ('yes', '01')",
+                       pair->key, kiln_node_kind_name(value));
+        kiln_error_at(&err, &value->origin);
+        kiln_errors_add(reader->errors, &err);
+        return NULL;
+    }
+    entry->option = value->text;
+    return entry;
+}
+
+static KilnDefault *read_entry(ListReader *reader, const KilnConfigNode *item)
+{
+    if (is_text(item))
+        return read_config(reader, item);
+    if (item->kind == KILN_NODE_MAP && item->count == 1)
+        return read_group(reader, item);
+    if (item->kind == KILN_NODE_MAP)
+        return wrong(reader, &item->origin,
+                     item->count == 0 ? "an empty entry; expected 'group: option'"
+                                      : "several groups in one entry; give each its own '- '");
+    return wrong(reader, &item->origin, "expected '- group: option', '- name' or '- _self_'");
+}
+
+KilnDefault **kiln_defaults_read(KilnArena *arena, const KilnConfigNode *list, KilnErrors *errors,
+                                 size_t *ret_count)
+{
+    ListReader reader = { .arena = arena, .errors = errors };
+    KilnDefault **entries = kiln_arena_alloc(arena, (list->count + 1) * sizeof(KilnDefault *));
+    size_t n = 0;
+
+    for (size_t i = 0; entries != NULL && i < list->count; i++) {
+        KilnDefault *entry = read_entry(&reader, list->entries[i].value);
+
+        if (entry != NULL)
+            entries[n++] = entry;
+    }
+    *ret_count = n;
+    return reader.failed ? NULL : entries;
+}

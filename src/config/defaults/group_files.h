@@ -1,0 +1,25 @@
+/* All config files that a request could choose from, one after the other. */
+#ifndef KILN_CONFIG_DEFAULTS_GROUP_FILES_H
+#define KILN_CONFIG_DEFAULTS_GROUP_FILES_H
+
+#include "config/defaults/search_path.h"
+
+/* One file: group "model", option "resnet"; group "" at the top. An option without
+ * a file has content of the layer KILN_LAYER_DEFAULT. All is borrowed for the call. */
+typedef void KilnGroupFileVisit(void *ctx, const char *group, const char *option,
+                                const KilnFile *file);
+
+/* The folders of a request (its own or ./conf, config_dirs) into `search`, which
+ * has its arena already. */
+KILN_NODISCARD KilnStatus kiln_search_request(KilnSearch *search, const KilnComposeRequest *request,
+                                              KilnError *err);
+/* Visit every file that a search finds. */
+KILN_NODISCARD KilnStatus kiln_search_walk(KilnSearch *search, KilnGroupFileVisit *visit, void *ctx,
+                                           KilnError *err);
+/* The same for a request: every file of every group, groups in byte order, those of `kiln` left
+ * out, and files that can't be read. */
+KILN_NODISCARD KilnStatus kiln_group_files(const KilnComposeRequest *request,
+                                           const KilnComposeHooks *hooks, KilnGroupFileVisit *visit,
+                                           void *ctx, KilnError *err);
+
+#endif

@@ -1,0 +1,521 @@
+/* Resolves interpolations. What resolvers do is resolvers.c's. */
+#include "config/interpolate/interpolate.h"
+
+#include <string.h>
+
+#include "config/provenance/origin.h"
+#include "config/yaml/scalar.h"
+#include "config/composed.h"
+
+enum { LONGEST_NAME = 1024 }; /* "a.b.c" of ${a.b.c} */
+
+/* A chain of nodes counts too. */
+enum { MOST_NESTING = 2 * KILN_INTERPOLATION_DEPTH };
+
+typedef struct KilnActive {
+    const KilnConfigNode *node;
+    const struct KilnActive *before;
+} KilnActive;
+
+typedef struct Place {
+    KilnResolving *resolving;
+    const KilnConfigNode *node; /* the text that is being resolved */
+} Place;
+
+static KilnMaker maker_at(const KilnResolving *resolving, const KilnConfigNode *node)
+{
+    return (KilnMaker) { .arena = resolving->config->arena,
+                         .origin = node->origin,
+                         .layer = node->layer };
+}
+
+static bool is_interpolation(const KilnConfigNode *node)
+{
+    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION;
+}
+
+static bool is_missing(const KilnConfigNode *node)
+{
+    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING;
+}
+
+/* ---- Paths ------------------------------------------------------------------- */
+
+/* `base` after the dots at the front of *path; NULL above the root. */
+static const KilnConfigNode *skip_dots(const KilnResolving *resolving, const KilnConfigNode *base,
+                                       const char **path)
+{
+    if (**path != '.')
+        return resolving->root;
+    for ((*path)++; **path == '.' && base != NULL; (*path)++)
+        base = base->parent;
+    return base;
+}
+
+/* kiln_resolve_path; a value on the way that is missing (???) comes back in
+ * *ret_missing, for what lies below it is missing too. */
+static KilnStatus follow(KilnResolving *resolving, const KilnConfigNode *base, const char *path,
+                         const KilnConfigNode **ret, const KilnConfigNode **ret_missing)
+{
+    bool absolute = *path != '.';
+    const KilnConfigNode *node = skip_dots(resolving, base, &path);
+    char part[KILN_PATH_PART];
+    KilnStatus status = KILN_OK;
+
+    for (bool first = true; node != NULL && kiln_path_next(&path, part); first = false) {
+        const KilnEntry *entry;
+
+        status = kiln_resolve_node(resolving, node, &node);
+        if (status < 0)
+            return status;
+        if (is_missing(node))
+            *ret_missing = node;
+        entry = kiln_node_entry(node, part);
+        if (entry == NULL && first && absolute && kiln_is_foreign_node(part, strlen(part)))
+            entry = kiln_node_entry(node, "kiln");
+        node = entry != NULL ? entry->value : NULL;
+    }
+    if (node != NULL && *path != '\0')
+        node = NULL; /* a part too long to be a name */
+    *ret = NULL;
+    return node != NULL ? kiln_resolve_node(resolving, node, ret) : KILN_OK;
+}
+
+KilnStatus kiln_resolve_path(KilnResolving *resolving, const KilnConfigNode *base, const char *path,
+                             const KilnConfigNode **ret)
+{
+    const KilnConfigNode *missing = NULL;
+
+    return follow(resolving, base, path, ret, &missing);
+}
+
+static bool has_long_part(const char *path)
+{
+    char part[KILN_PATH_PART];
+
+    while (kiln_path_next(&path, part))
+        continue;
+    return *path != '\0' && strcmp(path, ".") != 0;
+}
+
+KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, KilnError *err)
+{
+    const char *rest = path, *before = path, *near;
+    char part[KILN_PATH_PART] = "";
+    const KilnEntry *entry;
+
+    /* As far as the path leads as it is written. */
+    if (has_long_part(path))
+        return kiln_error_set(err, KILN_E_KEY,
+                              "'%.60s...': a name in it is longer than %d characters, which can't "
+                              "be referred to",
+                              path, KILN_PATH_PART - 1);
+    while (kiln_path_next(&rest, part) && (entry = kiln_node_entry(base, part)) != NULL) {
+        base = entry->value;
+        before = rest;
+    }
+    near = kiln_node_nearest(base, part);
+    if (base->kind == KILN_NODE_LIST)
+        return kiln_error_set(err, KILN_E_KEY,
+                              "there is no '%s': the list has %zu items (the first is 0)", path,
+                              base->count);
+    if (near == NULL)
+        return kiln_error_set(err, KILN_E_KEY, "there is no key '%s'", path);
+    return kiln_error_set(err, KILN_E_KEY, "there is no key '%s'; did you mean '%.*s%s%s'?", path,
+                          (int)(before - path), path, before > path ? "." : "", near);
+}
+
+/* ---- ${...} ------------------------------------------------------------------- */
+
+static KilnStatus interpolate(void *ctx, KilnValueText *value, const KilnConfigNode **ret,
+                              KilnError *err)
+{
+    Place *place = ctx;
+
+    (void)err; /* the same as resolving->err */
+    return kiln_resolve_interpolation(place->resolving, place->node, value, ret);
+}
+
+/* The name in front of ':' or the path in front of '}'; nested ${...} are put in.
+ * One of those that is missing (???) comes back in *ret_missing. */
+static KilnStatus read_key(KilnResolving *resolving, const KilnConfigNode *node,
+                           KilnValueText *value, KilnText *key, const KilnConfigNode **ret_missing)
+{
+    for (;;) {
+        const char *p = value->text + value->at;
+
+        if (*p == '\0' || *p == '}' || *p == ':' || *p == ' ' || *p == '\t')
+            return KILN_OK;
+        if (*p == '$' && p[1] == '{') {
+            const KilnConfigNode *part = NULL;
+            KilnStatus status = kiln_resolve_interpolation(resolving, node, value, &part);
+
+            if (status < 0)
+                return status;
+            if (part->kind != KILN_NODE_SCALAR)
+                return kiln_value_fail(value, value->at, resolving->err,
+                                       "%s can't be part of a name", kiln_node_kind_name(part));
+            if (is_missing(part))
+                *ret_missing = part;
+            kiln_text_append(key, part->text);
+            continue;
+        }
+        if (strchr("\\{()'\",", *p) != NULL)
+            return kiln_value_fail(value, value->at, resolving->err,
+                                   "'%c' can't stand in the name of an interpolation", *p);
+        if (key->length >= LONGEST_NAME)
+            return kiln_value_fail(value, value->at, resolving->err,
+                                   "the name in an interpolation is longer than %d characters",
+                                   LONGEST_NAME);
+        kiln_text_char(key, *p);
+        value->at++;
+    }
+}
+
+/* An escaped \${x} is text where it stands, but who refers to it gets what it
+ * means: that is Hydra's order, which resolves values in place one by one. */
+static bool is_unescaped(const KilnConfigNode *node)
+{
+    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_STR && !node->quoted &&
+           strstr(node->text, "${") != NULL;
+}
+
+static KilnStatus resolve_again(KilnResolving *resolving, const KilnConfigNode **ret)
+{
+    KilnConfigNode *again = kiln_arena_alloc(resolving->config->arena, sizeof(*again));
+
+    if (again == NULL)
+        return kiln_error_nomem(resolving->err, sizeof(*again));
+    *again = **ret;
+    again->scalar = KILN_SCALAR_INTERPOLATION;
+    return kiln_resolve_node(resolving, again, ret);
+}
+
+/* "; argument 2 `~model` took it away" */
+static void say_removed(const KilnResolving *resolving, const char *path)
+{
+    const KilnConfig *config = resolving->config;
+    KilnError err = *resolving->err;
+
+    for (size_t i = config->n_removed; i-- > 0;) {
+        KilnText place = { 0 };
+
+        if (strcmp(config->removed[i].path, path) != 0)
+            continue;
+        kiln_place_write(&place, &config->removed[i].origin);
+        kiln_error_set(resolving->err, err.status, "%s; %s took it away", err.text,
+                       place.data != NULL ? place.data : "");
+        kiln_text_release(&place);
+        return;
+    }
+}
+
+static KilnStatus look_up(KilnResolving *resolving, const KilnConfigNode *node, const char *path,
+                          const KilnConfigNode **ret)
+{
+    const char *rest = path;
+    const KilnConfigNode *base = skip_dots(resolving, node->parent, &rest);
+    const KilnConfigNode *missing = NULL;
+    KilnStatus status = follow(resolving, node->parent, path, ret, &missing);
+
+    if (status >= 0 && missing != NULL)
+        *ret = missing;
+    if (status >= 0 && *ret != NULL && is_unescaped(*ret))
+        return resolve_again(resolving, ret);
+    if (status < 0 || *ret != NULL)
+        return status;
+    if (base == NULL)
+        return kiln_error_set(resolving->err, KILN_E_KEY,
+                              "${%s}: the dots lead above the top of the config", path);
+    kiln_resolve_missing(base, rest, resolving->err);
+    say_removed(resolving, rest);
+    return kiln_error_prefix(resolving->err, "${%s}: ", path);
+}
+
+static KilnStatus call(KilnResolving *resolving, const KilnConfigNode *node, KilnValueText *value,
+                       const char *name, const KilnConfigNode *missing, const KilnConfigNode **ret)
+{
+    KilnMaker maker = maker_at(resolving, node);
+    KilnConfigNode *arguments = kiln_node_new(&maker, KILN_NODE_LIST);
+    KilnStatus status;
+
+    if (arguments == NULL)
+        return kiln_error_nomem(resolving->err, sizeof(*arguments));
+    value->at++; /* the colon */
+    status = kiln_value_sequence(value, '}', true, arguments, resolving->err);
+    if (status < 0)
+        return status;
+    /* What needs a value that is missing is missing itself. */
+    for (size_t i = 0; missing == NULL && i < arguments->count; i++)
+        if (is_missing(arguments->entries[i].value))
+            missing = arguments->entries[i].value;
+    if (missing != NULL) {
+        *ret = missing;
+        return KILN_OK;
+    }
+    return kiln_resolver_call(resolving, node, name, arguments, ret);
+}
+
+static KilnStatus after_key(KilnResolving *resolving, const KilnConfigNode *node,
+                            KilnValueText *value, size_t start, KilnText *key,
+                            const KilnConfigNode *missing, const KilnConfigNode **ret)
+{
+    const char *name;
+
+    kiln_value_skip_blanks(value);
+    if (key->failed)
+        return kiln_error_nomem(resolving->err, 1);
+    if (key->length == 0)
+        return kiln_value_fail(value, start, resolving->err, "an interpolation without a name");
+    name = kiln_arena_strdup(resolving->config->arena, key->data);
+    if (name == NULL)
+        return kiln_error_nomem(resolving->err, key->length);
+    if (value->text[value->at] == ':' && strcmp(name, "eval") == 0)
+        return kiln_eval_call(resolving, node, value, start, ret);
+    if (value->text[value->at] == ':')
+        return call(resolving, node, value, name, missing, ret);
+    if (value->text[value->at] != '}')
+        return kiln_value_fail(value, start, resolving->err, "'${' is not closed by '}'");
+    value->at++;
+    *ret = missing;
+    return missing != NULL ? KILN_OK : look_up(resolving, node, name, ret);
+}
+
+KilnStatus kiln_resolve_interpolation(KilnResolving *resolving, const KilnConfigNode *node,
+                                      KilnValueText *value, const KilnConfigNode **ret)
+{
+    size_t start = value->at;
+    const KilnConfigNode *missing = NULL;
+    KilnText key = { 0 };
+    KilnStatus status;
+
+    if (++resolving->steps > KILN_INTERPOLATION_STEPS)
+        return kiln_error_set(
+            resolving->err, KILN_E_RANGE,
+            "more than %d interpolations for one value: it grows without end; write parts of "
+            "it out",
+            KILN_INTERPOLATION_STEPS);
+    if (resolving->nesting >= MOST_NESTING)
+        return kiln_value_fail(value, start, resolving->err, "nested deeper than %d levels",
+                               MOST_NESTING);
+    resolving->nesting++;
+    value->at += 2;
+    kiln_value_skip_blanks(value);
+    status = read_key(resolving, node, value, &key, &missing);
+    if (status >= 0)
+        status = after_key(resolving, node, value, start, &key, missing, ret);
+    kiln_text_release(&key);
+    resolving->nesting--;
+    return status;
+}
+
+/* ---- Text ---------------------------------------------------------------------- */
+
+/* A copy of a list or mapping with everything in it resolved. */
+static KilnStatus resolve_all(KilnResolving *resolving, const KilnConfigNode *node,
+                              const KilnConfigNode **ret)
+{
+    KilnConfigNode *copy = kiln_arena_alloc(resolving->config->arena, sizeof(*copy));
+    KilnStatus status = KILN_OK;
+
+    if (copy == NULL)
+        return kiln_error_nomem(resolving->err, sizeof(*copy));
+    *copy = *node;
+    if (!kiln_node_own_entries(resolving->config->arena, copy))
+        return kiln_error_nomem(resolving->err, node->count * sizeof(*node->entries));
+    if (resolving->depth >= KILN_INTERPOLATION_DEPTH)
+        return kiln_error_set(resolving->err, KILN_E_RANGE,
+                              "nested deeper than %d levels when its interpolations are resolved",
+                              KILN_INTERPOLATION_DEPTH);
+    resolving->depth++;
+    for (size_t i = 0; i < node->count && status >= 0; i++) {
+        const KilnConfigNode *value = NULL;
+
+        status = kiln_resolve_node(resolving, node->entries[i].value, &value);
+        if (status >= 0 && value->kind != KILN_NODE_SCALAR)
+            status = resolve_all(resolving, value, &value);
+        copy->entries[i].value = (KilnConfigNode *)value; /* read only */
+    }
+    resolving->depth--;
+    *ret = copy;
+    return status;
+}
+
+KilnStatus kiln_resolve_text(KilnResolving *resolving, const KilnConfigNode *node, KilnText *text)
+{
+    KilnStatus status = KILN_OK;
+
+    if (node->kind != KILN_NODE_SCALAR)
+        status = resolve_all(resolving, node, &node);
+    if (status >= 0)
+        kiln_value_text(node, text);
+    return status;
+}
+
+/* Text and interpolations in turn. Backslashes in front of ${ count in pairs; an
+ * odd one makes it text. */
+static KilnStatus resolve_text(KilnResolving *resolving, KilnValueText *value, KilnText *text,
+                               const KilnConfigNode *node, const KilnConfigNode **ret,
+                               bool *ret_escaped)
+{
+    while (value->text[value->at] != '\0') {
+        const char *p = value->text + value->at;
+        size_t n = strspn(p, "\\");
+        bool here = p[n] == '$' && p[n + 1] == '{';
+        const KilnConfigNode *part = NULL;
+        bool whole;
+        KilnStatus status;
+
+        kiln_text_append_n(text, p, here ? n / 2 : n);
+        value->at += n;
+        if (!here || n % 2 == 1) {
+            *ret_escaped |= here;
+            if (p[n] != '\0')
+                kiln_text_char(text, value->text[value->at++]);
+            continue;
+        }
+        whole = value->at == 0;
+        status = kiln_resolve_interpolation(resolving, node, value, &part);
+        if (status < 0)
+            return status;
+        if (is_missing(part) || (whole && value->text[value->at] == '\0')) {
+            *ret = part;
+            return KILN_OK;
+        }
+        status = kiln_resolve_text(resolving, part, text);
+        if (status < 0)
+            return status;
+        if (text->length > KILN_INTERPOLATION_BYTES)
+            return kiln_error_set(
+                resolving->err, KILN_E_RANGE,
+                "the text becomes longer than 1 MiB; data belongs into a file of its own");
+    }
+    return KILN_OK;
+}
+
+static KilnStatus resolve_scalar(KilnResolving *resolving, const KilnConfigNode *node,
+                                 const KilnConfigNode **ret)
+{
+    KilnMaker maker = maker_at(resolving, node);
+    Place place = { .resolving = resolving, .node = node };
+    KilnValueText value = {
+        .maker = maker, .text = node->text, .interpolate = interpolate, .ctx = &place
+    };
+    KilnText text = { 0 };
+    const KilnConfigNode *whole = NULL;
+    bool escaped = false;
+    KilnStatus status = resolve_text(resolving, &value, &text, node, &whole, &escaped);
+
+    if (status >= 0 && whole == NULL) {
+        KilnConfigNode *made = kiln_node_string(&maker, text.data != NULL ? text.data : "");
+
+        if (made == NULL || text.failed)
+            status = kiln_error_nomem(resolving->err, text.length);
+        else
+            made->scalar = KILN_SCALAR_STR; /* a ${ that is left is text */
+        whole = made;
+        if (made != NULL) {
+            made->parent = node->parent;
+            made->quoted = !escaped;
+        }
+    }
+    kiln_text_release(&text);
+    if (status >= 0)
+        *ret = whole;
+    return status;
+}
+
+static KilnStatus told_where(KilnResolving *resolving, const KilnConfigNode *node)
+{
+    const KilnOrigin *origin = &node->origin;
+    const char *path = kiln_node_path(resolving->config, node);
+
+    if (resolving->depth == 0) {
+        kiln_error_prefix(resolving->err, "%s%s", path, *path != '\0' ? ": " : "");
+        return kiln_error_at(resolving->err, origin);
+    }
+    KilnError text = *resolving->err;
+    KilnError at = { .status = text.status };
+    kiln_error_at(&at, origin);
+    return kiln_error_set(resolving->err, text.status, "%s\n  through %s%s", text.text, at.text,
+                          node->text);
+}
+
+KilnStatus kiln_resolve_node(KilnResolving *resolving, const KilnConfigNode *node,
+                             const KilnConfigNode **ret)
+{
+    KilnActive active = { .node = node, .before = resolving->active };
+    KilnStatus status = KILN_OK;
+
+    if (!is_interpolation(node)) {
+        *ret = node;
+        return KILN_OK;
+    }
+    for (const KilnActive *other = resolving->active; other != NULL && status >= 0;
+         other = other->before)
+        if (other->node == node)
+            status = kiln_error_set(resolving->err, KILN_E_KEY,
+                                    "%s refers to itself: a cycle of interpolations", node->text);
+    if (status >= 0 && resolving->depth >= KILN_INTERPOLATION_DEPTH)
+        status =
+            kiln_error_set(resolving->err, KILN_E_RANGE,
+                           "a chain of more than %d interpolations; refer to the value at its end",
+                           KILN_INTERPOLATION_DEPTH);
+    if (status < 0)
+        return status;
+    resolving->active = &active;
+    resolving->depth++;
+    status = resolve_scalar(resolving, node, ret);
+    resolving->depth--;
+    resolving->active = active.before;
+    return status >= 0 ? status : told_where(resolving, node);
+}
+
+KilnStatus kiln_config_resolve(const KilnConfig *config, const KilnConfigNode *node,
+                               const KilnConfigNode **ret, KilnError *err)
+{
+    KilnError local = { 0 };
+    KilnResolving resolving = { .config = config,
+                                .root = config->root,
+                                .err = err != NULL ? err : &local };
+
+    if (node == NULL) {
+        *ret = NULL;
+        return KILN_OK;
+    }
+    return kiln_resolve_node(&resolving, node, ret);
+}
+
+/* The node at `path` as written, or the reference on the way that leads on. */
+static const KilnConfigNode *next_stop(const KilnConfigNode *node, const char *path)
+{
+    char part[KILN_PATH_PART];
+
+    while (node != NULL && !is_interpolation(node) && kiln_path_next(&path, part)) {
+        const KilnEntry *entry = kiln_node_entry(node, part);
+
+        node = entry != NULL ? entry->value : NULL;
+    }
+    return node;
+}
+
+const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
+                                                const KilnConfigNode *node)
+{
+    KilnError err;
+    KilnResolving resolving = { .config = config, .root = config->root, .err = &err };
+    char path[KILN_PATH_PART];
+    const KilnConfigNode *base;
+    const char *p = path;
+    size_t n;
+
+    if (!is_interpolation(node) || strncmp(node->text, "${", 2) != 0)
+        return NULL;
+    n = strcspn(node->text + 2, "}:$ ");
+    if (n >= sizeof(path) || strcmp(node->text + 2 + n, "}") != 0)
+        return NULL;
+    memcpy(path, node->text + 2, n);
+    path[n] = '\0';
+    base = skip_dots(&resolving, node->parent, &p);
+    return next_stop(base, p);
+}

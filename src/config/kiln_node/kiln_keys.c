@@ -1,0 +1,102 @@
+/* Which keys the node `kiln` has, and what is said of others. */
+#include "config/kiln_node/kiln_keys.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+enum { MOST_KEYS = 20 };
+
+/* Mappings whose keys are fixed; below all others (callbacks, launcher, job_logging, env_set) any
+ * key is right. */
+static const struct {
+    const char *path;
+    const char *keys[MOST_KEYS];
+} parts[] = {
+    { "kiln",
+      { "callbacks", "env", "help", "hydra_help", "hydra_logging", "job", "job_logging", "launcher",
+        "mode", "output", "output_subdir", "overrides", "run", "runtime", "searchpath", "sweep",
+        "sweeper", "verbose" } },
+    { "kiln.sweep", { "dir", "max_jobs", "subdir" } },
+    { "kiln.help", { "app_name", "footer", "header", "template" } },
+    { "kiln.hydra_help", { "hydra_help", "template" } },
+    { "kiln.overrides", { "hydra", "kiln", "task" } },
+    { "kiln.job",
+      { "chdir", "config", "config_name", "env_copy", "env_set", "id", "name", "num",
+        "override_dirname" } },
+    { "kiln.job.config", { "override_dirname" } },
+    { "kiln.job.config.override_dirname", { "exclude_keys", "item_sep", "kv_sep" } },
+    { "kiln.runtime",
+      { "choices", "config_sources", "cwd", "output_dir", "version", "version_base" } },
+};
+
+bool kiln_own_checks(const char *path)
+{
+    for (size_t i = 0; i < KILN_COUNT(parts); i++)
+        if (strcmp(parts[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* An option that a section declares has its default in its history. */
+static bool is_declared(const KilnConfigNode *value)
+{
+    while (value != NULL && value->layer != KILN_LAYER_DEFAULT)
+        value = value->replaced;
+    return value != NULL;
+}
+
+static size_t count_keys(const char *const *keys)
+{
+    size_t n = 0;
+
+    while (n < MOST_KEYS && keys[n] != NULL)
+        n++;
+    return n;
+}
+
+static bool is_key(const char *const *keys, const KilnEntry *entry)
+{
+    for (size_t i = 0; i < count_keys(keys); i++)
+        if (strcmp(keys[i], entry->key) == 0)
+            return true;
+    return is_declared(entry->value);
+}
+
+static KilnStatus refuse(const char *path, const char *const *keys, const KilnEntry *entry,
+                         KilnErrors *errors)
+{
+    const size_t n = count_keys(keys);
+    const char *near = kiln_nearest(entry->key, keys, n);
+    KilnText text = { 0 };
+    KilnError err = { 0 };
+
+    kiln_text_printf(&text, "%s.%s: kiln has no such key", path, entry->key);
+    if (near != NULL)
+        kiln_text_printf(&text, "; did you mean \"%s\"?", near);
+    for (size_t i = 0; near == NULL && i < n; i++)
+        kiln_text_printf(&text, "%s%s", i > 0 ? ", " : "\n  its keys: ", keys[i]);
+    kiln_error_set(&err, KILN_E_KEY, "%s", text.data != NULL ? text.data : path);
+    kiln_text_release(&text);
+    kiln_error_at(&err, &entry->key_origin);
+    return kiln_errors_add(errors, &err);
+}
+
+KilnStatus kiln_own_check(const KilnConfig *config, KilnErrors *errors)
+{
+    KilnStatus first = KILN_OK;
+
+    for (size_t i = 0; i < KILN_COUNT(parts); i++) {
+        const KilnConfigNode *map = kiln_node_find(kiln_config_root(config), parts[i].path);
+
+        for (size_t j = 0; map != NULL && map->kind == KILN_NODE_MAP && j < map->count; j++) {
+            if (map->entries[j].key_origin.line == 0 || /* an argument +key=value means it */
+                is_key(parts[i].keys, &map->entries[j]))
+                continue;
+            KilnStatus status = refuse(parts[i].path, parts[i].keys, &map->entries[j], errors);
+            if (first == KILN_OK)
+                first = status;
+        }
+    }
+    return first;
+}

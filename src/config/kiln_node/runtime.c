@@ -1,0 +1,275 @@
+/* Fills the node `kiln`: job, runtime, overrides. */
+#include "config/kiln_node/runtime.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "config/kiln_node/kiln_keys.h"
+#include "config/tree/tree.h"
+
+typedef struct Filler {
+    KilnConfig *config;
+    KilnConfigNode *own; /* `kiln` */
+    KilnMaker maker;
+    KilnErrors *errors;
+    KilnStatus status;
+} Filler;
+
+static void no_memory(Filler *filler)
+{
+    KilnError err = { 0 };
+
+    filler->status = kiln_error_nomem(&err, sizeof(KilnConfigNode));
+    kiln_errors_add(filler->errors, &err);
+}
+
+static bool is_scalar(const KilnConfigNode *node, KilnScalar type)
+{
+    return node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == type;
+}
+
+/* Put `value` at "part" of the mapping at kiln.`section`, over what the built-in
+ * file has there (a placeholder). */
+static void put(Filler *filler, const char *section, const char *key, KilnConfigNode *value)
+{
+    KilnConfigNode *map = kiln_node_get(filler->own, section);
+    KilnEntry *entry;
+
+    if (map == NULL || map->kind != KILN_NODE_MAP)
+        return; /* the check says so */
+    entry = kiln_node_entry(map, key);
+    if (value == NULL)
+        no_memory(filler);
+    else if (entry != NULL) {
+        value->parent = map;
+        entry->value = value;
+    } else if (kiln_node_append(filler->maker.arena, map, key, filler->maker.origin, value) == NULL)
+        no_memory(filler);
+}
+
+static KilnConfigNode *text(Filler *filler, const char *value)
+{
+    KilnConfigNode *node = kiln_node_string(&filler->maker, value);
+
+    if (node != NULL)
+        node->scalar = KILN_SCALAR_STR; /* as it was written, not to be resolved */
+    return node;
+}
+
+static void append_text(Filler *filler, KilnConfigNode *list, const char *value)
+{
+    if (list == NULL || kiln_node_append(filler->maker.arena, list, NULL, filler->maker.origin,
+                                         text(filler, value)) == NULL)
+        no_memory(filler);
+}
+
+static void fill_overrides(Filler *filler, const KilnOverride *overrides, size_t n)
+{
+    KilnConfigNode *own = kiln_node_new(&filler->maker, KILN_NODE_LIST);
+    KilnConfigNode *task = kiln_node_new(&filler->maker, KILN_NODE_LIST);
+
+    for (size_t i = 0; i < n; i++)
+        append_text(filler, kiln_override_is_own(&overrides[i]) ? own : task, overrides[i].written);
+    put(filler, "overrides", "kiln", own);
+    put(filler, "overrides", "task", task);
+}
+
+static void fill_choices(Filler *filler)
+{
+    const KilnConfig *config = filler->config;
+    KilnConfigNode *choices = kiln_node_new(&filler->maker, KILN_NODE_MAP);
+
+    for (size_t i = 0; choices != NULL && i < config->n_chosen; i++) {
+        const KilnChosen *chosen = &config->chosen[i];
+        KilnConfigNode *option = chosen->option != NULL
+                                     ? text(filler, chosen->option)
+                                     : kiln_node_scalar(&filler->maker, KILN_SCALAR_NULL, "null");
+
+        if (chosen->several)
+            continue; /* a list of options is no choice of one */
+        if (kiln_node_append(config->arena, choices, chosen->key, filler->maker.origin, option) ==
+            NULL)
+            no_memory(filler);
+    }
+    put(filler, "runtime", "choices", choices);
+}
+
+static void fill_sources(Filler *filler)
+{
+    KilnConfigNode *sources = kiln_node_new(&filler->maker, KILN_NODE_LIST);
+
+    for (const KilnFolder *folder = filler->config->search.folders; folder != NULL;
+         folder = folder->next)
+        append_text(filler, sources, folder->path);
+    put(filler, "runtime", "config_sources", sources);
+}
+
+static int compare_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static const char *option_text(const KilnConfigNode *map, const char *key, const char *otherwise)
+{
+    const KilnConfigNode *node = kiln_node_get(map, key);
+
+    return node != NULL && node->kind == KILN_NODE_SCALAR ? node->text : otherwise;
+}
+
+static bool is_listed(const KilnConfigNode *list, const char *key)
+{
+    for (size_t i = 0; list != NULL && list->kind == KILN_NODE_LIST && i < list->count; i++)
+        if (list->entries[i].value->kind == KILN_NODE_SCALAR &&
+            strcmp(list->entries[i].value->text, key) == 0)
+            return true;
+    return false;
+}
+
+/* The overrides, sorted and joined: a name for a folder. */
+static void fill_dirname(Filler *filler, const KilnOverride *overrides, size_t n)
+{
+    const KilnConfigNode *how = kiln_node_find(filler->own, "job.config.override_dirname");
+    const char *between = option_text(how, "item_sep", ","),
+               *equals = option_text(how, "kv_sep", "=");
+    const KilnConfigNode *left_out = kiln_node_get(how, "exclude_keys");
+    const char **lines = kiln_arena_alloc(filler->maker.arena, (n + 1) * sizeof(*lines));
+    KilnText name = { 0 };
+    size_t count = 0;
+
+    for (size_t i = 0; lines != NULL && i < n; i++)
+        if (!kiln_override_is_own(&overrides[i]) && !is_listed(left_out, overrides[i].key))
+            lines[count++] = overrides[i].written;
+    if (count > 0)
+        qsort(lines, count, sizeof(*lines), compare_text);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            kiln_text_append(&name, between);
+        for (const char *p = lines[i]; *p != '\0'; p++) {
+            if (*p == '=')
+                kiln_text_append(&name, equals);
+            else
+                kiln_text_char(&name, *p);
+        }
+    }
+    put(filler, "job", "override_dirname",
+        name.failed ? NULL : text(filler, name.data != NULL ? name.data : ""));
+    kiln_text_release(&name);
+}
+
+static void fill_job(Filler *filler)
+{
+    char cwd[4096];
+
+    if (is_scalar(kiln_node_find(filler->own, "job.name"), KILN_SCALAR_MISSING))
+        put(filler, "job", "name", text(filler, "train"));
+    put(filler, "job", "config_name", text(filler, filler->config->config_name));
+    put(filler, "runtime", "version", text(filler, KILN_VERSION));
+    put(filler, "runtime", "cwd", text(filler, getcwd(cwd, sizeof(cwd)) != NULL ? cwd : "unknown"));
+}
+
+/* ---- Checks ------------------------------------------------------------------------ */
+
+enum { BOOL_OR_NULL, TEXT, TEXT_OR_NULL, MAP, TEXTS };
+
+static bool fits(const KilnConfigNode *node, int want)
+{
+    bool null = is_scalar(node, KILN_SCALAR_NULL);
+
+    /* What is not known yet is checked by who uses it. */
+    if (is_scalar(node, KILN_SCALAR_MISSING) || is_scalar(node, KILN_SCALAR_INTERPOLATION))
+        return true;
+    switch (want) {
+    case BOOL_OR_NULL:
+        return null || is_scalar(node, KILN_SCALAR_BOOL);
+    case TEXT:
+        return node->kind == KILN_NODE_SCALAR && !null;
+    case TEXT_OR_NULL:
+        return node->kind == KILN_NODE_SCALAR;
+    case MAP:
+        return node->kind == KILN_NODE_MAP;
+    default:
+        break;
+    }
+    for (size_t i = 0; i < node->count; i++)
+        if (!fits(node->entries[i].value, TEXT))
+            return false;
+    return node->kind == KILN_NODE_LIST;
+}
+
+static void check(Filler *filler)
+{
+    static const struct {
+        const char *path;
+        int want;
+        const char *text;
+    } rows[] = {
+        { "job", MAP, "a mapping" },
+        { "job.name", TEXT, "text" },
+        { "job.chdir", BOOL_OR_NULL, "true, false or null" },
+        { "job.env_set", MAP, "a mapping" },
+        { "job.env_copy", TEXTS, "a list of names" },
+        { "runtime", MAP, "a mapping" },
+        { "overrides", MAP, "a mapping" },
+        { "run", MAP, "a mapping" },
+        { "run.dir", TEXT, "text" },
+        { "sweep", MAP, "a mapping" },
+        { "sweep.dir", TEXT, "text" },
+        { "sweep.subdir", TEXT, "text" },
+        { "searchpath", TEXTS, "a list of folders" },
+        { "output_subdir", TEXT_OR_NULL, "text or null" },
+    };
+
+    for (size_t i = 0; i < KILN_COUNT(rows); i++) {
+        const KilnConfigNode *node = kiln_node_find(filler->own, rows[i].path);
+        KilnError err = { 0 };
+
+        if (node == NULL || fits(node, rows[i].want))
+            continue;
+        kiln_error_set(&err, KILN_E_TYPE, "kiln.%s: expected %s, got %s%s%s%s", rows[i].path,
+                       rows[i].text, kiln_node_kind_name(node),
+                       node->kind == KILN_NODE_SCALAR ? " \"" : "",
+                       node->kind == KILN_NODE_SCALAR ? node->text : "",
+                       node->kind == KILN_NODE_SCALAR ? "\"" : "");
+        kiln_error_at(&err, &node->origin);
+        filler->status = kiln_errors_add(filler->errors, &err);
+    }
+}
+
+KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides, size_t n_overrides,
+                             KilnErrors *errors)
+{
+    Filler filler = { .config = config,
+                      .own = kiln_node_get(config->root, "kiln"),
+                      .maker = { .arena = config->arena,
+                                 .origin = { .source = "kiln itself" },
+                                 .layer = KILN_LAYER_DEFAULT },
+                      .errors = errors };
+
+    if (filler.own == NULL) {
+        KilnError err = { 0 };
+
+        kiln_error_set(&err, KILN_E_KEY, "the node 'kiln' can't be deleted");
+        return kiln_errors_add(errors, &err);
+    }
+    if (filler.own->kind != KILN_NODE_MAP) {
+        KilnError err = { 0 };
+
+        kiln_error_set(&err, KILN_E_TYPE, "kiln: expected a mapping, got %s",
+                       kiln_node_kind_name(filler.own));
+        kiln_error_at(&err, &filler.own->origin);
+        return kiln_errors_add(errors, &err);
+    }
+    check(&filler);
+    if (filler.status >= 0)
+        filler.status = kiln_own_check(config, errors);
+    if (filler.status < 0)
+        return filler.status;
+    fill_overrides(&filler, overrides, n_overrides);
+    fill_choices(&filler);
+    fill_sources(&filler);
+    fill_dirname(&filler, overrides, n_overrides);
+    fill_job(&filler);
+    return filler.status;
+}

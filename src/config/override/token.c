@@ -1,0 +1,151 @@
+/* Finds the ends of tokens by their looks. What is underlined in a message need not
+ * be exact: the text may be what could not be parsed. */
+#include "config/override/token.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+typedef struct Scan {
+    const char *text;
+    size_t size;
+} Scan;
+
+static char at_of(const Scan *scan, size_t at)
+{
+    return at < scan->size ? scan->text[at] : '\0';
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\0';
+}
+
+static bool is_any(char c, const char *of)
+{
+    return c != '\0' && strchr(of, c) != NULL;
+}
+
+/* Behind the quoted text that begins at `at`; the end of the line when it is open. */
+static size_t skip_quoted(const Scan *scan, size_t at)
+{
+    char quote = at_of(scan, at++);
+
+    for (; at < scan->size; at++) {
+        if (scan->text[at] == '\\' && quote == '"')
+            at++;
+        else if (scan->text[at] == quote)
+            return at + 1;
+    }
+    return scan->size;
+}
+
+/* Behind the bracket that closes the one at `at`; 0 when it is not in the line. */
+static size_t skip_brackets(const Scan *scan, size_t at)
+{
+    int depth = 0;
+
+    while (at < scan->size) {
+        char c = scan->text[at];
+
+        if (is_any(c, "\"'") && is_any(at_of(scan, at - 1), " ,[{(:=")) {
+            at = skip_quoted(scan, at);
+            continue;
+        }
+        at++;
+        if (is_any(c, "[{("))
+            depth++;
+        else if (is_any(c, "]})") && --depth == 0)
+            return at;
+    }
+    return 0;
+}
+
+/* Is `at` inside brackets that were opened in this line? */
+static bool in_brackets(const Scan *scan, size_t at)
+{
+    int depth = 0;
+
+    for (size_t i = 0; i < at; i++) {
+        char c = scan->text[i];
+
+        if (is_any(c, "\"'") && (i == 0 || is_any(scan->text[i - 1], " ,[{(:=")))
+            i = skip_quoted(scan, i) - 1;
+        else if (is_any(c, "[{("))
+            depth++;
+        else if (is_any(c, "]})"))
+            depth--;
+    }
+    return depth > 0;
+}
+
+/* Text without quotes up to one of `ends`, or to ": " when `colon`; without the
+ * blanks behind it. */
+static size_t skip_plain(const Scan *scan, size_t at, const char *ends, bool colon)
+{
+    size_t start = at;
+
+    while (at < scan->size && !is_any(scan->text[at], ends)) {
+        size_t inner = scan->text[at] == '$' && at_of(scan, at + 1) == '{'
+                           ? skip_brackets(scan, at + 1)
+                           : 0;
+
+        if (colon && scan->text[at] == ':' && is_blank(at_of(scan, at + 1)))
+            break;
+        if (scan->text[at] == '#' && at > start && is_blank(scan->text[at - 1]))
+            break;
+        at = inner > 0 ? inner : at + 1;
+    }
+    while (at > start + 1 && is_blank(scan->text[at - 1]))
+        at--;
+    return at > start ? at : start + 1;
+}
+
+size_t kiln_token_yaml(const char *line, size_t size, size_t at)
+{
+    Scan scan = { line, size };
+    size_t end;
+
+    switch (at_of(&scan, at)) {
+    case '"':
+    case '\'':
+        return skip_quoted(&scan, at);
+    case '[':
+    case '{':
+        end = skip_brackets(&scan, at);
+        return end > 0 ? end : at + 1;
+    case '-':
+    case '?':
+        if (is_blank(at_of(&scan, at + 1)))
+            return at + 1;
+        break;
+    case '\0':
+    case '\t':
+    case ' ':
+        return at + 1;
+    default:
+        break;
+    }
+    return skip_plain(&scan, at, in_brackets(&scan, at) ? ",]}" : "", true);
+}
+
+size_t kiln_token_argument(const char *text, size_t size, size_t at)
+{
+    Scan scan = { text, size };
+    const char *equals = memchr(text, '=', size);
+    size_t end = 0;
+
+    if (at >= size || is_blank(text[at]))
+        return at + 1;
+    if (equals == NULL || at < (size_t)(equals - text))
+        return skip_plain(&scan, at, "=@.", false);
+    if (is_any(text[at], "\"'"))
+        return skip_quoted(&scan, at);
+    if (is_any(text[at], "[{("))
+        return (end = skip_brackets(&scan, at)) > 0 ? end : at + 1;
+    /* choice(1,2): with what is in the brackets. */
+    for (end = at; end < size && !is_any(text[end], ",]}) (");)
+        end++;
+    if (at_of(&scan, end) == '(' && (end = skip_brackets(&scan, end)) > 0)
+        return end;
+    return skip_plain(&scan, at, in_brackets(&scan, at) ? ",]}):" : ",]})", false);
+}

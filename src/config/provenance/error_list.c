@@ -1,0 +1,236 @@
+/* A collection of errors: found in one pass, told together, in the order of the
+ * files. How they look on a screen is not its matter. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "config/provenance/origin.h"
+#include "config/composed.h"
+
+enum { MOST_ERRORS = 1000 }; /* more than anybody reads */
+
+/* What messages are ordered by, before line and column. */
+typedef struct Rank {
+    enum { IN_FILE, IN_DEFAULTS, IN_ARGUMENT, NOWHERE } kind;
+    size_t number; /* of the file or argument */
+} Rank;
+
+typedef struct Message {
+    char *text;
+    char *source; /* of the origin; NULL: none */
+    int line, column;
+    bool warning;
+    Rank rank; /* set while sorting */
+} Message;
+
+struct KilnErrors {
+    Message *messages;
+    size_t count, capacity;
+    size_t left_out, left_out_failures;
+    char **files; /* sources in the order in which they were read */
+    size_t n_files;
+};
+
+KilnStatus kiln_errors_new(KilnErrors **ret)
+{
+    KilnErrors *errors = calloc(1, sizeof(*errors));
+
+    if (errors == NULL)
+        return KILN_E_NOMEM;
+    *ret = errors;
+    return KILN_OK;
+}
+
+void kiln_errors_free(KilnErrors *errors)
+{
+    if (errors == NULL)
+        return;
+    for (size_t i = 0; i < errors->count; i++) {
+        free(errors->messages[i].text);
+        free(errors->messages[i].source);
+    }
+    for (size_t i = 0; i < errors->n_files; i++)
+        free(errors->files[i]);
+    free(errors->messages);
+    free(errors->files);
+    free(errors);
+}
+
+size_t kiln_errors_count(const KilnErrors *errors)
+{
+    return errors->count;
+}
+
+size_t kiln_errors_left_out(const KilnErrors *errors)
+{
+    return errors->left_out;
+}
+
+const char *kiln_errors_text(const KilnErrors *errors, size_t i)
+{
+    return i < errors->count ? errors->messages[i].text : "";
+}
+
+KilnOrigin kiln_errors_origin(const KilnErrors *errors, size_t i)
+{
+    const Message *message = &errors->messages[i];
+
+    if (i >= errors->count)
+        return (KilnOrigin) { 0 };
+    return (KilnOrigin) { message->source, message->line, message->column };
+}
+
+bool kiln_errors_is_warning(const KilnErrors *errors, size_t i)
+{
+    return i < errors->count && errors->messages[i].warning;
+}
+
+size_t kiln_errors_failures(const KilnErrors *errors)
+{
+    size_t n = errors->left_out_failures;
+
+    for (size_t i = 0; i < errors->count; i++)
+        n += !errors->messages[i].warning;
+    return n;
+}
+
+/* ---- Adding ------------------------------------------------------------------------ */
+
+static void add(KilnErrors *errors, const char *text, const KilnOrigin *origin, bool warning)
+{
+    Message message = { .line = origin->line, .column = origin->column, .warning = warning };
+
+    if (errors == NULL)
+        return;
+    /* The same cause is often met twice: a bottom layer is laid more than once. */
+    for (size_t i = 0; i < errors->count; i++)
+        if (strcmp(errors->messages[i].text, text) == 0)
+            return;
+    if (errors->count == MOST_ERRORS) {
+        errors->left_out++;
+        errors->left_out_failures += !warning;
+        return;
+    }
+    if (errors->count == errors->capacity) {
+        size_t capacity = errors->capacity > 0 ? errors->capacity * 2 : 8;
+        Message *messages = realloc(errors->messages, capacity * sizeof(*messages));
+
+        if (messages == NULL)
+            return;
+        errors->messages = messages;
+        errors->capacity = capacity;
+    }
+    message.text = kiln_strdup(text);
+    if (message.text == NULL)
+        return;
+    if (origin->source != NULL)
+        message.source = kiln_strdup(origin->source); /* without memory: no place */
+    errors->messages[errors->count++] = message;
+}
+
+KilnStatus kiln_errors_add(KilnErrors *errors, const KilnError *err)
+{
+    add(errors, err->text, &err->origin, false);
+    return err->status;
+}
+
+void kiln_errors_warn(KilnErrors *errors, const KilnError *err)
+{
+    add(errors, err->text, &err->origin, true);
+}
+
+static void add_file(KilnErrors *errors, const char *source)
+{
+    for (size_t i = 0; i < errors->n_files; i++)
+        if (strcmp(errors->files[i], source) == 0)
+            return;
+    char **files = realloc(errors->files, (errors->n_files + 1) * sizeof(*files));
+    if (files == NULL)
+        return; /* then the order is not the best */
+    errors->files = files;
+    files[errors->n_files] = kiln_strdup(source);
+    if (files[errors->n_files] != NULL)
+        errors->n_files++;
+}
+
+void kiln_errors_append(KilnErrors *errors, const KilnErrors *from)
+{
+    if (errors == NULL || from == NULL)
+        return;
+    for (size_t i = 0; i < from->n_files; i++)
+        add_file(errors, from->files[i]);
+    for (size_t i = 0; i < from->count; i++) {
+        KilnOrigin origin = kiln_errors_origin(from, i);
+
+        add(errors, from->messages[i].text, &origin, from->messages[i].warning);
+    }
+    errors->left_out += from->left_out;
+    errors->left_out_failures += from->left_out_failures;
+}
+
+/* ---- Order -------------------------------------------------------------------------- */
+
+static bool is_argument(const Message *message)
+{
+    return kiln_place_argument(message->source, NULL) != NULL;
+}
+
+/* Kind of place, and which file or argument it is. */
+static Rank rank_of(const KilnErrors *errors, const Message *message)
+{
+    Rank rank = { .kind = NOWHERE };
+
+    if (message->source == NULL)
+        return rank;
+    if (kiln_place_argument(message->source, &rank.number) != NULL) {
+        rank.kind = IN_ARGUMENT;
+        return rank;
+    }
+    while (rank.number < errors->n_files &&
+           strcmp(errors->files[rank.number], message->source) != 0)
+        rank.number++;
+    rank.kind = rank.number < errors->n_files ? IN_FILE : IN_DEFAULTS;
+    return rank;
+}
+
+static bool is_before(const Message *a, const Message *b)
+{
+    if (a->rank.kind != b->rank.kind)
+        return a->rank.kind < b->rank.kind;
+    if (a->rank.number != b->rank.number)
+        return a->rank.number < b->rank.number;
+    return a->line != b->line ? a->line < b->line : a->column < b->column;
+}
+
+/* The list of files grows at its front: the last is the first that was read. */
+static void remember_files(KilnErrors *errors, const KilnFile *file)
+{
+    if (file == NULL)
+        return;
+    remember_files(errors, file->next);
+    if (file->source != NULL)
+        add_file(errors, file->source);
+}
+
+void kiln_errors_sort(KilnErrors *errors, const KilnConfig *config)
+{
+    if (errors == NULL || errors->count == 0)
+        return;
+    if (config != NULL)
+        remember_files(errors, config->search.files);
+    for (size_t i = 0; i < errors->count; i++) {
+        Message *message = &errors->messages[i];
+
+        if (message->line > 0 && !is_argument(message))
+            add_file(errors, message->source); /* not one of a composition's */
+        message->rank = rank_of(errors, message);
+    }
+    for (size_t i = 1; i < errors->count; i++) {
+        Message now = errors->messages[i];
+        size_t j = i;
+
+        for (; j > 0 && is_before(&now, &errors->messages[j - 1]); j--)
+            errors->messages[j] = errors->messages[j - 1];
+        errors->messages[j] = now;
+    }
+}

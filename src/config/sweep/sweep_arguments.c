@@ -1,0 +1,343 @@
+/* Takes the arguments of a sweep apart: which axes, which values, in which words. */
+#include "config/sweep/sweep_arguments.h"
+
+#include <string.h>
+
+#include "config/override/override.h"
+#include "config/composed.h"
+
+typedef struct Splitter {
+    KilnArena *arena;
+    const KilnComposeHooks *hooks;
+    KilnSearch search;
+    const KilnConfig *config;
+    KilnErrors *errors;
+    KilnAxis *axes;
+    size_t count, capacity;
+    const char **own;
+    size_t n_own;
+    size_t values;     /* of all axes */
+    KilnStatus status; /* of the first error */
+} Splitter;
+
+static void tell(Splitter *splitter, const KilnError *err)
+{
+    if (splitter->status >= 0)
+        splitter->status = err->status;
+    kiln_errors_add(splitter->errors, err);
+}
+
+static void no_memory(Splitter *splitter)
+{
+    KilnError err = { 0 };
+
+    kiln_error_nomem(&err, sizeof(KilnAxis));
+    tell(splitter, &err);
+}
+
+/* ---- Values ------------------------------------------------------------------------- */
+
+/* "key=value" as one job is given it. */
+static const char *write_override(Splitter *splitter, const char *key, const KilnConfigNode *value)
+{
+    KilnText text = { 0 };
+    const char *copy = NULL;
+
+    kiln_text_printf(&text, "%s=", key);
+    kiln_value_written(value, &text);
+    if (!text.failed)
+        copy = kiln_arena_strdup(splitter->arena, text.data);
+    kiln_text_release(&text);
+    return copy;
+}
+
+static void warn_no_match(Splitter *splitter, const KilnOverride *override,
+                          const char *const *options)
+{
+    KilnText text = { 0 };
+    KilnError err = { 0 };
+
+    for (size_t i = 0; options != NULL && options[i] != NULL; i++)
+        kiln_text_printf(&text, "%s%s", i > 0 ? ", " : "; it has ", options[i]);
+    kiln_error_set(&err, KILN_E_KEY, "glob() matches no option of the group '%s'%s", override->key,
+                   text.data != NULL ? text.data : ", which is not there");
+    kiln_error_at(&err, &override->origin);
+    kiln_errors_warn(splitter->errors, &err);
+    kiln_text_release(&text);
+}
+
+static KilnConfigNode *values_of(Splitter *splitter, const KilnOverride *override)
+{
+    KilnMaker maker = { .arena = splitter->arena,
+                        .origin = override->origin,
+                        .layer = KILN_LAYER_ARGUMENT };
+    bool glob = override->sweep->kind == KILN_SWEEP_GLOB;
+    const char **options = glob ? kiln_search_options(&splitter->search, override->key, false)
+                                : NULL;
+    KilnConfigNode *values = NULL;
+    KilnError err = { 0 };
+
+    if (glob && options == NULL) {
+        no_memory(splitter);
+        return NULL;
+    }
+    if (kiln_sweep_value_list(override->sweep, &maker, options, &values, &err) < 0) {
+        kiln_error_prefix(&err, "%s: ", override->key);
+        kiln_error_at(&err, &override->origin);
+        tell(splitter, &err);
+        return NULL;
+    }
+    if (glob && values->count == 0)
+        warn_no_match(splitter, override, options);
+    return values;
+}
+
+/* ---- Axes ----------------------------------------------------------------------------- */
+
+/* The axis of that key: a key given again keeps its place. */
+static KilnAxis *axis_of(Splitter *splitter, const char *key)
+{
+    for (size_t i = 0; i < splitter->count; i++)
+        if (strcmp(splitter->axes[i].key, key) == 0)
+            return &splitter->axes[i];
+    if (splitter->count == splitter->capacity) {
+        size_t capacity = splitter->capacity > 0 ? splitter->capacity * 2 : 16;
+        KilnAxis *axes = kiln_arena_alloc(splitter->arena, capacity * sizeof(*axes));
+
+        if (axes == NULL)
+            return NULL;
+        if (splitter->count > 0)
+            memcpy(axes, splitter->axes, splitter->count * sizeof(*axes));
+        splitter->axes = axes;
+        splitter->capacity = capacity;
+    }
+    return &splitter->axes[splitter->count++];
+}
+
+static void fill_axis(Splitter *splitter, KilnAxis *axis, const KilnOverride *override)
+{
+    const KilnConfigNode *values = override->sweep != NULL ? values_of(splitter, override) : NULL;
+    size_t n = values != NULL ? values->count : override->sweep != NULL ? 0 : 1;
+    const char **overrides = kiln_arena_alloc(splitter->arena, (n + 1) * sizeof(*overrides));
+
+    if (overrides == NULL) {
+        no_memory(splitter);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const KilnConfigNode *value = values != NULL ? values->entries[i].value : override->value;
+
+        overrides[i] = value != NULL ? write_override(splitter, axis->key, value) : axis->key;
+        if (overrides[i] == NULL)
+            no_memory(splitter);
+    }
+    splitter->values += n;
+    axis->overrides = overrides;
+    axis->count = n;
+    axis->zipped = override->sweep != NULL && override->sweep->zip ? 1 : 0;
+}
+
+static void add_override(Splitter *splitter, const KilnOverride *override)
+{
+    if (splitter->values > KILN_SWEEP_VALUES)
+        return; /* too many are too many */
+    const char *key = kiln_override_target(splitter->arena, override);
+    KilnAxis *axis = key != NULL ? axis_of(splitter, key) : NULL;
+
+    if (axis == NULL) {
+        no_memory(splitter);
+        return;
+    }
+    axis->key = key;
+    fill_axis(splitter, axis, override);
+    if (splitter->values > KILN_SWEEP_VALUES) {
+        KilnError err = { 0 };
+
+        kiln_error_set(&err, KILN_E_RANGE, "the sweep's arguments have more than %d values",
+                       KILN_SWEEP_VALUES);
+        kiln_error_at(&err, &override->origin);
+        tell(splitter, &err);
+    }
+}
+
+/* ---- Where they come from --------------------------------------------------------------- */
+
+/* `lr: 0.1,0.01` of kiln.sweeper.params reads like an argument. */
+static void add_param(Splitter *splitter, const KilnEntry *entry)
+{
+    const KilnConfigNode *value = NULL;
+    KilnOverride override;
+    KilnText text = { 0 };
+    KilnError err = { 0 };
+    KilnStatus status = kiln_config_resolve(splitter->config, entry->value, &value, &err);
+
+    if (status >= 0 && (value == NULL || value->kind != KILN_NODE_SCALAR))
+        status = kiln_error_set(&err, KILN_E_TYPE,
+                                "kiln.sweeper.params.%s: expected text such as \"0.1,0.01\", got "
+                                "%s; quote the whole value",
+                                entry->key, value != NULL ? kiln_node_kind_name(value) : "nothing");
+    if (status >= 0) {
+        kiln_text_printf(&text, "%s=", entry->key);
+        if (value->scalar == KILN_SCALAR_NULL)
+            kiln_text_append(&text, "null");
+        else
+            kiln_value_text(value, &text);
+        status = text.failed ? kiln_error_nomem(&err, 1)
+                             : kiln_override_parse_from(splitter->arena, text.data,
+                                                        &entry->value->origin, &override, &err);
+    } else {
+        kiln_error_at(&err, &entry->value->origin);
+    }
+    kiln_text_release(&text);
+    if (status >= 0 && kiln_override_is_own(&override)) {
+        status = kiln_error_set(&err, KILN_E_USAGE,
+                                "kiln.sweeper.params.%s: what is kiln's own is the same for all "
+                                "jobs; set it outside of params",
+                                entry->key);
+        kiln_error_at(&err, &entry->value->origin);
+    }
+    if (status < 0)
+        tell(splitter, &err);
+    else
+        add_override(splitter, &override);
+}
+
+static void add_params(Splitter *splitter)
+{
+    const KilnConfigNode *params = kiln_node_find(splitter->config->root, "kiln.sweeper.params");
+    KilnError err = { 0 };
+
+    if (params == NULL || (params->kind == KILN_NODE_SCALAR && params->scalar == KILN_SCALAR_NULL))
+        return;
+    if (params->kind != KILN_NODE_MAP) {
+        kiln_error_set(&err, KILN_E_TYPE,
+                       "kiln.sweeper.params: expected a mapping from keys to values, got %s",
+                       kiln_node_kind_name(params));
+        kiln_error_at(&err, &params->origin);
+        tell(splitter, &err);
+        return;
+    }
+    for (size_t i = 0; i < params->count; i++)
+        add_param(splitter, &params->entries[i]);
+}
+
+/* Length of an item: up to a comma that is not inside ${...}. */
+static size_t item_length(const char *p)
+{
+    size_t n = 0;
+    int depth = 0;
+
+    for (; p[n] != '\0' && (p[n] != ',' || depth > 0); n++) {
+        if (p[n] == '{')
+            depth++;
+        else if (p[n] == '}' && depth > 0)
+            depth--;
+    }
+    return n;
+}
+
+/* What the grammar can't read may be texts with commas: root=/data/a=b,/data/c=d. */
+static KilnStatus read_texts(Splitter *splitter, size_t number, KilnOverride *override,
+                             KilnError *err)
+{
+    KilnMaker maker = { .arena = splitter->arena, .origin = override->origin };
+    KilnValueText value = { .maker = maker };
+    const char *target = kiln_override_target(splitter->arena, override), *p = override->behind;
+    KilnSweepValue *sweep = kiln_sweep_value_new(&value, KILN_SWEEP_CHOICE, NULL);
+    KilnStatus status = KILN_OK;
+
+    while (status >= 0 && target != NULL && sweep != NULL) {
+        size_t n = item_length(p);
+        KilnOverride item = { 0 };
+        const char *text = kiln_arena_printf(splitter->arena, "%s=%.*s", target, (int)n, p);
+
+        if (n == 0 || text == NULL)
+            break;
+        status = kiln_override_read(splitter->arena, text, number, &item, err);
+        if (status >= 0)
+            status = kiln_override_settle(splitter->arena, splitter->config, splitter->hooks, &item,
+                                          err);
+        if (status >= 0 && (item.problem != NULL || item.sweep != NULL))
+            break;
+        if (status >= 0 &&
+            kiln_node_append(splitter->arena, sweep->items, NULL, maker.origin, item.value) == NULL)
+            status = kiln_error_nomem(err, sizeof(KilnConfigNode));
+        p += n;
+        if (*p++ == '\0') {
+            override->problem = NULL;
+            override->sweep = sweep;
+            return status;
+        }
+    }
+    if (status >= 0)
+        *err = *override->problem;
+    return status >= 0 ? err->status : status;
+}
+
+static void add_argument(Splitter *splitter, const char *text, size_t number)
+{
+    KilnOverride override = { 0 };
+    KilnError err = { 0 };
+    KilnStatus status = kiln_override_read(splitter->arena, text, number, &override, &err);
+
+    if (status >= 0 && kiln_override_is_own(&override)) {
+        splitter->own[splitter->n_own++] = override.written; /* composing has read its value */
+        return;
+    }
+    if (status >= 0 && override.problem != NULL)
+        status = read_texts(splitter, number, &override, &err);
+    if (status < 0)
+        tell(splitter, &err);
+    else
+        add_override(splitter, &override);
+}
+
+/* Axes that vary together must be of one length. */
+static void check_zipped(Splitter *splitter)
+{
+    const KilnAxis *first = NULL;
+
+    for (size_t i = 0; i < splitter->count; i++) {
+        const KilnAxis *axis = &splitter->axes[i];
+        KilnError err = { 0 };
+
+        if (axis->zipped == 0)
+            continue;
+        if (first == NULL)
+            first = axis;
+        if (axis->count == first->count)
+            continue;
+        kiln_error_set(&err, KILN_E_USAGE,
+                       "zip() takes one value of each at a time, but %s has %zu and %s has %zu",
+                       first->key, first->count, axis->key, axis->count);
+        tell(splitter, &err);
+    }
+}
+
+KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
+                                const KilnConfig *config, KilnArena *arena, KilnSweepArguments *ret,
+                                KilnErrors *errors)
+{
+    Splitter splitter = {
+        .arena = arena, .hooks = hooks, .search = config->search, .config = config, .errors = errors
+    };
+    size_t n = 0;
+
+    while (request->overrides != NULL && request->overrides[n] != NULL)
+        n++;
+    splitter.search.hooks = hooks;
+    splitter.search.arena = arena;
+    splitter.own = kiln_arena_alloc(arena, (n + 1) * sizeof(*splitter.own));
+    if (splitter.own == NULL)
+        return KILN_E_NOMEM;
+    add_params(&splitter);
+    for (size_t i = 0; i < n; i++)
+        add_argument(&splitter, request->overrides[i], i + 1);
+    if (splitter.status >= 0)
+        check_zipped(&splitter);
+    if (splitter.status < 0)
+        return splitter.status;
+    *ret = (KilnSweepArguments) { .space = { .axes = splitter.axes, .count = splitter.count },
+                                  .own = splitter.own };
+    return KILN_OK;
+}

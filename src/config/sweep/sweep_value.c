@@ -1,0 +1,251 @@
+/* Values that stand for several: which they are, and their order. */
+#include "config/sweep/sweep_value.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "config/sweep/decimal.h"
+#include "kiln/rng.h"
+
+/* More in one axis is a mistake, and would fill the memory. */
+
+KilnSweepValue *kiln_sweep_value_new(KilnValueText *value, KilnSweepKind kind,
+                                     KilnConfigNode *items)
+{
+    KilnSweepValue *sweep = kiln_arena_alloc(value->maker.arena, sizeof(*sweep));
+
+    if (sweep == NULL)
+        return NULL;
+    sweep->kind = kind;
+    sweep->items = items != NULL ? items : kiln_node_new(&value->maker, KILN_NODE_LIST);
+    sweep->next = value->sweeps;
+    if (sweep->items == NULL)
+        return NULL;
+    value->sweeps = sweep;
+    return sweep;
+}
+
+KilnSweepValue *kiln_sweep_value_of(const KilnValueText *value, const KilnConfigNode *node)
+{
+    for (KilnSweepValue *sweep = value->sweeps; sweep != NULL; sweep = sweep->next)
+        if (sweep->items == node)
+            return sweep;
+    return NULL;
+}
+
+/* ---- Numbers ----------------------------------------------------------------------- */
+
+bool kiln_number_of(const KilnConfigNode *node, KilnNumber *ret)
+{
+    KilnNumber number = { 0 };
+
+    if (node->kind != KILN_NODE_SCALAR)
+        return false;
+    if (node->scalar == KILN_SCALAR_BOOL)
+        number.whole = strcmp(node->text, "true") == 0;
+    else if (node->scalar == KILN_SCALAR_INT) {
+        if (kiln_parse_i64(node->text, &number.whole, NULL) < 0)
+            return false;
+    } else if (node->scalar == KILN_SCALAR_FLOAT) {
+        number.real = true;
+        if (kiln_parse_f64(node->text, &number.value, NULL) < 0)
+            return false;
+    } else {
+        return false;
+    }
+    if (!number.real)
+        number.value = (double)number.whole;
+    *ret = number;
+    return true;
+}
+
+static KilnStatus append_number(const KilnMaker *maker, KilnConfigNode *list, KilnNumber number,
+                                KilnError *err)
+{
+    char buf[KILN_F64_TEXT];
+    const char *text = number.real
+                           ? kiln_arena_strdup(maker->arena,
+                                               kiln_format_f64(number.value, buf, sizeof(buf)))
+                           : kiln_arena_printf(maker->arena, "%lld", (long long)number.whole);
+    KilnConfigNode *node =
+        kiln_node_scalar(maker, number.real ? KILN_SCALAR_FLOAT : KILN_SCALAR_INT, text);
+
+    if (list->count == KILN_SWEEP_VALUES)
+        return kiln_error_set(err, KILN_E_RANGE, "more than %d values", KILN_SWEEP_VALUES);
+    if (kiln_node_append(maker->arena, list, NULL, maker->origin, node) == NULL)
+        return kiln_error_nomem(err, sizeof(*node));
+    return KILN_OK;
+}
+
+/* ---- Ranges ------------------------------------------------------------------------- */
+
+static KilnStatus list_whole(const KilnSweepValue *sweep, const KilnMaker *maker,
+                             KilnConfigNode *list, KilnError *err)
+{
+    int64_t step = sweep->step.whole, stop = sweep->stop.whole;
+    KilnNumber at = sweep->start;
+    KilnStatus status = KILN_OK;
+
+    while (status >= 0 && (step > 0 ? at.whole < stop : at.whole > stop)) {
+        status = append_number(maker, list, at, err);
+        if (__builtin_add_overflow(at.whole, step, &at.whole))
+            break;
+    }
+    return status;
+}
+
+static KilnStatus list_real(const KilnSweepValue *sweep, const KilnMaker *maker,
+                            KilnConfigNode *list, KilnError *err)
+{
+    KilnNumber number = { .real = true, .value = sweep->start.value };
+    KilnDecimal at, stop, step;
+    KilnStatus status = KILN_OK;
+
+    kiln_decimal_set(&at, sweep->start.value);
+    kiln_decimal_set(&stop, sweep->stop.value);
+    kiln_decimal_set(&step, sweep->step.value);
+    while (status >= 0 && (step.negative ? kiln_decimal_compare(&at, &stop) > 0
+                                         : kiln_decimal_compare(&at, &stop) < 0)) {
+        status = append_number(maker, list, number, err);
+        kiln_decimal_add(&at, &step);
+        number.value = kiln_decimal_get(&at);
+    }
+    return status;
+}
+
+static KilnStatus list_range(const KilnSweepValue *sweep, const KilnMaker *maker,
+                             KilnConfigNode *list, KilnError *err)
+{
+    if (!isfinite(sweep->start.value) || !isfinite(sweep->stop.value) ||
+        !isfinite(sweep->step.value))
+        return kiln_error_set(err, KILN_E_RANGE, "range() needs finite numbers");
+    if (sweep->step.value == 0)
+        return kiln_error_set(err, KILN_E_RANGE, "range(): a step of 0 never ends");
+    if ((sweep->stop.value - sweep->start.value) / sweep->step.value > KILN_SWEEP_VALUES)
+        return kiln_error_set(err, KILN_E_RANGE, "more than %d values", KILN_SWEEP_VALUES);
+    if (sweep->start.real || sweep->stop.real || sweep->step.real)
+        return list_real(sweep, maker, list, err);
+    return list_whole(sweep, maker, list, err);
+}
+
+/* ---- Patterns ------------------------------------------------------------------------- */
+
+static bool matches(const KilnConfigNode *patterns, const char *name)
+{
+    for (size_t i = 0; patterns != NULL && i < patterns->count; i++)
+        if (fnmatch(patterns->entries[i].value->text, name, FNM_NOESCAPE) == 0)
+            return true;
+    return false;
+}
+
+static KilnStatus list_matches(const KilnSweepValue *sweep, const KilnMaker *maker,
+                               const char *const *options, KilnConfigNode *list, KilnError *err)
+{
+    for (; options != NULL && *options != NULL; options++) {
+        if (!matches(sweep->items, *options) || matches(sweep->exclude, *options))
+            continue;
+        if (kiln_node_append(maker->arena, list, NULL, maker->origin,
+                             kiln_node_scalar(maker, KILN_SCALAR_STR, *options)) == NULL)
+            return kiln_error_nomem(err, sizeof(KilnConfigNode));
+    }
+    return KILN_OK;
+}
+
+KilnStatus kiln_sweep_value_list(const KilnSweepValue *sweep, const KilnMaker *maker,
+                                 const char *const *options, KilnConfigNode **ret, KilnError *err)
+{
+    bool choice = sweep->kind == KILN_SWEEP_CHOICE;
+    KilnConfigNode *list = choice ? kiln_node_copy(maker->arena, sweep->items)
+                                  : kiln_node_new(maker, KILN_NODE_LIST);
+    KilnStatus status = KILN_OK;
+
+    if (list == NULL)
+        return kiln_error_nomem(err, sizeof(*list));
+    if (sweep->kind == KILN_SWEEP_INTERVAL)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "interval() has no end of values, and a grid tries them all; write "
+                              "range(start,stop,step) or the values with commas");
+    if (sweep->kind == KILN_SWEEP_RANGE)
+        status = list_range(sweep, maker, list, err);
+    else if (sweep->kind == KILN_SWEEP_GLOB)
+        status = list_matches(sweep, maker, options, list, err);
+    if (status < 0)
+        return status;
+    if (sweep->shuffle)
+        kiln_list_shuffle(list);
+    *ret = list;
+    return KILN_OK;
+}
+
+/* ---- Order ------------------------------------------------------------------------------ */
+
+static int compare_text(const void *a, const void *b)
+{
+    return strcmp(((const KilnEntry *)a)->value->text, ((const KilnEntry *)b)->value->text);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    KilnNumber x = { 0 }, y = { 0 };
+
+    (void)kiln_number_of(((const KilnEntry *)a)->value, &x);
+    (void)kiln_number_of(((const KilnEntry *)b)->value, &y);
+    return x.value < y.value ? -1 : x.value > y.value;
+}
+
+static void turn(KilnConfigNode *list)
+{
+    for (size_t i = 0; i < list->count / 2; i++) {
+        KilnEntry other = list->entries[i];
+
+        list->entries[i] = list->entries[list->count - 1 - i];
+        list->entries[list->count - 1 - i] = other;
+    }
+}
+
+KilnStatus kiln_list_sort(KilnConfigNode *list, bool reverse)
+{
+    size_t numbers = 0, texts = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const KilnConfigNode *item = list->entries[i].value;
+        KilnNumber number;
+
+        if (kiln_number_of(item, &number))
+            numbers++;
+        else if (item->kind == KILN_NODE_SCALAR && item->scalar != KILN_SCALAR_NULL)
+            texts++;
+    }
+    if (list->count < 2)
+        return KILN_OK;
+    if (numbers != list->count && texts != list->count)
+        return KILN_E_TYPE;
+    if (reverse)
+        turn(list); /* and back: equal values keep their order */
+    qsort(list->entries, list->count, sizeof(*list->entries),
+          texts > 0 ? compare_text : compare_numbers);
+    if (reverse)
+        turn(list);
+    return KILN_OK;
+}
+
+void kiln_list_shuffle(KilnConfigNode *list)
+{
+    const uint32_t key[2] = { 0x6b696c6eu, 0 };
+
+    for (size_t i = list->count; i > 1; i--) {
+        const uint32_t counter[4] = { (uint32_t)i, (uint32_t)list->count, 0, 0 };
+        uint32_t random[4];
+        size_t j;
+        KilnEntry other;
+
+        kiln_philox(key, counter, random);
+        j = random[0] % i;
+        other = list->entries[i - 1];
+        list->entries[i - 1] = list->entries[j];
+        list->entries[j] = other;
+    }
+}

@@ -1,0 +1,310 @@
+/* Lists and keys that are changed, not overlaid. */
+#include "config/tree/edit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "config/composed.h"
+
+static const char *const tags[] = { [KILN_MARK_NONE] = "",
+                                    [KILN_MARK_APPEND] = "!append",
+                                    [KILN_MARK_REMOVE] = "!remove",
+                                    [KILN_MARK_REPLACE] = "!replace",
+                                    [KILN_MARK_DELETE] = "!delete" };
+
+const char *kiln_mark_tag(KilnMark mark)
+{
+    return tags[mark];
+}
+
+KilnMark kiln_mark_find(const char *tag)
+{
+    for (size_t i = 1; tag != NULL && i < KILN_COUNT(tags); i++)
+        if (strcmp(tags[i], tag) == 0)
+            return (KilnMark)i;
+    return KILN_MARK_NONE;
+}
+
+/* ---- Lists ------------------------------------------------------------------------ */
+
+static bool is_empty_place(const KilnConfigNode *node)
+{
+    return node->kind == KILN_NODE_SCALAR &&
+           (node->scalar == KILN_SCALAR_NULL || node->scalar == KILN_SCALAR_MISSING);
+}
+
+/* The list that stands in the entry, through interpolations; *ret is NULL for an
+ * empty place. */
+static KilnStatus find_list(const KilnConfig *config, const KilnConfigNode *written,
+                            const KilnConfigNode **ret, KilnError *err)
+{
+    const KilnConfigNode *node = NULL;
+    char where[512] = "";
+    KilnStatus status = kiln_config_resolve(config, written, &node, err);
+
+    if (status < 0)
+        return status;
+    *ret = is_empty_place(node) ? NULL : node;
+    if (*ret == NULL || node->kind == KILN_NODE_LIST)
+        return KILN_OK;
+    kiln_node_where(config, written, node, where, sizeof(where));
+    return kiln_error_set(err, KILN_E_TYPE,
+                          "%s is %s, not a list (%s); only lists can be appended to and removed "
+                          "from",
+                          kiln_node_path(config, written), kiln_node_kind_name(node), where);
+}
+
+static KilnConfigNode *new_list(KilnConfig *config, const KilnConfigNode *by)
+{
+    KilnMaker maker = { .arena = config->arena, .origin = by->origin, .layer = by->layer };
+    KilnConfigNode *list = kiln_node_new(&maker, KILN_NODE_LIST);
+
+    if (list != NULL)
+        list->mark = by->mark;
+    return list;
+}
+
+static bool append_item(KilnConfig *config, KilnConfigNode *list, const KilnConfigNode *item)
+{
+    KilnConfigNode *copy = kiln_node_copy(config->arena, item);
+
+    return copy != NULL && kiln_node_append(config->arena, list, NULL, copy->origin, copy) != NULL;
+}
+
+static bool append_items(KilnConfig *config, KilnConfigNode *list, const KilnConfigNode *from)
+{
+    if (from->kind != KILN_NODE_LIST)
+        return append_item(config, list, from);
+    for (size_t i = 0; i < from->count; i++)
+        if (!append_item(config, list, from->entries[i].value))
+            return false;
+    return true;
+}
+
+/* Append to a list that was appended to before: the time that it takes, and what its history
+ * takes, do not grow with the list. */
+static KilnStatus grow_list(KilnConfig *config, KilnConfigNode *list, const KilnConfigNode *more,
+                            KilnError *err)
+{
+    if (!kiln_list_freeze(config->arena, list))
+        return kiln_error_nomem(err, sizeof(*list));
+    list->origin = more->origin;
+    list->layer = more->layer;
+    list->mark = more->mark;
+    return append_items(config, list, more) ? KILN_OK : kiln_error_nomem(err, sizeof(*list));
+}
+
+KilnStatus kiln_list_append(KilnConfig *config, KilnConfigNode *parent, KilnEntry *entry,
+                            KilnConfigNode *more, KilnError *err)
+{
+    const KilnConfigNode *there = NULL;
+
+    if (entry->value->grown)
+        return grow_list(config, entry->value, more, err);
+    KilnConfigNode *list = new_list(config, more);
+    KilnStatus status = find_list(config, entry->value, &there, err);
+    if (status < 0)
+        return status;
+    if (list == NULL || (there != NULL && !append_items(config, list, there)) ||
+        !append_items(config, list, more))
+        return kiln_error_nomem(err, sizeof(*list));
+    list->grown = true;
+    kiln_node_replace(entry, parent, list);
+    return KILN_OK;
+}
+
+static bool is_same(const KilnConfig *config, const KilnConfigNode *a, const KilnConfigNode *b)
+{
+    const KilnConfigNode *value = NULL;
+
+    return kiln_node_equal(a, b) ||
+           (kiln_config_resolve(config, a, &value, NULL) >= 0 && kiln_node_equal(value, b));
+}
+
+static bool holds(const KilnConfig *config, const KilnConfigNode *list, const KilnConfigNode *item)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (is_same(config, list->entries[i].value, item))
+            return true;
+    return false;
+}
+
+/* There is no such item: say which there are. */
+static KilnStatus no_item(const KilnConfig *config, const KilnConfigNode *place,
+                          const KilnConfigNode *list, const KilnConfigNode *item, KilnError *err)
+{
+    const char **names = calloc(list->count + 1, sizeof(*names)), *near = NULL;
+    KilnText text = { 0 };
+    size_t n = 0;
+
+    for (size_t i = 0; names != NULL && i < list->count; i++)
+        if (list->entries[i].value->kind == KILN_NODE_SCALAR)
+            names[n++] = list->entries[i].value->text;
+    if (item->kind == KILN_NODE_SCALAR && names != NULL)
+        near = kiln_nearest(item->text, names, n);
+    for (size_t i = 0; i < n && i < 20; i++)
+        kiln_text_printf(&text, "%s%s", i == 0 ? "; it has " : ", ", names[i]);
+    kiln_error_set(err, KILN_E_KEY, "%s has no item %s to remove%s%s%s%s",
+                   kiln_node_path(config, place),
+                   item->kind == KILN_NODE_SCALAR ? item->text : kiln_node_kind_name(item),
+                   near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                   near != NULL ? "'?" : "", near == NULL && text.data != NULL ? text.data : "");
+    free(names);
+    kiln_text_release(&text);
+    return KILN_E_KEY;
+}
+
+KilnStatus kiln_list_remove(KilnConfig *config, KilnConfigNode *parent, KilnEntry *entry,
+                            KilnConfigNode *less, KilnError *err)
+{
+    const KilnConfigNode *there = NULL;
+    KilnConfigNode *list = new_list(config, less), *items = new_list(config, less);
+    KilnStatus status = find_list(config, entry->value, &there, err);
+
+    if (status < 0)
+        return status;
+    if (list == NULL || items == NULL || !append_items(config, items, less))
+        return kiln_error_nomem(err, sizeof(*list));
+    for (size_t i = 0; i < items->count; i++)
+        if (there == NULL || !holds(config, there, items->entries[i].value))
+            return no_item(config, entry->value, there != NULL ? there : list,
+                           items->entries[i].value, err);
+    for (size_t i = 0; there != NULL && i < there->count; i++) {
+        const KilnConfigNode *item = there->entries[i].value;
+        bool goes = false;
+
+        for (size_t j = 0; j < items->count; j++)
+            goes |= is_same(config, item, items->entries[j].value);
+        if (!goes && !append_item(config, list, item))
+            return kiln_error_nomem(err, sizeof(*list));
+    }
+    kiln_node_replace(entry, parent, list);
+    return KILN_OK;
+}
+
+/* Does the list, as far as its history goes, only add to what lies below it? */
+static bool is_open(const KilnConfigNode *node)
+{
+    for (; node != NULL; node = node->replaced)
+        if (node->kind != KILN_NODE_LIST ||
+            (node->mark != KILN_MARK_APPEND && node->mark != KILN_MARK_REMOVE))
+            return false;
+    return true;
+}
+
+KilnStatus kiln_list_underlay(KilnConfig *config, KilnConfigNode *node, const KilnConfigNode *value,
+                              KilnError *err)
+{
+    if (value->kind != KILN_NODE_LIST || !is_open(node))
+        return KILN_OK;
+    if (!kiln_list_own(config->arena, node))
+        return kiln_error_nomem(err, sizeof(*node));
+    for (; node != NULL; node = node->replaced) {
+        KilnConfigNode own = *node;
+
+        node->entries = NULL;
+        node->count = node->capacity = 0;
+        if (!append_items(config, node, value))
+            return kiln_error_nomem(err, sizeof(*node));
+        for (size_t i = 0; i < own.count; i++)
+            if (kiln_node_append(config->arena, node, NULL, own.entries[i].key_origin,
+                                 own.entries[i].value) == NULL)
+                return kiln_error_nomem(err, sizeof(*node));
+    }
+    return KILN_OK;
+}
+
+/* ---- Keys ------------------------------------------------------------------------- */
+
+KilnStatus kiln_removal_add(KilnConfig *config, const KilnRemoved *removal, KilnError *err)
+{
+    KilnRemoved *removed = kiln_arena_alloc(config->arena,
+                                            (config->n_removed + 1) * sizeof(*removed));
+
+    if (removed == NULL)
+        return kiln_error_nomem(err, sizeof(*removed));
+    if (config->n_removed > 0)
+        memcpy(removed, config->removed, config->n_removed * sizeof(*removed));
+    removed[config->n_removed++] = *removal;
+    config->removed = removed;
+    return KILN_OK;
+}
+
+KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent, KilnEntry *entry,
+                             KilnOrigin origin, const char *why, KilnError *err)
+{
+    KilnRemoved removal = { .path = kiln_node_path(config, entry->value),
+                            .origin = origin,
+                            .why = why,
+                            .value = entry->value };
+    KilnStatus status = kiln_removal_add(config, &removal, err);
+
+    if (status >= 0)
+        kiln_node_remove(parent, entry);
+    return status;
+}
+
+static KilnStatus nothing_there(const KilnConfig *config, const KilnConfigNode *map,
+                                const char *key, KilnMark mark, KilnError *err)
+{
+    const char *near = kiln_node_nearest(map, key), *path = kiln_node_path(config, map);
+    const char *dot = *path != '\0' ? "." : "";
+
+    return kiln_error_set(
+        err, KILN_E_KEY, "%s%s%s: %s finds nothing there%s%s%s%s%s", path, dot, key, tags[mark],
+        near != NULL ? "; did you mean '" : "", near != NULL ? path : "", near != NULL ? dot : "",
+        near != NULL ? near : "", near != NULL ? "'?" : "; what is not there needs no tag");
+}
+
+static KilnStatus put_new(KilnConfig *config, KilnConfigNode *map, const char *key,
+                          KilnOrigin key_origin, KilnConfigNode *value, KilnError *err)
+{
+    KilnConfigNode *list = value;
+
+    if (value->mark == KILN_MARK_DELETE || value->mark == KILN_MARK_REMOVE)
+        return nothing_there(config, map, key, value->mark, err);
+    if (value->mark == KILN_MARK_APPEND && value->kind != KILN_NODE_LIST) {
+        list = new_list(config, value);
+        if (list == NULL || !append_items(config, list, value))
+            return kiln_error_nomem(err, sizeof(*list));
+    }
+    if (kiln_node_append(config->arena, map, key, key_origin, list) == NULL)
+        return kiln_error_nomem(err, sizeof(KilnEntry));
+    return kiln_mark_settle(config, list, err);
+}
+
+KilnStatus kiln_mark_apply(KilnConfig *config, KilnConfigNode *map, const char *key,
+                           KilnOrigin key_origin, KilnConfigNode *value, KilnError *err)
+{
+    KilnEntry *entry = kiln_node_entry(map, key);
+
+    if (entry == NULL)
+        return put_new(config, map, key, key_origin, value, err);
+    if (value->mark == KILN_MARK_APPEND)
+        return kiln_list_append(config, map, entry, value, err);
+    if (value->mark == KILN_MARK_REMOVE)
+        return kiln_list_remove(config, map, entry, value, err);
+    if (value->mark == KILN_MARK_DELETE)
+        return kiln_entry_delete(config, map, entry, value->origin, NULL, err);
+    kiln_node_replace(entry, map, value);
+    return kiln_mark_settle(config, value, err);
+}
+
+KilnStatus kiln_mark_settle(const KilnConfig *config, const KilnConfigNode *value, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < value->count && status >= 0; i++) {
+        const KilnEntry *entry = &value->entries[i];
+        KilnMark mark = entry->value->mark;
+
+        status = kiln_mark_settle(config, entry->value, err);
+        if (status >= 0 && (mark == KILN_MARK_REMOVE || mark == KILN_MARK_DELETE)) {
+            kiln_error_set(err, KILN_E_KEY, "%s: %s finds nothing there",
+                           kiln_node_path(config, entry->value), tags[mark]);
+            status = kiln_error_at(err, &entry->value->origin);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,275 @@
+/* Reading a tree: children by name, paths, and where a value came from. */
+#include "config/tree/node.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "config/compose.h"
+#include "config/interpolate/interpolate.h"
+#include "config/tree/edit.h"
+#include "config/provenance/origin.h"
+#include "config/composed.h"
+#include "config/tree/tree.h"
+
+KilnConfigNode *kiln_node_get(const KilnConfigNode *map, const char *key)
+{
+    const KilnEntry *entry = map != NULL && map->kind == KILN_NODE_MAP ? kiln_node_entry(map, key)
+                                                                       : NULL;
+
+    return entry != NULL ? entry->value : NULL;
+}
+
+KilnConfigNode *kiln_node_find(const KilnConfigNode *root, const char *path)
+{
+    char part[KILN_PATH_PART];
+    const KilnConfigNode *node = root;
+
+    while (node != NULL && kiln_path_next(&path, part)) {
+        const KilnEntry *entry = kiln_node_entry(node, part);
+
+        node = entry != NULL ? entry->value : NULL;
+    }
+    return *path == '\0' ? (KilnConfigNode *)node : NULL;
+}
+
+KilnConfigNode *kiln_config_root(const KilnConfig *config)
+{
+    return config->root;
+}
+
+void kiln_config_warnings(const KilnConfig *config, KilnErrors *errors)
+{
+    for (KilnWarning *warning = *config->warnings; warning != NULL; warning = warning->next) {
+        KilnError err = { 0 };
+
+        if (warning->told)
+            continue;
+        warning->told = true;
+        kiln_error_set(&err, KILN_OK, "%s", warning->text);
+        kiln_error_at(&err, &warning->origin);
+        kiln_errors_warn(errors, &err);
+    }
+}
+
+KilnArena *kiln_config_arena(const KilnConfig *config)
+{
+    return config->arena;
+}
+
+const KilnSection *kiln_config_sections(const KilnConfig *config)
+{
+    return config->sections;
+}
+
+static void append_path(const KilnConfigNode *node, KilnText *text)
+{
+    const KilnConfigNode *parent = node->parent;
+
+    if (parent == NULL)
+        return;
+    append_path(parent, text);
+    const size_t i = kiln_node_index(node);
+    if (i == parent->count)
+        return;
+    if (parent->kind == KILN_NODE_LIST)
+        kiln_text_printf(text, "[%zu]", i);
+    else
+        kiln_text_printf(text, "%s%s", text->length > 0 ? "." : "", parent->entries[i].key);
+}
+
+const char *kiln_node_path(const KilnConfig *config, const KilnConfigNode *node)
+{
+    KilnText text = { 0 };
+    const char *path;
+
+    append_path(node, &text);
+    path = kiln_arena_strdup(config->arena, text.data != NULL ? text.data : "");
+    kiln_text_release(&text);
+    return path != NULL ? path : "";
+}
+
+static bool same_origin(const KilnOrigin *a, const KilnOrigin *b)
+{
+    return a->line == b->line && a->column == b->column && a->source != NULL && b->source != NULL &&
+           strcmp(a->source, b->source) == 0;
+}
+
+/* To the end of the history, once: bottom layers are laid again and again. */
+static KilnStatus push_bottom(KilnConfig *config, KilnConfigNode *top, KilnConfigNode *value,
+                              KilnError *err)
+{
+    KilnConfigNode *node = top;
+    KilnStatus status;
+
+    for (;; node = node->replaced) {
+        if (node == value || (same_origin(&node->origin, &value->origin) &&
+                              node->kind == value->kind && kiln_node_equal(node, value)))
+            return KILN_OK;
+        if (node->replaced == NULL)
+            break;
+    }
+    status = kiln_list_underlay(config, top, value, err);
+    node->replaced = value;
+    return status;
+}
+
+KilnStatus kiln_node_underlay(KilnConfig *config, KilnConfigNode *map, const char *key,
+                              KilnOrigin key_origin, KilnConfigNode *value, KilnError *err)
+{
+    KilnEntry *entry = kiln_node_entry(map, key);
+
+    if (entry == NULL) {
+        const char *copy = kiln_arena_strdup(config->arena, key);
+
+        if (copy == NULL || kiln_node_append(config->arena, map, copy, key_origin, value) == NULL)
+            return kiln_error_nomem(err, sizeof(KilnEntry));
+        return KILN_OK;
+    }
+    if (entry->value == value)
+        return KILN_OK;
+    if (entry->value->kind == KILN_NODE_MAP && value->kind == KILN_NODE_MAP) {
+        KilnStatus status = KILN_OK;
+
+        for (size_t i = 0; i < value->count && status >= 0; i++)
+            status = kiln_node_underlay(config, entry->value, value->entries[i].key,
+                                        value->entries[i].key_origin, value->entries[i].value, err);
+        return status;
+    }
+    return push_bottom(config, entry->value, value, err);
+}
+
+/* ", through ${lr} in conf/x.yaml:3:5 and ${rate} in ...": the interpolations between
+ * `node` and its value; each is introduced by `word`, the next ones by `more`. */
+static void append_hops(const KilnConfig *config, const KilnConfigNode *node,
+                        const KilnConfigNode *value, const char *word, const char *more,
+                        KilnText *text)
+{
+    const KilnConfigNode *hop = node;
+
+    for (int i = 0; value != NULL && hop != NULL && hop != value && i < KILN_INTERPOLATION_DEPTH;
+         i++) {
+        if (hop->kind == KILN_NODE_SCALAR && hop->scalar == KILN_SCALAR_INTERPOLATION &&
+            !same_origin(&hop->origin, &value->origin)) {
+            kiln_text_printf(text, "%s%s in ", i == 0 ? word : more, hop->text);
+            kiln_place_write(text, &hop->origin);
+        }
+        hop = kiln_interpolation_target(config, hop);
+    }
+}
+
+/* "with ${x} from conf/x.yaml:3:5" for what was put in at the "${" at `start`. */
+static void append_part(const KilnConfig *config, const KilnConfigNode *node, const char *start,
+                        KilnText *text)
+{
+    KilnConfigNode part = { .kind = KILN_NODE_SCALAR,
+                            .scalar = KILN_SCALAR_INTERPOLATION,
+                            .parent = node->parent };
+    const KilnConfigNode *value = NULL;
+
+    part.text = kiln_arena_strndup(config->arena, start, strcspn(start, "}") + 1);
+    if (part.text == NULL || kiln_interpolation_target(config, &part) == NULL ||
+        kiln_config_resolve(config, &part, &value, NULL) < 0 || value->kind != KILN_NODE_SCALAR)
+        return;
+    kiln_text_printf(text, "\n  with %s from ", part.text);
+    kiln_place_write(text, &value->origin);
+}
+
+/* Where the parts came from of a value that was put together from text and ${...}. */
+static void append_parts(const KilnConfig *config, const KilnConfigNode *node,
+                         const KilnConfigNode *value, KilnText *text)
+{
+    const KilnConfigNode *hop = node;
+
+    for (int i = 0; hop != NULL && hop != value && i < KILN_INTERPOLATION_DEPTH; i++) {
+        if (hop->kind == KILN_NODE_SCALAR && hop->scalar == KILN_SCALAR_INTERPOLATION &&
+            same_origin(&hop->origin, &value->origin)) {
+            for (const char *p = hop->text; (p = strstr(p, "${")) != NULL; p += 2)
+                append_part(config, hop, p, text);
+            return;
+        }
+        hop = kiln_interpolation_target(config, hop);
+    }
+}
+
+void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
+                     const KilnConfigNode *value, char *buf, size_t size)
+{
+    KilnText text = { 0 };
+
+    if (size == 0)
+        return;
+    kiln_text_append(&text, "from ");
+    kiln_place_write(&text, value != NULL ? &value->origin : &node->origin);
+    append_hops(config, node, value, ", through ", " and ", &text);
+    snprintf(buf, size, "%s", text.data != NULL ? text.data : "");
+    kiln_text_release(&text);
+}
+
+static bool has_place(const KilnConfigNode *node)
+{
+    return node->origin.line > 0 || node->layer == KILN_LAYER_ARGUMENT;
+}
+
+/* The nearest node that somebody wrote: a mapping's _target_ is where it was chosen. */
+static const KilnConfigNode *written_near(const KilnConfigNode *node)
+{
+    for (; node != NULL; node = node->parent) {
+        const KilnConfigNode *target = kiln_node_get(node, "_target_");
+
+        if (target != NULL && has_place(target))
+            return target;
+        if (has_place(node))
+            return node;
+    }
+    return NULL;
+}
+
+/* What took the key away at which only a default is left; NULL: nothing did. */
+static const KilnRemoved *find_removal(const KilnConfig *config, const KilnConfigNode *node)
+{
+    const char *path = kiln_node_path(config, node);
+
+    for (size_t i = config->n_removed; i-- > 0;)
+        if (strcmp(config->removed[i].path, path) == 0)
+            return &config->removed[i];
+    return NULL;
+}
+
+KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node,
+                            const KilnConfigNode *value, KilnError *err)
+{
+    const KilnConfigNode *at = value != NULL ? value : node;
+    const KilnRemoved *removed = at != NULL && !has_place(at) ? find_removal(config, at) : NULL;
+    KilnOrigin origin = err->origin;
+    KilnText text = { 0 };
+
+    if (at != NULL && !has_place(at))
+        at = written_near(node != NULL && has_place(node) ? node : at);
+    kiln_text_append(&text, err->text);
+    if (value != NULL)
+        append_parts(config, node, value, &text);
+    append_hops(config, node, value, "\n  through ", "\n  and ", &text);
+    if (removed != NULL)
+        kiln_text_printf(&text, "\n  it is gone by %s", removed->origin.source);
+    else if (at != value && value != NULL && value->kind == KILN_NODE_SCALAR &&
+             value->origin.source != NULL)
+        kiln_text_printf(&text, "\n  from %s", value->origin.source);
+    kiln_error_set(err, err->status, "%s", text.data != NULL ? text.data : "out of memory");
+    kiln_text_release(&text);
+    if (origin.source != NULL)
+        err->origin = origin;
+    else if (removed != NULL)
+        err->origin = removed->origin;
+    else if (at != NULL)
+        err->origin = at->origin;
+    return err->status;
+}
+
+KilnStatus kiln_error_placed(KilnError *err, const char *path)
+{
+    if (kiln_place_leads(err->text, &err->origin) > 0)
+        return err->status;
+    kiln_error_prefix(err, "%s%s", path, path[0] != '\0' ? ": " : "");
+    return kiln_error_at(err, &err->origin);
+}

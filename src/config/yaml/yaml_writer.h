@@ -1,0 +1,29 @@
+/* Nodes as YAML text that reads back as the same values. */
+#ifndef KILN_CONFIG_YAML_YAML_WRITER_H
+#define KILN_CONFIG_YAML_YAML_WRITER_H
+
+#include "config/interpolate/interpolate.h"
+#include "config/provenance/origin_comments.h"
+
+typedef struct KilnWriter {
+    KilnText *text;
+    const KilnConfig *config; /* needed to resolve only */
+    bool resolve;
+    bool references;             /* resolve, but leave what refers to other values of the job */
+    struct KilnRemarks *remarks; /* told where each value came from; NULL: nobody is */
+    /* Leave out this key of the root; NULL: none. */
+    bool (*hidden)(const KilnConfig *config, const char *key);
+    size_t nodes;
+} KilnWriter;
+
+/* The node as YAML, ending in a newline. Fails when an interpolation does. */
+KILN_NODISCARD KilnStatus kiln_write_node(KilnWriter *writer, const KilnConfigNode *node,
+                                          KilnError *err);
+/* A scalar on one line, with quotes where it needs them. */
+void kiln_write_scalar(KilnText *text, const KilnConfigNode *node);
+/* Text as a YAML string, in quotes; in flow style more text needs them. */
+void kiln_write_quoted(KilnText *text, const char *string);
+/* Text as a YAML string, with quotes where it needs them in block style. */
+void kiln_write_string(KilnText *text, const char *string);
+
+#endif

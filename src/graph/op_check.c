@@ -1,0 +1,80 @@
+/* Checks that the operations share, and their messages. */
+#include "graph/op_check.h"
+
+#include "graph/graph.h"
+
+KilnDType kiln_node_float(const KilnNode *node)
+{
+    const KilnTensor *any = node->n_outputs > 0 ? node->outputs[0] : node->inputs[0];
+
+    return any->graph->float_type;
+}
+
+KilnStatus kiln_check_dtype(const KilnNode *node, int i, const char *name, KilnDType dtype,
+                            KilnError *err)
+{
+    const KilnTensor *x = node->inputs[i];
+
+    if (x == NULL || x->dtype == dtype)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_SHAPE, "%s must be %s, got %s", name, kiln_dtype_name(dtype),
+                          kiln_dtype_name(x->dtype));
+}
+
+KilnStatus kiln_check_float(const KilnNode *node, int i, const char *name, KilnError *err)
+{
+    return kiln_check_dtype(node, i, name, kiln_node_float(node), err);
+}
+
+KilnStatus kiln_check_rank(const KilnNode *node, int i, const char *name, int rank,
+                           const char *form, KilnError *err)
+{
+    const KilnTensor *x = node->inputs[i];
+    char text[KILN_SHAPE_TEXT];
+
+    if (x != NULL && x->shape.rank != rank)
+        return kiln_error_set(err, KILN_E_SHAPE, "%s must be %s, got %s", name, form,
+                              kiln_shape_text(&x->shape, text, sizeof(text)));
+    return kiln_check_float(node, i, name, err);
+}
+
+KilnStatus kiln_check_shape(const KilnNode *node, int i, const char *name, const KilnShape *shape,
+                            KilnError *err)
+{
+    const KilnTensor *x = node->inputs[i];
+    char want[KILN_SHAPE_TEXT], got[KILN_SHAPE_TEXT];
+
+    if (x != NULL && !kiln_shape_equal(&x->shape, shape))
+        return kiln_error_set(err, KILN_E_SHAPE, "%s must be %s, got %s", name,
+                              kiln_shape_text(shape, want, sizeof(want)),
+                              kiln_shape_text(&x->shape, got, sizeof(got)));
+    return kiln_check_float(node, i, name, err);
+}
+
+KilnStatus kiln_check_rows(const KilnNode *node, int i, const char *name, KilnError *err)
+{
+    const KilnTensor *x = node->inputs[i];
+
+    if (x != NULL && x->shape.rank < 1)
+        return kiln_error_set(err, KILN_E_SHAPE, "%s must have at least one axis, got a scalar",
+                              name);
+    return kiln_check_float(node, i, name, err);
+}
+
+void kiln_infer_output(KilnNode *node, int i, KilnDType dtype, const KilnShape *shape)
+{
+    node->outputs[i]->dtype = dtype;
+    kiln_shape_store(&node->outputs[i]->shape, shape);
+}
+
+void kiln_infer_like(KilnNode *node, int i)
+{
+    kiln_infer_output(node, 0, kiln_node_float(node), &node->inputs[i]->shape);
+}
+
+void kiln_shape_store(KilnShape *attr, const KilnShape *shape)
+{
+    attr->rank = shape->rank;
+    for (int i = 0; i < KILN_MAX_RANK; i++)
+        attr->dim[i] = i < shape->rank ? shape->dim[i] : 0;
+}

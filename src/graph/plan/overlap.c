@@ -1,0 +1,83 @@
+/* Overlaps of a recorded step: ranges sorted by address, then a sweep. */
+#include "graph/plan/overlap.h"
+
+/* Bytes of a leaf, or those where a tensor must be written. */
+typedef struct Range {
+    uintptr_t begin, end;
+    int64_t name; /* twice the tensor's id; odd for a place */
+} Range;
+
+static Range range_of(const KilnTensor *tensor, const void *bytes, bool place)
+{
+    const KilnDType dtype = tensor->narrow ? KILN_BF16 : tensor->dtype;
+    const uintptr_t begin = (uintptr_t)bytes;
+
+    return (Range) { .begin = begin,
+                     .end = begin +
+                            (size_t)kiln_shape_count(&tensor->shape) * kiln_dtype_size(dtype),
+                     .name = 2 * (int64_t)tensor->id + (place ? 1 : 0) };
+}
+
+static size_t find_ranges(const KilnGraph *graph, Range *ranges)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < graph->n_tensors; i++) {
+        const KilnTensor *tensor = graph->tensors[i];
+
+        if (tensor->node == NULL && tensor->data != NULL)
+            ranges[n++] = range_of(tensor, tensor->data, false);
+        if (tensor->place != NULL)
+            ranges[n++] = range_of(tensor, tensor->place, true);
+    }
+    return n;
+}
+
+static bool before(const Range *a, const Range *b)
+{
+    return a->begin != b->begin ? a->begin < b->begin : a->name < b->name;
+}
+
+/* Shell's sort: the C library's allocates, which no step may. */
+static void sort(Range *ranges, size_t n)
+{
+    for (size_t gap = n / 2; gap > 0; gap /= 2)
+        for (size_t i = gap; i < n; i++) {
+            const Range range = ranges[i];
+            size_t at = i;
+
+            for (; at >= gap && before(&range, &ranges[at - gap]); at -= gap)
+                ranges[at] = ranges[at - gap];
+            ranges[at] = range;
+        }
+}
+
+static size_t count_ranges(const KilnGraph *graph)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < graph->n_tensors; i++) {
+        const KilnTensor *tensor = graph->tensors[i];
+
+        n += (tensor->node == NULL ? 1u : 0u) + (tensor->place != NULL ? 1u : 0u);
+    }
+    return n;
+}
+
+bool kiln_overlap_trace(KilnGraph *graph)
+{
+    Range *ranges = kiln_arena_alloc(&graph->arena, (count_ranges(graph) + 1) * sizeof(*ranges));
+
+    if (ranges == NULL)
+        return false;
+    const size_t n = find_ranges(graph, ranges);
+
+    sort(ranges, n);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = i + 1; k < n && ranges[k].begin < ranges[i].end; k++) {
+            const int64_t pair[] = { ranges[i].name, ranges[k].name };
+
+            kiln_trace_add(&graph->trace, pair, sizeof(pair));
+        }
+    return true;
+}

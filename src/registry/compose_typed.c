@@ -1,0 +1,249 @@
+/* Composition with components: kiln_compose over the composer that knows none. */
+#include "config/compose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/kiln_node/run_files.h"
+#include "registry/option_defaults.h"
+#include "registry/registry.h"
+#include "registry/rename.h"
+
+typedef struct Context {
+    KilnBottom bottom;
+    KilnErrors *errors; /* warnings */
+    const char **names; /* of the last call to options() */
+} Context;
+
+static KilnStatus bottom(void *ctx, KilnConfig *config, KilnErrors *errors)
+{
+    Context *context = ctx;
+
+    return kiln_bottom_lay(&context->bottom, config, errors);
+}
+
+/* The kind whose components are options of a group; a run's module is its task,
+ * and how a sweep runs stands below `kiln`. Callbacks and loggers are mappings of several, so no
+ * single one is an option. */
+static KilnKind group_kind(const char *group)
+{
+    KilnKind kind = kiln_kind_find(group, strlen(group));
+
+    if (strcmp(group, "kiln/launcher") == 0)
+        return KILN_KIND_LAUNCHER;
+    if (strcmp(group, "kiln/sweeper") == 0)
+        return KILN_KIND_SWEEPER;
+    if (strcmp(group, "task") == 0)
+        return KILN_KIND_MODULE;
+    return kind == KILN_KIND_CALLBACK || kind == KILN_KIND_LOGGER ? KILN_KIND_ANY : kind;
+}
+
+static bool option(void *ctx, KilnConfig *config, const char *group, const char *name,
+                   const char **ret_yaml, const char **ret_source)
+{
+    const Context *context = ctx;
+    KilnArena *arena = kiln_config_arena(config);
+    KilnKind kind = group_kind(group);
+
+    if (context->bottom.registry == NULL || kind == KILN_KIND_ANY ||
+        kiln_registry_find(context->bottom.registry, kind, name) == NULL)
+        return false;
+    const char *yaml = kiln_arena_printf(arena, "_target_: %s/%s\n", kiln_kind_name(kind), name);
+    const char *source = kiln_arena_printf(arena, "component %s/%s", kiln_kind_name(kind), name);
+    if (yaml == NULL || source == NULL)
+        return false;
+    *ret_yaml = yaml;
+    *ret_source = source;
+    return true;
+}
+
+static bool is_member(void *ctx, const char *group, const char *name)
+{
+    const Context *context = ctx;
+    KilnKind kind = strcmp(group, "callbacks") == 0 ? KILN_KIND_CALLBACK : KILN_KIND_LOGGER;
+
+    return context->bottom.registry != NULL &&
+           (kind == KILN_KIND_CALLBACK || strcmp(group, "logger") == 0) &&
+           kiln_registry_find(context->bottom.registry, kind, name) != NULL;
+}
+
+/* NULL for what is no group of components. */
+static const char *const *options(void *ctx, const char *group)
+{
+    Context *context = ctx;
+    const KilnRegistry *registry = context->bottom.registry;
+    KilnKind kind = group_kind(group);
+    size_t n = 0;
+
+    if (registry == NULL || kind == KILN_KIND_ANY)
+        return NULL;
+    free(context->names);
+    context->names = calloc(registry->count + 1, sizeof(*context->names));
+    if (context->names == NULL)
+        return NULL;
+    for (size_t i = 0; i < registry->count; i++)
+        if (registry->items[i]->kind == kind)
+            context->names[n++] = registry->items[i]->name;
+    return n > 0 ? context->names : NULL;
+}
+
+/* An item of a list of texts is text; the list is not. */
+static bool is_text(void *ctx, const KilnConfig *config, const char *key)
+{
+    const KilnField *field = kiln_config_field(config, ((const Context *)ctx)->bottom.registry,
+                                               key);
+    const char *last = strrchr(key, '.');
+
+    if (field == NULL || (field->type != KILN_TYPE_STR && field->type != KILN_TYPE_PATH))
+        return false;
+    return field->shape == KILN_ONE || strcmp(last != NULL ? last + 1 : key, field->name) != 0;
+}
+
+static bool is_known(const KilnRegistry *registry, const char *target)
+{
+    const KilnComponent *component = NULL;
+    bool found = kiln_registry_target(registry, target, KILN_KIND_ANY, &component, NULL) >= 0;
+
+    /* Components of several kinds may share a name. */
+    for (int kind = 0; !found && kind < KILN_KIND_COUNT; kind++)
+        found = kiln_registry_find(registry, (KilnKind)kind, target) != NULL;
+    return found;
+}
+
+/* "sgd" and "optimizer/sgd" are one. */
+static bool is_same_component(const char *a, const char *b)
+{
+    const char *slash_a = strchr(a, '/'), *slash_b = strchr(b, '/');
+
+    if ((slash_a == NULL) != (slash_b == NULL)) {
+        a = slash_a != NULL ? slash_a + 1 : a;
+        b = slash_b != NULL ? slash_b + 1 : b;
+    }
+    return strcmp(a, b) == 0;
+}
+
+static bool other_component(void *ctx, const char *from, const char *to)
+{
+    const KilnRegistry *registry = ((const Context *)ctx)->bottom.registry;
+
+    return registry != NULL && !is_same_component(from, to) && is_known(registry, from) &&
+           is_known(registry, to);
+}
+
+static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfigNode *map,
+                           const char *key, const KilnOrigin *origin)
+{
+    const Context *context = ctx;
+    const KilnField *row = kiln_bottom_renamed(&context->bottom, map, key);
+
+    if (row == NULL)
+        return NULL;
+    kiln_rename_warn(config, map, row, origin, context->errors);
+    return row->renamed;
+}
+
+static void check(void *ctx, KilnConfig *config, KilnErrors *errors)
+{
+    Context *context = ctx;
+
+    if (context->bottom.registry != NULL &&
+        kiln_bottom_lay(&context->bottom, config, errors) == KILN_OK)
+        (void)!kiln_config_check(config, context->bottom.registry, errors);
+}
+
+static KilnComposeHooks hooks_of(Context *context)
+{
+    const KilnRegistry *registry = context->bottom.registry;
+
+    return (KilnComposeHooks) { .ctx = context,
+                                .folders = registry != NULL ? registry->folders : NULL,
+                                .bottom = bottom,
+                                .option = option,
+                                .options = options,
+                                .is_member = is_member,
+                                .other_component = other_component,
+                                .is_text = is_text,
+                                .rename = renamed,
+                                .check = check };
+}
+
+typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
+                              KilnConfig **ret, KilnErrors *errors);
+
+static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnConfig **ret,
+                          KilnErrors *errors)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = hooks_of(&context);
+    KilnConfig *config = NULL;
+    KilnErrors *found = NULL;
+    KilnStatus status = kiln_errors_new(&found);
+
+    if (status < 0)
+        return status;
+    context.errors = found;
+    status = way(request, &hooks, &config, found);
+    /* Once more for what no override touched but changed: a _target_ of ${name}. */
+    if (status == KILN_OK)
+        status = kiln_bottom_lay(&context.bottom, config, found);
+    if (status == KILN_OK)
+        *ret = config;
+    else
+        kiln_config_free(config);
+    /* When composing fails, a _target_ that names nothing is often the cause of
+     * what follows (its options do not exist). */
+    if (status < 0)
+        kiln_errors_append(errors, context.bottom.unknown);
+    kiln_errors_append(errors, found);
+    kiln_errors_sort(errors, NULL);
+    kiln_errors_free(found);
+    kiln_bottom_release(&context.bottom);
+    free(context.names);
+    return status;
+}
+
+KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
+{
+    return compose(request, kiln_config_compose, ret, errors);
+}
+
+KilnStatus kiln_compose_sweep(const KilnComposeRequest *request, KilnConfig **ret,
+                              KilnSweepArguments *ret_arguments, KilnErrors *errors)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = hooks_of(&context);
+    KilnConfig *config = NULL;
+    KilnStatus status = compose(request, kiln_config_compose_sweep, &config, errors);
+
+    if (status >= 0)
+        status = kiln_sweep_arguments(request, &hooks, config, kiln_config_arena(config),
+                                      ret_arguments, errors);
+    if (status >= 0)
+        *ret = config;
+    else
+        kiln_config_free(config);
+    free(context.names);
+    return status;
+}
+
+KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *group, bool groups,
+                                char ***ret, size_t *ret_count, KilnError *err)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = hooks_of(&context);
+    KilnStatus status = kiln_group_options(request, &hooks, group, groups, ret, ret_count, err);
+
+    free(context.names);
+    return status;
+}
+
+KilnStatus kiln_compose_files(const KilnComposeRequest *request, KilnGroupFileVisit *visit,
+                              void *ctx, KilnError *err)
+{
+    Context context = { .bottom.registry = request->registry };
+    KilnComposeHooks hooks = hooks_of(&context);
+    KilnStatus status = kiln_group_files(request, &hooks, visit, ctx, err);
+
+    free(context.names);
+    return status;
+}

@@ -1,0 +1,432 @@
+/* Lays options tables' defaults below the tree. */
+#include "registry/option_defaults.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "config/compose.h"
+#include "config/tree/tree.h"
+#include "registry/registry.h"
+#include "registry/rename.h"
+#include "schema/table.h"
+
+typedef struct Walk {
+    KilnBottom *bottom;
+    KilnConfig *config;
+    KilnErrors *errors; /* warnings, and what does not end the walk */
+    KilnStatus status;  /* of the first of those */
+    KilnError err;      /* the first that ended the walk */
+} Walk;
+
+/* ---- Which mapping has whose defaults ----------------------------------------- */
+
+static KilnLaid *find_laid(const KilnBottom *bottom, const KilnConfigNode *map)
+{
+    for (size_t i = 0; i < bottom->count; i++)
+        if (bottom->laid[i].map == map)
+            return &bottom->laid[i];
+    return NULL;
+}
+
+static KilnLaid *add_laid(Walk *walk, const KilnConfigNode *map)
+{
+    KilnBottom *bottom = walk->bottom;
+
+    if (bottom->count == bottom->capacity) {
+        size_t capacity = bottom->capacity > 0 ? bottom->capacity * 2 : 32;
+        KilnLaid *laid = realloc(bottom->laid, capacity * sizeof(*laid));
+
+        if (laid == NULL) {
+            kiln_error_nomem(&walk->err, capacity * sizeof(*laid));
+            return NULL;
+        }
+        bottom->laid = laid;
+        bottom->capacity = capacity;
+    }
+    bottom->laid[bottom->count] = (KilnLaid) { .map = map };
+    return &bottom->laid[bottom->count++];
+}
+
+/* ---- Default nodes --------------------------------------------------------------- */
+
+static void mark_default(KilnConfigNode *node, const char *source)
+{
+    node->layer = KILN_LAYER_DEFAULT;
+    node->origin = (KilnOrigin) { .source = source };
+    for (size_t i = 0; i < node->count; i++) {
+        node->entries[i].key_origin = node->origin;
+        mark_default(node->entries[i].value, source);
+    }
+}
+
+static KilnConfigNode *default_node(Walk *walk, const KilnField *field, const char *source)
+{
+    KilnArena *arena = kiln_config_arena(walk->config);
+    const char *text = field->value != NULL ? field->value : "???";
+    KilnConfigNode *node = NULL;
+
+    if (kiln_node_parse(arena, text, source, &node, &walk->err) < 0) {
+        kiln_error_prefix(&walk->err, "%s, option %s: ", source, field->name);
+        return NULL;
+    }
+    mark_default(node, source);
+    return node;
+}
+
+static const char *target_text(const KilnConfigNode *node)
+{
+    const KilnConfigNode *target = kiln_node_get(node, KILN_TARGET_KEY);
+
+    return target != NULL && target->kind == KILN_NODE_SCALAR ? target->text : NULL;
+}
+
+/* A default component's options do not belong below another component. */
+static bool other_component(const KilnConfigNode *have, const KilnConfigNode *value)
+{
+    const char *a = target_text(have), *b = target_text(value);
+
+    return a != NULL && b != NULL && strcmp(a, b) != 0;
+}
+
+static void underlay(Walk *walk, KilnConfigNode *map, const char *key, KilnConfigNode *value)
+{
+    KilnStatus status = kiln_node_underlay(walk->config, map, key, value->origin, value,
+                                           &walk->err);
+
+    (void)status; /* is in walk->err */
+}
+
+static void underlay_field(Walk *walk, KilnConfigNode *map, const KilnField *field,
+                           const char *source);
+
+/* A nested struct's own defaults, below what its option's default says. */
+static void underlay_struct(Walk *walk, KilnConfigNode *map, const KilnField *fields,
+                            const char *source)
+{
+    for (size_t i = 0; i < kiln_table_count(fields) && walk->err.status == KILN_OK; i++)
+        if (fields[i].renamed == NULL)
+            underlay_field(walk, map, &fields[i], source);
+}
+
+static void underlay_field(Walk *walk, KilnConfigNode *map, const KilnField *field,
+                           const char *source)
+{
+    KilnConfigNode *value = default_node(walk, field, source);
+    KilnConfigNode *have = kiln_node_get(map, field->name);
+
+    if (value == NULL)
+        return;
+    if (field->type == KILN_TYPE_COMPONENT && have != NULL && field->shape == KILN_MAP &&
+        value->kind == KILN_NODE_MAP && have->kind == KILN_NODE_MAP) {
+        for (size_t i = 0; i < value->count && walk->err.status == KILN_OK; i++) {
+            const KilnConfigNode *there = kiln_node_get(have, value->entries[i].key);
+
+            if (there == NULL || !other_component(there, value->entries[i].value))
+                underlay(walk, have, value->entries[i].key, value->entries[i].value);
+        }
+    } else if (have == NULL || !other_component(have, value)) {
+        underlay(walk, map, field->name, value);
+    }
+    have = kiln_node_get(map, field->name);
+    if (field->type == KILN_TYPE_STRUCT && field->shape == KILN_ONE && have != NULL &&
+        have->kind == KILN_NODE_MAP)
+        underlay_struct(walk, have, field->fields, source);
+}
+
+/* ---- Taking defaults away again ---------------------------------------------------- */
+
+static bool only_defaults(const KilnConfigNode *node)
+{
+    if (node->layer != KILN_LAYER_DEFAULT)
+        return false;
+    for (size_t i = 0; i < node->count; i++)
+        if (!only_defaults(node->entries[i].value))
+            return false;
+    return true;
+}
+
+static bool is_from(const KilnConfigNode *node, const char *source)
+{
+    return node->layer == KILN_LAYER_DEFAULT && node->origin.source != NULL &&
+           strcmp(node->origin.source, source) == 0;
+}
+
+/* The component changed: what the former one's table laid here goes, except
+ * where something was written into it. */
+static void remove_defaults(KilnConfigNode *map, const char *source)
+{
+    for (size_t i = map->count; i-- > 0;) {
+        KilnConfigNode *node = map->entries[i].value;
+
+        if (is_from(node, source) && only_defaults(node)) {
+            kiln_node_remove(map, &map->entries[i]);
+            continue;
+        }
+        if (node->kind == KILN_NODE_MAP) /* a nested struct, partly written */
+            remove_defaults(node, source);
+        for (; node->replaced != NULL; node = node->replaced)
+            if (is_from(node->replaced, source)) {
+                node->replaced = NULL;
+                break;
+            }
+    }
+}
+
+/* ---- Tables ------------------------------------------------------------------------- */
+
+/* The table of `map`: laid below it, or below the struct that it is in. */
+static const KilnField *table_of(const KilnBottom *bottom, const KilnConfigNode *map)
+{
+    const KilnLaid *laid = find_laid(bottom, map);
+    const KilnConfigNode *parent = map->parent;
+
+    if (laid != NULL || parent == NULL)
+        return laid != NULL ? laid->fields : NULL;
+    bool item = parent->kind == KILN_NODE_LIST;
+    const KilnField *around = table_of(bottom, parent);
+    for (size_t i = 0; around != NULL && i < parent->count; i++) {
+        const KilnField *field = parent->entries[i].value == map && !item
+                                     ? kiln_table_find(around, parent->entries[i].key)
+                                     : NULL;
+
+        if (field != NULL)
+            return field->type == KILN_TYPE_STRUCT && field->shape == KILN_ONE ? field->fields
+                                                                               : NULL;
+    }
+    return NULL;
+}
+
+const KilnField *kiln_bottom_renamed(const KilnBottom *bottom, const KilnConfigNode *map,
+                                     const char *key)
+{
+    const KilnField *fields = table_of(bottom, map);
+
+    return fields != NULL ? kiln_table_renamed(fields, key) : NULL;
+}
+
+/* ---- Walking ------------------------------------------------------------------------ */
+
+static bool lay_table(Walk *walk, KilnConfigNode *map, const void *owner, const char *source,
+                      const KilnField *fields)
+{
+    KilnLaid *laid = find_laid(walk->bottom, map);
+    bool fresh = laid == NULL || laid->owner != owner;
+
+    if (laid == NULL)
+        laid = add_laid(walk, map);
+    else if (fresh && laid->source != NULL)
+        remove_defaults(map, laid->source);
+    if (laid == NULL)
+        return false;
+    *laid = (KilnLaid) { map, owner, source, fields, walk->bottom->pass };
+    KilnStatus status = kiln_rename_options(walk->config, map, fields, walk->errors);
+    if (status < 0)
+        walk->status = status;
+    /* An option that an override took away falls back to its default. */
+    for (size_t i = 0; i < kiln_table_count(fields) && walk->err.status == KILN_OK; i++)
+        if (fields[i].renamed == NULL && (fresh || fields[i].type == KILN_TYPE_STRUCT ||
+                                          kiln_node_get(map, fields[i].name) == NULL))
+            underlay_field(walk, map, &fields[i], source);
+    return walk->err.status == KILN_OK;
+}
+
+static void remember_unknown(Walk *walk, const KilnConfigNode *map, KilnError *err)
+{
+    KilnBottom *bottom = walk->bottom;
+    KilnLaid *laid = find_laid(bottom, map);
+
+    if (laid == NULL)
+        laid = add_laid(walk, map);
+    if (laid != NULL)
+        laid->pass = bottom->pass; /* once in a pass */
+
+    if (bottom->unknown == NULL && kiln_errors_new(&bottom->unknown) < 0)
+        return;
+    kiln_error_placed(err, kiln_node_path(walk->config, map));
+    kiln_errors_add(bottom->unknown, err);
+}
+
+static void walk_fields(Walk *walk, KilnConfigNode *map, const KilnField *fields, int depth);
+
+static void lay_component(Walk *walk, KilnConfigNode *map, KilnKind kind, int depth)
+{
+    const KilnComponent *component;
+    KilnError err = { 0 };
+
+    if (depth > KILN_MAX_NESTING) {
+        kiln_error_set(&walk->err, KILN_E_RANGE, "%s: components within components, more than %d",
+                       kiln_node_path(walk->config, map), KILN_MAX_NESTING);
+        return;
+    }
+    if (kiln_node_component(walk->config, walk->bottom->registry, map, kind, &component, &err) <
+        0) {
+        remember_unknown(walk, map, &err);
+        return;
+    }
+    const char *source = kiln_arena_printf(kiln_config_arena(walk->config), "default of %s/%s",
+                                           kiln_kind_name(component->kind), component->name);
+    if (source == NULL)
+        kiln_error_nomem(&walk->err, 64);
+    else if (lay_table(walk, map, component, source, component->fields))
+        walk_fields(walk, map, component->fields, depth + 1);
+}
+
+/* `loss: focal` says the same as `loss: {_target_: focal}`. */
+static KilnConfigNode *named_mapping(Walk *walk, const KilnConfigNode *name)
+{
+    KilnMaker maker = { kiln_config_arena(walk->config), name->origin, name->layer };
+    KilnConfigNode *map = kiln_node_new(&maker, KILN_NODE_MAP);
+    KilnConfigNode *target = kiln_node_scalar(&maker, KILN_SCALAR_STR, name->text);
+
+    if (map == NULL ||
+        kiln_node_append(maker.arena, map, KILN_TARGET_KEY, name->origin, target) == NULL) {
+        kiln_error_nomem(&walk->err, sizeof(*map));
+        return NULL;
+    }
+    map->replaced = name->replaced;
+    map->parent = name->parent;
+    map->at = name->at;
+    return map;
+}
+
+static void walk_place(Walk *walk, KilnEntry *entry, KilnKind kind, int depth)
+{
+    const KilnConfigNode *node = entry->value;
+
+    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_STR) {
+        KilnConfigNode *map = named_mapping(walk, node);
+
+        if (map == NULL)
+            return;
+        entry->value = map;
+    }
+    if (entry->value->kind == KILN_NODE_MAP)
+        lay_component(walk, entry->value, kind, depth);
+}
+
+/* One value of a field that holds components, or structs that may. */
+static void walk_value(Walk *walk, const KilnField *field, KilnEntry *entry, int depth)
+{
+    if (field->type == KILN_TYPE_COMPONENT)
+        walk_place(walk, entry, field->component_kind, depth);
+    else if (entry->value->kind == KILN_NODE_MAP)
+        walk_fields(walk, entry->value, field->fields, depth);
+}
+
+static void walk_fields(Walk *walk, KilnConfigNode *map, const KilnField *fields, int depth)
+{
+    for (size_t i = 0; i < kiln_table_count(fields) && walk->err.status == KILN_OK; i++) {
+        const KilnField *field = &fields[i];
+        KilnEntry *entry = kiln_node_entry(map, field->name);
+
+        if ((field->type != KILN_TYPE_COMPONENT && field->type != KILN_TYPE_STRUCT) ||
+            field->renamed != NULL || entry == NULL)
+            continue;
+        KilnConfigNode *node = entry->value;
+        if (field->shape == KILN_ONE)
+            walk_value(walk, field, entry, depth);
+        else if (!kiln_list_own(kiln_config_arena(walk->config), node))
+            kiln_error_nomem(&walk->err, sizeof(*node));
+        else if (node->kind == (field->shape == KILN_LIST ? KILN_NODE_LIST : KILN_NODE_MAP))
+            for (size_t j = 0; j < node->count && walk->err.status == KILN_OK; j++)
+                walk_value(walk, field, &node->entries[j], depth);
+    }
+}
+
+/* Components in places that no table knows: groups that are only referred to. */
+static void walk_rest(Walk *walk, KilnConfigNode *node)
+{
+    if (kiln_node_get(node, KILN_TARGET_KEY) != NULL) {
+        const KilnLaid *laid = find_laid(walk->bottom, node);
+
+        if (laid == NULL || laid->pass != walk->bottom->pass)
+            lay_component(walk, node, KILN_KIND_ANY, 0);
+    }
+    for (size_t i = 0; i < node->count && walk->err.status == KILN_OK; i++)
+        walk_rest(walk, node->entries[i].value);
+}
+
+/* The section's mapping, made if need be; NULL when something else stands there. */
+static KilnConfigNode *section_map(Walk *walk, const KilnSection *section, const char *source)
+{
+    KilnMaker maker = { kiln_config_arena(walk->config), { .source = source }, KILN_LAYER_DEFAULT };
+    KilnConfigNode *node = kiln_config_root(walk->config);
+    const char *rest = section->key;
+    char part[KILN_PATH_PART];
+
+    while (kiln_path_next(&rest, part)) {
+        KilnConfigNode *child = kiln_node_get(node, part);
+
+        if (child == NULL) {
+            child = kiln_node_new(&maker, KILN_NODE_MAP);
+            if (child == NULL)
+                kiln_error_nomem(&walk->err, sizeof(*child));
+            else
+                underlay(walk, node, part, child);
+        }
+        if (child == NULL || child->kind != KILN_NODE_MAP || walk->err.status < 0)
+            return NULL;
+        node = child;
+    }
+    return node;
+}
+
+static void walk_section(Walk *walk, const KilnSection *section)
+{
+    const char *name = section->key[0] != '\0' ? section->key : "kiln";
+    const char *source = kiln_arena_printf(kiln_config_arena(walk->config), "default of %s", name);
+
+    if (source == NULL) {
+        kiln_error_nomem(&walk->err, 64);
+        return;
+    }
+    KilnConfigNode *map = section_map(walk, section, source);
+    if (map != NULL)
+        lay_table(walk, map, section, source, section->fields);
+}
+
+bool kiln_bottom_is_about(const KilnConfig *config, const KilnSection *sections)
+{
+    for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
+        if (s->key[0] != '\0')
+            continue;
+        for (size_t i = 0; i < kiln_table_count(s->fields); i++)
+            if (s->fields[i].type == KILN_TYPE_COMPONENT && s->fields[i].value == NULL &&
+                kiln_node_get(kiln_config_root(config), s->fields[i].name) != NULL)
+                return true;
+        return false;
+    }
+    return true;
+}
+
+KilnStatus kiln_bottom_lay(KilnBottom *bottom, KilnConfig *config, KilnErrors *errors)
+{
+    const KilnSection *sections = kiln_config_sections(config);
+    Walk walk = { .bottom = bottom, .config = config, .errors = errors };
+    bool all = kiln_bottom_is_about(config, sections);
+
+    kiln_errors_free(bottom->unknown);
+    bottom->unknown = NULL;
+    bottom->pass++;
+    for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
+        if (walk.err.status == KILN_OK && (all || s->hidden))
+            walk_section(&walk, s);
+    if (bottom->registry != NULL && walk.err.status == KILN_OK) {
+        for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
+            KilnConfigNode *map = kiln_node_find(kiln_config_root(config), s->key);
+
+            if (map != NULL && map->kind == KILN_NODE_MAP && (all || s->hidden))
+                walk_fields(&walk, map, s->fields, 0);
+        }
+        walk_rest(&walk, kiln_config_root(config));
+    }
+    return walk.err.status < 0 ? kiln_errors_add(errors, &walk.err) : walk.status;
+}
+
+void kiln_bottom_release(KilnBottom *bottom)
+{
+    kiln_errors_free(bottom->unknown);
+    free(bottom->laid);
+    *bottom = (KilnBottom) { 0 };
+}

@@ -1,0 +1,95 @@
+/* Plugins that the user has loaded: the same place, bytes and owner. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "registry/plugin_trust.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sha2.h>
+
+#include "base/system/trust.h"
+
+typedef struct File {
+    char *path; /* absolute, without links */
+    char sum[SHA256_DIGEST_STRING_LENGTH], owner[24];
+    bool open_to_others; /* anybody may write to it */
+} File;
+
+static bool sum_up(int fd, char ret[SHA256_DIGEST_STRING_LENGTH])
+{
+    unsigned char piece[1 << 14];
+    SHA2_CTX hash;
+    ssize_t got;
+
+    SHA256Init(&hash);
+    while ((got = read(fd, piece, sizeof(piece))) > 0 || (got < 0 && errno == EINTR))
+        if (got > 0)
+            SHA256Update(&hash, piece, (size_t)got);
+    (void)SHA256End(&hash, ret);
+    return got == 0;
+}
+
+static KilnStatus read_file(const char *path, File *ret, KilnError *err)
+{
+    File file = { .path = realpath(path, NULL) };
+    int fd = file.path != NULL ? open(file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+                               : -1;
+    struct stat info;
+    KilnStatus status = KILN_OK;
+
+    if (fd < 0 || fstat(fd, &info) != 0)
+        status = kiln_error_set(err, KILN_E_PLUGIN, "%s",
+                                errno == ENOENT ? "there is no such file" : strerror(errno));
+    else if (!S_ISREG(info.st_mode))
+        status = kiln_error_set(err, KILN_E_PLUGIN, "it is no file");
+    else if (!sum_up(fd, file.sum))
+        status = kiln_error_set(err, KILN_E_PLUGIN, "%s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    if (status < 0) {
+        free(file.path);
+        return status;
+    }
+    snprintf(file.owner, sizeof(file.owner), "%lu", (unsigned long)info.st_uid);
+    file.open_to_others = (info.st_mode & S_IWOTH) != 0;
+    *ret = file;
+    return KILN_OK;
+}
+
+static KilnTrust trust_of(const File *file)
+{
+    return (KilnTrust) { { "plugin", file->path, file->sum, file->owner } };
+}
+
+void kiln_plugin_allow(const char *path)
+{
+    File file;
+
+    if (read_file(path, &file, NULL) < 0)
+        return;
+    const KilnTrust trust = trust_of(&file);
+    kiln_trust_allow(&trust);
+    free(file.path);
+}
+
+KilnStatus kiln_plugin_allowed(const char *path, KilnError *err)
+{
+    File file;
+    KilnStatus status = read_file(path, &file, err);
+
+    if (status < 0)
+        return status;
+    const KilnTrust trust = trust_of(&file);
+    if (file.open_to_others)
+        status = kiln_error_set(err, KILN_E_PLUGIN, "anybody may write to it");
+    else if (!kiln_trust_allowed(&trust))
+        status = kiln_error_set(err, KILN_E_PLUGIN,
+                                "you have not loaded it before, or it has changed since");
+    free(file.path);
+    return status;
+}

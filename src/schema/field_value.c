@@ -1,0 +1,478 @@
+/* Reads one scalar as the value of one option, and says what was expected. */
+#include "schema/field_value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/parse.h"
+#include "config/yaml/scalar.h"
+
+void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size)
+{
+    const char *text = node->text != NULL ? node->text : "";
+    bool longer = strlen(text) > 60;
+    int shown = 60;
+
+    if (node->kind != KILN_NODE_SCALAR) {
+        snprintf(buf, size, "%s", node->kind == KILN_NODE_MAP ? "a mapping" : "a list");
+    } else if (node->scalar == KILN_SCALAR_NULL) {
+        snprintf(buf, size, "null");
+    } else if (node->scalar == KILN_SCALAR_STR) {
+        while (longer && shown > 0 && ((unsigned char)text[shown] & 0xC0) == 0x80)
+            shown--; /* not in the middle of a character */
+        snprintf(buf, size, "\"%.*s%s\"", longer ? shown : 60, text, longer ? "..." : "");
+    } else {
+        snprintf(buf, size, "%.60s", text);
+    }
+}
+
+const char *kiln_value_kind(KilnKind kind)
+{
+    static const char *const texts[KILN_KIND_COUNT + 1] = {
+#define TEXT(name, text) [KILN_KIND_##name] = "a " text,
+        KILN_KIND_TABLE(TEXT)
+#undef TEXT
+            [KILN_KIND_COUNT] = "a component",
+    };
+
+    return kind == KILN_KIND_OPTIMIZER ? "an optimizer" : texts[kind];
+}
+
+const char *kiln_value_bound(double bound, char buf[KILN_BOUND_TEXT])
+{
+    bool whole = fabs(bound) < 1e18 && floor(bound) == bound;
+
+    snprintf(buf, KILN_BOUND_TEXT, whole ? "%.0f" : "%.15g", bound);
+    return buf;
+}
+
+static void expected_bounds(KilnText *text, double min, double max)
+{
+    char low[KILN_BOUND_TEXT], high[KILN_BOUND_TEXT];
+
+    kiln_value_bound(min, low);
+    kiln_value_bound(max, high);
+    if (!isinf(min) && !isinf(max))
+        kiln_text_printf(text, " from %s to %s", low, high);
+    else if (!isinf(min))
+        kiln_text_printf(text, " of at least %s", low);
+    else if (!isinf(max))
+        kiln_text_printf(text, " of at most %s", high);
+}
+
+/* "a count (3), a share from 0 to 1 (0.25) or a time (90s, 00:15:00)" */
+static void expected_amount(KilnText *text, unsigned takes)
+{
+    static const struct {
+        unsigned takes;
+        const char *what;
+    } all[] = { { KILN_TAKES_SWITCH, "true or false" },
+                { KILN_TAKES_COUNT, "a count (3)" },
+                { KILN_TAKES_SHARE, "a share from 0.0 to 1.0 (0.25)" },
+                { KILN_TAKES_TIME, "a time (90s, 1h30m, 00:15:00)" } };
+    unsigned left = takes;
+
+    for (size_t i = 0; i < KILN_COUNT(all); i++) {
+        if ((takes & all[i].takes) == 0)
+            continue;
+        left &= ~all[i].takes;
+        kiln_text_printf(text, "%s%s", all[i].what,
+                         left == 0                  ? ""
+                         : (left & (left - 1)) == 0 ? " or "
+                                                    : ", ");
+    }
+}
+
+void kiln_value_expected(KilnText *text, const KilnField *field)
+{
+    switch (field->type) {
+    case KILN_TYPE_BOOL:
+        kiln_text_append(text, "true or false");
+        break;
+    case KILN_TYPE_I64:
+        kiln_text_append(text, "an integer");
+        expected_bounds(text, field->min, field->max);
+        break;
+    case KILN_TYPE_F64:
+        kiln_text_append(text, "a number");
+        expected_bounds(text, field->min, field->max);
+        break;
+    case KILN_TYPE_DURATION:
+        kiln_text_append(text, "a duration (90s, 1h30m, 00:15:00)");
+        expected_bounds(text, field->min, field->max);
+        break;
+    case KILN_TYPE_SIZE:
+        kiln_text_append(text, "a size (512, 64MiB, 2GB)");
+        expected_bounds(text, field->min, field->max);
+        break;
+    case KILN_TYPE_AMOUNT:
+        expected_amount(text, field->takes);
+        break;
+    case KILN_TYPE_STRUCT:
+        kiln_text_append(text, "a mapping of options");
+        break;
+    case KILN_TYPE_STR:
+        kiln_text_append(text, "text");
+        break;
+    case KILN_TYPE_PATH:
+        kiln_text_append(text, "a path");
+        break;
+    case KILN_TYPE_ENUM:
+        kiln_text_append(text, "one of ");
+        for (const KilnChoice *c = field->choices; c->name != NULL; c++)
+            kiln_text_printf(text, "%s%s", c == field->choices ? "" : ", ", c->name);
+        break;
+    case KILN_TYPE_COMPONENT:
+        kiln_text_printf(text, "%s (a name, or a mapping with _target_)",
+                         kiln_value_kind(field->component_kind));
+        break;
+    case KILN_TYPE_END:
+        break;
+    }
+    if (field->optional)
+        kiln_text_append(text, " or null");
+}
+
+/* Several values of a type, as in "a list of integers". */
+static const char *plural(const KilnField *field)
+{
+    static const char *const texts[] = {
+        [KILN_TYPE_BOOL] = "booleans",        [KILN_TYPE_I64] = "integers",
+        [KILN_TYPE_F64] = "numbers",          [KILN_TYPE_STR] = "texts",
+        [KILN_TYPE_PATH] = "paths",           [KILN_TYPE_ENUM] = "choices",
+        [KILN_TYPE_DURATION] = "durations",   [KILN_TYPE_SIZE] = "sizes",
+        [KILN_TYPE_AMOUNT] = "amounts",       [KILN_TYPE_STRUCT] = "mappings",
+        [KILN_TYPE_COMPONENT] = "components",
+    };
+
+    return texts[field->type];
+}
+
+void kiln_value_expected_many(KilnText *text, const KilnField *field)
+{
+    kiln_text_append(text, field->shape == KILN_MAP ? "a mapping of " : "a list of ");
+    if (field->type == KILN_TYPE_COMPONENT)
+        kiln_text_printf(text, "%ss", kiln_kind_name(field->component_kind));
+    else
+        kiln_text_append(text, plural(field));
+    if (field->optional)
+        kiln_text_append(text, " or null");
+}
+
+/* ---- What to write instead -------------------------------------------------------- */
+
+enum { HINT_TEXT = 160 };
+
+/* The node was put together from text and ${...}: it stands nowhere in the tree. */
+static bool is_made(const KilnConfigNode *node)
+{
+    for (size_t i = 0; node->parent != NULL && i < node->parent->count; i++)
+        if (node->parent->entries[i].value == node)
+            return false;
+    return node->parent != NULL;
+}
+
+static bool reads_as(KilnType type, const char *text)
+{
+    int64_t integer;
+    double number;
+
+    switch (type) {
+    case KILN_TYPE_BOOL:
+        return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+    case KILN_TYPE_I64:
+        return kiln_parse_i64(text, &integer, NULL) >= 0;
+    case KILN_TYPE_F64:
+        return kiln_parse_f64(text, &number, NULL) >= 0;
+    default:
+        return false;
+    }
+}
+
+/* The boolean that a text seems to mean; NULL: none. */
+static const char *meant_boolean(const char *text)
+{
+    static const char *const words[] = { "true", "yes", "on", "false", "no", "off" };
+    char first[8];
+    size_t n = strcspn(text, " ,.;");
+    const char *near;
+
+    if (n >= sizeof(first))
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        first[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] + ('a' - 'A')) : text[i];
+    first[n] = '\0';
+    near = kiln_nearest(first, words, KILN_COUNT(words));
+    for (size_t i = 0; near != NULL && i < KILN_COUNT(words); i++)
+        if (strcmp(near, words[i]) == 0)
+            return i < 3 ? "true" : "false";
+    return NULL;
+}
+
+/* Text where a bool or number belongs. */
+static void hint_text(const KilnField *field, const KilnConfigNode *node, char hint[HINT_TEXT])
+{
+    const char *boolean;
+
+    if (reads_as(field->type, node->text)) {
+        if (is_made(node))
+            snprintf(hint, HINT_TEXT,
+                     "; a value put together from ${...} is text, "
+                     "${oc.decode:...} around it reads it");
+        else if (node->quoted)
+            snprintf(hint, HINT_TEXT, "; it is text because of the quotes, write %.40s",
+                     node->text);
+        return;
+    }
+    boolean = field->type == KILN_TYPE_BOOL ? meant_boolean(node->text) : NULL;
+    if (boolean != NULL)
+        snprintf(hint, HINT_TEXT, "; write %s", boolean);
+}
+
+/* 1e3 and 3.0 where an integer belongs. */
+static void hint_float(const KilnConfigNode *node, char hint[HINT_TEXT])
+{
+    double value;
+
+    if (kiln_parse_f64(node->text, &value, NULL) >= 0 && fabs(value) < 0x1p53 &&
+        floor(value) == value)
+        snprintf(hint, HINT_TEXT, "; write %.0f", value);
+}
+
+static void hint_for(const KilnField *field, const KilnConfigNode *node, char hint[HINT_TEXT])
+{
+    hint[0] = '\0';
+    if (node->kind != KILN_NODE_SCALAR)
+        return;
+    if (node->scalar == KILN_SCALAR_STR)
+        hint_text(field, node, hint);
+    else if (node->scalar == KILN_SCALAR_FLOAT && field->type == KILN_TYPE_I64)
+        hint_float(node, hint);
+    else if (node->scalar == KILN_SCALAR_INT && field->type == KILN_TYPE_BOOL &&
+             (strcmp(node->text, "0") == 0 || strcmp(node->text, "1") == 0))
+        snprintf(hint, HINT_TEXT, "; write %s", node->text[0] == '1' ? "true" : "false");
+}
+
+/* "expected ..., got ..."; with a wrong type the bounds do not matter yet. */
+static KilnStatus refuse(const KilnField *field, const KilnConfigNode *node, KilnStatus status,
+                         const char *hint, KilnError *err)
+{
+    KilnField plain = *field;
+    KilnText text = { 0 };
+    char got[KILN_GOT_TEXT], own[HINT_TEXT];
+
+    if (status == KILN_E_TYPE) {
+        plain.min = -(double)INFINITY;
+        plain.max = (double)INFINITY;
+    }
+    hint_for(field, node, own);
+    kiln_value_expected(&text, &plain);
+    kiln_value_got(node, got, sizeof(got));
+    if (text.failed)
+        status = kiln_error_nomem(err, 0);
+    else
+        kiln_error_set(err, status, "expected %s, got %s%s%s", text.data, got, own, hint);
+    kiln_text_release(&text);
+    return status;
+}
+
+/* True for yes-words; the node is known to be a YAML 1.1 boolean. */
+static bool truth(const char *text)
+{
+    return strcasecmp(text, "true") == 0 || strcasecmp(text, "yes") == 0 ||
+           strcasecmp(text, "on") == 0;
+}
+
+static KilnStatus read_integer(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                               KilnError *err)
+{
+    int64_t value;
+
+    if (node->scalar != KILN_SCALAR_INT)
+        return refuse(field, node, KILN_E_TYPE, "", err);
+    if (kiln_parse_i64(node->text, &value, NULL) < 0 ||
+        !((double)value >= field->min && (double)value <= field->max))
+        return refuse(field, node, KILN_E_RANGE, "", err);
+    ret->integer = value;
+    return KILN_OK;
+}
+
+static KilnStatus read_number(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                              KilnError *err)
+{
+    double value;
+
+    if (node->scalar != KILN_SCALAR_INT && node->scalar != KILN_SCALAR_FLOAT)
+        return refuse(field, node, KILN_E_TYPE, "", err);
+    if (kiln_parse_f64(node->text, &value, NULL) < 0 ||
+        !(value >= field->min && value <= field->max))
+        return refuse(field, node, KILN_E_RANGE, "", err);
+    ret->number = value;
+    return KILN_OK;
+}
+
+static bool is_measure(const KilnConfigNode *node)
+{
+    return node->scalar == KILN_SCALAR_INT || node->scalar == KILN_SCALAR_FLOAT ||
+           node->scalar == KILN_SCALAR_STR;
+}
+
+static KilnStatus read_duration(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                                KilnError *err)
+{
+    double seconds;
+
+    if (!is_measure(node) || kiln_parse_duration(node->text, &seconds, NULL) < 0)
+        return refuse(field, node, KILN_E_TYPE, "", err);
+    if (!(seconds >= field->min && seconds <= field->max))
+        return refuse(field, node, KILN_E_RANGE, "", err);
+    ret->number = seconds;
+    return KILN_OK;
+}
+
+static KilnStatus read_size(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                            KilnError *err)
+{
+    KilnStatus status;
+    int64_t bytes;
+
+    if (!is_measure(node))
+        return refuse(field, node, KILN_E_TYPE, "", err);
+    status = kiln_parse_size(node->text, &bytes, NULL);
+    if (status < 0)
+        return refuse(field, node, status, "", err);
+    if (!((double)bytes >= field->min && (double)bytes <= field->max))
+        return refuse(field, node, KILN_E_RANGE, "", err);
+    ret->integer = bytes;
+    return KILN_OK;
+}
+
+/* As it is written: 1 is a count and 1.0 a share, as in Lightning's options. */
+static KilnStatus read_amount(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                              KilnError *err)
+{
+    static const unsigned takes[] = { [KILN_AMOUNT_COUNT] = KILN_TAKES_COUNT,
+                                      [KILN_AMOUNT_SHARE] = KILN_TAKES_SHARE,
+                                      [KILN_AMOUNT_TIME] = KILN_TAKES_TIME };
+    KilnValue value = { 0 };
+    int64_t count = 0;
+    bool good = true;
+
+    if (node->scalar == KILN_SCALAR_BOOL && (field->takes & KILN_TAKES_SWITCH) != 0) {
+        ret->number = truth(node->text) ? 1.0 : 0.0;
+        return KILN_OK;
+    }
+    if (node->scalar == KILN_SCALAR_INT) {
+        value.integer = KILN_AMOUNT_COUNT;
+        good = kiln_parse_i64(node->text, &count, NULL) >= 0 && count >= 0;
+        value.number = (double)count;
+    } else if (node->scalar == KILN_SCALAR_FLOAT) {
+        value.integer = KILN_AMOUNT_SHARE;
+        good = kiln_parse_f64(node->text, &value.number, NULL) >= 0 && value.number >= 0.0 &&
+               value.number <= 1.0;
+    } else {
+        value.integer = KILN_AMOUNT_TIME;
+        if (node->scalar != KILN_SCALAR_STR || reads_as(KILN_TYPE_F64, node->text) ||
+            kiln_parse_duration(node->text, &value.number, NULL) < 0)
+            return refuse(field, node, KILN_E_TYPE, "", err);
+    }
+    if ((field->takes & takes[value.integer]) == 0)
+        return refuse(field, node, KILN_E_TYPE, "", err);
+    if (!good)
+        return refuse(field, node, KILN_E_RANGE, "", err);
+    *ret = value;
+    return KILN_OK;
+}
+
+int64_t kiln_amount_of(KilnAmount amount, int64_t total)
+{
+    if (amount.of == KILN_AMOUNT_TIME)
+        return -1;
+    if (amount.of == KILN_AMOUNT_SHARE)
+        return (int64_t)((double)total * amount.value);
+    return amount.value < (double)total ? (int64_t)amount.value : total;
+}
+
+static KilnStatus read_choice(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                              KilnError *err)
+{
+    const char *names[64], *near;
+    char hint[96] = "";
+    size_t n = 0;
+
+    for (const KilnChoice *c = field->choices; c->name != NULL; c++) {
+        if (strcmp(c->name, node->text) == 0) {
+            ret->integer = c->value;
+            return KILN_OK;
+        }
+        if (n < KILN_COUNT(names))
+            names[n++] = c->name;
+    }
+    near = kiln_nearest(node->text, names, n);
+    if (near != NULL)
+        snprintf(hint, sizeof(hint), "; did you mean \"%s\"?", near);
+    return refuse(field, node, KILN_E_RANGE, hint, err);
+}
+
+static KilnStatus read_text(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                            KilnError *err)
+{
+    if (!kiln_text_is_utf8(node->text, strlen(node->text)))
+        return refuse(field, node, KILN_E_TYPE, " (not valid UTF-8)", err);
+    ret->text = node->text;
+    return KILN_OK;
+}
+
+KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                           KilnError *err)
+{
+    KilnValue value = { 0 };
+    KilnStatus status;
+
+    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING)
+        return kiln_error_set(err, KILN_E_MISSING, "required value missing (%s)", field->help);
+    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL && field->optional) {
+        *ret = (KilnValue) { .null = true };
+        return KILN_OK;
+    }
+    if (node->kind != KILN_NODE_SCALAR || node->scalar == KILN_SCALAR_NULL ||
+        node->scalar == KILN_SCALAR_INTERPOLATION)
+        return refuse(field, node, KILN_E_TYPE, "", err);
+    switch (field->type) {
+    case KILN_TYPE_BOOL:
+        value.boolean = truth(node->text);
+        status = node->scalar == KILN_SCALAR_BOOL ? KILN_OK
+                                                  : refuse(field, node, KILN_E_TYPE, "", err);
+        break;
+    case KILN_TYPE_I64:
+        status = read_integer(field, node, &value, err);
+        break;
+    case KILN_TYPE_F64:
+        status = read_number(field, node, &value, err);
+        break;
+    case KILN_TYPE_STR:
+    case KILN_TYPE_PATH:
+        status = read_text(field, node, &value, err);
+        break;
+    case KILN_TYPE_DURATION:
+        status = read_duration(field, node, &value, err);
+        break;
+    case KILN_TYPE_SIZE:
+        status = read_size(field, node, &value, err);
+        break;
+    case KILN_TYPE_AMOUNT:
+        status = read_amount(field, node, &value, err);
+        break;
+    case KILN_TYPE_ENUM:
+        status = read_choice(field, node, &value, err);
+        break;
+    default:
+        status = refuse(field, node, KILN_E_TYPE, "", err);
+        break;
+    }
+    if (status == KILN_OK)
+        *ret = value;
+    return status;
+}

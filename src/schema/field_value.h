@@ -1,0 +1,34 @@
+/* One scalar of the tree as the value of one option: the only place that turns
+ * a node's text into a bool, an integer, a number or a choice. */
+#ifndef KILN_SCHEMA_FIELD_VALUE_H
+#define KILN_SCHEMA_FIELD_VALUE_H
+
+#include "base/text.h"
+#include "config/tree/node.h"
+
+typedef struct KilnValue {
+    bool null;        /* null was given and is allowed */
+    bool boolean;     /* BOOL */
+    int64_t integer;  /* I64, ENUM, SIZE; AMOUNT: KilnAmountOf */
+    double number;    /* F64, DURATION, AMOUNT */
+    const char *text; /* STR, PATH: as written, borrowed from the node */
+} KilnValue;
+
+/* Read a resolved node as one value of `field` (an item's: kiln_field_item).
+ * The message ("expected a number, got "fast"") names neither key nor origin. */
+KILN_NODISCARD KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node,
+                                          KilnValue *ret, KilnError *err);
+/* Append what one value must be: "an integer from 1 to 8", "one of min, max". */
+void kiln_value_expected(KilnText *text, const KilnField *field);
+/* Append what a list or mapping must be: "a list of integers", "a mapping of models". */
+void kiln_value_expected_many(KilnText *text, const KilnField *field);
+/* What a node is, for "got ...": "fast" in quotes, 7, null, a mapping. */
+void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size);
+#define KILN_GOT_TEXT 128
+#define KILN_BOUND_TEXT 40
+/* A bound of a number as people write it: 1000000000, 0.5. Returns buf. */
+const char *kiln_value_bound(double bound, char buf[KILN_BOUND_TEXT]);
+/* "a model", "an optimizer"; "a component" beyond the last kind. */
+const char *kiln_value_kind(KilnKind kind);
+
+#endif

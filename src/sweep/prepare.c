@@ -1,0 +1,262 @@
+/* From a request to a sweep with a space of points, a sweeper and a launcher. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/call.h"
+#include "base/system/file.h"
+#include "registry/registry.h"
+#include "sweep/state.h"
+
+#define KEPT_FILES ".kiln/conf"
+
+/* ---- A sweep that goes on ------------------------------------------------------------- */
+
+static KilnStatus no_sweep(const char *dir, KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_IO,
+                          "--resume %s: is no folder of a sweep (it has no %s); a sweep writes "
+                          "its folder below multirun/, `last` means the newest there",
+                          dir, KILN_JOURNAL_FILE);
+}
+
+static KilnStatus replay(KilnSweep *sweep, KilnError *err)
+{
+    KilnHistory history = { .jobs = &sweep->jobs };
+    size_t skipped = 0;
+    KilnStatus status = kiln_journal_replay(sweep->journal, kiln_history_record, &history, &skipped,
+                                            err);
+
+    if (status >= 0 && !history.begun)
+        status = kiln_error_set(err, KILN_E_FORMAT,
+                                "%s: its journal does not say how the sweep began; begin it anew",
+                                sweep->path);
+    kiln_history_close(&history);
+    sweep->begin = history.begin;
+    sweep->n_old = sweep->jobs.count;
+    return status;
+}
+
+/* The arguments until now, then those of this command line. */
+static KilnStatus join_arguments(KilnSweep *sweep, KilnError *err)
+{
+    const char *const *more = sweep->request->compose.overrides;
+    const char **all;
+    size_t n = 0, m = 0;
+
+    while (sweep->begin.arguments[n] != NULL)
+        n++;
+    while (more != NULL && more[m] != NULL)
+        m++;
+    all = kiln_arena_alloc(&sweep->arena, (n + m + 1) * sizeof(*all));
+    if (all == NULL)
+        return kiln_error_nomem(err, n + m);
+    for (size_t i = 0; i < n + m; i++)
+        all[i] = i < n ? sweep->begin.arguments[i] : more[i - n];
+    sweep->compose.overrides = all;
+    sweep->begin.arguments = all;
+    return KILN_OK;
+}
+
+/* `path` as it is seen from the current folder, when it is below that. */
+static const char *below_here(const char *path)
+{
+    char cwd[PATH_MAX];
+    size_t n = getcwd(cwd, sizeof(cwd)) != NULL ? strlen(cwd) : 0;
+
+    return n > 0 && strncmp(path, cwd, n) == 0 && path[n] == '/' ? path + n + 1 : path;
+}
+
+KilnStatus kiln_sweep_recall(KilnSweep *sweep, KilnError *err)
+{
+    const char *dir = sweep->request->resume;
+    char *kept = kiln_path_join(dir, KEPT_FILES), *journal = kiln_path_join(dir, KILN_JOURNAL_FILE);
+    KilnStatus status = KILN_OK;
+
+    sweep->dir = kiln_strdup(below_here(dir));
+    sweep->path = kiln_strdup(dir);
+    sweep->top = kiln_strdup(dir);
+    if (kept == NULL || journal == NULL || sweep->dir == NULL || sweep->path == NULL ||
+        sweep->top == NULL)
+        status = kiln_error_nomem(err, strlen(dir));
+    else if (!kiln_is_file(journal))
+        status = no_sweep(dir, err);
+    if (status >= 0)
+        status = kiln_journal_open(dir, &sweep->journal, err);
+    if (status >= 0)
+        status = kiln_dir_tidy(dir, err);
+    if (status >= 0)
+        status = replay(sweep, err);
+    if (status >= 0)
+        status = join_arguments(sweep, err);
+    if (status >= 0) {
+        sweep->compose.config_path = kiln_arena_strdup(&sweep->arena, kept);
+        sweep->compose.config_name = sweep->begin.config_name;
+        sweep->compose.config_dirs = sweep->begin.config_dirs;
+        if (sweep->compose.config_path == NULL)
+            status = kiln_error_nomem(err, strlen(kept));
+    }
+    free(kept);
+    free(journal);
+    return status;
+}
+
+/* ---- A new sweep ------------------------------------------------------------------------- */
+
+static const char *absolute(KilnArena *arena, const char *path)
+{
+    char *real = realpath(path, NULL);
+    const char *copy = kiln_arena_strdup(arena, real != NULL ? real : path);
+
+    free(real);
+    return copy;
+}
+
+/* The folders in which the config was found, for going on with other values. */
+static KilnStatus remember_dirs(KilnSweep *sweep, KilnError *err)
+{
+    const KilnComposeRequest *compose = &sweep->compose;
+    const char **dirs;
+    size_t n = 0;
+
+    while (compose->config_dirs != NULL && compose->config_dirs[n] != NULL)
+        n++;
+    dirs = kiln_arena_alloc(&sweep->arena, (n + 2) * sizeof(*dirs));
+    if (dirs == NULL)
+        return kiln_error_nomem(err, n);
+    sweep->begin.config_dirs = dirs;
+    const char *first = compose->config_path != NULL ? compose->config_path : "conf";
+    if (kiln_is_dir(first))
+        *dirs++ = absolute(&sweep->arena, first);
+    for (size_t i = 0; i < n; i++)
+        *dirs++ = absolute(&sweep->arena, compose->config_dirs[i]);
+    return KILN_OK;
+}
+
+static KilnStatus begin(KilnSweep *sweep, KilnError *err)
+{
+    static const char *const none[] = { NULL };
+    char cwd[PATH_MAX];
+    KilnStatus status = remember_dirs(sweep, err);
+
+    if (status < 0)
+        return status;
+    if (getcwd(cwd, sizeof(cwd)) == NULL)
+        return kiln_error_errno(err, "the current folder");
+    sweep->begin.cwd = kiln_arena_strdup(&sweep->arena, cwd);
+    sweep->begin.config_name = sweep->compose.config_name != NULL ? sweep->compose.config_name
+                                                                  : "config";
+    sweep->begin.plugins = sweep->request->plugins != NULL ? sweep->request->plugins : none;
+    sweep->begin.arguments = sweep->compose.overrides != NULL ? sweep->compose.overrides : none;
+    return sweep->begin.cwd != NULL ? KILN_OK : kiln_error_nomem(err, strlen(cwd));
+}
+
+/* ---- Options and components ----------------------------------------------------------------- */
+
+static KilnStatus read_options(KilnSweep *sweep, KilnError *err)
+{
+    const KilnRegistry *registry = sweep->compose.registry;
+    void *options = NULL;
+    KilnStatus status = kiln_config_options(sweep->config, "kiln.sweep", kiln_sweep_fields,
+                                            sizeof(KilnSweepOptions), &options, err);
+
+    if (status >= 0) {
+        sweep->options = options;
+        status = kiln_config_options(sweep->config, "kiln.sweeper", kiln_rank_fields,
+                                     sizeof(KilnRankOptions), &options, err);
+    }
+    if (status >= 0) {
+        sweep->rank = options;
+        status = kiln_config_build(sweep->config, "kiln.launcher", registry, KILN_KIND_LAUNCHER,
+                                   &sweep->launcher, err);
+    }
+    return status >= 0 ? kiln_config_build(sweep->config, "kiln.sweeper", registry,
+                                           KILN_KIND_SWEEPER, &sweep->sweeper, err)
+                       : status;
+}
+
+static KilnStatus count_points(KilnSweep *sweep, KilnError *err)
+{
+    const KilnSweeperOps *ops = kiln_instance_component(sweep->sweeper)->ops.sweeper;
+    size_t most = (size_t)sweep->options->max_jobs;
+
+    kiln_call_enter(sweep->sweeper, "count");
+    sweep->n_points = ops->count(sweep->sweeper, &sweep->arguments.space);
+    kiln_call_leave();
+    if (sweep->n_points <= most)
+        return KILN_OK;
+    if (sweep->n_points == SIZE_MAX)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "this sweep has more jobs than can be counted; %zu are allowed "
+                              "(kiln.sweep.max_jobs)",
+                              most);
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "this sweep has %zu jobs, and %zu are allowed; if that many are meant, "
+                          "add kiln.sweep.max_jobs=%zu",
+                          sweep->n_points, most, sweep->n_points);
+}
+
+KilnStatus kiln_sweep_point(const KilnSweep *sweep, size_t point, const char **overrides,
+                            KilnError *err)
+{
+    const KilnSweeperOps *ops = kiln_instance_component(sweep->sweeper)->ops.sweeper;
+    const KilnSpace *space = &sweep->arguments.space;
+    size_t *choice = calloc(space->count + 1, sizeof(*choice));
+
+    if (choice == NULL)
+        return kiln_error_nomem(err, space->count * sizeof(*choice));
+    KilnStatus status = KILN_CALLED(sweep->sweeper, "point",
+                                    ops->point(sweep->sweeper, space, point, choice, err), err);
+    for (size_t i = 0; status >= 0 && i < space->count; i++)
+        overrides[i] = space->axes[i].overrides[choice[i]];
+    free(choice);
+    return status;
+}
+
+bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job)
+{
+    return job->status == KILN_JOB_WAITING || job->status == KILN_JOB_INTERRUPTED ||
+           job->status == KILN_JOB_KILLED || (sweep->request->retry_failed && kiln_job_failed(job));
+}
+
+/* ---- The whole ---------------------------------------------------------------------- */
+
+KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, KilnErrors *errors)
+{
+    KilnError err = { 0 };
+    KilnStatus status;
+
+    *ret = (KilnSweep) { .request = request, .compose = request->compose };
+    status = request->resume != NULL ? kiln_sweep_recall(ret, &err) : begin(ret, &err);
+    if (status < 0)
+        return kiln_errors_add(errors, &err);
+    status = kiln_compose_sweep(&ret->compose, &ret->config, &ret->arguments, errors);
+    if (status < 0)
+        return status;
+    status = read_options(ret, &err);
+    if (status >= 0)
+        status = count_points(ret, &err);
+    return status < 0 ? kiln_errors_add(errors, &err) : KILN_OK;
+}
+
+void kiln_sweep_close(KilnSweep *sweep)
+{
+    for (size_t i = 0; sweep->frozen != NULL && i < sweep->jobs.count - sweep->n_old; i++)
+        kiln_frozen_release(&sweep->frozen[i]);
+    free(sweep->frozen);
+    free(sweep->kept);
+    kiln_instance_free(sweep->sweeper);
+    kiln_instance_free(sweep->launcher);
+    kiln_options_free(kiln_sweep_fields, sizeof(KilnSweepOptions), sweep->options);
+    kiln_options_free(kiln_rank_fields, sizeof(KilnRankOptions), sweep->rank);
+    kiln_config_free(sweep->config);
+    kiln_journal_close(sweep->journal);
+    kiln_jobs_release(&sweep->jobs);
+    kiln_arena_release(&sweep->arena);
+    free(sweep->dir);
+    free(sweep->path);
+    free(sweep->top);
+    *sweep = (KilnSweep) { .request = NULL };
+}

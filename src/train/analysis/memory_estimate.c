@@ -1,0 +1,306 @@
+/* The memory that a run will need, against what there is. */
+#include "train/analysis/memory_estimate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/call.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "graph/plan/plan_report.h"
+#include "train/trainer.h"
+
+/* Runs of all kinds of networks took 1 to 8 MiB that nothing else accounts for: pages of code that
+ * are read when they are first used, and what oneDNN compiles. */
+static const int64_t growth = 8 << 20;
+
+int64_t kiln_forecast_needed(const KilnForecast *forecast)
+{
+    return forecast->activations + forecast->parameters + forecast->gradients + forecast->buffers +
+           forecast->optimizer + forecast->average + forecast->callbacks + forecast->metrics +
+           forecast->computing + forecast->batches + forecast->order + forecast->reading +
+           forecast->snapshot + forecast->growth;
+}
+
+int64_t kiln_forecast_peak(const KilnForecast *forecast)
+{
+    return kiln_forecast_needed(forecast) + forecast->program;
+}
+
+/* ---- Making it ------------------------------------------------------------------------ */
+
+/* Steps run one after the other in one block, as large as the largest needs. */
+void kiln_forecast_add_plan(KilnForecast *forecast, const KilnPlan *plan)
+{
+    if (forecast->activations < (int64_t)kiln_plan_bytes(plan))
+        forecast->activations = (int64_t)kiln_plan_bytes(plan);
+    if (!kiln_plan_trains(plan))
+        return;
+    forecast->flops = kiln_plan_flops(plan, false);
+    forecast->flops_backward = kiln_plan_flops(plan, true);
+}
+
+/* Its rows are in the shapes of the step that was recorded last. */
+void kiln_forecast_add_metrics(KilnForecast *forecast, const KilnStep *step, int64_t samples)
+{
+    const KilnTallies *tallies = kiln_metrics_tallies(step->metrics);
+
+    for (size_t i = 0; i < step->n_counted; i++) {
+        const KilnTally *tally = tallies->list[step->counted[i].tally].tally;
+        const KilnMetricOps *ops = kiln_instance_component(tally->metric)->ops.metric;
+        const int64_t scores = kiln_shape_count(kiln_tensor_shape(step->counted[i].scores));
+        const double rows = (double)scores / (double)tally->form.width *
+                            ((double)samples / (double)step->batch.size);
+
+        int64_t computing = 0;
+
+        if (ops->memory == NULL)
+            continue;
+        kiln_call_enter(tally->metric, "memory");
+        forecast->metrics += ops->memory(tally->metric, &tally->form, (int64_t)rows, &computing);
+        kiln_call_leave();
+        if (forecast->computing < computing)
+            forecast->computing = computing;
+    }
+}
+
+/* A tensor's line in a file's header: name, type, shape and place. */
+static int64_t header_bytes(const KilnParam *param)
+{
+    return 80 + (int64_t)strlen(kiln_param_name(param));
+}
+
+static bool averages_weights(const KilnTrainer *trainer)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < trainer->n_callbacks; i++)
+        any |= kiln_instance_component(trainer->callbacks[i])->ops.callback->averages;
+    return any;
+}
+
+static int64_t checkpoint_bytes(const KilnTrainer *trainer)
+{
+    const bool averages = averages_weights(trainer);
+    int64_t sum = (int64_t)strlen(trainer->config_yaml) + 4096; /* config.yaml, state.json */
+
+    for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
+        const KilnParam *param = kiln_params_at(trainer->params, i);
+        const int64_t count = kiln_shape_count(kiln_param_shape(param));
+        const KilnDType dtype = kiln_param_dtype(param);
+        const int64_t copies = 1 + kiln_optimize_slots(trainer, param);
+
+        sum += copies * (count * (int64_t)kiln_dtype_size(dtype) + header_bytes(param));
+        if (averages && dtype != KILN_I64)
+            sum += count * (int64_t)sizeof(float) + header_bytes(param);
+    }
+    return sum;
+}
+
+static int64_t loader_bytes(KilnTrainer *trainer, KilnSplit split)
+{
+    int64_t sum = 0;
+
+    for (size_t set = 0; set < trainer->sets[split].n; set++) {
+        KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, split, set);
+
+        if (kiln_trainer_set_batches(trainer, split, set) > 0)
+            sum += kiln_loader_spec_bytes(&spec);
+    }
+    return sum;
+}
+
+/* Loaders stay until the run ends. */
+static int64_t loaders_bytes(KilnTrainer *trainer)
+{
+    return loader_bytes(trainer, KILN_TRAIN) + loader_bytes(trainer, KILN_VAL) +
+           loader_bytes(trainer, KILN_TEST);
+}
+
+/* Loaders of training and of validation may read at the same time. */
+static int64_t reading_bytes(const KilnTrainer *trainer)
+{
+    const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
+    const int64_t workers = trainer->options.trainer->num_workers;
+    const int64_t loaders = workers > 0 && kiln_trainer_split_batches(trainer, KILN_VAL) > 0 ? 2
+                                                                                             : 1;
+
+    if (ops->memory == NULL)
+        return 0;
+    kiln_call_enter(trainer->datamodule, "memory");
+    const int64_t bytes = ops->memory(trainer->datamodule);
+    kiln_call_leave();
+    return bytes * loaders * (workers > 0 ? workers : 1);
+}
+
+/* Each thread that is still to be started reserves addresses for its stack and, when it allocates,
+ * a heap of its own. */
+static void reserve_threads(const KilnTrainer *trainer, KilnMemory *memory)
+{
+    const int64_t each = (8 + 64) << 20;
+    const int64_t taken = each * (trainer->threads - 1 + trainer->options.trainer->num_workers);
+
+    memory->available = taken < memory->available ? memory->available - taken : 0;
+}
+
+void kiln_forecast_complete(KilnTrainer *trainer)
+{
+    KilnForecast *forecast = &trainer->forecast;
+    const KilnParams *params = trainer->params;
+    const int64_t size = (int64_t)kiln_dtype_size(kiln_params_dtype(params));
+
+    forecast->parameters = kiln_params_size(params) * size;
+    forecast->buffers = params->n_statistics * size + params->n_counters * (int64_t)sizeof(int64_t);
+    for (size_t i = 0; i < kiln_params_count(params); i++) {
+        const KilnParam *param = kiln_params_at(params, i);
+        const int64_t bytes = kiln_shape_count(kiln_param_shape(param)) * size;
+
+        /* What is never trained has a place for these, which is not touched. */
+        if (!kiln_param_trained(param) || !kiln_rates_trained(trainer, param))
+            continue;
+        forecast->gradients += bytes;
+        forecast->optimizer += kiln_optimize_slots(trainer, param) * bytes;
+    }
+    forecast->average = averages_weights(trainer) ? kiln_shadow_bytes(params) : 0;
+    for (size_t i = 0; i < trainer->n_callbacks; i++) {
+        const KilnCallbackOps *ops = kiln_instance_component(trainer->callbacks[i])->ops.callback;
+
+        if (ops->memory == NULL)
+            continue;
+        kiln_call_enter(trainer->callbacks[i], "memory");
+        forecast->callbacks += ops->memory(trainer->callbacks[i], trainer);
+        kiln_call_leave();
+    }
+    KilnLoaderSpec train = kiln_trainer_loader_spec(trainer, KILN_TRAIN, 0);
+    forecast->order = kiln_loader_spec_order_bytes(&train);
+    forecast->batches = loaders_bytes(trainer) - forecast->order;
+    forecast->reading = reading_bytes(trainer);
+    forecast->growth = growth;
+    forecast->program = kiln_memory_resident("");
+    forecast->checkpoint = checkpoint_bytes(trainer);
+    if (trainer->options.trainer->enable_checkpointing)
+        forecast->snapshot = forecast->checkpoint +
+                             (trainer->pace.accumulate > 1 ? forecast->gradients : 0);
+    forecast->memory_known = kiln_memory_read("", &forecast->memory);
+    if (forecast->memory_known && forecast->memory.process)
+        reserve_threads(trainer, &forecast->memory);
+}
+
+/* ---- Refusing --------------------------------------------------------------------------- */
+
+static void add_part(KilnText *text, const char *name, int64_t bytes)
+{
+    char number[KILN_UNIT_TEXT];
+
+    if (bytes > 0)
+        kiln_text_printf(text, "%s%s %s", text->length > 0 ? ", " : "", name,
+                         kiln_bytes_text((double)bytes, number));
+}
+
+static bool is_option(const KilnField *fields, const char *name)
+{
+    for (const KilnField *field = fields; field != NULL && field->name != NULL; field++)
+        if (strcmp(field->name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_trainer_option(const char *name)
+{
+    for (const KilnSection *section = kiln_run_sections(); section->key != NULL; section++)
+        if (strcmp(section->key, "trainer") == 0)
+            return is_option(section->fields, name);
+    return false;
+}
+
+/* The largest batch that would fit: activations and batches grow with it. */
+static int64_t fitting_batch(const KilnTrainer *trainer)
+{
+    const KilnForecast *forecast = &trainer->forecast;
+    double grows = (double)(forecast->activations + forecast->batches);
+    double left = (double)forecast->memory.available -
+                  ((double)kiln_forecast_needed(forecast) - grows);
+
+    return grows > 0.0 ? (int64_t)(0.95 * left / grows * (double)trainer->batch_size) : 0;
+}
+
+static void suggest(const KilnTrainer *trainer, KilnText *text)
+{
+    int64_t batch = fitting_batch(trainer);
+    const KilnComponent *data = kiln_instance_component(trainer->datamodule);
+
+    kiln_text_append(text, "; try ");
+    if (trainer->forecast.order > kiln_forecast_needed(&trainer->forecast) / 2) {
+        kiln_text_append(text, "fewer training samples");
+        return;
+    }
+    if (batch >= 1 && batch < trainer->batch_size)
+        kiln_text_printf(text, "a smaller batch (about %lld samples fit, %s%lld now)",
+                         (long long)batch,
+                         is_option(data->fields, "batch_size") ? "datamodule.batch_size=" : "",
+                         (long long)trainer->batch_size);
+    else
+        kiln_text_append(text, "a smaller network");
+    if (is_trainer_option("recompute"))
+        kiln_text_append(text, ", trainer.recompute, which keeps less for the gradients");
+    if (trainer->options.trainer->precision == KILN_PRECISION_32)
+        kiln_text_append(text, ", trainer.precision=bf16-mixed");
+}
+
+static KilnStatus too_large(const KilnTrainer *trainer, int64_t needed, const KilnText *text,
+                            KilnError *err)
+{
+    const KilnMemory *memory = &trainer->forecast.memory;
+    char need[KILN_UNIT_TEXT], have[KILN_UNIT_TEXT], of[KILN_UNIT_TEXT];
+
+    return kiln_error_set(
+        err, KILN_E_NOMEM, "the run needs %s of memory and %s can be had (%s has %s): %s",
+        kiln_bytes_text((double)needed, need), kiln_bytes_text((double)memory->available, have),
+        memory->process ? "the process"
+        : memory->group ? "its control group"
+                        : "the machine",
+        kiln_bytes_text((double)memory->limit, of),
+        text->failed || text->data == NULL ? "" : text->data);
+}
+
+KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *err)
+{
+    int64_t values = kiln_params_size(trainer->params) *
+                     (int64_t)kiln_dtype_size(kiln_params_dtype(trainer->params));
+    char number[KILN_UNIT_TEXT], need[KILN_UNIT_TEXT], have[KILN_UNIT_TEXT];
+    KilnMemory memory;
+
+    if (!kiln_memory_read("", &memory) || 2 * values <= memory.available)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_NOMEM,
+                          "the network has %s parameters: they and their gradients alone need %s "
+                          "of memory, and %s can be had; try a smaller network",
+                          kiln_amount_text((double)kiln_params_size(trainer->params), number),
+                          kiln_bytes_text(2.0 * (double)values, need),
+                          kiln_bytes_text((double)memory.available, have));
+}
+
+KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
+{
+    const KilnForecast *forecast = &trainer->forecast;
+    KilnText text = { 0 };
+
+    if (!forecast->memory_known || kiln_forecast_needed(forecast) <= forecast->memory.available)
+        return KILN_OK;
+    add_part(&text, "activations", forecast->activations);
+    add_part(&text, "parameters", forecast->parameters);
+    add_part(&text, "gradients", forecast->gradients);
+    add_part(&text, "buffers", forecast->buffers);
+    add_part(&text, "optimizer state", forecast->optimizer);
+    add_part(&text, "averaged weights", forecast->average);
+    add_part(&text, "callbacks", forecast->callbacks);
+    add_part(&text, "metrics", forecast->metrics + forecast->computing);
+    add_part(&text, "batches", forecast->batches);
+    add_part(&text, "reading samples", forecast->reading);
+    add_part(&text, "the order of samples", forecast->order);
+    add_part(&text, "the checkpoint's copy", forecast->snapshot);
+    suggest(trainer, &text);
+    KilnStatus status = too_large(trainer, kiln_forecast_needed(forecast), &text, err);
+    kiln_text_release(&text);
+    return status;
+}

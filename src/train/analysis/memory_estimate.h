@@ -1,0 +1,33 @@
+/* What a run will need, known from shapes alone before anything is computed. */
+#ifndef KILN_TRAIN_ANALYSIS_MEMORY_ESTIMATE_H
+#define KILN_TRAIN_ANALYSIS_MEMORY_ESTIMATE_H
+
+#include "base/system/machine.h"
+
+/* Memory in bytes. */
+typedef struct KilnForecast {
+    int64_t activations; /* the graph's block: what steps keep while they run */
+    int64_t parameters, gradients;
+    int64_t buffers;    /* running statistics and such */
+    int64_t optimizer;  /* its state */
+    int64_t average;    /* of the weights, where a callback keeps one */
+    int64_t callbacks;  /* what else they hold */
+    int64_t metrics;    /* rows of an epoch that they keep */
+    int64_t computing;  /* with these rows, at the most */
+    int64_t batches;    /* of the loaders, */
+    int64_t order;      /* and the numbers of an epoch's samples in their order */
+    int64_t reading;    /* what their threads hold while they read samples */
+    int64_t growth;     /* of the program itself: code that was not used yet */
+    int64_t program;    /* what the process held when the forecast was made: code, data sets */
+    int64_t checkpoint; /* on disk */
+    int64_t snapshot;   /* the copy of it that is written while training goes on */
+    double flops, flops_backward; /* of a training step; the second is for the gradients */
+    KilnMemory memory;            /* what there is */
+    bool memory_known;
+} KilnForecast;
+
+/* What is still to be allocated, and that with the program. */
+int64_t kiln_forecast_needed(const KilnForecast *forecast);
+int64_t kiln_forecast_peak(const KilnForecast *forecast);
+
+#endif

@@ -1,0 +1,95 @@
+/* How long a run will take, from a few real steps on its first batches. */
+#include <math.h>
+
+#include "base/system/file.h"
+#include "train/trainer.h"
+
+/* How the time for probing is shared: validation is the smaller part of most runs. */
+static const double for_training = 0.8;
+
+typedef KilnStatus Step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err);
+
+static KilnStatus train_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    const bool steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index);
+
+    if (kiln_trainer_is_manual(trainer))
+        return kiln_manual_batch(trainer, batch, err);
+    KilnTensor *loss = kiln_fit_record(trainer, batch);
+
+    trainer->at.in_group = steps ? 0 : trainer->at.in_group + 1;
+    return kiln_step_run(&trainer->step, loss, err);
+}
+
+static KilnStatus eval_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    kiln_eval_record(trainer, KILN_PHASE_VALIDATE, batch);
+    return kiln_step_run(&trainer->step, NULL, err);
+}
+
+/* Seconds of a step with its data. The first step touches memory for the first time
+ * and does not count, unless it has used up the time. */
+static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, double seconds,
+                             int64_t *ret_steps, double *ret, KilnError *err)
+{
+    KilnLoader *loader = NULL;
+    int64_t steps = -1;
+    KilnStatus status = kiln_trainer_loader(trainer, split, 0, &loader, err);
+    double start = kiln_clock(), begun = start, now = start;
+
+    if (status >= 0 && loader != NULL)
+        status = kiln_loader_start(loader, 0, 0, err);
+    while (status >= 0 && loader != NULL && now - begun < seconds) {
+        KilnBatch batch;
+
+        status = kiln_loader_next(loader, &batch, err);
+        if (status >= 0 && batch.size == 0) { /* the epoch is over: once more */
+            if (steps < 0)
+                break;
+            status = kiln_loader_start(loader, 0, 0, err);
+            continue;
+        }
+        if (status >= 0)
+            status = step(trainer, &batch, err);
+        now = kiln_clock();
+        if (steps++ < 0 && now - begun < seconds)
+            start = now;
+        else if (steps == 0)
+            steps = 1;
+    }
+    *ret_steps = steps > 0 ? steps : 0;
+    *ret = steps > 0 ? (now - start) / (double)steps : 0.0;
+    return status;
+}
+
+static void extrapolate(const KilnTrainer *trainer, KilnProbe *probe)
+{
+    const KilnPace *pace = &trainer->pace;
+    const double batches = (double)pace->batches, group = (double)kiln_pace_accumulate(pace, 0);
+    const double evals = (double)kiln_trainer_split_batches(trainer, KILN_VAL) *
+                         kiln_pace_validations(pace);
+    double epochs = pace->max_epochs >= 0 ? (double)pace->max_epochs : (double)INFINITY;
+
+    probe->epoch_s = batches * probe->step_s + evals * probe->eval_s;
+    if (pace->max_steps >= 0 && batches > 0.0)
+        epochs = fmin(epochs, (double)pace->max_steps * group / batches);
+    probe->run_s = isfinite(epochs) ? epochs * probe->epoch_s : (double)INFINITY;
+    probe->run_steps = isfinite(epochs) ? (int64_t)(epochs * batches / group + 0.5) : -1;
+}
+
+KilnStatus kiln_trainer_probe(KilnTrainer *trainer, double seconds, KilnProbe *ret, KilnError *err)
+{
+    KilnProbe probe = { 0 };
+    int64_t evals = 0;
+    KilnStatus status = time_steps(trainer, KILN_TRAIN, train_step, for_training * seconds,
+                                   &probe.steps, &probe.step_s, err);
+
+    if (status >= 0)
+        status = time_steps(trainer, KILN_VAL, eval_step, (1.0 - for_training) * seconds, &evals,
+                            &probe.eval_s, err);
+    if (status < 0)
+        return status;
+    extrapolate(trainer, &probe);
+    *ret = probe;
+    return KILN_OK;
+}

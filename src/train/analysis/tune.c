@@ -1,0 +1,426 @@
+/* Trials before a run: the config is changed, a trainer is made from it and thrown away, and
+ * the config is as before. */
+#include "train/analysis/tune.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/call.h"
+#include "base/system/file.h"
+#include "base/text.h"
+#include "config/tree/set_scalar.h"
+#include "train/checkpoint/component_state.h"
+
+struct KilnTune {
+    KilnConfig *config;
+    KilnRunEnv env; /* of the trials: silent */
+    KilnOutput output;
+    const KilnTuneAsk *ask;
+    json_t *states, *lines, *options; /* what the run gets of this, and which options were set */
+    const char *who;                  /* path of the callback that tunes now */
+    char *optimizer;                  /* its path; NULL: not asked for yet */
+};
+
+/* ---- Options ---------------------------------------------------------------------------- */
+
+static KilnStatus check(const KilnTune *tune, KilnError *err)
+{
+    KilnErrors *errors = NULL;
+    KilnStatus status = kiln_errors_new(&errors);
+
+    if (status < 0)
+        return kiln_error_nomem(err, 1);
+    status = kiln_config_check(tune->config, tune->env.registry, errors);
+    if (status < 0)
+        (void)kiln_error_set(err, status, "%s", kiln_errors_text(errors, 0));
+    kiln_errors_free(errors);
+    return status;
+}
+
+static KilnStatus change(KilnTune *tune, KilnTuneOption option, KilnConfigNode **ret_before,
+                         KilnError *err)
+{
+    KilnConfigNode *before = NULL;
+
+    *ret_before = NULL;
+    if (option.key == NULL)
+        return KILN_OK;
+    KilnStatus status = kiln_config_change(tune->config, option.key, option.value, tune->who,
+                                           &before, err);
+    if (status < 0)
+        return status;
+    status = check(tune, err);
+    if (status < 0)
+        kiln_config_change_back(tune->config, option.key, before);
+    else
+        *ret_before = before;
+    return status;
+}
+
+static void change_back(KilnTune *tune, KilnTuneOption option, KilnConfigNode *before)
+{
+    if (before != NULL)
+        kiln_config_change_back(tune->config, option.key, before);
+}
+
+KilnStatus kiln_tune_set(KilnTune *tune, KilnTuneOption option, KilnError *err)
+{
+    KilnConfigNode *before = NULL;
+    KilnStatus status = change(tune, option, &before, err);
+
+    if (status >= 0 &&
+        json_object_set_new(tune->options, tune->who,
+                            json_pack("{s:s, s:s}", "key", option.key, "value", option.value)) != 0)
+        status = kiln_error_nomem(err, strlen(option.key));
+    return status;
+}
+
+/* ---- Trainers for trials --------------------------------------------------------------------- */
+
+static KilnStatus sketch(KilnTune *tune, KilnTrainer **ret, KilnError *err)
+{
+    KilnTrainer *trainer = calloc(1, sizeof(*trainer));
+
+    *ret = trainer;
+    if (trainer == NULL)
+        return kiln_error_nomem(err, sizeof(*trainer));
+    return kiln_trainer_sketch(trainer, tune->config, &tune->env, KILN_STAGE_FIT, NULL, err);
+}
+
+static void throw_away(KilnTrainer *trainer)
+{
+    if (trainer != NULL)
+        kiln_trainer_release(trainer);
+    free(trainer);
+}
+
+/* The run finds a little less than a trial did: trials leave holes in the program's memory. */
+static int64_t spare(int64_t needed)
+{
+    return (16 << 20) + needed / 100;
+}
+
+KilnStatus kiln_tune_sketch(KilnTune *tune, KilnTuneOption option, KilnTuneNeeds *ret,
+                            KilnError *err)
+{
+    KilnConfigNode *before = NULL;
+    KilnTrainer *trainer = NULL;
+    KilnError why = { 0 };
+    KilnTuneNeeds needs = { .available = INT64_MAX };
+    KilnStatus status = change(tune, option, &before, err);
+
+    if (status < 0)
+        return status;
+    status = sketch(tune, &trainer, &why);
+    if (status >= 0) {
+        needs.needed = kiln_forecast_needed(&trainer->forecast);
+        needs.samples = kiln_trainer_train_samples(trainer);
+        if (trainer->forecast.memory_known)
+            needs.available = trainer->forecast.memory.available;
+        needs.fits = needs.needed <= needs.available - spare(needs.needed);
+    }
+    throw_away(trainer);
+    change_back(tune, option, before);
+    if (status == KILN_E_NOMEM) /* the parameters alone are too much */
+        status = KILN_OK;
+    if (status >= 0)
+        *ret = needs;
+    else if (err != NULL)
+        *err = why;
+    return status;
+}
+
+/* ---- Keys --------------------------------------------------------------------------- */
+
+static KilnStatus find_optimizer(KilnTune *tune, KilnError *err)
+{
+    KilnTrainer *trainer = NULL;
+
+    if (tune->optimizer != NULL)
+        return KILN_OK;
+    KilnStatus status = sketch(tune, &trainer, err);
+    if (status >= 0 && trainer->n_optimizers != 1)
+        status = kiln_error_set(err, KILN_E_RANGE,
+                                "task %s has %zu optimizers; a learning rate is found for one",
+                                kiln_instance_name(trainer->module), trainer->n_optimizers);
+    if (status >= 0)
+        tune->optimizer = kiln_strdup(kiln_instance_path(trainer->optimizers[0].use.optimizer));
+    throw_away(trainer);
+    if (status >= 0 && tune->optimizer == NULL)
+        status = kiln_error_nomem(err, 1);
+    return status;
+}
+
+/* The key that decides it, if it has a value. */
+static KilnStatus decides(const KilnTune *tune, const char *key, const char *option,
+                          const char **ret, KilnError *err)
+{
+    char *text = NULL;
+    const char *source = kiln_config_source(tune->config, key);
+
+    if (kiln_config_text(tune->config, source, &text, NULL) < 0)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "the config has no %s that could be set; name the key with %s.%s",
+                              key, tune->who, option);
+    free(text);
+    *ret = source;
+    return KILN_OK;
+}
+
+KilnStatus kiln_tune_lr_key(KilnTune *tune, const char *option, const char **ret, KilnError *err)
+{
+    KilnText key = { 0 };
+    KilnStatus status = find_optimizer(tune, err);
+
+    if (status < 0)
+        return status;
+    kiln_text_printf(&key, "%s.lr", tune->optimizer);
+    status = key.failed ? kiln_error_nomem(err, 1) : decides(tune, key.data, option, ret, err);
+    kiln_text_release(&key);
+    return status;
+}
+
+KilnStatus kiln_tune_batch_size_key(KilnTune *tune, const char *option, const char **ret,
+                                    KilnError *err)
+{
+    return decides(tune, "datamodule.batch_size", option, ret, err);
+}
+
+/* ---- Steps -------------------------------------------------------------------------- */
+
+/* A batch of a trial, which may be one of several that make a step. */
+static KilnStatus try_batch(KilnTrainer *trainer, const KilnTuneTrial *trial,
+                            const KilnBatch *batch, bool *ret_broken, KilnError *err)
+{
+    if (trial->rate != NULL)
+        kiln_trainer_set_learning_rate(trainer, trial->rate(trial->ctx, trainer->at.step));
+    KilnStatus status = kiln_fit_step(trainer, batch, err);
+    *ret_broken = status == KILN_E_NUMERIC;
+    return *ret_broken ? KILN_OK : status;
+}
+
+/* The next batch, of the next epoch where this one is over. */
+static KilnStatus next_batch(KilnTrainer *trainer, KilnLoader *loader, KilnBatch *ret,
+                             KilnError *err)
+{
+    KilnStatus status = kiln_loader_next(loader, ret, err);
+
+    if (status < 0 || ret->size > 0)
+        return status;
+    trainer->at.epoch++;
+    trainer->at.batch = trainer->at.in_group = 0;
+    status = kiln_rates_apply(trainer, trainer->at.epoch, err);
+    if (status >= 0)
+        status = kiln_loader_start(loader, trainer->at.epoch, 0, err);
+    if (status >= 0)
+        status = kiln_loader_next(loader, ret, err);
+    if (status >= 0 && ret->size == 0)
+        status = kiln_error_set(err, KILN_E_MISSING, "no training sample can be read");
+    return status;
+}
+
+static KilnStatus try_steps(KilnTrainer *trainer, KilnTuneTrial *trial, KilnError *err)
+{
+    KilnLoader *loader = NULL;
+    double start = 0.0;
+    bool goes_on = true;
+    KilnStatus status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
+
+    if (status >= 0)
+        status = kiln_loader_start(loader, 0, 0, err);
+    while (status >= 0 && goes_on && trainer->at.step < trial->steps) {
+        const int64_t step = trainer->at.step;
+        KilnBatch batch;
+        bool broken = false;
+
+        if (kiln_trainer_interrupted(trainer))
+            return kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted");
+        status = next_batch(trainer, loader, &batch, err);
+        if (status >= 0)
+            status = try_batch(trainer, trial, &batch, &broken, err);
+        if (status < 0)
+            break;
+        if (start > 0.0)
+            trial->samples += batch.size;
+        else
+            start = kiln_clock();
+        goes_on = !broken;
+        if (trial->report != NULL && (broken || trainer->at.step > step))
+            goes_on = trial->report(trial->ctx, step,
+                                    broken ? (double)NAN : trainer->telling.loss) &&
+                      !broken;
+    }
+    trial->seconds = trial->samples > 0 ? kiln_clock() - start : 0.0;
+    return status;
+}
+
+KilnStatus kiln_tune_try(KilnTune *tune, KilnTuneTrial *trial, KilnError *err)
+{
+    KilnConfigNode *before = NULL;
+    KilnTrainer *trainer = NULL;
+    KilnStatus status = change(tune, trial->option, &before, err);
+
+    if (status < 0)
+        return status;
+    trial->seconds = 0.0;
+    trial->samples = 0;
+    status = sketch(tune, &trainer, err);
+    if (status >= 0)
+        status = kiln_trainer_allocate(trainer, err);
+    if (status >= 0)
+        status = kiln_weights_load(trainer, err);
+    if (status >= 0)
+        status = try_steps(trainer, trial, err);
+    throw_away(trainer);
+    change_back(tune, trial->option, before);
+    return status;
+}
+
+void kiln_tune_print(KilnTune *tune, const char *format, ...)
+{
+    KilnText line = { 0 };
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    kiln_text_printf(&line, "%s: %s", tune->who, text);
+    if (!line.failed) {
+        kiln_output_print(&tune->output, "%s", line.data);
+        json_array_append_new(tune->lines, json_string(line.data));
+    }
+    kiln_text_release(&line);
+}
+
+const char *kiln_tune_dir(const KilnTune *tune)
+{
+    return tune->ask->dir;
+}
+
+void kiln_tune_status(KilnTune *tune, const char *text)
+{
+    kiln_output_status_line(&tune->output, text);
+}
+
+/* ---- All callbacks ------------------------------------------------------------------ */
+
+static KilnStatus keep_state(KilnTune *tune, KilnInstance *callback, KilnError *err)
+{
+    KilnState state = { .path = kiln_instance_path(callback), .object = json_object() };
+
+    kiln_call_enter(callback, "state_dict");
+    if (state.object != NULL)
+        kiln_instance_component(callback)->ops.callback->state_dict(callback, &state);
+    kiln_call_leave();
+    if (state.failed || state.object == NULL ||
+        json_object_set(tune->states, kiln_instance_path(callback), state.object) != 0) {
+        json_decref(state.object);
+        kiln_state_release(&state);
+        return kiln_error_nomem(err, 1);
+    }
+    json_decref(state.object);
+    kiln_state_release(&state);
+    return KILN_OK;
+}
+
+static KilnStatus call(KilnTune *tune, KilnInstance *callback, KilnError *err)
+{
+    const KilnCallbackOps *ops = kiln_instance_component(callback)->ops.callback;
+    KilnState state = { .object = json_object_get(tune->ask->saved, kiln_instance_path(callback)) };
+    KilnStatus status = KILN_OK;
+
+    tune->who = kiln_instance_path(callback);
+    if (tune->ask->saved != NULL && state.object == NULL) {
+        kiln_tune_print(tune, "the run goes on from a checkpoint of one that did not search: "
+                              "nothing is changed");
+        return KILN_OK;
+    }
+    if (state.object != NULL)
+        status = KILN_CALLED(callback, "load_state_dict",
+                             ops->load_state_dict(callback, &state, err), err);
+    if (status >= 0)
+        status = KILN_CALLED(callback, "tune", ops->tune(callback, tune, err), err);
+    kiln_output_status_line(&tune->output, NULL);
+    if (status >= 0)
+        status = keep_state(tune, callback, err);
+    if (status < 0)
+        (void)kiln_error_prefix(err, "%s: ", tune->who);
+    return status;
+}
+
+/* Only a run that is meant for more than to see that it runs. */
+static KilnStatus is_due(const KilnConfig *config, bool *ret, KilnError *err)
+{
+    KilnOptions options = { 0 };
+    KilnStatus status = kiln_options_read(config, &options, err);
+
+    *ret = options.monitors;
+    kiln_options_release(&options);
+    return status;
+}
+
+KilnStatus kiln_tune_run(KilnConfig *config, const KilnRunEnv *env, const KilnTuneAsk *ask,
+                         json_t **ret, KilnError *err)
+{
+    KilnTune tune = {
+        .config = config,
+        .env = *env,
+        .ask = ask,
+        .states = json_object(),
+        .lines = json_array(),
+        .options = json_object(),
+    };
+    KilnInstance **callbacks = NULL;
+    size_t n = 0;
+    bool due = false;
+    json_t *tuned = json_pack("{s:o, s:o, s:o}", "states", tune.states, "lines", tune.lines,
+                              "options", tune.options);
+    KilnStatus status = tuned != NULL ? is_due(config, &due, err) : kiln_error_nomem(err, 1);
+
+    tune.env.console = NULL;
+    tune.env.progress = NULL;
+    tune.env.save = NULL; /* there is nothing to save: the run, which looks there later, does it */
+    kiln_output_init(&tune.output, env->console);
+    if (status >= 0 && due)
+        status = kiln_config_build_map(config, "callbacks", env->registry, KILN_KIND_CALLBACK,
+                                       &callbacks, &n, err);
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        const bool asked = ask->only == NULL ||
+                           strcmp(kiln_instance_path(callbacks[i]), ask->only) == 0;
+
+        if (asked && kiln_instance_component(callbacks[i])->ops.callback->tune != NULL)
+            status = call(&tune, callbacks[i], err);
+    }
+    kiln_instances_free(callbacks, n);
+    kiln_output_release(&tune.output);
+    free(tune.optimizer);
+    if (status < 0) {
+        json_decref(tuned);
+        return status;
+    }
+    *ret = tuned;
+    return KILN_OK;
+}
+
+KilnStatus kiln_trainer_take_tuned(KilnTrainer *trainer, const json_t *tuned, KilnError *err)
+{
+    const json_t *states = json_object_get(tuned, "states"),
+                 *lines = json_object_get(tuned, "lines");
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < json_array_size(lines); i++)
+        kiln_output_log(&trainer->output, json_string_value(json_array_get(lines, i)));
+    for (size_t i = 0; i < trainer->n_callbacks && status >= 0; i++) {
+        KilnInstance *callback = trainer->callbacks[i];
+        KilnState state = { .object = json_object_get(states, kiln_instance_path(callback)) };
+
+        if (state.object != NULL)
+            status = KILN_CALLED(callback, "load_state_dict",
+                                 kiln_instance_component(callback)->ops.callback->load_state_dict(
+                                     callback, &state, err),
+                                 err);
+    }
+    return status;
+}

@@ -1,0 +1,94 @@
+/* Bringing a checkpoint of the run that this one goes on from into this run's
+ * folder, so that the folder stays whole: by hard links, or copies where the
+ * file system has none. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "train/checkpoint/checkpoint.h"
+
+static KilnStatus bring_file(const char *from, const char *to, KilnError *err)
+{
+    char *data = NULL;
+    size_t size = 0;
+
+    if (link(from, to) == 0)
+        return KILN_OK;
+    KilnStatus status = kiln_file_read(from, SIZE_MAX / 2, &data, &size, err);
+    if (status >= 0)
+        status = kiln_file_write(to, data, size, err);
+    free(data);
+    return status;
+}
+
+KilnStatus kiln_checkpoint_bring(const char *from, const char *to, bool state, KilnError *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+    KilnStatus status = kiln_path_remove(to, err);
+
+    if (status >= 0)
+        status = kiln_dir_make(to, err);
+    if (status >= 0)
+        status = kiln_dir_list(from, &names, &n, err);
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        char *a = kiln_path_join(from, names[i]), *b = kiln_path_join(to, names[i]);
+
+        if (a == NULL || b == NULL)
+            status = kiln_error_nomem(err, 1);
+        else if (state || strcmp(names[i], KILN_CHECKPOINT_STATE) != 0)
+            status = bring_file(a, b, err);
+        free(a);
+        free(b);
+    }
+    kiln_names_free(names, n);
+    return status;
+}
+
+bool kiln_checkpoint_is_own(const char *folder, const char *name, json_t **ret_saved_by)
+{
+    KilnText path = { 0 };
+    bool own;
+
+    kiln_text_printf(&path, "%s/%s/" KILN_CHECKPOINT_STATE, folder, name);
+    json_t *state = NULL;
+    if (!path.failed)
+        (void)!kiln_json_read(path.data, &state, NULL);
+    const char *named = json_string_value(json_object_get(state, "name"));
+    json_t *saved_by = json_object_get(state, "saved_by");
+    own = named != NULL && strcmp(named, name) == 0 && json_is_array(saved_by);
+    if (own && ret_saved_by != NULL)
+        *ret_saved_by = json_incref(saved_by);
+    json_decref(state);
+    kiln_text_release(&path);
+    return own;
+}
+
+bool kiln_trainer_adopt(KilnTrainer *trainer, const KilnInstance *owner, const char *name)
+{
+    const char *slash = trainer->resumed_from != NULL ? strrchr(trainer->resumed_from, '/') : NULL;
+    KilnText here = { 0 }, there = { 0 }, fresh = { 0 };
+    bool found = false;
+
+    if (trainer->run_dir != NULL && strchr(name, '/') == NULL && name[0] != '.') {
+        kiln_text_printf(&here, "%s/checkpoints/%s", trainer->run_dir, name);
+        kiln_text_printf(&fresh, "%s/checkpoints/" KILN_CHECKPOINT_UNFINISHED, trainer->run_dir);
+        found = !here.failed && kiln_is_dir(here.data);
+    }
+    if (!found && slash != NULL && here.length > 0 && !fresh.failed) {
+        kiln_text_append_n(&there, trainer->resumed_from,
+                           (size_t)(slash - trainer->resumed_from) + 1);
+        kiln_text_append(&there, name);
+        found = !there.failed && kiln_is_dir(there.data) &&
+                kiln_checkpoint_bring(there.data, fresh.data, true, NULL) >= 0 &&
+                rename(fresh.data, here.data) == 0;
+    }
+    kiln_text_release(&here);
+    kiln_text_release(&there);
+    kiln_text_release(&fresh);
+    return found && kiln_saves_keep(&trainer->saves, owner, name);
+}

@@ -1,0 +1,149 @@
+/* Which checkpoint folder a user means by ckpt_path. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/system/file.h"
+#include "base/text.h"
+#include "train/checkpoint/checkpoint.h"
+
+enum { DEEPEST_RUN = 4 }; /* folders between `runs` and a run folder */
+
+/* <dir>/<name>/state.json exists. */
+static bool is_checkpoint(const char *dir)
+{
+    char *state = kiln_path_join(dir, KILN_CHECKPOINT_STATE);
+    bool is = state != NULL && kiln_is_file(state);
+
+    free(state);
+    return is;
+}
+
+/* The absolute path of dir/below when that is a checkpoint; NULL when not. */
+static char *checkpoint_at(const char *dir, const char *below)
+{
+    char *path = kiln_path_join(dir, below), *absolute = NULL;
+
+    if (path != NULL && is_checkpoint(path))
+        absolute = realpath(path, NULL);
+    free(path);
+    return absolute;
+}
+
+/* ---- The newest run ------------------------------------------------------------------ */
+
+typedef struct Newest {
+    const char *below; /* "checkpoints/last" */
+    char *path;        /* the best so far; NULL: none */
+    struct timespec when;
+    size_t runs; /* folders with checkpoints/ */
+} Newest;
+
+static bool later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec >= b->tv_nsec;
+}
+
+/* Runs are compared by when the checkpoint was written; of equals the one whose
+ * name is later wins, for folders are visited in order of their names. */
+static void consider(Newest *newest, const char *run)
+{
+    char *found = checkpoint_at(run, newest->below);
+    struct stat st;
+
+    newest->runs++;
+    if (found == NULL)
+        return;
+    if (stat(found, &st) == 0 && (newest->path == NULL || later(&st.st_mtim, &newest->when))) {
+        free(newest->path);
+        newest->path = found;
+        newest->when = st.st_mtim;
+    } else {
+        free(found);
+    }
+}
+
+static void search(Newest *newest, const char *dir, int depth)
+{
+    char **names = NULL;
+    size_t n = 0;
+    char *checkpoints = kiln_path_join(dir, "checkpoints");
+    bool is_run = checkpoints != NULL && kiln_is_dir(checkpoints);
+
+    free(checkpoints);
+    if (is_run) {
+        consider(newest, dir);
+        return;
+    }
+    if (depth == DEEPEST_RUN || kiln_dir_list(dir, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        char *child = kiln_path_join(dir, names[i]);
+
+        if (child != NULL && names[i][0] != '.' && kiln_is_dir(child))
+            search(newest, child, depth + 1);
+        free(child);
+    }
+    kiln_names_free(names, n);
+}
+
+static KilnStatus find_newest(const char *link, const char *runs, char **ret, KilnError *err)
+{
+    char below[64];
+    Newest newest = { .below = below };
+
+    snprintf(below, sizeof(below), "checkpoints/%s", link);
+    search(&newest, runs, 0);
+    if (newest.path != NULL) {
+        *ret = newest.path;
+        return KILN_OK;
+    }
+    if (newest.runs == 0)
+        return kiln_error_set(err, KILN_E_IO,
+                              "%s: there is no run folder below %s/; give the path of "
+                              "a checkpoint or run folder",
+                              link, runs);
+    return kiln_error_set(err, KILN_E_IO,
+                          "%s: none of the %zu run folders below %s/ has %s; give the "
+                          "path of a checkpoint or run folder",
+                          link, newest.runs, runs, below);
+}
+
+/* ---- Paths --------------------------------------------------------------------------------- */
+
+KilnStatus kiln_checkpoint_resolve(const char *ckpt_path, const char *runs, char **ret,
+                                   KilnError *err)
+{
+    static const char *const places[] = { "", "checkpoints/last", "last" };
+
+    if (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0)
+        return find_newest(ckpt_path, runs, ret, err);
+    for (size_t i = 0; i < KILN_COUNT(places); i++) {
+        char *found = checkpoint_at(ckpt_path, places[i]);
+
+        if (found != NULL) {
+            *ret = found;
+            return KILN_OK;
+        }
+    }
+    struct stat st;
+    if (stat(ckpt_path, &st) != 0)
+        return kiln_error_set(err, KILN_E_IO,
+                              "%s: %s; a checkpoint folder, a run folder, last or best "
+                              "is needed",
+                              ckpt_path,
+                              errno == ENOENT ? "there is no such folder" : "can't be read");
+    if (!S_ISDIR(st.st_mode))
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "%s: is a file; a checkpoint is the folder that holds "
+                              "%s, %s and %s",
+                              ckpt_path, KILN_CHECKPOINT_MODEL, KILN_CHECKPOINT_TRAINER,
+                              KILN_CHECKPOINT_STATE);
+    return kiln_error_set(err, KILN_E_FORMAT,
+                          "%s: is no checkpoint (it has no %s) and no run folder (it "
+                          "has no checkpoints/last/%s)",
+                          ckpt_path, KILN_CHECKPOINT_STATE, KILN_CHECKPOINT_STATE);
+}

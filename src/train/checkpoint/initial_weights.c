@@ -1,0 +1,186 @@
+/* Starting a run from weights of another: `weights` of the root. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "base/text.h"
+#include "schema/bind.h"
+#include "tensor/safetensors.h"
+#include "train/checkpoint/checkpoint.h"
+
+/* How many names a message lists. */
+enum { NAMED = 6 };
+
+typedef struct Names {
+    KilnText text;
+    size_t n;
+} Names;
+
+static void add(Names *names, const char *format, ...) KILN_PRINTF(2, 3);
+static void add(Names *names, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (names->n++ < NAMED)
+        kiln_text_printf(&names->text, "%s%s", names->n > 1 ? ", " : "", text);
+    else if (names->n == NAMED + 1)
+        kiln_text_append(&names->text, ", ...");
+}
+
+/* The file that `weights` means: itself, or the model of a checkpoint or run. */
+static KilnStatus find_file(const char *weights, char **ret, KilnError *err)
+{
+    char *checkpoint = NULL;
+    KilnStatus status = KILN_OK;
+
+    if (kiln_is_dir(weights) || strcmp(weights, "last") == 0 || strcmp(weights, "best") == 0) {
+        status = kiln_checkpoint_resolve(weights, "outputs", &checkpoint, err);
+        if (status >= 0)
+            *ret = kiln_path_join(checkpoint, KILN_CHECKPOINT_MODEL);
+        else
+            (void)kiln_error_prefix(err, "weights: ");
+        free(checkpoint);
+    } else {
+        *ret = kiln_strdup(weights);
+    }
+    return status >= 0 && *ret == NULL ? kiln_error_nomem(err, strlen(weights)) : status;
+}
+
+/* What the file and the network have for each other. */
+typedef struct Match {
+    Names missing, misfits, unused; /* of the network; of both; of the file */
+    size_t taken;
+} Match;
+
+static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file, Match *match)
+{
+    char here[KILN_SHAPE_TEXT], there[KILN_SHAPE_TEXT];
+
+    for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
+        const KilnParam *param = kiln_params_at(trainer->params, i);
+        const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
+
+        if (entry == NULL)
+            add(&match->missing, "%s", kiln_param_name(param));
+        else if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
+            add(&match->misfits, "%s (%s in the file, %s in this network)", kiln_param_name(param),
+                kiln_shape_text(&entry->shape, there, sizeof(there)),
+                kiln_shape_text(kiln_param_shape(param), here, sizeof(here)));
+        else
+            match->taken++;
+    }
+    for (size_t i = 0; i < kiln_safetensors_count(file); i++)
+        if (kiln_params_find(trainer->params, kiln_safetensors_at(file, i)->name) == NULL)
+            add(&match->unused, "%s", kiln_safetensors_at(file, i)->name);
+}
+
+static void match_release(Match *match)
+{
+    kiln_text_release(&match->missing.text);
+    kiln_text_release(&match->misfits.text);
+    kiln_text_release(&match->unused.text);
+}
+
+static const char *names_of(const Names *names)
+{
+    return names->text.data != NULL ? names->text.data : "";
+}
+
+static KilnStatus refuse(const Match *match, const char *path, KilnError *err)
+{
+    const Names *misfits = &match->misfits, *missing = &match->missing, *unused = &match->unused;
+    KilnText text = { 0 };
+
+    kiln_text_printf(&text,
+                     match->taken == 0 ? "weights: nothing in %s fits this network"
+                                       : "weights: %s does not fit this network",
+                     path);
+    if (misfits->n > 0)
+        kiln_text_printf(&text, "; of another shape: %s", names_of(misfits));
+    if (missing->n > 0)
+        kiln_text_printf(&text, "; not in the file: %s", names_of(missing));
+    if (unused->n > 0)
+        kiln_text_printf(&text, "; in the file alone: %s", names_of(unused));
+    if (match->taken > 0)
+        kiln_text_printf(
+            &text, "\n  weights_strict=false takes the %zu that fit and draws the others anew",
+            match->taken);
+    kiln_error_set(err, KILN_E_FORMAT, "%s", text.data != NULL ? text.data : "weights");
+    kiln_text_release(&text);
+    return KILN_E_FORMAT;
+}
+
+static void tell(KilnTrainer *trainer, const Match *match, const char *path)
+{
+    kiln_output_print(&trainer->output, "weights: %zu of %zu tensors from %s", match->taken,
+                      kiln_params_count(trainer->params), path);
+    if (match->misfits.n > 0)
+        kiln_output_print(&trainer->output, "weights: of other shapes, begin anew: %s",
+                          names_of(&match->misfits));
+    if (match->missing.n > 0)
+        kiln_output_print(&trainer->output, "weights: not there, begin anew: %s",
+                          names_of(&match->missing));
+    if (match->unused.n > 0)
+        kiln_output_print(&trainer->output, "weights: not used: %s", names_of(&match->unused));
+}
+
+/* A parameter's value, if the file has it; else it stays. */
+static KilnStatus read_param(const KilnSafetensors *file, KilnParam *param, KilnError *err)
+{
+    const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
+
+    if (entry == NULL || !kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
+        return KILN_OK;
+    return kiln_safetensors_read(file, entry, kiln_param_dtype(param), kiln_param_data(param), err);
+}
+
+KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err)
+{
+    const KilnRootOptions *root = trainer->options.root;
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    Match match = { 0 };
+
+    if (root->weights == NULL)
+        return KILN_OK;
+    KilnStatus status = find_file(root->weights, &path, err);
+    if (status >= 0)
+        status = kiln_safetensors_open(path, &file, err);
+    if (status >= 0) {
+        match_params(trainer, file, &match);
+        const bool all = match.misfits.n + match.missing.n + match.unused.n == 0;
+        if (match.taken == 0 || (root->weights_strict && !all))
+            status = refuse(&match, path, err);
+    }
+    for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++)
+        status = read_param(file, kiln_params_at(trainer->params, i), err);
+    if (status >= 0)
+        tell(trainer, &match, path);
+    match_release(&match);
+    kiln_safetensors_close(file);
+    free(path);
+    return status >= 0 ? status : kiln_error_about_key(trainer->config, "weights", err);
+}
+
+KilnStatus kiln_trainer_rewind(KilnTrainer *trainer, KilnParam *param, KilnError *err)
+{
+    const char *weights = trainer->options.root->weights;
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    KilnStatus status = kiln_param_redraw(param, err);
+
+    if (status < 0 || weights == NULL)
+        return status;
+    status = find_file(weights, &path, err);
+    if (status >= 0)
+        status = kiln_safetensors_open(path, &file, err);
+    if (status >= 0)
+        status = read_param(file, param, err);
+    kiln_safetensors_close(file);
+    free(path);
+    return status;
+}

@@ -1,0 +1,368 @@
+/* Loading a checkpoint: does it fit, and into the run with it. */
+#include "base/call.h"
+#include "train/checkpoint/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "base/text.h"
+#include "train/checkpoint/component_state.h"
+
+/* ---- Weights ---------------------------------------------------------------------------- */
+
+static KilnStatus compare_params(const KilnSafetensors *file, KilnTrainer *trainer,
+                                 const char *source, KilnError *err)
+{
+    size_t n = kiln_safetensors_count(file);
+    KilnParamForm *forms = calloc(n + 1, sizeof(*forms));
+    KilnStatus status = forms != NULL ? KILN_OK : kiln_error_nomem(err, n * sizeof(*forms));
+
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        const KilnStEntry *entry = kiln_safetensors_at(file, i);
+
+        forms[i] = (KilnParamForm) { .name = entry->name, .shape = entry->shape };
+        if (!kiln_safetensors_dtype(entry, &forms[i].dtype))
+            status = kiln_error_set(err, KILN_E_FORMAT, "%s: %s has type %s, which kiln lacks",
+                                    source, entry->name, entry->dtype);
+    }
+    if (status >= 0)
+        status = kiln_params_compare(trainer->params, forms, n, source, err);
+    free(forms);
+    return status;
+}
+
+char *kiln_trainer_model(const KilnTrainer *trainer)
+{
+    char *model = NULL;
+
+    if (trainer->config != NULL)
+        (void)!kiln_config_text(trainer->config, "task.model._target_", &model, NULL);
+    return model;
+}
+
+/* Say whose the checkpoint is, in front of what differs. */
+static KilnStatus name_models(const KilnCheckpoint *checkpoint, const KilnTrainer *trainer,
+                              KilnError *err)
+{
+    const char *saved = json_string_value(json_object_get(checkpoint->state, "model"));
+    char *model = kiln_trainer_model(trainer);
+
+    if (saved != NULL && model != NULL)
+        (void)kiln_error_prefix(err, "a checkpoint of %s for %s: ", saved, model);
+    free(model);
+    return KILN_E_FORMAT;
+}
+
+/* Whether the file says more of a parameter than this run keeps. */
+static bool rounds(const KilnSafetensors *file, const KilnTrainer *trainer)
+{
+    for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
+        const KilnParam *param = kiln_params_at(trainer->params, i);
+        const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
+
+        if (kiln_param_dtype(param) == KILN_BF16 && strcmp(entry->dtype, "BF16") != 0)
+            return true;
+    }
+    return false;
+}
+
+KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                        KilnError *err)
+{
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    KilnStatus status = kiln_checkpoint_tensors(checkpoint, KILN_CHECKPOINT_MODEL, &file, &path,
+                                                err);
+
+    if (status >= 0) {
+        status = compare_params(file, trainer, path, err);
+        if (status == KILN_E_FORMAT)
+            status = name_models(checkpoint, trainer, err);
+    }
+    /* A run that resumes says more, and one that tests its best rounds as it did before. */
+    if (status >= 0 && trainer->phase != KILN_PHASE_FIT && rounds(file, trainer))
+        kiln_output_print(&trainer->output,
+                          "warning: weights are f32 in the checkpoint and rounded to bf16 here "
+                          "(trainer.precision=bf16-true): results may differ from those of f32");
+    for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+
+        status = kiln_safetensors_read(file, kiln_safetensors_find(file, kiln_param_name(param)),
+                                       kiln_param_dtype(param), kiln_param_data(param), err);
+    }
+    kiln_safetensors_close(file);
+    free(path);
+    return status;
+}
+
+/* ---- Everything ---------------------------------------------------------------------------- */
+
+static KilnStatus load_slot(KilnTrainer *trainer, const KilnOptimizerState *optimizer,
+                            const KilnSafetensors *file, const char *path, size_t slot,
+                            KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+        char name[512];
+
+        if (optimizer->slots[slot] == NULL || !kiln_optimizer_has(optimizer, param))
+            continue;
+        kiln_optimizer_slot_name(optimizer, slot, param, name, sizeof(name));
+        const KilnStEntry *entry = kiln_safetensors_find(file, name);
+        if (entry == NULL || !kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
+            return kiln_error_set(err, KILN_E_FORMAT,
+                                  "%s: has no %s of that shape, which optimizer %s needs: it was "
+                                  "saved with another optimizer; go on with that one, or start "
+                                  "anew",
+                                  path, name, kiln_instance_name(optimizer->use.optimizer));
+        status = kiln_safetensors_read(file, entry, kiln_param_dtype(param),
+                                       kiln_optimizer_slot(optimizer, slot, param), err);
+    }
+    return status;
+}
+
+static KilnStatus load_gradients(KilnTrainer *trainer, const KilnSafetensors *file,
+                                 const char *path, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+        char name[512];
+
+        if (!kiln_param_trained(param))
+            continue;
+        snprintf(name, sizeof(name), KILN_CHECKPOINT_GRADIENTS "%s", kiln_param_name(param));
+        const KilnStEntry *entry = kiln_safetensors_find(file, name);
+        if (entry == NULL || !kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
+            return kiln_error_set(err, KILN_E_FORMAT,
+                                  "%s: has no %s of that shape, though it was saved between the "
+                                  "batches of a step; use another checkpoint",
+                                  path, name);
+        status = kiln_safetensors_read(file, entry, kiln_param_dtype(param), param->gradient, err);
+    }
+    return status;
+}
+
+typedef KilnStatus LoadState(KilnInstance *self, const KilnState *state, KilnError *err);
+
+/* Hand a component what it had saved, if that is anything. */
+static KilnStatus load_component(const KilnCheckpoint *checkpoint, KilnInstance *self,
+                                 json_t *saved, LoadState *load, KilnError *err)
+{
+    KilnState state = { .path = kiln_instance_path(self), .object = saved };
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    KilnStatus status = KILN_OK;
+
+    if (!json_is_object(saved))
+        return KILN_OK;
+    if (json_object_get(json_object_get(checkpoint->state, "files"), KILN_CHECKPOINT_TRAINER) !=
+        NULL)
+        status = kiln_checkpoint_tensors(checkpoint, KILN_CHECKPOINT_TRAINER, &file, &path, err);
+    state.file = file;
+    if (status >= 0)
+        status = KILN_CALLED(self, "load_state_dict", load(self, &state, err), err);
+    if (status < 0)
+        (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(self));
+    kiln_safetensors_close(file);
+    free(path);
+    return status;
+}
+
+/* The optimizers' state, and what the epoch's metrics had counted. */
+static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                 KilnError *err)
+{
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    KilnStatus status = kiln_checkpoint_tensors(checkpoint, KILN_CHECKPOINT_TRAINER, &file, &path,
+                                                err);
+
+    for (size_t i = 0; i < trainer->n_optimizers; i++)
+        for (size_t slot = 0; status >= 0 && slot < trainer->optimizers[i].n_slots; slot++)
+            status = load_slot(trainer, &trainer->optimizers[i], file, path, slot, err);
+    if (status >= 0 && checkpoint->at.in_group > 0)
+        status = load_gradients(trainer, file, path, err);
+    if (status >= 0)
+        status = kiln_tallies_load(kiln_metrics_tallies(trainer->metrics), KILN_PHASE_FIT, file,
+                                   err);
+    kiln_safetensors_close(file);
+    free(path);
+    return status;
+}
+
+static KilnStatus load_scheduler(const KilnCheckpoint *checkpoint, KilnInstance *scheduler,
+                                 json_t *saved, KilnError *err)
+{
+    if (scheduler == NULL ||
+        kiln_instance_component(scheduler)->ops.scheduler->load_state_dict == NULL)
+        return KILN_OK;
+    return load_component(checkpoint, scheduler, saved,
+                          kiln_instance_component(scheduler)->ops.scheduler->load_state_dict, err);
+}
+
+/* What the checkpoint has of the optimizer of that name (NULL: without), for its tensors were
+ * there; NULL: nothing. */
+static json_t *saved_optimizer(const KilnCheckpoint *checkpoint, const char *name)
+{
+    const json_t *all = json_object_get(checkpoint->state, "optimizers");
+
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        json_t *one = json_array_get(all, i);
+        const char *saved = json_string_value(json_object_get(one, "name"));
+
+        if (name == NULL ? saved == NULL : saved != NULL && strcmp(saved, name) == 0)
+            return one;
+    }
+    return NULL;
+}
+
+/* Formats 1 and 2 had one optimizer, which had made every step. */
+static KilnStatus load_updates(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                               KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < trainer->n_optimizers && status >= 0; i++) {
+        KilnOptimizerState *one = &trainer->optimizers[i];
+        json_t *saved = saved_optimizer(checkpoint, one->use.name);
+
+        one->updates = saved != NULL ? json_integer_value(json_object_get(saved, "updates"))
+                                     : checkpoint->at.step;
+        (void)kiln_json_get_f64(json_object_get(saved, "rate"), &one->rate);
+        if (one->updates < 0)
+            return kiln_error_set(err, KILN_E_FORMAT,
+                                  "%s/%s: is damaged: an optimizer made %lld updates; use another "
+                                  "checkpoint",
+                                  checkpoint->path, KILN_CHECKPOINT_STATE, (long long)one->updates);
+        status = load_scheduler(
+            checkpoint, one->use.scheduler,
+            json_object_get(saved != NULL ? saved : checkpoint->state, "scheduler"), err);
+    }
+    return status;
+}
+
+/* The shadow from the model's file, for the weights may hold it rounded. */
+static KilnStatus load_shadow(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                              KilnError *err)
+{
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    KilnStatus status = kiln_checkpoint_tensors(checkpoint, KILN_CHECKPOINT_MODEL, &file, &path,
+                                                err);
+
+    for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
+        const KilnParam *param = kiln_params_at(trainer->params, i);
+        float *data = kiln_shadow_data(trainer->shadow, param);
+
+        if (data != NULL)
+            status = kiln_safetensors_read(
+                file, kiln_safetensors_find(file, kiln_param_name(param)), KILN_F32, data, err);
+    }
+    kiln_safetensors_close(file);
+    free(path);
+    return status;
+}
+
+/* The weights hold the average when it begins. */
+static KilnStatus load_shadowed(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                KilnError *err)
+{
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    KilnStatus status = kiln_checkpoint_tensors(checkpoint, KILN_CHECKPOINT_TRAINER, &file, &path,
+                                                err);
+
+    for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+        char name[512];
+
+        snprintf(name, sizeof(name), KILN_CHECKPOINT_WEIGHTS "%s", kiln_param_name(param));
+        const KilnStEntry *entry = kiln_safetensors_find(file, name);
+        if (entry == NULL)
+            continue;
+        if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
+            status = kiln_error_set(err, KILN_E_FORMAT,
+                                    "%s: %s has another shape than the network's; use another "
+                                    "checkpoint",
+                                    path, name);
+        else
+            status = kiln_safetensors_read(file, entry, kiln_param_dtype(param),
+                                           kiln_param_data(param), err);
+    }
+    kiln_safetensors_close(file);
+    free(path);
+    return status;
+}
+
+KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                KilnError *err)
+{
+    KilnStatus status = kiln_checkpoint_load_weights(checkpoint, trainer, err);
+
+    if (status >= 0)
+        status = load_optimizer(checkpoint, trainer, err);
+    if (status >= 0)
+        status = load_updates(checkpoint, trainer, err);
+    if (status >= 0)
+        status = kiln_metrics_load(trainer->metrics, json_object_get(checkpoint->state, "metrics"),
+                                   err);
+    if (status < 0)
+        return status;
+    trainer->at = checkpoint->at;
+    const char *reason = json_string_value(json_object_get(checkpoint->state, "stop_reason"));
+    if (trainer->at.should_stop && reason != NULL)
+        snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s", reason);
+    return KILN_OK;
+}
+
+/* Numbers and tensors of one of the trainer's hooks, then its files. */
+static KilnStatus load_hooks(const KilnCheckpoint *checkpoint, KilnTrainer *trainer, size_t i,
+                             KilnError *err)
+{
+    KilnInstance *who = trainer->hooks.all[i].who;
+    const KilnCallbackOps *ops = trainer->hooks.all[i].ops;
+    json_t *saved = json_object_get(json_object_get(checkpoint->state, "callbacks"),
+                                    kiln_instance_path(who));
+    KilnStatus status = KILN_OK;
+
+    if (ops->load_state_dict != NULL)
+        status = load_component(checkpoint, who, saved, ops->load_state_dict, err);
+    if (status >= 0 && ops->on_load_checkpoint != NULL) {
+        status = KILN_CALLED(who, "on_load_checkpoint",
+                             ops->on_load_checkpoint(who, trainer, checkpoint->path, err), err);
+        if (status < 0)
+            (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(who));
+    }
+    return status;
+}
+
+KilnStatus kiln_checkpoint_load_module(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                       KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < trainer->hooks.n_all && status >= 0; i++)
+        if (trainer->hooks.all[i].who == trainer->module)
+            status = load_hooks(checkpoint, trainer, i, err);
+    return status;
+}
+
+KilnStatus kiln_checkpoint_load_callbacks(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                          KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    if (trainer->shadow != NULL)
+        status = load_shadow(checkpoint, trainer, err);
+    if (status >= 0)
+        status = load_shadowed(checkpoint, trainer, err);
+    for (size_t i = 0; i < trainer->hooks.n_all && status >= 0; i++)
+        status = load_hooks(checkpoint, trainer, i, err);
+    return status;
+}

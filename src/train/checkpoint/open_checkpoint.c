@@ -1,0 +1,387 @@
+/* Opening a checkpoint folder: is it whole, and what does it say. */
+#include "train/checkpoint/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/system/file.h"
+#include "base/text.h"
+#include "train/run/run_folder.h"
+
+enum { LARGEST_STATE = 64 << 20, FIRST_SEALED = 3 };
+
+/* ---- Is it whole? ------------------------------------------------------------------ */
+
+/* <checkpoint>/<name>, owned by the caller. */
+static KilnStatus file_of(const KilnCheckpoint *checkpoint, const char *name, char **ret,
+                          KilnError *err)
+{
+    *ret = kiln_path_join(checkpoint->path, name);
+    return *ret != NULL ? KILN_OK : kiln_error_nomem(err, strlen(name));
+}
+
+KilnStatus kiln_checkpoint_tensors(const KilnCheckpoint *checkpoint, const char *name,
+                                   KilnSafetensors **ret, char **ret_path, KilnError *err)
+{
+    KilnStatus status = file_of(checkpoint, name, ret_path, err);
+
+    return status < 0 ? status : kiln_safetensors_open(*ret_path, ret, err);
+}
+
+static KilnStatus check_file(const KilnCheckpoint *checkpoint, const char *name, KilnError *err)
+{
+    const json_t *file = json_object_get(json_object_get(checkpoint->state, "files"), name);
+    const char *want = json_string_value(json_object_get(file, "xxh3"));
+    json_int_t want_size = json_integer_value(json_object_get(file, "size"));
+    uint64_t hash = 0;
+    int64_t size = 0;
+    char *path = NULL, hex[17];
+
+    if (want == NULL)
+        return kiln_error_set(err, KILN_E_FORMAT, "%s/%s: has no checksum of %s", checkpoint->path,
+                              KILN_CHECKPOINT_STATE, name);
+    KilnStatus status = file_of(checkpoint, name, &path, err);
+    if (status >= 0)
+        status = kiln_file_hash(path, &hash, &size, err);
+    if (status >= 0) {
+        snprintf(hex, sizeof(hex), "%016" PRIx64, hash);
+        if (size != want_size)
+            status = kiln_error_set(err, KILN_E_FORMAT,
+                                    "%s: is %s: %lld bytes where %lld were saved; use another "
+                                    "checkpoint",
+                                    path, size < want_size ? "truncated" : "too long",
+                                    (long long)size, (long long)want_size);
+        else if (strcmp(hex, want) != 0)
+            status = kiln_error_set(err, KILN_E_FORMAT,
+                                    "%s: is damaged: its checksum is %s where %s was saved; use "
+                                    "another checkpoint",
+                                    path, hex, want);
+    }
+    free(path);
+    return status;
+}
+
+/* Whether the weights come from another program, which has put its own there. */
+static bool foreign_weights(const KilnCheckpoint *checkpoint)
+{
+    KilnSafetensors *file = NULL;
+    char *path = NULL;
+    bool foreign = kiln_checkpoint_tensors(checkpoint, KILN_CHECKPOINT_MODEL, &file, &path, NULL) >=
+                       0 &&
+                   kiln_safetensors_metadata(file, KILN_CHECKPOINT_MARK) == NULL;
+
+    kiln_safetensors_close(file);
+    free(path);
+    return foreign;
+}
+
+/* Whether a file is read: what only resuming needs is not looked at for the rest. */
+static bool is_wanted(const KilnCheckpoint *checkpoint, const char *name, bool resume)
+{
+    if (resume)
+        return true;
+    if (strcmp(name, KILN_CHECKPOINT_MODEL) == 0)
+        return !foreign_weights(checkpoint);
+    return strcmp(name, KILN_CHECKPOINT_TRAINER) != 0 && strcmp(name, KILN_CHECKPOINT_CONFIG) != 0;
+}
+
+static KilnStatus check_files(const KilnCheckpoint *checkpoint, bool resume, KilnError *err)
+{
+    json_t *files = json_object_get(checkpoint->state, "files"), *file;
+    KilnStatus status = KILN_OK;
+    const char *name;
+
+    if (!json_is_object(files) || json_object_get(files, KILN_CHECKPOINT_MODEL) == NULL ||
+        (resume && json_object_get(files, KILN_CHECKPOINT_TRAINER) == NULL))
+        return kiln_error_set(err, KILN_E_FORMAT, "%s/%s: is damaged: it lists no %s",
+                              checkpoint->path, KILN_CHECKPOINT_STATE,
+                              resume ? KILN_CHECKPOINT_TRAINER : KILN_CHECKPOINT_MODEL);
+    json_object_foreach(files, name, file)
+    {
+        if (strchr(name, '/') != NULL)
+            return kiln_error_set(err, KILN_E_FORMAT, "%s/%s: lists a file \"%s\" elsewhere",
+                                  checkpoint->path, KILN_CHECKPOINT_STATE, name);
+        if (status >= 0 && is_wanted(checkpoint, name, resume))
+            status = check_file(checkpoint, name, err);
+    }
+    return status;
+}
+
+/* The checksum that state.json ends with is right; older formats had none. */
+static KilnStatus check_seal(const json_t *state, const char *text, const char *path,
+                             KilnError *err)
+{
+    const char *want = json_string_value(json_object_get(state, "xxh3")), *seal = NULL;
+    char hex[17] = "";
+
+    for (const char *at = text; (at = strstr(at, KILN_CHECKPOINT_SEAL)) != NULL; at++)
+        seal = at;
+    if (seal != NULL)
+        snprintf(hex, sizeof(hex), "%016" PRIx64,
+                 (uint64_t)XXH3_64bits(text, (size_t)(seal - text)));
+    if (want == NULL && json_integer_value(json_object_get(state, "format")) < FIRST_SEALED)
+        return KILN_OK;
+    if (want == NULL || strcmp(hex, want) != 0)
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "%s: is damaged: its checksum is %s where %s was saved; use another "
+                              "checkpoint",
+                              path, hex[0] != '\0' ? hex : "missing", want != NULL ? want : "one");
+    return KILN_OK;
+}
+
+static KilnStatus check_format(const json_t *state, const char *path, KilnError *err)
+{
+    const json_int_t format = json_integer_value(json_object_get(state, "format"));
+    const char *version = json_string_value(json_object_get(state, "version"));
+
+    if (format >= 1 && format <= KILN_CHECKPOINT_FORMAT)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_FORMAT,
+                          "%s: has format %lld%s%s; this is kiln %s, which reads formats 1 to %d: "
+                          "use a newer kiln, or %s alone with any program that reads safetensors",
+                          path, (long long)format, version != NULL ? ", of kiln " : "",
+                          version != NULL ? version : "", KILN_VERSION, (int)KILN_CHECKPOINT_FORMAT,
+                          KILN_CHECKPOINT_MODEL);
+}
+
+static KilnStatus read_state(KilnCheckpoint *checkpoint, KilnError *err)
+{
+    char *path = NULL, *text = NULL;
+    size_t size = 0;
+    json_error_t why;
+    KilnStatus status = file_of(checkpoint, KILN_CHECKPOINT_STATE, &path, err);
+
+    if (status >= 0)
+        status = kiln_file_read(path, LARGEST_STATE, &text, &size, err);
+    if (status >= 0) {
+        checkpoint->state = json_loadb(text, size, 0, &why);
+        if (!json_is_object(checkpoint->state))
+            status = kiln_error_set(err, KILN_E_FORMAT,
+                                    "%s: is truncated or damaged: %s in line %d; use another "
+                                    "checkpoint",
+                                    path, checkpoint->state == NULL ? why.text : "no object",
+                                    why.line);
+    }
+    if (status >= 0)
+        status = check_format(checkpoint->state, path, err);
+    if (status >= 0)
+        status = check_seal(checkpoint->state, text, path, err);
+    free(text);
+    free(path);
+    return status;
+}
+
+/* ---- What it says ------------------------------------------------------------------- */
+
+static bool read_dtype(const char *name, KilnDType *ret)
+{
+    static const KilnDType all[] = { KILN_F32, KILN_I32, KILN_U8, KILN_I64, KILN_F64 };
+
+    for (size_t i = 0; name != NULL && i < KILN_COUNT(all); i++)
+        if (strcmp(kiln_dtype_name(all[i]), name) == 0) {
+            *ret = all[i];
+            return true;
+        }
+    return false;
+}
+
+static bool read_feature(const json_t *saved, KilnFeature *feature)
+{
+    const json_t *shape = json_object_get(saved, "shape");
+
+    feature->name = json_string_value(json_object_get(saved, "name"));
+    feature->shape.rank = (int)json_array_size(shape);
+    if (feature->name == NULL || json_array_size(shape) > KILN_MAX_RANK ||
+        !read_dtype(json_string_value(json_object_get(saved, "dtype")), &feature->dtype))
+        return false;
+    feature->varies = json_is_true(json_object_get(saved, "varies"));
+    feature->pad = json_number_value(json_object_get(saved, "pad"));
+    for (int axis = 0; axis < feature->shape.rank; axis++)
+        feature->shape.dim[axis] = json_integer_value(json_array_get(shape, (size_t)axis));
+    return kiln_shape_count(&feature->shape) >= 0;
+}
+
+static bool read_spec(KilnCheckpoint *checkpoint)
+{
+    const json_t *data = json_object_get(checkpoint->state, "data");
+    const json_t *features = json_object_get(data, "features");
+    const json_t *classes = json_object_get(data, "classes");
+    KilnDataSpec *spec = &checkpoint->spec;
+
+    spec->n_features = json_array_size(features);
+    spec->n_classes = (int64_t)json_array_size(classes);
+    checkpoint->class_names = calloc((size_t)spec->n_classes + 1, sizeof(const char *));
+    if (spec->n_features > KILN_MAX_FEATURES || checkpoint->class_names == NULL)
+        return false;
+    spec->class_names = checkpoint->class_names;
+    for (size_t i = 0; i < spec->n_features; i++)
+        if (!read_feature(json_array_get(features, i), &spec->features[i]))
+            return false;
+    for (size_t i = 0; i < (size_t)spec->n_classes; i++) {
+        checkpoint->class_names[i] = json_string_value(json_array_get(classes, i));
+        if (checkpoint->class_names[i] == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* Of format 1: what it leaves out follows from the epoch and its batches, of which one was one
+ * optimizer step. Validation at the end of an epoch was over when the epoch was. */
+static void complete_position(const json_t *state, KilnPosition *at)
+{
+    const int64_t in_epoch = at->batch * json_integer_value(json_object_get(state, "batch_size"));
+    const int64_t all = json_integer_value(json_object_get(state, "train_samples"));
+    const bool whole = at->epoch_done || in_epoch > all;
+
+    at->batches = at->step;
+    at->samples = at->epoch * all + (whole ? all : in_epoch);
+    at->epoch_begun = at->batch > 0;
+    at->last_val_batch = at->epoch_done ? at->batches : -1;
+    at->last_end_batch = at->last_val_batch;
+}
+
+static bool read_count(const json_t *position, const char *name, int64_t least, int64_t *ret)
+{
+    const json_t *value = json_object_get(position, name);
+
+    *ret = json_integer_value(value);
+    return json_is_integer(value) && *ret >= least;
+}
+
+static bool read_position(KilnCheckpoint *checkpoint)
+{
+    const json_t *state = checkpoint->state;
+    KilnPosition *at = &checkpoint->at;
+    bool good = read_count(state, "epoch", 0, &at->epoch) &&
+                read_count(state, "step", 0, &at->step) &&
+                read_count(state, "batch", 0, &at->batch);
+
+    at->epoch_done = json_is_true(json_object_get(state, "epoch_done"));
+    if (json_integer_value(json_object_get(state, "format")) < 2) {
+        complete_position(state, at);
+        return good;
+    }
+    at->epoch_begun = json_is_true(json_object_get(state, "epoch_begun"));
+    at->should_stop = json_is_true(json_object_get(state, "should_stop"));
+    /* Older ones do not tell: a run that stopped has ended. */
+    if (!read_count(state, "last_end_batch", -1, &at->last_end_batch))
+        at->last_end_batch = json_integer_value(json_object_get(state, "batches"));
+    return good && read_count(state, "batches", 0, &at->batches) &&
+           read_count(state, "samples", 0, &at->samples) &&
+           read_count(state, "in_group", 0, &at->in_group) &&
+           read_count(state, "last_val_batch", -1, &at->last_val_batch);
+}
+
+KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *ret, KilnError *err)
+{
+    KilnCheckpoint checkpoint = { .path = kiln_strdup(path) };
+    KilnStatus status = checkpoint.path != NULL ? read_state(&checkpoint, err)
+                                                : kiln_error_nomem(err, 1);
+
+    if (status >= 0 && (!read_spec(&checkpoint) || !read_position(&checkpoint)))
+        status = kiln_error_set(err, KILN_E_FORMAT,
+                                "%s/%s: is damaged: epoch, step, batch or data are not what was "
+                                "saved; use another checkpoint",
+                                path, KILN_CHECKPOINT_STATE);
+    if (status >= 0 && resume && json_is_true(json_object_get(checkpoint.state, "weights_only")))
+        status = kiln_error_set(err, KILN_E_FORMAT,
+                                "%s: has the weights alone, as it was saved with "
+                                "save_weights_only: it can be tested and predict, but not be gone "
+                                "on from; use another checkpoint",
+                                path);
+    if (status >= 0)
+        status = check_files(&checkpoint, resume, err);
+    if (status < 0) {
+        kiln_checkpoint_close(&checkpoint);
+        return status;
+    }
+    *ret = checkpoint;
+    return KILN_OK;
+}
+
+/* The first tensor of the file whose bytes are not what was saved, put in front of the error. */
+static void name_tensor(const KilnCheckpoint *checkpoint, const char *name, KilnError *err)
+{
+    const json_t *tensors = json_object_get(checkpoint->state, "tensors");
+    KilnSafetensors *file = NULL;
+    char *path = NULL, hex[17];
+    KilnError none = { 0 };
+
+    if (kiln_checkpoint_tensors(checkpoint, name, &file, &path, &none) < 0) {
+        free(path);
+        return; /* the header is damaged */
+    }
+    for (size_t i = 0; i < kiln_safetensors_count(file); i++) {
+        const KilnStEntry *entry = kiln_safetensors_at(file, i);
+        const char *want = json_string_value(json_object_get(tensors, entry->name));
+        uint64_t hash = 0;
+
+        if (want == NULL || !kiln_safetensors_hash(file, entry, &hash))
+            continue;
+        snprintf(hex, sizeof(hex), "%016" PRIx64, hash);
+        if (strcmp(hex, want) != 0) {
+            (void)kiln_error_prefix(err, "tensor %s: ", entry->name);
+            break;
+        }
+    }
+    kiln_safetensors_close(file);
+    free(path);
+}
+
+KilnStatus kiln_checkpoint_verify(const char *path, KilnError *err)
+{
+    KilnCheckpoint checkpoint = { .path = kiln_strdup(path) };
+    KilnStatus status = checkpoint.path != NULL ? read_state(&checkpoint, err)
+                                                : kiln_error_nomem(err, 1);
+    json_t *files = json_object_get(checkpoint.state, "files"), *file;
+    const char *name;
+
+    json_object_foreach(files, name, file)
+    {
+        if (status < 0 || strchr(name, '/') != NULL)
+            continue;
+        status = check_file(&checkpoint, name, err);
+        if (status == KILN_E_FORMAT && kiln_ends_with(name, ".safetensors"))
+            name_tensor(&checkpoint, name, err);
+    }
+    if (status >= 0 && !json_is_object(files))
+        status = kiln_error_set(err, KILN_E_FORMAT, "%s/%s: is damaged: it lists no files", path,
+                                KILN_CHECKPOINT_STATE);
+    kiln_checkpoint_close(&checkpoint);
+    return status;
+}
+
+KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config, KilnCheckpoint *ret,
+                                           KilnError *err)
+{
+    KilnOptions options = { 0 };
+    char *path = NULL, *runs = NULL;
+    KilnStatus status = kiln_options_read(config, &options, err);
+
+    if (status >= 0 && options.root->ckpt_path == NULL)
+        status = kiln_error_set(err, KILN_E_MISSING,
+                                "ckpt_path is missing: a checkpoint folder, a run folder, last or "
+                                "best");
+    if (status >= 0)
+        status = kiln_run_folder_parent(config, &runs, err);
+    if (status >= 0 &&
+        (status = kiln_checkpoint_resolve(options.root->ckpt_path, runs, &path, err)) < 0)
+        (void)kiln_error_prefix(err, "ckpt_path=");
+    if (status >= 0)
+        status = kiln_checkpoint_open(path, false, ret, err);
+    free(runs);
+    free(path);
+    kiln_options_release(&options);
+    return status;
+}
+
+void kiln_checkpoint_close(KilnCheckpoint *checkpoint)
+{
+    json_decref(checkpoint->state);
+    free(checkpoint->class_names);
+    free(checkpoint->path);
+    *checkpoint = (KilnCheckpoint) { 0 };
+}

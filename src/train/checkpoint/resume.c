@@ -1,0 +1,202 @@
+/* Finding what a run goes on from, and what that means for the run. */
+#include "train/checkpoint/resume.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/backend.h"
+#include "base/system/file.h"
+#include "base/text.h"
+#include "train/run/run_folder.h"
+#include "train/run/run_journal.h"
+
+/* ---- Which --------------------------------------------------------------------------- */
+
+/* What ckpt_path means for this config: the run folder that kiln.run.dir names
+ * comes before all others. */
+static KilnStatus find_configured(const KilnConfig *config, const KilnOptions *options, char **ret,
+                                  KilnError *err)
+{
+    const char *ckpt_path = options->root->ckpt_path;
+    char place[4096], *runs = NULL;
+    KilnStatus status;
+
+    if (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0) {
+        snprintf(place, sizeof(place), "%s/checkpoints/%s", options->run->dir, ckpt_path);
+        if (kiln_is_dir(place) && kiln_checkpoint_resolve(place, "", ret, NULL) >= 0)
+            return KILN_OK;
+    }
+    status = kiln_run_folder_parent(config, &runs, err);
+    if (status >= 0 && (status = kiln_checkpoint_resolve(ckpt_path, runs, ret, err)) < 0)
+        (void)kiln_error_prefix(err, "ckpt_path=");
+    free(runs);
+    return status;
+}
+
+/* The last checkpoint of the run folder; without one, what that run itself went on from; without
+ * that, none: it starts anew. */
+static KilnStatus find_in_run(const char *run, char **ret, KilnError *err)
+{
+    char *last = kiln_path_join(run, "checkpoints/last");
+    KilnStatus status = last != NULL ? KILN_OK : kiln_error_nomem(err, strlen(run));
+
+    if (status >= 0 && kiln_is_dir(last))
+        status = kiln_checkpoint_resolve(last, "", ret, err);
+    else if (status >= 0)
+        status = kiln_run_journal_origin(run, ret, err);
+    free(last);
+    return status;
+}
+
+KilnStatus kiln_resume_open(const KilnConfig *config, const KilnRunEnv *env, KilnCheckpoint *ret,
+                            KilnError *err)
+{
+    KilnOptions options = { 0 };
+    char *path = NULL;
+    KilnStatus status = kiln_options_read(config, &options, err);
+
+    if (status >= 0 && options.root->ckpt_path != NULL)
+        status = find_configured(config, &options, &path, err);
+    else if (status >= 0 && env->resume != NULL)
+        status = find_in_run(env->resume, &path, err);
+    if (status >= 0 && path != NULL)
+        status = kiln_checkpoint_open(path, true, ret, err);
+    kiln_options_release(&options);
+    free(path);
+    return status;
+}
+
+int kiln_resume_threads(const KilnCheckpoint *checkpoint)
+{
+    return (int)json_integer_value(json_object_get(checkpoint->state, "threads"));
+}
+
+/* ---- What differs ------------------------------------------------------------------------ */
+
+static void warn_of_number(const KilnCheckpoint *checkpoint, KilnTrainer *trainer, const char *name,
+                           int64_t now)
+{
+    const json_t *saved = json_object_get(checkpoint->state, name);
+
+    if (json_is_integer(saved) && json_integer_value(saved) != now)
+        kiln_output_print(&trainer->output,
+                          "warning: %s was %lld in the checkpoint and is %lld now: the run goes "
+                          "on, but not exactly as it would have",
+                          name, (long long)json_integer_value(saved), (long long)now);
+}
+
+/* Threads share out the sums of a convolution's gradients, and so decide how these are rounded. */
+static void warn_of_threads(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
+{
+    const int then = kiln_resume_threads(checkpoint), now = trainer->threads;
+
+    if (then > 0 && then != now)
+        kiln_output_print(&trainer->output,
+                          "warning: the checkpoint was made with %d thread%s and this run has %d: "
+                          "convolutions round differently, so the run is not the same to the bit; "
+                          "trainer.threads=%d would be",
+                          then, then == 1 ? "" : "s", now, then);
+}
+
+/* What an epoch had counted under other options is mixed with what comes now. */
+static void warn_of_metrics(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
+{
+    json_t *saved = json_object_get(checkpoint->state, "metric_options"), *hash;
+    json_t *now = kiln_snapshot_metric_options(trainer);
+    const char *name;
+
+    json_object_foreach(saved, name, hash)
+    {
+        if (!json_equal(hash, json_object_get(now, name)))
+            kiln_output_print(&trainer->output,
+                              "warning: metric %s had other options when the epoch began: its "
+                              "value for this epoch mixes both",
+                              name);
+    }
+    json_decref(now);
+}
+
+static void warn_of_data(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
+{
+    const char *saved = json_string_value(json_object_get(checkpoint->state, "train_index"));
+    char now[17];
+
+    snprintf(now, sizeof(now), "%016" PRIx64, trainer->train_index);
+    if (saved != NULL && strcmp(saved, now) != 0)
+        kiln_output_print(&trainer->output,
+                          "warning: the training samples are others than those of the checkpoint "
+                          "(their number, names or labels): the run goes on, but not exactly as "
+                          "it would have");
+}
+
+/* What a resume that differs from the saved run can't reproduce. */
+static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
+{
+    const char *dtype = kiln_dtype_name(kiln_params_dtype(trainer->params));
+    const char *then = json_string_value(json_object_get(checkpoint->state, "weights"));
+    const char *machine = json_string_value(json_object_get(checkpoint->state, "machine"));
+
+    if (then != NULL && strcmp(then, dtype) != 0)
+        kiln_output_print(&trainer->output,
+                          "warning: weights and optimizer state were %s in the checkpoint and are "
+                          "%s now (trainer.precision): they are converted, and the run goes on, "
+                          "but not exactly as it would have",
+                          then, dtype);
+    if (machine != NULL && strcmp(machine, trainer->backend->machine) != 0)
+        kiln_output_print(&trainer->output,
+                          "warning: the checkpoint was made with %s and this is %s: sums are "
+                          "rounded otherwise, and the run goes on, but not exactly as it would "
+                          "have",
+                          machine, trainer->backend->machine);
+    warn_of_number(checkpoint, trainer, "seed", trainer->options.root->seed);
+    warn_of_threads(checkpoint, trainer);
+    warn_of_number(checkpoint, trainer, "batch_size", trainer->batch_size);
+    warn_of_data(checkpoint, trainer);
+    if (checkpoint->at.batch > 0 && !checkpoint->at.epoch_done)
+        warn_of_metrics(checkpoint, trainer);
+}
+
+KilnStatus kiln_resume_load(const KilnCheckpoint *checkpoint, KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status;
+
+    trainer->train_index = kiln_snapshot_index(&trainer->sets[KILN_TRAIN].list[0].dataset);
+    if (checkpoint->path == NULL)
+        return KILN_OK;
+    trainer->resumed_from = kiln_strdup(checkpoint->path);
+    status = trainer->resumed_from != NULL ? kiln_checkpoint_load(checkpoint, trainer, err)
+                                           : kiln_error_nomem(err, 1);
+    if (status >= 0)
+        warn_of_differences(checkpoint, trainer);
+    return status;
+}
+
+void kiln_resume_settle(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
+{
+    const char *name = checkpoint->path != NULL ? strrchr(checkpoint->path, '/') : NULL;
+
+    if (name == NULL || !kiln_run_folder_holds(trainer->run_dir, checkpoint->path))
+        return;
+    trainer->saved = trainer->at;
+    snprintf(trainer->saved_name, sizeof(trainer->saved_name), "%s", name + 1);
+}
+
+/* ---- The config ---------------------------------------------------------------------------- */
+
+void kiln_resume_forget(char *yaml)
+{
+    static const char key[] = "ckpt_path:", none[] = "ckpt_path: null";
+    char *line = yaml;
+
+    while (line != NULL && strncmp(line, key, strlen(key)) != 0) {
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    const size_t length = line != NULL ? strcspn(line, "\n") : 0;
+    if (length < strlen(none))
+        return; /* a path of fewer letters than null has none */
+    memcpy(line, none, strlen(none));
+    memmove(line + strlen(none), line + length, strlen(line + length) + 1);
+}

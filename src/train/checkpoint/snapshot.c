@@ -1,0 +1,306 @@
+/* Copying a run's tensors. */
+#include "train/checkpoint/snapshot.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/zeros.h"
+#include "tensor/bf16.h"
+#include "train/checkpoint/checkpoint.h"
+
+enum {
+    ALIGN = 64,
+    COUNTS = 1 << 20 /* bytes that metrics may come to keep beside rows */
+};
+
+/* ---- What is in it ------------------------------------------------------------------ */
+
+/* Appends to one of the two lists while there is room: it was counted. */
+static KilnStatus add(KilnStView *views, size_t *n, const char *name, KilnDType dtype,
+                      const KilnShape *shape, const void *data, KilnError *err)
+{
+    if (name == NULL)
+        return kiln_error_nomem(err, 1);
+    views[(*n)++] = (KilnStView) { .name = name, .dtype = dtype, .shape = *shape, .data = data };
+    return KILN_OK;
+}
+
+/* What others shall use: the shadow's value where there is one. */
+static KilnStatus add_model(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+        const float *shadow = trainer->shadow != NULL ? kiln_shadow_data(trainer->shadow, param)
+                                                      : NULL;
+
+        status = add(snapshot->model, &snapshot->n_model, kiln_param_name(param),
+                     shadow != NULL ? KILN_F32 : kiln_param_dtype(param), kiln_param_shape(param),
+                     shadow != NULL ? shadow : kiln_param_data(param), err);
+    }
+    return status;
+}
+
+/* "weights.<name>" for everything of which the model's file has the shadow. */
+static KilnStatus add_weights(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; trainer->shadow != NULL && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+
+        if (status >= 0 && kiln_shadow_data(trainer->shadow, param) != NULL)
+            status = add(snapshot->trainer, &snapshot->n_trainer,
+                         kiln_arena_printf(&snapshot->names, KILN_CHECKPOINT_WEIGHTS "%s",
+                                           kiln_param_name(param)),
+                         kiln_param_dtype(param), kiln_param_shape(param), kiln_param_data(param),
+                         err);
+    }
+    return status;
+}
+
+/* The state of an optimizer. */
+static KilnStatus add_slots(KilnSnapshot *snapshot, const KilnTrainer *trainer,
+                            const KilnOptimizerState *optimizer, size_t slot, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+        char name[512];
+
+        if (optimizer->slots[slot] == NULL || !kiln_optimizer_has(optimizer, param))
+            continue;
+        kiln_optimizer_slot_name(optimizer, slot, param, name, sizeof(name));
+        status = add(snapshot->trainer, &snapshot->n_trainer,
+                     kiln_arena_strdup(&snapshot->names, name), kiln_param_dtype(param),
+                     kiln_param_shape(param), kiln_optimizer_slot(optimizer, slot, param), err);
+    }
+    return status;
+}
+
+/* "gradients.<name>" of the batches that wait for the others of their group. */
+static KilnStatus add_gradients(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; trainer->at.in_group > 0 && i < kiln_params_count(trainer->params); i++) {
+        KilnParam *param = kiln_params_at(trainer->params, i);
+
+        if (status >= 0 && kiln_param_trained(param))
+            status = add(snapshot->trainer, &snapshot->n_trainer,
+                         kiln_arena_printf(&snapshot->names, KILN_CHECKPOINT_GRADIENTS "%s",
+                                           kiln_param_name(param)),
+                         kiln_param_dtype(param), kiln_param_shape(param), param->gradient, err);
+    }
+    return status;
+}
+
+/* Room for as many views as there can be. */
+static KilnStatus make_room(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
+{
+    const size_t n_params = kiln_params_count(trainer->params);
+    const size_t n = n_params * (trainer->n_optimizers * KILN_MAX_SLOTS + 2) + snapshot->n_tensors +
+                     kiln_metrics_tallies(trainer->metrics)->n * KILN_TALLY_ARRAYS;
+
+    snapshot->n_model = snapshot->n_trainer = 0;
+    if (snapshot->n_views >= n_params + n && snapshot->model != NULL)
+        return KILN_OK;
+    free(snapshot->model);
+    snapshot->model = calloc(n_params + n + 1, sizeof(*snapshot->model));
+    if (snapshot->model == NULL)
+        return kiln_error_nomem(err, (n_params + n) * sizeof(*snapshot->model));
+    snapshot->trainer = snapshot->model + n_params;
+    snapshot->n_views = n_params + n;
+    return KILN_OK;
+}
+
+/* Everything but the weights themselves, which resuming needs; in the order of the file. */
+static KilnStatus add_trainer(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
+{
+    const KilnTallies *tallies = kiln_metrics_tallies(trainer->metrics);
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < trainer->n_optimizers; i++)
+        for (size_t slot = 0; slot < trainer->optimizers[i].n_slots && status >= 0; slot++)
+            status = add_slots(snapshot, trainer, &trainer->optimizers[i], slot, err);
+    if (status >= 0)
+        status = add_gradients(snapshot, trainer, err);
+    if (status >= 0)
+        status = kiln_tallies_save(tallies, KILN_PHASE_FIT, &snapshot->names, snapshot->trainer,
+                                   &snapshot->n_trainer, err);
+    return status;
+}
+
+static KilnStatus add_tensors(KilnSnapshot *snapshot, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < snapshot->n_tensors && status >= 0; i++) {
+        const KilnStateTensor *tensor = &snapshot->tensors[i];
+
+        status = add(snapshot->trainer, &snapshot->n_trainer, tensor->name, tensor->dtype,
+                     &tensor->shape, tensor->data, err);
+    }
+    return status;
+}
+
+/* ---- Copying ------------------------------------------------------------------------ */
+
+static size_t bytes_of(const KilnStView *view)
+{
+    return (size_t)kiln_shape_count(&view->shape) * kiln_dtype_size(view->dtype);
+}
+
+static bool is_finite(const void *data, KilnDType dtype, size_t bytes)
+{
+    int finite = 1;
+
+    for (size_t i = 0; dtype == KILN_F32 && i < bytes / sizeof(float); i++)
+        finite &= fabsf(((const float *)data)[i]) <= FLT_MAX;
+    for (size_t i = 0; dtype == KILN_BF16 && i < bytes / sizeof(uint16_t); i++)
+        finite &= (((const uint16_t *)data)[i] & 0x7f80) != 0x7f80;
+    return finite;
+}
+
+/* Copy a tensor and, with `look`, look at each part while it is in cache: false when it is not
+ * finite. */
+static bool copy(KilnStView *view, char *to, bool look)
+{
+    enum { PART = 1 << 15 };
+    const size_t bytes = bytes_of(view);
+    bool finite = true;
+
+    for (size_t at = 0; at < bytes; at += PART) {
+        const size_t n = bytes - at < PART ? bytes - at : PART;
+
+        memcpy(to + at, (const char *)view->data + at, n);
+        if (look)
+            finite = is_finite(to + at, view->dtype, n) && finite;
+    }
+    view->data = to;
+    return finite;
+}
+
+static size_t size_of(const KilnStView *views, size_t n)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += (bytes_of(&views[i]) + ALIGN - 1) / ALIGN * ALIGN;
+    return sum;
+}
+
+/* A loss can be finite while the update after it is not. */
+static KilnStatus not_finite(const KilnTrainer *trainer, const char *name, KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_NUMERIC,
+                          "%s is not finite after step %lld (learning rate %g): nothing is saved "
+                          "and training stops; try a lower learning rate or a warmup",
+                          name, (long long)trainer->at.step, kiln_trainer_learning_rate(trainer));
+}
+
+static KilnStatus have_bytes(KilnSnapshot *snapshot, size_t more, KilnError *err)
+{
+    const size_t size = size_of(snapshot->model, snapshot->n_model) +
+                        size_of(snapshot->trainer, snapshot->n_trainer) + more;
+
+    if (size > snapshot->room) {
+        kiln_zeros_free(snapshot->bytes);
+        snapshot->bytes = kiln_zeros(size);
+        snapshot->room = snapshot->bytes != NULL ? size : 0;
+    }
+    return size > snapshot->room ? kiln_error_nomem(err, size) : KILN_OK;
+}
+
+static KilnStatus copy_all(KilnSnapshot *snapshot, const KilnTrainer *trainer, size_t n_weights,
+                           KilnError *err)
+{
+    char *to = snapshot->bytes;
+
+    for (size_t i = 0; i < snapshot->n_model; i++) {
+        if (!copy(&snapshot->model[i], to, true))
+            return not_finite(trainer, snapshot->model[i].name, err);
+        to += size_of(&snapshot->model[i], 1);
+    }
+    for (size_t i = 0; i < snapshot->n_trainer; i++) {
+        if (!copy(&snapshot->trainer[i], to, i < n_weights))
+            return not_finite(trainer, snapshot->trainer[i].name + strlen(KILN_CHECKPOINT_WEIGHTS),
+                              err);
+        to += size_of(&snapshot->trainer[i], 1);
+    }
+    return KILN_OK;
+}
+
+/* ---- The whole ----------------------------------------------------------------------- */
+
+static void clear(KilnSnapshot *snapshot)
+{
+    for (size_t i = 0; i < snapshot->n_tensors; i++) {
+        free(snapshot->tensors[i].name);
+        free(snapshot->tensors[i].data);
+    }
+    free(snapshot->tensors);
+    snapshot->tensors = NULL;
+    snapshot->n_tensors = 0;
+    json_decref(snapshot->state);
+    snapshot->state = NULL;
+    kiln_arena_clear(&snapshot->names);
+}
+
+/* List what is to be copied; *ret_weights: how many of the trainer's tensors are weights. */
+static KilnStatus gather(KilnSnapshot *snapshot, KilnTrainer *trainer, bool weights_only,
+                         size_t *ret_weights, KilnError *err)
+{
+    clear(snapshot);
+    snapshot->weights_only = weights_only;
+    snapshot->config = trainer->config_yaml;
+    snapshot->state = kiln_snapshot_state(snapshot, trainer);
+    if (snapshot->state == NULL)
+        return kiln_error_nomem(err, 1);
+    KilnStatus status = make_room(snapshot, trainer, err);
+    if (status >= 0)
+        status = add_model(snapshot, trainer, err);
+    if (status >= 0 && !weights_only)
+        status = add_weights(snapshot, trainer, err);
+    *ret_weights = snapshot->n_trainer;
+    if (status >= 0 && !weights_only)
+        status = add_trainer(snapshot, trainer, err);
+    return status >= 0 ? add_tensors(snapshot, err) : status;
+}
+
+KilnStatus kiln_snapshot_take(KilnSnapshot *snapshot, KilnTrainer *trainer, bool weights_only,
+                              KilnError *err)
+{
+    size_t n_weights = 0;
+    KilnStatus status = gather(snapshot, trainer, weights_only, &n_weights, err);
+
+    if (status >= 0)
+        status = have_bytes(snapshot, 0, err);
+    return status >= 0 ? copy_all(snapshot, trainer, n_weights, err) : status;
+}
+
+KilnStatus kiln_snapshot_reserve(KilnSnapshot *snapshot, KilnTrainer *trainer, KilnError *err)
+{
+    size_t n_weights = 0;
+    KilnStatus status = gather(snapshot, trainer, false, &n_weights, err);
+    /* Of a group of batches, whose gradients are no larger than the parameters. */
+    const bool groups = trainer->pace.accumulate > 1 || trainer->pace.n_changes > 0;
+    const size_t gradients = groups ? size_of(snapshot->model, snapshot->n_model) : 0;
+
+    return status >= 0
+               ? have_bytes(snapshot, gradients + (size_t)trainer->forecast.metrics + COUNTS, err)
+               : status;
+}
+
+void kiln_snapshot_release(KilnSnapshot *snapshot)
+{
+    clear(snapshot);
+    free(snapshot->model);
+    kiln_zeros_free(snapshot->bytes);
+    kiln_arena_release(&snapshot->names);
+    *snapshot = (KilnSnapshot) { 0 };
+}

@@ -1,0 +1,290 @@
+/* Writing a snapshot as a checkpoint folder, and publishing that by rename. */
+#define _GNU_SOURCE /* renameat2 */
+#include "train/checkpoint/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/system/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "tensor/safetensors.h"
+
+/* ---- Hashes ------------------------------------------------------------------------ */
+
+static KilnStatus hash_fd(int fd, const char *path, uint64_t *ret_hash, int64_t *ret_size,
+                          KilnError *err)
+{
+    enum { PART = 1 << 16 };
+    XXH3_state_t *hash = XXH3_createState();
+    char *part = malloc(PART);
+    int64_t size = 0;
+    ssize_t got = -1;
+
+    if (hash == NULL || part == NULL) {
+        XXH3_freeState(hash);
+        free(part);
+        return kiln_error_nomem(err, PART);
+    }
+    XXH3_64bits_reset(hash);
+    do {
+        got = read(fd, part, PART);
+        if (got > 0) {
+            XXH3_64bits_update(hash, part, (size_t)got);
+            size += got;
+        }
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    KilnStatus status = got < 0 ? kiln_error_errno(err, path) : KILN_OK;
+    if (status >= 0) {
+        *ret_hash = XXH3_64bits_digest(hash);
+        *ret_size = size;
+    }
+    XXH3_freeState(hash);
+    free(part);
+    return status;
+}
+
+KilnStatus kiln_file_hash(const char *path, uint64_t *ret_hash, int64_t *ret_size, KilnError *err)
+{
+    int fd = -1;
+    KilnStatus status = kiln_file_open_regular(path, &fd, err);
+
+    if (status < 0)
+        return status;
+    status = hash_fd(fd, path, ret_hash, ret_size, err);
+    close(fd);
+    return status;
+}
+
+/* ---- state.json ------------------------------------------------------------------------- */
+
+/* Size and checksum of a file of the folder. */
+static KilnStatus file_json(const char *folder, const char *name, json_t *files, KilnError *err)
+{
+    char *path = kiln_path_join(folder, name), hex[17];
+    uint64_t hash = 0;
+    int64_t size = 0;
+
+    if (path == NULL)
+        return kiln_error_nomem(err, strlen(folder));
+    KilnStatus status = kiln_file_hash(path, &hash, &size, err);
+    free(path);
+    if (status < 0)
+        return status;
+    snprintf(hex, sizeof(hex), "%016" PRIx64, hash);
+    json_t *file = json_pack("{s:I, s:s}", "size", (json_int_t)size, "xxh3", hex);
+    if (file == NULL || json_object_set_new(files, name, file) != 0)
+        return kiln_error_nomem(err, sizeof(hex));
+    return KILN_OK;
+}
+
+/* All files of the folder, those that components wrote among them. */
+static KilnStatus files_json(const char *folder, json_t *files, KilnError *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+    KilnStatus status = files != NULL ? kiln_dir_list(folder, &names, &n, err)
+                                      : kiln_error_nomem(err, 1);
+
+    for (size_t i = 0; i < n && status >= 0; i++)
+        status = file_json(folder, names[i], files, err);
+    kiln_names_free(names, n);
+    return status;
+}
+
+/* Write a new file of the folder and flush it; the folder itself is flushed when
+ * it is whole. */
+static KilnStatus write_text(const char *path, const char *text, KilnError *err)
+{
+    FILE *file = kiln_file_open(path, "w");
+    bool ok = file != NULL && fputs(text, file) != EOF && fflush(file) == 0 &&
+              fsync(fileno(file)) == 0;
+    KilnStatus status = ok ? KILN_OK : kiln_error_errno(err, path);
+
+    if (file != NULL && fclose(file) != 0 && ok)
+        status = kiln_error_errno(err, path);
+    return status;
+}
+
+/* The text of `state` with its own checksum as the last member; NULL when memory is out. */
+static char *sealed(const json_t *state)
+{
+    char *text = kiln_json_dump(state, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+    size_t length = text != NULL ? strlen(text) : 0;
+    KilnText whole = { 0 };
+
+    if (length < 2)
+        return NULL;
+    length -= 2; /* the line break and the bracket at the end */
+    kiln_text_append_n(&whole, text, length);
+    kiln_text_printf(&whole, KILN_CHECKPOINT_SEAL "%016" PRIx64 "\"\n}\n",
+                     (uint64_t)XXH3_64bits(text, length));
+    free(text);
+    return kiln_text_take(&whole);
+}
+
+/* The checksum of each tensor by its name, so that damage can be told down to it. */
+static void add_hashes(json_t **all, const KilnStView *views, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const size_t bytes = (size_t)kiln_shape_count(&views[i].shape) *
+                             kiln_dtype_size(views[i].dtype);
+
+        kiln_json_put(all, views[i].name,
+                      json_sprintf("%016" PRIx64, (uint64_t)XXH3_64bits(views[i].data, bytes)));
+    }
+}
+
+static json_t *tensors_json(const KilnSnapshot *snapshot)
+{
+    json_t *all = json_object();
+
+    add_hashes(&all, snapshot->model, snapshot->n_model);
+    add_hashes(&all, snapshot->trainer, snapshot->n_trainer);
+    return all;
+}
+
+/* What the run is, and what the folder is: its name, who asked for it, and its files. */
+static KilnStatus write_state(const KilnSnapshot *snapshot, const KilnSave *save,
+                              const char *folder, KilnError *err)
+{
+    json_t *files = json_object(), *state = NULL;
+    char *path = kiln_path_join(folder, KILN_CHECKPOINT_STATE), *text = NULL;
+    KilnStatus status = files_json(folder, files, err);
+
+    if (status >= 0)
+        state = json_pack("{s:s, s:O, s:O, s:o}", "name", save->name, "saved_by", save->saved_by,
+                          "files", files, "tensors", tensors_json(snapshot));
+    if (state != NULL && json_object_update(state, snapshot->state) == 0)
+        text = sealed(state);
+    if (status >= 0 && (text == NULL || path == NULL))
+        status = kiln_error_nomem(err, 1);
+    if (status >= 0)
+        status = write_text(path, text, err);
+    json_decref(state);
+    json_decref(files);
+    free(text);
+    free(path);
+    return status;
+}
+
+/* ---- The folder ----------------------------------------------------------------------------- */
+
+static KilnStatus write_tensors(const char *folder, const char *name, const KilnStView *views,
+                                size_t n, const KilnStText *mark, KilnError *err)
+{
+    char *path = kiln_path_join(folder, name);
+    KilnStatus status = path != NULL
+                            ? kiln_safetensors_write(path, views, n, mark, mark != NULL, err)
+                            : kiln_error_nomem(err, 1);
+
+    free(path);
+    return status;
+}
+
+static KilnStatus write_config(const KilnSnapshot *snapshot, const char *folder, KilnError *err)
+{
+    char *path = kiln_path_join(folder, KILN_CHECKPOINT_CONFIG);
+    KilnStatus status = path != NULL ? write_text(path, snapshot->config, err)
+                                     : kiln_error_nomem(err, 1);
+
+    free(path);
+    return status;
+}
+
+/* What components wrote there before was not flushed. */
+static KilnStatus sync_files(const char *folder, KilnError *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+    KilnStatus status = kiln_dir_list(folder, &names, &n, err);
+
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        char *path = kiln_path_join(folder, names[i]);
+
+        status = path != NULL ? kiln_path_sync(path, err) : kiln_error_nomem(err, 1);
+        free(path);
+    }
+    kiln_names_free(names, n);
+    return status;
+}
+
+static KilnStatus write_files(const KilnSnapshot *snapshot, const KilnSave *save,
+                              const char *folder, KilnError *err)
+{
+    const KilnStText mark = { KILN_CHECKPOINT_MARK, KILN_VERSION };
+    KilnStatus status = sync_files(folder, err);
+
+    if (status >= 0)
+        status = write_tensors(folder, KILN_CHECKPOINT_MODEL, snapshot->model, snapshot->n_model,
+                               &mark, err);
+    if (status >= 0 && (!snapshot->weights_only || snapshot->n_trainer > 0))
+        status = write_tensors(folder, KILN_CHECKPOINT_TRAINER, snapshot->trainer,
+                               snapshot->n_trainer, NULL, err);
+    if (status >= 0)
+        status = write_config(snapshot, folder, err);
+    if (status >= 0)
+        status = write_state(snapshot, save, folder, err);
+    return status >= 0 ? kiln_path_sync(folder, err) : status;
+}
+
+/* Put `fresh` in the place of `path`. A folder that is there is exchanged with
+ * it in one step, so that at no moment there is none. */
+static KilnStatus publish(const char *fresh, const char *path, KilnError *err)
+{
+    if (rename(fresh, path) == 0)
+        return KILN_OK;
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        return kiln_error_errno(err, path);
+    if (renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_EXCHANGE) == 0)
+        return kiln_path_remove(fresh, err);
+    /* A file system that can't exchange. */
+    KilnStatus status = kiln_path_remove(path, err);
+    if (status >= 0 && rename(fresh, path) != 0)
+        status = kiln_error_errno(err, path);
+    return status;
+}
+
+/* The same moment under another name: the same files. */
+static KilnStatus write_twin(const KilnSnapshot *snapshot, const KilnSave *save, const char *twin,
+                             const char *folder, KilnError *err)
+{
+    KilnStatus status = kiln_checkpoint_bring(twin, folder, false, err);
+
+    if (status >= 0)
+        status = write_state(snapshot, save, folder, err);
+    return status >= 0 ? kiln_path_sync(folder, err) : status;
+}
+
+KilnStatus kiln_checkpoint_write(const KilnSnapshot *snapshot, const KilnSave *save,
+                                 const char *folder, const char *twin, KilnError *err)
+{
+    char *fresh = kiln_path_join(folder, KILN_CHECKPOINT_UNFINISHED);
+    char *path = kiln_path_join(folder, save->name);
+    char *other = twin != NULL ? kiln_path_join(folder, twin) : NULL;
+    KilnStatus status = fresh != NULL && path != NULL && (twin == NULL || other != NULL)
+                            ? KILN_OK
+                            : kiln_error_nomem(err, strlen(folder));
+
+    if (status >= 0)
+        status = other != NULL ? write_twin(snapshot, save, other, fresh, err)
+                               : write_files(snapshot, save, fresh, err);
+    if (status >= 0)
+        status = publish(fresh, path, err);
+    if (status >= 0)
+        status = kiln_path_sync(folder, err);
+    if (status < 0 && fresh != NULL) {
+        (void)!kiln_path_remove(fresh, NULL);
+        (void)kiln_error_prefix(err, "checkpoint %s is not saved: ", save->name);
+    }
+    free(fresh);
+    free(path);
+    free(other);
+    return status;
+}

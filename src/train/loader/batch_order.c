@@ -1,0 +1,275 @@
+/* The order of samples, and its division into batches. */
+#include "train/loader/batch_order.h"
+
+#include "base/call.h"
+#include "base/system/machine.h"
+#include "base/units.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { POLL_EVERY = 1 << 12 }; /* lengths */
+static const char *const ordering = "laying down the order of samples";
+
+static const KilnSamplerOps *ops_of(const KilnInstance *sampler)
+{
+    return kiln_instance_component(sampler)->ops.sampler;
+}
+
+static KilnSampling sampling_of(const KilnLoaderSpec *spec, const KilnDataset *dataset)
+{
+    return (KilnSampling) {
+        .dataset = dataset,
+        .n_classes = spec->data->n_classes,
+        .class_names = spec->data->class_names,
+        .seed = spec->seed,
+        .poll = spec->poll,
+    };
+}
+
+/* Memory that is taken before the run's forecast can be made. */
+static KilnStatus check_memory(const KilnLoaderSpec *spec, const KilnSampling *sampling,
+                               KilnError *err)
+{
+    const KilnSamplerOps *ops = ops_of(spec->sampler);
+    char count[KILN_UNIT_TEXT], need[KILN_UNIT_TEXT], have[KILN_UNIT_TEXT];
+    KilnMemory memory;
+
+    if (ops->memory == NULL || !kiln_memory_read("", &memory))
+        return KILN_OK;
+    kiln_call_enter(spec->sampler, "memory");
+    const int64_t needed = ops->memory(spec->sampler, sampling);
+    kiln_call_leave();
+    if (needed <= memory.available)
+        return KILN_OK;
+    return kiln_error_set(
+        err, KILN_E_NOMEM,
+        "sampler %s needs %s of memory for %s samples, and %s are available; use fewer training "
+        "samples, or sampler shuffle",
+        kiln_instance_name(spec->sampler), kiln_bytes_text((double)needed, need),
+        kiln_commas_text(spec->dataset.count, count),
+        kiln_bytes_text((double)memory.available, have));
+}
+
+KilnStatus kiln_sampler_setup(const KilnLoaderSpec *spec, KilnError *err)
+{
+    KilnSampling sampling = sampling_of(spec, &spec->dataset);
+
+    if (spec->sampler == NULL)
+        return KILN_OK;
+    if (spec->by_length && ops_of(spec->sampler)->draws)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "datamodule.buckets need a sampler that takes the same samples in "
+                              "every epoch, so that all epochs have as many batches; %s draws "
+                              "others: use shuffle",
+                              kiln_instance_name(spec->sampler));
+    KilnStatus status = check_memory(spec, &sampling, err);
+    if (status < 0 || ops_of(spec->sampler)->setup == NULL)
+        return status;
+    return KILN_CALLED(spec->sampler, "setup",
+                       ops_of(spec->sampler)->setup(spec->sampler, &sampling, err), err);
+}
+
+/* ---- Sizes ---------------------------------------------------------------------- */
+
+static int64_t samples_of(const KilnLoaderSpec *spec)
+{
+    KilnSampling sampling = sampling_of(spec, &spec->dataset);
+
+    if (spec->dataset.count < 1 || spec->sampler == NULL || ops_of(spec->sampler)->count == NULL)
+        return spec->dataset.count;
+    kiln_call_enter(spec->sampler, "count");
+    const int64_t count = ops_of(spec->sampler)->count(spec->sampler, &sampling);
+    kiln_call_leave();
+    return count;
+}
+
+int64_t kiln_loader_spec_batch(const KilnLoaderSpec *spec)
+{
+    int64_t count = samples_of(spec);
+
+    return spec->batch_size < count || spec->drop_last ? spec->batch_size : count > 0 ? count : 1;
+}
+
+size_t kiln_bucket_of(const int64_t *buckets, size_t n, int64_t length)
+{
+    size_t i = 0;
+
+    while (i < n && buckets[i] < length)
+        i++;
+    return i;
+}
+
+static int64_t batches_of(const KilnLoaderSpec *spec, int64_t samples)
+{
+    int64_t size = kiln_loader_spec_batch(spec);
+
+    return (samples + (spec->drop_last ? 0 : size - 1)) / size;
+}
+
+/* Samplers that do not draw take the same samples in every epoch: those of the first are
+ * counted. -1: memory is out, or the user wants to stop. */
+static int64_t batches_by_length(const KilnLoaderSpec *spec)
+{
+    const KilnDataset *dataset = &spec->dataset;
+    int64_t count = samples_of(spec), batches = 0;
+    int64_t *counts = calloc(spec->n_buckets + 1, sizeof(*counts));
+    KilnLoaderOrder order = {
+        .sampler = spec->sampler,
+        .sampling = sampling_of(spec, dataset),
+        .count = count,
+        .samples = spec->sampler != NULL ? malloc((size_t)count * sizeof(uint32_t) + 1) : NULL,
+    };
+    bool good = counts != NULL && (spec->sampler == NULL || order.samples != NULL) &&
+                kiln_loader_order_begin(&order, 0, NULL) >= 0;
+
+    for (int64_t i = 0; i < count && good; i++) {
+        good = i % POLL_EVERY != 0 || !kiln_poll(spec->poll, "reading lengths", i, count);
+        int64_t length = dataset->length(dataset->ctx, kiln_loader_order_sample(&order, i));
+
+        counts[kiln_bucket_of(spec->buckets, spec->n_buckets, length)]++;
+    }
+    for (size_t b = 0; b <= spec->n_buckets && good; b++)
+        batches += batches_of(spec, counts[b]);
+    free(counts);
+    free(order.samples);
+    return good ? batches : -1;
+}
+
+int64_t kiln_loader_spec_order_bytes(const KilnLoaderSpec *spec)
+{
+    const int64_t orders = spec->by_length ? 2 : spec->sampler != NULL ? 1 : 0;
+
+    return orders * samples_of(spec) * (int64_t)sizeof(uint32_t);
+}
+
+int64_t kiln_loader_spec_batches(const KilnLoaderSpec *spec)
+{
+    int64_t batches = spec->by_length ? batches_by_length(spec)
+                                      : batches_of(spec, samples_of(spec));
+
+    return spec->limit >= 0 && batches > spec->limit ? spec->limit : batches;
+}
+
+/* ---- An epoch's order ------------------------------------------------------------- */
+
+static KilnStatus init_buckets(KilnLoaderOrder *order, const KilnLoaderSpec *spec, KilnError *err)
+{
+    const size_t open = (spec->n_buckets + 1) * (size_t)order->batch_size;
+
+    order->buckets = spec->buckets;
+    order->n_buckets = spec->n_buckets;
+    if (order->n_batches < 0 &&
+        kiln_poll_check(spec->poll, "reading lengths", 0, order->count, err) < 0)
+        return KILN_E_INTERRUPTED;
+    if (order->n_batches < 0)
+        return kiln_error_nomem(err, (size_t)order->count * sizeof(*order->drawn));
+    order->drawn = malloc((size_t)order->count * sizeof(*order->drawn) + 1);
+    order->starts = calloc((size_t)order->n_batches + 1, sizeof(*order->starts));
+    order->open = malloc(open * sizeof(*order->open));
+    return order->drawn != NULL && order->starts != NULL && order->open != NULL
+               ? KILN_OK
+               : kiln_error_nomem(err, open * sizeof(*order->open));
+}
+
+KilnStatus kiln_loader_order_init(KilnLoaderOrder *order, const KilnLoaderSpec *spec,
+                                  const KilnDataset *dataset, KilnError *err)
+{
+    *order = (KilnLoaderOrder) {
+        .sampler = spec->sampler,
+        .sampling = sampling_of(spec, dataset),
+        .count = samples_of(spec),
+        .batch_size = kiln_loader_spec_batch(spec),
+        .n_batches = kiln_loader_spec_batches(spec),
+    };
+    const size_t bytes = (size_t)order->count * sizeof(*order->samples);
+    if (spec->sampler != NULL || spec->by_length)
+        order->samples = malloc(bytes + 1);
+    if ((spec->sampler != NULL || spec->by_length) && order->samples == NULL)
+        return kiln_error_nomem(err, bytes);
+    return spec->by_length ? init_buckets(order, spec, err) : KILN_OK;
+}
+
+void kiln_loader_order_release(KilnLoaderOrder *order)
+{
+    free(order->drawn);
+    free(order->starts);
+    free(order->open);
+    free(order->samples);
+    *order = (KilnLoaderOrder) { 0 };
+}
+
+/* Move an open batch behind those that are laid down; the limit may not want it. */
+static void lay_down(KilnLoaderOrder *order, int64_t *batches, const uint32_t *open, int64_t size)
+{
+    if (*batches >= order->n_batches)
+        return;
+    memcpy(order->samples + order->starts[*batches], open, (size_t)size * sizeof(*open));
+    order->starts[*batches + 1] = order->starts[*batches] + size;
+    ++*batches;
+}
+
+/* Go through the sampler's order: a bucket with a batch full gives it. Then, unless they are
+ * dropped, those that are not full, short samples first. */
+static void group_by_length(KilnLoaderOrder *order, int64_t *sizes)
+{
+    const KilnDataset *dataset = order->sampling.dataset;
+    int64_t batches = 0;
+
+    for (int64_t i = 0; i < order->count; i++) {
+        if (i % POLL_EVERY == 0 && kiln_poll(order->sampling.poll, ordering, i, order->count))
+            return;
+        const int64_t length = dataset->length(dataset->ctx, order->drawn[i]);
+        const size_t b = kiln_bucket_of(order->buckets, order->n_buckets, length);
+        uint32_t *open = order->open + b * (size_t)order->batch_size;
+
+        open[sizes[b]++] = order->drawn[i];
+        if (sizes[b] == order->batch_size) {
+            lay_down(order, &batches, open, sizes[b]);
+            sizes[b] = 0;
+        }
+    }
+    for (size_t b = 0; b <= order->n_buckets; b++)
+        if (sizes[b] > 0)
+            lay_down(order, &batches, order->open + b * (size_t)order->batch_size, sizes[b]);
+}
+
+KilnStatus kiln_loader_order_begin(KilnLoaderOrder *order, int64_t epoch, KilnError *err)
+{
+    uint32_t *drawn = order->drawn != NULL ? order->drawn : order->samples;
+    int64_t sizes[KILN_MAX_BUCKETS + 1] = { 0 };
+
+    if (order->sampler != NULL && order->count > 0) {
+        kiln_call_enter(order->sampler, "order");
+        ops_of(order->sampler)->order(order->sampler, &order->sampling, epoch, order->count, drawn);
+        kiln_call_leave();
+    } else if (order->drawn != NULL)
+        for (int64_t i = 0; i < order->count; i++)
+            drawn[i] = (uint32_t)i;
+    /* What a sampler that was stopped left is not looked at. */
+    KilnStatus status = kiln_poll_check(order->sampling.poll, ordering, order->count, order->count,
+                                        err);
+    if (status < 0 || order->drawn == NULL)
+        return status;
+    group_by_length(order, sizes);
+    return kiln_poll_check(order->sampling.poll, ordering, order->count, order->count, err);
+}
+
+void kiln_loader_order_batch(const KilnLoaderOrder *order, int64_t batch, int64_t *ret_first,
+                             int64_t *ret_size)
+{
+    if (order->starts != NULL) {
+        *ret_first = order->starts[batch];
+        *ret_size = order->starts[batch + 1] - order->starts[batch];
+        return;
+    }
+    int64_t first = batch * order->batch_size, left = order->count - first;
+
+    *ret_first = first;
+    *ret_size = left < order->batch_size ? left : order->batch_size;
+}
+
+int64_t kiln_loader_order_sample(const KilnLoaderOrder *order, int64_t i)
+{
+    return order->samples != NULL ? (int64_t)order->samples[i] : i;
+}

@@ -1,0 +1,106 @@
+/* Batch transforms: what they make of the data's features, and their application. */
+#include "train/loader/batch_transform.h"
+
+#include "base/call.h"
+
+#include <string.h>
+
+static const KilnBatchTransformOps *ops_of(const KilnInstance *transform)
+{
+    return kiln_instance_component(transform)->ops.batch_transform;
+}
+
+static KilnStatus soften_label(const KilnInstance *transform, KilnDataSpec *spec, KilnError *err)
+{
+    KilnFeature *label = (KilnFeature *)kiln_spec_label(spec);
+
+    if (label == NULL || spec->n_classes < 2)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "batch_transform %s blends labels: it needs a feature \"label\", one "
+                              "i32 class a sample, of at least 2 classes",
+                              kiln_instance_name(transform));
+    label->dtype = KILN_F32;
+    label->shape = KILN_SHAPE(spec->n_classes);
+    return KILN_OK;
+}
+
+KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec, KilnDataSpec *ret, KilnError *err)
+{
+    KilnDataSpec features = *spec->data;
+    bool soft = false;
+
+    for (size_t i = 0; i < spec->n_batch_transforms; i++) {
+        KilnInstance *transform = spec->batch_transforms[i];
+        KilnStatus status = KILN_OK;
+
+        if (ops_of(transform)->soft_labels && !soft)
+            status = soften_label(transform, &features, err);
+        soft |= ops_of(transform)->soft_labels;
+        if (status >= 0 && ops_of(transform)->setup != NULL)
+            status = KILN_CALLED(transform, "setup",
+                                 ops_of(transform)->setup(transform, &features, err), err);
+        if (status < 0)
+            return status;
+    }
+    *ret = features;
+    return KILN_OK;
+}
+
+/* Row i of the shares is 1 at its class. */
+static KilnStatus write_shares(const KilnSlot *slot, const KilnFilling *filling, KilnError *err)
+{
+    const int64_t n = filling->spec.n_classes;
+    float *shares = slot->data[filling->soft];
+
+    memset(shares, 0, (size_t)(slot->size * n) * sizeof(*shares));
+    for (int64_t i = 0; i < slot->size; i++) {
+        char sample[256];
+
+        if (slot->labels[i] >= 0 && slot->labels[i] < n) {
+            shares[i * n + slot->labels[i]] = 1.0f;
+            continue;
+        }
+        kiln_sample_text(&filling->dataset, slot->samples[i], sample, sizeof(sample));
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "the label of %s is %d; with batch_transforms that blend labels it "
+                              "must be one of the %lld classes, from 0",
+                              sample, (int)slot->labels[i], (long long)n);
+    }
+    return KILN_OK;
+}
+
+static KilnBatchView view_of(const KilnSlot *slot, const KilnFilling *filling)
+{
+    KilnBatchView view = { .spec = filling->spec, .size = slot->size };
+    const KilnFeature *label = kiln_spec_feature(&filling->spec, "label");
+
+    view.label = label != NULL ? (size_t)(label - filling->spec.features)
+                               : filling->spec.n_features;
+    for (size_t f = 0; f < view.spec.n_features; f++)
+        if (view.spec.features[f].varies)
+            view.spec.features[f].shape.dim[0] = slot->length;
+    memcpy(view.data, slot->data, sizeof(view.data));
+    return view;
+}
+
+KilnStatus kiln_slot_transform(KilnSlot *slot, const KilnFilling *filling, int64_t epoch,
+                               KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    if (filling->n_transforms == 0 || slot->size == 0)
+        return KILN_OK;
+    if (filling->soft < filling->spec.n_features)
+        status = write_shares(slot, filling, err);
+    KilnBatchView view = view_of(slot, filling);
+    for (size_t i = 0; i < filling->n_transforms && status >= 0; i++) {
+        KilnInstance *transform = filling->transforms[i];
+        KilnRng rng;
+
+        kiln_rng_init(&rng, filling->seed, KILN_RNG_BATCH, (uint32_t)epoch,
+                      (uint64_t)slot->batch | (uint64_t)i << 56);
+        status = KILN_CALLED(transform, "apply",
+                             ops_of(transform)->apply(transform, &view, &rng, err), err);
+    }
+    return status;
+}

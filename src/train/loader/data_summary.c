@@ -1,0 +1,226 @@
+/* Collects what the datamodule declares and left out, and puts it into words and JSON. */
+#include "train/loader/data_summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/call.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "base/units.h"
+
+/* ---- What was left out --------------------------------------------------------------- */
+
+enum { MOST = 32 }; /* reasons that are told apart */
+
+typedef struct Omissions {
+    KilnOmission list[MOST];
+    size_t n;
+    KilnArena arena; /* of their texts */
+} Omissions;
+
+static void add_omission(void *ctx, const KilnOmission *more)
+{
+    Omissions *all = ctx;
+
+    for (size_t i = 0; i < all->n; i++)
+        if (strcmp(all->list[i].what, more->what) == 0 &&
+            strcmp(all->list[i].reason, more->reason) == 0) {
+            all->list[i].count += more->count;
+            return;
+        }
+    const KilnOmission own = {
+        .count = more->count,
+        .what = kiln_arena_strdup(&all->arena, more->what),
+        .example = kiln_arena_strdup(&all->arena, more->example),
+        .reason = kiln_arena_strdup(&all->arena, more->reason),
+    };
+    if (all->n < MOST && own.what != NULL && own.example != NULL && own.reason != NULL)
+        all->list[all->n++] = own;
+}
+
+/* Release the arena of what it returns. */
+static Omissions omissions_of(const KilnTrainer *trainer)
+{
+    const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
+    Omissions all = { 0 };
+
+    if (ops->left_out == NULL)
+        return all;
+    kiln_call_enter(trainer->datamodule, "left_out");
+    ops->left_out(trainer->datamodule, add_omission, &all);
+    kiln_call_leave();
+    return all;
+}
+
+/* "3 .jpg files such as data/train/cat/a.jpg: only .png files are read". */
+static void put_omission(KilnText *text, const KilnOmission *omission)
+{
+    char count[KILN_UNIT_TEXT];
+
+    if (omission->count > 1)
+        kiln_text_printf(text, "%s %s such as ", kiln_commas_text(omission->count, count),
+                         omission->what);
+    kiln_text_printf(text, "%s: %s", omission->example, omission->reason);
+}
+
+/* ---- Texts --------------------------------------------------------------------------- */
+
+/* "train 9,000, val 1,000, val/night 200". */
+static void put_samples(KilnText *text, const KilnTrainer *trainer)
+{
+    char count[KILN_UNIT_TEXT];
+
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+        const KilnSplitSets *sets = &trainer->sets[split];
+
+        for (size_t i = 0; i < sets->n && sets->opened; i++) {
+            const char *set = sets->list[i].name;
+
+            kiln_text_printf(text, "%s%s%s%s %s", text->length > 0 ? ", " : "",
+                             kiln_split_name((KilnSplit)split), set[0] != '\0' ? "/" : "", set,
+                             kiln_commas_text(sets->list[i].dataset.count, count));
+        }
+    }
+}
+
+enum { NAMES_WIDTH = 56 }; /* bytes of class names on a line */
+
+/* "3: cat, dog, horse", or as many as a line holds: "1,000: tench, ..., toilet tissue". */
+static void put_classes(KilnText *text, const KilnDataSpec *spec)
+{
+    const int64_t n = spec->n_classes;
+    const char *last = spec->class_names[n - 1];
+    size_t left = NAMES_WIDTH;
+    char count[KILN_UNIT_TEXT];
+    int64_t shown = 0;
+
+    for (; shown < n && strlen(spec->class_names[shown]) + 2 <= left; shown++)
+        left -= strlen(spec->class_names[shown]) + 2;
+    kiln_text_printf(text, "%s:", kiln_commas_text(n, count));
+    for (int64_t i = 0; i < shown; i++)
+        kiln_text_printf(text, "%s %s", i > 0 ? "," : "", spec->class_names[i]);
+    if (shown < n)
+        kiln_text_printf(text, "%s%s %s", shown > 0 ? "," : "", shown + 1 < n ? " ...," : "", last);
+}
+
+/* "image f32 [28, 28, 1], label i32". */
+static void put_features(KilnText *text, const KilnDataSpec *spec)
+{
+    char shape[KILN_SHAPE_TEXT];
+
+    for (size_t i = 0; i < spec->n_features; i++) {
+        const KilnFeature *feature = &spec->features[i];
+
+        kiln_text_printf(text, "%s%s %s", i > 0 ? ", " : "", feature->name,
+                         kiln_dtype_name(feature->dtype));
+        if (feature->shape.rank > 0)
+            kiln_text_printf(text, " %s", kiln_shape_text(&feature->shape, shape, sizeof(shape)));
+    }
+}
+
+/* The line that `text` holds, if it holds any; empties it. */
+static void say(void (*line)(void *ctx, const char *name, const char *text), void *ctx,
+                const char *name, KilnText *text)
+{
+    if (text->length > 0)
+        line(ctx, name, text->data);
+    kiln_text_clear(text);
+}
+
+void kiln_data_summary_lines(const KilnTrainer *trainer,
+                             void (*line)(void *ctx, const char *name, const char *text), void *ctx)
+{
+    const KilnDataSpec *spec = &trainer->spec;
+    Omissions left_out = omissions_of(trainer);
+    KilnText text = { 0 };
+
+    put_samples(&text, trainer);
+    say(line, ctx, "samples", &text);
+    if (spec->n_classes > 0)
+        put_classes(&text, spec);
+    say(line, ctx, "classes", &text);
+    put_features(&text, spec);
+    say(line, ctx, "a sample", &text);
+    for (size_t i = 0; i < left_out.n; i++) {
+        put_omission(&text, &left_out.list[i]);
+        say(line, ctx, "left out", &text);
+    }
+    kiln_text_release(&text);
+    kiln_arena_release(&left_out.arena);
+}
+
+void kiln_data_summary_warn(KilnTrainer *trainer)
+{
+    Omissions left_out = omissions_of(trainer);
+    KilnText text = { 0 };
+
+    for (size_t i = 0; i < left_out.n; i++) {
+        put_omission(&text, &left_out.list[i]);
+        if (text.length > 0)
+            kiln_output_print(&trainer->output, "warning: left out: %s", text.data);
+        kiln_text_clear(&text);
+    }
+    kiln_text_release(&text);
+    kiln_arena_release(&left_out.arena);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------- */
+
+static json_t *samples_json(const KilnTrainer *trainer)
+{
+    json_t *all = json_object();
+
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+        const KilnSplitSets *sets = &trainer->sets[split];
+
+        for (size_t i = 0; i < sets->n && sets->opened; i++) {
+            KilnText name = { 0 };
+
+            kiln_text_printf(&name, "%s%s%s", kiln_split_name((KilnSplit)split),
+                             sets->list[i].name[0] != '\0' ? "/" : "", sets->list[i].name);
+            if (name.data != NULL)
+                kiln_json_put(&all, name.data,
+                              json_integer((json_int_t)sets->list[i].dataset.count));
+            kiln_text_release(&name);
+        }
+    }
+    return all;
+}
+
+static json_t *features_json(const KilnDataSpec *spec)
+{
+    json_t *all = json_object();
+
+    for (size_t i = 0; i < spec->n_features; i++) {
+        const KilnFeature *feature = &spec->features[i];
+        json_t *shape = json_array();
+
+        for (int axis = 0; axis < feature->shape.rank; axis++)
+            kiln_json_add(&shape, json_integer((json_int_t)feature->shape.dim[axis]));
+        kiln_json_put(
+            &all, feature->name,
+            json_pack("{s:s, s:o}", "type", kiln_dtype_name(feature->dtype), "shape", shape));
+    }
+    return all;
+}
+
+json_t *kiln_data_summary_json(const KilnTrainer *trainer)
+{
+    const KilnDataSpec *spec = &trainer->spec;
+    json_t *classes = json_array(), *omitted = json_array();
+    Omissions left_out = omissions_of(trainer);
+
+    for (int64_t i = 0; i < spec->n_classes; i++)
+        kiln_json_add(&classes, kiln_json_text(spec->class_names[i]));
+    for (size_t i = 0; i < left_out.n; i++)
+        kiln_json_add(&omitted,
+                      json_pack("{s:I, s:s, s:o, s:s}", "count", (json_int_t)left_out.list[i].count,
+                                "what", left_out.list[i].what, "example",
+                                kiln_json_text(left_out.list[i].example), "reason",
+                                left_out.list[i].reason));
+    kiln_arena_release(&left_out.arena);
+    return json_pack("{s:o, s:o, s:o, s:o}", "samples", samples_json(trainer), "classes", classes,
+                     "features", features_json(spec), "left_out", omitted);
+}

@@ -1,0 +1,197 @@
+/* The validation and the test loop. */
+#include "base/call.h"
+#include "base/system/file.h"
+#include "train/trainer.h"
+
+/* The hooks of one phase, by offset in KilnCallbackOps. */
+typedef struct EvalHooks {
+    size_t start, epoch_start, batch_start, batch_end, epoch_end, end;
+} EvalHooks;
+
+#define EVAL_HOOKS(phase)                                                                          \
+    {                                                                                              \
+        offsetof(KilnCallbackOps, on_##phase##_start),                                             \
+            offsetof(KilnCallbackOps, on_##phase##_epoch_start),                                   \
+            offsetof(KilnCallbackOps, on_##phase##_batch_start),                                   \
+            offsetof(KilnCallbackOps, on_##phase##_batch_end),                                     \
+            offsetof(KilnCallbackOps, on_##phase##_epoch_end),                                     \
+            offsetof(KilnCallbackOps, on_##phase##_end)                                            \
+    }
+
+static const EvalHooks validation_hooks = EVAL_HOOKS(validation);
+static const EvalHooks test_hooks = EVAL_HOOKS(test);
+
+static KilnStatus call(KilnTrainer *trainer, size_t hook, KilnError *err)
+{
+    return kiln_hooks_call(trainer, hook, KILN_HOOK_ALL, err);
+}
+
+void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *batch)
+{
+    const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
+
+    kiln_step_begin(&trainer->step, phase == KILN_PHASE_SANITY ? KILN_PHASE_VALIDATE : phase, false,
+                    batch, (uint64_t)trainer->options.root->seed, batch->index);
+    const bool tests = phase == KILN_PHASE_TEST && ops->test_step != NULL;
+    kiln_call_enter(trainer->module, tests ? "test_step" : "validation_step");
+    if (tests)
+        ops->test_step(trainer->module, &trainer->step);
+    else if (ops->validation_step != NULL)
+        ops->validation_step(trainer->module, &trainer->step);
+    kiln_call_leave();
+}
+
+/* `before`: batches of the sets before this one. */
+static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
+                             int64_t before, const KilnBatch *batch, KilnError *err)
+{
+    KilnStatus status = call(trainer, hooks->batch_start, err);
+
+    if (status < 0)
+        return status;
+    kiln_eval_record(trainer, phase, batch);
+    status = kiln_step_run(&trainer->step, NULL, err);
+    if (status >= 0 && trainer->options.tracks && phase != KILN_PHASE_SANITY)
+        status = kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err);
+    trainer->eval_batch = before + batch->index + 1;
+    trainer->timing.phase_samples += batch->size;
+    const int64_t every = trainer->options.trainer->log_every_n_steps;
+    if (status >= 0 && every > 0 && trainer->eval_batch % every == 0)
+        status = kiln_loggers_send(trainer, false, err);
+    return status >= 0 ? call(trainer, hooks->batch_end, err) : status;
+}
+
+/* How many batches of a set this evaluation has. */
+static int64_t batches_of(const KilnTrainer *trainer, KilnPhase phase, KilnSplit split, size_t set)
+{
+    const int64_t all = kiln_trainer_set_batches(trainer, split, set);
+    const int64_t sane = trainer->options.trainer->num_sanity_val_steps;
+
+    return phase == KILN_PHASE_SANITY && sane >= 0 && sane < all ? sane : all;
+}
+
+static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
+                           KilnSplit split, KilnError *err)
+{
+    const size_t set = trainer->eval_set;
+    const int64_t before = trainer->eval_batch;
+    const int64_t end = before + batches_of(trainer, phase, split, set);
+    KilnLoader *loader = NULL;
+    KilnStatus status = kiln_trainer_loader(trainer, split, set, &loader, err);
+    KilnBatch batch;
+
+    if (status >= 0 && loader != NULL)
+        status = kiln_loader_start(loader, 0, 0, err);
+    if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+        return KILN_OK;
+    while (status >= 0 && loader != NULL && trainer->eval_batch < end &&
+           !kiln_trainer_interrupted(trainer)) {
+        status = kiln_trainer_next(trainer, loader, &batch, err);
+        if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+            return KILN_OK;
+        if (status < 0 || batch.size == 0)
+            break;
+        status = eval_batch(trainer, phase, hooks, before, &batch, err);
+        kiln_telling_tell(trainer, kiln_clock());
+    }
+    trainer->eval_batch = end;
+    return status;
+}
+
+/* All sets, one behind the other. */
+static KilnStatus eval_sets(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
+                            KilnSplit split, KilnError *err)
+{
+    const KilnSplitSets *sets = &trainer->sets[split];
+    KilnStatus status = KILN_OK;
+
+    for (size_t set = 0; set < sets->n && status >= 0 && !trainer->interrupted; set++) {
+        trainer->eval_set = set;
+        trainer->step.set = sets->list[set].name;
+        status = eval_set(trainer, phase, hooks, split, err);
+    }
+    trainer->eval_set = 0;
+    trainer->step.set = "";
+    return status;
+}
+
+/* What was logged goes to the loggers before checkpoints are saved. */
+static KilnStatus end(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks, KilnError *err)
+{
+    KilnStatus status = kiln_hooks_call(trainer, hooks->end, KILN_HOOK_OTHERS, err);
+
+    if (status >= 0 && phase == KILN_PHASE_VALIDATE)
+        status = kiln_loggers_send(trainer, true, err);
+    return status >= 0 ? kiln_hooks_call(trainer, hooks->end, KILN_HOOK_SAVING, err) : status;
+}
+
+/* The loaders of all sets; and how many batches there are. */
+static KilnStatus open_sets(KilnTrainer *trainer, KilnPhase phase, KilnSplit split,
+                            int64_t *ret_batches, KilnError *err)
+{
+    KilnStatus status = kiln_trainer_open_split(trainer, split, err);
+
+    *ret_batches = 0;
+    for (size_t set = 0; set < trainer->sets[split].n && status >= 0; set++) {
+        KilnLoader *loader = NULL;
+
+        status = kiln_trainer_loader(trainer, split, set, &loader, err);
+        if (status >= 0 && loader != NULL)
+            *ret_batches += batches_of(trainer, phase, split, set);
+    }
+    return status;
+}
+
+static void enter(KilnTrainer *trainer, KilnPhase phase, int64_t batches)
+{
+    trainer->phase = phase;
+    trainer->eval_batch = 0;
+    trainer->eval_batches = batches;
+    trainer->timing.phase_start = kiln_clock();
+    trainer->timing.phase_samples = 0;
+    kiln_telling_tell(trainer, trainer->timing.phase_start);
+    kiln_metrics_clear(trainer->metrics, phase);
+    kiln_loggers_drop_steps(trainer);
+}
+
+KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
+{
+    const KilnSplit split = kiln_trainer_eval_split(trainer, phase);
+    const EvalHooks *hooks = phase == KILN_PHASE_TEST ? &test_hooks : &validation_hooks;
+    const KilnPhase before = trainer->phase;
+    const double phase_start = trainer->timing.phase_start;
+    const int64_t phase_samples = trainer->timing.phase_samples;
+    int64_t batches = 0;
+    KilnStatus status = open_sets(trainer, phase, split, &batches, err);
+
+    if (status < 0 || batches == 0)
+        return status;
+    enter(trainer, phase, batches);
+    if (trainer->shadow != NULL)
+        kiln_shadow_show(trainer->shadow);
+    status = call(trainer, hooks->start, err);
+    if (status >= 0)
+        status = call(trainer, hooks->epoch_start, err);
+    if (status >= 0)
+        status = eval_sets(trainer, phase, hooks, split, err);
+    if (trainer->shadow != NULL)
+        kiln_shadow_hide(trainer->shadow);
+    if (trainer->interrupted || status < 0)
+        kiln_metrics_clear(trainer->metrics, phase);
+    if (status >= 0 && !trainer->interrupted)
+        status = kiln_metrics_end_epoch(trainer->metrics, phase, trainer->at.epoch,
+                                        trainer->at.step, err);
+    if (phase == KILN_PHASE_VALIDATE && status >= 0 && !trainer->interrupted)
+        trainer->at.last_val_batch = trainer->at.batches;
+    if (status >= 0 && !trainer->interrupted)
+        status = call(trainer, hooks->epoch_end, err);
+    if (status >= 0 && !trainer->interrupted)
+        status = end(trainer, phase, hooks, err);
+    trainer->phase = before;
+    if (before == KILN_PHASE_FIT && phase == KILN_PHASE_VALIDATE) {
+        /* The clock of training stood still. */
+        trainer->timing.phase_samples = phase_samples;
+        trainer->timing.phase_start = phase_start + (kiln_clock() - trainer->timing.phase_start);
+    }
+    return status;
+}

@@ -1,0 +1,84 @@
+/* A run that failed still leaves what it can: its state in a checkpoint where that is whole, its
+ * log, and a summary that says why. What goes wrong on the way must not hide the reason. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "train/run/run_folder.h"
+#include "train/run/run_journal.h"
+
+/* Behind the message, as far as there is room: what is left of the run, and what next. */
+static void add(KilnError *why, const char *text)
+{
+    const size_t length = strlen(why->text), room = sizeof(why->text) - length - 1;
+    const size_t size = strlen(text);
+
+    if (room < 2)
+        return;
+    why->text[length] = '\n';
+    memcpy(why->text + length + 1, text, size < room - 1 ? size : room - 1);
+    why->text[length + 1 + (size < room - 1 ? size : room - 1)] = '\0';
+}
+
+/* The parameters are those of the last whole step unless an update has spoilt them; behind
+ * training they may be those of another checkpoint. */
+static bool has_more_to_save(const KilnTrainer *trainer)
+{
+    return !trainer->spoilt && trainer->options.trainer->enable_checkpointing &&
+           trainer->phase != KILN_PHASE_TEST &&
+           trainer->at.batches > trainer->telling.first_batch &&
+           (trainer->saved_name[0] == '\0' || !kiln_position_equal(&trainer->saved, &trainer->at));
+}
+
+/* Save it, and tell how that went. */
+static void save(KilnTrainer *trainer, KilnError *why)
+{
+    KilnError err = { 0 };
+    char text[KILN_ERROR_TEXT + 64];
+
+    trainer->failing = true;
+    kiln_saves_use_spare(&trainer->saves);
+    if (kiln_trainer_save_here(trainer, &err) >= 0)
+        return;
+    snprintf(text, sizeof(text), "what was trained since is lost: %s", err.text);
+    if (strstr(why->text, err.text) == NULL)
+        add(why, text);
+}
+
+/* Which checkpoint is good, and how to go on from it. */
+static void add_next(const KilnTrainer *trainer, KilnError *why)
+{
+    KilnText text = { 0 };
+    char last[256];
+
+    if (trainer->timing.trained <= 0.0 && trainer->resumed_from == NULL)
+        return;
+    if (kiln_run_link(trainer, "last", last, sizeof(last))) {
+        kiln_text_printf(&text, "the last good checkpoint is %s/checkpoints/%s; go on with: ",
+                         kiln_path_near(trainer->run_dir), last);
+        kiln_run_resume_command(trainer, &text);
+    } else if (trainer->resumed_from != NULL) {
+        kiln_text_printf(&text, "the last good checkpoint is %s", trainer->resumed_from);
+    } else {
+        kiln_text_append(&text, "no checkpoint was saved");
+    }
+    if (text.data != NULL && !text.failed)
+        add(why, text.data);
+    kiln_text_release(&text);
+}
+
+void kiln_fault_close(KilnTrainer *trainer, KilnError *why)
+{
+    kiln_hooks_exception(trainer, why);
+    if (has_more_to_save(trainer))
+        save(trainer, why);
+    add_next(trainer, why);
+    (void)!kiln_loggers_flush(trainer, NULL);
+    (void)!KILN_CALL(trainer, teardown, NULL);
+    (void)!kiln_saves_finish(trainer, NULL);
+    (void)!kiln_loggers_close(trainer, "failed", NULL);
+    kiln_run_journal_end(trainer, "failed", why->text);
+    (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
+    kiln_output_status_line(&trainer->output, NULL);
+    kiln_output_log(&trainer->output, why->text);
+}

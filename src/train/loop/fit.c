@@ -1,0 +1,250 @@
+/* The training loop: Lightning's order of hooks. Whose turn it is says loop_schedule.c. */
+#include <stdio.h>
+
+#include "base/system/file.h"
+#include "train/loader/bottleneck.h"
+#include "train/run/run_journal.h"
+
+/* ---- Validation ---------------------------------------------------------------------- */
+
+static KilnStatus validate_if_due(KilnTrainer *trainer, KilnError *err)
+{
+    const double since = kiln_clock() - trainer->timing.validated;
+
+    if (trainer->skips_epoch || !kiln_pace_validates(&trainer->pace, &trainer->at, since) ||
+        kiln_trainer_interrupted(trainer))
+        return KILN_OK;
+    KilnStatus status = kiln_eval_loop(trainer, KILN_PHASE_VALIDATE, err);
+    trainer->timing.validated = kiln_clock();
+    return status;
+}
+
+/* ---- One epoch --------------------------------------------------------------------- */
+
+static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    const size_t end = offsetof(KilnCallbackOps, on_train_batch_end);
+    const bool steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index);
+    const int64_t before = trainer->at.step;
+
+    trainer->in_batch = true;
+    trainer->batch_step = before + (steps ? 1 : 0);
+    trainer->instruments.skips = trainer->instruments.ran = trainer->instruments.stepped = false;
+    KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
+    if (status >= 0 && trainer->instruments.skips && !trainer->skips_epoch) {
+        trainer->at.batch = batch->index + 1;
+        trainer->at.batches++;
+    }
+    if (status < 0 || trainer->skips_epoch || trainer->instruments.skips) {
+        trainer->in_batch = false;
+        return status;
+    }
+    status = kiln_fit_step(trainer, batch, err);
+    trainer->instruments.stepped = trainer->at.step > before;
+    if (status >= 0)
+        status = kiln_hooks_call(trainer, end, KILN_HOOK_OTHERS, err);
+    if (status >= 0 && trainer->instruments.stepped && kiln_pace_logs(&trainer->pace, &trainer->at))
+        status = kiln_loggers_send(trainer, false, err);
+    if (status >= 0)
+        status = kiln_hooks_call(trainer, end, KILN_HOOK_SAVING, err);
+    trainer->in_batch = false;
+    if (status == KILN_E_NUMERIC) /* a hook says so, too */
+        trainer->spoilt = true;
+    return status;
+}
+
+static void stop_in_time(KilnTrainer *trainer, double now)
+{
+    char reason[64];
+
+    if (trainer->at.should_stop || now - trainer->timing.trained < trainer->pace.max_seconds)
+        return;
+    snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->pace.max_seconds);
+    kiln_trainer_pause(trainer, reason);
+}
+
+static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
+{
+    KilnStatus status = kiln_loader_start(loader, trainer->at.epoch, trainer->at.batch, err);
+
+    if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+        return KILN_OK;
+    /* A run that was ended between a batch and its validation. */
+    if (status >= 0 && trainer->at.batch < kiln_loader_batches(loader))
+        status = validate_if_due(trainer, err);
+    while (status >= 0 && !kiln_pace_stops(&trainer->pace, &trainer->at) &&
+           !kiln_trainer_interrupted(trainer)) {
+        KilnBatch batch;
+
+        status = kiln_trainer_next(trainer, loader, &batch, err);
+        if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+            return KILN_OK;
+        if (status < 0)
+            break;
+        if (batch.size == 0) {
+            trainer->at.batch = kiln_loader_batches(loader);
+            break;
+        }
+        trainer->step.batch = batch; /* for the hooks */
+        if (trainer->env->goes_on != NULL && !trainer->env->goes_on(trainer->env->ctx, trainer)) {
+            trainer->interrupted = true;
+            break;
+        }
+        status = train_batch(trainer, &batch, err);
+        if (trainer->skips_epoch) {
+            trainer->at.batch = kiln_loader_batches(loader);
+            break;
+        }
+        const double now = kiln_clock();
+        kiln_telling_tell(trainer, now);
+        stop_in_time(trainer, now);
+        if (status >= 0 && trainer->at.batch < kiln_loader_batches(loader))
+            status = validate_if_due(trainer, err);
+    }
+    return status;
+}
+
+/* The step of gradients that wait, with its row. */
+static KilnStatus step_with_rest(KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = kiln_fit_rest(trainer, err);
+
+    return status >= 0 && kiln_pace_logs(&trainer->pace, &trainer->at)
+               ? kiln_loggers_send(trainer, false, err)
+               : status;
+}
+
+/* Behind the last batch. Gradients do not wait over the end of an epoch: where its last batches
+ * had no readable sample, or were left out, those before them make a step. Means of the epoch are
+ * final before validation, which comes before the end of the training epoch, as in Lightning. */
+static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
+{
+    const size_t end = offsetof(KilnCallbackOps, on_train_epoch_end);
+    KilnStatus status = whole && trainer->at.in_group > 0 ? step_with_rest(trainer, err) : KILN_OK;
+
+    if (status >= 0)
+        status = kiln_metrics_end_epoch(trainer->metrics, KILN_PHASE_FIT, trainer->at.epoch,
+                                        trainer->at.step, err);
+    if (status >= 0)
+        status = validate_if_due(trainer, err);
+    trainer->skips_epoch = false;
+    if (status < 0 || trainer->interrupted)
+        return status;
+    trainer->at.epoch_done = whole;
+    trainer->at.last_end_batch = trainer->at.batches;
+    kiln_optimize_observe(trainer);
+    status = kiln_hooks_call(trainer, end, KILN_HOOK_OTHERS, err);
+    if (status >= 0)
+        status = kiln_loggers_send(trainer, true, err);
+    if (status >= 0)
+        status = kiln_hooks_call(trainer, end, KILN_HOOK_SAVING, err);
+    return status;
+}
+
+static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
+{
+    KilnTiming *timing = &trainer->timing;
+    KilnStatus status = kiln_rates_apply(trainer, trainer->at.epoch, err);
+
+    timing->phase_start = kiln_clock();
+    timing->phase_samples = 0;
+    /* A run that goes on within an epoch has begun it. */
+    if (status >= 0 && !trainer->at.epoch_begun) {
+        trainer->at.epoch_begun = true;
+        status = KILN_CALL(trainer, on_train_epoch_start, err);
+    }
+    if (status >= 0)
+        status = train_batches(trainer, loader, err);
+    if (status >= 0)
+        kiln_loading_report(trainer, loader, kiln_clock() - timing->phase_start);
+    timing->loop_s += kiln_clock() - timing->phase_start;
+    timing->samples += timing->phase_samples;
+    if (status < 0 || trainer->interrupted)
+        return status;
+    return end_epoch(trainer, trainer->at.batch >= kiln_loader_batches(loader), err);
+}
+
+static void tell_progress(const KilnTrainer *trainer)
+{
+    KilnRunProgress progress = {
+        .epoch = trainer->at.epoch + (trainer->at.epoch_done ? 1 : 0),
+        .max_epochs = trainer->options.trainer->max_epochs,
+        .step = trainer->at.step,
+        .max_steps = trainer->options.trainer->max_steps,
+    };
+
+    if (trainer->env->progress == NULL)
+        return;
+    progress.n_metrics = kiln_metrics_list(trainer->metrics, &progress.metrics);
+    trainer->env->progress(trainer->env->ctx, &progress);
+}
+
+/* ---- All epochs ---------------------------------------------------------------------- */
+
+static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
+{
+    KilnLoader *loader = NULL;
+    KilnStatus status = KILN_OK;
+
+    while (status >= 0 && !trainer->interrupted && !kiln_pace_ends(&trainer->pace, &trainer->at)) {
+        if (trainer->at.epoch_done) {
+            trainer->at.epoch++;
+            trainer->at.batch = 0;
+            trainer->at.epoch_begun = trainer->at.epoch_done = false;
+        }
+        status = kiln_splits_reload(trainer, err);
+        if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+            return KILN_OK;
+        if (status >= 0)
+            status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
+        if (status >= 0)
+            status = train_epoch(trainer, loader, err);
+        if (status >= 0 && trainer->at.epoch_done)
+            kiln_run_journal_epoch(trainer);
+        if (status >= 0)
+            tell_progress(trainer);
+    }
+    return status;
+}
+
+/* Not where training goes on within an epoch: that epoch's validation loop was seen to run. */
+static KilnStatus check_sanity(KilnTrainer *trainer, KilnError *err)
+{
+    if (trainer->options.trainer->num_sanity_val_steps == 0 || !trainer->pace.validates ||
+        (trainer->at.batch > 0 && !trainer->at.epoch_done))
+        return KILN_OK;
+    KilnStatus status = KILN_CALL(trainer, on_sanity_check_start, err);
+    if (status >= 0)
+        status = kiln_eval_loop(trainer, KILN_PHASE_SANITY, err);
+    if (status >= 0 && !trainer->interrupted)
+        status = KILN_CALL(trainer, on_sanity_check_end, err);
+    return status;
+}
+
+static KilnStatus train(KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = check_sanity(trainer, err);
+
+    if (status < 0 || trainer->interrupted)
+        return status;
+    trainer->timing.trained = trainer->timing.validated = kiln_clock();
+    status = KILN_CALL(trainer, on_train_start, err);
+    if (status >= 0)
+        status = kiln_saves_reserve(trainer, err);
+    if (status >= 0)
+        status = train_epochs(trainer, err);
+    if (status < 0 || trainer->interrupted)
+        return status;
+    return KILN_CALL(trainer, on_train_end, err);
+}
+
+KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err)
+{
+    trainer->phase = KILN_PHASE_FIT;
+    KilnStatus status = KILN_CALL(trainer, on_fit_start, err);
+    if (status >= 0 && !kiln_pace_ends(&trainer->pace, &trainer->at))
+        status = train(trainer, err);
+    if (status < 0 || trainer->interrupted)
+        return status;
+    return KILN_CALL(trainer, on_fit_end, err);
+}

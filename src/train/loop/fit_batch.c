@@ -1,0 +1,185 @@
+/* One training batch: recording the step, its gradients and update, and running it. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/call.h"
+#include "base/system/file.h"
+#include "graph/graph.h"
+#include "train/trainer.h"
+
+/* ---- Recording -------------------------------------------------------------------------- */
+
+/* NULL: the batch is left out. */
+static KilnTensor *record_loss(KilnTrainer *trainer)
+{
+    const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
+    char text[KILN_SHAPE_TEXT];
+
+    kiln_call_enter(trainer->module, "training_step");
+    KilnTensor *loss = ops->training_step(trainer->module, &trainer->step);
+    kiln_call_leave();
+
+    if (loss == NULL && trainer->step.batch.samples != NULL)
+        return NULL;
+    if (loss == NULL)
+        return kiln_graph_poison(trainer->graph,
+                                 "the training step of %s returns no loss for a batch without "
+                                 "bytes; it may leave out batches that it can look at",
+                                 kiln_instance_name(trainer->module));
+    if (kiln_tensor_poisoned(loss) || kiln_tensor_shape(loss)->rank == 0)
+        return loss;
+    return kiln_graph_poison(trainer->graph,
+                             "the training step of %s returns a loss of shape %s; a scalar is "
+                             "needed (kiln_mean)",
+                             kiln_instance_name(trainer->module),
+                             kiln_shape_text(kiln_tensor_shape(loss), text, sizeof(text)));
+}
+
+/* Each batch of a group counts as much as its share of a whole one, also in one that the end
+ * of the epoch cuts short: so Lightning has it. */
+static KilnTensor *share_of(const KilnTrainer *trainer, KilnTensor *loss)
+{
+    const int64_t n = kiln_pace_accumulate(&trainer->pace, trainer->at.epoch);
+
+    return n == 1 || kiln_tensor_poisoned(loss) ? loss : kiln_scale(loss, 1.0 / (double)n);
+}
+
+static KilnClipping clip_of(const KilnTrainer *trainer)
+{
+    const KilnTrainerOptions *options = trainer->options.trainer;
+
+    return (KilnClipping) {
+        .limit = options->gradient_clip_val != NULL ? *options->gradient_clip_val : 0.0,
+        .by_norm = options->gradient_clip_algorithm == KILN_CLIP_NORM,
+    };
+}
+
+KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
+{
+    const bool first = trainer->at.in_group == 0;
+    KilnRecording at = {
+        .step = &trainer->step,
+        .steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index),
+    };
+
+    kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, batch,
+                    (uint64_t)trainer->options.root->seed, trainer->at.batches);
+    at.loss = record_loss(trainer);
+    if (at.loss == NULL)
+        return NULL;
+    if (first)
+        KILN_RECORD(trainer, on_before_zero_grad, &at);
+    KILN_RECORD(trainer, on_before_backward, &at);
+    trainer->graph->accumulates = !first;
+    kiln_graph_backward(trainer->graph, share_of(trainer, at.loss));
+    at.gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
+    KILN_RECORD(trainer, on_after_backward, &at);
+    if (at.steps)
+        kiln_optimize_record(trainer, &at, clip_of(trainer));
+    return at.loss;
+}
+
+/* ---- Running ------------------------------------------------------------------------------ */
+
+/* The update of this step has spoilt the parameters; nothing saves them. */
+KilnStatus kiln_fit_not_finite(KilnTrainer *trainer, double loss, KilnError *err)
+{
+    trainer->spoilt = true;
+    return kiln_error_set(err, KILN_E_NUMERIC,
+                          "the loss is %s at epoch %lld, step %lld (learning rate %g): training "
+                          "stops; try a lower learning rate or a warmup",
+                          isnan(loss) ? "NaN" : "infinite", (long long)trainer->at.epoch,
+                          (long long)trainer->at.step + 1, kiln_trainer_learning_rate(trainer));
+}
+
+KilnStatus kiln_fit_name_place(const KilnTrainer *trainer, KilnError *err)
+{
+    return kiln_error_prefix(
+        err, "epoch %lld, step %lld (batch %lld of the epoch): ", (long long)trainer->at.epoch,
+        (long long)trainer->at.step + 1, (long long)trainer->at.batch + 1);
+}
+
+void kiln_fit_tell_loss(KilnTrainer *trainer, double loss)
+{
+    trainer->instruments.loss = loss;
+    trainer->instruments.ran = true;
+    if (isfinite(loss))
+        trainer->telling.loss = loss;
+}
+
+static void measure(KilnTiming *timing, double seconds)
+{
+    timing->step_ms[timing->steps % KILN_STEP_TIMES] = (float)(1e3 * seconds);
+    timing->steps++;
+}
+
+/* The batch is done. */
+static void advance(KilnTrainer *trainer, const KilnBatch *batch)
+{
+    trainer->at.batch = batch->index + 1;
+    trainer->at.batches++;
+    trainer->at.samples += batch->size;
+    trainer->timing.phase_samples += batch->size;
+}
+
+/* The optimizer stepped, or the gradients wait. */
+static void count_step(KilnTrainer *trainer, bool steps)
+{
+    trainer->at.in_group = steps ? 0 : trainer->at.in_group + 1;
+    trainer->at.step += steps ? 1 : 0;
+    trainer->optimizers[0].updates += steps ? 1 : 0;
+}
+
+/* The step of a batch: recorded and run. */
+static KilnStatus run_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    const bool steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index);
+    KilnTensor *loss = kiln_fit_record(trainer, batch);
+    KilnStatus status = kiln_step_run(&trainer->step, loss, err);
+
+    trainer->spoilt = status == KILN_E_NUMERIC;
+    if (status == KILN_E_NUMERIC)
+        return kiln_fit_name_place(trainer, err);
+    if (status < 0)
+        return status;
+    if (loss != NULL)
+        kiln_fit_tell_loss(trainer, kiln_tensor_scalar(loss));
+    if (loss != NULL && !isfinite(kiln_tensor_scalar(loss)))
+        return kiln_fit_not_finite(trainer, kiln_tensor_scalar(loss), err);
+    if (loss != NULL)
+        count_step(trainer, steps);
+    return trainer->options.tracks
+               ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err)
+               : KILN_OK;
+}
+
+KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    const double start = kiln_clock();
+    KilnStatus status = kiln_trainer_is_manual(trainer) ? kiln_manual_batch(trainer, batch, err)
+                                                        : run_step(trainer, batch, err);
+
+    if (status < 0)
+        return status;
+    measure(&trainer->timing, kiln_clock() - start);
+    advance(trainer, batch);
+    return KILN_OK;
+}
+
+KilnStatus kiln_fit_rest(KilnTrainer *trainer, KilnError *err)
+{
+    const KilnBatch none = { .size = 1 };
+    KilnRecording at = { .step = &trainer->step, .steps = true };
+
+    kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, &none,
+                    (uint64_t)trainer->options.root->seed, trainer->at.batches);
+    at.gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
+    kiln_optimize_record(trainer, &at, clip_of(trainer));
+    KilnStatus status = kiln_step_run(&trainer->step, NULL, err);
+    if (status < 0)
+        return status;
+    count_step(trainer, true);
+    return trainer->options.tracks
+               ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err)
+               : KILN_OK;
+}

@@ -1,0 +1,235 @@
+/* What a module's step may ask and say while it is recorded. */
+#include "train/loop/module_step.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "graph/graph.h"
+#include "graph/plan/plan_report.h"
+
+void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnBatch *batch,
+                     uint64_t seed, int64_t number)
+{
+    KilnRng rng;
+
+    step->phase = phase;
+    step->training = training;
+    step->batch = *batch;
+    memset(step->inputs, 0, sizeof(step->inputs));
+    step->lengths = NULL;
+    step->key = NULL;
+    step->stream = 0;
+    step->n_logs = 0;
+    step->n_outputs = 0;
+    step->n_counted = 0;
+    step->n_reads = 0;
+    step->ran = false;
+    kiln_rng_init(&rng, seed, KILN_RNG_DROPOUT, 0, (uint64_t)number);
+    for (size_t i = 0; i < KILN_COUNT(step->key_words); i++)
+        step->key_words[i] = (int32_t)(kiln_rng_u32(&rng) >> 1);
+    kiln_graph_begin(step->graph);
+}
+
+KilnGraph *kiln_step_graph(const KilnStep *step)
+{
+    return step->graph;
+}
+
+bool kiln_step_training(const KilnStep *step)
+{
+    return step->training;
+}
+
+int64_t kiln_step_batch_size(const KilnStep *step)
+{
+    return step->batch.size;
+}
+
+/* "image, label" */
+static KilnTensor *no_such_feature(KilnStep *step, const char *name)
+{
+    KilnText names = { 0 };
+
+    for (size_t i = 0; i < step->spec->n_features; i++)
+        kiln_text_printf(&names, "%s%s", i > 0 ? ", " : "", step->spec->features[i].name);
+    KilnTensor *poison = kiln_graph_poison(
+        step->graph, "the step asks for feature \"%s\", but the datamodule yields: %s", name,
+        names.length > 0 ? names.data : "nothing");
+    kiln_text_release(&names);
+    return poison;
+}
+
+KilnTensor *kiln_step_input(KilnStep *step, const char *name)
+{
+    const KilnDataSpec *spec = step->training && step->train_spec != NULL ? step->train_spec
+                                                                          : step->spec;
+    const KilnFeature *feature = kiln_spec_feature(spec, name);
+
+    if (feature == NULL)
+        return no_such_feature(step, name);
+    size_t i = (size_t)(feature - spec->features);
+    if (step->inputs[i] == NULL) {
+        KilnShape shape = { .rank = feature->shape.rank + 1, .dim = { step->batch.size } };
+
+        if (shape.rank > KILN_MAX_RANK)
+            return kiln_graph_poison(step->graph,
+                                     "feature \"%s\" has %d axes; with the batch axis at most %d "
+                                     "are possible",
+                                     name, feature->shape.rank, KILN_MAX_RANK);
+        for (int axis = 0; axis < feature->shape.rank; axis++)
+            shape.dim[axis + 1] = feature->shape.dim[axis];
+        if (feature->varies && step->batch.length > 0)
+            shape.dim[1] = step->batch.length;
+        step->inputs[i] = kiln_graph_input(step->graph, feature->dtype, shape, step->batch.data[i]);
+        if (feature == kiln_spec_label(spec) && !kiln_tensor_poisoned(step->inputs[i]))
+            step->inputs[i]->classes = spec->n_classes;
+    }
+    return step->inputs[i];
+}
+
+KilnTensor *kiln_step_lengths(KilnStep *step)
+{
+    bool varies = false;
+
+    for (size_t f = 0; f < step->spec->n_features; f++)
+        varies |= step->spec->features[f].varies;
+    if (!varies)
+        return kiln_graph_poison(step->graph, "the step asks for lengths, but all features that "
+                                              "the datamodule yields have one shape");
+    if (step->lengths == NULL)
+        step->lengths = kiln_graph_input(step->graph, KILN_I32, KILN_SHAPE(step->batch.size),
+                                         step->batch.lengths);
+    return step->lengths;
+}
+
+KilnTensor *kiln_step_dropout_key(KilnStep *step)
+{
+    if (step->key == NULL)
+        step->key = kiln_graph_input(step->graph, KILN_I32, KILN_SHAPE(2), step->key_words);
+    return step->key;
+}
+
+int64_t kiln_step_stream(KilnStep *step)
+{
+    return step->stream++;
+}
+
+const char *kiln_step_name(const KilnStep *step, const char *name, char buf[KILN_STEP_NAME])
+{
+    if (step->set == NULL || step->set[0] == '\0')
+        return name;
+    snprintf(buf, KILN_STEP_NAME, "%s/%s", name, step->set);
+    return buf;
+}
+
+void kiln_step_log(KilnStep *step, const char *name, KilnTensor *value, unsigned flags)
+{
+    char buf[KILN_STEP_NAME];
+    int declared;
+
+    if (kiln_tensor_poisoned(value))
+        return;
+    if (kiln_tensor_shape(value)->rank != 0) {
+        char text[KILN_SHAPE_TEXT];
+
+        kiln_graph_poison(step->graph,
+                          "\"%s\" is logged with a tensor %s; a scalar is needed (kiln_mean)", name,
+                          kiln_shape_text(kiln_tensor_shape(value), text, sizeof(text)));
+        return;
+    }
+    if (step->n_logs == KILN_STEP_LOGS) {
+        kiln_graph_poison(step->graph, "\"%s\": a step logs more than %d values", name,
+                          (int)KILN_STEP_LOGS);
+        return;
+    }
+    declared = kiln_metrics_declare(step->metrics, step->phase, kiln_step_name(step, name, buf),
+                                    kiln_log_flags(step->phase, flags));
+    if (declared < 0) {
+        kiln_graph_poison(step->graph, "\"%s\" can't be logged: out of memory", name);
+        return;
+    }
+    step->logs[step->n_logs].declared = declared;
+    step->logs[step->n_logs].value = value;
+    step->n_logs++;
+}
+
+void kiln_step_output(KilnStep *step, const char *name, KilnTensor *value)
+{
+    if (kiln_tensor_poisoned(value))
+        return;
+    if (step->n_outputs == KILN_STEP_OUTPUTS || kiln_tensor_dtype(value) != KILN_F32 ||
+        kiln_tensor_shape(value)->rank < 1 ||
+        kiln_tensor_dim(value, 0) != kiln_step_batch_size(step)) {
+        kiln_graph_poison(step->graph,
+                          "output \"%s\": at most %d outputs are possible, each f32 with the "
+                          "batch as its first axis",
+                          name, (int)KILN_STEP_OUTPUTS);
+        return;
+    }
+    step->outputs[step->n_outputs].name = name;
+    step->outputs[step->n_outputs].value = value;
+    step->n_outputs++;
+}
+
+/* Add a tensor once. */
+static void want(KilnTensor **list, size_t *n, KilnTensor *tensor)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (list[i] == tensor)
+            return;
+    list[(*n)++] = tensor;
+}
+
+enum {
+    STEP_WANTS = 1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS + 2 * KILN_STEP_METRICS + KILN_STEP_READS
+};
+
+/* What is read after the step has run; returns how many. */
+static size_t wanted(const KilnStep *step, KilnTensor *loss, KilnTensor *ret[STEP_WANTS])
+{
+    size_t n = 0;
+
+    if (loss != NULL)
+        want(ret, &n, loss);
+    for (size_t i = 0; i < step->n_logs; i++)
+        want(ret, &n, step->logs[i].value);
+    for (size_t i = 0; i < step->n_outputs; i++)
+        want(ret, &n, step->outputs[i].value);
+    for (size_t i = 0; i < step->n_counted; i++) {
+        want(ret, &n, step->counted[i].scores);
+        want(ret, &n, step->counted[i].truth);
+    }
+    for (size_t i = 0; i < step->n_reads; i++)
+        want(ret, &n, step->reads[i]);
+    return n;
+}
+
+KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err)
+{
+    KilnTensor *list[STEP_WANTS];
+    size_t n = wanted(step, loss, list);
+    KilnStatus status = kiln_graph_run(step->graph, list, n, err);
+
+    step->ran = status >= 0;
+    return status;
+}
+
+KilnStatus kiln_step_plan(KilnStep *step, KilnTensor *loss, KilnPlan **ret, KilnError *err)
+{
+    KilnTensor *list[STEP_WANTS];
+    size_t n = wanted(step, loss, list);
+
+    return kiln_graph_plan(step->graph, list, n, ret, err);
+}
+
+KilnStatus kiln_step_count(KilnStep *step, int64_t epoch, int64_t global_step, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < step->n_logs && status >= 0; i++)
+        status = kiln_metrics_add(step->metrics, step->logs[i].declared,
+                                  kiln_tensor_scalar(step->logs[i].value), (double)step->batch.size,
+                                  epoch, global_step, err);
+    return status >= 0 ? kiln_step_count_rows(step, err) : status;
+}

@@ -1,0 +1,378 @@
+/* Tallies: the arrays that metrics count into, and their results. What is counted is
+ * the metrics' affair. */
+#include "train/metrics/metric_state.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/call.h"
+#include "base/text.h"
+
+static const KilnMetricOps *ops_of(const KilnTally *tally)
+{
+    return kiln_instance_component(tally->metric)->ops.metric;
+}
+
+int64_t kiln_form_classes(const KilnMetricForm *form)
+{
+    return form->width == 1 ? 2 : form->width;
+}
+
+const char *kiln_form_name(const KilnMetricForm *form, int64_t i, char buf[24])
+{
+    if (form->names != NULL && i >= 0 && i < form->n_names)
+        return form->names[i];
+    snprintf(buf, 24, "%lld", (long long)i);
+    return buf;
+}
+
+/* ---- Life ------------------------------------------------------------------------- */
+
+KilnStatus kiln_tally_new(KilnInstance *metric, const KilnMetricForm *form, KilnTally **ret,
+                          KilnError *err)
+{
+    const KilnMetricOps *ops = kiln_instance_component(metric)->ops.metric;
+    bool sequences = ops->takes == KILN_METRIC_SEQUENCES;
+    KilnTally *tally;
+
+    if (!sequences && form->width < 1)
+        return kiln_error_set(err, KILN_E_SHAPE, "%s: rows have no scores",
+                              kiln_instance_path(metric));
+    if (ops->takes == KILN_METRIC_RANKINGS && form->width != 1)
+        return kiln_error_set(err, KILN_E_SHAPE, "%s: a document has one score, not %lld",
+                              kiln_instance_path(metric), (long long)form->width);
+    if (ops->check != NULL) {
+        KilnStatus status = KILN_CALLED(metric, "check", ops->check(metric, form, err), err);
+
+        if (status < 0) {
+            (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(metric));
+            return status;
+        }
+    }
+    tally = calloc(1, sizeof(*tally));
+    if (tally == NULL)
+        return kiln_error_nomem(err, sizeof(*tally));
+    tally->metric = metric;
+    tally->form = *form;
+    *ret = tally;
+    return KILN_OK;
+}
+
+static void clear_values(KilnTally *tally)
+{
+    for (size_t i = 0; i < tally->n_values; i++)
+        free(tally->values[i].name);
+    tally->n_values = 0;
+}
+
+void kiln_tally_free(KilnTally *tally)
+{
+    if (tally == NULL)
+        return;
+    for (size_t i = 0; i < tally->n_arrays; i++)
+        free(tally->arrays[i].data);
+    clear_values(tally);
+    free(tally->values);
+    free(tally);
+}
+
+const KilnMetricForm *kiln_tally_form(const KilnTally *tally)
+{
+    return &tally->form;
+}
+
+/* ---- Arrays --------------------------------------------------------------------------- */
+
+static KilnTallyArray *find(const KilnTally *tally, const char *name)
+{
+    for (size_t i = 0; i < tally->n_arrays; i++)
+        if (strcmp(tally->arrays[i].name, name) == 0)
+            return (KilnTallyArray *)&tally->arrays[i];
+    return NULL;
+}
+
+/* A metric asks for what it did not count: it, or its checkpoint, is of another kind. */
+static KilnStatus misfit(const KilnTally *tally, const char *name, KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_FORMAT,
+                          "%s: what was counted (\"%s\") is not what metric %s counts; was the "
+                          "metric changed in mid-epoch?",
+                          kiln_instance_path(tally->metric), name,
+                          kiln_instance_name(tally->metric));
+}
+
+static bool is_list(KilnDType dtype)
+{
+    return dtype != KILN_I64 && dtype != KILN_F64;
+}
+
+static KilnStatus get(KilnTally *tally, const char *name, KilnDType dtype, KilnTallyArray **ret,
+                      KilnError *err)
+{
+    KilnTallyArray *array = find(tally, name);
+
+    if (array == NULL) {
+        if (tally->n_arrays == KILN_TALLY_ARRAYS || strlen(name) >= sizeof(array->name))
+            return misfit(tally, name, err);
+        array = &tally->arrays[tally->n_arrays++];
+        *array = (KilnTallyArray) { .dtype = dtype };
+        snprintf(array->name, sizeof(array->name), "%s", name);
+    }
+    if (array->dtype != dtype)
+        return misfit(tally, name, err);
+    *ret = array;
+    return KILN_OK;
+}
+
+/* Room for n elements. */
+static KilnStatus reserve(KilnTallyArray *array, int64_t n, KilnError *err)
+{
+    size_t size = kiln_dtype_size(array->dtype);
+    int64_t capacity = array->capacity > 0 ? array->capacity : 16;
+
+    if (n <= array->capacity)
+        return KILN_OK;
+    while (capacity < n && capacity < INT64_MAX / 2)
+        capacity = is_list(array->dtype) ? 2 * capacity : n;
+    if (capacity < n || (uint64_t)capacity > SIZE_MAX / size)
+        return kiln_error_nomem(err, SIZE_MAX);
+    void *data = realloc(array->data, (size_t)capacity * size);
+    if (data == NULL)
+        return kiln_error_nomem(err, (size_t)capacity * size);
+    array->data = data;
+    array->capacity = capacity;
+    return KILN_OK;
+}
+
+static KilnStatus zeros(KilnTally *tally, const char *name, KilnDType dtype, int64_t n, void **ret,
+                        KilnError *err)
+{
+    size_t size = kiln_dtype_size(dtype);
+    KilnTallyArray *array;
+    KilnStatus status = get(tally, name, dtype, &array, err);
+
+    if (status >= 0)
+        status = reserve(array, n, err);
+    if (status < 0)
+        return status;
+    if (n > array->n) {
+        memset((char *)array->data + (size_t)array->n * size, 0, (size_t)(n - array->n) * size);
+        array->n = n;
+    }
+    *ret = array->data;
+    return KILN_OK;
+}
+
+KilnStatus kiln_tally_counts(KilnTally *tally, const char *name, int64_t n, int64_t **ret,
+                             KilnError *err)
+{
+    void *data;
+    KilnStatus status = zeros(tally, name, KILN_I64, n, &data, err);
+
+    if (status >= 0)
+        *ret = data;
+    return status;
+}
+
+KilnStatus kiln_tally_sums(KilnTally *tally, const char *name, int64_t n, double **ret,
+                           KilnError *err)
+{
+    void *data;
+    KilnStatus status = zeros(tally, name, KILN_F64, n, &data, err);
+
+    if (status >= 0)
+        *ret = data;
+    return status;
+}
+
+KilnStatus kiln_tally_append(KilnTally *tally, const char *name, KilnDType dtype, const void *items,
+                             int64_t n, KilnError *err)
+{
+    size_t size = kiln_dtype_size(dtype);
+    KilnTallyArray *array;
+    KilnStatus status = get(tally, name, dtype, &array, err);
+
+    if (status >= 0)
+        status = reserve(array, array->n + n, err);
+    if (status < 0 || n == 0)
+        return status;
+    memcpy((char *)array->data + (size_t)array->n * size, items, (size_t)n * size);
+    array->n += n;
+    return KILN_OK;
+}
+
+KilnStatus kiln_tally_list(const KilnTally *tally, const char *name, KilnDType dtype,
+                           const void **ret, int64_t *ret_count, KilnError *err)
+{
+    const KilnTallyArray *array = find(tally, name);
+
+    if (array != NULL && array->dtype != dtype)
+        return misfit(tally, name, err);
+    *ret = array != NULL ? array->data : NULL;
+    *ret_count = array != NULL ? array->n : 0;
+    return KILN_OK;
+}
+
+KilnStatus kiln_tally_restore(KilnTally *tally, const char *name, KilnDType dtype, void *data,
+                              int64_t n, KilnError *err)
+{
+    KilnTallyArray *array;
+    KilnStatus status = get(tally, name, dtype, &array, err);
+
+    if (status < 0) {
+        free(data);
+        return status;
+    }
+    free(array->data);
+    array->data = data;
+    array->n = array->capacity = n;
+    return KILN_OK;
+}
+
+/* ---- Counting ----------------------------------------------------------------------------- */
+
+static const char rows_name[] = "rows";
+
+int64_t kiln_tally_rows(const KilnTally *tally)
+{
+    const KilnTallyArray *rows = find(tally, rows_name);
+
+    return rows != NULL && rows->n > 0 && rows->dtype == KILN_I64 ? *(const int64_t *)rows->data
+                                                                  : 0;
+}
+
+void kiln_tally_reset(KilnTally *tally)
+{
+    for (size_t i = 0; i < tally->n_arrays; i++) {
+        KilnTallyArray *array = &tally->arrays[i];
+
+        if (array->n > 0 && !is_list(array->dtype))
+            memset(array->data, 0, (size_t)array->n * kiln_dtype_size(array->dtype));
+        if (is_list(array->dtype))
+            array->n = 0;
+    }
+    clear_values(tally);
+}
+
+/* What is missing for the metric; NULL: nothing. */
+static const char *missing(KilnMetricInput takes, const KilnMetricRows *rows)
+{
+    switch (takes) {
+    case KILN_METRIC_CLASSES:
+        return rows->scores == NULL ? "scores of classes" : rows->labels == NULL ? "labels" : NULL;
+    case KILN_METRIC_VALUES:
+        return rows->scores == NULL ? "predictions" : rows->targets == NULL ? "targets" : NULL;
+    case KILN_METRIC_RANKINGS:
+        return rows->scores == NULL        ? "scores"
+               : rows->targets == NULL     ? "relevances"
+               : rows->group_sizes == NULL ? "sizes of groups"
+                                           : NULL;
+    case KILN_METRIC_SEQUENCES:
+        return rows->sequences == NULL                              ? "sequences"
+               : rows->references == NULL || rows->n_references < 1 ? "references"
+                                                                    : NULL;
+    }
+    return "nothing that is known";
+}
+
+static KilnStatus check_rows(const KilnTally *tally, const KilnMetricRows *rows, KilnError *err)
+{
+    const KilnMetricInput takes = ops_of(tally)->takes;
+    const char *lacks = missing(takes, rows);
+    int64_t grouped = 0;
+
+    if (lacks != NULL)
+        return kiln_error_set(err, KILN_E_SHAPE, "metric %s needs %s, and the rows have none",
+                              kiln_instance_name(tally->metric), lacks);
+    for (int64_t g = 0; takes == KILN_METRIC_RANKINGS && g < rows->n_groups; g++) {
+        if (rows->group_sizes[g] < 0 || rows->group_sizes[g] > rows->count - grouped)
+            return kiln_error_set(err, KILN_E_SHAPE,
+                                  "group %lld has a size that is not in the rows", (long long)g);
+        grouped += rows->group_sizes[g];
+    }
+    if (takes == KILN_METRIC_RANKINGS && grouped != rows->count)
+        return kiln_error_set(err, KILN_E_SHAPE, "groups have %lld rows of %lld",
+                              (long long)grouped, (long long)rows->count);
+    return KILN_OK;
+}
+
+KilnStatus kiln_tally_update(KilnTally *tally, const KilnMetricRows *rows, KilnError *err)
+{
+    int64_t *counted = NULL;
+    KilnStatus status;
+
+    if (rows->count < 1)
+        return KILN_OK;
+    status = check_rows(tally, rows, err);
+    if (status >= 0)
+        status = kiln_tally_counts(tally, rows_name, 1, &counted, err);
+    if (status >= 0)
+        status = KILN_CALLED(tally->metric, "update",
+                             ops_of(tally)->update(tally->metric, tally, rows, err), err);
+    if (status < 0) {
+        (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(tally->metric));
+        return status;
+    }
+    *counted += rows->count;
+    return KILN_OK;
+}
+
+/* ---- Results --------------------------------------------------------------------------------- */
+
+KilnStatus kiln_tally_report(KilnTally *tally, const char *name, double value, KilnError *err)
+{
+    if (tally->n_values == tally->values_capacity) {
+        size_t capacity = tally->values_capacity > 0 ? 2 * tally->values_capacity : 4;
+        KilnTallyValue *more = realloc(tally->values, capacity * sizeof(*more));
+
+        if (more == NULL)
+            return kiln_error_nomem(err, capacity * sizeof(*more));
+        tally->values = more;
+        tally->values_capacity = capacity;
+    }
+    char *copy = kiln_strdup(name != NULL ? name : "");
+    if (copy == NULL)
+        return kiln_error_nomem(err, 1);
+    tally->values[tally->n_values++] = (KilnTallyValue) { .name = copy, .value = value };
+    return KILN_OK;
+}
+
+/* ---- Means ------------------------------------------------------------------------- */
+
+KilnStatus kiln_mean_open(KilnTally *tally, KilnMean *ret, KilnError *err)
+{
+    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &ret->sum, err);
+
+    return status < 0 ? status : kiln_tally_counts(tally, "count", 1, &ret->count, err);
+}
+
+double kiln_mean_value(KilnMean mean)
+{
+    return *mean.count > 0 ? *mean.sum / (double)*mean.count : (double)NAN;
+}
+
+KilnStatus kiln_mean_compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+{
+    KilnMean mean;
+    KilnStatus status = kiln_mean_open(tally, &mean, err);
+
+    (void)self;
+    return status < 0 ? status : kiln_tally_report(tally, NULL, kiln_mean_value(mean), err);
+}
+
+KilnStatus kiln_tally_compute(KilnTally *tally, const KilnTallyValue **ret, size_t *ret_count,
+                              KilnError *err)
+{
+    clear_values(tally);
+    KilnStatus status = KILN_CALLED(tally->metric, "compute",
+                                    ops_of(tally)->compute(tally->metric, tally, err), err);
+    if (status < 0) {
+        (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(tally->metric));
+        return status;
+    }
+    *ret = tally->values;
+    *ret_count = tally->n_values;
+    return KILN_OK;
+}

@@ -1,0 +1,30 @@
+/* The inside of a tally: arrays by name, which the metric fills and a checkpoint keeps. */
+#ifndef KILN_TRAIN_METRICS_METRIC_STATE_H
+#define KILN_TRAIN_METRICS_METRIC_STATE_H
+
+#include "kiln/metric.h"
+
+enum { KILN_TALLY_ARRAYS = 8 };
+
+typedef struct KilnTallyArray {
+    char name[32];
+    KilnDType dtype; /* i64 and f64: zeros after a reset; others: a list, then empty */
+    void *data;
+    int64_t n, capacity;
+} KilnTallyArray;
+
+struct KilnTally {
+    KilnInstance *metric;
+    KilnMetricForm form;
+    KilnTallyArray arrays[KILN_TALLY_ARRAYS];
+    size_t n_arrays;
+    KilnTallyValue *values;
+    size_t n_values, values_capacity;
+};
+
+/* Put an array back as it was saved. `data` has n elements and is consumed, also on
+ * failure. */
+KILN_NODISCARD KilnStatus kiln_tally_restore(KilnTally *tally, const char *name, KilnDType dtype,
+                                             void *data, int64_t n, KilnError *err);
+
+#endif

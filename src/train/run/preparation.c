@@ -1,0 +1,57 @@
+/* What a run does before it can train: how far it is, and whether the user still wants it. */
+#include "train/run/preparation.h"
+
+#include <string.h>
+
+#include "base/system/file.h"
+#include "base/units.h"
+#include "train/trainer.h"
+
+static const double quiet_seconds = 2.0, refresh_seconds = 0.2;
+
+/* A status line on a terminal; elsewhere one line, once. */
+static void show(KilnTrainer *trainer, int64_t done, int64_t total)
+{
+    KilnPreparing *preparing = &trainer->preparing;
+    const bool terminal = trainer->output.console.terminal;
+    char number[KILN_UNIT_TEXT];
+    KilnText text = { 0 };
+
+    if (total > 0)
+        kiln_text_printf(&text, "%s: %d %% of %s", preparing->what,
+                         (int)(100.0 * (double)done / (double)total),
+                         kiln_commas_text(total, number));
+    else
+        kiln_text_printf(&text, "%s: %s so far", preparing->what, kiln_commas_text(done, number));
+    if (text.data != NULL && terminal)
+        kiln_output_status_line(&trainer->output, text.data);
+    else if (text.data != NULL && preparing->shown == 0.0)
+        kiln_output_print(&trainer->output, "%s", text.data);
+    kiln_text_release(&text);
+}
+
+bool kiln_preparing_poll(void *ctx, const char *what, int64_t done, int64_t total)
+{
+    KilnTrainer *trainer = ctx;
+    KilnPreparing *preparing = &trainer->preparing;
+    const double now = kiln_clock();
+
+    if (preparing->what == NULL || strcmp(preparing->what, what) != 0) {
+        kiln_preparing_end(trainer);
+        *preparing = (KilnPreparing) { .what = what, .since = now };
+    }
+    if (total > 0 && done >= total) {
+        kiln_preparing_end(trainer);
+    } else if (now - preparing->since > quiet_seconds && now - preparing->shown > refresh_seconds) {
+        show(trainer, done, total);
+        preparing->shown = now;
+    }
+    return trainer->env->stop != NULL && *trainer->env->stop != 0;
+}
+
+void kiln_preparing_end(KilnTrainer *trainer)
+{
+    if (trainer->preparing.shown > 0.0)
+        kiln_output_status_line(&trainer->output, NULL);
+    trainer->preparing = (KilnPreparing) { 0 };
+}

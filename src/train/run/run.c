@@ -1,0 +1,214 @@
+/* kiln_run_fit: the way of a run from a checked config to a closed run folder. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "base/system/sync.h"
+#include "train/checkpoint/resume.h"
+#include "train/run/run_folder.h"
+#include "train/run/run_journal.h"
+#include "train/analysis/tune.h"
+
+/* ---- The end of training ------------------------------------------------------------------ */
+
+/* Test the best checkpoint when there is one, else the weights as they are. Meanwhile the run is
+ * where these weights are from: so are the values that the test logs. */
+static KilnStatus test(KilnTrainer *trainer, KilnError *err)
+{
+    const KilnPosition end = trainer->at;
+    KilnCheckpoint best = { 0 };
+    char name[256], path[4608];
+    KilnStatus status = KILN_OK;
+
+    if (kiln_trainer_link_target(trainer, "best", name, sizeof(name))) {
+        snprintf(path, sizeof(path), "%s/checkpoints/%s", trainer->run_dir, name);
+        status = kiln_checkpoint_open(path, false, &best, err);
+        if (status >= 0)
+            status = kiln_checkpoint_load_weights(&best, trainer, err);
+        if (status >= 0)
+            status = kiln_checkpoint_load_module(&best, trainer, err);
+        /* They are what validation saw: nothing stands beside them. */
+        kiln_shadow_free(trainer->shadow);
+        trainer->shadow = NULL;
+        if (status >= 0)
+            trainer->at = best.at;
+        kiln_checkpoint_close(&best);
+    }
+    trainer->phase = KILN_PHASE_TEST; /* of the rows that are sent behind it, too */
+    if (status >= 0)
+        status = kiln_eval_loop(trainer, KILN_PHASE_TEST, err);
+    if (status >= 0)
+        status = kiln_loggers_send(trainer, true, err);
+    trainer->at = end;
+    return status;
+}
+
+/* ---- The run --------------------------------------------------------------------------------- */
+
+static void print_threads(KilnTrainer *trainer)
+{
+    char why[128];
+
+    if (trainer->options.trainer->threads != 0)
+        return;
+    kiln_processors_why(&trainer->processors, why, sizeof(why));
+    kiln_output_detail(&trainer->output, "%d thread%s%s%s", trainer->threads,
+                       trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
+}
+
+/* Rows of single steps would come less than once an epoch. */
+static void print_log_interval(KilnTrainer *trainer)
+{
+    const int64_t every = trainer->pace.log_steps;
+    const int64_t steps = kiln_pace_epoch_steps(&trainer->pace, trainer->at.epoch);
+
+    if (trainer->loggers.n > 0 && every > steps)
+        kiln_output_print(&trainer->output,
+                          "trainer.log_every_n_steps=%lld is larger than the %lld step%s of an "
+                          "epoch: lower it to log more values of single steps",
+                          (long long)every, (long long)steps, steps == 1 ? "" : "s");
+}
+
+/* What a search before the run finds, or had found when it began. */
+static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnCheckpoint *checkpoint,
+                       json_t **ret, KilnError *err)
+{
+    const json_t *saved = json_object_get(checkpoint->state, "callbacks");
+
+    return kiln_tune_run(config, env, &(KilnTuneAsk) { .saved = saved }, ret, err);
+}
+
+/* Everything that can go wrong before a file is written; then the run folder. */
+static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
+                          KilnCheckpoint *checkpoint, KilnError *err)
+{
+    json_t *tuned = NULL;
+    KilnStatus status = kiln_resume_open(config, env, checkpoint, err);
+
+    if (status >= 0)
+        status = tune(config, env, checkpoint, &tuned, err);
+    if (status >= 0) {
+        trainer->threads = kiln_resume_threads(checkpoint);
+        status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    }
+    if (status >= 0 && checkpoint->path == NULL)
+        status = kiln_weights_load(trainer, err);
+    if (status >= 0)
+        status = kiln_resume_load(checkpoint, trainer, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, setup, err);
+    if (status >= 0)
+        status = kiln_trainer_take_tuned(trainer, tuned, err);
+    json_decref(tuned);
+    if (status >= 0 && checkpoint->path != NULL)
+        status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
+    if (status >= 0)
+        status = kiln_run_folder_make(trainer, checkpoint->path, err);
+    if (status >= 0)
+        status = kiln_run_journal_begin(trainer, err);
+    if (status >= 0)
+        status = kiln_saves_open(trainer, err);
+    if (status < 0)
+        return status;
+    kiln_resume_settle(checkpoint, trainer);
+    kiln_report_config(trainer);
+    if (checkpoint->path != NULL)
+        kiln_output_print(&trainer->output, "going on from %s", kiln_path_near(checkpoint->path));
+    print_threads(trainer);
+    print_log_interval(trainer);
+    kiln_telling_begin(trainer);
+    return KILN_OK;
+}
+
+static const char *status_of(const KilnTrainer *trainer)
+{
+    return trainer->interrupted ? "interrupted" : trainer->at.should_stop ? "stopped" : "finished";
+}
+
+/* What callbacks are told of an interrupt; returns why. */
+static const KilnError *interrupt(KilnTrainer *trainer, KilnError *why)
+{
+    const char *signal = kiln_signal_name(trainer->env->stop != NULL ? *trainer->env->stop : 0);
+
+    kiln_error_set(why, KILN_E_INTERRUPTED, "interrupted%s%s", signal != NULL ? " by " : "",
+                   signal != NULL ? signal : "");
+    snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%.500s", why->text);
+    return why;
+}
+
+static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, KilnError *err)
+{
+    KilnError why = { 0 };
+    KilnStatus status = kiln_loggers_open(trainer, json_object_get(checkpoint->state, "loggers"),
+                                          err);
+
+    kiln_telling_phase(trainer, KILN_LIVE_FIT);
+    kiln_watch_begin(trainer, trainer->options.trainer->enable_checkpointing);
+    if (status >= 0)
+        status = kiln_fit_loop(trainer, err);
+    if (status >= 0)
+        status = kiln_profile_close(trainer, err);
+    if (status >= 0 && trainer->options.trainer->enable_checkpointing)
+        status = kiln_trainer_save_here(trainer, err);
+    if (status >= 0 && !trainer->interrupted && trainer->options.root->test)
+        status = test(trainer, err);
+    if (status >= 0 && trainer->interrupted)
+        kiln_hooks_exception(trainer, interrupt(trainer, &why));
+    if (status >= 0)
+        status = kiln_loggers_flush(trainer, err); /* for those who read their files */
+    if (status >= 0)
+        status = KILN_CALL(trainer, teardown, err);
+    if (status >= 0)
+        status = kiln_saves_finish(trainer, err);
+    return status >= 0 ? kiln_loggers_close(trainer, status_of(trainer), err) : status;
+}
+
+static KilnStatus close_well(KilnTrainer *trainer, KilnError *err)
+{
+    kiln_watch_end(trainer);
+    kiln_output_status_line(&trainer->output, NULL);
+    kiln_summary_print(trainer, status_of(trainer));
+    KilnStatus status = kiln_summary_write(trainer, status_of(trainer), trainer->stop_reason, err);
+    if (status >= 0) /* a sweep never runs a finished job again */
+        status = kiln_tree_sync(trainer->run_dir, err);
+    kiln_run_journal_end(trainer, status >= 0 ? status_of(trainer) : "failed",
+                         status >= 0 ? trainer->stop_reason : err->text);
+    return status;
+}
+
+static void tell(const KilnTrainer *trainer, KilnStatus status, KilnRunResult *ret)
+{
+    if (ret == NULL || trainer->run_dir == NULL)
+        return;
+    snprintf(ret->run_dir, sizeof(ret->run_dir), "%s", trainer->run_dir);
+    snprintf(ret->status, sizeof(ret->status), "%s", status < 0 ? "failed" : status_of(trainer));
+}
+
+KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult *ret,
+                        KilnError *err)
+{
+    KilnTrainer *trainer = calloc(1, sizeof(*trainer));
+    KilnCheckpoint checkpoint = { 0 };
+    KilnError why = { 0 };
+
+    if (trainer == NULL)
+        return kiln_error_nomem(err, sizeof(*trainer));
+    KilnStatus status = prepare(trainer, config, env, &checkpoint, &why);
+    if (status >= 0) {
+        status = train(trainer, &checkpoint, &why);
+        if (status >= 0)
+            status = close_well(trainer, &why);
+        else
+            kiln_fault_close(trainer, &why);
+    }
+    tell(trainer, status, ret);
+    kiln_checkpoint_close(&checkpoint);
+    kiln_trainer_release(trainer);
+    free(trainer);
+    if (status < 0 && err != NULL) {
+        *err = why;
+        err->status = status;
+    }
+    return status < 0 ? status : KILN_OK;
+}

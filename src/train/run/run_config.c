@@ -1,0 +1,141 @@
+/* Writing the files of .kiln, all of them at once. */
+#include "train/run/run_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "base/system/sync.h"
+#include "base/text.h"
+#include "config/kiln_node/run_files.h"
+#include "train/checkpoint/resume.h"
+
+#define UNFINISHED ".new"
+
+/* ---- Their texts --------------------------------------------------------------------- */
+
+KilnStatus kiln_run_origins_look(KilnTrainer *trainer, KilnError *err)
+{
+    KilnError why = { 0 };
+
+    free(trainer->origins);
+    trainer->origins = NULL;
+    if (trainer->env->resume == NULL && !trainer->env->prepared)
+        return KILN_OK;
+    char *path = kiln_path_join(trainer->run_dir, ".kiln/origins.yaml");
+    if (path == NULL)
+        return kiln_error_nomem(err, strlen(trainer->run_dir));
+    if (kiln_is_file(path)) {
+        if (kiln_config_origins_check(path, &why) >= 0)
+            trainer->origins = path;
+        else
+            kiln_output_print(&trainer->output,
+                              "warning: %.*s: where the values of this run came from is lost",
+                              (int)strcspn(why.text, "\n"), why.text);
+    }
+    if (trainer->origins == NULL)
+        free(path);
+    return KILN_OK;
+}
+
+static KilnStatus make_overrides(const KilnTrainer *trainer, char **ret, KilnError *err)
+{
+    return kiln_config_overrides_yaml(trainer->config, ret, err);
+}
+
+static KilnStatus make_own(const KilnTrainer *trainer, char **ret, KilnError *err)
+{
+    return kiln_config_own_yaml(trainer->config, ret, err);
+}
+
+/* Where values come from; of a run that goes on also those of before. */
+static KilnStatus make_origins(const KilnTrainer *trainer, char **ret, KilnError *err)
+{
+    return kiln_config_origins_yaml(trainer->config, trainer->origins, ret, err);
+}
+
+/* What a resume takes: from which checkpoint it goes on is another matter. */
+static KilnStatus make_job(const KilnTrainer *trainer, char **ret, KilnError *err)
+{
+    KilnStatus status = kiln_config_job_yaml(trainer->config, ret, err);
+
+    if (status >= 0)
+        kiln_resume_forget(*ret);
+    return status;
+}
+
+static KilnStatus make_config(const KilnTrainer *trainer, char **ret, KilnError *err)
+{
+    *ret = kiln_strdup(trainer->config_yaml);
+    return *ret != NULL ? KILN_OK : kiln_error_nomem(err, strlen(trainer->config_yaml));
+}
+
+static const struct {
+    const char *name;
+    bool once; /* of the run's first command line */
+    KilnStatus (*make)(const KilnTrainer *trainer, char **ret, KilnError *err);
+} parts[] = {
+    { "overrides.yaml", true, make_overrides }, { "kiln.yaml", true, make_own },
+    { "origins.yaml", false, make_origins },    { "job.yaml", false, make_job },
+    { "config.yaml", false, make_config },
+};
+
+bool kiln_run_config_names(const char *name)
+{
+    for (size_t i = 0; i < KILN_COUNT(parts); i++) {
+        const size_t length = strlen(parts[i].name);
+
+        if (strncmp(name, parts[i].name, length) == 0 &&
+            (name[length] == '\0' || strcmp(name + length, UNFINISHED) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* ---- Writing ------------------------------------------------------------------------- */
+
+/* Paths of the parts that are written: unfinished, and as they will be. */
+typedef struct Paths {
+    char *fresh[KILN_COUNT(parts)], *whole[KILN_COUNT(parts)];
+    size_t n;
+} Paths;
+
+static KilnStatus write_part(const KilnTrainer *trainer, size_t part, Paths *paths, KilnError *err)
+{
+    KilnText fresh = { 0 }, whole = { 0 };
+    char *text = NULL;
+    const size_t n = paths->n++;
+
+    kiln_text_printf(&fresh, "%s/.kiln/%s" UNFINISHED, trainer->run_dir, parts[part].name);
+    kiln_text_printf(&whole, "%s/.kiln/%s", trainer->run_dir, parts[part].name);
+    paths->fresh[n] = kiln_text_take(&fresh);
+    paths->whole[n] = kiln_text_take(&whole);
+    if (paths->fresh[n] == NULL || paths->whole[n] == NULL)
+        return kiln_error_nomem(err, strlen(trainer->run_dir));
+    KilnStatus status = parts[part].make(trainer, &text, err);
+    if (status >= 0)
+        status = kiln_file_write_plain(paths->fresh[n], text, err);
+    free(text);
+    return status;
+}
+
+KilnStatus kiln_run_config_write(const KilnTrainer *trainer, KilnError *err)
+{
+    Paths paths = { .n = 0 };
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < KILN_COUNT(parts) && status >= 0; i++)
+        if (!parts[i].once || trainer->env->resume == NULL)
+            status = write_part(trainer, i, &paths, err);
+    if (status >= 0)
+        status = kiln_paths_sync((const char *const *)paths.fresh, paths.n, err);
+    for (size_t i = 0; i < paths.n && status >= 0; i++)
+        if (rename(paths.fresh[i], paths.whole[i]) != 0)
+            status = kiln_error_errno(err, paths.whole[i]);
+    for (size_t i = 0; i < paths.n; i++) {
+        free(paths.fresh[i]);
+        free(paths.whole[i]);
+    }
+    return status;
+}

@@ -1,0 +1,72 @@
+/* The options of a run that belong to no component. */
+#ifndef KILN_TRAIN_RUN_RUN_OPTIONS_H
+#define KILN_TRAIN_RUN_RUN_OPTIONS_H
+
+#include "kiln/run.h"
+
+/* The root's options. The components are built by key and are NULL here. */
+typedef struct KilnRootOptions {
+    KilnInstance *task, *datamodule;
+    KilnInstance **callbacks, **logger;
+    size_t callbacks_count, logger_count;
+    int64_t seed;
+    char *ckpt_path;
+    char *weights; /* NULL: none */
+    bool weights_strict;
+    bool test;
+} KilnRootOptions;
+
+typedef enum KilnProfiler { KILN_PROFILER_SIMPLE } KilnProfiler;
+typedef enum KilnClip { KILN_CLIP_NORM, KILN_CLIP_VALUE } KilnClip;
+
+typedef struct KilnTrainerOptions {
+    int64_t max_epochs, max_steps;   /* -1: no limit */
+    int64_t *min_epochs, *min_steps; /* NULL: none */
+    double *max_time;                /* seconds; NULL: no limit */
+    KilnAmount limit_train_batches, limit_val_batches, limit_test_batches, limit_predict_batches;
+    KilnAmount overfit_batches, fast_dev_run; /* 0: no */
+    KilnAmount val_check_interval;
+    int64_t *check_val_every_n_epoch;          /* NULL: batches are counted over epochs */
+    int64_t num_sanity_val_steps;              /* -1: all */
+    int64_t log_every_n_steps;                 /* 0: never */
+    int64_t reload_dataloaders_every_n_epochs; /* 0: never */
+    char *default_root_dir;
+    int64_t accumulate_grad_batches;
+    bool enable_checkpointing, enable_progress_bar, enable_model_summary, barebones;
+    int64_t accelerator;
+    int64_t deterministic;
+    int64_t threads; /* 0: all that the process may use */
+    int64_t num_workers;
+    int64_t convolution;             /* KilnConvolution */
+    int64_t *profiler;               /* KilnProfiler; NULL: none */
+    int64_t precision;               /* KilnPrecision */
+    double *gradient_clip_val;       /* NULL or 0: none */
+    int64_t gradient_clip_algorithm; /* KilnClip */
+    bool track_grad_norm;
+    char **recompute; /* patterns of layers' paths */
+    size_t recompute_count;
+    int64_t *passes_off; /* KilnPassNumber */
+    size_t passes_off_count;
+    bool detect_anomaly;
+} KilnTrainerOptions;
+
+typedef struct KilnRunDirOptions {
+    char *dir;
+} KilnRunDirOptions;
+
+/* All three, read from a config, with what fast_dev_run, overfit_batches and barebones make of
+ * them; owned by this struct. */
+typedef struct KilnOptions {
+    bool logs, monitors, tracks; /* loggers are built; callbacks that monitor; log() is heard */
+    KilnRootOptions *root;
+    KilnTrainerOptions *trainer;
+    KilnRunDirOptions *run;
+} KilnOptions;
+
+/* Read them from a checked config. */
+KILN_NODISCARD KilnStatus kiln_options_read(const KilnConfig *config, KilnOptions *ret,
+                                            KilnError *err);
+/* Accepts a zeroed struct. */
+void kiln_options_release(KilnOptions *options);
+
+#endif

@@ -1,0 +1,242 @@
+/* kiln_run_predict: the predict loop over what a user names, or the sets of a split. What comes
+ * out of it is written by callbacks (prediction_writer). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/call.h"
+#include "base/system/file.h"
+#include "base/text.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/loader/data_summary.h"
+
+/* A prediction while it goes through its sets. */
+typedef struct Predictor {
+    KilnTrainer *trainer;
+    const char *input; /* NULL: those of trainer->split */
+    int64_t failed;    /* samples of the input */
+    KilnError first;   /* the first sample that can't be read */
+    bool nomem;
+} Predictor;
+
+/* ---- Samples that can't be read --------------------------------------------------------- */
+
+/* They don't stop the others; callbacks hear of them with the batch. */
+static void note_unread(void *ctx, int64_t sample, KilnStatus status, const char *message)
+{
+    Predictor *predictor = ctx;
+    KilnTrainer *trainer = predictor->trainer;
+
+    if (predictor->failed++ == 0)
+        kiln_error_set(&predictor->first, status, "%s", message);
+    if (trainer->n_unread == trainer->unread_room) {
+        size_t room = 2 * trainer->unread_room + 16;
+        KilnUnread *more = realloc(trainer->unread, room * sizeof(*more));
+
+        predictor->nomem |= more == NULL;
+        if (more == NULL)
+            return;
+        trainer->unread = more;
+        trainer->unread_room = room;
+    }
+    char *copy = kiln_strdup(message);
+    predictor->nomem |= copy == NULL;
+    if (copy != NULL)
+        trainer->unread[trainer->n_unread++] = (KilnUnread) { sample, copy };
+}
+
+static void clear_unread(KilnTrainer *trainer)
+{
+    for (size_t i = 0; i < trainer->n_unread; i++)
+        free(trainer->unread[i].message);
+    trainer->n_unread = 0;
+}
+
+/* ---- Batches --------------------------------------------------------------------------- */
+
+/* `before`: batches of the sets before this one. */
+static KilnStatus predict_batch(KilnTrainer *trainer, int64_t before, const KilnBatch *batch,
+                                KilnError *err)
+{
+    KilnStatus status = KILN_CALL(trainer, on_predict_batch_start, err);
+
+    if (status < 0)
+        return status;
+    kiln_step_begin(&trainer->step, KILN_PHASE_PREDICT, false, batch,
+                    (uint64_t)trainer->options.root->seed, 0);
+    kiln_call_enter(trainer->module, "predict_step");
+    kiln_instance_component(trainer->module)
+        ->ops.module->predict_step(trainer->module, &trainer->step);
+    kiln_call_leave();
+    status = kiln_step_run(&trainer->step, NULL, err);
+    trainer->eval_batch = before + batch->index + 1;
+    trainer->timing.phase_samples += batch->size;
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_batch_end, err);
+    clear_unread(trainer);
+    return status;
+}
+
+static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, KilnError *err)
+{
+    KilnTrainer *trainer = predictor->trainer;
+    const int64_t before = trainer->eval_batch;
+    KilnStatus status = kiln_loader_start(loader, 0, 0, err);
+
+    while (status >= 0) {
+        KilnBatch batch;
+
+        if (kiln_trainer_interrupted(trainer))
+            return kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted");
+        status = kiln_loader_next(loader, &batch, err);
+        if (status >= 0 && predictor->nomem)
+            status = kiln_error_nomem(err, sizeof(KilnUnread));
+        if (status < 0 || batch.size == 0)
+            break;
+        status = predict_batch(trainer, before, &batch, err);
+    }
+    return status;
+}
+
+/* ---- Sets ------------------------------------------------------------------------------ */
+
+/* A user's input is all read, as far as it can be. */
+static KilnLoaderSpec spec_of(Predictor *predictor, size_t set)
+{
+    KilnLoaderSpec spec = kiln_trainer_loader_spec(predictor->trainer, predictor->trainer->split,
+                                                   set);
+
+    if (predictor->input == NULL)
+        return spec;
+    spec.tolerant = true;
+    spec.left_out = note_unread;
+    spec.ctx = predictor;
+    return spec;
+}
+
+static void enter_set(KilnTrainer *trainer, size_t set)
+{
+    trainer->eval_set = set;
+    trainer->step.set = trainer->sets[trainer->split].list[set].name;
+}
+
+static KilnStatus predict_set(Predictor *predictor, size_t set, KilnError *err)
+{
+    KilnTrainer *trainer = predictor->trainer;
+    KilnLoaderSpec spec = spec_of(predictor, set);
+    KilnLoader *loader = NULL;
+
+    enter_set(trainer, set);
+    if (spec.limit == 0)
+        return KILN_OK;
+    KilnStatus status = kiln_loader_new(&spec, &loader, err);
+    if (status >= 0)
+        status = predict_batches(predictor, loader, err);
+    kiln_loader_free(loader);
+    return status;
+}
+
+/* The input as the only set of test samples, which it is prepared as. */
+static KilnStatus open_input(Predictor *predictor, KilnError *err)
+{
+    KilnTrainer *trainer = predictor->trainer;
+    const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
+    KilnSplitSets *sets = &trainer->sets[trainer->split];
+
+    if (ops->open_input == NULL)
+        return kiln_error_set(err, KILN_E_MISSING, "datamodule %s can't read input by path",
+                              kiln_instance_name(trainer->datamodule));
+    trainer->unlabelled = true;
+    *sets = (KilnSplitSets) { .list[0].name = "", .n = 1, .opened = true };
+    return KILN_CALLED(
+        trainer->datamodule, "open_input",
+        ops->open_input(trainer->datamodule, predictor->input, &sets->list[0].dataset, err), err);
+}
+
+/* Before anything is predicted, what can be wrong with any set is found. */
+static KilnStatus open_sets(Predictor *predictor, KilnError *err)
+{
+    KilnTrainer *trainer = predictor->trainer;
+    const KilnSplit split = trainer->split;
+    KilnStatus status = predictor->input != NULL ? open_input(predictor, err)
+                                                 : kiln_trainer_open_split(trainer, split, err);
+
+    kiln_preparing_end(trainer);
+    for (size_t set = 0; set < trainer->sets[split].n && status >= 0; set++)
+        status = kiln_trainer_check_limit(trainer, split, set, err);
+    if (status < 0)
+        return status;
+    kiln_data_summary_warn(trainer);
+    trainer->eval_batches = kiln_trainer_split_batches(trainer, split);
+    if (predictor->input != NULL || trainer->eval_batches > 0)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_MISSING,
+                          "datamodule %s has no %s samples (or limit_predict_batches=0)",
+                          kiln_instance_name(trainer->datamodule), kiln_split_name(split));
+}
+
+/* All sets, one behind the other. */
+static KilnStatus predict_all(Predictor *predictor, KilnError *err)
+{
+    KilnTrainer *trainer = predictor->trainer;
+    KilnSplitSets *sets = &trainer->sets[trainer->split];
+    KilnStatus status = open_sets(predictor, err);
+
+    if (status < 0)
+        return status;
+    trainer->timing.phase_start = kiln_clock();
+    enter_set(trainer, 0);
+    status = KILN_CALL(trainer, on_predict_start, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_epoch_start, err);
+    for (size_t set = 0; set < sets->n && status >= 0; set++)
+        status = predict_set(predictor, set, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_epoch_end, err);
+    if (status >= 0)
+        status = KILN_CALL(trainer, on_predict_end, err);
+    clear_unread(trainer);
+    if (status >= 0 && predictor->failed > 0)
+        status = kiln_error_set(err, predictor->first.status,
+                                "%lld of %lld inputs could not be read; the first: %s",
+                                (long long)predictor->failed,
+                                (long long)sets->list[0].dataset.count, predictor->first.text);
+    return status;
+}
+
+/* ---- The whole ------------------------------------------------------------------------- */
+
+static KilnStatus predict(Predictor *predictor, const KilnCheckpoint *checkpoint, KilnError *err)
+{
+    KilnStatus status = KILN_CALL(predictor->trainer, setup, err);
+
+    if (status >= 0)
+        status = kiln_checkpoint_load_module(checkpoint, predictor->trainer, err);
+    kiln_watch_begin(predictor->trainer, false);
+    if (status >= 0)
+        status = predict_all(predictor, err);
+    return kiln_hooks_end(predictor->trainer, status, err);
+}
+
+KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env, KilnSplit split,
+                            const char *input, KilnError *err)
+{
+    KilnTrainer *trainer = calloc(1, sizeof(*trainer));
+    Predictor predictor = { .trainer = trainer, .input = input };
+    KilnCheckpoint checkpoint = { 0 };
+
+    if (trainer == NULL)
+        return kiln_error_nomem(err, sizeof(*trainer));
+    trainer->split = input != NULL ? KILN_TEST : split;
+    KilnStatus status = kiln_checkpoint_open_configured(config, &checkpoint, err);
+    if (status >= 0)
+        status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_PREDICT,
+                                       input != NULL ? &checkpoint.spec : NULL, err);
+    if (status >= 0)
+        status = kiln_checkpoint_load_weights(&checkpoint, trainer, err);
+    if (status >= 0)
+        status = predict(&predictor, &checkpoint, err);
+    kiln_trainer_release(trainer);
+    kiln_checkpoint_close(&checkpoint);
+    free(trainer);
+    return status;
+}

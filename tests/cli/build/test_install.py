@@ -1,0 +1,111 @@
+"""What `make install` leaves is whole: programs and plugins build and run from there, shared and static, and its pages
+lead to nothing that is not there."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import glob
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+from kilntest import BUILD, ROOT, SHORT, TINY
+
+VARIANT = os.path.basename(BUILD)
+
+
+@unittest.skipIf(SHORT, "in release only: what is installed is the same")
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls._folder = tempfile.TemporaryDirectory(prefix="kiln-install-")
+        cls.root, cls.prefix = cls._folder.name, os.path.join(cls._folder.name, "prefix")
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
+        done = subprocess.run(["make", "-s", "WERROR=1", "VARIANT=" + VARIANT, "PREFIX=" + cls.prefix, "install"],
+                              cwd=ROOT, env=env, text=True, capture_output=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        cls.docs = os.path.join(cls.prefix, "share/doc/kiln")
+        # Nothing else leads to the library.
+        cls.env = {**os.environ, "PKG_CONFIG_PATH": os.path.join(cls.prefix, "lib/pkgconfig"),
+                   "PATH": os.path.join(cls.prefix, "bin") + ":" + os.environ["PATH"]}
+        cls.env.pop("LD_LIBRARY_PATH", None)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls._folder.cleanup()
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(dir=self.root)
+
+    def sh(self, script, cwd=None):
+        done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], cwd=cwd or self.dir, env=self.env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+        self.assertEqual(done.returncode, 0, script + "\n" + done.stdout)
+        return done.stdout
+
+    def embed(self, link):
+        self.sh(f"cc {self.docs}/examples/embed/embed.c -o embed {link}")
+        out = self.sh("./embed %s trainer.max_steps=2 test=false kiln.run.dir=run" % " ".join(TINY))
+        self.assertIn("finished: ", out)
+        return self.sh("ldd embed")
+
+    def test_shared(self):
+        """Found after `make install`, without LD_LIBRARY_PATH."""
+        self.assertIn(self.prefix + "/lib/libkiln.so.0", self.embed("$(pkg-config --cflags --libs kiln)"))
+
+    def test_static(self):
+        """--static names every library that libkiln.a needs."""
+        libraries = self.embed("$(pkg-config --static --cflags --libs kiln | sed 's/-lkiln/-l:libkiln.a/')")
+        self.assertNotIn("libkiln", libraries)
+
+    def test_plugin(self):
+        self.sh(f"cc -std=c17 -O2 -fPIC -shared -fvisibility=hidden -DKILN_BUILD_PLUGIN $(pkg-config --cflags kiln) "
+                f"-o resmlp.so {self.docs}/examples/plugin/resmlp.c")
+        self.sh("train --plugin ./resmlp.so model=resmlp model.width=16 trainer.max_steps=2 test=false "
+                "datamodule.train_count=64 datamodule.val_count=16")
+
+    def test_components_of_the_page(self):
+        """The files of components.md, built by its line, run by its command."""
+        with open(os.path.join(self.docs, "docs/components.md")) as file:
+            page = file.read()
+        names = []
+        for text in re.findall(r"^```c\n(.*?)^```$", page, re.M | re.S):
+            name = re.match(r"/\* (\w+)\.c: ", text)
+            if name:
+                names.append(name.group(1))
+                with open(os.path.join(self.dir, name.group(1) + ".c"), "w") as file:
+                    file.write(text)
+        self.assertEqual(names, ["rings", "hinge", "margin", "target"])
+        script = re.search(r"^    for name in .*?\n\n", page, re.M | re.S).group(0)
+        script = script.replace("cc -std=c17", "cc -Wall -Wextra -Werror -std=c17").rstrip()
+        out = self.sh(script + " trainer.max_epochs=20 kiln.run.dir=run seed=1")
+        self.assertIn("val/loss is ", out)  # target ended the run
+        with open(os.path.join(self.dir, "run/metrics.csv")) as file:
+            head = file.readline()
+        self.assertIn("val/margin", head)
+
+    def test_links(self):
+        """Links of the pages, and the files that the README and the manual name."""
+        missing = []
+        for page in glob.glob(self.docs + "/**/*.md", recursive=True):
+            with open(page) as file:
+                for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", file.read()):
+                    if "://" not in link and not os.path.exists(os.path.join(os.path.dirname(page), link)):
+                        missing.append(f"{os.path.relpath(page, self.docs)}: {link}")
+        self.assertEqual(missing, [])
+
+    def test_prefix_of_the_system(self):
+        """In /usr the loader looks by itself; under a DESTDIR nothing is run."""
+        subprocess.run(["make", "-s", "WERROR=1", "VARIANT=" + VARIANT, "PREFIX=/usr", "DESTDIR=" + self.dir, "install"],
+                       cwd=ROOT, check=True, capture_output=True)
+        with open(os.path.join(self.dir, "usr/lib/pkgconfig/kiln.pc")) as file:
+            text = file.read()
+        self.assertIn("prefix=/usr\n", text)
+        self.assertNotIn("rpath", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,125 @@
+"""kiln show: what it says of a component can be copied and works."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import os
+import re
+import shlex
+
+from kilntest import BUILD, Case, main
+
+PLUGIN = os.path.join(BUILD, "examples/plugin/resmlp.so")
+
+
+def parts(text):
+    """The page's headings (without colon's right side) with their lines."""
+    found, heading = {}, None
+    for line in text.splitlines():
+        if line and not line.startswith(" "):
+            heading = line.split(":")[0]
+            found[heading] = []
+        elif line:
+            found[heading].append(line)
+    return found
+
+
+UNFINISHED = "callback/finetuning"  # which parameters it freezes is for the user to say
+
+
+class Show(Case):
+    def show(self, *words):
+        return self.run_kiln("show", *words, program="kiln")[0]
+
+    def test_component(self):
+        out = self.show("model/resnet")
+        page = parts(out)
+        self.assertTrue(out.startswith("model/resnet: Residual network"))
+        self.assertRegex(out, r"(?m)^  depth +18\|34\|50 +18 +layers")
+        self.assertIn("  _target_: model/resnet", page["example"])
+        self.assertIn("  depth: 18", page["example"])
+        self.assertEqual(page["try"], ["  train model=resnet model.depth=34",
+                                       "  train -m model=resnet model.depth=18,34"])
+        chosen = [line.split()[0] for line in page["chosen by"]]
+        self.assertEqual(chosen, ["model=resnet", "experiment=cifar10/resnet18"])
+        self.assertEqual(self.show("resnet"), out)
+
+    def test_names_by_group(self):
+        self.assertEqual(self.show("callbacks/progress_bar"), self.show("progress_bar"))
+        self.assertEqual(self.show("task/vision"), self.show("module/vision"))
+
+    def test_every_component(self):
+        """Each example file and each line to try composes."""
+        names = []
+        kind = None
+        for line in self.run_kiln("list", program="kiln")[0].splitlines():
+            if line.startswith("more"):
+                break
+            if line and not line.startswith(" "):
+                kind = line.split()[0]
+            elif line.startswith("  ") and line[2] != " ":
+                names.append(f"{kind}/{line.split()[0]}")
+        self.assertGreater(len(names), 20)
+        for name in names:
+            page = parts(self.show(name))
+            if "used by" in page:  # no task that comes with kiln gives a metric of this kind its rows
+                self.assertTrue(name.startswith("metric/"), name)
+                continue
+            for line in page["try"]:
+                words = shlex.split(line)
+                self.assertEqual(words[0], "train")
+                if "-m" not in words:
+                    out, _ = self.run_kiln(*words[1:], "--cfg", "job", status=1 if name == UNFINISHED else 0)
+                    self.assertRegex(out, rf"_target_: ({os.path.dirname(name)}/)?{os.path.basename(name)}\n", line)
+            self.example_composes(name)
+
+    def example_composes(self, name):
+        out = self.show(name)
+        heading = re.search(r"(?m)^example: (.*)$", out)[1]
+        lines = [line[2:] for line in parts(out)["example"]]
+        if not heading.startswith("conf/"):
+            return
+        self.write(heading, "\n".join(lines) + "\n")
+        group = os.path.dirname(heading)[len("conf/"):]
+        required = any(re.search(r": \?\?\?( |$)", line) for line in lines)  # a run would refuse that, so --cfg does too
+        out, _ = self.run_kiln(f"{group}=mine", "--cfg", "all" if group.startswith("kiln") else "job",
+                               status=1 if required or name == UNFINISHED else 0)
+        self.assertIn(f"_target_: {name}", out)
+        os.remove(self.path(heading))
+
+    def test_plugin_and_own_files(self):
+        self.write("conf/model/mine.yaml", "_target_: mlp\nhidden: [8]\n")
+        self.write("conf/recipe.yaml", "defaults:\n  - model: mine\n")
+        out = self.show("mlp")
+        self.assertRegex(out, r"(?m)^  model=mine +conf/model/mine.yaml$")
+        self.assertRegex(out, r"(?m)^  recipe +conf/recipe.yaml chooses model/mine$")
+        out = self.show("resmlp", "--plugin", PLUGIN)
+        self.assertRegex(out, r"(?m)^  model=resmlp +without a file$")
+        self.refused("show", "resmlp", program="kiln", says=["resmlp"])
+
+    def test_groups_sections_files(self):
+        out = self.show("optimizer")
+        for text in ["optimizer/adam:", "betas", "optimizer=sgd"]:
+            self.assertIn(text, out)
+        self.assertIn("max_epochs", self.show("trainer"))
+        self.assertIn("experiment=mnist/cnn", self.show("experiment"))
+        out = self.show("experiment/mnist/cnn")
+        self.assertIn("- override /model: cnn", out)
+        self.assertIn("# @package _global_", out)
+        self.assertIn("monitor: val/accuracy", self.show("callbacks/default"))
+
+    def test_unknown(self):
+        self.refused("show", "resnt", program="kiln", says=["resnt", "did you mean \"resnet\"?"])
+        self.refused("show", "modle/resnet", program="kiln", says=["did you mean \"model/resnet\"?"])
+        self.refused("show", "experiment/mnist/cn", program="kiln", says=["experiment/mnist/cnn"])
+        self.refused("show", program="kiln", says=["one name"], status=2)
+        self.refused("show", "a", "b", program="kiln", says=["one name"], status=2)
+
+    def test_broken_conf(self):
+        self.write("conf/config.yaml", "defaults: [\n")
+        self.assertIn("train model=resnet", self.show("resnet"))
+
+
+if __name__ == "__main__":
+    main()

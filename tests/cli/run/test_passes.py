@@ -1,0 +1,71 @@
+"""trainer.passes_off and trainer.recompute: every network that ships trains to the
+same losses with each pass left out, and with none at all."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import csv
+import glob
+import os
+import re
+
+from kilntest import ROOT, SHORT, Case, main
+
+EXACT = ("dead_code", "common_subexpressions", "in_place", "share_memory")  # these don't change what is computed
+COMMON = ["datamodule=digits", "datamodule.batch_size=16", "datamodule.train_count=64", "datamodule.val_count=16",
+          "datamodule.test_count=16", "datamodule.size=12", "trainer.max_steps=4", "trainer.log_every_n_steps=1",
+          "trainer.threads=2", "trainer.enable_checkpointing=false", "test=false"]
+
+
+def pass_names():
+    with open(os.path.join(ROOT, "src/graph/passes/pass_list.h")) as f:
+        return re.findall(r'^    X\((\w+), (?:true|false)', f.read(), re.M)
+
+
+def models():
+    names = sorted(os.path.basename(path)[:-5] for path in glob.glob(os.path.join(ROOT, "conf/model/*.yaml")))
+    return [name for name in names if not SHORT or name != "resnet"]
+
+
+class Passes(Case):
+    def losses(self, run, *args):
+        self.run_kiln(*COMMON, *args, f"kiln.run.dir={run}")
+        with open(self.path(run, "metrics.csv")) as f:
+            found = [row["train/loss_step"] for row in csv.DictReader(f) if row.get("train/loss_step")]
+        self.assertGreaterEqual(len(found), 4)
+        return found
+
+    def test_losses_with_each_pass_left_out(self):
+        names = pass_names()
+        self.assertIn("fuse_epilogue", names)
+        for model in models():
+            whole = self.losses(f"{model}-all", f"model={model}")
+            for off in ([] if SHORT and model != "cnn" else names) + [",".join(names)]:
+                found = self.losses(f"{model}-{off}", f"model={model}", f"trainer.passes_off=[{off}]")
+                with self.subTest(model=model, off=off):
+                    if off in EXACT:
+                        self.assertEqual(found, whole)
+                    # Without layouts convolutions are others, and so is their rounding.
+                    tolerance = 2e-2 if "layouts" in off and model == "resnet" else 1e-5
+                    for a, b in zip(found, whole, strict=True):
+                        self.assertLessEqual(abs(float(a) - float(b)), tolerance * abs(float(b)))
+
+    def test_a_pattern_of_nothing_is_refused(self):
+        _, err = self.run_kiln(*COMMON, "model=cnn", "trainer.recompute=['nothing*']", "kiln.run.dir=run", status=1)
+        self.assertIn('"nothing*" fits no layer; the first is conv1', err)
+
+    def test_recomputed_blocks_give_the_same_losses(self):
+        for model, pattern in ("mlp", "*"), ("cnn", "*"), ("resnet", "layer*.*"):
+            if model in models():
+                kept = self.losses(f"{model}-kept", f"model={model}")
+                again = self.losses(f"{model}-again", f"model={model}", f"trainer.recompute=['{pattern}']")
+                self.assertEqual(kept, again, model)
+
+    def test_a_pass_that_is_not_there(self):
+        _, err = self.run_kiln(*COMMON, "trainer.passes_off=[fuse_epilog]", status=1)
+        self.assertIn("fuse_epilogue", err)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+/* Every operation's samples in mixed precision against f32, and on variables of bf16. */
+#include "tests/support/ops/all.h"
+
+#include "tensor/bf16.h"
+
+/* The same values, as the product with 1 gives them: mixed precision keeps them
+ * as bf16. */
+static KilnTensor *through_product(KilnTensor *x, const float *one)
+{
+    const KilnShape *shape = kiln_tensor_shape(x);
+    KilnTensor *column = kiln_reshape(x, KILN_SHAPE(kiln_shape_count(shape), 1));
+
+    return kiln_reshape(kiln_matmul(column,
+                                    kiln_graph_input(x->graph, KILN_F32, KILN_SHAPE(1, 1), one),
+                                    false, false),
+                        *shape);
+}
+
+static bool narrows(char kind)
+{
+    return leaf_wants_grad(kind) || kind == LEAF_FLOAT || kind == LEAF_POSITIVE;
+}
+
+/* A case whose float inputs come from products and whose output goes into one.
+ * The inputs are numbers that bf16 has, so that only the operation rounds. */
+static void run_narrow(KilnBackend *backend, KilnPrecision precision, const Case *c, Result *result)
+{
+    static const float one = 1.0f;
+    KilnTensor *leaf[MAX_LEAVES] = { NULL }, *y;
+    KilnGraph *graph = NULL;
+    Bytes weights = { 0 };
+    KilnError err;
+
+    memset(result, 0, sizeof(*result));
+    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
+    kiln_graph_set_precision(graph, precision);
+    kiln_graph_begin(graph);
+    for (int i = 0; c->leaves[i] != '\0'; i++) {
+        Bytes *bytes = &result->leaf[i];
+
+        *bytes = case_leaf(c, i, KILN_F32);
+        for (size_t k = 0; k < bytes->size / sizeof(float) && narrows(c->leaves[i]); k++)
+            ((float *)bytes->data)[k] = kiln_bf16_to(kiln_bf16_of(((float *)bytes->data)[k]));
+        if (leaf_wants_grad(c->leaves[i]))
+            result->grad[i] = bytes_new(KILN_F32, &c->shape[i]);
+        leaf[i] = leaf_tensor(graph, c, i, bytes, result->grad[i].data);
+        if (narrows(c->leaves[i]))
+            leaf[i] = through_product(leaf[i], &one);
+    }
+    y = c->build(leaf, c->arg);
+    if (y != NULL && kiln_tensor_dtype(y) == KILN_F32)
+        y = through_product(y, &one);
+    if (y != NULL && case_wants_grad(c))
+        kiln_graph_backward(graph, loss_of(graph, y, &weights));
+    run_recorded(graph, c, y, result);
+    kiln_graph_free(graph);
+    free(weights.block);
+}
+
+/* The reference takes its time for them. */
+static bool is_large(const Case *c)
+{
+    for (int i = 0; c->leaves[i] != '\0'; i++)
+        if (kiln_shape_count(&c->shape[i]) > 4000)
+            return true;
+    return false;
+}
+
+/* Under a sanitizer, which takes longer, only small ones. */
+static bool left_out(const Case *c)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return is_large(c);
+#else
+    (void)c;
+    return false;
+#endif
+}
+
+/* How a case is run. */
+typedef void Run(KilnBackend *backend, KilnPrecision precision, const Case *c, Result *result);
+
+static void check_run(const Result *want, Run *run, KilnBackend *backend, KilnPrecision precision,
+                      const char *how, const Case *c)
+{
+    Result got;
+
+    run(backend, precision, c, &got);
+    compare(c, how, want, &got);
+    result_free(&got);
+}
+
+/* The same twice, with the same bytes. */
+static void check_run_repeats(const Result *want, KilnBackend *backend, const char *how,
+                              const Case *c)
+{
+    Result a, b;
+
+    run_narrow(backend, KILN_BF16_MIXED, c, &a);
+    run_narrow(backend, KILN_BF16_MIXED, c, &b);
+    compare(c, how, want, &a);
+    if (!same_result(&a, &b))
+        fail_msg("%s, %s: two runs differ", c->name, how);
+    result_free(&a);
+    result_free(&b);
+}
+
+static void test_bf16(void **unused)
+{
+    KilnBackend *ref = ref_new(), *one = cpu_new(1, KILN_CONVOLUTION_AUTO);
+    KilnBackend *three = cpu_new(3, KILN_CONVOLUTION_AUTO);
+    KilnBackend *without = cpu_new(2, KILN_CONVOLUTION_DIRECT);
+
+    (void)unused;
+    without->bf16 = false;
+    for (size_t i = 0; i < KILN_COUNT(rows); i++)
+        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++) {
+            Case c = rows[i].cases[k];
+            Result want;
+
+            if (left_out(&c))
+                continue;
+            /* The logarithm of the base magnifies the rounding of an exponent. */
+            c.tolerance = rows[i].op == &kiln_op_power ? 5e-2 : 2e-2;
+            run_narrow(ref, KILN_PRECISION_32, &c, &want);
+            if (!is_large(&c)) /* those are for blocks and threads, which it has not */
+                check_run(&want, run_narrow, ref, KILN_BF16_MIXED, "reference, bf16", &c);
+            check_run(&want, run_narrow, one, KILN_BF16_MIXED, "cpu, bf16, 1 thread", &c);
+            check_run_repeats(&want, three, "cpu, bf16, 3 threads", &c);
+            check_run(&want, run_narrow, without, KILN_BF16_MIXED, "cpu without bf16", &c);
+            result_free(&want);
+        }
+    kiln_backend_free(without);
+    kiln_backend_free(three);
+    kiln_backend_free(one);
+    kiln_backend_free(ref);
+}
+
+/* ---- Sums over a batch --------------------------------------------------------------- */
+
+/* The gradient of a factor that all products of a batch share, with ones everywhere: each
+ * element is their number times the rows, which bf16 has but a running sum in bf16 does not
+ * reach. The factor itself is bf16, as a product gives it; `then` scales the gradient. */
+static void check_shared_factor(KilnBackend *backend, bool left, double then)
+{
+    enum { BATCH = 512, M = 4, K = 8 };
+    static float many[BATCH * K * M], few[M * K], one = 1.0f;
+    float grad[M * K];
+    KilnGraph *graph = NULL;
+    KilnError err;
+
+    for (int i = 0; i < BATCH * K * M; i++)
+        many[i] = 1.0f;
+    for (int i = 0; i < M * K; i++)
+        few[i] = 1.0f;
+    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
+    kiln_graph_set_precision(graph, KILN_BF16_MIXED);
+    kiln_graph_begin(graph);
+
+    /* Products that could be one product of all rows are summed by that. */
+    KilnTensor *x = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(BATCH, K, M), many);
+    KilnTensor *w = kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(K, M), few, true, grad);
+    KilnTensor *shared = kiln_scale(through_product(w, &one), then);
+    KilnTensor *y = left ? kiln_matmul(shared, x, true, false)
+                         : kiln_matmul(x, shared, true, false);
+
+    kiln_graph_backward(graph, kiln_sum(y));
+    if (kiln_graph_run(graph, NULL, 0, &err) != KILN_OK)
+        fail_msg("%s", err.text);
+    for (int i = 0; i < M * K; i++)
+        if ((double)grad[i] != then * BATCH * M)
+            fail_msg("%s, the shared factor is the %s one: the gradient is %g, not %g",
+                     backend->machine, left ? "left" : "right", (double)grad[i], then * BATCH * M);
+    kiln_graph_free(graph);
+}
+
+static void test_sums_over_a_batch(void **unused)
+{
+    KilnBackend *backend = cpu_new(2, KILN_CONVOLUTION_AUTO);
+
+    (void)unused;
+    for (int left = 0; left < 2; left++) {
+        check_shared_factor(backend, left != 0, 1.0);
+        check_shared_factor(backend, left != 0, 0.5);
+    }
+    kiln_backend_free(backend);
+}
+
+/* ---- Variables of bf16 ------------------------------------------------------------- */
+
+static void narrow_bytes(Bytes *bytes, const KilnShape *shape)
+{
+    Bytes narrow = bytes_new(KILN_BF16, shape);
+
+    kiln_bf16_narrow(narrow.data, bytes->data, kiln_shape_count(shape));
+    free(bytes->block);
+    *bytes = narrow;
+}
+
+static void widen_bytes(Bytes *bytes, const KilnShape *shape)
+{
+    Bytes wide = bytes_new(KILN_F32, shape);
+
+    kiln_bf16_widen(wide.data, bytes->data, kiln_shape_count(shape));
+    free(bytes->block);
+    *bytes = wide;
+}
+
+/* Floats that are variables, or can be: a gradient that an optimizer takes, say. */
+static bool is_kept(char kind)
+{
+    return (narrows(kind) && kind != LEAF_POSITIVE) || kind == LEAF_VARIABLE;
+}
+
+/* A case on variables of bf16 with gradients of bf16, which are widened afterwards. */
+static void run_kept(KilnBackend *backend, KilnPrecision precision, const Case *c, Result *result)
+{
+    KilnTensor *leaf[MAX_LEAVES] = { NULL };
+    KilnGraph *graph = NULL;
+    Bytes weights = { 0 };
+    KilnError err;
+
+    memset(result, 0, sizeof(*result));
+    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
+    kiln_graph_set_precision(graph, precision);
+    for (int i = 0; c->leaves[i] != '\0'; i++) {
+        const bool grad = leaf_wants_grad(c->leaves[i]);
+
+        result->leaf[i] = case_leaf(c, i, KILN_F32);
+        if (is_kept(c->leaves[i])) {
+            narrow_bytes(&result->leaf[i], &c->shape[i]);
+            if (grad)
+                result->grad[i] = bytes_new(KILN_BF16, &c->shape[i]);
+            leaf[i] = kiln_graph_variable(graph, KILN_BF16, c->shape[i], result->leaf[i].data, grad,
+                                          result->grad[i].data);
+        } else {
+            leaf[i] = leaf_tensor(graph, c, i, &result->leaf[i], NULL);
+        }
+    }
+    KilnTensor *y = c->build(leaf, c->arg);
+    if (y != NULL && case_wants_grad(c))
+        kiln_graph_backward(graph, loss_of(graph, y, &weights));
+    run_recorded(graph, c, y, result);
+    for (int i = 0; c->leaves[i] != '\0'; i++) {
+        if (result->leaf[i].dtype == KILN_BF16)
+            widen_bytes(&result->leaf[i], &c->shape[i]);
+        if (result->grad[i].data != NULL)
+            widen_bytes(&result->grad[i], &c->shape[i]);
+    }
+    kiln_graph_free(graph);
+    free(weights.block);
+}
+
+/* The reference computes in f32 what lies in bf16, and rounds it once: the others may
+ * round a number to the one beside it, 2^-7 away where it is just above a power of 2. */
+static void test_variables(void **unused)
+{
+    KilnBackend *ref = ref_new(), *three = cpu_new(3, KILN_CONVOLUTION_DIRECT);
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(rows); i++)
+        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++) {
+            Case c = rows[i].cases[k];
+            Result want;
+
+            if (is_large(&c))
+                continue;
+            run_kept(ref, KILN_PRECISION_32, &c, &want);
+            c.tolerance = 0x1p-7;
+            check_run(&want, run_kept, three, KILN_PRECISION_32, "cpu, f32 on variables of bf16",
+                      &c);
+            c.tolerance = rows[i].op == &kiln_op_power ? 5e-2 : 2e-2;
+            check_run(&want, run_kept, ref, KILN_BF16_TRUE, "reference, bf16-true", &c);
+            check_run(&want, run_kept, three, KILN_BF16_TRUE, "cpu, bf16-true", &c);
+            result_free(&want);
+        }
+    kiln_backend_free(three);
+    kiln_backend_free(ref);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_bf16),
+                                        cmocka_unit_test(test_sums_over_a_batch),
+                                        cmocka_unit_test(test_variables) };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

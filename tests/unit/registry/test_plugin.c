@@ -1,0 +1,235 @@
+/* Plugins: the example, and everything that must be refused without a crash. */
+#include "tests/support/toy_components.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *folder;
+
+/* Run a command given as words; its exit status, -1 when it could not run. */
+static int execute(char *const words[])
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        execvp(words[0], words);
+        _exit(127);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+        return -1;
+    return WEXITSTATUS(status);
+}
+
+static char *in_folder(const char *name)
+{
+    char *path = kiln_path_join(folder, name);
+
+    assert_non_null(path);
+    return path;
+}
+
+/* Compile `source` with one macro; the plugin's path, owned by the caller. */
+static char *compile(const char *source, const char *name, const char *macro)
+{
+    char *path = in_folder(name);
+    char *words[] = { "cc",
+                      "-std=c17",
+                      "-fPIC",
+                      "-shared",
+                      "-fvisibility=hidden",
+                      "-Isrc",
+                      "-DKILN_BUILD_PLUGIN",
+                      (char *)macro,
+                      "-o",
+                      path,
+                      (char *)source,
+                      NULL };
+
+    assert_int_equal(execute(words), 0);
+    return path;
+}
+
+static int setup(void **unused)
+{
+    (void)unused;
+    folder = folder_make();
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    folder_remove(folder);
+    return 0;
+}
+
+static bool can_compile(void)
+{
+    char *words[] = { "cc", "-dumpversion", NULL };
+
+    if (!kiln_is_file("tests/plugins/variants.c")) {
+        print_message("skip: tests/plugins is not here, run from the project's folder\n");
+        return false;
+    }
+    int out = dup(1);
+    bool quiet = freopen("/dev/null", "w", stdout) != NULL;
+    int status = execute(words);
+    fflush(stdout);
+    (void)dup2(out, 1);
+    close(out);
+    if (status != 0 || !quiet)
+        print_message("skip: no compiler \"cc\"\n");
+    return status == 0;
+}
+
+static void test_good(void **unused)
+{
+    KilnRegistry *registry = toy_registry_new();
+    KilnConfig *config = NULL;
+    KilnErrors *errors = NULL;
+    KilnInstance *model = NULL;
+    KilnError err = { 0 };
+
+    (void)unused;
+    if (!can_compile()) {
+        kiln_registry_free(registry);
+        skip();
+    }
+    char *path = compile("tests/plugins/variants.c", "good.so", "-DGOOD");
+    size_t before = kiln_registry_count(registry);
+    if (kiln_registry_load(registry, path, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(kiln_registry_count(registry), before + 2);
+    assert_non_null(kiln_registry_find(registry, KILN_KIND_MODEL, "plugin_other"));
+
+    /* Its options are typed and have defaults like everybody's. */
+    assert_int_equal(kiln_errors_new(&errors), KILN_OK);
+    if (compose_yaml("model: {_target_: plugin_model, rate: 0.75}\n", NULL, registry, NULL, &config,
+                     errors) < 0 ||
+        kiln_config_check(config, registry, errors) < 0)
+        fail_msg("%s", kiln_errors_text(errors, 0));
+    if (kiln_config_build(config, "model", registry, KILN_KIND_MODEL, &model, &err) < 0)
+        fail_msg("%s", err.text);
+    const struct {
+        int64_t size;
+        double rate;
+    } *opts = kiln_opts(model);
+    assert_int_equal(opts->size, 3);
+    assert_true(opts->rate == 0.75);
+    kiln_instance_free(model);
+    kiln_config_free(config);
+    kiln_errors_free(errors);
+
+    /* A second time the names are taken. */
+    assert_int_equal(kiln_registry_load(registry, path, &err), KILN_E_PLUGIN);
+    assert_non_null(strstr(err.text, "good.so: model/plugin_model is registered already"));
+    assert_int_equal(kiln_registry_count(registry), before + 2);
+    kiln_registry_free(registry);
+    free(path);
+}
+
+static void test_refused(void **unused)
+{
+    static const struct {
+        const char *macro, *want;
+    } cases[] = {
+        { "-DINFO_ABI=7", "built for ABI 7, this program has 5: rebuild the plugin" },
+        { "-DINFO_MAGIC=1", "does not describe a kiln plugin" },
+        { "-DINFO_COMPONENT=8", "its KilnComponent has 8 bytes, this program's " },
+        { "-DINFO_FIELD=8", "its KilnField has 8 bytes, this program's " },
+        { "-DINFO_OPS={8}", "its functions of a datamodule have 8 bytes, this program's " },
+        { "-DINFO_LIST=NULL", "it has no components" },
+        { "-DINFO_LIST=&list[2]", "it has no components" },
+        { "-DLIST_END", "its list of components has no end: write NULL as its last entry" },
+        { "-DFIELDS_END",
+          "model/plugin_model: the options table has no end: write KILN_FIELD_END" },
+        { "-DFIELDS_LENGTH", "model/plugin_model: the length of the options table is unknown" },
+        { "-DNESTED_END", "model/plugin_model: the options table of window has no end" },
+        { "-DCHOICES_END", "option size2: its list of choices has no end: write { NULL, 0 }" },
+        { "-DNULL_INFO", "does not describe a kiln plugin" },
+        { "-DNO_SYMBOL", "no kiln_plugin_v1 symbol" },
+        { "-DUNDEFINED", "undefined symbol: kiln_no_such_function" },
+        { "-DDUPLICATE", "model/plugin_model is registered already" },
+        { "-DBAD_DEFAULT",
+          "model/plugin_model: option size: its default many: expected an integer" },
+        { "-DNO_OPS", "model/plugin_other: its operations (ops.model) are missing" },
+    };
+    KilnRegistry *registry = toy_registry_new();
+    size_t before = kiln_registry_count(registry);
+
+    (void)unused;
+    if (!can_compile()) {
+        kiln_registry_free(registry);
+        skip();
+    }
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        char *path = compile("tests/plugins/variants.c", "bad.so", cases[i].macro);
+        KilnError err = { 0 };
+
+        if (kiln_registry_load(registry, path, &err) != KILN_E_PLUGIN ||
+            strstr(err.text, cases[i].want) == NULL || !kiln_starts_with(err.text, "plugin /tmp/"))
+            fail_msg("%s: %s", cases[i].macro, err.text);
+        assert_int_equal(kiln_registry_count(registry), before);
+        assert_int_equal(unlink(path), 0);
+        free(path);
+    }
+    kiln_registry_free(registry);
+}
+
+static void test_files_that_are_none(void **unused)
+{
+    static const struct {
+        const char *name, *text, *want;
+    } cases[] = {
+        { "text.so", "not a shared object\n", "not a shared object that can be loaded" },
+        { "empty.so", "", "not a shared object that can be loaded" },
+        { "absent.so", NULL, "there is no such file" },
+        { "", NULL, "there is no such file" },
+    };
+    KilnRegistry *registry = toy_registry_new();
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        char *path = in_folder(cases[i].name);
+        KilnError err = { 0 };
+
+        if (cases[i].text != NULL)
+            file_put(folder, cases[i].name, cases[i].text);
+        if (kiln_registry_load(registry, path, &err) != KILN_E_PLUGIN ||
+            strstr(err.text, cases[i].want) == NULL)
+            fail_msg("%s: %s", cases[i].name, err.text);
+        free(path);
+    }
+    kiln_registry_free(registry);
+}
+
+static void test_example(void **unused)
+{
+    KilnRegistry *registry = toy_registry_new();
+    KilnError err = { 0 };
+
+    (void)unused;
+    if (!can_compile()) {
+        kiln_registry_free(registry);
+        skip();
+    }
+    char *path = compile("examples/plugin/resmlp.c", "resmlp.so", "-O1");
+    if (kiln_registry_load(registry, path, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_non_null(kiln_registry_find(registry, KILN_KIND_MODEL, "resmlp"));
+    kiln_registry_free(registry);
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_files_that_are_none),
+        cmocka_unit_test(test_example),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

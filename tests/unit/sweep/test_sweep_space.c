@@ -1,0 +1,284 @@
+/* Points of a grid, jobs by their overrides, ranking, results, reports. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+#include "sweep/job_report.h"
+#include "sweep/state.h"
+
+extern const KilnComponent kiln_sweeper_grid;
+
+static const char *const lr[] = { "lr=1", "lr=2" };
+static const char *const seed[] = { "seed=1", "seed=2", "seed=3" };
+static const char *const model[] = { "model=mlp" };
+
+/* ---- The grid -------------------------------------------------------------------------- */
+
+static void check_points(const KilnAxis *axes, size_t n, const char *want)
+{
+    const KilnSweeperOps *ops = kiln_sweeper_grid.ops.sweeper;
+    KilnSpace space = { .axes = axes, .count = n };
+    size_t jobs = ops->count(NULL, &space);
+    KilnText text = { 0 };
+
+    kiln_text_append(&text, "");
+    for (size_t job = 0; job < jobs; job++) {
+        size_t choice[4] = { 0 };
+
+        assert_int_equal(ops->point(NULL, &space, job, choice, NULL), KILN_OK);
+        for (size_t i = 0; i < n; i++)
+            kiln_text_printf(&text, "%zu", choice[i]);
+        kiln_text_char(&text, ' ');
+    }
+    assert_string_equal(text.data != NULL ? text.data : "", want);
+    kiln_text_release(&text);
+}
+
+static void the_last_axis_is_the_fastest(void **unused)
+{
+    KilnAxis axes[] = { { "lr", lr, 2, 0 }, { "model", model, 1, 0 }, { "seed", seed, 3, 0 } };
+
+    (void)unused;
+    check_points(axes, 3, "000 001 002 100 101 102 ");
+    check_points(axes, 1, "0 1 ");
+    check_points(axes, 0, " ");
+    axes[1].count = 0;
+    check_points(axes, 3, "");
+}
+
+static void zipped_axes_vary_together(void **unused)
+{
+    KilnAxis axes[] = {
+        { "lr", lr, 2, 1 }, { "seed", seed, 3, 2 }, { "b", lr, 2, 1 }, { "c", seed, 3, 2 }
+    };
+
+    (void)unused;
+    check_points(axes, 4, "0000 0101 0202 1010 1111 1212 ");
+}
+
+static void a_space_too_large_to_count(void **unused)
+{
+    KilnAxis axes[5];
+    KilnSpace space = { .axes = axes, .count = 5 };
+
+    (void)unused;
+    for (size_t i = 0; i < 5; i++)
+        axes[i] = (KilnAxis) { .key = "k", .count = (size_t)1 << 16 };
+    assert_true(kiln_sweeper_grid.ops.sweeper->count(NULL, &space) == SIZE_MAX);
+}
+
+/* ---- Jobs ---------------------------------------------------------------------------------- */
+
+static void points_claim_jobs_once(void **unused)
+{
+    KilnJobs jobs = { .items = NULL };
+    char text[32];
+    const char *override[] = { text };
+
+    (void)unused;
+    for (int i = 0; i < 1000; i++) {
+        snprintf(text, sizeof(text), "seed=%d", i % 500);
+        assert_non_null(kiln_jobs_add(&jobs, override, 1, "x"));
+    }
+    snprintf(text, sizeof(text), "seed=%d", 7);
+    assert_ptr_equal(kiln_jobs_claim(&jobs, override, 1), &jobs.items[7]);
+    assert_ptr_equal(kiln_jobs_claim(&jobs, override, 1), &jobs.items[507]);
+    assert_int_equal(jobs.count, 1000);
+    KilnJob *fresh = kiln_jobs_claim(&jobs, override, 1);
+    assert_ptr_equal(fresh, &jobs.items[1000]);
+    assert_int_equal(jobs.count, 1001);
+    assert_null(fresh->dir);
+    kiln_jobs_release(&jobs);
+}
+
+static void overrides_are_split(void **unused)
+{
+    const char *key, *value;
+
+    (void)unused;
+    assert_int_equal(kiln_override_split("++model.depth=3=4", &key, &value), strlen("model.depth"));
+    assert_true(strncmp(key, "model.depth=", 12) == 0);
+    assert_string_equal(value, "3=4");
+    assert_int_equal(kiln_override_split("~norm", &key, &value), 5);
+    assert_string_equal(value, "");
+}
+
+static void values_are_quoted(void **unused)
+{
+    static const char *const cases[][2] = {
+        { "plain", "k='plain'" },     { "it's", "k='it\\'s'" }, { "a\\b", "k='a\\b'" },
+        { "end\\", "k='end\\\\'" },   { "", "k=''" },           { "\\'", "k='\\\\\\''" },
+        { "a b,c=d", "k='a b,c=d'" },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        KilnText text = { 0 };
+
+        kiln_override_quote(&text, "k", cases[i][0]);
+        assert_string_equal(text.data, cases[i][1]);
+        kiln_text_release(&text);
+    }
+}
+
+/* ---- Results ------------------------------------------------------------------------ */
+
+/* Four jobs: two good ones, one without the metric, one that failed. */
+static void fill(KilnSweep *sweep, KilnJobMetric metrics[4])
+{
+    static const char *const overrides[4][3] = {
+        { "lr=1", "name='a,b'" }, { "lr=2", "name=c" }, { "lr=3", "name=c" }, { "lr=4", "name=c" }
+    };
+    static const double best[4] = { 0.25, 0.75, NAN, 0.9 };
+
+    *sweep = (KilnSweep) { .metric = "val/accuracy" };
+    for (size_t i = 0; i < 4; i++) {
+        KilnJob *job = kiln_jobs_add(&sweep->jobs, overrides[i], 2, "x");
+
+        assert_non_null(job);
+        metrics[i] = (KilnJobMetric) {
+            .name = "val/accuracy", .last = 0.1, .best = best[i], .mode = KILN_MODE_MAX
+        };
+        job->status = i == 3 ? KILN_JOB_FAILED : KILN_JOB_OK;
+        job->reason = i == 3 ? "exit status 1" : "";
+        job->metrics = &metrics[i];
+        job->n_metrics = i == 2 ? 0 : 1;
+    }
+}
+
+static void jobs_are_ranked(void **unused)
+{
+    KilnSweep sweep;
+    KilnJobMetric metrics[4];
+    size_t order[4];
+
+    (void)unused;
+    fill(&sweep, metrics);
+    assert_int_equal(kiln_sweep_rank(&sweep, order), 2);
+    assert_int_equal(order[0], 1);
+    assert_int_equal(order[1], 0);
+    /* Asked for the other direction: only the last values are known. */
+    sweep.metric_mode = KILN_MODE_MIN;
+    metrics[0].last = 0.2;
+    assert_int_equal(kiln_sweep_rank(&sweep, order), 2);
+    assert_int_equal(order[0], 1);
+    /* Of a metric that declares no direction nothing is best, unless the sweep says. */
+    for (size_t i = 0; i < 4; i++)
+        metrics[i].mode = KILN_MODE_AUTO;
+    assert_int_equal(kiln_sweep_rank(&sweep, order), 2);
+    assert_int_equal(order[0], 1);
+    sweep.metric_mode = KILN_MODE_AUTO;
+    assert_int_equal(kiln_sweep_rank(&sweep, order), 0);
+    kiln_jobs_release(&sweep.jobs);
+}
+
+static void results_are_written(void **unused)
+{
+    char dir[] = "/tmp/kiln-results-XXXXXX", *text;
+    KilnSweep sweep;
+    KilnJobMetric metrics[4];
+    KilnError err = { 0 };
+    size_t size;
+
+    (void)unused;
+    fill(&sweep, metrics);
+    sweep.path = mkdtemp(dir);
+    assert_int_equal(kiln_results_write(&sweep, &err), KILN_OK);
+    char *path = kiln_path_join(dir, "results.csv");
+    assert_int_equal(kiln_file_read(path, 1 << 20, &text, &size, NULL), KILN_OK);
+    assert_string_equal(text,
+                        "job,status,seconds,rank,reason,lr,name,val/accuracy,val/accuracy_best\n"
+                        "0,ok,0.000,2,,1,\"'a,b'\",0.1,0.25\n"
+                        "1,ok,0.000,1,,2,c,0.1,0.75\n"
+                        "2,ok,0.000,,,3,c,,\n"
+                        "3,failed,0.000,,exit status 1,4,c,0.1,0.9\n");
+    free(text);
+    free(path);
+    path = kiln_path_join(dir, "results.json");
+    assert_true(kiln_is_file(path));
+    free(path);
+    assert_int_equal(kiln_path_remove(dir, NULL), KILN_OK);
+    kiln_jobs_release(&sweep.jobs);
+}
+
+/* ---- Reports ------------------------------------------------------------------------ */
+
+static void reports_come_in_pieces(void **unused)
+{
+    const char report[] = "{\"epoch\":1,\"max_epochs\":4,\"done\":0.25,\"metric\":\"val/loss 2\"}\n"
+                          "rubbish\n{\"error\":\"broken\"}\n{\"epoch\":3,\"metric\":\"\"}\n{\"half";
+    KilnJobs jobs = { .items = NULL };
+    KilnJob *job = kiln_jobs_add(&jobs, lr, 1, "0");
+
+    (void)unused;
+    assert_non_null(job);
+    for (size_t i = 0; i < strlen(report); i++) {
+        kiln_report_read(&jobs.arena, job, report + i, 1);
+        if (i == 70) {
+            assert_int_equal(job->progress.max_epochs, 4);
+            assert_string_equal(job->progress.metric, "val/loss 2");
+            assert_true(job->progress.done == 0.25);
+        }
+    }
+    assert_int_equal(job->progress.epoch, 3);
+    assert_true(isnan(job->progress.done));
+    assert_string_equal(job->error, "broken");
+    kiln_jobs_release(&jobs);
+}
+
+static void reports_fit_the_pipe(void **unused)
+{
+    char text[3000], got[8192];
+    int ends[2];
+    KilnReporter reporter = { .metric = "val/loss" };
+    KilnMetric metrics[] = { { .name = "val/loss_epoch", .value = 0.5 } };
+    KilnJobs jobs = { .items = NULL };
+    KilnJob *job = kiln_jobs_add(&jobs, lr, 1, "0");
+
+    (void)unused;
+    assert_int_equal(pipe(ends), 0);
+    reporter.fd = ends[1];
+    memset(text, '\n', sizeof(text));
+    memcpy(text + 998, "\xc3\xa4", 2);
+    memcpy(text + 999, "\xc3\xa4", 2); /* half a character where the text is cut */
+    text[998] = 'x';
+    text[sizeof(text) - 1] = '\0';
+    kiln_report_error(&reporter, text);
+    kiln_report_progress(&reporter, 2, -1, (double)NAN, metrics, 1);
+    close(ends[1]);
+    ssize_t n = read(ends[0], got, sizeof(got));
+    assert_true(n > 0);
+    close(ends[0]);
+    kiln_report_read(&jobs.arena, job, got, (size_t)n);
+    assert_int_equal(strlen(job->error), 999);
+    assert_string_equal(job->progress.metric, "val/loss 0.5");
+    assert_int_equal(job->progress.epoch, 2);
+    kiln_jobs_release(&jobs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_axis_is_the_fastest),
+        cmocka_unit_test(zipped_axes_vary_together),
+        cmocka_unit_test(a_space_too_large_to_count),
+        cmocka_unit_test(points_claim_jobs_once),
+        cmocka_unit_test(overrides_are_split),
+        cmocka_unit_test(values_are_quoted),
+        cmocka_unit_test(jobs_are_ranked),
+        cmocka_unit_test(results_are_written),
+        cmocka_unit_test(reports_come_in_pieces),
+        cmocka_unit_test(reports_fit_the_pipe),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
