@@ -84,7 +84,7 @@ static KilnStatus look(State *state, int64_t size, KilnTuneNeeds *ret, KilnError
     state->trials++;
     snprintf(line, sizeof(line), "finding a batch size: %lld samples", (long long)size);
     kiln_tune_status(state->tune, line);
-    return kiln_tune_sketch(state->tune, option_of(state, size, text), ret, err);
+    return kiln_tune_estimate(state->tune, option_of(state, size, text), ret, err);
 }
 
 static KilnStatus nothing_fits(const State *state, const KilnTuneNeeds *needs, KilnError *err)

@@ -128,7 +128,7 @@ static void check(KilnInstance *self, KilnTrainer *trainer)
     double value;
 
     if (!state->watches || state->checked_step == step ||
-        !kiln_trainer_fresh_metric(trainer, opts->monitor, &value))
+        !kiln_trainer_step_metric(trainer, opts->monitor, &value))
         return;
     state->checked_step = step;
     tell(opts, state, trainer, value, improve(opts, state, value));

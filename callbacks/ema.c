@@ -32,11 +32,11 @@ static const KilnField fields[] = {
 };
 
 typedef struct State {
-    KilnShadow *shadow; /* the trainer's */
-    float weight;       /* of the step that is recorded now */
-    float buffers;      /* of running statistics */
-    int64_t updates;    /* done so far */
-    bool counted;       /* by the checkpoint that the run goes on from */
+    KilnAveragedWeights *averaged; /* the trainer's */
+    float weight;                  /* of the step that is recorded now */
+    float buffers;                 /* of running statistics */
+    int64_t updates;               /* done so far */
+    bool counted;                  /* by the checkpoint that the run goes on from */
 } State;
 
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
@@ -45,7 +45,7 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
 
     if (strcmp(kiln_trainer_phase(trainer), "fit") != 0)
         return KILN_OK;
-    return kiln_trainer_shadow_new(trainer, &state->shadow, err);
+    return kiln_trainer_averaged_new(trainer, &state->averaged, err);
 }
 
 /* Checkpoints of formats 1 and 2 did not count updates: there was one at each step. */
@@ -83,14 +83,15 @@ static void record_update(KilnInstance *self, KilnTrainer *trainer, const KilnRe
     KilnGraph *graph = kiln_step_graph(at->step);
     const bool begun = has_begun(opts, trainer);
 
-    if (state->shadow == NULL ||
+    if (state->averaged == NULL ||
         (begun && kiln_trainer_global_step(trainer) % opts->update_every_n_steps != 0))
         return;
     state->weight = begun ? (float)(1.0 - decay(opts, state->updates)) : 1.0f;
     state->buffers = opts->use_buffers ? state->weight : 1.0f;
     state->updates += begun ? 1 : 0;
-    kiln_shadow_lerp(state->shadow, kiln_graph_input(graph, KILN_F32, KILN_SCALAR, &state->weight),
-                     kiln_graph_input(graph, KILN_F32, KILN_SCALAR, &state->buffers));
+    kiln_averaged_lerp(state->averaged,
+                       kiln_graph_input(graph, KILN_F32, KILN_SCALAR, &state->weight),
+                       kiln_graph_input(graph, KILN_F32, KILN_SCALAR, &state->buffers));
 }
 
 static void state_dict(KilnInstance *self, KilnState *saved)

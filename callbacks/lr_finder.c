@@ -273,8 +273,8 @@ static KilnStatus check_key(const State *state, KilnError *err)
     KilnTuneNeeds needs;
 
     snprintf(value, sizeof(value), "%.17g", state->opts->min_lr);
-    KilnStatus status = kiln_tune_sketch(state->tune, (KilnTuneOption) { state->key, value },
-                                         &needs, err);
+    KilnStatus status = kiln_tune_estimate(state->tune, (KilnTuneOption) { state->key, value },
+                                           &needs, err);
     return status >= 0 ? status : kiln_error_prefix(err, "attr_name: ");
 }
 

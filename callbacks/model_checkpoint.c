@@ -156,7 +156,7 @@ static bool is_among_best(const Opts *opts, const State *state, double score)
 static bool has_score(const Opts *opts, const KilnTrainer *trainer, double *ret)
 {
     *ret = (double)kiln_trainer_global_step(trainer);
-    return opts->monitor == NULL || kiln_trainer_fresh_metric(trainer, opts->monitor, ret);
+    return opts->monitor == NULL || kiln_trainer_step_metric(trainer, opts->monitor, ret);
 }
 
 /* ---- Names ------------------------------------------------------------------------------ */
@@ -454,9 +454,9 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
     State *state = kiln_state(self);
 
     for (size_t i = state->count; i-- > 0;)
-        if (!kiln_trainer_adopt(trainer, self, state->entries[i].name))
+        if (!kiln_trainer_claim(trainer, self, state->entries[i].name))
             (void)drop(state, i);
-    KilnStatus status = kiln_trainer_tidy(trainer, self, err);
+    KilnStatus status = kiln_trainer_prune(trainer, self, err);
     return status >= 0 ? link_best(state, trainer, err) : status;
 }
 

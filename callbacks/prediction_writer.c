@@ -284,7 +284,7 @@ static KilnStatus add_csv_row(State *state, const KilnOutputView *outputs, size_
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-static KilnStatus put_unread(State *state, const KilnUnread *unread, KilnError *err)
+static KilnStatus put_unread(State *state, const KilnUnreadSample *unread, KilnError *err)
 {
     if (state->format == JSONL) {
         json_t *line = sample_json(state, unread->sample);
@@ -303,7 +303,7 @@ static KilnStatus put_unread(State *state, const KilnUnread *unread, KilnError *
 /* The batch's rows and the samples that could not be read, in the input's order. */
 static KilnStatus put_batch(State *state, const KilnOutputView *outputs, size_t n, KilnError *err)
 {
-    const KilnUnread *unread;
+    const KilnUnreadSample *unread;
     size_t n_unread = kiln_trainer_unread(state->trainer, &unread), done = 0;
     int64_t rows;
     const int64_t *samples = kiln_trainer_batch_samples(state->trainer, &rows);
@@ -498,7 +498,7 @@ static KilnStatus begin_set(const Opts *opts, State *state, KilnError *err)
 /* Samples behind the last batch may have been unreadable, too. */
 static KilnStatus end_set(State *state, KilnError *err)
 {
-    const KilnUnread *unread;
+    const KilnUnreadSample *unread;
     const size_t n = kiln_trainer_unread(state->trainer, &unread);
     KilnStatus status = KILN_OK;
 

@@ -11,7 +11,7 @@ enum { ANNEAL_COS, ANNEAL_LINEAR };
 
 typedef struct Opts {
     double swa_lrs;
-    KilnAmount swa_epoch_start;
+    KilnQuantity swa_epoch_start;
     int64_t annealing_epochs, annealing_strategy;
 } Opts;
 
@@ -34,24 +34,24 @@ static const KilnField fields[] = {
 };
 
 typedef struct State {
-    KilnShadow *shadow; /* the trainer's */
-    int64_t start;      /* first epoch that is averaged, from 0 */
-    int64_t n_averaged; /* epochs in the average */
-    int64_t latest;     /* the newest of them; -1: none */
-    double rate;        /* that the schedule had when the averaged epochs began; -1: not yet */
+    KilnAveragedWeights *averaged; /* the trainer's */
+    int64_t start;                 /* first epoch that is averaged, from 0 */
+    int64_t n_averaged;            /* epochs in the average */
+    int64_t latest;                /* the newest of them; -1: none */
+    double rate; /* that the schedule had when the averaged epochs began; -1: not yet */
 } State;
 
 static KilnStatus first_epoch(const Opts *opts, KilnTrainer *trainer, int64_t *ret, KilnError *err)
 {
     const int64_t epochs = kiln_trainer_max_epochs(trainer);
-    const bool share = opts->swa_epoch_start.of == KILN_AMOUNT_SHARE;
+    const bool share = opts->swa_epoch_start.of == KILN_QUANTITY_SHARE;
 
     if (share && epochs < 0)
         return kiln_error_set(err, KILN_E_RANGE,
                               "swa_epoch_start=%g is a share of trainer.max_epochs, which is not "
                               "set; write the number of an epoch",
                               opts->swa_epoch_start.value);
-    const int64_t start = share ? kiln_amount_of(opts->swa_epoch_start, epochs)
+    const int64_t start = share ? kiln_quantity_of(opts->swa_epoch_start, epochs)
                                 : (int64_t)opts->swa_epoch_start.value;
     if (!share && start < 1)
         return kiln_error_set(err, KILN_E_RANGE,
@@ -76,7 +76,7 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     state->latest = -1;
     state->rate = -1.0;
     KilnStatus status = first_epoch(kiln_opts(self), trainer, &state->start, err);
-    return status >= 0 ? kiln_trainer_shadow_new(trainer, &state->shadow, err) : status;
+    return status >= 0 ? kiln_trainer_averaged_new(trainer, &state->averaged, err) : status;
 }
 
 /* ---- The rate ------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
     State *state = kiln_state(self);
 
     (void)err;
-    kiln_shadow_use(state->shadow, state->n_averaged > 0);
+    kiln_averaged_use(state->averaged, state->n_averaged > 0);
     if (state->rate >= 0.0) /* the run goes on within an averaged epoch */
         set_rate(self, trainer);
     return KILN_OK;
@@ -134,8 +134,8 @@ static void average(KilnInstance *self, KilnTrainer *trainer)
 
     if (epoch < state->start || state->latest >= epoch)
         return;
-    kiln_shadow_average(state->shadow, 1.0 / (double)(state->n_averaged + 1));
-    kiln_shadow_use(state->shadow, true);
+    kiln_averaged_average(state->averaged, 1.0 / (double)(state->n_averaged + 1));
+    kiln_averaged_use(state->averaged, true);
     state->n_averaged++;
     state->latest = epoch;
     kiln_trainer_print(trainer, "averaging: %lld epoch%s, up to epoch %lld",

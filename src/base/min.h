@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-static inline int64_t kiln_least(int64_t a, int64_t b)
+static inline int64_t kiln_min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }

@@ -27,18 +27,18 @@ const char *kiln_bytes_text(double bytes, char *buf)
     return with_unit(bytes, units[unit], buf);
 }
 
-const char *kiln_amount_text(double amount, char *buf)
+const char *kiln_quantity_text(double quantity, char *buf)
 {
     static const char *const units[] = { "k", "M", "G", "T", "P", "E" };
     size_t unit = 0;
 
-    if (amount < 1000.0) {
-        snprintf(buf, KILN_UNIT_TEXT, "%.0f", amount);
+    if (quantity < 1000.0) {
+        snprintf(buf, KILN_UNIT_TEXT, "%.0f", quantity);
         return buf;
     }
-    for (amount /= 1000.0; amount >= 999.5 && unit + 1 < KILN_COUNT(units); amount /= 1000.0)
+    for (quantity /= 1000.0; quantity >= 999.5 && unit + 1 < KILN_COUNT(units); quantity /= 1000.0)
         unit++;
-    return with_unit(amount, units[unit], buf);
+    return with_unit(quantity, units[unit], buf);
 }
 
 const char *kiln_seconds_text(double seconds, char *buf)

@@ -7,9 +7,9 @@
 #define KILN_UNIT_TEXT 32
 
 /* Each writes to buf (KILN_UNIT_TEXT bytes) and returns it. */
-const char *kiln_bytes_text(double bytes, char *buf);     /* "512 B", "1.5 MiB" */
-const char *kiln_amount_text(double amount, char *buf);   /* "983", "11.2 M", "3.63 G" */
-const char *kiln_seconds_text(double seconds, char *buf); /* "12 us", "3.4 ms", "1 h 5 min" */
-const char *kiln_commas_text(int64_t value, char *buf);   /* "11,173,962" */
+const char *kiln_bytes_text(double bytes, char *buf);       /* "512 B", "1.5 MiB" */
+const char *kiln_quantity_text(double quantity, char *buf); /* "983", "11.2 M", "3.63 G" */
+const char *kiln_seconds_text(double seconds, char *buf);   /* "12 us", "3.4 ms", "1 h 5 min" */
+const char *kiln_commas_text(int64_t value, char *buf);     /* "11,173,962" */
 
 #endif

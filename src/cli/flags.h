@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/columns.h"
+#include "base/page.h"
 #include "kiln/base.h"
 
 typedef enum KilnFlagTakes {

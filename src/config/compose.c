@@ -358,11 +358,11 @@ static void merge_file(Composer *composer, size_t index)
         tell(composer, &err);
         return;
     }
-    if (*result->package == '\0' && content->mark != KILN_MARK_NONE) {
+    if (*result->package == '\0' && content->mark != KILN_EDIT_NONE) {
         kiln_error_set(&err, KILN_E_TYPE,
                        "%s can't stand in front of the whole config; put it behind a key, or give "
                        "the file a package",
-                       kiln_mark_tag(content->mark));
+                       kiln_edit_tag(content->mark));
         kiln_error_at(&err, &content->origin);
         tell(composer, &err);
         return;
@@ -429,9 +429,10 @@ static void lay_bottom(Composer *composer)
 {
     KilnStatus status;
 
-    if (composer->hooks == NULL || composer->hooks->bottom == NULL)
+    if (composer->hooks == NULL || composer->hooks->defaults_layer == NULL)
         return;
-    status = composer->hooks->bottom(composer->hooks->ctx, composer->config, composer->errors);
+    status = composer->hooks->defaults_layer(composer->hooks->ctx, composer->config,
+                                             composer->errors);
     if (composer->status >= 0)
         composer->status = status;
 }
@@ -460,12 +461,12 @@ static void lay_unlaid(Composer *composer)
 static void apply_override(Composer *composer, const KilnOverride *override)
 {
     KilnError err = { 0 };
-    bool bottom = false;
+    bool defaults_layer = false;
 
-    if (kiln_override_apply(composer->config, override, &bottom, &err) < 0) {
+    if (kiln_override_apply(composer->config, override, &defaults_layer, &err) < 0) {
         if (!composer->config->partial || kiln_override_is_own(override))
             tell(composer, &err);
-    } else if (bottom) {
+    } else if (defaults_layer) {
         composer->unlaid = override;
         if (kiln_override_brings_keys(composer->config, override))
             lay_unlaid(composer);

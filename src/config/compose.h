@@ -15,7 +15,7 @@ typedef struct KilnComposeHooks {
      * called when all files are merged, before value overrides are applied, and
      * again after each override that changed a _target_ or added a mapping.
      * Must be idempotent. Adds what is wrong to `errors`. */
-    KilnStatus (*bottom)(void *ctx, KilnConfig *config, KilnErrors *errors);
+    KilnStatus (*defaults_layer)(void *ctx, KilnConfig *config, KilnErrors *errors);
     /* YAML text of a group option that no file provides (group "model", option
      * "resmlp"), or false. `ret_source` is its origin's source, static or in the
      * config's arena. */

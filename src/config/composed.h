@@ -32,7 +32,7 @@ struct KilnConfig {
     const char *config_name;
     const char **arguments; /* copies of the overrides */
     size_t n_arguments;
-    KilnChosen *chosen;
+    KilnSelection *chosen;
     size_t n_chosen;
     const struct KilnDefaultsList *defaults; /* the files that were merged */
     KilnRemoved *removed;

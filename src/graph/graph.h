@@ -54,13 +54,13 @@ struct KilnNode {
 };
 
 /* Bytes, one thing behind the other: hashed at once, which is far quicker than piece by piece. */
-typedef struct KilnTrace {
+typedef struct KilnPlanKey {
     unsigned char *bytes; /* grow-only, kept between steps */
     size_t n, capacity;
     bool failed; /* memory was out */
-} KilnTrace;
+} KilnPlanKey;
 
-void kiln_trace_add(KilnTrace *trace, const void *bytes, size_t n);
+void kiln_plan_key_add(KilnPlanKey *plan_key, const void *bytes, size_t n);
 
 struct KilnGraph {
     KilnBackend *backend;
@@ -69,9 +69,9 @@ struct KilnGraph {
     size_t n_nodes, cap_nodes;
     KilnTensor **tensors;
     size_t n_tensors, cap_tensors;
-    KilnTrace trace;    /* everything recorded that decides the plan */
-    KilnError error;    /* first error of recording */
-    KilnTensor *poison; /* what failed operations return */
+    KilnPlanKey plan_key; /* everything recorded that decides the plan */
+    KilnError error;      /* first error of recording */
+    KilnTensor *poison;   /* what failed operations return */
     const char *layer;
     KilnDType float_type; /* f32; f64 on a reference backend made for it */
     bool backward;        /* gradients of this step are recorded */

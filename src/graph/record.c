@@ -38,7 +38,7 @@ void kiln_graph_free(KilnGraph *graph)
         return;
     kiln_plans_free(graph->plans);
     kiln_arena_release(&graph->arena);
-    free(graph->trace.bytes);
+    free(graph->plan_key.bytes);
     free(graph->poison);
     free(graph->nodes);
     free(graph->tensors);
@@ -64,8 +64,8 @@ void kiln_graph_begin(KilnGraph *graph)
     graph->block_now = graph->n_blocks = graph->segment = 0;
     graph->error.status = KILN_OK;
     graph->error.text[0] = '\0';
-    graph->trace.n = 0;
-    graph->trace.failed = false;
+    graph->plan_key.n = 0;
+    graph->plan_key.failed = false;
 }
 
 void kiln_graph_layer(KilnGraph *graph, const char *path)
@@ -202,20 +202,20 @@ KilnStatus kiln_shape_check(const KilnShape *shape, KilnError *err)
 
 /* ---- The trace ----------------------------------------------------------------- */
 
-void kiln_trace_add(KilnTrace *trace, const void *bytes, size_t n)
+void kiln_plan_key_add(KilnPlanKey *plan_key, const void *bytes, size_t n)
 {
-    if (trace->n + n > trace->capacity) {
-        const size_t capacity = 2 * (trace->n + n) + 4096;
-        unsigned char *fresh = realloc(trace->bytes, capacity);
+    if (plan_key->n + n > plan_key->capacity) {
+        const size_t capacity = 2 * (plan_key->n + n) + 4096;
+        unsigned char *fresh = realloc(plan_key->bytes, capacity);
 
-        trace->failed |= fresh == NULL;
+        plan_key->failed |= fresh == NULL;
         if (fresh == NULL)
             return;
-        trace->bytes = fresh;
-        trace->capacity = capacity;
+        plan_key->bytes = fresh;
+        plan_key->capacity = capacity;
     }
-    memcpy(trace->bytes + trace->n, bytes, n);
-    trace->n += n;
+    memcpy(plan_key->bytes + plan_key->n, bytes, n);
+    plan_key->n += n;
 }
 
 /* ---- Leaves ------------------------------------------------------------------ */
@@ -247,7 +247,7 @@ static void trace_leaf(KilnGraph *graph, const KilnTensor *leaf)
                                          leaf->shape.rank };
 
     memcpy(words + 4, leaf->shape.dim, sizeof(leaf->shape.dim));
-    kiln_trace_add(&graph->trace, words, sizeof(words));
+    kiln_plan_key_add(&graph->plan_key, words, sizeof(words));
 }
 
 KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape, const void *data)
@@ -293,9 +293,9 @@ static void trace_node(KilnGraph *graph, const KilnNode *node)
     words[n++] = node->segment;
     for (int i = 0; i < node->n_inputs; i++)
         words[n++] = node->inputs[i] != NULL ? node->inputs[i]->id : -1;
-    kiln_trace_add(&graph->trace, words, n * sizeof(*words));
+    kiln_plan_key_add(&graph->plan_key, words, n * sizeof(*words));
     if (node->op->attrs_size > 0)
-        kiln_trace_add(&graph->trace, node->attrs, node->op->attrs_size);
+        kiln_plan_key_add(&graph->plan_key, node->attrs, node->op->attrs_size);
 }
 
 /* A node with outputs that have no shape yet; NULL when memory is out. */

@@ -9,10 +9,10 @@
  * V], zeroed once, with a life as long as the gradient's place: while the weight's gradient comes
  * from this operation alone, a step writes only the rows that it and the one before
  * touch. NULL: all rows are written. */
-KilnTensor *kiln_embedding_touched(KilnTensor *weight, KilnTensor *index, int64_t padding_idx,
-                                   KilnTensor *touched);
-KilnTensor *kiln_embedding_bag_touched(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
-                                       KilnTensor *factors, KilnBagMode mode, int64_t padding_idx,
-                                       KilnTensor *touched);
+KilnTensor *kiln_embedding_sparse(KilnTensor *weight, KilnTensor *index, int64_t padding_idx,
+                                  KilnTensor *sparse_rows);
+KilnTensor *kiln_embedding_bag_sparse(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
+                                      KilnTensor *factors, KilnBagMode mode, int64_t padding_idx,
+                                      KilnTensor *sparse_rows);
 
 #endif

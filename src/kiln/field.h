@@ -42,7 +42,7 @@ typedef enum KilnType {
     KILN_TYPE_ENUM,     /* one of `choices`, stored as int64_t */
     KILN_TYPE_DURATION, /* seconds, stored as double: 90s, 1h30m, 00:15:00, or a plain number */
     KILN_TYPE_SIZE,     /* bytes, stored as int64_t: 64MiB, 2GB, 512 */
-    KILN_TYPE_AMOUNT,   /* a count, a share or a time, as it is written: KilnAmount */
+    KILN_TYPE_AMOUNT,   /* a count, a share or a time, as it is written: KilnQuantity */
     KILN_TYPE_STRUCT,   /* a mapping with the table `fields` */
     KILN_TYPE_COMPONENT /* a node with _target_ of kind `component_kind`, or just its name */
 } KilnType;
@@ -77,11 +77,15 @@ typedef struct KilnPairStr { /* text, paths */
 } KilnPairStr;
 
 /* How much of something: 3 (a count), 0.25 (a share of all), 90s or 00:15:00 (a time). */
-typedef enum KilnAmountOf { KILN_AMOUNT_COUNT, KILN_AMOUNT_SHARE, KILN_AMOUNT_TIME } KilnAmountOf;
-typedef struct KilnAmount {
-    int64_t of;   /* KilnAmountOf */
+typedef enum KilnQuantityUnit {
+    KILN_QUANTITY_COUNT,
+    KILN_QUANTITY_SHARE,
+    KILN_QUANTITY_TIME
+} KilnQuantityUnit;
+typedef struct KilnQuantity {
+    int64_t of;   /* KilnQuantityUnit */
     double value; /* whole and not negative; from 0 to 1; seconds */
-} KilnAmount;
+} KilnQuantity;
 /* What an amount may be written as (KilnField.takes). */
 enum {
     KILN_TAKES_COUNT = 1,
@@ -91,7 +95,7 @@ enum {
 };
 /* The amount out of `total`: a count, but never more than there is; or a share, rounded
  * down, as Lightning's limit_*_batches are. A time has none: -1. */
-KILN_API int64_t kiln_amount_of(KilnAmount amount, int64_t total);
+KILN_API int64_t kiln_quantity_of(KilnQuantity quantity, int64_t total);
 
 typedef struct KilnChoice {
     const char *name; /* NULL closes the list */
@@ -294,9 +298,9 @@ typedef struct KilnField {
 
 /* a count, a share or a time, of those that `takes_` has; no lists of them */
 #define KILN_FIELD_AMOUNT(T, m, dflt, takes_, text)                                                \
-    KILN_ROW_(KILN_ONE_(T, m, KilnAmount), KILN_AS_(AMOUNT, dflt, text), .takes = takes_)
+    KILN_ROW_(KILN_ONE_(T, m, KilnQuantity), KILN_AS_(AMOUNT, dflt, text), .takes = takes_)
 #define KILN_FIELD_AMOUNT_OPT(T, m, dflt, takes_, text)                                            \
-    KILN_ROW_(KILN_OPT_(T, m, KilnAmount), KILN_AS_(AMOUNT, dflt, text), .takes = takes_)
+    KILN_ROW_(KILN_OPT_(T, m, KilnQuantity), KILN_AS_(AMOUNT, dflt, text), .takes = takes_)
 
 /* A mapping with options of its own: `table` is the table of struct S. Its defaults
  * are the table's. */

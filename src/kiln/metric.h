@@ -56,33 +56,36 @@ KILN_API const char *kiln_form_name(const KilnMetricForm *form, int64_t i, char 
 /* ---- Tallies ------------------------------------------------------------------- */
 
 /* What one metric has counted since it was reset. */
-typedef struct KilnTally KilnTally;
+typedef struct KilnMetricState KilnMetricState;
 
 /* One result. A metric's own value has the name "". */
-typedef struct KilnTallyValue {
+typedef struct KilnMetricStateValue {
     char *name;
     double value;
-} KilnTallyValue;
+} KilnMetricStateValue;
 
 /* An empty tally of `metric` (borrowed, of kind metric). KILN_E_SHAPE when the metric
  * has no use for rows of this form. Owned by the caller. */
-KILN_API KILN_NODISCARD KilnStatus kiln_tally_new(KilnInstance *metric, const KilnMetricForm *form,
-                                                  KilnTally **ret, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_new(KilnInstance *metric,
+                                                         const KilnMetricForm *form,
+                                                         KilnMetricState **ret, KilnError *err);
 /* Accepts NULL. */
-KILN_API void kiln_tally_free(KilnTally *tally);
+KILN_API void kiln_metric_state_free(KilnMetricState *state);
 /* Count rows. How rows are spread over calls does not change the result. KILN_E_SHAPE
  * when a member is missing that the metric takes, KILN_E_RANGE for a label that is no
  * class. After a failure the tally must be reset. */
-KILN_API KILN_NODISCARD KilnStatus kiln_tally_update(KilnTally *tally, const KilnMetricRows *rows,
-                                                     KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_update(KilnMetricState *state,
+                                                            const KilnMetricRows *rows,
+                                                            KilnError *err);
 /* The results so far; counting may go on. NaN where nothing was counted that would
  * decide the value. Borrowed until the next call on `tally`. */
-KILN_API KILN_NODISCARD KilnStatus kiln_tally_compute(KilnTally *tally, const KilnTallyValue **ret,
-                                                      size_t *ret_count, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_compute(KilnMetricState *state,
+                                                             const KilnMetricStateValue **ret,
+                                                             size_t *ret_count, KilnError *err);
 /* Forget what was counted; memory is kept. */
-KILN_API void kiln_tally_reset(KilnTally *tally);
+KILN_API void kiln_metric_state_reset(KilnMetricState *state);
 /* Rows counted since. */
-KILN_API int64_t kiln_tally_rows(const KilnTally *tally);
+KILN_API int64_t kiln_metric_state_rows(const KilnMetricState *state);
 
 /* ---- Metrics ---------------------------------------------------------------------- */
 
@@ -105,10 +108,10 @@ struct KilnMetricOps {
     /* Optional. Refuse a form: KILN_E_SHAPE. */
     KilnStatus (*check)(KilnInstance *self, const KilnMetricForm *form, KilnError *err);
     /* Count rows into the arrays below. */
-    KilnStatus (*update)(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+    KilnStatus (*update)(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err);
     /* Report values; of an empty tally the same names, as far as they are known, and NaN. */
-    KilnStatus (*compute)(KilnInstance *self, KilnTally *tally, KilnError *err);
+    KilnStatus (*compute)(KilnInstance *self, KilnMetricState *state, KilnError *err);
     /* With kiln_classes_... as the three above: the value of a class. */
     double (*of_class)(KilnClassCount count);
     /* With kiln_rest_update, kiln_rest_compute and kiln_rest_memory: the value of a class from its
@@ -122,26 +125,30 @@ struct KilnMetricOps {
 };
 
 /* What a metric may ask of and say to its tally. */
-KILN_API const KilnMetricForm *kiln_tally_form(const KilnTally *tally);
+KILN_API const KilnMetricForm *kiln_metric_state_form(const KilnMetricState *state);
 /* `n` numbers that were 0 when the tally was reset. A later call with a larger n adds
  * zeros behind them and may move them. A checkpoint keeps them. A tally has at most 7
  * arrays, of different names below 32 bytes ("rows" is the tally's own). */
-KILN_API KILN_NODISCARD KilnStatus kiln_tally_counts(KilnTally *tally, const char *name, int64_t n,
-                                                     int64_t **ret, KilnError *err);
-KILN_API KILN_NODISCARD KilnStatus kiln_tally_sums(KilnTally *tally, const char *name, int64_t n,
-                                                   double **ret, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_counts(KilnMetricState *state,
+                                                            const char *name, int64_t n,
+                                                            int64_t **ret, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_sums(KilnMetricState *state, const char *name,
+                                                          int64_t n, double **ret, KilnError *err);
 /* A list that was empty when the tally was reset, of f32, i32 or u8: append n items, */
-KILN_API KILN_NODISCARD KilnStatus kiln_tally_append(KilnTally *tally, const char *name,
-                                                     KilnDType dtype, const void *items, int64_t n,
-                                                     KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_append(KilnMetricState *state,
+                                                            const char *name, KilnDType dtype,
+                                                            const void *items, int64_t n,
+                                                            KilnError *err);
 /* and all of them, borrowed until the next append; *ret_count may be 0. */
-KILN_API KILN_NODISCARD KilnStatus kiln_tally_list(const KilnTally *tally, const char *name,
-                                                   KilnDType dtype, const void **ret,
-                                                   int64_t *ret_count, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_list(const KilnMetricState *state,
+                                                          const char *name, KilnDType dtype,
+                                                          const void **ret, int64_t *ret_count,
+                                                          KilnError *err);
 /* In compute: a value. `name` NULL is the metric's own; others go behind a slash
  * ("val/f1/cat"). Copied. */
-KILN_API KILN_NODISCARD KilnStatus kiln_tally_report(KilnTally *tally, const char *name,
-                                                     double value, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_report(KilnMetricState *state,
+                                                            const char *name, double value,
+                                                            KilnError *err);
 
 /* A mean in a tally: the sum and the count, to add to. Adding number by number makes the
  * result the same for any size of batches. */
@@ -149,11 +156,12 @@ typedef struct KilnMean {
     double *sum;
     int64_t *count;
 } KilnMean;
-KILN_API KILN_NODISCARD KilnStatus kiln_mean_open(KilnTally *tally, KilnMean *ret, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_mean_open(KilnMetricState *state, KilnMean *ret,
+                                                  KilnError *err);
 /* The mean so far; NaN of nothing. */
 KILN_API double kiln_mean_value(KilnMean mean);
 /* A metric's compute that reports it. */
-KILN_API KILN_NODISCARD KilnStatus kiln_mean_compute(KilnInstance *self, KilnTally *tally,
+KILN_API KILN_NODISCARD KilnStatus kiln_mean_compute(KilnInstance *self, KilnMetricState *state,
                                                      KilnError *err);
 
 /* ---- In a module's step --------------------------------------------------------------- */
@@ -166,7 +174,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_mean_compute(KilnInstance *self, KilnTal
  * truth: i32 labels, one for each row, for metrics of classes; f32 in the shape of
  * scores for metrics of values. Of flags only KILN_LOG_PROG_BAR has a meaning; it shows
  * the metric's own value. Metrics of rankings and sequences have no tensors: they are
- * counted through kiln_tally_update. */
+ * counted through kiln_metric_state_update. */
 KILN_API void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores,
                                KilnTensor *truth, unsigned flags);
 
@@ -206,9 +214,9 @@ KILN_API extern const KilnField kiln_class_fields[4];
  * which, the options are KilnClassOptions. */
 KILN_API KILN_NODISCARD KilnStatus kiln_classes_check(KilnInstance *self,
                                                       const KilnMetricForm *form, KilnError *err);
-KILN_API KILN_NODISCARD KilnStatus kiln_classes_update(KilnInstance *self, KilnTally *tally,
+KILN_API KILN_NODISCARD KilnStatus kiln_classes_update(KilnInstance *self, KilnMetricState *state,
                                                        const KilnMetricRows *rows, KilnError *err);
-KILN_API KILN_NODISCARD KilnStatus kiln_classes_compute(KilnInstance *self, KilnTally *tally,
+KILN_API KILN_NODISCARD KilnStatus kiln_classes_compute(KilnInstance *self, KilnMetricState *state,
                                                         KilnError *err);
 /* a / b; 0 when b is 0. */
 KILN_API double kiln_ratio(int64_t a, int64_t b);
@@ -227,9 +235,9 @@ KILN_API double kiln_ranked_precision(const KilnRanked *items, int64_t n);
  * each class against the rest; with two classes the value of class 1 is the metric's. The
  * options are KilnClassOptions, with their own table: average is macro or weighted. */
 KILN_API extern const KilnField kiln_rest_fields[4];
-KILN_API KILN_NODISCARD KilnStatus kiln_rest_update(KilnInstance *self, KilnTally *tally,
+KILN_API KILN_NODISCARD KilnStatus kiln_rest_update(KilnInstance *self, KilnMetricState *state,
                                                     const KilnMetricRows *rows, KilnError *err);
-KILN_API KILN_NODISCARD KilnStatus kiln_rest_compute(KilnInstance *self, KilnTally *tally,
+KILN_API KILN_NODISCARD KilnStatus kiln_rest_compute(KilnInstance *self, KilnMetricState *state,
                                                      KilnError *err);
 KILN_API int64_t kiln_rest_memory(const KilnInstance *self, const KilnMetricForm *form,
                                   int64_t rows, int64_t *ret_computing);
@@ -245,8 +253,9 @@ KILN_API extern const KilnChoice kiln_empty_queries[4];
 typedef KilnStatus KilnQueryValue(const void *context, KilnRanked *items, int64_t n, double *ret,
                                   KilnError *err);
 /* Add the value of each query to the tally's mean. */
-KILN_API KILN_NODISCARD KilnStatus kiln_queries_add(KilnTally *tally, const KilnMetricRows *rows,
-                                                    int64_t empty, KilnQueryValue *value,
-                                                    const void *context, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_queries_add(KilnMetricState *state,
+                                                    const KilnMetricRows *rows, int64_t empty,
+                                                    KilnQueryValue *value, const void *context,
+                                                    KilnError *err);
 
 #endif

@@ -236,7 +236,7 @@ KILN_API KilnTensor *kiln_nn_group_norm(const KilnGroupNorm *layer, KilnTensor *
 typedef struct KilnEmbedding {
     KilnParam *weight;
     int64_t padding_idx;
-    int32_t *touched; /* rows of the gradient that may not be zero; belongs to the store */
+    int32_t *sparse_rows; /* rows of the gradient that may not be zero; belongs to the store */
     char path[128];
 } KilnEmbedding;
 
@@ -252,20 +252,20 @@ KILN_API KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *i
 KILN_API KilnTensor *kiln_nn_embedding_bag(const KilnEmbedding *layer, KilnTensor *index,
                                            KilnTensor *offsets, KilnBagMode mode);
 /* The sums with a factor for each index (per_sample_weights of torch.nn.EmbeddingBag, mode
- * sum); `factors` has index's shape, see kiln_embedding_bag_weighed. */
-KILN_API KilnTensor *kiln_nn_embedding_bag_weighed(const KilnEmbedding *layer, KilnTensor *index,
-                                                   KilnTensor *offsets, KilnTensor *factors);
+ * sum); `factors` has index's shape, see kiln_embedding_bag_weighted. */
+KILN_API KilnTensor *kiln_nn_embedding_bag_weighted(const KilnEmbedding *layer, KilnTensor *index,
+                                                    KilnTensor *offsets, KilnTensor *factors);
 
 /* Where the layers of a step in training take their dropout from. A NULL pointer to
  * it: not training, nothing is dropped. Each use counts `stream` up; start it where no
  * other use of the key is (kiln_step_stream(step) << 32). */
-typedef struct KilnDrop {
+typedef struct KilnDropoutState {
     KilnTensor *key; /* i32 [2], kiln_step_dropout_key */
     int64_t stream;
-} KilnDrop;
+} KilnDropoutState;
 
 /* kiln_dropout with the next stream; x itself when p is 0 or `drop` is NULL. */
-KILN_API KilnTensor *kiln_nn_dropout(KilnTensor *x, double p, KilnDrop *drop);
+KILN_API KilnTensor *kiln_nn_dropout(KilnTensor *x, double p, KilnDropoutState *drop);
 
 /* ---- Residual blocks --------------------------------------------------------- */
 
@@ -325,7 +325,7 @@ typedef struct KilnRecurrentLayer {
 typedef struct KilnRecurrentStart {
     KilnTensor *h0, *c0; /* [layers * directions, B, hidden]; c0 of an LSTM only */
     KilnTensor *lengths; /* i32 [B], 0 to T steps of each sequence */
-    KilnDrop *drop;
+    KilnDropoutState *drop;
 } KilnRecurrentStart;
 
 /* torch.nn.LSTM and torch.nn.GRU: parameters weight_ih_l0, weight_hh_l0, bias_ih_l0,
@@ -355,13 +355,13 @@ typedef struct KilnMultiHeadAttention {
 } KilnMultiHeadAttention;
 
 /* What a call of attention may look at; all zero: everything. */
-typedef struct KilnSight {
+typedef struct KilnAttentionMasks {
     bool causal;
     KilnTensor *mask;    /* as KilnAttention's: u8 (1: may be looked at) or added; note that
                           * PyTorch's boolean masks of these layers are the other way round */
     KilnTensor *padding; /* u8 [B, Tk]: 1 for keys that are there; the opposite of PyTorch's
                           * key_padding_mask */
-} KilnSight;
+} KilnAttentionMasks;
 
 /* torch.nn.MultiheadAttention(width, heads, dropout, bias=True, batch_first=True):
  * in_proj_weight ~ Xavier uniform, biases 0. */
@@ -371,7 +371,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_nn_multi_head_attention_init(
 /* Queries x [B, Tq, width] look at memory [B, Tk, width]; memory NULL: at themselves. */
 KILN_API KilnTensor *kiln_nn_multi_head_attention(const KilnMultiHeadAttention *layer,
                                                   KilnTensor *x, KilnTensor *memory,
-                                                  KilnSight sight, KilnDrop *drop);
+                                                  KilnAttentionMasks masks, KilnDropoutState *drop);
 
 typedef struct KilnTransformerSpec {
     int64_t width, heads;
@@ -398,11 +398,12 @@ kiln_nn_transformer_encoder_layer_init(KilnTransformerLayer *layer, const KilnSc
 KILN_API KILN_NODISCARD KilnStatus
 kiln_nn_transformer_decoder_layer_init(KilnTransformerLayer *layer, const KilnScope *scope,
                                        const char *name, KilnTransformerSpec spec, KilnError *err);
-/* x [B, T, width] -> the same shape. `memory` and `memory_sight` (what is seen of it) are a
+/* x [B, T, width] -> the same shape. `memory` and `memory_masks` (what is seen of it) are a
  * decoder's. */
 KILN_API KilnTensor *kiln_nn_transformer_layer(const KilnTransformerLayer *layer, KilnTensor *x,
-                                               KilnTensor *memory, KilnSight sight,
-                                               KilnSight memory_sight, KilnDrop *drop);
+                                               KilnTensor *memory, KilnAttentionMasks masks,
+                                               KilnAttentionMasks memory_masks,
+                                               KilnDropoutState *drop);
 
 enum { KILN_TRANSFORMER_MOST = 48 };
 
@@ -422,7 +423,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_nn_transformer_decoder_init(
     KilnTransformer *stack, const KilnScope *scope, const char *name, KilnTransformerSpec spec,
     int64_t layers, bool norm, KilnError *err);
 KILN_API KilnTensor *kiln_nn_transformer(const KilnTransformer *stack, KilnTensor *x,
-                                         KilnTensor *memory, KilnSight sight,
-                                         KilnSight memory_sight, KilnDrop *drop);
+                                         KilnTensor *memory, KilnAttentionMasks masks,
+                                         KilnAttentionMasks memory_masks, KilnDropoutState *drop);
 
 #endif

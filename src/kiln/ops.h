@@ -385,9 +385,9 @@ KILN_API KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, K
 /* The sums with a factor for each row: `factors` has index's shape (per_sample_weights of
  * torch.nn.functional.embedding_bag, mode sum). The factor of a row that is left out gets the
  * gradient 0. */
-KILN_API KilnTensor *kiln_embedding_bag_weighed(KilnTensor *weight, KilnTensor *index,
-                                                KilnTensor *offsets, KilnTensor *factors,
-                                                int64_t padding_idx);
+KILN_API KilnTensor *kiln_embedding_bag_weighted(KilnTensor *weight, KilnTensor *index,
+                                                 KilnTensor *offsets, KilnTensor *factors,
+                                                 int64_t padding_idx);
 
 /* ---- Probabilities and losses --------------------------------------------- */
 

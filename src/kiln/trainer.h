@@ -88,11 +88,11 @@ KILN_API double kiln_trainer_flops(const KilnTrainer *trainer);
 KILN_API double kiln_trainer_peak_flops(KilnTrainer *trainer);
 /* Samples of the input that could not be read and so are in no batch: those since the last
  * on_predict_batch_end, in order; returns how many. For that hook and on_predict_end. */
-typedef struct KilnUnread {
+typedef struct KilnUnreadSample {
     int64_t sample;
     char *message; /* borrowed */
-} KilnUnread;
-KILN_API size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnread **ret);
+} KilnUnreadSample;
+KILN_API size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnreadSample **ret);
 
 /* The last value logged under `name`; false when there is none yet. Of what is logged with both
  * KILN_LOG_STEP and KILN_LOG_EPOCH the plain name is the later one of NAME_step and NAME_epoch: at
@@ -100,7 +100,7 @@ KILN_API size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnread
 KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *ret);
 /* The same, but only a value of this very step: at the end of an epoch, one that the
  * epoch logged. */
-KILN_API bool kiln_trainer_fresh_metric(const KilnTrainer *trainer, const char *name, double *ret);
+KILN_API bool kiln_trainer_step_metric(const KilnTrainer *trainer, const char *name, double *ret);
 /* True when this run will log `name`, as far as its steps, recorded before
  * anything runs, and its callbacks say; the moment to ask is `setup`. */
 KILN_API bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name);
@@ -220,12 +220,12 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer,
 /* For on_fit_start of a run that goes on: `owner` keeps checkpoint `name`. When it is not in this
  * run's folder it is brought over from the one that the run goes on from; false when it is in
  * neither. */
-KILN_API bool kiln_trainer_adopt(KilnTrainer *trainer, const KilnInstance *owner, const char *name);
+KILN_API bool kiln_trainer_claim(KilnTrainer *trainer, const KilnInstance *owner, const char *name);
 /* Likewise, behind that: folders of this run that `owner` saved and did not adopt are in the way
  * (the run was killed before it removed them, or goes on from an earlier checkpoint) and go, once
  * everybody who saved them says so. Others are not touched. */
-KILN_API KILN_NODISCARD KilnStatus kiln_trainer_tidy(KilnTrainer *trainer,
-                                                     const KilnInstance *owner, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_prune(KilnTrainer *trainer,
+                                                      const KilnInstance *owner, KilnError *err);
 /* A line for the user and train.log. */
 KILN_API void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...) KILN_PRINTF(2, 3);
 
@@ -238,18 +238,20 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_output(KilnTrainer *trainer, con
  * an average of them. Validation and test use it in the weights' place, and
  * checkpoints hold it as model.safetensors, with the weights that training goes on
  * from beside it. One at most. */
-typedef struct KilnShadow KilnShadow;
+typedef struct KilnAveragedWeights KilnAveragedWeights;
 /* Make it, in `setup`; it starts as a copy of the weights. Owned by the trainer. */
-KILN_API KILN_NODISCARD KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer, KilnShadow **ret,
-                                                           KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_averaged_new(KilnTrainer *trainer,
+                                                             KilnAveragedWeights **ret,
+                                                             KilnError *err);
 /* Record shadow += weight * (weights - shadow), in `record_update`, with `buffers` for running
  * statistics; both are scalar tensors. */
-KILN_API void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight, KilnTensor *buffers);
+KILN_API void kiln_averaged_lerp(KilnAveragedWeights *shadow, KilnTensor *weight,
+                                 KilnTensor *buffers);
 /* The same at once, for hooks between steps: parameters and running statistics. */
-KILN_API void kiln_shadow_average(KilnShadow *shadow, double weight);
+KILN_API void kiln_averaged_average(KilnAveragedWeights *shadow, double weight);
 /* Whether validation, test and checkpoints take it for the weights, as they do from the
  * beginning. */
-KILN_API void kiln_shadow_use(KilnShadow *shadow, bool used);
+KILN_API void kiln_averaged_use(KilnAveragedWeights *shadow, bool used);
 /* Go through the training data once, without gradients, and make the running statistics of
  * batch normalization the means over its batches (torch.optim.swa_utils.update_bn): those of
  * the shadow, with its weights, where one is used. Between epochs; the same bytes whenever it
@@ -407,7 +409,7 @@ struct KilnCallbackOps {
     KilnRank rank;
     /* It is what trainer.enable_progress_bar and enable_model_summary are about. */
     bool shows_progress, shows_summary;
-    /* It makes a shadow (kiln_trainer_shadow_new) when it is set up for fitting. */
+    /* It makes a shadow (kiln_trainer_averaged_new) when it is set up for fitting. */
     bool averages;
     bool gradient_norms; /* it asks for kiln_trainer_gradient_norms */
     /* Optional: how many batches make a step, epoch by epoch, instead of

@@ -30,8 +30,8 @@ typedef struct KilnTuneNeeds {
     int64_t samples;   /* of an epoch of training */
     bool fits;         /* with a little to spare */
 } KilnTuneNeeds;
-KILN_API KILN_NODISCARD KilnStatus kiln_tune_sketch(KilnTune *tune, KilnTuneOption option,
-                                                    KilnTuneNeeds *ret, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_tune_estimate(KilnTune *tune, KilnTuneOption option,
+                                                      KilnTuneNeeds *ret, KilnError *err);
 
 /* The first steps of the run, trained for a trial. */
 typedef struct KilnTuneTrial {

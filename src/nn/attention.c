@@ -48,8 +48,8 @@ static KilnTensor *project(const KilnMultiHeadAttention *layer, KilnTensor *x, i
 }
 
 /* To itself, in one product; to something else, q by itself and k and v together. */
-static KilnTensor *attend(const KilnMultiHeadAttention *layer, KilnTensor *x, KilnTensor *memory,
-                          KilnAttention attention)
+static KilnTensor *multi_head(const KilnMultiHeadAttention *layer, KilnTensor *x,
+                              KilnTensor *memory, KilnAttention attention)
 {
     if (memory == NULL)
         return kiln_attention_packed(project(layer, x, 0, 3), attention);
@@ -59,20 +59,21 @@ static KilnTensor *attend(const KilnMultiHeadAttention *layer, KilnTensor *x, Ki
 }
 
 KilnTensor *kiln_nn_multi_head_attention(const KilnMultiHeadAttention *layer, KilnTensor *x,
-                                         KilnTensor *memory, KilnSight sight, KilnDrop *drop)
+                                         KilnTensor *memory, KilnAttentionMasks masks,
+                                         KilnDropoutState *drop)
 {
     KilnGraph *graph = kiln_tensor_graph(x);
     const char *before = kiln_layer_enter(x, layer->path);
-    KilnAttention attention = { .causal = sight.causal,
-                                .mask = sight.mask,
-                                .padding = sight.padding };
+    KilnAttention attention = { .causal = masks.causal,
+                                .mask = masks.mask,
+                                .padding = masks.padding };
 
     if (drop != NULL && layer->dropout > 0.0) {
         attention.dropout = layer->dropout;
         attention.key = drop->key;
         attention.stream = drop->stream++;
     }
-    KilnTensor *y = attend(layer, x, memory, attention);
+    KilnTensor *y = multi_head(layer, x, memory, attention);
 
     y = kiln_reshape(y, KILN_SHAPE(kiln_tensor_dim(x, 0), kiln_tensor_dim(x, 1), layer->width));
     y = kiln_nn_linear(&layer->out_proj, y);

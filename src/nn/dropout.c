@@ -1,7 +1,7 @@
 /* Dropout as the layers use it. */
 #include "kiln/nn.h"
 
-KilnTensor *kiln_nn_dropout(KilnTensor *x, double p, KilnDrop *drop)
+KilnTensor *kiln_nn_dropout(KilnTensor *x, double p, KilnDropoutState *drop)
 {
     if (drop == NULL || p == 0.0)
         return x;

@@ -25,23 +25,26 @@ KilnStatus kiln_nn_embedding_init(KilnEmbedding *layer, const KilnScope *scope, 
         layer->weight->zero_count = width;
     }
     /* As long-lived as the gradient that it tells about. */
-    layer->touched = kiln_arena_alloc(&scope->params->arena, (size_t)(1 + rows) * sizeof(int32_t));
-    return layer->touched != NULL ? KILN_OK : kiln_error_nomem(err, (size_t)rows * sizeof(int32_t));
+    layer->sparse_rows = kiln_arena_alloc(&scope->params->arena,
+                                          (size_t)(1 + rows) * sizeof(int32_t));
+    return layer->sparse_rows != NULL ? KILN_OK
+                                      : kiln_error_nomem(err, (size_t)rows * sizeof(int32_t));
 }
 
 static KilnTensor *touched_rows(const KilnEmbedding *layer, KilnGraph *graph)
 {
     const int64_t rows = kiln_param_shape(layer->weight)->dim[0];
 
-    return kiln_graph_variable(graph, KILN_I32, KILN_SHAPE(1 + rows), layer->touched, false, NULL);
+    return kiln_graph_variable(graph, KILN_I32, KILN_SHAPE(1 + rows), layer->sparse_rows, false,
+                               NULL);
 }
 
 KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *index)
 {
     KilnGraph *graph = kiln_tensor_graph(index);
     const char *before = kiln_layer_enter(index, layer->path);
-    KilnTensor *y = kiln_embedding_touched(kiln_param_tensor(layer->weight, graph), index,
-                                           layer->padding_idx, touched_rows(layer, graph));
+    KilnTensor *y = kiln_embedding_sparse(kiln_param_tensor(layer->weight, graph), index,
+                                          layer->padding_idx, touched_rows(layer, graph));
 
     kiln_graph_layer(graph, before);
     return y;
@@ -53,9 +56,9 @@ static KilnTensor *bags(const KilnEmbedding *layer, KilnTensor *index, KilnTenso
 {
     KilnGraph *graph = kiln_tensor_graph(index);
     const char *before = kiln_layer_enter(index, layer->path);
-    KilnTensor *y = kiln_embedding_bag_touched(kiln_param_tensor(layer->weight, graph), index,
-                                               offsets, factors, mode, layer->padding_idx,
-                                               touched_rows(layer, graph));
+    KilnTensor *y = kiln_embedding_bag_sparse(kiln_param_tensor(layer->weight, graph), index,
+                                              offsets, factors, mode, layer->padding_idx,
+                                              touched_rows(layer, graph));
 
     kiln_graph_layer(graph, before);
     return y;
@@ -67,8 +70,8 @@ KilnTensor *kiln_nn_embedding_bag(const KilnEmbedding *layer, KilnTensor *index,
     return bags(layer, index, offsets, NULL, mode);
 }
 
-KilnTensor *kiln_nn_embedding_bag_weighed(const KilnEmbedding *layer, KilnTensor *index,
-                                          KilnTensor *offsets, KilnTensor *factors)
+KilnTensor *kiln_nn_embedding_bag_weighted(const KilnEmbedding *layer, KilnTensor *index,
+                                           KilnTensor *offsets, KilnTensor *factors)
 {
     return bags(layer, index, offsets, factors, KILN_BAG_SUM);
 }

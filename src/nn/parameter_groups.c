@@ -121,7 +121,7 @@ static void rates_of(const KilnOptimizerCommon *common, const KilnParam *param, 
     rates[1] = (float)decay;
 }
 
-static void append(KilnRuns *runs, int64_t end, const float rates[2], bool apart)
+static void append(KilnSegments *runs, int64_t end, const float rates[2], bool apart)
 {
     float *last = runs->count > 0 ? runs->rates + 2 * (runs->count - 1) : NULL;
 
@@ -136,11 +136,11 @@ static void append(KilnRuns *runs, int64_t end, const float rates[2], bool apart
     runs->count++;
 }
 
-KilnStatus kiln_runs_new(const KilnParams *params, const char *const *trained,
-                         const KilnOptimizerCommon *common, bool per_parameter, KilnRuns *ret,
-                         KilnError *err)
+KilnStatus kiln_segments_new(const KilnParams *params, const char *const *trained,
+                             const KilnOptimizerCommon *common, bool per_parameter,
+                             KilnSegments *ret, KilnError *err)
 {
-    KilnRuns runs = {
+    KilnSegments runs = {
         .ends = calloc(params->count + 1, sizeof(*runs.ends)),
         .rates = calloc(params->count + 1, 2 * sizeof(*runs.rates)),
     };
@@ -165,14 +165,14 @@ KilnStatus kiln_runs_new(const KilnParams *params, const char *const *trained,
                                 "groups: every parameter is frozen (lr_scale 0): nothing is left "
                                 "to train");
     if (status < 0) {
-        kiln_runs_release(&runs);
+        kiln_segments_release(&runs);
         return status;
     }
     *ret = runs;
     return KILN_OK;
 }
 
-void kiln_runs_choose(const KilnRuns *runs, KilnParams *params)
+void kiln_segments_require_grad(const KilnSegments *runs, KilnParams *params)
 {
     size_t run = 0;
 
@@ -187,9 +187,9 @@ void kiln_runs_choose(const KilnRuns *runs, KilnParams *params)
     }
 }
 
-void kiln_runs_release(KilnRuns *runs)
+void kiln_segments_release(KilnSegments *runs)
 {
     free(runs->ends);
     free(runs->rates);
-    *runs = (KilnRuns) { 0 };
+    *runs = (KilnSegments) { 0 };
 }

@@ -4,11 +4,11 @@
 
 #include "kiln/module.h"
 
-typedef struct KilnRuns {
+typedef struct KilnSegments {
     int64_t *ends; /* [count] */
     float *rates;  /* [count, 2], as KilnFlat has them */
     size_t count;
-} KilnRuns;
+} KilnSegments;
 
 /* Whether a parameter's name fits one of the patterns (NULL-terminated; NULL: all do). */
 bool kiln_name_fits(const char *const *patterns, const char *name);
@@ -18,12 +18,12 @@ bool kiln_name_fits(const char *const *patterns, const char *name);
  * `per_parameter`: one for each parameter. The rate of those that are not trained, or in a
  * group with lr_scale 0, is 0. A pattern that fits no parameter is an error (KILN_E_KEY) with the
  * nearest names; so is a network all frozen. */
-KILN_NODISCARD KilnStatus kiln_runs_new(const KilnParams *params, const char *const *trained,
-                                        const KilnOptimizerCommon *common, bool per_parameter,
-                                        KilnRuns *ret, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_segments_new(const KilnParams *params, const char *const *trained,
+                                            const KilnOptimizerCommon *common, bool per_parameter,
+                                            KilnSegments *ret, KilnError *err);
 /* From the next recorded step on, parameters whose rate is 0 get no gradients, and others do. */
-void kiln_runs_choose(const KilnRuns *runs, KilnParams *params);
+void kiln_segments_require_grad(const KilnSegments *runs, KilnParams *params);
 /* Accepts a zeroed struct. */
-void kiln_runs_release(KilnRuns *runs);
+void kiln_segments_release(KilnSegments *runs);
 
 #endif

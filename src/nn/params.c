@@ -274,7 +274,7 @@ static KilnStatus draw(KilnParam *param, uint64_t seed, KilnError *err)
     if (wide == NULL)
         return kiln_error_nomem(err, bytes);
     kiln_param_draw(param, seed, wide);
-    kiln_bf16_narrow(param->data, wide, param->count);
+    kiln_bf16_from_f32(param->data, wide, param->count);
     free(wide);
     return KILN_OK;
 }

@@ -57,7 +57,8 @@ KilnStatus kiln_nn_transformer_decoder_layer_init(KilnTransformerLayer *layer,
     return layer_init(layer, scope, name, spec, true, err);
 }
 
-static KilnTensor *feed_forward(const KilnTransformerLayer *layer, KilnTensor *x, KilnDrop *drop)
+static KilnTensor *feed_forward(const KilnTransformerLayer *layer, KilnTensor *x,
+                                KilnDropoutState *drop)
 {
     KilnTensor *y = kiln_nn_linear(&layer->linear1, x);
 
@@ -68,8 +69,8 @@ static KilnTensor *feed_forward(const KilnTransformerLayer *layer, KilnTensor *x
 /* What the parts of a layer look at. */
 typedef struct Inputs {
     KilnTensor *memory;
-    KilnSight sight, memory_sight;
-    KilnDrop *drop;
+    KilnAttentionMasks masks, memory_masks;
+    KilnDropoutState *drop;
 } Inputs;
 
 enum { PART_SELF, PART_MEMORY, PART_FEED };
@@ -78,9 +79,9 @@ static KilnTensor *run_part(const KilnTransformerLayer *layer, int part, KilnTen
                             const Inputs *in)
 {
     if (part == PART_SELF)
-        return kiln_nn_multi_head_attention(&layer->self_attn, x, NULL, in->sight, in->drop);
+        return kiln_nn_multi_head_attention(&layer->self_attn, x, NULL, in->masks, in->drop);
     if (part == PART_MEMORY)
-        return kiln_nn_multi_head_attention(&layer->multihead_attn, x, in->memory, in->memory_sight,
+        return kiln_nn_multi_head_attention(&layer->multihead_attn, x, in->memory, in->memory_masks,
                                             in->drop);
     return feed_forward(layer, x, in->drop);
 }
@@ -97,12 +98,12 @@ static KilnTensor *residual(const KilnTransformerLayer *layer, int part, const K
 }
 
 KilnTensor *kiln_nn_transformer_layer(const KilnTransformerLayer *layer, KilnTensor *x,
-                                      KilnTensor *memory, KilnSight sight, KilnSight memory_sight,
-                                      KilnDrop *drop)
+                                      KilnTensor *memory, KilnAttentionMasks masks,
+                                      KilnAttentionMasks memory_masks, KilnDropoutState *drop)
 {
     KilnGraph *graph = kiln_tensor_graph(x);
     const char *before = kiln_layer_enter(x, layer->path);
-    const Inputs in = { memory, sight, memory_sight, drop };
+    const Inputs in = { memory, masks, memory_masks, drop };
 
     x = residual(layer, PART_SELF, &layer->norm1, x, &in);
     if (layer->decoder)
@@ -152,9 +153,10 @@ KilnStatus kiln_nn_transformer_decoder_init(KilnTransformer *stack, const KilnSc
 }
 
 KilnTensor *kiln_nn_transformer(const KilnTransformer *stack, KilnTensor *x, KilnTensor *memory,
-                                KilnSight sight, KilnSight memory_sight, KilnDrop *drop)
+                                KilnAttentionMasks masks, KilnAttentionMasks memory_masks,
+                                KilnDropoutState *drop)
 {
     for (int64_t i = 0; i < stack->count; i++)
-        x = kiln_nn_transformer_layer(&stack->layers[i], x, memory, sight, memory_sight, drop);
+        x = kiln_nn_transformer_layer(&stack->layers[i], x, memory, masks, memory_masks, drop);
     return stack->has_norm ? kiln_nn_layer_norm(&stack->norm, x) : x;
 }

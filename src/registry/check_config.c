@@ -368,7 +368,7 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
                                .component = on_component,
                                .elsewhere = elsewhere };
     check_all(&walk, config);
-    kiln_stray_check(&walk.check, errors);
+    kiln_unread_keys_check(&walk.check, errors);
     if (walk.out_of_memory) {
         kiln_error_nomem(&err, 0);
         report(&walk, &err);

@@ -10,16 +10,16 @@
 #include "registry/rename.h"
 
 typedef struct Context {
-    KilnBottom bottom;
+    KilnOptionDefaults defaults_layer;
     KilnErrors *errors; /* warnings */
     const char **names; /* of the last call to options() */
 } Context;
 
-static KilnStatus bottom(void *ctx, KilnConfig *config, KilnErrors *errors)
+static KilnStatus defaults_layer(void *ctx, KilnConfig *config, KilnErrors *errors)
 {
     Context *context = ctx;
 
-    return kiln_bottom_lay(&context->bottom, config, errors);
+    return kiln_option_defaults_apply(&context->defaults_layer, config, errors);
 }
 
 /* The kind whose components are options of a group; a run's module is its task,
@@ -45,8 +45,8 @@ static bool option(void *ctx, KilnConfig *config, const char *group, const char 
     KilnArena *arena = kiln_config_arena(config);
     KilnKind kind = group_kind(group);
 
-    if (context->bottom.registry == NULL || kind == KILN_KIND_ANY ||
-        kiln_registry_find(context->bottom.registry, kind, name) == NULL)
+    if (context->defaults_layer.registry == NULL || kind == KILN_KIND_ANY ||
+        kiln_registry_find(context->defaults_layer.registry, kind, name) == NULL)
         return false;
     const char *yaml = kiln_arena_printf(arena, "_target_: %s/%s\n", kiln_kind_name(kind), name);
     const char *source = kiln_arena_printf(arena, "component %s/%s", kiln_kind_name(kind), name);
@@ -62,16 +62,16 @@ static bool is_member(void *ctx, const char *group, const char *name)
     const Context *context = ctx;
     KilnKind kind = strcmp(group, "callbacks") == 0 ? KILN_KIND_CALLBACK : KILN_KIND_LOGGER;
 
-    return context->bottom.registry != NULL &&
+    return context->defaults_layer.registry != NULL &&
            (kind == KILN_KIND_CALLBACK || strcmp(group, "logger") == 0) &&
-           kiln_registry_find(context->bottom.registry, kind, name) != NULL;
+           kiln_registry_find(context->defaults_layer.registry, kind, name) != NULL;
 }
 
 /* NULL for what is no group of components. */
 static const char *const *options(void *ctx, const char *group)
 {
     Context *context = ctx;
-    const KilnRegistry *registry = context->bottom.registry;
+    const KilnRegistry *registry = context->defaults_layer.registry;
     KilnKind kind = group_kind(group);
     size_t n = 0;
 
@@ -90,8 +90,8 @@ static const char *const *options(void *ctx, const char *group)
 /* An item of a list of texts is text; the list is not. */
 static bool is_text(void *ctx, const KilnConfig *config, const char *key)
 {
-    const KilnField *field = kiln_config_field(config, ((const Context *)ctx)->bottom.registry,
-                                               key);
+    const KilnField *field =
+        kiln_config_field(config, ((const Context *)ctx)->defaults_layer.registry, key);
     const char *last = strrchr(key, '.');
 
     if (field == NULL || (field->type != KILN_TYPE_STR && field->type != KILN_TYPE_PATH))
@@ -124,7 +124,7 @@ static bool is_same_component(const char *a, const char *b)
 
 static bool other_component(void *ctx, const char *from, const char *to)
 {
-    const KilnRegistry *registry = ((const Context *)ctx)->bottom.registry;
+    const KilnRegistry *registry = ((const Context *)ctx)->defaults_layer.registry;
 
     return registry != NULL && !is_same_component(from, to) && is_known(registry, from) &&
            is_known(registry, to);
@@ -134,7 +134,7 @@ static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfig
                            const char *key, const KilnOrigin *origin)
 {
     const Context *context = ctx;
-    const KilnField *row = kiln_bottom_renamed(&context->bottom, map, key);
+    const KilnField *row = kiln_option_defaults_renamed(&context->defaults_layer, map, key);
 
     if (row == NULL)
         return NULL;
@@ -146,18 +146,18 @@ static void check(void *ctx, KilnConfig *config, KilnErrors *errors)
 {
     Context *context = ctx;
 
-    if (context->bottom.registry != NULL &&
-        kiln_bottom_lay(&context->bottom, config, errors) == KILN_OK)
-        (void)!kiln_config_check(config, context->bottom.registry, errors);
+    if (context->defaults_layer.registry != NULL &&
+        kiln_option_defaults_apply(&context->defaults_layer, config, errors) == KILN_OK)
+        (void)!kiln_config_check(config, context->defaults_layer.registry, errors);
 }
 
 static KilnComposeHooks hooks_of(Context *context)
 {
-    const KilnRegistry *registry = context->bottom.registry;
+    const KilnRegistry *registry = context->defaults_layer.registry;
 
     return (KilnComposeHooks) { .ctx = context,
                                 .folders = registry != NULL ? registry->folders : NULL,
-                                .bottom = bottom,
+                                .defaults_layer = defaults_layer,
                                 .option = option,
                                 .options = options,
                                 .is_member = is_member,
@@ -173,7 +173,7 @@ typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnCompo
 static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnConfig **ret,
                           KilnErrors *errors)
 {
-    Context context = { .bottom.registry = request->registry };
+    Context context = { .defaults_layer.registry = request->registry };
     KilnComposeHooks hooks = hooks_of(&context);
     KilnConfig *config = NULL;
     KilnErrors *found = NULL;
@@ -185,7 +185,7 @@ static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnCo
     status = way(request, &hooks, &config, found);
     /* Once more for what no override touched but changed: a _target_ of ${name}. */
     if (status == KILN_OK)
-        status = kiln_bottom_lay(&context.bottom, config, found);
+        status = kiln_option_defaults_apply(&context.defaults_layer, config, found);
     if (status == KILN_OK)
         *ret = config;
     else
@@ -193,11 +193,11 @@ static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnCo
     /* When composing fails, a _target_ that names nothing is often the cause of
      * what follows (its options do not exist). */
     if (status < 0)
-        kiln_errors_append(errors, context.bottom.unknown);
+        kiln_errors_append(errors, context.defaults_layer.unknown);
     kiln_errors_append(errors, found);
     kiln_errors_sort(errors, NULL);
     kiln_errors_free(found);
-    kiln_bottom_release(&context.bottom);
+    kiln_option_defaults_release(&context.defaults_layer);
     free(context.names);
     return status;
 }
@@ -210,7 +210,7 @@ KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, Kil
 KilnStatus kiln_compose_sweep(const KilnComposeRequest *request, KilnConfig **ret,
                               KilnSweepArguments *ret_arguments, KilnErrors *errors)
 {
-    Context context = { .bottom.registry = request->registry };
+    Context context = { .defaults_layer.registry = request->registry };
     KilnComposeHooks hooks = hooks_of(&context);
     KilnConfig *config = NULL;
     KilnStatus status = compose(request, kiln_config_compose_sweep, &config, errors);
@@ -229,7 +229,7 @@ KilnStatus kiln_compose_sweep(const KilnComposeRequest *request, KilnConfig **re
 KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *group, bool groups,
                                 char ***ret, size_t *ret_count, KilnError *err)
 {
-    Context context = { .bottom.registry = request->registry };
+    Context context = { .defaults_layer.registry = request->registry };
     KilnComposeHooks hooks = hooks_of(&context);
     KilnStatus status = kiln_group_options(request, &hooks, group, groups, ret, ret_count, err);
 
@@ -240,7 +240,7 @@ KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *g
 KilnStatus kiln_compose_files(const KilnComposeRequest *request, KilnGroupFileVisit *visit,
                               void *ctx, KilnError *err)
 {
-    Context context = { .bottom.registry = request->registry };
+    Context context = { .defaults_layer.registry = request->registry };
     KilnComposeHooks hooks = hooks_of(&context);
     KilnStatus status = kiln_group_files(request, &hooks, visit, ctx, err);
 

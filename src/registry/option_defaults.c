@@ -12,7 +12,7 @@
 #include "schema/table.h"
 
 typedef struct Walk {
-    KilnBottom *bottom;
+    KilnOptionDefaults *defaults_layer;
     KilnConfig *config;
     KilnErrors *errors; /* warnings, and what does not end the walk */
     KilnStatus status;  /* of the first of those */
@@ -21,31 +21,32 @@ typedef struct Walk {
 
 /* ---- Which mapping has whose defaults ----------------------------------------- */
 
-static KilnLaid *find_laid(const KilnBottom *bottom, const KilnConfigNode *map)
+static KilnDefaultsLayer *find_laid(const KilnOptionDefaults *defaults_layer,
+                                    const KilnConfigNode *map)
 {
-    for (size_t i = 0; i < bottom->count; i++)
-        if (bottom->laid[i].map == map)
-            return &bottom->laid[i];
+    for (size_t i = 0; i < defaults_layer->count; i++)
+        if (defaults_layer->layers[i].map == map)
+            return &defaults_layer->layers[i];
     return NULL;
 }
 
-static KilnLaid *add_laid(Walk *walk, const KilnConfigNode *map)
+static KilnDefaultsLayer *add_laid(Walk *walk, const KilnConfigNode *map)
 {
-    KilnBottom *bottom = walk->bottom;
+    KilnOptionDefaults *defaults_layer = walk->defaults_layer;
 
-    if (bottom->count == bottom->capacity) {
-        size_t capacity = bottom->capacity > 0 ? bottom->capacity * 2 : 32;
-        KilnLaid *laid = realloc(bottom->laid, capacity * sizeof(*laid));
+    if (defaults_layer->count == defaults_layer->capacity) {
+        size_t capacity = defaults_layer->capacity > 0 ? defaults_layer->capacity * 2 : 32;
+        KilnDefaultsLayer *layers = realloc(defaults_layer->layers, capacity * sizeof(*layers));
 
-        if (laid == NULL) {
-            kiln_error_nomem(&walk->err, capacity * sizeof(*laid));
+        if (layers == NULL) {
+            kiln_error_nomem(&walk->err, capacity * sizeof(*layers));
             return NULL;
         }
-        bottom->laid = laid;
-        bottom->capacity = capacity;
+        defaults_layer->layers = layers;
+        defaults_layer->capacity = capacity;
     }
-    bottom->laid[bottom->count] = (KilnLaid) { .map = map };
-    return &bottom->laid[bottom->count++];
+    defaults_layer->layers[defaults_layer->count] = (KilnDefaultsLayer) { .map = map };
+    return &defaults_layer->layers[defaults_layer->count++];
 }
 
 /* ---- Default nodes --------------------------------------------------------------- */
@@ -176,15 +177,16 @@ static void remove_defaults(KilnConfigNode *map, const char *source)
 /* ---- Tables ------------------------------------------------------------------------- */
 
 /* The table of `map`: laid below it, or below the struct that it is in. */
-static const KilnField *table_of(const KilnBottom *bottom, const KilnConfigNode *map)
+static const KilnField *table_of(const KilnOptionDefaults *defaults_layer,
+                                 const KilnConfigNode *map)
 {
-    const KilnLaid *laid = find_laid(bottom, map);
+    const KilnDefaultsLayer *layers = find_laid(defaults_layer, map);
     const KilnConfigNode *parent = map->parent;
 
-    if (laid != NULL || parent == NULL)
-        return laid != NULL ? laid->fields : NULL;
+    if (layers != NULL || parent == NULL)
+        return layers != NULL ? layers->fields : NULL;
     bool item = parent->kind == KILN_NODE_LIST;
-    const KilnField *around = table_of(bottom, parent);
+    const KilnField *around = table_of(defaults_layer, parent);
     for (size_t i = 0; around != NULL && i < parent->count; i++) {
         const KilnField *field = parent->entries[i].value == map && !item
                                      ? kiln_table_find(around, parent->entries[i].key)
@@ -197,10 +199,10 @@ static const KilnField *table_of(const KilnBottom *bottom, const KilnConfigNode 
     return NULL;
 }
 
-const KilnField *kiln_bottom_renamed(const KilnBottom *bottom, const KilnConfigNode *map,
-                                     const char *key)
+const KilnField *kiln_option_defaults_renamed(const KilnOptionDefaults *defaults_layer,
+                                              const KilnConfigNode *map, const char *key)
 {
-    const KilnField *fields = table_of(bottom, map);
+    const KilnField *fields = table_of(defaults_layer, map);
 
     return fields != NULL ? kiln_table_renamed(fields, key) : NULL;
 }
@@ -210,16 +212,16 @@ const KilnField *kiln_bottom_renamed(const KilnBottom *bottom, const KilnConfigN
 static bool lay_table(Walk *walk, KilnConfigNode *map, const void *owner, const char *source,
                       const KilnField *fields)
 {
-    KilnLaid *laid = find_laid(walk->bottom, map);
-    bool fresh = laid == NULL || laid->owner != owner;
+    KilnDefaultsLayer *layers = find_laid(walk->defaults_layer, map);
+    bool fresh = layers == NULL || layers->owner != owner;
 
-    if (laid == NULL)
-        laid = add_laid(walk, map);
-    else if (fresh && laid->source != NULL)
-        remove_defaults(map, laid->source);
-    if (laid == NULL)
+    if (layers == NULL)
+        layers = add_laid(walk, map);
+    else if (fresh && layers->source != NULL)
+        remove_defaults(map, layers->source);
+    if (layers == NULL)
         return false;
-    *laid = (KilnLaid) { map, owner, source, fields, walk->bottom->pass };
+    *layers = (KilnDefaultsLayer) { map, owner, source, fields, walk->defaults_layer->pass };
     KilnStatus status = kiln_rename_options(walk->config, map, fields, walk->errors);
     if (status < 0)
         walk->status = status;
@@ -233,18 +235,18 @@ static bool lay_table(Walk *walk, KilnConfigNode *map, const void *owner, const 
 
 static void remember_unknown(Walk *walk, const KilnConfigNode *map, KilnError *err)
 {
-    KilnBottom *bottom = walk->bottom;
-    KilnLaid *laid = find_laid(bottom, map);
+    KilnOptionDefaults *defaults_layer = walk->defaults_layer;
+    KilnDefaultsLayer *layers = find_laid(defaults_layer, map);
 
-    if (laid == NULL)
-        laid = add_laid(walk, map);
-    if (laid != NULL)
-        laid->pass = bottom->pass; /* once in a pass */
+    if (layers == NULL)
+        layers = add_laid(walk, map);
+    if (layers != NULL)
+        layers->pass = defaults_layer->pass; /* once in a pass */
 
-    if (bottom->unknown == NULL && kiln_errors_new(&bottom->unknown) < 0)
+    if (defaults_layer->unknown == NULL && kiln_errors_new(&defaults_layer->unknown) < 0)
         return;
     kiln_error_placed(err, kiln_node_path(walk->config, map));
-    kiln_errors_add(bottom->unknown, err);
+    kiln_errors_add(defaults_layer->unknown, err);
 }
 
 static void walk_fields(Walk *walk, KilnConfigNode *map, const KilnField *fields, int depth);
@@ -259,8 +261,8 @@ static void lay_component(Walk *walk, KilnConfigNode *map, KilnKind kind, int de
                        kiln_node_path(walk->config, map), KILN_MAX_NESTING);
         return;
     }
-    if (kiln_node_component(walk->config, walk->bottom->registry, map, kind, &component, &err) <
-        0) {
+    if (kiln_node_component(walk->config, walk->defaults_layer->registry, map, kind, &component,
+                            &err) < 0) {
         remember_unknown(walk, map, &err);
         return;
     }
@@ -338,9 +340,9 @@ static void walk_fields(Walk *walk, KilnConfigNode *map, const KilnField *fields
 static void walk_rest(Walk *walk, KilnConfigNode *node)
 {
     if (kiln_node_get(node, KILN_TARGET_KEY) != NULL) {
-        const KilnLaid *laid = find_laid(walk->bottom, node);
+        const KilnDefaultsLayer *layers = find_laid(walk->defaults_layer, node);
 
-        if (laid == NULL || laid->pass != walk->bottom->pass)
+        if (layers == NULL || layers->pass != walk->defaults_layer->pass)
             lay_component(walk, node, KILN_KIND_ANY, 0);
     }
     for (size_t i = 0; i < node->count && walk->err.status == KILN_OK; i++)
@@ -386,7 +388,7 @@ static void walk_section(Walk *walk, const KilnSection *section)
         lay_table(walk, map, section, source, section->fields);
 }
 
-bool kiln_bottom_is_about(const KilnConfig *config, const KilnSection *sections)
+bool kiln_option_defaults_is_about(const KilnConfig *config, const KilnSection *sections)
 {
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
         if (s->key[0] != '\0')
@@ -400,19 +402,20 @@ bool kiln_bottom_is_about(const KilnConfig *config, const KilnSection *sections)
     return true;
 }
 
-KilnStatus kiln_bottom_lay(KilnBottom *bottom, KilnConfig *config, KilnErrors *errors)
+KilnStatus kiln_option_defaults_apply(KilnOptionDefaults *defaults_layer, KilnConfig *config,
+                                      KilnErrors *errors)
 {
     const KilnSection *sections = kiln_config_sections(config);
-    Walk walk = { .bottom = bottom, .config = config, .errors = errors };
-    bool all = kiln_bottom_is_about(config, sections);
+    Walk walk = { .defaults_layer = defaults_layer, .config = config, .errors = errors };
+    bool all = kiln_option_defaults_is_about(config, sections);
 
-    kiln_errors_free(bottom->unknown);
-    bottom->unknown = NULL;
-    bottom->pass++;
+    kiln_errors_free(defaults_layer->unknown);
+    defaults_layer->unknown = NULL;
+    defaults_layer->pass++;
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
         if (walk.err.status == KILN_OK && (all || s->hidden))
             walk_section(&walk, s);
-    if (bottom->registry != NULL && walk.err.status == KILN_OK) {
+    if (defaults_layer->registry != NULL && walk.err.status == KILN_OK) {
         for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
             KilnConfigNode *map = kiln_node_find(kiln_config_root(config), s->key);
 
@@ -424,9 +427,9 @@ KilnStatus kiln_bottom_lay(KilnBottom *bottom, KilnConfig *config, KilnErrors *e
     return walk.err.status < 0 ? kiln_errors_add(errors, &walk.err) : walk.status;
 }
 
-void kiln_bottom_release(KilnBottom *bottom)
+void kiln_option_defaults_release(KilnOptionDefaults *defaults_layer)
 {
-    kiln_errors_free(bottom->unknown);
-    free(bottom->laid);
-    *bottom = (KilnBottom) { 0 };
+    kiln_errors_free(defaults_layer->unknown);
+    free(defaults_layer->layers);
+    *defaults_layer = (KilnOptionDefaults) { 0 };
 }

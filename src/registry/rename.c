@@ -25,7 +25,7 @@ static KilnStatus given_twice(const KilnConfig *config, const KilnConfigNode *ma
     KilnText place = { 0 };
     KilnError err;
 
-    kiln_place_write(&place, &new->value->origin);
+    kiln_origin_write(&place, &new->value->origin);
     kiln_error_set(&err, KILN_E_KEY,
                    "%s%s%s is now %s, and both are given; write only the new one\n  %s from %s",
                    path, dot, row->name, row->renamed, row->renamed,

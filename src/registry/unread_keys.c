@@ -232,7 +232,7 @@ static void check_section(const Stray *stray, const KilnSection *section)
             check_key(stray, section, &map->entries[i], &names);
 }
 
-void kiln_stray_check(const KilnCheck *check, KilnErrors *errors)
+void kiln_unread_keys_check(const KilnCheck *check, KilnErrors *errors)
 {
     const KilnSection *sections = kiln_config_sections(check->config);
     Stray stray = { .check = check, .errors = errors, .reads.config = check->config };
@@ -242,7 +242,7 @@ void kiln_stray_check(const KilnCheck *check, KilnErrors *errors)
             continue;
         if (s->key[0] != '\0' && !kiln_own_checks(s->key))
             check_section(&stray, s);
-        else if (s->key[0] == '\0' && kiln_bottom_is_about(check->config, sections) &&
+        else if (s->key[0] == '\0' && kiln_option_defaults_is_about(check->config, sections) &&
                  !kiln_config_is_recorded(check->config))
             check_root(&stray, s);
     }

@@ -8,6 +8,6 @@
  * no component, no note of the user's (`name`, `tags`, `notes`) and no ${...} reads it. In a tree
  * made for Hydra such keys are warnings, in `errors`: there a program of the user's read them. In
  * other open sections (`kiln.sweeper`), report keys that look like a misspelled option. */
-void kiln_stray_check(const KilnCheck *check, KilnErrors *errors);
+void kiln_unread_keys_check(const KilnCheck *check, KilnErrors *errors);
 
 #endif

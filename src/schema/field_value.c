@@ -353,9 +353,9 @@ static KilnStatus read_size(const KilnField *field, const KilnConfigNode *node, 
 static KilnStatus read_amount(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
                               KilnError *err)
 {
-    static const unsigned takes[] = { [KILN_AMOUNT_COUNT] = KILN_TAKES_COUNT,
-                                      [KILN_AMOUNT_SHARE] = KILN_TAKES_SHARE,
-                                      [KILN_AMOUNT_TIME] = KILN_TAKES_TIME };
+    static const unsigned takes[] = { [KILN_QUANTITY_COUNT] = KILN_TAKES_COUNT,
+                                      [KILN_QUANTITY_SHARE] = KILN_TAKES_SHARE,
+                                      [KILN_QUANTITY_TIME] = KILN_TAKES_TIME };
     KilnValue value = { 0 };
     int64_t count = 0;
     bool good = true;
@@ -365,15 +365,15 @@ static KilnStatus read_amount(const KilnField *field, const KilnConfigNode *node
         return KILN_OK;
     }
     if (node->scalar == KILN_SCALAR_INT) {
-        value.integer = KILN_AMOUNT_COUNT;
+        value.integer = KILN_QUANTITY_COUNT;
         good = kiln_parse_i64(node->text, &count, NULL) >= 0 && count >= 0;
         value.number = (double)count;
     } else if (node->scalar == KILN_SCALAR_FLOAT) {
-        value.integer = KILN_AMOUNT_SHARE;
+        value.integer = KILN_QUANTITY_SHARE;
         good = kiln_parse_f64(node->text, &value.number, NULL) >= 0 && value.number >= 0.0 &&
                value.number <= 1.0;
     } else {
-        value.integer = KILN_AMOUNT_TIME;
+        value.integer = KILN_QUANTITY_TIME;
         if (node->scalar != KILN_SCALAR_STR || reads_as(KILN_TYPE_F64, node->text) ||
             kiln_parse_duration(node->text, &value.number, NULL) < 0)
             return refuse(field, node, KILN_E_TYPE, "", err);
@@ -386,13 +386,13 @@ static KilnStatus read_amount(const KilnField *field, const KilnConfigNode *node
     return KILN_OK;
 }
 
-int64_t kiln_amount_of(KilnAmount amount, int64_t total)
+int64_t kiln_quantity_of(KilnQuantity quantity, int64_t total)
 {
-    if (amount.of == KILN_AMOUNT_TIME)
+    if (quantity.of == KILN_QUANTITY_TIME)
         return -1;
-    if (amount.of == KILN_AMOUNT_SHARE)
-        return (int64_t)((double)total * amount.value);
-    return amount.value < (double)total ? (int64_t)amount.value : total;
+    if (quantity.of == KILN_QUANTITY_SHARE)
+        return (int64_t)((double)total * quantity.value);
+    return quantity.value < (double)total ? (int64_t)quantity.value : total;
 }
 
 static KilnStatus read_choice(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,

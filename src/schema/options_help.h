@@ -2,7 +2,7 @@
 #ifndef KILN_SCHEMA_OPTIONS_HELP_H
 #define KILN_SCHEMA_OPTIONS_HELP_H
 
-#include "base/columns.h"
+#include "base/page.h"
 #include "kiln/component.h"
 
 /* What is said of an option besides its row: the value in force, say. Appends

@@ -93,7 +93,7 @@ static size_t type_size(KilnType type)
     case KILN_TYPE_DURATION:
         return sizeof(double);
     case KILN_TYPE_AMOUNT:
-        return sizeof(KilnAmount);
+        return sizeof(KilnQuantity);
     case KILN_TYPE_STRUCT:
         return 0;
     default:

@@ -25,7 +25,7 @@ static size_t processors(void)
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
 }
 
-static KilnStatus warn_of_threads(const char *threads, size_t n_jobs, KilnFindings *findings,
+static KilnStatus warn_of_threads(const char *threads, size_t n_jobs, KilnJobErrors *job_errors,
                                   size_t number)
 {
     KilnErrors *errors = NULL;
@@ -43,14 +43,14 @@ static KilnStatus warn_of_threads(const char *threads, size_t n_jobs, KilnFindin
                    "processors here; leave trainer.threads at 0 to have them shared out",
                    n_jobs, threads, processors());
     kiln_errors_warn(errors, &err);
-    kiln_findings_add(findings, errors, KILN_OK, number);
+    kiln_job_errors_add(job_errors, errors, KILN_OK, number);
     kiln_errors_free(errors);
     return KILN_OK;
 }
 
 /* trainer.threads=0 means all processors; several jobs at a time share them. */
 static KilnStatus share_threads(const KilnSweep *sweep, KilnConfig *config, size_t number,
-                                KilnFindings *findings, KilnError *err)
+                                KilnJobErrors *job_errors, KilnError *err)
 {
     const KilnLauncherOps *ops = kiln_instance_component(sweep->launcher)->ops.launcher;
     KilnConfigNode *trainer = kiln_node_get(kiln_config_root(config), "trainer");
@@ -66,7 +66,7 @@ static KilnStatus share_threads(const KilnSweep *sweep, KilnConfig *config, size
         return status;
     if (threads->kind != KILN_NODE_SCALAR || strcmp(threads->text, "0") != 0)
         return threads->kind == KILN_NODE_SCALAR
-                   ? warn_of_threads(threads->text, n_jobs, findings, number)
+                   ? warn_of_threads(threads->text, n_jobs, job_errors, number)
                    : KILN_OK;
     KilnMaker maker = { .arena = arena, .layer = KILN_LAYER_ARGUMENT };
     maker.origin.source = kiln_arena_printf(arena, "%zu processors shared by %zu jobs at a time",
@@ -137,13 +137,13 @@ static KilnStatus write_overrides(const KilnJob *job, char **ret, KilnError *err
 }
 
 static KilnStatus freeze_texts(KilnSweep *sweep, KilnConfig *config, size_t number,
-                               KilnFindings *findings, KilnError *err)
+                               KilnJobErrors *job_errors, KilnError *err)
 {
     KilnFrozen *frozen = &sweep->frozen[number - sweep->n_old];
     KilnStatus status = set_dir(sweep, config, number, err);
 
     if (status >= 0)
-        status = share_threads(sweep, config, number, findings, err);
+        status = share_threads(sweep, config, number, job_errors, err);
     if (status >= 0)
         status = kiln_config_yaml(config, NULL, true, &frozen->config, err);
     if (status >= 0)
@@ -159,7 +159,7 @@ static KilnStatus freeze_texts(KilnSweep *sweep, KilnConfig *config, size_t numb
     return status >= 0 ? kiln_sweep_keep_files(sweep, config, err) : status;
 }
 
-static KilnStatus freeze(KilnSweep *sweep, size_t number, KilnFindings *findings, KilnError *err)
+static KilnStatus freeze(KilnSweep *sweep, size_t number, KilnJobErrors *job_errors, KilnError *err)
 {
     const KilnJob *job = &sweep->jobs.items[number];
     KilnErrors *errors = NULL;
@@ -173,12 +173,12 @@ static KilnStatus freeze(KilnSweep *sweep, size_t number, KilnFindings *findings
     while (job->overrides[n] != NULL)
         n++;
     status = kiln_sweep_compose(sweep, job->overrides, n, number, true, &config, errors);
-    kiln_findings_add(findings, errors, status, number);
+    kiln_job_errors_add(job_errors, errors, status, number);
     kiln_errors_free(errors);
     if (status >= 0)
-        status = freeze_texts(sweep, config, number, findings, &wrong);
+        status = freeze_texts(sweep, config, number, job_errors, &wrong);
     if (wrong.status < 0)
-        kiln_findings_tell(findings, &wrong, number);
+        kiln_job_errors_print(job_errors, &wrong, number);
     kiln_config_free(config);
     return status == KILN_E_NOMEM ? kiln_error_nomem(err, 1) : KILN_OK;
 }
@@ -211,7 +211,7 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* No two jobs may have one folder. */
-static KilnStatus check_dirs(const KilnSweep *sweep, KilnFindings *findings, KilnError *err)
+static KilnStatus check_dirs(const KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err)
 {
     size_t n = sweep->jobs.count;
     Place *places = calloc(n + 1, sizeof(*places));
@@ -230,14 +230,14 @@ static KilnStatus check_dirs(const KilnSweep *sweep, KilnFindings *findings, Kil
                        "kiln.sweep.subdir gives jobs #%zu and #%zu the same folder '%.300s'; "
                        "${kiln.job.num} tells jobs apart",
                        places[i - 1].number, places[i].number, places[i].dir);
-        kiln_findings_tell(findings, &same, places[i].number);
+        kiln_job_errors_print(job_errors, &same, places[i].number);
         break;
     }
     free(places);
     return KILN_OK;
 }
 
-KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnFindings *findings, KilnError *err)
+KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err)
 {
     KilnStatus status = add_new_jobs(sweep, err);
 
@@ -247,8 +247,8 @@ KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnFindings *findings, KilnError
     if (sweep->frozen == NULL)
         return kiln_error_nomem(err, sweep->jobs.count * sizeof(*sweep->frozen));
     for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++)
-        status = freeze(sweep, i, findings, err);
-    if (status >= 0 && findings->status >= 0)
-        status = check_dirs(sweep, findings, err);
+        status = freeze(sweep, i, job_errors, err);
+    if (status >= 0 && job_errors->status >= 0)
+        status = check_dirs(sweep, job_errors, err);
     return status;
 }

@@ -9,43 +9,43 @@
 
 enum { MOST_KEPT = 40 };
 
-static KilnFinding *find(KilnFindings *findings, const char *text)
+static KilnJobError *find(KilnJobErrors *job_errors, const char *text)
 {
-    for (size_t i = 0; i < findings->count; i++)
-        if (strcmp(findings->items[i].text, text) == 0)
-            return &findings->items[i];
+    for (size_t i = 0; i < job_errors->count; i++)
+        if (strcmp(job_errors->items[i].text, text) == 0)
+            return &job_errors->items[i];
     return NULL;
 }
 
-static KilnFinding *add(KilnFindings *findings, const char *text, bool warning)
+static KilnJobError *add(KilnJobErrors *job_errors, const char *text, bool warning)
 {
-    if (findings->count == findings->capacity) {
-        size_t capacity = findings->capacity > 0 ? 2 * findings->capacity : 8;
-        KilnFinding *more = realloc(findings->items, capacity * sizeof(*more));
+    if (job_errors->count == job_errors->capacity) {
+        size_t capacity = job_errors->capacity > 0 ? 2 * job_errors->capacity : 8;
+        KilnJobError *more = realloc(job_errors->items, capacity * sizeof(*more));
 
         if (more == NULL)
             return NULL;
-        findings->items = more;
-        findings->capacity = capacity;
+        job_errors->items = more;
+        job_errors->capacity = capacity;
     }
-    KilnFinding *finding = &findings->items[findings->count];
-    *finding = (KilnFinding) { .text = kiln_strdup(text), .warning = warning };
+    KilnJobError *finding = &job_errors->items[job_errors->count];
+    *finding = (KilnJobError) { .text = kiln_strdup(text), .warning = warning };
     if (finding->text == NULL)
         return NULL;
-    findings->count++;
+    job_errors->count++;
     return finding;
 }
 
-static void tell(KilnFindings *findings, const char *text, bool warning, size_t job)
+static void tell(KilnJobErrors *job_errors, const char *text, bool warning, size_t job)
 {
-    KilnFinding *finding = find(findings, text);
+    KilnJobError *finding = find(job_errors, text);
 
-    if (finding == NULL && findings->count == MOST_KEPT) {
-        findings->left_out++;
+    if (finding == NULL && job_errors->count == MOST_KEPT) {
+        job_errors->left_out++;
         return;
     }
     if (finding == NULL)
-        finding = add(findings, text, warning);
+        finding = add(job_errors, text, warning);
     if (finding == NULL)
         return; /* memory is out: the status tells that something is wrong */
     if (finding->count < KILN_FINDING_JOBS)
@@ -53,23 +53,23 @@ static void tell(KilnFindings *findings, const char *text, bool warning, size_t 
     finding->count++;
 }
 
-void kiln_findings_add(KilnFindings *findings, const KilnErrors *errors, KilnStatus status,
-                       size_t job)
+void kiln_job_errors_add(KilnJobErrors *job_errors, const KilnErrors *errors, KilnStatus status,
+                         size_t job)
 {
-    if (findings->status >= 0)
-        findings->status = status;
+    if (job_errors->status >= 0)
+        job_errors->status = status;
     for (size_t i = 0; i < kiln_errors_count(errors); i++)
-        tell(findings, kiln_errors_text(errors, i), kiln_errors_is_warning(errors, i), job);
+        tell(job_errors, kiln_errors_text(errors, i), kiln_errors_is_warning(errors, i), job);
 }
 
-void kiln_findings_tell(KilnFindings *findings, const KilnError *err, size_t job)
+void kiln_job_errors_print(KilnJobErrors *job_errors, const KilnError *err, size_t job)
 {
-    if (findings->status >= 0)
-        findings->status = err->status;
-    tell(findings, err->text, false, job);
+    if (job_errors->status >= 0)
+        job_errors->status = err->status;
+    tell(job_errors, err->text, false, job);
 }
 
-static void append_jobs(KilnText *text, const KilnFinding *finding)
+static void append_jobs(KilnText *text, const KilnJobError *finding)
 {
     size_t shown = finding->count < KILN_FINDING_JOBS ? finding->count : KILN_FINDING_JOBS;
 
@@ -80,7 +80,7 @@ static void append_jobs(KilnText *text, const KilnFinding *finding)
         kiln_text_printf(text, " and %zu more", finding->count - shown);
 }
 
-static void give(const KilnFindings *findings, const KilnFinding *finding, size_t n_jobs,
+static void give(const KilnJobErrors *job_errors, const KilnJobError *finding, size_t n_jobs,
                  KilnErrors *errors)
 {
     KilnText text = { 0 };
@@ -89,7 +89,7 @@ static void give(const KilnFindings *findings, const KilnFinding *finding, size_
     kiln_text_append(&text, finding->text);
     if (finding->count < n_jobs)
         append_jobs(&text, finding);
-    kiln_error_set(&err, findings->status < 0 ? findings->status : KILN_E_TYPE, "%s",
+    kiln_error_set(&err, job_errors->status < 0 ? job_errors->status : KILN_E_TYPE, "%s",
                    text.failed ? finding->text : text.data);
     if (finding->warning)
         kiln_errors_warn(errors, &err);
@@ -98,23 +98,24 @@ static void give(const KilnFindings *findings, const KilnFinding *finding, size_
     kiln_text_release(&text);
 }
 
-KilnStatus kiln_findings_give(const KilnFindings *findings, size_t n_jobs, KilnErrors *errors)
+KilnStatus kiln_job_errors_give(const KilnJobErrors *job_errors, size_t n_jobs, KilnErrors *errors)
 {
     KilnError err = { 0 };
 
-    for (size_t i = 0; i < findings->count; i++)
-        give(findings, &findings->items[i], n_jobs, errors);
-    if (findings->left_out > 0) {
-        kiln_error_set(&err, findings->status, "and %zu more such messages", findings->left_out);
+    for (size_t i = 0; i < job_errors->count; i++)
+        give(job_errors, &job_errors->items[i], n_jobs, errors);
+    if (job_errors->left_out > 0) {
+        kiln_error_set(&err, job_errors->status, "and %zu more such messages",
+                       job_errors->left_out);
         kiln_errors_add(errors, &err);
     }
-    return findings->status;
+    return job_errors->status;
 }
 
-void kiln_findings_release(KilnFindings *findings)
+void kiln_job_errors_release(KilnJobErrors *job_errors)
 {
-    for (size_t i = 0; i < findings->count; i++)
-        free(findings->items[i].text);
-    free(findings->items);
-    *findings = (KilnFindings) { .items = NULL };
+    for (size_t i = 0; i < job_errors->count; i++)
+        free(job_errors->items[i].text);
+    free(job_errors->items);
+    *job_errors = (KilnJobErrors) { .items = NULL };
 }

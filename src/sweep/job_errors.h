@@ -6,29 +6,29 @@
 
 enum { KILN_FINDING_JOBS = 8 };
 
-typedef struct KilnFinding {
+typedef struct KilnJobError {
     char *text;
     bool warning;
     size_t jobs[KILN_FINDING_JOBS]; /* the first ones */
     size_t count;
-} KilnFinding;
+} KilnJobError;
 
 /* A zeroed one is ready for use. */
-typedef struct KilnFindings {
-    KilnFinding *items;
+typedef struct KilnJobErrors {
+    KilnJobError *items;
     size_t count, capacity;
     size_t left_out;   /* messages beyond those that are kept */
     KilnStatus status; /* of the first error */
-} KilnFindings;
+} KilnJobErrors;
 
 /* Add what composing or checking job `job` gave, which ended with `status`. */
-void kiln_findings_add(KilnFindings *findings, const KilnErrors *errors, KilnStatus status,
-                       size_t job);
+void kiln_job_errors_add(KilnJobErrors *job_errors, const KilnErrors *errors, KilnStatus status,
+                         size_t job);
 /* Add one message of an error. */
-void kiln_findings_tell(KilnFindings *findings, const KilnError *err, size_t job);
+void kiln_job_errors_print(KilnJobErrors *job_errors, const KilnError *err, size_t job);
 /* Hand all over, each with the numbers of its jobs unless it concerns all `n_jobs`
  * or `n_jobs` is 0. Returns the first error's status. */
-KilnStatus kiln_findings_give(const KilnFindings *findings, size_t n_jobs, KilnErrors *errors);
-void kiln_findings_release(KilnFindings *findings);
+KilnStatus kiln_job_errors_give(const KilnJobErrors *job_errors, size_t n_jobs, KilnErrors *errors);
+void kiln_job_errors_release(KilnJobErrors *job_errors);
 
 #endif

@@ -86,7 +86,7 @@ KilnStatus kiln_sweep_recall(KilnSweep *sweep, KilnError *err)
     if (status >= 0)
         status = kiln_journal_open(dir, &sweep->journal, err);
     if (status >= 0)
-        status = kiln_dir_tidy(dir, err);
+        status = kiln_dir_prune(dir, err);
     if (status >= 0)
         status = replay(sweep, err);
     if (status >= 0)

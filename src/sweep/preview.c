@@ -6,7 +6,7 @@
 typedef struct Planner {
     KilnSweep *sweep;
     const char **overrides; /* of the point that is looked at */
-    KilnFindings findings;
+    KilnJobErrors job_errors;
     size_t left_out;
 } Planner;
 
@@ -39,7 +39,7 @@ static KilnStatus look(Planner *planner)
     if (status < 0)
         return status;
     status = kiln_sweep_compose(planner->sweep, planner->overrides, n, 0, false, &config, errors);
-    kiln_findings_add(&planner->findings, errors, status, 0);
+    kiln_job_errors_add(&planner->job_errors, errors, status, 0);
     kiln_errors_free(errors);
     kiln_config_free(config);
     return status;
@@ -71,7 +71,7 @@ static KilnStatus look_at_all(Planner *planner)
     for (size_t i = 0; status >= 0 && i < space->count; i++)
         if (is_first_of_zipped(space, i))
             look_at_axis(planner, i);
-    return planner->findings.status;
+    return planner->job_errors.status;
 }
 
 static KilnStatus list_jobs(Planner *planner, void (*line)(void *ctx, const char *text), void *ctx,
@@ -119,8 +119,8 @@ KilnStatus kiln_sweep_plan(const KilnSweepRequest *request,
     }
     if (status >= 0 && sweep.n_points > 0)
         status = look_at_all(&planner);
-    if (planner.findings.count > 0)
-        (void)!kiln_findings_give(&planner.findings, 0, errors);
+    if (planner.job_errors.count > 0)
+        (void)!kiln_job_errors_give(&planner.job_errors, 0, errors);
     if (status >= 0) {
         status = list_jobs(&planner, line, ctx, &err);
         if (status < 0)
@@ -128,7 +128,7 @@ KilnStatus kiln_sweep_plan(const KilnSweepRequest *request,
     }
     if (status >= 0)
         *ret_left_out = planner.left_out;
-    kiln_findings_release(&planner.findings);
+    kiln_job_errors_release(&planner.job_errors);
     free(planner.overrides);
     kiln_sweep_close(&sweep);
     return status;

@@ -72,7 +72,7 @@ KilnStatus kiln_sweep_compose(const KilnSweep *sweep, const char *const *overrid
 
 /* Add the points that are no jobs yet to sweep->jobs, and compose, check and freeze
  * each in memory. What is wrong goes to `findings`. */
-KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnFindings *findings, KilnError *err);
+KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err);
 
 /* ---- frozen.c: the files of that ------------------------------------------------------------ */
 

@@ -46,7 +46,7 @@ static bool count_record(Counting *counting, const json_t *record)
     return true;
 }
 
-KilnStatus kiln_sweep_look(const char *dir, size_t *ret_jobs, size_t *ret_ended, KilnError *err)
+KilnStatus kiln_sweep_status(const char *dir, size_t *ret_jobs, size_t *ret_ended, KilnError *err)
 {
     char *path = kiln_path_join(dir, KILN_JOURNAL_FILE), *text = NULL;
     Counting counting = { 0 };

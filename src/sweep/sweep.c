@@ -49,19 +49,19 @@ static void forget_new_jobs(KilnSweep *sweep)
 
 /* Compose all jobs for a folder that nobody has, and make it. Should somebody else
  * make it meanwhile, configs may speak of it, and are composed again for another. */
-static KilnStatus freeze_new(KilnSweep *sweep, KilnFindings *findings, KilnError *err)
+static KilnStatus freeze_new(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err)
 {
     bool taken = true;
     KilnStatus status = KILN_OK;
 
-    while (taken && status >= 0 && findings->status >= 0) {
+    while (taken && status >= 0 && job_errors->status >= 0) {
         if (sweep->frozen != NULL)
             forget_new_jobs(sweep);
         status = kiln_sweep_choose_dir(sweep, err);
         if (status >= 0)
-            status = kiln_sweep_freeze(sweep, findings, err);
+            status = kiln_sweep_freeze(sweep, job_errors, err);
         taken = false;
-        if (status >= 0 && findings->status >= 0 && sweep->jobs.count > 0)
+        if (status >= 0 && job_errors->status >= 0 && sweep->jobs.count > 0)
             status = kiln_sweep_make_dir(sweep, &taken, err);
     }
     return status;
@@ -79,12 +79,12 @@ static void count(const KilnSweep *sweep, KilnSweepResult *ret)
     ret->failed = jobs->count - ret->ok - ret->interrupted - ret->waiting;
 }
 
-static KilnStatus run(KilnSweep *sweep, KilnFindings *findings, KilnError *err)
+static KilnStatus run(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err)
 {
-    KilnStatus status = sweep->request->resume != NULL ? kiln_sweep_freeze(sweep, findings, err)
-                                                       : freeze_new(sweep, findings, err);
+    KilnStatus status = sweep->request->resume != NULL ? kiln_sweep_freeze(sweep, job_errors, err)
+                                                       : freeze_new(sweep, job_errors, err);
 
-    if (status < 0 || findings->status < 0 || sweep->jobs.count == 0)
+    if (status < 0 || job_errors->status < 0 || sweep->jobs.count == 0)
         return status;
     status = kiln_sweep_keep_files(sweep, sweep->config, err);
     if (status >= 0)
@@ -99,24 +99,24 @@ static KilnStatus run(KilnSweep *sweep, KilnFindings *findings, KilnError *err)
 KilnStatus kiln_sweep_run(const KilnSweepRequest *request, KilnSweepResult *ret, KilnErrors *errors)
 {
     KilnSweep sweep;
-    KilnFindings findings = { .items = NULL };
+    KilnJobErrors job_errors = { .items = NULL };
     KilnError err = { 0 };
     KilnStatus status = kiln_sweep_open(request, &sweep, errors);
 
     *ret = (KilnSweepResult) { .dir = "" };
     if (status >= 0) {
-        status = run(&sweep, &findings, &err);
+        status = run(&sweep, &job_errors, &err);
         count(&sweep, ret);
-        if (findings.count > 0) {
-            KilnStatus found = kiln_findings_give(&findings, sweep.jobs.count - sweep.n_old,
-                                                  errors);
+        if (job_errors.count > 0) {
+            KilnStatus found = kiln_job_errors_give(&job_errors, sweep.jobs.count - sweep.n_old,
+                                                    errors);
 
             status = status >= 0 ? found : status;
         }
         if (err.status < 0)
             kiln_errors_add(errors, &err);
     }
-    kiln_findings_release(&findings);
+    kiln_job_errors_release(&job_errors);
     kiln_sweep_close(&sweep);
     return status;
 }

@@ -64,8 +64,8 @@ KILN_NODISCARD KilnStatus kiln_sweep_remember(const char *resume, KilnSweepMemor
 
 /* How many jobs the sweep in a folder has, and how many of them have ended; whether it runs now or
  * not. An error where `dir` is no sweep's folder. */
-KILN_NODISCARD KilnStatus kiln_sweep_look(const char *dir, size_t *ret_jobs, size_t *ret_ended,
-                                          KilnError *err);
+KILN_NODISCARD KilnStatus kiln_sweep_status(const char *dir, size_t *ret_jobs, size_t *ret_ended,
+                                            KilnError *err);
 
 /* ---- For the body ---------------------------------------------------------------- */
 

@@ -25,13 +25,13 @@ static inline float kiln_bf16_to(uint16_t value)
     return wide;
 }
 
-static inline void kiln_bf16_narrow(uint16_t *to, const float *from, int64_t n)
+static inline void kiln_bf16_from_f32(uint16_t *to, const float *from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = kiln_bf16_of(from[i]);
 }
 
-static inline void kiln_bf16_widen(float *to, const uint16_t *from, int64_t n)
+static inline void kiln_bf16_to_f32(float *to, const uint16_t *from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = kiln_bf16_to(from[i]);

@@ -149,7 +149,7 @@ static KilnStatus plan_step(KilnTrainer *trainer, KilnTensor *loss, KilnError *e
     KilnStatus status = kiln_step_plan(&trainer->step, loss, &plan, err);
 
     if (status >= 0)
-        kiln_forecast_add_plan(&trainer->forecast, plan);
+        kiln_memory_estimate_add_plan(&trainer->memory, plan);
     return status;
 }
 
@@ -168,8 +168,8 @@ static KilnStatus record_eval(KilnTrainer *trainer, KilnPhase phase, bool plans,
         status = check_graph(trainer, phase == KILN_PHASE_TEST ? "test" : "validation", err);
         if (status < 0 || !plans || kiln_trainer_set_batches(trainer, split, set) < 1)
             continue;
-        kiln_forecast_add_metrics(&trainer->forecast, &trainer->step,
-                                  kiln_trainer_set_samples(trainer, split, set));
+        kiln_memory_estimate_add_metrics(&trainer->memory, &trainer->step,
+                                         kiln_trainer_set_samples(trainer, split, set));
         status = plan_step(trainer, NULL, err);
     }
     trainer->step.set = "";
@@ -180,7 +180,7 @@ static KilnStatus record_eval(KilnTrainer *trainer, KilnPhase phase, bool plans,
  * the update, which of a group of one is the first. */
 static KilnStatus record_group(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
-    const int64_t accumulate = kiln_pace_accumulate(&trainer->pace, trainer->at.epoch);
+    const int64_t accumulate = kiln_loop_accumulate(&trainer->schedule, trainer->at.epoch);
     const int64_t places[] = { 0, 1, accumulate - 1 };
     KilnStatus status = KILN_OK;
 
@@ -191,8 +191,8 @@ static KilnStatus record_group(KilnTrainer *trainer, const KilnBatch *batch, Kil
         KilnTensor *loss = kiln_fit_record(trainer, batch);
         status = check_graph(trainer, "training", err);
         if (status >= 0 && trainer->layers == NULL) {
-            kiln_forecast_add_metrics(&trainer->forecast, &trainer->step,
-                                      kiln_trainer_set_samples(trainer, KILN_TRAIN, 0));
+            kiln_memory_estimate_add_metrics(&trainer->memory, &trainer->step,
+                                             kiln_trainer_set_samples(trainer, KILN_TRAIN, 0));
             status = kiln_trainer_read_layers(trainer, err);
         }
         if (status >= 0)
@@ -205,12 +205,12 @@ static KilnStatus record_group(KilnTrainer *trainer, const KilnBatch *batch, Kil
 /* Groups of each size that epochs of this run have. */
 static KilnStatus record_batches(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
-    const KilnPace *pace = &trainer->pace;
+    const KilnLoopSchedule *schedule = &trainer->schedule;
     KilnStatus status = record_group(trainer, batch, err);
 
-    for (size_t i = 0; i < pace->n_changes && status >= 0; i++) {
-        trainer->at.epoch = pace->changes[i].epoch;
-        if (pace->max_epochs < 0 || trainer->at.epoch < pace->max_epochs)
+    for (size_t i = 0; i < schedule->n_changes && status >= 0; i++) {
+        trainer->at.epoch = schedule->changes[i].epoch;
+        if (schedule->max_epochs < 0 || trainer->at.epoch < schedule->max_epochs)
             status = record_group(trainer, batch, err);
     }
     trainer->at.epoch = 0;
@@ -224,13 +224,14 @@ static KilnStatus record_epochs(KilnTrainer *trainer, const KilnBatch *batch, Ki
     const bool manual = kiln_trainer_is_manual(trainer);
     KilnStatus status = KILN_OK;
 
-    for (int64_t epoch = 0; epoch >= 0 && status >= 0; epoch = kiln_rates_next(trainer, epoch)) {
-        status = kiln_rates_apply(trainer, epoch, err);
+    for (int64_t epoch = 0; epoch >= 0 && status >= 0;
+         epoch = kiln_learning_rates_next(trainer, epoch)) {
+        status = kiln_learning_rates_apply(trainer, epoch, err);
         if (status >= 0)
             status = manual ? kiln_manual_plan(trainer, batch, err)
                             : record_batches(trainer, batch, err);
     }
-    return status >= 0 ? kiln_rates_apply(trainer, 0, err) : status;
+    return status >= 0 ? kiln_learning_rates_apply(trainer, 0, err) : status;
 }
 
 /* A module that drives its own steps accumulates and clips by itself, too. */
@@ -305,8 +306,8 @@ static KilnStatus record_shapes(KilnTrainer *trainer, KilnStage stage, KilnError
 
 /* ---- The whole --------------------------------------------------------------------------- */
 
-KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
-                               KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
+KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
+                                  KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
 {
     const int threads = trainer->threads;
 
@@ -314,7 +315,7 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
                                .env = env,
                                .stage = stage,
                                .split = trainer->split,
-                               .poll = { kiln_preparing_poll, trainer },
+                               .poll = { kiln_preparation_poll, trainer },
                                .at.last_val_batch = -1,
                                .at.last_end_batch = -1 };
     trainer->timing.start = kiln_clock();
@@ -341,17 +342,17 @@ KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config, const K
     status = build_components(trainer, stage, err);
     if (status >= 0)
         status = kiln_splits_set_up(trainer, remembered, err);
-    kiln_preparing_end(trainer);
+    kiln_preparation_end(trainer);
     if (status >= 0)
         status = set_up_network(trainer, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
-        status = kiln_instruments_set_up(trainer, err);
+        status = kiln_batch_stats_set_up(trainer, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
         status = kiln_optimize_set_up(trainer, err);
     if (status >= 0)
         status = record_shapes(trainer, stage, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
-        kiln_forecast_complete(trainer);
+        kiln_memory_estimate_complete(trainer);
     return status;
 }
 
@@ -367,17 +368,17 @@ KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err)
 KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                                  KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
 {
-    KilnStatus status = kiln_trainer_sketch(trainer, config, env, stage, remembered, err);
+    KilnStatus status = kiln_trainer_dry_build(trainer, config, env, stage, remembered, err);
 
     return status >= 0 ? kiln_trainer_allocate(trainer, err) : status;
 }
 
 void kiln_trainer_release(KilnTrainer *trainer)
 {
-    kiln_watch_end(trainer);
+    kiln_stop_monitor_end(trainer);
     kiln_journal_close(trainer->journal);
-    kiln_saves_release(&trainer->saves); /* the writer tells the live page */
-    kiln_telling_end(trainer);
+    kiln_save_requests_release(&trainer->saves); /* the writer tells the live page */
+    kiln_live_status_end(trainer);
     kiln_splits_release(trainer);
     kiln_hooks_release(&trainer->hooks);
     kiln_instances_free(trainer->callbacks, trainer->n_callbacks);
@@ -386,14 +387,14 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_backend_free(trainer->backend);
     kiln_params_free(trainer->params);
     kiln_optimize_release(trainer);
-    kiln_shadow_free(trainer->shadow);
+    kiln_averaged_free(trainer->averaged);
     for (size_t i = 0; i < trainer->n_layers; i++)
         free((char *)trainer->layers[i].path);
     free(trainer->layers);
     kiln_instance_free(trainer->module);
     kiln_instance_free(trainer->datamodule);
     kiln_metrics_free(trainer->metrics);
-    kiln_instruments_release(&trainer->instruments);
+    kiln_batch_stats_release(&trainer->batch_stats);
     kiln_options_release(&trainer->options);
     kiln_output_release(&trainer->output);
     free(trainer->unread);

@@ -46,7 +46,7 @@ int64_t kiln_trainer_samples(const KilnTrainer *trainer)
 
 int64_t kiln_trainer_accumulation(const KilnTrainer *trainer)
 {
-    return kiln_pace_accumulate(&trainer->pace, trainer->at.epoch);
+    return kiln_loop_accumulate(&trainer->schedule, trainer->at.epoch);
 }
 
 int64_t kiln_trainer_batch(const KilnTrainer *trainer)
@@ -166,7 +166,7 @@ bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, double *r
     return true;
 }
 
-bool kiln_trainer_fresh_metric(const KilnTrainer *trainer, const char *name, double *ret)
+bool kiln_trainer_step_metric(const KilnTrainer *trainer, const char *name, double *ret)
 {
     const KilnMetric *metric = kiln_metrics_find(trainer->metrics, name);
 
@@ -196,18 +196,18 @@ bool kiln_trainer_validates(const KilnTrainer *trainer)
 
 bool kiln_trainer_validates_epochs(const KilnTrainer *trainer)
 {
-    return kiln_pace_validates_epochs(&trainer->pace);
+    return kiln_loop_validates_epochs(&trainer->schedule);
 }
 
 bool kiln_trainer_validates_now(const KilnTrainer *trainer)
 {
-    return kiln_pace_validates(&trainer->pace, &trainer->at,
-                               kiln_clock() - trainer->timing.validated);
+    return kiln_loop_should_validate(&trainer->schedule, &trainer->at,
+                                     kiln_clock() - trainer->timing.validated);
 }
 
 bool kiln_trainer_is_done(const KilnTrainer *trainer)
 {
-    return kiln_pace_is_done(&trainer->pace, &trainer->at);
+    return kiln_loop_is_done(&trainer->schedule, &trainer->at);
 }
 
 bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
@@ -341,8 +341,8 @@ void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
     trainer->paused = false;
     snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s",
              reason != NULL ? reason : "");
-    const bool waits = trainer->at.epoch + 1 < trainer->pace.min_epochs ||
-                       trainer->at.step < trainer->pace.min_steps;
+    const bool waits = trainer->at.epoch + 1 < trainer->schedule.min_epochs ||
+                       trainer->at.step < trainer->schedule.min_steps;
     kiln_output_print(&trainer->output, "stopping%s: %s",
                       waits ? " when trainer.min_epochs and trainer.min_steps are done" : "",
                       trainer->stop_reason);

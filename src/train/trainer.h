@@ -41,7 +41,7 @@ typedef struct KilnTiming {
 } KilnTiming;
 
 /* What the live page is told. */
-typedef struct KilnTelling {
+typedef struct KilnLiveStatus {
     KilnLivePage *page;   /* NULL: none */
     int32_t last_phase;   /* KilnLivePhase; KILN_LIVE_FIT: as the loops say */
     double told;          /* when the rates were told last */
@@ -49,16 +49,16 @@ typedef struct KilnTelling {
     int64_t first_batch;  /* batches done when this session began */
     double samples_per_s; /* of training */
     double loss;          /* of the last training batch */
-} KilnTelling;
+} KilnLiveStatus;
 
 /* The thread that reports a request to stop while a batch runs. */
-typedef struct KilnWatch {
+typedef struct KilnStopMonitor {
     pthread_t thread;
     pthread_mutex_t lock; /* of `ends` */
     pthread_cond_t wakes;
     bool runs, ends;
     bool saves; /* the run is to end with a checkpoint */
-} KilnWatch;
+} KilnStopMonitor;
 
 /* Who is to be called, hook by hook, in order. */
 typedef struct KilnHookCall {
@@ -103,10 +103,11 @@ typedef struct KilnOptimizerState {
     void *slots[KILN_MAX_SLOTS];
     size_t n_slots;
     float hyper[KILN_MAX_HYPER];
-    KilnRuns runs;
-    float *scales;   /* the rates of the runs without what callbacks make of them (learning_rates.c); NULL */
-    int64_t updates; /* made since the start */
-    double rate;     /* of the last one */
+    KilnSegments runs;
+    float *scales; /* the rates of the runs without what callbacks make of them (learning_rates.c);
+                      NULL */
+    int64_t updates;      /* made since the start */
+    double rate;          /* of the last one */
     bool monitors_higher; /* of the metric that its schedule follows larger values are better */
 } KilnOptimizerState;
 
@@ -130,7 +131,7 @@ struct KilnTrainer {
     KilnLoggers loggers;
     KilnHooks hooks;
     KilnDataSpec spec, train_spec; /* what samples are, and what they are in training batches */
-    KilnUnread *unread;            /* of what is predicted, since the last batch's end */
+    KilnUnreadSample *unread;      /* of what is predicted, since the last batch's end */
     size_t n_unread, unread_room;
     bool unlabelled; /* what is predicted: the bytes of its labels mean nothing */
     KilnStage stage;
@@ -138,7 +139,7 @@ struct KilnTrainer {
     KilnSplitSets sets[KILN_SPLIT_COUNT];
     int64_t loaded_epoch; /* for which they were loaded */
     KilnLoading loading;
-    bool told_loading; /* that it is the bottleneck */
+    bool reported_bottleneck; /* that it is the bottleneck */
     int64_t batch_size;
 
     KilnBackend *backend;
@@ -146,20 +147,20 @@ struct KilnTrainer {
     KilnParams *params;
     KilnOptimizerState optimizers[KILN_MAX_OPTIMIZERS];
     size_t n_optimizers;
-    KilnShadow *shadow; /* NULL: none */
+    KilnAveragedWeights *averaged; /* NULL: none */
     KilnStep step;
     KilnLayerInfo *layers;
     size_t n_layers;
-    KilnForecast forecast;
+    KilnMemoryEstimate memory;
 
     KilnMetrics *metrics;
     KilnOutput output;
     KilnPoll poll; /* for what prepares the run */
-    KilnPreparing preparing;
+    KilnPreparation preparation;
     KilnTiming timing;
-    KilnTelling telling;
-    KilnWatch watch;
-    KilnInstruments instruments;
+    KilnLiveStatus live;
+    KilnStopMonitor watch;
+    KilnBatchStats batch_stats;
     char *run_dir;      /* absolute; NULL: none */
     char *origins;      /* what tells where values came from, of a run that goes on or was prepared
                          * by a sweep; NULL: nothing */
@@ -167,7 +168,7 @@ struct KilnTrainer {
 
     KilnPhase phase;
     KilnPosition at;
-    KilnPace pace;                    /* of a fit */
+    KilnLoopSchedule schedule;        /* of a fit */
     int64_t eval_batch, eval_batches; /* of all sets */
     size_t eval_set;                  /* which one is evaluated */
     bool skips_epoch;                 /* the rest of this epoch is left out */
@@ -176,12 +177,12 @@ struct KilnTrainer {
     bool in_batch; /* a value logged now belongs to the step that makes at.step `batch_step` */
     int64_t batch_step;
     bool interrupted;
-    bool spoilt; /* an update went wrong: the parameters are not those of a whole step */
-    bool unsettled, save_later; /* no checkpoint now: what was asked for is saved behind it */
+    bool params_invalid; /* an update went wrong: the parameters are not those of a whole step */
+    bool save_deferred, save_later; /* no checkpoint now: what was asked for is saved behind it */
     bool failing; /* the run ends with an error; what is saved is saved as well as can be */
     bool paused;  /* should_stop is about this session alone */
     char stop_reason[512];
-    KilnSaves saves;
+    KilnSaveRequests saves;
     uint64_t train_index; /* checksum of the names and labels of the samples it began with */
     KilnJournal *journal; /* of the run folder; NULL: none */
     KilnPosition saved;   /* of the newest checkpoint of this run */
@@ -200,9 +201,9 @@ KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig
                                                 const KilnDataSpec *remembered, KilnError *err);
 /* Its two halves: everything on shapes alone, with a forecast when it is for fitting;
  * then, if that fits, the memory that training needs, filled as it starts. */
-KILN_NODISCARD KilnStatus kiln_trainer_sketch(KilnTrainer *trainer, KilnConfig *config,
-                                              const KilnRunEnv *env, KilnStage stage,
-                                              const KilnDataSpec *remembered, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config,
+                                                 const KilnRunEnv *env, KilnStage stage,
+                                                 const KilnDataSpec *remembered, KilnError *err);
 KILN_NODISCARD KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err);
 /* Accepts a zeroed trainer. */
 void kiln_trainer_release(KilnTrainer *trainer);
@@ -242,11 +243,12 @@ KILN_NODISCARD KilnStatus kiln_trainer_check_limit(const KilnTrainer *trainer, K
 /* ---- memory_estimate.c ------------------------------------------------------------------- */
 
 /* Take the plan of a step into trainer->forecast. */
-void kiln_forecast_add_plan(KilnForecast *forecast, const KilnPlan *plan);
+void kiln_memory_estimate_add_plan(KilnMemoryEstimate *memory, const KilnPlan *plan);
 /* Take what metrics keep of an epoch of so many samples, by the step that was recorded. */
-void kiln_forecast_add_metrics(KilnForecast *forecast, const KilnStep *step, int64_t samples);
+void kiln_memory_estimate_add_metrics(KilnMemoryEstimate *memory, const KilnStep *step,
+                                      int64_t samples);
 /* Fill in the rest, from what is declared. */
-void kiln_forecast_complete(KilnTrainer *trainer);
+void kiln_memory_estimate_complete(KilnTrainer *trainer);
 /* Refuse, before memory is taken, what does not fit it. */
 KILN_NODISCARD KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *err);
 KILN_NODISCARD KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err);
@@ -286,9 +288,9 @@ KILN_NODISCARD KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status
 
 /* From now on report a request to stop (KilnRunEnv.stop) as soon as it is made, by a line for the
  * user and train.log; `saves`: the run then ends with a checkpoint. */
-void kiln_watch_begin(KilnTrainer *trainer, bool saves);
+void kiln_stop_monitor_begin(KilnTrainer *trainer, bool saves);
 /* Fine when it was not begun. */
-void kiln_watch_end(KilnTrainer *trainer);
+void kiln_stop_monitor_end(KilnTrainer *trainer);
 
 /* ---- stop_requests.c ------------------------------------------------------------------------- */
 
@@ -297,40 +299,44 @@ const char *kiln_signal_name(int number);
 /* True when the caller of the run wants it to stop. */
 bool kiln_trainer_interrupted(KilnTrainer *trainer);
 /* Save a checkpoint when the caller asked for one; between batches, where the state is whole. */
-void kiln_trainer_heed(KilnTrainer *trainer);
+void kiln_trainer_poll(KilnTrainer *trainer);
 /* checkpoints/last is where training is now, on disk: saved unless it was. */
 KILN_NODISCARD KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err);
 /* kiln_loader_next for loops: KILN_E_INTERRUPTED comes only with a wish to stop. */
 KILN_NODISCARD KilnStatus kiln_trainer_next(KilnTrainer *trainer, KilnLoader *loader,
                                             KilnBatch *ret, KilnError *err);
 
-/* ---- averaged_weights.c ------------------------------------------------------------------------- */
+/* ---- averaged_weights.c -------------------------------------------------------------------------
+ */
 
 /* Make the shadow equal to the weights. */
-void kiln_shadow_copy(KilnShadow *shadow);
+void kiln_averaged_copy(KilnAveragedWeights *averaged);
 /* Put the shadow's values in the place of the weights', and the weights back. */
-void kiln_shadow_show(KilnShadow *shadow);
-void kiln_shadow_hide(KilnShadow *shadow);
+void kiln_averaged_show(KilnAveragedWeights *averaged);
+void kiln_averaged_hide(KilnAveragedWeights *averaged);
 /* The shadow's value of a parameter or buffer, f32; NULL when it has none (i64), and when the
  * shadow is not used. */
-float *kiln_shadow_data(const KilnShadow *shadow, const KilnParam *param);
-void kiln_shadow_free(KilnShadow *shadow);
+float *kiln_averaged_data(const KilnAveragedWeights *averaged, const KilnParam *param);
+void kiln_averaged_free(KilnAveragedWeights *averaged);
 /* Bytes that the shadow of a store takes. */
-int64_t kiln_shadow_bytes(const KilnParams *params);
+int64_t kiln_averaged_bytes(const KilnParams *params);
 
-/* ---- learning_rates.c --------------------------------------------------------------------------- */
+/* ---- learning_rates.c ---------------------------------------------------------------------------
+ */
 
 /* Whether callbacks change the rates of parameters by epoch (KilnCallbackOps.lr_scale). */
-bool kiln_rates_vary(const KilnTrainer *trainer);
+bool kiln_learning_rates_vary(const KilnTrainer *trainer);
 /* Rates, and what is frozen, as an epoch has them. KILN_E_RANGE when that leaves nothing to
  * train. */
-KILN_NODISCARD KilnStatus kiln_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_learning_rates_apply(KilnTrainer *trainer, int64_t epoch,
+                                                    KilnError *err);
 /* The next epoch in which something else is frozen; -1: none of this run. */
-int64_t kiln_rates_next(const KilnTrainer *trainer, int64_t epoch);
+int64_t kiln_learning_rates_next(const KilnTrainer *trainer, int64_t epoch);
 /* Whether any optimizer trains it in any epoch. */
-bool kiln_rates_trained(const KilnTrainer *trainer, const KilnParam *param);
+bool kiln_learning_rates_trained(const KilnTrainer *trainer, const KilnParam *param);
 
-/* ---- initial_weights.c -------------------------------------------------------------------------- */
+/* ---- initial_weights.c --------------------------------------------------------------------------
+ */
 
 /* Take the weights that the root's `weights` names, if it does. */
 KILN_NODISCARD KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err);
@@ -391,32 +397,35 @@ KILN_NODISCARD KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err);
 /* Validation or test over the whole split, or the first batches of validation (SANITY). */
 KILN_NODISCARD KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err);
 
-/* ---- live_status.c ------------------------------------------------------------------------------ */
+/* ---- live_status.c ------------------------------------------------------------------------------
+ */
 
 /* Make the live page of the run folder, which is there; the end removes it. */
-void kiln_telling_begin(KilnTrainer *trainer);
-void kiln_telling_end(KilnTrainer *trainer);
+void kiln_live_status_begin(KilnTrainer *trainer);
+void kiln_live_status_end(KilnTrainer *trainer);
 /* Tell where the loops are, `now` by kiln_clock; after each batch. */
-void kiln_telling_tell(KilnTrainer *trainer, double now);
-void kiln_telling_phase(KilnTrainer *trainer, KilnLivePhase phase);
+void kiln_live_status_update(KilnTrainer *trainer, double now);
+void kiln_live_status_phase(KilnTrainer *trainer, KilnLivePhase phase);
 
-/* ---- timing_run.c ------------------------------------------------------------------------------- */
+/* ---- timing_run.c -------------------------------------------------------------------------------
+ */
 
 /* What a few real steps say of how long the run takes. */
-typedef struct KilnProbe {
+typedef struct KilnTimingRun {
     int64_t steps;     /* timed; of a run whose first step takes long it is the first */
     double step_s;     /* a training step with its data */
     double eval_s;     /* a batch of validation with its data; 0: there is none */
     double epoch_s;    /* training and validation */
     double run_s;      /* all epochs; INFINITY: no end is set */
     int64_t run_steps; /* steps of the whole run; -1: no end is set */
-} KilnProbe;
+} KilnTimingRun;
 
 /* Train for about so many seconds. The trainer is of no use for a run afterwards. */
-KILN_NODISCARD KilnStatus kiln_trainer_probe(KilnTrainer *trainer, double seconds, KilnProbe *ret,
-                                             KilnError *err);
+KILN_NODISCARD KilnStatus kiln_trainer_timing_run(KilnTrainer *trainer, double seconds,
+                                                  KilnTimingRun *ret, KilnError *err);
 
-/* ---- time_profile.c ----------------------------------------------------------------------------- */
+/* ---- time_profile.c -----------------------------------------------------------------------------
+ */
 
 /* With trainer.profiler: print what the run's time went to, and write profile.csv to
  * the run folder. */

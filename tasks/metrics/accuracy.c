@@ -44,13 +44,13 @@ static bool among_best(const float *scores, int64_t width, int64_t label, int64_
     return before < k;
 }
 
-static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    const KilnMetricForm *form = kiln_tally_form(tally);
+    const KilnMetricForm *form = kiln_metric_state_form(state);
     int64_t *counts; /* right, all */
-    KilnStatus status = kiln_tally_counts(tally, "right", 2, &counts, err);
+    KilnStatus status = kiln_metric_state_counts(state, "right", 2, &counts, err);
 
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
         bool taken;
@@ -65,16 +65,16 @@ static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricR
     return status;
 }
 
-static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+static KilnStatus compute(KilnInstance *self, KilnMetricState *state, KilnError *err)
 {
     int64_t *counts;
-    KilnStatus status = kiln_tally_counts(tally, "right", 2, &counts, err);
+    KilnStatus status = kiln_metric_state_counts(state, "right", 2, &counts, err);
 
     (void)self;
     if (status < 0)
         return status;
-    return kiln_tally_report(tally, NULL,
-                             counts[1] > 0 ? kiln_ratio(counts[0], counts[1]) : (double)NAN, err);
+    return kiln_metric_state_report(
+        state, NULL, counts[1] > 0 ? kiln_ratio(counts[0], counts[1]) : (double)NAN, err);
 }
 
 static const KilnMetricOps ops = {

@@ -438,13 +438,13 @@ static int64_t closest(const Row *row)
     return best;
 }
 
-static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
     int64_t *counts;
-    KilnStatus status = kiln_tally_counts(tally, "counts", TOTALS + 2 * opts->max_order, &counts,
-                                          err);
+    KilnStatus status = kiln_metric_state_counts(state, "counts", TOTALS + 2 * opts->max_order,
+                                                 &counts, err);
 
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
         Row row = { 0 };
@@ -504,17 +504,17 @@ static double score(const Opts *opts, const int64_t *counts)
     return brevity * exp(sum / (double)orders);
 }
 
-static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+static KilnStatus compute(KilnInstance *self, KilnMetricState *state, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
     int64_t *counts;
-    KilnStatus status = kiln_tally_counts(tally, "counts", TOTALS + 2 * opts->max_order, &counts,
-                                          err);
+    KilnStatus status = kiln_metric_state_counts(state, "counts", TOTALS + 2 * opts->max_order,
+                                                 &counts, err);
 
     if (status < 0)
         return status;
-    return kiln_tally_report(tally, NULL,
-                             kiln_tally_rows(tally) > 0 ? score(opts, counts) : (double)NAN, err);
+    return kiln_metric_state_report(
+        state, NULL, kiln_metric_state_rows(state) > 0 ? score(opts, counts) : (double)NAN, err);
 }
 
 static const KilnMetricOps ops = {

@@ -38,13 +38,13 @@ static KilnStatus check(KilnInstance *self, const KilnMetricForm *form, KilnErro
     return KILN_OK;
 }
 
-static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    const KilnMetricForm *form = kiln_tally_form(tally);
+    const KilnMetricForm *form = kiln_metric_state_form(state);
     int64_t classes = kiln_form_classes(form), *pairs;
-    KilnStatus status = kiln_tally_counts(tally, "pairs", classes * classes, &pairs, err);
+    KilnStatus status = kiln_metric_state_counts(state, "pairs", classes * classes, &pairs, err);
 
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
         bool taken;
@@ -73,12 +73,12 @@ static int64_t whole(const int64_t *pairs, int64_t classes, int64_t normalize, i
     return sum;
 }
 
-static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+static KilnStatus compute(KilnInstance *self, KilnMetricState *state, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    const KilnMetricForm *form = kiln_tally_form(tally);
+    const KilnMetricForm *form = kiln_metric_state_form(state);
     int64_t classes = kiln_form_classes(form), *pairs;
-    KilnStatus status = kiln_tally_counts(tally, "pairs", classes * classes, &pairs, err);
+    KilnStatus status = kiln_metric_state_counts(state, "pairs", classes * classes, &pairs, err);
 
     for (int64_t i = 0; i < classes * classes && status >= 0; i++) {
         int64_t t = i / classes, p = i % classes;
@@ -86,8 +86,8 @@ static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
 
         snprintf(name, sizeof(name), "%s/%s", kiln_form_name(form, t, number[0]),
                  kiln_form_name(form, p, number[1]));
-        status = kiln_tally_report(
-            tally, name, kiln_ratio(pairs[i], whole(pairs, classes, opts->normalize, t, p)), err);
+        status = kiln_metric_state_report(
+            state, name, kiln_ratio(pairs[i], whole(pairs, classes, opts->normalize, t, p)), err);
     }
     return status;
 }

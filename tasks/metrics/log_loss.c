@@ -12,13 +12,13 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    const KilnMetricForm *form = kiln_tally_form(tally);
+    const KilnMetricForm *form = kiln_metric_state_form(state);
     KilnMean mean;
-    KilnStatus status = kiln_mean_open(tally, &mean, err);
+    KilnStatus status = kiln_mean_open(state, &mean, err);
 
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
         bool taken;

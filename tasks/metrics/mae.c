@@ -3,12 +3,12 @@
 
 #include <math.h>
 
-static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err)
 {
-    int64_t n = rows->count * kiln_tally_form(tally)->width;
+    int64_t n = rows->count * kiln_metric_state_form(state)->width;
     KilnMean mean;
-    KilnStatus status = kiln_mean_open(tally, &mean, err);
+    KilnStatus status = kiln_mean_open(state, &mean, err);
 
     (void)self;
     if (status < 0)

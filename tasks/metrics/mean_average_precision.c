@@ -23,12 +23,12 @@ static KilnStatus average_precision(const void *context, KilnRanked *items, int6
     return status;
 }
 
-static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
 
-    return kiln_queries_add(tally, rows, opts->empty, average_precision, NULL, err);
+    return kiln_queries_add(state, rows, opts->empty, average_precision, NULL, err);
 }
 
 static const KilnMetricOps ops = {

@@ -13,12 +13,12 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err)
 {
-    int64_t n = rows->count * kiln_tally_form(tally)->width;
+    int64_t n = rows->count * kiln_metric_state_form(state)->width;
     KilnMean mean;
-    KilnStatus status = kiln_mean_open(tally, &mean, err);
+    KilnStatus status = kiln_mean_open(state, &mean, err);
 
     (void)self;
     if (status < 0)
@@ -32,16 +32,16 @@ static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricR
     return KILN_OK;
 }
 
-static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+static KilnStatus compute(KilnInstance *self, KilnMetricState *state, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
     KilnMean mean;
-    KilnStatus status = kiln_mean_open(tally, &mean, err);
+    KilnStatus status = kiln_mean_open(state, &mean, err);
 
     if (status < 0)
         return status;
     const double value = kiln_mean_value(mean);
-    return kiln_tally_report(tally, NULL, opts->root ? sqrt(value) : value, err);
+    return kiln_metric_state_report(state, NULL, opts->root ? sqrt(value) : value, err);
 }
 
 static const KilnMetricOps ops = {

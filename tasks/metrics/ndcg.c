@@ -69,12 +69,12 @@ static KilnStatus ndcg(const void *context, KilnRanked *items, int64_t n, double
     return status;
 }
 
-static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
 
-    return kiln_queries_add(tally, rows, opts->empty, ndcg, opts, err);
+    return kiln_queries_add(state, rows, opts->empty, ndcg, opts, err);
 }
 
 static const KilnMetricOps ops = {

@@ -11,24 +11,25 @@ typedef struct Sums {
 } Sums;
 enum { SUMS = sizeof(Sums) / sizeof(double) };
 
-static KilnStatus sums_of(KilnTally *tally, int64_t **ret_count, Sums **ret, KilnError *err)
+static KilnStatus sums_of(KilnMetricState *state, int64_t **ret_count, Sums **ret, KilnError *err)
 {
     double *sums;
-    KilnStatus status = kiln_tally_counts(tally, "count", 1, ret_count, err);
+    KilnStatus status = kiln_metric_state_counts(state, "count", 1, ret_count, err);
 
     if (status >= 0)
-        status = kiln_tally_sums(tally, "sums", SUMS * kiln_tally_form(tally)->width, &sums, err);
+        status = kiln_metric_state_sums(state, "sums", SUMS * kiln_metric_state_form(state)->width,
+                                        &sums, err);
     if (status >= 0)
         *ret = (Sums *)(void *)sums;
     return status;
 }
 
-static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err)
 {
-    int64_t width = kiln_tally_form(tally)->width, *count;
+    int64_t width = kiln_metric_state_form(state)->width, *count;
     Sums *sums;
-    KilnStatus status = sums_of(tally, &count, &sums, err);
+    KilnStatus status = sums_of(state, &count, &sums, err);
 
     (void)self;
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
@@ -46,12 +47,12 @@ static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricR
     return status;
 }
 
-static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+static KilnStatus compute(KilnInstance *self, KilnMetricState *state, KilnError *err)
 {
-    int64_t width = kiln_tally_form(tally)->width, *count;
+    int64_t width = kiln_metric_state_form(state)->width, *count;
     double value = 0.0;
     Sums *sums;
-    KilnStatus status = sums_of(tally, &count, &sums, err);
+    KilnStatus status = sums_of(state, &count, &sums, err);
 
     (void)self;
     if (status < 0)
@@ -60,7 +61,8 @@ static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
         value += sums[w].total > 0.0       ? 1.0 - sums[w].residual / sums[w].total
                  : sums[w].residual == 0.0 ? 1.0
                                            : 0.0;
-    return kiln_tally_report(tally, NULL, *count > 1 ? value / (double)width : (double)NAN, err);
+    return kiln_metric_state_report(state, NULL, *count > 1 ? value / (double)width : (double)NAN,
+                                    err);
 }
 
 static const KilnMetricOps ops = {

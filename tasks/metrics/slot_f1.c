@@ -158,12 +158,13 @@ static int64_t find_slots(const KilnMetricForm *form, const KilnSequence *s, Slo
 
 /* Counts of type `tag`, made when it is new: the types are a list of texts, and behind
  * it an array of KilnClassCount. */
-static KilnStatus count_of(KilnTally *tally, const Tag *tag, KilnClassCount **ret, KilnError *err)
+static KilnStatus count_of(KilnMetricState *state, const Tag *tag, KilnClassCount **ret,
+                           KilnError *err)
 {
     const void *list;
     const char *types;
     int64_t bytes, index = 0, at = 0, *counts;
-    KilnStatus status = kiln_tally_list(tally, "types", KILN_U8, &list, &bytes, err);
+    KilnStatus status = kiln_metric_state_list(state, "types", KILN_U8, &list, &bytes, err);
 
     if (status < 0)
         return status;
@@ -175,30 +176,31 @@ static KilnStatus count_of(KilnTally *tally, const Tag *tag, KilnClassCount **re
         at += (int64_t)length + 1;
     }
     if (at >= bytes) {
-        status = kiln_tally_append(tally, "types", KILN_U8, tag->type, (int64_t)tag->length, err);
+        status = kiln_metric_state_append(state, "types", KILN_U8, tag->type, (int64_t)tag->length,
+                                          err);
         if (status >= 0)
-            status = kiln_tally_append(tally, "types", KILN_U8, "", 1, err);
+            status = kiln_metric_state_append(state, "types", KILN_U8, "", 1, err);
     }
     if (status >= 0)
-        status = kiln_tally_counts(tally, "counts", 3 * (index + 1), &counts, err);
+        status = kiln_metric_state_counts(state, "counts", 3 * (index + 1), &counts, err);
     if (status >= 0)
         *ret = (KilnClassCount *)(void *)counts + index;
     return status;
 }
 
-static KilnStatus count_slots(KilnTally *tally, const Slot *found, int64_t n_found,
+static KilnStatus count_slots(KilnMetricState *state, const Slot *found, int64_t n_found,
                               const Slot *actual, int64_t n_actual, KilnError *err)
 {
     KilnStatus status = KILN_OK;
     KilnClassCount *count;
 
     for (int64_t i = 0; i < n_found && status >= 0; i++) {
-        status = count_of(tally, &found[i].of, &count, err);
+        status = count_of(state, &found[i].of, &count, err);
         if (status >= 0)
             count->predicted++;
     }
     for (int64_t i = 0, j = 0; i < n_actual && status >= 0; i++) {
-        status = count_of(tally, &actual[i].of, &count, err);
+        status = count_of(state, &actual[i].of, &count, err);
         if (status < 0)
             break;
         count->actual++;
@@ -210,10 +212,10 @@ static KilnStatus count_slots(KilnTally *tally, const Slot *found, int64_t n_fou
     return status;
 }
 
-static KilnStatus count_row(KilnTally *tally, const KilnSequence *predicted,
+static KilnStatus count_row(KilnMetricState *state, const KilnSequence *predicted,
                             const KilnSequence *truth, KilnError *err)
 {
-    const KilnMetricForm *form = kiln_tally_form(tally);
+    const KilnMetricForm *form = kiln_metric_state_form(state);
     Slot *found = NULL, *actual = NULL;
     int64_t n_found = 0, n_actual = 0, tags = 0, true_tags = 0;
     KilnStatus status = check_ids(form, predicted, err);
@@ -232,13 +234,13 @@ static KilnStatus count_row(KilnTally *tally, const KilnSequence *predicted,
                                 "one in both",
                                 (long long)tags, (long long)true_tags);
     if (status >= 0)
-        status = count_slots(tally, found, n_found, actual, n_actual, err);
+        status = count_slots(state, found, n_found, actual, n_actual, err);
     free(found);
     free(actual);
     return status;
 }
 
-static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -248,7 +250,7 @@ static KilnStatus update(KilnInstance *self, KilnTally *tally, const KilnMetricR
         return kiln_error_set(err, KILN_E_SHAPE, "tags have one reference, not %lld",
                               (long long)rows->n_references);
     for (int64_t i = 0; i < rows->count && status >= 0; i++)
-        status = count_row(tally, &rows->sequences[i], &rows->references[i], err);
+        status = count_row(state, &rows->sequences[i], &rows->references[i], err);
     return status;
 }
 
@@ -265,19 +267,20 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The types by name, so that sums over them don't follow the order of rows. */
-static KilnStatus sorted_types(KilnTally *tally, Type **ret, int64_t *ret_count, KilnError *err)
+static KilnStatus sorted_types(KilnMetricState *state, Type **ret, int64_t *ret_count,
+                               KilnError *err)
 {
     const void *list;
     int64_t bytes, n = 0, *counts;
     Type *types;
-    KilnStatus status = kiln_tally_list(tally, "types", KILN_U8, &list, &bytes, err);
+    KilnStatus status = kiln_metric_state_list(state, "types", KILN_U8, &list, &bytes, err);
 
     if (status >= 0 && bytes > 0 && ((const char *)list)[bytes - 1] != '\0')
         status = kiln_error_set(err, KILN_E_FORMAT, "the names of types have no end");
     for (int64_t i = 0; status >= 0 && i < bytes; i++)
         n += ((const char *)list)[i] == '\0';
     if (status >= 0)
-        status = kiln_tally_counts(tally, "counts", 3 * n, &counts, err);
+        status = kiln_metric_state_counts(state, "counts", 3 * n, &counts, err);
     if (status < 0)
         return status;
     types = malloc(((size_t)n + 1) * sizeof(*types));
@@ -327,24 +330,24 @@ static double average(const Type *types, int64_t n, int64_t how, double (*score)
     return weights > 0.0 ? sum / weights : 0.0;
 }
 
-static KilnStatus compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+static KilnStatus compute(KilnInstance *self, KilnMetricState *state, KilnError *err)
 {
     static const struct {
         const char *name;
         double (*score)(KilnClassCount);
     } values[] = { { NULL, f1 }, { "precision", precision }, { "recall", recall } };
     const Opts *opts = kiln_opts(self);
-    bool any = kiln_tally_rows(tally) > 0;
+    bool any = kiln_metric_state_rows(state) > 0;
     Type *types = NULL;
     int64_t n = 0;
-    KilnStatus status = sorted_types(tally, &types, &n, err);
+    KilnStatus status = sorted_types(state, &types, &n, err);
 
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]) && status >= 0; i++)
-        status = kiln_tally_report(
-            tally, values[i].name,
+        status = kiln_metric_state_report(
+            state, values[i].name,
             any ? average(types, n, opts->average, values[i].score) : (double)NAN, err);
     for (int64_t i = 0; i < n && opts->per_type && status >= 0; i++)
-        status = kiln_tally_report(tally, types[i].name, f1(types[i].count), err);
+        status = kiln_metric_state_report(state, types[i].name, f1(types[i].count), err);
     free(types);
     return status;
 }

@@ -70,11 +70,11 @@ static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
     const bool drops = opts->dropout > 0.0 && kiln_step_training(step);
-    KilnDrop drop = { 0 };
+    KilnDropoutState drop = { 0 };
 
     if (drops)
-        drop = (KilnDrop) { .key = kiln_step_dropout_key(step),
-                            .stream = kiln_step_stream(step) << 32 };
+        drop = (KilnDropoutState) { .key = kiln_step_dropout_key(step),
+                                    .stream = kiln_step_stream(step) << 32 };
     KilnTensor *rows = kiln_reshape(
         x, KILN_SHAPE(kiln_tensor_dim(x, 0), kiln_tensor_dim(x, 1), state->lstm.spec.in));
     KilnRecurrentStart start = { .drop = drops ? &drop : NULL };

@@ -21,7 +21,7 @@ static void resolve_all(const KilnConfig *config, const KilnConfigNode *node, in
 static void write_all(KilnConfig *config, bool resolve)
 {
     KilnText text = { 0 };
-    KilnWriter writer = { .text = &text, .config = config, .resolve = resolve };
+    KilnYamlWriter writer = { .text = &text, .config = config, .resolve = resolve };
     KilnError err = { 0 };
 
     fuzz_told(kiln_write_node(&writer, config->root, &err), &err);

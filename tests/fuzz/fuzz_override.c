@@ -9,7 +9,7 @@
 static void write_value(KilnArena *arena, const KilnConfigNode *value)
 {
     KilnText text = { 0 };
-    KilnWriter writer = { .text = &text };
+    KilnYamlWriter writer = { .text = &text };
     KilnMaker maker = { .arena = arena, .origin = { .source = "written" } };
     KilnConfigNode *again = NULL;
     KilnError err = { 0 };

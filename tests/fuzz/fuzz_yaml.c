@@ -17,7 +17,7 @@ static KilnStatus read_text(KilnArena *arena, const char *text, size_t size, Kil
 static void write_and_read(KilnArena *arena, const KilnConfigNode *node)
 {
     KilnText text = { 0 };
-    KilnWriter writer = { .text = &text };
+    KilnYamlWriter writer = { .text = &text };
     KilnConfigNode *again = NULL;
     KilnError err = { 0 };
     KilnStatus status = kiln_write_node(&writer, node, &err);

@@ -355,7 +355,7 @@ static inline KilnStatus probe_train_batch_end(KilnInstance *self, KilnTrainer *
     if (kiln_trainer_batches_done(trainer) == probe.stop_at_batch)
         probe.stop = 1;
     if (step > 0 && step == probe.disk_full_at) {
-        (void)!kiln_saves_finish(trainer, NULL); /* what was begun is on disk */
+        (void)!kiln_save_requests_finish(trainer, NULL); /* what was begun is on disk */
         limit_files(900);
     }
     rest_ms(probe.batch_ms);

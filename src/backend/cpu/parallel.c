@@ -78,7 +78,7 @@ int64_t kiln_take(KilnShares *shares)
     return kiln_take_some(shares, 1, &end);
 }
 
-void kiln_parallel_taken(int threads, int64_t n, KilnTaker taker, void *context)
+void kiln_parallel_taken(int threads, int64_t n, KilnWorkerFunction taker, void *context)
 {
     const int used = (int)(n < threads ? n : threads);
     KilnShares shares; /* those that count are set, not all */

@@ -18,8 +18,8 @@ void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRan
  * is left of the others', for a core is often slower than the next one. Results must not show
  * who did an item. */
 typedef struct KilnShares KilnShares;
-typedef void (*KilnTaker)(void *context, KilnShares *shares);
-void kiln_parallel_taken(int threads, int64_t n, KilnTaker taker, void *context);
+typedef void (*KilnWorkerFunction)(void *context, KilnShares *shares);
+void kiln_parallel_taken(int threads, int64_t n, KilnWorkerFunction taker, void *context);
 /* The calling thread's next item; -1: none is left. */
 int64_t kiln_take(KilnShares *shares);
 /* The same for items up to *ret_end together: half of what is left of a share, at most

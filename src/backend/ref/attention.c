@@ -65,7 +65,7 @@ static double score(const Attention *a, int64_t b, int64_t h, int64_t i, int64_t
     sum *= a->attrs->scale;
     if (a->mask->absent)
         return sum;
-    const KilnAttentionMask m = kiln_attention_mask(&a->mask->shape);
+    const KilnMaskStrides m = kiln_attention_mask(&a->mask->shape);
     const double mask = kiln_ref_get(a->mask, b * m.batch + h * m.head + i * m.row + j * m.column);
     if (a->mask->dtype == KILN_U8)
         return mask != 0.0 ? sum : -INFINITY;

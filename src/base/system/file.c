@@ -364,7 +364,7 @@ static bool is_temporary(const char *path)
            !S_ISDIR(st.st_mode);
 }
 
-KilnStatus kiln_dir_tidy(const char *dir, KilnError *err)
+KilnStatus kiln_dir_prune(const char *dir, KilnError *err)
 {
     char **names = NULL;
     size_t count = 0;

@@ -28,7 +28,7 @@ KILN_NODISCARD KilnStatus kiln_dir_make_parent(const char *path, KilnError *err)
 bool kiln_dir_is_empty(const char *dir);
 /* Remove what processes were writing into the folder when they were killed; fine when there is no
  * such folder. No process may be writing there. */
-KILN_NODISCARD KilnStatus kiln_dir_tidy(const char *dir, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_dir_prune(const char *dir, KilnError *err);
 /* Remove a file or a whole folder; fine when it is not there. Links are not followed. */
 KILN_NODISCARD KilnStatus kiln_path_remove(const char *path, KilnError *err);
 /* Flush a file's or folder's data to disk. */

@@ -66,7 +66,7 @@ static bool link_path(const char *folder, char *path, size_t size)
     return length > 0 && (size_t)length < size;
 }
 
-bool kiln_presence_enter(const char *dir)
+bool kiln_process_registry_add(const char *dir)
 {
     char folder[PLACE], path[PLACE + NAME];
 
@@ -81,7 +81,7 @@ bool kiln_presence_enter(const char *dir)
     return false;
 }
 
-void kiln_presence_leave(void)
+void kiln_process_registry_remove(void)
 {
     char folder[PLACE], path[PLACE + NAME];
 
@@ -149,7 +149,7 @@ static bool look(Found *found, const char *folder, const char *name)
     return found->count >= MOST || add(found, pid, dir);
 }
 
-KilnStatus kiln_presence_list(char ***ret, size_t *ret_count, KilnError *err)
+KilnStatus kiln_process_registry_list(char ***ret, size_t *ret_count, KilnError *err)
 {
     Found found = { 0 };
     bool whole = true;

@@ -10,12 +10,13 @@
 uint64_t kiln_process_start(int64_t pid);
 
 /* Say that this process runs in `dir` (absolute). False when that can't be said. */
-bool kiln_presence_enter(const char *dir);
+bool kiln_process_registry_add(const char *dir);
 /* Take it back. What a killed process said is removed by whoever looks next. */
-void kiln_presence_leave(void);
+void kiln_process_registry_remove(void);
 
 /* The folders in which processes run that are there, in order of pid; owned by the caller
  * (kiln_names_free). Links of processes that are gone are removed. */
-KILN_NODISCARD KilnStatus kiln_presence_list(char ***ret, size_t *ret_count, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_process_registry_list(char ***ret, size_t *ret_count,
+                                                     KilnError *err);
 
 #endif

@@ -53,7 +53,7 @@ static const KilnPlan *training_plan(const KilnGraph *graph)
 
 static void describe(const KilnTrainer *trainer, const KilnStepView *view, KilnText *text)
 {
-    const KilnForecast *forecast = &trainer->forecast;
+    const KilnMemoryEstimate *memory = &trainer->memory;
     char a[KILN_UNIT_TEXT], b[KILN_UNIT_TEXT], c[KILN_UNIT_TEXT], d[KILN_UNIT_TEXT];
 
     kiln_text_printf(text,
@@ -61,8 +61,8 @@ static void describe(const KilnTrainer *trainer, const KilnStepView *view, KilnT
                      "activations, %d thread%s",
                      (long long)trainer->batch_size, view->n_calls,
                      kiln_seconds_text(view->seconds, a),
-                     kiln_amount_text(forecast->flops + forecast->flops_backward, b),
-                     kiln_amount_text((double)kiln_params_size(trainer->params), c),
+                     kiln_quantity_text(memory->flops + memory->flops_backward, b),
+                     kiln_quantity_text((double)kiln_params_size(trainer->params), c),
                      kiln_bytes_text((double)kiln_plan_bytes(view->plan), d), trainer->threads,
                      trainer->threads == 1 ? "" : "s");
 }
@@ -106,14 +106,14 @@ static KilnStatus show(const KilnArgs *args, const Wishes *wishes, KilnStepView 
 
 static KilnStatus measure(KilnTrainer *trainer, KilnError *err)
 {
-    KilnProbe probe;
+    KilnTimingRun probe;
     KilnStatus status = kiln_trainer_allocate(trainer, err);
 
     trainer->graph->profile = false;
     if (status >= 0)
-        status = kiln_trainer_probe(trainer, warm_up_seconds, &probe, err);
+        status = kiln_trainer_timing_run(trainer, warm_up_seconds, &probe, err);
     trainer->graph->profile = true;
-    return status >= 0 ? kiln_trainer_probe(trainer, probe_seconds, &probe, err) : status;
+    return status >= 0 ? kiln_trainer_timing_run(trainer, probe_seconds, &probe, err) : status;
 }
 
 static KilnStatus graph(const KilnArgs *args, const Wishes *wishes, KilnTrainer *trainer,
@@ -121,7 +121,7 @@ static KilnStatus graph(const KilnArgs *args, const Wishes *wishes, KilnTrainer 
 {
     KilnStepView view = { 0 };
     KilnText title = { 0 };
-    KilnStatus status = kiln_trainer_sketch(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    KilnStatus status = kiln_trainer_dry_build(trainer, config, env, KILN_STAGE_FIT, NULL, err);
 
     if (status >= 0)
         status = measure(trainer, err);

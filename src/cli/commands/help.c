@@ -24,7 +24,7 @@ typedef struct Help {
     const KilnRegistry *registry;
     const KilnConfig *config; /* NULL: it does not compose */
     const KilnComposeRequest *request;
-    KilnChoiceMade *choices;
+    KilnGroupSelection *choices;
     size_t n_choices;
     bool asked; /* append_chosen: what the arguments name, not the rest */
     bool any;   /* a component has been shown */
@@ -66,7 +66,7 @@ static void append_usage(KilnPage *page)
 
 /* ---- Groups ------------------------------------------------------------------------ */
 
-static const KilnChoiceMade *choice_of(const Help *help, const char *group)
+static const KilnGroupSelection *choice_of(const Help *help, const char *group)
 {
     for (size_t i = 0; i < help->n_choices; i++) {
         const char *key = help->choices[i].group;
@@ -78,7 +78,7 @@ static const KilnChoiceMade *choice_of(const Help *help, const char *group)
 }
 
 /* Is `option` what stands in the choice: "mlp", or one of "[a, b]"? */
-static bool is_chosen(const KilnChoiceMade *choice, const char *option)
+static bool is_chosen(const KilnGroupSelection *choice, const char *option)
 {
     size_t length = strlen(option);
     const char *at = choice != NULL && choice->option != NULL ? choice->option : "";
@@ -96,7 +96,7 @@ static bool is_chosen(const KilnChoiceMade *choice, const char *option)
 /* Words for the options in the folder `path`, as `group` has them: mnist/cnn. */
 static void append_options(KilnText *words, const Help *help, const char *group, const char *path)
 {
-    const KilnChoiceMade *choice = choice_of(help, group);
+    const KilnGroupSelection *choice = choice_of(help, group);
     const char *below = path + strlen(group);
     char **names = NULL;
     size_t count = 0;
@@ -216,7 +216,7 @@ static void append_variables(const Help *help)
         if (entry->value->kind != KILN_NODE_SCALAR || kiln_config_hides(help->config, entry->key))
             continue;
         kiln_text_printf(&left, "%s=", entry->key);
-        kiln_chosen_value(&left, help->config, entry->value);
+        kiln_selection_value(&left, help->config, entry->value);
         append_users(&right, help->config, root, entry->key);
         if (field != NULL)
             kiln_text_printf(&right, "%s%s", right.length > 0 ? "; " : "", field->help);
@@ -232,7 +232,7 @@ static void append_overview(Help *help)
     append_usage(help->page);
     append_groups(help);
     if (help->config != NULL) {
-        kiln_chosen_visit(help->config, help->registry, append_component, help);
+        kiln_selection_visit(help->config, help->registry, append_component, help);
         append_variables(help);
     }
     kiln_flags_write(help->page, help->args->command);
@@ -274,7 +274,7 @@ static void append_table(const Help *help, const char *path, const KilnField *fi
     KilnHelpTable table = { .fields = fields,
                             .prefix = prefix.data != NULL ? prefix.data : "",
                             .indent = 2,
-                            .note = kiln_chosen_note,
+                            .note = kiln_selection_note,
                             .ctx = (void *)help->config };
     kiln_help_table(help->page, &table);
     kiln_text_release(&prefix);
@@ -318,7 +318,7 @@ static void append_chosen(Help *help)
                     "default, help. `train --help` without arguments shows groups and flags.");
     for (int first = 1; first >= 0; first--) {
         help->asked = first == 1;
-        kiln_chosen_visit(help->config, help->registry, append_component_options, help);
+        kiln_selection_visit(help->config, help->registry, append_component_options, help);
         append_section_options(help);
     }
 }
@@ -333,12 +333,12 @@ static bool trains(const KilnConfig *config)
 
 static KilnStatus read_choices(Help *help)
 {
-    size_t n = kiln_config_choices(help->config, NULL, 0);
+    size_t n = kiln_config_selections(help->config, NULL, 0);
 
     help->choices = calloc(n + 1, sizeof(*help->choices));
     if (help->choices == NULL)
         return KILN_E_NOMEM;
-    help->n_choices = kiln_config_choices(help->config, help->choices, n);
+    help->n_choices = kiln_config_selections(help->config, help->choices, n);
     return KILN_OK;
 }
 

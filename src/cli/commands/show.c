@@ -38,9 +38,9 @@ static void append_table(KilnPage *page, const KilnField *fields)
 /* The option of a group that is chosen now; NULL: none. */
 static const char *chosen_option(const Show *show, const char *group, size_t length)
 {
-    KilnChoiceMade choices[64];
+    KilnGroupSelection choices[64];
     size_t n = show->config != NULL
-                   ? kiln_config_choices(show->config, choices, KILN_COUNT(choices))
+                   ? kiln_config_selections(show->config, choices, KILN_COUNT(choices))
                    : 0;
 
     for (size_t i = 0; i < n && i < KILN_COUNT(choices); i++)
@@ -68,7 +68,7 @@ static void append_beside(const Show *show, KilnText *file, const char *key, con
 }
 
 /* The file is one of a group where the kind has one, else it goes below a key. */
-static void append_example(Show *show, const KilnPlace *place)
+static void append_example(Show *show, const KilnComponentSlot *place)
 {
     const KilnComponent *component = show->component;
     const char *dot = place->key.data != NULL ? strchr(place->key.data, '.') : NULL;
@@ -97,7 +97,8 @@ static void append_example(Show *show, const KilnPlace *place)
 
 /* One line that changes an option, one that sweeps over it. What is kiln's own is the
  * same for all runs of a sweep. */
-static void append_lines(Show *show, const KilnPlace *place, const char *words, const char *value)
+static void append_lines(Show *show, const KilnComponentSlot *place, const char *words,
+                         const char *value)
 {
     const KilnField *field = place->listed ? NULL : kiln_example_field(show->component->fields);
     const char *key = place->key.data;
@@ -113,7 +114,7 @@ static void append_lines(Show *show, const KilnPlace *place, const char *words, 
                          value);
 }
 
-static void append_try(Show *show, const KilnPlace *place)
+static void append_try(Show *show, const KilnComponentSlot *place)
 {
     const KilnField *field = place->listed ? NULL : kiln_example_field(show->component->fields);
     KilnText words = { 0 }, value = { 0 };
@@ -149,7 +150,7 @@ static const char *without_task(const KilnComponent *component)
     }
 }
 
-static void append_use(Show *show, const KilnPlace *place)
+static void append_use(Show *show, const KilnComponentSlot *place)
 {
     const char *counted = without_task(show->component);
 
@@ -169,7 +170,7 @@ static void append_use(Show *show, const KilnPlace *place)
 static KilnStatus show_component(Show *show, KilnError *err)
 {
     const KilnComponent *c = show->component;
-    KilnPlace place = { 0 };
+    KilnComponentSlot place = { 0 };
 
     kiln_page_heading(show->page, "%s/%s: %s", kiln_kind_name(c->kind), c->name, c->summary);
     kiln_page_heading(show->page, "options");
@@ -182,7 +183,7 @@ static KilnStatus show_component(Show *show, KilnError *err)
     }
     kiln_place_release(&place);
     kiln_page_heading(show->page, "chosen by");
-    return kiln_choosers_put(show->page, show->request, c, err);
+    return kiln_config_users_print(show->page, show->request, c, err);
 }
 
 /* ---- Groups, sections, files ---------------------------------------------------------------- */
@@ -205,7 +206,7 @@ static KilnStatus show_group(Show *show, const KilnGroupType *type, KilnError *e
         append_table(show->page, c->fields);
     }
     kiln_page_heading(show->page, "files");
-    KilnStatus status = kiln_choosers_put_group(show->page, show->request, show->word, err);
+    KilnStatus status = kiln_config_users_print_group(show->page, show->request, show->word, err);
     kiln_page_heading(show->page, "more");
     kiln_page_pair(show->page, 36, "kiln show GROUP/NAME", "one of them, with examples");
     return status;
@@ -216,7 +217,7 @@ static void append_yaml(Show *show, const char *key, const KilnConfigNode *node)
     KilnEntry entry = { .key = key, .value = (KilnConfigNode *)node };
     KilnConfigNode map = { .kind = KILN_NODE_MAP, .entries = &entry, .count = 1 };
     KilnText text = { 0 };
-    KilnWriter writer = { .text = &text };
+    KilnYamlWriter writer = { .text = &text };
 
     if (kiln_write_node(&writer, key != NULL ? &map : node, NULL) >= 0)
         for (const char *line = text.data; line != NULL && *line != '\0';) {

@@ -56,14 +56,14 @@ static int64_t step_samples(const KilnTrainer *trainer)
 
 static void put_work(KilnPage *page, const KilnTrainer *trainer)
 {
-    const KilnForecast *forecast = &trainer->forecast;
+    const KilnMemoryEstimate *memory = &trainer->memory;
     char a[KILN_UNIT_TEXT], b[KILN_UNIT_TEXT], c[KILN_UNIT_TEXT], why[128];
 
     kiln_page_heading(page, "a step of %lld samples", (long long)step_samples(trainer));
     put_pair(page, "parameters", "%s", kiln_commas_text(kiln_params_size(trainer->params), a));
     put_pair(page, "FLOPs", "%s: forward %s, gradients %s (products and convolutions)",
-             kiln_amount_text(forecast->flops + forecast->flops_backward, a),
-             kiln_amount_text(forecast->flops, b), kiln_amount_text(forecast->flops_backward, c));
+             kiln_quantity_text(memory->flops + memory->flops_backward, a),
+             kiln_quantity_text(memory->flops, b), kiln_quantity_text(memory->flops_backward, c));
     kiln_processors_why(&trainer->processors, why, sizeof(why));
     bool limited = trainer->options.trainer->threads == 0 && why[0] != '\0';
     put_pair(page, "threads", "%d%s%s", trainer->threads, limited ? ": " : "", limited ? why : "");
@@ -77,47 +77,47 @@ static void put_bytes(KilnPage *page, const char *name, int64_t bytes)
         put_pair(page, name, "%12s", kiln_bytes_text((double)bytes, text));
 }
 
-static void put_memory(KilnPage *page, const KilnForecast *forecast)
+static void put_memory(KilnPage *page, const KilnMemoryEstimate *memory)
 {
     char a[KILN_UNIT_TEXT], b[KILN_UNIT_TEXT];
 
     kiln_page_heading(page, "memory");
-    put_bytes(page, "activations", forecast->activations);
-    put_bytes(page, "parameters", forecast->parameters);
-    put_bytes(page, "gradients", forecast->gradients);
-    put_bytes(page, "buffers", forecast->buffers);
-    put_bytes(page, "optimizer state", forecast->optimizer);
-    put_bytes(page, "averaged weights", forecast->average);
-    put_bytes(page, "callbacks", forecast->callbacks);
-    put_bytes(page, "metrics", forecast->metrics + forecast->computing);
-    put_bytes(page, "batches", forecast->batches);
-    put_bytes(page, "reading samples", forecast->reading);
-    put_bytes(page, "order of samples", forecast->order);
-    put_bytes(page, "checkpoint copy", forecast->snapshot);
-    put_bytes(page, "program and data", forecast->program + forecast->growth);
-    put_bytes(page, "peak", kiln_forecast_peak(forecast));
-    if (forecast->memory_known)
+    put_bytes(page, "activations", memory->activations);
+    put_bytes(page, "parameters", memory->parameters);
+    put_bytes(page, "gradients", memory->gradients);
+    put_bytes(page, "buffers", memory->buffers);
+    put_bytes(page, "optimizer state", memory->optimizer);
+    put_bytes(page, "averaged weights", memory->average);
+    put_bytes(page, "callbacks", memory->callbacks);
+    put_bytes(page, "metrics", memory->metrics + memory->computing);
+    put_bytes(page, "batches", memory->batches);
+    put_bytes(page, "reading samples", memory->reading);
+    put_bytes(page, "order of samples", memory->order);
+    put_bytes(page, "checkpoint copy", memory->snapshot);
+    put_bytes(page, "program and data", memory->program + memory->growth);
+    put_bytes(page, "peak", kiln_memory_estimate_peak(memory));
+    if (memory->memory_known)
         put_pair(page, "can be had", "%12s of the %s %s",
-                 kiln_bytes_text((double)forecast->memory.available, a),
-                 forecast->memory.process ? "process's"
-                 : forecast->memory.group ? "control group's"
-                                          : "machine's",
-                 kiln_bytes_text((double)forecast->memory.limit, b));
-    put_bytes(page, "a checkpoint", forecast->checkpoint);
+                 kiln_bytes_text((double)memory->memory.available, a),
+                 memory->memory.process ? "process's"
+                 : memory->memory.group ? "control group's"
+                                        : "machine's",
+                 kiln_bytes_text((double)memory->memory.limit, b));
+    put_bytes(page, "a checkpoint", memory->checkpoint);
 }
 
-static void put_time(KilnPage *page, const KilnTrainer *trainer, const KilnProbe *probe)
+static void put_time(KilnPage *page, const KilnTrainer *trainer, const KilnTimingRun *probe)
 {
-    const KilnForecast *forecast = &trainer->forecast;
+    const KilnMemoryEstimate *memory = &trainer->memory;
     int64_t steps = kiln_trainer_split_batches(trainer, KILN_TRAIN);
-    double rate = (forecast->flops + forecast->flops_backward) / probe->step_s;
+    double rate = (memory->flops + memory->flops_backward) / probe->step_s;
     char a[KILN_UNIT_TEXT], b[KILN_UNIT_TEXT];
 
     kiln_page_heading(page, "time, from %lld step%s", (long long)probe->steps,
                       probe->steps == 1 ? "" : "s");
     put_pair(page, "a step", "%s: %s samples/s, %s FLOP/s", kiln_seconds_text(probe->step_s, a),
              kiln_commas_text((int64_t)((double)step_samples(trainer) / probe->step_s), b),
-             kiln_amount_text(rate, (char[KILN_UNIT_TEXT]) { 0 }));
+             kiln_quantity_text(rate, (char[KILN_UNIT_TEXT]) { 0 }));
     put_pair(page, "an epoch", "%s: %s steps%s", kiln_seconds_text(probe->epoch_s, a),
              kiln_commas_text(steps, b), probe->eval_s > 0.0 ? ", and validation" : "");
     if (isfinite(probe->run_s))
@@ -146,21 +146,21 @@ static KilnStatus plan(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
                        KilnError *err)
 {
     KilnPage page = kiln_screen_page();
-    KilnProbe probe;
-    KilnStatus status = kiln_trainer_sketch(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    KilnTimingRun probe;
+    KilnStatus status = kiln_trainer_dry_build(trainer, config, env, KILN_STAGE_FIT, NULL, err);
 
     if (status >= 0) {
         put_layers(&page, trainer);
         put_data(&page, trainer);
         put_work(&page, trainer);
-        put_memory(&page, &trainer->forecast);
+        put_memory(&page, &trainer->memory);
         flush(&page);
         status = kiln_trainer_allocate(trainer, err);
     }
     if (status >= 0)
         status = KILN_CALL(trainer, setup, err);
     if (status >= 0)
-        status = kiln_trainer_probe(trainer, probe_seconds, &probe, err);
+        status = kiln_trainer_timing_run(trainer, probe_seconds, &probe, err);
     if (status >= 0 && probe.steps > 0) {
         fputc('\n', stdout);
         put_time(&page, trainer, &probe);

@@ -40,8 +40,8 @@ typedef struct Verdict {
 typedef struct Check {
     const KilnArgs *args;
     char program[4096], folder[64], run[96], whole[96], log[96];
-    KilnCourse course;
-    Verdict by[KILN_MOMENT_COUNT];
+    KilnRunProfile profile;
+    Verdict by[KILN_KILL_COUNT];
     int64_t wanted, done;
     double began;
     KilnConsole console;
@@ -132,15 +132,16 @@ typedef enum End { END_WELL, END_KILLED, END_FAILED, END_HUNG, END_STOPPED } End
 /* What the run's page says of this very process; false when there is none yet. */
 static bool look(const Check *check, pid_t child, KilnLive *live)
 {
-    return kiln_live_look(check->run, live, NULL) >= 0 && live->run.pid == child;
+    return kiln_live_read(check->run, live, NULL) >= 0 && live->run.pid == child;
 }
 
 /* Watch a run until it ends, or until `aim` (NULL: never) says to kill it. `course` (NULL: not)
  * is told what it does. */
-static End watch(const Check *check, pid_t child, const KilnAim *aim, KilnCourse *course)
+static End watch(const Check *check, pid_t child, const KilnKillTarget *target,
+                 KilnRunProfile *profile)
 {
     const double began = kiln_clock();
-    const double longest = course != NULL ? INFINITY : patience * check->course.seconds + 60.0;
+    const double longest = profile != NULL ? INFINITY : patience * check->profile.seconds + 60.0;
     int status = 0;
     KilnLive live;
 
@@ -150,9 +151,10 @@ static End watch(const Check *check, pid_t child, const KilnAim *aim, KilnCourse
 
         if (waitpid(child, &status, WNOHANG) == child)
             return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? END_WELL : END_FAILED;
-        if (told && course != NULL)
-            kiln_course_note(course, seconds, &live);
-        const bool reached = aim != NULL && kiln_aim_reached(aim, seconds, told ? &live : NULL);
+        if (told && profile != NULL)
+            kiln_run_profile_note(profile, seconds, &live);
+        const bool reached = target != NULL &&
+                             kiln_kill_target_reached(target, seconds, told ? &live : NULL);
         if (reached || seconds > longest || *check->stop != 0) {
             kill(child, SIGKILL);
             waitpid(child, &status, 0);
@@ -164,10 +166,10 @@ static End watch(const Check *check, pid_t child, const KilnAim *aim, KilnCourse
 
 /* ---- One kill ------------------------------------------------------------------------------ */
 
-static void note_failure(Check *check, KilnMoment moment, const char *what, const char *detail)
+static void note_failure(Check *check, KilnKillPoint point, const char *what, const char *detail)
 {
     kiln_text_printf(&check->failures, "kill %lld, %s: %s\n%s", (long long)check->done + 1,
-                     kiln_moment_name(moment), what, detail);
+                     kiln_kill_point_name(point), what, detail);
 }
 
 /* The end of what the runs printed, owned by the caller. */
@@ -184,11 +186,11 @@ static char *end_of_log(const Check *check)
     return end;
 }
 
-static void note_log(Check *check, KilnMoment moment, const char *what)
+static void note_log(Check *check, KilnKillPoint point, const char *what)
 {
     char *end = end_of_log(check);
 
-    note_failure(check, moment, what, end != NULL ? end : "");
+    note_failure(check, point, what, end != NULL ? end : "");
     free(end);
 }
 
@@ -200,48 +202,48 @@ static KilnStatus clear(const Check *check, KilnError *err)
 }
 
 /* Kill a run that begins, at the moment; tries again with an earlier one when that did not come. */
-static End kill_once(Check *check, KilnMoment moment, KilnRng *rng, KilnError *err)
+static End kill_once(Check *check, KilnKillPoint point, KilnRng *rng, KilnError *err)
 {
-    KilnAim aim = kiln_aim_draw(moment, &check->course, rng);
+    KilnKillTarget target = kiln_kill_target_draw(point, &check->profile, rng);
 
     for (int i = 0; i < TRIES; i++) {
         if (clear(check, err) < 0)
             return END_FAILED;
-        End end = watch(check, start(check, false), &aim, NULL);
+        End end = watch(check, start(check, false), &target, NULL);
         if (end != END_WELL)
             return end;
-        aim.step /= 2;
-        aim.after = aim.after >= 0.0 ? aim.after * 0.8 : -1.0;
+        target.step /= 2;
+        target.after = target.after >= 0.0 ? target.after * 0.8 : -1.0;
     }
     return END_WELL;
 }
 
 /* Until it ends by itself, killed again while that is wanted. A run without a config was killed
  * before there was one: whoever started it starts it again. */
-static End go_on(Check *check, KilnMoment moment, int *kills, KilnRng *rng)
+static End go_on(Check *check, KilnKillPoint point, int *kills, KilnRng *rng)
 {
     char config[128];
     End end = END_KILLED;
 
     snprintf(config, sizeof(config), "%s/.kiln/config.yaml", check->run);
     while (end == END_KILLED) {
-        const bool again = moment == KILN_MOMENT_AGAIN && *kills < MOST_KILLS;
-        const KilnAim aim = kiln_aim_draw(KILN_MOMENT_ANY, &check->course, rng);
+        const bool again = point == KILN_KILL_AGAIN && *kills < MOST_KILLS;
+        const KilnKillTarget target = kiln_kill_target_draw(KILN_KILL_ANY, &check->profile, rng);
 
-        end = watch(check, start(check, kiln_is_file(config)), again ? &aim : NULL, NULL);
+        end = watch(check, start(check, kiln_is_file(config)), again ? &target : NULL, NULL);
         *kills += end == END_KILLED;
     }
     return end;
 }
 
-static KilnStatus judge(Check *check, KilnMoment moment, bool *ret_equal, KilnError *err)
+static KilnStatus judge(Check *check, KilnKillPoint point, bool *ret_equal, KilnError *err)
 {
     KilnDifferences found = { .most = SHOWN };
     KilnStatus status = kiln_differences_runs(check->whole, check->run, &found, err);
 
     *ret_equal = found.count == 0;
     if (status >= 0 && found.count > 0)
-        note_failure(check, moment,
+        note_failure(check, point,
                      "the resumed run differs:", found.text.failed ? "" : found.text.data);
     kiln_text_release(&found.text);
     return status;
@@ -253,29 +255,29 @@ static KilnStatus stopped(KilnError *err)
 }
 
 /* A run that is killed and resumed; what became of it is counted. */
-static KilnStatus try_moment(Check *check, KilnMoment moment, uint64_t number, KilnError *err)
+static KilnStatus try_moment(Check *check, KilnKillPoint point, uint64_t number, KilnError *err)
 {
-    Verdict *verdict = &check->by[moment];
+    Verdict *verdict = &check->by[point];
     int kills = 1;
     bool equal = false;
     KilnRng rng;
 
     kiln_rng_init(&rng, SEED, KILN_RNG_USER, 0, number);
-    End end = kill_once(check, moment, &rng, err);
+    End end = kill_once(check, point, &rng, err);
     if (end == END_WELL) {
         verdict->missed++;
         return KILN_OK;
     }
     if (end == END_KILLED)
-        end = go_on(check, moment, &kills, &rng);
+        end = go_on(check, point, &kills, &rng);
     if (end == END_STOPPED)
         return stopped(err);
     verdict->kills += kills;
     KilnStatus status = KILN_OK;
     if (end == END_WELL)
-        status = judge(check, moment, &equal, err);
+        status = judge(check, point, &equal, err);
     else
-        note_log(check, moment, end == END_HUNG ? "the run hangs:" : "the run fails:");
+        note_log(check, point, end == END_HUNG ? "the run hangs:" : "the run fails:");
     verdict->failed += end != END_WELL;
     verdict->equal += equal ? kills : 0;
     verdict->differ += end == END_WELL && !equal ? kills : 0;
@@ -315,9 +317,9 @@ static void hide(const Check *check)
 static KilnStatus run_undisturbed(Check *check, KilnError *err)
 {
     const double began = kiln_clock();
-    const End end = watch(check, start(check, false), NULL, &check->course);
+    const End end = watch(check, start(check, false), NULL, &check->profile);
 
-    check->course.seconds = kiln_clock() - began;
+    check->profile.seconds = kiln_clock() - began;
     if (end == END_STOPPED)
         return stopped(err);
     if (end != END_WELL) {
@@ -339,15 +341,15 @@ static KilnStatus run_killed(Check *check, KilnError *err)
     int64_t missed = 0;
 
     for (uint64_t number = 0; check->done < check->wanted && status >= 0; number++) {
-        const KilnMoment moment = (KilnMoment)(number % KILN_MOMENT_COUNT);
+        const KilnKillPoint point = (KilnKillPoint)(number % KILN_KILL_COUNT);
         const int64_t before = check->done;
 
-        if (!check->course.has[moment] || check->by[moment].missed > 2)
+        if (!check->profile.has[point] || check->by[point].missed > 2)
             continue;
         show(check);
-        status = try_moment(check, moment, number, err);
+        status = try_moment(check, point, number, err);
         missed = check->done > before ? 0 : missed + 1;
-        if (missed > 2 * (int64_t)KILN_MOMENT_COUNT)
+        if (missed > 2 * (int64_t)KILN_KILL_COUNT)
             return kiln_error_set(err, KILN_E_IO,
                                   "the runs end before they can be killed: give one that takes "
                                   "seconds");
@@ -361,14 +363,15 @@ static bool print_table(const Check *check)
     Verdict all = { 0 };
 
     printf("%-24s %6s %6s %6s %6s\n", "killed", "kills", "equal", "differ", "failed");
-    for (int i = 0; i < KILN_MOMENT_COUNT; i++) {
+    for (int i = 0; i < KILN_KILL_COUNT; i++) {
         const Verdict *one = &check->by[i];
 
-        if (!check->course.has[i]) {
-            printf("%-24s      - (this run has no such moment)\n", kiln_moment_name((KilnMoment)i));
+        if (!check->profile.has[i]) {
+            printf("%-24s      - (this run has no such moment)\n",
+                   kiln_kill_point_name((KilnKillPoint)i));
             continue;
         }
-        printf("%-24s %6lld %6lld %6lld %6lld\n", kiln_moment_name((KilnMoment)i),
+        printf("%-24s %6lld %6lld %6lld %6lld\n", kiln_kill_point_name((KilnKillPoint)i),
                (long long)one->kills, (long long)one->equal, (long long)one->differ,
                (long long)one->failed);
         all.kills += one->kills;
@@ -413,7 +416,7 @@ static KilnStatus check_clocks(const KilnConfig *config, KilnError *err)
         status = kiln_config_yaml(config, "callbacks", true, &callbacks, err);
     if (status >= 0 && options.trainer->max_time != NULL)
         status = refuse("trainer.max_time", err);
-    if (status >= 0 && options.trainer->val_check_interval.of == KILN_AMOUNT_TIME)
+    if (status >= 0 && options.trainer->val_check_interval.of == KILN_QUANTITY_TIME)
         status = refuse("trainer.val_check_interval as a time", err);
     if (status >= 0 && says(callbacks, "train_time_interval"))
         status = refuse("train_time_interval of model_checkpoint", err);
@@ -472,8 +475,8 @@ static KilnStatus verify(Check *check, KilnError *err)
 
     if (status < 0)
         return status;
-    printf("undisturbed: %lld steps in %s\n", (long long)check->course.steps,
-           kiln_seconds_text(check->course.seconds, seconds));
+    printf("undisturbed: %lld steps in %s\n", (long long)check->profile.steps,
+           kiln_seconds_text(check->profile.seconds, seconds));
     fflush(stdout);
     check->began = kiln_clock();
     return run_killed(check, err);

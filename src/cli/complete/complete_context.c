@@ -18,7 +18,7 @@
 /* ---- Words that compose ---------------------------------------------------------------- */
 
 typedef struct Trial {
-    KilnScene *scene;
+    KilnCompletionContext *context;
     const char **words;
     bool *taken;
     size_t *order; /* in which words are tried: places in `words` */
@@ -27,9 +27,9 @@ typedef struct Trial {
 
 static bool compose(Trial *trial)
 {
-    KilnScene *scene = trial->scene;
-    const char **words = kiln_arena_alloc(&scene->arena, (trial->count + 1) * sizeof(*words));
-    KilnComposeRequest request = scene->request;
+    KilnCompletionContext *context = trial->context;
+    const char **words = kiln_arena_alloc(&context->arena, (trial->count + 1) * sizeof(*words));
+    KilnComposeRequest request = context->request;
     KilnConfig *config = NULL;
     KilnErrors *errors = NULL;
     size_t n = 0;
@@ -44,8 +44,8 @@ static bool compose(Trial *trial)
     kiln_errors_free(errors);
     if (status < 0)
         return false;
-    kiln_config_free(scene->config);
-    scene->config = config;
+    kiln_config_free(context->config);
+    context->config = config;
     return true;
 }
 
@@ -80,7 +80,7 @@ static void take_words(Trial *trial)
                 trial->order[n++] = i;
         }
     take(trial, 0, trial->count);
-    if (trial->scene->config == NULL)
+    if (trial->context->config == NULL)
         compose(trial);
 }
 
@@ -187,12 +187,13 @@ static KilnRegistry *make_registry(KilnArena *arena, const KilnArgs *args)
     return registry;
 }
 
-void kiln_scene_set(const KilnArgs *args, const char *command, KilnScene *ret)
+void kiln_completion_context_set(const KilnArgs *args, const char *command,
+                                 KilnCompletionContext *ret)
 {
-    *ret = (KilnScene) { 0 };
+    *ret = (KilnCompletionContext) { 0 };
     KilnArena *arena = &ret->arena;
     const char *own = remembered(arena, args, command);
-    Trial trial = { .scene = ret };
+    Trial trial = { .context = ret };
 
     ret->registry = make_registry(arena, args);
     ret->request = (KilnComposeRequest) {
@@ -222,12 +223,12 @@ void kiln_scene_set(const KilnArgs *args, const char *command, KilnScene *ret)
     take_words(&trial);
 }
 
-void kiln_scene_release(KilnScene *scene)
+void kiln_completion_context_release(KilnCompletionContext *context)
 {
-    kiln_config_free(scene->config);
-    kiln_registry_free(scene->registry);
-    kiln_arena_release(&scene->arena);
-    *scene = (KilnScene) { 0 };
+    kiln_config_free(context->config);
+    kiln_registry_free(context->registry);
+    kiln_arena_release(&context->arena);
+    *context = (KilnCompletionContext) { 0 };
 }
 
 /* ---- Options ----------------------------------------------------------------------------- */
@@ -247,22 +248,23 @@ static size_t add_names(const char **list, size_t n, const char *const *names)
 
 /* Files and components, and what the composed config finds besides in folders of its own
  * (kiln.searchpath). */
-const char **kiln_scene_options(KilnScene *scene, const char *group, bool groups)
+const char **kiln_completion_context_options(KilnCompletionContext *context, const char *group,
+                                             bool groups)
 {
     char **found = NULL;
     const char **more = NULL, **list;
     size_t count = 0, n = 0;
 
-    if (scene->config != NULL)
-        more = kiln_search_options(&scene->config->search, group, groups);
+    if (context->config != NULL)
+        more = kiln_search_options(&context->config->search, group, groups);
     while (more != NULL && more[n] != NULL)
         n++;
-    if (kiln_compose_options(&scene->request, group, groups, &found, &count, NULL) < 0)
+    if (kiln_compose_options(&context->request, group, groups, &found, &count, NULL) < 0)
         found = NULL;
-    list = kiln_arena_alloc(&scene->arena, (count + n + 1) * sizeof(*list));
+    list = kiln_arena_alloc(&context->arena, (count + n + 1) * sizeof(*list));
     n = 0;
     for (size_t i = 0; list != NULL && i < count; i++)
-        if ((list[n] = kiln_arena_strdup(&scene->arena, found[i])) != NULL)
+        if ((list[n] = kiln_arena_strdup(&context->arena, found[i])) != NULL)
             n++;
     if (found != NULL)
         kiln_names_free(found, count);
@@ -286,7 +288,8 @@ static const char *first_comment(KilnArena *arena, const char *text)
     return NULL;
 }
 
-static const char *file_comment(KilnScene *scene, const char *folder, const char *name)
+static const char *file_comment(KilnCompletionContext *context, const char *folder,
+                                const char *name)
 {
     char *path = kiln_path_join(folder, name), head[512] = "";
     FILE *file = path != NULL && kiln_is_file(path) ? fopen(path, "r") : NULL;
@@ -296,30 +299,31 @@ static const char *file_comment(KilnScene *scene, const char *folder, const char
         return NULL;
     head[fread(head, 1, sizeof(head) - 1, file)] = '\0';
     fclose(file);
-    const char *note = first_comment(&scene->arena, head);
+    const char *note = first_comment(&context->arena, head);
     return note != NULL ? note : "";
 }
 
-const char *kiln_scene_option_note(KilnScene *scene, const char *group, const char *option)
+const char *kiln_completion_context_option_note(KilnCompletionContext *context, const char *group,
+                                                const char *option)
 {
-    const char *name = kiln_arena_printf(&scene->arena, "%s/%s.yaml", group, option);
+    const char *name = kiln_arena_printf(&context->arena, "%s/%s.yaml", group, option);
     const char *kind = strcmp(group, "task") == 0 ? "module" : group;
-    const KilnFolder *folder = scene->config != NULL ? scene->config->search.folders : NULL;
+    const KilnFolder *folder = context->config != NULL ? context->config->search.folders : NULL;
     const KilnComponent *component;
 
     if (name == NULL)
         return NULL;
     for (; folder != NULL; folder = folder->next) {
-        const char *note = file_comment(scene, folder->path, name);
+        const char *note = file_comment(context, folder->path, name);
 
         if (note != NULL)
             return *note != '\0' ? note : NULL;
     }
     for (size_t i = 0; i < kiln_shipped_conf_count; i++)
         if (strcmp(kiln_shipped_conf[i].path, name) == 0)
-            return first_comment(&scene->arena, kiln_shipped_conf[i].text);
-    component = scene->registry != NULL
-                    ? kiln_registry_find(scene->registry, kiln_kind_find(kind, strlen(kind)),
+            return first_comment(&context->arena, kiln_shipped_conf[i].text);
+    component = context->registry != NULL
+                    ? kiln_registry_find(context->registry, kiln_kind_find(kind, strlen(kind)),
                                          option)
                     : NULL;
     return component != NULL ? component->summary : NULL;

@@ -7,24 +7,27 @@
 #include "cli/args.h"
 #include "kiln/config.h"
 
-typedef struct KilnScene {
+typedef struct KilnCompletionContext {
     KilnArena arena;
     KilnRegistry *registry;
     KilnComposeRequest request; /* without overrides */
     KilnConfig *config;         /* NULL: nothing composes */
-} KilnScene;
+} KilnCompletionContext;
 
 /* Compose with the flags and words of `args`, which are borrowed. Words that do not
  * compose are left out; of a sweep's values the first is taken. `command`: "eval" and
  * "predict" have the config that the checkpoint remembers, "explain" a run folder's. */
-void kiln_scene_set(const KilnArgs *args, const char *command, KilnScene *ret);
-void kiln_scene_release(KilnScene *scene);
+void kiln_completion_context_set(const KilnArgs *args, const char *command,
+                                 KilnCompletionContext *ret);
+void kiln_completion_context_release(KilnCompletionContext *context);
 
 /* Names in the config's search path: options of a group, or with `groups` the groups
  * below it. NULL-terminated, in the arena; NULL: none. */
-const char **kiln_scene_options(KilnScene *scene, const char *group, bool groups);
+const char **kiln_completion_context_options(KilnCompletionContext *context, const char *group,
+                                             bool groups);
 /* The first comment of an option's file, or what its component says of itself; in the
  * arena; NULL: nothing. */
-const char *kiln_scene_option_note(KilnScene *scene, const char *group, const char *option);
+const char *kiln_completion_context_option_note(KilnCompletionContext *context, const char *group,
+                                                const char *option);
 
 #endif

@@ -33,27 +33,28 @@ static bool goes_on(const KilnConfigNode *node, KilnKeyUse use)
 }
 
 /* "step size; now 0.05", "resnet" for a mapping that builds one. */
-static const char *key_note(KilnScene *scene, const KilnField *field, const KilnConfigNode *node)
+static const char *key_note(KilnCompletionContext *context, const KilnField *field,
+                            const KilnConfigNode *node)
 {
-    const char *value = kiln_complete_value_text(&scene->arena, scene->config, node);
+    const char *value = kiln_complete_value_text(&context->arena, context->config, node);
     const KilnConfigNode *target = kiln_node_get(node, "_target_");
 
     if (value == NULL && target != NULL)
         value = target->text;
     if (field == NULL || value == NULL)
         return field != NULL ? field->help : value;
-    return kiln_arena_printf(&scene->arena, "%s; now %s", field->help, value);
+    return kiln_arena_printf(&context->arena, "%s; now %s", field->help, value);
 }
 
-static void add_key(KilnScene *scene, KilnCandidates *candidates, const char *path, const char *key,
-                    const KilnConfigNode *node, KilnKeyUse use)
+static void add_key(KilnCompletionContext *context, KilnCandidates *candidates, const char *path,
+                    const char *key, const KilnConfigNode *node, KilnKeyUse use)
 {
-    KilnArena *arena = &scene->arena;
+    KilnArena *arena = &context->arena;
 
     if (!kiln_starts_with(path, candidates->typed)) /* before a note is made */
         return;
-    const KilnField *field = kiln_config_field(scene->config, scene->registry, key);
-    const char *note = key_note(scene, field, node);
+    const KilnField *field = kiln_config_field(context->config, context->registry, key);
+    const char *note = key_note(context, field, node);
     bool component = field != NULL && field->type == KILN_TYPE_COMPONENT &&
                      field->shape == KILN_ONE;
 
@@ -67,30 +68,32 @@ static void add_key(KilnScene *scene, KilnCandidates *candidates, const char *pa
 }
 
 /* The node whose children are meant: through references only where they are read. */
-static const KilnConfigNode *parent_at(KilnScene *scene, const char *path, KilnKeyUse use)
+static const KilnConfigNode *parent_at(KilnCompletionContext *context, const char *path,
+                                       KilnKeyUse use)
 {
     const KilnConfigNode *node = NULL, *resolved = NULL;
 
     if (*path == '\0')
-        return kiln_config_root(scene->config);
+        return kiln_config_root(context->config);
     if (use != KILN_KEY_NAME)
-        return kiln_node_find(kiln_config_root(scene->config), path);
-    if (kiln_config_find(scene->config, path, &node, NULL) < 0 ||
-        kiln_config_resolve(scene->config, node, &resolved, NULL) < 0)
+        return kiln_node_find(kiln_config_root(context->config), path);
+    if (kiln_config_find(context->config, path, &node, NULL) < 0 ||
+        kiln_config_resolve(context->config, node, &resolved, NULL) < 0)
         return NULL;
     return resolved;
 }
 
-void kiln_complete_keys(KilnScene *scene, KilnCandidates *candidates, const char *before,
-                        const char *typed, KilnKeyUse use)
+void kiln_complete_keys(KilnCompletionContext *context, KilnCandidates *candidates,
+                        const char *before, const char *typed, KilnKeyUse use)
 {
-    KilnArena *arena = &scene->arena;
+    KilnArena *arena = &context->arena;
     const char *dot = strrchr(typed, '.'), *last = dot != NULL ? dot + 1 : typed;
     const char *parent = kiln_arena_strndup(arena, typed, dot != NULL ? (size_t)(dot - typed) : 0);
 
-    if (scene->config == NULL || parent == NULL || (parent = kiln_own_path(arena, parent)) == NULL)
+    if (context->config == NULL || parent == NULL ||
+        (parent = kiln_own_path(arena, parent)) == NULL)
         return;
-    const KilnConfigNode *node = parent_at(scene, parent, use);
+    const KilnConfigNode *node = parent_at(context, parent, use);
     for (size_t i = 0; node != NULL && i < node->count; i++) {
         const KilnEntry *entry = &node->entries[i];
         const char *name = entry->key != NULL ? entry->key : kiln_arena_printf(arena, "%zu", i);
@@ -103,38 +106,40 @@ void kiln_complete_keys(KilnScene *scene, KilnCandidates *candidates, const char
         const char *key = kiln_arena_printf(arena, "%s%s%s", parent, *parent != '\0' ? "." : "",
                                             name);
         if (path != NULL && key != NULL)
-            add_key(scene, candidates, path, key, entry->value, use);
+            add_key(context, candidates, path, key, entry->value, use);
     }
 }
 
 /* ---- Groups -------------------------------------------------------------------------------- */
 
 /* Groups that the defaults list has: `end` behind them. */
-static void add_chosen(KilnScene *scene, KilnCandidates *candidates, const char *before,
-                       const char *end)
+static void add_chosen(KilnCompletionContext *context, KilnCandidates *candidates,
+                       const char *before, const char *end)
 {
-    size_t count = kiln_config_choices(scene->config, NULL, 0);
-    KilnChoiceMade *made = kiln_arena_alloc(&scene->arena, (count + 1) * sizeof(*made));
+    size_t count = kiln_config_selections(context->config, NULL, 0);
+    KilnGroupSelection *made = kiln_arena_alloc(&context->arena, (count + 1) * sizeof(*made));
 
     if (made == NULL)
         return;
-    kiln_config_choices(scene->config, made, count);
+    kiln_config_selections(context->config, made, count);
     for (size_t i = 0; i < count; i++)
-        kiln_candidates_add(candidates, *end != '\0',
-                            kiln_arena_printf(&scene->arena, "%s%s%s", before, made[i].group, end),
-                            kiln_arena_printf(&scene->arena, "group; now %s",
-                                              made[i].option != NULL ? made[i].option : "none"));
+        kiln_candidates_add(
+            candidates, *end != '\0',
+            kiln_arena_printf(&context->arena, "%s%s%s", before, made[i].group, end),
+            kiln_arena_printf(&context->arena, "group; now %s",
+                              made[i].option != NULL ? made[i].option : "none"));
 }
 
 /* All groups that there are, by one level. */
-static void add_groups(KilnScene *scene, KilnCandidates *candidates, const char *before,
-                       const char *typed)
+static void add_groups(KilnCompletionContext *context, KilnCandidates *candidates,
+                       const char *before, const char *typed)
 {
-    KilnArena *arena = &scene->arena;
+    KilnArena *arena = &context->arena;
     const char *slash = strrchr(typed, '/');
     const char *parent = kiln_arena_strndup(arena, typed,
                                             slash != NULL ? (size_t)(slash - typed) : 0);
-    const char **groups = parent != NULL ? kiln_scene_options(scene, parent, true) : NULL;
+    const char **groups = parent != NULL ? kiln_completion_context_options(context, parent, true)
+                                         : NULL;
 
     for (; groups != NULL && *groups != NULL; groups++) {
         const char *group = kiln_arena_printf(arena, "%s%s%s", parent, *parent != '\0' ? "/" : "",
@@ -143,10 +148,10 @@ static void add_groups(KilnScene *scene, KilnCandidates *candidates, const char 
         if (group == NULL || !kiln_starts_with(group, typed) ||
             (strcmp(group, "kiln") == 0 && *typed == '\0'))
             continue;
-        if (kiln_scene_options(scene, group, false) != NULL)
+        if (kiln_completion_context_options(context, group, false) != NULL)
             kiln_candidates_add(candidates, true, kiln_arena_printf(arena, "%s%s=", before, group),
                                 "group");
-        if (kiln_scene_options(scene, group, true) != NULL)
+        if (kiln_completion_context_options(context, group, true) != NULL)
             kiln_candidates_add(candidates, true, kiln_arena_printf(arena, "%s%s/", before, group),
                                 "group");
     }
@@ -154,37 +159,37 @@ static void add_groups(KilnScene *scene, KilnCandidates *candidates, const char 
 
 /* ---- Overrides ----------------------------------------------------------------------------- */
 
-static void complete_name(KilnScene *scene, KilnCandidates *candidates, const char *sign,
-                          const char *typed)
+static void complete_name(KilnCompletionContext *context, KilnCandidates *candidates,
+                          const char *sign, const char *typed)
 {
     KilnKeyUse use = strcmp(sign, "~") == 0   ? KILN_KEY_NAME
                      : strcmp(sign, "+") == 0 ? KILN_KEY_ADD
                                               : KILN_KEY_SET;
 
-    if (use == KILN_KEY_ADD || scene->config == NULL || kiln_starts_with(typed, "kiln/"))
-        add_groups(scene, candidates, sign, typed);
+    if (use == KILN_KEY_ADD || context->config == NULL || kiln_starts_with(typed, "kiln/"))
+        add_groups(context, candidates, sign, typed);
     else if (strcmp(sign, "++") != 0)
-        add_chosen(scene, candidates, sign, use == KILN_KEY_NAME ? "" : "=");
-    kiln_complete_keys(scene, candidates, sign, typed, use);
+        add_chosen(context, candidates, sign, use == KILN_KEY_NAME ? "" : "=");
+    kiln_complete_keys(context, candidates, sign, typed, use);
 }
 
-void kiln_complete_override(KilnScene *scene, KilnCandidates *candidates)
+void kiln_complete_override(KilnCompletionContext *context, KilnCandidates *candidates)
 {
     const char *typed = candidates->typed, *equals = strchr(typed, '=');
     size_t n = typed[0] == '~' ? 1 : strspn(typed, "+");
-    const char *sign = kiln_arena_strndup(&scene->arena, typed, n < 2 ? n : 2);
+    const char *sign = kiln_arena_strndup(&context->arena, typed, n < 2 ? n : 2);
 
     if (sign == NULL || n > 2)
         return;
     if (equals == NULL) {
-        complete_name(scene, candidates, sign, typed + n);
+        complete_name(context, candidates, sign, typed + n);
         return;
     }
     size_t length = (size_t)(equals - typed) - n;
     if (length > 0 && strchr("+-:", typed[n + length - 1]) != NULL)
         length--; /* key+=value, key-=value, key:=value */
-    const char *key = kiln_arena_strndup(&scene->arena, typed + n, length);
-    const char *before = kiln_arena_strndup(&scene->arena, typed, (size_t)(equals + 1 - typed));
+    const char *key = kiln_arena_strndup(&context->arena, typed + n, length);
+    const char *before = kiln_arena_strndup(&context->arena, typed, (size_t)(equals + 1 - typed));
     if (key != NULL && before != NULL)
-        kiln_complete_value(scene, candidates, before, key, equals + 1);
+        kiln_complete_value(context, candidates, before, key, equals + 1);
 }

@@ -14,15 +14,15 @@ typedef enum KilnKeyUse {
 
 /* Keys of the composed tree that go on from `typed` by one level; `before` stands in
  * front of them in the word. */
-void kiln_complete_keys(KilnScene *scene, KilnCandidates *candidates, const char *before,
-                        const char *typed, KilnKeyUse use);
+void kiln_complete_keys(KilnCompletionContext *context, KilnCandidates *candidates,
+                        const char *before, const char *typed, KilnKeyUse use);
 /* An override: [+|++|~] and a key, a group, or a value of theirs. */
-void kiln_complete_override(KilnScene *scene, KilnCandidates *candidates);
+void kiln_complete_override(KilnCompletionContext *context, KilnCandidates *candidates);
 
 /* Values for what stands in front of the = in `before` ("+model="). `key` is the name
  * without sign ("model", "db@src", "optimizer.lr"), `value` what is typed of the value. */
-void kiln_complete_value(KilnScene *scene, KilnCandidates *candidates, const char *before,
-                         const char *key, const char *value);
+void kiln_complete_value(KilnCompletionContext *context, KilnCandidates *candidates,
+                         const char *before, const char *key, const char *value);
 /* The value in one line as an override has it: 0.5, [1,2]; in the arena; NULL: it has
  * no such form, or none that is short. */
 const char *kiln_complete_value_text(KilnArena *arena, const KilnConfig *config,

@@ -11,7 +11,7 @@
 #include "schema/table.h"
 
 typedef struct Value {
-    KilnScene *scene;
+    KilnCompletionContext *context;
     KilnCandidates *candidates;
     const char *before; /* of the word, up to the item that is typed */
     const char *whole;  /* of the word, up to the value */
@@ -87,7 +87,7 @@ static void add_item(const Value *value, const char *name, const char *note)
 {
     if (name != NULL && !given_before(value, name))
         kiln_candidates_add(value->candidates, value->bracket,
-                            kiln_arena_printf(&value->scene->arena, "%s%s", value->before, name),
+                            kiln_arena_printf(&value->context->arena, "%s%s", value->before, name),
                             note);
 }
 
@@ -96,13 +96,13 @@ static void add_whole(const Value *value, const char *text, const char *note)
 {
     if (text != NULL)
         kiln_candidates_add(value->candidates, false,
-                            kiln_arena_printf(&value->scene->arena, "%s%s", value->whole, text),
+                            kiln_arena_printf(&value->context->arena, "%s%s", value->whole, text),
                             note);
 }
 
 static void add_components(const Value *value, KilnKind kind, bool with_kind)
 {
-    const KilnRegistry *registry = value->scene->registry;
+    const KilnRegistry *registry = value->context->registry;
 
     for (size_t i = 0; registry != NULL && i < kiln_registry_count(registry); i++) {
         const KilnComponent *component = kiln_registry_at(registry, i);
@@ -110,7 +110,7 @@ static void add_components(const Value *value, KilnKind kind, bool with_kind)
         if (kind != KILN_KIND_ANY && component->kind != kind)
             continue;
         add_item(value,
-                 with_kind ? kiln_arena_printf(&value->scene->arena, "%s/%s",
+                 with_kind ? kiln_arena_printf(&value->context->arena, "%s/%s",
                                                kiln_kind_name(component->kind), component->name)
                            : component->name,
                  component->summary);
@@ -122,44 +122,44 @@ static void add_components(const Value *value, KilnKind kind, bool with_kind)
 /* A group here: in the defaults list, or named with + or where nothing composes. */
 static bool is_group(const Value *value, const char *group)
 {
-    KilnScene *scene = value->scene;
-    size_t count = scene->config != NULL ? kiln_config_choices(scene->config, NULL, 0) : 0;
-    KilnChoiceMade *made = kiln_arena_alloc(&scene->arena, (count + 1) * sizeof(*made));
+    KilnCompletionContext *context = value->context;
+    size_t count = context->config != NULL ? kiln_config_selections(context->config, NULL, 0) : 0;
+    KilnGroupSelection *made = kiln_arena_alloc(&context->arena, (count + 1) * sizeof(*made));
 
     if (count > 0 && made != NULL)
-        kiln_config_choices(scene->config, made, count);
+        kiln_config_selections(context->config, made, count);
     for (size_t i = 0; made != NULL && i < count; i++)
         if (strcmp(made[i].group, value->key) == 0)
             return true;
-    if (value->whole[0] != '+' && scene->config != NULL && !kiln_starts_with(group, "kiln/"))
+    if (value->whole[0] != '+' && context->config != NULL && !kiln_starts_with(group, "kiln/"))
         return false;
-    return kiln_scene_options(scene, group, false) != NULL ||
-           kiln_scene_options(scene, group, true) != NULL;
+    return kiln_completion_context_options(context, group, false) != NULL ||
+           kiln_completion_context_options(context, group, true) != NULL;
 }
 
 /* Options by one level: resnet, and mnist/ for what lies below. */
 static void complete_option(Value *value, const char *group)
 {
-    KilnScene *scene = value->scene;
+    KilnCompletionContext *context = value->context;
     const char *slash = strrchr(value->item, '/');
-    const char *folder = kiln_arena_strndup(&scene->arena, value->item,
+    const char *folder = kiln_arena_strndup(&context->arena, value->item,
                                             slash != NULL ? (size_t)(slash + 1 - value->item) : 0);
 
     if (folder == NULL)
         return;
     if (slash != NULL)
-        group = kiln_arena_printf(&scene->arena, "%s/%.*s", group, (int)(slash - value->item),
+        group = kiln_arena_printf(&context->arena, "%s/%.*s", group, (int)(slash - value->item),
                                   value->item);
     if (group == NULL)
         return;
-    const char **options = kiln_scene_options(scene, group, false);
-    const char **groups = kiln_scene_options(scene, group, true);
+    const char **options = kiln_completion_context_options(context, group, false);
+    const char **groups = kiln_completion_context_options(context, group, true);
     for (; options != NULL && *options != NULL; options++)
-        add_item(value, kiln_arena_printf(&scene->arena, "%s%s", folder, *options),
-                 kiln_scene_option_note(scene, group, *options));
+        add_item(value, kiln_arena_printf(&context->arena, "%s%s", folder, *options),
+                 kiln_completion_context_option_note(context, group, *options));
     value->bracket = true; /* a folder is never the end */
     for (; groups != NULL && *groups != NULL; groups++)
-        add_item(value, kiln_arena_printf(&scene->arena, "%s%s/", folder, *groups), NULL);
+        add_item(value, kiln_arena_printf(&context->arena, "%s%s/", folder, *groups), NULL);
 }
 
 /* ---- Keys ---------------------------------------------------------------------------------- */
@@ -167,11 +167,11 @@ static void complete_option(Value *value, const char *group)
 /* What is there now, to be changed; else the default. */
 static void complete_present(const Value *value, const KilnField *field, const KilnConfigNode *node)
 {
-    KilnArena *arena = &value->scene->arena;
+    KilnArena *arena = &value->context->arena;
     const char *help = field != NULL ? field->help : NULL, *text = NULL;
 
     if (node != NULL)
-        text = kiln_complete_value_text(arena, value->scene->config, node);
+        text = kiln_complete_value_text(arena, value->context->config, node);
     if (text != NULL)
         add_whole(value, text, help != NULL ? kiln_arena_printf(arena, "now; %s", help) : "now");
     else if (field != NULL && field->value != NULL && is_plain(field->value))
@@ -187,7 +187,7 @@ static void complete_bool(const Value *value, const char *help)
 /* _target_: components of the kind that must stand there, or now does. */
 static void complete_target(const Value *value, const char *parent, const KilnConfigNode *node)
 {
-    const KilnField *field = kiln_config_field(value->scene->config, value->scene->registry,
+    const KilnField *field = kiln_config_field(value->context->config, value->context->registry,
                                                parent);
     KilnKind kind = KILN_KIND_ANY;
 
@@ -248,24 +248,24 @@ static void complete_items(const Value *value, const KilnConfigNode *list)
         const KilnConfigNode *item = list->entries[i].value;
 
         if (item->kind == KILN_NODE_SCALAR)
-            add_item(value, scalar_text(&value->scene->arena, item), NULL);
+            add_item(value, scalar_text(&value->context->arena, item), NULL);
     }
 }
 
 static void complete_key_value(const Value *value)
 {
-    KilnScene *scene = value->scene;
-    const char *key = kiln_own_path(&scene->arena, value->key), *dot;
+    KilnCompletionContext *context = value->context;
+    const char *key = kiln_own_path(&context->arena, value->key), *dot;
 
-    if (scene->config == NULL || key == NULL)
+    if (context->config == NULL || key == NULL)
         return;
-    const KilnConfigNode *node = kiln_node_find(kiln_config_root(scene->config), key);
-    const KilnField *field = kiln_config_field(scene->config, scene->registry, key);
+    const KilnConfigNode *node = kiln_node_find(kiln_config_root(context->config), key);
+    const KilnField *field = kiln_config_field(context->config, context->registry, key);
     dot = strrchr(key, '.');
     if (value->sign == '-') {
         complete_items(value, node);
     } else if (dot != NULL && strcmp(dot + 1, KILN_TARGET_KEY) == 0) {
-        const char *parent = kiln_arena_strndup(&scene->arena, key, (size_t)(dot - key));
+        const char *parent = kiln_arena_strndup(&context->arena, key, (size_t)(dot - key));
 
         if (parent != NULL)
             complete_target(value, parent, node);
@@ -297,19 +297,19 @@ static const char *last_item(const char *text, bool *ret_bracket)
     return item;
 }
 
-void kiln_complete_value(KilnScene *scene, KilnCandidates *candidates, const char *before,
-                         const char *key, const char *text)
+void kiln_complete_value(KilnCompletionContext *context, KilnCandidates *candidates,
+                         const char *before, const char *key, const char *text)
 {
     Value value = {
-        .scene = scene, .candidates = candidates, .whole = before, .key = key, .text = text
+        .context = context, .candidates = candidates, .whole = before, .key = key, .text = text
     };
-    const char *group = kiln_arena_strndup(&scene->arena, key, strcspn(key, "@"));
+    const char *group = kiln_arena_strndup(&context->arena, key, strcspn(key, "@"));
     size_t length = strlen(before);
 
     if (length > 2 && strchr("+-", before[length - 2]) != NULL)
         value.sign = before[length - 2];
     value.item = last_item(text, &value.bracket);
-    value.before = kiln_arena_printf(&scene->arena, "%s%.*s", before, (int)(value.item - text),
+    value.before = kiln_arena_printf(&context->arena, "%s%.*s", before, (int)(value.item - text),
                                      text);
     if (group == NULL || value.before == NULL)
         return;

@@ -16,7 +16,7 @@ typedef struct Cursor {
     const char *command;
     KilnArgs args; /* of the words in front of the cursor */
     KilnCandidates *candidates;
-    KilnScene scene;
+    KilnCompletionContext context;
 } Cursor;
 
 static void add_all(Cursor *cursor, const char *before, const char *const *names)
@@ -73,14 +73,14 @@ static void complete_flag_value(Cursor *cursor, const char *flag, const char *be
         add_all(cursor, before, newest);
         kiln_candidates_paths(cursor->candidates, before, typed, "/");
     } else {
-        kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
+        kiln_completion_context_set(&cursor->args, cursor->command, &cursor->context);
         if (strcmp(flag, "--config-name") == 0) {
-            const char **names = kiln_scene_options(&cursor->scene, "", false);
+            const char **names = kiln_completion_context_options(&cursor->context, "", false);
 
             if (names != NULL)
                 add_all(cursor, before, names);
         } else { /* --explain, --package */
-            kiln_complete_keys(&cursor->scene, cursor->candidates, before, typed, KILN_KEY_NAME);
+            kiln_complete_keys(&cursor->context, cursor->candidates, before, typed, KILN_KEY_NAME);
         }
     }
 }
@@ -90,7 +90,7 @@ static void complete_flag_value(Cursor *cursor, const char *flag, const char *be
 /* The groups that have components, as `list` names them. */
 static void complete_list(Cursor *cursor)
 {
-    const KilnRegistry *registry = cursor->scene.registry;
+    const KilnRegistry *registry = cursor->context.registry;
 
     for (size_t i = 0; registry != NULL && i < kiln_registry_count(registry); i++) {
         KilnKind kind = kiln_registry_at(registry, i)->kind;
@@ -114,20 +114,21 @@ static void complete_files(Cursor *cursor, bool files)
 
     if (group == NULL)
         return;
-    const char **groups = kiln_scene_options(&cursor->scene, group, true);
-    const char **options = files ? kiln_scene_options(&cursor->scene, group, false) : NULL;
+    const char **groups = kiln_completion_context_options(&cursor->context, group, true);
+    const char **options = files ? kiln_completion_context_options(&cursor->context, group, false)
+                                 : NULL;
     length += slash != NULL;
     for (; options != NULL && *options != NULL; options++)
         kiln_candidates_add(candidates, false,
                             kiln_arena_printf(arena, "%.*s%s", (int)length, typed, *options),
-                            kiln_scene_option_note(&cursor->scene, group, *options));
+                            kiln_completion_context_option_note(&cursor->context, group, *options));
     for (; groups != NULL && *groups != NULL; groups++) {
         const char *path = kiln_arena_printf(arena, "%.*s%s", (int)length, typed, *groups);
 
         if (path == NULL || (strcmp(path, "kiln") == 0 && *typed == '\0'))
             continue;
         kiln_candidates_add(candidates, false, path, "group");
-        if (files || kiln_scene_options(&cursor->scene, path, true) != NULL)
+        if (files || kiln_completion_context_options(&cursor->context, path, true) != NULL)
             kiln_candidates_add(candidates, true, kiln_arena_printf(arena, "%s/", path), "group");
     }
 }
@@ -136,7 +137,7 @@ static void complete_files(Cursor *cursor, bool files)
 static void complete_show(Cursor *cursor)
 {
     KilnCandidates *candidates = cursor->candidates;
-    const KilnRegistry *registry = cursor->scene.registry;
+    const KilnRegistry *registry = cursor->context.registry;
     bool deep = strchr(candidates->typed, '/') != NULL;
 
     complete_files(cursor, true);
@@ -157,7 +158,7 @@ static void complete_show(Cursor *cursor)
 /* Arguments that name groups and components, which are the same for all words. */
 static void complete_name(Cursor *cursor)
 {
-    kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
+    kiln_completion_context_set(&cursor->args, cursor->command, &cursor->context);
     if (strcmp(cursor->command, "list") == 0)
         complete_list(cursor);
     else if (strcmp(cursor->command, "schema") == 0)
@@ -193,8 +194,8 @@ static void complete_replay(Cursor *cursor)
         complete_run(cursor, true);
         return;
     }
-    kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
-    kiln_complete_override(&cursor->scene, cursor->candidates);
+    kiln_completion_context_set(&cursor->args, cursor->command, &cursor->context);
+    kiln_complete_override(&cursor->context, cursor->candidates);
 }
 
 static void complete_explain(Cursor *cursor)
@@ -203,8 +204,8 @@ static void complete_explain(Cursor *cursor)
         complete_run(cursor, false);
         return;
     }
-    kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
-    kiln_complete_keys(&cursor->scene, cursor->candidates, "", cursor->candidates->typed,
+    kiln_completion_context_set(&cursor->args, cursor->command, &cursor->context);
+    kiln_complete_keys(&cursor->context, cursor->candidates, "", cursor->candidates->typed,
                        KILN_KEY_NAME);
 }
 
@@ -271,8 +272,8 @@ static void complete_override(Cursor *cursor)
         kiln_candidates_add(candidates, false, "resume=last", "the newest run");
         return;
     }
-    kiln_scene_set(&cursor->args, cursor->command, &cursor->scene);
-    kiln_complete_override(&cursor->scene, candidates);
+    kiln_completion_context_set(&cursor->args, cursor->command, &cursor->context);
+    kiln_complete_override(&cursor->context, candidates);
 }
 
 /* ckpt ACTION RUN...; ls takes folders of runs. */
@@ -388,5 +389,5 @@ void kiln_complete_words(char **words, size_t count, KilnCandidates *candidates)
         return;
     complete_with(&cursor, waiting);
     kiln_args_release(&cursor.args);
-    kiln_scene_release(&cursor.scene);
+    kiln_completion_context_release(&cursor.context);
 }

@@ -2,7 +2,7 @@
 #ifndef KILN_CLI_GRAPH_GRAPH_VIEW_H
 #define KILN_CLI_GRAPH_GRAPH_VIEW_H
 
-#include "base/columns.h"
+#include "base/page.h"
 #include "graph/plan/plan_report.h"
 
 typedef enum KilnStepPhase {

@@ -103,8 +103,8 @@ static void visit_indirect(void *ctx, const char *group, const char *option, con
     }
 }
 
-KilnStatus kiln_choosers_put(KilnPage *page, const KilnComposeRequest *request,
-                             const KilnComponent *component, KilnError *err)
+KilnStatus kiln_config_users_print(KilnPage *page, const KilnComposeRequest *request,
+                                   const KilnComponent *component, KilnError *err)
 {
     Choosers c = { .page = page, .registry = request->registry, .component = component };
     KilnStatus status = kiln_compose_files(request, visit_direct, &c, err);
@@ -126,8 +126,8 @@ static void visit_member(void *ctx, const char *group, const char *option, const
         append_file(c, group, option, source_of(file));
 }
 
-KilnStatus kiln_choosers_put_group(KilnPage *page, const KilnComposeRequest *request,
-                                   const char *group, KilnError *err)
+KilnStatus kiln_config_users_print_group(KilnPage *page, const KilnComposeRequest *request,
+                                         const char *group, KilnError *err)
 {
     Choosers c = { .page = page, .group = group };
     KilnStatus status = kiln_compose_files(request, visit_member, &c, err);

@@ -2,15 +2,16 @@
 #ifndef KILN_CLI_HELP_CONFIG_USERS_H
 #define KILN_CLI_HELP_CONFIG_USERS_H
 
-#include "base/columns.h"
+#include "base/page.h"
 #include "kiln/config.h"
 
 /* The files that name a component, and those whose defaults lists choose such a file:
  * "  model=resnet    conf/model/resnet.yaml". */
-KILN_NODISCARD KilnStatus kiln_choosers_put(KilnPage *page, const KilnComposeRequest *request,
-                                            const KilnComponent *component, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_config_users_print(KilnPage *page, const KilnComposeRequest *request,
+                                                  const KilnComponent *component, KilnError *err);
 /* The files in a group and in the groups below it. */
-KILN_NODISCARD KilnStatus kiln_choosers_put_group(KilnPage *page, const KilnComposeRequest *request,
-                                                  const char *group, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_config_users_print_group(KilnPage *page,
+                                                        const KilnComposeRequest *request,
+                                                        const char *group, KilnError *err);
 
 #endif

@@ -215,15 +215,15 @@ static const KilnField *root_row(const KilnSection *sections, KilnKind kind)
 }
 
 static void place_new(const KilnRegistry *registry, const KilnSection *sections,
-                      const KilnComponent *component, KilnPlace *ret);
+                      const KilnComponent *component, KilnComponentSlot *ret);
 
 /* A place in the list or mapping `list` of another component. */
 static void place_within(const KilnRegistry *registry, const KilnSection *sections,
                          const KilnComponent *component, const KilnComponent *owner,
-                         const KilnField *list, KilnPlace *ret)
+                         const KilnField *list, KilnComponentSlot *ret)
 {
     const char *kind = kiln_kind_name(component->kind), *name = component->name;
-    KilnPlace outer = { 0 };
+    KilnComponentSlot outer = { 0 };
 
     place_new(registry, sections, owner, &outer);
     kiln_text_printf(&ret->key, "%s.%s", outer.key.data, list->name);
@@ -242,7 +242,7 @@ static void place_within(const KilnRegistry *registry, const KilnSection *sectio
 }
 
 static void place_new(const KilnRegistry *registry, const KilnSection *sections,
-                      const KilnComponent *component, KilnPlace *ret)
+                      const KilnComponent *component, KilnComponentSlot *ret)
 {
     const KilnField *row = root_row(sections, component->kind);
     const char *kind = kiln_kind_name(component->kind), *name = component->name;
@@ -270,19 +270,20 @@ static void place_new(const KilnRegistry *registry, const KilnSection *sections,
 }
 
 void kiln_place_find(const KilnConfig *config, const KilnRegistry *registry,
-                     const KilnSection *sections, const KilnComponent *component, KilnPlace *ret)
+                     const KilnSection *sections, const KilnComponent *component,
+                     KilnComponentSlot *ret)
 {
     Seek s = { .component = component, .key = &ret->key };
 
     if (config != NULL)
-        kiln_chosen_visit(config, registry, seek, &s);
+        kiln_selection_visit(config, registry, seek, &s);
     if (ret->key.length == 0)
         place_new(registry, sections, component, ret);
     else
         kiln_text_append(&ret->choose, "");
 }
 
-void kiln_place_release(KilnPlace *place)
+void kiln_place_release(KilnComponentSlot *place)
 {
     kiln_text_release(&place->key);
     kiln_text_release(&place->choose);

@@ -6,17 +6,18 @@
 #include "kiln/config.h"
 
 /* Where a component goes in a config. */
-typedef struct KilnPlace {
+typedef struct KilnComponentSlot {
     KilnText key;    /* its node: "model", "callbacks.early_stopping" */
     KilnText choose; /* words that put it there: " model=resnet"; "" when it is there */
     bool listed;     /* it is an item of a list: no override reaches its options */
-} KilnPlace;
+} KilnComponentSlot;
 
 /* Find the place: where the composed config (NULL: none) has it already, else where
  * a component of its kind can go. */
 void kiln_place_find(const KilnConfig *config, const KilnRegistry *registry,
-                     const KilnSection *sections, const KilnComponent *component, KilnPlace *ret);
-void kiln_place_release(KilnPlace *place);
+                     const KilnSection *sections, const KilnComponent *component,
+                     KilnComponentSlot *ret);
+void kiln_place_release(KilnComponentSlot *place);
 
 /* Append a valid value that is not the default; false when none is known. */
 bool kiln_example_value(KilnText *text, const KilnField *field);

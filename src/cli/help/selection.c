@@ -11,7 +11,7 @@
 typedef struct Walk {
     const KilnConfig *config;
     const KilnRegistry *registry;
-    KilnChosenVisit *visit;
+    KilnSelectionVisit *visit;
     void *ctx;
 } Walk;
 
@@ -31,8 +31,8 @@ static void walk(const Walk *w, const KilnConfigNode *node, bool own)
     }
 }
 
-void kiln_chosen_visit(const KilnConfig *config, const KilnRegistry *registry,
-                       KilnChosenVisit *visit, void *ctx)
+void kiln_selection_visit(const KilnConfig *config, const KilnRegistry *registry,
+                          KilnSelectionVisit *visit, void *ctx)
 {
     Walk w = { .config = config, .registry = registry, .visit = visit, .ctx = ctx };
 
@@ -40,7 +40,7 @@ void kiln_chosen_visit(const KilnConfig *config, const KilnRegistry *registry,
     walk(&w, kiln_config_root(config), true);
 }
 
-void kiln_chosen_value(KilnText *text, const KilnConfig *config, const KilnConfigNode *node)
+void kiln_selection_value(KilnText *text, const KilnConfig *config, const KilnConfigNode *node)
 {
     const KilnConfigNode *value = NULL;
     bool map;
@@ -57,7 +57,7 @@ void kiln_chosen_value(KilnText *text, const KilnConfig *config, const KilnConfi
         kiln_text_append(text, i > 0 ? ", " : "");
         if (map)
             kiln_text_printf(text, "%s: ", value->entries[i].key);
-        kiln_chosen_value(text, config, value->entries[i].value);
+        kiln_selection_value(text, config, value->entries[i].value);
     }
     kiln_text_char(text, map ? '}' : ']');
 }
@@ -72,7 +72,7 @@ static bool is_default(const KilnField *field, const KilnConfigNode *node, const
             (node->kind == KILN_NODE_SCALAR && strcmp(field->value, node->text) == 0));
 }
 
-void kiln_chosen_note(void *ctx, const KilnField *field, const char *path, KilnText *ret)
+void kiln_selection_note(void *ctx, const KilnField *field, const char *path, KilnText *ret)
 {
     const KilnConfig *config = ctx;
     const KilnConfigNode *node = NULL, *value = NULL;
@@ -85,7 +85,7 @@ void kiln_chosen_note(void *ctx, const KilnField *field, const char *path, KilnT
         return;
     if (kiln_config_resolve(config, node, &value, NULL) < 0 || value == NULL)
         value = node;
-    kiln_chosen_value(&shown, config, node);
+    kiln_selection_value(&shown, config, node);
     if (shown.failed) {
         ret->failed = true;
     } else if (!is_default(field, node, shown.data)) {

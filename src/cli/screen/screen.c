@@ -192,7 +192,7 @@ static void write_message(KilnText *text, const KilnConsole *console, const char
 {
     static const char *const words[] = { "error:", "warning:" };
     static const char *const styles[] = { "\033[1;31m", "\033[1;33m" };
-    size_t place = kiln_place_leads(message, origin);
+    size_t place = kiln_origin_prefix(message, origin);
     size_t line = place + strcspn(message + place, "\n"); /* a place may have line breaks too */
 
     kiln_text_printf(text, "%s: ", command);
@@ -202,7 +202,7 @@ static void write_message(KilnText *text, const KilnConsole *console, const char
         styled(text, console, "\033[1m", message, place);
     kiln_text_append_n(text, message + place, line - place);
     kiln_text_char(text, '\n');
-    kiln_excerpt_write(text, origin, console->width, console->colour);
+    kiln_source_snippet_write(text, origin, console->width, console->colour);
     if (message[line] == '\n')
         kiln_text_printf(text, "%s\n", message + line + 1);
 }

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "base/columns.h"
+#include "base/page.h"
 #include "kiln/config.h"
 #include "kiln/trainer.h"
 

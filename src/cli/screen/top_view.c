@@ -45,7 +45,7 @@ static void find_sweep(KilnTopRun *run)
     char *slash = strrchr(run->sweep, '/');
     if (slash != NULL)
         *slash = '\0';
-    if (slash == NULL || kiln_sweep_look(run->sweep, &jobs, &ended, NULL) < 0)
+    if (slash == NULL || kiln_sweep_status(run->sweep, &jobs, &ended, NULL) < 0)
         run->sweep[0] = '\0';
 }
 
@@ -53,7 +53,7 @@ KilnStatus kiln_top_collect(KilnTopRun **ret, size_t *ret_count, KilnError *err)
 {
     char **dirs = NULL;
     size_t n = 0, count = 0;
-    KilnStatus status = kiln_presence_list(&dirs, &n, err);
+    KilnStatus status = kiln_process_registry_list(&dirs, &n, err);
 
     if (status < 0)
         return status;
@@ -61,7 +61,7 @@ KilnStatus kiln_top_collect(KilnTopRun **ret, size_t *ret_count, KilnError *err)
     for (size_t i = 0; i < n && runs != NULL; i++) {
         KilnTopRun *run = &runs[count];
 
-        if (strlen(dirs[i]) >= PATH || kiln_live_look(dirs[i], &run->live, NULL) < 0 ||
+        if (strlen(dirs[i]) >= PATH || kiln_live_read(dirs[i], &run->live, NULL) < 0 ||
             !kiln_live_alive(&run->live))
             continue;
         snprintf(run->dir, sizeof(run->dir), "%s", dirs[i]);
@@ -294,7 +294,7 @@ static void put_sweep(Row *row, const char *dir, size_t running)
     char text[128];
 
     put(row, "\033[1m", kiln_path_near(dir));
-    if (kiln_sweep_look(dir, &jobs, &ended, NULL) >= 0) {
+    if (kiln_sweep_status(dir, &jobs, &ended, NULL) >= 0) {
         snprintf(text, sizeof(text), "sweep: %zu of %zu jobs done, %zu running", ended, jobs,
                  running);
         put(row, "", "  ");

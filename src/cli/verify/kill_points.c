@@ -3,72 +3,73 @@
 
 #include <math.h>
 
-const char *kiln_moment_name(KilnMoment moment)
+const char *kiln_kill_point_name(KilnKillPoint point)
 {
     static const char *const names[] = {
-        [KILN_MOMENT_ANY] = "at any time",
-        [KILN_MOMENT_EPOCH] = "in an epoch",
-        [KILN_MOMENT_VALIDATION] = "in validation",
-        [KILN_MOMENT_SAVING] = "while saving",
-        [KILN_MOMENT_GROUP] = "in a group of batches",
-        [KILN_MOMENT_FIRST] = "before a checkpoint",
-        [KILN_MOMENT_TEST] = "in the closing test",
-        [KILN_MOMENT_AGAIN] = "again when resumed",
+        [KILN_KILL_ANY] = "at any time",
+        [KILN_KILL_EPOCH] = "in an epoch",
+        [KILN_KILL_VALIDATION] = "in validation",
+        [KILN_KILL_SAVING] = "while saving",
+        [KILN_KILL_GROUP] = "in a group of batches",
+        [KILN_KILL_FIRST] = "before a checkpoint",
+        [KILN_KILL_TEST] = "in the closing test",
+        [KILN_KILL_AGAIN] = "again when resumed",
     };
 
-    return names[moment];
+    return names[point];
 }
 
-KilnAim kiln_aim_draw(KilnMoment moment, const KilnCourse *course, KilnRng *rng)
+KilnKillTarget kiln_kill_target_draw(KilnKillPoint point, const KilnRunProfile *profile,
+                                     KilnRng *rng)
 {
     const double share = (double)kiln_rng_uniform(rng);
-    const double first = course->saved > 0.0 ? course->saved : course->seconds;
-    KilnAim aim = { .moment = moment, .after = -1.0 };
+    const double first = profile->saved > 0.0 ? profile->saved : profile->seconds;
+    KilnKillTarget target = { .point = point, .after = -1.0 };
 
-    if (moment == KILN_MOMENT_ANY || moment == KILN_MOMENT_AGAIN)
-        aim.after = share * course->seconds;
-    else if (moment == KILN_MOMENT_FIRST)
-        aim.after = share * first;
+    if (point == KILN_KILL_ANY || point == KILN_KILL_AGAIN)
+        target.after = share * profile->seconds;
+    else if (point == KILN_KILL_FIRST)
+        target.after = share * first;
     else
-        aim.step = (int64_t)(share * (double)course->steps);
-    return aim;
+        target.step = (int64_t)(share * (double)profile->steps);
+    return target;
 }
 
-static bool is_moment(KilnMoment moment, const KilnLive *live)
+static bool is_moment(KilnKillPoint point, const KilnLive *live)
 {
-    switch (moment) {
-    case KILN_MOMENT_EPOCH:
+    switch (point) {
+    case KILN_KILL_EPOCH:
         return live->at.phase == KILN_LIVE_FIT;
-    case KILN_MOMENT_VALIDATION:
+    case KILN_KILL_VALIDATION:
         return live->at.phase == KILN_LIVE_VALIDATE;
-    case KILN_MOMENT_SAVING:
+    case KILN_KILL_SAVING:
         return live->saving > 0;
-    case KILN_MOMENT_GROUP:
+    case KILN_KILL_GROUP:
         return live->at.phase == KILN_LIVE_FIT && live->at.in_group > 0;
-    case KILN_MOMENT_TEST:
+    case KILN_KILL_TEST:
         return live->at.phase == KILN_LIVE_TEST;
     default:
         return false;
     }
 }
 
-bool kiln_aim_reached(const KilnAim *aim, double seconds, const KilnLive *live)
+bool kiln_kill_target_reached(const KilnKillTarget *target, double seconds, const KilnLive *live)
 {
-    if (aim->after >= 0.0)
-        return seconds >= aim->after;
-    return live != NULL && live->at.step >= aim->step && is_moment(aim->moment, live);
+    if (target->after >= 0.0)
+        return seconds >= target->after;
+    return live != NULL && live->at.step >= target->step && is_moment(target->point, live);
 }
 
-void kiln_course_note(KilnCourse *course, double seconds, const KilnLive *live)
+void kiln_run_profile_note(KilnRunProfile *profile, double seconds, const KilnLive *live)
 {
-    course->has[KILN_MOMENT_ANY] = course->has[KILN_MOMENT_AGAIN] = true;
-    course->has[KILN_MOMENT_FIRST] = true;
-    for (int i = 0; i < KILN_MOMENT_COUNT; i++)
-        course->has[i] = course->has[i] || is_moment((KilnMoment)i, live);
-    if (course->trains <= 0.0 && live->at.phase == KILN_LIVE_FIT)
-        course->trains = seconds;
-    if (course->saved <= 0.0 && live->saving > 0)
-        course->saved = seconds;
-    if (live->at.step > course->steps)
-        course->steps = live->at.step;
+    profile->has[KILN_KILL_ANY] = profile->has[KILN_KILL_AGAIN] = true;
+    profile->has[KILN_KILL_FIRST] = true;
+    for (int i = 0; i < KILN_KILL_COUNT; i++)
+        profile->has[i] = profile->has[i] || is_moment((KilnKillPoint)i, live);
+    if (profile->trains <= 0.0 && live->at.phase == KILN_LIVE_FIT)
+        profile->trains = seconds;
+    if (profile->saved <= 0.0 && live->saving > 0)
+        profile->saved = seconds;
+    if (live->at.step > profile->steps)
+        profile->steps = live->at.step;
 }

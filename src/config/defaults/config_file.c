@@ -133,11 +133,11 @@ static KilnStatus take_defaults(KilnFile *file, KilnError *err)
                        kiln_node_kind_name(entry->value));
         return kiln_error_at(err, &entry->value->origin);
     }
-    if (entry->value->mark != KILN_MARK_NONE) {
+    if (entry->value->mark != KILN_EDIT_NONE) {
         kiln_error_set(err, KILN_E_TYPE,
                        "defaults: %s can't stand here, the defaults list is not merged; entries "
                        "change others by 'override GROUP: OPTION'",
-                       kiln_mark_tag(entry->value->mark));
+                       kiln_edit_tag(entry->value->mark));
         return kiln_error_at(err, &entry->value->origin);
     }
     file->defaults = entry->value;

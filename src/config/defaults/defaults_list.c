@@ -70,7 +70,7 @@ static void walk(KilnExpander *expander, const KilnDefault *entry)
 static void reverse_chosen(KilnDefaultsList *list)
 {
     for (size_t i = 0; i < list->n_chosen / 2; i++) {
-        KilnChosen other = list->chosen[i];
+        KilnSelection other = list->chosen[i];
 
         list->chosen[i] = list->chosen[list->n_chosen - 1 - i];
         list->chosen[list->n_chosen - 1 - i] = other;
@@ -101,14 +101,14 @@ KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides, siz
     if (primary == NULL || own == NULL)
         return KILN_E_NOMEM;
     primary->primary = true;
-    if (kiln_choices_read(config, overrides, n_overrides, errors, &expander.choices) < 0)
+    if (kiln_group_overrides_read(config, overrides, n_overrides, errors, &expander.choices) < 0)
         return KILN_E_NOMEM;
     kiln_expand_entry(&expander, primary, 0);
     if (!expander.failed)
         kiln_expand_entry(&expander, own, 0);
     reverse_chosen(ret);
     if (!expander.failed && ret->n_broken == 0)
-        kiln_choices_unused(config, &expander.choices, ret, errors);
+        kiln_group_overrides_unused(config, &expander.choices, ret, errors);
     if (!expander.failed) {
         walk(&expander, own);
         walk(&expander, primary);

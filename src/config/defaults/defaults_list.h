@@ -20,7 +20,7 @@ typedef struct KilnDefaultsList {
     KilnDefault *roots[2]; /* the trees of entries: the primary config, kiln's own */
     KilnResult *results;
     size_t count, capacity;
-    KilnChosen *chosen; /* groups and their options, in the order they are listed */
+    KilnSelection *chosen; /* groups and their options, in the order they are listed */
     size_t n_chosen, chosen_capacity;
     /* Packages whose config could not be had: what is missing there is no news. */
     const char **broken;

@@ -13,7 +13,7 @@
 
 /* ---- Choices ------------------------------------------------------------------- */
 
-static void tell_twice(KilnExpander *expander, const KilnDefault *entry, const KilnChosen *other)
+static void tell_twice(KilnExpander *expander, const KilnDefault *entry, const KilnSelection *other)
 {
     const char *first = entry->option != NULL ? entry->option : "null";
     const char *then = other->option != NULL ? other->option : "null";
@@ -37,13 +37,13 @@ static void remember(KilnExpander *expander, KilnDefault *entry, const char *key
                      const char *option)
 {
     KilnDefaultsList *list = expander->list;
-    KilnChosen chosen = { .key = key,
-                          .option = option,
-                          .several = entry->options != NULL,
-                          .added = entry->appended ? &entry->option_origin : NULL };
+    KilnSelection chosen = { .key = key,
+                             .option = option,
+                             .several = entry->options != NULL,
+                             .added = entry->appended ? &entry->option_origin : NULL };
 
     for (size_t i = 0; i < list->n_chosen; i++) {
-        KilnChosen *other = &list->chosen[i];
+        KilnSelection *other = &list->chosen[i];
 
         if (strcmp(other->key, key) != 0)
             continue;
@@ -60,7 +60,7 @@ static void remember(KilnExpander *expander, KilnDefault *entry, const char *key
     }
     if (list->n_chosen == list->chosen_capacity) {
         size_t capacity = list->chosen_capacity * 2 + 16;
-        KilnChosen *more = kiln_arena_alloc(expander->arena, capacity * sizeof(*more));
+        KilnSelection *more = kiln_arena_alloc(expander->arena, capacity * sizeof(*more));
 
         if (more == NULL) {
             expander->failed = true;
@@ -78,8 +78,9 @@ static void remember(KilnExpander *expander, KilnDefault *entry, const char *key
 static void apply_choice(KilnExpander *expander, KilnDefault *entry)
 {
     const char *key = kiln_default_key(expander->arena, entry);
-    KilnGroupChoice *choice = key != NULL ? kiln_choices_find(&expander->choices, key, false)
-                                          : NULL;
+    KilnGroupOverride *choice = key != NULL
+                                    ? kiln_group_overrides_find(&expander->choices, key, false)
+                                    : NULL;
 
     expander->failed |= key == NULL;
     if (choice == NULL)
@@ -95,7 +96,7 @@ static void apply_choice(KilnExpander *expander, KilnDefault *entry)
 
 static bool is_deleted(KilnExpander *expander, KilnDefault *entry, const char *key)
 {
-    KilnGroupChoice *choice = kiln_choices_find(&expander->choices, key, true);
+    KilnGroupOverride *choice = kiln_group_overrides_find(&expander->choices, key, true);
 
     if (choice == NULL || (choice->option != NULL &&
                            (entry->option == NULL || strcmp(choice->option, entry->option) != 0)))
@@ -129,7 +130,7 @@ static bool resolve_option(KilnExpander *expander, KilnDefault *entry)
     KilnResolving resolving = { .config = expander->config, .root = map, .err = &err };
 
     for (size_t i = 0; map != NULL && i < expander->list->n_chosen; i++) {
-        const KilnChosen *chosen = &expander->list->chosen[i];
+        const KilnSelection *chosen = &expander->list->chosen[i];
 
         if (chosen->option != NULL && !chosen->several &&
             kiln_node_append(expander->arena, map, chosen->key, entry->origin,
@@ -181,7 +182,7 @@ static void collect_overrides(KilnExpander *expander, KilnDefault **entries, siz
                            "interpolation: it would come too late",
                            entry->name);
             kiln_expand_tell(expander, &entry->origin, &err);
-        } else if (kiln_choices_add(&expander->choices, entry, &err) < 0) {
+        } else if (kiln_group_overrides_add(&expander->choices, entry, &err) < 0) {
             kiln_expand_tell(expander, NULL, &err);
         }
     }

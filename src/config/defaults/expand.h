@@ -12,7 +12,7 @@ typedef struct KilnExpander {
     KilnConfig *config;
     KilnArena *arena;
     KilnErrors *errors;
-    KilnChoices choices;
+    KilnGroupOverrides choices;
     KilnDefaultsList *list;
     size_t n_entries;
     bool failed; /* memory is out */

@@ -42,11 +42,11 @@ static bool names_of(KilnArena *arena, const KilnConfigNode *value, const char *
     return *ret_options != NULL;
 }
 
-static KilnGroupChoice *new_choice(KilnChoices *choices)
+static KilnGroupOverride *new_choice(KilnGroupOverrides *choices)
 {
     if (choices->count == choices->capacity) {
         size_t capacity = choices->capacity > 0 ? choices->capacity * 2 : 8;
-        KilnGroupChoice *list = kiln_arena_alloc(choices->arena, capacity * sizeof(*list));
+        KilnGroupOverride *list = kiln_arena_alloc(choices->arena, capacity * sizeof(*list));
 
         if (list == NULL)
             return NULL;
@@ -58,8 +58,8 @@ static KilnGroupChoice *new_choice(KilnChoices *choices)
     return &choices->list[choices->count++];
 }
 
-static KilnStatus append(KilnChoices *choices, const KilnOverride *override, const char *option,
-                         const char **options, KilnError *err)
+static KilnStatus append(KilnGroupOverrides *choices, const KilnOverride *override,
+                         const char *option, const char **options, KilnError *err)
 {
     KilnDefault *entry = kiln_arena_alloc(choices->arena, sizeof(*entry));
 
@@ -84,11 +84,12 @@ static KilnOrigin option_origin(const KilnOverride *override)
     return override->value != NULL ? override->value->origin : kiln_override_key_origin(override);
 }
 
-static KilnStatus add_override(KilnChoices *choices, KilnOverride *override, KilnErrors *errors)
+static KilnStatus add_override(KilnGroupOverrides *choices, KilnOverride *override,
+                               KilnErrors *errors)
 {
     const char *option = NULL, **options = NULL;
     KilnError err = { 0 };
-    KilnGroupChoice *choice, *other;
+    KilnGroupOverride *choice, *other;
 
     if (override->kind == KILN_OVERRIDE_FORCE)
         return wrong(override, errors, "a group is added with one +, or changed without");
@@ -102,24 +103,25 @@ static KilnStatus add_override(KilnChoices *choices, KilnOverride *override, Kil
                                                                     : KILN_OK;
     const char *key = kiln_override_choice_key(choices->arena, override);
     bool deletes = override->kind == KILN_OVERRIDE_DELETE;
-    other = key != NULL ? kiln_choices_find(choices, key, deletes) : NULL;
+    other = key != NULL ? kiln_group_overrides_find(choices, key, deletes) : NULL;
     choice = other != NULL ? other : key != NULL ? new_choice(choices) : NULL;
     if (choice == NULL)
         return kiln_errors_add(errors, (kiln_error_nomem(&err, sizeof(*choice)), &err));
-    *choice = (KilnGroupChoice) { .key = key,
-                                  .option = option,
-                                  .options = options,
-                                  .origin = kiln_override_key_origin(override),
-                                  .option_origin = option_origin(override),
-                                  .argument = override,
-                                  .deletes = deletes };
+    *choice = (KilnGroupOverride) { .key = key,
+                                    .option = option,
+                                    .options = options,
+                                    .origin = kiln_override_key_origin(override),
+                                    .option_origin = option_origin(override),
+                                    .argument = override,
+                                    .deletes = deletes };
     return KILN_OK;
 }
 
-KilnStatus kiln_choices_read(KilnConfig *config, KilnOverride *overrides, size_t n_overrides,
-                             KilnErrors *errors, KilnChoices *ret)
+KilnStatus kiln_group_overrides_read(KilnConfig *config, KilnOverride *overrides,
+                                     size_t n_overrides, KilnErrors *errors,
+                                     KilnGroupOverrides *ret)
 {
-    *ret = (KilnChoices) { .arena = config->arena, .search = &config->search };
+    *ret = (KilnGroupOverrides) { .arena = config->arena, .search = &config->search };
     ret->appended = kiln_arena_alloc(config->arena, (n_overrides + 1) * sizeof(KilnDefault *));
     if (ret->appended == NULL)
         return KILN_E_NOMEM;
@@ -147,7 +149,7 @@ static bool is_displaced(const KilnDefault *entry)
 }
 
 /* `override model: mlp` in a file of a group below which there is no `model`? */
-static bool is_relative(const KilnChoices *choices, const KilnDefault *entry)
+static bool is_relative(const KilnGroupOverrides *choices, const KilnDefault *entry)
 {
     const char *group = kiln_default_group(choices->arena, entry);
 
@@ -156,19 +158,20 @@ static bool is_relative(const KilnChoices *choices, const KilnDefault *entry)
            kiln_search_is_group(choices->search, entry->name, false);
 }
 
-KilnStatus kiln_choices_add(KilnChoices *choices, const KilnDefault *entry, KilnError *err)
+KilnStatus kiln_group_overrides_add(KilnGroupOverrides *choices, const KilnDefault *entry,
+                                    KilnError *err)
 {
     const char *key = kiln_default_key(choices->arena, entry);
-    KilnGroupChoice *choice;
+    KilnGroupOverride *choice;
 
     if (key == NULL)
         return kiln_error_nomem(err, 1);
-    if (kiln_choices_find(choices, key, false) != NULL)
+    if (kiln_group_overrides_find(choices, key, false) != NULL)
         return KILN_OK;
     choice = new_choice(choices);
     if (choice == NULL)
         return kiln_error_nomem(err, sizeof(*choice));
-    *choice = (KilnGroupChoice) {
+    *choice = (KilnGroupOverride) {
         .key = key,
         .option = entry->option,
         .options = entry->options,
@@ -180,7 +183,8 @@ KilnStatus kiln_choices_add(KilnChoices *choices, const KilnDefault *entry, Kiln
     return KILN_OK;
 }
 
-KilnGroupChoice *kiln_choices_find(const KilnChoices *choices, const char *key, bool deletes)
+KilnGroupOverride *kiln_group_overrides_find(const KilnGroupOverrides *choices, const char *key,
+                                             bool deletes)
 {
     for (size_t i = 0; i < choices->count; i++)
         if (choices->list[i].deletes == deletes && strcmp(choices->list[i].key, key) == 0)
@@ -214,11 +218,11 @@ static void say_groups(const KilnDefaultsList *list, KilnText *text)
         kiln_text_char(text, ')');
 }
 
-void kiln_choices_unused(KilnConfig *config, const KilnChoices *choices,
-                         const KilnDefaultsList *list, KilnErrors *errors)
+void kiln_group_overrides_unused(KilnConfig *config, const KilnGroupOverrides *choices,
+                                 const KilnDefaultsList *list, KilnErrors *errors)
 {
     for (size_t i = 0; i < choices->count; i++) {
-        const KilnGroupChoice *choice = &choices->list[i];
+        const KilnGroupOverride *choice = &choices->list[i];
         KilnText text = { 0 };
         KilnError err = { 0 };
 

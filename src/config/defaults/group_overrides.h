@@ -5,7 +5,7 @@
 #include "config/defaults/defaults_list.h"
 
 /* Another option for a group, by an argument or by `override` in a file. */
-typedef struct KilnGroupChoice {
+typedef struct KilnGroupOverride {
     const char *key;
     const char *option;
     const char **options;
@@ -15,28 +15,29 @@ typedef struct KilnGroupChoice {
     const char *relative; /* the group that a file named without '/', if it meant that one; NULL */
     bool deletes;         /* ~group, ~group=option */
     bool used;
-} KilnGroupChoice;
+} KilnGroupOverride;
 
-typedef struct KilnChoices {
+typedef struct KilnGroupOverrides {
     KilnArena *arena;
     const KilnSearch *search;
-    KilnGroupChoice *list;
+    KilnGroupOverride *list;
     size_t count, capacity;
     KilnDefault **appended; /* +group=option */
     size_t n_appended;
-} KilnChoices;
+} KilnGroupOverrides;
 
 /* Sort out which overrides choose options; they are marked is_group. */
-KILN_NODISCARD KilnStatus kiln_choices_read(KilnConfig *config, KilnOverride *overrides,
-                                            size_t n_overrides, KilnErrors *errors,
-                                            KilnChoices *ret);
+KILN_NODISCARD KilnStatus kiln_group_overrides_read(KilnConfig *config, KilnOverride *overrides,
+                                                    size_t n_overrides, KilnErrors *errors,
+                                                    KilnGroupOverrides *ret);
 /* Add a file's `override group: option`, unless something above has said more. */
-KILN_NODISCARD KilnStatus kiln_choices_add(KilnChoices *choices, const KilnDefault *entry,
-                                           KilnError *err);
+KILN_NODISCARD KilnStatus kiln_group_overrides_add(KilnGroupOverrides *choices,
+                                                   const KilnDefault *entry, KilnError *err);
 /* The choice for a key; `deletes`: the deletion of it. NULL: none. */
-KilnGroupChoice *kiln_choices_find(const KilnChoices *choices, const char *key, bool deletes);
+KilnGroupOverride *kiln_group_overrides_find(const KilnGroupOverrides *choices, const char *key,
+                                             bool deletes);
 /* Those that no defaults list asked for: errors, or values after all. */
-void kiln_choices_unused(KilnConfig *config, const KilnChoices *choices,
-                         const KilnDefaultsList *list, KilnErrors *errors);
+void kiln_group_overrides_unused(KilnConfig *config, const KilnGroupOverrides *choices,
+                                 const KilnDefaultsList *list, KilnErrors *errors);
 
 #endif

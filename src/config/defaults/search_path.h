@@ -7,12 +7,12 @@
 #include "config/defaults/shipped.h"
 
 /* A choice that the defaults list made. */
-typedef struct KilnChosen {
+typedef struct KilnSelection {
     const char *key;         /* "model", "db@src" */
     const char *option;      /* "resnet", "[a, b]"; NULL: none (null) */
     bool several;            /* a list of options, which may be listed again */
     const KilnOrigin *added; /* the argument +group=option that chose it; NULL: none did */
-} KilnChosen;
+} KilnSelection;
 
 typedef struct KilnFile {
     const char *path;         /* "model/resnet", as the defaults list names it */

@@ -15,7 +15,7 @@ typedef struct Evaluator {
     const KilnConfigNode *missing; /* a ??? was met: the result is missing too */
 } Evaluator;
 
-static KilnStatus evaluate(Evaluator *evaluator, const KilnExpr *expr, KilnOperand *ret);
+static KilnStatus evaluate(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret);
 
 static KilnOperation operation(const Evaluator *evaluator, const KilnExpr *expr)
 {
@@ -30,7 +30,7 @@ static bool is_missing(const KilnConfigNode *node)
     return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING;
 }
 
-static KilnStatus evaluate_reference(Evaluator *evaluator, const KilnExpr *expr, KilnOperand *ret)
+static KilnStatus evaluate_reference(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
 {
     KilnOperation op = operation(evaluator, expr);
     KilnValueText value = *evaluator->around;
@@ -46,11 +46,11 @@ static KilnStatus evaluate_reference(Evaluator *evaluator, const KilnExpr *expr,
         evaluator->missing = node;
         return KILN_OK;
     }
-    return kiln_operand_from_node(&op, node, ret);
+    return kiln_expr_value_from_node(&op, node, ret);
 }
 
 /* Text, in which ${...} is resolved as in any text of the config. */
-static KilnStatus evaluate_text(Evaluator *evaluator, const KilnExpr *expr, KilnOperand *ret)
+static KilnStatus evaluate_text(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
 {
     KilnMaker maker = { .arena = evaluator->resolving->config->arena,
                         .origin = evaluator->node->origin };
@@ -59,7 +59,7 @@ static KilnStatus evaluate_text(Evaluator *evaluator, const KilnExpr *expr, Kiln
     KilnText buf = { 0 };
     KilnStatus status;
 
-    *ret = (KilnOperand) { .type = KILN_SCALAR_STR, .text = expr->text };
+    *ret = (KilnExprValue) { .type = KILN_SCALAR_STR, .text = expr->text };
     if (strstr(expr->text, "${") == NULL)
         return KILN_OK;
     text = kiln_node_string(&maker, expr->text);
@@ -77,37 +77,37 @@ static KilnStatus evaluate_text(Evaluator *evaluator, const KilnExpr *expr, Kiln
     return ret->text != NULL ? KILN_OK : kiln_error_nomem(evaluator->resolving->err, 1);
 }
 
-static KilnStatus evaluate_unary(Evaluator *evaluator, const KilnExpr *expr, KilnOperand *ret)
+static KilnStatus evaluate_unary(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
 {
-    KilnOperand minus = { .type = KILN_SCALAR_INT, .i = *expr->text == '-' ? -1 : 1 };
-    KilnOperand value = { 0 };
+    KilnExprValue minus = { .type = KILN_SCALAR_INT, .i = *expr->text == '-' ? -1 : 1 };
+    KilnExprValue value = { 0 };
     KilnOperation op = operation(evaluator, expr);
     KilnStatus status = evaluate(evaluator, expr->first, &value);
 
     if (status < 0 || evaluator->missing != NULL)
         return status;
     if (strcmp(expr->text, "not") == 0) {
-        *ret = (KilnOperand) { .type = KILN_SCALAR_BOOL, .i = !kiln_operand_is_true(&value) };
+        *ret = (KilnExprValue) { .type = KILN_SCALAR_BOOL, .i = !kiln_expr_value_is_true(&value) };
         return KILN_OK;
     }
-    if (!kiln_operand_is_number(&value))
+    if (!kiln_expr_value_is_number(&value))
         return kiln_expression_fail(op.text, op.at, KILN_E_TYPE, op.err,
                                     "%s needs a number, got %s", expr->text,
-                                    kiln_operand_type_name(&value));
+                                    kiln_expr_value_type_name(&value));
     op.name = "*";
-    return kiln_operand_compute(&op, &minus, &value, ret);
+    return kiln_expr_value_compute(&op, &minus, &value, ret);
 }
 
-static KilnStatus evaluate_binary(Evaluator *evaluator, const KilnExpr *expr, KilnOperand *ret)
+static KilnStatus evaluate_binary(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
 {
     bool is_and = strcmp(expr->text, "and") == 0, is_or = strcmp(expr->text, "or") == 0;
     KilnOperation op = operation(evaluator, expr);
-    KilnOperand a = { 0 }, b = { 0 };
+    KilnExprValue a = { 0 }, b = { 0 };
     KilnStatus status = evaluate(evaluator, expr->first, &a);
 
     if (status < 0 || evaluator->missing != NULL)
         return status;
-    if ((is_and && !kiln_operand_is_true(&a)) || (is_or && kiln_operand_is_true(&a))) {
+    if ((is_and && !kiln_expr_value_is_true(&a)) || (is_or && kiln_expr_value_is_true(&a))) {
         *ret = a;
         return KILN_OK;
     }
@@ -118,14 +118,14 @@ static KilnStatus evaluate_binary(Evaluator *evaluator, const KilnExpr *expr, Ki
         *ret = b;
         return KILN_OK;
     }
-    return strchr("<>=!", *expr->text) != NULL ? kiln_operand_compare(&op, &a, &b, ret)
-                                               : kiln_operand_compute(&op, &a, &b, ret);
+    return strchr("<>=!", *expr->text) != NULL ? kiln_expr_value_compare(&op, &a, &b, ret)
+                                               : kiln_expr_value_compute(&op, &a, &b, ret);
 }
 
-static KilnStatus evaluate_call(Evaluator *evaluator, const KilnExpr *expr, KilnOperand *ret)
+static KilnStatus evaluate_call(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
 {
     KilnOperation op = operation(evaluator, expr);
-    KilnOperand args[KILN_MOST_OPERANDS];
+    KilnExprValue args[KILN_MOST_OPERANDS];
     size_t n = 0;
 
     for (const KilnExpr *arg = expr->first; arg != NULL; arg = arg->next) {
@@ -137,36 +137,36 @@ static KilnStatus evaluate_call(Evaluator *evaluator, const KilnExpr *expr, Kiln
         if (status < 0 || evaluator->missing != NULL)
             return status;
     }
-    return kiln_operand_call(&op, args, n, ret);
+    return kiln_expr_value_call(&op, args, n, ret);
 }
 
-static KilnStatus evaluate_if(Evaluator *evaluator, const KilnExpr *expr, KilnOperand *ret)
+static KilnStatus evaluate_if(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
 {
     const KilnExpr *then = expr->first, *condition = then->next;
-    KilnOperand value = { 0 };
+    KilnExprValue value = { 0 };
     KilnStatus status = evaluate(evaluator, condition, &value);
 
     if (status < 0 || evaluator->missing != NULL)
         return status;
-    return evaluate(evaluator, kiln_operand_is_true(&value) ? then : condition->next, ret);
+    return evaluate(evaluator, kiln_expr_value_is_true(&value) ? then : condition->next, ret);
 }
 
-static KilnStatus evaluate(Evaluator *evaluator, const KilnExpr *expr, KilnOperand *ret)
+static KilnStatus evaluate(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
 {
     KilnOperation op;
 
     switch (expr->kind) {
     case KILN_EXPR_NUMBER:
         op = operation(evaluator, expr);
-        return kiln_operand_parse(&op, expr->text, ret);
+        return kiln_expr_value_parse(&op, expr->text, ret);
     case KILN_EXPR_TEXT:
         return evaluate_text(evaluator, expr, ret);
     case KILN_EXPR_TRUE:
     case KILN_EXPR_FALSE:
-        *ret = (KilnOperand) { .type = KILN_SCALAR_BOOL, .i = expr->kind == KILN_EXPR_TRUE };
+        *ret = (KilnExprValue) { .type = KILN_SCALAR_BOOL, .i = expr->kind == KILN_EXPR_TRUE };
         return KILN_OK;
     case KILN_EXPR_NULL:
-        *ret = (KilnOperand) { .type = KILN_SCALAR_NULL };
+        *ret = (KilnExprValue) { .type = KILN_SCALAR_NULL };
         return KILN_OK;
     case KILN_EXPR_REFERENCE:
         return evaluate_reference(evaluator, expr, ret);
@@ -237,7 +237,7 @@ KilnStatus kiln_eval_call(KilnResolving *resolving, const KilnConfigNode *node,
                         .layer = node->layer };
     Evaluator evaluator = { .resolving = resolving, .node = node, .around = value };
     size_t end = kiln_value_skip_interpolation(value->text, start);
-    KilnOperand result = { 0 };
+    KilnExprValue result = { 0 };
     KilnExpr *expr = NULL;
     KilnConfigNode *made;
 
@@ -255,7 +255,7 @@ KilnStatus kiln_eval_call(KilnResolving *resolving, const KilnConfigNode *node,
         *ret = evaluator.missing;
         return KILN_OK;
     }
-    made = kiln_operand_to_node(&maker, &result);
+    made = kiln_expr_value_to_node(&maker, &result);
     if (made == NULL)
         return kiln_error_nomem(resolving->err, sizeof(*made));
     made->parent = node->parent;

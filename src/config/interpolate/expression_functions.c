@@ -11,29 +11,29 @@
 #define FAIL(op, status, ...)                                                                      \
     kiln_expression_fail((op)->text, (op)->at, status, (op)->err, __VA_ARGS__)
 
-static KilnOperand of_int(int64_t i)
+static KilnExprValue of_int(int64_t i)
 {
-    return (KilnOperand) { .type = KILN_SCALAR_INT, .i = i };
+    return (KilnExprValue) { .type = KILN_SCALAR_INT, .i = i };
 }
 
-static KilnOperand of_float(double f)
+static KilnExprValue of_float(double f)
 {
-    return (KilnOperand) { .type = KILN_SCALAR_FLOAT, .f = f };
+    return (KilnExprValue) { .type = KILN_SCALAR_FLOAT, .f = f };
 }
 
-static KilnStatus run_extreme(const KilnOperation *op, const KilnOperand *args, size_t n,
-                              KilnOperand *ret)
+static KilnStatus run_extreme(const KilnOperation *op, const KilnExprValue *args, size_t n,
+                              KilnExprValue *ret)
 {
     bool least = strcmp(op->name, "min") == 0;
-    KilnOperand best = args[0];
+    KilnExprValue best = args[0];
 
     for (size_t i = 1; i < n; i++) {
         int cmp = 0;
-        KilnStatus status = kiln_operand_order(op, &args[i], &best, &cmp);
+        KilnStatus status = kiln_expr_value_order(op, &args[i], &best, &cmp);
 
         if (status < 0)
             return status;
-        if (!kiln_operand_is_nan(&args[i]) && !kiln_operand_is_nan(&best) &&
+        if (!kiln_expr_value_is_nan(&args[i]) && !kiln_expr_value_is_nan(&best) &&
             (least ? cmp < 0 : cmp > 0))
             best = args[i];
     }
@@ -41,11 +41,11 @@ static KilnStatus run_extreme(const KilnOperation *op, const KilnOperand *args, 
     return KILN_OK;
 }
 
-static KilnStatus run_abs(const KilnOperation *op, const KilnOperand *args, size_t n,
-                          KilnOperand *ret)
+static KilnStatus run_abs(const KilnOperation *op, const KilnExprValue *args, size_t n,
+                          KilnExprValue *ret)
 {
     (void)n;
-    if (!kiln_operand_is_whole(&args[0])) {
+    if (!kiln_expr_value_is_whole(&args[0])) {
         *ret = of_float(fabs(args[0].f));
         return KILN_OK;
     }
@@ -55,7 +55,7 @@ static KilnStatus run_abs(const KilnOperation *op, const KilnOperand *args, size
     return KILN_OK;
 }
 
-static KilnStatus to_int(const KilnOperation *op, double value, KilnOperand *ret)
+static KilnStatus to_int(const KilnOperation *op, double value, KilnExprValue *ret)
 {
     if (!(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
         return FAIL(op, KILN_E_RANGE, "%s: the number does not fit an integer", op->name);
@@ -63,19 +63,19 @@ static KilnStatus to_int(const KilnOperation *op, double value, KilnOperand *ret
     return KILN_OK;
 }
 
-static KilnStatus run_floor(const KilnOperation *op, const KilnOperand *args, size_t n,
-                            KilnOperand *ret)
+static KilnStatus run_floor(const KilnOperation *op, const KilnExprValue *args, size_t n,
+                            KilnExprValue *ret)
 {
     (void)n;
     *ret = of_int(args[0].i);
-    if (kiln_operand_is_whole(&args[0]))
+    if (kiln_expr_value_is_whole(&args[0]))
         return KILN_OK;
     return to_int(op, strcmp(op->name, "floor") == 0 ? floor(args[0].f) : ceil(args[0].f), ret);
 }
 
 /* To a multiple of 10 ** -places, halves to the even one. */
 static KilnStatus round_int(const KilnOperation *op, int64_t value, int64_t places,
-                            KilnOperand *ret)
+                            KilnExprValue *ret)
 {
     int64_t unit = 1, down, rest;
 
@@ -117,12 +117,12 @@ static double round_float(double value, int64_t places)
     return result;
 }
 
-static KilnStatus run_round(const KilnOperation *op, const KilnOperand *args, size_t n,
-                            KilnOperand *ret)
+static KilnStatus run_round(const KilnOperation *op, const KilnExprValue *args, size_t n,
+                            KilnExprValue *ret)
 {
-    if (n == 2 && !kiln_operand_is_whole(&args[1]))
+    if (n == 2 && !kiln_expr_value_is_whole(&args[1]))
         return FAIL(op, KILN_E_TYPE, "round: the number of places is no integer");
-    if (kiln_operand_is_whole(&args[0]))
+    if (kiln_expr_value_is_whole(&args[0]))
         return round_int(op, args[0].i, n == 2 ? args[1].i : 0, ret);
     if (n == 1)
         return to_int(op, nearbyint(args[0].f), ret);
@@ -135,7 +135,8 @@ typedef struct Function {
     size_t least, most;
     bool numbers; /* only */
     const char *usage;
-    KilnStatus (*run)(const KilnOperation *op, const KilnOperand *args, size_t n, KilnOperand *ret);
+    KilnStatus (*run)(const KilnOperation *op, const KilnExprValue *args, size_t n,
+                      KilnExprValue *ret);
 } Function;
 
 static const Function functions[] = {
@@ -160,8 +161,8 @@ static KilnStatus unknown_function(const KilnOperation *op)
                 near != NULL ? "?" : "");
 }
 
-KilnStatus kiln_operand_call(const KilnOperation *op, const KilnOperand *args, size_t n,
-                             KilnOperand *ret)
+KilnStatus kiln_expr_value_call(const KilnOperation *op, const KilnExprValue *args, size_t n,
+                                KilnExprValue *ret)
 {
     const Function *function = NULL;
 
@@ -173,8 +174,8 @@ KilnStatus kiln_operand_call(const KilnOperation *op, const KilnOperand *args, s
     if (n < function->least || n > function->most)
         return FAIL(op, KILN_E_USAGE, "%s takes %s, got %zu", op->name, function->usage, n);
     for (size_t i = 0; i < n && function->numbers; i++)
-        if (!kiln_operand_is_number(&args[i]))
+        if (!kiln_expr_value_is_number(&args[i]))
             return FAIL(op, KILN_E_TYPE, "%s needs numbers, got %s", op->name,
-                        kiln_operand_type_name(&args[i]));
+                        kiln_expr_value_type_name(&args[i]));
     return function->run(op, args, n, ret);
 }

@@ -12,7 +12,7 @@
 
 /* ---- Values ------------------------------------------------------------------------ */
 
-const char *kiln_operand_type_name(const KilnOperand *value)
+const char *kiln_expr_value_type_name(const KilnExprValue *value)
 {
     switch (value->type) {
     case KILN_SCALAR_NULL:
@@ -27,37 +27,37 @@ const char *kiln_operand_type_name(const KilnOperand *value)
     }
 }
 
-static KilnOperand of_int(int64_t i)
+static KilnExprValue of_int(int64_t i)
 {
-    return (KilnOperand) { .type = KILN_SCALAR_INT, .i = i };
+    return (KilnExprValue) { .type = KILN_SCALAR_INT, .i = i };
 }
 
-static KilnOperand of_bool(bool b)
+static KilnExprValue of_bool(bool b)
 {
-    return (KilnOperand) { .type = KILN_SCALAR_BOOL, .i = b };
+    return (KilnExprValue) { .type = KILN_SCALAR_BOOL, .i = b };
 }
 
-static KilnOperand of_float(double f)
+static KilnExprValue of_float(double f)
 {
-    return (KilnOperand) { .type = KILN_SCALAR_FLOAT, .f = f };
+    return (KilnExprValue) { .type = KILN_SCALAR_FLOAT, .f = f };
 }
 
-bool kiln_operand_is_whole(const KilnOperand *value)
+bool kiln_expr_value_is_whole(const KilnExprValue *value)
 {
     return value->type == KILN_SCALAR_INT || value->type == KILN_SCALAR_BOOL;
 }
 
-bool kiln_operand_is_number(const KilnOperand *value)
+bool kiln_expr_value_is_number(const KilnExprValue *value)
 {
-    return kiln_operand_is_whole(value) || value->type == KILN_SCALAR_FLOAT;
+    return kiln_expr_value_is_whole(value) || value->type == KILN_SCALAR_FLOAT;
 }
 
-static double as_float(const KilnOperand *value)
+static double as_float(const KilnExprValue *value)
 {
     return value->type == KILN_SCALAR_FLOAT ? value->f : (double)value->i;
 }
 
-bool kiln_operand_is_true(const KilnOperand *value)
+bool kiln_expr_value_is_true(const KilnExprValue *value)
 {
     switch (value->type) {
     case KILN_SCALAR_NULL:
@@ -72,10 +72,10 @@ bool kiln_operand_is_true(const KilnOperand *value)
     }
 }
 
-KilnStatus kiln_operand_parse(const KilnOperation *op, const char *text, KilnOperand *ret)
+KilnStatus kiln_expr_value_parse(const KilnOperation *op, const char *text, KilnExprValue *ret)
 {
     bool whole = strpbrk(text, ".eE") == NULL;
-    KilnOperand value = { .type = whole ? KILN_SCALAR_INT : KILN_SCALAR_FLOAT };
+    KilnExprValue value = { .type = whole ? KILN_SCALAR_INT : KILN_SCALAR_FLOAT };
     KilnStatus status = whole ? kiln_parse_i64(text, &value.i, NULL)
                               : kiln_parse_f64(text, &value.f, NULL);
 
@@ -87,10 +87,10 @@ KilnStatus kiln_operand_parse(const KilnOperation *op, const char *text, KilnOpe
     return KILN_OK;
 }
 
-KilnStatus kiln_operand_from_node(const KilnOperation *op, const KilnConfigNode *node,
-                                  KilnOperand *ret)
+KilnStatus kiln_expr_value_from_node(const KilnOperation *op, const KilnConfigNode *node,
+                                     KilnExprValue *ret)
 {
-    *ret = (KilnOperand) { .type = node->scalar, .text = node->text };
+    *ret = (KilnExprValue) { .type = node->scalar, .text = node->text };
     if (node->kind != KILN_NODE_SCALAR)
         return FAIL(op, KILN_E_TYPE, "this is %s; an expression computes with single values",
                     kiln_node_kind_name(node));
@@ -111,7 +111,7 @@ KilnStatus kiln_operand_from_node(const KilnOperation *op, const KilnConfigNode 
     }
 }
 
-KilnConfigNode *kiln_operand_to_node(const KilnMaker *maker, const KilnOperand *operand)
+KilnConfigNode *kiln_expr_value_to_node(const KilnMaker *maker, const KilnExprValue *operand)
 {
     char buf[KILN_F64_TEXT];
 
@@ -169,7 +169,7 @@ void kiln_divide_ints(int64_t a, int64_t b, int64_t *quotient, int64_t *remainde
     }
 }
 
-static KilnStatus compute_ints(const KilnOperation *op, int64_t a, int64_t b, KilnOperand *ret)
+static KilnStatus compute_ints(const KilnOperation *op, int64_t a, int64_t b, KilnExprValue *ret)
 {
     const char *sign = op->name;
     int64_t result = 0, remainder = 0;
@@ -216,7 +216,7 @@ static double divide_floats(double a, double b, bool want_remainder)
     return quotient - whole > 0.5 ? whole + 1 : whole;
 }
 
-static KilnStatus compute_floats(const KilnOperation *op, double a, double b, KilnOperand *ret)
+static KilnStatus compute_floats(const KilnOperation *op, double a, double b, KilnExprValue *ret)
 {
     const char *sign = op->name;
     bool power = strcmp(sign, "**") == 0, divides = strchr("/%", *sign) != NULL;
@@ -241,20 +241,20 @@ static KilnStatus compute_floats(const KilnOperation *op, double a, double b, Ki
     return KILN_OK;
 }
 
-KilnStatus kiln_operand_compute(const KilnOperation *op, const KilnOperand *a, const KilnOperand *b,
-                                KilnOperand *ret)
+KilnStatus kiln_expr_value_compute(const KilnOperation *op, const KilnExprValue *a,
+                                   const KilnExprValue *b, KilnExprValue *ret)
 {
     const char *sign = op->name;
     bool floats = strcmp(sign, "/") == 0 ||
-                  (strcmp(sign, "**") == 0 && kiln_operand_is_whole(b) && b->i < 0);
+                  (strcmp(sign, "**") == 0 && kiln_expr_value_is_whole(b) && b->i < 0);
 
-    if (!kiln_operand_is_number(a) || !kiln_operand_is_number(b))
+    if (!kiln_expr_value_is_number(a) || !kiln_expr_value_is_number(b))
         return FAIL(op, KILN_E_TYPE, "%s needs numbers, got %s and %s%s", sign,
-                    kiln_operand_type_name(a), kiln_operand_type_name(b),
+                    kiln_expr_value_type_name(a), kiln_expr_value_type_name(b),
                     a->type == KILN_SCALAR_STR || b->type == KILN_SCALAR_STR
                         ? "; ${oc.decode:...} makes numbers of text"
                         : "");
-    if (kiln_operand_is_whole(a) && kiln_operand_is_whole(b) && !floats)
+    if (kiln_expr_value_is_whole(a) && kiln_expr_value_is_whole(b) && !floats)
         return compute_ints(op, a->i, b->i, ret);
     return compute_floats(op, as_float(a), as_float(b), ret);
 }
@@ -262,53 +262,54 @@ KilnStatus kiln_operand_compute(const KilnOperation *op, const KilnOperand *a, c
 /* ---- Comparisons --------------------------------------------------------------------- */
 
 /* Exact also between large integers and floats: a long double holds both. */
-static int compare_numbers(const KilnOperand *a, const KilnOperand *b)
+static int compare_numbers(const KilnExprValue *a, const KilnExprValue *b)
 {
-    long double x = kiln_operand_is_whole(a) ? (long double)a->i : (long double)a->f;
-    long double y = kiln_operand_is_whole(b) ? (long double)b->i : (long double)b->f;
+    long double x = kiln_expr_value_is_whole(a) ? (long double)a->i : (long double)a->f;
+    long double y = kiln_expr_value_is_whole(b) ? (long double)b->i : (long double)b->f;
 
     return x < y ? -1 : x > y;
 }
 
-bool kiln_operand_is_nan(const KilnOperand *value)
+bool kiln_expr_value_is_nan(const KilnExprValue *value)
 {
     return value->type == KILN_SCALAR_FLOAT && isnan(value->f);
 }
 
-static bool is_equal(const KilnOperand *a, const KilnOperand *b)
+static bool is_equal(const KilnExprValue *a, const KilnExprValue *b)
 {
-    if (kiln_operand_is_number(a) && kiln_operand_is_number(b))
-        return !kiln_operand_is_nan(a) && !kiln_operand_is_nan(b) && compare_numbers(a, b) == 0;
+    if (kiln_expr_value_is_number(a) && kiln_expr_value_is_number(b))
+        return !kiln_expr_value_is_nan(a) && !kiln_expr_value_is_nan(b) &&
+               compare_numbers(a, b) == 0;
     if (a->type != b->type)
         return false;
     return a->type == KILN_SCALAR_NULL || strcmp(a->text, b->text) == 0;
 }
 
-KilnStatus kiln_operand_order(const KilnOperation *op, const KilnOperand *a, const KilnOperand *b,
-                              int *ret)
+KilnStatus kiln_expr_value_order(const KilnOperation *op, const KilnExprValue *a,
+                                 const KilnExprValue *b, int *ret)
 {
-    if (kiln_operand_is_number(a) && kiln_operand_is_number(b))
+    if (kiln_expr_value_is_number(a) && kiln_expr_value_is_number(b))
         *ret = compare_numbers(a, b);
     else if (a->type == KILN_SCALAR_STR && b->type == KILN_SCALAR_STR)
         *ret = strcmp(a->text, b->text);
     else
-        return FAIL(op, KILN_E_TYPE, "%s and %s have no order", kiln_operand_type_name(a),
-                    kiln_operand_type_name(b));
+        return FAIL(op, KILN_E_TYPE, "%s and %s have no order", kiln_expr_value_type_name(a),
+                    kiln_expr_value_type_name(b));
     return KILN_OK;
 }
 
-KilnStatus kiln_operand_compare(const KilnOperation *op, const KilnOperand *a, const KilnOperand *b,
-                                KilnOperand *ret)
+KilnStatus kiln_expr_value_compare(const KilnOperation *op, const KilnExprValue *a,
+                                   const KilnExprValue *b, KilnExprValue *ret)
 {
     const char *sign = op->name;
-    bool equal = is_equal(a, b), none = kiln_operand_is_nan(a) || kiln_operand_is_nan(b);
+    bool equal = is_equal(a, b), none = kiln_expr_value_is_nan(a) || kiln_expr_value_is_nan(b);
     int cmp = 0;
 
     if (sign[0] == '=' || sign[0] == '!') {
         *ret = of_bool(equal == (sign[0] == '='));
         return KILN_OK;
     }
-    KilnStatus status = kiln_operand_order(op, a, b, &cmp);
+    KilnStatus status = kiln_expr_value_order(op, a, b, &cmp);
     if (status >= 0)
         *ret = of_bool(!none &&
                        ((sign[0] == '<' ? cmp < 0 : cmp > 0) || (sign[1] == '=' && cmp == 0)));

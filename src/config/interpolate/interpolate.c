@@ -202,7 +202,7 @@ static void say_removed(const KilnResolving *resolving, const char *path)
 
         if (strcmp(config->removed[i].path, path) != 0)
             continue;
-        kiln_place_write(&place, &config->removed[i].origin);
+        kiln_origin_write(&place, &config->removed[i].origin);
         kiln_error_set(resolving->err, err.status, "%s; %s took it away", err.text,
                        place.data != NULL ? place.data : "");
         kiln_text_release(&place);

@@ -41,7 +41,7 @@ KilnStatus kiln_config_overrides_yaml(const KilnConfig *config, char **ret, Kiln
 KilnStatus kiln_config_job_yaml(const KilnConfig *config, char **ret, KilnError *err)
 {
     KilnText text = { 0 };
-    KilnWriter writer = {
+    KilnYamlWriter writer = {
         .text = &text,
         .config = config,
         .resolve = true,
@@ -55,7 +55,7 @@ KilnStatus kiln_config_job_yaml(const KilnConfig *config, char **ret, KilnError 
 KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **ret, KilnError *err)
 {
     KilnText text = { 0 };
-    KilnWriter writer = { .text = &text, .config = config };
+    KilnYamlWriter writer = { .text = &text, .config = config };
     KilnConfigNode *own = kiln_node_get(config->root, "kiln");
     KilnEntry entry = { .key = "kiln", .value = own };
     KilnConfigNode root = { .kind = KILN_NODE_MAP, .entries = &entry, .count = own != NULL };
@@ -87,17 +87,17 @@ bool kiln_config_is_recorded(const KilnConfig *config)
 
 /* ---- Choices and options ---------------------------------------------------------------- */
 
-size_t kiln_config_choices(const KilnConfig *config, KilnChoiceMade *ret, size_t size)
+size_t kiln_config_selections(const KilnConfig *config, KilnGroupSelection *ret, size_t size)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < config->n_chosen; i++) {
-        const KilnChosen *chosen = &config->chosen[i];
+        const KilnSelection *chosen = &config->chosen[i];
 
         if (kiln_starts_with(chosen->key, "kiln/"))
             continue;
         if (n < size)
-            ret[n] = (KilnChoiceMade) { .group = chosen->key, .option = chosen->option };
+            ret[n] = (KilnGroupSelection) { .group = chosen->key, .option = chosen->option };
         n++;
     }
     return n;

@@ -31,13 +31,13 @@ KILN_NODISCARD KilnStatus kiln_config_origins_check(const char *path, KilnError 
 bool kiln_config_is_recorded(const KilnConfig *config);
 
 /* A choice of the defaults list: "model" -> "resnet"; option NULL for null. */
-typedef struct KilnChoiceMade {
+typedef struct KilnGroupSelection {
     const char *group, *option; /* borrowed from the config */
-} KilnChoiceMade;
+} KilnGroupSelection;
 
 /* Choices in the order in which they are listed, without those of `kiln`; the number
  * of them. At most `size` are stored. */
-size_t kiln_config_choices(const KilnConfig *config, KilnChoiceMade *ret, size_t size);
+size_t kiln_config_selections(const KilnConfig *config, KilnGroupSelection *ret, size_t size);
 
 /* The options of a group (`model`), or with `groups` the groups below it ("": the
  * top ones), as the request would find them; files and what the hooks offer, in

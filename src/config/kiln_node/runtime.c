@@ -82,7 +82,7 @@ static void fill_choices(Filler *filler)
     KilnConfigNode *choices = kiln_node_new(&filler->maker, KILN_NODE_MAP);
 
     for (size_t i = 0; choices != NULL && i < config->n_chosen; i++) {
-        const KilnChosen *chosen = &config->chosen[i];
+        const KilnSelection *chosen = &config->chosen[i];
         KilnConfigNode *option = chosen->option != NULL
                                      ? text(filler, chosen->option)
                                      : kiln_node_scalar(&filler->maker, KILN_SCALAR_NULL, "null");

@@ -7,8 +7,8 @@
 #include "config/override/functions.h"
 #include "config/yaml/scalar.h"
 
-typedef KilnStatus (*Cast)(const KilnCall *call, const KilnConfigNode *from, KilnConfigNode **ret,
-                           KilnError *err);
+typedef KilnStatus (*Cast)(const KilnFunctionCall *call, const KilnConfigNode *from,
+                           KilnConfigNode **ret, KilnError *err);
 
 static KilnStatus result(KilnConfigNode *node, KilnConfigNode **ret, KilnError *err)
 {
@@ -16,7 +16,7 @@ static KilnStatus result(KilnConfigNode *node, KilnConfigNode **ret, KilnError *
     return node != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(*node));
 }
 
-static KilnStatus misfit(const KilnCall *call, const KilnConfigNode *from, const char *type,
+static KilnStatus misfit(const KilnFunctionCall *call, const KilnConfigNode *from, const char *type,
                          KilnError *err)
 {
     return kiln_call_fail(call, err, "'%s' is no %s", from->text, type);
@@ -32,8 +32,8 @@ static bool number_of(const KilnConfigNode *node, double *ret)
     return true;
 }
 
-static KilnStatus to_int(const KilnCall *call, const KilnConfigNode *from, KilnConfigNode **ret,
-                         KilnError *err)
+static KilnStatus to_int(const KilnFunctionCall *call, const KilnConfigNode *from,
+                         KilnConfigNode **ret, KilnError *err)
 {
     const char *text = from->text;
     int64_t whole;
@@ -49,8 +49,8 @@ static KilnStatus to_int(const KilnCall *call, const KilnConfigNode *from, KilnC
     return result(kiln_node_scalar(&call->value->maker, KILN_SCALAR_INT, text), ret, err);
 }
 
-static KilnStatus to_float(const KilnCall *call, const KilnConfigNode *from, KilnConfigNode **ret,
-                           KilnError *err)
+static KilnStatus to_float(const KilnFunctionCall *call, const KilnConfigNode *from,
+                           KilnConfigNode **ret, KilnError *err)
 {
     char buf[KILN_F64_TEXT];
     double number;
@@ -63,8 +63,8 @@ static KilnStatus to_float(const KilnCall *call, const KilnConfigNode *from, Kil
                   ret, err);
 }
 
-static KilnStatus to_bool(const KilnCall *call, const KilnConfigNode *from, KilnConfigNode **ret,
-                          KilnError *err)
+static KilnStatus to_bool(const KilnFunctionCall *call, const KilnConfigNode *from,
+                          KilnConfigNode **ret, KilnError *err)
 {
     const char *text = NULL;
     double number;
@@ -82,8 +82,8 @@ static KilnStatus to_bool(const KilnCall *call, const KilnConfigNode *from, Kiln
     return result(kiln_node_scalar(&call->value->maker, KILN_SCALAR_BOOL, text), ret, err);
 }
 
-static KilnStatus to_str(const KilnCall *call, const KilnConfigNode *from, KilnConfigNode **ret,
-                         KilnError *err)
+static KilnStatus to_str(const KilnFunctionCall *call, const KilnConfigNode *from,
+                         KilnConfigNode **ret, KilnError *err)
 {
     KilnText text = { 0 };
     KilnConfigNode *node = NULL;
@@ -101,8 +101,8 @@ static KilnStatus to_str(const KilnCall *call, const KilnConfigNode *from, KilnC
 }
 
 /* The whole value as text. */
-static KilnStatus to_json(const KilnCall *call, const KilnConfigNode *from, KilnConfigNode **ret,
-                          KilnError *err)
+static KilnStatus to_json(const KilnFunctionCall *call, const KilnConfigNode *from,
+                          KilnConfigNode **ret, KilnError *err)
 {
     KilnText text = { 0 };
     KilnConfigNode *node = NULL;
@@ -117,7 +117,7 @@ static KilnStatus to_json(const KilnCall *call, const KilnConfigNode *from, Kiln
 }
 
 /* A cast goes into lists and mappings. */
-static KilnStatus cast(const KilnCall *call, Cast to, const KilnConfigNode *from,
+static KilnStatus cast(const KilnFunctionCall *call, Cast to, const KilnConfigNode *from,
                        KilnConfigNode **ret, KilnError *err)
 {
     KilnConfigNode *node;
@@ -145,7 +145,7 @@ static KilnStatus cast(const KilnCall *call, Cast to, const KilnConfigNode *from
 /* ---- Sweeps ------------------------------------------------------------------- */
 
 /* A new choice: whether to shuffle is lost, as in Hydra. */
-static KilnStatus cast_choice(const KilnCall *call, Cast to, const KilnSweepValue *from,
+static KilnStatus cast_choice(const KilnFunctionCall *call, Cast to, const KilnSweepValue *from,
                               KilnConfigNode **ret, KilnError *err)
 {
     KilnSweepValue *sweep = kiln_sweep_value_new(call->value, KILN_SWEEP_CHOICE, NULL);
@@ -168,7 +168,8 @@ static KilnStatus cast_choice(const KilnCall *call, Cast to, const KilnSweepValu
     return KILN_OK;
 }
 
-static KilnStatus cast_number(const KilnCall *call, KilnNumber *number, bool real, KilnError *err)
+static KilnStatus cast_number(const KilnFunctionCall *call, KilnNumber *number, bool real,
+                              KilnError *err)
 {
     if (!real && number->real) {
         if (!(fabs(number->value) < 9.2e18))
@@ -181,7 +182,7 @@ static KilnStatus cast_number(const KilnCall *call, KilnNumber *number, bool rea
 }
 
 /* The ends and the step are cast, not what lies between. */
-static KilnStatus cast_range(const KilnCall *call, Cast to, const KilnSweepValue *from,
+static KilnStatus cast_range(const KilnFunctionCall *call, Cast to, const KilnSweepValue *from,
                              KilnConfigNode **ret, KilnError *err)
 {
     KilnSweepValue *sweep;
@@ -205,7 +206,7 @@ static KilnStatus cast_range(const KilnCall *call, Cast to, const KilnSweepValue
     return status;
 }
 
-static KilnStatus cast_sweep(const KilnCall *call, Cast to, const KilnSweepValue *from,
+static KilnStatus cast_sweep(const KilnFunctionCall *call, Cast to, const KilnSweepValue *from,
                              KilnConfigNode **ret, KilnError *err)
 {
     if (from->kind == KILN_SWEEP_CHOICE)
@@ -215,7 +216,8 @@ static KilnStatus cast_sweep(const KilnCall *call, Cast to, const KilnSweepValue
     return cast_range(call, to, from, ret, err);
 }
 
-static KilnStatus call_cast(const KilnCall *call, Cast to, KilnConfigNode **ret, KilnError *err)
+static KilnStatus call_cast(const KilnFunctionCall *call, Cast to, KilnConfigNode **ret,
+                            KilnError *err)
 {
     const KilnConfigNode *from = call->named[0];
     const KilnSweepValue *sweep;
@@ -241,27 +243,27 @@ static KilnStatus call_cast(const KilnCall *call, Cast to, KilnConfigNode **ret,
     return sweep != NULL ? cast_sweep(call, to, sweep, ret, err) : cast(call, to, from, ret, err);
 }
 
-KilnStatus kiln_call_bool(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_bool(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     return call_cast(call, to_bool, ret, err);
 }
 
-KilnStatus kiln_call_float(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_float(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     return call_cast(call, to_float, ret, err);
 }
 
-KilnStatus kiln_call_int(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_int(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     return call_cast(call, to_int, ret, err);
 }
 
-KilnStatus kiln_call_str(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_str(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     return call_cast(call, to_str, ret, err);
 }
 
-KilnStatus kiln_call_json_str(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_json_str(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     return call_cast(call, to_json, ret, err);
 }

@@ -48,7 +48,7 @@ static const Function functions[] = {
 
 _Static_assert(KILN_COUNT(functions) <= MOST_FUNCTIONS, "unknown_function has no room");
 
-KilnStatus kiln_call_fail(const KilnCall *call, KilnError *err, const char *format, ...)
+KilnStatus kiln_call_fail(const KilnFunctionCall *call, KilnError *err, const char *format, ...)
 {
     va_list args;
 
@@ -59,7 +59,7 @@ KilnStatus kiln_call_fail(const KilnCall *call, KilnError *err, const char *form
     return kiln_error_prefix(err, "column %zu: %s(): ", call->at + 1, call->name);
 }
 
-static KilnStatus unknown_function(const KilnCall *call, KilnError *err)
+static KilnStatus unknown_function(const KilnFunctionCall *call, KilnError *err)
 {
     const char *names[MOST_FUNCTIONS];
     KilnText list = { 0 };
@@ -82,8 +82,8 @@ static const char *parameter(const Function *function, size_t i)
     return i < KILN_CALL_NAMED ? function->parameters[i] : NULL;
 }
 
-static KilnStatus bind_named(KilnCall *call, const Function *function, const KilnEntry *argument,
-                             KilnError *err)
+static KilnStatus bind_named(KilnFunctionCall *call, const Function *function,
+                             const KilnEntry *argument, KilnError *err)
 {
     for (size_t i = 0; parameter(function, i) != NULL; i++) {
         if (strcmp(function->parameters[i], argument->key) != 0)
@@ -96,7 +96,7 @@ static KilnStatus bind_named(KilnCall *call, const Function *function, const Kil
     return kiln_call_fail(call, err, "there is no argument '%s'", argument->key);
 }
 
-static KilnStatus bind_place(KilnCall *call, const Function *function, size_t place,
+static KilnStatus bind_place(KilnFunctionCall *call, const Function *function, size_t place,
                              const KilnEntry *argument, KilnError *err)
 {
     if (!function->variadic) {
@@ -111,8 +111,8 @@ static KilnStatus bind_place(KilnCall *call, const Function *function, size_t pl
     return KILN_OK;
 }
 
-static KilnStatus bind(KilnCall *call, const Function *function, const KilnConfigNode *arguments,
-                       KilnError *err)
+static KilnStatus bind(KilnFunctionCall *call, const Function *function,
+                       const KilnConfigNode *arguments, KilnError *err)
 {
     KilnStatus status = KILN_OK;
     bool named = false;
@@ -139,7 +139,7 @@ static KilnStatus bind(KilnCall *call, const Function *function, const KilnConfi
 KilnStatus kiln_function_call(KilnValueText *value, const char *name, size_t at,
                               const KilnConfigNode *arguments, KilnConfigNode **ret, KilnError *err)
 {
-    KilnCall call = { .value = value, .name = name, .at = at };
+    KilnFunctionCall call = { .value = value, .name = name, .at = at };
 
     for (size_t i = 0; i < KILN_COUNT(functions); i++) {
         if (strcmp(name, functions[i].name) != 0)

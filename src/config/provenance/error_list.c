@@ -172,7 +172,7 @@ void kiln_errors_append(KilnErrors *errors, const KilnErrors *from)
 
 static bool is_argument(const Message *message)
 {
-    return kiln_place_argument(message->source, NULL) != NULL;
+    return kiln_origin_argument(message->source, NULL) != NULL;
 }
 
 /* Kind of place, and which file or argument it is. */
@@ -182,7 +182,7 @@ static Rank rank_of(const KilnErrors *errors, const Message *message)
 
     if (message->source == NULL)
         return rank;
-    if (kiln_place_argument(message->source, &rank.number) != NULL) {
+    if (kiln_origin_argument(message->source, &rank.number) != NULL) {
         rank.kind = IN_ARGUMENT;
         return rank;
     }

@@ -12,7 +12,7 @@
 enum { WIDEST = 60, MOST_TOLD = 64, ITEMS_IN_STEP = 4, ITEMS_IN_HEAD = 16 };
 
 typedef struct Teller {
-    const KilnStories *stories;
+    const KilnValueHistories *histories;
     const KilnConfig *config;     /* NULL: a past run */
     const KilnConfigNode *values; /* its values */
     KilnText *text;
@@ -35,26 +35,26 @@ static bool is_below(const char *key, const char *prefix, const char **ret_rest)
     return true;
 }
 
-static const KilnStory *find_story(const KilnStories *stories, const char *key)
+static const KilnValueHistory *find_story(const KilnValueHistories *histories, const char *key)
 {
-    for (size_t i = 0; i < stories->count; i++)
-        if (strcmp(stories->list[i].key, key) == 0)
-            return &stories->list[i];
+    for (size_t i = 0; i < histories->count; i++)
+        if (strcmp(histories->list[i].key, key) == 0)
+            return &histories->list[i];
     return NULL;
 }
 
 /* The story of the longest key that `key` lies below. */
-static const KilnStory *find_above(const KilnStories *stories, const char *key,
-                                   const char **ret_rest)
+static const KilnValueHistory *find_above(const KilnValueHistories *histories, const char *key,
+                                          const char **ret_rest)
 {
-    const KilnStory *found = NULL;
+    const KilnValueHistory *found = NULL;
     const char *rest;
 
-    for (size_t i = 0; i < stories->count; i++) {
-        if (!is_below(key, stories->list[i].key, &rest) ||
+    for (size_t i = 0; i < histories->count; i++) {
+        if (!is_below(key, histories->list[i].key, &rest) ||
             (found != NULL && strlen(rest) >= strlen(*ret_rest)))
             continue;
-        found = &stories->list[i];
+        found = &histories->list[i];
         *ret_rest = rest;
     }
     return found;
@@ -110,7 +110,7 @@ static void say_present(const Teller *teller, const char *key)
 }
 
 /* The value of a step, in one line that is not too long; the columns it takes. */
-static int step_value(const KilnStep *step, KilnText *ret)
+static int step_value(const KilnValueChange *step, KilnText *ret)
 {
     size_t at = 0;
     int columns = 0;
@@ -140,7 +140,8 @@ static int step_value(const KilnStep *step, KilnText *ret)
 static void tell_story(Teller *teller, const char *key, int indent);
 
 /* "  set to  0.1  conf/config.yaml:3:5", the value in a column of `width`. */
-static void tell_step(const Teller *teller, const KilnStep *step, bool first, int indent, int width)
+static void tell_step(const Teller *teller, const KilnValueChange *step, bool first, int indent,
+                      int width)
 {
     const char *word = step->value != NULL ? (first ? "set to" : "over")
                        : step->why != NULL ? "dropped"
@@ -170,19 +171,19 @@ static bool was_told(Teller *teller, const char *key)
     return false;
 }
 
-static void tell_steps(Teller *teller, const KilnStory *story, int indent)
+static void tell_steps(Teller *teller, const KilnValueHistory *history, int indent)
 {
     KilnText value = { 0 };
     int width = 0;
 
-    for (size_t i = 0; i < story->count; i++) {
-        int columns = step_value(&story->steps[i], &value);
+    for (size_t i = 0; i < history->count; i++) {
+        int columns = step_value(&history->steps[i], &value);
 
         width = columns > width ? columns : width;
     }
     kiln_text_release(&value);
-    for (size_t i = 0; i < story->count; i++) {
-        const KilnStep *step = &story->steps[i];
+    for (size_t i = 0; i < history->count; i++) {
+        const KilnValueChange *step = &history->steps[i];
 
         tell_step(teller, step, i == 0, indent, width);
         for (size_t j = 0; i == 0 && step->refers != NULL && step->refers[j] != NULL; j++)
@@ -193,7 +194,7 @@ static void tell_steps(Teller *teller, const KilnStory *story, int indent)
 /* The key with its value, and below it what happened to it; once. */
 static void tell_story(Teller *teller, const char *key, int indent)
 {
-    const KilnStory *story = find_story(teller->stories, key);
+    const KilnValueHistory *history = find_story(teller->histories, key);
 
     kiln_text_printf(teller->text, "%*s%s: ", indent, "", key);
     say_present(teller, key);
@@ -202,8 +203,8 @@ static void tell_story(Teller *teller, const char *key, int indent)
         return;
     }
     kiln_text_char(teller->text, '\n');
-    if (story != NULL)
-        tell_steps(teller, story, indent + 2);
+    if (history != NULL)
+        tell_steps(teller, history, indent + 2);
 }
 
 static bool hides(const Teller *teller, const char *key)
@@ -219,13 +220,13 @@ static bool tell_below(Teller *teller, const char *key)
 {
     bool found = false;
 
-    for (size_t i = 0; i < teller->stories->count; i++) {
-        const KilnStory *story = &teller->stories->list[i];
+    for (size_t i = 0; i < teller->histories->count; i++) {
+        const KilnValueHistory *history = &teller->histories->list[i];
 
-        if (!is_below(story->key, key, NULL) || (*key == '\0' && hides(teller, story->key)))
+        if (!is_below(history->key, key, NULL) || (*key == '\0' && hides(teller, history->key)))
             continue;
         teller->n_told = 0;
-        tell_story(teller, story->key, 0);
+        tell_story(teller, history->key, 0);
         found = true;
     }
     return found;
@@ -234,16 +235,16 @@ static bool tell_below(Teller *teller, const char *key)
 /* ---- Keys that have no story --------------------------------------------------------------- */
 
 /* `task.model.depth` where task.model is ${model}: the key that it is. */
-static const char *referred(Teller *teller, const KilnStory *story, const char *key,
+static const char *referred(Teller *teller, const KilnValueHistory *history, const char *key,
                             const char *rest)
 {
-    const KilnStep *step = &story->steps[0];
+    const KilnValueChange *step = &history->steps[0];
     const char *target;
 
     if (step->value == NULL || step->refers == NULL || step->refers[0] == NULL ||
         step->refers[1] != NULL)
         return NULL;
-    target = kiln_arena_printf(teller->stories->arena, "%s%s", step->refers[0], rest);
+    target = kiln_arena_printf(teller->histories->arena, "%s%s", step->refers[0], rest);
     if (target == NULL)
         return NULL;
     kiln_text_printf(teller->text, "%s is %s, by %s in %s\n", key, target, step->value->text,
@@ -265,8 +266,8 @@ static void suggest(const Teller *teller, const char *key, KilnError *err)
     size_t found = 0;
 
     kiln_text_append(&text, err->text);
-    for (size_t i = 0; i < teller->stories->count && found < 3; i++) {
-        const char *other = teller->stories->list[i].key;
+    for (size_t i = 0; i < teller->histories->count && found < 3; i++) {
+        const char *other = teller->histories->list[i].key;
 
         if (strcmp(last_part(other), last_part(key)) == 0 && !hides(teller, other))
             kiln_text_printf(&text, "%s'%s'", found++ == 0 ? "; did you mean " : " or ", other);
@@ -294,11 +295,11 @@ static KilnStatus unknown(const Teller *teller, const char *key, KilnError *err)
 static KilnStatus tell_key(Teller *teller, const char *key, int depth, KilnError *err)
 {
     const char *rest = "", *target;
-    const KilnStory *above;
+    const KilnValueHistory *above;
 
     if (tell_below(teller, key))
         return KILN_OK;
-    above = find_above(teller->stories, key, &rest);
+    above = find_above(teller->histories, key, &rest);
     target = above != NULL && depth < KILN_INTERPOLATION_DEPTH ? referred(teller, above, key, rest)
                                                                : NULL;
     if (target != NULL)
@@ -313,12 +314,12 @@ static KilnStatus tell_key(Teller *teller, const char *key, int depth, KilnError
     return KILN_OK;
 }
 
-KilnStatus kiln_stories_tell(const KilnStories *stories, const KilnConfig *config,
-                             const KilnConfigNode *values, const char *key, KilnText *text,
-                             KilnError *err)
+KilnStatus kiln_histories_explain(const KilnValueHistories *histories, const KilnConfig *config,
+                                  const KilnConfigNode *values, const char *key, KilnText *text,
+                                  KilnError *err)
 {
-    Teller teller = { .stories = stories, .config = config, .values = values, .text = text };
-    const char *own = kiln_own_path(stories->arena, key);
+    Teller teller = { .histories = histories, .config = config, .values = values, .text = text };
+    const char *own = kiln_own_path(histories->arena, key);
 
     if (own == NULL)
         return kiln_error_nomem(err, strlen(key));
@@ -328,12 +329,13 @@ KilnStatus kiln_stories_tell(const KilnStories *stories, const KilnConfig *confi
 KilnStatus kiln_config_explain(const KilnConfig *config, const char *key, char **ret,
                                KilnError *err)
 {
-    KilnStories stories = { 0 };
+    KilnValueHistories histories = { 0 };
     KilnText text = { 0 };
-    KilnStatus status = kiln_stories_collect(config, &stories, err);
+    KilnStatus status = kiln_histories_collect(config, &histories, err);
 
     if (status >= 0)
-        status = kiln_stories_tell(&stories, config, NULL, key != NULL ? key : "", &text, err);
+        status = kiln_histories_explain(&histories, config, NULL, key != NULL ? key : "", &text,
+                                        err);
     char *taken = status >= 0 ? kiln_text_take(&text) : NULL;
     if (status >= 0 && taken == NULL)
         status = kiln_error_nomem(err, 1);

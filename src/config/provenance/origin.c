@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-void kiln_place_write(KilnText *text, const KilnOrigin *origin)
+void kiln_origin_write(KilnText *text, const KilnOrigin *origin)
 {
     if (origin->line > 0)
         kiln_text_printf(text, "%s:%d:%d", origin->source, origin->line, origin->column);
@@ -11,14 +11,14 @@ void kiln_place_write(KilnText *text, const KilnOrigin *origin)
         kiln_text_append(text, origin->source != NULL ? origin->source : "nowhere");
 }
 
-size_t kiln_place_leads(const char *message, const KilnOrigin *origin)
+size_t kiln_origin_prefix(const char *message, const KilnOrigin *origin)
 {
     KilnText place = { 0 };
     size_t n = 0;
 
     if (origin->source == NULL)
         return 0;
-    kiln_place_write(&place, origin);
+    kiln_origin_write(&place, origin);
     kiln_text_char(&place, ':');
     if (!place.failed && kiln_starts_with(message, place.data))
         n = place.length;
@@ -26,7 +26,7 @@ size_t kiln_place_leads(const char *message, const KilnOrigin *origin)
     return n;
 }
 
-const char *kiln_place_argument(const char *source, size_t *ret_number)
+const char *kiln_origin_argument(const char *source, size_t *ret_number)
 {
     static const char word[] = "argument ";
     size_t n = sizeof(word) - 1, number = 0;

@@ -6,12 +6,12 @@
 #include "base/text.h"
 
 /* "conf/x.yaml:3:5", the source alone where there is no line, "nowhere" without one. */
-void kiln_place_write(KilnText *text, const KilnOrigin *origin);
+void kiln_origin_write(KilnText *text, const KilnOrigin *origin);
 /* Length of "PLACE:" where a message begins with it; 0: it begins otherwise. */
-size_t kiln_place_leads(const char *message, const KilnOrigin *origin);
+size_t kiln_origin_prefix(const char *message, const KilnOrigin *origin);
 /* The source of an argument, "argument 2 `lr=0.1`": its text, up to (not including)
  * the last backquote; NULL for any other source, or NULL. *ret_number (may be NULL)
  * is 2. */
-const char *kiln_place_argument(const char *source, size_t *ret_number);
+const char *kiln_origin_argument(const char *source, size_t *ret_number);
 
 #endif

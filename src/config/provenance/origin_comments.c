@@ -8,17 +8,17 @@
 
 enum { WIDEST_LINE = 60 }; /* longer lines don't move the column of the comments */
 
-typedef struct KilnRemark {
+typedef struct KilnOriginComment {
     size_t offset;
     char *text;
-} KilnRemark;
+} KilnOriginComment;
 
-void kiln_remarks_release(KilnRemarks *remarks)
+void kiln_origin_comments_release(KilnOriginComments *comments)
 {
-    for (size_t i = 0; i < remarks->count; i++)
-        free(remarks->list[i].text);
-    free(remarks->list);
-    *remarks = (KilnRemarks) { 0 };
+    for (size_t i = 0; i < comments->count; i++)
+        free(comments->list[i].text);
+    free(comments->list);
+    *comments = (KilnOriginComments) { 0 };
 }
 
 /* A comment must not hold what ends a line or is no text to YAML. */
@@ -40,28 +40,29 @@ static char *clean(const char *text)
     return kiln_text_take(&clean);
 }
 
-void kiln_remarks_add(KilnRemarks *remarks, const KilnConfig *config, const KilnConfigNode *written,
-                      const KilnConfigNode *value, size_t offset)
+void kiln_origin_comments_add(KilnOriginComments *comments, const KilnConfig *config,
+                              const KilnConfigNode *written, const KilnConfigNode *value,
+                              size_t offset)
 {
     static const char from[] = "from ";
     char where[1024] = "";
 
-    if (remarks->count == remarks->capacity) {
-        size_t capacity = remarks->capacity > 0 ? remarks->capacity * 2 : 64;
-        KilnRemark *list = realloc(remarks->list, capacity * sizeof(*list));
+    if (comments->count == comments->capacity) {
+        size_t capacity = comments->capacity > 0 ? comments->capacity * 2 : 64;
+        KilnOriginComment *list = realloc(comments->list, capacity * sizeof(*list));
 
         if (list == NULL) {
-            remarks->failed = true;
+            comments->failed = true;
             return;
         }
-        remarks->list = list;
-        remarks->capacity = capacity;
+        comments->list = list;
+        comments->capacity = capacity;
     }
     kiln_node_where(config, written, value, where, sizeof(where));
     char *text = clean(where + (kiln_starts_with(where, from) ? sizeof(from) - 1 : 0));
-    remarks->failed |= text == NULL;
+    comments->failed |= text == NULL;
     if (text != NULL)
-        remarks->list[remarks->count++] = (KilnRemark) { offset, text };
+        comments->list[comments->count++] = (KilnOriginComment) { offset, text };
 }
 
 /* Columns of the line that ends at `end`. */
@@ -81,27 +82,28 @@ static int line_width(const KilnText *text, size_t end)
     return width;
 }
 
-void kiln_remarks_write(const KilnRemarks *remarks, const KilnText *text, KilnText *ret)
+void kiln_origin_comments_write(const KilnOriginComments *comments, const KilnText *text,
+                                KilnText *ret)
 {
     int column = 0;
     size_t at = 0;
 
-    for (size_t i = 0; i < remarks->count; i++) {
-        int width = line_width(text, remarks->list[i].offset);
+    for (size_t i = 0; i < comments->count; i++) {
+        int width = line_width(text, comments->list[i].offset);
 
         if (width <= WIDEST_LINE && width > column)
             column = width;
     }
-    for (size_t i = 0; i < remarks->count; i++) {
-        size_t end = remarks->list[i].offset;
+    for (size_t i = 0; i < comments->count; i++) {
+        size_t end = comments->list[i].offset;
         int width = line_width(text, end);
 
         kiln_text_append_n(ret, text->data + at, end - at);
         kiln_text_printf(ret, "%*s  # %s", width < column ? column - width : 0, "",
-                         remarks->list[i].text);
+                         comments->list[i].text);
         at = end;
     }
     if (text->length > at)
         kiln_text_append_n(ret, text->data + at, text->length - at);
-    ret->failed |= remarks->failed || text->failed;
+    ret->failed |= comments->failed || text->failed;
 }

@@ -6,18 +6,20 @@
 #include "config/tree/node.h"
 
 /* Zeroed ones are ready. */
-typedef struct KilnRemarks {
-    struct KilnRemark *list;
+typedef struct KilnOriginComments {
+    struct KilnOriginComment *list;
     size_t count, capacity;
     bool failed; /* memory ran out */
-} KilnRemarks;
+} KilnOriginComments;
 
 /* At `offset` in the text the line ends that holds the value of `written`, which is
  * `value` when it is resolved. Offsets grow from call to call. */
-void kiln_remarks_add(KilnRemarks *remarks, const KilnConfig *config, const KilnConfigNode *written,
-                      const KilnConfigNode *value, size_t offset);
+void kiln_origin_comments_add(KilnOriginComments *comments, const KilnConfig *config,
+                              const KilnConfigNode *written, const KilnConfigNode *value,
+                              size_t offset);
 /* Append `text` with the comments, which stand in one column as far as they can. */
-void kiln_remarks_write(const KilnRemarks *remarks, const KilnText *text, KilnText *ret);
-void kiln_remarks_release(KilnRemarks *remarks);
+void kiln_origin_comments_write(const KilnOriginComments *comments, const KilnText *text,
+                                KilnText *ret);
+void kiln_origin_comments_release(KilnOriginComments *comments);
 
 #endif

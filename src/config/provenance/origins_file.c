@@ -41,7 +41,7 @@ static void flow(KilnText *text, const KilnConfigNode *node, size_t first)
 
 /* The step, of which `older` (NULL: none) is the one before. A list that was appended to has
  * its new items alone, or ten thousand appends would fill the disk. */
-static void write_step(const KilnStep *step, const KilnStep *older, KilnText *text)
+static void write_step(const KilnValueChange *step, const KilnValueChange *older, KilnText *text)
 {
     const KilnConfigNode *value = step->value;
 
@@ -78,19 +78,21 @@ static bool is_hidden(const KilnConfig *config, const char *key)
     return kiln_path_next(&key, part) && kiln_config_hides(config, part);
 }
 
-void kiln_stories_write(const KilnStories *stories, const KilnConfig *config, KilnText *text)
+void kiln_histories_write(const KilnValueHistories *histories, const KilnConfig *config,
+                          KilnText *text)
 {
     size_t start = text->length;
 
-    for (size_t i = 0; i < stories->count; i++) {
-        const KilnStory *story = &stories->list[i];
+    for (size_t i = 0; i < histories->count; i++) {
+        const KilnValueHistory *history = &histories->list[i];
 
-        if (is_hidden(config, story->key))
+        if (is_hidden(config, history->key))
             continue;
-        kiln_write_string(text, story->key);
+        kiln_write_string(text, history->key);
         kiln_text_append(text, ":\n");
-        for (size_t j = 0; j < story->count; j++)
-            write_step(&story->steps[j], j + 1 < story->count ? &story->steps[j + 1] : NULL, text);
+        for (size_t j = 0; j < history->count; j++)
+            write_step(&history->steps[j], j + 1 < history->count ? &history->steps[j + 1] : NULL,
+                       text);
     }
     if (text->length == start)
         kiln_text_append(text, "{}\n");
@@ -99,15 +101,15 @@ void kiln_stories_write(const KilnStories *stories, const KilnConfig *config, Ki
 KilnStatus kiln_config_origins_yaml(const KilnConfig *config, const char *before, char **ret,
                                     KilnError *err)
 {
-    KilnStories stories = { 0 };
+    KilnValueHistories histories = { 0 };
     KilnText text = { 0 };
     char *taken;
-    KilnStatus status = before != NULL ? kiln_stories_go_on(config, before, &stories, err)
-                                       : kiln_stories_collect(config, &stories, err);
+    KilnStatus status = before != NULL ? kiln_histories_resume(config, before, &histories, err)
+                                       : kiln_histories_collect(config, &histories, err);
 
     if (status < 0)
         return status;
-    kiln_stories_write(&stories, config, &text);
+    kiln_histories_write(&histories, config, &text);
     taken = kiln_text_take(&text);
     if (taken == NULL)
         return kiln_error_nomem(err, 1);
@@ -118,8 +120,8 @@ KilnStatus kiln_config_origins_yaml(const KilnConfig *config, const char *before
 KilnStatus kiln_config_origins_check(const char *path, KilnError *err)
 {
     KilnArena arena = { 0 };
-    KilnStories stories = { 0 };
-    KilnStatus status = kiln_stories_read(&arena, path, &stories, err);
+    KilnValueHistories histories = { 0 };
+    KilnStatus status = kiln_histories_read(&arena, path, &histories, err);
 
     kiln_arena_release(&arena);
     return status;
@@ -142,11 +144,11 @@ static const char *text_at(const KilnConfigNode *map, const char *key)
     return node != NULL && node->kind == KILN_NODE_SCALAR ? node->text : NULL;
 }
 
-static KilnStatus read_step(KilnStories *stories, KilnStory *story, const KilnConfigNode *from,
-                            KilnError *err)
+static KilnStatus read_step(KilnValueHistories *histories, KilnValueHistory *history,
+                            const KilnConfigNode *from, KilnError *err)
 {
     const KilnConfigNode *refers = kiln_node_get(from, "refers");
-    KilnStep *step = kiln_story_add(stories, story);
+    KilnValueChange *step = kiln_history_add_change(histories, history);
 
     if (step == NULL)
         return kiln_error_nomem(err, sizeof(*step));
@@ -159,7 +161,7 @@ static KilnStatus read_step(KilnStories *stories, KilnStory *story, const KilnCo
         return damaged(from, err);
     if (refers == NULL || refers->kind != KILN_NODE_LIST)
         return KILN_OK;
-    step->refers = kiln_arena_alloc(stories->arena, (refers->count + 1) * sizeof(*step->refers));
+    step->refers = kiln_arena_alloc(histories->arena, (refers->count + 1) * sizeof(*step->refers));
     if (step->refers == NULL)
         return kiln_error_nomem(err, sizeof(*step));
     for (size_t i = 0; i < refers->count; i++) {
@@ -173,7 +175,7 @@ static KilnStatus read_step(KilnStories *stories, KilnStory *story, const KilnCo
 
 /* The list `before` with the items of `more` after its own. */
 static KilnStatus lengthen(KilnArena *arena, const KilnConfigNode *before,
-                           const KilnConfigNode *more, KilnStep *ret, KilnError *err)
+                           const KilnConfigNode *more, KilnValueChange *ret, KilnError *err)
 {
     KilnConfigNode *list = kiln_arena_alloc(arena, sizeof(*list));
     bool ok = list != NULL;
@@ -191,38 +193,38 @@ static KilnStatus lengthen(KilnArena *arena, const KilnConfigNode *before,
 }
 
 /* Put together the lists of which the file has the new items alone, the oldest first. */
-static KilnStatus read_more(const KilnStories *stories, const KilnStory *story,
+static KilnStatus read_more(const KilnValueHistories *histories, const KilnValueHistory *history,
                             const KilnConfigNode *steps, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
-    for (size_t i = story->count; i-- > 0 && status >= 0;) {
+    for (size_t i = history->count; i-- > 0 && status >= 0;) {
         const KilnConfigNode *more = kiln_node_get(steps->entries[i].value, "more");
-        const KilnConfigNode *before = i + 1 < story->count ? story->steps[i + 1].value : NULL;
+        const KilnConfigNode *before = i + 1 < history->count ? history->steps[i + 1].value : NULL;
 
-        if (more == NULL || story->steps[i].value != NULL)
+        if (more == NULL || history->steps[i].value != NULL)
             continue;
         if (before == NULL || before->kind != KILN_NODE_LIST || more->kind != KILN_NODE_LIST)
             return damaged(more, err);
-        status = lengthen(stories->arena, before, more, &story->steps[i], err);
+        status = lengthen(histories->arena, before, more, &history->steps[i], err);
     }
     return status;
 }
 
-static KilnStatus read_story(KilnStories *stories, const KilnEntry *entry, KilnError *err)
+static KilnStatus read_story(KilnValueHistories *histories, const KilnEntry *entry, KilnError *err)
 {
-    KilnStory *story = kiln_stories_add(stories, entry->key);
+    KilnValueHistory *history = kiln_histories_add(histories, entry->key);
     KilnStatus status = KILN_OK;
 
-    if (story == NULL)
-        return kiln_error_nomem(err, sizeof(*story));
+    if (history == NULL)
+        return kiln_error_nomem(err, sizeof(*history));
     if (entry->value->kind != KILN_NODE_LIST || entry->value->count == 0)
         return damaged(entry->value, err);
     for (size_t i = 0; i < entry->value->count && status >= 0; i++)
-        status = read_step(stories, story, entry->value->entries[i].value, err);
+        status = read_step(histories, history, entry->value->entries[i].value, err);
     if (status >= 0)
-        status = read_more(stories, story, entry->value, err);
-    story->there = story->count > 0 && story->steps[0].value != NULL;
+        status = read_more(histories, history, entry->value, err);
+    history->there = history->count > 0 && history->steps[0].value != NULL;
     return status;
 }
 
@@ -244,44 +246,46 @@ static KilnStatus read_map(KilnArena *arena, const char *path, KilnConfigNode **
     return status;
 }
 
-KilnStatus kiln_stories_read(KilnArena *arena, const char *path, KilnStories *ret, KilnError *err)
+KilnStatus kiln_histories_read(KilnArena *arena, const char *path, KilnValueHistories *ret,
+                               KilnError *err)
 {
-    KilnStories stories = { .arena = arena };
+    KilnValueHistories histories = { .arena = arena };
     KilnConfigNode *map = NULL;
     KilnStatus status = read_map(arena, path, &map, err);
 
     for (size_t i = 0; status >= 0 && i < map->count; i++)
-        status = read_story(&stories, &map->entries[i], err);
+        status = read_story(&histories, &map->entries[i], err);
     if (status >= 0)
-        *ret = stories;
+        *ret = histories;
     return status;
 }
 
 /* ---- A run that goes on ------------------------------------------------------------------- */
 
-/* Set, or taken away, by the command line: see kiln_place_write. */
-static bool is_argument(const KilnStep *step)
+/* Set, or taken away, by the command line: see kiln_origin_write. */
+static bool is_argument(const KilnValueChange *step)
 {
     return kiln_starts_with(step->place, "argument ");
 }
 
-static KilnStory *find(const KilnStories *stories, const char *key)
+static KilnValueHistory *find(const KilnValueHistories *histories, const char *key)
 {
-    for (size_t i = 0; i < stories->count; i++)
-        if (strcmp(stories->list[i].key, key) == 0)
-            return &stories->list[i];
+    for (size_t i = 0; i < histories->count; i++)
+        if (strcmp(histories->list[i].key, key) == 0)
+            return &histories->list[i];
     return NULL;
 }
 
 /* The first `n` steps of `from` in front of those of `to`. */
-static bool put_first(KilnStories *stories, KilnStory *to, const KilnStory *from, size_t n)
+static bool put_first(KilnValueHistories *histories, KilnValueHistory *to,
+                      const KilnValueHistory *from, size_t n)
 {
-    const KilnStory old = *to;
+    const KilnValueHistory old = *to;
     bool ok = true;
 
-    *to = (KilnStory) { .key = old.key, .there = from->there };
+    *to = (KilnValueHistory) { .key = old.key, .there = from->there };
     for (size_t i = 0; i < n + old.count && ok; i++) {
-        KilnStep *step = kiln_story_add(stories, to);
+        KilnValueChange *step = kiln_history_add_change(histories, to);
 
         ok = step != NULL;
         if (ok)
@@ -290,32 +294,32 @@ static bool put_first(KilnStories *stories, KilnStory *to, const KilnStory *from
     return ok;
 }
 
-KilnStatus kiln_stories_go_on(const KilnConfig *config, const char *path, KilnStories *ret,
-                              KilnError *err)
+KilnStatus kiln_histories_resume(const KilnConfig *config, const char *path,
+                                 KilnValueHistories *ret, KilnError *err)
 {
-    KilnStories now = { 0 }, run = { 0 };
-    KilnStatus status = kiln_stories_collect(config, &now, err);
+    KilnValueHistories now = { 0 }, run = { 0 };
+    KilnStatus status = kiln_histories_collect(config, &now, err);
     bool ok = true;
 
     if (status >= 0)
-        status = kiln_stories_read(config->arena, path, &run, err);
+        status = kiln_histories_read(config->arena, path, &run, err);
     for (size_t i = 0; i < now.count && ok && status >= 0; i++) {
-        const KilnStory *story = &now.list[i];
-        KilnStory *before = find(&run, story->key);
+        const KilnValueHistory *history = &now.list[i];
+        KilnValueHistory *before = find(&run, history->key);
         size_t n = 0;
 
-        while (n < story->count && is_argument(&story->steps[n]))
+        while (n < history->count && is_argument(&history->steps[n]))
             n++;
         /* It may be there already: a run is resumed twice by the same words. */
         if (n == 0 || (before != NULL && before->count > 0 &&
-                       strcmp(before->steps[0].place, story->steps[0].place) == 0))
+                       strcmp(before->steps[0].place, history->steps[0].place) == 0))
             continue;
         if (before == NULL)
-            before = kiln_stories_add(&run, story->key);
-        ok = before != NULL && put_first(&run, before, story, n);
+            before = kiln_histories_add(&run, history->key);
+        ok = before != NULL && put_first(&run, before, history, n);
     }
     if (status >= 0 && !ok)
-        status = kiln_error_nomem(err, sizeof(KilnStory));
+        status = kiln_error_nomem(err, sizeof(KilnValueHistory));
     if (status >= 0)
         *ret = run;
     return status;
@@ -326,14 +330,14 @@ KilnStatus kiln_stories_go_on(const KilnConfig *config, const char *path, KilnSt
 static KilnStatus tell(KilnArena *arena, const char *origins, const char *values, const char *key,
                        KilnText *text, KilnError *err)
 {
-    KilnStories stories = { 0 };
+    KilnValueHistories histories = { 0 };
     KilnConfigNode *root = NULL;
-    KilnStatus status = kiln_stories_read(arena, origins, &stories, err);
+    KilnStatus status = kiln_histories_read(arena, origins, &histories, err);
 
     if (status >= 0)
         status = read_map(arena, values, &root, err);
     if (status >= 0)
-        status = kiln_stories_tell(&stories, NULL, root, key, text, err);
+        status = kiln_histories_explain(&histories, NULL, root, key, text, err);
     if (err != NULL)
         err->origin = (KilnOrigin) { 0 }; /* it ends with the arena */
     return status;

@@ -206,9 +206,9 @@ static void draw(KilnText *text, const KilnOrigin *origin, const char *line, siz
     draw_caret(&drawing, colour, text);
 }
 
-void kiln_excerpt_write(KilnText *text, const KilnOrigin *origin, int width, bool colour)
+void kiln_source_snippet_write(KilnText *text, const KilnOrigin *origin, int width, bool colour)
 {
-    const char *argument = kiln_place_argument(origin->source, NULL);
+    const char *argument = kiln_origin_argument(origin->source, NULL);
     KilnText line = { 0 };
 
     if (origin->source == NULL || origin->column <= 0)

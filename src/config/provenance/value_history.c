@@ -12,35 +12,35 @@ enum { MOST_REFERENCES = 16 };
 
 typedef struct Collector {
     const KilnConfig *config;
-    KilnStories *stories;
+    KilnValueHistories *histories;
 } Collector;
 
 /* ---- Growing --------------------------------------------------------------------------- */
 
 /* A larger copy of `items`, each of `size` bytes; NULL when memory ran out. */
-static void *grow(KilnStories *stories, const void *items, size_t count, size_t size)
+static void *grow(KilnValueHistories *histories, const void *items, size_t count, size_t size)
 {
-    void *more = kiln_arena_alloc(stories->arena, (count + 1) * 2 * size);
+    void *more = kiln_arena_alloc(histories->arena, (count + 1) * 2 * size);
 
-    stories->failed |= more == NULL;
+    histories->failed |= more == NULL;
     if (more != NULL && count > 0)
         memcpy(more, items, count * size);
     return more;
 }
 
-KilnStory *kiln_stories_add(KilnStories *stories, const char *key)
+KilnValueHistory *kiln_histories_add(KilnValueHistories *histories, const char *key)
 {
-    if (stories->count == stories->capacity) {
-        KilnStory *list = grow(stories, stories->list, stories->count, sizeof(*list));
+    if (histories->count == histories->capacity) {
+        KilnValueHistory *list = grow(histories, histories->list, histories->count, sizeof(*list));
 
         if (list == NULL)
             return NULL;
-        stories->capacity = (stories->count + 1) * 2;
-        stories->list = list;
+        histories->capacity = (histories->count + 1) * 2;
+        histories->list = list;
     }
-    KilnStory *story = &stories->list[stories->count++];
-    *story = (KilnStory) { .key = key, .there = true };
-    return story;
+    KilnValueHistory *history = &histories->list[histories->count++];
+    *history = (KilnValueHistory) { .key = key, .there = true };
+    return history;
 }
 
 /* A story holds 0, 2, 6, 14, ... steps before it has to grow. */
@@ -49,17 +49,17 @@ static bool is_full(size_t count)
     return ((count + 2) & (count + 1)) == 0;
 }
 
-KilnStep *kiln_story_add(KilnStories *stories, KilnStory *story)
+KilnValueChange *kiln_history_add_change(KilnValueHistories *histories, KilnValueHistory *history)
 {
-    if (is_full(story->count)) {
-        KilnStep *steps = grow(stories, story->steps, story->count, sizeof(*steps));
+    if (is_full(history->count)) {
+        KilnValueChange *steps = grow(histories, history->steps, history->count, sizeof(*steps));
 
         if (steps == NULL)
             return NULL;
-        story->steps = steps;
+        history->steps = steps;
     }
-    story->steps[story->count] = (KilnStep) { 0 };
-    return &story->steps[story->count++];
+    history->steps[history->count] = (KilnValueChange) { 0 };
+    return &history->steps[history->count++];
 }
 
 /* ---- References -------------------------------------------------------------------------- */
@@ -70,7 +70,7 @@ static const char *reference(const Collector *collector, const KilnConfigNode *n
 {
     size_t n = strcspn(text + 2, "}:$ {");
     const char *whole = text[2 + n] == '}'
-                            ? kiln_arena_strndup(collector->stories->arena, text, n + 3)
+                            ? kiln_arena_strndup(collector->histories->arena, text, n + 3)
                             : NULL;
     KilnConfigNode alone = { .kind = KILN_NODE_SCALAR,
                              .scalar = KILN_SCALAR_INTERPOLATION,
@@ -109,17 +109,18 @@ static const char *place_of(const Collector *collector, const KilnOrigin *origin
     KilnText text = { 0 };
     const char *copy;
 
-    kiln_place_write(&text, origin);
-    copy = kiln_arena_strdup(collector->stories->arena, text.data != NULL ? text.data : "");
-    collector->stories->failed |= copy == NULL || text.failed;
+    kiln_origin_write(&text, origin);
+    copy = kiln_arena_strdup(collector->histories->arena, text.data != NULL ? text.data : "");
+    collector->histories->failed |= copy == NULL || text.failed;
     kiln_text_release(&text);
     return copy != NULL ? copy : "";
 }
 
-static void add_values(const Collector *collector, KilnStory *story, const KilnConfigNode *node)
+static void add_values(const Collector *collector, KilnValueHistory *history,
+                       const KilnConfigNode *node)
 {
     for (; node != NULL; node = node->replaced) {
-        KilnStep *step = kiln_story_add(collector->stories, story);
+        KilnValueChange *step = kiln_history_add_change(collector->histories, history);
         const char *refers[MOST_REFERENCES + 1] = { NULL };
         size_t n = 0;
 
@@ -127,46 +128,46 @@ static void add_values(const Collector *collector, KilnStory *story, const KilnC
             return;
         step->value = node;
         step->place = place_of(collector, &node->origin);
-        if (node->mark != KILN_MARK_NONE)
-            step->tag = kiln_mark_tag(node->mark);
-        if (story->count == 1) /* those of what is in force are told, no others */
+        if (node->mark != KILN_EDIT_NONE)
+            step->tag = kiln_edit_tag(node->mark);
+        if (history->count == 1) /* those of what is in force are told, no others */
             find_references(collector, node, refers, &n);
         if (n == 0)
             continue;
-        step->refers = kiln_arena_alloc(collector->stories->arena, (n + 1) * sizeof(*refers));
+        step->refers = kiln_arena_alloc(collector->histories->arena, (n + 1) * sizeof(*refers));
         if (step->refers != NULL)
             memcpy(step->refers, refers, (n + 1) * sizeof(*refers));
-        collector->stories->failed |= step->refers == NULL;
+        collector->histories->failed |= step->refers == NULL;
     }
 }
 
 /* How often the key was taken away, newest first, and what it had been until then. */
-static void add_removals(const Collector *collector, KilnStory *story)
+static void add_removals(const Collector *collector, KilnValueHistory *history)
 {
     for (size_t i = collector->config->n_removed; i-- > 0;) {
         const KilnRemoved *removed = &collector->config->removed[i];
-        KilnStep *step;
+        KilnValueChange *step;
 
-        if (strcmp(removed->path, story->key) != 0)
+        if (strcmp(removed->path, history->key) != 0)
             continue;
-        step = kiln_story_add(collector->stories, story);
+        step = kiln_history_add_change(collector->histories, history);
         if (step == NULL)
             return;
         step->place = place_of(collector, &removed->origin);
         step->why = removed->why;
-        add_values(collector, story, removed->value);
+        add_values(collector, history, removed->value);
     }
 }
 
 static void add_story(const Collector *collector, const KilnConfigNode *node)
 {
-    KilnStory *story = kiln_stories_add(collector->stories,
-                                        kiln_node_path(collector->config, node));
+    KilnValueHistory *history = kiln_histories_add(collector->histories,
+                                                   kiln_node_path(collector->config, node));
 
-    if (story == NULL)
+    if (history == NULL)
         return;
-    add_values(collector, story, node);
-    add_removals(collector, story);
+    add_values(collector, history, node);
+    add_removals(collector, history);
 }
 
 /* ---- The tree ------------------------------------------------------------------------------ */
@@ -197,10 +198,10 @@ static void collect(const Collector *collector, const KilnConfigNode *node)
         collect(collector, node->entries[i].value);
 }
 
-static bool has_story(const KilnStories *stories, const char *key)
+static bool has_story(const KilnValueHistories *histories, const char *key)
 {
-    for (size_t i = 0; i < stories->count; i++)
-        if (strcmp(stories->list[i].key, key) == 0)
+    for (size_t i = 0; i < histories->count; i++)
+        if (strcmp(histories->list[i].key, key) == 0)
             return true;
     return false;
 }
@@ -209,27 +210,27 @@ static void collect_removed(const Collector *collector)
 {
     for (size_t i = 0; i < collector->config->n_removed; i++) {
         const char *key = collector->config->removed[i].path;
-        KilnStory *story;
+        KilnValueHistory *history;
 
-        if (has_story(collector->stories, key))
+        if (has_story(collector->histories, key))
             continue;
-        story = kiln_stories_add(collector->stories, key);
-        if (story == NULL)
+        history = kiln_histories_add(collector->histories, key);
+        if (history == NULL)
             return;
-        story->there = kiln_node_find(collector->config->root, key) != NULL;
-        add_removals(collector, story);
+        history->there = kiln_node_find(collector->config->root, key) != NULL;
+        add_removals(collector, history);
     }
 }
 
-KilnStatus kiln_stories_collect(const KilnConfig *config, KilnStories *ret, KilnError *err)
+KilnStatus kiln_histories_collect(const KilnConfig *config, KilnValueHistories *ret, KilnError *err)
 {
-    KilnStories stories = { .arena = config->arena };
-    Collector collector = { .config = config, .stories = &stories };
+    KilnValueHistories histories = { .arena = config->arena };
+    Collector collector = { .config = config, .histories = &histories };
 
     collect(&collector, config->root);
     collect_removed(&collector);
-    if (stories.failed)
-        return kiln_error_nomem(err, sizeof(KilnStory));
-    *ret = stories;
+    if (histories.failed)
+        return kiln_error_nomem(err, sizeof(KilnValueHistory));
+    *ret = histories;
     return KILN_OK;
 }

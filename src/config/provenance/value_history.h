@@ -7,52 +7,54 @@
 #include "config/tree/node.h"
 
 /* One thing that happened to a key: it was set, or taken away. */
-typedef struct KilnStep {
+typedef struct KilnValueChange {
     const KilnConfigNode *value; /* as it was written; NULL: the key was taken away */
     const char *place;           /* "conf/x.yaml:3:5", "argument 2 `lr=0.1`" */
     const char *why; /* it was taken away: "_target_ changed from sgd to adam"; NULL: asked for */
     const char *tag; /* "!append" and the like; NULL: none */
     const char **refers; /* the keys that its ${...} lead to, NULL-terminated; NULL: none */
-} KilnStep;
+} KilnValueChange;
 
-typedef struct KilnStory {
+typedef struct KilnValueHistory {
     const char *key;
-    bool there;      /* it has a value: the first step's */
-    KilnStep *steps; /* newest first */
+    bool there;             /* it has a value: the first step's */
+    KilnValueChange *steps; /* newest first */
     size_t count;
-} KilnStory;
+} KilnValueHistory;
 
-typedef struct KilnStories {
-    KilnArena *arena; /* of all that is in here */
-    KilnStory *list;  /* in the order of the tree, keys that are gone last */
+typedef struct KilnValueHistories {
+    KilnArena *arena;       /* of all that is in here */
+    KilnValueHistory *list; /* in the order of the tree, keys that are gone last */
     size_t count, capacity;
     bool failed; /* memory ran out */
-} KilnStories;
+} KilnValueHistories;
 
 /* The stories of a config: of every value, of mappings that replaced something, and of
  * keys that were taken away. A list is one value; items have stories of their own when
  * these tell more. */
-KILN_NODISCARD KilnStatus kiln_stories_collect(const KilnConfig *config, KilnStories *ret,
-                                               KilnError *err);
+KILN_NODISCARD KilnStatus kiln_histories_collect(const KilnConfig *config, KilnValueHistories *ret,
+                                                 KilnError *err);
 /* A new story, or a new step of the last one; zeroed; NULL when memory ran out. */
-KilnStory *kiln_stories_add(KilnStories *stories, const char *key);
-KilnStep *kiln_story_add(KilnStories *stories, KilnStory *story);
+KilnValueHistory *kiln_histories_add(KilnValueHistories *histories, const char *key);
+KilnValueChange *kiln_history_add_change(KilnValueHistories *histories, KilnValueHistory *history);
 
 /* As YAML (origins.yaml), without the keys that `config` hides; and back. */
-void kiln_stories_write(const KilnStories *stories, const KilnConfig *config, KilnText *text);
-KILN_NODISCARD KilnStatus kiln_stories_read(KilnArena *arena, const char *path, KilnStories *ret,
-                                            KilnError *err);
+void kiln_histories_write(const KilnValueHistories *histories, const KilnConfig *config,
+                          KilnText *text);
+KILN_NODISCARD KilnStatus kiln_histories_read(KilnArena *arena, const char *path,
+                                              KilnValueHistories *ret, KilnError *err);
 
 /* Those of a run that goes on with the config that it left, which has its values alone: what the
  * run's origins.yaml at `path` tells, and in front of that what this command line changed. */
-KILN_NODISCARD KilnStatus kiln_stories_go_on(const KilnConfig *config, const char *path,
-                                             KilnStories *ret, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_histories_resume(const KilnConfig *config, const char *path,
+                                                KilnValueHistories *ret, KilnError *err);
 
 /* Where the value at `key` ("": all) comes from, ready to print. Of a config, or, with
  * `config` NULL, of a run whose values are in the tree `values`. */
-KILN_NODISCARD KilnStatus kiln_stories_tell(const KilnStories *stories, const KilnConfig *config,
-                                            const KilnConfigNode *values, const char *key,
-                                            KilnText *text, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_histories_explain(const KilnValueHistories *histories,
+                                                 const KilnConfig *config,
+                                                 const KilnConfigNode *values, const char *key,
+                                                 KilnText *text, KilnError *err);
 
 /* Explain a key of a past run from the files in its folder `dir`. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_run_explain(const char *dir, const char *key, char **ret,

@@ -15,14 +15,14 @@ static KilnStatus made(const KilnSweepValue *sweep, KilnConfigNode **ret, KilnEr
 }
 
 /* The only argument, when it is a sweep. */
-static KilnSweepValue *only_sweep(const KilnCall *call)
+static KilnSweepValue *only_sweep(const KilnFunctionCall *call)
 {
     if (call->places->count != 1)
         return NULL;
     return kiln_sweep_value_of(call->value, call->places->entries[0].value);
 }
 
-static KilnStatus refuse_sweeps(const KilnCall *call, KilnError *err)
+static KilnStatus refuse_sweeps(const KilnFunctionCall *call, KilnError *err)
 {
     for (size_t i = 0; i < call->places->count; i++)
         if (kiln_sweep_value_of(call->value, call->places->entries[i].value) != NULL)
@@ -34,7 +34,7 @@ static KilnStatus refuse_sweeps(const KilnCall *call, KilnError *err)
 }
 
 /* A choice among the arguments. */
-static KilnStatus choose(const KilnCall *call, KilnSweepValue **ret, KilnError *err)
+static KilnStatus choose(const KilnFunctionCall *call, KilnSweepValue **ret, KilnError *err)
 {
     KilnStatus status = refuse_sweeps(call, err);
 
@@ -47,7 +47,7 @@ static KilnStatus choose(const KilnCall *call, KilnSweepValue **ret, KilnError *
 }
 
 /* A sweep of its own with what the other has. */
-static KilnSweepValue *copy_sweep(const KilnCall *call, const KilnSweepValue *from)
+static KilnSweepValue *copy_sweep(const KilnFunctionCall *call, const KilnSweepValue *from)
 {
     KilnConfigNode *items = kiln_node_copy(call->value->maker.arena, from->items);
     KilnSweepValue *sweep = items != NULL ? kiln_sweep_value_new(call->value, from->kind, items)
@@ -64,7 +64,7 @@ static KilnSweepValue *copy_sweep(const KilnCall *call, const KilnSweepValue *fr
 
 /* ---- choice, zip ---------------------------------------------------------------------- */
 
-KilnStatus kiln_call_choice(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_choice(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     KilnSweepValue *sweep = only_sweep(call);
     KilnStatus status = KILN_OK;
@@ -81,7 +81,7 @@ KilnStatus kiln_call_choice(const KilnCall *call, KilnConfigNode **ret, KilnErro
     return made(sweep, ret, err);
 }
 
-KilnStatus kiln_call_zip(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_zip(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     KilnSweepValue *sweep = only_sweep(call);
     KilnStatus status = KILN_OK;
@@ -96,8 +96,8 @@ KilnStatus kiln_call_zip(const KilnCall *call, KilnConfigNode **ret, KilnError *
 
 /* ---- range, interval ---------------------------------------------------------------------- */
 
-static KilnStatus number_argument(const KilnCall *call, size_t i, const char *name, KilnNumber *ret,
-                                  KilnError *err)
+static KilnStatus number_argument(const KilnFunctionCall *call, size_t i, const char *name,
+                                  KilnNumber *ret, KilnError *err)
 {
     const KilnConfigNode *node = call->named[i];
 
@@ -109,7 +109,7 @@ static KilnStatus number_argument(const KilnCall *call, size_t i, const char *na
     return kiln_call_fail(call, err, "%s must be a number, got '%s'", name, node->text);
 }
 
-KilnStatus kiln_call_range(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_range(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     KilnNumber start = { 0 }, stop = { 0 }, step = { .whole = 1, .value = 1 };
     KilnStatus status = number_argument(call, 0, "start", &start, err);
@@ -134,7 +134,7 @@ KilnStatus kiln_call_range(const KilnCall *call, KilnConfigNode **ret, KilnError
     return made(sweep, ret, err);
 }
 
-KilnStatus kiln_call_interval(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_interval(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     KilnNumber start = { 0 }, stop = { 0 };
     KilnStatus status = number_argument(call, 0, "start", &start, err);
@@ -155,7 +155,7 @@ KilnStatus kiln_call_interval(const KilnCall *call, KilnConfigNode **ret, KilnEr
 /* ---- glob ------------------------------------------------------------------------------------ */
 
 /* A pattern, or a list of patterns, as a list. */
-static KilnStatus patterns(const KilnCall *call, KilnConfigNode *node, KilnConfigNode **ret,
+static KilnStatus patterns(const KilnFunctionCall *call, KilnConfigNode *node, KilnConfigNode **ret,
                            KilnError *err)
 {
     const KilnMaker *maker = &call->value->maker;
@@ -176,7 +176,7 @@ static KilnStatus patterns(const KilnCall *call, KilnConfigNode *node, KilnConfi
     return KILN_OK;
 }
 
-KilnStatus kiln_call_glob(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_glob(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     KilnConfigNode *include = NULL, *exclude = NULL;
     KilnStatus status = patterns(call, call->named[0], &include, err);
@@ -195,7 +195,7 @@ KilnStatus kiln_call_glob(const KilnCall *call, KilnConfigNode **ret, KilnError 
 /* ---- tag ---------------------------------------------------------------------------- */
 
 /* Tags are for sweepers that read them; a grid has no use for them. */
-KilnStatus kiln_call_tag(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_tag(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     size_t n = call->places->count;
     KilnConfigNode *last = call->named[0];
@@ -219,7 +219,7 @@ KilnStatus kiln_call_tag(const KilnCall *call, KilnConfigNode **ret, KilnError *
 
 /* A range is sorted by its values. Hydra turns its ends around, which gives other
  * values when the step does not divide it. */
-static KilnStatus sort_sweep(const KilnCall *call, const KilnSweepValue *from, bool reverse,
+static KilnStatus sort_sweep(const KilnFunctionCall *call, const KilnSweepValue *from, bool reverse,
                              KilnConfigNode **ret, KilnError *err)
 {
     KilnSweepValue *sweep = copy_sweep(call, from);
@@ -241,7 +241,7 @@ static KilnStatus sort_sweep(const KilnCall *call, const KilnSweepValue *from, b
 }
 
 /* sort(a,b,c), sort(SWEEP), sort([a,b]), sort(x), sweep=, list= */
-KilnStatus kiln_call_sort(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_sort(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     const KilnConfigNode *how = call->named[2];
     KilnConfigNode *from = call->named[1] != NULL ? call->named[1] : call->named[0];
@@ -272,7 +272,7 @@ KilnStatus kiln_call_sort(const KilnCall *call, KilnConfigNode **ret, KilnError 
 }
 
 /* shuffle(a,b,c), shuffle(SWEEP), shuffle([a,b]), sweep=, list= */
-KilnStatus kiln_call_shuffle(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_shuffle(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     KilnConfigNode *from = call->named[1] != NULL ? call->named[1] : call->named[0];
     KilnSweepValue *sweep = NULL;
@@ -306,7 +306,7 @@ KilnStatus kiln_call_shuffle(const KilnCall *call, KilnConfigNode **ret, KilnErr
 
 /* ---- extend_list -------------------------------------------------------------------- */
 
-KilnStatus kiln_call_extend_list(const KilnCall *call, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_call_extend_list(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err)
 {
     KilnStatus status = refuse_sweeps(call, err);
 

@@ -7,23 +7,23 @@
 #include "base/text.h"
 #include "config/composed.h"
 
-static const char *const tags[] = { [KILN_MARK_NONE] = "",
-                                    [KILN_MARK_APPEND] = "!append",
-                                    [KILN_MARK_REMOVE] = "!remove",
-                                    [KILN_MARK_REPLACE] = "!replace",
-                                    [KILN_MARK_DELETE] = "!delete" };
+static const char *const tags[] = { [KILN_EDIT_NONE] = "",
+                                    [KILN_EDIT_APPEND] = "!append",
+                                    [KILN_EDIT_REMOVE] = "!remove",
+                                    [KILN_EDIT_REPLACE] = "!replace",
+                                    [KILN_EDIT_DELETE] = "!delete" };
 
-const char *kiln_mark_tag(KilnMark mark)
+const char *kiln_edit_tag(KilnEdit mark)
 {
     return tags[mark];
 }
 
-KilnMark kiln_mark_find(const char *tag)
+KilnEdit kiln_edit_find(const char *tag)
 {
     for (size_t i = 1; tag != NULL && i < KILN_COUNT(tags); i++)
         if (strcmp(tags[i], tag) == 0)
-            return (KilnMark)i;
-    return KILN_MARK_NONE;
+            return (KilnEdit)i;
+    return KILN_EDIT_NONE;
 }
 
 /* ---- Lists ------------------------------------------------------------------------ */
@@ -188,7 +188,7 @@ static bool is_open(const KilnConfigNode *node)
 {
     for (; node != NULL; node = node->replaced)
         if (node->kind != KILN_NODE_LIST ||
-            (node->mark != KILN_MARK_APPEND && node->mark != KILN_MARK_REMOVE))
+            (node->mark != KILN_EDIT_APPEND && node->mark != KILN_EDIT_REMOVE))
             return false;
     return true;
 }
@@ -246,7 +246,7 @@ KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent, KilnEnt
 }
 
 static KilnStatus nothing_there(const KilnConfig *config, const KilnConfigNode *map,
-                                const char *key, KilnMark mark, KilnError *err)
+                                const char *key, KilnEdit mark, KilnError *err)
 {
     const char *near = kiln_node_nearest(map, key), *path = kiln_node_path(config, map);
     const char *dot = *path != '\0' ? "." : "";
@@ -262,45 +262,45 @@ static KilnStatus put_new(KilnConfig *config, KilnConfigNode *map, const char *k
 {
     KilnConfigNode *list = value;
 
-    if (value->mark == KILN_MARK_DELETE || value->mark == KILN_MARK_REMOVE)
+    if (value->mark == KILN_EDIT_DELETE || value->mark == KILN_EDIT_REMOVE)
         return nothing_there(config, map, key, value->mark, err);
-    if (value->mark == KILN_MARK_APPEND && value->kind != KILN_NODE_LIST) {
+    if (value->mark == KILN_EDIT_APPEND && value->kind != KILN_NODE_LIST) {
         list = new_list(config, value);
         if (list == NULL || !append_items(config, list, value))
             return kiln_error_nomem(err, sizeof(*list));
     }
     if (kiln_node_append(config->arena, map, key, key_origin, list) == NULL)
         return kiln_error_nomem(err, sizeof(KilnEntry));
-    return kiln_mark_settle(config, list, err);
+    return kiln_edit_settle(config, list, err);
 }
 
-KilnStatus kiln_mark_apply(KilnConfig *config, KilnConfigNode *map, const char *key,
+KilnStatus kiln_edit_apply(KilnConfig *config, KilnConfigNode *map, const char *key,
                            KilnOrigin key_origin, KilnConfigNode *value, KilnError *err)
 {
     KilnEntry *entry = kiln_node_entry(map, key);
 
     if (entry == NULL)
         return put_new(config, map, key, key_origin, value, err);
-    if (value->mark == KILN_MARK_APPEND)
+    if (value->mark == KILN_EDIT_APPEND)
         return kiln_list_append(config, map, entry, value, err);
-    if (value->mark == KILN_MARK_REMOVE)
+    if (value->mark == KILN_EDIT_REMOVE)
         return kiln_list_remove(config, map, entry, value, err);
-    if (value->mark == KILN_MARK_DELETE)
+    if (value->mark == KILN_EDIT_DELETE)
         return kiln_entry_delete(config, map, entry, value->origin, NULL, err);
     kiln_node_replace(entry, map, value);
-    return kiln_mark_settle(config, value, err);
+    return kiln_edit_settle(config, value, err);
 }
 
-KilnStatus kiln_mark_settle(const KilnConfig *config, const KilnConfigNode *value, KilnError *err)
+KilnStatus kiln_edit_settle(const KilnConfig *config, const KilnConfigNode *value, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < value->count && status >= 0; i++) {
         const KilnEntry *entry = &value->entries[i];
-        KilnMark mark = entry->value->mark;
+        KilnEdit mark = entry->value->mark;
 
-        status = kiln_mark_settle(config, entry->value, err);
-        if (status >= 0 && (mark == KILN_MARK_REMOVE || mark == KILN_MARK_DELETE)) {
+        status = kiln_edit_settle(config, entry->value, err);
+        if (status >= 0 && (mark == KILN_EDIT_REMOVE || mark == KILN_EDIT_DELETE)) {
             kiln_error_set(err, KILN_E_KEY, "%s: %s finds nothing there",
                            kiln_node_path(config, entry->value), tags[mark]);
             status = kiln_error_at(err, &entry->value->origin);

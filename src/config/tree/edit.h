@@ -6,10 +6,10 @@
 
 #include "config/tree/tree.h"
 
-/* "!append" of a mark; "" of KILN_MARK_NONE. */
-const char *kiln_mark_tag(KilnMark mark);
-/* The mark of a YAML tag; KILN_MARK_NONE for any other text. */
-KilnMark kiln_mark_find(const char *tag);
+/* "!append" of a mark; "" of KILN_EDIT_NONE. */
+const char *kiln_edit_tag(KilnEdit mark);
+/* The mark of a YAML tag; KILN_EDIT_NONE for any other text. */
+KilnEdit kiln_edit_find(const char *tag);
 
 /* In all of these `entry` is `parent`'s, both live in the config's arena, what stood
  * in the entry becomes history, and messages have no origin in front. */
@@ -31,13 +31,13 @@ KILN_NODISCARD KilnStatus kiln_list_underlay(KilnConfig *config, KilnConfigNode 
 KILN_NODISCARD KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent,
                                             KilnEntry *entry, KilnOrigin origin, const char *why,
                                             KilnError *err);
-/* Do what value->mark says (not KILN_MARK_NONE) to `key` of the mapping. */
-KILN_NODISCARD KilnStatus kiln_mark_apply(KilnConfig *config, KilnConfigNode *map, const char *key,
+/* Do what value->mark says (not KILN_EDIT_NONE) to `key` of the mapping. */
+KILN_NODISCARD KilnStatus kiln_edit_apply(KilnConfig *config, KilnConfigNode *map, const char *key,
                                           KilnOrigin key_origin, KilnConfigNode *value,
                                           KilnError *err);
 /* A new value stands where nothing was: marks inside it find nothing to change.
  * KILN_E_KEY, with the origin, for one that needs something (!remove, !delete). */
-KILN_NODISCARD KilnStatus kiln_mark_settle(const KilnConfig *config, const KilnConfigNode *value,
+KILN_NODISCARD KilnStatus kiln_edit_settle(const KilnConfig *config, const KilnConfigNode *value,
                                            KilnError *err);
 
 #endif

@@ -130,7 +130,7 @@ static KilnStatus add_entry(KilnConfig *config, KilnConfigNode *dest, const Kiln
     if (entry == NULL)
         return kiln_errors_add(errors, (kiln_error_nomem(&err, sizeof(*entry)), &err));
     entry->key_typed = from->key_typed;
-    return kiln_mark_settle(config, from->value, &err) < 0 ? kiln_errors_add(errors, &err)
+    return kiln_edit_settle(config, from->value, &err) < 0 ? kiln_errors_add(errors, &err)
                                                            : KILN_OK;
 }
 
@@ -142,8 +142,8 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
     KilnError err = { 0 };
     KilnStatus status;
 
-    if (value->mark != KILN_MARK_NONE) {
-        status = kiln_mark_apply(config, dest, from->key, from->key_origin, value, &err);
+    if (value->mark != KILN_EDIT_NONE) {
+        status = kiln_edit_apply(config, dest, from->key, from->key_origin, value, &err);
         return status < 0 ? told_at(errors, &err, &value->origin) : KILN_OK;
     }
     if (entry == NULL)

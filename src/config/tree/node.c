@@ -152,7 +152,7 @@ static void append_hops(const KilnConfig *config, const KilnConfigNode *node,
         if (hop->kind == KILN_NODE_SCALAR && hop->scalar == KILN_SCALAR_INTERPOLATION &&
             !same_origin(&hop->origin, &value->origin)) {
             kiln_text_printf(text, "%s%s in ", i == 0 ? word : more, hop->text);
-            kiln_place_write(text, &hop->origin);
+            kiln_origin_write(text, &hop->origin);
         }
         hop = kiln_interpolation_target(config, hop);
     }
@@ -172,7 +172,7 @@ static void append_part(const KilnConfig *config, const KilnConfigNode *node, co
         kiln_config_resolve(config, &part, &value, NULL) < 0 || value->kind != KILN_NODE_SCALAR)
         return;
     kiln_text_printf(text, "\n  with %s from ", part.text);
-    kiln_place_write(text, &value->origin);
+    kiln_origin_write(text, &value->origin);
 }
 
 /* Where the parts came from of a value that was put together from text and ${...}. */
@@ -200,7 +200,7 @@ void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
     if (size == 0)
         return;
     kiln_text_append(&text, "from ");
-    kiln_place_write(&text, value != NULL ? &value->origin : &node->origin);
+    kiln_origin_write(&text, value != NULL ? &value->origin : &node->origin);
     append_hops(config, node, value, ", through ", " and ", &text);
     snprintf(buf, size, "%s", text.data != NULL ? text.data : "");
     kiln_text_release(&text);
@@ -268,7 +268,7 @@ KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node
 
 KilnStatus kiln_error_placed(KilnError *err, const char *path)
 {
-    if (kiln_place_leads(err->text, &err->origin) > 0)
+    if (kiln_origin_prefix(err->text, &err->origin) > 0)
         return err->status;
     kiln_error_prefix(err, "%s%s", path, path[0] != '\0' ? ": " : "");
     return kiln_error_at(err, &err->origin);

@@ -32,13 +32,13 @@ typedef struct KilnEntry {
 
 /* What a value does to the one that it meets when trees are merged, as its tag in a
  * file (or the operator of an argument) says. A node that was merged keeps it. */
-typedef enum KilnMark {
-    KILN_MARK_NONE,
-    KILN_MARK_APPEND,  /* its items go behind those that are there */
-    KILN_MARK_REMOVE,  /* its items are taken out of the list */
-    KILN_MARK_REPLACE, /* it takes the place, nothing is merged */
-    KILN_MARK_DELETE   /* the key goes */
-} KilnMark;
+typedef enum KilnEdit {
+    KILN_EDIT_NONE,
+    KILN_EDIT_APPEND,  /* its items go behind those that are there */
+    KILN_EDIT_REMOVE,  /* its items are taken out of the list */
+    KILN_EDIT_REPLACE, /* it takes the place, nothing is merged */
+    KILN_EDIT_DELETE   /* the key goes */
+} KilnEdit;
 
 /* How a node came to stand where it stands; explain prints these. */
 typedef enum KilnLayer {
@@ -55,7 +55,7 @@ struct KilnConfigNode {
     bool aliased; /* an alias in its file repeats it */
     bool grown;   /* a list that kiln_list_append made, and may make longer */
     bool shared;  /* its entries and items are those of its history too: see kiln_list_freeze */
-    KilnMark mark;
+    KilnEdit mark;
     KilnLayer layer;
     uint32_t at; /* in its parent's entries, when it came there */
     KilnOrigin origin;

@@ -107,7 +107,7 @@ KilnStatus kiln_config_yaml(const KilnConfig *config, const char *key, bool reso
     return kiln_config_part_yaml(config, KILN_CONFIG_JOB, key, resolve, ret, err);
 }
 
-static KilnStatus write_part(KilnWriter *writer, KilnConfigPart part, const char *key,
+static KilnStatus write_part(KilnYamlWriter *writer, KilnConfigPart part, const char *key,
                              KilnError *err)
 {
     static bool (*const hidden[])(const KilnConfig *, const char *) = {
@@ -131,7 +131,7 @@ KilnStatus kiln_config_part_yaml(const KilnConfig *config, KilnConfigPart part, 
                                  bool resolve, char **ret, KilnError *err)
 {
     KilnText text = { 0 };
-    KilnWriter writer = { .text = &text, .config = config, .resolve = resolve };
+    KilnYamlWriter writer = { .text = &text, .config = config, .resolve = resolve };
 
     return take(&text, write_part(&writer, part, key, err), ret, err);
 }
@@ -140,15 +140,15 @@ KilnStatus kiln_config_origins_part(const KilnConfig *config, KilnConfigPart par
                                     bool resolve, char **ret, KilnError *err)
 {
     KilnText text = { 0 }, remarked = { 0 };
-    KilnRemarks remarks = { 0 };
-    KilnWriter writer = {
-        .text = &text, .config = config, .resolve = resolve, .remarks = &remarks
+    KilnOriginComments comments = { 0 };
+    KilnYamlWriter writer = {
+        .text = &text, .config = config, .resolve = resolve, .comments = &comments
     };
     KilnStatus status = write_part(&writer, part, key, err);
 
     if (status >= 0)
-        kiln_remarks_write(&remarks, &text, &remarked);
-    kiln_remarks_release(&remarks);
+        kiln_origin_comments_write(&comments, &text, &remarked);
+    kiln_origin_comments_release(&comments);
     kiln_text_release(&text);
     return take(&remarked, status, ret, err);
 }

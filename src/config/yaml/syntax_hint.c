@@ -232,8 +232,8 @@ static bool is_interpolation(const Slip *slip)
     return true;
 }
 
-void kiln_slip_describe(const yaml_parser_t *parser, const char *text, size_t size, KilnError *ret,
-                        yaml_mark_t *ret_mark)
+void kiln_syntax_hint_describe(const yaml_parser_t *parser, const char *text, size_t size,
+                               KilnError *ret, yaml_mark_t *ret_mark)
 {
     Slip slip = { .parser = parser,
                   .text = text,

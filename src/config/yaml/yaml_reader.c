@@ -84,7 +84,7 @@ static KilnStatus syntax_error(Reader *reader)
         return no_memory(reader);
     if (parser->error == YAML_READER_ERROR)
         return bad_bytes(reader);
-    kiln_slip_describe(parser, reader->text, reader->size, &text, &mark);
+    kiln_syntax_hint_describe(parser, reader->text, reader->size, &text, &mark);
     return fail(reader, mark, KILN_E_SYNTAX, text.text);
 }
 
@@ -166,7 +166,7 @@ static const char *tag_of(const yaml_char_t *tag)
         return NULL;
     if (strcmp((const char *)tag, "!") == 0)
         return NULL;
-    if (kiln_mark_find((const char *)tag) != KILN_MARK_NONE)
+    if (kiln_edit_find((const char *)tag) != KILN_EDIT_NONE)
         return NULL; /* read_marked's */
     if (strncmp((const char *)tag, prefix, sizeof(prefix) - 1) == 0)
         return (const char *)tag + sizeof(prefix) - 1;
@@ -290,7 +290,7 @@ static KilnStatus read_key(Reader *reader, const KilnConfigNode *map, KilnConfig
     if (reader->event.type != YAML_SCALAR_EVENT)
         return fail(reader, reader->event.start_mark, KILN_E_TYPE,
                     "a key must be a plain value, not a list, a mapping or an alias");
-    if (kiln_mark_find((const char *)reader->event.data.scalar.tag) != KILN_MARK_NONE)
+    if (kiln_edit_find((const char *)reader->event.data.scalar.tag) != KILN_EDIT_NONE)
         return bad_tag(reader, reader->event.data.scalar.tag,
                        "stands behind the key's colon, in front of the value");
     status = read_scalar(reader, ret);
@@ -363,16 +363,16 @@ static KilnStatus read_collection(Reader *reader, int depth, KilnConfigNode **re
 }
 
 /* A tag that says what the value does to the one that it meets. */
-static KilnStatus check_mark(Reader *reader, KilnMark mark)
+static KilnStatus check_mark(Reader *reader, KilnEdit mark)
 {
     const yaml_event_t *event = &reader->event;
 
-    if (mark == KILN_MARK_NONE)
+    if (mark == KILN_EDIT_NONE)
         return KILN_OK;
     if (reader->lists > 0)
         return bad_tag(reader, written_tag(event),
                        "stands behind a key; inside a list nothing is merged");
-    if (mark == KILN_MARK_DELETE &&
+    if (mark == KILN_EDIT_DELETE &&
         (event->type != YAML_SCALAR_EVENT || event->data.scalar.length > 0))
         return bad_tag(reader, written_tag(event), "takes no value: `key: !delete`");
     return KILN_OK;
@@ -388,7 +388,7 @@ static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret)
                               : event->type == YAML_SEQUENCE_START_EVENT
                                   ? event->data.sequence_start.anchor
                                   : NULL;
-    KilnMark mark = kiln_mark_find((const char *)written_tag(event));
+    KilnEdit mark = kiln_edit_find((const char *)written_tag(event));
     Anchor *anchor = NULL;
     KilnStatus status = check_count(reader, 1);
 

@@ -205,8 +205,8 @@ void kiln_write_scalar(KilnText *text, const KilnConfigNode *node)
 
 /* ---- Containers --------------------------------------------------------------------- */
 
-static KilnStatus write_value(KilnWriter *writer, const KilnConfigNode *node, const Level *level,
-                              bool in_list, KilnError *err);
+static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node,
+                              const Level *level, bool in_list, KilnError *err);
 
 static void indent(KilnText *text, int n)
 {
@@ -258,7 +258,7 @@ static void write_line(KilnText *text, const KilnConfigNode *list)
     kiln_text_char(text, ']');
 }
 
-static KilnStatus write_map(KilnWriter *writer, const KilnConfigNode *map, const Level *level,
+static KilnStatus write_map(KilnYamlWriter *writer, const KilnConfigNode *map, const Level *level,
                             bool in_list, KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -279,7 +279,7 @@ static KilnStatus write_map(KilnWriter *writer, const KilnConfigNode *map, const
     return status;
 }
 
-static KilnStatus write_list(KilnWriter *writer, const KilnConfigNode *list, const Level *level,
+static KilnStatus write_list(KilnYamlWriter *writer, const KilnConfigNode *list, const Level *level,
                              bool in_list, KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -293,8 +293,8 @@ static KilnStatus write_list(KilnWriter *writer, const KilnConfigNode *list, con
     return status;
 }
 
-static KilnStatus check_level(KilnWriter *writer, const KilnConfigNode *node, const Level *level,
-                              KilnError *err)
+static KilnStatus check_level(KilnYamlWriter *writer, const KilnConfigNode *node,
+                              const Level *level, KilnError *err)
 {
     for (const Level *above = level; above != NULL; above = above->above) {
         if (above->node != node)
@@ -325,8 +325,8 @@ static bool refers_to_job(const KilnConfigNode *node)
 }
 
 /* Behind "key:" or "-": a scalar on the line, containers below. */
-static KilnStatus write_value(KilnWriter *writer, const KilnConfigNode *node, const Level *level,
-                              bool in_list, KilnError *err)
+static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node,
+                              const Level *level, bool in_list, KilnError *err)
 {
     const KilnConfigNode *written = node;
     Level below = { .above = level,
@@ -352,8 +352,9 @@ static KilnStatus write_value(KilnWriter *writer, const KilnConfigNode *node, co
         } else {
             kiln_text_append(writer->text, "{}");
         }
-        if (writer->remarks != NULL)
-            kiln_remarks_add(writer->remarks, writer->config, written, node, writer->text->length);
+        if (writer->comments != NULL)
+            kiln_origin_comments_add(writer->comments, writer->config, written, node,
+                                     writer->text->length);
         kiln_text_char(writer->text, '\n');
         return KILN_OK;
     }
@@ -363,7 +364,7 @@ static KilnStatus write_value(KilnWriter *writer, const KilnConfigNode *node, co
                                        : write_list(writer, node, &below, in_list, err);
 }
 
-KilnStatus kiln_write_node(KilnWriter *writer, const KilnConfigNode *node, KilnError *err)
+KilnStatus kiln_write_node(KilnYamlWriter *writer, const KilnConfigNode *node, KilnError *err)
 {
     return write_value(writer, node, NULL, false, err);
 }

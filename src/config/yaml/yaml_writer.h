@@ -5,19 +5,19 @@
 #include "config/interpolate/interpolate.h"
 #include "config/provenance/origin_comments.h"
 
-typedef struct KilnWriter {
+typedef struct KilnYamlWriter {
     KilnText *text;
     const KilnConfig *config; /* needed to resolve only */
     bool resolve;
-    bool references;             /* resolve, but leave what refers to other values of the job */
-    struct KilnRemarks *remarks; /* told where each value came from; NULL: nobody is */
+    bool references; /* resolve, but leave what refers to other values of the job */
+    struct KilnOriginComments *comments; /* told where each value came from; NULL: nobody is */
     /* Leave out this key of the root; NULL: none. */
     bool (*hidden)(const KilnConfig *config, const char *key);
     size_t nodes;
-} KilnWriter;
+} KilnYamlWriter;
 
 /* The node as YAML, ending in a newline. Fails when an interpolation does. */
-KILN_NODISCARD KilnStatus kiln_write_node(KilnWriter *writer, const KilnConfigNode *node,
+KILN_NODISCARD KilnStatus kiln_write_node(KilnYamlWriter *writer, const KilnConfigNode *node,
                                           KilnError *err);
 /* A scalar on one line, with quotes where it needs them. */
 void kiln_write_scalar(KilnText *text, const KilnConfigNode *node);

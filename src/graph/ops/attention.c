@@ -46,7 +46,7 @@ KilnAttentionSizes kiln_attention_sizes(const KilnShape *q, const KilnShape *k,
     return s;
 }
 
-KilnAttentionMask kiln_attention_mask(const KilnShape *mask)
+KilnMaskStrides kiln_attention_mask(const KilnShape *mask)
 {
     int64_t strides[4] = { 0 }, stride = 1;
 
@@ -54,7 +54,7 @@ KilnAttentionMask kiln_attention_mask(const KilnShape *mask)
         strides[i] = mask->dim[axis] > 1 ? stride : 0;
         stride *= mask->dim[axis];
     }
-    return (KilnAttentionMask) { strides[0], strides[1], strides[2], strides[3] };
+    return (KilnMaskStrides) { strides[0], strides[1], strides[2], strides[3] };
 }
 
 int64_t kiln_attention_row(const KilnAttentionSizes *sizes, int64_t b, int64_t h, int64_t query)

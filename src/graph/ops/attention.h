@@ -43,10 +43,10 @@ KilnAttentionSizes kiln_attention_sizes(const KilnShape *q, const KilnShape *k,
                                         const KilnAttentionAttrs *attrs);
 /* How a mask of shape [.., Tq, Tk] is read, in elements; axes of size 1, and
  * absent ones, have stride 0. */
-typedef struct KilnAttentionMask {
+typedef struct KilnMaskStrides {
     int64_t batch, head, row, column;
-} KilnAttentionMask;
-KilnAttentionMask kiln_attention_mask(const KilnShape *mask);
+} KilnMaskStrides;
+KilnMaskStrides kiln_attention_mask(const KilnShape *mask);
 /* Number of the first random number of a row of probabilities: rows start
  * blocks of random numbers. */
 int64_t kiln_attention_row(const KilnAttentionSizes *sizes, int64_t b, int64_t h, int64_t query);

@@ -12,15 +12,15 @@
 /* `touched` tells about the one place where this variable's gradient goes. */
 static KilnStatus check_touched(const KilnNode *node, int i, int64_t rows, KilnError *err)
 {
-    const KilnTensor *touched = node->inputs[i];
+    const KilnTensor *sparse_rows = node->inputs[i];
     char text[KILN_SHAPE_TEXT];
 
-    if (touched == NULL)
+    if (sparse_rows == NULL)
         return KILN_OK;
-    if (touched->shape.rank != 1 || touched->shape.dim[0] != 1 + rows)
+    if (sparse_rows->shape.rank != 1 || sparse_rows->shape.dim[0] != 1 + rows)
         return kiln_error_set(err, KILN_E_SHAPE,
                               "the list of touched rows must be [%" PRId64 "], got %s", 1 + rows,
-                              kiln_shape_text(&touched->shape, text, sizeof(text)));
+                              kiln_shape_text(&sparse_rows->shape, text, sizeof(text)));
     return kiln_check_dtype(node, i, "the list of touched rows", KILN_I32, err);
 }
 
@@ -111,9 +111,9 @@ const KilnOp kiln_op_index_select_grad = {
 };
 
 static KilnTensor *select_rows(KilnTensor *x, int axis, KilnTensor *index, int64_t padding,
-                               KilnTensor *touched)
+                               KilnTensor *sparse_rows)
 {
-    KilnTensor *inputs[] = { x, index, touched };
+    KilnTensor *inputs[] = { x, index, sparse_rows };
     KilnSelectAttrs attrs;
 
     memset(&attrs, 0, sizeof(attrs));
@@ -130,18 +130,18 @@ KilnTensor *kiln_index_select(KilnTensor *x, int axis, KilnTensor *index)
 
 KilnTensor *kiln_embedding(KilnTensor *weight, KilnTensor *index, int64_t padding_idx)
 {
-    return kiln_embedding_touched(weight, index, padding_idx, NULL);
+    return kiln_embedding_sparse(weight, index, padding_idx, NULL);
 }
 
-KilnTensor *kiln_embedding_touched(KilnTensor *weight, KilnTensor *index, int64_t padding_idx,
-                                   KilnTensor *touched)
+KilnTensor *kiln_embedding_sparse(KilnTensor *weight, KilnTensor *index, int64_t padding_idx,
+                                  KilnTensor *sparse_rows)
 {
     char text[KILN_SHAPE_TEXT];
 
     if (!weight->poisoned && weight->shape.rank != 2)
         return kiln_graph_poison(weight->graph, "embedding: the weight must be [V, D], got %s",
                                  kiln_shape_text(&weight->shape, text, sizeof(text)));
-    return select_rows(weight, 0, index, padding_idx, touched);
+    return select_rows(weight, 0, index, padding_idx, sparse_rows);
 }
 
 /* ---- embedding_bag ------------------------------------------------------------- */
@@ -261,21 +261,21 @@ const KilnOp kiln_op_embedding_bag_factors_grad = {
 KilnTensor *kiln_embedding_bag(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
                                KilnBagMode mode, int64_t padding_idx)
 {
-    return kiln_embedding_bag_touched(weight, index, offsets, NULL, mode, padding_idx, NULL);
+    return kiln_embedding_bag_sparse(weight, index, offsets, NULL, mode, padding_idx, NULL);
 }
 
-KilnTensor *kiln_embedding_bag_weighed(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
-                                       KilnTensor *factors, int64_t padding_idx)
+KilnTensor *kiln_embedding_bag_weighted(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
+                                        KilnTensor *factors, int64_t padding_idx)
 {
-    return kiln_embedding_bag_touched(weight, index, offsets, factors, KILN_BAG_SUM, padding_idx,
-                                      NULL);
+    return kiln_embedding_bag_sparse(weight, index, offsets, factors, KILN_BAG_SUM, padding_idx,
+                                     NULL);
 }
 
-KilnTensor *kiln_embedding_bag_touched(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
-                                       KilnTensor *factors, KilnBagMode mode, int64_t padding_idx,
-                                       KilnTensor *touched)
+KilnTensor *kiln_embedding_bag_sparse(KilnTensor *weight, KilnTensor *index, KilnTensor *offsets,
+                                      KilnTensor *factors, KilnBagMode mode, int64_t padding_idx,
+                                      KilnTensor *sparse_rows)
 {
-    KilnTensor *inputs[] = { weight, index, offsets, touched, factors };
+    KilnTensor *inputs[] = { weight, index, offsets, sparse_rows, factors };
     KilnBagAttrs attrs = { .rows = weight->shape.dim[0], .mode = mode, .padding = padding_idx };
 
     return kiln_graph_record(weight->graph, &kiln_op_embedding_bag, inputs, 5, &attrs);

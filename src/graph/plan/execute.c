@@ -18,23 +18,23 @@ enum { MOST_PLANS = 64 };
 static KilnStatus plan_key(KilnGraph *graph, KilnTensor *const *outputs, size_t n,
                            XXH128_hash_t *ret, KilnError *err)
 {
-    KilnTrace *trace = &graph->trace;
-    const size_t recorded = trace->n;
+    KilnPlanKey *plan_key = &graph->plan_key;
+    const size_t recorded = plan_key->n;
 
-    kiln_trace_add(trace, &recorded, sizeof(recorded));
+    kiln_plan_key_add(plan_key, &recorded, sizeof(recorded));
     for (size_t i = 0; i < n; i++)
-        kiln_trace_add(trace, &outputs[i]->id, sizeof(int));
-    kiln_trace_add(trace, &graph->passes_off, sizeof(graph->passes_off));
-    kiln_trace_add(trace, &graph->precision, sizeof(graph->precision));
-    kiln_trace_add(trace, &graph->detect_anomaly, sizeof(graph->detect_anomaly));
+        kiln_plan_key_add(plan_key, &outputs[i]->id, sizeof(int));
+    kiln_plan_key_add(plan_key, &graph->passes_off, sizeof(graph->passes_off));
+    kiln_plan_key_add(plan_key, &graph->precision, sizeof(graph->precision));
+    kiln_plan_key_add(plan_key, &graph->detect_anomaly, sizeof(graph->detect_anomaly));
     for (size_t i = 0; i < graph->n_tensors; i++) {
         if (graph->tensors[i]->place != NULL)
-            kiln_trace_add(trace, &graph->tensors[i]->id, sizeof(int));
+            kiln_plan_key_add(plan_key, &graph->tensors[i]->id, sizeof(int));
     }
-    trace->failed |= !kiln_overlap_trace(graph);
-    *ret = XXH3_128bits(trace->bytes, trace->n);
-    trace->n = recorded; /* the same step may run again with other outputs */
-    return trace->failed ? kiln_error_nomem(err, trace->n) : KILN_OK;
+    plan_key->failed |= !kiln_overlap_add_to_key(graph);
+    *ret = XXH3_128bits(plan_key->bytes, plan_key->n);
+    plan_key->n = recorded; /* the same step may run again with other outputs */
+    return plan_key->failed ? kiln_error_nomem(err, plan_key->n) : KILN_OK;
 }
 
 /* Take the plan of that key out of the list; NULL when there is none. */

@@ -64,7 +64,7 @@ static size_t count_ranges(const KilnGraph *graph)
     return n;
 }
 
-bool kiln_overlap_trace(KilnGraph *graph)
+bool kiln_overlap_add_to_key(KilnGraph *graph)
 {
     Range *ranges = kiln_arena_alloc(&graph->arena, (count_ranges(graph) + 1) * sizeof(*ranges));
 
@@ -77,7 +77,7 @@ bool kiln_overlap_trace(KilnGraph *graph)
         for (size_t k = i + 1; k < n && ranges[k].begin < ranges[i].end; k++) {
             const int64_t pair[] = { ranges[i].name, ranges[k].name };
 
-            kiln_trace_add(&graph->trace, pair, sizeof(pair));
+            kiln_plan_key_add(&graph->plan_key, pair, sizeof(pair));
         }
     return true;
 }

@@ -6,6 +6,6 @@
 
 /* Append to the trace which leaves and places share bytes. The addresses themselves do not
  * count. False when memory is out. */
-bool kiln_overlap_trace(KilnGraph *graph);
+bool kiln_overlap_add_to_key(KilnGraph *graph);
 
 #endif

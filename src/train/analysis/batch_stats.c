@@ -18,59 +18,59 @@ static bool is_wanted(const KilnTrainer *trainer)
     return false;
 }
 
-KilnStatus kiln_instruments_set_up(KilnTrainer *trainer, KilnError *err)
+KilnStatus kiln_batch_stats_set_up(KilnTrainer *trainer, KilnError *err)
 {
-    KilnInstruments *instruments = &trainer->instruments;
+    KilnBatchStats *batch_stats = &trainer->batch_stats;
     const size_t most = kiln_params_count(trainer->params);
 
     if (!is_wanted(trainer))
         return KILN_OK;
-    instruments->norms = calloc(most + 1, sizeof(*instruments->norms));
-    instruments->norm_ends = calloc(most + 1, sizeof(*instruments->norm_ends));
-    if (instruments->norms == NULL || instruments->norm_ends == NULL)
-        return kiln_error_nomem(err, most * sizeof(*instruments->norm_ends));
+    batch_stats->norms = calloc(most + 1, sizeof(*batch_stats->norms));
+    batch_stats->norm_ends = calloc(most + 1, sizeof(*batch_stats->norm_ends));
+    if (batch_stats->norms == NULL || batch_stats->norm_ends == NULL)
+        return kiln_error_nomem(err, most * sizeof(*batch_stats->norm_ends));
     for (size_t i = 0; i < most; i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
 
         if (kiln_param_trained(param))
-            instruments->norm_ends[instruments->n_norms++] =
+            batch_stats->norm_ends[batch_stats->n_norms++] =
                 kiln_param_offset(param) + kiln_shape_count(kiln_param_shape(param));
     }
     return KILN_OK;
 }
 
-void kiln_instruments_release(KilnInstruments *instruments)
+void kiln_batch_stats_release(KilnBatchStats *batch_stats)
 {
-    free(instruments->norms);
-    free(instruments->norm_ends);
-    *instruments = (KilnInstruments) { 0 };
+    free(batch_stats->norms);
+    free(batch_stats->norm_ends);
+    *batch_stats = (KilnBatchStats) { 0 };
 }
 
-void kiln_instruments_record(KilnTrainer *trainer, KilnFlat *flat)
+void kiln_batch_stats_record(KilnTrainer *trainer, KilnFlat *flat)
 {
-    const KilnInstruments *instruments = &trainer->instruments;
-    const KilnShape shape = KILN_SHAPE((int64_t)instruments->n_norms);
+    const KilnBatchStats *batch_stats = &trainer->batch_stats;
+    const KilnShape shape = KILN_SHAPE((int64_t)batch_stats->n_norms);
 
-    if (instruments->norms == NULL)
+    if (batch_stats->norms == NULL)
         return;
-    flat->parts = kiln_graph_input(trainer->graph, KILN_I64, shape, instruments->norm_ends);
-    flat->norms = kiln_graph_variable(trainer->graph, KILN_F32, shape, instruments->norms, false,
+    flat->parts = kiln_graph_input(trainer->graph, KILN_I64, shape, batch_stats->norm_ends);
+    flat->norms = kiln_graph_variable(trainer->graph, KILN_F32, shape, batch_stats->norms, false,
                                       NULL);
 }
 
 const float *kiln_trainer_gradient_norms(const KilnTrainer *trainer, size_t *ret_n)
 {
-    *ret_n = trainer->instruments.n_norms;
-    return trainer->instruments.norms;
+    *ret_n = trainer->batch_stats.n_norms;
+    return trainer->batch_stats.norms;
 }
 
 /* ---- Batches ----------------------------------------------------------------------------- */
 
 bool kiln_trainer_loss(const KilnTrainer *trainer, double *ret)
 {
-    if (trainer->instruments.ran)
-        *ret = trainer->instruments.loss;
-    return trainer->instruments.ran;
+    if (trainer->batch_stats.ran)
+        *ret = trainer->batch_stats.loss;
+    return trainer->batch_stats.ran;
 }
 
 static int64_t sum_of(const int32_t *lengths, int64_t n)
@@ -99,8 +99,8 @@ int64_t kiln_trainer_batch_tokens(const KilnTrainer *trainer)
 
 bool kiln_trainer_row_is_due(const KilnTrainer *trainer)
 {
-    return trainer->options.tracks && trainer->instruments.stepped &&
-           kiln_pace_logs(&trainer->pace, &trainer->at);
+    return trainer->options.tracks && trainer->batch_stats.stepped &&
+           kiln_loop_should_log(&trainer->schedule, &trainer->at);
 }
 
 uint64_t kiln_trainer_seed(const KilnTrainer *trainer)
@@ -110,14 +110,14 @@ uint64_t kiln_trainer_seed(const KilnTrainer *trainer)
 
 void kiln_trainer_skip_batch(KilnTrainer *trainer)
 {
-    trainer->instruments.skips = true;
+    trainer->batch_stats.skips = true;
 }
 
 /* ---- FLOPs --------------------------------------------------------------------------------- */
 
 double kiln_trainer_flops(const KilnTrainer *trainer)
 {
-    return trainer->forecast.flops + trainer->forecast.flops_backward;
+    return trainer->memory.flops + trainer->memory.flops_backward;
 }
 
 /* Seconds of the fastest of the products that fit into a tenth of a second. */
@@ -148,18 +148,18 @@ double kiln_trainer_peak_flops(KilnTrainer *trainer)
     float *a = calloc((size_t)(n * n), sizeof(*a));
     double seconds = (double)INFINITY;
 
-    if (trainer->instruments.peak_flops > 0.0 || a == NULL) {
+    if (trainer->batch_stats.peak_flops > 0.0 || a == NULL) {
         free(a);
-        return trainer->instruments.peak_flops;
+        return trainer->batch_stats.peak_flops;
     }
     for (int64_t i = 0; i < n * n; i++)
         a[i] = 1.0f / (float)(1 + i % 17);
     if (kiln_graph_new(trainer->backend, &graph, NULL) >= 0) {
         kiln_graph_set_precision(graph, (KilnPrecision)trainer->options.trainer->precision);
         if (time_products(graph, a, n, &seconds, NULL) >= 0)
-            trainer->instruments.peak_flops = 2.0 * (double)(n * n * n) / seconds;
+            trainer->batch_stats.peak_flops = 2.0 * (double)(n * n * n) / seconds;
     }
     kiln_graph_free(graph);
     free(a);
-    return trainer->instruments.peak_flops;
+    return trainer->batch_stats.peak_flops;
 }

@@ -4,7 +4,7 @@
 
 #include "kiln/trainer.h"
 
-typedef struct KilnInstruments {
+typedef struct KilnBatchStats {
     double loss;        /* of the newest batch */
     bool ran;           /* it has run */
     bool skips;         /* the batch that is beginning is left out */
@@ -13,12 +13,12 @@ typedef struct KilnInstruments {
     int64_t *norm_ends; /* where the parameters end in the flat buffers */
     size_t n_norms;
     double peak_flops; /* 0: not measured yet */
-} KilnInstruments;
+} KilnBatchStats;
 
 /* Before the first step is recorded. */
-KILN_NODISCARD KilnStatus kiln_instruments_set_up(KilnTrainer *trainer, KilnError *err);
-void kiln_instruments_release(KilnInstruments *instruments);
+KILN_NODISCARD KilnStatus kiln_batch_stats_set_up(KilnTrainer *trainer, KilnError *err);
+void kiln_batch_stats_release(KilnBatchStats *batch_stats);
 /* Let an update measure the gradients, if someone asks. */
-void kiln_instruments_record(KilnTrainer *trainer, KilnFlat *flat);
+void kiln_batch_stats_record(KilnTrainer *trainer, KilnFlat *flat);
 
 #endif

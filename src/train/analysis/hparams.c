@@ -21,15 +21,15 @@ static bool of_the_run(const char *key)
     return false;
 }
 
-static KilnStatus collect_stories(const KilnConfig *config, const char *origins, KilnStories *ret,
-                                  KilnError *err)
+static KilnStatus collect_stories(const KilnConfig *config, const char *origins,
+                                  KilnValueHistories *ret, KilnError *err)
 {
-    return origins != NULL ? kiln_stories_go_on(config, origins, ret, err)
-                           : kiln_stories_collect(config, ret, err);
+    return origins != NULL ? kiln_histories_resume(config, origins, ret, err)
+                           : kiln_histories_collect(config, ret, err);
 }
 
-/* By the words of kiln_place_write, which origins.yaml has, too. */
-static bool is_default(const KilnStep *step)
+/* By the words of kiln_origin_write, which origins.yaml has, too. */
+static bool is_default(const KilnValueChange *step)
 {
     return kiln_starts_with(step->place, "default of ");
 }
@@ -69,9 +69,9 @@ static bool same_value(const KilnConfigNode *a, const KilnConfigNode *b)
 }
 
 /* Is it at its component's default, or no value at all? */
-static bool uninteresting(const KilnStory *story)
+static bool uninteresting(const KilnValueHistory *story)
 {
-    const KilnStep *newest = &story->steps[0], *oldest = &story->steps[story->count - 1];
+    const KilnValueChange *newest = &story->steps[0], *oldest = &story->steps[story->count - 1];
 
     if (!story->there || newest->value == NULL || is_default(newest) ||
         newest->value->kind == KILN_NODE_MAP)
@@ -80,7 +80,7 @@ static bool uninteresting(const KilnStory *story)
 }
 
 /* `sampler: {_target_: shuffle}` where `sampler: shuffle` is the default. */
-static bool is_default_component(const KilnStories *stories, const KilnStory *story)
+static bool is_default_component(const KilnValueHistories *stories, const KilnValueHistory *story)
 {
     const size_t length = strlen(story->key);
     const size_t parent = length > strlen("._target_") ? length - strlen("._target_") : 0;
@@ -88,7 +88,7 @@ static bool is_default_component(const KilnStories *stories, const KilnStory *st
     if (parent == 0 || !kiln_ends_with(story->key, "._target_"))
         return false;
     for (size_t i = 0; i < stories->count; i++) {
-        const KilnStory *other = &stories->list[i];
+        const KilnValueHistory *other = &stories->list[i];
 
         if (other->count == 0 || strncmp(other->key, story->key, parent) != 0 ||
             other->key[parent] != '\0')
@@ -101,7 +101,7 @@ static bool is_default_component(const KilnStories *stories, const KilnStory *st
 }
 
 /* `optimizer.lr: ${lr}`: listed once, under the key that has the value. */
-static bool told_elsewhere(const KilnStory *story)
+static bool told_elsewhere(const KilnValueHistory *story)
 {
     const KilnConfigNode *value = story->steps[0].value;
 
@@ -133,7 +133,7 @@ static const char *name_of(const char *key, KilnArena *arena)
 KilnStatus kiln_hparams_collect(const KilnConfig *config, const char *origins, KilnArena *arena,
                                 const KilnHparam **ret, size_t *ret_n, KilnError *err)
 {
-    KilnStories stories = { 0 };
+    KilnValueHistories stories = { 0 };
     size_t n = 0;
     KilnStatus status = collect_stories(config, origins, &stories, err);
 
@@ -143,7 +143,7 @@ KilnStatus kiln_hparams_collect(const KilnConfig *config, const char *origins, K
     if (all == NULL)
         return kiln_error_nomem(err, stories.count * sizeof(*all));
     for (size_t i = 0; i < stories.count; i++) {
-        const KilnStory *story = &stories.list[i];
+        const KilnValueHistory *story = &stories.list[i];
 
         if (story->count == 0 || of_the_run(story->key) || uninteresting(story) ||
             is_default_component(&stories, story) || told_elsewhere(story))
@@ -182,7 +182,7 @@ static size_t length_of_place(const char *place)
 KilnStatus kiln_differences_collect(const KilnConfig *config, const char *origins, KilnArena *arena,
                                     const KilnDifference **ret, size_t *ret_n, KilnError *err)
 {
-    KilnStories stories = { 0 };
+    KilnValueHistories stories = { 0 };
     size_t n = 0;
     KilnStatus status = collect_stories(config, origins, &stories, err);
 
@@ -192,7 +192,7 @@ KilnStatus kiln_differences_collect(const KilnConfig *config, const char *origin
     if (all == NULL)
         return kiln_error_nomem(err, stories.count * sizeof(*all));
     for (size_t i = 0; i < stories.count; i++) {
-        const KilnStory *story = &stories.list[i];
+        const KilnValueHistory *story = &stories.list[i];
 
         if (story->count == 0 || of_the_place(story->key) || uninteresting(story) ||
             is_default_component(&stories, story) || told_elsewhere(story))

@@ -14,53 +14,54 @@
  * are read when they are first used, and what oneDNN compiles. */
 static const int64_t growth = 8 << 20;
 
-int64_t kiln_forecast_needed(const KilnForecast *forecast)
+int64_t kiln_memory_estimate_needed(const KilnMemoryEstimate *memory)
 {
-    return forecast->activations + forecast->parameters + forecast->gradients + forecast->buffers +
-           forecast->optimizer + forecast->average + forecast->callbacks + forecast->metrics +
-           forecast->computing + forecast->batches + forecast->order + forecast->reading +
-           forecast->snapshot + forecast->growth;
+    return memory->activations + memory->parameters + memory->gradients + memory->buffers +
+           memory->optimizer + memory->average + memory->callbacks + memory->metrics +
+           memory->computing + memory->batches + memory->order + memory->reading +
+           memory->snapshot + memory->growth;
 }
 
-int64_t kiln_forecast_peak(const KilnForecast *forecast)
+int64_t kiln_memory_estimate_peak(const KilnMemoryEstimate *memory)
 {
-    return kiln_forecast_needed(forecast) + forecast->program;
+    return kiln_memory_estimate_needed(memory) + memory->program;
 }
 
 /* ---- Making it ------------------------------------------------------------------------ */
 
 /* Steps run one after the other in one block, as large as the largest needs. */
-void kiln_forecast_add_plan(KilnForecast *forecast, const KilnPlan *plan)
+void kiln_memory_estimate_add_plan(KilnMemoryEstimate *memory, const KilnPlan *plan)
 {
-    if (forecast->activations < (int64_t)kiln_plan_bytes(plan))
-        forecast->activations = (int64_t)kiln_plan_bytes(plan);
+    if (memory->activations < (int64_t)kiln_plan_bytes(plan))
+        memory->activations = (int64_t)kiln_plan_bytes(plan);
     if (!kiln_plan_trains(plan))
         return;
-    forecast->flops = kiln_plan_flops(plan, false);
-    forecast->flops_backward = kiln_plan_flops(plan, true);
+    memory->flops = kiln_plan_flops(plan, false);
+    memory->flops_backward = kiln_plan_flops(plan, true);
 }
 
 /* Its rows are in the shapes of the step that was recorded last. */
-void kiln_forecast_add_metrics(KilnForecast *forecast, const KilnStep *step, int64_t samples)
+void kiln_memory_estimate_add_metrics(KilnMemoryEstimate *memory, const KilnStep *step,
+                                      int64_t samples)
 {
-    const KilnTallies *tallies = kiln_metrics_tallies(step->metrics);
+    const KilnMetricStates *states = kiln_metrics_tallies(step->metrics);
 
     for (size_t i = 0; i < step->n_counted; i++) {
-        const KilnTally *tally = tallies->list[step->counted[i].tally].tally;
-        const KilnMetricOps *ops = kiln_instance_component(tally->metric)->ops.metric;
+        const KilnMetricState *state = states->list[step->counted[i].state].state;
+        const KilnMetricOps *ops = kiln_instance_component(state->metric)->ops.metric;
         const int64_t scores = kiln_shape_count(kiln_tensor_shape(step->counted[i].scores));
-        const double rows = (double)scores / (double)tally->form.width *
+        const double rows = (double)scores / (double)state->form.width *
                             ((double)samples / (double)step->batch.size);
 
         int64_t computing = 0;
 
         if (ops->memory == NULL)
             continue;
-        kiln_call_enter(tally->metric, "memory");
-        forecast->metrics += ops->memory(tally->metric, &tally->form, (int64_t)rows, &computing);
+        kiln_call_enter(state->metric, "memory");
+        memory->metrics += ops->memory(state->metric, &state->form, (int64_t)rows, &computing);
         kiln_call_leave();
-        if (forecast->computing < computing)
-            forecast->computing = computing;
+        if (memory->computing < computing)
+            memory->computing = computing;
     }
 }
 
@@ -143,47 +144,47 @@ static void reserve_threads(const KilnTrainer *trainer, KilnMemory *memory)
     memory->available = taken < memory->available ? memory->available - taken : 0;
 }
 
-void kiln_forecast_complete(KilnTrainer *trainer)
+void kiln_memory_estimate_complete(KilnTrainer *trainer)
 {
-    KilnForecast *forecast = &trainer->forecast;
+    KilnMemoryEstimate *memory = &trainer->memory;
     const KilnParams *params = trainer->params;
     const int64_t size = (int64_t)kiln_dtype_size(kiln_params_dtype(params));
 
-    forecast->parameters = kiln_params_size(params) * size;
-    forecast->buffers = params->n_statistics * size + params->n_counters * (int64_t)sizeof(int64_t);
+    memory->parameters = kiln_params_size(params) * size;
+    memory->buffers = params->n_statistics * size + params->n_counters * (int64_t)sizeof(int64_t);
     for (size_t i = 0; i < kiln_params_count(params); i++) {
         const KilnParam *param = kiln_params_at(params, i);
         const int64_t bytes = kiln_shape_count(kiln_param_shape(param)) * size;
 
         /* What is never trained has a place for these, which is not touched. */
-        if (!kiln_param_trained(param) || !kiln_rates_trained(trainer, param))
+        if (!kiln_param_trained(param) || !kiln_learning_rates_trained(trainer, param))
             continue;
-        forecast->gradients += bytes;
-        forecast->optimizer += kiln_optimize_slots(trainer, param) * bytes;
+        memory->gradients += bytes;
+        memory->optimizer += kiln_optimize_slots(trainer, param) * bytes;
     }
-    forecast->average = averages_weights(trainer) ? kiln_shadow_bytes(params) : 0;
+    memory->average = averages_weights(trainer) ? kiln_averaged_bytes(params) : 0;
     for (size_t i = 0; i < trainer->n_callbacks; i++) {
         const KilnCallbackOps *ops = kiln_instance_component(trainer->callbacks[i])->ops.callback;
 
         if (ops->memory == NULL)
             continue;
         kiln_call_enter(trainer->callbacks[i], "memory");
-        forecast->callbacks += ops->memory(trainer->callbacks[i], trainer);
+        memory->callbacks += ops->memory(trainer->callbacks[i], trainer);
         kiln_call_leave();
     }
     KilnLoaderSpec train = kiln_trainer_loader_spec(trainer, KILN_TRAIN, 0);
-    forecast->order = kiln_loader_spec_order_bytes(&train);
-    forecast->batches = loaders_bytes(trainer) - forecast->order;
-    forecast->reading = reading_bytes(trainer);
-    forecast->growth = growth;
-    forecast->program = kiln_memory_resident("");
-    forecast->checkpoint = checkpoint_bytes(trainer);
+    memory->order = kiln_loader_spec_order_bytes(&train);
+    memory->batches = loaders_bytes(trainer) - memory->order;
+    memory->reading = reading_bytes(trainer);
+    memory->growth = growth;
+    memory->program = kiln_memory_resident("");
+    memory->checkpoint = checkpoint_bytes(trainer);
     if (trainer->options.trainer->enable_checkpointing)
-        forecast->snapshot = forecast->checkpoint +
-                             (trainer->pace.accumulate > 1 ? forecast->gradients : 0);
-    forecast->memory_known = kiln_memory_read("", &forecast->memory);
-    if (forecast->memory_known && forecast->memory.process)
-        reserve_threads(trainer, &forecast->memory);
+        memory->snapshot = memory->checkpoint +
+                           (trainer->schedule.accumulate > 1 ? memory->gradients : 0);
+    memory->memory_known = kiln_memory_read("", &memory->memory);
+    if (memory->memory_known && memory->memory.process)
+        reserve_threads(trainer, &memory->memory);
 }
 
 /* ---- Refusing --------------------------------------------------------------------------- */
@@ -216,10 +217,10 @@ static bool is_trainer_option(const char *name)
 /* The largest batch that would fit: activations and batches grow with it. */
 static int64_t fitting_batch(const KilnTrainer *trainer)
 {
-    const KilnForecast *forecast = &trainer->forecast;
-    double grows = (double)(forecast->activations + forecast->batches);
-    double left = (double)forecast->memory.available -
-                  ((double)kiln_forecast_needed(forecast) - grows);
+    const KilnMemoryEstimate *memory = &trainer->memory;
+    double grows = (double)(memory->activations + memory->batches);
+    double left = (double)memory->memory.available -
+                  ((double)kiln_memory_estimate_needed(memory) - grows);
 
     return grows > 0.0 ? (int64_t)(0.95 * left / grows * (double)trainer->batch_size) : 0;
 }
@@ -230,7 +231,7 @@ static void suggest(const KilnTrainer *trainer, KilnText *text)
     const KilnComponent *data = kiln_instance_component(trainer->datamodule);
 
     kiln_text_append(text, "; try ");
-    if (trainer->forecast.order > kiln_forecast_needed(&trainer->forecast) / 2) {
+    if (trainer->memory.order > kiln_memory_estimate_needed(&trainer->memory) / 2) {
         kiln_text_append(text, "fewer training samples");
         return;
     }
@@ -250,7 +251,7 @@ static void suggest(const KilnTrainer *trainer, KilnText *text)
 static KilnStatus too_large(const KilnTrainer *trainer, int64_t needed, const KilnText *text,
                             KilnError *err)
 {
-    const KilnMemory *memory = &trainer->forecast.memory;
+    const KilnMemory *memory = &trainer->memory.memory;
     char need[KILN_UNIT_TEXT], have[KILN_UNIT_TEXT], of[KILN_UNIT_TEXT];
 
     return kiln_error_set(
@@ -275,32 +276,32 @@ KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *
     return kiln_error_set(err, KILN_E_NOMEM,
                           "the network has %s parameters: they and their gradients alone need %s "
                           "of memory, and %s can be had; try a smaller network",
-                          kiln_amount_text((double)kiln_params_size(trainer->params), number),
+                          kiln_quantity_text((double)kiln_params_size(trainer->params), number),
                           kiln_bytes_text(2.0 * (double)values, need),
                           kiln_bytes_text((double)memory.available, have));
 }
 
 KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
 {
-    const KilnForecast *forecast = &trainer->forecast;
+    const KilnMemoryEstimate *memory = &trainer->memory;
     KilnText text = { 0 };
 
-    if (!forecast->memory_known || kiln_forecast_needed(forecast) <= forecast->memory.available)
+    if (!memory->memory_known || kiln_memory_estimate_needed(memory) <= memory->memory.available)
         return KILN_OK;
-    add_part(&text, "activations", forecast->activations);
-    add_part(&text, "parameters", forecast->parameters);
-    add_part(&text, "gradients", forecast->gradients);
-    add_part(&text, "buffers", forecast->buffers);
-    add_part(&text, "optimizer state", forecast->optimizer);
-    add_part(&text, "averaged weights", forecast->average);
-    add_part(&text, "callbacks", forecast->callbacks);
-    add_part(&text, "metrics", forecast->metrics + forecast->computing);
-    add_part(&text, "batches", forecast->batches);
-    add_part(&text, "reading samples", forecast->reading);
-    add_part(&text, "the order of samples", forecast->order);
-    add_part(&text, "the checkpoint's copy", forecast->snapshot);
+    add_part(&text, "activations", memory->activations);
+    add_part(&text, "parameters", memory->parameters);
+    add_part(&text, "gradients", memory->gradients);
+    add_part(&text, "buffers", memory->buffers);
+    add_part(&text, "optimizer state", memory->optimizer);
+    add_part(&text, "averaged weights", memory->average);
+    add_part(&text, "callbacks", memory->callbacks);
+    add_part(&text, "metrics", memory->metrics + memory->computing);
+    add_part(&text, "batches", memory->batches);
+    add_part(&text, "reading samples", memory->reading);
+    add_part(&text, "the order of samples", memory->order);
+    add_part(&text, "the checkpoint's copy", memory->snapshot);
     suggest(trainer, &text);
-    KilnStatus status = too_large(trainer, kiln_forecast_needed(forecast), &text, err);
+    KilnStatus status = too_large(trainer, kiln_memory_estimate_needed(memory), &text, err);
     kiln_text_release(&text);
     return status;
 }

@@ -5,7 +5,7 @@
 #include "base/system/machine.h"
 
 /* Memory in bytes. */
-typedef struct KilnForecast {
+typedef struct KilnMemoryEstimate {
     int64_t activations; /* the graph's block: what steps keep while they run */
     int64_t parameters, gradients;
     int64_t buffers;    /* running statistics and such */
@@ -24,10 +24,10 @@ typedef struct KilnForecast {
     double flops, flops_backward; /* of a training step; the second is for the gradients */
     KilnMemory memory;            /* what there is */
     bool memory_known;
-} KilnForecast;
+} KilnMemoryEstimate;
 
 /* What is still to be allocated, and that with the program. */
-int64_t kiln_forecast_needed(const KilnForecast *forecast);
-int64_t kiln_forecast_peak(const KilnForecast *forecast);
+int64_t kiln_memory_estimate_needed(const KilnMemoryEstimate *memory);
+int64_t kiln_memory_estimate_peak(const KilnMemoryEstimate *memory);
 
 #endif

@@ -215,7 +215,7 @@ static void print_table(KilnTrainer *trainer, const char *title, const Table *ta
             &trainer->output, "%-*s  %9lld  %8s  %5.1f%%  %9s", width, name_of(row, name),
             (long long)row->runs, kiln_seconds_text(row->seconds, time),
             100.0 * row->seconds / table->seconds,
-            row->flops > 0.0 ? kiln_amount_text(row->flops / row->seconds, rate) : "");
+            row->flops > 0.0 ? kiln_quantity_text(row->flops / row->seconds, rate) : "");
     }
     if (table->n > MOST_ROWS)
         kiln_output_print(&trainer->output, "%-*s  %9s  %8s  %5.1f%%", width, "the others", "",

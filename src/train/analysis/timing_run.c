@@ -11,7 +11,7 @@ typedef KilnStatus Step(KilnTrainer *trainer, const KilnBatch *batch, KilnError 
 
 static KilnStatus train_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
-    const bool steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index);
+    const bool steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index);
 
     if (kiln_trainer_is_manual(trainer))
         return kiln_manual_batch(trainer, batch, err);
@@ -62,24 +62,26 @@ static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, 
     return status;
 }
 
-static void extrapolate(const KilnTrainer *trainer, KilnProbe *probe)
+static void extrapolate(const KilnTrainer *trainer, KilnTimingRun *probe)
 {
-    const KilnPace *pace = &trainer->pace;
-    const double batches = (double)pace->batches, group = (double)kiln_pace_accumulate(pace, 0);
+    const KilnLoopSchedule *schedule = &trainer->schedule;
+    const double batches = (double)schedule->batches,
+                 group = (double)kiln_loop_accumulate(schedule, 0);
     const double evals = (double)kiln_trainer_split_batches(trainer, KILN_VAL) *
-                         kiln_pace_validations(pace);
-    double epochs = pace->max_epochs >= 0 ? (double)pace->max_epochs : (double)INFINITY;
+                         kiln_loop_validations(schedule);
+    double epochs = schedule->max_epochs >= 0 ? (double)schedule->max_epochs : (double)INFINITY;
 
     probe->epoch_s = batches * probe->step_s + evals * probe->eval_s;
-    if (pace->max_steps >= 0 && batches > 0.0)
-        epochs = fmin(epochs, (double)pace->max_steps * group / batches);
+    if (schedule->max_steps >= 0 && batches > 0.0)
+        epochs = fmin(epochs, (double)schedule->max_steps * group / batches);
     probe->run_s = isfinite(epochs) ? epochs * probe->epoch_s : (double)INFINITY;
     probe->run_steps = isfinite(epochs) ? (int64_t)(epochs * batches / group + 0.5) : -1;
 }
 
-KilnStatus kiln_trainer_probe(KilnTrainer *trainer, double seconds, KilnProbe *ret, KilnError *err)
+KilnStatus kiln_trainer_timing_run(KilnTrainer *trainer, double seconds, KilnTimingRun *ret,
+                                   KilnError *err)
 {
-    KilnProbe probe = { 0 };
+    KilnTimingRun probe = { 0 };
     int64_t evals = 0;
     KilnStatus status = time_steps(trainer, KILN_TRAIN, train_step, for_training * seconds,
                                    &probe.steps, &probe.step_s, err);

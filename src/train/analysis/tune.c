@@ -85,7 +85,7 @@ static KilnStatus sketch(KilnTune *tune, KilnTrainer **ret, KilnError *err)
     *ret = trainer;
     if (trainer == NULL)
         return kiln_error_nomem(err, sizeof(*trainer));
-    return kiln_trainer_sketch(trainer, tune->config, &tune->env, KILN_STAGE_FIT, NULL, err);
+    return kiln_trainer_dry_build(trainer, tune->config, &tune->env, KILN_STAGE_FIT, NULL, err);
 }
 
 static void throw_away(KilnTrainer *trainer)
@@ -96,13 +96,13 @@ static void throw_away(KilnTrainer *trainer)
 }
 
 /* The run finds a little less than a trial did: trials leave holes in the program's memory. */
-static int64_t spare(int64_t needed)
+static int64_t reserve(int64_t needed)
 {
     return (16 << 20) + needed / 100;
 }
 
-KilnStatus kiln_tune_sketch(KilnTune *tune, KilnTuneOption option, KilnTuneNeeds *ret,
-                            KilnError *err)
+KilnStatus kiln_tune_estimate(KilnTune *tune, KilnTuneOption option, KilnTuneNeeds *ret,
+                              KilnError *err)
 {
     KilnConfigNode *before = NULL;
     KilnTrainer *trainer = NULL;
@@ -114,11 +114,11 @@ KilnStatus kiln_tune_sketch(KilnTune *tune, KilnTuneOption option, KilnTuneNeeds
         return status;
     status = sketch(tune, &trainer, &why);
     if (status >= 0) {
-        needs.needed = kiln_forecast_needed(&trainer->forecast);
+        needs.needed = kiln_memory_estimate_needed(&trainer->memory);
         needs.samples = kiln_trainer_train_samples(trainer);
-        if (trainer->forecast.memory_known)
-            needs.available = trainer->forecast.memory.available;
-        needs.fits = needs.needed <= needs.available - spare(needs.needed);
+        if (trainer->memory.memory_known)
+            needs.available = trainer->memory.memory.available;
+        needs.fits = needs.needed <= needs.available - reserve(needs.needed);
     }
     throw_away(trainer);
     change_back(tune, option, before);
@@ -210,7 +210,7 @@ static KilnStatus next_batch(KilnTrainer *trainer, KilnLoader *loader, KilnBatch
         return status;
     trainer->at.epoch++;
     trainer->at.batch = trainer->at.in_group = 0;
-    status = kiln_rates_apply(trainer, trainer->at.epoch, err);
+    status = kiln_learning_rates_apply(trainer, trainer->at.epoch, err);
     if (status >= 0)
         status = kiln_loader_start(loader, trainer->at.epoch, 0, err);
     if (status >= 0)
@@ -247,8 +247,7 @@ static KilnStatus try_steps(KilnTrainer *trainer, KilnTuneTrial *trial, KilnErro
             start = kiln_clock();
         goes_on = !broken;
         if (trial->report != NULL && (broken || trainer->at.step > step))
-            goes_on = trial->report(trial->ctx, step,
-                                    broken ? (double)NAN : trainer->telling.loss) &&
+            goes_on = trial->report(trial->ctx, step, broken ? (double)NAN : trainer->live.loss) &&
                       !broken;
     }
     trial->seconds = trial->samples > 0 ? kiln_clock() - start : 0.0;
@@ -387,10 +386,10 @@ KilnStatus kiln_tune_run(KilnConfig *config, const KilnRunEnv *env, const KilnTu
         status = kiln_config_build_map(config, "callbacks", env->registry, KILN_KIND_CALLBACK,
                                        &callbacks, &n, err);
     for (size_t i = 0; i < n && status >= 0; i++) {
-        const bool asked = ask->only == NULL ||
-                           strcmp(kiln_instance_path(callbacks[i]), ask->only) == 0;
+        const bool to_save = ask->only == NULL ||
+                             strcmp(kiln_instance_path(callbacks[i]), ask->only) == 0;
 
-        if (asked && kiln_instance_component(callbacks[i])->ops.callback->tune != NULL)
+        if (to_save && kiln_instance_component(callbacks[i])->ops.callback->tune != NULL)
             status = call(&tune, callbacks[i], err);
     }
     kiln_instances_free(callbacks, n);

@@ -68,7 +68,7 @@ bool kiln_checkpoint_is_own(const char *folder, const char *name, json_t **ret_s
     return own;
 }
 
-bool kiln_trainer_adopt(KilnTrainer *trainer, const KilnInstance *owner, const char *name)
+bool kiln_trainer_claim(KilnTrainer *trainer, const KilnInstance *owner, const char *name)
 {
     const char *slash = trainer->resumed_from != NULL ? strrchr(trainer->resumed_from, '/') : NULL;
     KilnText here = { 0 }, there = { 0 }, fresh = { 0 };
@@ -90,5 +90,5 @@ bool kiln_trainer_adopt(KilnTrainer *trainer, const KilnInstance *owner, const c
     kiln_text_release(&here);
     kiln_text_release(&there);
     kiln_text_release(&fresh);
-    return found && kiln_saves_keep(&trainer->saves, owner, name);
+    return found && kiln_save_requests_own(&trainer->saves, owner, name);
 }

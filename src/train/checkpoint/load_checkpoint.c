@@ -189,8 +189,8 @@ static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *
     if (status >= 0 && checkpoint->at.in_group > 0)
         status = load_gradients(trainer, file, path, err);
     if (status >= 0)
-        status = kiln_tallies_load(kiln_metrics_tallies(trainer->metrics), KILN_PHASE_FIT, file,
-                                   err);
+        status = kiln_metric_states_load(kiln_metrics_tallies(trainer->metrics), KILN_PHASE_FIT,
+                                         file, err);
     kiln_safetensors_close(file);
     free(path);
     return status;
@@ -258,7 +258,7 @@ static KilnStatus load_shadow(const KilnCheckpoint *checkpoint, KilnTrainer *tra
 
     for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
-        float *data = kiln_shadow_data(trainer->shadow, param);
+        float *data = kiln_averaged_data(trainer->averaged, param);
 
         if (data != NULL)
             status = kiln_safetensors_read(
@@ -358,7 +358,7 @@ KilnStatus kiln_checkpoint_load_callbacks(const KilnCheckpoint *checkpoint, Kiln
 {
     KilnStatus status = KILN_OK;
 
-    if (trainer->shadow != NULL)
+    if (trainer->averaged != NULL)
         status = load_shadow(checkpoint, trainer, err);
     if (status >= 0)
         status = load_shadowed(checkpoint, trainer, err);

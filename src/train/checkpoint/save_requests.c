@@ -58,19 +58,19 @@ static KilnStatus check_name(const KilnTrainer *trainer, const char *name, KilnE
 
 /* ---- Who keeps what ------------------------------------------------------------------- */
 
-static bool keeps(const KilnSaves *saves, const KilnInstance *owner, const char *name)
+static bool owned(const KilnSaveRequests *saves, const KilnInstance *owner, const char *name)
 {
-    for (size_t i = 0; i < saves->n_keeps; i++)
-        if (saves->keeps[i].owner == owner && strcmp(saves->keeps[i].name, name) == 0)
+    for (size_t i = 0; i < saves->n_owned; i++)
+        if (saves->owned[i].owner == owner && strcmp(saves->owned[i].name, name) == 0)
             return true;
     return false;
 }
 
-bool kiln_saves_keep(KilnSaves *saves, const KilnInstance *owner, const char *name)
+bool kiln_save_requests_own(KilnSaveRequests *saves, const KilnInstance *owner, const char *name)
 {
-    if (owner == NULL || keeps(saves, owner, name))
+    if (owner == NULL || owned(saves, owner, name))
         return true;
-    KilnKeep *keep = GROW(saves->keeps, saves->n_keeps);
+    KilnOwnedCheckpoint *keep = GROW(saves->owned, saves->n_owned);
     if (keep == NULL)
         return false;
     keep->owner = owner;
@@ -78,10 +78,10 @@ bool kiln_saves_keep(KilnSaves *saves, const KilnInstance *owner, const char *na
     return true;
 }
 
-static bool is_kept(const KilnSaves *saves, const char *name)
+static bool is_kept(const KilnSaveRequests *saves, const char *name)
 {
-    for (size_t i = 0; i < saves->n_keeps; i++)
-        if (strcmp(saves->keeps[i].name, name) == 0)
+    for (size_t i = 0; i < saves->n_owned; i++)
+        if (strcmp(saves->owned[i].name, name) == 0)
             return true;
     for (size_t i = 0; i < saves->n_links; i++)
         if (strcmp(saves->links[i].name, name) == 0)
@@ -89,26 +89,26 @@ static bool is_kept(const KilnSaves *saves, const char *name)
     return false;
 }
 
-static KilnStatus drop(KilnSaves *saves, const char *name, bool owned, KilnError *err)
+static KilnStatus drop(KilnSaveRequests *saves, const char *name, bool owned, KilnError *err)
 {
-    KilnDropped *dropped = GROW(saves->dropped, saves->n_dropped);
+    KilnDeleteRequest *to_delete = GROW(saves->to_delete, saves->n_to_delete);
 
-    if (dropped == NULL)
+    if (to_delete == NULL)
         return no_memory(err);
-    copy_name(dropped->name, name);
-    dropped->owned = owned;
+    copy_name(to_delete->name, name);
+    to_delete->owned = owned;
     return KILN_OK;
 }
 
 KilnStatus kiln_trainer_remove(KilnTrainer *trainer, const KilnInstance *owner, const char *name,
                                KilnError *err)
 {
-    KilnSaves *saves = &trainer->saves;
+    KilnSaveRequests *saves = &trainer->saves;
     KilnStatus status = check_name(trainer, name, err);
 
-    for (size_t i = 0; status >= 0 && i < saves->n_keeps; i++)
-        if (saves->keeps[i].owner == owner && strcmp(saves->keeps[i].name, name) == 0) {
-            saves->keeps[i] = saves->keeps[--saves->n_keeps];
+    for (size_t i = 0; status >= 0 && i < saves->n_owned; i++)
+        if (saves->owned[i].owner == owner && strcmp(saves->owned[i].name, name) == 0) {
+            saves->owned[i] = saves->owned[--saves->n_owned];
             return drop(saves, name, true, err);
         }
     return status;
@@ -122,7 +122,8 @@ static char *folder_of(const KilnTrainer *trainer)
     return kiln_path_join(trainer->run_dir, "checkpoints");
 }
 
-static KilnStatus read_link(KilnSaves *saves, const char *folder, const char *name, KilnError *err)
+static KilnStatus read_link(KilnSaveRequests *saves, const char *folder, const char *name,
+                            KilnError *err)
 {
     char *path = kiln_path_join(folder, name), target[KILN_CHECKPOINT_NAME];
     ssize_t length = path != NULL ? readlink(path, target, sizeof(target) - 1) : -1;
@@ -132,7 +133,7 @@ static KilnStatus read_link(KilnSaves *saves, const char *folder, const char *na
     if (length <= 0)
         return status;
     target[length] = '\0';
-    KilnLinked *link = GROW(saves->links, saves->n_links);
+    KilnLinkRequest *link = GROW(saves->links, saves->n_links);
     if (link == NULL)
         return no_memory(err);
     copy_name(link->link, name);
@@ -161,7 +162,7 @@ static KilnStatus read_links(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-static KilnLinked *find_link(const KilnSaves *saves, const char *link)
+static KilnLinkRequest *find_link(const KilnSaveRequests *saves, const char *link)
 {
     for (size_t i = 0; i < saves->n_links; i++)
         if (strcmp(saves->links[i].link, link) == 0)
@@ -172,32 +173,32 @@ static KilnLinked *find_link(const KilnSaves *saves, const char *link)
 KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link, const char *name,
                              KilnError *err)
 {
-    KilnSaves *saves = &trainer->saves;
+    KilnSaveRequests *saves = &trainer->saves;
     KilnStatus status = check_name(trainer, link, err);
 
     if (status >= 0)
         status = check_name(trainer, name, err);
     if (status >= 0)
         status = read_links(trainer, err);
-    KilnLinked *old = status >= 0 ? find_link(saves, link) : NULL;
+    KilnLinkRequest *old = status >= 0 ? find_link(saves, link) : NULL;
     if (status < 0 || (old != NULL && strcmp(old->name, name) == 0))
         return status;
     if (old != NULL)
         status = drop(saves, old->name, false, err);
     else if ((old = GROW(saves->links, saves->n_links)) == NULL)
         status = no_memory(err);
-    KilnLinked *asked = status >= 0 ? GROW(saves->linked, saves->n_linked) : NULL;
-    if (asked == NULL)
+    KilnLinkRequest *to_save = status >= 0 ? GROW(saves->to_link, saves->n_to_link) : NULL;
+    if (to_save == NULL)
         return status < 0 ? status : no_memory(err);
     copy_name(old->link, link);
     copy_name(old->name, name);
-    *asked = *old;
+    *to_save = *old;
     return KILN_OK;
 }
 
 bool kiln_trainer_link_target(const KilnTrainer *trainer, const char *link, char *buf, size_t size)
 {
-    const KilnLinked *known = find_link(&trainer->saves, link);
+    const KilnLinkRequest *known = find_link(&trainer->saves, link);
     char *folder = folder_of(trainer);
     char *path = known == NULL && folder != NULL ? kiln_path_join(folder, link) : NULL;
     ssize_t length = -1;
@@ -213,26 +214,26 @@ bool kiln_trainer_link_target(const KilnTrainer *trainer, const char *link, char
 
 /* ---- Strays ------------------------------------------------------------------------------ */
 
-KilnStatus kiln_trainer_tidy(KilnTrainer *trainer, const KilnInstance *owner, KilnError *err)
+KilnStatus kiln_trainer_prune(KilnTrainer *trainer, const KilnInstance *owner, KilnError *err)
 {
-    const KilnInstance **tidied = GROW(trainer->saves.tidied, trainer->saves.n_tidied);
+    const KilnInstance **to_prune = GROW(trainer->saves.to_prune, trainer->saves.n_to_prune);
 
-    if (tidied == NULL)
+    if (to_prune == NULL)
         return no_memory(err);
-    *tidied = owner;
+    *to_prune = owner;
     return KILN_OK;
 }
 
-static bool has_tidied(const KilnSaves *saves, const char *path)
+static bool has_tidied(const KilnSaveRequests *saves, const char *path)
 {
-    for (size_t i = 0; path != NULL && i < saves->n_tidied; i++)
-        if (strcmp(kiln_instance_path(saves->tidied[i]), path) == 0)
+    for (size_t i = 0; path != NULL && i < saves->n_to_prune; i++)
+        if (strcmp(kiln_instance_path(saves->to_prune[i]), path) == 0)
             return true;
     return false;
 }
 
 /* A folder that this run left and that nobody wants: all who saved it have tidied up. */
-static bool is_stray(const KilnSaves *saves, const char *folder, const char *name)
+static bool is_stray(const KilnSaveRequests *saves, const char *folder, const char *name)
 {
     json_t *saved_by = NULL;
     bool stray = name[0] != '.' && !is_kept(saves, name) && find_link(saves, name) == NULL &&
@@ -246,7 +247,7 @@ static bool is_stray(const KilnSaves *saves, const char *folder, const char *nam
 
 static KilnStatus drop_strays(KilnTrainer *trainer, KilnError *err)
 {
-    KilnSaves *saves = &trainer->saves;
+    KilnSaveRequests *saves = &trainer->saves;
     char *folder = folder_of(trainer), **names = NULL;
     size_t n = 0;
     KilnStatus status = folder != NULL ? read_links(trainer, err) : no_memory(err);
@@ -256,13 +257,13 @@ static KilnStatus drop_strays(KilnTrainer *trainer, KilnError *err)
     for (size_t i = 0; i < n && status >= 0; i++)
         if (is_stray(saves, folder, names[i]))
             status = drop(saves, names[i], true, err);
-    saves->n_tidied = 0;
+    saves->n_to_prune = 0;
     kiln_names_free(names, n);
     free(folder);
     return status;
 }
 
-KilnStatus kiln_saves_open(KilnTrainer *trainer, KilnError *err)
+KilnStatus kiln_save_requests_open(KilnTrainer *trainer, KilnError *err)
 {
     static const char *const halves[] = { KILN_CHECKPOINT_UNFINISHED, KILN_CHECKPOINT_REMOVED };
     char *folder = folder_of(trainer);
@@ -280,43 +281,43 @@ KilnStatus kiln_saves_open(KilnTrainer *trainer, KilnError *err)
 
 /* ---- Asking ------------------------------------------------------------------------------- */
 
-static KilnAsked *find_asked(const KilnSaves *saves, const char *name)
+static KilnSaveRequest *find_asked(const KilnSaveRequests *saves, const char *name)
 {
-    for (size_t i = 0; i < saves->n_asked; i++)
-        if (strcmp(saves->asked[i].name, name) == 0)
-            return &saves->asked[i];
+    for (size_t i = 0; i < saves->n_to_save; i++)
+        if (strcmp(saves->to_save[i].name, name) == 0)
+            return &saves->to_save[i];
     return NULL;
 }
 
 KilnStatus kiln_trainer_save(KilnTrainer *trainer, const KilnInstance *owner, const char *name,
                              unsigned flags, KilnError *err)
 {
-    KilnSaves *saves = &trainer->saves;
+    KilnSaveRequests *saves = &trainer->saves;
     const bool weights_only = (flags & KILN_SAVE_WEIGHTS) != 0;
     KilnStatus status = check_name(trainer, name, err);
 
     if (status < 0)
         return status;
-    KilnAsked *asked = find_asked(saves, name);
-    if (asked == NULL) {
-        if ((asked = GROW(saves->asked, saves->n_asked)) == NULL)
+    KilnSaveRequest *to_save = find_asked(saves, name);
+    if (to_save == NULL) {
+        if ((to_save = GROW(saves->to_save, saves->n_to_save)) == NULL)
             return no_memory(err);
-        copy_name(asked->name, name);
-        asked->weights_only = weights_only;
+        copy_name(to_save->name, name);
+        to_save->weights_only = weights_only;
     }
-    asked->weights_only = asked->weights_only && weights_only;
-    return kiln_saves_keep(saves, owner, name) ? KILN_OK : no_memory(err);
+    to_save->weights_only = to_save->weights_only && weights_only;
+    return kiln_save_requests_own(saves, owner, name) ? KILN_OK : no_memory(err);
 }
 
 bool kiln_trainer_would_replace(const KilnTrainer *trainer, const KilnInstance *owner,
                                 const char *name)
 {
-    const KilnSaves *saves = &trainer->saves;
+    const KilnSaveRequests *saves = &trainer->saves;
 
     if (find_asked(saves, name) != NULL) /* of this very moment: one folder with two owners */
         return false;
-    for (size_t i = 0; i < saves->n_keeps; i++)
-        if (saves->keeps[i].owner != owner && strcmp(saves->keeps[i].name, name) == 0)
+    for (size_t i = 0; i < saves->n_owned; i++)
+        if (saves->owned[i].owner != owner && strcmp(saves->owned[i].name, name) == 0)
             return true;
     return false;
 }
@@ -329,23 +330,23 @@ static json_t *saved_by(const KilnTrainer *trainer, const char *name)
     json_t *list = json_array();
 
     for (size_t i = 0; i < trainer->n_callbacks; i++)
-        if (keeps(&trainer->saves, trainer->callbacks[i], name))
+        if (owned(&trainer->saves, trainer->callbacks[i], name))
             kiln_json_add(&list, json_string(kiln_instance_path(trainer->callbacks[i])));
     return list;
 }
 
 static KilnStatus add_folders(const KilnTrainer *trainer, KilnSaveJob *job, KilnError *err)
 {
-    const KilnSaves *saves = &trainer->saves;
+    const KilnSaveRequests *saves = &trainer->saves;
 
-    job->saves = calloc(saves->n_asked + 1, sizeof(*job->saves));
+    job->saves = calloc(saves->n_to_save + 1, sizeof(*job->saves));
     if (job->saves == NULL)
         return no_memory(err);
-    for (; job->n_saves < saves->n_asked; job->n_saves++) {
+    for (; job->n_saves < saves->n_to_save; job->n_saves++) {
         KilnSave *save = &job->saves[job->n_saves];
 
-        save->name = kiln_strdup(saves->asked[job->n_saves].name);
-        save->saved_by = saved_by(trainer, saves->asked[job->n_saves].name);
+        save->name = kiln_strdup(saves->to_save[job->n_saves].name);
+        save->saved_by = saved_by(trainer, saves->to_save[job->n_saves].name);
         if (save->name == NULL || save->saved_by == NULL) {
             job->n_saves++;
             return no_memory(err);
@@ -380,18 +381,18 @@ static KilnStatus add_files(const KilnTrainer *trainer, KilnSaveJob *job, KilnEr
 }
 
 /* Links as they are, and of what was dropped that which nobody keeps. */
-static void add_rest(KilnSaves *saves, KilnSaveJob *job)
+static void add_rest(KilnSaveRequests *saves, KilnSaveJob *job)
 {
-    job->links = saves->linked;
-    job->n_links = saves->n_linked;
-    job->removals = saves->dropped;
-    for (size_t i = 0; i < saves->n_dropped; i++)
-        if (!is_kept(saves, saves->dropped[i].name) &&
-            find_asked(saves, saves->dropped[i].name) == NULL)
-            job->removals[job->n_removals++] = saves->dropped[i];
-    saves->linked = NULL;
-    saves->dropped = NULL;
-    saves->n_linked = saves->n_dropped = saves->n_asked = 0;
+    job->links = saves->to_link;
+    job->n_links = saves->n_to_link;
+    job->removals = saves->to_delete;
+    for (size_t i = 0; i < saves->n_to_delete; i++)
+        if (!is_kept(saves, saves->to_delete[i].name) &&
+            find_asked(saves, saves->to_delete[i].name) == NULL)
+            job->removals[job->n_removals++] = saves->to_delete[i];
+    saves->to_link = NULL;
+    saves->to_delete = NULL;
+    saves->n_to_link = saves->n_to_delete = saves->n_to_save = 0;
 }
 
 /* The files of components go straight into the folder that is being made. */
@@ -422,12 +423,12 @@ static KilnStatus call_savers(KilnTrainer *trainer, const KilnSnapshot *snapshot
 /* Training stands still for this. */
 static KilnStatus take_snapshot(KilnTrainer *trainer, KilnError *err)
 {
-    const KilnSaves *saves = &trainer->saves;
+    const KilnSaveRequests *saves = &trainer->saves;
     KilnSnapshot *snapshot = kiln_writer_snapshot(saves->writer);
     bool weights_only = true;
 
-    for (size_t i = 0; i < saves->n_asked; i++)
-        weights_only = weights_only && saves->asked[i].weights_only;
+    for (size_t i = 0; i < saves->n_to_save; i++)
+        weights_only = weights_only && saves->to_save[i].weights_only;
     KilnStatus status = kiln_loggers_flush(trainer, err);
     if (trainer->failing && status < 0) /* it may be what failed; the parameters matter more */
         status = KILN_OK;
@@ -437,33 +438,33 @@ static KilnStatus take_snapshot(KilnTrainer *trainer, KilnError *err)
         status = call_savers(trainer, snapshot, err);
     if (status >= 0 && !weights_only) {
         trainer->saved = trainer->at;
-        copy_name(trainer->saved_name, saves->asked[0].name);
+        copy_name(trainer->saved_name, saves->to_save[0].name);
     }
     return status;
 }
 
 static KilnStatus ready_writer(KilnTrainer *trainer, KilnError *err)
 {
-    KilnSaves *saves = &trainer->saves;
+    KilnSaveRequests *saves = &trainer->saves;
     char *folder;
     KilnStatus status;
 
     if (saves->writer != NULL)
         return kiln_writer_wait(saves->writer, err);
     folder = folder_of(trainer);
-    status = folder != NULL ? kiln_writer_new(folder, trainer->telling.page, &saves->writer, err)
+    status = folder != NULL ? kiln_writer_new(folder, trainer->live.page, &saves->writer, err)
                             : no_memory(err);
     free(folder);
     return status;
 }
 
-KilnStatus kiln_saves_reserve(KilnTrainer *trainer, KilnError *err)
+KilnStatus kiln_save_requests_reserve(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
     if (!trainer->options.trainer->enable_checkpointing)
         return KILN_OK;
-    if (trainer->saves.spare == NULL && (trainer->saves.spare = malloc(SPARE)) == NULL)
+    if (trainer->saves.reserve == NULL && (trainer->saves.reserve = malloc(SPARE)) == NULL)
         return kiln_error_nomem(err, SPARE);
     status = ready_writer(trainer, err);
     return status >= 0
@@ -471,21 +472,21 @@ KilnStatus kiln_saves_reserve(KilnTrainer *trainer, KilnError *err)
                : status;
 }
 
-void kiln_saves_use_spare(KilnSaves *saves)
+void kiln_save_requests_use_reserve(KilnSaveRequests *saves)
 {
-    free(saves->spare);
-    saves->spare = NULL;
+    free(saves->reserve);
+    saves->reserve = NULL;
 }
 
 /* One callback's newest may be the newest of another that came behind it, and had its link. */
-static void leave_unwanted(KilnSaves *saves)
+static void leave_unwanted(KilnSaveRequests *saves)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < saves->n_asked; i++)
-        if (is_kept(saves, saves->asked[i].name))
-            saves->asked[n++] = saves->asked[i];
-    saves->n_asked = n;
+    for (size_t i = 0; i < saves->n_to_save; i++)
+        if (is_kept(saves, saves->to_save[i].name))
+            saves->to_save[n++] = saves->to_save[i];
+    saves->n_to_save = n;
 }
 
 /* What the writer begins from, and how long training stood still for it. */
@@ -496,7 +497,7 @@ static KilnStatus ready_snapshot(KilnTrainer *trainer, KilnError *err)
 
     const double ready = kiln_clock();
     trainer->timing.written_s += ready - start;
-    if (status < 0 || trainer->saves.n_asked == 0)
+    if (status < 0 || trainer->saves.n_to_save == 0)
         return status;
     status = take_snapshot(trainer, err);
     trainer->timing.copied_s += kiln_clock() - ready;
@@ -504,16 +505,16 @@ static KilnStatus ready_snapshot(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
+KilnStatus kiln_save_requests_commit(KilnTrainer *trainer, KilnError *err)
 {
-    KilnSaves *saves = &trainer->saves;
+    KilnSaveRequests *saves = &trainer->saves;
     KilnSaveJob job = { 0 };
-    KilnStatus status = saves->n_tidied > 0 ? drop_strays(trainer, err) : KILN_OK;
+    KilnStatus status = saves->n_to_prune > 0 ? drop_strays(trainer, err) : KILN_OK;
 
     leave_unwanted(saves);
     if (status < 0)
         return status;
-    if (saves->n_asked + saves->n_linked + saves->n_dropped == 0)
+    if (saves->n_to_save + saves->n_to_link + saves->n_to_delete == 0)
         return saves->writer != NULL && kiln_writer_failed(saves->writer)
                    ? kiln_writer_wait(saves->writer, err)
                    : KILN_OK;
@@ -528,7 +529,7 @@ KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
         status = add_files(trainer, &job, err);
     if (status < 0) {
         kiln_save_job_release(&job);
-        saves->n_asked = saves->n_linked = saves->n_dropped = 0;
+        saves->n_to_save = saves->n_to_link = saves->n_to_delete = 0;
         return status;
     }
     add_rest(saves, &job);
@@ -536,24 +537,24 @@ KilnStatus kiln_saves_commit(KilnTrainer *trainer, KilnError *err)
     return KILN_OK;
 }
 
-KilnStatus kiln_saves_finish(KilnTrainer *trainer, KilnError *err)
+KilnStatus kiln_save_requests_finish(KilnTrainer *trainer, KilnError *err)
 {
-    KilnStatus status = kiln_saves_commit(trainer, err);
+    KilnStatus status = kiln_save_requests_commit(trainer, err);
 
     if (status >= 0 && trainer->saves.writer != NULL)
         status = kiln_writer_wait(trainer->saves.writer, err);
     return status;
 }
 
-void kiln_saves_release(KilnSaves *saves)
+void kiln_save_requests_release(KilnSaveRequests *saves)
 {
     kiln_writer_free(saves->writer);
-    free(saves->spare);
-    free(saves->keeps);
+    free(saves->reserve);
+    free(saves->owned);
     free(saves->links);
-    free(saves->asked);
-    free(saves->linked);
-    free(saves->dropped);
-    free(saves->tidied);
-    *saves = (KilnSaves) { 0 };
+    free(saves->to_save);
+    free(saves->to_link);
+    free(saves->to_delete);
+    free(saves->to_prune);
+    *saves = (KilnSaveRequests) { 0 };
 }

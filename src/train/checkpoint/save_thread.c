@@ -13,7 +13,7 @@
 #include "base/system/thread_signals.h"
 #include "base/text.h"
 
-struct KilnWriter {
+struct KilnSaveThread {
     char *folder;
     KilnLivePage *page; /* is told of saving */
     pthread_t thread;
@@ -46,7 +46,7 @@ void kiln_save_job_release(KilnSaveJob *job)
     *job = (KilnSaveJob) { 0 };
 }
 
-static KilnStatus write_link(const char *folder, const KilnLinked *link, KilnError *err)
+static KilnStatus write_link(const char *folder, const KilnLinkRequest *link, KilnError *err)
 {
     char *path = kiln_path_join(folder, link->link);
     KilnStatus status = path != NULL ? kiln_link_write(link->name, path, err)
@@ -57,13 +57,15 @@ static KilnStatus write_link(const char *folder, const KilnLinked *link, KilnErr
 }
 
 /* What only a link pointed to may be a folder that somebody put there by hand. */
-static KilnStatus remove_folder(const char *folder, const KilnDropped *dropped, KilnError *err)
+static KilnStatus remove_folder(const char *folder, const KilnDeleteRequest *to_delete,
+                                KilnError *err)
 {
-    char *path = kiln_path_join(folder, dropped->name);
+    char *path = kiln_path_join(folder, to_delete->name);
     char *aside = kiln_path_join(folder, KILN_CHECKPOINT_REMOVED);
     KilnStatus status = path != NULL && aside != NULL ? KILN_OK : kiln_error_nomem(err, 1);
 
-    if (status >= 0 && (dropped->owned || kiln_checkpoint_is_own(folder, dropped->name, NULL))) {
+    if (status >= 0 &&
+        (to_delete->owned || kiln_checkpoint_is_own(folder, to_delete->name, NULL))) {
         status = kiln_path_remove(aside, err);
         if (status >= 0 && rename(path, aside) != 0 && errno != ENOENT)
             status = kiln_error_errno(err, path);
@@ -85,7 +87,7 @@ static KilnStatus sync_above(const char *folder, KilnError *err)
     return status;
 }
 
-static KilnStatus do_job(const KilnWriter *writer, const KilnSaveJob *job, KilnError *err)
+static KilnStatus do_job(const KilnSaveThread *writer, const KilnSaveJob *job, KilnError *err)
 {
     const char *folder = writer->folder;
     KilnStatus status = KILN_OK;
@@ -110,7 +112,7 @@ static KilnStatus do_job(const KilnWriter *writer, const KilnSaveJob *job, KilnE
 
 static void *run(void *ctx)
 {
-    KilnWriter *writer = ctx;
+    KilnSaveThread *writer = ctx;
 
     pthread_mutex_lock(&writer->mutex);
     for (;;) {
@@ -136,7 +138,7 @@ static void *run(void *ctx)
 }
 
 /* Signals are for the thread that trains. */
-static bool start(KilnWriter *writer)
+static bool start(KilnSaveThread *writer)
 {
     sigset_t before;
 
@@ -147,9 +149,10 @@ static bool start(KilnWriter *writer)
     return started;
 }
 
-KilnStatus kiln_writer_new(const char *folder, KilnLivePage *page, KilnWriter **ret, KilnError *err)
+KilnStatus kiln_writer_new(const char *folder, KilnLivePage *page, KilnSaveThread **ret,
+                           KilnError *err)
 {
-    KilnWriter *writer = calloc(1, sizeof(*writer));
+    KilnSaveThread *writer = calloc(1, sizeof(*writer));
 
     if (writer == NULL)
         return kiln_error_nomem(err, sizeof(*writer));
@@ -168,7 +171,7 @@ KilnStatus kiln_writer_new(const char *folder, KilnLivePage *page, KilnWriter **
     return KILN_OK;
 }
 
-void kiln_writer_free(KilnWriter *writer)
+void kiln_writer_free(KilnSaveThread *writer)
 {
     if (writer == NULL)
         return;
@@ -186,7 +189,7 @@ void kiln_writer_free(KilnWriter *writer)
     free(writer);
 }
 
-KilnStatus kiln_writer_wait(KilnWriter *writer, KilnError *err)
+KilnStatus kiln_writer_wait(KilnSaveThread *writer, KilnError *err)
 {
     pthread_mutex_lock(&writer->mutex);
     while (writer->busy)
@@ -200,17 +203,17 @@ KilnStatus kiln_writer_wait(KilnWriter *writer, KilnError *err)
     return status;
 }
 
-bool kiln_writer_failed(const KilnWriter *writer)
+bool kiln_writer_failed(const KilnSaveThread *writer)
 {
     return writer->failed;
 }
 
-KilnSnapshot *kiln_writer_snapshot(KilnWriter *writer)
+KilnSnapshot *kiln_writer_snapshot(KilnSaveThread *writer)
 {
     return &writer->snapshot;
 }
 
-void kiln_writer_begin(KilnWriter *writer, KilnSaveJob *job)
+void kiln_writer_begin(KilnSaveThread *writer, KilnSaveJob *job)
 {
     writer->job = *job;
     *job = (KilnSaveJob) { 0 };

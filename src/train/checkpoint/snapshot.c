@@ -34,12 +34,13 @@ static KilnStatus add_model(KilnSnapshot *snapshot, const KilnTrainer *trainer, 
 
     for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
-        const float *shadow = trainer->shadow != NULL ? kiln_shadow_data(trainer->shadow, param)
-                                                      : NULL;
+        const float *averaged = trainer->averaged != NULL
+                                    ? kiln_averaged_data(trainer->averaged, param)
+                                    : NULL;
 
         status = add(snapshot->model, &snapshot->n_model, kiln_param_name(param),
-                     shadow != NULL ? KILN_F32 : kiln_param_dtype(param), kiln_param_shape(param),
-                     shadow != NULL ? shadow : kiln_param_data(param), err);
+                     averaged != NULL ? KILN_F32 : kiln_param_dtype(param), kiln_param_shape(param),
+                     averaged != NULL ? averaged : kiln_param_data(param), err);
     }
     return status;
 }
@@ -49,10 +50,10 @@ static KilnStatus add_weights(KilnSnapshot *snapshot, const KilnTrainer *trainer
 {
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; trainer->shadow != NULL && i < kiln_params_count(trainer->params); i++) {
+    for (size_t i = 0; trainer->averaged != NULL && i < kiln_params_count(trainer->params); i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
 
-        if (status >= 0 && kiln_shadow_data(trainer->shadow, param) != NULL)
+        if (status >= 0 && kiln_averaged_data(trainer->averaged, param) != NULL)
             status = add(snapshot->trainer, &snapshot->n_trainer,
                          kiln_arena_printf(&snapshot->names, KILN_CHECKPOINT_WEIGHTS "%s",
                                            kiln_param_name(param)),
@@ -121,7 +122,7 @@ static KilnStatus make_room(KilnSnapshot *snapshot, const KilnTrainer *trainer, 
 /* Everything but the weights themselves, which resuming needs; in the order of the file. */
 static KilnStatus add_trainer(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
-    const KilnTallies *tallies = kiln_metrics_tallies(trainer->metrics);
+    const KilnMetricStates *states = kiln_metrics_tallies(trainer->metrics);
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < trainer->n_optimizers; i++)
@@ -130,8 +131,8 @@ static KilnStatus add_trainer(KilnSnapshot *snapshot, const KilnTrainer *trainer
     if (status >= 0)
         status = add_gradients(snapshot, trainer, err);
     if (status >= 0)
-        status = kiln_tallies_save(tallies, KILN_PHASE_FIT, &snapshot->names, snapshot->trainer,
-                                   &snapshot->n_trainer, err);
+        status = kiln_metric_states_save(states, KILN_PHASE_FIT, &snapshot->names,
+                                         snapshot->trainer, &snapshot->n_trainer, err);
     return status;
 }
 
@@ -288,11 +289,11 @@ KilnStatus kiln_snapshot_reserve(KilnSnapshot *snapshot, KilnTrainer *trainer, K
     size_t n_weights = 0;
     KilnStatus status = gather(snapshot, trainer, false, &n_weights, err);
     /* Of a group of batches, whose gradients are no larger than the parameters. */
-    const bool groups = trainer->pace.accumulate > 1 || trainer->pace.n_changes > 0;
+    const bool groups = trainer->schedule.accumulate > 1 || trainer->schedule.n_changes > 0;
     const size_t gradients = groups ? size_of(snapshot->model, snapshot->n_model) : 0;
 
     return status >= 0
-               ? have_bytes(snapshot, gradients + (size_t)trainer->forecast.metrics + COUNTS, err)
+               ? have_bytes(snapshot, gradients + (size_t)trainer->memory.metrics + COUNTS, err)
                : status;
 }
 

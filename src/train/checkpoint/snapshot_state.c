@@ -122,18 +122,18 @@ static json_t *hash_json(const char *text)
 
 json_t *kiln_snapshot_metric_options(const KilnTrainer *trainer)
 {
-    const KilnTallies *tallies = kiln_metrics_tallies(trainer->metrics);
+    const KilnMetricStates *states = kiln_metrics_tallies(trainer->metrics);
     json_t *all = json_object();
 
-    for (size_t i = 0; i < tallies->n && trainer->config != NULL; i++) {
+    for (size_t i = 0; i < states->n && trainer->config != NULL; i++) {
         char *yaml = NULL;
 
-        if (tallies->list[i].phase != KILN_PHASE_FIT)
+        if (states->list[i].phase != KILN_PHASE_FIT)
             continue;
         KilnStatus status = kiln_config_yaml(
-            trainer->config, kiln_instance_path(tallies->list[i].metric), true, &yaml, NULL);
+            trainer->config, kiln_instance_path(states->list[i].metric), true, &yaml, NULL);
         if (status >= 0 || status == KILN_E_NOMEM)
-            kiln_json_put(&all, tallies->list[i].name, status >= 0 ? hash_json(yaml) : NULL);
+            kiln_json_put(&all, states->list[i].name, status >= 0 ? hash_json(yaml) : NULL);
         free(yaml);
     }
     return all;

@@ -14,44 +14,46 @@ enum { WORKERS_MOST = 256 }; /* that trainer.num_workers allows */
 
 /* The workers that would keep up: each batch takes fill_s / filled of one of them, and the steps
  * take one every (seconds - waited) / batches. 0: no number would. */
-static int workers_needed(const KilnLoadingPace *pace)
+static int workers_needed(const KilnLoadingRate *schedule)
 {
-    const KilnLoaderTimes *times = &pace->times;
-    const double step_s = (pace->seconds - times->waited_s) / (double)times->taken;
+    const KilnLoaderTimes *times = &schedule->times;
+    const double step_s = (schedule->seconds - times->waited_s) / (double)times->taken;
     const double batch_s = times->fill_s / (double)times->filled;
     const double needed = ceil(batch_s / step_s);
 
-    return needed > WORKERS_MOST ? 0 : needed > pace->workers ? (int)needed : pace->workers + 1;
+    return needed > WORKERS_MOST        ? 0
+           : needed > schedule->workers ? (int)needed
+                                        : schedule->workers + 1;
 }
 
-bool kiln_loading_advice(const KilnLoadingPace *pace, bool cache, char *ret, size_t room)
+bool kiln_loading_advice(const KilnLoadingRate *schedule, bool cache, char *ret, size_t room)
 {
-    const KilnLoaderTimes *times = &pace->times;
+    const KilnLoaderTimes *times = &schedule->times;
 
     if (times->taken < 1 || times->filled < 1 || times->waited_s < notable_s ||
-        times->waited_s < notable_share * pace->seconds)
+        times->waited_s < notable_share * schedule->seconds)
         return false;
-    const int needed = workers_needed(pace);
+    const int needed = workers_needed(schedule);
     const double busy = times->fill_s > 0.0 ? times->cpu_s / times->fill_s : 0.0; /* of a core */
     int length = snprintf(
         ret, room,
         "the steps waited for data %.0f %% of the epoch: a batch takes %.3g ms to load and %.3g ms "
         "to train on",
-        100.0 * times->waited_s / pace->seconds, 1e3 * times->fill_s / (double)times->filled,
-        1e3 * (pace->seconds - times->waited_s) / (double)times->taken);
+        100.0 * times->waited_s / schedule->seconds, 1e3 * times->fill_s / (double)times->filled,
+        1e3 * (schedule->seconds - times->waited_s) / (double)times->taken);
     char *end = ret + (length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1);
     const size_t left = room - (size_t)(end - ret);
-    if (needed > 0 && busy * (double)needed <= (double)pace->processors)
+    if (needed > 0 && busy * (double)needed <= (double)schedule->processors)
         snprintf(end, left, "; trainer.num_workers=%d would keep up (now %d)%s", needed,
-                 pace->workers, cache ? ", or datamodule.cache=DIR" : "");
-    else if (pace->workers < pace->processors)
-        snprintf(end, left, "; trainer.num_workers=%d would help (now %d)%s", pace->processors,
-                 pace->workers, cache ? ", datamodule.cache=DIR more" : "");
+                 schedule->workers, cache ? ", or datamodule.cache=DIR" : "");
+    else if (schedule->workers < schedule->processors)
+        snprintf(end, left, "; trainer.num_workers=%d would help (now %d)%s", schedule->processors,
+                 schedule->workers, cache ? ", datamodule.cache=DIR more" : "");
     else
         snprintf(end, left,
                  "; more workers would not help, as there are %d processors: make samples cheaper "
                  "to read%s",
-                 pace->processors,
+                 schedule->processors,
                  cache ? " (datamodule.cache=DIR)" : " (smaller files, fewer transforms)");
     return true;
 }
@@ -88,7 +90,7 @@ static int processors_of(const KilnTrainer *trainer)
 void kiln_loading_report(KilnTrainer *trainer, KilnLoader *loader, double seconds)
 {
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
-    KilnLoadingPace pace = {
+    KilnLoadingRate schedule = {
         .seconds = seconds,
         .workers = (int)trainer->options.trainer->num_workers,
         .processors = processors_of(trainer),
@@ -100,11 +102,11 @@ void kiln_loading_report(KilnTrainer *trainer, KilnLoader *loader, double second
         ops->report(trainer->datamodule, say, trainer);
         kiln_call_leave();
     }
-    kiln_loader_times(loader, &pace.times);
-    trainer->timing.waited_s += pace.times.waited_s;
-    if (trainer->told_loading ||
-        !kiln_loading_advice(&pace, could_cache(trainer->datamodule), line, sizeof(line)))
+    kiln_loader_times(loader, &schedule.times);
+    trainer->timing.waited_s += schedule.times.waited_s;
+    if (trainer->reported_bottleneck ||
+        !kiln_loading_advice(&schedule, could_cache(trainer->datamodule), line, sizeof(line)))
         return;
-    trainer->told_loading = true;
+    trainer->reported_bottleneck = true;
     kiln_output_print(&trainer->output, "%s", line);
 }

@@ -62,7 +62,7 @@ static KilnStatus name_sets(KilnTrainer *trainer, KilnSplit split, KilnError *er
     return status;
 }
 
-static KilnAmount limit_of(const KilnTrainer *trainer, KilnSplit split)
+static KilnQuantity limit_of(const KilnTrainer *trainer, KilnSplit split)
 {
     const KilnTrainerOptions *options = trainer->options.trainer;
 
@@ -144,7 +144,7 @@ int64_t kiln_trainer_set_batches(const KilnTrainer *trainer, KilnSplit split, si
 
     return loader != NULL
                ? kiln_loader_batches(loader)
-               : kiln_amount_of(limit_of(trainer, split), all_batches(trainer, split, set));
+               : kiln_quantity_of(limit_of(trainer, split), all_batches(trainer, split, set));
 }
 
 int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
@@ -184,8 +184,8 @@ KilnStatus kiln_trainer_check_limit(const KilnTrainer *trainer, KilnSplit split,
                                                             : names[split];
     int64_t n = 0;
 
-    return kiln_pace_limit(name, limit_of(trainer, split), all_batches(trainer, split, set), &n,
-                           err);
+    return kiln_loop_limit_batches(name, limit_of(trainer, split), all_batches(trainer, split, set),
+                                   &n, err);
 }
 
 /* ---- Loaders ---------------------------------------------------------------------------- */
@@ -239,7 +239,7 @@ static KilnStatus set_accumulation(KilnTrainer *trainer, KilnError *err)
 
         if (ops->accumulation == NULL)
             continue;
-        if (from != NULL || trainer->pace.accumulate != 1 || kiln_trainer_is_manual(trainer))
+        if (from != NULL || trainer->schedule.accumulate != 1 || kiln_trainer_is_manual(trainer))
             return kiln_error_set(err, KILN_E_RANGE, "%s says how many batches make a step, %s",
                                   kiln_instance_path(callback),
                                   from != NULL ? "and another callback does, too: leave one out"
@@ -249,7 +249,7 @@ static KilnStatus set_accumulation(KilnTrainer *trainer, KilnError *err)
                                         "them out");
         from = callback;
         kiln_call_enter(callback, "accumulation");
-        trainer->pace.n_changes = ops->accumulation(callback, &trainer->pace.changes);
+        trainer->schedule.n_changes = ops->accumulation(callback, &trainer->schedule.changes);
         kiln_call_leave();
     }
     return KILN_OK;
@@ -263,9 +263,9 @@ static KilnStatus set_pace(KilnTrainer *trainer, KilnError *err)
     for (size_t set = 0; set < trainer->sets[KILN_VAL].n && status >= 0; set++)
         status = kiln_trainer_check_limit(trainer, KILN_VAL, set, err);
     if (status >= 0)
-        status = kiln_pace_make(trainer->options.trainer,
-                                kiln_trainer_split_batches(trainer, KILN_TRAIN),
-                                kiln_trainer_split_batches(trainer, KILN_VAL), &trainer->pace, err);
+        status = kiln_loop_schedule_make(
+            trainer->options.trainer, kiln_trainer_split_batches(trainer, KILN_TRAIN),
+            kiln_trainer_split_batches(trainer, KILN_VAL), &trainer->schedule, err);
     return status >= 0 ? set_accumulation(trainer, err) : status;
 }
 
@@ -381,7 +381,7 @@ KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = set_up_fit(trainer, err);
     trainer->loaded_epoch = due;
-    kiln_preparing_end(trainer);
+    kiln_preparation_end(trainer);
     return status < 0 ? kiln_error_prefix(err, "data loaded anew for epoch %lld: ", (long long)due)
                       : KILN_OK;
 }

@@ -59,7 +59,7 @@ size_t kiln_trainer_outputs(const KilnTrainer *trainer, KilnOutputView ret[KILN_
     return step->n_outputs;
 }
 
-size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnread **ret)
+size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnreadSample **ret)
 {
     *ret = trainer->unread;
     return trainer->n_unread;

@@ -92,7 +92,7 @@ static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHook
         if (status < 0 || batch.size == 0)
             break;
         status = eval_batch(trainer, phase, hooks, before, &batch, err);
-        kiln_telling_tell(trainer, kiln_clock());
+        kiln_live_status_update(trainer, kiln_clock());
     }
     trainer->eval_batch = end;
     return status;
@@ -149,7 +149,7 @@ static void enter(KilnTrainer *trainer, KilnPhase phase, int64_t batches)
     trainer->eval_batches = batches;
     trainer->timing.phase_start = kiln_clock();
     trainer->timing.phase_samples = 0;
-    kiln_telling_tell(trainer, trainer->timing.phase_start);
+    kiln_live_status_update(trainer, trainer->timing.phase_start);
     kiln_metrics_clear(trainer->metrics, phase);
     kiln_loggers_drop_steps(trainer);
 }
@@ -167,15 +167,15 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
     if (status < 0 || batches == 0)
         return status;
     enter(trainer, phase, batches);
-    if (trainer->shadow != NULL)
-        kiln_shadow_show(trainer->shadow);
+    if (trainer->averaged != NULL)
+        kiln_averaged_show(trainer->averaged);
     status = call(trainer, hooks->start, err);
     if (status >= 0)
         status = call(trainer, hooks->epoch_start, err);
     if (status >= 0)
         status = eval_sets(trainer, phase, hooks, split, err);
-    if (trainer->shadow != NULL)
-        kiln_shadow_hide(trainer->shadow);
+    if (trainer->averaged != NULL)
+        kiln_averaged_hide(trainer->averaged);
     if (trainer->interrupted || status < 0)
         kiln_metrics_clear(trainer->metrics, phase);
     if (status >= 0 && !trainer->interrupted)

@@ -24,9 +24,8 @@ static void add(KilnError *why, const char *text)
  * training they may be those of another checkpoint. */
 static bool has_more_to_save(const KilnTrainer *trainer)
 {
-    return !trainer->spoilt && trainer->options.trainer->enable_checkpointing &&
-           trainer->phase != KILN_PHASE_TEST &&
-           trainer->at.batches > trainer->telling.first_batch &&
+    return !trainer->params_invalid && trainer->options.trainer->enable_checkpointing &&
+           trainer->phase != KILN_PHASE_TEST && trainer->at.batches > trainer->live.first_batch &&
            (trainer->saved_name[0] == '\0' || !kiln_position_equal(&trainer->saved, &trainer->at));
 }
 
@@ -37,7 +36,7 @@ static void save(KilnTrainer *trainer, KilnError *why)
     char text[KILN_ERROR_TEXT + 64];
 
     trainer->failing = true;
-    kiln_saves_use_spare(&trainer->saves);
+    kiln_save_requests_use_reserve(&trainer->saves);
     if (kiln_trainer_save_here(trainer, &err) >= 0)
         return;
     snprintf(text, sizeof(text), "what was trained since is lost: %s", err.text);
@@ -75,7 +74,7 @@ void kiln_fault_close(KilnTrainer *trainer, KilnError *why)
     add_next(trainer, why);
     (void)!kiln_loggers_flush(trainer, NULL);
     (void)!KILN_CALL(trainer, teardown, NULL);
-    (void)!kiln_saves_finish(trainer, NULL);
+    (void)!kiln_save_requests_finish(trainer, NULL);
     (void)!kiln_loggers_close(trainer, "failed", NULL);
     kiln_run_journal_end(trainer, "failed", why->text);
     (void)!kiln_summary_write(trainer, "failed", why->text, NULL);

@@ -11,7 +11,8 @@ static KilnStatus validate_if_due(KilnTrainer *trainer, KilnError *err)
 {
     const double since = kiln_clock() - trainer->timing.validated;
 
-    if (trainer->skips_epoch || !kiln_pace_validates(&trainer->pace, &trainer->at, since) ||
+    if (trainer->skips_epoch ||
+        !kiln_loop_should_validate(&trainer->schedule, &trainer->at, since) ||
         kiln_trainer_interrupted(trainer))
         return KILN_OK;
     KilnStatus status = kiln_eval_loop(trainer, KILN_PHASE_VALIDATE, err);
@@ -24,32 +25,33 @@ static KilnStatus validate_if_due(KilnTrainer *trainer, KilnError *err)
 static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
     const size_t end = offsetof(KilnCallbackOps, on_train_batch_end);
-    const bool steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index);
+    const bool steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index);
     const int64_t before = trainer->at.step;
 
     trainer->in_batch = true;
     trainer->batch_step = before + (steps ? 1 : 0);
-    trainer->instruments.skips = trainer->instruments.ran = trainer->instruments.stepped = false;
+    trainer->batch_stats.skips = trainer->batch_stats.ran = trainer->batch_stats.stepped = false;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
-    if (status >= 0 && trainer->instruments.skips && !trainer->skips_epoch) {
+    if (status >= 0 && trainer->batch_stats.skips && !trainer->skips_epoch) {
         trainer->at.batch = batch->index + 1;
         trainer->at.batches++;
     }
-    if (status < 0 || trainer->skips_epoch || trainer->instruments.skips) {
+    if (status < 0 || trainer->skips_epoch || trainer->batch_stats.skips) {
         trainer->in_batch = false;
         return status;
     }
     status = kiln_fit_step(trainer, batch, err);
-    trainer->instruments.stepped = trainer->at.step > before;
+    trainer->batch_stats.stepped = trainer->at.step > before;
     if (status >= 0)
         status = kiln_hooks_call(trainer, end, KILN_HOOK_OTHERS, err);
-    if (status >= 0 && trainer->instruments.stepped && kiln_pace_logs(&trainer->pace, &trainer->at))
+    if (status >= 0 && trainer->batch_stats.stepped &&
+        kiln_loop_should_log(&trainer->schedule, &trainer->at))
         status = kiln_loggers_send(trainer, false, err);
     if (status >= 0)
         status = kiln_hooks_call(trainer, end, KILN_HOOK_SAVING, err);
     trainer->in_batch = false;
     if (status == KILN_E_NUMERIC) /* a hook says so, too */
-        trainer->spoilt = true;
+        trainer->params_invalid = true;
     return status;
 }
 
@@ -57,9 +59,9 @@ static void stop_in_time(KilnTrainer *trainer, double now)
 {
     char reason[64];
 
-    if (trainer->at.should_stop || now - trainer->timing.trained < trainer->pace.max_seconds)
+    if (trainer->at.should_stop || now - trainer->timing.trained < trainer->schedule.max_seconds)
         return;
-    snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->pace.max_seconds);
+    snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->schedule.max_seconds);
     kiln_trainer_pause(trainer, reason);
 }
 
@@ -72,7 +74,7 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
     /* A run that was ended between a batch and its validation. */
     if (status >= 0 && trainer->at.batch < kiln_loader_batches(loader))
         status = validate_if_due(trainer, err);
-    while (status >= 0 && !kiln_pace_stops(&trainer->pace, &trainer->at) &&
+    while (status >= 0 && !kiln_loop_should_stop(&trainer->schedule, &trainer->at) &&
            !kiln_trainer_interrupted(trainer)) {
         KilnBatch batch;
 
@@ -96,7 +98,7 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
             break;
         }
         const double now = kiln_clock();
-        kiln_telling_tell(trainer, now);
+        kiln_live_status_update(trainer, now);
         stop_in_time(trainer, now);
         if (status >= 0 && trainer->at.batch < kiln_loader_batches(loader))
             status = validate_if_due(trainer, err);
@@ -109,7 +111,7 @@ static KilnStatus step_with_rest(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = kiln_fit_rest(trainer, err);
 
-    return status >= 0 && kiln_pace_logs(&trainer->pace, &trainer->at)
+    return status >= 0 && kiln_loop_should_log(&trainer->schedule, &trainer->at)
                ? kiln_loggers_send(trainer, false, err)
                : status;
 }
@@ -144,7 +146,7 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
 static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
 {
     KilnTiming *timing = &trainer->timing;
-    KilnStatus status = kiln_rates_apply(trainer, trainer->at.epoch, err);
+    KilnStatus status = kiln_learning_rates_apply(trainer, trainer->at.epoch, err);
 
     timing->phase_start = kiln_clock();
     timing->phase_samples = 0;
@@ -186,7 +188,8 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
     KilnLoader *loader = NULL;
     KilnStatus status = KILN_OK;
 
-    while (status >= 0 && !trainer->interrupted && !kiln_pace_ends(&trainer->pace, &trainer->at)) {
+    while (status >= 0 && !trainer->interrupted &&
+           !kiln_loop_is_last_epoch(&trainer->schedule, &trainer->at)) {
         if (trainer->at.epoch_done) {
             trainer->at.epoch++;
             trainer->at.batch = 0;
@@ -210,7 +213,7 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
 /* Not where training goes on within an epoch: that epoch's validation loop was seen to run. */
 static KilnStatus check_sanity(KilnTrainer *trainer, KilnError *err)
 {
-    if (trainer->options.trainer->num_sanity_val_steps == 0 || !trainer->pace.validates ||
+    if (trainer->options.trainer->num_sanity_val_steps == 0 || !trainer->schedule.validates ||
         (trainer->at.batch > 0 && !trainer->at.epoch_done))
         return KILN_OK;
     KilnStatus status = KILN_CALL(trainer, on_sanity_check_start, err);
@@ -230,7 +233,7 @@ static KilnStatus train(KilnTrainer *trainer, KilnError *err)
     trainer->timing.trained = trainer->timing.validated = kiln_clock();
     status = KILN_CALL(trainer, on_train_start, err);
     if (status >= 0)
-        status = kiln_saves_reserve(trainer, err);
+        status = kiln_save_requests_reserve(trainer, err);
     if (status >= 0)
         status = train_epochs(trainer, err);
     if (status < 0 || trainer->interrupted)
@@ -242,7 +245,7 @@ KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err)
 {
     trainer->phase = KILN_PHASE_FIT;
     KilnStatus status = KILN_CALL(trainer, on_fit_start, err);
-    if (status >= 0 && !kiln_pace_ends(&trainer->pace, &trainer->at))
+    if (status >= 0 && !kiln_loop_is_last_epoch(&trainer->schedule, &trainer->at))
         status = train(trainer, err);
     if (status < 0 || trainer->interrupted)
         return status;

@@ -39,7 +39,7 @@ static KilnTensor *record_loss(KilnTrainer *trainer)
  * of the epoch cuts short: so Lightning has it. */
 static KilnTensor *share_of(const KilnTrainer *trainer, KilnTensor *loss)
 {
-    const int64_t n = kiln_pace_accumulate(&trainer->pace, trainer->at.epoch);
+    const int64_t n = kiln_loop_accumulate(&trainer->schedule, trainer->at.epoch);
 
     return n == 1 || kiln_tensor_poisoned(loss) ? loss : kiln_scale(loss, 1.0 / (double)n);
 }
@@ -59,7 +59,7 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
     const bool first = trainer->at.in_group == 0;
     KilnRecording at = {
         .step = &trainer->step,
-        .steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index),
+        .steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index),
     };
 
     kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, batch,
@@ -84,7 +84,7 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
 /* The update of this step has spoilt the parameters; nothing saves them. */
 KilnStatus kiln_fit_not_finite(KilnTrainer *trainer, double loss, KilnError *err)
 {
-    trainer->spoilt = true;
+    trainer->params_invalid = true;
     return kiln_error_set(err, KILN_E_NUMERIC,
                           "the loss is %s at epoch %lld, step %lld (learning rate %g): training "
                           "stops; try a lower learning rate or a warmup",
@@ -101,10 +101,10 @@ KilnStatus kiln_fit_name_place(const KilnTrainer *trainer, KilnError *err)
 
 void kiln_fit_tell_loss(KilnTrainer *trainer, double loss)
 {
-    trainer->instruments.loss = loss;
-    trainer->instruments.ran = true;
+    trainer->batch_stats.loss = loss;
+    trainer->batch_stats.ran = true;
     if (isfinite(loss))
-        trainer->telling.loss = loss;
+        trainer->live.loss = loss;
 }
 
 static void measure(KilnTiming *timing, double seconds)
@@ -133,11 +133,11 @@ static void count_step(KilnTrainer *trainer, bool steps)
 /* The step of a batch: recorded and run. */
 static KilnStatus run_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
-    const bool steps = kiln_pace_steps(&trainer->pace, &trainer->at, batch->index);
+    const bool steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index);
     KilnTensor *loss = kiln_fit_record(trainer, batch);
     KilnStatus status = kiln_step_run(&trainer->step, loss, err);
 
-    trainer->spoilt = status == KILN_E_NUMERIC;
+    trainer->params_invalid = status == KILN_E_NUMERIC;
     if (status == KILN_E_NUMERIC)
         return kiln_fit_name_place(trainer, err);
     if (status < 0)

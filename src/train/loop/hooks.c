@@ -144,7 +144,7 @@ KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookWho who,
         }
     }
     /* What savers asked for is done when all of them have been heard. */
-    return who == KILN_HOOK_OTHERS ? KILN_OK : kiln_saves_commit(trainer, err);
+    return who == KILN_HOOK_OTHERS ? KILN_OK : kiln_save_requests_commit(trainer, err);
 }
 
 void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const char *name,
@@ -174,7 +174,7 @@ void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why)
             hooks->all[i].ops->on_exception(hooks->all[i].who, trainer, why);
             kiln_call_leave();
         }
-    (void)!kiln_saves_commit(trainer, NULL);
+    (void)!kiln_save_requests_commit(trainer, NULL);
 }
 
 KilnStatus kiln_hooks_end(KilnTrainer *trainer, KilnStatus status, KilnError *err)

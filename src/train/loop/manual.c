@@ -32,11 +32,11 @@ bool kiln_trainer_is_manual(const KilnTrainer *trainer)
 /* Which parameters the next step trains; of no optimizer none. */
 static void choose(KilnTrainer *trainer, size_t optimizer)
 {
-    const KilnRuns none = { 0 };
+    const KilnSegments none = { 0 };
 
-    kiln_runs_choose(optimizer < trainer->n_optimizers ? &trainer->optimizers[optimizer].runs
-                                                       : &none,
-                     trainer->params);
+    kiln_segments_require_grad(
+        optimizer < trainer->n_optimizers ? &trainer->optimizers[optimizer].runs : &none,
+        trainer->params);
 }
 
 KilnStep *kiln_manual_begin(KilnManual *manual, size_t optimizer)
@@ -98,9 +98,9 @@ static KilnStatus plan(KilnManual *manual, KilnTensor *loss, KilnError *err)
         status = kiln_step_plan(&trainer->step, loss, &made, err);
     if (status < 0)
         return status;
-    kiln_forecast_add_plan(&trainer->forecast, made);
-    kiln_forecast_add_metrics(&trainer->forecast, &trainer->step,
-                              kiln_trainer_set_samples(trainer, KILN_TRAIN, 0));
+    kiln_memory_estimate_add_plan(&trainer->memory, made);
+    kiln_memory_estimate_add_metrics(&trainer->memory, &trainer->step,
+                                     kiln_trainer_set_samples(trainer, KILN_TRAIN, 0));
     manual->flops += kiln_plan_flops(made, false);
     manual->flops_backward += kiln_plan_flops(made, true);
     return KILN_OK;
@@ -111,7 +111,7 @@ static KilnStatus run(KilnManual *manual, KilnTensor *loss, KilnError *err)
     KilnTrainer *trainer = manual->trainer;
     KilnStatus status = kiln_step_run(&trainer->step, loss, err);
 
-    trainer->spoilt = status == KILN_E_NUMERIC;
+    trainer->params_invalid = status == KILN_E_NUMERIC;
     if (status == KILN_E_NUMERIC)
         return kiln_fit_name_place(trainer, err);
     if (status < 0)
@@ -178,7 +178,7 @@ KilnStatus kiln_manual_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnE
     if (status >= 0)
         trainer->at.step++;
     else
-        trainer->spoilt = true; /* by a part of what the batch was to do */
+        trainer->params_invalid = true; /* by a part of what the batch was to do */
     return status;
 }
 
@@ -187,8 +187,8 @@ KilnStatus kiln_manual_plan(KilnTrainer *trainer, const KilnBatch *batch, KilnEr
     KilnManual manual = { .trainer = trainer, .batch = batch, .planning = true };
     KilnStatus status = in_hands(&manual, err);
 
-    trainer->forecast.flops = manual.flops;
-    trainer->forecast.flops_backward = manual.flops_backward;
+    trainer->memory.flops = manual.flops;
+    trainer->memory.flops_backward = manual.flops_backward;
     if (status < 0)
         (void)kiln_error_prefix(err,
                                 "training step of task %s: ", kiln_instance_name(trainer->module));

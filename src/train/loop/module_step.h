@@ -33,7 +33,7 @@ struct KilnStep {
     } outputs[KILN_STEP_OUTPUTS];
     size_t n_outputs;
     struct {
-        size_t tally; /* number in the metrics */
+        size_t state; /* number in the metrics */
         KilnTensor *scores, *truth;
     } counted[KILN_STEP_METRICS];
     size_t n_counted;

@@ -69,7 +69,7 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
     const KilnMetricOps *ops = kiln_instance_component(metric)->ops.metric;
     KilnError err = { 0 };
     char plain[KILN_STEP_NAME], buf[KILN_STEP_NAME];
-    size_t tally;
+    size_t state;
 
     if (kiln_tensor_poisoned(scores) || kiln_tensor_poisoned(truth))
         return;
@@ -86,12 +86,12 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
                           (int)KILN_STEP_METRICS);
         return;
     }
-    if (kiln_metrics_tally(step->metrics, step->phase, metric, name, flags, &form, &tally, &err) <
+    if (kiln_metrics_tally(step->metrics, step->phase, metric, name, flags, &form, &state, &err) <
         0) {
         kiln_graph_poison(step->graph, "%s", err.text);
         return;
     }
-    step->counted[step->n_counted].tally = tally;
+    step->counted[step->n_counted].state = state;
     step->counted[step->n_counted].scores = scores;
     step->counted[step->n_counted].truth = truth;
     step->n_counted++;
@@ -103,9 +103,11 @@ KilnStatus kiln_step_count_rows(KilnStep *step, KilnError *err)
 
     for (size_t i = 0; i < step->n_counted && status >= 0; i++) {
         KilnTensor *scores = step->counted[i].scores, *truth = step->counted[i].truth;
-        KilnTally *tally = kiln_metrics_tallies(step->metrics)->list[step->counted[i].tally].tally;
+        KilnMetricState *state =
+            kiln_metrics_tallies(step->metrics)->list[step->counted[i].state].state;
         KilnMetricRows rows = {
-            .count = kiln_shape_count(kiln_tensor_shape(scores)) / kiln_tally_form(tally)->width,
+            .count = kiln_shape_count(kiln_tensor_shape(scores)) /
+                     kiln_metric_state_form(state)->width,
             .scores = kiln_tensor_data(scores),
         };
 
@@ -113,7 +115,7 @@ KilnStatus kiln_step_count_rows(KilnStep *step, KilnError *err)
             rows.labels = kiln_tensor_data(truth);
         else
             rows.targets = kiln_tensor_data(truth);
-        status = kiln_tally_update(tally, &rows, err);
+        status = kiln_metric_state_update(state, &rows, err);
     }
     return status;
 }

@@ -56,26 +56,26 @@ KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err)
     }
     if (status >= 0)
         status = kiln_trainer_link(trainer, "last", name, err);
-    return status >= 0 ? kiln_saves_finish(trainer, err) : status;
+    return status >= 0 ? kiln_save_requests_finish(trainer, err) : status;
 }
 
 /* Within an evaluation the shadow stands in the weights' place; a checkpoint is of both as
  * training has them. */
 static KilnStatus save_now(KilnTrainer *trainer, KilnError *err)
 {
-    const bool shown = trainer->shadow != NULL && trainer->phase != KILN_PHASE_FIT;
+    const bool shown = trainer->averaged != NULL && trainer->phase != KILN_PHASE_FIT;
 
     if (shown)
-        kiln_shadow_hide(trainer->shadow);
+        kiln_averaged_hide(trainer->averaged);
     KilnStatus status = kiln_trainer_save_here(trainer, err);
     if (shown)
-        kiln_shadow_show(trainer->shadow);
+        kiln_averaged_show(trainer->averaged);
     return status;
 }
 
 /* A checkpoint that can't be saved is no reason to stop: whoever asked wanted more safety, not
  * less. */
-void kiln_trainer_heed(KilnTrainer *trainer)
+void kiln_trainer_poll(KilnTrainer *trainer)
 {
     KilnError err = { 0 };
 
@@ -83,7 +83,7 @@ void kiln_trainer_heed(KilnTrainer *trainer)
         *trainer->env->save = 0;
         trainer->save_later = true;
     }
-    if (!trainer->save_later || trainer->unsettled)
+    if (!trainer->save_later || trainer->save_deferred)
         return;
     trainer->save_later = false;
     if (!trainer->options.trainer->enable_checkpointing)
@@ -106,7 +106,7 @@ KilnStatus kiln_trainer_next(KilnTrainer *trainer, KilnLoader *loader, KilnBatch
     KilnStatus status;
 
     do {
-        kiln_trainer_heed(trainer);
+        kiln_trainer_poll(trainer);
         status = kiln_loader_next(loader, ret, err);
     } while (status == KILN_E_INTERRUPTED && !kiln_trainer_interrupted(trainer));
     return status;

@@ -9,7 +9,7 @@
 enum { LOOK_MS = 50, STACK = 256 << 10 };
 
 /* LOOK_MS from now, or earlier when the watch ends; with the lock. */
-static void wait_a_moment(KilnWatch *watch)
+static void wait_a_moment(KilnStopMonitor *watch)
 {
     struct timespec until;
 
@@ -37,7 +37,7 @@ static void report(KilnTrainer *trainer, int number)
 static void *look(void *arg)
 {
     KilnTrainer *trainer = arg;
-    KilnWatch *watch = &trainer->watch;
+    KilnStopMonitor *watch = &trainer->watch;
     int number = 0;
 
     pthread_mutex_lock(&watch->lock);
@@ -70,9 +70,9 @@ static bool start(KilnTrainer *trainer)
     return started;
 }
 
-void kiln_watch_begin(KilnTrainer *trainer, bool saves)
+void kiln_stop_monitor_begin(KilnTrainer *trainer, bool saves)
 {
-    KilnWatch *watch = &trainer->watch;
+    KilnStopMonitor *watch = &trainer->watch;
     pthread_condattr_t monotonic;
 
     if (trainer->env->stop == NULL || watch->runs || pthread_condattr_init(&monotonic) != 0)
@@ -87,9 +87,9 @@ void kiln_watch_begin(KilnTrainer *trainer, bool saves)
     watch->runs = start(trainer);
 }
 
-void kiln_watch_end(KilnTrainer *trainer)
+void kiln_stop_monitor_end(KilnTrainer *trainer)
 {
-    KilnWatch *watch = &trainer->watch;
+    KilnStopMonitor *watch = &trainer->watch;
 
     if (!watch->runs)
         return;

@@ -117,24 +117,24 @@ KilnStatus kiln_classes_check(KilnInstance *self, const KilnMetricForm *form, Ki
     return KILN_OK;
 }
 
-static KilnStatus counts_of(KilnTally *tally, KilnClassCount **ret, KilnError *err)
+static KilnStatus counts_of(KilnMetricState *state, KilnClassCount **ret, KilnError *err)
 {
     int64_t *counts;
-    KilnStatus status = kiln_tally_counts(
-        tally, "classes", COUNTS * kiln_form_classes(kiln_tally_form(tally)), &counts, err);
+    KilnStatus status = kiln_metric_state_counts(
+        state, "classes", COUNTS * kiln_form_classes(kiln_metric_state_form(state)), &counts, err);
 
     if (status >= 0)
         *ret = (KilnClassCount *)(void *)counts;
     return status;
 }
 
-KilnStatus kiln_classes_update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
-                               KilnError *err)
+KilnStatus kiln_classes_update(KilnInstance *self, KilnMetricState *state,
+                               const KilnMetricRows *rows, KilnError *err)
 {
     const KilnClassOptions *options = kiln_opts(self);
-    const KilnMetricForm *form = kiln_tally_form(tally);
+    const KilnMetricForm *form = kiln_metric_state_form(state);
     KilnClassCount *counts;
-    KilnStatus status = counts_of(tally, &counts, err);
+    KilnStatus status = counts_of(state, &counts, err);
 
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
         bool taken;
@@ -174,24 +174,24 @@ static double average(const KilnClassCount *counts, int64_t n, int64_t how,
                                         : sum / weights;
 }
 
-KilnStatus kiln_classes_compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+KilnStatus kiln_classes_compute(KilnInstance *self, KilnMetricState *state, KilnError *err)
 {
     const KilnClassOptions *options = kiln_opts(self);
     double (*score)(KilnClassCount count) = kiln_instance_component(self)->ops.metric->of_class;
-    const KilnMetricForm *form = kiln_tally_form(tally);
+    const KilnMetricForm *form = kiln_metric_state_form(state);
     int64_t classes = kiln_form_classes(form);
     KilnClassCount *counts;
-    KilnStatus status = counts_of(tally, &counts, err);
+    KilnStatus status = counts_of(state, &counts, err);
 
     if (status >= 0)
-        status = kiln_tally_report(tally, NULL, average(counts, classes, options->average, score),
-                                   err);
+        status = kiln_metric_state_report(state, NULL,
+                                          average(counts, classes, options->average, score), err);
     for (int64_t c = 0; c < classes && options->per_class && status >= 0; c++) {
         bool present = counts[c].actual > 0 || counts[c].predicted > 0;
         char number[24];
 
-        status = kiln_tally_report(tally, kiln_form_name(form, c, number),
-                                   present ? score(counts[c]) : (double)NAN, err);
+        status = kiln_metric_state_report(state, kiln_form_name(form, c, number),
+                                          present ? score(counts[c]) : (double)NAN, err);
     }
     return status;
 }

@@ -10,9 +10,9 @@
 #include "base/call.h"
 #include "base/text.h"
 
-static const KilnMetricOps *ops_of(const KilnTally *tally)
+static const KilnMetricOps *ops_of(const KilnMetricState *state)
 {
-    return kiln_instance_component(tally->metric)->ops.metric;
+    return kiln_instance_component(state->metric)->ops.metric;
 }
 
 int64_t kiln_form_classes(const KilnMetricForm *form)
@@ -30,12 +30,12 @@ const char *kiln_form_name(const KilnMetricForm *form, int64_t i, char buf[24])
 
 /* ---- Life ------------------------------------------------------------------------- */
 
-KilnStatus kiln_tally_new(KilnInstance *metric, const KilnMetricForm *form, KilnTally **ret,
-                          KilnError *err)
+KilnStatus kiln_metric_state_new(KilnInstance *metric, const KilnMetricForm *form,
+                                 KilnMetricState **ret, KilnError *err)
 {
     const KilnMetricOps *ops = kiln_instance_component(metric)->ops.metric;
     bool sequences = ops->takes == KILN_METRIC_SEQUENCES;
-    KilnTally *tally;
+    KilnMetricState *state;
 
     if (!sequences && form->width < 1)
         return kiln_error_set(err, KILN_E_SHAPE, "%s: rows have no scores",
@@ -51,56 +51,56 @@ KilnStatus kiln_tally_new(KilnInstance *metric, const KilnMetricForm *form, Kiln
             return status;
         }
     }
-    tally = calloc(1, sizeof(*tally));
-    if (tally == NULL)
-        return kiln_error_nomem(err, sizeof(*tally));
-    tally->metric = metric;
-    tally->form = *form;
-    *ret = tally;
+    state = calloc(1, sizeof(*state));
+    if (state == NULL)
+        return kiln_error_nomem(err, sizeof(*state));
+    state->metric = metric;
+    state->form = *form;
+    *ret = state;
     return KILN_OK;
 }
 
-static void clear_values(KilnTally *tally)
+static void clear_values(KilnMetricState *state)
 {
-    for (size_t i = 0; i < tally->n_values; i++)
-        free(tally->values[i].name);
-    tally->n_values = 0;
+    for (size_t i = 0; i < state->n_values; i++)
+        free(state->values[i].name);
+    state->n_values = 0;
 }
 
-void kiln_tally_free(KilnTally *tally)
+void kiln_metric_state_free(KilnMetricState *state)
 {
-    if (tally == NULL)
+    if (state == NULL)
         return;
-    for (size_t i = 0; i < tally->n_arrays; i++)
-        free(tally->arrays[i].data);
-    clear_values(tally);
-    free(tally->values);
-    free(tally);
+    for (size_t i = 0; i < state->n_arrays; i++)
+        free(state->arrays[i].data);
+    clear_values(state);
+    free(state->values);
+    free(state);
 }
 
-const KilnMetricForm *kiln_tally_form(const KilnTally *tally)
+const KilnMetricForm *kiln_metric_state_form(const KilnMetricState *state)
 {
-    return &tally->form;
+    return &state->form;
 }
 
 /* ---- Arrays --------------------------------------------------------------------------- */
 
-static KilnTallyArray *find(const KilnTally *tally, const char *name)
+static KilnMetricStateArray *find(const KilnMetricState *state, const char *name)
 {
-    for (size_t i = 0; i < tally->n_arrays; i++)
-        if (strcmp(tally->arrays[i].name, name) == 0)
-            return (KilnTallyArray *)&tally->arrays[i];
+    for (size_t i = 0; i < state->n_arrays; i++)
+        if (strcmp(state->arrays[i].name, name) == 0)
+            return (KilnMetricStateArray *)&state->arrays[i];
     return NULL;
 }
 
 /* A metric asks for what it did not count: it, or its checkpoint, is of another kind. */
-static KilnStatus misfit(const KilnTally *tally, const char *name, KilnError *err)
+static KilnStatus misfit(const KilnMetricState *state, const char *name, KilnError *err)
 {
     return kiln_error_set(err, KILN_E_FORMAT,
                           "%s: what was counted (\"%s\") is not what metric %s counts; was the "
                           "metric changed in mid-epoch?",
-                          kiln_instance_path(tally->metric), name,
-                          kiln_instance_name(tally->metric));
+                          kiln_instance_path(state->metric), name,
+                          kiln_instance_name(state->metric));
 }
 
 static bool is_list(KilnDType dtype)
@@ -108,26 +108,26 @@ static bool is_list(KilnDType dtype)
     return dtype != KILN_I64 && dtype != KILN_F64;
 }
 
-static KilnStatus get(KilnTally *tally, const char *name, KilnDType dtype, KilnTallyArray **ret,
-                      KilnError *err)
+static KilnStatus get(KilnMetricState *state, const char *name, KilnDType dtype,
+                      KilnMetricStateArray **ret, KilnError *err)
 {
-    KilnTallyArray *array = find(tally, name);
+    KilnMetricStateArray *array = find(state, name);
 
     if (array == NULL) {
-        if (tally->n_arrays == KILN_TALLY_ARRAYS || strlen(name) >= sizeof(array->name))
-            return misfit(tally, name, err);
-        array = &tally->arrays[tally->n_arrays++];
-        *array = (KilnTallyArray) { .dtype = dtype };
+        if (state->n_arrays == KILN_TALLY_ARRAYS || strlen(name) >= sizeof(array->name))
+            return misfit(state, name, err);
+        array = &state->arrays[state->n_arrays++];
+        *array = (KilnMetricStateArray) { .dtype = dtype };
         snprintf(array->name, sizeof(array->name), "%s", name);
     }
     if (array->dtype != dtype)
-        return misfit(tally, name, err);
+        return misfit(state, name, err);
     *ret = array;
     return KILN_OK;
 }
 
 /* Room for n elements. */
-static KilnStatus reserve(KilnTallyArray *array, int64_t n, KilnError *err)
+static KilnStatus reserve(KilnMetricStateArray *array, int64_t n, KilnError *err)
 {
     size_t size = kiln_dtype_size(array->dtype);
     int64_t capacity = array->capacity > 0 ? array->capacity : 16;
@@ -146,12 +146,12 @@ static KilnStatus reserve(KilnTallyArray *array, int64_t n, KilnError *err)
     return KILN_OK;
 }
 
-static KilnStatus zeros(KilnTally *tally, const char *name, KilnDType dtype, int64_t n, void **ret,
-                        KilnError *err)
+static KilnStatus zeros(KilnMetricState *state, const char *name, KilnDType dtype, int64_t n,
+                        void **ret, KilnError *err)
 {
     size_t size = kiln_dtype_size(dtype);
-    KilnTallyArray *array;
-    KilnStatus status = get(tally, name, dtype, &array, err);
+    KilnMetricStateArray *array;
+    KilnStatus status = get(state, name, dtype, &array, err);
 
     if (status >= 0)
         status = reserve(array, n, err);
@@ -165,34 +165,34 @@ static KilnStatus zeros(KilnTally *tally, const char *name, KilnDType dtype, int
     return KILN_OK;
 }
 
-KilnStatus kiln_tally_counts(KilnTally *tally, const char *name, int64_t n, int64_t **ret,
-                             KilnError *err)
+KilnStatus kiln_metric_state_counts(KilnMetricState *state, const char *name, int64_t n,
+                                    int64_t **ret, KilnError *err)
 {
     void *data;
-    KilnStatus status = zeros(tally, name, KILN_I64, n, &data, err);
+    KilnStatus status = zeros(state, name, KILN_I64, n, &data, err);
 
     if (status >= 0)
         *ret = data;
     return status;
 }
 
-KilnStatus kiln_tally_sums(KilnTally *tally, const char *name, int64_t n, double **ret,
-                           KilnError *err)
+KilnStatus kiln_metric_state_sums(KilnMetricState *state, const char *name, int64_t n, double **ret,
+                                  KilnError *err)
 {
     void *data;
-    KilnStatus status = zeros(tally, name, KILN_F64, n, &data, err);
+    KilnStatus status = zeros(state, name, KILN_F64, n, &data, err);
 
     if (status >= 0)
         *ret = data;
     return status;
 }
 
-KilnStatus kiln_tally_append(KilnTally *tally, const char *name, KilnDType dtype, const void *items,
-                             int64_t n, KilnError *err)
+KilnStatus kiln_metric_state_append(KilnMetricState *state, const char *name, KilnDType dtype,
+                                    const void *items, int64_t n, KilnError *err)
 {
     size_t size = kiln_dtype_size(dtype);
-    KilnTallyArray *array;
-    KilnStatus status = get(tally, name, dtype, &array, err);
+    KilnMetricStateArray *array;
+    KilnStatus status = get(state, name, dtype, &array, err);
 
     if (status >= 0)
         status = reserve(array, array->n + n, err);
@@ -203,23 +203,23 @@ KilnStatus kiln_tally_append(KilnTally *tally, const char *name, KilnDType dtype
     return KILN_OK;
 }
 
-KilnStatus kiln_tally_list(const KilnTally *tally, const char *name, KilnDType dtype,
-                           const void **ret, int64_t *ret_count, KilnError *err)
+KilnStatus kiln_metric_state_list(const KilnMetricState *state, const char *name, KilnDType dtype,
+                                  const void **ret, int64_t *ret_count, KilnError *err)
 {
-    const KilnTallyArray *array = find(tally, name);
+    const KilnMetricStateArray *array = find(state, name);
 
     if (array != NULL && array->dtype != dtype)
-        return misfit(tally, name, err);
+        return misfit(state, name, err);
     *ret = array != NULL ? array->data : NULL;
     *ret_count = array != NULL ? array->n : 0;
     return KILN_OK;
 }
 
-KilnStatus kiln_tally_restore(KilnTally *tally, const char *name, KilnDType dtype, void *data,
-                              int64_t n, KilnError *err)
+KilnStatus kiln_metric_state_restore(KilnMetricState *state, const char *name, KilnDType dtype,
+                                     void *data, int64_t n, KilnError *err)
 {
-    KilnTallyArray *array;
-    KilnStatus status = get(tally, name, dtype, &array, err);
+    KilnMetricStateArray *array;
+    KilnStatus status = get(state, name, dtype, &array, err);
 
     if (status < 0) {
         free(data);
@@ -235,25 +235,25 @@ KilnStatus kiln_tally_restore(KilnTally *tally, const char *name, KilnDType dtyp
 
 static const char rows_name[] = "rows";
 
-int64_t kiln_tally_rows(const KilnTally *tally)
+int64_t kiln_metric_state_rows(const KilnMetricState *state)
 {
-    const KilnTallyArray *rows = find(tally, rows_name);
+    const KilnMetricStateArray *rows = find(state, rows_name);
 
     return rows != NULL && rows->n > 0 && rows->dtype == KILN_I64 ? *(const int64_t *)rows->data
                                                                   : 0;
 }
 
-void kiln_tally_reset(KilnTally *tally)
+void kiln_metric_state_reset(KilnMetricState *state)
 {
-    for (size_t i = 0; i < tally->n_arrays; i++) {
-        KilnTallyArray *array = &tally->arrays[i];
+    for (size_t i = 0; i < state->n_arrays; i++) {
+        KilnMetricStateArray *array = &state->arrays[i];
 
         if (array->n > 0 && !is_list(array->dtype))
             memset(array->data, 0, (size_t)array->n * kiln_dtype_size(array->dtype));
         if (is_list(array->dtype))
             array->n = 0;
     }
-    clear_values(tally);
+    clear_values(state);
 }
 
 /* What is missing for the metric; NULL: nothing. */
@@ -277,15 +277,16 @@ static const char *missing(KilnMetricInput takes, const KilnMetricRows *rows)
     return "nothing that is known";
 }
 
-static KilnStatus check_rows(const KilnTally *tally, const KilnMetricRows *rows, KilnError *err)
+static KilnStatus check_rows(const KilnMetricState *state, const KilnMetricRows *rows,
+                             KilnError *err)
 {
-    const KilnMetricInput takes = ops_of(tally)->takes;
+    const KilnMetricInput takes = ops_of(state)->takes;
     const char *lacks = missing(takes, rows);
     int64_t grouped = 0;
 
     if (lacks != NULL)
         return kiln_error_set(err, KILN_E_SHAPE, "metric %s needs %s, and the rows have none",
-                              kiln_instance_name(tally->metric), lacks);
+                              kiln_instance_name(state->metric), lacks);
     for (int64_t g = 0; takes == KILN_METRIC_RANKINGS && g < rows->n_groups; g++) {
         if (rows->group_sizes[g] < 0 || rows->group_sizes[g] > rows->count - grouped)
             return kiln_error_set(err, KILN_E_SHAPE,
@@ -298,21 +299,22 @@ static KilnStatus check_rows(const KilnTally *tally, const KilnMetricRows *rows,
     return KILN_OK;
 }
 
-KilnStatus kiln_tally_update(KilnTally *tally, const KilnMetricRows *rows, KilnError *err)
+KilnStatus kiln_metric_state_update(KilnMetricState *state, const KilnMetricRows *rows,
+                                    KilnError *err)
 {
     int64_t *counted = NULL;
     KilnStatus status;
 
     if (rows->count < 1)
         return KILN_OK;
-    status = check_rows(tally, rows, err);
+    status = check_rows(state, rows, err);
     if (status >= 0)
-        status = kiln_tally_counts(tally, rows_name, 1, &counted, err);
+        status = kiln_metric_state_counts(state, rows_name, 1, &counted, err);
     if (status >= 0)
-        status = KILN_CALLED(tally->metric, "update",
-                             ops_of(tally)->update(tally->metric, tally, rows, err), err);
+        status = KILN_CALLED(state->metric, "update",
+                             ops_of(state)->update(state->metric, state, rows, err), err);
     if (status < 0) {
-        (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(tally->metric));
+        (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(state->metric));
         return status;
     }
     *counted += rows->count;
@@ -321,31 +323,32 @@ KilnStatus kiln_tally_update(KilnTally *tally, const KilnMetricRows *rows, KilnE
 
 /* ---- Results --------------------------------------------------------------------------------- */
 
-KilnStatus kiln_tally_report(KilnTally *tally, const char *name, double value, KilnError *err)
+KilnStatus kiln_metric_state_report(KilnMetricState *state, const char *name, double value,
+                                    KilnError *err)
 {
-    if (tally->n_values == tally->values_capacity) {
-        size_t capacity = tally->values_capacity > 0 ? 2 * tally->values_capacity : 4;
-        KilnTallyValue *more = realloc(tally->values, capacity * sizeof(*more));
+    if (state->n_values == state->values_capacity) {
+        size_t capacity = state->values_capacity > 0 ? 2 * state->values_capacity : 4;
+        KilnMetricStateValue *more = realloc(state->values, capacity * sizeof(*more));
 
         if (more == NULL)
             return kiln_error_nomem(err, capacity * sizeof(*more));
-        tally->values = more;
-        tally->values_capacity = capacity;
+        state->values = more;
+        state->values_capacity = capacity;
     }
     char *copy = kiln_strdup(name != NULL ? name : "");
     if (copy == NULL)
         return kiln_error_nomem(err, 1);
-    tally->values[tally->n_values++] = (KilnTallyValue) { .name = copy, .value = value };
+    state->values[state->n_values++] = (KilnMetricStateValue) { .name = copy, .value = value };
     return KILN_OK;
 }
 
 /* ---- Means ------------------------------------------------------------------------- */
 
-KilnStatus kiln_mean_open(KilnTally *tally, KilnMean *ret, KilnError *err)
+KilnStatus kiln_mean_open(KilnMetricState *state, KilnMean *ret, KilnError *err)
 {
-    KilnStatus status = kiln_tally_sums(tally, "sum", 1, &ret->sum, err);
+    KilnStatus status = kiln_metric_state_sums(state, "sum", 1, &ret->sum, err);
 
-    return status < 0 ? status : kiln_tally_counts(tally, "count", 1, &ret->count, err);
+    return status < 0 ? status : kiln_metric_state_counts(state, "count", 1, &ret->count, err);
 }
 
 double kiln_mean_value(KilnMean mean)
@@ -353,26 +356,26 @@ double kiln_mean_value(KilnMean mean)
     return *mean.count > 0 ? *mean.sum / (double)*mean.count : (double)NAN;
 }
 
-KilnStatus kiln_mean_compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+KilnStatus kiln_mean_compute(KilnInstance *self, KilnMetricState *state, KilnError *err)
 {
     KilnMean mean;
-    KilnStatus status = kiln_mean_open(tally, &mean, err);
+    KilnStatus status = kiln_mean_open(state, &mean, err);
 
     (void)self;
-    return status < 0 ? status : kiln_tally_report(tally, NULL, kiln_mean_value(mean), err);
+    return status < 0 ? status : kiln_metric_state_report(state, NULL, kiln_mean_value(mean), err);
 }
 
-KilnStatus kiln_tally_compute(KilnTally *tally, const KilnTallyValue **ret, size_t *ret_count,
-                              KilnError *err)
+KilnStatus kiln_metric_state_compute(KilnMetricState *state, const KilnMetricStateValue **ret,
+                                     size_t *ret_count, KilnError *err)
 {
-    clear_values(tally);
-    KilnStatus status = KILN_CALLED(tally->metric, "compute",
-                                    ops_of(tally)->compute(tally->metric, tally, err), err);
+    clear_values(state);
+    KilnStatus status = KILN_CALLED(state->metric, "compute",
+                                    ops_of(state)->compute(state->metric, state, err), err);
     if (status < 0) {
-        (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(tally->metric));
+        (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(state->metric));
         return status;
     }
-    *ret = tally->values;
-    *ret_count = tally->n_values;
+    *ret = state->values;
+    *ret_count = state->n_values;
     return KILN_OK;
 }

@@ -6,25 +6,26 @@
 
 enum { KILN_TALLY_ARRAYS = 8 };
 
-typedef struct KilnTallyArray {
+typedef struct KilnMetricStateArray {
     char name[32];
     KilnDType dtype; /* i64 and f64: zeros after a reset; others: a list, then empty */
     void *data;
     int64_t n, capacity;
-} KilnTallyArray;
+} KilnMetricStateArray;
 
-struct KilnTally {
+struct KilnMetricState {
     KilnInstance *metric;
     KilnMetricForm form;
-    KilnTallyArray arrays[KILN_TALLY_ARRAYS];
+    KilnMetricStateArray arrays[KILN_TALLY_ARRAYS];
     size_t n_arrays;
-    KilnTallyValue *values;
+    KilnMetricStateValue *values;
     size_t n_values, values_capacity;
 };
 
 /* Put an array back as it was saved. `data` has n elements and is consumed, also on
  * failure. */
-KILN_NODISCARD KilnStatus kiln_tally_restore(KilnTally *tally, const char *name, KilnDType dtype,
-                                             void *data, int64_t n, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_metric_state_restore(KilnMetricState *state, const char *name,
+                                                    KilnDType dtype, void *data, int64_t n,
+                                                    KilnError *err);
 
 #endif

@@ -6,55 +6,55 @@
 
 #include "base/text.h"
 
-void kiln_tallies_release(KilnTallies *tallies)
+void kiln_metric_states_release(KilnMetricStates *states)
 {
-    for (size_t i = 0; i < tallies->n; i++) {
-        kiln_tally_free(tallies->list[i].tally);
-        free(tallies->list[i].name);
+    for (size_t i = 0; i < states->n; i++) {
+        kiln_metric_state_free(states->list[i].state);
+        free(states->list[i].name);
     }
-    free(tallies->list);
-    *tallies = (KilnTallies) { 0 };
+    free(states->list);
+    *states = (KilnMetricStates) { 0 };
 }
 
-static KilnStatus add(KilnTallies *tallies, KilnCounted counted, const KilnMetricForm *form,
+static KilnStatus add(KilnMetricStates *states, KilnCounted counted, const KilnMetricForm *form,
                       KilnError *err)
 {
-    KilnCounted *more = realloc(tallies->list, (tallies->n + 1) * sizeof(*more));
+    KilnCounted *more = realloc(states->list, (states->n + 1) * sizeof(*more));
 
     if (more == NULL)
-        return kiln_error_nomem(err, (tallies->n + 1) * sizeof(*more));
-    tallies->list = more;
+        return kiln_error_nomem(err, (states->n + 1) * sizeof(*more));
+    states->list = more;
     counted.name = kiln_strdup(counted.name);
     if (counted.name == NULL)
         return kiln_error_nomem(err, 1);
-    KilnStatus status = kiln_tally_new(counted.metric, form, &counted.tally, err);
+    KilnStatus status = kiln_metric_state_new(counted.metric, form, &counted.state, err);
     if (status < 0) {
         free(counted.name);
         return status;
     }
-    more[tallies->n++] = counted;
+    more[states->n++] = counted;
     return KILN_OK;
 }
 
-KilnStatus kiln_tallies_get(KilnTallies *tallies, int phase, KilnInstance *metric, const char *name,
-                            unsigned flags, const KilnMetricForm *form, size_t *ret, KilnError *err)
+KilnStatus kiln_metric_states_get(KilnMetricStates *states, int phase, KilnInstance *metric,
+                                  const char *name, unsigned flags, const KilnMetricForm *form,
+                                  size_t *ret, KilnError *err)
 {
     size_t i = 0;
 
-    while (i < tallies->n &&
-           (tallies->list[i].metric != metric || tallies->list[i].phase != phase ||
-            strcmp(tallies->list[i].name, name) != 0))
+    while (i < states->n && (states->list[i].metric != metric || states->list[i].phase != phase ||
+                             strcmp(states->list[i].name, name) != 0))
         i++;
-    if (i < tallies->n && kiln_tally_form(tallies->list[i].tally)->width != form->width)
+    if (i < states->n && kiln_metric_state_form(states->list[i].state)->width != form->width)
         return kiln_error_set(err, KILN_E_SHAPE,
                               "metric \"%s\" counts rows of %lld scores, but gets some of %lld",
-                              name, (long long)kiln_tally_form(tallies->list[i].tally)->width,
+                              name, (long long)kiln_metric_state_form(states->list[i].state)->width,
                               (long long)form->width);
-    if (i == tallies->n) {
+    if (i == states->n) {
         KilnCounted fresh = {
             .metric = metric, .phase = phase, .name = (char *)name, .flags = flags
         };
-        KilnStatus status = add(tallies, fresh, form, err);
+        KilnStatus status = add(states, fresh, form, err);
 
         if (status < 0)
             return status;
@@ -63,31 +63,30 @@ KilnStatus kiln_tallies_get(KilnTallies *tallies, int phase, KilnInstance *metri
     return KILN_OK;
 }
 
-void kiln_tallies_reset(KilnTallies *tallies, int phase)
+void kiln_metric_states_reset(KilnMetricStates *states, int phase)
 {
-    for (size_t i = 0; i < tallies->n; i++)
-        if (tallies->list[i].phase == phase)
-            kiln_tally_reset(tallies->list[i].tally);
+    for (size_t i = 0; i < states->n; i++)
+        if (states->list[i].phase == phase)
+            kiln_metric_state_reset(states->list[i].state);
 }
 
 /* ---- In a checkpoint ------------------------------------------------------------------ */
 
 #define PREFIX "metrics."
 
-KilnStatus kiln_tallies_save(const KilnTallies *tallies, int phase, KilnArena *names,
-                             KilnStView *views, size_t *n, KilnError *err)
+KilnStatus kiln_metric_states_save(const KilnMetricStates *states, int phase, KilnArena *names,
+                                   KilnStView *views, size_t *n, KilnError *err)
 {
-    for (size_t i = 0; i < tallies->n; i++) {
-        const KilnTally *tally = tallies->list[i].tally;
+    for (size_t i = 0; i < states->n; i++) {
+        const KilnMetricState *state = states->list[i].state;
 
-        for (size_t a = 0; tallies->list[i].phase == phase && a < tally->n_arrays; a++) {
-            const KilnTallyArray *array = &tally->arrays[a];
+        for (size_t a = 0; states->list[i].phase == phase && a < state->n_arrays; a++) {
+            const KilnMetricStateArray *array = &state->arrays[a];
 
             if (array->n == 0)
                 continue;
             views[*n] = (KilnStView) {
-                .name = kiln_arena_printf(names, PREFIX "%s.%s", tallies->list[i].name,
-                                          array->name),
+                .name = kiln_arena_printf(names, PREFIX "%s.%s", states->list[i].name, array->name),
                 .dtype = array->dtype,
                 .shape = KILN_SHAPE(array->n),
                 .data = array->data,
@@ -99,7 +98,7 @@ KilnStatus kiln_tallies_save(const KilnTallies *tallies, int phase, KilnArena *n
     return KILN_OK;
 }
 
-static KilnStatus load_array(KilnTally *tally, const char *name, const KilnSafetensors *file,
+static KilnStatus load_array(KilnMetricState *state, const char *name, const KilnSafetensors *file,
                              const KilnStEntry *entry, KilnError *err)
 {
     bool f64 = strcmp(entry->dtype, kiln_safetensors_name(KILN_F64)) == 0;
@@ -117,7 +116,7 @@ static KilnStatus load_array(KilnTally *tally, const char *name, const KilnSafet
         free(data);
         return status;
     }
-    return kiln_tally_restore(tally, name, dtype, data, n, err);
+    return kiln_metric_state_restore(state, name, dtype, data, n, err);
 }
 
 /* The array that a tensor is of this tally; NULL: it is of another. */
@@ -132,20 +131,20 @@ static const char *array_of(const KilnCounted *counted, const char *tensor)
     return strchr(array, '.') == NULL ? array : NULL;
 }
 
-KilnStatus kiln_tallies_load(KilnTallies *tallies, int phase, const KilnSafetensors *file,
-                             KilnError *err)
+KilnStatus kiln_metric_states_load(KilnMetricStates *states, int phase, const KilnSafetensors *file,
+                                   KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < tallies->n; i++) {
-        KilnCounted *counted = &tallies->list[i];
+    for (size_t i = 0; i < states->n; i++) {
+        KilnCounted *counted = &states->list[i];
 
         for (size_t e = 0; e < kiln_safetensors_count(file) && status >= 0; e++) {
             const KilnStEntry *entry = kiln_safetensors_at(file, e);
             const char *array = counted->phase == phase ? array_of(counted, entry->name) : NULL;
 
             if (array != NULL)
-                status = load_array(counted->tally, array, file, entry, err);
+                status = load_array(counted->state, array, file, entry, err);
         }
     }
     return status;

@@ -36,7 +36,7 @@ struct KilnMetrics {
     Mark *marks;
     KilnMetric *taken; /* scratch of take */
     size_t n, capacity;
-    KilnTallies tallies;
+    KilnMetricStates states;
 };
 
 enum { LONGEST_NAME = 256 };
@@ -59,7 +59,7 @@ void kiln_metrics_free(KilnMetrics *metrics)
         free(metrics->declared[i].name);
     for (size_t i = 0; i < metrics->n; i++)
         free((char *)metrics->list[i].name);
-    kiln_tallies_release(&metrics->tallies);
+    kiln_metric_states_release(&metrics->states);
     free(metrics->declared);
     free(metrics->list);
     free(metrics->best);
@@ -320,7 +320,7 @@ KilnStatus kiln_metrics_add(KilnMetrics *metrics, int declared, double value, do
 /* ---- Tallies ---------------------------------------------------------------------- */
 
 /* "val/f1", "val/f1/cat" */
-static const char *value_name(const KilnCounted *counted, const KilnTallyValue *value,
+static const char *value_name(const KilnCounted *counted, const KilnMetricStateValue *value,
                               char buf[LONGEST_NAME])
 {
     bool own = value->name[0] == '\0';
@@ -338,24 +338,24 @@ static unsigned flags_of(const KilnCounted *counted)
            (ops->is_matrix ? KILN_LOG_CELL : 0);
 }
 
-KilnTallies *kiln_metrics_tallies(KilnMetrics *metrics)
+KilnMetricStates *kiln_metrics_tallies(KilnMetrics *metrics)
 {
-    return &metrics->tallies;
+    return &metrics->states;
 }
 
 KilnStatus kiln_metrics_tally(KilnMetrics *metrics, KilnPhase phase, KilnInstance *metric,
                               const char *name, unsigned flags, const KilnMetricForm *form,
                               size_t *ret, KilnError *err)
 {
-    const KilnTallyValue *values = NULL;
-    size_t before = metrics->tallies.n, n = 0;
-    KilnStatus status = kiln_tallies_get(&metrics->tallies, (int)phase, metric, name, flags, form,
-                                         ret, err);
+    const KilnMetricStateValue *values = NULL;
+    size_t before = metrics->states.n, n = 0;
+    KilnStatus status = kiln_metric_states_get(&metrics->states, (int)phase, metric, name, flags,
+                                               form, ret, err);
 
-    if (status < 0 || metrics->tallies.n == before)
+    if (status < 0 || metrics->states.n == before)
         return status;
-    const KilnCounted *counted = &metrics->tallies.list[*ret];
-    status = kiln_tally_compute(counted->tally, &values, &n, err);
+    const KilnCounted *counted = &metrics->states.list[*ret];
+    status = kiln_metric_state_compute(counted->state, &values, &n, err);
     for (size_t i = 0; i < n && status >= 0; i++) {
         char full[LONGEST_NAME];
 
@@ -369,10 +369,10 @@ KilnStatus kiln_metrics_tally(KilnMetrics *metrics, KilnPhase phase, KilnInstanc
 static KilnStatus end_tally(KilnMetrics *metrics, const KilnCounted *counted, int64_t epoch,
                             int64_t step, KilnError *err)
 {
-    const KilnTallyValue *values = NULL;
+    const KilnMetricStateValue *values = NULL;
     size_t n = 0;
     const unsigned flags = flags_of(counted);
-    KilnStatus status = kiln_tally_compute(counted->tally, &values, &n, err);
+    KilnStatus status = kiln_metric_state_compute(counted->state, &values, &n, err);
 
     for (size_t i = 0; i < n && status >= 0; i++) {
         bool own = values[i].name[0] == '\0';
@@ -396,10 +396,10 @@ KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase, int64_t
         if (from->phase == phase && from->weight > 0.0)
             status = put_declared(metrics, from, KILN_LOG_EPOCH, gathered(from), epoch, step, err);
     }
-    for (size_t i = 0; i < metrics->tallies.n && status >= 0; i++) {
-        const KilnCounted *counted = &metrics->tallies.list[i];
+    for (size_t i = 0; i < metrics->states.n && status >= 0; i++) {
+        const KilnCounted *counted = &metrics->states.list[i];
 
-        if (counted->phase == (int)phase && kiln_tally_rows(counted->tally) > 0)
+        if (counted->phase == (int)phase && kiln_metric_state_rows(counted->state) > 0)
             status = end_tally(metrics, counted, epoch, step, err);
     }
     if (status >=
@@ -413,7 +413,7 @@ void kiln_metrics_clear(KilnMetrics *metrics, KilnPhase phase)
     for (size_t i = 0; i < metrics->n_declared; i++)
         if (metrics->declared[i].phase == phase)
             metrics->declared[i].sum = metrics->declared[i].weight = 0.0;
-    kiln_tallies_reset(&metrics->tallies, (int)phase);
+    kiln_metric_states_reset(&metrics->states, (int)phase);
 }
 
 const KilnMetric *kiln_metrics_find(const KilnMetrics *metrics, const char *name)

@@ -52,7 +52,7 @@ KILN_NODISCARD KilnStatus kiln_metrics_tally(KilnMetrics *metrics, KilnPhase pha
                                              const KilnMetricForm *form, size_t *ret,
                                              KilnError *err);
 /* All tallies, for counting and for checkpoints. */
-KilnTallies *kiln_metrics_tallies(KilnMetrics *metrics);
+KilnMetricStates *kiln_metrics_tallies(KilnMetrics *metrics);
 /* Turn the sums and tallies of a phase into the epoch's values, and start new ones. */
 KILN_NODISCARD KilnStatus kiln_metrics_end_epoch(KilnMetrics *metrics, KilnPhase phase,
                                                  int64_t epoch, int64_t step, KilnError *err);

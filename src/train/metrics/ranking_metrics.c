@@ -112,11 +112,11 @@ double kiln_ranked_precision(const KilnRanked *items, int64_t n)
 
 /* ---- Rows of the epoch -------------------------------------------------------------------- */
 
-KilnStatus kiln_rest_update(KilnInstance *self, KilnTally *tally, const KilnMetricRows *rows,
+KilnStatus kiln_rest_update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                             KilnError *err)
 {
     const KilnClassOptions *options = kiln_opts(self);
-    const KilnMetricForm *form = kiln_tally_form(tally);
+    const KilnMetricForm *form = kiln_metric_state_form(state);
     KilnStatus status = KILN_OK;
 
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
@@ -124,10 +124,10 @@ KilnStatus kiln_rest_update(KilnInstance *self, KilnTally *tally, const KilnMetr
 
         status = kiln_row_counts(form, rows, i, options->ignore_index, &taken, err);
         if (status >= 0 && taken)
-            status = kiln_tally_append(tally, "scores", KILN_F32, rows->scores + i * form->width,
-                                       form->width, err);
+            status = kiln_metric_state_append(state, "scores", KILN_F32,
+                                              rows->scores + i * form->width, form->width, err);
         if (status >= 0 && taken)
-            status = kiln_tally_append(tally, "labels", KILN_I32, &rows->labels[i], 1, err);
+            status = kiln_metric_state_append(state, "labels", KILN_I32, &rows->labels[i], 1, err);
     }
     return status;
 }
@@ -141,16 +141,16 @@ typedef struct Kept {
     KilnRanked *items;     /* [count] */
 } Kept;
 
-static KilnStatus open_kept(const KilnTally *tally, Kept *ret, KilnError *err)
+static KilnStatus open_kept(const KilnMetricState *state, Kept *ret, KilnError *err)
 {
-    const KilnMetricForm *form = kiln_tally_form(tally);
+    const KilnMetricForm *form = kiln_metric_state_form(state);
     const void *scores = NULL, *labels = NULL;
     int64_t n_scores = 0;
-    KilnStatus status = kiln_tally_list(tally, "scores", KILN_F32, &scores, &n_scores, err);
+    KilnStatus status = kiln_metric_state_list(state, "scores", KILN_F32, &scores, &n_scores, err);
 
     ret->classes = kiln_form_classes(form);
     if (status >= 0)
-        status = kiln_tally_list(tally, "labels", KILN_I32, &labels, &ret->count, err);
+        status = kiln_metric_state_list(state, "labels", KILN_I32, &labels, &ret->count, err);
     if (status < 0)
         return status;
     if (n_scores != ret->count * form->width)
@@ -194,14 +194,14 @@ static KilnStatus score_class(Kept *kept, int64_t class,
     return status;
 }
 
-KilnStatus kiln_rest_compute(KilnInstance *self, KilnTally *tally, KilnError *err)
+KilnStatus kiln_rest_compute(KilnInstance *self, KilnMetricState *state, KilnError *err)
 {
     const KilnClassOptions *options = kiln_opts(self);
     double (*score)(const KilnRanked *items,
                     int64_t n) = kiln_instance_component(self)->ops.metric->of_ranked;
-    const KilnMetricForm *form = kiln_tally_form(tally);
+    const KilnMetricForm *form = kiln_metric_state_form(state);
     Kept kept = { 0 };
-    KilnStatus status = open_kept(tally, &kept, err);
+    KilnStatus status = open_kept(state, &kept, err);
     bool two = kept.classes == 2;
     double sum = 0.0, weights = 0.0, value = 0.0, actual = 0.0;
 
@@ -214,13 +214,14 @@ KilnStatus kiln_rest_compute(KilnInstance *self, KilnTally *tally, KilnError *er
         weights += weight;
     }
     if (status >= 0)
-        status = kiln_tally_report(tally, NULL, weights > 0.0 ? sum / weights : (double)NAN, err);
+        status = kiln_metric_state_report(state, NULL, weights > 0.0 ? sum / weights : (double)NAN,
+                                          err);
     for (int64_t c = 0; c < kept.classes && options->per_class && status >= 0; c++) {
         char number[24];
 
         status = score_class(&kept, c, score, &value, &actual, err);
         if (status >= 0)
-            status = kiln_tally_report(tally, kiln_form_name(form, c, number), value, err);
+            status = kiln_metric_state_report(state, kiln_form_name(form, c, number), value, err);
     }
     close_kept(&kept);
     return status;
@@ -238,7 +239,7 @@ int64_t kiln_rest_memory(const KilnInstance *self, const KilnMetricForm *form, i
 
 /* ---- Queries --------------------------------------------------------------------------------- */
 
-KilnStatus kiln_queries_add(KilnTally *tally, const KilnMetricRows *rows, int64_t empty,
+KilnStatus kiln_queries_add(KilnMetricState *state, const KilnMetricRows *rows, int64_t empty,
                             KilnQueryValue *value, const void *context, KilnError *err)
 {
     const size_t size = (size_t)rows->count * sizeof(KilnRanked);
@@ -248,7 +249,7 @@ KilnStatus kiln_queries_add(KilnTally *tally, const KilnMetricRows *rows, int64_
     double found;
 
     if (status >= 0)
-        status = kiln_mean_open(tally, &mean, err);
+        status = kiln_mean_open(state, &mean, err);
     for (int64_t g = 0, at = 0; g < rows->n_groups && status >= 0; at += rows->group_sizes[g++]) {
         for (int64_t i = 0; i < rows->group_sizes[g]; i++)
             items[i] = (KilnRanked) { (double)rows->scores[at + i], (double)rows->targets[at + i] };

@@ -14,7 +14,7 @@ typedef struct Twin {
     int64_t n;
 } Twin;
 
-struct KilnShadow {
+struct KilnAveragedWeights {
     KilnParams *params;
     Twin weights, statistics;
     bool left_out;
@@ -27,7 +27,7 @@ static bool is_narrow(const KilnParams *params)
     return kiln_params_dtype(params) == KILN_BF16;
 }
 
-int64_t kiln_shadow_bytes(const KilnParams *params)
+int64_t kiln_averaged_bytes(const KilnParams *params)
 {
     const int64_t each = is_narrow(params) ? sizeof(float) + sizeof(uint16_t) : sizeof(float);
 
@@ -42,35 +42,36 @@ static bool twin_new(Twin *twin, int64_t n, bool narrow)
     return twin->values != NULL && (twin->aside != NULL || !narrow);
 }
 
-KilnStatus kiln_trainer_shadow_new(KilnTrainer *trainer, KilnShadow **ret, KilnError *err)
+KilnStatus kiln_trainer_averaged_new(KilnTrainer *trainer, KilnAveragedWeights **ret,
+                                     KilnError *err)
 {
     KilnParams *params = trainer->params;
 
-    if (trainer->shadow != NULL)
+    if (trainer->averaged != NULL)
         return kiln_error_set(err, KILN_E_RANGE,
                               "another callback averages the weights already; one is possible");
-    KilnShadow *shadow = calloc(1, sizeof(*shadow));
-    if (shadow == NULL || !twin_new(&shadow->weights, params->size, is_narrow(params)) ||
-        !twin_new(&shadow->statistics, params->n_statistics, is_narrow(params))) {
-        kiln_shadow_free(shadow);
-        return kiln_error_nomem(err, (size_t)kiln_shadow_bytes(params));
+    KilnAveragedWeights *averaged = calloc(1, sizeof(*averaged));
+    if (averaged == NULL || !twin_new(&averaged->weights, params->size, is_narrow(params)) ||
+        !twin_new(&averaged->statistics, params->n_statistics, is_narrow(params))) {
+        kiln_averaged_free(averaged);
+        return kiln_error_nomem(err, (size_t)kiln_averaged_bytes(params));
     }
-    shadow->params = params;
-    kiln_shadow_copy(shadow);
-    trainer->shadow = shadow;
-    *ret = shadow;
+    averaged->params = params;
+    kiln_averaged_copy(averaged);
+    trainer->averaged = averaged;
+    *ret = averaged;
     return KILN_OK;
 }
 
-void kiln_shadow_free(KilnShadow *shadow)
+void kiln_averaged_free(KilnAveragedWeights *averaged)
 {
-    if (shadow == NULL)
+    if (averaged == NULL)
         return;
-    kiln_zeros_free(shadow->weights.values);
-    kiln_zeros_free(shadow->weights.aside);
-    kiln_zeros_free(shadow->statistics.values);
-    kiln_zeros_free(shadow->statistics.aside);
-    free(shadow);
+    kiln_zeros_free(averaged->weights.values);
+    kiln_zeros_free(averaged->weights.aside);
+    kiln_zeros_free(averaged->statistics.values);
+    kiln_zeros_free(averaged->statistics.aside);
+    free(averaged);
 }
 
 /* ---- Values ------------------------------------------------------------------------- */
@@ -78,15 +79,15 @@ void kiln_shadow_free(KilnShadow *shadow)
 static void copy(const Twin *twin, const void *store)
 {
     if (twin->aside != NULL)
-        kiln_bf16_widen(twin->values, store, twin->n);
+        kiln_bf16_to_f32(twin->values, store, twin->n);
     else
         memcpy(twin->values, store, (size_t)twin->n * sizeof(float));
 }
 
-void kiln_shadow_copy(KilnShadow *shadow)
+void kiln_averaged_copy(KilnAveragedWeights *averaged)
 {
-    copy(&shadow->weights, shadow->params->values);
-    copy(&shadow->statistics, shadow->params->statistics);
+    copy(&averaged->weights, averaged->params->values);
+    copy(&averaged->statistics, averaged->params->statistics);
 }
 
 static void swap(float *a, float *b, int64_t n)
@@ -103,7 +104,7 @@ static void show(const Twin *twin, void *store)
 {
     if (twin->aside != NULL) {
         memcpy(twin->aside, store, (size_t)twin->n * sizeof(*twin->aside));
-        kiln_bf16_narrow(store, twin->values, twin->n);
+        kiln_bf16_from_f32(store, twin->values, twin->n);
     } else {
         swap(twin->values, store, twin->n);
     }
@@ -117,32 +118,33 @@ static void hide(const Twin *twin, void *store)
         swap(twin->values, store, twin->n);
 }
 
-void kiln_shadow_use(KilnShadow *shadow, bool used)
+void kiln_averaged_use(KilnAveragedWeights *averaged, bool used)
 {
-    shadow->left_out = !used;
+    averaged->left_out = !used;
 }
 
-void kiln_shadow_show(KilnShadow *shadow)
+void kiln_averaged_show(KilnAveragedWeights *averaged)
 {
-    if (shadow->left_out)
+    if (averaged->left_out)
         return;
-    show(&shadow->weights, shadow->params->values);
-    show(&shadow->statistics, shadow->params->statistics);
+    show(&averaged->weights, averaged->params->values);
+    show(&averaged->statistics, averaged->params->statistics);
 }
 
-void kiln_shadow_hide(KilnShadow *shadow)
+void kiln_averaged_hide(KilnAveragedWeights *averaged)
 {
-    if (shadow->left_out)
+    if (averaged->left_out)
         return;
-    hide(&shadow->weights, shadow->params->values);
-    hide(&shadow->statistics, shadow->params->statistics);
+    hide(&averaged->weights, averaged->params->values);
+    hide(&averaged->statistics, averaged->params->statistics);
 }
 
-float *kiln_shadow_data(const KilnShadow *shadow, const KilnParam *param)
+float *kiln_averaged_data(const KilnAveragedWeights *averaged, const KilnParam *param)
 {
-    if (param->dtype != KILN_F32 || shadow->left_out)
+    if (param->dtype != KILN_F32 || averaged->left_out)
         return NULL;
-    return (param->trained ? shadow->weights.values : shadow->statistics.values) + param->offset;
+    return (param->trained ? averaged->weights.values : averaged->statistics.values) +
+           param->offset;
 }
 
 /* ---- Averages ----------------------------------------------------------------------------- */
@@ -159,14 +161,14 @@ static void average(const Twin *twin, const void *store, float weight)
     }
 }
 
-void kiln_shadow_average(KilnShadow *shadow, double weight)
+void kiln_averaged_average(KilnAveragedWeights *averaged, double weight)
 {
     if (weight >= 1.0) {
-        kiln_shadow_copy(shadow);
+        kiln_averaged_copy(averaged);
         return;
     }
-    average(&shadow->weights, shadow->params->values, (float)weight);
-    average(&shadow->statistics, shadow->params->statistics, (float)weight);
+    average(&averaged->weights, averaged->params->values, (float)weight);
+    average(&averaged->statistics, averaged->params->statistics, (float)weight);
 }
 
 static void lerp(const Twin *twin, KilnTensor *store, KilnTensor *weight)
@@ -177,12 +179,12 @@ static void lerp(const Twin *twin, KilnTensor *store, KilnTensor *weight)
     kiln_lerp_update(values, store, weight);
 }
 
-void kiln_shadow_lerp(KilnShadow *shadow, KilnTensor *weight, KilnTensor *buffers)
+void kiln_averaged_lerp(KilnAveragedWeights *averaged, KilnTensor *weight, KilnTensor *buffers)
 {
     KilnGraph *graph = kiln_tensor_graph(weight);
-    KilnTensor *statistics = kiln_params_flat_statistics(shadow->params, graph);
+    KilnTensor *statistics = kiln_params_flat_statistics(averaged->params, graph);
 
-    lerp(&shadow->weights, kiln_params_flat_values(shadow->params, graph), weight);
+    lerp(&averaged->weights, kiln_params_flat_values(averaged->params, graph), weight);
     if (statistics != NULL)
-        lerp(&shadow->statistics, statistics, buffers);
+        lerp(&averaged->statistics, statistics, buffers);
 }

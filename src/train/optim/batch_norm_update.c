@@ -116,13 +116,13 @@ static void restore(const Statistics *statistics)
 }
 
 /* The means over the batches, in the shadow if it is used. */
-static void put_means(const Statistics *statistics, const KilnShadow *shadow)
+static void put_means(const Statistics *statistics, const KilnAveragedWeights *averaged)
 {
     const KilnParams *params = statistics->params;
 
     for (size_t i = 0; i < params->count && statistics->batches > 0; i++) {
         const KilnParam *param = params->items[i];
-        float *values = shadow != NULL ? kiln_shadow_data(shadow, param) : NULL;
+        float *values = averaged != NULL ? kiln_averaged_data(averaged, param) : NULL;
         const bool narrow = values == NULL && params->dtype == KILN_BF16;
 
         for (int64_t k = 0; statistics->counted[i] && k < param->count; k++) {
@@ -130,7 +130,7 @@ static void put_means(const Statistics *statistics, const KilnShadow *shadow)
                 (float)(statistics->sums[param->offset + k] / (double)statistics->batches);
 
             if (narrow)
-                kiln_bf16_narrow((uint16_t *)param->data + k, &mean, 1);
+                kiln_bf16_from_f32((uint16_t *)param->data + k, &mean, 1);
             else
                 (values != NULL ? values : (float *)param->data)[k] = mean;
         }
@@ -157,7 +157,7 @@ static KilnStatus count(KilnTrainer *trainer, Statistics *statistics, KilnError 
 
     if (status >= 0)
         status = kiln_loader_start(loader, trainer->at.epoch + 1, 0, err);
-    trainer->unsettled = true;
+    trainer->save_deferred = true;
     while (status >= 0 && !kiln_trainer_interrupted(trainer)) {
         KilnBatch batch;
 
@@ -171,7 +171,7 @@ static KilnStatus count(KilnTrainer *trainer, Statistics *statistics, KilnError 
         if (status >= 0)
             take(statistics);
     }
-    trainer->unsettled = false;
+    trainer->save_deferred = false;
     return status;
 }
 
@@ -196,13 +196,13 @@ KilnStatus kiln_trainer_update_statistics(KilnTrainer *trainer, KilnError *err)
 
     if (ops->training_step == NULL) /* nobody but the module knows what a batch is for */
         return KILN_OK;
-    if (trainer->shadow != NULL)
-        kiln_shadow_show(trainer->shadow);
+    if (trainer->averaged != NULL)
+        kiln_averaged_show(trainer->averaged);
     KilnStatus status = count_anew(trainer, &statistics, err);
-    if (trainer->shadow != NULL)
-        kiln_shadow_hide(trainer->shadow);
+    if (trainer->averaged != NULL)
+        kiln_averaged_hide(trainer->averaged);
     if (statistics.batches > 0) {
-        put_means(&statistics, trainer->shadow);
+        put_means(&statistics, trainer->averaged);
         trainer->saved.batches = -1; /* what was saved of this position is not what is now */
     }
     close_statistics(&statistics);

@@ -7,7 +7,7 @@ static const KilnCallbackOps *ops_of(const KilnTrainer *trainer, size_t i)
     return kiln_instance_component(trainer->callbacks[i])->ops.callback;
 }
 
-bool kiln_rates_vary(const KilnTrainer *trainer)
+bool kiln_learning_rates_vary(const KilnTrainer *trainer)
 {
     for (size_t i = 0; i < trainer->n_callbacks; i++)
         if (ops_of(trainer, i)->lr_scale != NULL)
@@ -50,9 +50,9 @@ static bool scale_runs(const KilnTrainer *trainer, KilnOptimizerState *optimizer
     return moves;
 }
 
-KilnStatus kiln_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnError *err)
+KilnStatus kiln_learning_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnError *err)
 {
-    if (!kiln_rates_vary(trainer))
+    if (!kiln_learning_rates_vary(trainer))
         return KILN_OK;
     for (size_t i = 0; i < trainer->n_optimizers; i++)
         if (!scale_runs(trainer, &trainer->optimizers[i], epoch))
@@ -67,13 +67,13 @@ KilnStatus kiln_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnError *err)
             param->frozen = !(scale_of(trainer, param, epoch) > 0.0);
     }
     if (trainer->n_optimizers > 0)
-        kiln_runs_choose(&trainer->optimizers[0].runs, trainer->params);
+        kiln_segments_require_grad(&trainer->optimizers[0].runs, trainer->params);
     return KILN_OK;
 }
 
-int64_t kiln_rates_next(const KilnTrainer *trainer, int64_t epoch)
+int64_t kiln_learning_rates_next(const KilnTrainer *trainer, int64_t epoch)
 {
-    const int64_t end = kiln_pace_total_epochs(&trainer->pace);
+    const int64_t end = kiln_loop_total_epochs(&trainer->schedule);
     int64_t next = -1;
 
     for (size_t i = 0; i < trainer->n_callbacks; i++) {
@@ -90,7 +90,7 @@ int64_t kiln_rates_next(const KilnTrainer *trainer, int64_t epoch)
     return next;
 }
 
-bool kiln_rates_trained(const KilnTrainer *trainer, const KilnParam *param)
+bool kiln_learning_rates_trained(const KilnTrainer *trainer, const KilnParam *param)
 {
     size_t run = 0;
 
@@ -104,7 +104,7 @@ bool kiln_rates_trained(const KilnTrainer *trainer, const KilnParam *param)
         if (optimizer->scales == NULL) /* neighbours share a run */
             return true;
         for (int64_t epoch = 0; epoch >= 0 && optimizer->scales[run] > 0.0f;
-             epoch = kiln_rates_next(trainer, epoch))
+             epoch = kiln_learning_rates_next(trainer, epoch))
             if (scale_of(trainer, param, epoch) > 0.0)
                 return true;
     }

@@ -28,9 +28,9 @@ static KilnProgress progress_of(const KilnTrainer *trainer)
     return (KilnProgress) {
         .step = trainer->at.step,
         .epoch = trainer->at.epoch,
-        .steps_per_epoch = kiln_pace_epoch_steps(&trainer->pace, 0),
-        .total_steps = kiln_pace_total_steps(&trainer->pace),
-        .total_epochs = kiln_pace_total_epochs(&trainer->pace),
+        .steps_per_epoch = kiln_loop_epoch_steps(&trainer->schedule, 0),
+        .total_steps = kiln_loop_total_steps(&trainer->schedule),
+        .total_epochs = kiln_loop_total_epochs(&trainer->schedule),
     };
 }
 
@@ -114,8 +114,8 @@ void kiln_optimize_observe(KilnTrainer *trainer)
         double value;
 
         if (ops == NULL || ops->monitor == NULL ||
-            !kiln_trainer_fresh_metric(trainer, ops->monitor(optimizer->use.scheduler, &mode),
-                                       &value))
+            !kiln_trainer_step_metric(trainer, ops->monitor(optimizer->use.scheduler, &mode),
+                                      &value))
             continue;
         kiln_call_enter(optimizer->use.scheduler, "observe");
         ops->observe(optimizer->use.scheduler, value, optimizer->monitors_higher);
@@ -167,7 +167,7 @@ static KilnStatus check_number(const KilnTrainer *trainer, const KilnOptimizers 
 /* What callbacks' factors are on top of. */
 static KilnStatus keep_scales(KilnOptimizerState *optimizer, KilnError *err)
 {
-    const KilnRuns *runs = &optimizer->runs;
+    const KilnSegments *runs = &optimizer->runs;
 
     optimizer->scales = calloc(runs->count + 1, sizeof(*optimizer->scales));
     if (optimizer->scales == NULL)
@@ -184,9 +184,9 @@ static KilnStatus set_up_one(KilnTrainer *trainer, const KilnOptimizerUse *use, 
     optimizer->use = *use;
     const KilnOptimizerOps *ops = ops_of(optimizer);
     const KilnOptimizerCommon common = common_of(optimizer);
-    const bool vary = kiln_rates_vary(trainer);
-    KilnStatus status = kiln_runs_new(trainer->params, use->params, &common,
-                                      ops->per_parameter || vary, &optimizer->runs, err);
+    const bool vary = kiln_learning_rates_vary(trainer);
+    KilnStatus status = kiln_segments_new(trainer->params, use->params, &common,
+                                          ops->per_parameter || vary, &optimizer->runs, err);
     if (status < 0) {
         (void)kiln_error_prefix(err, "%s.", kiln_instance_path(use->optimizer));
         return status;
@@ -215,7 +215,7 @@ KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err)
     for (size_t i = 0; i < all.n && status >= 0; i++)
         status = set_up_one(trainer, &all.use[i], err);
     if (status >= 0 && all.n > 0)
-        kiln_runs_choose(&trainer->optimizers[0].runs, trainer->params);
+        kiln_segments_require_grad(&trainer->optimizers[0].runs, trainer->params);
     return status;
 }
 
@@ -243,7 +243,7 @@ void kiln_optimize_release(KilnTrainer *trainer)
     for (size_t i = 0; i < trainer->n_optimizers; i++) {
         for (size_t s = 0; s < trainer->optimizers[i].n_slots; s++)
             kiln_zeros_free(trainer->optimizers[i].slots[s]);
-        kiln_runs_release(&trainer->optimizers[i].runs);
+        kiln_segments_release(&trainer->optimizers[i].runs);
         free(trainer->optimizers[i].scales);
     }
     trainer->n_optimizers = 0;
@@ -358,7 +358,7 @@ void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnCli
     KilnOptimizerState *optimizer = &trainer->optimizers[at->optimizer];
     const KilnOptimizerOps *ops = ops_of(optimizer);
     const KilnInstance *self = optimizer->use.optimizer;
-    const KilnRuns *runs = &optimizer->runs;
+    const KilnSegments *runs = &optimizer->runs;
     KilnGraph *graph = trainer->graph;
     KilnShape size = KILN_SHAPE(kiln_params_size(trainer->params));
 
@@ -381,7 +381,7 @@ void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnCli
             flat.slots[i] = kiln_graph_variable(graph, kiln_params_dtype(trainer->params), size,
                                                 optimizer->slots[i], false, NULL);
     flat.scale = record_clip(trainer, optimizer, clip);
-    kiln_instruments_record(trainer, &flat);
+    kiln_batch_stats_record(trainer, &flat);
     kiln_call_enter(self, "update");
     ops->update(self, &flat);
     kiln_call_leave();

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/columns.h"
+#include "base/page.h"
 #include "base/utf8.h"
 
 static void write_nothing(void *ctx, const char *text)

@@ -109,7 +109,7 @@ static Cells row_cells(const Row *row)
         put(&cells, TRAINED, kiln_commas_text(row->trained, number));
     }
     if (row->flops > 0.0)
-        put(&cells, 5, kiln_amount_text(row->flops, number));
+        put(&cells, 5, kiln_quantity_text(row->flops, number));
     return cells;
 }
 

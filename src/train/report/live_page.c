@@ -104,7 +104,7 @@ static void end(Page *page, uint32_t turn)
     atomic_store_explicit(&page->turn, turn, memory_order_release);
 }
 
-void kiln_live_tell(KilnLivePage *self, const KilnLiveAt *at)
+void kiln_live_write(KilnLivePage *self, const KilnLiveAt *at)
 {
     if (self == NULL)
         return;
@@ -113,7 +113,7 @@ void kiln_live_tell(KilnLivePage *self, const KilnLiveAt *at)
     end(self->page, turn);
 }
 
-void kiln_live_tell_rates(KilnLivePage *self, const KilnLiveRates *rates)
+void kiln_live_write_rates(KilnLivePage *self, const KilnLiveRates *rates)
 {
     if (self == NULL)
         return;
@@ -180,7 +180,7 @@ static bool is_sound(const Page *page)
     return sound;
 }
 
-KilnStatus kiln_live_look(const char *dir, KilnLive *ret, KilnError *err)
+KilnStatus kiln_live_read(const char *dir, KilnLive *ret, KilnError *err)
 {
     char *path = path_of(dir);
     struct stat info;

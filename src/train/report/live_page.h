@@ -68,8 +68,8 @@ typedef struct KilnLivePage KilnLivePage;
 KILN_NODISCARD KilnStatus kiln_live_open(const char *dir, const KilnLiveRun *run,
                                          KilnLivePage **ret, KilnError *err);
 /* `page` may be NULL in all of these: nothing is told. One thread at a time. */
-void kiln_live_tell(KilnLivePage *page, const KilnLiveAt *at);
-void kiln_live_tell_rates(KilnLivePage *page, const KilnLiveRates *rates);
+void kiln_live_write(KilnLivePage *page, const KilnLiveAt *at);
+void kiln_live_write_rates(KilnLivePage *page, const KilnLiveRates *rates);
 /* Around the writing of a checkpoint; any thread. */
 void kiln_live_saving(KilnLivePage *page, bool saving);
 /* Whether somebody cut the file short: nobody sees any more what is told. */
@@ -81,7 +81,7 @@ void kiln_live_close(KilnLivePage *page);
 
 /* Look at the page of the run folder `dir`. KILN_E_IO: there is none, or it can't be read.
  * KILN_E_FORMAT: it is no such page, or nobody ever finished writing to it. */
-KILN_NODISCARD KilnStatus kiln_live_look(const char *dir, KilnLive *ret, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_live_read(const char *dir, KilnLive *ret, KilnError *err);
 /* True while the process that told `live` is there. */
 bool kiln_live_alive(const KilnLive *live);
 /* "fit", "validate", ... */

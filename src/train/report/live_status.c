@@ -33,25 +33,25 @@ static void write_label(const KilnTrainer *trainer, char *label, size_t size)
     }
 }
 
-void kiln_telling_begin(KilnTrainer *trainer)
+void kiln_live_status_begin(KilnTrainer *trainer)
 {
     KilnLiveRun run = {
         .started = wall_clock(),
-        .max_epochs = kiln_pace_total_epochs(&trainer->pace),
-        .max_steps = kiln_pace_total_steps(&trainer->pace),
+        .max_epochs = kiln_loop_total_epochs(&trainer->schedule),
+        .max_steps = kiln_loop_total_steps(&trainer->schedule),
     };
     KilnError err = { 0 };
 
     write_label(trainer, run.label, sizeof(run.label));
-    if (kiln_live_open(trainer->run_dir, &run, &trainer->telling.page, &err) < 0)
+    if (kiln_live_open(trainer->run_dir, &run, &trainer->live.page, &err) < 0)
         kiln_output_print(&trainer->output, "warning: %s: other programs can't watch this run",
                           err.text);
-    (void)kiln_presence_enter(trainer->run_dir);
-    trainer->telling.first_batch = trainer->at.batches;
-    trainer->telling.last_phase = KILN_LIVE_STARTS;
-    trainer->telling.told = 0.0;
-    trainer->telling.loss = (double)NAN;
-    kiln_telling_tell(trainer, kiln_clock());
+    (void)kiln_process_registry_add(trainer->run_dir);
+    trainer->live.first_batch = trainer->at.batches;
+    trainer->live.last_phase = KILN_LIVE_STARTS;
+    trainer->live.told = 0.0;
+    trainer->live.loss = (double)NAN;
+    kiln_live_status_update(trainer, kiln_clock());
 }
 
 /* ---- Rates ---------------------------------------------------------------------------- */
@@ -59,17 +59,17 @@ void kiln_telling_begin(KilnTrainer *trainer)
 /* Batches of training until the end; negative: there is no end in sight. */
 static double batches_left(const KilnTrainer *trainer)
 {
-    const KilnPace *pace = &trainer->pace;
+    const KilnLoopSchedule *schedule = &trainer->schedule;
     double left = -1.0;
 
     if (trainer->phase == KILN_PHASE_TEST)
         return left;
-    if (pace->max_epochs >= 0)
-        left = (double)pace->batches * (double)(pace->max_epochs - trainer->at.epoch) -
+    if (schedule->max_epochs >= 0)
+        left = (double)schedule->batches * (double)(schedule->max_epochs - trainer->at.epoch) -
                (double)trainer->at.batch;
-    if (pace->max_steps >= 0) {
-        double by_steps = (double)(pace->max_steps - trainer->at.step) *
-                          (double)kiln_pace_accumulate(pace, trainer->at.epoch);
+    if (schedule->max_steps >= 0) {
+        double by_steps = (double)(schedule->max_steps - trainer->at.step) *
+                          (double)kiln_loop_accumulate(schedule, trainer->at.epoch);
 
         if (left < 0.0 || by_steps < left)
             left = by_steps;
@@ -80,12 +80,12 @@ static double batches_left(const KilnTrainer *trainer)
 /* Until the run ends, validations and all as they were so far in this session. */
 static double seconds_left(const KilnTrainer *trainer, double now)
 {
-    const int64_t done = trainer->at.batches - trainer->telling.first_batch;
+    const int64_t done = trainer->at.batches - trainer->live.first_batch;
     const double left = batches_left(trainer), spent = now - trainer->timing.trained;
     double until = done > 0 && left >= 0.0 ? left * spent / (double)done : -1.0;
 
-    if (isfinite(trainer->pace.max_seconds) && trainer->timing.trained > 0.0) {
-        double by_time = trainer->pace.max_seconds - spent;
+    if (isfinite(trainer->schedule.max_seconds) && trainer->timing.trained > 0.0) {
+        double by_time = trainer->schedule.max_seconds - spent;
 
         if (until < 0.0 || by_time < until)
             until = by_time > 0.0 ? by_time : 0.0;
@@ -96,9 +96,9 @@ static double seconds_left(const KilnTrainer *trainer, double now)
 /* Say once that nobody can watch the run any more. */
 static void warn_of_loss(KilnTrainer *trainer)
 {
-    if (trainer->telling.lost || !kiln_live_lost(trainer->telling.page))
+    if (trainer->live.lost || !kiln_live_lost(trainer->live.page))
         return;
-    trainer->telling.lost = true;
+    trainer->live.lost = true;
     kiln_output_print(&trainer->output,
                       "warning: %s/.kiln/live was cut short by another program: kiln top can't "
                       "show this run any more; training goes on",
@@ -108,9 +108,9 @@ static void warn_of_loss(KilnTrainer *trainer)
 static void tell_rates(KilnTrainer *trainer, double now)
 {
     KilnLiveRates rates = {
-        .samples_per_s = trainer->telling.samples_per_s,
+        .samples_per_s = trainer->live.samples_per_s,
         .left_s = seconds_left(trainer, now),
-        .loss = trainer->telling.loss,
+        .loss = trainer->live.loss,
         .samples = trainer->at.samples,
         .told = wall_clock(),
     };
@@ -122,7 +122,7 @@ static void tell_rates(KilnTrainer *trainer, double now)
             snprintf(rates.metrics[rates.n_metrics].name, KILN_LIVE_NAME, "%s", metrics[i].name);
             rates.metrics[rates.n_metrics++].value = metrics[i].value;
         }
-    kiln_live_tell_rates(trainer->telling.page, &rates);
+    kiln_live_write_rates(trainer->live.page, &rates);
 }
 
 double kiln_trainer_seconds_left(const KilnTrainer *trainer)
@@ -140,51 +140,51 @@ static int32_t live_phase(const KilnTrainer *trainer)
         [KILN_PHASE_PREDICT] = KILN_LIVE_PREDICT,
     };
 
-    return trainer->telling.last_phase != KILN_LIVE_FIT ? trainer->telling.last_phase
-                                                        : phases[trainer->phase];
+    return trainer->live.last_phase != KILN_LIVE_FIT ? trainer->live.last_phase
+                                                     : phases[trainer->phase];
 }
 
-void kiln_telling_tell(KilnTrainer *trainer, double now)
+void kiln_live_status_update(KilnTrainer *trainer, double now)
 {
     const bool evaluates = trainer->phase != KILN_PHASE_FIT;
     const KilnLiveAt at = {
         .phase = live_phase(trainer),
         .in_group = (int32_t)trainer->at.in_group,
-        .accumulate = (int32_t)kiln_pace_accumulate(&trainer->pace, trainer->at.epoch),
+        .accumulate = (int32_t)kiln_loop_accumulate(&trainer->schedule, trainer->at.epoch),
         .stopping = trainer->interrupted ? 1 : 0,
         .epoch = trainer->at.epoch,
         .step = trainer->at.step,
         .batch = trainer->at.batch,
-        .batches = trainer->pace.batches,
+        .batches = trainer->schedule.batches,
         .eval_batch = evaluates ? trainer->eval_batch : 0,
         .evals = evaluates ? trainer->eval_batches : 0,
     };
 
-    if (trainer->telling.page == NULL)
+    if (trainer->live.page == NULL)
         return;
-    kiln_live_tell(trainer->telling.page, &at);
+    kiln_live_write(trainer->live.page, &at);
     warn_of_loss(trainer);
     /* An epoch that begins has none yet: that of the one before is told meanwhile. */
     if (!evaluates && trainer->timing.phase_samples > 0)
-        trainer->telling.samples_per_s = kiln_trainer_samples_per_s(trainer);
-    if (now - trainer->telling.told < rates_s)
+        trainer->live.samples_per_s = kiln_trainer_samples_per_s(trainer);
+    if (now - trainer->live.told < rates_s)
         return;
-    trainer->telling.told = now;
+    trainer->live.told = now;
     tell_rates(trainer, now);
 }
 
-void kiln_telling_phase(KilnTrainer *trainer, KilnLivePhase phase)
+void kiln_live_status_phase(KilnTrainer *trainer, KilnLivePhase phase)
 {
-    trainer->telling.last_phase = (int32_t)phase;
-    trainer->telling.told = 0.0;
-    kiln_telling_tell(trainer, kiln_clock());
+    trainer->live.last_phase = (int32_t)phase;
+    trainer->live.told = 0.0;
+    kiln_live_status_update(trainer, kiln_clock());
 }
 
-void kiln_telling_end(KilnTrainer *trainer)
+void kiln_live_status_end(KilnTrainer *trainer)
 {
-    if (trainer->telling.page == NULL)
+    if (trainer->live.page == NULL)
         return;
-    kiln_presence_leave();
-    kiln_live_close(trainer->telling.page);
-    trainer->telling.page = NULL;
+    kiln_process_registry_remove();
+    kiln_live_close(trainer->live.page);
+    trainer->live.page = NULL;
 }

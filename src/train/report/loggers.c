@@ -274,9 +274,9 @@ KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values, KilnError 
 
 void kiln_loggers_drop_steps(KilnTrainer *trainer)
 {
-    const KilnMetric *dropped;
+    const KilnMetric *to_delete;
 
-    (void)kiln_metrics_take(trainer->metrics, false, trainer->at.step, &dropped);
+    (void)kiln_metrics_take(trainer->metrics, false, trainer->at.step, &to_delete);
 }
 
 /* ---- What components log -------------------------------------------------------------------- */

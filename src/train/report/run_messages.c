@@ -113,8 +113,8 @@ static void add_choice(Choices *line, const char *group, const char *option)
 
 static void print_choices(KilnTrainer *trainer, const KilnDifference *list, size_t n_list)
 {
-    KilnChoiceMade choices[MOST_CHOICES];
-    const size_t n = kiln_config_choices(trainer->config, choices, KILN_COUNT(choices));
+    KilnGroupSelection choices[MOST_CHOICES];
+    const size_t n = kiln_config_selections(trainer->config, choices, KILN_COUNT(choices));
     Choices line = { 0 };
 
     for (size_t i = 0; i < n && i < KILN_COUNT(choices); i++)

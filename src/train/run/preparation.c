@@ -12,46 +12,47 @@ static const double quiet_seconds = 2.0, refresh_seconds = 0.2;
 /* A status line on a terminal; elsewhere one line, once. */
 static void show(KilnTrainer *trainer, int64_t done, int64_t total)
 {
-    KilnPreparing *preparing = &trainer->preparing;
+    KilnPreparation *preparation = &trainer->preparation;
     const bool terminal = trainer->output.console.terminal;
     char number[KILN_UNIT_TEXT];
     KilnText text = { 0 };
 
     if (total > 0)
-        kiln_text_printf(&text, "%s: %d %% of %s", preparing->what,
+        kiln_text_printf(&text, "%s: %d %% of %s", preparation->what,
                          (int)(100.0 * (double)done / (double)total),
                          kiln_commas_text(total, number));
     else
-        kiln_text_printf(&text, "%s: %s so far", preparing->what, kiln_commas_text(done, number));
+        kiln_text_printf(&text, "%s: %s so far", preparation->what, kiln_commas_text(done, number));
     if (text.data != NULL && terminal)
         kiln_output_status_line(&trainer->output, text.data);
-    else if (text.data != NULL && preparing->shown == 0.0)
+    else if (text.data != NULL && preparation->shown == 0.0)
         kiln_output_print(&trainer->output, "%s", text.data);
     kiln_text_release(&text);
 }
 
-bool kiln_preparing_poll(void *ctx, const char *what, int64_t done, int64_t total)
+bool kiln_preparation_poll(void *ctx, const char *what, int64_t done, int64_t total)
 {
     KilnTrainer *trainer = ctx;
-    KilnPreparing *preparing = &trainer->preparing;
+    KilnPreparation *preparation = &trainer->preparation;
     const double now = kiln_clock();
 
-    if (preparing->what == NULL || strcmp(preparing->what, what) != 0) {
-        kiln_preparing_end(trainer);
-        *preparing = (KilnPreparing) { .what = what, .since = now };
+    if (preparation->what == NULL || strcmp(preparation->what, what) != 0) {
+        kiln_preparation_end(trainer);
+        *preparation = (KilnPreparation) { .what = what, .since = now };
     }
     if (total > 0 && done >= total) {
-        kiln_preparing_end(trainer);
-    } else if (now - preparing->since > quiet_seconds && now - preparing->shown > refresh_seconds) {
+        kiln_preparation_end(trainer);
+    } else if (now - preparation->since > quiet_seconds &&
+               now - preparation->shown > refresh_seconds) {
         show(trainer, done, total);
-        preparing->shown = now;
+        preparation->shown = now;
     }
     return trainer->env->stop != NULL && *trainer->env->stop != 0;
 }
 
-void kiln_preparing_end(KilnTrainer *trainer)
+void kiln_preparation_end(KilnTrainer *trainer)
 {
-    if (trainer->preparing.shown > 0.0)
+    if (trainer->preparation.shown > 0.0)
         kiln_output_status_line(&trainer->output, NULL);
-    trainer->preparing = (KilnPreparing) { 0 };
+    trainer->preparation = (KilnPreparation) { 0 };
 }

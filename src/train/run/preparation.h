@@ -5,15 +5,15 @@
 #include "kiln/trainer.h"
 
 /* What is prepared now. */
-typedef struct KilnPreparing {
+typedef struct KilnPreparation {
     const char *what; /* NULL: nothing */
     double since;     /* when it began, */
     double shown;     /* and was shown last; 0: not yet */
-} KilnPreparing;
+} KilnPreparation;
 
 /* KilnPoll.poll; `ctx` is the trainer. */
-bool kiln_preparing_poll(void *ctx, const char *what, int64_t done, int64_t total);
+bool kiln_preparation_poll(void *ctx, const char *what, int64_t done, int64_t total);
 /* It is over: nothing of it stays on the screen. */
-void kiln_preparing_end(KilnTrainer *trainer);
+void kiln_preparation_end(KilnTrainer *trainer);
 
 #endif

@@ -29,8 +29,8 @@ static KilnStatus test(KilnTrainer *trainer, KilnError *err)
         if (status >= 0)
             status = kiln_checkpoint_load_module(&best, trainer, err);
         /* They are what validation saw: nothing stands beside them. */
-        kiln_shadow_free(trainer->shadow);
-        trainer->shadow = NULL;
+        kiln_averaged_free(trainer->averaged);
+        trainer->averaged = NULL;
         if (status >= 0)
             trainer->at = best.at;
         kiln_checkpoint_close(&best);
@@ -60,8 +60,8 @@ static void print_threads(KilnTrainer *trainer)
 /* Rows of single steps would come less than once an epoch. */
 static void print_log_interval(KilnTrainer *trainer)
 {
-    const int64_t every = trainer->pace.log_steps;
-    const int64_t steps = kiln_pace_epoch_steps(&trainer->pace, trainer->at.epoch);
+    const int64_t every = trainer->schedule.log_steps;
+    const int64_t steps = kiln_loop_epoch_steps(&trainer->schedule, trainer->at.epoch);
 
     if (trainer->loggers.n > 0 && every > steps)
         kiln_output_print(&trainer->output,
@@ -108,7 +108,7 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
     if (status >= 0)
         status = kiln_run_journal_begin(trainer, err);
     if (status >= 0)
-        status = kiln_saves_open(trainer, err);
+        status = kiln_save_requests_open(trainer, err);
     if (status < 0)
         return status;
     kiln_resume_settle(checkpoint, trainer);
@@ -117,7 +117,7 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
         kiln_output_print(&trainer->output, "going on from %s", kiln_path_near(checkpoint->path));
     print_threads(trainer);
     print_log_interval(trainer);
-    kiln_telling_begin(trainer);
+    kiln_live_status_begin(trainer);
     return KILN_OK;
 }
 
@@ -143,8 +143,8 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     KilnStatus status = kiln_loggers_open(trainer, json_object_get(checkpoint->state, "loggers"),
                                           err);
 
-    kiln_telling_phase(trainer, KILN_LIVE_FIT);
-    kiln_watch_begin(trainer, trainer->options.trainer->enable_checkpointing);
+    kiln_live_status_phase(trainer, KILN_LIVE_FIT);
+    kiln_stop_monitor_begin(trainer, trainer->options.trainer->enable_checkpointing);
     if (status >= 0)
         status = kiln_fit_loop(trainer, err);
     if (status >= 0)
@@ -160,13 +160,13 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     if (status >= 0)
         status = KILN_CALL(trainer, teardown, err);
     if (status >= 0)
-        status = kiln_saves_finish(trainer, err);
+        status = kiln_save_requests_finish(trainer, err);
     return status >= 0 ? kiln_loggers_close(trainer, status_of(trainer), err) : status;
 }
 
 static KilnStatus close_well(KilnTrainer *trainer, KilnError *err)
 {
-    kiln_watch_end(trainer);
+    kiln_stop_monitor_end(trainer);
     kiln_output_status_line(&trainer->output, NULL);
     kiln_summary_print(trainer, status_of(trainer));
     KilnStatus status = kiln_summary_write(trainer, status_of(trainer), trainer->stop_reason, err);

@@ -60,7 +60,7 @@ static KilnStatus evaluate(KilnTrainer *trainer, KilnConfig *config, const KilnR
     status = KILN_CALL(trainer, setup, err);
     if (status >= 0)
         status = kiln_checkpoint_load_module(checkpoint, trainer, err);
-    kiln_watch_begin(trainer, false);
+    kiln_stop_monitor_begin(trainer, false);
     if (status >= 0)
         status = kiln_eval_loop(trainer, tests ? KILN_PHASE_TEST : KILN_PHASE_VALIDATE, err);
     if (status >= 0 && kiln_trainer_split_batches(trainer, split) == 0)

@@ -263,7 +263,7 @@ static KilnStatus tidy(const char *run, KilnError *err)
     for (size_t i = 0; i < KILN_COUNT(folders) && status >= 0; i++) {
         char *folder = kiln_path_join(run, folders[i]);
 
-        status = folder != NULL ? kiln_dir_tidy(folder, err) : kiln_error_nomem(err, strlen(run));
+        status = folder != NULL ? kiln_dir_prune(folder, err) : kiln_error_nomem(err, strlen(run));
         free(folder);
     }
     return status;

@@ -220,7 +220,7 @@ static void leave_out(KilnOptions *options)
 static void run_fast(KilnOptions *options)
 {
     KilnTrainerOptions *trainer = options->trainer;
-    const KilnAmount n = trainer->fast_dev_run;
+    const KilnQuantity n = trainer->fast_dev_run;
 
     leave_out(options);
     options->monitors = false;
@@ -228,7 +228,7 @@ static void run_fast(KilnOptions *options)
     trainer->limit_test_batches = trainer->limit_predict_batches = n;
     trainer->max_steps = (int64_t)n.value;
     trainer->max_epochs = 1;
-    trainer->val_check_interval = (KilnAmount) { .of = KILN_AMOUNT_SHARE, .value = 1.0 };
+    trainer->val_check_interval = (KilnQuantity) { .of = KILN_QUANTITY_SHARE, .value = 1.0 };
     if (trainer->check_val_every_n_epoch != NULL)
         *trainer->check_val_every_n_epoch = 1;
 }

@@ -23,9 +23,9 @@ typedef struct KilnTrainerOptions {
     int64_t max_epochs, max_steps;   /* -1: no limit */
     int64_t *min_epochs, *min_steps; /* NULL: none */
     double *max_time;                /* seconds; NULL: no limit */
-    KilnAmount limit_train_batches, limit_val_batches, limit_test_batches, limit_predict_batches;
-    KilnAmount overfit_batches, fast_dev_run; /* 0: no */
-    KilnAmount val_check_interval;
+    KilnQuantity limit_train_batches, limit_val_batches, limit_test_batches, limit_predict_batches;
+    KilnQuantity overfit_batches, fast_dev_run; /* 0: no */
+    KilnQuantity val_check_interval;
     int64_t *check_val_every_n_epoch;          /* NULL: batches are counted over epochs */
     int64_t num_sanity_val_steps;              /* -1: all */
     int64_t log_every_n_steps;                 /* 0: never */

@@ -30,7 +30,7 @@ static void note_unread(void *ctx, int64_t sample, KilnStatus status, const char
         kiln_error_set(&predictor->first, status, "%s", message);
     if (trainer->n_unread == trainer->unread_room) {
         size_t room = 2 * trainer->unread_room + 16;
-        KilnUnread *more = realloc(trainer->unread, room * sizeof(*more));
+        KilnUnreadSample *more = realloc(trainer->unread, room * sizeof(*more));
 
         predictor->nomem |= more == NULL;
         if (more == NULL)
@@ -41,7 +41,7 @@ static void note_unread(void *ctx, int64_t sample, KilnStatus status, const char
     char *copy = kiln_strdup(message);
     predictor->nomem |= copy == NULL;
     if (copy != NULL)
-        trainer->unread[trainer->n_unread++] = (KilnUnread) { sample, copy };
+        trainer->unread[trainer->n_unread++] = (KilnUnreadSample) { sample, copy };
 }
 
 static void clear_unread(KilnTrainer *trainer)
@@ -89,7 +89,7 @@ static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, Kiln
             return kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted");
         status = kiln_loader_next(loader, &batch, err);
         if (status >= 0 && predictor->nomem)
-            status = kiln_error_nomem(err, sizeof(KilnUnread));
+            status = kiln_error_nomem(err, sizeof(KilnUnreadSample));
         if (status < 0 || batch.size == 0)
             break;
         status = predict_batch(trainer, before, &batch, err);
@@ -160,7 +160,7 @@ static KilnStatus open_sets(Predictor *predictor, KilnError *err)
     KilnStatus status = predictor->input != NULL ? open_input(predictor, err)
                                                  : kiln_trainer_open_split(trainer, split, err);
 
-    kiln_preparing_end(trainer);
+    kiln_preparation_end(trainer);
     for (size_t set = 0; set < trainer->sets[split].n && status >= 0; set++)
         status = kiln_trainer_check_limit(trainer, split, set, err);
     if (status < 0)
@@ -211,7 +211,7 @@ static KilnStatus predict(Predictor *predictor, const KilnCheckpoint *checkpoint
 
     if (status >= 0)
         status = kiln_checkpoint_load_module(checkpoint, predictor->trainer, err);
-    kiln_watch_begin(predictor->trainer, false);
+    kiln_stop_monitor_begin(predictor->trainer, false);
     if (status >= 0)
         status = predict_all(predictor, err);
     return kiln_hooks_end(predictor->trainer, status, err);

@@ -61,7 +61,7 @@ BUILD(build_bag_weighed)
     if (arg[1] != 0)
         offsets = kiln_arange(leaf[0]->graph, KILN_I32, 0.0, (double)arg[1],
                               kiln_tensor_dim(leaf[1], 0) / arg[1]);
-    return kiln_embedding_bag_weighed(leaf[0], leaf[1], offsets, leaf[2], arg[2]);
+    return kiln_embedding_bag_weighted(leaf[0], leaf[1], offsets, leaf[2], arg[2]);
 }
 
 static const Case cases_embedding_bag[] = {

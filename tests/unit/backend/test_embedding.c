@@ -139,7 +139,7 @@ static void weighed_step(Net *net, const int32_t index[5], float factors[5], flo
     KilnTensor *offsets = kiln_graph_input(net->graph, KILN_I32, KILN_SHAPE(2), starts);
     KilnTensor *weighing = kiln_graph_variable(net->graph, KILN_F32, KILN_SHAPE(5), factors, true,
                                                grad);
-    KilnTensor *y = kiln_nn_embedding_bag_weighed(&net->layer, words, offsets, weighing);
+    KilnTensor *y = kiln_nn_embedding_bag_weighted(&net->layer, words, offsets, weighing);
 
     kiln_graph_backward(net->graph, kiln_sum(y));
     if (kiln_graph_run(net->graph, &y, 1, &err) < 0)

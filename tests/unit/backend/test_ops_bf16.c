@@ -192,7 +192,7 @@ static void narrow_bytes(Bytes *bytes, const KilnShape *shape)
 {
     Bytes narrow = bytes_new(KILN_BF16, shape);
 
-    kiln_bf16_narrow(narrow.data, bytes->data, kiln_shape_count(shape));
+    kiln_bf16_from_f32(narrow.data, bytes->data, kiln_shape_count(shape));
     free(bytes->block);
     *bytes = narrow;
 }
@@ -201,7 +201,7 @@ static void widen_bytes(Bytes *bytes, const KilnShape *shape)
 {
     Bytes wide = bytes_new(KILN_F32, shape);
 
-    kiln_bf16_widen(wide.data, bytes->data, kiln_shape_count(shape));
+    kiln_bf16_to_f32(wide.data, bytes->data, kiln_shape_count(shape));
     free(bytes->block);
     *bytes = wide;
 }

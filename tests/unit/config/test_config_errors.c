@@ -13,7 +13,7 @@ static char *excerpt(KilnOrigin origin, int width)
 {
     KilnText text = { 0 };
 
-    kiln_excerpt_write(&text, &origin, width, false);
+    kiln_source_snippet_write(&text, &origin, width, false);
     return kiln_text_take(&text);
 }
 
@@ -106,11 +106,11 @@ static void test_shipped_files_and_colour(void **unused)
     KilnText text = { 0 };
 
     (void)unused;
-    kiln_excerpt_write(&text, &origin, 80, true);
+    kiln_source_snippet_write(&text, &origin, 80, true);
     assert_string_equal(text.data, "    3 | lr: ${lr}\n      |     \033[1;32m^~~~~\033[0m\n");
     kiln_text_clear(&text);
     origin.source = "kiln:conf/optimizer/none.yaml";
-    kiln_excerpt_write(&text, &origin, 80, true);
+    kiln_source_snippet_write(&text, &origin, 80, true);
     assert_int_equal(text.length, 0);
     kiln_text_release(&text);
 }
@@ -194,14 +194,14 @@ static void test_places(void **unused)
     KilnOrigin origin = { "conf/x.yaml", 3, 5 }, argument = { "argument 12 `a=`b``", 0, 3 };
 
     (void)unused;
-    assert_string_equal(kiln_place_argument(argument.source, &number), "a=`b``");
+    assert_string_equal(kiln_origin_argument(argument.source, &number), "a=`b``");
     assert_int_equal(number, 12);
-    assert_null(kiln_place_argument("argument x", NULL));
-    assert_null(kiln_place_argument("conf/x.yaml", NULL));
-    assert_null(kiln_place_argument(NULL, NULL));
-    assert_int_equal(kiln_place_leads("conf/x.yaml:3:5: lr: no", &origin), 16);
-    assert_int_equal(kiln_place_leads("conf/x.yaml:3:51: lr: no", &origin), 0);
-    assert_int_equal(kiln_place_leads("argument 12 `a=`b``: no", &argument), 20);
+    assert_null(kiln_origin_argument("argument x", NULL));
+    assert_null(kiln_origin_argument("conf/x.yaml", NULL));
+    assert_null(kiln_origin_argument(NULL, NULL));
+    assert_int_equal(kiln_origin_prefix("conf/x.yaml:3:5: lr: no", &origin), 16);
+    assert_int_equal(kiln_origin_prefix("conf/x.yaml:3:51: lr: no", &origin), 0);
+    assert_int_equal(kiln_origin_prefix("argument 12 `a=`b``: no", &argument), 20);
 }
 
 /* ---- Collections -------------------------------------------------------------------- */

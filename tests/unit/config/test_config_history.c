@@ -12,7 +12,7 @@ static const TreeFile files[] = {
 };
 
 /* Defaults of a net: what an options table would lay. */
-static KilnStatus bottom(void *ctx, KilnConfig *config, KilnErrors *errors)
+static KilnStatus defaults_layer(void *ctx, KilnConfig *config, KilnErrors *errors)
 {
     KilnArena *arena = kiln_config_arena(config);
     KilnConfigNode *defaults = NULL;
@@ -91,8 +91,8 @@ static void test_explain(void **unused)
     };
     Tree tree = tree_make(files);
     const char *const overrides[] = { "lr=0.3", "lr=0.5", "net.depth=3", NULL };
-    int laid = 0;
-    KilnComposeHooks hooks = { .ctx = &laid, .bottom = bottom };
+    int layers = 0;
+    KilnComposeHooks hooks = { .ctx = &layers, .defaults_layer = defaults_layer };
     KilnConfig *config = NULL;
     char *messages = NULL, *text = NULL;
     KilnError err = { 0 };
@@ -100,7 +100,7 @@ static void test_explain(void **unused)
     (void)unused;
     if (tree_compose(&tree, &hooks, overrides, &config, &messages) < 0)
         fail_msg("%s", messages);
-    assert_int_equal(laid, 1); /* scalars over scalars need no new bottom */
+    assert_int_equal(layers, 1); /* scalars over scalars need no new bottom */
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {
         assert_int_equal(kiln_config_explain(config, cases[i].key, &text, &err), KILN_OK);
         assert_string_equal(without_dir(&tree, text), cases[i].want);
@@ -213,15 +213,15 @@ static void test_bottom(void **unused)
 {
     Tree tree = tree_make(files);
     const char *const overrides[] = { "+net.new={a:1}", "net._target_=x", "~net.depth", NULL };
-    int laid = 0;
-    KilnComposeHooks hooks = { .ctx = &laid, .bottom = bottom };
+    int layers = 0;
+    KilnComposeHooks hooks = { .ctx = &layers, .defaults_layer = defaults_layer };
     KilnConfig *config = NULL;
     char *messages = NULL;
 
     (void)unused;
     assert_int_equal(tree_compose(&tree, &hooks, overrides, &config, &messages), KILN_E_KEY);
     assert_non_null(strstr(messages, "net has no key '_target_'"));
-    assert_int_equal(laid, 3); /* at first, after the mapping, after the deletion */
+    assert_int_equal(layers, 3); /* at first, after the mapping, after the deletion */
     free(messages);
     tree_remove(&tree);
 }
@@ -263,7 +263,7 @@ static void test_run_files(void **unused)
     const char *const overrides[] = { "lr=0.5", "tags=['1',\"it's\"]", NULL };
     KilnConfig *config = NULL;
     char *messages = NULL, *text = NULL;
-    KilnChoiceMade choices[4];
+    KilnGroupSelection choices[4];
 
     (void)unused;
     assert_int_equal(tree_compose(&tree, NULL, overrides, &config, &messages), KILN_OK);
@@ -292,7 +292,7 @@ static void test_run_files(void **unused)
     assert_non_null(strstr(text, "    task:\n      - lr=0.5\n"));
     assert_non_null(strstr(text, "      net: a\n"));
     free(text);
-    assert_int_equal(kiln_config_choices(config, choices, KILN_COUNT(choices)), 1);
+    assert_int_equal(kiln_config_selections(config, choices, KILN_COUNT(choices)), 1);
     assert_string_equal(choices[0].group, "net");
     assert_string_equal(choices[0].option, "a");
     kiln_config_free(config);

@@ -16,7 +16,7 @@ static void check_value(const char *text, const char *want)
     KilnOverride override;
     KilnError err = { 0 };
     KilnText yaml = { 0 };
-    KilnWriter writer = { .text = &yaml };
+    KilnYamlWriter writer = { .text = &yaml };
 
     if (kiln_override_parse(&arena, text, 1, &override, &err) < 0)
         fail_msg("%s: %s", text, err.text);

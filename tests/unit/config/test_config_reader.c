@@ -26,7 +26,7 @@ static char *normalized(const char *text)
     KilnArena arena = { 0 };
     KilnConfigNode *node = NULL;
     KilnText written = { 0 };
-    KilnWriter writer = { .text = &written };
+    KilnYamlWriter writer = { .text = &written };
     KilnError err = { 0 };
     char *taken;
 

@@ -62,7 +62,7 @@ typedef struct Net {
 typedef struct Kind {
     const char *name;
     KilnStatus (*init)(Net *net, const KilnScope *root, KilnError *err);
-    KilnTensor *(*logits)(Net *net, KilnDrop *drop);
+    KilnTensor *(*logits)(Net *net, KilnDropoutState *drop);
     int64_t rows;
 } Kind;
 
@@ -105,7 +105,7 @@ static KilnStatus plain_init(Net *net, const KilnScope *root, KilnError *err)
     return kiln_nn_linear_init(&net->fc, root, "fc", 6 * SIDE * SIDE / 4, CLASSES, true, err);
 }
 
-static KilnTensor *plain(Net *net, KilnDrop *drop)
+static KilnTensor *plain(Net *net, KilnDropoutState *drop)
 {
     KilnTensor *x = kiln_max_pool2d(kiln_relu(conv(net, 0, batch(net))),
                                     (KilnPool) { .kernel = 2 });
@@ -131,7 +131,7 @@ static KilnStatus residual_init(Net *net, const KilnScope *root, KilnError *err)
     return kiln_nn_linear_init(&net->fc, root, "fc", 2 * WIDTH, CLASSES, true, err);
 }
 
-static KilnTensor *residual(Net *net, KilnDrop *drop)
+static KilnTensor *residual(Net *net, KilnDropoutState *drop)
 {
     KilnTensor *x = kiln_relu(conv(net, 0, batch(net)));
 
@@ -157,15 +157,16 @@ static KilnStatus transformer_init(Net *net, const KilnScope *root, KilnError *e
     return status;
 }
 
-static KilnTensor *transformer(Net *net, KilnDrop *drop)
+static KilnTensor *transformer(Net *net, KilnDropoutState *drop)
 {
     const KilnShape shape = KILN_SHAPE(BATCH, STEPS);
-    const KilnSight sight = { .causal = true,
-                              .padding = kiln_graph_input(net->graph, KILN_U8, shape, present) };
+    const KilnAttentionMasks sight = {
+        .causal = true, .padding = kiln_graph_input(net->graph, KILN_U8, shape, present)
+    };
     KilnTensor *x = kiln_nn_embedding(&net->embedding,
                                       kiln_graph_input(net->graph, KILN_I32, shape, tokens));
 
-    x = kiln_nn_transformer_layer(&net->layer, x, NULL, sight, (KilnSight) { 0 }, drop);
+    x = kiln_nn_transformer_layer(&net->layer, x, NULL, sight, (KilnAttentionMasks) { 0 }, drop);
     return kiln_reshape(kiln_nn_linear(&net->fc, x), KILN_SHAPE(BATCH * STEPS, CLASSES));
 }
 
@@ -237,7 +238,7 @@ static KilnStatus train(Net *net, const Kind *kind, int number, double *ret_loss
     net->hyper[1] = number == 1 ? 1.0f : 0.0f;
     net->key[0] = number;
     kiln_graph_begin(net->graph);
-    KilnDrop drop = { kiln_graph_input(net->graph, KILN_I32, KILN_SHAPE(2), net->key), 0 };
+    KilnDropoutState drop = { kiln_graph_input(net->graph, KILN_I32, KILN_SHAPE(2), net->key), 0 };
     KilnTensor *logits = kind->logits(net, &drop);
     KilnTensor *wanted = kiln_graph_input(net->graph, KILN_I32, KILN_SHAPE(kind->rows), labels);
     KilnTensor *loss = kiln_cross_entropy(logits, wanted,

@@ -138,12 +138,12 @@ static KilnStatus attention_init(Layer *layer, const KilnScope *scope, KilnError
 static void attention_run(Layer *layer, Net *net, KilnTensor *x, KilnTensor *out[MOST_OUTPUTS])
 {
     static const uint8_t present[] = { 1, 1, 1, 1, 1, 1, 1, 1, 0, 0 };
-    const KilnSight sight = {
+    const KilnAttentionMasks attend = {
         .causal = true,
         .padding = kiln_graph_input(net->graph, KILN_U8, KILN_SHAPE(2, 5), present),
     };
 
-    out[0] = kiln_nn_multi_head_attention(&layer->attention, x, NULL, sight, NULL);
+    out[0] = kiln_nn_multi_head_attention(&layer->attention, x, NULL, attend, NULL);
 }
 
 static KilnTensor *memory_of(Net *net)
@@ -153,8 +153,8 @@ static KilnTensor *memory_of(Net *net)
 
 static void memory_run(Layer *layer, Net *net, KilnTensor *x, KilnTensor *out[MOST_OUTPUTS])
 {
-    out[0] = kiln_nn_multi_head_attention(&layer->attention, x, memory_of(net), (KilnSight) { 0 },
-                                          NULL);
+    out[0] = kiln_nn_multi_head_attention(&layer->attention, x, memory_of(net),
+                                          (KilnAttentionMasks) { 0 }, NULL);
 }
 
 static const KilnTransformerSpec post = { .width = 12, .heads = 3, .feedforward = 20 };
@@ -185,14 +185,15 @@ static KilnStatus decoder_pre_init(Layer *layer, const KilnScope *scope, KilnErr
 static void encoder_run(Layer *layer, Net *net, KilnTensor *x, KilnTensor *out[MOST_OUTPUTS])
 {
     (void)net;
-    out[0] = kiln_nn_transformer(&layer->transformer, x, NULL, (KilnSight) { 0 }, (KilnSight) { 0 },
-                                 NULL);
+    out[0] = kiln_nn_transformer(&layer->transformer, x, NULL, (KilnAttentionMasks) { 0 },
+                                 (KilnAttentionMasks) { 0 }, NULL);
 }
 
 static void decoder_run(Layer *layer, Net *net, KilnTensor *x, KilnTensor *out[MOST_OUTPUTS])
 {
     out[0] = kiln_nn_transformer(&layer->transformer, x, memory_of(net),
-                                 (KilnSight) { .causal = true }, (KilnSight) { 0 }, NULL);
+                                 (KilnAttentionMasks) { .causal = true },
+                                 (KilnAttentionMasks) { 0 }, NULL);
 }
 
 #define SHAPE(...)                                                                                 \

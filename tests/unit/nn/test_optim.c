@@ -140,7 +140,7 @@ typedef struct Net {
     Descent d;
     KilnParams *params;
     KilnLinear first, second;
-    KilnRuns runs;
+    KilnSegments runs;
     const char *clip;
     double limit;
     float x[12 * 6];
@@ -174,9 +174,10 @@ static void net_open(Net *net, const Record *record, bool cpu)
     descent_open(&net->d, record->word[1], kiln_params_size(net->params), record->word + 4,
                  record->words - 4, cpu);
     KilnOptimizerCommon common = net->d.ops->common(net->d.built.self);
-    if (kiln_runs_new(net->params, NULL, &common, net->d.ops->per_parameter, &net->runs, &err) < 0)
+    if (kiln_segments_new(net->params, NULL, &common, net->d.ops->per_parameter, &net->runs, &err) <
+        0)
         fail_msg("%s", err.text);
-    kiln_runs_choose(&net->runs, net->params);
+    kiln_segments_require_grad(&net->runs, net->params);
     for (uint32_t i = 0; i < KILN_COUNT(net->x); i++)
         net->x[i] = (float)pattern(7, i);
     for (int i = 0; i < 12; i++)
@@ -185,7 +186,7 @@ static void net_open(Net *net, const Record *record, bool cpu)
 
 static void net_close(Net *net)
 {
-    kiln_runs_release(&net->runs);
+    kiln_segments_release(&net->runs);
     kiln_params_free(net->params);
     descent_close(&net->d);
 }
@@ -293,7 +294,7 @@ static KilnStatus runs_text(const char *optimizer, char *const *options, size_t 
     KilnParams *params = NULL;
     KilnParam *scalar = NULL;
     KilnLinear fc1, fc2;
-    KilnRuns runs = { 0 };
+    KilnSegments runs = { 0 };
 
     assert_int_equal(kiln_params_new(1, &params, err), KILN_OK);
     KilnScope scope = kiln_params_root(params);
@@ -307,12 +308,12 @@ static KilnStatus runs_text(const char *optimizer, char *const *options, size_t 
         fail_msg("%s", err->text);
     const KilnOptimizerOps *ops = kiln_instance_component(built.self)->ops.optimizer;
     KilnOptimizerCommon common = ops->common(built.self);
-    KilnStatus status = kiln_runs_new(params, NULL, &common, ops->per_parameter, &runs, err);
+    KilnStatus status = kiln_segments_new(params, NULL, &common, ops->per_parameter, &runs, err);
     buf[0] = '\0';
     for (size_t i = 0; i < runs.count; i++)
         snprintf(buf + strlen(buf), size - strlen(buf), "%d:%g,%g ", (int)runs.ends[i],
                  (double)runs.rates[2 * i], (double)runs.rates[2 * i + 1]);
-    kiln_runs_release(&runs);
+    kiln_segments_release(&runs);
     kiln_params_free(params);
     built_free(&built);
     return status;

@@ -103,8 +103,8 @@ static void test_long_text_is_cut_between_characters(void **unused)
 }
 
 typedef struct Amounts {
-    KilnAmount any, count, fast;
-    KilnAmount *maybe;
+    KilnQuantity any, count, fast;
+    KilnQuantity *maybe;
 } Amounts;
 
 static const KilnField amount_fields[] = {
@@ -122,27 +122,27 @@ static void test_amounts(void **unused)
     static const struct {
         const char *field, *yaml;
         KilnStatus status;
-        KilnAmountOf of;
+        KilnQuantityUnit of;
         double value;
         const char *text;
     } cases[] = {
-        { "any", "3", KILN_OK, KILN_AMOUNT_COUNT, 3, NULL },
-        { "any", "1", KILN_OK, KILN_AMOUNT_COUNT, 1, NULL },
-        { "any", "1.0", KILN_OK, KILN_AMOUNT_SHARE, 1, NULL },
-        { "any", "0.25", KILN_OK, KILN_AMOUNT_SHARE, 0.25, NULL },
-        { "any", "90s", KILN_OK, KILN_AMOUNT_TIME, 90, NULL },
-        { "any", "00:00:00:01", KILN_OK, KILN_AMOUNT_TIME, 1, NULL },
-        { "any", "'00:15:00'", KILN_OK, KILN_AMOUNT_TIME, 900, NULL },
+        { "any", "3", KILN_OK, KILN_QUANTITY_COUNT, 3, NULL },
+        { "any", "1", KILN_OK, KILN_QUANTITY_COUNT, 1, NULL },
+        { "any", "1.0", KILN_OK, KILN_QUANTITY_SHARE, 1, NULL },
+        { "any", "0.25", KILN_OK, KILN_QUANTITY_SHARE, 0.25, NULL },
+        { "any", "90s", KILN_OK, KILN_QUANTITY_TIME, 90, NULL },
+        { "any", "00:00:00:01", KILN_OK, KILN_QUANTITY_TIME, 1, NULL },
+        { "any", "'00:15:00'", KILN_OK, KILN_QUANTITY_TIME, 900, NULL },
         { "any", "1.5", KILN_E_RANGE, 0, 0, "a share from 0.0 to 1.0 (0.25) or a time" },
         { "any", "-1", KILN_E_RANGE, 0, 0, "a count (3), a share" },
         { "any", "'3'", KILN_E_TYPE, 0, 0, "got \"3\"" },
         { "any", "true", KILN_E_TYPE, 0, 0, "got true" },
         { "any", "much", KILN_E_TYPE, 0, 0, "got \"much\"" },
-        { "count", "2", KILN_OK, KILN_AMOUNT_COUNT, 2, NULL },
+        { "count", "2", KILN_OK, KILN_QUANTITY_COUNT, 2, NULL },
         { "count", "0.5", KILN_E_TYPE, 0, 0, "expected a count (3), got 0.5" },
-        { "fast", "true", KILN_OK, KILN_AMOUNT_COUNT, 1, NULL },
-        { "fast", "false", KILN_OK, KILN_AMOUNT_COUNT, 0, NULL },
-        { "fast", "7", KILN_OK, KILN_AMOUNT_COUNT, 7, NULL },
+        { "fast", "true", KILN_OK, KILN_QUANTITY_COUNT, 1, NULL },
+        { "fast", "false", KILN_OK, KILN_QUANTITY_COUNT, 0, NULL },
+        { "fast", "7", KILN_OK, KILN_QUANTITY_COUNT, 7, NULL },
     };
 
     (void)unused;
@@ -169,12 +169,12 @@ static void test_amounts(void **unused)
 static void test_amounts_of(void **unused)
 {
     (void)unused;
-    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_COUNT, 3 }, 7), 3);
-    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_COUNT, 9 }, 7), 7);
-    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_SHARE, 1.0 }, 7), 7);
-    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_SHARE, 0.4 }, 7), 2);
-    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_SHARE, 0.1 }, 7), 0);
-    assert_int_equal(kiln_amount_of((KilnAmount) { KILN_AMOUNT_TIME, 3 }, 7), -1);
+    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_COUNT, 3 }, 7), 3);
+    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_COUNT, 9 }, 7), 7);
+    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_SHARE, 1.0 }, 7), 7);
+    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_SHARE, 0.4 }, 7), 2);
+    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_SHARE, 0.1 }, 7), 0);
+    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_TIME, 3 }, 7), -1);
 }
 
 static void test_amounts_are_loaded(void **unused)
@@ -192,12 +192,12 @@ static void test_amounts_are_loaded(void **unused)
     if (kiln_bind(NULL, node, "x", amount_fields, sizeof(Amounts), &options, &err) < 0)
         fail_msg("%s", err.text);
     const Amounts *got = options;
-    assert_int_equal(got->any.of, KILN_AMOUNT_SHARE);
+    assert_int_equal(got->any.of, KILN_QUANTITY_SHARE);
     assert_true(got->any.value == 0.3);
-    assert_int_equal(got->count.of, KILN_AMOUNT_COUNT);
+    assert_int_equal(got->count.of, KILN_QUANTITY_COUNT);
     assert_true(got->count.value == 1.0);
     assert_true(got->fast.value == 1.0);
-    assert_true(got->maybe->of == KILN_AMOUNT_TIME && got->maybe->value == 3600.0);
+    assert_true(got->maybe->of == KILN_QUANTITY_TIME && got->maybe->value == 3600.0);
     kiln_options_free(amount_fields, sizeof(Amounts), options);
     kiln_arena_release(&arena);
 }

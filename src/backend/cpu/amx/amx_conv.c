@@ -81,7 +81,7 @@ static void find_inside(const Work *w, Tap *tap, int axis, int64_t reach, int64_
     const int64_t last = size - 1 + before;
 
     tap->from[axis] = before > 0 ? (before + stride - 1) / stride : 0;
-    tap->to[axis] = last < 0 ? 0 : kiln_least(places, last / stride + 1);
+    tap->to[axis] = last < 0 ? 0 : kiln_min_i64(places, last / stride + 1);
 }
 
 static bool find_taps(Work *w, const KilnConvAttrs *attrs, int64_t kh, int64_t kw)
@@ -135,7 +135,7 @@ static int64_t band_size(const Work *w)
  * images then; else as few as fill tiles well, for that makes bands of more rows. */
 static int64_t images_of(const Work *w)
 {
-    const int64_t all = kiln_least(up(w->n, 2), MOST_IMAGES);
+    const int64_t all = kiln_min_i64(up(w->n, 2), MOST_IMAGES);
     int64_t best = all, least_places = INT64_MAX;
 
     if (w->out_height * up(w->out_width * all, KILN_AMX_DEPTH) / KILN_AMX_DEPTH <= MOST_STEPS)
@@ -156,7 +156,7 @@ static void find_bands(Work *w, const int64_t reach[2])
     w->images = images_of(w);
     w->groups = (w->n + w->images - 1) / w->images;
     w->steps = up(w->out_width * w->images, KILN_AMX_DEPTH) / KILN_AMX_DEPTH;
-    w->band_rows = kiln_least(w->out_height, w->steps < MOST_STEPS ? MOST_STEPS / w->steps : 1);
+    w->band_rows = kiln_min_i64(w->out_height, w->steps < MOST_STEPS ? MOST_STEPS / w->steps : 1);
     w->bands = (w->out_height + w->band_rows - 1) / w->band_rows;
     w->plane_rows = w->band_rows + reach[0];
     w->plane_places = w->steps * KILN_AMX_DEPTH + reach[1] * w->images;
@@ -193,7 +193,7 @@ static bool measure(const KilnCall *call, Work *w)
                                       (kw - 1) * attrs->dilation[1] / attrs->stride[1] });
     w->parts = w->out * w->in * kh * kw <= OWN_SUMS &&
                        (all_bands(w) % threads == 0 || all_bands(w) >= 4 * threads)
-                   ? kiln_least(threads, all_bands(w))
+                   ? kiln_min_i64(threads, all_bands(w))
                    : 1;
     w->out_tiles = up(w->out, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
     w->in_tiles = up(w->in, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
@@ -211,7 +211,7 @@ static void find_row(const Work *w, const int64_t size[2], int64_t channels, int
 
     for (int64_t k = 0; k < places; k += w->images, x += stride) {
         const bool inside = y >= 0 && y < size[0] && x >= 0 && x < size[1];
-        const int64_t end = kiln_least(places - k, w->images);
+        const int64_t end = kiln_min_i64(places - k, w->images);
 
         for (int64_t i = 0; i < end; i++)
             at[k + i] = inside && first + i < w->n
@@ -277,7 +277,7 @@ static void tap_block(const Work *w, const Tap *tap, int64_t row, int64_t column
 {
     const int64_t first = w->band % w->bands * w->band_rows;
     const int64_t from = tap->from[0] > first ? tap->from[0] - first : 0;
-    const int64_t to = kiln_least(tap->to[0] - first, w->band_rows);
+    const int64_t to = kiln_min_i64(tap->to[0] - first, w->band_rows);
     const int64_t step = tap->from[1] * w->images / KILN_AMX_DEPTH;
     const int64_t end = up(tap->to[1] * w->images, KILN_AMX_DEPTH) / KILN_AMX_DEPTH;
     const KilnAmxSide left = { .first = w->left + 2 * row * left_line(w) +
@@ -322,7 +322,7 @@ static void unpack_row(const Work *w, int64_t block, int64_t o, int64_t first_in
 {
     const int64_t size = KILN_AMX_BLOCK * KILN_AMX_BLOCK;
     const int64_t next_tap = w->out_tiles / 2 * (w->in_tiles / 2) * size;
-    const int64_t columns = kiln_least(KILN_AMX_BLOCK, w->in - first_in);
+    const int64_t columns = kiln_min_i64(KILN_AMX_BLOCK, w->in - first_in);
     const float *sums = w->sums + block * size + o % KILN_AMX_BLOCK * KILN_AMX_BLOCK;
     float *dw = w->dw + (o * w->in + first_in) * w->n_taps;
 
@@ -351,7 +351,7 @@ static void unpack(void *context, KilnShares *shares)
     for (int64_t block; (block = kiln_take(shares)) >= 0;) {
         const int64_t row = block % row_blocks * KILN_AMX_BLOCK;
 
-        for (int64_t o = row; o < kiln_least(w->out, row + KILN_AMX_BLOCK); o++)
+        for (int64_t o = row; o < kiln_min_i64(w->out, row + KILN_AMX_BLOCK); o++)
             unpack_row(w, block, o, block / row_blocks * KILN_AMX_BLOCK);
     }
 }

@@ -187,7 +187,7 @@ static void pack_weight(void *context, KilnShares *shares)
                                  k / KILN_AMX_DEPTH * KILN_AMX_TILE;
 
                 matrix.data = (const float *)w->weight->data + w->taps[i].kernel + k * next;
-                matrix.depth = kiln_least(w->depth - k, KILN_AMX_DEPTH);
+                matrix.depth = kiln_min_i64(w->depth - k, KILN_AMX_DEPTH);
                 kiln_amx_pack(tile - t * KILN_AMX_TILE, &matrix, true, t, t + 1);
             }
 }
@@ -226,7 +226,7 @@ static void copy_source(void *context, KilnShares *shares)
 static void store(const Work *w, const float *c, int64_t row, int64_t place, int64_t channel)
 {
     const int64_t *dim = w->result->shape.dim;
-    const int64_t places = kiln_least(w->phase->size[1] * w->n - place, KILN_AMX_BLOCK);
+    const int64_t places = kiln_min_i64(w->phase->size[1] * w->n - place, KILN_AMX_BLOCK);
     const int64_t y = w->phase->first[0] + row * w->stride[0];
     KilnAmxResult result = { .wide = w->result->dtype == KILN_F32,
                              .bias = w->bias != NULL ? w->bias->data : NULL };
@@ -238,7 +238,7 @@ static void store(const Work *w, const float *c, int64_t row, int64_t place, int
 
         result.data = (char *)w->result->data + ((n * dim[1] + y) * dim[2] + x) * dim[3] * size;
         kiln_amx_store(&result, c + i * KILN_AMX_BLOCK, KILN_AMX_BLOCK, 0, channel, 1,
-                       kiln_least(w->channels - channel, KILN_AMX_BLOCK));
+                       kiln_min_i64(w->channels - channel, KILN_AMX_BLOCK));
     }
 }
 

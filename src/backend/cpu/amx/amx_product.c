@@ -52,7 +52,8 @@ static void pack(const KilnAmxMatrix *matrix, uint16_t *packed, bool right, Kiln
     const int64_t tiles = 2 * blocks(matrix->rows, KILN_AMX_BLOCK);
 
     for (int64_t item; (item = kiln_take(shares)) >= 0;)
-        kiln_amx_pack(packed, matrix, right, item * PACKED, kiln_least((item + 1) * PACKED, tiles));
+        kiln_amx_pack(packed, matrix, right, item * PACKED,
+                      kiln_min_i64((item + 1) * PACKED, tiles));
 }
 
 static void pack_right(void *context, KilnShares *shares)
@@ -102,8 +103,8 @@ static void finish_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, fl
 {
     const KilnAmxProduct *p = work->product;
     const int64_t row = i * KILN_AMX_BLOCK, column = j0 * KILN_AMX_BLOCK;
-    const int64_t rows = kiln_least(p->left.rows - row, KILN_AMX_BLOCK);
-    const int64_t columns = kiln_least(p->right.rows, j1 * KILN_AMX_BLOCK) - column;
+    const int64_t rows = kiln_min_i64(p->left.rows - row, KILN_AMX_BLOCK);
+    const int64_t columns = kiln_min_i64(p->right.rows, j1 * KILN_AMX_BLOCK) - column;
 
     if (p->done != NULL)
         p->done(p->context, sums, STRIP, &(KilnGemmPart) { row, rows, column, columns });
@@ -129,8 +130,8 @@ static void multiply(void *context, KilnShares *shares)
     for (int64_t item; (item = kiln_take(shares)) >= 0;) {
         const int64_t j = item / work->bands * work->group, i = item % work->bands * BAND;
 
-        for (int64_t row = i; row < kiln_least(i + BAND, work->row_blocks); row++)
-            one_strip(work, row, j, kiln_least(j + work->group, work->column_blocks), sums);
+        for (int64_t row = i; row < kiln_min_i64(i + BAND, work->row_blocks); row++)
+            one_strip(work, row, j, kiln_min_i64(j + work->group, work->column_blocks), sums);
     }
     kiln_amx_end();
 }
@@ -148,7 +149,7 @@ void kiln_amx_product(const KilnAmxProduct *product, void *workspace)
 
     work.right = workspace;
     work.left = work.right + kiln_amx_packed(product->right.rows, product->right.depth);
-    work.group = kiln_least(GROUP, GROUP_BYTES / block_bytes + 1);
+    work.group = kiln_min_i64(GROUP, GROUP_BYTES / block_bytes + 1);
     work.bands = blocks(work.row_blocks, BAND);
     if (work.group * EACH * threads > work.column_blocks * work.bands)
         work.group = work.column_blocks * work.bands / (EACH * threads) + 1;

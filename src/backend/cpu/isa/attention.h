@@ -25,7 +25,7 @@ typedef struct KilnAttentionLoop {
     const float *lse_in;
     const float *mask_added; /* at most one of the two masks */
     const uint8_t *mask_seen;
-    KilnAttentionMask mask;
+    KilnMaskStrides mask;
     const uint8_t *padding; /* [B, Tk], or NULL */
     bool drops;
     KilnDropoutLoop dropout;

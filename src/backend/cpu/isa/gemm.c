@@ -237,7 +237,7 @@ static void pack_columns(float *to, const float *from, int64_t ld, int64_t rows,
             for (int64_t t = i; t < i + together; t += ROWS)
                 memcpy(to + t * depth + l * ROWS, from + l * ld + t, ROWS * sizeof(float));
     for (; i < rows; i += ROWS)
-        pack_rows(to + i * depth, ROWS, from + i, ld, kiln_least(ROWS, rows - i), depth);
+        pack_rows(to + i * depth, ROWS, from + i, ld, kiln_min_i64(ROWS, rows - i), depth);
 }
 
 static void pack_block(float *block_a, const KilnGemm *g, const float *a, int64_t rows,
@@ -248,7 +248,7 @@ static void pack_block(float *block_a, const KilnGemm *g, const float *a, int64_
         return;
     }
     for (int64_t i = 0; i < rows; i += ROWS)
-        pack_turned(block_a + i * depth, ROWS, a + i * g->lda, g->lda, kiln_least(ROWS, rows - i),
+        pack_turned(block_a + i * depth, ROWS, a + i * g->lda, g->lda, kiln_min_i64(ROWS, rows - i),
                     depth);
 }
 
@@ -273,7 +273,7 @@ static void pack_panels(const Block *block, int64_t first, int64_t columns)
     float *panel = block->panels;
 
     for (int64_t j = first; j < first + columns; j += COLUMNS, panel += block->depth * COLUMNS) {
-        const int64_t count = kiln_least(COLUMNS, first + columns - j);
+        const int64_t count = kiln_min_i64(COLUMNS, first + columns - j);
 
         if (g->transpose_b)
             pack_turned(panel, COLUMNS, block->b + j * g->ldb + block->from, g->ldb, count,
@@ -288,7 +288,7 @@ static void pack_panels(const Block *block, int64_t first, int64_t columns)
 static void run_panels(Tile tile, int64_t rows, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j += COLUMNS) {
-        run_tile(&tile, rows, kiln_least(COLUMNS, columns - j));
+        run_tile(&tile, rows, kiln_min_i64(COLUMNS, columns - j));
         tile.b += tile.depth * COLUMNS;
         tile.c += COLUMNS;
     }
@@ -301,7 +301,7 @@ static void run_rows(const Block *block, const float *a, Tile tile, int64_t j, i
     const KilnGemm *g = block->gemm;
 
     for (int64_t i = 0; i < block->rows; i += ROWS) {
-        const int64_t rows = kiln_least(ROWS, block->rows - i);
+        const int64_t rows = kiln_min_i64(ROWS, block->rows - i);
 
         tile.a = tile.packed ? block->packed + i * tile.depth : a + i * g->lda;
         tile.c = block->c + (block->row + i) * g->ldc + j;
@@ -335,7 +335,7 @@ static void run_block(const Block *block)
     if (tile.packed && block->packing != KILN_GEMM_AGAIN)
         pack_block(block->packed, g, a, block->rows, depth);
     for (int64_t j = 0; j < g->n; j += PANELS * COLUMNS) {
-        const int64_t columns = kiln_least(PANELS * COLUMNS, g->n - j);
+        const int64_t columns = kiln_min_i64(PANELS * COLUMNS, g->n - j);
 
         pack_panels(block, j, columns);
         run_rows(block, a, tile, j, columns);
@@ -437,9 +437,9 @@ static void product(const KilnGemm *g, const float *a, const float *b, float *c,
                          ROWS;
 
     for (; block.row < g->m; block.row += rows) {
-        block.rows = kiln_least(rows, g->m - block.row);
+        block.rows = kiln_min_i64(rows, g->m - block.row);
         for (block.from = 0; block.from < g->k; block.from += depth) {
-            block.depth = kiln_least(depth, g->k - block.from);
+            block.depth = kiln_min_i64(depth, g->k - block.from);
             block.packed = packed + (packing == KILN_GEMM_PACK ? 0 : block.from * rows);
             block.done = block.from + block.depth == g->k ? done : NULL;
             run_block(&block);

@@ -77,7 +77,7 @@ typedef struct Rows {
     int64_t rows, width, owners, padding;
     const int32_t *index;
     int64_t n;
-    int32_t *touched; /* NULL: nothing is known of what the gradient holds */
+    int32_t *sparse_rows; /* NULL: nothing is known of what the gradient holds */
     void (*add)(const struct Rows *rows, int64_t owner);
 } Rows;
 
@@ -97,13 +97,13 @@ static void rows_part(void *context, int64_t begin, int64_t end)
     const Rows *r = context;
 
     for (int64_t owner = begin; owner < end; owner++) {
-        if (r->touched == NULL || r->touched[0] == KILN_TOUCHED_ALL) {
+        if (r->sparse_rows == NULL || r->sparse_rows[0] == KILN_TOUCHED_ALL) {
             for (int64_t row = owner; row < r->rows; row += r->owners)
                 clear_row(r, row);
         } else {
-            for (int32_t i = 0; i < r->touched[0]; i++)
-                if (is_mine(r, r->touched[1 + i], owner))
-                    clear_row(r, r->touched[1 + i]);
+            for (int32_t i = 0; i < r->sparse_rows[0]; i++)
+                if (is_mine(r, r->sparse_rows[1 + i], owner))
+                    clear_row(r, r->sparse_rows[1 + i]);
         }
         r->add(r, owner);
     }
@@ -113,28 +113,28 @@ static void rows_part(void *context, int64_t begin, int64_t end)
 static void remember(const Rows *r)
 {
     if (r->n > r->rows) {
-        r->touched[0] = KILN_TOUCHED_ALL;
+        r->sparse_rows[0] = KILN_TOUCHED_ALL;
         return;
     }
-    r->touched[0] = (int32_t)r->n;
-    memcpy(r->touched + 1, r->index, (size_t)r->n * sizeof(*r->index));
+    r->sparse_rows[0] = (int32_t)r->n;
+    memcpy(r->sparse_rows + 1, r->index, (size_t)r->n * sizeof(*r->index));
 }
 
 /* The list speaks of the gradient's own place. Elsewhere all rows are written, and
  * what is at the place then is not known. */
-static void run_rows(Rows *r, const KilnArg *touched)
+static void run_rows(Rows *r, const KilnArg *sparse_rows)
 {
     const int64_t work = (r->n + 1) * r->width / 8192 + 1;
     const int64_t threads = r->call->backend->threads;
     const bool placed = r->call->outputs[0].placed;
 
     r->owners = work < threads ? work : threads;
-    r->touched = !touched->absent && placed ? touched->data : NULL;
+    r->sparse_rows = !sparse_rows->absent && placed ? sparse_rows->data : NULL;
     kiln_parallel((int)threads, r->owners, 1, 1, rows_part, r);
-    if (r->touched != NULL)
+    if (r->sparse_rows != NULL)
         remember(r);
-    else if (!touched->absent)
-        *(int32_t *)touched->data = KILN_TOUCHED_ALL;
+    else if (!sparse_rows->absent)
+        *(int32_t *)sparse_rows->data = KILN_TOUCHED_ALL;
 }
 
 /* ---- index_select_grad --------------------------------------------------------------- */

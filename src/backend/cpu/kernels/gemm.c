@@ -103,8 +103,8 @@ static void run_part(const Job *job, int64_t row, int64_t column, int64_t column
     KilnGemm gemm = *whole;
     Place place = { job, row, column };
 
-    gemm.m = kiln_least(job->rows, whole->m - row);
-    gemm.n = kiln_least(columns, whole->n - column);
+    gemm.m = kiln_min_i64(job->rows, whole->m - row);
+    gemm.n = kiln_min_i64(columns, whole->n - column);
     if (gemm.m <= 0 || gemm.n <= 0)
         return;
     job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),

@@ -65,7 +65,7 @@ static bool rates_of(const KilnCall *call, int64_t run, Rates *ret)
     return rates[0] != 0.0f;
 }
 
-static KilnSpan span_of(const KilnCall *call, KilnStretch s, KilnTiles *tiles)
+static KilnSpan span_of(const KilnCall *call, KilnFlatSpan s, KilnTiles *tiles)
 {
     const float *scale = kiln_variable_at(call, KILN_FLAT_SCALE, 0);
     KilnSpan span = {
@@ -194,7 +194,7 @@ static void flat_stretch(const Flat *flat, int64_t begin, int64_t end, const Rat
 {
     KilnTiles tiles;
 
-    for (KILN_EACH_STRETCH(s, flat->call, begin, end)) {
+    for (KILN_EACH_FLAT_SPAN(s, flat->call, begin, end)) {
         const KilnSpan span = span_of(flat->call, s, &tiles);
 
         flat->update(flat->call, &span, rates);
@@ -244,7 +244,7 @@ static void measured_part(void *context, int64_t begin, int64_t end)
 
         if (piece->begin >= end)
             break;
-        for (KILN_EACH_STRETCH(s, call, piece->begin, piece->end)) {
+        for (KILN_EACH_FLAT_SPAN(s, call, piece->begin, piece->end)) {
             const KilnSpan span = span_of(call, s, &tiles);
             const float square = pieces->update(call, &span, &piece->rates);
             const bool in_range = square > 1e-25f && square < 1e35f;
@@ -439,7 +439,7 @@ static void lamb_moments_part(void *context, int64_t begin, int64_t end)
         Piece *piece = &pieces->all[i];
         const KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
 
-        for (KILN_EACH_STRETCH(s, pieces->call, piece->begin, piece->end)) {
+        for (KILN_EACH_FLAT_SPAN(s, pieces->call, piece->begin, piece->end)) {
             const KilnSpan span = span_of(pieces->call, s, &tiles);
             double param, direction;
 
@@ -462,7 +462,7 @@ static void lamb_step_part(void *context, int64_t begin, int64_t end)
         const Piece *piece = &pieces->all[i];
         const KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
 
-        for (KILN_EACH_STRETCH(s, pieces->call, piece->begin, piece->end)) {
+        for (KILN_EACH_FLAT_SPAN(s, pieces->call, piece->begin, piece->end)) {
             const KilnSpan span = span_of(pieces->call, s, &tiles);
 
             loops_of(pieces->call)->lamb_step(&span, &loop);

@@ -221,11 +221,12 @@ static void square_part(const KilnStrided *s, const Walk *walk, int64_t first, i
                         int64_t from_column)
 {
     const int across = s->rank - 2, last = s->rank - 1;
-    const int64_t end = kiln_least(from_column + STRIP, s->dim[last]);
+    const int64_t end = kiln_min_i64(from_column + STRIP, s->dim[last]);
 
     for (int64_t row = first; row < stop; row += TILE)
         for (int64_t c = from_column; c < end; c += TILE) {
-            const int64_t columns = kiln_least(end - c, TILE), rows = kiln_least(stop - row, TILE);
+            const int64_t columns = kiln_min_i64(end - c, TILE),
+                          rows = kiln_min_i64(stop - row, TILE);
             const int64_t to = walk->to + row * s->to_step[across] + c;
             const int64_t from = walk->from + row + c * s->from_step[last];
 
@@ -247,7 +248,7 @@ static void strips_part(void *context, int64_t begin, int64_t end)
     for (int64_t unit = begin; unit < end; unit++) {
         const Walk walk = walk_at(s, across, unit / strips);
         const int64_t first = unit % strips * STRIP;
-        const int64_t stop = kiln_least(first + STRIP, s->dim[across]);
+        const int64_t stop = kiln_min_i64(first + STRIP, s->dim[across]);
 
         for (int64_t c = 0; c < s->dim[last]; c += STRIP)
             square_part(s, &walk, first, stop, c);

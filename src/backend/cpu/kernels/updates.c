@@ -18,7 +18,7 @@ static void ema_update_part(void *context, int64_t begin, int64_t end)
     const KilnScaleAttrs *attrs = call->attrs;
     KilnTiles tiles;
 
-    for (KILN_EACH_STRETCH(s, call, begin, end)) {
+    for (KILN_EACH_FLAT_SPAN(s, call, begin, end)) {
         kiln_cpu(call)->loops->blend(kiln_variable_widened(call, 0, s, &tiles),
                                      kiln_variable_at(call, 1, s.at), (float)(1.0 - attrs->factor),
                                      (float)(attrs->factor * attrs->correction), s.n);
@@ -36,7 +36,7 @@ static void lerp_update_part(void *context, int64_t begin, int64_t end)
     KilnCall *call = context;
     KilnTiles tiles;
 
-    for (KILN_EACH_STRETCH(s, call, begin, end)) {
+    for (KILN_EACH_FLAT_SPAN(s, call, begin, end)) {
         loops_of(call)->lerp(kiln_variable_widened(call, 0, s, &tiles),
                              kiln_variable_widened(call, 1, s, &tiles),
                              *kiln_variable_at(call, 2, 0), s.n);
@@ -55,7 +55,7 @@ static void clamp_update_part(void *context, int64_t begin, int64_t end)
     const KilnLimitAttrs *attrs = call->attrs;
     KilnTiles tiles;
 
-    for (KILN_EACH_STRETCH(s, call, begin, end)) {
+    for (KILN_EACH_FLAT_SPAN(s, call, begin, end)) {
         loops_of(call)->clamp(kiln_variable_widened(call, 0, s, &tiles), (float)attrs->limit, s.n);
         kiln_variables_put_back(call, s, &tiles);
     }
@@ -100,7 +100,7 @@ static void l2_norm_part(void *context, int64_t begin, int64_t end)
                       to = n - from < KILN_UPDATE_PIECE ? n : from + KILN_UPDATE_PIECE;
 
         sums[piece] = 0.0;
-        for (KILN_EACH_STRETCH(s, call, from, to))
+        for (KILN_EACH_FLAT_SPAN(s, call, from, to))
             sums[piece] += loops_of(call)->square_sum(kiln_variable_widened(call, 0, s, &tiles),
                                                       s.n);
     }

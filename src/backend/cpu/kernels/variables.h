@@ -17,23 +17,23 @@ typedef struct KilnTiles {
 } KilnTiles;
 
 /* Elements that are done at a time: a tile's where an input is bf16, else all. */
-typedef struct KilnStretch {
+typedef struct KilnFlatSpan {
     int64_t at, n;
-} KilnStretch;
+} KilnFlatSpan;
 
-KilnStretch kiln_stretch_at(const KilnCall *call, int64_t at, int64_t end);
+KilnFlatSpan kiln_flat_span_at(const KilnCall *call, int64_t at, int64_t end);
 
 /* All elements from `begin` to `end`, none twice. */
-#define KILN_EACH_STRETCH(s, call, begin, end)                                                     \
-    KilnStretch s = kiln_stretch_at(call, begin, end);                                             \
+#define KILN_EACH_FLAT_SPAN(s, call, begin, end)                                                   \
+    KilnFlatSpan s = kiln_flat_span_at(call, begin, end);                                          \
     s.n > 0;                                                                                       \
-    s = kiln_stretch_at(call, s.at + s.n, end)
+    s = kiln_flat_span_at(call, s.at + s.n, end)
 
 /* Elements of input `i` of f32 from `begin` on; NULL: absent. */
 float *kiln_variable_at(const KilnCall *call, int i, int64_t begin);
 /* The same of an input that may be bf16: the stretch lies in its tile then. */
-float *kiln_variable_widened(const KilnCall *call, int i, KilnStretch s, KilnTiles *tiles);
+float *kiln_variable_widened(const KilnCall *call, int i, KilnFlatSpan s, KilnTiles *tiles);
 /* Take what was updated from the tiles. */
-void kiln_variables_put_back(const KilnCall *call, KilnStretch s, const KilnTiles *tiles);
+void kiln_variables_put_back(const KilnCall *call, KilnFlatSpan s, const KilnTiles *tiles);
 
 #endif

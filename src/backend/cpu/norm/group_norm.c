@@ -174,7 +174,7 @@ static void group_norm_run(KilnCall *call)
                                          { 0 } };
     GroupNorm norm = group_norm_of(call, &call->inputs[0]);
 
-    norm.groups.narrow = kiln_panel_narrow(call, args);
+    norm.groups.narrow = kiln_panel_to_bf16(call, args);
     share(&norm, forward_part);
 }
 
@@ -300,7 +300,7 @@ static void group_norm_grad_run(KilnCall *call)
     GroupNorm norm = group_norm_of(call, &call->inputs[X]);
     const int64_t channels = norm.groups.channels;
 
-    norm.groups.narrow = kiln_panel_narrow(call, args);
+    norm.groups.narrow = kiln_panel_to_bf16(call, args);
     share(&norm, backward_part);
     for (int i = 0; i < 2; i++)
         for (int64_t c = 0; c < channels; c++) {

@@ -76,7 +76,7 @@ static BatchNorm norm_of(const KilnCall *call, const KilnArg *x, const KilnPanel
         .sums = call->workspace,
     };
 
-    norm.groups.narrow = kiln_panel_narrow(call, args);
+    norm.groups.narrow = kiln_panel_to_bf16(call, args);
     norm.parts = parts_of(call, &norm.groups);
     return norm;
 }

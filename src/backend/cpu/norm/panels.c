@@ -106,7 +106,7 @@ void *kiln_panel_output(const KilnCall *call, int i, int64_t at)
     return elements_of(&call->outputs[i], i < call->n_outputs, at);
 }
 
-unsigned kiln_panel_narrow(const KilnCall *call, const KilnPanelArg *args)
+unsigned kiln_panel_to_bf16(const KilnCall *call, const KilnPanelArg *args)
 {
     unsigned narrow = 0, wide = 0;
 

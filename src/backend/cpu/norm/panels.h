@@ -37,7 +37,7 @@ typedef struct KilnPanelArg {
     int i;
     bool output;
 } KilnPanelArg;
-unsigned kiln_panel_narrow(const KilnCall *call, const KilnPanelArg *args);
+unsigned kiln_panel_to_bf16(const KilnCall *call, const KilnPanelArg *args);
 /* Element i of activations as a float. */
 float kiln_panel_element(const KilnArg *arg, int64_t i);
 /* Sum of channel c over a row of columns as the loops leave it. */

@@ -14,7 +14,7 @@ typedef struct Step {
     dnnl_primitive_t primitive;
     int n;
     dnnl_exec_arg_t args[MAX_ARGS];
-    KilnPlace places[MAX_ARGS];
+    KilnPrimitiveArgument places[MAX_ARGS];
     size_t at[MAX_ARGS];
 } Step;
 
@@ -80,7 +80,7 @@ KilnStatus kiln_steps_add(KilnCall *call, dnnl_primitive_desc_t pd, const KilnSt
     return kiln_dnnl_error(err, status, "a primitive");
 }
 
-static void *bytes_of(KilnCall *call, KilnPlace place, size_t at)
+static void *bytes_of(KilnCall *call, KilnPrimitiveArgument place, size_t at)
 {
     switch (place) {
     case KILN_AT_INPUT:

@@ -5,12 +5,16 @@
 #include "backend/cpu/onednn/layouts.h"
 
 /* Which bytes of a call an argument of a primitive is. */
-typedef enum KilnPlace { KILN_AT_INPUT, KILN_AT_OUTPUT, KILN_AT_WORKSPACE } KilnPlace;
+typedef enum KilnPrimitiveArgument {
+    KILN_AT_INPUT,
+    KILN_AT_OUTPUT,
+    KILN_AT_WORKSPACE
+} KilnPrimitiveArgument;
 
 typedef struct KilnStepArg {
     int id; /* DNNL_ARG_... */
     KilnMd md;
-    KilnPlace place;
+    KilnPrimitiveArgument place;
     size_t at; /* number of the input or output; offset in the workspace */
 } KilnStepArg;
 

@@ -87,9 +87,9 @@ static KilnStatus saver_fit_start(KilnInstance *self, KilnTrainer *trainer, Kiln
 
     state->n = 0;
     for (int64_t i = 0; i < n; i++)
-        if (kiln_trainer_adopt(trainer, self, state->names[i]))
+        if (kiln_trainer_claim(trainer, self, state->names[i]))
             memmove(state->names[state->n++], state->names[i], sizeof(state->names[i]));
-    return opts->tidies ? kiln_trainer_tidy(trainer, self, err) : KILN_OK;
+    return opts->tidies ? kiln_trainer_prune(trainer, self, err) : KILN_OK;
 }
 
 static void saver_state_dict(KilnInstance *self, KilnState *saved)

@@ -118,7 +118,7 @@ static void compare_average(const KilnTrainer *trainer)
         return;
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
-        const float *values = kiln_shadow_data(trainer->shadow, param);
+        const float *values = kiln_averaged_data(trainer->averaged, param);
 
         for (int64_t j = 0; j < kiln_shape_count(kiln_param_shape(param)); j++)
             script.off = fmax(script.off, fabs((double)values[j] - script.sum[n++]));
@@ -153,7 +153,8 @@ static KilnStatus script_epoch_start(KilnInstance *self, KilnTrainer *trainer, K
     (void)self;
     if (kiln_trainer_epoch(trainer) == 0)
         return KILN_OK;
-    KilnStatus status = kiln_saves_finish(trainer, err); /* they are written in the background */
+    KilnStatus status = kiln_save_requests_finish(trainer,
+                                                  err); /* they are written in the background */
     if (status >= 0)
         json_array_append_new(script.listings, listing(kiln_trainer_run_dir(trainer)));
     return status;
@@ -162,7 +163,7 @@ static KilnStatus script_epoch_start(KilnInstance *self, KilnTrainer *trainer, K
 static KilnStatus script_train_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     (void)self;
-    KilnStatus status = kiln_saves_finish(trainer, err);
+    KilnStatus status = kiln_save_requests_finish(trainer, err);
     json_array_append_new(script.listings, listing(kiln_trainer_run_dir(trainer)));
     compare_average(trainer);
     if (script.formats)

@@ -6,7 +6,7 @@
 static void test_advice(void **unused)
 {
     static const struct {
-        KilnLoadingPace pace;
+        KilnLoadingRate schedule;
         bool cache;
         const char *want; /* NULL: nothing */
     } cases[] = {
@@ -35,8 +35,9 @@ static void test_advice(void **unused)
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {
         char line[512] = "";
 
-        assert_int_equal(kiln_loading_advice(&cases[i].pace, cases[i].cache, line, sizeof(line)),
-                         cases[i].want != NULL);
+        assert_int_equal(
+            kiln_loading_advice(&cases[i].schedule, cases[i].cache, line, sizeof(line)),
+            cases[i].want != NULL);
         if (cases[i].want != NULL && strstr(line, cases[i].want) == NULL)
             fail_msg("case %zu: \"%s\" is not in \"%s\"", i, cases[i].want, line);
     }

@@ -15,35 +15,35 @@ enum { BATCHES = 7, VAL_BATCHES = 3 };
 
 #define COUNT(n)                                                                                   \
     {                                                                                              \
-        KILN_AMOUNT_COUNT, n                                                                       \
+        KILN_QUANTITY_COUNT, n                                                                     \
     }
 #define SHARE(x)                                                                                   \
     {                                                                                              \
-        KILN_AMOUNT_SHARE, x                                                                       \
+        KILN_QUANTITY_SHARE, x                                                                     \
     }
 #define TIME(s)                                                                                    \
     {                                                                                              \
-        KILN_AMOUNT_TIME, s                                                                        \
+        KILN_QUANTITY_TIME, s                                                                      \
     }
 
 static int64_t one = 1, two = 2, five = 5;
 
 /* What the loop does with a pace, without training anything: "b1 s1 v" are batch 1 of the run,
  * optimizer step 1 and a validation. `stop_at`: someone asks to stop after so many steps. */
-static void trace(const KilnPace *pace, int64_t stop_at, char *text, size_t size)
+static void trace(const KilnLoopSchedule *schedule, int64_t stop_at, char *text, size_t size)
 {
     KilnPosition at = { .last_val_batch = -1 };
     size_t used = 0;
 
     text[0] = '\0';
-    while (!kiln_pace_ends(pace, &at) && used + 32 < size) {
+    while (!kiln_loop_is_last_epoch(schedule, &at) && used + 32 < size) {
         if (at.epoch_done) {
             at.epoch++;
             at.batch = 0;
             at.epoch_done = false;
         }
-        while (at.batch < pace->batches && !kiln_pace_stops(pace, &at)) {
-            bool steps = kiln_pace_steps(pace, &at, at.batch);
+        while (at.batch < schedule->batches && !kiln_loop_should_stop(schedule, &at)) {
+            bool steps = kiln_loop_is_step(schedule, &at, at.batch);
 
             at.batch++;
             at.batches++;
@@ -51,13 +51,13 @@ static void trace(const KilnPace *pace, int64_t stop_at, char *text, size_t size
             at.step += steps ? 1 : 0;
             if (stop_at > 0 && at.step >= stop_at)
                 at.should_stop = true;
-            if (kiln_pace_validates(pace, &at, 0.0)) {
+            if (kiln_loop_should_validate(schedule, &at, 0.0)) {
                 used += (size_t)snprintf(text + used, size - used, "%sv%lld", used > 0 ? " " : "",
                                          (long long)at.batches);
                 at.last_val_batch = at.batches;
             }
         }
-        at.epoch_done = at.batch == pace->batches;
+        at.epoch_done = at.batch == schedule->batches;
         if (!at.epoch_done)
             break;
     }
@@ -80,7 +80,7 @@ static KilnTrainerOptions defaults(void)
 static void test_runs(void **unused)
 {
     static const struct {
-        KilnAmount interval;
+        KilnQuantity interval;
         int64_t *every_n, *min_epochs, *min_steps;
         int64_t max_epochs, max_steps, accumulate, stop_at;
         const char *want;
@@ -116,7 +116,7 @@ static void test_runs(void **unused)
     (void)unused;
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {
         KilnTrainerOptions options = defaults();
-        KilnPace pace;
+        KilnLoopSchedule schedule;
         KilnError err = { 0 };
         char text[512];
 
@@ -127,9 +127,9 @@ static void test_runs(void **unused)
         options.max_epochs = cases[i].max_epochs;
         options.max_steps = cases[i].max_steps;
         options.accumulate_grad_batches = cases[i].accumulate;
-        if (kiln_pace_make(&options, BATCHES, VAL_BATCHES, &pace, &err) < 0)
+        if (kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, &schedule, &err) < 0)
             fail_msg("%zu: %s", i, err.text);
-        trace(&pace, cases[i].stop_at, text, sizeof(text));
+        trace(&schedule, cases[i].stop_at, text, sizeof(text));
         if (strcmp(text, cases[i].want) != 0)
             fail_msg("%zu: %s instead of %s", i, text, cases[i].want);
     }
@@ -147,22 +147,23 @@ static void test_totals(void **unused)
     (void)unused;
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {
         KilnTrainerOptions options = defaults();
-        KilnPace pace;
+        KilnLoopSchedule schedule;
 
         options.max_epochs = cases[i].max_epochs;
         options.max_steps = cases[i].max_steps;
         options.accumulate_grad_batches = cases[i].accumulate;
-        assert_int_equal(kiln_pace_make(&options, BATCHES, VAL_BATCHES, &pace, NULL), KILN_OK);
-        assert_int_equal(kiln_pace_epoch_steps(&pace, 0), cases[i].per_epoch);
-        assert_int_equal(kiln_pace_total_steps(&pace), cases[i].steps);
-        assert_int_equal(kiln_pace_total_epochs(&pace), cases[i].epochs);
+        assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, &schedule, NULL),
+                         KILN_OK);
+        assert_int_equal(kiln_loop_epoch_steps(&schedule, 0), cases[i].per_epoch);
+        assert_int_equal(kiln_loop_total_steps(&schedule), cases[i].steps);
+        assert_int_equal(kiln_loop_total_epochs(&schedule), cases[i].epochs);
     }
 }
 
 static void test_refused(void **unused)
 {
     static const struct {
-        KilnAmount interval;
+        KilnQuantity interval;
         int64_t *every_n;
         const char *text;
     } cases[] = {
@@ -174,12 +175,13 @@ static void test_refused(void **unused)
     (void)unused;
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {
         KilnTrainerOptions options = defaults();
-        KilnPace pace;
+        KilnLoopSchedule schedule;
         KilnError err = { 0 };
 
         options.val_check_interval = cases[i].interval;
         options.check_val_every_n_epoch = cases[i].every_n;
-        assert_int_equal(kiln_pace_make(&options, BATCHES, VAL_BATCHES, &pace, &err), KILN_E_RANGE);
+        assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, &schedule, &err),
+                         KILN_E_RANGE);
         assert_non_null(strstr(err.text, cases[i].text));
     }
 }
@@ -187,7 +189,7 @@ static void test_refused(void **unused)
 static void test_limits(void **unused)
 {
     static const struct {
-        KilnAmount limit;
+        KilnQuantity limit;
         int64_t total, want; /* -1: refused */
     } cases[] = {
         { SHARE(1.0), 7, 7 }, { COUNT(1), 7, 1 },   { COUNT(9), 7, 7 }, { SHARE(0.4), 7, 2 },
@@ -199,8 +201,8 @@ static void test_limits(void **unused)
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {
         int64_t n = -7;
         KilnError err = { 0 };
-        KilnStatus status = kiln_pace_limit("limit_train_batches", cases[i].limit, cases[i].total,
-                                            &n, &err);
+        KilnStatus status = kiln_loop_limit_batches("limit_train_batches", cases[i].limit,
+                                                    cases[i].total, &n, &err);
 
         assert_int_equal(status, cases[i].want < 0 ? KILN_E_RANGE : KILN_OK);
         if (status >= 0)
@@ -216,39 +218,40 @@ static void test_time(void **unused)
 {
     KilnTrainerOptions options = defaults();
     KilnPosition at = { .batch = 2, .batches = 2, .last_val_batch = -1 };
-    KilnPace pace;
+    KilnLoopSchedule schedule;
 
     (void)unused;
-    options.val_check_interval = (KilnAmount)TIME(90);
-    assert_int_equal(kiln_pace_make(&options, BATCHES, VAL_BATCHES, &pace, NULL), KILN_OK);
-    assert_false(kiln_pace_validates(&pace, &at, 89.0));
-    assert_true(kiln_pace_validates(&pace, &at, 90.0));
+    options.val_check_interval = (KilnQuantity)TIME(90);
+    assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, &schedule, NULL),
+                     KILN_OK);
+    assert_false(kiln_loop_should_validate(&schedule, &at, 89.0));
+    assert_true(kiln_loop_should_validate(&schedule, &at, 90.0));
     at.last_val_batch = 2;
-    assert_false(kiln_pace_validates(&pace, &at, 900.0));
+    assert_false(kiln_loop_should_validate(&schedule, &at, 900.0));
     at = (KilnPosition) { .epoch = 1, .batches = BATCHES, .last_val_batch = 2 };
-    assert_false(kiln_pace_validates(&pace, &at, 90.0));
+    assert_false(kiln_loop_should_validate(&schedule, &at, 90.0));
     at.batch = 1;
-    assert_true(kiln_pace_validates(&pace, &at, 90.0));
+    assert_true(kiln_loop_should_validate(&schedule, &at, 90.0));
 }
 
 static void test_rows(void **unused)
 {
     KilnTrainerOptions options = defaults();
     KilnPosition at = { .step = 2 };
-    KilnPace pace;
+    KilnLoopSchedule schedule;
 
     (void)unused;
     options.log_every_n_steps = 2;
-    assert_int_equal(kiln_pace_make(&options, BATCHES, 0, &pace, NULL), KILN_OK);
-    assert_true(kiln_pace_logs(&pace, &at));
+    assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, 0, &schedule, NULL), KILN_OK);
+    assert_true(kiln_loop_should_log(&schedule, &at));
     at.in_group = 1; /* the row of step 2 was written when it was made */
-    assert_false(kiln_pace_logs(&pace, &at));
+    assert_false(kiln_loop_should_log(&schedule, &at));
     at = (KilnPosition) { .step = 3 };
-    assert_false(kiln_pace_logs(&pace, &at));
+    assert_false(kiln_loop_should_log(&schedule, &at));
     options.log_every_n_steps = 0;
     at.step = 4;
-    assert_int_equal(kiln_pace_make(&options, BATCHES, 0, &pace, NULL), KILN_OK);
-    assert_false(kiln_pace_logs(&pace, &at));
+    assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, 0, &schedule, NULL), KILN_OK);
+    assert_false(kiln_loop_should_log(&schedule, &at));
 }
 
 /* Epochs of 10 batches; groups of 4, from epoch 2 on of 2, from epoch 3 on of 1. */
@@ -263,20 +266,20 @@ static void test_accumulation_by_epochs(void **unused)
         { -1, 7, 7, 3 },    { -1, 11, 11, 3 }, { -1, 12, 12, 4 }, { -1, 31, 31, 5 },
         { -1, -1, -1, -1 },
     };
-    KilnPace pace = {
+    KilnLoopSchedule schedule = {
         .batches = 10, .accumulate = 1, .changes = changes, .n_changes = KILN_COUNT(changes)
     };
 
     (void)unused;
     for (int64_t epoch = 0; epoch < 5; epoch++)
-        assert_int_equal(kiln_pace_accumulate(&pace, epoch), epoch < 2 ? 4 : epoch < 3 ? 2 : 1);
+        assert_int_equal(kiln_loop_accumulate(&schedule, epoch), epoch < 2 ? 4 : epoch < 3 ? 2 : 1);
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {
-        pace.max_epochs = cases[i].max_epochs;
-        pace.max_steps = cases[i].max_steps;
-        if (kiln_pace_total_steps(&pace) != cases[i].steps ||
-            kiln_pace_total_epochs(&pace) != cases[i].epochs)
-            fail_msg("case %zu: %d steps, %d epochs", i, (int)kiln_pace_total_steps(&pace),
-                     (int)kiln_pace_total_epochs(&pace));
+        schedule.max_epochs = cases[i].max_epochs;
+        schedule.max_steps = cases[i].max_steps;
+        if (kiln_loop_total_steps(&schedule) != cases[i].steps ||
+            kiln_loop_total_epochs(&schedule) != cases[i].epochs)
+            fail_msg("case %zu: %d steps, %d epochs", i, (int)kiln_loop_total_steps(&schedule),
+                     (int)kiln_loop_total_epochs(&schedule));
     }
 }
 

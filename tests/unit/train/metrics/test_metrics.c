@@ -48,23 +48,23 @@ static void build_well(const char *metric, const char *options, Built *ret)
         fail_msg("%s {%s}: %s", metric, options, err.text);
 }
 
-static KilnTally *tally_of(const Built *built, KilnMetricForm form)
+static KilnMetricState *tally_of(const Built *built, KilnMetricForm form)
 {
-    KilnTally *tally = NULL;
+    KilnMetricState *state = NULL;
     KilnError err = { 0 };
 
-    if (kiln_tally_new(built->instance, &form, &tally, &err) < 0)
+    if (kiln_metric_state_new(built->instance, &form, &state, &err) < 0)
         fail_msg("%s", err.text);
-    return tally;
+    return state;
 }
 
 /* The value of that name; it must be there. */
-static double value_of(KilnTally *tally, const char *part)
+static double value_of(KilnMetricState *state, const char *part)
 {
-    const KilnTallyValue *values = NULL;
+    const KilnMetricStateValue *values = NULL;
     size_t n = 0;
 
-    assert_int_equal(kiln_tally_compute(tally, &values, &n, NULL), KILN_OK);
+    assert_int_equal(kiln_metric_state_compute(state, &values, &n, NULL), KILN_OK);
     for (size_t i = 0; i < n; i++)
         if (strcmp(values[i].name, part) == 0)
             return values[i].value;
@@ -72,46 +72,46 @@ static double value_of(KilnTally *tally, const char *part)
     return 0.0;
 }
 
-static void update_well(KilnTally *tally, KilnMetricRows rows)
+static void update_well(KilnMetricState *state, KilnMetricRows rows)
 {
     KilnError err = { 0 };
 
-    if (kiln_tally_update(tally, &rows, &err) < 0)
+    if (kiln_metric_state_update(state, &rows, &err) < 0)
         fail_msg("%s", err.text);
 }
 
 /* Rows from `at` on, at most `most`, of whatever the tally takes. */
-typedef int64_t Feed(KilnTally *tally, const void *rows, int64_t at, int64_t most);
+typedef int64_t Feed(KilnMetricState *state, const void *rows, int64_t at, int64_t most);
 
 static int64_t part_of(int64_t count, int64_t at, int64_t most)
 {
     return count - at < most ? count - at : most;
 }
 
-static int64_t feed_classes(KilnTally *tally, const void *from, int64_t at, int64_t most)
+static int64_t feed_classes(KilnMetricState *state, const void *from, int64_t at, int64_t most)
 {
     const ClassRows *rows = from;
     int64_t n = part_of(rows->count, at, most);
 
-    update_well(tally, (KilnMetricRows) { .count = n,
+    update_well(state, (KilnMetricRows) { .count = n,
                                           .scores = rows->scores + at * rows->width,
                                           .labels = rows->labels + at });
     return n;
 }
 
-static int64_t feed_values(KilnTally *tally, const void *from, int64_t at, int64_t most)
+static int64_t feed_values(KilnMetricState *state, const void *from, int64_t at, int64_t most)
 {
     const ValueRows *rows = from;
     int64_t n = part_of(rows->count, at, most);
 
-    update_well(tally, (KilnMetricRows) { .count = n,
+    update_well(state, (KilnMetricRows) { .count = n,
                                           .scores = rows->predictions + at * rows->width,
                                           .targets = rows->targets + at * rows->width });
     return n;
 }
 
 /* Counts in queries. */
-static int64_t feed_rankings(KilnTally *tally, const void *from, int64_t at, int64_t most)
+static int64_t feed_rankings(KilnMetricState *state, const void *from, int64_t at, int64_t most)
 {
     const RankingRows *rows = from;
     int64_t n = part_of(rows->groups, at, most), start = 0, count = 0;
@@ -120,7 +120,7 @@ static int64_t feed_rankings(KilnTally *tally, const void *from, int64_t at, int
         start += rows->sizes[g];
     for (int64_t g = at; g < at + n; g++)
         count += rows->sizes[g];
-    update_well(tally, (KilnMetricRows) { .count = count,
+    update_well(state, (KilnMetricRows) { .count = count,
                                           .scores = rows->scores + start,
                                           .targets = rows->relevances + start,
                                           .group_sizes = rows->sizes + at,
@@ -128,7 +128,7 @@ static int64_t feed_rankings(KilnTally *tally, const void *from, int64_t at, int
     return n;
 }
 
-static int64_t feed_texts(KilnTally *tally, const void *from, int64_t at, int64_t most)
+static int64_t feed_texts(KilnMetricState *state, const void *from, int64_t at, int64_t most)
 {
     const TextRows *rows = from;
     int64_t n = part_of(rows->count, at, most);
@@ -139,7 +139,7 @@ static int64_t feed_texts(KilnTally *tally, const void *from, int64_t at, int64_
         sequences[i].text = rows->texts[at + i];
     for (int64_t i = 0; i < n * rows->n_references; i++)
         references[i].text = rows->references[at * rows->n_references + i];
-    update_well(tally, (KilnMetricRows) { .count = n,
+    update_well(state, (KilnMetricRows) { .count = n,
                                           .sequences = sequences,
                                           .references = references,
                                           .n_references = rows->n_references });
@@ -151,22 +151,22 @@ static double counted(const Built *built, KilnMetricForm form, Feed *feed, const
                       int64_t count, const char *part)
 {
     static const int64_t batches[] = { 1000, 1, 7, 16 };
-    KilnTally *tally = tally_of(built, form);
+    KilnMetricState *state = tally_of(built, form);
     double first = 0.0;
 
     for (size_t b = 0; b < KILN_COUNT(batches); b++) {
         for (int64_t at = 0; at < count;)
-            at += feed(tally, rows, at, batches[b]);
-        double value = value_of(tally, part);
+            at += feed(state, rows, at, batches[b]);
+        double value = value_of(state, part);
         if (b == 0)
             first = value;
         if (memcmp(&value, &first, sizeof(value)) != 0 && !(isnan(value) && isnan(first)))
             fail_msg("%s: %.17g in batches of %d, else %.17g", kiln_instance_name(built->instance),
                      value, (int)batches[b], first);
-        kiln_tally_reset(tally);
-        assert_int_equal(kiln_tally_rows(tally), 0);
+        kiln_metric_state_reset(state);
+        assert_int_equal(kiln_metric_state_rows(state), 0);
     }
-    kiln_tally_free(tally);
+    kiln_metric_state_free(state);
     return first;
 }
 
@@ -283,11 +283,11 @@ static void test_empty(void **unused)
         Built built;
 
         build_well(all[i].name, "", &built);
-        KilnTally *tally = tally_of(&built, (KilnMetricForm) { .width = all[i].width });
-        update_well(tally, (KilnMetricRows) { 0 });
-        if (!isnan(value_of(tally, all[i].part)))
+        KilnMetricState *state = tally_of(&built, (KilnMetricForm) { .width = all[i].width });
+        update_well(state, (KilnMetricRows) { 0 });
+        if (!isnan(value_of(state, all[i].part)))
             fail_msg("%s of nothing is a number", all[i].name);
-        kiln_tally_free(tally);
+        kiln_metric_state_free(state);
         built_free(&built);
     }
 }
@@ -301,14 +301,14 @@ static void test_names_of_classes(void **unused)
 
     (void)unused;
     build_well("recall", "per_class: true", &built);
-    KilnTally *tally = tally_of(&built,
-                                (KilnMetricForm) { .width = 2, .names = names, .n_names = 2 });
-    assert_true(isnan(value_of(tally, "dog"))); /* the name is known before there is a row */
-    update_well(tally, (KilnMetricRows) { .count = 3, .scores = scores, .labels = labels });
-    assert_true(value_of(tally, "cat") == 1.0);
-    assert_true(value_of(tally, "dog") == 0.5);
-    assert_int_equal(kiln_tally_rows(tally), 3);
-    kiln_tally_free(tally);
+    KilnMetricState *state =
+        tally_of(&built, (KilnMetricForm) { .width = 2, .names = names, .n_names = 2 });
+    assert_true(isnan(value_of(state, "dog"))); /* the name is known before there is a row */
+    update_well(state, (KilnMetricRows) { .count = 3, .scores = scores, .labels = labels });
+    assert_true(value_of(state, "cat") == 1.0);
+    assert_true(value_of(state, "dog") == 0.5);
+    assert_int_equal(kiln_metric_state_rows(state), 3);
+    kiln_metric_state_free(state);
     built_free(&built);
 }
 
@@ -380,22 +380,22 @@ static void test_ids(void **unused)
 
     (void)unused;
     build_well("slot_f1", "", &built);
-    KilnTally *tally = tally_of(&built, (KilnMetricForm) { .names = tags, .n_names = 4 });
-    update_well(tally, rows); /* PER right; two LOC for LOC, PER */
-    assert_true(fabs(value_of(tally, "") - 2.0 * 2.0 / (3.0 + 3.0)) < 1e-15);
-    kiln_tally_free(tally);
+    KilnMetricState *state = tally_of(&built, (KilnMetricForm) { .names = tags, .n_names = 4 });
+    update_well(state, rows); /* PER right; two LOC for LOC, PER */
+    assert_true(fabs(value_of(state, "") - 2.0 * 2.0 / (3.0 + 3.0)) < 1e-15);
+    kiln_metric_state_free(state);
     built_free(&built);
 
     build_well("bleu", "", &built);
-    tally = tally_of(&built, (KilnMetricForm) { 0 });
-    update_well(tally, rows);
-    double of_ids = value_of(tally, "");
-    kiln_tally_reset(tally);
+    state = tally_of(&built, (KilnMetricForm) { 0 });
+    update_well(state, rows);
+    double of_ids = value_of(state, "");
+    kiln_metric_state_reset(state);
     rows.sequences = &text;
     rows.references = &reference_text;
-    update_well(tally, rows);
-    assert_true(of_ids > 0.0 && of_ids < 100.0 && of_ids == value_of(tally, ""));
-    kiln_tally_free(tally);
+    update_well(state, rows);
+    assert_true(of_ids > 0.0 && of_ids < 100.0 && of_ids == value_of(state, ""));
+    kiln_metric_state_free(state);
     built_free(&built);
 }
 
@@ -404,17 +404,17 @@ static void test_ids(void **unused)
 static void refused(const char *metric, const char *options, KilnMetricForm form,
                     KilnMetricRows rows, KilnStatus status, const char *says)
 {
-    KilnTally *tally = NULL;
+    KilnMetricState *state = NULL;
     KilnError err = { 0 };
     Built built;
 
     build_well(metric, options, &built);
-    KilnStatus got = kiln_tally_new(built.instance, &form, &tally, &err);
+    KilnStatus got = kiln_metric_state_new(built.instance, &form, &state, &err);
     if (got >= 0)
-        got = kiln_tally_update(tally, &rows, &err);
+        got = kiln_metric_state_update(state, &rows, &err);
     if (got != status || strstr(err.text, says) == NULL || strncmp(err.text, "it: ", 4) != 0)
         fail_msg("%s {%s}: status %d: %s", metric, options, got, err.text);
-    kiln_tally_free(tally);
+    kiln_metric_state_free(state);
     built_free(&built);
 }
 

@@ -64,15 +64,15 @@ static void test_what_is_told_is_seen(void **state)
     KilnError err = { 0 };
 
     (void)state;
-    assert_int_equal(kiln_live_look(dir, &live, &err), KILN_OK);
+    assert_int_equal(kiln_live_read(dir, &live, &err), KILN_OK);
     assert_int_equal(live.at.phase, KILN_LIVE_STARTS);
     assert_true(isnan(live.rates.loss));
     snprintf(rates.metrics[0].name, KILN_LIVE_NAME, "val/acc");
     rates.metrics[0].value = 0.75;
-    kiln_live_tell(page, &at);
-    kiln_live_tell_rates(page, &rates);
+    kiln_live_write(page, &at);
+    kiln_live_write_rates(page, &rates);
     kiln_live_saving(page, true);
-    assert_int_equal(kiln_live_look(dir, &live, &err), KILN_OK);
+    assert_int_equal(kiln_live_read(dir, &live, &err), KILN_OK);
     assert_memory_equal(&live.at, &at, sizeof(at));
     assert_string_equal(live.rates.metrics[0].name, "val/acc");
     assert_true(live.rates.metrics[0].value == 0.75);
@@ -82,11 +82,11 @@ static void test_what_is_told_is_seen(void **state)
     assert_string_equal(live.run.label, "lr=1");
     assert_true(kiln_live_alive(&live));
     kiln_live_saving(page, false);
-    assert_int_equal(kiln_live_look(dir, &live, &err), KILN_OK);
+    assert_int_equal(kiln_live_read(dir, &live, &err), KILN_OK);
     assert_int_equal(live.saving, 0);
     kiln_live_close(page);
     assert_int_equal(access(page_path, F_OK), -1);
-    assert_int_equal(kiln_live_look(dir, &live, &err), KILN_E_IO);
+    assert_int_equal(kiln_live_read(dir, &live, &err), KILN_E_IO);
     assert_string_equal(kiln_live_phase_name(KILN_LIVE_SANITY), "sanity");
 }
 
@@ -104,7 +104,7 @@ static void test_a_killed_run_is_dead(void **state)
         _exit(0);
     }
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_int_equal(kiln_live_look(dir, &live, NULL), KILN_OK);
+    assert_int_equal(kiln_live_read(dir, &live, NULL), KILN_OK);
     assert_int_equal(live.run.pid, pid);
     assert_false(kiln_live_alive(&live));
     live.run.pid = 1; /* some other process, that began at another time */
@@ -128,8 +128,8 @@ static void *tell_numbers(void *ctx)
         };
         KilnLiveRates rates = { .samples_per_s = (double)i, .samples = i };
 
-        kiln_live_tell(writer->page, &at);
-        kiln_live_tell_rates(writer->page, &rates);
+        kiln_live_write(writer->page, &at);
+        kiln_live_write_rates(writer->page, &rates);
         for (volatile int rest = 0; rest < 5000; rest++)
             ;
     }
@@ -149,7 +149,7 @@ static void test_no_look_is_torn(void **state)
     for (int i = 0; i < 20000 || (seen <= 100 && kiln_clock() - start < 30.0); i++) {
         KilnLive live;
 
-        if (kiln_live_look(dir, &live, NULL) < 0)
+        if (kiln_live_read(dir, &live, NULL) < 0)
             continue;
         assert_int_equal(live.at.epoch, live.at.step);
         assert_int_equal(live.at.epoch, live.at.evals);
@@ -191,26 +191,26 @@ static void test_damaged_pages(void **state)
     kiln_live_close(page);
     for (ssize_t n = 0; n < size; n += 7) {
         write_page(bytes, (size_t)n);
-        assert_true(kiln_live_look(dir, &live, NULL) < 0);
+        assert_true(kiln_live_read(dir, &live, NULL) < 0);
     }
     for (ssize_t i = 0; i < size; i++) {
         memcpy(changed, bytes, (size_t)size);
         changed[i] = (unsigned char)(changed[i] ^ 0x81);
         write_page(changed, (size_t)size);
-        if (kiln_live_look(dir, &live, NULL) < 0)
+        if (kiln_live_read(dir, &live, NULL) < 0)
             continue;
         assert_in_range(live.rates.n_metrics, 0, KILN_LIVE_METRICS);
         assert_true(strlen(live.run.label) < KILN_LIVE_LABEL);
         (void)kiln_live_alive(&live);
     }
     write_page(bytes, (size_t)size);
-    assert_int_equal(kiln_live_look(dir, &live, NULL), KILN_OK);
+    assert_int_equal(kiln_live_read(dir, &live, NULL), KILN_OK);
     assert_int_equal(unlink(page_path), 0);
     assert_int_equal(mkfifo(page_path, 0666), 0);
-    assert_true(kiln_live_look(dir, &live, NULL) < 0);
+    assert_true(kiln_live_read(dir, &live, NULL) < 0);
     assert_int_equal(unlink(page_path), 0);
     assert_int_equal(symlink("/etc/passwd", page_path), 0);
-    assert_true(kiln_live_look(dir, &live, NULL) < 0);
+    assert_true(kiln_live_read(dir, &live, NULL) < 0);
 }
 
 /* Of this thread alone: what else the machine does is not counted. */
@@ -236,14 +236,14 @@ static void test_telling_is_cheap(void **state)
 
         for (int i = 0; i < TIMES; i++) {
             at.batch = i;
-            kiln_live_tell(page, &at);
+            kiln_live_write(page, &at);
         }
         each = fmin(each, (processor_seconds() - start) / TIMES);
     }
     kiln_live_close(page);
     print_message("a telling takes %.1f ns\n", 1e9 * each);
     assert_true(each < 1e-6);
-    kiln_live_tell(NULL, &at);
+    kiln_live_write(NULL, &at);
     kiln_live_saving(NULL, true);
     kiln_live_close(NULL);
 }

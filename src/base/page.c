@@ -1,5 +1,5 @@
 /* Lays out text in columns. Knows nothing of what the text is about. */
-#include "base/columns.h"
+#include "base/page.h"
 
 #include <string.h>
 

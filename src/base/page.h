@@ -1,7 +1,7 @@
 /* Text in columns for a screen or a pipe: words wrapped, cells aligned, nothing
  * cut, headings bold where that is possible. */
-#ifndef KILN_BASE_COLUMNS_H
-#define KILN_BASE_COLUMNS_H
+#ifndef KILN_BASE_PAGE_H
+#define KILN_BASE_PAGE_H
 
 #include "base/text.h"
 
