@@ -3,14 +3,16 @@
 #ifndef KILN_H
 #define KILN_H
 
+#include "kiln/array.h"
 #include "kiln/base.h"
-#include "kiln/files/cache.h"
 #include "kiln/component.h"
 #include "kiln/config.h"
 #include "kiln/data.h"
+#include "kiln/files/cache.h"
 #include "kiln/files/events.h"
 #include "kiln/files/flight.h"
 #include "kiln/files/idx.h"
+#include "kiln/files/safetensors.h"
 #include "kiln/image.h"
 #include "kiln/loading.h"
 #include "kiln/logger.h"
@@ -22,7 +24,6 @@
 #include "kiln/plot.h"
 #include "kiln/rng.h"
 #include "kiln/run.h"
-#include "kiln/files/safetensors.h"
 #include "kiln/state.h"
 #include "kiln/sweep.h"
 #include "kiln/tensor.h"

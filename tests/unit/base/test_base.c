@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/system/file.h"
 #include "base/parse.h"
 #include "base/system/sync.h"
@@ -409,9 +410,38 @@ static void test_errors_keep_status_and_grow_in_front(void **unused)
     free(text);
 }
 
+static void test_array_grows(void **state)
+{
+    (void)state;
+    int *items = NULL;
+    size_t capacity = 0;
+    for (int i = 0; i < 1000; i++) {
+        assert_true(KILN_RESERVE(items, capacity, (size_t)i + 1));
+        assert_int_equal(items[i], 0);
+        items[i] = i;
+    }
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(items[i], i);
+    assert_false(KILN_RESERVE(items, capacity, SIZE_MAX / 2)); /* as before, then */
+    assert_int_equal(items[999], 999);
+    free(items);
+
+    KilnArena arena = { 0 };
+    double *values = NULL;
+    size_t room = 0;
+    for (int i = 0; i < 100; i++) {
+        assert_true(KILN_ARENA_RESERVE(&arena, values, room, (size_t)i + 1));
+        values[i] = i;
+    }
+    for (int i = 0; i < 100; i++)
+        assert_true(values[i] == i);
+    kiln_arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_array_grows),
         cmocka_unit_test(test_parse_f64),
         cmocka_unit_test(test_parse_i64),
         cmocka_unit_test(test_parse_duration),
