@@ -159,7 +159,7 @@ static void keep_arguments(Composer *composer)
         return;
     }
     for (size_t i = 0; i < composer->n_overrides; i++)
-        config->arguments[i] = composer->overrides[i].written;
+        config->arguments[i] = composer->overrides[i].text;
     config->n_arguments = composer->n_overrides;
 }
 
@@ -182,7 +182,7 @@ static void add_listed(Composer *composer, const KilnConfigNode *item)
 
     while (root->parent != NULL)
         root = root->parent;
-    KilnResolving resolving = { .config = composer->config, .root = root, .err = &err };
+    KilnResolution resolving = { .config = composer->config, .root = root, .err = &err };
     if (kiln_resolve_node(&resolving, item, &folder) < 0) {
         tell(composer, &err);
         return;
@@ -203,7 +203,7 @@ static void add_listed(Composer *composer, const KilnConfigNode *item)
 /* kiln.searchpath: the argument's list, else the primary config's. */
 static const KilnConfigNode *find_searchpath(Composer *composer)
 {
-    KilnFile *file = NULL;
+    KilnConfigFile *file = NULL;
     const KilnConfigNode *own;
     KilnError err = { 0 };
 
@@ -304,10 +304,10 @@ static KilnConfigNode *wrap(Composer *composer, KilnConfigNode *content, const c
 /* The file's content to merge: itself, or a copy when it is used again. */
 static KilnConfigNode *take_content(Composer *composer, size_t index)
 {
-    KilnFile *file = composer->defaults->results[index].file;
+    KilnConfigFile *file = composer->defaults->files[index].file;
 
     for (size_t i = index + 1; i < composer->defaults->count; i++)
-        if (composer->defaults->results[i].file == file)
+        if (composer->defaults->files[i].file == file)
             return kiln_node_copy(composer->config->arena, file->content);
     return file->content;
 }
@@ -331,9 +331,9 @@ static bool has_empty_part(const char *package)
 
 static void merge_file(Composer *composer, size_t index)
 {
-    const KilnResult *result = &composer->defaults->results[index];
+    const KilnMergeFile *result = &composer->defaults->files[index];
     KilnConfig *config = composer->config;
-    KilnFile *file = result->file;
+    KilnConfigFile *file = result->file;
     KilnConfigNode *content = take_content(composer, index);
     KilnError err = { 0 };
     KilnStatus status;
@@ -415,8 +415,8 @@ static void merge_files(Composer *composer)
         return;
     }
     composer->config->defaults = composer->defaults;
-    composer->config->chosen = composer->defaults->chosen;
-    composer->config->n_chosen = composer->defaults->n_chosen;
+    composer->config->selections = composer->defaults->selections;
+    composer->config->n_selections = composer->defaults->n_selections;
     if (composer->status >= 0 && kiln_errors_failures(composer->errors) > before)
         composer->status = KILN_E_KEY;
     for (size_t i = 0; i < composer->defaults->count && composer->n_nodes <= MOST_NODES; i++)
@@ -440,8 +440,8 @@ static void lay_bottom(Composer *composer)
 /* Is the key below a package whose config could not be had? */
 static bool is_broken(const Composer *composer, const char *key)
 {
-    for (size_t i = 0; i < composer->defaults->n_broken; i++) {
-        const char *package = composer->defaults->broken[i];
+    for (size_t i = 0; i < composer->defaults->n_failed; i++) {
+        const char *package = composer->defaults->failed[i];
         size_t n = strlen(package);
 
         if (n == 0 ||
@@ -468,7 +468,7 @@ static void apply_override(Composer *composer, const KilnOverride *override)
             tell(composer, &err);
     } else if (defaults_layer) {
         composer->unlaid = override;
-        if (kiln_override_brings_keys(composer->config, override))
+        if (kiln_override_may_add_keys(composer->config, override))
             lay_unlaid(composer);
     }
 }
@@ -482,10 +482,10 @@ static void apply_overrides(Composer *composer)
         if (override->is_group)
             continue;
         if (composer->unlaid != NULL &&
-            !kiln_override_goes_with(composer->config, override, composer->unlaid))
+            !kiln_override_batches_with(composer->config, override, composer->unlaid))
             lay_unlaid(composer);
-        if (kiln_override_settle(composer->config->arena, composer->config, composer->hooks,
-                                 override, &err) < 0)
+        if (kiln_override_accept_text(composer->config->arena, composer->config, composer->hooks,
+                                      override, &err) < 0)
             tell(composer, &err);
         if (has_value(composer, override) && !is_broken(composer, override->key))
             apply_override(composer, override);

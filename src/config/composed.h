@@ -32,8 +32,8 @@ struct KilnConfig {
     const char *config_name;
     const char **arguments; /* copies of the overrides */
     size_t n_arguments;
-    KilnSelection *chosen;
-    size_t n_chosen;
+    KilnSelection *selections;
+    size_t n_selections;
     const struct KilnDefaultsList *defaults; /* the files that were merged */
     KilnRemoved *removed;
     size_t n_removed;

@@ -26,7 +26,7 @@ typedef struct Scan {
     bool there, global;
 } Scan;
 
-static void scan_file(void *ctx, const char *group, const char *option, const KilnFile *file)
+static void scan_file(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
 {
     Scan *scan = ctx;
     size_t n = strlen(scan->group);

@@ -92,13 +92,13 @@ static void add_variables(Stray *stray, Names *names, const KilnConfigNode *root
 }
 
 /* A file that was merged, without a package, whose group the key is; NULL: there is none. */
-static const KilnFile *find_file(const KilnConfig *config, const char *key)
+static const KilnConfigFile *find_file(const KilnConfig *config, const char *key)
 {
     const KilnDefaultsList *list = config->defaults;
     size_t length = strlen(key);
 
     for (size_t i = 0; list != NULL && i < list->count; i++) {
-        const KilnFile *file = list->results[i].file;
+        const KilnConfigFile *file = list->files[i].file;
 
         if (file->package == NULL && strncmp(file->path, key, length) == 0 &&
             file->path[length] == '/')
@@ -108,7 +108,7 @@ static const KilnFile *find_file(const KilnConfig *config, const char *key)
 }
 
 /* Has the file anything that would mean something at the top? */
-static bool is_recipe(const KilnFile *file, const Names *names)
+static bool is_recipe(const KilnConfigFile *file, const Names *names)
 {
     for (size_t i = 0; i < file->content->count; i++)
         if (file->content->entries[i].key != NULL && has_name(names, file->content->entries[i].key))
@@ -119,7 +119,7 @@ static bool is_recipe(const KilnFile *file, const Names *names)
 static void say_cause(const Stray *stray, const char *key, const Names *names, KilnText *text)
 {
     const KilnCheck *check = stray->check;
-    const KilnFile *file = find_file(check->config, key);
+    const KilnConfigFile *file = find_file(check->config, key);
     const char *near = kiln_nearest(key, names->items, names->count);
 
     if (near == NULL && check->elsewhere != NULL)

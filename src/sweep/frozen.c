@@ -31,7 +31,7 @@ static bool is_kept(const KilnSweep *sweep, const char *path)
     return false;
 }
 
-static KilnStatus keep_file(KilnSweep *sweep, const KilnFile *file, KilnError *err)
+static KilnStatus keep_file(KilnSweep *sweep, const KilnConfigFile *file, KilnError *err)
 {
     const char *end = kiln_ends_with(file->path, ".yaml") ? "" : ".yaml";
     const char *path = kiln_arena_printf(&sweep->arena, "%s%s", file->path, end);
@@ -67,9 +67,9 @@ KilnStatus kiln_sweep_keep_files(KilnSweep *sweep, const KilnConfig *config, Kil
     KilnStatus status = KILN_OK;
 
     /* What ships with the program, and options of components, are no files. */
-    for (const KilnFile *file = config->search.files; file != NULL && status >= 0;
+    for (const KilnConfigFile *file = config->search.files; file != NULL && status >= 0;
          file = file->next)
-        if (!file->broken && kiln_is_file(file->source))
+        if (!file->unreadable && kiln_is_file(file->source))
             status = keep_file(sweep, file, err);
     return status;
 }

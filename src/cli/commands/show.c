@@ -229,7 +229,7 @@ static void append_yaml(Show *show, const char *key, const KilnConfigNode *node)
     kiln_text_release(&text);
 }
 
-static void visit_file(void *ctx, const char *group, const char *option, const KilnFile *file)
+static void visit_file(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
 {
     Show *show = ctx;
 
@@ -266,7 +266,7 @@ static const KilnComponent *in_group(const Show *show)
     return found;
 }
 
-static void visit_name(void *ctx, const char *group, const char *option, const KilnFile *file)
+static void visit_name(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
 {
     (void)file;
     if (group[0] != '\0')

@@ -308,7 +308,8 @@ const char *kiln_completion_context_option_note(KilnCompletionContext *context, 
 {
     const char *name = kiln_arena_printf(&context->arena, "%s/%s.yaml", group, option);
     const char *kind = strcmp(group, "task") == 0 ? "module" : group;
-    const KilnFolder *folder = context->config != NULL ? context->config->search.folders : NULL;
+    const KilnSearchFolder *folder = context->config != NULL ? context->config->search.folders
+                                                             : NULL;
     const KilnComponent *component;
 
     if (name == NULL)

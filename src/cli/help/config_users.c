@@ -14,7 +14,7 @@ typedef struct Choosers {
     bool found;
 } Choosers;
 
-static const char *source_of(const KilnFile *file)
+static const char *source_of(const KilnConfigFile *file)
 {
     return file->content->layer == KILN_LAYER_DEFAULT ? "without a file" : file->source;
 }
@@ -72,7 +72,8 @@ static void append_file(Choosers *c, const char *group, const char *option, cons
     c->found = true;
 }
 
-static void visit_direct(void *ctx, const char *group, const char *option, const KilnFile *file)
+static void visit_direct(void *ctx, const char *group, const char *option,
+                         const KilnConfigFile *file)
 {
     Choosers *c = ctx;
 
@@ -84,7 +85,8 @@ static void visit_direct(void *ctx, const char *group, const char *option, const
 }
 
 /* Files whose defaults list has one of those. */
-static void visit_indirect(void *ctx, const char *group, const char *option, const KilnFile *file)
+static void visit_indirect(void *ctx, const char *group, const char *option,
+                           const KilnConfigFile *file)
 {
     Choosers *c = ctx;
 
@@ -117,7 +119,8 @@ KilnStatus kiln_config_users_print(KilnPage *page, const KilnComposeRequest *req
     return status;
 }
 
-static void visit_member(void *ctx, const char *group, const char *option, const KilnFile *file)
+static void visit_member(void *ctx, const char *group, const char *option,
+                         const KilnConfigFile *file)
 {
     Choosers *c = ctx;
     size_t n = strlen(c->group);

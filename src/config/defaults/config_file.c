@@ -50,8 +50,8 @@ static KilnStatus check_names(const char *const words[2], const size_t lengths[2
 }
 
 /* The words of one header line behind '#'. */
-static KilnStatus header_line(KilnSearch *search, KilnFile *file, const char *line, size_t size,
-                              int number, KilnError *err)
+static KilnStatus header_line(KilnSearch *search, KilnConfigFile *file, const char *line,
+                              size_t size, int number, KilnError *err)
 {
     const char *words[3] = { NULL };
     size_t lengths[3] = { 0 }, n = 0;
@@ -88,8 +88,8 @@ static KilnStatus header_line(KilnSearch *search, KilnFile *file, const char *li
 }
 
 /* "# @package NAME" in the lines above everything else. */
-static KilnStatus read_header(KilnSearch *search, KilnFile *file, const char *text, size_t size,
-                              KilnError *err)
+static KilnStatus read_header(KilnSearch *search, KilnConfigFile *file, const char *text,
+                              size_t size, KilnError *err)
 {
     const char *end = text + size;
     KilnStatus status = KILN_OK;
@@ -120,7 +120,7 @@ static KilnStatus read_header(KilnSearch *search, KilnFile *file, const char *te
     return status;
 }
 
-static KilnStatus take_defaults(KilnFile *file, KilnError *err)
+static KilnStatus take_defaults(KilnConfigFile *file, KilnError *err)
 {
     KilnEntry *entry = file->content->kind == KILN_NODE_MAP
                            ? kiln_node_entry(file->content, "defaults")
@@ -147,8 +147,8 @@ static KilnStatus take_defaults(KilnFile *file, KilnError *err)
     return KILN_OK;
 }
 
-KilnStatus kiln_file_parse(KilnSearch *search, KilnFile *file, const char *text, size_t size,
-                           bool component, KilnError *err)
+KilnStatus kiln_config_file_parse(KilnSearch *search, KilnConfigFile *file, const char *text,
+                                  size_t size, bool component, KilnError *err)
 {
     KilnMaker maker = { .arena = search->arena,
                         .origin = { .source = file->source },
@@ -188,7 +188,7 @@ static KilnStatus check_size(const char *path, KilnError *err)
     return KILN_OK;
 }
 
-KilnStatus kiln_file_load(KilnSearch *search, KilnFile *file, KilnError *err)
+KilnStatus kiln_config_file_load(KilnSearch *search, KilnConfigFile *file, KilnError *err)
 {
     char *text = NULL;
     size_t size = 0;
@@ -199,7 +199,7 @@ KilnStatus kiln_file_load(KilnSearch *search, KilnFile *file, KilnError *err)
         return status;
     status = kiln_file_read(file->source, KILN_YAML_BYTES, &text, &size, err);
     if (status >= 0)
-        status = kiln_file_parse(search, file, text, size, false, err);
+        status = kiln_config_file_parse(search, file, text, size, false, err);
     free(text);
     return status;
 }

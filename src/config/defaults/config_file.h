@@ -5,9 +5,11 @@
 #include "config/defaults/search_path.h"
 
 /* Read the file at file->source into `file`. */
-KILN_NODISCARD KilnStatus kiln_file_load(KilnSearch *search, KilnFile *file, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_config_file_load(KilnSearch *search, KilnConfigFile *file,
+                                                KilnError *err);
 /* The same from text; `component`: options that a component yields, not a file. */
-KILN_NODISCARD KilnStatus kiln_file_parse(KilnSearch *search, KilnFile *file, const char *text,
-                                          size_t size, bool component, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_config_file_parse(KilnSearch *search, KilnConfigFile *file,
+                                                 const char *text, size_t size, bool component,
+                                                 KilnError *err);
 
 #endif

@@ -25,7 +25,7 @@ static const char *join(KilnArena *arena, const char *a, char between, const cha
 }
 
 /* `name` from the top: below base_dir unless it starts with a slash. */
-static const char *from_top(KilnArena *arena, const KilnDefault *entry, const char *name)
+static const char *from_top(KilnArena *arena, const KilnDefaultsEntry *entry, const char *name)
 {
     const char *path = *name == '/' ? name + 1 : join(arena, entry->base_dir, '/', name);
 
@@ -39,37 +39,38 @@ static const char *folder_of(KilnArena *arena, const char *path)
     return slash != NULL ? kiln_arena_strndup(arena, path, (size_t)(slash - path)) : "";
 }
 
-const char *kiln_default_group(KilnArena *arena, const KilnDefault *entry)
+const char *kiln_defaults_entry_group(KilnArena *arena, const KilnDefaultsEntry *entry)
 {
     const char *path = from_top(arena, entry, entry->name);
 
-    if (path == NULL || entry->kind == KILN_DEFAULT_GROUP)
+    if (path == NULL || entry->kind == KILN_DEFAULTS_GROUP)
         return path;
     /* A plain name lies in the same group as the config that lists it. */
     return folder_of(arena, path);
 }
 
-const char *kiln_default_path(KilnArena *arena, const KilnDefault *entry)
+const char *kiln_defaults_entry_path(KilnArena *arena, const KilnDefaultsEntry *entry)
 {
     const char *path = from_top(arena, entry, entry->name);
 
-    if (path == NULL || entry->kind != KILN_DEFAULT_GROUP)
+    if (path == NULL || entry->kind != KILN_DEFAULTS_GROUP)
         return path;
     return kiln_arena_printf(arena, "%s/%s", path, entry->option != NULL ? entry->option : "");
 }
 
 /* Name of the entry as a package: what it is called where it is listed. */
-static const char *relative_package(KilnArena *arena, const KilnDefault *entry)
+static const char *relative_package(KilnArena *arena, const KilnDefaultsEntry *entry)
 {
     const char *name = *entry->name == '/' ? entry->name + 1 : entry->name;
 
     name = kiln_own_path(arena, name);
-    if (name != NULL && entry->kind != KILN_DEFAULT_GROUP)
+    if (name != NULL && entry->kind != KILN_DEFAULTS_GROUP)
         name = folder_of(arena, name);
     return name != NULL ? dots_for_slashes(arena, name) : NULL;
 }
 
-const char *kiln_default_package(KilnArena *arena, const KilnDefault *entry, bool use_header)
+const char *kiln_defaults_entry_package(KilnArena *arena, const KilnDefaultsEntry *entry,
+                                        bool use_header)
 {
     static const char top[] = "_global_";
     const char *package = entry->package, *found = NULL;
@@ -92,11 +93,11 @@ const char *kiln_default_package(KilnArena *arena, const KilnDefault *entry, boo
     return kiln_own_path(arena, *found == '.' ? found + 1 : found);
 }
 
-const char *kiln_default_key(KilnArena *arena, const KilnDefault *entry)
+const char *kiln_defaults_entry_key(KilnArena *arena, const KilnDefaultsEntry *entry)
 {
-    const char *group = kiln_default_group(arena, entry);
+    const char *group = kiln_defaults_entry_group(arena, entry);
     const char *usual = group != NULL ? dots_for_slashes(arena, group) : NULL;
-    const char *package = kiln_default_package(arena, entry, false);
+    const char *package = kiln_defaults_entry_package(arena, entry, false);
 
     if (usual == NULL || package == NULL || strcmp(usual, package) == 0)
         return usual != NULL && package != NULL ? group : NULL;
@@ -104,7 +105,7 @@ const char *kiln_default_key(KilnArena *arena, const KilnDefault *entry)
 }
 
 /* _group_ in a package is the entry's group. */
-static bool expand_group(KilnArena *arena, KilnDefault *entry)
+static bool expand_group(KilnArena *arena, KilnDefaultsEntry *entry)
 {
     static const char word[] = "_group_";
     const char *at = entry->package != NULL ? strstr(entry->package, word) : NULL;
@@ -112,7 +113,7 @@ static bool expand_group(KilnArena *arena, KilnDefault *entry)
 
     if (at == NULL)
         return true;
-    group = kiln_default_group(arena, entry);
+    group = kiln_defaults_entry_group(arena, entry);
     group = group != NULL ? dots_for_slashes(arena, group) : NULL;
     if (group == NULL)
         return false;
@@ -121,8 +122,8 @@ static bool expand_group(KilnArena *arena, KilnDefault *entry)
     return entry->package != NULL;
 }
 
-bool kiln_default_place(KilnArena *arena, KilnDefault *entry, const char *base_dir,
-                        const char *parent_package, const KilnDefault *parent)
+bool kiln_defaults_entry_attach(KilnArena *arena, KilnDefaultsEntry *entry, const char *base_dir,
+                                const char *parent_package, const KilnDefaultsEntry *parent)
 {
     entry->base_dir = base_dir;
     entry->parent_package = parent_package;
@@ -140,7 +141,7 @@ typedef struct ListReader {
     bool failed; /* memory is out */
 } ListReader;
 
-static KilnDefault *wrong(ListReader *reader, const KilnOrigin *origin, const char *what)
+static KilnDefaultsEntry *wrong(ListReader *reader, const KilnOrigin *origin, const char *what)
 {
     KilnError err = { 0 };
 
@@ -151,7 +152,7 @@ static KilnDefault *wrong(ListReader *reader, const KilnOrigin *origin, const ch
 }
 
 /* Split "name@package" and take leading words optional and override off. */
-static bool split_name(ListReader *reader, const char *text, bool words, KilnDefault *entry)
+static bool split_name(ListReader *reader, const char *text, bool words, KilnDefaultsEntry *entry)
 {
     const char *at = strchr(text, '@');
     size_t n = at != NULL ? (size_t)(at - text) : strlen(text);
@@ -184,9 +185,10 @@ static bool split_name(ListReader *reader, const char *text, bool words, KilnDef
     return true;
 }
 
-static KilnDefault *new_entry(ListReader *reader, KilnDefaultKind kind, KilnOrigin origin)
+static KilnDefaultsEntry *new_entry(ListReader *reader, KilnDefaultsEntryKind kind,
+                                    KilnOrigin origin)
 {
-    KilnDefault *entry = kiln_arena_alloc(reader->arena, sizeof(*entry));
+    KilnDefaultsEntry *entry = kiln_arena_alloc(reader->arena, sizeof(*entry));
 
     reader->failed |= entry == NULL;
     if (entry != NULL) {
@@ -203,11 +205,11 @@ static bool is_text(const KilnConfigNode *node)
             node->scalar == KILN_SCALAR_MISSING);
 }
 
-static KilnDefault *read_config(ListReader *reader, const KilnConfigNode *item)
+static KilnDefaultsEntry *read_config(ListReader *reader, const KilnConfigNode *item)
 {
     bool self = strcmp(item->text, "_self_") == 0;
-    KilnDefault *entry = new_entry(reader, self ? KILN_DEFAULT_SELF : KILN_DEFAULT_CONFIG,
-                                   item->origin);
+    KilnDefaultsEntry *entry = new_entry(reader, self ? KILN_DEFAULTS_SELF : KILN_DEFAULTS_CONFIG,
+                                         item->origin);
 
     if (entry == NULL)
         return NULL;
@@ -219,7 +221,8 @@ static KilnDefault *read_config(ListReader *reader, const KilnConfigNode *item)
     return entry;
 }
 
-static KilnDefault *read_options(ListReader *reader, KilnDefault *entry, const KilnConfigNode *list)
+static KilnDefaultsEntry *read_options(ListReader *reader, KilnDefaultsEntry *entry,
+                                       const KilnConfigNode *list)
 {
     KilnOrigin *origins = kiln_arena_alloc(reader->arena, (list->count + 1) * sizeof(*origins));
 
@@ -241,11 +244,11 @@ static KilnDefault *read_options(ListReader *reader, KilnDefault *entry, const K
     return entry;
 }
 
-static KilnDefault *read_group(ListReader *reader, const KilnConfigNode *item)
+static KilnDefaultsEntry *read_group(ListReader *reader, const KilnConfigNode *item)
 {
     const KilnEntry *pair = &item->entries[0];
     const KilnConfigNode *value = pair->value;
-    KilnDefault *entry = new_entry(reader, KILN_DEFAULT_GROUP, pair->key_origin);
+    KilnDefaultsEntry *entry = new_entry(reader, KILN_DEFAULTS_GROUP, pair->key_origin);
 
     if (entry == NULL)
         return NULL;
@@ -273,7 +276,7 @@ static KilnDefault *read_group(ListReader *reader, const KilnConfigNode *item)
     return entry;
 }
 
-static KilnDefault *read_entry(ListReader *reader, const KilnConfigNode *item)
+static KilnDefaultsEntry *read_entry(ListReader *reader, const KilnConfigNode *item)
 {
     if (is_text(item))
         return read_config(reader, item);
@@ -286,15 +289,16 @@ static KilnDefault *read_entry(ListReader *reader, const KilnConfigNode *item)
     return wrong(reader, &item->origin, "expected '- group: option', '- name' or '- _self_'");
 }
 
-KilnDefault **kiln_defaults_read(KilnArena *arena, const KilnConfigNode *list, KilnErrors *errors,
-                                 size_t *ret_count)
+KilnDefaultsEntry **kiln_defaults_entries_read(KilnArena *arena, const KilnConfigNode *list,
+                                               KilnErrors *errors, size_t *ret_count)
 {
     ListReader reader = { .arena = arena, .errors = errors };
-    KilnDefault **entries = kiln_arena_alloc(arena, (list->count + 1) * sizeof(KilnDefault *));
+    KilnDefaultsEntry **entries = kiln_arena_alloc(arena,
+                                                   (list->count + 1) * sizeof(KilnDefaultsEntry *));
     size_t n = 0;
 
     for (size_t i = 0; entries != NULL && i < list->count; i++) {
-        KilnDefault *entry = read_entry(&reader, list->entries[i].value);
+        KilnDefaultsEntry *entry = read_entry(&reader, list->entries[i].value);
 
         if (entry != NULL)
             entries[n++] = entry;

@@ -5,14 +5,14 @@
 
 #include "config/defaults/expand.h"
 
-static void emit(KilnExpander *expander, const KilnDefault *entry, bool has_list)
+static void emit(KilnDefaultsExpander *expander, const KilnDefaultsEntry *entry, bool has_list)
 {
     KilnDefaultsList *list = expander->list;
-    const char *path = kiln_default_path(expander->arena, entry);
-    KilnResult result = { .package = kiln_default_package(expander->arena, entry, true),
-                          .entry = entry,
-                          .primary = entry->primary,
-                          .self = has_list };
+    const char *path = kiln_defaults_entry_path(expander->arena, entry);
+    KilnMergeFile result = { .package = kiln_defaults_entry_package(expander->arena, entry, true),
+                             .entry = entry,
+                             .primary = entry->primary,
+                             .self = has_list };
     KilnError err = { 0 };
 
     if (path == NULL || result.package == NULL ||
@@ -23,21 +23,21 @@ static void emit(KilnExpander *expander, const KilnDefault *entry, bool has_list
     }
     if (list->count == list->capacity) {
         size_t capacity = list->capacity * 2 + 32;
-        KilnResult *more = kiln_arena_alloc(expander->arena, capacity * sizeof(*more));
+        KilnMergeFile *more = kiln_arena_alloc(expander->arena, capacity * sizeof(*more));
 
         if (more == NULL) {
             expander->failed = true;
             return;
         }
         if (list->count > 0)
-            memcpy(more, list->results, list->count * sizeof(*more));
-        list->results = more;
+            memcpy(more, list->files, list->count * sizeof(*more));
+        list->files = more;
         list->capacity = capacity;
     }
-    if (entry->kind == KILN_DEFAULT_GROUP && !has_list)
-        result.key = kiln_default_key(expander->arena, entry);
+    if (entry->kind == KILN_DEFAULTS_GROUP && !has_list)
+        result.key = kiln_defaults_entry_key(expander->arena, entry);
     for (size_t i = 0; result.key != NULL && i < list->count; i++) {
-        if (list->results[i].key == NULL || strcmp(list->results[i].key, result.key) != 0)
+        if (list->files[i].key == NULL || strcmp(list->files[i].key, result.key) != 0)
             continue;
         kiln_error_set(&err, KILN_E_KEY,
                        "defaults: group '%s' is there twice; to change what is selected write "
@@ -45,10 +45,10 @@ static void emit(KilnExpander *expander, const KilnDefault *entry, bool has_list
                        result.key, result.key);
         kiln_expand_tell(expander, &entry->origin, &err);
     }
-    list->results[list->count++] = result;
+    list->files[list->count++] = result;
 }
 
-static void walk(KilnExpander *expander, const KilnDefault *entry)
+static void walk(KilnDefaultsExpander *expander, const KilnDefaultsEntry *entry)
 {
     if (entry->gone)
         return;
@@ -57,9 +57,9 @@ static void walk(KilnExpander *expander, const KilnDefault *entry)
         return;
     }
     for (size_t i = entry->n_children; i-- > 0;) {
-        const KilnDefault *child = entry->children[i];
+        const KilnDefaultsEntry *child = entry->children[i];
 
-        if (child->kind == KILN_DEFAULT_SELF)
+        if (child->kind == KILN_DEFAULTS_SELF)
             emit(expander, entry, true);
         else
             walk(expander, child);
@@ -69,21 +69,21 @@ static void walk(KilnExpander *expander, const KilnDefault *entry)
 /* Choices were met from the last to the first; people read them as they are listed. */
 static void reverse_chosen(KilnDefaultsList *list)
 {
-    for (size_t i = 0; i < list->n_chosen / 2; i++) {
-        KilnSelection other = list->chosen[i];
+    for (size_t i = 0; i < list->n_selections / 2; i++) {
+        KilnSelection other = list->selections[i];
 
-        list->chosen[i] = list->chosen[list->n_chosen - 1 - i];
-        list->chosen[list->n_chosen - 1 - i] = other;
+        list->selections[i] = list->selections[list->n_selections - 1 - i];
+        list->selections[list->n_selections - 1 - i] = other;
     }
 }
 
-static KilnDefault *new_root(KilnArena *arena, const char *name)
+static KilnDefaultsEntry *new_root(KilnArena *arena, const char *name)
 {
-    KilnDefault *root = kiln_arena_alloc(arena, sizeof(*root));
+    KilnDefaultsEntry *root = kiln_arena_alloc(arena, sizeof(*root));
 
     if (root != NULL)
-        *root = (KilnDefault) {
-            .kind = KILN_DEFAULT_CONFIG, .name = name, .base_dir = "", .parent_package = ""
+        *root = (KilnDefaultsEntry) {
+            .kind = KILN_DEFAULTS_CONFIG, .name = name, .base_dir = "", .parent_package = ""
         };
     return root;
 }
@@ -91,11 +91,11 @@ static KilnDefault *new_root(KilnArena *arena, const char *name)
 KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides, size_t n_overrides,
                                 KilnErrors *errors, KilnDefaultsList *ret)
 {
-    KilnExpander expander = {
+    KilnDefaultsExpander expander = {
         .config = config, .arena = config->arena, .errors = errors, .list = ret
     };
-    KilnDefault *primary = new_root(config->arena, config->config_name);
-    KilnDefault *own = new_root(config->arena, "kiln/config");
+    KilnDefaultsEntry *primary = new_root(config->arena, config->config_name);
+    KilnDefaultsEntry *own = new_root(config->arena, "kiln/config");
 
     *ret = (KilnDefaultsList) { .roots = { primary, own } };
     if (primary == NULL || own == NULL)
@@ -107,7 +107,7 @@ KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides, siz
     if (!expander.failed)
         kiln_expand_entry(&expander, own, 0);
     reverse_chosen(ret);
-    if (!expander.failed && ret->n_broken == 0)
+    if (!expander.failed && ret->n_failed == 0)
         kiln_group_overrides_unused(config, &expander.choices, ret, errors);
     if (!expander.failed) {
         walk(&expander, own);

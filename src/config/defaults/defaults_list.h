@@ -7,24 +7,24 @@
 #include "config/override/override.h"
 
 /* A file to merge. */
-typedef struct KilnResult {
-    KilnFile *file;
+typedef struct KilnMergeFile {
+    KilnConfigFile *file;
     const char *package; /* "" is the top */
     const char *key;     /* of a group's choice, "model@other"; NULL: none */
-    const KilnDefault *entry;
+    const KilnDefaultsEntry *entry;
     bool primary;
     bool self; /* stands at _self_ in a list of its own */
-} KilnResult;
+} KilnMergeFile;
 
 typedef struct KilnDefaultsList {
-    KilnDefault *roots[2]; /* the trees of entries: the primary config, kiln's own */
-    KilnResult *results;
+    KilnDefaultsEntry *roots[2]; /* the trees of entries: the primary config, kiln's own */
+    KilnMergeFile *files;
     size_t count, capacity;
-    KilnSelection *chosen; /* groups and their options, in the order they are listed */
-    size_t n_chosen, chosen_capacity;
+    KilnSelection *selections; /* groups and their options, in the order they are listed */
+    size_t n_selections, selections_capacity;
     /* Packages whose config could not be had: what is missing there is no news. */
-    const char **broken;
-    size_t n_broken, broken_capacity;
+    const char **failed;
+    size_t n_failed, failed_capacity;
 } KilnDefaultsList;
 
 /* Expand the defaults lists from the primary config on. `overrides` that choose

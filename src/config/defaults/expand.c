@@ -13,7 +13,8 @@
 
 /* ---- Choices ------------------------------------------------------------------- */
 
-static void tell_twice(KilnExpander *expander, const KilnDefault *entry, const KilnSelection *other)
+static void tell_twice(KilnDefaultsExpander *expander, const KilnDefaultsEntry *entry,
+                       const KilnSelection *other)
 {
     const char *first = entry->option != NULL ? entry->option : "null";
     const char *then = other->option != NULL ? other->option : "null";
@@ -33,7 +34,7 @@ static void tell_twice(KilnExpander *expander, const KilnDefault *entry, const K
 }
 
 /* Remember what a group chose, for interpolations, messages and the run folder. */
-static void remember(KilnExpander *expander, KilnDefault *entry, const char *key,
+static void remember(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry, const char *key,
                      const char *option)
 {
     KilnDefaultsList *list = expander->list;
@@ -42,8 +43,8 @@ static void remember(KilnExpander *expander, KilnDefault *entry, const char *key
                              .several = entry->options != NULL,
                              .added = entry->appended ? &entry->option_origin : NULL };
 
-    for (size_t i = 0; i < list->n_chosen; i++) {
-        KilnSelection *other = &list->chosen[i];
+    for (size_t i = 0; i < list->n_selections; i++) {
+        KilnSelection *other = &list->selections[i];
 
         if (strcmp(other->key, key) != 0)
             continue;
@@ -58,26 +59,26 @@ static void remember(KilnExpander *expander, KilnDefault *entry, const char *key
         tell_twice(expander, entry, other);
         return;
     }
-    if (list->n_chosen == list->chosen_capacity) {
-        size_t capacity = list->chosen_capacity * 2 + 16;
+    if (list->n_selections == list->selections_capacity) {
+        size_t capacity = list->selections_capacity * 2 + 16;
         KilnSelection *more = kiln_arena_alloc(expander->arena, capacity * sizeof(*more));
 
         if (more == NULL) {
             expander->failed = true;
             return;
         }
-        if (list->n_chosen > 0)
-            memcpy(more, list->chosen, list->n_chosen * sizeof(*more));
-        list->chosen = more;
-        list->chosen_capacity = capacity;
+        if (list->n_selections > 0)
+            memcpy(more, list->selections, list->n_selections * sizeof(*more));
+        list->selections = more;
+        list->selections_capacity = capacity;
     }
-    list->chosen[list->n_chosen++] = chosen;
+    list->selections[list->n_selections++] = chosen;
 }
 
 /* Another option from the command line or from an `override` entry. */
-static void apply_choice(KilnExpander *expander, KilnDefault *entry)
+static void apply_choice(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry)
 {
-    const char *key = kiln_default_key(expander->arena, entry);
+    const char *key = kiln_defaults_entry_key(expander->arena, entry);
     KilnGroupOverride *choice = key != NULL
                                     ? kiln_group_overrides_find(&expander->choices, key, false)
                                     : NULL;
@@ -90,11 +91,11 @@ static void apply_choice(KilnExpander *expander, KilnDefault *entry)
     entry->origin = choice->origin;
     entry->option_origin = choice->option_origin;
     entry->origins = NULL;
-    entry->chosen = true;
+    entry->overridden = true;
     choice->used = true;
 }
 
-static bool is_deleted(KilnExpander *expander, KilnDefault *entry, const char *key)
+static bool is_deleted(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry, const char *key)
 {
     KilnGroupOverride *choice = kiln_group_overrides_find(&expander->choices, key, true);
 
@@ -104,7 +105,7 @@ static bool is_deleted(KilnExpander *expander, KilnDefault *entry, const char *k
     choice->used = true;
     entry->deleted = true;
     entry->origin = choice->origin;
-    KilnRemoved removal = { .path = kiln_default_package(expander->arena, entry, true),
+    KilnRemoved removal = { .path = kiln_defaults_entry_package(expander->arena, entry, true),
                             .origin = choice->origin };
     expander->failed |= removal.path == NULL ||
                         kiln_removal_add(expander->config, &removal, NULL) < 0;
@@ -113,24 +114,24 @@ static bool is_deleted(KilnExpander *expander, KilnDefault *entry, const char *k
 
 /* ---- One config's list ----------------------------------------------------------- */
 
-static bool is_interpolated(const KilnDefault *entry)
+static bool is_interpolated(const KilnDefaultsEntry *entry)
 {
-    return entry->kind == KILN_DEFAULT_GROUP && entry->options == NULL && entry->option != NULL &&
+    return entry->kind == KILN_DEFAULTS_GROUP && entry->options == NULL && entry->option != NULL &&
            strstr(entry->option, "${") != NULL;
 }
 
 /* The option of an entry, with choices made so far put in for ${group}. */
-static bool resolve_option(KilnExpander *expander, KilnDefault *entry)
+static bool resolve_option(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry)
 {
     KilnMaker maker = { .arena = expander->arena, .origin = entry->origin };
     KilnConfigNode *map = kiln_node_new(&maker, KILN_NODE_MAP);
     KilnConfigNode *text = kiln_node_string(&maker, entry->option);
     const KilnConfigNode *value = NULL;
     KilnError err = { 0 };
-    KilnResolving resolving = { .config = expander->config, .root = map, .err = &err };
+    KilnResolution resolving = { .config = expander->config, .root = map, .err = &err };
 
-    for (size_t i = 0; map != NULL && i < expander->list->n_chosen; i++) {
-        const KilnSelection *chosen = &expander->list->chosen[i];
+    for (size_t i = 0; map != NULL && i < expander->list->n_selections; i++) {
+        const KilnSelection *chosen = &expander->list->selections[i];
 
         if (chosen->option != NULL && !chosen->several &&
             kiln_node_append(expander->arena, map, chosen->key, entry->origin,
@@ -155,16 +156,16 @@ static bool resolve_option(KilnExpander *expander, KilnDefault *entry)
 }
 
 /* `override` entries come last, for they change what is before them. */
-static void collect_overrides(KilnExpander *expander, KilnDefault **entries, size_t n,
-                              const KilnDefault *parent)
+static void collect_overrides(KilnDefaultsExpander *expander, KilnDefaultsEntry **entries, size_t n,
+                              const KilnDefaultsEntry *parent)
 {
-    const KilnDefault *last = NULL;
+    const KilnDefaultsEntry *last = NULL;
     KilnError err = { 0 };
 
     for (size_t i = 0; i < n; i++) {
-        const KilnDefault *entry = entries[i];
+        const KilnDefaultsEntry *entry = entries[i];
 
-        if (entry->kind == KILN_DEFAULT_SELF)
+        if (entry->kind == KILN_DEFAULTS_SELF)
             continue;
         if (last != NULL && !entry->override && !entry->appended) {
             kiln_error_set(&err, KILN_E_SYNTAX,
@@ -190,17 +191,18 @@ static void collect_overrides(KilnExpander *expander, KilnDefault **entries, siz
 
 /* The entries of the config's list, with _self_ where it is implied, and with what
  * the command line appends. */
-static KilnDefault **entries_of(KilnExpander *expander, const KilnDefault *parent,
-                                const KilnFile *file, size_t *ret_count)
+static KilnDefaultsEntry **entries_of(KilnDefaultsExpander *expander,
+                                      const KilnDefaultsEntry *parent, const KilnConfigFile *file,
+                                      size_t *ret_count)
 {
     size_t n = 0, selves = 0, others = 0;
     size_t n_appended = parent->primary ? expander->choices.n_appended : 0;
-    KilnDefault **list = NULL, **all;
+    KilnDefaultsEntry **list = NULL, **all;
     KilnError err = { 0 };
 
     if (file->defaults != NULL)
-        list = kiln_defaults_read(expander->arena, file->defaults, expander->errors, &n);
-    all = kiln_arena_alloc(expander->arena, (n + n_appended + 2) * sizeof(KilnDefault *));
+        list = kiln_defaults_entries_read(expander->arena, file->defaults, expander->errors, &n);
+    all = kiln_arena_alloc(expander->arena, (n + n_appended + 2) * sizeof(KilnDefaultsEntry *));
     if (all == NULL || (file->defaults != NULL && list == NULL)) {
         expander->failed = true;
         return NULL;
@@ -208,13 +210,13 @@ static KilnDefault **entries_of(KilnExpander *expander, const KilnDefault *paren
     for (size_t i = 0; i < n; i++) {
         all[i] = list[i];
         others += !list[i]->override;
-        if (list[i]->kind == KILN_DEFAULT_SELF && ++selves == 2) {
+        if (list[i]->kind == KILN_DEFAULTS_SELF && ++selves == 2) {
             kiln_error_set(&err, KILN_E_KEY, "defaults: _self_ is there twice");
             kiln_expand_tell(expander, &list[i]->origin, &err);
         }
     }
     if (selves == 0 && (others > 0 || (n == 0 && n_appended > 0))) {
-        all[n] = kiln_arena_alloc(expander->arena, sizeof(KilnDefault));
+        all[n] = kiln_arena_alloc(expander->arena, sizeof(KilnDefaultsEntry));
         expander->failed |= all[n] == NULL;
         if (all[n] == NULL)
             return NULL;
@@ -226,13 +228,14 @@ static KilnDefault **entries_of(KilnExpander *expander, const KilnDefault *paren
     return all;
 }
 
-static void add_child(KilnExpander *expander, KilnDefault *parent, KilnDefault *child)
+static void add_child(KilnDefaultsExpander *expander, KilnDefaultsEntry *parent,
+                      KilnDefaultsEntry *child)
 {
     size_t n = parent->n_children;
 
     if ((n & (n - 1)) == 0) { /* full at 0, 1, 2, 4, 8, ... */
         size_t capacity = n > 0 ? 2 * n : 1;
-        KilnDefault **more = kiln_arena_alloc(expander->arena, capacity * sizeof(*more));
+        KilnDefaultsEntry **more = kiln_arena_alloc(expander->arena, capacity * sizeof(*more));
 
         if (more == NULL) {
             expander->failed = true;
@@ -246,12 +249,12 @@ static void add_child(KilnExpander *expander, KilnDefault *parent, KilnDefault *
 }
 
 /* A list of options: a config each, the last one first as everything here. */
-static void expand_options(KilnExpander *expander, KilnDefault *parent, KilnDefault *entry,
-                           int depth)
+static void expand_options(KilnDefaultsExpander *expander, KilnDefaultsEntry *parent,
+                           KilnDefaultsEntry *entry, int depth)
 {
     size_t n = 0;
     KilnText text = { 0 };
-    const char *key = kiln_default_key(expander->arena, entry), *written;
+    const char *key = kiln_defaults_entry_key(expander->arena, entry), *written;
 
     while (entry->options[n] != NULL)
         n++;
@@ -265,21 +268,22 @@ static void expand_options(KilnExpander *expander, KilnDefault *parent, KilnDefa
     else
         remember(expander, entry, key, written);
     for (size_t i = n; i-- > 0;) {
-        KilnDefault *child = kiln_arena_alloc(expander->arena, sizeof(*child));
+        KilnDefaultsEntry *child = kiln_arena_alloc(expander->arena, sizeof(*child));
 
         if (child == NULL) {
             expander->failed = true;
             return;
         }
-        child->kind = KILN_DEFAULT_CONFIG;
+        child->kind = KILN_DEFAULTS_CONFIG;
         child->name = kiln_arena_printf(expander->arena, "%s/%s", entry->name, entry->options[i]);
         child->package = entry->package;
         child->optional = entry->optional;
         child->origin = entry->origins != NULL ? entry->origins[i] : entry->option_origin;
         child->option_origin = child->origin;
         child->interpolated = parent->interpolated;
-        if (child->name == NULL || !kiln_default_place(expander->arena, child, entry->base_dir,
-                                                       entry->parent_package, parent)) {
+        if (child->name == NULL ||
+            !kiln_defaults_entry_attach(expander->arena, child, entry->base_dir,
+                                        entry->parent_package, parent)) {
             expander->failed = true;
             return;
         }
@@ -288,38 +292,38 @@ static void expand_options(KilnExpander *expander, KilnDefault *parent, KilnDefa
     }
 }
 
-static void expand_list(KilnExpander *expander, KilnDefault *parent, KilnDefault **entries,
-                        size_t n, int depth)
+static void expand_list(KilnDefaultsExpander *expander, KilnDefaultsEntry *parent,
+                        KilnDefaultsEntry **entries, size_t n, int depth)
 {
-    const char *group = kiln_default_group(expander->arena, parent);
-    const char *package = kiln_default_package(expander->arena, parent, true);
+    const char *group = kiln_defaults_entry_group(expander->arena, parent);
+    const char *package = kiln_defaults_entry_package(expander->arena, parent, true);
 
     for (size_t i = 0; i < n; i++) {
         entries[i]->interpolated = parent->interpolated;
-        if (entries[i]->kind != KILN_DEFAULT_SELF &&
-            !kiln_default_place(expander->arena, entries[i], group, package, parent))
+        if (entries[i]->kind != KILN_DEFAULTS_SELF &&
+            !kiln_defaults_entry_attach(expander->arena, entries[i], group, package, parent))
             expander->failed = true;
     }
     if (expander->failed)
         return;
     collect_overrides(expander, entries, n, parent);
     for (size_t i = n; i-- > 0 && !expander->failed;) {
-        KilnDefault *entry = entries[i];
+        KilnDefaultsEntry *entry = entries[i];
 
         if (entry->override)
             continue;
-        if (entry->kind == KILN_DEFAULT_GROUP)
+        if (entry->kind == KILN_DEFAULTS_GROUP)
             apply_choice(expander, entry);
         if (entry->options != NULL) {
             expand_options(expander, parent, entry, depth);
             continue;
         }
         add_child(expander, parent, entry);
-        if (entry->kind != KILN_DEFAULT_SELF && !is_interpolated(entry))
+        if (entry->kind != KILN_DEFAULTS_SELF && !is_interpolated(entry))
             kiln_expand_entry(expander, entry, depth + 1);
     }
     for (size_t i = 0; i < parent->n_children && !expander->failed; i++) {
-        KilnDefault *entry = parent->children[i];
+        KilnDefaultsEntry *entry = parent->children[i];
 
         if (!is_interpolated(entry))
             continue;
@@ -334,12 +338,13 @@ static void expand_list(KilnExpander *expander, KilnDefault *parent, KilnDefault
 /* ---- One entry ------------------------------------------------------------------ */
 
 /* A config that includes itself, or lists that never end. */
-static bool is_endless(KilnExpander *expander, KilnDefault *entry, const char *path, int depth)
+static bool is_endless(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry, const char *path,
+                       int depth)
 {
     KilnError err = { 0 };
 
-    for (const KilnDefault *above = entry->parent; above != NULL; above = above->parent) {
-        const char *other = kiln_default_path(expander->arena, above);
+    for (const KilnDefaultsEntry *above = entry->parent; above != NULL; above = above->parent) {
+        const char *other = kiln_defaults_entry_path(expander->arena, above);
 
         if (other == NULL || strcmp(other, path) != 0)
             continue;
@@ -360,7 +365,8 @@ static bool is_endless(KilnExpander *expander, KilnDefault *entry, const char *p
     return true;
 }
 
-static void set_header(KilnExpander *expander, KilnDefault *entry, const KilnFile *file)
+static void set_header(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry,
+                       const KilnConfigFile *file)
 {
     if (file == NULL || file->package == NULL)
         return;
@@ -374,18 +380,18 @@ static void set_header(KilnExpander *expander, KilnDefault *entry, const KilnFil
         entry->header = kiln_arena_printf(expander->arena, "_global_.%s", file->package);
 }
 
-void kiln_expand_entry(KilnExpander *expander, KilnDefault *entry, int depth)
+void kiln_expand_entry(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry, int depth)
 {
-    const char *path = kiln_default_path(expander->arena, entry);
+    const char *path = kiln_defaults_entry_path(expander->arena, entry);
     const char *key = NULL;
-    KilnDefault **entries;
-    KilnFile *file = NULL;
+    KilnDefaultsEntry **entries;
+    KilnConfigFile *file = NULL;
     KilnError err = { 0 };
     size_t n = 0;
 
     expander->n_entries++;
-    if (entry->kind == KILN_DEFAULT_GROUP) {
-        key = kiln_default_key(expander->arena, entry);
+    if (entry->kind == KILN_DEFAULTS_GROUP) {
+        key = kiln_defaults_entry_key(expander->arena, entry);
         expander->failed |= key == NULL;
     }
     if (expander->failed || path == NULL) {
@@ -413,7 +419,7 @@ void kiln_expand_entry(KilnExpander *expander, KilnDefault *entry, int depth)
     if (kiln_search_file(&expander->config->search, path, &file, &err) < 0)
         kiln_expand_tell(expander, NULL, &err);
     set_header(expander, entry, file);
-    if (file == NULL || file->broken) {
+    if (file == NULL || file->unreadable) {
         if (file == NULL && entry->optional)
             entry->gone = true;
         else if (file == NULL && err.status == KILN_OK)

@@ -8,7 +8,7 @@
 #define KILN_DEFAULTS_LEVELS 64
 #define KILN_DEFAULTS_ENTRIES 5000
 
-typedef struct KilnExpander {
+typedef struct KilnDefaultsExpander {
     KilnConfig *config;
     KilnArena *arena;
     KilnErrors *errors;
@@ -16,18 +16,20 @@ typedef struct KilnExpander {
     KilnDefaultsList *list;
     size_t n_entries;
     bool failed; /* memory is out */
-} KilnExpander;
+} KilnDefaultsExpander;
 
 /* Expand an entry that is placed: read its file and the lists below it. */
-void kiln_expand_entry(KilnExpander *expander, KilnDefault *entry, int depth);
+void kiln_expand_entry(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry, int depth);
 
 /* Add an error; `origin` goes in front when it is not NULL. */
-void kiln_expand_tell(KilnExpander *expander, const KilnOrigin *origin, KilnError *err);
+void kiln_expand_tell(KilnDefaultsExpander *expander, const KilnOrigin *origin, KilnError *err);
 /* The entry can't be had; what lies below its package may be missing because of it. */
-void kiln_expand_give_up(KilnExpander *expander, KilnDefault *entry);
+void kiln_expand_give_up(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry);
 /* Tell that there is no such config or option, and which there are; give up. */
-void kiln_expand_not_found(KilnExpander *expander, KilnDefault *entry, const char *path);
+void kiln_expand_not_found(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry,
+                           const char *path);
 /* Tell that ??? stands where an option must be chosen; give up. */
-void kiln_expand_choice_missing(KilnExpander *expander, KilnDefault *entry, const char *key);
+void kiln_expand_choice_missing(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry,
+                                const char *key);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "config/defaults/expand.h"
 
-void kiln_expand_tell(KilnExpander *expander, const KilnOrigin *origin, KilnError *err)
+void kiln_expand_tell(KilnDefaultsExpander *expander, const KilnOrigin *origin, KilnError *err)
 {
     expander->failed |= err->status == KILN_E_NOMEM;
     if (origin != NULL)
@@ -13,30 +13,30 @@ void kiln_expand_tell(KilnExpander *expander, const KilnOrigin *origin, KilnErro
 }
 
 /* What lies below the entry's package may be missing because of this error. */
-void kiln_expand_give_up(KilnExpander *expander, KilnDefault *entry)
+void kiln_expand_give_up(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry)
 {
     KilnDefaultsList *list = expander->list;
-    const char *package = kiln_default_package(expander->arena, entry, true);
+    const char *package = kiln_defaults_entry_package(expander->arena, entry, true);
 
     entry->gone = true;
-    if (list->n_broken == list->broken_capacity) {
-        size_t capacity = list->broken_capacity * 2 + 8;
+    if (list->n_failed == list->failed_capacity) {
+        size_t capacity = list->failed_capacity * 2 + 8;
         const char **more = kiln_arena_alloc(expander->arena, capacity * sizeof(*more));
 
-        if (more != NULL && list->n_broken > 0)
-            memcpy(more, list->broken, list->n_broken * sizeof(*more));
+        if (more != NULL && list->n_failed > 0)
+            memcpy(more, list->failed, list->n_failed * sizeof(*more));
         if (more == NULL)
             package = NULL;
-        list->broken = more;
-        list->broken_capacity = capacity;
+        list->failed = more;
+        list->failed_capacity = capacity;
     }
     if (package == NULL)
         expander->failed = true;
     else
-        list->broken[list->n_broken++] = package;
+        list->failed[list->n_failed++] = package;
 }
 
-static void say_options(KilnExpander *expander, const char *group, const char *wrong,
+static void say_options(KilnDefaultsExpander *expander, const char *group, const char *wrong,
                         KilnText *text)
 {
     const char **options = kiln_search_options(&expander->config->search, group, false);
@@ -58,8 +58,8 @@ static void say_options(KilnExpander *expander, const char *group, const char *w
 }
 
 /* The group itself is not there: which one is meant? */
-static bool say_groups(KilnExpander *expander, const KilnDefault *entry, const char *group,
-                       KilnText *text)
+static bool say_groups(KilnDefaultsExpander *expander, const KilnDefaultsEntry *entry,
+                       const char *group, KilnText *text)
 {
     const KilnSearch *search = &expander->config->search;
     const char *slash = strrchr(group, '/'), *above = "";
@@ -85,7 +85,7 @@ static bool say_groups(KilnExpander *expander, const KilnDefault *entry, const c
 }
 
 /* `- _slef_`: a config beside the one that lists it, or _self_. */
-static void say_configs(KilnExpander *expander, const char *wrong, KilnText *text)
+static void say_configs(KilnDefaultsExpander *expander, const char *wrong, KilnText *text)
 {
     static const char *const self[] = { "_self_" };
     const char **options = kiln_search_options(&expander->config->search, "", false);
@@ -101,7 +101,8 @@ static void say_configs(KilnExpander *expander, const char *wrong, KilnText *tex
 }
 
 /* `callbacks=mine`, where `mine` is a callback and no set of them */
-static void say_member(const KilnExpander *expander, const KilnDefault *entry, KilnText *text)
+static void say_member(const KilnDefaultsExpander *expander, const KilnDefaultsEntry *entry,
+                       KilnText *text)
 {
     const KilnComposeHooks *hooks = expander->config->search.hooks;
 
@@ -113,7 +114,8 @@ static void say_member(const KilnExpander *expander, const KilnDefault *entry, K
                          entry->name, entry->option, entry->name, entry->option, entry->option);
 }
 
-void kiln_expand_not_found(KilnExpander *expander, KilnDefault *entry, const char *path)
+void kiln_expand_not_found(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry,
+                           const char *path)
 {
     KilnText text = { 0 };
     KilnError err = { 0 };
@@ -124,7 +126,7 @@ void kiln_expand_not_found(KilnExpander *expander, KilnDefault *entry, const cha
                             : "";
     KilnOrigin at = entry->option_origin;
 
-    if (entry->kind != KILN_DEFAULT_GROUP || entry->primary) {
+    if (entry->kind != KILN_DEFAULTS_GROUP || entry->primary) {
         kiln_text_printf(&text, "there is no config '%s'", path);
         if (group != NULL && *group == '\0')
             say_configs(expander, path, &text);
@@ -138,16 +140,17 @@ void kiln_expand_not_found(KilnExpander *expander, KilnDefault *entry, const cha
         if (group != NULL && *group != '\0')
             say_options(expander, group, slash + 1, &text);
     }
-    kiln_text_printf(&text, " (searched %s)", kiln_search_text(&expander->config->search));
+    kiln_text_printf(&text, " (searched %s)", kiln_search_describe(&expander->config->search));
     kiln_error_set(&err, KILN_E_KEY, "%s", text.data != NULL ? text.data : "out of memory");
     kiln_text_release(&text);
     kiln_expand_tell(expander, entry->origin.source != NULL ? &at : NULL, &err);
     kiln_expand_give_up(expander, entry);
 }
 
-void kiln_expand_choice_missing(KilnExpander *expander, KilnDefault *entry, const char *key)
+void kiln_expand_choice_missing(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry,
+                                const char *key)
 {
-    const char *group = kiln_default_group(expander->arena, entry);
+    const char *group = kiln_defaults_entry_group(expander->arena, entry);
     KilnText text = { 0 };
     KilnError err = { 0 };
 

@@ -44,12 +44,12 @@ static KilnStatus walk_group(const Walk *walk, const char *group, KilnError *err
         return kiln_error_nomem(err, 0);
     for (; *options != NULL && status != KILN_E_NOMEM; options++) {
         const char *path = path_of(walk, group, *options);
-        KilnFile *file = NULL;
+        KilnConfigFile *file = NULL;
 
         if (path == NULL)
             return kiln_error_nomem(err, 0);
         status = kiln_search_file(walk->search, path, &file, err);
-        if (file != NULL && !file->broken)
+        if (file != NULL && !file->unreadable)
             walk->visit(walk->ctx, group, *options, file);
     }
     for (; *groups != NULL && status != KILN_E_NOMEM; groups++) {

@@ -7,7 +7,7 @@
 /* One file: group "model", option "resnet"; group "" at the top. An option without
  * a file has content of the layer KILN_LAYER_DEFAULT. All is borrowed for the call. */
 typedef void KilnGroupFileVisit(void *ctx, const char *group, const char *option,
-                                const KilnFile *file);
+                                const KilnConfigFile *file);
 
 /* The folders of a request (its own or ./conf, config_dirs) into `search`, which
  * has its arena already. */

@@ -61,18 +61,18 @@ static KilnGroupOverride *new_choice(KilnGroupOverrides *choices)
 static KilnStatus append(KilnGroupOverrides *choices, const KilnOverride *override,
                          const char *option, const char **options, KilnError *err)
 {
-    KilnDefault *entry = kiln_arena_alloc(choices->arena, sizeof(*entry));
+    KilnDefaultsEntry *entry = kiln_arena_alloc(choices->arena, sizeof(*entry));
 
     if (entry == NULL)
         return kiln_error_nomem(err, sizeof(*entry));
-    *entry = (KilnDefault) { .kind = KILN_DEFAULT_GROUP,
-                             .name = override->key,
-                             .package = override->package,
-                             .option = option,
-                             .options = options,
-                             .appended = true,
-                             .origin = kiln_override_key_origin(override),
-                             .option_origin = override->value->origin };
+    *entry = (KilnDefaultsEntry) { .kind = KILN_DEFAULTS_GROUP,
+                                   .name = override->key,
+                                   .package = override->package,
+                                   .option = option,
+                                   .options = options,
+                                   .appended = true,
+                                   .origin = kiln_override_key_origin(override),
+                                   .option_origin = override->value->origin };
     if (entry->package != NULL && strcmp(entry->package, "_here_") == 0)
         entry->package = "";
     choices->appended[choices->n_appended++] = entry;
@@ -101,7 +101,7 @@ static KilnStatus add_override(KilnGroupOverrides *choices, KilnOverride *overri
     if (override->kind == KILN_OVERRIDE_ADD)
         return append(choices, override, option, options, &err) < 0 ? kiln_errors_add(errors, &err)
                                                                     : KILN_OK;
-    const char *key = kiln_override_choice_key(choices->arena, override);
+    const char *key = kiln_override_group_key(choices->arena, override);
     bool deletes = override->kind == KILN_OVERRIDE_DELETE;
     other = key != NULL ? kiln_group_overrides_find(choices, key, deletes) : NULL;
     choice = other != NULL ? other : key != NULL ? new_choice(choices) : NULL;
@@ -122,7 +122,8 @@ KilnStatus kiln_group_overrides_read(KilnConfig *config, KilnOverride *overrides
                                      KilnGroupOverrides *ret)
 {
     *ret = (KilnGroupOverrides) { .arena = config->arena, .search = &config->search };
-    ret->appended = kiln_arena_alloc(config->arena, (n_overrides + 1) * sizeof(KilnDefault *));
+    ret->appended = kiln_arena_alloc(config->arena,
+                                     (n_overrides + 1) * sizeof(KilnDefaultsEntry *));
     if (ret->appended == NULL)
         return KILN_E_NOMEM;
     for (size_t i = 0; i < n_overrides; i++) {
@@ -140,28 +141,28 @@ KilnStatus kiln_group_overrides_read(KilnConfig *config, KilnOverride *overrides
 }
 
 /* `override /model: mlp` in a file that goes below its own group, for want of a header? */
-static bool is_displaced(const KilnDefault *entry)
+static bool is_displaced(const KilnDefaultsEntry *entry)
 {
-    const KilnDefault *file = entry->parent;
+    const KilnDefaultsEntry *file = entry->parent;
 
     return entry->name[0] == '/' && entry->package == NULL && entry->parent_package[0] != '\0' &&
            file != NULL && file->header == NULL && file->package == NULL;
 }
 
 /* `override model: mlp` in a file of a group below which there is no `model`? */
-static bool is_relative(const KilnGroupOverrides *choices, const KilnDefault *entry)
+static bool is_relative(const KilnGroupOverrides *choices, const KilnDefaultsEntry *entry)
 {
-    const char *group = kiln_default_group(choices->arena, entry);
+    const char *group = kiln_defaults_entry_group(choices->arena, entry);
 
     return entry->name[0] != '/' && entry->base_dir[0] != '\0' && group != NULL &&
            !kiln_search_is_group(choices->search, group, false) &&
            kiln_search_is_group(choices->search, entry->name, false);
 }
 
-KilnStatus kiln_group_overrides_add(KilnGroupOverrides *choices, const KilnDefault *entry,
+KilnStatus kiln_group_overrides_add(KilnGroupOverrides *choices, const KilnDefaultsEntry *entry,
                                     KilnError *err)
 {
-    const char *key = kiln_default_key(choices->arena, entry);
+    const char *key = kiln_defaults_entry_key(choices->arena, entry);
     KilnGroupOverride *choice;
 
     if (key == NULL)
@@ -197,8 +198,8 @@ static void say_others(const KilnDefaultsList *list, const char *key, KilnText *
 {
     size_t n = strcspn(key, "@"), found = 0;
 
-    for (size_t i = 0; i < list->n_chosen; i++) {
-        const char *other = list->chosen[i].key;
+    for (size_t i = 0; i < list->n_selections; i++) {
+        const char *other = list->selections[i].key;
 
         if (strncmp(other, key, n) == 0 && (other[n] == '\0' || other[n] == '@'))
             kiln_text_printf(text, "%s%s", found++ == 0 ? "; did you mean " : " or ", other);
@@ -211,9 +212,10 @@ static void say_groups(const KilnDefaultsList *list, KilnText *text)
 {
     size_t found = 0;
 
-    for (size_t i = 0; i < list->n_chosen; i++)
-        if (strncmp(list->chosen[i].key, "kiln/", 5) != 0)
-            kiln_text_printf(text, "%s%s", found++ == 0 ? " (it has " : ", ", list->chosen[i].key);
+    for (size_t i = 0; i < list->n_selections; i++)
+        if (strncmp(list->selections[i].key, "kiln/", 5) != 0)
+            kiln_text_printf(text, "%s%s", found++ == 0 ? " (it has " : ", ",
+                             list->selections[i].key);
     if (found > 0)
         kiln_text_char(text, ')');
 }

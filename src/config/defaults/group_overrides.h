@@ -22,7 +22,7 @@ typedef struct KilnGroupOverrides {
     const KilnSearch *search;
     KilnGroupOverride *list;
     size_t count, capacity;
-    KilnDefault **appended; /* +group=option */
+    KilnDefaultsEntry **appended; /* +group=option */
     size_t n_appended;
 } KilnGroupOverrides;
 
@@ -32,7 +32,7 @@ KILN_NODISCARD KilnStatus kiln_group_overrides_read(KilnConfig *config, KilnOver
                                                     KilnGroupOverrides *ret);
 /* Add a file's `override group: option`, unless something above has said more. */
 KILN_NODISCARD KilnStatus kiln_group_overrides_add(KilnGroupOverrides *choices,
-                                                   const KilnDefault *entry, KilnError *err);
+                                                   const KilnDefaultsEntry *entry, KilnError *err);
 /* The choice for a key; `deletes`: the deletion of it. NULL: none. */
 KilnGroupOverride *kiln_group_overrides_find(const KilnGroupOverrides *choices, const char *key,
                                              bool deletes);

@@ -22,8 +22,8 @@ static const char *foreign_path(KilnArena *arena, const char *path)
 
 KilnStatus kiln_search_add(KilnSearch *search, const char *path, const char *what, KilnError *err)
 {
-    KilnFolder *folder = kiln_arena_alloc(search->arena, sizeof(*folder));
-    KilnFolder **end = &search->folders;
+    KilnSearchFolder *folder = kiln_arena_alloc(search->arena, sizeof(*folder));
+    KilnSearchFolder **end = &search->folders;
 
     if (kiln_starts_with(path, "file://"))
         path += strlen("file://");
@@ -71,7 +71,8 @@ const KilnShippedFile *kiln_shipped_find(const char *name)
 
 /* Path of `name` below a folder, when something is there: a link that leads nowhere,
  * or what may not be looked at, is something, and found out when it is read. */
-static const char *in_folder(const KilnSearch *search, const KilnFolder *folder, const char *name)
+static const char *in_folder(const KilnSearch *search, const KilnSearchFolder *folder,
+                             const char *name)
 {
     struct stat st;
     bool here = strcmp(folder->path, ".") == 0;
@@ -85,7 +86,7 @@ static const char *in_folder(const KilnSearch *search, const KilnFolder *folder,
 }
 
 /* Look in folders, then in options of components, then in what ships. */
-static KilnStatus find(KilnSearch *search, KilnFile *file, bool *ret_found, KilnError *err)
+static KilnStatus find(KilnSearch *search, KilnConfigFile *file, bool *ret_found, KilnError *err)
 {
     bool has_end = kiln_ends_with(file->path, ".yaml");
     const char *end = has_end ? "" : ".yaml";
@@ -96,12 +97,12 @@ static KilnStatus find(KilnSearch *search, KilnFile *file, bool *ret_found, Kiln
     *ret_found = true;
     if (name == NULL)
         return kiln_error_nomem(err, strlen(file->path));
-    for (const KilnFolder *folder = search->folders; folder != NULL; folder = folder->next) {
+    for (const KilnSearchFolder *folder = search->folders; folder != NULL; folder = folder->next) {
         file->source = in_folder(search, folder, name);
         if (file->source == NULL && foreign != NULL)
             file->source = in_folder(search, folder, foreign);
         if (file->source != NULL)
-            return kiln_file_load(search, file, err);
+            return kiln_config_file_load(search, file, err);
     }
     if (search->hooks != NULL && search->hooks->option != NULL && slash != NULL) {
         const char *group = kiln_arena_strndup(search->arena, file->path,
@@ -113,22 +114,23 @@ static KilnStatus find(KilnSearch *search, KilnFile *file, bool *ret_found, Kiln
         if (kiln_shipped_find(name) == NULL &&
             search->hooks->option(search->hooks->ctx, search->config, group, slash + 1, &yaml,
                                   &file->source))
-            return kiln_file_parse(search, file, yaml, strlen(yaml), true, err);
+            return kiln_config_file_parse(search, file, yaml, strlen(yaml), true, err);
     }
     const KilnShippedFile *shipped = kiln_shipped_find(name);
     if (shipped != NULL) {
         file->source = kiln_arena_printf(search->arena, "kiln:conf/%s", shipped->path);
         if (file->source == NULL)
             return kiln_error_nomem(err, strlen(name));
-        return kiln_file_parse(search, file, shipped->text, shipped->size, false, err);
+        return kiln_config_file_parse(search, file, shipped->text, shipped->size, false, err);
     }
     *ret_found = false;
     return KILN_OK;
 }
 
-KilnStatus kiln_search_file(KilnSearch *search, const char *path, KilnFile **ret, KilnError *err)
+KilnStatus kiln_search_file(KilnSearch *search, const char *path, KilnConfigFile **ret,
+                            KilnError *err)
 {
-    KilnFile *file;
+    KilnConfigFile *file;
     bool found;
     KilnStatus status;
 
@@ -147,7 +149,7 @@ KilnStatus kiln_search_file(KilnSearch *search, const char *path, KilnFile **ret
     *ret = found ? file : NULL;
     if (!found)
         return KILN_OK;
-    file->broken = status < 0;
+    file->unreadable = status < 0;
     file->next = search->files;
     search->files = file;
     return status;
@@ -180,7 +182,7 @@ bool kiln_search_is_group(const KilnSearch *search, const char *group, bool own)
 {
     const char *foreign = foreign_path(search->arena, group);
 
-    for (const KilnFolder *folder = search->folders; folder != NULL; folder = folder->next) {
+    for (const KilnSearchFolder *folder = search->folders; folder != NULL; folder = folder->next) {
         const char *path = in_folder(search, folder, group);
 
         if (path == NULL && foreign != NULL)
@@ -274,7 +276,7 @@ const char **kiln_search_options(const KilnSearch *search, const char *group, bo
     const char *foreign = foreign_path(search->arena, group);
     size_t kept = 0;
 
-    for (const KilnFolder *folder = search->folders; folder != NULL; folder = folder->next) {
+    for (const KilnSearchFolder *folder = search->folders; folder != NULL; folder = folder->next) {
         const char *path = *group == '\0' ? folder->path : in_folder(search, folder, group);
 
         if (path == NULL && foreign != NULL)
@@ -304,12 +306,12 @@ const char **kiln_search_options(const KilnSearch *search, const char *group, bo
     return names.list;
 }
 
-const char *kiln_search_text(const KilnSearch *search)
+const char *kiln_search_describe(const KilnSearch *search)
 {
     KilnText text = { 0 };
     const char *copy;
 
-    for (const KilnFolder *folder = search->folders; folder != NULL; folder = folder->next)
+    for (const KilnSearchFolder *folder = search->folders; folder != NULL; folder = folder->next)
         kiln_text_printf(&text, "%s%s", text.length > 0 ? ", " : "", folder->path);
     kiln_text_printf(&text, "%swhat ships with kiln", text.length > 0 ? " and " : "");
     copy = kiln_arena_strdup(search->arena, text.data != NULL ? text.data : "");

@@ -14,29 +14,29 @@ typedef struct KilnSelection {
     const KilnOrigin *added; /* the argument +group=option that chose it; NULL: none did */
 } KilnSelection;
 
-typedef struct KilnFile {
+typedef struct KilnConfigFile {
     const char *path;         /* "model/resnet", as the defaults list names it */
     const char *source;       /* "conf/model/resnet.yaml", for origins */
     const char *package;      /* of its "# @package" header; NULL: none */
     KilnConfigNode *content;  /* mapping or list, defaults list taken out */
     KilnConfigNode *defaults; /* the defaults list; NULL: none */
     KilnOrigin defaults_origin;
-    bool broken; /* could not be read; the error was told */
-    struct KilnFile *next;
-} KilnFile;
+    bool unreadable; /* the error was reported when it was read */
+    struct KilnConfigFile *next;
+} KilnConfigFile;
 
-typedef struct KilnFolder {
+typedef struct KilnSearchFolder {
     const char *path;
     const char *provider; /* who named it: "--config-dir"; static */
-    struct KilnFolder *next;
-} KilnFolder;
+    struct KilnSearchFolder *next;
+} KilnSearchFolder;
 
 typedef struct KilnSearch {
     KilnArena *arena;
     KilnConfig *config;            /* for the hooks */
     const KilnComposeHooks *hooks; /* may be NULL; valid while composing only */
-    KilnFolder *folders;           /* in order */
-    KilnFile *files;               /* those read already */
+    KilnSearchFolder *folders;     /* in order */
+    KilnConfigFile *files;         /* those read already */
 } KilnSearch;
 
 /* Append a folder; KILN_E_IO when it is none. `what` (static) says who named it
@@ -46,10 +46,10 @@ KILN_NODISCARD KilnStatus kiln_search_add(KilnSearch *search, const char *path, 
 /* Append the plugins' folders, which the hooks name. */
 KILN_NODISCARD KilnStatus kiln_search_add_plugins(KilnSearch *search, KilnError *err);
 /* The file of a config path ("model/resnet"); *ret is NULL with KILN_OK when there
- * is none. One that can't be read comes back `broken`, and the first time with
+ * is none. One that can't be read comes back `unreadable`, and the first time with
  * the error as status. */
-KILN_NODISCARD KilnStatus kiln_search_file(KilnSearch *search, const char *path, KilnFile **ret,
-                                           KilnError *err);
+KILN_NODISCARD KilnStatus kiln_search_file(KilnSearch *search, const char *path,
+                                           KilnConfigFile **ret, KilnError *err);
 /* A file inside the program by its path below conf/, "model/resnet.yaml"; NULL: none. */
 const KilnShippedFile *kiln_shipped_find(const char *name);
 /* Is there a folder, or options without a file? `own`: in the user's folders
@@ -59,6 +59,6 @@ bool kiln_search_is_group(const KilnSearch *search, const char *group, bool own)
  * once; NULL-terminated, in the arena; NULL when memory is out. */
 const char **kiln_search_options(const KilnSearch *search, const char *group, bool groups);
 /* "conf, /x/extra and what ships with kiln", for messages; in the arena. */
-const char *kiln_search_text(const KilnSearch *search);
+const char *kiln_search_describe(const KilnSearch *search);
 
 #endif

@@ -8,7 +8,7 @@
 #include "config/composed.h"
 
 typedef struct Evaluator {
-    KilnResolving *resolving;
+    KilnResolution *resolving;
     const KilnConfigNode *node;    /* in whose text the expression stands */
     const char *text;              /* the expression */
     const KilnValueText *around;   /* the text that the expression was cut out of */
@@ -214,7 +214,7 @@ static const char *unquote(char *text)
     return text;
 }
 
-static const char *take_expression(KilnResolving *resolving, KilnValueText *value, size_t end)
+static const char *take_expression(KilnResolution *resolving, KilnValueText *value, size_t end)
 {
     KilnArena *arena = resolving->config->arena;
     size_t start = value->at + 1; /* behind the colon */
@@ -229,7 +229,7 @@ static const char *take_expression(KilnResolving *resolving, KilnValueText *valu
     return text != NULL ? unquote(text) : NULL;
 }
 
-KilnStatus kiln_eval_call(KilnResolving *resolving, const KilnConfigNode *node,
+KilnStatus kiln_eval_call(KilnResolution *resolving, const KilnConfigNode *node,
                           KilnValueText *value, size_t start, const KilnConfigNode **ret)
 {
     KilnMaker maker = { .arena = resolving->config->arena,

@@ -18,11 +18,11 @@ typedef struct KilnActive {
 } KilnActive;
 
 typedef struct Place {
-    KilnResolving *resolving;
+    KilnResolution *resolving;
     const KilnConfigNode *node; /* the text that is being resolved */
 } Place;
 
-static KilnMaker maker_at(const KilnResolving *resolving, const KilnConfigNode *node)
+static KilnMaker maker_at(const KilnResolution *resolving, const KilnConfigNode *node)
 {
     return (KilnMaker) { .arena = resolving->config->arena,
                          .origin = node->origin,
@@ -42,7 +42,7 @@ static bool is_missing(const KilnConfigNode *node)
 /* ---- Paths ------------------------------------------------------------------- */
 
 /* `base` after the dots at the front of *path; NULL above the root. */
-static const KilnConfigNode *skip_dots(const KilnResolving *resolving, const KilnConfigNode *base,
+static const KilnConfigNode *skip_dots(const KilnResolution *resolving, const KilnConfigNode *base,
                                        const char **path)
 {
     if (**path != '.')
@@ -54,7 +54,7 @@ static const KilnConfigNode *skip_dots(const KilnResolving *resolving, const Kil
 
 /* kiln_resolve_path; a value on the way that is missing (???) comes back in
  * *ret_missing, for what lies below it is missing too. */
-static KilnStatus follow(KilnResolving *resolving, const KilnConfigNode *base, const char *path,
+static KilnStatus follow(KilnResolution *resolving, const KilnConfigNode *base, const char *path,
                          const KilnConfigNode **ret, const KilnConfigNode **ret_missing)
 {
     bool absolute = *path != '.';
@@ -81,8 +81,8 @@ static KilnStatus follow(KilnResolving *resolving, const KilnConfigNode *base, c
     return node != NULL ? kiln_resolve_node(resolving, node, ret) : KILN_OK;
 }
 
-KilnStatus kiln_resolve_path(KilnResolving *resolving, const KilnConfigNode *base, const char *path,
-                             const KilnConfigNode **ret)
+KilnStatus kiln_resolve_path(KilnResolution *resolving, const KilnConfigNode *base,
+                             const char *path, const KilnConfigNode **ret)
 {
     const KilnConfigNode *missing = NULL;
 
@@ -138,7 +138,7 @@ static KilnStatus interpolate(void *ctx, KilnValueText *value, const KilnConfigN
 
 /* The name in front of ':' or the path in front of '}'; nested ${...} are put in.
  * One of those that is missing (???) comes back in *ret_missing. */
-static KilnStatus read_key(KilnResolving *resolving, const KilnConfigNode *node,
+static KilnStatus read_key(KilnResolution *resolving, const KilnConfigNode *node,
                            KilnValueText *value, KilnText *key, const KilnConfigNode **ret_missing)
 {
     for (;;) {
@@ -180,7 +180,7 @@ static bool is_unescaped(const KilnConfigNode *node)
            strstr(node->text, "${") != NULL;
 }
 
-static KilnStatus resolve_again(KilnResolving *resolving, const KilnConfigNode **ret)
+static KilnStatus resolve_again(KilnResolution *resolving, const KilnConfigNode **ret)
 {
     KilnConfigNode *again = kiln_arena_alloc(resolving->config->arena, sizeof(*again));
 
@@ -192,7 +192,7 @@ static KilnStatus resolve_again(KilnResolving *resolving, const KilnConfigNode *
 }
 
 /* "; argument 2 `~model` took it away" */
-static void say_removed(const KilnResolving *resolving, const char *path)
+static void say_removed(const KilnResolution *resolving, const char *path)
 {
     const KilnConfig *config = resolving->config;
     KilnError err = *resolving->err;
@@ -210,7 +210,7 @@ static void say_removed(const KilnResolving *resolving, const char *path)
     }
 }
 
-static KilnStatus look_up(KilnResolving *resolving, const KilnConfigNode *node, const char *path,
+static KilnStatus look_up(KilnResolution *resolving, const KilnConfigNode *node, const char *path,
                           const KilnConfigNode **ret)
 {
     const char *rest = path;
@@ -232,7 +232,7 @@ static KilnStatus look_up(KilnResolving *resolving, const KilnConfigNode *node, 
     return kiln_error_prefix(resolving->err, "${%s}: ", path);
 }
 
-static KilnStatus call(KilnResolving *resolving, const KilnConfigNode *node, KilnValueText *value,
+static KilnStatus call(KilnResolution *resolving, const KilnConfigNode *node, KilnValueText *value,
                        const char *name, const KilnConfigNode *missing, const KilnConfigNode **ret)
 {
     KilnMaker maker = maker_at(resolving, node);
@@ -256,7 +256,7 @@ static KilnStatus call(KilnResolving *resolving, const KilnConfigNode *node, Kil
     return kiln_resolver_call(resolving, node, name, arguments, ret);
 }
 
-static KilnStatus after_key(KilnResolving *resolving, const KilnConfigNode *node,
+static KilnStatus after_key(KilnResolution *resolving, const KilnConfigNode *node,
                             KilnValueText *value, size_t start, KilnText *key,
                             const KilnConfigNode *missing, const KilnConfigNode **ret)
 {
@@ -281,7 +281,7 @@ static KilnStatus after_key(KilnResolving *resolving, const KilnConfigNode *node
     return missing != NULL ? KILN_OK : look_up(resolving, node, name, ret);
 }
 
-KilnStatus kiln_resolve_interpolation(KilnResolving *resolving, const KilnConfigNode *node,
+KilnStatus kiln_resolve_interpolation(KilnResolution *resolving, const KilnConfigNode *node,
                                       KilnValueText *value, const KilnConfigNode **ret)
 {
     size_t start = value->at;
@@ -312,7 +312,7 @@ KilnStatus kiln_resolve_interpolation(KilnResolving *resolving, const KilnConfig
 /* ---- Text ---------------------------------------------------------------------- */
 
 /* A copy of a list or mapping with everything in it resolved. */
-static KilnStatus resolve_all(KilnResolving *resolving, const KilnConfigNode *node,
+static KilnStatus resolve_all(KilnResolution *resolving, const KilnConfigNode *node,
                               const KilnConfigNode **ret)
 {
     KilnConfigNode *copy = kiln_arena_alloc(resolving->config->arena, sizeof(*copy));
@@ -341,7 +341,7 @@ static KilnStatus resolve_all(KilnResolving *resolving, const KilnConfigNode *no
     return status;
 }
 
-KilnStatus kiln_resolve_text(KilnResolving *resolving, const KilnConfigNode *node, KilnText *text)
+KilnStatus kiln_resolve_text(KilnResolution *resolving, const KilnConfigNode *node, KilnText *text)
 {
     KilnStatus status = KILN_OK;
 
@@ -354,7 +354,7 @@ KilnStatus kiln_resolve_text(KilnResolving *resolving, const KilnConfigNode *nod
 
 /* Text and interpolations in turn. Backslashes in front of ${ count in pairs; an
  * odd one makes it text. */
-static KilnStatus resolve_text(KilnResolving *resolving, KilnValueText *value, KilnText *text,
+static KilnStatus resolve_text(KilnResolution *resolving, KilnValueText *value, KilnText *text,
                                const KilnConfigNode *node, const KilnConfigNode **ret,
                                bool *ret_escaped)
 {
@@ -393,7 +393,7 @@ static KilnStatus resolve_text(KilnResolving *resolving, KilnValueText *value, K
     return KILN_OK;
 }
 
-static KilnStatus resolve_scalar(KilnResolving *resolving, const KilnConfigNode *node,
+static KilnStatus resolve_scalar(KilnResolution *resolving, const KilnConfigNode *node,
                                  const KilnConfigNode **ret)
 {
     KilnMaker maker = maker_at(resolving, node);
@@ -425,7 +425,7 @@ static KilnStatus resolve_scalar(KilnResolving *resolving, const KilnConfigNode 
     return status;
 }
 
-static KilnStatus told_where(KilnResolving *resolving, const KilnConfigNode *node)
+static KilnStatus told_where(KilnResolution *resolving, const KilnConfigNode *node)
 {
     const KilnOrigin *origin = &node->origin;
     const char *path = kiln_node_path(resolving->config, node);
@@ -441,7 +441,7 @@ static KilnStatus told_where(KilnResolving *resolving, const KilnConfigNode *nod
                           node->text);
 }
 
-KilnStatus kiln_resolve_node(KilnResolving *resolving, const KilnConfigNode *node,
+KilnStatus kiln_resolve_node(KilnResolution *resolving, const KilnConfigNode *node,
                              const KilnConfigNode **ret)
 {
     KilnActive active = { .node = node, .before = resolving->active };
@@ -475,9 +475,9 @@ KilnStatus kiln_config_resolve(const KilnConfig *config, const KilnConfigNode *n
                                const KilnConfigNode **ret, KilnError *err)
 {
     KilnError local = { 0 };
-    KilnResolving resolving = { .config = config,
-                                .root = config->root,
-                                .err = err != NULL ? err : &local };
+    KilnResolution resolving = { .config = config,
+                                 .root = config->root,
+                                 .err = err != NULL ? err : &local };
 
     if (node == NULL) {
         *ret = NULL;
@@ -503,7 +503,7 @@ const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
                                                 const KilnConfigNode *node)
 {
     KilnError err;
-    KilnResolving resolving = { .config = config, .root = config->root, .err = &err };
+    KilnResolution resolving = { .config = config, .root = config->root, .err = &err };
     char path[KILN_PATH_PART];
     const KilnConfigNode *base;
     const char *p = path;

@@ -9,7 +9,7 @@
 #include "config/composed.h"
 
 typedef struct Call {
-    KilnResolving *resolving;
+    KilnResolution *resolving;
     const KilnConfigNode *node; /* in whose text the call stands */
     const char *name;
     const KilnConfigNode *arguments;
@@ -361,7 +361,7 @@ static const Resolver resolvers[] = {
     { "hydra", 1, 1, "${hydra:run.dir}", run_own },
 };
 
-static KilnStatus unknown(KilnResolving *resolving, const char *name)
+static KilnStatus unknown(KilnResolution *resolving, const char *name)
 {
     const char *names[KILN_COUNT(resolvers)], *near;
 
@@ -376,7 +376,7 @@ static KilnStatus unknown(KilnResolving *resolving, const char *name)
                           near != NULL ? "?)" : "");
 }
 
-KilnStatus kiln_resolver_call(KilnResolving *resolving, const KilnConfigNode *node,
+KilnStatus kiln_resolver_call(KilnResolution *resolving, const KilnConfigNode *node,
                               const char *name, const KilnConfigNode *arguments,
                               const KilnConfigNode **ret)
 {

@@ -113,7 +113,7 @@ static void add_root(KilnReads *reads, const KilnConfigNode *root)
                  root->entries[i].key != NULL ? root->entries[i].key : "");
 }
 
-static void add_file(KilnReads *reads, const KilnFile *file)
+static void add_file(KilnReads *reads, const KilnConfigFile *file)
 {
     bool global = file->package != NULL ? strcmp(file->package, "_global_") == 0
                                         : strchr(file->path, '/') == NULL;
@@ -121,7 +121,7 @@ static void add_file(KilnReads *reads, const KilnFile *file)
 
     top = kiln_arena_strndup(reads->files->arena, top, strcspn(top, "/."));
     reads->failed |= top == NULL;
-    if (file->broken || file->content == NULL || top == NULL)
+    if (file->unreadable || file->content == NULL || top == NULL)
         return;
     if (global)
         add_root(reads, file->content);
@@ -129,7 +129,7 @@ static void add_file(KilnReads *reads, const KilnFile *file)
         add_node(reads, file->content, top);
 }
 
-static void keep(void *ctx, const char *group, const char *option, const KilnFile *file)
+static void keep(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
 {
     (void)group, (void)option;
     add_file(ctx, file);

@@ -91,8 +91,8 @@ size_t kiln_config_selections(const KilnConfig *config, KilnGroupSelection *ret,
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < config->n_chosen; i++) {
-        const KilnSelection *chosen = &config->chosen[i];
+    for (size_t i = 0; i < config->n_selections; i++) {
+        const KilnSelection *chosen = &config->selections[i];
 
         if (kiln_starts_with(chosen->key, "kiln/"))
             continue;

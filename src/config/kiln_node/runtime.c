@@ -71,7 +71,7 @@ static void fill_overrides(Filler *filler, const KilnOverride *overrides, size_t
     KilnConfigNode *task = kiln_node_new(&filler->maker, KILN_NODE_LIST);
 
     for (size_t i = 0; i < n; i++)
-        append_text(filler, kiln_override_is_own(&overrides[i]) ? own : task, overrides[i].written);
+        append_text(filler, kiln_override_is_own(&overrides[i]) ? own : task, overrides[i].text);
     put(filler, "overrides", "kiln", own);
     put(filler, "overrides", "task", task);
 }
@@ -81,8 +81,8 @@ static void fill_choices(Filler *filler)
     const KilnConfig *config = filler->config;
     KilnConfigNode *choices = kiln_node_new(&filler->maker, KILN_NODE_MAP);
 
-    for (size_t i = 0; choices != NULL && i < config->n_chosen; i++) {
-        const KilnSelection *chosen = &config->chosen[i];
+    for (size_t i = 0; choices != NULL && i < config->n_selections; i++) {
+        const KilnSelection *chosen = &config->selections[i];
         KilnConfigNode *option = chosen->option != NULL
                                      ? text(filler, chosen->option)
                                      : kiln_node_scalar(&filler->maker, KILN_SCALAR_NULL, "null");
@@ -100,7 +100,7 @@ static void fill_sources(Filler *filler)
 {
     KilnConfigNode *sources = kiln_node_new(&filler->maker, KILN_NODE_LIST);
 
-    for (const KilnFolder *folder = filler->config->search.folders; folder != NULL;
+    for (const KilnSearchFolder *folder = filler->config->search.folders; folder != NULL;
          folder = folder->next)
         append_text(filler, sources, folder->path);
     put(filler, "runtime", "config_sources", sources);
@@ -140,7 +140,7 @@ static void fill_dirname(Filler *filler, const KilnOverride *overrides, size_t n
 
     for (size_t i = 0; lines != NULL && i < n; i++)
         if (!kiln_override_is_own(&overrides[i]) && !is_listed(left_out, overrides[i].key))
-            lines[count++] = overrides[i].written;
+            lines[count++] = overrides[i].text;
     if (count > 0)
         qsort(lines, count, sizeof(*lines), compare_text);
     for (size_t i = 0; i < count; i++) {

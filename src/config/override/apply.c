@@ -135,7 +135,7 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
                          override->key);
     else if (override->kind == KILN_OVERRIDE_REPLACE)
         kiln_text_printf(&text, "%s to add a new key write +%s=%s", near ? " Or" : ";",
-                         override->key, override->behind);
+                         override->key, override->value_text);
     else if (override->kind == KILN_OVERRIDE_SET)
         kiln_text_printf(&text, "%s to add a new key write +%s", near ? " Or" : ";",
                          override->assignment);
@@ -281,7 +281,7 @@ static KilnStatus check_merge(const Target *target, const KilnConfigNode *dest,
     return status;
 }
 
-static KilnStatus put(Target *target, bool *ret_bottom)
+static KilnStatus put(Target *target, bool *ret_add_defaults)
 {
     KilnConfig *config = target->config;
     KilnConfigNode *value = target->override->value;
@@ -291,7 +291,7 @@ static KilnStatus put(Target *target, bool *ret_bottom)
     if (entry == NULL) {
         const char *key = kiln_arena_strdup(config->arena, target->part);
 
-        *ret_bottom = true;
+        *ret_add_defaults = true;
         if (key == NULL || kiln_node_append(config->arena, target->parent, key,
                                             part_origin(target, key), value) == NULL)
             return kiln_error_nomem(target->err, sizeof(*entry));
@@ -303,7 +303,7 @@ static KilnStatus put(Target *target, bool *ret_bottom)
     /* Plain text may name a component: `task.loss=focal`. */
     if (value->kind != KILN_NODE_SCALAR || value->scalar == KILN_SCALAR_STR ||
         entry->value->kind != KILN_NODE_SCALAR || strcmp(target->part, "_target_") == 0)
-        *ret_bottom = true;
+        *ret_add_defaults = true;
     if (value->kind == KILN_NODE_MAP && entry->value->kind == KILN_NODE_MAP)
         return kiln_merge(config, entry->value, value, NULL);
     if (strcmp(target->part, "_target_") == 0) {
@@ -316,7 +316,7 @@ static KilnStatus put(Target *target, bool *ret_bottom)
     return KILN_OK;
 }
 
-static KilnStatus set(Target *target, bool *ret_bottom)
+static KilnStatus set(Target *target, bool *ret_add_defaults)
 {
     const KilnOverride *override = target->override;
     KilnStatus status = find_parent(target);
@@ -340,7 +340,7 @@ static KilnStatus set(Target *target, bool *ret_bottom)
                               "it is there or not ++%s",
                               override->key, where, override->assignment, override->assignment);
     }
-    return put(target, ret_bottom);
+    return put(target, ret_add_defaults);
 }
 
 /* ---- Lists, and replacing ------------------------------------------------------------ */
@@ -380,7 +380,7 @@ static KilnStatus change_list(Target *target, KilnEntry *entry)
 }
 
 /* key+=value, key-=value, key:=value */
-static KilnStatus change(Target *target, bool *ret_bottom)
+static KilnStatus change(Target *target, bool *ret_add_defaults)
 {
     KilnStatus status = find_parent(target);
     KilnEntry *entry;
@@ -392,11 +392,11 @@ static KilnStatus change(Target *target, bool *ret_bottom)
         return no_index(target, target->parent, target->part);
     if (entry == NULL)
         return no_key(target, target->parent, target->part);
-    *ret_bottom = true;
+    *ret_add_defaults = true;
     if (target->override->kind != KILN_OVERRIDE_REPLACE)
         return change_list(target, entry);
     if (entry->value->kind == KILN_NODE_SCALAR)
-        return put(target, ret_bottom);
+        return put(target, ret_add_defaults);
     kiln_node_replace(entry, target->parent, target->override->value);
     return KILN_OK;
 }
@@ -435,13 +435,13 @@ static KilnStatus take_away(Target *target)
                              part_origin(target, target->part), NULL, target->err);
 }
 
-KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override, bool *ret_bottom,
-                               KilnError *err)
+KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
+                               bool *ret_add_defaults, KilnError *err)
 {
     Target target = { .config = config, .override = override, .err = err };
     KilnStatus status;
 
-    *ret_bottom = false;
+    *ret_add_defaults = false;
     if (override->kind > KILN_OVERRIDE_DELETE &&
         (override->package != NULL || strchr(override->key, '/') != NULL))
         status = kiln_error_set(err, KILN_E_KEY,
@@ -456,14 +456,14 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
     else if (strchr(override->key, '/') != NULL)
         status = kiln_error_set(err, KILN_E_KEY,
                                 "there is no group '%s' (searched %s); a key is written with dots",
-                                override->key, kiln_search_text(&config->search));
+                                override->key, kiln_search_describe(&config->search));
     else if (override->kind == KILN_OVERRIDE_DELETE)
         status = take_away(&target);
     else
-        status = override->kind > KILN_OVERRIDE_DELETE ? change(&target, ret_bottom)
-                                                       : set(&target, ret_bottom);
+        status = override->kind > KILN_OVERRIDE_DELETE ? change(&target, ret_add_defaults)
+                                                       : set(&target, ret_add_defaults);
     if (override->kind == KILN_OVERRIDE_DELETE)
-        *ret_bottom = true; /* an option falls back to its default */
+        *ret_add_defaults = true; /* an option falls back to its default */
     if (status >= 0)
         return status;
     KilnOrigin at = kiln_override_key_origin(override);
@@ -474,7 +474,7 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
 
 /* ---- When the bottom is laid --------------------------------------------------------- */
 
-bool kiln_override_brings_keys(const KilnConfig *config, const KilnOverride *override)
+bool kiln_override_may_add_keys(const KilnConfig *config, const KilnOverride *override)
 {
     const char *dot = strrchr(override->key, '.');
 
@@ -488,8 +488,8 @@ bool kiln_override_brings_keys(const KilnConfig *config, const KilnOverride *ove
     return strcmp(override->key, "_target_") == 0;
 }
 
-bool kiln_override_goes_with(const KilnConfig *config, const KilnOverride *override,
-                             const KilnOverride *last)
+bool kiln_override_batches_with(const KilnConfig *config, const KilnOverride *override,
+                                const KilnOverride *last)
 {
     const char *dot = strrchr(override->key, '.');
     const size_t n = dot != NULL ? (size_t)(dot - override->key) + 1 : 0;

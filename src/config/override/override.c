@@ -78,7 +78,7 @@ static size_t key_length(const char *p)
 
 static KilnStatus bad_key(const KilnOverride *override, const char *p, KilnError *err)
 {
-    const char *written = override->written;
+    const char *written = override->text;
     int column = (int)(p - written) + 1;
 
     if (*p == '\0' && *override->assignment == '\0')
@@ -112,7 +112,7 @@ KilnOrigin kiln_override_key_origin(const KilnOverride *override)
     KilnOrigin at = override->origin;
 
     if (at.line == 0)
-        at.column = (int)(override->assignment - override->written) + 1;
+        at.column = (int)(override->assignment - override->text) + 1;
     return at;
 }
 
@@ -195,7 +195,7 @@ static KilnStatus read_more(KilnValueText *value, KilnConfigNode *first, KilnErr
 static KilnStatus read_extension(const KilnValueText *value, const KilnConfigNode *node,
                                  KilnOverride *override, KilnError *err)
 {
-    size_t start = (size_t)(override->behind - override->written);
+    size_t start = (size_t)(override->value_text - override->text);
 
     if (node != value->extension)
         return kiln_value_fail(value, start, err,
@@ -215,11 +215,11 @@ static KilnStatus read_value(KilnArena *arena, const char *p, KilnOverride *over
                              KilnError *err)
 {
     KilnMaker maker = { .arena = arena, .origin = override->origin, .layer = KILN_LAYER_ARGUMENT };
-    KilnValueText value = { .maker = maker, .text = override->written, .functions = true };
+    KilnValueText value = { .maker = maker, .text = override->text, .functions = true };
     KilnConfigNode *node = NULL;
     KilnStatus status;
 
-    value.at = (size_t)(p - override->written);
+    value.at = (size_t)(p - override->text);
     kiln_value_skip_blanks(&value);
     if (value.text[value.at] == '\0') {
         if (maker.origin.line == 0)
@@ -278,10 +278,10 @@ static KilnStatus read_override(KilnArena *arena, const char *text, const KilnOr
     const char *p;
     size_t n;
 
-    override.written = kiln_arena_strdup(arena, text);
-    if (override.written == NULL)
+    override.text = kiln_arena_strdup(arena, text);
+    if (override.text == NULL)
         return kiln_error_nomem(err, strlen(text));
-    p = read_sign(override.written, &override);
+    p = read_sign(override.text, &override);
     n = key_length(p);
     if (n == 0)
         return bad_key(&override, p, err);
@@ -301,7 +301,7 @@ static KilnStatus read_override(KilnArena *arena, const char *text, const KilnOr
     p = read_operator(p, &override);
     if (*p != '=')
         return bad_key(&override, p, err);
-    override.behind = p + 1;
+    override.value_text = p + 1;
     KilnStatus status = read_value(arena, p + 1, &override, &problem);
     if (status < 0)
         status = keep_problem(arena, &problem, &override, err);
@@ -358,7 +358,7 @@ KilnStatus kiln_override_parse_from(KilnArena *arena, const char *text, const Ki
 
 static bool may_be_text(const KilnOverride *override)
 {
-    const char *p = override->behind;
+    const char *p = override->value_text;
 
     if (p == NULL || override->package != NULL || override->kind > KILN_OVERRIDE_FORCE)
         return false;
@@ -368,13 +368,13 @@ static bool may_be_text(const KilnOverride *override)
 
 static KilnStatus take_text(KilnArena *arena, KilnOverride *override, KilnError *err)
 {
-    const char *p = override->behind + strspn(override->behind, " \t");
+    const char *p = override->value_text + strspn(override->value_text, " \t");
     size_t n = strlen(p);
     KilnMaker maker = { .arena = arena, .origin = override->origin, .layer = KILN_LAYER_ARGUMENT };
 
     while (n > 0 && (p[n - 1] == ' ' || p[n - 1] == '\t'))
         n--;
-    maker.origin.column = (int)(p - override->written) + 1;
+    maker.origin.column = (int)(p - override->text) + 1;
     const char *text = kiln_arena_strndup(arena, p, n);
     KilnConfigNode *node = text != NULL ? kiln_node_string(&maker, text) : NULL;
     if (node == NULL)
@@ -386,9 +386,9 @@ static KilnStatus take_text(KilnArena *arena, KilnOverride *override, KilnError 
     return KILN_OK;
 }
 
-KilnStatus kiln_override_settle(KilnArena *arena, const KilnConfig *config,
-                                const KilnComposeHooks *hooks, KilnOverride *override,
-                                KilnError *err)
+KilnStatus kiln_override_accept_text(KilnArena *arena, const KilnConfig *config,
+                                     const KilnComposeHooks *hooks, KilnOverride *override,
+                                     KilnError *err)
 {
     if ((override->problem == NULL && override->sweep == NULL) || !may_be_text(override) ||
         hooks == NULL || hooks->is_text == NULL ||
@@ -397,7 +397,7 @@ KilnStatus kiln_override_settle(KilnArena *arena, const KilnConfig *config,
     return take_text(arena, override, err);
 }
 
-const char *kiln_override_choice_key(KilnArena *arena, const KilnOverride *override)
+const char *kiln_override_group_key(KilnArena *arena, const KilnOverride *override)
 {
     if (override->package == NULL)
         return override->key;

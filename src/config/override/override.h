@@ -18,9 +18,9 @@ typedef enum KilnOverrideKind {
 
 typedef struct KilnOverride {
     KilnOverrideKind kind;
-    const char *written;      /* the whole argument */
-    const char *assignment;   /* the part of it behind + and ~ */
-    const char *behind;       /* the part of it behind =; NULL: none */
+    const char *text;         /* the whole argument */
+    const char *assignment;   /* the part after + or ~ */
+    const char *value_text;   /* the part after =; NULL: none */
     KilnOrigin origin;        /* "argument 2 `lr=0.1`" */
     const char *key;          /* "optimizer.lr", or a group "model/optimizer"; "kiln" for "hydra" */
     const char *package;      /* behind @; NULL: none */
@@ -44,9 +44,9 @@ KILN_NODISCARD KilnStatus kiln_override_parse_from(KilnArena *arena, const char 
 /* An override whose value has a problem or is several with commas, but whose key is
  * typed text (hooks->is_text; `hooks` may be NULL), takes what stands behind = as plain
  * text: root=/data/a=b,c. Not what starts like a quote, a list, a mapping or a function. */
-KILN_NODISCARD KilnStatus kiln_override_settle(KilnArena *arena, const KilnConfig *config,
-                                               const KilnComposeHooks *hooks,
-                                               KilnOverride *override, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_override_accept_text(KilnArena *arena, const KilnConfig *config,
+                                                    const KilnComposeHooks *hooks,
+                                                    KilnOverride *override, KilnError *err);
 /* What stands in front of =: "+model@other", "tags+"; NULL when memory is out. */
 const char *kiln_override_target(KilnArena *arena, const KilnOverride *override);
 /* Is it about `kiln`, and not about the job? */
@@ -54,6 +54,6 @@ bool kiln_override_is_own(const KilnOverride *override);
 /* The place of the key in the argument. */
 KilnOrigin kiln_override_key_origin(const KilnOverride *override);
 /* "model" or "model@other", the name that the defaults list knows it by. */
-const char *kiln_override_choice_key(KilnArena *arena, const KilnOverride *override);
+const char *kiln_override_group_key(KilnArena *arena, const KilnOverride *override);
 
 #endif

@@ -203,7 +203,7 @@ static bool is_before(const Message *a, const Message *b)
 }
 
 /* The list of files grows at its front: the last is the first that was read. */
-static void remember_files(KilnErrors *errors, const KilnFile *file)
+static void remember_files(KilnErrors *errors, const KilnConfigFile *file)
 {
     if (file == NULL)
         return;

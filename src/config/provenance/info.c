@@ -34,7 +34,7 @@ void kiln_info_searchpath(const KilnConfig *config, KilnText *text)
     const char *cells[2 * 256] = { "named by", "place" };
     size_t n = 2;
 
-    for (const KilnFolder *folder = config->search.folders;
+    for (const KilnSearchFolder *folder = config->search.folders;
          folder != NULL && n + 6 < KILN_COUNT(cells); folder = folder->next) {
         cells[n++] = folder->provider;
         cells[n++] = folder->path;
@@ -64,9 +64,9 @@ void kiln_info_defaults(const KilnConfig *config, KilnText *text)
     cells[n++] = "listed by";
     cells[n++] = "file";
     for (size_t i = 0; i < list->count; i++) {
-        const KilnResult *result = &list->results[i];
-        const KilnDefault *parent = result->entry->parent;
-        const char *by = parent != NULL ? kiln_default_path(config->arena, parent) : "-";
+        const KilnMergeFile *result = &list->files[i];
+        const KilnDefaultsEntry *parent = result->entry->parent;
+        const char *by = parent != NULL ? kiln_defaults_entry_path(config->arena, parent) : "-";
 
         cells[n++] = result->file->path;
         cells[n++] = *result->package != '\0' ? result->package : "_global_";
@@ -85,7 +85,7 @@ static void say_origin(KilnText *text, const KilnOrigin *origin)
 }
 
 /* "  (chosen by argument 1 `db=mysql`)" */
-static void say_how(const KilnDefault *entry, KilnText *text)
+static void say_how(const KilnDefaultsEntry *entry, KilnText *text)
 {
     const char *how = NULL;
 
@@ -93,7 +93,7 @@ static void say_how(const KilnDefault *entry, KilnText *text)
         how = "deleted by ";
     else if (entry->appended)
         how = "added by ";
-    else if (entry->chosen)
+    else if (entry->overridden)
         how = "chosen by ";
     if (how != NULL) {
         kiln_text_printf(text, "  (%s", how);
@@ -104,16 +104,17 @@ static void say_how(const KilnDefault *entry, KilnText *text)
         kiln_text_append(text, "  (optional, not there)");
 }
 
-static void say_entry(const KilnConfig *config, const KilnDefault *entry, int depth, KilnText *text)
+static void say_entry(const KilnConfig *config, const KilnDefaultsEntry *entry, int depth,
+                      KilnText *text)
 {
-    const char *name = entry->kind == KILN_DEFAULT_SELF ? "_self_"
-                       : entry->kind == KILN_DEFAULT_GROUP
-                           ? kiln_default_key(config->arena, entry)
-                           : kiln_default_path(config->arena, entry);
+    const char *name = entry->kind == KILN_DEFAULTS_SELF ? "_self_"
+                       : entry->kind == KILN_DEFAULTS_GROUP
+                           ? kiln_defaults_entry_key(config->arena, entry)
+                           : kiln_defaults_entry_path(config->arena, entry);
 
     kiln_text_printf(text, "%*s", 2 * depth, "");
     kiln_text_append(text, name != NULL ? name : "?");
-    if (entry->kind == KILN_DEFAULT_GROUP)
+    if (entry->kind == KILN_DEFAULTS_GROUP)
         kiln_text_printf(text, ": %s", entry->option != NULL ? entry->option : "null");
     say_how(entry, text);
     kiln_text_char(text, '\n');

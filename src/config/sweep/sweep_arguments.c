@@ -242,7 +242,7 @@ static KilnStatus read_texts(Splitter *splitter, size_t number, KilnOverride *ov
 {
     KilnMaker maker = { .arena = splitter->arena, .origin = override->origin };
     KilnValueText value = { .maker = maker };
-    const char *target = kiln_override_target(splitter->arena, override), *p = override->behind;
+    const char *target = kiln_override_target(splitter->arena, override), *p = override->value_text;
     KilnSweepValue *sweep = kiln_sweep_value_new(&value, KILN_SWEEP_CHOICE, NULL);
     KilnStatus status = KILN_OK;
 
@@ -255,8 +255,8 @@ static KilnStatus read_texts(Splitter *splitter, size_t number, KilnOverride *ov
             break;
         status = kiln_override_read(splitter->arena, text, number, &item, err);
         if (status >= 0)
-            status = kiln_override_settle(splitter->arena, splitter->config, splitter->hooks, &item,
-                                          err);
+            status = kiln_override_accept_text(splitter->arena, splitter->config, splitter->hooks,
+                                               &item, err);
         if (status >= 0 && (item.problem != NULL || item.sweep != NULL))
             break;
         if (status >= 0 &&
@@ -281,7 +281,7 @@ static void add_argument(Splitter *splitter, const char *text, size_t number)
     KilnStatus status = kiln_override_read(splitter->arena, text, number, &override, &err);
 
     if (status >= 0 && kiln_override_is_own(&override)) {
-        splitter->own[splitter->n_own++] = override.written; /* composing has read its value */
+        splitter->own[splitter->n_own++] = override.text; /* composing has read its value */
         return;
     }
     if (status >= 0 && override.problem != NULL)

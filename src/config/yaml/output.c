@@ -37,9 +37,9 @@ KilnStatus kiln_config_find(const KilnConfig *config, const char *key, const Kil
                             KilnError *err)
 {
     KilnError local = { 0 };
-    KilnResolving resolving = { .config = config,
-                                .root = config->root,
-                                .err = err != NULL ? err : &local };
+    KilnResolution resolving = { .config = config,
+                                 .root = config->root,
+                                 .err = err != NULL ? err : &local };
     char last[KILN_PATH_PART] = "";
     const char *rest = key, *before = key;
     const KilnConfigNode *parent = config->root;

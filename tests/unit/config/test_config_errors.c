@@ -221,7 +221,7 @@ static void test_order(void **unused)
     static const char *const want[] = { "b:2:1: 1",          "b:2:9: 2",           "b:10:1: 3",
                                         "a:1:1: 4",          "default of: 5",      "default of: 6",
                                         "argument 2 `x`: 7", "argument 10 `x`: 8", "9" };
-    KilnFile second = { .source = "a" }, first = { .source = "b" };
+    KilnConfigFile second = { .source = "a" }, first = { .source = "b" };
     KilnConfig config = { .search.files = &second };
     KilnErrors *errors = NULL, *all = NULL;
 
