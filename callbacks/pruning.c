@@ -20,7 +20,7 @@ typedef struct Opts {
     char **parameters_to_prune;
     size_t parameters_to_prune_count;
     bool *use_global_unstructured;
-    KilnQuantity quantity;
+    KilnQuantity amount;
     int64_t *epochs;
     size_t epochs_count;
     bool use_lottery_ticket_hypothesis, prune_on_train_epoch_end;
@@ -45,7 +45,7 @@ static const KilnField fields[] = {
     KILN_FIELD_BOOL_OPT(Opts, use_global_unstructured, "null",
                         "take the values of all parameters together, not of each its share; null: "
                         "where that is possible, which is for single values"),
-    KILN_FIELD_AMOUNT(Opts, quantity, "0.5", KILN_TAKES_COUNT | KILN_TAKES_SHARE,
+    KILN_FIELD_AMOUNT(Opts, amount, "0.5", KILN_TAKES_COUNT | KILN_TAKES_SHARE,
                       "of what is left: how many values or channels, or what share, are pruned at "
                       "a time"),
     KILN_FIELD_I64_LIST(Opts, epochs, "[]", 0, 1000000000,
@@ -157,15 +157,15 @@ typedef struct Pruning {
 
 static int64_t share_of(const Opts *opts, int64_t left)
 {
-    if (opts->quantity.of == KILN_QUANTITY_COUNT)
-        return (int64_t)opts->quantity.value;
-    return (int64_t)nearbyint(opts->quantity.value * (double)left); /* half to even, as Python */
+    if (opts->amount.of == KILN_QUANTITY_COUNT)
+        return (int64_t)opts->amount.value;
+    return (int64_t)nearbyint(opts->amount.value * (double)left); /* half to even, as Python */
 }
 
 static KilnStatus too_many(const Opts *opts, int64_t left, const char *what, KilnError *err)
 {
     return kiln_error_set(err, KILN_E_RANGE, "amount=%lld is more than the %lld %s that are left",
-                          (long long)opts->quantity.value, (long long)left, what);
+                          (long long)opts->amount.value, (long long)left, what);
 }
 
 static void start_draw(const Pruning *pruning, const KilnParam *param, KilnRng *rng)

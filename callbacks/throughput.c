@@ -100,10 +100,10 @@ static void count_batch(State *state, const KilnTrainer *trainer, int64_t window
     state->ring[state->n++ % (window + 1)] = state->now;
 }
 
-static void log_rate(KilnTrainer *trainer, const char *name, double quantity, double seconds)
+static void log_rate(KilnTrainer *trainer, const char *name, double amount, double seconds)
 {
-    if (quantity > 0.0)
-        kiln_trainer_log(trainer, name, quantity / seconds,
+    if (amount > 0.0)
+        kiln_trainer_log(trainer, name, amount / seconds,
                          KILN_LOG_STEP | KILN_LOG_MEASURED | KILN_LOG_HIGHER_IS_BETTER);
 }
 

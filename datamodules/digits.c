@@ -164,25 +164,25 @@ typedef struct Pen {
     float radius; /* pixels */
 } Pen;
 
-static Pen pen_choose(float quantity, float size, KilnRng *rng)
+static Pen pen_choose(float amount, float size, KilnRng *rng)
 {
-    float angle = quantity * 0.21f * kiln_rng_range(rng, -1.0f, 1.0f);
-    float slant = quantity * 0.32f * kiln_rng_range(rng, -1.0f, 1.0f);
-    float height = size * (0.70f + quantity * 0.13f * kiln_rng_range(rng, -1.0f, 1.0f));
-    float width = size * (0.62f + quantity * 0.15f * kiln_rng_range(rng, -1.0f, 1.0f));
-    float shift = quantity * 0.096f * size;
+    float angle = amount * 0.21f * kiln_rng_range(rng, -1.0f, 1.0f);
+    float slant = amount * 0.32f * kiln_rng_range(rng, -1.0f, 1.0f);
+    float height = size * (0.70f + amount * 0.13f * kiln_rng_range(rng, -1.0f, 1.0f));
+    float width = size * (0.62f + amount * 0.15f * kiln_rng_range(rng, -1.0f, 1.0f));
+    float shift = amount * 0.096f * size;
     float c = cosf(angle), s = sinf(angle);
     Pen pen = {
         .xx = c * width,
         .xy = (c * -slant - s) * height,
         .yx = s * width,
         .yy = (c - s * slant) * height,
-        .wobble = quantity * 0.027f,
+        .wobble = amount * 0.027f,
     };
 
     pen.x0 = 0.5f * size + kiln_rng_range(rng, -shift, shift) - 0.5f * (pen.xx + pen.xy);
     pen.y0 = 0.5f * size + kiln_rng_range(rng, -shift, shift) - 0.5f * (pen.yx + pen.yy);
-    pen.radius = size / 28.0f * (1.1f + quantity * 0.48f * kiln_rng_range(rng, -1.0f, 1.0f));
+    pen.radius = size / 28.0f * (1.1f + amount * 0.48f * kiln_rng_range(rng, -1.0f, 1.0f));
     return pen;
 }
 
