@@ -42,7 +42,7 @@ typedef enum KilnType {
     KILN_TYPE_ENUM,     /* one of `choices`, stored as int64_t */
     KILN_TYPE_DURATION, /* seconds, stored as double: 90s, 1h30m, 00:15:00, or a plain number */
     KILN_TYPE_SIZE,     /* bytes, stored as int64_t: 64MiB, 2GB, 512 */
-    KILN_TYPE_AMOUNT,   /* a count, a share or a time, as it is written: KilnQuantity */
+    KILN_TYPE_QUANTITY, /* a count, a share or a time, as it is written: KilnQuantity */
     KILN_TYPE_STRUCT,   /* a mapping with the table `fields` */
     KILN_TYPE_COMPONENT /* a node with _target_ of kind `component_kind`, or just its name */
 } KilnType;
@@ -118,7 +118,7 @@ typedef struct KilnField {
     double min, max;     /* inclusive bounds, I64, F64, DURATION, SIZE (of each item in a list) */
     const KilnChoice *choices;
     size_t n_choices; /* the row that closes the list among them */
-    unsigned takes;   /* AMOUNT: KILN_TAKES_... */
+    unsigned takes;   /* QUANTITY: KILN_TAKES_... */
     KilnKind component_kind;
     const struct KilnField *fields; /* STRUCT: its own table */
     size_t n_fields;                /* its rows, KILN_FIELD_END among them */
@@ -297,10 +297,10 @@ typedef struct KilnField {
               .min = lo, .max = hi)
 
 /* a count, a share or a time, of those that `takes_` has; no lists of them */
-#define KILN_FIELD_AMOUNT(T, m, dflt, takes_, text)                                                \
-    KILN_ROW_(KILN_ONE_(T, m, KilnQuantity), KILN_AS_(AMOUNT, dflt, text), .takes = takes_)
-#define KILN_FIELD_AMOUNT_OPT(T, m, dflt, takes_, text)                                            \
-    KILN_ROW_(KILN_OPT_(T, m, KilnQuantity), KILN_AS_(AMOUNT, dflt, text), .takes = takes_)
+#define KILN_FIELD_QUANTITY(T, m, dflt, takes_, text)                                              \
+    KILN_ROW_(KILN_ONE_(T, m, KilnQuantity), KILN_AS_(QUANTITY, dflt, text), .takes = takes_)
+#define KILN_FIELD_QUANTITY_OPT(T, m, dflt, takes_, text)                                          \
+    KILN_ROW_(KILN_OPT_(T, m, KilnQuantity), KILN_AS_(QUANTITY, dflt, text), .takes = takes_)
 
 /* A mapping with options of its own: `table` is the table of struct S. Its defaults
  * are the table's. */

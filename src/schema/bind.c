@@ -65,7 +65,7 @@ static cyaml_schema_value_t one_value(Schema *schema, const KilnField *field)
     case KILN_TYPE_F64:
     case KILN_TYPE_DURATION:
         return (cyaml_schema_value_t) { .type = CYAML_FLOAT, .data_size = sizeof(double) };
-    case KILN_TYPE_AMOUNT:
+    case KILN_TYPE_QUANTITY:
         return mapping_value(amount_fields, sizeof(KilnQuantity));
     case KILN_TYPE_STRUCT:
         return mapping_value(add_table(schema, field->fields), field->item_size);

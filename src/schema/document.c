@@ -121,7 +121,7 @@ static KilnStatus emit_scalar(Emit *emit, const KilnField *field, const KilnConf
     case KILN_TYPE_DURATION: /* libcyaml reads inf and nan, not YAML's .inf and .nan */
         kiln_text_printf(text, "%.17g", value.number);
         break;
-    case KILN_TYPE_AMOUNT:
+    case KILN_TYPE_QUANTITY:
         kiln_text_printf(text, "{of: %lld, value: %.17g}", (long long)value.integer, value.number);
         break;
     case KILN_TYPE_PATH:

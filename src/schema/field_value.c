@@ -107,7 +107,7 @@ void kiln_value_expected(KilnText *text, const KilnField *field)
         kiln_text_append(text, "a size (512, 64MiB, 2GB)");
         expected_bounds(text, field->min, field->max);
         break;
-    case KILN_TYPE_AMOUNT:
+    case KILN_TYPE_QUANTITY:
         expected_amount(text, field->takes);
         break;
     case KILN_TYPE_STRUCT:
@@ -143,7 +143,7 @@ static const char *plural(const KilnField *field)
         [KILN_TYPE_F64] = "numbers",          [KILN_TYPE_STR] = "texts",
         [KILN_TYPE_PATH] = "paths",           [KILN_TYPE_ENUM] = "choices",
         [KILN_TYPE_DURATION] = "durations",   [KILN_TYPE_SIZE] = "sizes",
-        [KILN_TYPE_AMOUNT] = "amounts",       [KILN_TYPE_STRUCT] = "mappings",
+        [KILN_TYPE_QUANTITY] = "amounts",       [KILN_TYPE_STRUCT] = "mappings",
         [KILN_TYPE_COMPONENT] = "components",
     };
 
@@ -462,7 +462,7 @@ KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, K
     case KILN_TYPE_SIZE:
         status = read_size(field, node, &value, err);
         break;
-    case KILN_TYPE_AMOUNT:
+    case KILN_TYPE_QUANTITY:
         status = read_amount(field, node, &value, err);
         break;
     case KILN_TYPE_ENUM:

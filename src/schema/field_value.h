@@ -9,8 +9,8 @@
 typedef struct KilnValue {
     bool null;        /* null was given and is allowed */
     bool boolean;     /* BOOL */
-    int64_t integer;  /* I64, ENUM, SIZE; AMOUNT: KilnQuantityUnit */
-    double number;    /* F64, DURATION, AMOUNT */
+    int64_t integer;  /* I64, ENUM, SIZE; QUANTITY: KilnQuantityUnit */
+    double number;    /* F64, DURATION, QUANTITY */
     const char *text; /* STR, PATH: as written, borrowed from the node */
 } KilnValue;
 

@@ -189,7 +189,7 @@ static bool add_type(KilnJsonSchema *schema, json_t *any, const KilnField *field
     case KILN_TYPE_SIZE:
         return add(any, bounded("integer", field)) &&
                add(any, pattern("^[0-9]*[.]?[0-9]+([KMGT]i?B?|kB|B)$"));
-    case KILN_TYPE_AMOUNT:
+    case KILN_TYPE_QUANTITY:
         return add_amount(any, field);
     case KILN_TYPE_ENUM:
         return add(any, choices_json(field));

@@ -90,7 +90,7 @@ void kiln_help_type(KilnText *text, const KilnField *f)
     if (f->type == KILN_TYPE_ENUM) {
         for (const KilnChoice *c = f->choices; c->name != NULL; c++)
             kiln_text_printf(text, "%s%s", c == f->choices ? "" : "|", c->name);
-    } else if (f->type == KILN_TYPE_AMOUNT) {
+    } else if (f->type == KILN_TYPE_QUANTITY) {
         describe_amount(text, f);
     } else {
         kiln_text_append(text, type_name(f));

@@ -92,7 +92,7 @@ static size_t type_size(KilnType type)
     case KILN_TYPE_F64:
     case KILN_TYPE_DURATION:
         return sizeof(double);
-    case KILN_TYPE_AMOUNT:
+    case KILN_TYPE_QUANTITY:
         return sizeof(KilnQuantity);
     case KILN_TYPE_STRUCT:
         return 0;
@@ -144,7 +144,7 @@ static KilnStatus check_limits(const Table *table, const KilnField *f, KilnError
 {
     if (has_bounds(f->type) && !(f->min <= f->max))
         return bad(table, f, "its lower bound is above the upper one", err);
-    if (f->type == KILN_TYPE_AMOUNT &&
+    if (f->type == KILN_TYPE_QUANTITY &&
         (f->takes & (KILN_TAKES_COUNT | KILN_TAKES_SHARE | KILN_TAKES_TIME)) == 0)
         return bad(table, f, "it takes neither counts nor shares nor times", err);
     if (f->type == KILN_TYPE_COMPONENT &&

@@ -71,7 +71,7 @@ bool kiln_example_value(KilnText *text, const KilnField *field)
     case KILN_TYPE_DURATION:
         kiln_text_append(text, "90s");
         return in_range(field, 90);
-    case KILN_TYPE_AMOUNT:
+    case KILN_TYPE_QUANTITY:
         kiln_text_append(text, (field->takes & KILN_TAKES_COUNT) != 0   ? "2"
                                : (field->takes & KILN_TAKES_SHARE) != 0 ? "0.5"
                                                                         : "90s");

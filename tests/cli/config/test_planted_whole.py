@@ -16,7 +16,7 @@ CHOSEN = ["model=cnn", "callbacks=early_stopping",
           "{_target_:normalize,mean:[0.5],std:[0.25]}]}"]
 # Names of the user's own choosing, and keys that something refers to.
 OWN_NAMES = {"callbacks", "logger", "metrics"}
-AMOUNTS = {"limit_train_batches", "limit_val_batches", "limit_test_batches", "limit_predict_batches", "overfit_batches",
+QUANTITIES = {"limit_train_batches", "limit_val_batches", "limit_test_batches", "limit_predict_batches", "overfit_batches",
            "val_check_interval"}
 VARIABLES = {"lr", "batch_size", "model", "optimizer", "scheduler"}
 
@@ -62,7 +62,7 @@ def wrong_values(line):
         kind, name = value.split("/") if "/" in value else ("", value)
         return [(f"{kind}/{misspelled(name)}" if kind else misspelled(name), [f'"{name}"']),
                 ("3", ["expected the name of"]), ("[a]", ["expected"])]
-    if line.key in AMOUNTS:
+    if line.key in QUANTITIES:
         return [("fast", ["a count", '"fast"']), ("-3", ["-3"]), ("[1.0]", ["a list"]), ("{a: 1}", ["a mapping"])]
     if line.key == "deterministic":
         return [("maybe", ["one of true"]), ("false", ["one of true"])]

@@ -74,8 +74,8 @@ static void test_masks(void **unused)
             .parameters_to_prune = all_patterns,
             .parameters_to_prune_count = 1,
             .use_global_unstructured = &global,
-            .quantity = { .of = prune_cases[k].count ? KILN_QUANTITY_COUNT : KILN_QUANTITY_SHARE,
-                          .value = prune_cases[k].quantity },
+            .amount = { .of = prune_cases[k].count ? KILN_QUANTITY_COUNT : KILN_QUANTITY_SHARE,
+                          .value = prune_cases[k].amount },
             .pruning_dim = prune_cases[k].structured ? &dim : NULL,
             .pruning_norm = prune_cases[k].structured ? &norm : NULL,
         };
@@ -115,7 +115,7 @@ static void test_random_pruning(void **unused)
                   .parameters_to_prune = all_patterns,
                   .parameters_to_prune_count = 1,
                   .use_global_unstructured = &global,
-                  .quantity = { .of = KILN_QUANTITY_SHARE, .value = 0.5 } };
+                  .amount = { .of = KILN_QUANTITY_SHARE, .value = 0.5 } };
     Net a, b;
 
     (void)unused;
@@ -132,7 +132,7 @@ static void test_random_pruning(void **unused)
     net_release(&a);
     opts.pruning_fn = RANDOM_STRUCTURED;
     opts.pruning_dim = &dim;
-    opts.quantity = (KilnQuantity) { .of = KILN_QUANTITY_COUNT, .value = 2 };
+    opts.amount = (KilnQuantity) { .of = KILN_QUANTITY_COUNT, .value = 2 };
     net_init(&a);
     prune_once(&a, &opts);
     assert_int_equal(count_pruned(&a, 0, 48), 2 * 12);
@@ -148,7 +148,7 @@ static void test_too_much_pruning(void **unused)
                         .parameters_to_prune = all_patterns,
                         .parameters_to_prune_count = 1,
                         .use_global_unstructured = &global,
-                        .quantity = { .of = KILN_QUANTITY_COUNT, .value = 50 } };
+                        .amount = { .of = KILN_QUANTITY_COUNT, .value = 50 } };
     KilnError err = { 0 };
     Net net;
 
