@@ -45,9 +45,10 @@ static const KilnField fields[] = {
     KILN_FIELD_BOOL_OPT(Opts, use_global_unstructured, "null",
                         "take the values of all parameters together, not of each its share; null: "
                         "where that is possible, which is for single values"),
-    KILN_FIELD_QUANTITY(Opts, amount, "0.5", KILN_TAKES_COUNT | KILN_TAKES_SHARE,
-                      "of what is left: how many values or channels, or what share, are pruned at "
-                      "a time"),
+    KILN_FIELD_QUANTITY(
+        Opts, amount, "0.5", KILN_TAKES_COUNT | KILN_TAKES_SHARE,
+        "of what is left: how many values or channels, or what share, are pruned at "
+        "a time"),
     KILN_FIELD_I64_LIST(Opts, epochs, "[]", 0, 1000000000,
                         "the epochs, from 0, at whose end is pruned; none: all but the last"),
     KILN_FIELD_BOOL(Opts, use_lottery_ticket_hypothesis, "true",

@@ -25,7 +25,7 @@ static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, swa_lrs, NULL, 0.0, 1e6,
                    "learning rate of the epochs that are averaged, in the schedule's place"),
     KILN_FIELD_QUANTITY(Opts, swa_epoch_start, "0.8", KILN_TAKES_COUNT | KILN_TAKES_SHARE,
-                      "the first of them: a count from 1, or a share of trainer.max_epochs"),
+                        "the first of them: a count from 1, or a share of trainer.max_epochs"),
     KILN_FIELD_I64(Opts, annealing_epochs, "10", 0, 1000000000,
                    "epochs over which the rate goes from the schedule's to swa_lrs"),
     KILN_FIELD_ENUM(Opts, annealing_strategy, "cos", strategies,

@@ -143,7 +143,7 @@ static const char *plural(const KilnField *field)
         [KILN_TYPE_F64] = "numbers",          [KILN_TYPE_STR] = "texts",
         [KILN_TYPE_PATH] = "paths",           [KILN_TYPE_ENUM] = "choices",
         [KILN_TYPE_DURATION] = "durations",   [KILN_TYPE_SIZE] = "sizes",
-        [KILN_TYPE_QUANTITY] = "amounts",       [KILN_TYPE_STRUCT] = "mappings",
+        [KILN_TYPE_QUANTITY] = "amounts",     [KILN_TYPE_STRUCT] = "mappings",
         [KILN_TYPE_COMPONENT] = "components",
     };
 

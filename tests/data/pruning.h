@@ -89,7 +89,7 @@ static const uint8_t mask_lninf_last[] = { 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0
 static const struct {
     const char *name;
     int structured, global, count;
-    double quantity;
+    double amount;
     int dim;
     double norm;
     int rounds;

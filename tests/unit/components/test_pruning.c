@@ -75,7 +75,7 @@ static void test_masks(void **unused)
             .parameters_to_prune_count = 1,
             .use_global_unstructured = &global,
             .amount = { .of = prune_cases[k].count ? KILN_QUANTITY_COUNT : KILN_QUANTITY_SHARE,
-                          .value = prune_cases[k].amount },
+                        .value = prune_cases[k].amount },
             .pruning_dim = prune_cases[k].structured ? &dim : NULL,
             .pruning_norm = prune_cases[k].structured ? &norm : NULL,
         };

@@ -109,9 +109,10 @@ typedef struct Amounts {
 
 static const KilnField amount_fields[] = {
     KILN_FIELD_QUANTITY(Amounts, any, "1.0", KILN_TAKES_COUNT | KILN_TAKES_SHARE | KILN_TAKES_TIME,
-                      "any"),
+                        "any"),
     KILN_FIELD_QUANTITY(Amounts, count, "1", KILN_TAKES_COUNT, "a count"),
-    KILN_FIELD_QUANTITY(Amounts, fast, "false", KILN_TAKES_COUNT | KILN_TAKES_SWITCH, "or a switch"),
+    KILN_FIELD_QUANTITY(Amounts, fast, "false", KILN_TAKES_COUNT | KILN_TAKES_SWITCH,
+                        "or a switch"),
     KILN_FIELD_QUANTITY_OPT(Amounts, maybe, "null", KILN_TAKES_TIME, "maybe a time"),
     KILN_FIELD_END,
 };
