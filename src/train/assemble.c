@@ -1,5 +1,7 @@
 /* Building a trainer: options, components, parameters, graph; and recording its
  * steps on shapes alone, so that what does not fit is found before anything runs. */
+#include "train/assemble.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +9,12 @@
 #include "base/system/file.h"
 #include "graph/graph.h"
 #include "registry/instance.h"
+#include "train/analysis/model_layers.h"
 #include "train/checkpoint/resume.h"
+#include "train/loop/manual.h"
+#include "train/optim/averaged_weights.h"
+#include "train/optim/learning_rates.h"
+#include "train/trainer.h"
 
 /* ---- Components --------------------------------------------------------------------- */
 
@@ -95,7 +102,7 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
         kiln_params_set_dtype(trainer->params, KILN_BF16);
     KilnScope scope = kiln_params_root(trainer->params);
     status = KILN_CALLED(trainer->module, "setup",
-                         ops->setup(trainer->module, &scope, &trainer->spec, err), err);
+                         ops->setup(trainer->module, &scope, &trainer->data.spec, err), err);
     if (status < 0)
         status = kiln_instance_error(trainer->config, trainer->module, err);
     if (status >= 0)
@@ -118,8 +125,8 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
         trainer->graph->detect_anomaly = trainer->options.trainer->detect_anomaly;
     trainer->step.graph = trainer->graph;
     trainer->step.metrics = trainer->metrics;
-    trainer->step.spec = &trainer->spec;
-    trainer->step.train_spec = &trainer->train_spec;
+    trainer->step.spec = &trainer->data.spec;
+    trainer->step.train_spec = &trainer->data.train_spec;
     trainer->step.set = "";
     return status;
 }
@@ -160,10 +167,10 @@ static KilnStatus record_eval(KilnTrainer *trainer, KilnPhase phase, bool plans,
     const KilnSplit split = kiln_trainer_eval_split(trainer, phase);
     KilnStatus status = KILN_OK;
 
-    for (size_t set = 0; set < trainer->sets[split].n && status >= 0; set++) {
+    for (size_t set = 0; set < trainer->data.sets[split].n && status >= 0; set++) {
         KilnBatch batch = kiln_trainer_shape_batch(trainer, split, set);
 
-        trainer->step.set = trainer->sets[split].list[set].name;
+        trainer->step.set = trainer->data.sets[split].list[set].name;
         kiln_eval_record(trainer, phase, &batch);
         status = check_graph(trainer, phase == KILN_PHASE_TEST ? "test" : "validation", err);
         if (status < 0 || !plans || kiln_trainer_set_batches(trainer, split, set) < 1)
@@ -188,7 +195,7 @@ static KilnStatus record_group(KilnTrainer *trainer, const KilnBatch *batch, Kil
         if (i > 0 && (places[i] <= places[i - 1] || places[i] >= accumulate))
             continue;
         trainer->at.in_group = places[i];
-        KilnTensor *loss = kiln_fit_record(trainer, batch);
+        KilnTensor *loss = kiln_fit_batch_record(trainer, batch);
         status = check_graph(trainer, "training", err);
         if (status >= 0 && trainer->layers == NULL) {
             kiln_memory_estimate_add_metrics(&trainer->memory, &trainer->step,
@@ -317,7 +324,8 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
                                .split = trainer->split,
                                .poll = { kiln_preparation_poll, trainer },
                                .at.last_val_batch = -1,
-                               .at.last_end_batch = -1 };
+                               .at.last_end_batch = -1,
+                               .batch.log_step = -1 };
     trainer->timing.start = kiln_clock();
     trainer->phase = stage == KILN_STAGE_FIT        ? KILN_PHASE_FIT
                      : stage == KILN_STAGE_TEST     ? KILN_PHASE_TEST
@@ -397,7 +405,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_batch_stats_release(&trainer->batch_stats);
     kiln_options_release(&trainer->options);
     kiln_output_release(&trainer->output);
-    free(trainer->unread);
+    free(trainer->predict.unread);
     free(trainer->timing.step_ms);
     free(trainer->config_yaml);
     free(trainer->run_dir);

@@ -26,17 +26,17 @@ int64_t kiln_trainer_batches_done(const KilnTrainer *trainer)
 
 const KilnDataSpec *kiln_trainer_spec(const KilnTrainer *trainer)
 {
-    return &trainer->spec;
+    return &trainer->data.spec;
 }
 
 const void *kiln_trainer_feature(const KilnTrainer *trainer, const char *name, int64_t *ret_n)
 {
-    const KilnFeature *feature = kiln_spec_feature(&trainer->spec, name);
+    const KilnFeature *feature = kiln_spec_feature(&trainer->data.spec, name);
 
     if (feature == NULL)
         return NULL;
     *ret_n = trainer->step.batch.size;
-    return trainer->step.batch.data[feature - trainer->spec.features];
+    return trainer->step.batch.data[feature - trainer->data.spec.features];
 }
 
 int64_t kiln_trainer_samples(const KilnTrainer *trainer)
@@ -51,18 +51,18 @@ int64_t kiln_trainer_accumulation(const KilnTrainer *trainer)
 
 int64_t kiln_trainer_batch(const KilnTrainer *trainer)
 {
-    return trainer->phase == KILN_PHASE_FIT ? trainer->at.batch : trainer->eval_batch;
+    return trainer->phase == KILN_PHASE_FIT ? trainer->at.batch : trainer->eval.batch;
 }
 
 int64_t kiln_trainer_batches(const KilnTrainer *trainer)
 {
     return trainer->phase == KILN_PHASE_FIT ? kiln_trainer_split_batches(trainer, KILN_TRAIN)
-                                            : trainer->eval_batches;
+                                            : trainer->eval.batches;
 }
 
 int64_t kiln_trainer_dataloader(const KilnTrainer *trainer)
 {
-    return (int64_t)trainer->eval_set;
+    return (int64_t)trainer->eval.set;
 }
 
 const char *kiln_trainer_dataloader_name(const KilnTrainer *trainer)
@@ -74,7 +74,7 @@ int64_t kiln_trainer_dataloaders(const KilnTrainer *trainer)
 {
     if (trainer->phase == KILN_PHASE_FIT)
         return 1;
-    return (int64_t)trainer->sets[kiln_trainer_eval_split(trainer, trainer->phase)].n;
+    return (int64_t)trainer->data.sets[kiln_trainer_eval_split(trainer, trainer->phase)].n;
 }
 
 int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer)
@@ -110,8 +110,8 @@ double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i)
 
 void kiln_trainer_set_learning_rate(KilnTrainer *trainer, double lr)
 {
-    trainer->rate_is_set = lr >= 0.0;
-    trainer->set_rate = lr;
+    trainer->lr_override.active = lr >= 0.0;
+    trainer->lr_override.rate = lr;
 }
 
 double kiln_trainer_scheduled_rate(const KilnTrainer *trainer)
@@ -202,7 +202,7 @@ bool kiln_trainer_validates_epochs(const KilnTrainer *trainer)
 bool kiln_trainer_validates_now(const KilnTrainer *trainer)
 {
     return kiln_loop_should_validate(&trainer->schedule, &trainer->at,
-                                     kiln_clock() - trainer->timing.validated);
+                                     kiln_clock() - trainer->timing.last_validation);
 }
 
 bool kiln_trainer_is_done(const KilnTrainer *trainer)
@@ -313,13 +313,13 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
     if (!trainer->options.tracks)
         return;
     flags = kiln_log_flags(KILN_PHASE_FIT, flags);
-    if (trainer->in_batch) {
+    if (trainer->batch.log_step >= 0) {
         int declared = kiln_metrics_declare(trainer->metrics, KILN_PHASE_FIT, name, flags);
 
         status = declared < 0 ? kiln_error_nomem(&err, strlen(name))
                               : kiln_metrics_add(trainer->metrics, declared, value,
                                                  (double)trainer->step.batch.size,
-                                                 trainer->at.epoch, trainer->batch_step, &err);
+                                                 trainer->at.epoch, trainer->batch.log_step, &err);
     } else {
         status = kiln_metrics_set(trainer->metrics, name, value,
                                   (flags & ~(unsigned)KILN_LOG_STEP) | KILN_LOG_EPOCH,
@@ -335,17 +335,17 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
  * time is over does not hide that the run is to end. */
 void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
 {
-    if (trainer->at.should_stop && !trainer->paused)
+    if (trainer->at.should_stop && !trainer->state.paused)
         return;
     trainer->at.should_stop = true;
-    trainer->paused = false;
-    snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s",
+    trainer->state.paused = false;
+    snprintf(trainer->state.stop_reason, sizeof(trainer->state.stop_reason), "%s",
              reason != NULL ? reason : "");
     const bool waits = trainer->at.epoch + 1 < trainer->schedule.min_epochs ||
                        trainer->at.step < trainer->schedule.min_steps;
     kiln_output_print(&trainer->output, "stopping%s: %s",
                       waits ? " when trainer.min_epochs and trainer.min_steps are done" : "",
-                      trainer->stop_reason);
+                      trainer->state.stop_reason);
 }
 
 void kiln_trainer_pause(KilnTrainer *trainer, const char *reason)
@@ -353,12 +353,12 @@ void kiln_trainer_pause(KilnTrainer *trainer, const char *reason)
     if (trainer->at.should_stop)
         return;
     kiln_trainer_stop(trainer, reason);
-    trainer->paused = true;
+    trainer->state.paused = true;
 }
 
 void kiln_trainer_skip_epoch(KilnTrainer *trainer)
 {
-    trainer->skips_epoch = true;
+    trainer->batch.skip = KILN_SKIP_EPOCH;
 }
 
 void kiln_trainer_print(KilnTrainer *trainer, const char *format, ...)

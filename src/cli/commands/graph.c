@@ -9,6 +9,8 @@
 #include "cli/commands/commands.h"
 #include "cli/graph/graph_view.h"
 #include "cli/screen/screen.h"
+#include "train/analysis/timing_run.h"
+#include "train/assemble.h"
 #include "train/trainer.h"
 
 /* First without looking at the clock between calls: caches and pages are cold. */
@@ -59,7 +61,7 @@ static void describe(const KilnTrainer *trainer, const KilnStepView *view, KilnT
     kiln_text_printf(text,
                      "a step of %lld samples: %zu calls, %s, %s FLOPs, %s parameters, %s of "
                      "activations, %d thread%s",
-                     (long long)trainer->batch_size, view->n_calls,
+                     (long long)trainer->data.batch_size, view->n_calls,
                      kiln_seconds_text(view->seconds, a),
                      kiln_quantity_text(memory->flops + memory->flops_backward, b),
                      kiln_quantity_text((double)kiln_params_size(trainer->params), c),

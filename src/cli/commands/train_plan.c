@@ -6,6 +6,8 @@
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/screen/screen.h"
+#include "train/analysis/timing_run.h"
+#include "train/assemble.h"
 #include "train/loader/data_summary.h"
 
 /* How long steps are tried. */
@@ -51,7 +53,7 @@ static int64_t step_samples(const KilnTrainer *trainer)
 {
     const int64_t all = kiln_trainer_train_samples(trainer);
 
-    return trainer->batch_size < all ? trainer->batch_size : all;
+    return trainer->data.batch_size < all ? trainer->data.batch_size : all;
 }
 
 static void put_work(KilnPage *page, const KilnTrainer *trainer)

@@ -68,9 +68,9 @@ const float *kiln_trainer_gradient_norms(const KilnTrainer *trainer, size_t *ret
 
 bool kiln_trainer_loss(const KilnTrainer *trainer, double *ret)
 {
-    if (trainer->batch_stats.ran)
-        *ret = trainer->batch_stats.loss;
-    return trainer->batch_stats.ran;
+    if (trainer->batch.has_loss)
+        *ret = trainer->batch.loss;
+    return trainer->batch.has_loss;
 }
 
 static int64_t sum_of(const int32_t *lengths, int64_t n)
@@ -88,8 +88,8 @@ int64_t kiln_trainer_batch_tokens(const KilnTrainer *trainer)
 
     if (batch->lengths != NULL)
         return sum_of(batch->lengths, batch->size);
-    for (size_t i = 0; i < trainer->spec.n_features; i++) {
-        const KilnFeature *feature = &trainer->spec.features[i];
+    for (size_t i = 0; i < trainer->data.spec.n_features; i++) {
+        const KilnFeature *feature = &trainer->data.spec.features[i];
 
         if (feature->dtype == KILN_I32 && feature->shape.rank == 1)
             return batch->size * feature->shape.dim[0];
@@ -99,7 +99,7 @@ int64_t kiln_trainer_batch_tokens(const KilnTrainer *trainer)
 
 bool kiln_trainer_row_is_due(const KilnTrainer *trainer)
 {
-    return trainer->options.tracks && trainer->batch_stats.stepped &&
+    return trainer->options.tracks && trainer->batch.stepped &&
            kiln_loop_should_log(&trainer->schedule, &trainer->at);
 }
 
@@ -110,7 +110,8 @@ uint64_t kiln_trainer_seed(const KilnTrainer *trainer)
 
 void kiln_trainer_skip_batch(KilnTrainer *trainer)
 {
-    trainer->batch_stats.skips = true;
+    if (trainer->batch.skip == KILN_SKIP_NOTHING)
+        trainer->batch.skip = KILN_SKIP_BATCH;
 }
 
 /* ---- FLOPs --------------------------------------------------------------------------------- */

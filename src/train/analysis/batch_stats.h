@@ -5,10 +5,6 @@
 #include "kiln/trainer.h"
 
 typedef struct KilnBatchStats {
-    double loss;        /* of the newest batch */
-    bool ran;           /* it has run */
-    bool skips;         /* the batch that is beginning is left out */
-    bool stepped;       /* it made an optimizer step */
     float *norms;       /* of the gradient of each trained parameter; NULL: nobody asks */
     int64_t *norm_ends; /* where the parameters end in the flat buffers */
     size_t n_norms;

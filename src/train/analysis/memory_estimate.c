@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "graph/plan/plan_report.h"
+#include "train/optim/averaged_weights.h"
+#include "train/optim/learning_rates.h"
 #include "train/trainer.h"
 
 /* Runs of all kinds of networks took 1 to 8 MiB that nothing else accounts for: pages of code that
@@ -102,7 +104,7 @@ static int64_t loader_bytes(KilnTrainer *trainer, KilnSplit split)
 {
     int64_t sum = 0;
 
-    for (size_t set = 0; set < trainer->sets[split].n; set++) {
+    for (size_t set = 0; set < trainer->data.sets[split].n; set++) {
         KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, split, set);
 
         if (kiln_trainer_set_batches(trainer, split, set) > 0)
@@ -222,7 +224,7 @@ static int64_t fitting_batch(const KilnTrainer *trainer)
     double left = (double)memory->memory.available -
                   ((double)kiln_memory_estimate_needed(memory) - grows);
 
-    return grows > 0.0 ? (int64_t)(0.95 * left / grows * (double)trainer->batch_size) : 0;
+    return grows > 0.0 ? (int64_t)(0.95 * left / grows * (double)trainer->data.batch_size) : 0;
 }
 
 static void suggest(const KilnTrainer *trainer, KilnText *text)
@@ -235,11 +237,11 @@ static void suggest(const KilnTrainer *trainer, KilnText *text)
         kiln_text_append(text, "fewer training samples");
         return;
     }
-    if (batch >= 1 && batch < trainer->batch_size)
+    if (batch >= 1 && batch < trainer->data.batch_size)
         kiln_text_printf(text, "a smaller batch (about %lld samples fit, %s%lld now)",
                          (long long)batch,
                          is_option(data->fields, "batch_size") ? "datamodule.batch_size=" : "",
-                         (long long)trainer->batch_size);
+                         (long long)trainer->data.batch_size);
     else
         kiln_text_append(text, "a smaller network");
     if (is_trainer_option("recompute"))

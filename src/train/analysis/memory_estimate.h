@@ -3,6 +3,8 @@
 #define KILN_TRAIN_ANALYSIS_MEMORY_ESTIMATE_H
 
 #include "base/system/machine.h"
+#include "graph/graph.h"
+#include "kiln/trainer.h"
 
 /* Memory in bytes. */
 typedef struct KilnMemoryEstimate {
@@ -29,5 +31,16 @@ typedef struct KilnMemoryEstimate {
 /* What is still to be allocated, and that with the program. */
 int64_t kiln_memory_estimate_needed(const KilnMemoryEstimate *memory);
 int64_t kiln_memory_estimate_peak(const KilnMemoryEstimate *memory);
+
+/* Add the plan of a step. */
+void kiln_memory_estimate_add_plan(KilnMemoryEstimate *memory, const KilnPlan *plan);
+/* Add what metrics hold of an epoch of so many samples, by the step that was recorded. */
+void kiln_memory_estimate_add_metrics(KilnMemoryEstimate *memory, const KilnStep *step,
+                                      int64_t samples);
+/* Fill in the rest of trainer->memory, from what is declared. */
+void kiln_memory_estimate_complete(KilnTrainer *trainer);
+/* Refuse, before memory is allocated, what does not fit. */
+KILN_NODISCARD KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err);
 
 #endif

@@ -1,4 +1,6 @@
 /* The layers of the network with their parameters, from a recorded step. */
+#include "train/analysis/model_layers.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* Where the time of a run went: the timed calls of all its plans, summed up by
  * operation and by layer; and, outside of the steps, hooks and what the loop stood still for. */
+#include "train/analysis/time_profile.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,15 +162,15 @@ static Table sum_up_rest(const KilnTrainer *trainer)
             const KilnHookCall *call = &list->calls[i];
             const Row like = {
                 .phase = "hook",
-                .layer = kiln_instance_path(call->who),
+                .layer = kiln_instance_path(call->instance),
                 .op = kiln_hook_name(number),
             };
-            Row *row = call->runs > 0 ? find_row(&table, &like) : NULL;
+            Row *row = call->calls > 0 ? find_row(&table, &like) : NULL;
 
             if (row == NULL)
                 continue;
             row->seconds += call->seconds;
-            row->runs += call->runs;
+            row->runs += call->calls;
             table.seconds += call->seconds;
         }
     }

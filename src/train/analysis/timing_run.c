@@ -1,7 +1,10 @@
 /* How long a run will take, from a few real steps on its first batches. */
+#include "train/analysis/timing_run.h"
+
 #include <math.h>
 
 #include "base/system/file.h"
+#include "train/loop/manual.h"
 #include "train/trainer.h"
 
 /* How the time for probing is shared: validation is the smaller part of most runs. */
@@ -15,7 +18,7 @@ static KilnStatus train_step(KilnTrainer *trainer, const KilnBatch *batch, KilnE
 
     if (kiln_trainer_is_manual(trainer))
         return kiln_manual_batch(trainer, batch, err);
-    KilnTensor *loss = kiln_fit_record(trainer, batch);
+    KilnTensor *loss = kiln_fit_batch_record(trainer, batch);
 
     trainer->at.in_group = steps ? 0 : trainer->at.in_group + 1;
     return kiln_step_run(&trainer->step, loss, err);

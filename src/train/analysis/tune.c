@@ -10,7 +10,10 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "config/tree/set_scalar.h"
+#include "train/assemble.h"
 #include "train/checkpoint/component_state.h"
+#include "train/checkpoint/initial_weights.h"
+#include "train/optim/learning_rates.h"
 
 struct KilnTune {
     KilnConfig *config;
@@ -195,7 +198,7 @@ static KilnStatus try_batch(KilnTrainer *trainer, const KilnTuneTrial *trial,
 {
     if (trial->rate != NULL)
         kiln_trainer_set_learning_rate(trainer, trial->rate(trial->ctx, trainer->at.step));
-    KilnStatus status = kiln_fit_step(trainer, batch, err);
+    KilnStatus status = kiln_fit_batch(trainer, batch, err);
     *ret_broken = status == KILN_E_NUMERIC;
     return *ret_broken ? KILN_OK : status;
 }

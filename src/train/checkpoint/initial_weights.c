@@ -1,4 +1,6 @@
 /* Starting a run from weights of another: `weights` of the root. */
+#include "train/checkpoint/initial_weights.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +9,7 @@
 #include "schema/bind.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/trainer.h"
 
 /* How many names a message lists. */
 enum { NAMED = 6 };

@@ -9,6 +9,7 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "train/checkpoint/component_state.h"
+#include "train/optim/averaged_weights.h"
 
 /* ---- Weights ---------------------------------------------------------------------------- */
 
@@ -317,7 +318,7 @@ KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint, KilnTrainer *t
     trainer->at = checkpoint->at;
     const char *reason = json_string_value(json_object_get(checkpoint->state, "stop_reason"));
     if (trainer->at.should_stop && reason != NULL)
-        snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%s", reason);
+        snprintf(trainer->state.stop_reason, sizeof(trainer->state.stop_reason), "%s", reason);
     return KILN_OK;
 }
 
@@ -325,7 +326,7 @@ KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint, KilnTrainer *t
 static KilnStatus load_hooks(const KilnCheckpoint *checkpoint, KilnTrainer *trainer, size_t i,
                              KilnError *err)
 {
-    KilnInstance *who = trainer->hooks.all[i].who;
+    KilnInstance *who = trainer->hooks.all[i].instance;
     const KilnCallbackOps *ops = trainer->hooks.all[i].ops;
     json_t *saved = json_object_get(json_object_get(checkpoint->state, "callbacks"),
                                     kiln_instance_path(who));
@@ -348,7 +349,7 @@ KilnStatus kiln_checkpoint_load_module(const KilnCheckpoint *checkpoint, KilnTra
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < trainer->hooks.n_all && status >= 0; i++)
-        if (trainer->hooks.all[i].who == trainer->module)
+        if (trainer->hooks.all[i].instance == trainer->module)
             status = load_hooks(checkpoint, trainer, i, err);
     return status;
 }

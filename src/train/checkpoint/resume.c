@@ -152,7 +152,7 @@ static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *t
                           machine, trainer->backend->machine);
     warn_of_number(checkpoint, trainer, "seed", trainer->options.root->seed);
     warn_of_threads(checkpoint, trainer);
-    warn_of_number(checkpoint, trainer, "batch_size", trainer->batch_size);
+    warn_of_number(checkpoint, trainer, "batch_size", trainer->data.batch_size);
     warn_of_data(checkpoint, trainer);
     if (checkpoint->at.batch > 0 && !checkpoint->at.epoch_done)
         warn_of_metrics(checkpoint, trainer);
@@ -162,7 +162,7 @@ KilnStatus kiln_resume_load(const KilnCheckpoint *checkpoint, KilnTrainer *train
 {
     KilnStatus status;
 
-    trainer->train_index = kiln_snapshot_index(&trainer->sets[KILN_TRAIN].list[0].dataset);
+    trainer->train_index = kiln_snapshot_index(&trainer->data.sets[KILN_TRAIN].list[0].dataset);
     if (checkpoint->path == NULL)
         return KILN_OK;
     trainer->resumed_from = kiln_strdup(checkpoint->path);
@@ -179,8 +179,8 @@ void kiln_resume_settle(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
 
     if (name == NULL || !kiln_run_folder_holds(trainer->run_dir, checkpoint->path))
         return;
-    trainer->saved = trainer->at;
-    snprintf(trainer->saved_name, sizeof(trainer->saved_name), "%s", name + 1);
+    trainer->newest.position = trainer->at;
+    snprintf(trainer->newest.name, sizeof(trainer->newest.name), "%s", name + 1);
 }
 
 /* ---- The config ---------------------------------------------------------------------------- */

@@ -405,7 +405,7 @@ static KilnStatus call_savers(KilnTrainer *trainer, const KilnSnapshot *snapshot
     if (status >= 0)
         status = kiln_dir_make(fresh, err);
     for (size_t i = 0; i < trainer->hooks.n_all && status >= 0; i++) {
-        KilnInstance *who = trainer->hooks.all[i].who;
+        KilnInstance *who = trainer->hooks.all[i].instance;
         const KilnCallbackOps *ops = trainer->hooks.all[i].ops;
 
         if (ops->on_save_checkpoint == NULL || (snapshot->weights_only && who != trainer->module))
@@ -430,15 +430,15 @@ static KilnStatus take_snapshot(KilnTrainer *trainer, KilnError *err)
     for (size_t i = 0; i < saves->n_to_save; i++)
         weights_only = weights_only && saves->to_save[i].weights_only;
     KilnStatus status = kiln_loggers_flush(trainer, err);
-    if (trainer->failing && status < 0) /* it may be what failed; the parameters matter more */
+    if (trainer->state.failed && status < 0) /* it may be what failed; the parameters matter more */
         status = KILN_OK;
     if (status >= 0)
         status = kiln_snapshot_take(snapshot, trainer, weights_only, err);
     if (status >= 0)
         status = call_savers(trainer, snapshot, err);
     if (status >= 0 && !weights_only) {
-        trainer->saved = trainer->at;
-        copy_name(trainer->saved_name, saves->to_save[0].name);
+        trainer->newest.position = trainer->at;
+        copy_name(trainer->newest.name, saves->to_save[0].name);
     }
     return status;
 }

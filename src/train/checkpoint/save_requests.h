@@ -5,6 +5,7 @@
 #define KILN_TRAIN_CHECKPOINT_SAVE_REQUESTS_H
 
 #include "kiln/trainer.h"
+#include "train/loop/position.h"
 
 enum { KILN_CHECKPOINT_NAME = 256 }; /* room for the name of a checkpoint or link */
 
@@ -26,6 +27,12 @@ typedef struct KilnDeleteRequest {
     char name[KILN_CHECKPOINT_NAME];
     bool owned; /* an owner let go of it; else a link did */
 } KilnDeleteRequest;
+
+/* The newest checkpoint that this run saved. */
+typedef struct KilnNewestCheckpoint {
+    KilnPosition position;
+    char name[KILN_CHECKPOINT_NAME]; /* "": none yet */
+} KilnNewestCheckpoint;
 
 typedef struct KilnSaveThread KilnSaveThread;
 

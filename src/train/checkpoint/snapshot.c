@@ -9,6 +9,7 @@
 #include "base/system/zeros.h"
 #include "tensor/bf16.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/optim/averaged_weights.h"
 
 enum {
     ALIGN = 64,

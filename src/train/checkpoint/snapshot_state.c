@@ -72,7 +72,7 @@ static json_t *callbacks_json(KilnSnapshot *snapshot, const KilnTrainer *trainer
     json_t *all = json_object();
 
     for (size_t i = 0; i < trainer->hooks.n_all && all != NULL; i++) {
-        KilnInstance *who = trainer->hooks.all[i].who;
+        KilnInstance *who = trainer->hooks.all[i].instance;
         const KilnCallbackOps *ops = trainer->hooks.all[i].ops;
 
         if (ops->state_dict == NULL || (snapshot->weights_only && who != trainer->module))
@@ -170,7 +170,7 @@ uint64_t kiln_snapshot_index(const KilnDataset *dataset)
 static json_t *position_json(const KilnTrainer *trainer)
 {
     const KilnPosition *at = &trainer->at;
-    const bool stops = at->should_stop && !trainer->paused;
+    const bool stops = at->should_stop && !trainer->state.paused;
 
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s}", "epoch",
                      (json_int_t)at->epoch, "step", (json_int_t)at->step, "batch",
@@ -179,22 +179,23 @@ static json_t *position_json(const KilnTrainer *trainer)
                      "last_val_batch", (json_int_t)at->last_val_batch, "last_end_batch",
                      (json_int_t)at->last_end_batch, "epoch_begun", at->epoch_begun ? 1 : 0,
                      "epoch_done", at->epoch_done ? 1 : 0, "should_stop", stops ? 1 : 0,
-                     "stop_reason", stops ? trainer->stop_reason : "");
+                     "stop_reason", stops ? trainer->state.stop_reason : "");
 }
 
 /* By what results depend on: the run, and the machine. */
 static json_t *run_json(const KilnTrainer *trainer)
 {
     char *model = kiln_trainer_model(trainer);
-    json_t *run = json_pack(
-        "{s:i, s:s, s:s, s:s, s:s?, s:I, s:i, s:I, s:I, s:I, s:s, s:o}", "format",
-        (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "machine", trainer->backend->machine,
-        "task", kiln_instance_name(trainer->module), "model", model, "seed",
-        (json_int_t)trainer->options.root->seed, "threads", trainer->threads, "batch_size",
-        (json_int_t)trainer->batch_size, "train_samples",
-        (json_int_t)kiln_trainer_train_samples(trainer), "parameters",
-        (json_int_t)kiln_params_size(trainer->params), "weights",
-        kiln_dtype_name(kiln_params_dtype(trainer->params)), "data", spec_json(&trainer->spec));
+    json_t *run = json_pack("{s:i, s:s, s:s, s:s, s:s?, s:I, s:i, s:I, s:I, s:I, s:s, s:o}",
+                            "format", (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION,
+                            "machine", trainer->backend->machine, "task",
+                            kiln_instance_name(trainer->module), "model", model, "seed",
+                            (json_int_t)trainer->options.root->seed, "threads", trainer->threads,
+                            "batch_size", (json_int_t)trainer->data.batch_size, "train_samples",
+                            (json_int_t)kiln_trainer_train_samples(trainer), "parameters",
+                            (json_int_t)kiln_params_size(trainer->params), "weights",
+                            kiln_dtype_name(kiln_params_dtype(trainer->params)), "data",
+                            spec_json(&trainer->data.spec));
 
     free(model);
     return run;

@@ -104,9 +104,9 @@ void kiln_loading_report(KilnTrainer *trainer, KilnLoader *loader, double second
     }
     kiln_loader_times(loader, &schedule.times);
     trainer->timing.waited_s += schedule.times.waited_s;
-    if (trainer->reported_bottleneck ||
+    if (trainer->data.bottleneck_reported ||
         !kiln_loading_advice(&schedule, could_cache(trainer->datamodule), line, sizeof(line)))
         return;
-    trainer->reported_bottleneck = true;
+    trainer->data.bottleneck_reported = true;
     kiln_output_print(&trainer->output, "%s", line);
 }

@@ -73,7 +73,7 @@ static void put_samples(KilnText *text, const KilnTrainer *trainer)
     char count[KILN_UNIT_TEXT];
 
     for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
-        const KilnSplitSets *sets = &trainer->sets[split];
+        const KilnSplitSets *sets = &trainer->data.sets[split];
 
         for (size_t i = 0; i < sets->n && sets->opened; i++) {
             const char *set = sets->list[i].name;
@@ -132,7 +132,7 @@ static void say(void (*line)(void *ctx, const char *name, const char *text), voi
 void kiln_data_summary_lines(const KilnTrainer *trainer,
                              void (*line)(void *ctx, const char *name, const char *text), void *ctx)
 {
-    const KilnDataSpec *spec = &trainer->spec;
+    const KilnDataSpec *spec = &trainer->data.spec;
     Omissions left_out = omissions_of(trainer);
     KilnText text = { 0 };
 
@@ -173,7 +173,7 @@ static json_t *samples_json(const KilnTrainer *trainer)
     json_t *all = json_object();
 
     for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
-        const KilnSplitSets *sets = &trainer->sets[split];
+        const KilnSplitSets *sets = &trainer->data.sets[split];
 
         for (size_t i = 0; i < sets->n && sets->opened; i++) {
             KilnText name = { 0 };
@@ -208,7 +208,7 @@ static json_t *features_json(const KilnDataSpec *spec)
 
 json_t *kiln_data_summary_json(const KilnTrainer *trainer)
 {
-    const KilnDataSpec *spec = &trainer->spec;
+    const KilnDataSpec *spec = &trainer->data.spec;
     json_t *classes = json_array(), *omitted = json_array();
     Omissions left_out = omissions_of(trainer);
 

@@ -1,8 +1,11 @@
 /* The data of a run: the sets of samples of its splits, their limits, and what loads them. */
+#include "train/loader/splits.h"
+
 #include <string.h>
 
 #include "base/call.h"
 #include "registry/instance.h"
+#include "train/loop/manual.h"
 #include "train/trainer.h"
 
 static const KilnDataModuleOps *data_ops(const KilnTrainer *trainer)
@@ -45,7 +48,7 @@ static KilnStatus check_sets(const KilnTrainer *trainer, KilnSplit split, size_t
 static KilnStatus name_sets(KilnTrainer *trainer, KilnSplit split, KilnError *err)
 {
     const KilnDataModuleOps *ops = data_ops(trainer);
-    KilnSplitSets *sets = &trainer->sets[split];
+    KilnSplitSets *sets = &trainer->data.sets[split];
     const char *const *names = NULL;
     kiln_call_enter(trainer->datamodule, "sets");
     const size_t n = ops->sets != NULL ? ops->sets(trainer->datamodule, split, &names) : 1;
@@ -76,7 +79,7 @@ static KilnQuantity limit_of(const KilnTrainer *trainer, KilnSplit split)
 KilnStatus kiln_trainer_open_split(KilnTrainer *trainer, KilnSplit split, KilnError *err)
 {
     const KilnDataModuleOps *ops = data_ops(trainer);
-    KilnSplitSets *sets = &trainer->sets[split];
+    KilnSplitSets *sets = &trainer->data.sets[split];
     const bool wanted = split == KILN_TRAIN || limit_of(trainer, split).value > 0.0;
     KilnStatus status = KILN_OK;
 
@@ -92,7 +95,7 @@ KilnStatus kiln_trainer_open_split(KilnTrainer *trainer, KilnSplit split, KilnEr
 
 int64_t kiln_trainer_train_samples(const KilnTrainer *trainer)
 {
-    return trainer->sets[KILN_TRAIN].list[0].dataset.count;
+    return trainer->data.sets[KILN_TRAIN].list[0].dataset.count;
 }
 
 /* ---- Batches --------------------------------------------------------------------------- */
@@ -111,19 +114,19 @@ static KilnLoaderSpec set_spec(const KilnTrainer *trainer, KilnSplit split, size
     const bool trains = split == KILN_TRAIN && trainer->stage == KILN_STAGE_FIT;
 
     return (KilnLoaderSpec) {
-        .data = &trainer->spec,
-        .dataset = trainer->sets[split].list[set].dataset,
+        .data = &trainer->data.spec,
+        .dataset = trainer->data.sets[split].list[set].dataset,
         .datamodule = trainer->datamodule,
-        .batch_size = trainer->batch_size,
+        .batch_size = trainer->data.batch_size,
         .limit = -1,
         .seed = (uint64_t)trainer->options.root->seed,
-        .drop_last = trains && trainer->loading.drop_last,
-        .sampler = trains && !overfits ? trainer->loading.sampler : NULL,
-        .batch_transforms = trainer->loading.batch_transforms,
-        .n_batch_transforms = trains ? trainer->loading.batch_transforms_count : 0,
-        .buckets = trainer->loading.buckets,
-        .n_buckets = trainer->loading.buckets_count,
-        .by_length = trains && trainer->loading.buckets_count > 0,
+        .drop_last = trains && trainer->data.loading.drop_last,
+        .sampler = trains && !overfits ? trainer->data.loading.sampler : NULL,
+        .batch_transforms = trainer->data.loading.batch_transforms,
+        .n_batch_transforms = trains ? trainer->data.loading.batch_transforms_count : 0,
+        .buckets = trainer->data.loading.buckets,
+        .n_buckets = trainer->data.loading.buckets_count,
+        .by_length = trains && trainer->data.loading.buckets_count > 0,
         .workers = (int)trainer->options.trainer->num_workers,
         .stop = trainer->env->stop,
         .pause = trainer->env->save,
@@ -140,7 +143,7 @@ static int64_t all_batches(const KilnTrainer *trainer, KilnSplit split, size_t s
 
 int64_t kiln_trainer_set_batches(const KilnTrainer *trainer, KilnSplit split, size_t set)
 {
-    const KilnLoader *loader = trainer->sets[split].list[set].loader;
+    const KilnLoader *loader = trainer->data.sets[split].list[set].loader;
 
     return loader != NULL
                ? kiln_loader_batches(loader)
@@ -151,15 +154,15 @@ int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
 {
     int64_t sum = 0;
 
-    for (size_t set = 0; set < trainer->sets[split].n; set++)
+    for (size_t set = 0; set < trainer->data.sets[split].n; set++)
         sum += kiln_trainer_set_batches(trainer, split, set);
     return sum;
 }
 
 int64_t kiln_trainer_set_samples(const KilnTrainer *trainer, KilnSplit split, size_t set)
 {
-    const int64_t most = kiln_trainer_set_batches(trainer, split, set) * trainer->batch_size;
-    const int64_t all = trainer->sets[split].list[set].dataset.count;
+    const int64_t most = kiln_trainer_set_batches(trainer, split, set) * trainer->data.batch_size;
+    const int64_t all = trainer->data.sets[split].list[set].dataset.count;
 
     return most < all ? most : all;
 }
@@ -169,7 +172,7 @@ KilnBatch kiln_trainer_shape_batch(const KilnTrainer *trainer, KilnSplit split, 
     KilnLoaderSpec spec = set_spec(trainer, split, set);
 
     return (KilnBatch) {
-        .size = spec.dataset.count > 0 ? kiln_loader_spec_batch(&spec) : trainer->batch_size,
+        .size = spec.dataset.count > 0 ? kiln_loader_spec_batch(&spec) : trainer->data.batch_size,
     };
 }
 
@@ -212,7 +215,7 @@ KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split, s
 KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, size_t set, KilnLoader **ret,
                                KilnError *err)
 {
-    KilnLoader **loader = &trainer->sets[split].list[set].loader;
+    KilnLoader **loader = &trainer->data.sets[split].list[set].loader;
     KilnStatus status = *loader == NULL ? kiln_trainer_check_limit(trainer, split, set, err)
                                         : KILN_OK;
 
@@ -260,7 +263,7 @@ static KilnStatus set_pace(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = kiln_trainer_check_limit(trainer, KILN_TRAIN, 0, err);
 
-    for (size_t set = 0; set < trainer->sets[KILN_VAL].n && status >= 0; set++)
+    for (size_t set = 0; set < trainer->data.sets[KILN_VAL].n && status >= 0; set++)
         status = kiln_trainer_check_limit(trainer, KILN_VAL, set, err);
     if (status >= 0)
         status = kiln_loop_schedule_make(
@@ -276,12 +279,12 @@ static KilnStatus set_up_batches(KilnTrainer *trainer, KilnError *err)
     KilnStatus status = kiln_sampler_setup(&spec, err);
 
     if (status >= 0)
-        status = kiln_loader_spec_features(&spec, &trainer->train_spec, err);
+        status = kiln_loader_spec_features(&spec, &trainer->data.train_spec, err);
     if (status >= 0 && kiln_loader_spec_batches(&spec) < 1)
         status = kiln_error_set(err, KILN_E_RANGE,
                                 "datamodule.drop_last leaves nothing to train on: an epoch of %lld "
                                 "samples has no full batch of %lld; lower datamodule.batch_size",
-                                (long long)spec.dataset.count, (long long)trainer->batch_size);
+                                (long long)spec.dataset.count, (long long)trainer->data.batch_size);
     return status;
 }
 
@@ -339,14 +342,14 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
 
     if (status >= 0)
         status = KILN_CALLED(trainer->datamodule, "spec",
-                             data_ops(trainer)->spec(trainer->datamodule, &trainer->spec, err),
+                             data_ops(trainer)->spec(trainer->datamodule, &trainer->data.spec, err),
                              err);
     if (status < 0)
         return kiln_instance_error(trainer->config, trainer->datamodule, err);
     kiln_call_enter(trainer->datamodule, "loading");
-    trainer->loading = data_ops(trainer)->loading(trainer->datamodule);
+    trainer->data.loading = data_ops(trainer)->loading(trainer->datamodule);
     kiln_call_leave();
-    trainer->batch_size = trainer->loading.batch_size;
+    trainer->data.batch_size = trainer->data.loading.batch_size;
     for (int split = 0; split < KILN_SPLIT_COUNT && stage != KILN_STAGE_PREDICT && status >= 0;
          split++)
         status = name_sets(trainer, (KilnSplit)split, err);
@@ -359,9 +362,9 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
 static void close_splits(KilnTrainer *trainer)
 {
     for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
-        for (size_t set = 0; set < trainer->sets[split].n; set++)
-            kiln_loader_free(trainer->sets[split].list[set].loader);
-        trainer->sets[split] = (KilnSplitSets) { 0 };
+        for (size_t set = 0; set < trainer->data.sets[split].n; set++)
+            kiln_loader_free(trainer->data.sets[split].list[set].loader);
+        trainer->data.sets[split] = (KilnSplitSets) { 0 };
     }
 }
 
@@ -371,7 +374,7 @@ KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
     const int64_t due = n > 0 ? trainer->at.epoch - trainer->at.epoch % n : 0;
     KilnStatus status = KILN_OK;
 
-    if (due == trainer->loaded_epoch)
+    if (due == trainer->data.loaded_epoch)
         return KILN_OK;
     close_splits(trainer);
     status = KILN_CALLED(trainer->datamodule, "reload",
@@ -380,7 +383,7 @@ KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
         status = name_sets(trainer, (KilnSplit)split, err);
     if (status >= 0)
         status = set_up_fit(trainer, err);
-    trainer->loaded_epoch = due;
+    trainer->data.loaded_epoch = due;
     kiln_preparation_end(trainer);
     return status < 0 ? kiln_error_prefix(err, "data loaded anew for epoch %lld: ", (long long)due)
                       : KILN_OK;

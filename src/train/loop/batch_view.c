@@ -17,7 +17,7 @@ static const KilnDataset *dataset_of(const KilnTrainer *trainer)
                                 ? KILN_TRAIN
                                 : kiln_trainer_eval_split(trainer, trainer->phase);
 
-    return &trainer->sets[split].list[trainer->eval_set].dataset;
+    return &trainer->data.sets[split].list[trainer->eval.set].dataset;
 }
 
 const char *kiln_trainer_sample_name(const KilnTrainer *trainer, int64_t sample)
@@ -31,15 +31,15 @@ const char *kiln_trainer_sample_name(const KilnTrainer *trainer, int64_t sample)
 
 int64_t kiln_trainer_row_label(const KilnTrainer *trainer, int64_t row)
 {
-    const KilnFeature *feature = kiln_spec_feature(&trainer->spec, "label");
+    const KilnFeature *feature = kiln_spec_feature(&trainer->data.spec, "label");
     int64_t n = 0;
 
-    if (trainer->unlabelled || feature == NULL || feature->dtype != KILN_I32 ||
+    if (trainer->predict.unlabelled || feature == NULL || feature->dtype != KILN_I32 ||
         feature->shape.rank != 0)
         return -1;
     const int32_t *labels = kiln_trainer_feature(trainer, "label", &n);
     return labels != NULL && row >= 0 && row < n && labels[row] >= 0 &&
-                   labels[row] < trainer->spec.n_classes
+                   labels[row] < trainer->data.spec.n_classes
                ? labels[row]
                : -1;
 }
@@ -61,6 +61,6 @@ size_t kiln_trainer_outputs(const KilnTrainer *trainer, KilnOutputView ret[KILN_
 
 size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnreadSample **ret)
 {
-    *ret = trainer->unread;
-    return trainer->n_unread;
+    *ret = trainer->predict.unread;
+    return trainer->predict.n_unread;
 }

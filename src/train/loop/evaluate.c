@@ -1,6 +1,9 @@
 /* The validation and the test loop. */
+#include "train/loop/evaluate.h"
+
 #include "base/call.h"
 #include "base/system/file.h"
+#include "train/optim/averaged_weights.h"
 #include "train/trainer.h"
 
 /* The hooks of one phase, by offset in KilnCallbackOps. */
@@ -23,7 +26,7 @@ static const EvalHooks test_hooks = EVAL_HOOKS(test);
 
 static KilnStatus call(KilnTrainer *trainer, size_t hook, KilnError *err)
 {
-    return kiln_hooks_call(trainer, hook, KILN_HOOK_ALL, err);
+    return kiln_hooks_call(trainer, hook, KILN_HOOKS_ALL, err);
 }
 
 void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *batch)
@@ -53,10 +56,10 @@ static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHo
     status = kiln_step_run(&trainer->step, NULL, err);
     if (status >= 0 && trainer->options.tracks && phase != KILN_PHASE_SANITY)
         status = kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err);
-    trainer->eval_batch = before + batch->index + 1;
+    trainer->eval.batch = before + batch->index + 1;
     trainer->timing.phase_samples += batch->size;
     const int64_t every = trainer->options.trainer->log_every_n_steps;
-    if (status >= 0 && every > 0 && trainer->eval_batch % every == 0)
+    if (status >= 0 && every > 0 && trainer->eval.batch % every == 0)
         status = kiln_loggers_send(trainer, false, err);
     return status >= 0 ? call(trainer, hooks->batch_end, err) : status;
 }
@@ -73,8 +76,8 @@ static int64_t batches_of(const KilnTrainer *trainer, KilnPhase phase, KilnSplit
 static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
                            KilnSplit split, KilnError *err)
 {
-    const size_t set = trainer->eval_set;
-    const int64_t before = trainer->eval_batch;
+    const size_t set = trainer->eval.set;
+    const int64_t before = trainer->eval.batch;
     const int64_t end = before + batches_of(trainer, phase, split, set);
     KilnLoader *loader = NULL;
     KilnStatus status = kiln_trainer_loader(trainer, split, set, &loader, err);
@@ -84,9 +87,9 @@ static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHook
         status = kiln_loader_start(loader, 0, 0, err);
     if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
         return KILN_OK;
-    while (status >= 0 && loader != NULL && trainer->eval_batch < end &&
+    while (status >= 0 && loader != NULL && trainer->eval.batch < end &&
            !kiln_trainer_interrupted(trainer)) {
-        status = kiln_trainer_next(trainer, loader, &batch, err);
+        status = kiln_trainer_next_batch(trainer, loader, &batch, err);
         if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
             return KILN_OK;
         if (status < 0 || batch.size == 0)
@@ -94,7 +97,7 @@ static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHook
         status = eval_batch(trainer, phase, hooks, before, &batch, err);
         kiln_live_status_update(trainer, kiln_clock());
     }
-    trainer->eval_batch = end;
+    trainer->eval.batch = end;
     return status;
 }
 
@@ -102,15 +105,15 @@ static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHook
 static KilnStatus eval_sets(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
                             KilnSplit split, KilnError *err)
 {
-    const KilnSplitSets *sets = &trainer->sets[split];
+    const KilnSplitSets *sets = &trainer->data.sets[split];
     KilnStatus status = KILN_OK;
 
-    for (size_t set = 0; set < sets->n && status >= 0 && !trainer->interrupted; set++) {
-        trainer->eval_set = set;
+    for (size_t set = 0; set < sets->n && status >= 0 && !trainer->state.interrupted; set++) {
+        trainer->eval.set = set;
         trainer->step.set = sets->list[set].name;
         status = eval_set(trainer, phase, hooks, split, err);
     }
-    trainer->eval_set = 0;
+    trainer->eval.set = 0;
     trainer->step.set = "";
     return status;
 }
@@ -118,11 +121,11 @@ static KilnStatus eval_sets(KilnTrainer *trainer, KilnPhase phase, const EvalHoo
 /* What was logged goes to the loggers before checkpoints are saved. */
 static KilnStatus end(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks, KilnError *err)
 {
-    KilnStatus status = kiln_hooks_call(trainer, hooks->end, KILN_HOOK_OTHERS, err);
+    KilnStatus status = kiln_hooks_call(trainer, hooks->end, KILN_HOOKS_NOT_SAVING, err);
 
     if (status >= 0 && phase == KILN_PHASE_VALIDATE)
         status = kiln_loggers_send(trainer, true, err);
-    return status >= 0 ? kiln_hooks_call(trainer, hooks->end, KILN_HOOK_SAVING, err) : status;
+    return status >= 0 ? kiln_hooks_call(trainer, hooks->end, KILN_HOOKS_SAVING, err) : status;
 }
 
 /* The loaders of all sets; and how many batches there are. */
@@ -132,7 +135,7 @@ static KilnStatus open_sets(KilnTrainer *trainer, KilnPhase phase, KilnSplit spl
     KilnStatus status = kiln_trainer_open_split(trainer, split, err);
 
     *ret_batches = 0;
-    for (size_t set = 0; set < trainer->sets[split].n && status >= 0; set++) {
+    for (size_t set = 0; set < trainer->data.sets[split].n && status >= 0; set++) {
         KilnLoader *loader = NULL;
 
         status = kiln_trainer_loader(trainer, split, set, &loader, err);
@@ -145,8 +148,8 @@ static KilnStatus open_sets(KilnTrainer *trainer, KilnPhase phase, KilnSplit spl
 static void enter(KilnTrainer *trainer, KilnPhase phase, int64_t batches)
 {
     trainer->phase = phase;
-    trainer->eval_batch = 0;
-    trainer->eval_batches = batches;
+    trainer->eval.batch = 0;
+    trainer->eval.batches = batches;
     trainer->timing.phase_start = kiln_clock();
     trainer->timing.phase_samples = 0;
     kiln_live_status_update(trainer, trainer->timing.phase_start);
@@ -176,16 +179,16 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
         status = eval_sets(trainer, phase, hooks, split, err);
     if (trainer->averaged != NULL)
         kiln_averaged_hide(trainer->averaged);
-    if (trainer->interrupted || status < 0)
+    if (trainer->state.interrupted || status < 0)
         kiln_metrics_clear(trainer->metrics, phase);
-    if (status >= 0 && !trainer->interrupted)
+    if (status >= 0 && !trainer->state.interrupted)
         status = kiln_metrics_end_epoch(trainer->metrics, phase, trainer->at.epoch,
                                         trainer->at.step, err);
-    if (phase == KILN_PHASE_VALIDATE && status >= 0 && !trainer->interrupted)
+    if (phase == KILN_PHASE_VALIDATE && status >= 0 && !trainer->state.interrupted)
         trainer->at.last_val_batch = trainer->at.batches;
-    if (status >= 0 && !trainer->interrupted)
+    if (status >= 0 && !trainer->state.interrupted)
         status = call(trainer, hooks->epoch_end, err);
-    if (status >= 0 && !trainer->interrupted)
+    if (status >= 0 && !trainer->state.interrupted)
         status = end(trainer, phase, hooks, err);
     trainer->phase = before;
     if (before == KILN_PHASE_FIT && phase == KILN_PHASE_VALIDATE) {

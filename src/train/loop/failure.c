@@ -1,11 +1,14 @@
 /* A run that failed still leaves what it can: its state in a checkpoint where that is whole, its
  * log, and a summary that says why. What goes wrong on the way must not hide the reason. */
+#include "train/loop/failure.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "train/run/run_folder.h"
 #include "train/run/run_journal.h"
+#include "train/trainer.h"
 
 /* Behind the message, as far as there is room: what is left of the run, and what next. */
 static void add(KilnError *why, const char *text)
@@ -24,9 +27,10 @@ static void add(KilnError *why, const char *text)
  * training they may be those of another checkpoint. */
 static bool has_more_to_save(const KilnTrainer *trainer)
 {
-    return !trainer->params_invalid && trainer->options.trainer->enable_checkpointing &&
+    return !trainer->state.params_invalid && trainer->options.trainer->enable_checkpointing &&
            trainer->phase != KILN_PHASE_TEST && trainer->at.batches > trainer->live.first_batch &&
-           (trainer->saved_name[0] == '\0' || !kiln_position_equal(&trainer->saved, &trainer->at));
+           (trainer->newest.name[0] == '\0' ||
+            !kiln_position_equal(&trainer->newest.position, &trainer->at));
 }
 
 /* Save it, and tell how that went. */
@@ -35,7 +39,7 @@ static void save(KilnTrainer *trainer, KilnError *why)
     KilnError err = { 0 };
     char text[KILN_ERROR_TEXT + 64];
 
-    trainer->failing = true;
+    trainer->state.failed = true;
     kiln_save_requests_use_reserve(&trainer->saves);
     if (kiln_trainer_save_here(trainer, &err) >= 0)
         return;
@@ -50,7 +54,7 @@ static void add_next(const KilnTrainer *trainer, KilnError *why)
     KilnText text = { 0 };
     char last[256];
 
-    if (trainer->timing.trained <= 0.0 && trainer->resumed_from == NULL)
+    if (trainer->timing.train_start <= 0.0 && trainer->resumed_from == NULL)
         return;
     if (kiln_run_link(trainer, "last", last, sizeof(last))) {
         kiln_text_printf(&text, "the last good checkpoint is %s/checkpoints/%s; go on with: ",
@@ -66,7 +70,7 @@ static void add_next(const KilnTrainer *trainer, KilnError *why)
     kiln_text_release(&text);
 }
 
-void kiln_fault_close(KilnTrainer *trainer, KilnError *why)
+void kiln_failure_close(KilnTrainer *trainer, KilnError *why)
 {
     kiln_hooks_exception(trainer, why);
     if (has_more_to_save(trainer))

@@ -1,22 +1,26 @@
 /* The training loop: Lightning's order of hooks. Whose turn it is says loop_schedule.c. */
+#include "train/loop/fit.h"
+
 #include <stdio.h>
 
 #include "base/system/file.h"
 #include "train/loader/bottleneck.h"
+#include "train/optim/learning_rates.h"
 #include "train/run/run_journal.h"
+#include "train/trainer.h"
 
 /* ---- Validation ---------------------------------------------------------------------- */
 
 static KilnStatus validate_if_due(KilnTrainer *trainer, KilnError *err)
 {
-    const double since = kiln_clock() - trainer->timing.validated;
+    const double since = kiln_clock() - trainer->timing.last_validation;
 
-    if (trainer->skips_epoch ||
+    if (trainer->batch.skip == KILN_SKIP_EPOCH ||
         !kiln_loop_should_validate(&trainer->schedule, &trainer->at, since) ||
         kiln_trainer_interrupted(trainer))
         return KILN_OK;
     KilnStatus status = kiln_eval_loop(trainer, KILN_PHASE_VALIDATE, err);
-    trainer->timing.validated = kiln_clock();
+    trainer->timing.last_validation = kiln_clock();
     return status;
 }
 
@@ -28,30 +32,31 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
     const bool steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index);
     const int64_t before = trainer->at.step;
 
-    trainer->in_batch = true;
-    trainer->batch_step = before + (steps ? 1 : 0);
-    trainer->batch_stats.skips = trainer->batch_stats.ran = trainer->batch_stats.stepped = false;
+    trainer->batch.log_step = before + (steps ? 1 : 0);
+    trainer->batch.has_loss = trainer->batch.stepped = false;
+    if (trainer->batch.skip == KILN_SKIP_BATCH)
+        trainer->batch.skip = KILN_SKIP_NOTHING;
     KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
-    if (status >= 0 && trainer->batch_stats.skips && !trainer->skips_epoch) {
+    if (status >= 0 && trainer->batch.skip == KILN_SKIP_BATCH) {
         trainer->at.batch = batch->index + 1;
         trainer->at.batches++;
     }
-    if (status < 0 || trainer->skips_epoch || trainer->batch_stats.skips) {
-        trainer->in_batch = false;
+    if (status < 0 || trainer->batch.skip != KILN_SKIP_NOTHING) {
+        trainer->batch.log_step = -1;
         return status;
     }
-    status = kiln_fit_step(trainer, batch, err);
-    trainer->batch_stats.stepped = trainer->at.step > before;
+    status = kiln_fit_batch(trainer, batch, err);
+    trainer->batch.stepped = trainer->at.step > before;
     if (status >= 0)
-        status = kiln_hooks_call(trainer, end, KILN_HOOK_OTHERS, err);
-    if (status >= 0 && trainer->batch_stats.stepped &&
+        status = kiln_hooks_call(trainer, end, KILN_HOOKS_NOT_SAVING, err);
+    if (status >= 0 && trainer->batch.stepped &&
         kiln_loop_should_log(&trainer->schedule, &trainer->at))
         status = kiln_loggers_send(trainer, false, err);
     if (status >= 0)
-        status = kiln_hooks_call(trainer, end, KILN_HOOK_SAVING, err);
-    trainer->in_batch = false;
+        status = kiln_hooks_call(trainer, end, KILN_HOOKS_SAVING, err);
+    trainer->batch.log_step = -1;
     if (status == KILN_E_NUMERIC) /* a hook says so, too */
-        trainer->params_invalid = true;
+        trainer->state.params_invalid = true;
     return status;
 }
 
@@ -59,7 +64,8 @@ static void stop_in_time(KilnTrainer *trainer, double now)
 {
     char reason[64];
 
-    if (trainer->at.should_stop || now - trainer->timing.trained < trainer->schedule.max_seconds)
+    if (trainer->at.should_stop ||
+        now - trainer->timing.train_start < trainer->schedule.max_seconds)
         return;
     snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->schedule.max_seconds);
     kiln_trainer_pause(trainer, reason);
@@ -78,7 +84,7 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
            !kiln_trainer_interrupted(trainer)) {
         KilnBatch batch;
 
-        status = kiln_trainer_next(trainer, loader, &batch, err);
+        status = kiln_trainer_next_batch(trainer, loader, &batch, err);
         if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
             return KILN_OK;
         if (status < 0)
@@ -89,11 +95,11 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
         }
         trainer->step.batch = batch; /* for the hooks */
         if (trainer->env->goes_on != NULL && !trainer->env->goes_on(trainer->env->ctx, trainer)) {
-            trainer->interrupted = true;
+            trainer->state.interrupted = true;
             break;
         }
         status = train_batch(trainer, &batch, err);
-        if (trainer->skips_epoch) {
+        if (trainer->batch.skip == KILN_SKIP_EPOCH) {
             trainer->at.batch = kiln_loader_batches(loader);
             break;
         }
@@ -109,7 +115,7 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
 /* The step of gradients that wait, with its row. */
 static KilnStatus step_with_rest(KilnTrainer *trainer, KilnError *err)
 {
-    KilnStatus status = kiln_fit_rest(trainer, err);
+    KilnStatus status = kiln_fit_leftover_gradients(trainer, err);
 
     return status >= 0 && kiln_loop_should_log(&trainer->schedule, &trainer->at)
                ? kiln_loggers_send(trainer, false, err)
@@ -129,17 +135,17 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
                                         trainer->at.step, err);
     if (status >= 0)
         status = validate_if_due(trainer, err);
-    trainer->skips_epoch = false;
-    if (status < 0 || trainer->interrupted)
+    trainer->batch.skip = KILN_SKIP_NOTHING;
+    if (status < 0 || trainer->state.interrupted)
         return status;
     trainer->at.epoch_done = whole;
     trainer->at.last_end_batch = trainer->at.batches;
     kiln_optimize_observe(trainer);
-    status = kiln_hooks_call(trainer, end, KILN_HOOK_OTHERS, err);
+    status = kiln_hooks_call(trainer, end, KILN_HOOKS_NOT_SAVING, err);
     if (status >= 0)
         status = kiln_loggers_send(trainer, true, err);
     if (status >= 0)
-        status = kiln_hooks_call(trainer, end, KILN_HOOK_SAVING, err);
+        status = kiln_hooks_call(trainer, end, KILN_HOOKS_SAVING, err);
     return status;
 }
 
@@ -161,7 +167,7 @@ static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnErro
         kiln_loading_report(trainer, loader, kiln_clock() - timing->phase_start);
     timing->loop_s += kiln_clock() - timing->phase_start;
     timing->samples += timing->phase_samples;
-    if (status < 0 || trainer->interrupted)
+    if (status < 0 || trainer->state.interrupted)
         return status;
     return end_epoch(trainer, trainer->at.batch >= kiln_loader_batches(loader), err);
 }
@@ -188,7 +194,7 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
     KilnLoader *loader = NULL;
     KilnStatus status = KILN_OK;
 
-    while (status >= 0 && !trainer->interrupted &&
+    while (status >= 0 && !trainer->state.interrupted &&
            !kiln_loop_is_last_epoch(&trainer->schedule, &trainer->at)) {
         if (trainer->at.epoch_done) {
             trainer->at.epoch++;
@@ -219,7 +225,7 @@ static KilnStatus check_sanity(KilnTrainer *trainer, KilnError *err)
     KilnStatus status = KILN_CALL(trainer, on_sanity_check_start, err);
     if (status >= 0)
         status = kiln_eval_loop(trainer, KILN_PHASE_SANITY, err);
-    if (status >= 0 && !trainer->interrupted)
+    if (status >= 0 && !trainer->state.interrupted)
         status = KILN_CALL(trainer, on_sanity_check_end, err);
     return status;
 }
@@ -228,15 +234,15 @@ static KilnStatus train(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = check_sanity(trainer, err);
 
-    if (status < 0 || trainer->interrupted)
+    if (status < 0 || trainer->state.interrupted)
         return status;
-    trainer->timing.trained = trainer->timing.validated = kiln_clock();
+    trainer->timing.train_start = trainer->timing.last_validation = kiln_clock();
     status = KILN_CALL(trainer, on_train_start, err);
     if (status >= 0)
         status = kiln_save_requests_reserve(trainer, err);
     if (status >= 0)
         status = train_epochs(trainer, err);
-    if (status < 0 || trainer->interrupted)
+    if (status < 0 || trainer->state.interrupted)
         return status;
     return KILN_CALL(trainer, on_train_end, err);
 }
@@ -247,7 +253,7 @@ KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err)
     KilnStatus status = KILN_CALL(trainer, on_fit_start, err);
     if (status >= 0 && !kiln_loop_is_last_epoch(&trainer->schedule, &trainer->at))
         status = train(trainer, err);
-    if (status < 0 || trainer->interrupted)
+    if (status < 0 || trainer->state.interrupted)
         return status;
     return KILN_CALL(trainer, on_fit_end, err);
 }

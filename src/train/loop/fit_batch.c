@@ -1,10 +1,13 @@
 /* One training batch: recording the step, its gradients and update, and running it. */
+#include "train/loop/fit_batch.h"
+
 #include <math.h>
 #include <stdio.h>
 
 #include "base/call.h"
 #include "base/system/file.h"
 #include "graph/graph.h"
+#include "train/loop/manual.h"
 #include "train/trainer.h"
 
 /* ---- Recording -------------------------------------------------------------------------- */
@@ -54,7 +57,7 @@ static KilnClipping clip_of(const KilnTrainer *trainer)
     };
 }
 
-KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
+KilnTensor *kiln_fit_batch_record(KilnTrainer *trainer, const KilnBatch *batch)
 {
     const bool first = trainer->at.in_group == 0;
     KilnRecording at = {
@@ -84,7 +87,7 @@ KilnTensor *kiln_fit_record(KilnTrainer *trainer, const KilnBatch *batch)
 /* The update of this step has spoilt the parameters; nothing saves them. */
 KilnStatus kiln_fit_not_finite(KilnTrainer *trainer, double loss, KilnError *err)
 {
-    trainer->params_invalid = true;
+    trainer->state.params_invalid = true;
     return kiln_error_set(err, KILN_E_NUMERIC,
                           "the loss is %s at epoch %lld, step %lld (learning rate %g): training "
                           "stops; try a lower learning rate or a warmup",
@@ -92,17 +95,17 @@ KilnStatus kiln_fit_not_finite(KilnTrainer *trainer, double loss, KilnError *err
                           (long long)trainer->at.step + 1, kiln_trainer_learning_rate(trainer));
 }
 
-KilnStatus kiln_fit_name_place(const KilnTrainer *trainer, KilnError *err)
+KilnStatus kiln_fit_prefix_error(const KilnTrainer *trainer, KilnError *err)
 {
     return kiln_error_prefix(
         err, "epoch %lld, step %lld (batch %lld of the epoch): ", (long long)trainer->at.epoch,
         (long long)trainer->at.step + 1, (long long)trainer->at.batch + 1);
 }
 
-void kiln_fit_tell_loss(KilnTrainer *trainer, double loss)
+void kiln_fit_publish_loss(KilnTrainer *trainer, double loss)
 {
-    trainer->batch_stats.loss = loss;
-    trainer->batch_stats.ran = true;
+    trainer->batch.loss = loss;
+    trainer->batch.has_loss = true;
     if (isfinite(loss))
         trainer->live.loss = loss;
 }
@@ -134,16 +137,16 @@ static void count_step(KilnTrainer *trainer, bool steps)
 static KilnStatus run_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
     const bool steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index);
-    KilnTensor *loss = kiln_fit_record(trainer, batch);
+    KilnTensor *loss = kiln_fit_batch_record(trainer, batch);
     KilnStatus status = kiln_step_run(&trainer->step, loss, err);
 
-    trainer->params_invalid = status == KILN_E_NUMERIC;
+    trainer->state.params_invalid = status == KILN_E_NUMERIC;
     if (status == KILN_E_NUMERIC)
-        return kiln_fit_name_place(trainer, err);
+        return kiln_fit_prefix_error(trainer, err);
     if (status < 0)
         return status;
     if (loss != NULL)
-        kiln_fit_tell_loss(trainer, kiln_tensor_scalar(loss));
+        kiln_fit_publish_loss(trainer, kiln_tensor_scalar(loss));
     if (loss != NULL && !isfinite(kiln_tensor_scalar(loss)))
         return kiln_fit_not_finite(trainer, kiln_tensor_scalar(loss), err);
     if (loss != NULL)
@@ -153,7 +156,7 @@ static KilnStatus run_step(KilnTrainer *trainer, const KilnBatch *batch, KilnErr
                : KILN_OK;
 }
 
-KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+KilnStatus kiln_fit_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
     const double start = kiln_clock();
     KilnStatus status = kiln_trainer_is_manual(trainer) ? kiln_manual_batch(trainer, batch, err)
@@ -166,7 +169,7 @@ KilnStatus kiln_fit_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError
     return KILN_OK;
 }
 
-KilnStatus kiln_fit_rest(KilnTrainer *trainer, KilnError *err)
+KilnStatus kiln_fit_leftover_gradients(KilnTrainer *trainer, KilnError *err)
 {
     const KilnBatch none = { .size = 1 };
     KilnRecording at = { .step = &trainer->step, .steps = true };

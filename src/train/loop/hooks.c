@@ -1,4 +1,6 @@
 /* Calling callbacks and the module's hooks. */
+#include "train/loop/hooks.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,10 +31,10 @@ static void sort_callbacks(KilnTrainer *trainer)
     }
 }
 
-static void add(KilnHooks *hooks, const KilnCallbackOps *ops, KilnInstance *who)
+static void add(KilnHooks *hooks, const KilnCallbackOps *ops, KilnInstance *instance)
 {
     hooks->all[hooks->n_all].ops = ops;
-    hooks->all[hooks->n_all++].who = who;
+    hooks->all[hooks->n_all++].instance = instance;
 }
 
 /* The module stands behind the plain callbacks. */
@@ -61,7 +63,7 @@ static void fill_list(KilnHooks *hooks, size_t number, KilnHookCall *calls)
         memcpy(&hook, (const char *)hooks->all[i].ops + number * sizeof(hook), sizeof(hook));
         if (hook == NULL)
             continue;
-        calls[list->n++] = (KilnHookCall) { .hook = hook, .who = hooks->all[i].who };
+        calls[list->n++] = (KilnHookCall) { .hook = hook, .instance = hooks->all[i].instance };
         list->n_saving += hooks->all[i].ops->rank == KILN_RANK_SAVES;
     }
 }
@@ -119,32 +121,33 @@ static KilnStatus call_one(KilnTrainer *trainer, KilnHookCall *call, const char 
                            KilnError *err)
 {
     if (trainer->graph == NULL || !trainer->graph->profile)
-        return KILN_CALLED(call->who, name, call->hook(call->who, trainer, err), err);
+        return KILN_CALLED(call->instance, name, call->hook(call->instance, trainer, err), err);
     const double start = kiln_clock();
-    const KilnStatus status = KILN_CALLED(call->who, name, call->hook(call->who, trainer, err),
-                                          err);
+    const KilnStatus status = KILN_CALLED(call->instance, name,
+                                          call->hook(call->instance, trainer, err), err);
     call->seconds += kiln_clock() - start;
-    call->runs++;
+    call->calls++;
     return status;
 }
 
-KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookWho who, KilnError *err)
+KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookSubset subset,
+                           KilnError *err)
 {
     const size_t number = offset / sizeof(KilnHook *);
     const KilnHookList *list = &trainer->hooks.lists[number];
     const size_t others = list->n - list->n_saving;
-    const size_t end = who == KILN_HOOK_OTHERS ? others : list->n;
+    const size_t end = subset == KILN_HOOKS_NOT_SAVING ? others : list->n;
 
-    for (size_t i = who == KILN_HOOK_SAVING ? others : 0; i < end; i++) {
+    for (size_t i = subset == KILN_HOOKS_SAVING ? others : 0; i < end; i++) {
         KilnStatus status = call_one(trainer, &list->calls[i], kiln_hook_name(number), err);
 
         if (status < 0) {
-            (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(list->calls[i].who));
+            (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(list->calls[i].instance));
             return status;
         }
     }
     /* What savers asked for is done when all of them have been heard. */
-    return who == KILN_HOOK_OTHERS ? KILN_OK : kiln_save_requests_commit(trainer, err);
+    return subset == KILN_HOOKS_NOT_SAVING ? KILN_OK : kiln_save_requests_commit(trainer, err);
 }
 
 void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const char *name,
@@ -158,8 +161,8 @@ void kiln_hooks_record(KilnTrainer *trainer, size_t offset, const char *name,
         memcpy(&hook, (const char *)hooks->all[i].ops + offset, sizeof(hook));
         if (hook == NULL)
             continue;
-        kiln_call_enter(hooks->all[i].who, name);
-        hook(hooks->all[i].who, trainer, at);
+        kiln_call_enter(hooks->all[i].instance, name);
+        hook(hooks->all[i].instance, trainer, at);
         kiln_call_leave();
     }
 }
@@ -170,8 +173,8 @@ void kiln_hooks_exception(KilnTrainer *trainer, const KilnError *why)
 
     for (size_t i = 0; i < hooks->n_all; i++)
         if (hooks->all[i].ops->on_exception != NULL) {
-            kiln_call_enter(hooks->all[i].who, "on_exception");
-            hooks->all[i].ops->on_exception(hooks->all[i].who, trainer, why);
+            kiln_call_enter(hooks->all[i].instance, "on_exception");
+            hooks->all[i].ops->on_exception(hooks->all[i].instance, trainer, why);
             kiln_call_leave();
         }
     (void)!kiln_save_requests_commit(trainer, NULL);

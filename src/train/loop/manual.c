@@ -1,10 +1,13 @@
 /* Manual optimization: training batches in the hands of a module that drives its own steps. */
+#include "train/loop/manual.h"
+
 #include "base/call.h"
 #include "kiln/manual.h"
 
 #include <math.h>
 
 #include "graph/plan/plan_report.h"
+#include "train/analysis/model_layers.h"
 #include "train/trainer.h"
 
 struct KilnManual {
@@ -35,7 +38,7 @@ static void choose(KilnTrainer *trainer, size_t optimizer)
     const KilnSegments none = { 0 };
 
     kiln_segments_require_grad(
-        optimizer < trainer->n_optimizers ? &trainer->optimizers[optimizer].runs : &none,
+        optimizer < trainer->n_optimizers ? &trainer->optimizers[optimizer].segments : &none,
         trainer->params);
 }
 
@@ -111,17 +114,17 @@ static KilnStatus run(KilnManual *manual, KilnTensor *loss, KilnError *err)
     KilnTrainer *trainer = manual->trainer;
     KilnStatus status = kiln_step_run(&trainer->step, loss, err);
 
-    trainer->params_invalid = status == KILN_E_NUMERIC;
+    trainer->state.params_invalid = status == KILN_E_NUMERIC;
     if (status == KILN_E_NUMERIC)
-        return kiln_fit_name_place(trainer, err);
+        return kiln_fit_prefix_error(trainer, err);
     if (status < 0)
         return status;
     if (loss != NULL)
-        kiln_fit_tell_loss(trainer, kiln_tensor_scalar(loss));
+        kiln_fit_publish_loss(trainer, kiln_tensor_scalar(loss));
     if (loss != NULL && !isfinite(kiln_tensor_scalar(loss)))
         return kiln_fit_not_finite(trainer, kiln_tensor_scalar(loss), err);
     return trainer->options.tracks
-               ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->batch_step, err)
+               ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->batch.log_step, err)
                : KILN_OK;
 }
 
@@ -178,7 +181,7 @@ KilnStatus kiln_manual_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnE
     if (status >= 0)
         trainer->at.step++;
     else
-        trainer->params_invalid = true; /* by a part of what the batch was to do */
+        trainer->state.params_invalid = true; /* by a part of what the batch was to do */
     return status;
 }
 

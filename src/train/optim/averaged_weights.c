@@ -1,5 +1,7 @@
 /* A second set of the network's floating-point values, beside the weights: f32
  * whatever these are, for in bf16 the small changes of an average would be lost. */
+#include "train/optim/averaged_weights.h"
+
 #include <stdlib.h>
 #include <string.h>
 

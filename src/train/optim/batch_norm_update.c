@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "nn/params.h"
 #include "tensor/bf16.h"
+#include "train/optim/averaged_weights.h"
 #include "train/trainer.h"
 
 /* The float buffers of a network, and of them those that batch normalization counts. */
@@ -157,21 +158,21 @@ static KilnStatus count(KilnTrainer *trainer, Statistics *statistics, KilnError 
 
     if (status >= 0)
         status = kiln_loader_start(loader, trainer->at.epoch + 1, 0, err);
-    trainer->save_deferred = true;
+    trainer->save_signal.deferred = true;
     while (status >= 0 && !kiln_trainer_interrupted(trainer)) {
         KilnBatch batch;
 
-        status = kiln_trainer_next(trainer, loader, &batch, err);
+        status = kiln_trainer_next_batch(trainer, loader, &batch, err);
         if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
             status = KILN_OK;
-        if (status < 0 || trainer->interrupted || batch.size == 0)
+        if (status < 0 || trainer->state.interrupted || batch.size == 0)
             break;
         clear(statistics);
         status = count_batch(trainer, &batch, err);
         if (status >= 0)
             take(statistics);
     }
-    trainer->save_deferred = false;
+    trainer->save_signal.deferred = false;
     return status;
 }
 
@@ -184,7 +185,7 @@ static KilnStatus count_anew(KilnTrainer *trainer, Statistics *statistics, KilnE
         return status;
     status = count(trainer, statistics, err);
     restore(statistics);
-    if (status < 0 || trainer->interrupted)
+    if (status < 0 || trainer->state.interrupted)
         statistics->batches = 0;
     return status;
 }
@@ -203,7 +204,8 @@ KilnStatus kiln_trainer_update_statistics(KilnTrainer *trainer, KilnError *err)
         kiln_averaged_hide(trainer->averaged);
     if (statistics.batches > 0) {
         put_means(&statistics, trainer->averaged);
-        trainer->saved.batches = -1; /* what was saved of this position is not what is now */
+        trainer->newest.position.batches =
+            -1; /* what was saved of this position is not what is now */
     }
     close_statistics(&statistics);
     return status;

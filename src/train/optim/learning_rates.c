@@ -1,4 +1,6 @@
 /* What callbacks make of the parameters' learning rates in each epoch: finetuning. */
+#include "train/optim/learning_rates.h"
+
 #include "base/call.h"
 #include "train/trainer.h"
 
@@ -44,7 +46,7 @@ static bool scale_runs(const KilnTrainer *trainer, KilnOptimizerState *optimizer
         if (!param->trained)
             continue;
         const float rate = optimizer->scales[run] * (float)scale_of(trainer, param, epoch);
-        optimizer->runs.rates[2 * run++] = rate;
+        optimizer->segments.rates[2 * run++] = rate;
         moves = moves || rate > 0.0f;
     }
     return moves;
@@ -67,7 +69,7 @@ KilnStatus kiln_learning_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnEr
             param->frozen = !(scale_of(trainer, param, epoch) > 0.0);
     }
     if (trainer->n_optimizers > 0)
-        kiln_segments_require_grad(&trainer->optimizers[0].runs, trainer->params);
+        kiln_segments_require_grad(&trainer->optimizers[0].segments, trainer->params);
     return KILN_OK;
 }
 

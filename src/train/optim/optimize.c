@@ -1,10 +1,13 @@
 /* Between gradients and weights: clipping, the schedules, the optimizers' updates. */
+#include "train/optim/optimize.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/call.h"
 #include "base/system/zeros.h"
+#include "train/optim/learning_rates.h"
 #include "train/trainer.h"
 
 static const KilnOptimizerOps *ops_of(const KilnOptimizerState *optimizer)
@@ -167,7 +170,7 @@ static KilnStatus check_number(const KilnTrainer *trainer, const KilnOptimizers 
 /* What callbacks' factors are on top of. */
 static KilnStatus keep_scales(KilnOptimizerState *optimizer, KilnError *err)
 {
-    const KilnSegments *runs = &optimizer->runs;
+    const KilnSegments *runs = &optimizer->segments;
 
     optimizer->scales = calloc(runs->count + 1, sizeof(*optimizer->scales));
     if (optimizer->scales == NULL)
@@ -186,7 +189,7 @@ static KilnStatus set_up_one(KilnTrainer *trainer, const KilnOptimizerUse *use, 
     const KilnOptimizerCommon common = common_of(optimizer);
     const bool vary = kiln_learning_rates_vary(trainer);
     KilnStatus status = kiln_segments_new(trainer->params, use->params, &common,
-                                          ops->per_parameter || vary, &optimizer->runs, err);
+                                          ops->per_parameter || vary, &optimizer->segments, err);
     if (status < 0) {
         (void)kiln_error_prefix(err, "%s.", kiln_instance_path(use->optimizer));
         return status;
@@ -215,7 +218,7 @@ KilnStatus kiln_optimize_set_up(KilnTrainer *trainer, KilnError *err)
     for (size_t i = 0; i < all.n && status >= 0; i++)
         status = set_up_one(trainer, &all.use[i], err);
     if (status >= 0 && all.n > 0)
-        kiln_segments_require_grad(&trainer->optimizers[0].runs, trainer->params);
+        kiln_segments_require_grad(&trainer->optimizers[0].segments, trainer->params);
     return status;
 }
 
@@ -243,7 +246,7 @@ void kiln_optimize_release(KilnTrainer *trainer)
     for (size_t i = 0; i < trainer->n_optimizers; i++) {
         for (size_t s = 0; s < trainer->optimizers[i].n_slots; s++)
             kiln_zeros_free(trainer->optimizers[i].slots[s]);
-        kiln_segments_release(&trainer->optimizers[i].runs);
+        kiln_segments_release(&trainer->optimizers[i].segments);
         free(trainer->optimizers[i].scales);
     }
     trainer->n_optimizers = 0;
@@ -358,13 +361,13 @@ void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnCli
     KilnOptimizerState *optimizer = &trainer->optimizers[at->optimizer];
     const KilnOptimizerOps *ops = ops_of(optimizer);
     const KilnInstance *self = optimizer->use.optimizer;
-    const KilnSegments *runs = &optimizer->runs;
+    const KilnSegments *runs = &optimizer->segments;
     KilnGraph *graph = trainer->graph;
     KilnShape size = KILN_SHAPE(kiln_params_size(trainer->params));
 
     KILN_RECORD(trainer, on_before_optimizer_step, at);
-    optimizer->rate = trainer->rate_is_set ? trainer->set_rate
-                                           : kiln_optimize_rate(trainer, optimizer);
+    optimizer->rate = trainer->lr_override.active ? trainer->lr_override.rate
+                                                  : kiln_optimize_rate(trainer, optimizer);
     kiln_call_enter(self, "hyper");
     size_t n = ops->hyper(self, optimizer->rate, optimizer->updates + 1, optimizer->hyper);
     kiln_call_leave();

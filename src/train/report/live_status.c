@@ -1,4 +1,6 @@
 /* What a run tells its live page: where it is, batch by batch, and some times a second how fast. */
+#include "train/report/live_status.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +51,7 @@ void kiln_live_status_begin(KilnTrainer *trainer)
     (void)kiln_process_registry_add(trainer->run_dir);
     trainer->live.first_batch = trainer->at.batches;
     trainer->live.last_phase = KILN_LIVE_STARTS;
-    trainer->live.told = 0.0;
+    trainer->live.rates_written = 0.0;
     trainer->live.loss = (double)NAN;
     kiln_live_status_update(trainer, kiln_clock());
 }
@@ -81,10 +83,10 @@ static double batches_left(const KilnTrainer *trainer)
 static double seconds_left(const KilnTrainer *trainer, double now)
 {
     const int64_t done = trainer->at.batches - trainer->live.first_batch;
-    const double left = batches_left(trainer), spent = now - trainer->timing.trained;
+    const double left = batches_left(trainer), spent = now - trainer->timing.train_start;
     double until = done > 0 && left >= 0.0 ? left * spent / (double)done : -1.0;
 
-    if (isfinite(trainer->schedule.max_seconds) && trainer->timing.trained > 0.0) {
+    if (isfinite(trainer->schedule.max_seconds) && trainer->timing.train_start > 0.0) {
         double by_time = trainer->schedule.max_seconds - spent;
 
         if (until < 0.0 || by_time < until)
@@ -96,9 +98,9 @@ static double seconds_left(const KilnTrainer *trainer, double now)
 /* Say once that nobody can watch the run any more. */
 static void warn_of_loss(KilnTrainer *trainer)
 {
-    if (trainer->live.lost || !kiln_live_lost(trainer->live.page))
+    if (trainer->live.page_lost_reported || !kiln_live_lost(trainer->live.page))
         return;
-    trainer->live.lost = true;
+    trainer->live.page_lost_reported = true;
     kiln_output_print(&trainer->output,
                       "warning: %s/.kiln/live was cut short by another program: kiln top can't "
                       "show this run any more; training goes on",
@@ -151,13 +153,13 @@ void kiln_live_status_update(KilnTrainer *trainer, double now)
         .phase = live_phase(trainer),
         .in_group = (int32_t)trainer->at.in_group,
         .accumulate = (int32_t)kiln_loop_accumulate(&trainer->schedule, trainer->at.epoch),
-        .stopping = trainer->interrupted ? 1 : 0,
+        .stopping = trainer->state.interrupted ? 1 : 0,
         .epoch = trainer->at.epoch,
         .step = trainer->at.step,
         .batch = trainer->at.batch,
         .batches = trainer->schedule.batches,
-        .eval_batch = evaluates ? trainer->eval_batch : 0,
-        .evals = evaluates ? trainer->eval_batches : 0,
+        .eval_batch = evaluates ? trainer->eval.batch : 0,
+        .evals = evaluates ? trainer->eval.batches : 0,
     };
 
     if (trainer->live.page == NULL)
@@ -167,16 +169,16 @@ void kiln_live_status_update(KilnTrainer *trainer, double now)
     /* An epoch that begins has none yet: that of the one before is told meanwhile. */
     if (!evaluates && trainer->timing.phase_samples > 0)
         trainer->live.samples_per_s = kiln_trainer_samples_per_s(trainer);
-    if (now - trainer->live.told < rates_s)
+    if (now - trainer->live.rates_written < rates_s)
         return;
-    trainer->live.told = now;
+    trainer->live.rates_written = now;
     tell_rates(trainer, now);
 }
 
 void kiln_live_status_phase(KilnTrainer *trainer, KilnLivePhase phase)
 {
     trainer->live.last_phase = (int32_t)phase;
-    trainer->live.told = 0.0;
+    trainer->live.rates_written = 0.0;
     kiln_live_status_update(trainer, kiln_clock());
 }
 

@@ -250,7 +250,7 @@ static KilnLogRow moment(const KilnTrainer *trainer, bool epoch_values)
         .phase = validates ? "fit" : kiln_trainer_phase(trainer),
         .epoch = trainer->at.epoch,
         .step = trainer->at.step,
-        .batch = fits ? trainer->at.batch : trainer->eval_batch,
+        .batch = fits ? trainer->at.batch : trainer->eval.batch,
         .samples = kiln_trainer_samples(trainer),
         .wall_time = wall_time(),
     };

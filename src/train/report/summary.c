@@ -131,8 +131,8 @@ KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status, co
         "{s:s, s:s, s:s?, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:i, s:s, s:s, s:o, "
         "s:{s:o, s:o}}",
         "status", status, "reason", reason, "signal",
-        kiln_signal_name(trainer->interrupted && trainer->env->stop != NULL ? *trainer->env->stop
-                                                                            : 0),
+        kiln_signal_name(
+            trainer->state.interrupted && trainer->env->stop != NULL ? *trainer->env->stop : 0),
         "metrics", metrics_json(trainer), "parameters",
         (json_int_t)kiln_params_size(trainer->params), "epochs", (json_int_t)epochs_done(trainer),
         "steps", (json_int_t)trainer->at.step, "wall_s", number(kiln_clock() - timing->start),
@@ -208,8 +208,8 @@ static void print_metrics(KilnTrainer *trainer)
 static void print_end(KilnTrainer *trainer, const char *status)
 {
     const KilnTiming *timing = &trainer->timing;
-    const bool interrupted = trainer->interrupted;
-    const char *reason = trainer->stop_reason;
+    const bool interrupted = trainer->state.interrupted;
+    const char *reason = trainer->state.stop_reason;
     const int64_t epochs = epochs_done(trainer), steps = trainer->at.step;
     const double rate = samples_per_s(timing);
     KilnText line = { 0 };

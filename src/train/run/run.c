@@ -5,7 +5,13 @@
 
 #include "base/system/file.h"
 #include "base/system/sync.h"
+#include "train/analysis/time_profile.h"
+#include "train/assemble.h"
+#include "train/checkpoint/initial_weights.h"
 #include "train/checkpoint/resume.h"
+#include "train/loop/failure.h"
+#include "train/loop/fit.h"
+#include "train/optim/averaged_weights.h"
 #include "train/run/run_folder.h"
 #include "train/run/run_journal.h"
 #include "train/analysis/tune.h"
@@ -123,7 +129,9 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
 
 static const char *status_of(const KilnTrainer *trainer)
 {
-    return trainer->interrupted ? "interrupted" : trainer->at.should_stop ? "stopped" : "finished";
+    return trainer->state.interrupted ? "interrupted"
+           : trainer->at.should_stop  ? "stopped"
+                                      : "finished";
 }
 
 /* What callbacks are told of an interrupt; returns why. */
@@ -133,7 +141,7 @@ static const KilnError *interrupt(KilnTrainer *trainer, KilnError *why)
 
     kiln_error_set(why, KILN_E_INTERRUPTED, "interrupted%s%s", signal != NULL ? " by " : "",
                    signal != NULL ? signal : "");
-    snprintf(trainer->stop_reason, sizeof(trainer->stop_reason), "%.500s", why->text);
+    snprintf(trainer->state.stop_reason, sizeof(trainer->state.stop_reason), "%.500s", why->text);
     return why;
 }
 
@@ -151,9 +159,9 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
         status = kiln_profile_close(trainer, err);
     if (status >= 0 && trainer->options.trainer->enable_checkpointing)
         status = kiln_trainer_save_here(trainer, err);
-    if (status >= 0 && !trainer->interrupted && trainer->options.root->test)
+    if (status >= 0 && !trainer->state.interrupted && trainer->options.root->test)
         status = test(trainer, err);
-    if (status >= 0 && trainer->interrupted)
+    if (status >= 0 && trainer->state.interrupted)
         kiln_hooks_exception(trainer, interrupt(trainer, &why));
     if (status >= 0)
         status = kiln_loggers_flush(trainer, err); /* for those who read their files */
@@ -169,11 +177,12 @@ static KilnStatus close_well(KilnTrainer *trainer, KilnError *err)
     kiln_stop_monitor_end(trainer);
     kiln_output_status_line(&trainer->output, NULL);
     kiln_summary_print(trainer, status_of(trainer));
-    KilnStatus status = kiln_summary_write(trainer, status_of(trainer), trainer->stop_reason, err);
+    KilnStatus status = kiln_summary_write(trainer, status_of(trainer), trainer->state.stop_reason,
+                                           err);
     if (status >= 0) /* a sweep never runs a finished job again */
         status = kiln_tree_sync(trainer->run_dir, err);
     kiln_run_journal_end(trainer, status >= 0 ? status_of(trainer) : "failed",
-                         status >= 0 ? trainer->stop_reason : err->text);
+                         status >= 0 ? trainer->state.stop_reason : err->text);
     return status;
 }
 
@@ -200,7 +209,7 @@ KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult
         if (status >= 0)
             status = close_well(trainer, &why);
         else
-            kiln_fault_close(trainer, &why);
+            kiln_failure_close(trainer, &why);
     }
     tell(trainer, status, ret);
     kiln_checkpoint_close(&checkpoint);

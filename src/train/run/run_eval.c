@@ -5,6 +5,7 @@
 
 #include "base/system/file.h"
 #include "base/json.h"
+#include "train/assemble.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/loader/data_summary.h"
 
@@ -68,7 +69,7 @@ static KilnStatus evaluate(KilnTrainer *trainer, KilnConfig *config, const KilnR
                                 "datamodule %s has no %s samples (or limit_%s_batches=0)",
                                 kiln_instance_name(trainer->datamodule), kiln_split_name(split),
                                 kiln_split_name(split));
-    if (status >= 0 && trainer->interrupted)
+    if (status >= 0 && trainer->state.interrupted)
         status = kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted before the %s was over",
                                 tests ? "test" : "validation");
     return kiln_hooks_end(trainer, status, err);

@@ -19,12 +19,6 @@ bool kiln_run_folder_holds(const char *dir, const char *checkpoint);
 KILN_NODISCARD KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char *checkpoint,
                                                KilnError *err);
 
-/* ---- failure.c ------------------------------------------------------------------------- */
-
-/* End a run that failed by *why: callbacks are told, what can be saved is, and the message is
- * completed by what is left and how to go on. */
-void kiln_fault_close(KilnTrainer *trainer, KilnError *why);
-
 /* ---- run_messages.c ------------------------------------------------------------------------- */
 
 /* Print what was chosen, and what differs from the defaults, with where that was said; on a

@@ -6,6 +6,7 @@
 #include "base/call.h"
 #include "base/system/file.h"
 #include "base/text.h"
+#include "train/assemble.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/loader/data_summary.h"
 
@@ -28,27 +29,27 @@ static void note_unread(void *ctx, int64_t sample, KilnStatus status, const char
 
     if (predictor->failed++ == 0)
         kiln_error_set(&predictor->first, status, "%s", message);
-    if (trainer->n_unread == trainer->unread_room) {
-        size_t room = 2 * trainer->unread_room + 16;
-        KilnUnreadSample *more = realloc(trainer->unread, room * sizeof(*more));
+    if (trainer->predict.n_unread == trainer->predict.unread_capacity) {
+        size_t room = 2 * trainer->predict.unread_capacity + 16;
+        KilnUnreadSample *more = realloc(trainer->predict.unread, room * sizeof(*more));
 
         predictor->nomem |= more == NULL;
         if (more == NULL)
             return;
-        trainer->unread = more;
-        trainer->unread_room = room;
+        trainer->predict.unread = more;
+        trainer->predict.unread_capacity = room;
     }
     char *copy = kiln_strdup(message);
     predictor->nomem |= copy == NULL;
     if (copy != NULL)
-        trainer->unread[trainer->n_unread++] = (KilnUnreadSample) { sample, copy };
+        trainer->predict.unread[trainer->predict.n_unread++] = (KilnUnreadSample) { sample, copy };
 }
 
 static void clear_unread(KilnTrainer *trainer)
 {
-    for (size_t i = 0; i < trainer->n_unread; i++)
-        free(trainer->unread[i].message);
-    trainer->n_unread = 0;
+    for (size_t i = 0; i < trainer->predict.n_unread; i++)
+        free(trainer->predict.unread[i].message);
+    trainer->predict.n_unread = 0;
 }
 
 /* ---- Batches --------------------------------------------------------------------------- */
@@ -68,7 +69,7 @@ static KilnStatus predict_batch(KilnTrainer *trainer, int64_t before, const Kiln
         ->ops.module->predict_step(trainer->module, &trainer->step);
     kiln_call_leave();
     status = kiln_step_run(&trainer->step, NULL, err);
-    trainer->eval_batch = before + batch->index + 1;
+    trainer->eval.batch = before + batch->index + 1;
     trainer->timing.phase_samples += batch->size;
     if (status >= 0)
         status = KILN_CALL(trainer, on_predict_batch_end, err);
@@ -79,7 +80,7 @@ static KilnStatus predict_batch(KilnTrainer *trainer, int64_t before, const Kiln
 static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, KilnError *err)
 {
     KilnTrainer *trainer = predictor->trainer;
-    const int64_t before = trainer->eval_batch;
+    const int64_t before = trainer->eval.batch;
     KilnStatus status = kiln_loader_start(loader, 0, 0, err);
 
     while (status >= 0) {
@@ -115,8 +116,8 @@ static KilnLoaderSpec spec_of(Predictor *predictor, size_t set)
 
 static void enter_set(KilnTrainer *trainer, size_t set)
 {
-    trainer->eval_set = set;
-    trainer->step.set = trainer->sets[trainer->split].list[set].name;
+    trainer->eval.set = set;
+    trainer->step.set = trainer->data.sets[trainer->split].list[set].name;
 }
 
 static KilnStatus predict_set(Predictor *predictor, size_t set, KilnError *err)
@@ -140,12 +141,12 @@ static KilnStatus open_input(Predictor *predictor, KilnError *err)
 {
     KilnTrainer *trainer = predictor->trainer;
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
-    KilnSplitSets *sets = &trainer->sets[trainer->split];
+    KilnSplitSets *sets = &trainer->data.sets[trainer->split];
 
     if (ops->open_input == NULL)
         return kiln_error_set(err, KILN_E_MISSING, "datamodule %s can't read input by path",
                               kiln_instance_name(trainer->datamodule));
-    trainer->unlabelled = true;
+    trainer->predict.unlabelled = true;
     *sets = (KilnSplitSets) { .list[0].name = "", .n = 1, .opened = true };
     return KILN_CALLED(
         trainer->datamodule, "open_input",
@@ -161,13 +162,13 @@ static KilnStatus open_sets(Predictor *predictor, KilnError *err)
                                                  : kiln_trainer_open_split(trainer, split, err);
 
     kiln_preparation_end(trainer);
-    for (size_t set = 0; set < trainer->sets[split].n && status >= 0; set++)
+    for (size_t set = 0; set < trainer->data.sets[split].n && status >= 0; set++)
         status = kiln_trainer_check_limit(trainer, split, set, err);
     if (status < 0)
         return status;
     kiln_data_summary_warn(trainer);
-    trainer->eval_batches = kiln_trainer_split_batches(trainer, split);
-    if (predictor->input != NULL || trainer->eval_batches > 0)
+    trainer->eval.batches = kiln_trainer_split_batches(trainer, split);
+    if (predictor->input != NULL || trainer->eval.batches > 0)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_MISSING,
                           "datamodule %s has no %s samples (or limit_predict_batches=0)",
@@ -178,7 +179,7 @@ static KilnStatus open_sets(Predictor *predictor, KilnError *err)
 static KilnStatus predict_all(Predictor *predictor, KilnError *err)
 {
     KilnTrainer *trainer = predictor->trainer;
-    KilnSplitSets *sets = &trainer->sets[trainer->split];
+    KilnSplitSets *sets = &trainer->data.sets[trainer->split];
     KilnStatus status = open_sets(predictor, err);
 
     if (status < 0)

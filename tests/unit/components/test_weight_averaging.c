@@ -15,6 +15,7 @@
 #include "callbacks/stochastic_weight_averaging.c"
 
 #include "tests/data/swa.h"
+#include "train/optim/averaged_weights.h"
 
 static void assert_near(double got, double want, double tolerance, const char *what, int64_t i)
 {

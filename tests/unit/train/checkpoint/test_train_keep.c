@@ -5,6 +5,7 @@
 
 #include "tests/support/train_support.h"
 
+#include "train/optim/averaged_weights.h"
 #include "train/trainer.h"
 
 /* ---- The script: metrics as recorded, and what is there at the ends of epochs ----------- */

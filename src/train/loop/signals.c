@@ -1,11 +1,15 @@
 /* What the caller asks of a run while it runs: to stop, or to save a checkpoint and go on. Signal
  * handlers only set numbers; they are looked at between two batches of every loop, and while it
  * waits for data, when all of the state is whole. */
+#include "train/loop/signals.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "train/optim/averaged_weights.h"
 #include "train/run/run_folder.h"
+#include "train/trainer.h"
 
 const char *kiln_signal_name(int number)
 {
@@ -28,8 +32,8 @@ const char *kiln_signal_name(int number)
 bool kiln_trainer_interrupted(KilnTrainer *trainer)
 {
     if (trainer->env->stop != NULL && *trainer->env->stop != 0)
-        trainer->interrupted = true;
-    return trainer->interrupted;
+        trainer->state.interrupted = true;
+    return trainer->state.interrupted;
 }
 
 /* Within a group of batches there are several moments of one step: a checkpoint that somebody
@@ -48,8 +52,9 @@ KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err)
     char name[KILN_CHECKPOINT_NAME];
     KilnStatus status = KILN_OK;
 
-    if (trainer->saved_name[0] != '\0' && kiln_position_equal(&trainer->saved, &trainer->at)) {
-        snprintf(name, sizeof(name), "%s", trainer->saved_name);
+    if (trainer->newest.name[0] != '\0' &&
+        kiln_position_equal(&trainer->newest.position, &trainer->at)) {
+        snprintf(name, sizeof(name), "%s", trainer->newest.name);
     } else {
         name_here(trainer, name, sizeof(name));
         status = kiln_trainer_save(trainer, NULL, name, 0, err);
@@ -75,17 +80,17 @@ static KilnStatus save_now(KilnTrainer *trainer, KilnError *err)
 
 /* A checkpoint that can't be saved is no reason to stop: whoever asked wanted more safety, not
  * less. */
-void kiln_trainer_poll(KilnTrainer *trainer)
+void kiln_trainer_poll_save(KilnTrainer *trainer)
 {
     KilnError err = { 0 };
 
     if (trainer->env->save != NULL && *trainer->env->save != 0) {
         *trainer->env->save = 0;
-        trainer->save_later = true;
+        trainer->save_signal.pending = true;
     }
-    if (!trainer->save_later || trainer->save_deferred)
+    if (!trainer->save_signal.pending || trainer->save_signal.deferred)
         return;
-    trainer->save_later = false;
+    trainer->save_signal.pending = false;
     if (!trainer->options.trainer->enable_checkpointing)
         kiln_output_print(&trainer->output, "asked to save: trainer.enable_checkpointing is off");
     else if (trainer->run_dir == NULL || trainer->phase == KILN_PHASE_TEST)
@@ -97,16 +102,16 @@ void kiln_trainer_poll(KilnTrainer *trainer)
         kiln_output_print(&trainer->output,
                           "asked to save: checkpoints/%s is saved, training "
                           "goes on",
-                          trainer->saved_name);
+                          trainer->newest.name);
 }
 
-KilnStatus kiln_trainer_next(KilnTrainer *trainer, KilnLoader *loader, KilnBatch *ret,
-                             KilnError *err)
+KilnStatus kiln_trainer_next_batch(KilnTrainer *trainer, KilnLoader *loader, KilnBatch *ret,
+                                   KilnError *err)
 {
     KilnStatus status;
 
     do {
-        kiln_trainer_poll(trainer);
+        kiln_trainer_poll_save(trainer);
         status = kiln_loader_next(loader, ret, err);
     } while (status == KILN_E_INTERRUPTED && !kiln_trainer_interrupted(trainer));
     return status;

@@ -1,5 +1,7 @@
 /* A thread that reports a request to stop at once, while a batch still runs; it does nothing else.
  * Signal handlers can only set a number, and the loop looks at it between two batches. */
+#include "train/loop/stop_monitor.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <time.h>
@@ -8,8 +10,8 @@
 
 enum { LOOK_MS = 50, STACK = 256 << 10 };
 
-/* LOOK_MS from now, or earlier when the watch ends; with the lock. */
-static void wait_a_moment(KilnStopMonitor *watch)
+/* LOOK_MS from now, or earlier when the monitor ends; with the lock. */
+static void wait_a_moment(KilnStopMonitor *monitor)
 {
     struct timespec until;
 
@@ -17,7 +19,7 @@ static void wait_a_moment(KilnStopMonitor *watch)
     until.tv_nsec += LOOK_MS * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
-    (void)pthread_cond_timedwait(&watch->wakes, &watch->lock, &until);
+    (void)pthread_cond_timedwait(&monitor->wake, &monitor->lock, &until);
 }
 
 static void report(KilnTrainer *trainer, int number)
@@ -27,7 +29,7 @@ static void report(KilnTrainer *trainer, int number)
     char text[128];
 
     snprintf(text, sizeof(text), "%s%sstopping after this batch%s%s", signal != NULL ? signal : "",
-             signal != NULL ? ": " : "", trainer->watch.saves ? ", saving" : "",
+             signal != NULL ? ": " : "", trainer->stop_monitor.saves ? ", saving" : "",
              repeats            ? ""
              : number == SIGINT ? "; press again to end at once"
                                 : "; a second one ends at once");
@@ -37,14 +39,14 @@ static void report(KilnTrainer *trainer, int number)
 static void *look(void *arg)
 {
     KilnTrainer *trainer = arg;
-    KilnStopMonitor *watch = &trainer->watch;
+    KilnStopMonitor *monitor = &trainer->stop_monitor;
     int number = 0;
 
-    pthread_mutex_lock(&watch->lock);
-    while (!watch->ends && (number = *trainer->env->stop) == 0)
-        wait_a_moment(watch);
-    const bool stops = !watch->ends;
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_lock(&monitor->lock);
+    while (!monitor->closing && (number = *trainer->env->stop) == 0)
+        wait_a_moment(monitor);
+    const bool stops = !monitor->closing;
+    pthread_mutex_unlock(&monitor->lock);
     if (stops)
         report(trainer, number);
     return NULL;
@@ -63,7 +65,7 @@ static bool start(KilnTrainer *trainer)
     bool started = pthread_attr_setstacksize(&small, STACK) == 0 &&
                    pthread_sigmask(SIG_SETMASK, &all, &before) == 0;
     if (started) {
-        started = pthread_create(&trainer->watch.thread, &small, look, trainer) == 0;
+        started = pthread_create(&trainer->stop_monitor.thread, &small, look, trainer) == 0;
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     pthread_attr_destroy(&small);
@@ -72,33 +74,33 @@ static bool start(KilnTrainer *trainer)
 
 void kiln_stop_monitor_begin(KilnTrainer *trainer, bool saves)
 {
-    KilnStopMonitor *watch = &trainer->watch;
+    KilnStopMonitor *monitor = &trainer->stop_monitor;
     pthread_condattr_t monotonic;
 
-    if (trainer->env->stop == NULL || watch->runs || pthread_condattr_init(&monotonic) != 0)
+    if (trainer->env->stop == NULL || monitor->running || pthread_condattr_init(&monotonic) != 0)
         return;
-    watch->saves = saves;
-    watch->ends = false;
+    monitor->saves = saves;
+    monitor->closing = false;
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    const bool waits = pthread_cond_init(&watch->wakes, &monotonic) == 0;
+    const bool waits = pthread_cond_init(&monitor->wake, &monotonic) == 0;
     pthread_condattr_destroy(&monotonic);
-    if (!waits || pthread_mutex_init(&watch->lock, NULL) != 0)
+    if (!waits || pthread_mutex_init(&monitor->lock, NULL) != 0)
         return;
-    watch->runs = start(trainer);
+    monitor->running = start(trainer);
 }
 
 void kiln_stop_monitor_end(KilnTrainer *trainer)
 {
-    KilnStopMonitor *watch = &trainer->watch;
+    KilnStopMonitor *monitor = &trainer->stop_monitor;
 
-    if (!watch->runs)
+    if (!monitor->running)
         return;
-    pthread_mutex_lock(&watch->lock);
-    watch->ends = true;
-    pthread_cond_signal(&watch->wakes);
-    pthread_mutex_unlock(&watch->lock);
-    pthread_join(watch->thread, NULL);
-    pthread_cond_destroy(&watch->wakes);
-    pthread_mutex_destroy(&watch->lock);
-    watch->runs = false;
+    pthread_mutex_lock(&monitor->lock);
+    monitor->closing = true;
+    pthread_cond_signal(&monitor->wake);
+    pthread_mutex_unlock(&monitor->lock);
+    pthread_join(monitor->thread, NULL);
+    pthread_cond_destroy(&monitor->wake);
+    pthread_mutex_destroy(&monitor->lock);
+    monitor->running = false;
 }

@@ -1,0 +1,21 @@
+/* A running average of the weights (EMA, SWA), beside the weights themselves. Callbacks create and
+ * update it: the rest of its functions are in kiln/trainer.h. */
+#ifndef KILN_TRAIN_OPTIM_AVERAGED_WEIGHTS_H
+#define KILN_TRAIN_OPTIM_AVERAGED_WEIGHTS_H
+
+#include "kiln/trainer.h"
+
+/* Copy the weights into the average. */
+void kiln_averaged_copy(KilnAveragedWeights *averaged);
+/* Evaluate with the average: swap its values with the weights'; and swap them back. */
+void kiln_averaged_show(KilnAveragedWeights *averaged);
+void kiln_averaged_hide(KilnAveragedWeights *averaged);
+/* The average of a parameter or buffer, f32; NULL when it has none (i64), and when the average is
+ * not in use. */
+float *kiln_averaged_data(const KilnAveragedWeights *averaged, const KilnParam *param);
+/* Accepts NULL. */
+void kiln_averaged_free(KilnAveragedWeights *averaged);
+/* Bytes that the average of a store takes. */
+int64_t kiln_averaged_bytes(const KilnParams *params);
+
+#endif

@@ -1,0 +1,13 @@
+/* The input of a prediction, as its loop tracks it. */
+#ifndef KILN_TRAIN_RUN_RUN_PREDICT_H
+#define KILN_TRAIN_RUN_RUN_PREDICT_H
+
+#include "kiln/trainer.h"
+
+typedef struct KilnPredictInput {
+    KilnUnreadSample *unread; /* samples that could not be read since the last batch ended */
+    size_t n_unread, unread_capacity;
+    bool unlabelled; /* the samples have no labels: the label's bytes mean nothing */
+} KilnPredictInput;
+
+#endif
