@@ -46,7 +46,7 @@ static const KilnField fields[] = {
                         "take the values of all parameters together, not of each its share; null: "
                         "where that is possible, which is for single values"),
     KILN_FIELD_QUANTITY(
-        Opts, amount, "0.5", KILN_TAKES_COUNT | KILN_TAKES_SHARE,
+        Opts, amount, "0.5", KILN_ALLOW_COUNT | KILN_ALLOW_FRACTION,
         "of what is left: how many values or channels, or what share, are pruned at "
         "a time"),
     KILN_FIELD_I64_LIST(Opts, epochs, "[]", 0, 1000000000,

@@ -24,7 +24,7 @@ static const KilnChoice strategies[] = {
 static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, swa_lrs, NULL, 0.0, 1e6,
                    "learning rate of the epochs that are averaged, in the schedule's place"),
-    KILN_FIELD_QUANTITY(Opts, swa_epoch_start, "0.8", KILN_TAKES_COUNT | KILN_TAKES_SHARE,
+    KILN_FIELD_QUANTITY(Opts, swa_epoch_start, "0.8", KILN_ALLOW_COUNT | KILN_ALLOW_FRACTION,
                         "the first of them: a count from 1, or a share of trainer.max_epochs"),
     KILN_FIELD_I64(Opts, annealing_epochs, "10", 0, 1000000000,
                    "epochs over which the rate goes from the schedule's to swa_lrs"),
@@ -44,7 +44,7 @@ typedef struct State {
 static KilnStatus first_epoch(const Opts *opts, KilnTrainer *trainer, int64_t *ret, KilnError *err)
 {
     const int64_t epochs = kiln_trainer_max_epochs(trainer);
-    const bool share = opts->swa_epoch_start.of == KILN_QUANTITY_SHARE;
+    const bool share = opts->swa_epoch_start.of == KILN_QUANTITY_FRACTION;
 
     if (share && epochs < 0)
         return kiln_error_set(err, KILN_E_RANGE,

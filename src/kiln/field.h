@@ -42,7 +42,7 @@ typedef enum KilnType {
     KILN_TYPE_ENUM,     /* one of `choices`, stored as int64_t */
     KILN_TYPE_DURATION, /* seconds, stored as double: 90s, 1h30m, 00:15:00, or a plain number */
     KILN_TYPE_SIZE,     /* bytes, stored as int64_t: 64MiB, 2GB, 512 */
-    KILN_TYPE_QUANTITY, /* a count, a share or a time, as it is written: KilnQuantity */
+    KILN_TYPE_QUANTITY, /* a count, a fraction or a duration, as written: KilnQuantity */
     KILN_TYPE_STRUCT,   /* a mapping with the table `fields` */
     KILN_TYPE_COMPONENT /* a node with _target_ of kind `component_kind`, or just its name */
 } KilnType;
@@ -76,25 +76,25 @@ typedef struct KilnPairStr { /* text, paths */
     char *value;
 } KilnPairStr;
 
-/* How much of something: 3 (a count), 0.25 (a share of all), 90s or 00:15:00 (a time). */
+/* How much of something: 3 (a count), 0.25 (a fraction of all), 90s or 00:15:00 (a duration). */
 typedef enum KilnQuantityUnit {
     KILN_QUANTITY_COUNT,
-    KILN_QUANTITY_SHARE,
-    KILN_QUANTITY_TIME
+    KILN_QUANTITY_FRACTION,
+    KILN_QUANTITY_DURATION
 } KilnQuantityUnit;
 typedef struct KilnQuantity {
     int64_t of;   /* KilnQuantityUnit */
     double value; /* whole and not negative; from 0 to 1; seconds */
 } KilnQuantity;
-/* What an amount may be written as (KilnField.takes). */
+/* The units in which a quantity may be written (KilnField.allowed). */
 enum {
-    KILN_TAKES_COUNT = 1,
-    KILN_TAKES_SHARE = 2,
-    KILN_TAKES_TIME = 4,
-    KILN_TAKES_SWITCH = 8 /* false and true, for the counts 0 and 1 */
+    KILN_ALLOW_COUNT = 1,
+    KILN_ALLOW_FRACTION = 2,
+    KILN_ALLOW_DURATION = 4,
+    KILN_ALLOW_BOOL = 8 /* false and true, for the counts 0 and 1 */
 };
-/* The amount out of `total`: a count, but never more than there is; or a share, rounded
- * down, as Lightning's limit_*_batches are. A time has none: -1. */
+/* The quantity out of `total`: a count, but never more than `total`; or a fraction, rounded
+ * down as in Lightning's limit_*_batches. A duration has none: -1. */
 KILN_API int64_t kiln_quantity_of(KilnQuantity quantity, int64_t total);
 
 typedef struct KilnChoice {
@@ -118,7 +118,7 @@ typedef struct KilnField {
     double min, max;     /* inclusive bounds, I64, F64, DURATION, SIZE (of each item in a list) */
     const KilnChoice *choices;
     size_t n_choices; /* the row that closes the list among them */
-    unsigned takes;   /* QUANTITY: KILN_TAKES_... */
+    unsigned allowed; /* QUANTITY: KILN_ALLOW_... */
     KilnKind component_kind;
     const struct KilnField *fields; /* STRUCT: its own table */
     size_t n_fields;                /* its rows, KILN_FIELD_END among them */
@@ -296,11 +296,11 @@ typedef struct KilnField {
     KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), .optional = true, KILN_AS_(SIZE, dflt, text), \
               .min = lo, .max = hi)
 
-/* a count, a share or a time, of those that `takes_` has; no lists of them */
-#define KILN_FIELD_QUANTITY(T, m, dflt, takes_, text)                                              \
-    KILN_ROW_(KILN_ONE_(T, m, KilnQuantity), KILN_AS_(QUANTITY, dflt, text), .takes = takes_)
-#define KILN_FIELD_QUANTITY_OPT(T, m, dflt, takes_, text)                                          \
-    KILN_ROW_(KILN_OPT_(T, m, KilnQuantity), KILN_AS_(QUANTITY, dflt, text), .takes = takes_)
+/* a count, a fraction or a duration, those in `allowed_`; never a list */
+#define KILN_FIELD_QUANTITY(T, m, dflt, allowed_, text)                                            \
+    KILN_ROW_(KILN_ONE_(T, m, KilnQuantity), KILN_AS_(QUANTITY, dflt, text), .allowed = allowed_)
+#define KILN_FIELD_QUANTITY_OPT(T, m, dflt, allowed_, text)                                        \
+    KILN_ROW_(KILN_OPT_(T, m, KilnQuantity), KILN_AS_(QUANTITY, dflt, text), .allowed = allowed_)
 
 /* A mapping with options of its own: `table` is the table of struct S. Its defaults
  * are the table's. */

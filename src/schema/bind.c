@@ -43,7 +43,7 @@ static cyaml_schema_value_t mapping_value(const cyaml_schema_field_t *fields, si
 }
 
 /* {of: 1, value: 0.25} */
-static const cyaml_schema_field_t amount_fields[] = {
+static const cyaml_schema_field_t quantity_fields[] = {
     { .key = "of",
       .data_offset = offsetof(KilnQuantity, of),
       .value = { .type = CYAML_INT, .data_size = sizeof(int64_t) } },
@@ -66,7 +66,7 @@ static cyaml_schema_value_t one_value(Schema *schema, const KilnField *field)
     case KILN_TYPE_DURATION:
         return (cyaml_schema_value_t) { .type = CYAML_FLOAT, .data_size = sizeof(double) };
     case KILN_TYPE_QUANTITY:
-        return mapping_value(amount_fields, sizeof(KilnQuantity));
+        return mapping_value(quantity_fields, sizeof(KilnQuantity));
     case KILN_TYPE_STRUCT:
         return mapping_value(add_table(schema, field->fields), field->item_size);
     default:

@@ -63,21 +63,21 @@ static void expected_bounds(KilnText *text, double min, double max)
 }
 
 /* "a count (3), a share from 0 to 1 (0.25) or a time (90s, 00:15:00)" */
-static void expected_amount(KilnText *text, unsigned takes)
+static void expected_quantity(KilnText *text, unsigned allowed)
 {
     static const struct {
-        unsigned takes;
+        unsigned allowed;
         const char *what;
-    } all[] = { { KILN_TAKES_SWITCH, "true or false" },
-                { KILN_TAKES_COUNT, "a count (3)" },
-                { KILN_TAKES_SHARE, "a share from 0.0 to 1.0 (0.25)" },
-                { KILN_TAKES_TIME, "a time (90s, 1h30m, 00:15:00)" } };
-    unsigned left = takes;
+    } all[] = { { KILN_ALLOW_BOOL, "true or false" },
+                { KILN_ALLOW_COUNT, "a count (3)" },
+                { KILN_ALLOW_FRACTION, "a fraction from 0.0 to 1.0 (0.25)" },
+                { KILN_ALLOW_DURATION, "a duration (90s, 1h30m, 00:15:00)" } };
+    unsigned left = allowed;
 
     for (size_t i = 0; i < KILN_COUNT(all); i++) {
-        if ((takes & all[i].takes) == 0)
+        if ((allowed & all[i].allowed) == 0)
             continue;
-        left &= ~all[i].takes;
+        left &= ~all[i].allowed;
         kiln_text_printf(text, "%s%s", all[i].what,
                          left == 0                  ? ""
                          : (left & (left - 1)) == 0 ? " or "
@@ -108,7 +108,7 @@ void kiln_value_expected(KilnText *text, const KilnField *field)
         expected_bounds(text, field->min, field->max);
         break;
     case KILN_TYPE_QUANTITY:
-        expected_amount(text, field->takes);
+        expected_quantity(text, field->allowed);
         break;
     case KILN_TYPE_STRUCT:
         kiln_text_append(text, "a mapping of options");
@@ -143,7 +143,7 @@ static const char *plural(const KilnField *field)
         [KILN_TYPE_F64] = "numbers",          [KILN_TYPE_STR] = "texts",
         [KILN_TYPE_PATH] = "paths",           [KILN_TYPE_ENUM] = "choices",
         [KILN_TYPE_DURATION] = "durations",   [KILN_TYPE_SIZE] = "sizes",
-        [KILN_TYPE_QUANTITY] = "amounts",     [KILN_TYPE_STRUCT] = "mappings",
+        [KILN_TYPE_QUANTITY] = "quantities",  [KILN_TYPE_STRUCT] = "mappings",
         [KILN_TYPE_COMPONENT] = "components",
     };
 
@@ -350,17 +350,17 @@ static KilnStatus read_size(const KilnField *field, const KilnConfigNode *node, 
 }
 
 /* As it is written: 1 is a count and 1.0 a share, as in Lightning's options. */
-static KilnStatus read_amount(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
-                              KilnError *err)
+static KilnStatus read_quantity(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                                KilnError *err)
 {
-    static const unsigned takes[] = { [KILN_QUANTITY_COUNT] = KILN_TAKES_COUNT,
-                                      [KILN_QUANTITY_SHARE] = KILN_TAKES_SHARE,
-                                      [KILN_QUANTITY_TIME] = KILN_TAKES_TIME };
+    static const unsigned allowed[] = { [KILN_QUANTITY_COUNT] = KILN_ALLOW_COUNT,
+                                        [KILN_QUANTITY_FRACTION] = KILN_ALLOW_FRACTION,
+                                        [KILN_QUANTITY_DURATION] = KILN_ALLOW_DURATION };
     KilnValue value = { 0 };
     int64_t count = 0;
     bool good = true;
 
-    if (node->scalar == KILN_SCALAR_BOOL && (field->takes & KILN_TAKES_SWITCH) != 0) {
+    if (node->scalar == KILN_SCALAR_BOOL && (field->allowed & KILN_ALLOW_BOOL) != 0) {
         ret->number = truth(node->text) ? 1.0 : 0.0;
         return KILN_OK;
     }
@@ -369,16 +369,16 @@ static KilnStatus read_amount(const KilnField *field, const KilnConfigNode *node
         good = kiln_parse_i64(node->text, &count, NULL) >= 0 && count >= 0;
         value.number = (double)count;
     } else if (node->scalar == KILN_SCALAR_FLOAT) {
-        value.integer = KILN_QUANTITY_SHARE;
+        value.integer = KILN_QUANTITY_FRACTION;
         good = kiln_parse_f64(node->text, &value.number, NULL) >= 0 && value.number >= 0.0 &&
                value.number <= 1.0;
     } else {
-        value.integer = KILN_QUANTITY_TIME;
+        value.integer = KILN_QUANTITY_DURATION;
         if (node->scalar != KILN_SCALAR_STR || reads_as(KILN_TYPE_F64, node->text) ||
             kiln_parse_duration(node->text, &value.number, NULL) < 0)
             return refuse(field, node, KILN_E_TYPE, "", err);
     }
-    if ((field->takes & takes[value.integer]) == 0)
+    if ((field->allowed & allowed[value.integer]) == 0)
         return refuse(field, node, KILN_E_TYPE, "", err);
     if (!good)
         return refuse(field, node, KILN_E_RANGE, "", err);
@@ -388,9 +388,9 @@ static KilnStatus read_amount(const KilnField *field, const KilnConfigNode *node
 
 int64_t kiln_quantity_of(KilnQuantity quantity, int64_t total)
 {
-    if (quantity.of == KILN_QUANTITY_TIME)
+    if (quantity.of == KILN_QUANTITY_DURATION)
         return -1;
-    if (quantity.of == KILN_QUANTITY_SHARE)
+    if (quantity.of == KILN_QUANTITY_FRACTION)
         return (int64_t)((double)total * quantity.value);
     return quantity.value < (double)total ? (int64_t)quantity.value : total;
 }
@@ -463,7 +463,7 @@ KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, K
         status = read_size(field, node, &value, err);
         break;
     case KILN_TYPE_QUANTITY:
-        status = read_amount(field, node, &value, err);
+        status = read_quantity(field, node, &value, err);
         break;
     case KILN_TYPE_ENUM:
         status = read_choice(field, node, &value, err);

@@ -157,17 +157,17 @@ static json_t *choices_json(const KilnField *field)
 
 /* Numbers cannot tell 1 from 1.0 here: a count and a share are told apart when a config is
  * checked. */
-static bool add_amount(json_t *any, const KilnField *field)
+static bool add_quantity(json_t *any, const KilnField *field)
 {
     bool good = true;
 
-    if ((field->takes & KILN_TAKES_COUNT) != 0)
+    if ((field->allowed & KILN_ALLOW_COUNT) != 0)
         good = add(any, json_pack("{s:s, s:i}", "type", "integer", "minimum", 0));
-    if (good && (field->takes & KILN_TAKES_SHARE) != 0)
+    if (good && (field->allowed & KILN_ALLOW_FRACTION) != 0)
         good = add(any, json_pack("{s:s, s:i, s:i}", "type", "number", "minimum", 0, "maximum", 1));
-    if (good && (field->takes & KILN_TAKES_TIME) != 0)
+    if (good && (field->allowed & KILN_ALLOW_DURATION) != 0)
         good = add(any, pattern(DURATION));
-    if (good && (field->takes & KILN_TAKES_SWITCH) != 0)
+    if (good && (field->allowed & KILN_ALLOW_BOOL) != 0)
         good = add(any, json_pack("{s:s}", "type", "boolean"));
     return good;
 }
@@ -190,7 +190,7 @@ static bool add_type(KilnJsonSchema *schema, json_t *any, const KilnField *field
         return add(any, bounded("integer", field)) &&
                add(any, pattern("^[0-9]*[.]?[0-9]+([KMGT]i?B?|kB|B)$"));
     case KILN_TYPE_QUANTITY:
-        return add_amount(any, field);
+        return add_quantity(any, field);
     case KILN_TYPE_ENUM:
         return add(any, choices_json(field));
     case KILN_TYPE_STRUCT:

@@ -65,19 +65,19 @@ static bool has_range(const KilnField *f)
 }
 
 /* "count|share|time" */
-static void describe_amount(KilnText *text, const KilnField *f)
+static void describe_quantity(KilnText *text, const KilnField *f)
 {
     static const struct {
-        unsigned takes;
+        unsigned allowed;
         const char *name;
-    } all[] = { { KILN_TAKES_SWITCH, "bool" },
-                { KILN_TAKES_COUNT, "count" },
-                { KILN_TAKES_SHARE, "share" },
-                { KILN_TAKES_TIME, "time" } };
+    } all[] = { { KILN_ALLOW_BOOL, "bool" },
+                { KILN_ALLOW_COUNT, "count" },
+                { KILN_ALLOW_FRACTION, "fraction" },
+                { KILN_ALLOW_DURATION, "duration" } };
     const char *between = "";
 
     for (size_t i = 0; i < KILN_COUNT(all); i++)
-        if ((f->takes & all[i].takes) != 0) {
+        if ((f->allowed & all[i].allowed) != 0) {
             kiln_text_printf(text, "%s%s", between, all[i].name);
             between = "|";
         }
@@ -91,7 +91,7 @@ void kiln_help_type(KilnText *text, const KilnField *f)
         for (const KilnChoice *c = f->choices; c->name != NULL; c++)
             kiln_text_printf(text, "%s%s", c == f->choices ? "" : "|", c->name);
     } else if (f->type == KILN_TYPE_QUANTITY) {
-        describe_amount(text, f);
+        describe_quantity(text, f);
     } else {
         kiln_text_append(text, type_name(f));
     }

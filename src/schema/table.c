@@ -145,8 +145,8 @@ static KilnStatus check_limits(const Table *table, const KilnField *f, KilnError
     if (has_bounds(f->type) && !(f->min <= f->max))
         return bad(table, f, "its lower bound is above the upper one", err);
     if (f->type == KILN_TYPE_QUANTITY &&
-        (f->takes & (KILN_TAKES_COUNT | KILN_TAKES_SHARE | KILN_TAKES_TIME)) == 0)
-        return bad(table, f, "it takes neither counts nor shares nor times", err);
+        (f->allowed & (KILN_ALLOW_COUNT | KILN_ALLOW_FRACTION | KILN_ALLOW_DURATION)) == 0)
+        return bad(table, f, "it allows neither counts, fractions nor durations", err);
     if (f->type == KILN_TYPE_COMPONENT &&
         ((int)f->component_kind < 0 || f->component_kind >= KILN_KIND_COUNT))
         return bad(table, f, "its kind of component is none that kiln knows", err);

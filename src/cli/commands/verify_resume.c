@@ -416,7 +416,7 @@ static KilnStatus check_clocks(const KilnConfig *config, KilnError *err)
         status = kiln_config_yaml(config, "callbacks", true, &callbacks, err);
     if (status >= 0 && options.trainer->max_time != NULL)
         status = refuse("trainer.max_time", err);
-    if (status >= 0 && options.trainer->val_check_interval.of == KILN_QUANTITY_TIME)
+    if (status >= 0 && options.trainer->val_check_interval.of == KILN_QUANTITY_DURATION)
         status = refuse("trainer.val_check_interval as a time", err);
     if (status >= 0 && says(callbacks, "train_time_interval"))
         status = refuse("train_time_interval of model_checkpoint", err);

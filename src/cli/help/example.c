@@ -72,9 +72,9 @@ bool kiln_example_value(KilnText *text, const KilnField *field)
         kiln_text_append(text, "90s");
         return in_range(field, 90);
     case KILN_TYPE_QUANTITY:
-        kiln_text_append(text, (field->takes & KILN_TAKES_COUNT) != 0   ? "2"
-                               : (field->takes & KILN_TAKES_SHARE) != 0 ? "0.5"
-                                                                        : "90s");
+        kiln_text_append(text, (field->allowed & KILN_ALLOW_COUNT) != 0      ? "2"
+                               : (field->allowed & KILN_ALLOW_FRACTION) != 0 ? "0.5"
+                                                                             : "90s");
         return true;
     case KILN_TYPE_SIZE:
         kiln_text_append(text, "64MiB");

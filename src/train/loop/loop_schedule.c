@@ -30,21 +30,21 @@ static KilnStatus read_interval(const KilnTrainerOptions *options, KilnLoopSched
         return kiln_error_set(err, KILN_E_RANGE,
                               "trainer.val_check_interval=0: more than nothing has to lie between "
                               "two validations; trainer.limit_val_batches=0 is none");
-    if (interval.of == KILN_QUANTITY_TIME) {
+    if (interval.of == KILN_QUANTITY_DURATION) {
         schedule->val_seconds = interval.value;
         return KILN_OK;
     }
-    if (interval.of == KILN_QUANTITY_SHARE && over_epochs)
+    if (interval.of == KILN_QUANTITY_FRACTION && over_epochs)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "trainer.val_check_interval=%g is a share of an epoch, but "
+                              "trainer.val_check_interval=%g is a fraction of an epoch, but "
                               "trainer.check_val_every_n_epoch=null counts batches over epochs: "
                               "write a number of batches",
                               interval.value);
-    if (interval.of == KILN_QUANTITY_SHARE)
+    if (interval.of == KILN_QUANTITY_FRACTION)
         schedule->val_batches = (int64_t)((double)schedule->batches * interval.value);
     else
         schedule->val_batches = (int64_t)interval.value;
-    if (interval.of == KILN_QUANTITY_SHARE && schedule->val_batches < 1)
+    if (interval.of == KILN_QUANTITY_FRACTION && schedule->val_batches < 1)
         schedule->val_batches = 1;
     if (schedule->validates && !over_epochs && schedule->val_batches > schedule->batches &&
         schedule->batches > 0)

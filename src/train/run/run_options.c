@@ -58,7 +58,7 @@ static const KilnChoice accelerators[] = { { "auto", 0 }, { "cpu", 0 }, { NULL, 
 
 static const KilnChoice always[] = { { "true", 1 }, { NULL, 0 } };
 
-enum { LIMIT = KILN_TAKES_COUNT | KILN_TAKES_SHARE };
+enum { LIMIT = KILN_ALLOW_COUNT | KILN_ALLOW_FRACTION };
 
 static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, max_epochs, "10", -1, 1e9,
@@ -73,24 +73,24 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_DURATION_OPT(KilnTrainerOptions, max_time, "null", 0, 1e9,
                             "time after which training ends, of this session: 90m, 00:12:00:00"),
     KILN_FIELD_QUANTITY(KilnTrainerOptions, limit_train_batches, "1.0", LIMIT,
-                        "training batches an epoch: a count, or a share; 1.0: all"),
+                        "training batches an epoch: a count or a fraction; 1.0: all"),
     KILN_FIELD_QUANTITY(KilnTrainerOptions, limit_val_batches, "1.0", LIMIT,
-                        "validation batches: a count, or a share; 0: no validation"),
+                        "validation batches: a count or a fraction; 0: no validation"),
     KILN_FIELD_QUANTITY(KilnTrainerOptions, limit_test_batches, "1.0", LIMIT,
-                        "test batches: a count, or a share; 0: no test"),
+                        "test batches: a count or a fraction; 0: no test"),
     KILN_FIELD_QUANTITY(KilnTrainerOptions, limit_predict_batches, "1.0", LIMIT,
-                        "batches that are predicted: a count, or a share"),
+                        "batches that are predicted: a count or a fraction"),
     KILN_FIELD_QUANTITY(
         KilnTrainerOptions, overfit_batches, "0.0", LIMIT,
         "train and validate on so many batches, in the same order each epoch, to see "
         "that the network can learn them; 0: no"),
     KILN_FIELD_QUANTITY(KilnTrainerOptions, fast_dev_run, "false",
-                        KILN_TAKES_SWITCH | KILN_TAKES_COUNT,
+                        KILN_ALLOW_BOOL | KILN_ALLOW_COUNT,
                         "run so many batches of each loop (true: 1) to see that they work; no "
                         "loggers, checkpoints or early stopping"),
     KILN_FIELD_QUANTITY(
-        KilnTrainerOptions, val_check_interval, "1.0", LIMIT | KILN_TAKES_TIME,
-        "validate so often within an epoch: after a share of its batches, a count of "
+        KilnTrainerOptions, val_check_interval, "1.0", LIMIT | KILN_ALLOW_DURATION,
+        "validate so often within an epoch: after a fraction of its batches, a count of "
         "batches, or a time"),
     KILN_FIELD_I64_OPT(KilnTrainerOptions, check_val_every_n_epoch, "1", 1, 1e9,
                        "validate in every n-th epoch; null: val_check_interval counts batches over "
@@ -230,7 +230,7 @@ static void run_fast(KilnOptions *options)
     trainer->limit_test_batches = trainer->limit_predict_batches = n;
     trainer->max_steps = (int64_t)n.value;
     trainer->max_epochs = 1;
-    trainer->val_check_interval = (KilnQuantity) { .of = KILN_QUANTITY_SHARE, .value = 1.0 };
+    trainer->val_check_interval = (KilnQuantity) { .of = KILN_QUANTITY_FRACTION, .value = 1.0 };
     if (trainer->check_val_every_n_epoch != NULL)
         *trainer->check_val_every_n_epoch = 1;
 }

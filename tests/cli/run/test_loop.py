@@ -107,8 +107,8 @@ class Loop(Case):
         self.assertEqual(self.summary("one")["steps"], 2)
         self.refused(*FAST, "trainer.limit_train_batches=0.1",
                      says=["trainer.limit_train_batches=0.1 of 8 batches is less than one: write at least 0.125"])
-        self.refused(*FAST, "trainer.limit_train_batches=-1", says=["a count (3) or a share from 0.0 to 1.0"])
-        self.refused(*FAST, "trainer.limit_val_batches=1.5", says=["a share from 0.0 to 1.0"])
+        self.refused(*FAST, "trainer.limit_train_batches=-1", says=["a count (3) or a fraction from 0.0 to 1.0"])
+        self.refused(*FAST, "trainer.limit_val_batches=1.5", says=["a fraction from 0.0 to 1.0"])
         self.refused(*FAST, "trainer.val_check_interval=9", says=["more than the 8 batches of an epoch"])
         self.refused(*FAST, "trainer.val_check_interval=0.5", "trainer.check_val_every_n_epoch=null",
                      says=["write a number of batches"])

@@ -329,7 +329,7 @@ class Pruning(Runs):
         prune = "callbacks.pruning."
         self.refused(*TINY, *self.PRUNE, prune + "pruning_fn=ln_structured", says=["pruning_dim"])
         self.refused(*TINY, *self.PRUNE, prune + "pruning_dim=0", says=["has no axis"])
-        self.refused(*TINY, *self.PRUNE, prune + "amount=1.5", says=["a share from 0.0 to 1.0"])
+        self.refused(*TINY, *self.PRUNE, prune + "amount=1.5", says=["a fraction from 0.0 to 1.0"])
         self.refused(*TINY, *self.PRUNE, prune + "parameters_to_prune=['nothing*']", says=["no trained parameter"])
         self.refused(*TINY, *self.PRUNE, prune + "pruning_fn=random_structured", prune + "pruning_dim=0", prune + "use_global_unstructured=true",
                      says=["parameter by parameter"])

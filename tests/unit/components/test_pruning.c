@@ -74,7 +74,7 @@ static void test_masks(void **unused)
             .parameters_to_prune = all_patterns,
             .parameters_to_prune_count = 1,
             .use_global_unstructured = &global,
-            .amount = { .of = prune_cases[k].count ? KILN_QUANTITY_COUNT : KILN_QUANTITY_SHARE,
+            .amount = { .of = prune_cases[k].count ? KILN_QUANTITY_COUNT : KILN_QUANTITY_FRACTION,
                         .value = prune_cases[k].amount },
             .pruning_dim = prune_cases[k].structured ? &dim : NULL,
             .pruning_norm = prune_cases[k].structured ? &norm : NULL,
@@ -115,7 +115,7 @@ static void test_random_pruning(void **unused)
                   .parameters_to_prune = all_patterns,
                   .parameters_to_prune_count = 1,
                   .use_global_unstructured = &global,
-                  .amount = { .of = KILN_QUANTITY_SHARE, .value = 0.5 } };
+                  .amount = { .of = KILN_QUANTITY_FRACTION, .value = 0.5 } };
     Net a, b;
 
     (void)unused;

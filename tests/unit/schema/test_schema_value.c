@@ -102,23 +102,23 @@ static void test_long_text_is_cut_between_characters(void **unused)
     assert_true(kiln_ends_with(got, "é...\""));
 }
 
-typedef struct Amounts {
+typedef struct Quantities {
     KilnQuantity any, count, fast;
     KilnQuantity *maybe;
-} Amounts;
+} Quantities;
 
-static const KilnField amount_fields[] = {
-    KILN_FIELD_QUANTITY(Amounts, any, "1.0", KILN_TAKES_COUNT | KILN_TAKES_SHARE | KILN_TAKES_TIME,
-                        "any"),
-    KILN_FIELD_QUANTITY(Amounts, count, "1", KILN_TAKES_COUNT, "a count"),
-    KILN_FIELD_QUANTITY(Amounts, fast, "false", KILN_TAKES_COUNT | KILN_TAKES_SWITCH,
+static const KilnField quantity_fields[] = {
+    KILN_FIELD_QUANTITY(Quantities, any, "1.0",
+                        KILN_ALLOW_COUNT | KILN_ALLOW_FRACTION | KILN_ALLOW_DURATION, "any"),
+    KILN_FIELD_QUANTITY(Quantities, count, "1", KILN_ALLOW_COUNT, "a count"),
+    KILN_FIELD_QUANTITY(Quantities, fast, "false", KILN_ALLOW_COUNT | KILN_ALLOW_BOOL,
                         "or a switch"),
-    KILN_FIELD_QUANTITY_OPT(Amounts, maybe, "null", KILN_TAKES_TIME, "maybe a time"),
+    KILN_FIELD_QUANTITY_OPT(Quantities, maybe, "null", KILN_ALLOW_DURATION, "maybe a time"),
     KILN_FIELD_END,
 };
 
-/* 1 is a count, 1.0 a share, 1s a time. */
-static void test_amounts(void **unused)
+/* 1 is a count, 1.0 a fraction, 1s a duration. */
+static void test_quantities(void **unused)
 {
     static const struct {
         const char *field, *yaml;
@@ -129,13 +129,13 @@ static void test_amounts(void **unused)
     } cases[] = {
         { "any", "3", KILN_OK, KILN_QUANTITY_COUNT, 3, NULL },
         { "any", "1", KILN_OK, KILN_QUANTITY_COUNT, 1, NULL },
-        { "any", "1.0", KILN_OK, KILN_QUANTITY_SHARE, 1, NULL },
-        { "any", "0.25", KILN_OK, KILN_QUANTITY_SHARE, 0.25, NULL },
-        { "any", "90s", KILN_OK, KILN_QUANTITY_TIME, 90, NULL },
-        { "any", "00:00:00:01", KILN_OK, KILN_QUANTITY_TIME, 1, NULL },
-        { "any", "'00:15:00'", KILN_OK, KILN_QUANTITY_TIME, 900, NULL },
-        { "any", "1.5", KILN_E_RANGE, 0, 0, "a share from 0.0 to 1.0 (0.25) or a time" },
-        { "any", "-1", KILN_E_RANGE, 0, 0, "a count (3), a share" },
+        { "any", "1.0", KILN_OK, KILN_QUANTITY_FRACTION, 1, NULL },
+        { "any", "0.25", KILN_OK, KILN_QUANTITY_FRACTION, 0.25, NULL },
+        { "any", "90s", KILN_OK, KILN_QUANTITY_DURATION, 90, NULL },
+        { "any", "00:00:00:01", KILN_OK, KILN_QUANTITY_DURATION, 1, NULL },
+        { "any", "'00:15:00'", KILN_OK, KILN_QUANTITY_DURATION, 900, NULL },
+        { "any", "1.5", KILN_E_RANGE, 0, 0, "a fraction from 0.0 to 1.0 (0.25) or a duration" },
+        { "any", "-1", KILN_E_RANGE, 0, 0, "a count (3), a fraction" },
         { "any", "'3'", KILN_E_TYPE, 0, 0, "got \"3\"" },
         { "any", "true", KILN_E_TYPE, 0, 0, "got true" },
         { "any", "much", KILN_E_TYPE, 0, 0, "got \"much\"" },
@@ -154,7 +154,7 @@ static void test_amounts(void **unused)
         KilnError err = { 0 };
 
         assert_int_equal(kiln_node_parse(&arena, cases[i].yaml, "case", &node, &err), KILN_OK);
-        KilnStatus status = kiln_value_read(kiln_table_find(amount_fields, cases[i].field), node,
+        KilnStatus status = kiln_value_read(kiln_table_find(quantity_fields, cases[i].field), node,
                                             &value, &err);
         if (status != cases[i].status ||
             (cases[i].text != NULL && strstr(err.text, cases[i].text) == NULL))
@@ -167,18 +167,18 @@ static void test_amounts(void **unused)
     }
 }
 
-static void test_amounts_of(void **unused)
+static void test_quantities_of(void **unused)
 {
     (void)unused;
     assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_COUNT, 3 }, 7), 3);
     assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_COUNT, 9 }, 7), 7);
-    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_SHARE, 1.0 }, 7), 7);
-    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_SHARE, 0.4 }, 7), 2);
-    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_SHARE, 0.1 }, 7), 0);
-    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_TIME, 3 }, 7), -1);
+    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_FRACTION, 1.0 }, 7), 7);
+    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_FRACTION, 0.4 }, 7), 2);
+    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_FRACTION, 0.1 }, 7), 0);
+    assert_int_equal(kiln_quantity_of((KilnQuantity) { KILN_QUANTITY_DURATION, 3 }, 7), -1);
 }
 
-static void test_amounts_are_loaded(void **unused)
+static void test_quantities_are_loaded(void **unused)
 {
     KilnArena arena = { 0 };
     KilnConfigNode *node;
@@ -187,28 +187,29 @@ static void test_amounts_are_loaded(void **unused)
 
     (void)unused;
     assert_int_equal(
-        kiln_table_check(amount_fields, KILN_COUNT(amount_fields), sizeof(Amounts), &err), KILN_OK);
+        kiln_table_check(quantity_fields, KILN_COUNT(quantity_fields), sizeof(Quantities), &err),
+        KILN_OK);
     assert_int_equal(
         kiln_node_parse(&arena, "{any: 0.3, fast: true, maybe: 1h}", "case", &node, &err), KILN_OK);
-    if (kiln_bind(NULL, node, "x", amount_fields, sizeof(Amounts), &options, &err) < 0)
+    if (kiln_bind(NULL, node, "x", quantity_fields, sizeof(Quantities), &options, &err) < 0)
         fail_msg("%s", err.text);
-    const Amounts *got = options;
-    assert_int_equal(got->any.of, KILN_QUANTITY_SHARE);
+    const Quantities *got = options;
+    assert_int_equal(got->any.of, KILN_QUANTITY_FRACTION);
     assert_true(got->any.value == 0.3);
     assert_int_equal(got->count.of, KILN_QUANTITY_COUNT);
     assert_true(got->count.value == 1.0);
     assert_true(got->fast.value == 1.0);
-    assert_true(got->maybe->of == KILN_QUANTITY_TIME && got->maybe->value == 3600.0);
-    kiln_options_free(amount_fields, sizeof(Amounts), options);
+    assert_true(got->maybe->of == KILN_QUANTITY_DURATION && got->maybe->value == 3600.0);
+    kiln_options_free(quantity_fields, sizeof(Quantities), options);
     kiln_arena_release(&arena);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_amounts),
-        cmocka_unit_test(test_amounts_of),
-        cmocka_unit_test(test_amounts_are_loaded),
+        cmocka_unit_test(test_quantities),
+        cmocka_unit_test(test_quantities_of),
+        cmocka_unit_test(test_quantities_are_loaded),
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_long_text_is_cut_between_characters),
     };
