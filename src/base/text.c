@@ -95,6 +95,22 @@ void kiln_text_release(KilnText *text)
     *text = (KilnText) { 0 };
 }
 
+char *kiln_text_to_arena(KilnText *text, KilnArena *arena)
+{
+    const char *data = text->data != NULL ? text->data : "";
+    char *copy = text->failed ? NULL : kiln_arena_strndup(arena, data, text->length);
+
+    kiln_text_release(text);
+    return copy;
+}
+
+KilnStatus kiln_text_to_error(KilnText *text, KilnStatus status, KilnError *err)
+{
+    kiln_error_set(err, status, "%s", text->data != NULL ? text->data : "out of memory");
+    kiln_text_release(text);
+    return status;
+}
+
 bool kiln_starts_with(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;

@@ -2,7 +2,7 @@
 #ifndef KILN_BASE_TEXT_H
 #define KILN_BASE_TEXT_H
 
-#include "kiln/base.h"
+#include "base/arena.h"
 
 /* Text that grows; a zeroed one is ready. When memory runs out `failed` is set,
  * later appends do nothing, and kiln_text_take returns NULL: check once. */
@@ -22,6 +22,10 @@ void kiln_text_clear(KilnText *text);
 /* The text, owned by the caller ("" when nothing was appended); NULL when memory ran out. */
 char *kiln_text_take(KilnText *text);
 void kiln_text_release(KilnText *text);
+/* The same as a copy in the arena; the text is released. */
+char *kiln_text_to_arena(KilnText *text, KilnArena *arena);
+/* Set `err` to the text and release it. Returns `status`. */
+KilnStatus kiln_text_to_error(KilnText *text, KilnStatus status, KilnError *err);
 
 bool kiln_starts_with(const char *text, const char *prefix);
 bool kiln_ends_with(const char *text, const char *suffix);

@@ -4,31 +4,56 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "config/override/value.h"
 
 typedef struct Parser {
+    KilnExprSource source;
     KilnArena *arena;
     const char *text;
-    size_t at; /* of the token at hand */
-    size_t length;
+    size_t at; /* of the next token */
     int depth;
-    KilnError *err;
 } Parser;
+
+/* From the weakest to the strongest; a sign binds weaker than **: -2 ** 2 is -4. */
+enum { IF = 1, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, POWER };
+
+typedef struct Infix {
+    const char *name;
+    int precedence;
+    KilnExprKind kind;
+} Infix;
+
+/* An operator stands before those that its name begins with. */
+static const Infix infixes[] = {
+    { "if", IF, KILN_EXPR_IF },           { "or", OR, KILN_EXPR_OR },
+    { "and", AND, KILN_EXPR_AND },        { "<=", COMPARISON, KILN_EXPR_CALL },
+    { ">=", COMPARISON, KILN_EXPR_CALL }, { "==", COMPARISON, KILN_EXPR_CALL },
+    { "!=", COMPARISON, KILN_EXPR_CALL }, { "<", COMPARISON, KILN_EXPR_CALL },
+    { ">", COMPARISON, KILN_EXPR_CALL },  { "+", SUM, KILN_EXPR_CALL },
+    { "-", SUM, KILN_EXPR_CALL },         { "**", POWER, KILN_EXPR_CALL },
+    { "*", PRODUCT, KILN_EXPR_CALL },     { "//", PRODUCT, KILN_EXPR_CALL },
+    { "/", PRODUCT, KILN_EXPR_CALL },     { "%", PRODUCT, KILN_EXPR_CALL },
+};
+
+static KilnStatus parse(Parser *parser, int precedence, KilnExpr **ret);
 
 /* ---- Messages ---------------------------------------------------------------------- */
 
-/* The part of a long expression around the place. */
+/* How much of a long expression a message shows. */
 enum { SHOWN_BEFORE = 48, SHOWN = 88 };
 
-static bool is_continued(char c)
+static bool is_continuation(char c)
 {
-    return ((unsigned char)c & 0xc0) == 0x80;
+    return ((unsigned char)c & 0xc0) == 0x80; /* of a UTF-8 character */
 }
 
-KilnStatus kiln_expression_fail(const char *text, size_t at, KilnStatus status, KilnError *err,
+KilnStatus kiln_expression_fail(const KilnExprSource *source, size_t at, KilnStatus status,
                                 const char *format, ...)
 {
+    const char *text = source->text;
     size_t start = at > SHOWN_BEFORE ? at - SHOWN_BEFORE : 0, end = start;
     KilnText shown = { 0 }, caret = { 0 };
     char message[512];
@@ -37,16 +62,16 @@ KilnStatus kiln_expression_fail(const char *text, size_t at, KilnStatus status, 
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    while (is_continued(text[start]))
+    while (is_continuation(text[start]))
         start++;
     for (; text[end] != '\0'; end++) {
-        if (end >= start + SHOWN && !is_continued(text[end]))
+        if (end >= start + SHOWN && !is_continuation(text[end]))
             break;
         kiln_text_char(&shown, (unsigned char)text[end] < ' ' ? ' ' : text[end]);
-        if (end < at && !is_continued(text[end]))
+        if (end < at && !is_continuation(text[end]))
             kiln_text_char(&caret, ' ');
     }
-    kiln_error_set(err, status, "%s\n  %s%s%s\n  %s%s^", message, start > 0 ? "..." : "",
+    kiln_error_set(source->err, status, "%s\n  %s%s%s\n  %s%s^", message, start > 0 ? "..." : "",
                    shown.data != NULL ? shown.data : "", text[end] != '\0' ? "..." : "",
                    start > 0 ? "   " : "", caret.data != NULL ? caret.data : "");
     kiln_text_release(&shown);
@@ -54,12 +79,11 @@ KilnStatus kiln_expression_fail(const char *text, size_t at, KilnStatus status, 
     return status;
 }
 
-static KilnStatus syntax(Parser *parser, const char *what)
+static KilnStatus syntax_error(const Parser *parser, const char *what)
 {
-    if (parser->text[parser->at] == '\0')
-        return kiln_expression_fail(parser->text, parser->at, KILN_E_SYNTAX, parser->err,
-                                    "%s, but the expression ends", what);
-    return kiln_expression_fail(parser->text, parser->at, KILN_E_SYNTAX, parser->err, "%s", what);
+    return kiln_expression_fail(&parser->source, parser->at, KILN_E_SYNTAX, "%s%s", what,
+                                parser->text[parser->at] == '\0' ? ", but the expression ends"
+                                                                 : "");
 }
 
 /* ---- Tokens ------------------------------------------------------------------------ */
@@ -74,10 +98,11 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static void skip_blanks(Parser *parser)
+/* Move past `n` bytes and the blanks after them. */
+static void skip(Parser *parser, size_t n)
 {
-    while (parser->text[parser->at] != '\0' && strchr(" \t\r\n", parser->text[parser->at]) != NULL)
-        parser->at++;
+    parser->at += n;
+    parser->at += strspn(parser->text + parser->at, " \t\r\n");
 }
 
 static size_t word_length(const char *p)
@@ -89,76 +114,65 @@ static size_t word_length(const char *p)
     return n;
 }
 
-/* The operator, of letters or not, when it is the next token; it is skipped. Longer
- * operators are asked for first. */
-static bool take(Parser *parser, const char *sign)
+/* Skip the token if it is the next one. */
+static bool take(Parser *parser, const char *token)
 {
-    size_t n = strlen(sign);
+    size_t n = strlen(token);
     const char *p = parser->text + parser->at;
 
-    if (strncmp(p, sign, n) != 0 || (is_letter(*sign) && word_length(p) != n))
+    if (strncmp(p, token, n) != 0 || (is_letter(*token) && word_length(p) != n))
         return false;
-    parser->at += n;
-    skip_blanks(parser);
+    skip(parser, n);
     return true;
-}
-
-static const char *take_any(Parser *parser, const char *const *operators)
-{
-    for (; *operators != NULL; operators++)
-        if (take(parser, *operators))
-            return *operators;
-    return NULL;
 }
 
 /* ---- Nodes ------------------------------------------------------------------------- */
 
-static KilnStatus make(Parser *parser, KilnExprKind kind, size_t at, const char *text,
+static KilnStatus make(const Parser *parser, KilnExprKind kind, size_t at, const char *name,
                        KilnExpr **ret)
 {
     KilnExpr *expr = kiln_arena_alloc(parser->arena, sizeof(*expr));
 
     if (expr == NULL)
-        return kiln_error_nomem(parser->err, sizeof(*expr));
-    *expr = (KilnExpr) { .kind = kind, .at = at, .text = text };
+        return kiln_error_nomem(parser->source.err, sizeof(*expr));
+    *expr = (KilnExpr) { .kind = kind, .at = at, .name = name };
     *ret = expr;
     return KILN_OK;
 }
 
-/* A node with two operands, which may be others' operands too (1 < x < 3). */
-static KilnStatus make_binary(Parser *parser, size_t at, const char *sign, const KilnExpr *left,
+static KilnStatus add_arg(const Parser *parser, KilnExpr *expr, KilnExpr *arg)
+{
+    if (!KILN_ARENA_RESERVE(parser->arena, expr->args, expr->args_capacity, expr->n_args + 1))
+        return kiln_error_nomem(parser->source.err, sizeof(arg));
+    expr->args[expr->n_args++] = arg;
+    return KILN_OK;
+}
+
+static KilnStatus make_binary(const Parser *parser, const Infix *infix, size_t at, KilnExpr *left,
                               KilnExpr *right, KilnExpr **ret)
 {
-    KilnExpr *copy = NULL, *expr = NULL;
-    KilnStatus status = make(parser, KILN_EXPR_BINARY, at, sign, &expr);
+    KilnStatus status = make(parser, infix->kind, at, infix->name, ret);
 
     if (status >= 0)
-        status = make(parser, left->kind, left->at, left->text, &copy);
-    if (status < 0)
-        return status;
-    copy->first = left->first;
-    copy->next = right;
-    expr->first = copy;
-    *ret = expr;
-    return KILN_OK;
+        status = add_arg(parser, *ret, left);
+    if (status >= 0)
+        status = add_arg(parser, *ret, right);
+    if (status >= 0)
+        (*ret)->function = kiln_expr_operator(infix->name, 2);
+    return status;
 }
 
-static KilnStatus parse_whole(Parser *parser, KilnExpr **ret);
-
-/* ---- Atoms ------------------------------------------------------------------------- */
+/* ---- Values and calls ---------------------------------------------------------------- */
 
 static size_t number_length(const char *p)
 {
-    size_t n = 0;
+    size_t n = strspn(p, "0123456789_.");
 
-    while (is_digit(p[n]) || p[n] == '_' || p[n] == '.')
-        n++;
-    if (n > 0 && (p[n] == 'e' || p[n] == 'E')) {
-        size_t sign = p[n + 1] == '+' || p[n + 1] == '-' ? 2 : 1;
+    if (p[n] == 'e' || p[n] == 'E') {
+        size_t exponent = n + (p[n + 1] == '+' || p[n + 1] == '-' ? 2 : 1);
 
-        if (is_digit(p[n + sign]))
-            for (n += sign; is_digit(p[n]);)
-                n++;
+        if (is_digit(p[exponent]))
+            return exponent + strspn(p + exponent, "0123456789");
     }
     return n;
 }
@@ -167,44 +181,51 @@ static KilnStatus parse_number(Parser *parser, KilnExpr **ret)
 {
     size_t start = parser->at, n = number_length(parser->text + start);
     const char *text = kiln_arena_strndup(parser->arena, parser->text + start, n);
+    KilnExprValue value = { .type = KILN_SCALAR_INT };
+    KilnStatus status;
 
     if (text == NULL)
-        return kiln_error_nomem(parser->err, n);
+        return kiln_error_nomem(parser->source.err, n);
     parser->at += n;
     if (is_letter(parser->text[parser->at]) || is_digit(parser->text[parser->at]))
-        return syntax(parser, "a number ends here; expected an operator");
-    skip_blanks(parser);
-    return make(parser, KILN_EXPR_NUMBER, start, text, ret);
+        return syntax_error(parser, "a number ends here; expected an operator");
+    skip(parser, 0);
+    if (strpbrk(text, ".eE") != NULL)
+        value.type = KILN_SCALAR_FLOAT;
+    status = value.type == KILN_SCALAR_INT ? kiln_parse_i64(text, &value.i, NULL)
+                                           : kiln_parse_f64(text, &value.f, NULL);
+    if (status == KILN_E_RANGE)
+        return kiln_expression_fail(&parser->source, start, status, "the number is too large");
+    if (status < 0)
+        return kiln_expression_fail(&parser->source, start, status, "'%.64s' is not a number",
+                                    text);
+    status = make(parser, KILN_EXPR_LITERAL, start, text, ret);
+    if (status >= 0)
+        (*ret)->value = value;
+    return status;
 }
 
 static KilnStatus parse_text(Parser *parser, KilnExpr **ret)
 {
     size_t start = parser->at++;
     char quote = parser->text[start];
-    KilnText text = { 0 };
-    const char *copy;
+    char *text = kiln_arena_strdup(parser->arena, parser->text + start), *end = text;
 
+    if (text == NULL)
+        return kiln_error_nomem(parser->source.err, 1);
     for (; parser->text[parser->at] != quote; parser->at++) {
         const char *p = parser->text + parser->at;
 
-        if (*p == '\0') {
-            kiln_text_release(&text);
-            return kiln_expression_fail(parser->text, start, KILN_E_SYNTAX, parser->err,
+        if (*p == '\0')
+            return kiln_expression_fail(&parser->source, start, KILN_E_SYNTAX,
                                         "the quote %c is not closed", quote);
-        }
         if (*p == '\\' && (p[1] == quote || p[1] == '\\'))
             parser->at++;
-        kiln_text_char(&text, parser->text[parser->at]);
+        *end++ = parser->text[parser->at];
     }
-    parser->at++;
-    skip_blanks(parser);
-    copy = kiln_arena_strdup(parser->arena, text.data != NULL ? text.data : "");
-    if (text.failed || copy == NULL) {
-        kiln_text_release(&text);
-        return kiln_error_nomem(parser->err, parser->length);
-    }
-    kiln_text_release(&text);
-    return make(parser, KILN_EXPR_TEXT, start, copy, ret);
+    *end = '\0';
+    skip(parser, 1);
+    return make(parser, KILN_EXPR_TEXT, start, text, ret);
 }
 
 static KilnStatus parse_reference(Parser *parser, KilnExpr **ret)
@@ -212,26 +233,25 @@ static KilnStatus parse_reference(Parser *parser, KilnExpr **ret)
     size_t start = parser->at, end = kiln_value_skip_interpolation(parser->text, start);
 
     if (end == 0)
-        return syntax(parser, "'${' is not closed by '}'");
-    parser->at = end;
-    skip_blanks(parser);
+        return syntax_error(parser, "'${' is not closed by '}'");
+    skip(parser, end - start);
     return make(parser, KILN_EXPR_REFERENCE, start, NULL, ret);
 }
 
-/* Arguments up to the closing bracket; the opening one is skipped. */
+/* The arguments and the closing bracket. */
 static KilnStatus parse_arguments(Parser *parser, KilnExpr *call)
 {
-    KilnExpr **end = &call->first;
-
     while (!take(parser, ")")) {
+        KilnExpr *arg = NULL;
         KilnStatus status;
 
-        if (call->first != NULL && !take(parser, ","))
-            return syntax(parser, "expected ',' or ')'");
-        status = parse_whole(parser, end);
+        if (call->n_args > 0 && !take(parser, ","))
+            return syntax_error(parser, "expected ',' or ')'");
+        status = parse(parser, IF, &arg);
+        if (status >= 0)
+            status = add_arg(parser, call, arg);
         if (status < 0)
             return status;
-        end = &(*end)->next;
     }
     return KILN_OK;
 }
@@ -240,28 +260,40 @@ static KilnStatus parse_name(Parser *parser, KilnExpr **ret)
 {
     static const struct {
         const char *name;
-        KilnExprKind kind;
-    } words[] = { { "true", KILN_EXPR_TRUE },   { "True", KILN_EXPR_TRUE },
-                  { "false", KILN_EXPR_FALSE }, { "False", KILN_EXPR_FALSE },
-                  { "null", KILN_EXPR_NULL },   { "None", KILN_EXPR_NULL } };
+        KilnExprValue value;
+    } words[] = {
+        { "true", { .type = KILN_SCALAR_BOOL, .i = 1 } },
+        { "True", { .type = KILN_SCALAR_BOOL, .i = 1 } },
+        { "false", { .type = KILN_SCALAR_BOOL } },
+        { "False", { .type = KILN_SCALAR_BOOL } },
+        { "null", { .type = KILN_SCALAR_NULL } },
+        { "None", { .type = KILN_SCALAR_NULL } },
+    };
     size_t start = parser->at, n = word_length(parser->text + start);
     const char *name = kiln_arena_strndup(parser->arena, parser->text + start, n);
     KilnStatus status;
 
     if (name == NULL)
-        return kiln_error_nomem(parser->err, n);
-    for (size_t i = 0; i < KILN_COUNT(words); i++)
-        if (take(parser, words[i].name))
-            return make(parser, words[i].kind, start, name, ret);
-    parser->at += n;
-    skip_blanks(parser);
+        return kiln_error_nomem(parser->source.err, n);
+    skip(parser, n);
+    for (size_t i = 0; i < KILN_COUNT(words); i++) {
+        if (strcmp(name, words[i].name) != 0)
+            continue;
+        status = make(parser, KILN_EXPR_LITERAL, start, name, ret);
+        if (status >= 0)
+            (*ret)->value = words[i].value;
+        return status;
+    }
     if (!take(parser, "("))
-        return kiln_expression_fail(parser->text, start, KILN_E_KEY, parser->err,
+        return kiln_expression_fail(&parser->source, start, KILN_E_KEY,
                                     "there is no name '%.64s'; a value of the config is written "
                                     "${%.64s}, text '%.64s'",
                                     name, name, name);
     status = make(parser, KILN_EXPR_CALL, start, name, ret);
-    return status >= 0 ? parse_arguments(parser, *ret) : status;
+    if (status < 0)
+        return status;
+    (*ret)->function = kiln_expr_function(name);
+    return parse_arguments(parser, *ret);
 }
 
 static KilnStatus parse_atom(Parser *parser, KilnExpr **ret)
@@ -278,218 +310,118 @@ static KilnStatus parse_atom(Parser *parser, KilnExpr **ret)
     if (is_letter(*p))
         return parse_name(parser, ret);
     if (!take(parser, "("))
-        return syntax(parser, "expected a value: a number, 'text', ${key}, a function or (...)");
-    status = parse_whole(parser, ret);
+        return syntax_error(parser,
+                            "expected a value: a number, 'text', ${key}, a function or (...)");
+    status = parse(parser, IF, ret);
     if (status >= 0 && !take(parser, ")"))
-        status = syntax(parser, "expected ')'");
+        status = syntax_error(parser, "expected ')'");
     return status;
 }
 
 /* ---- Operators ----------------------------------------------------------------------- */
 
-static KilnStatus too_deep(Parser *parser)
+/* An operator in front of its operand, else a value. */
+static KilnStatus parse_prefix(Parser *parser, int precedence, KilnExpr **ret)
 {
-    return kiln_expression_fail(parser->text, parser->at, KILN_E_RANGE, parser->err,
-                                "nested deeper than %d levels; give a part a key of its own",
-                                KILN_EXPRESSION_DEPTH);
-}
-
-static KilnStatus parse_unary(Parser *parser, KilnExpr **ret);
-
-static KilnStatus parse_operand(Parser *parser, KilnExpr **ret)
-{
-    KilnStatus status;
-
-    if (++parser->depth > KILN_EXPRESSION_DEPTH)
-        return too_deep(parser);
-    status = parse_unary(parser, ret);
-    parser->depth--;
-    return status;
-}
-
-/* - and + bind weaker than ** on their right: -2 ** 2 is -4. */
-static KilnStatus parse_unary(Parser *parser, KilnExpr **ret)
-{
-    static const char *const signs[] = { "-", "+", NULL };
-    size_t start = parser->at;
-    const char *sign = take_any(parser, signs);
+    size_t at = parser->at;
+    const char *name = take(parser, "-")                          ? "-"
+                       : take(parser, "+")                        ? "+"
+                       : precedence <= NOT && take(parser, "not") ? "not"
+                                                                  : NULL;
     KilnExpr *operand = NULL;
     KilnStatus status;
 
-    if (sign != NULL) {
-        status = parse_operand(parser, &operand);
-        if (status >= 0)
-            status = make(parser, KILN_EXPR_UNARY, start, sign, ret);
-        if (status >= 0)
-            (*ret)->first = operand;
-    } else {
-        status = parse_atom(parser, ret);
-        start = parser->at;
-        if (status >= 0 && take(parser, "**")) {
-            status = parse_operand(parser, &operand);
-            if (status >= 0)
-                status = make_binary(parser, start, "**", *ret, operand, ret);
-        }
-    }
-    return status;
-}
-
-static bool starts_power(const Parser *parser)
-{
-    return strncmp(parser->text + parser->at, "**", 2) == 0;
-}
-
-static KilnStatus parse_product(Parser *parser, KilnExpr **ret)
-{
-    static const char *const operators[] = { "*", "//", "/", "%", NULL };
-    KilnStatus status = parse_unary(parser, ret);
-
-    while (status >= 0 && !starts_power(parser)) {
-        size_t at = parser->at;
-        const char *sign = take_any(parser, operators);
-        KilnExpr *right = NULL;
-
-        if (sign == NULL)
-            break;
-        status = parse_unary(parser, &right);
-        if (status >= 0)
-            status = make_binary(parser, at, sign, *ret, right, ret);
-    }
-    return status;
-}
-
-static KilnStatus parse_sum(Parser *parser, KilnExpr **ret)
-{
-    static const char *const operators[] = { "+", "-", NULL };
-    KilnStatus status = parse_product(parser, ret);
-
-    while (status >= 0) {
-        size_t at = parser->at;
-        const char *sign = take_any(parser, operators);
-        KilnExpr *right = NULL;
-
-        if (sign == NULL)
-            break;
-        status = parse_product(parser, &right);
-        if (status >= 0)
-            status = make_binary(parser, at, sign, *ret, right, ret);
-    }
-    return status;
-}
-
-/* a < b < c means a < b and b < c. */
-static KilnStatus parse_comparison(Parser *parser, KilnExpr **ret)
-{
-    static const char *const operators[] = { "<=", ">=", "==", "!=", "<", ">", NULL };
-    KilnExpr *left = NULL, *all = NULL;
-    KilnStatus status = parse_sum(parser, &left);
-
-    while (status >= 0) {
-        size_t at = parser->at;
-        const char *sign = take_any(parser, operators);
-        KilnExpr *right = NULL, *pair = NULL;
-
-        if (sign == NULL)
-            break;
-        status = parse_sum(parser, &right);
-        if (status >= 0)
-            status = make_binary(parser, at, sign, left, right, &pair);
-        if (status >= 0 && all != NULL)
-            status = make_binary(parser, at, "and", all, pair, &pair);
-        all = pair;
-        left = right;
-    }
-    *ret = all != NULL ? all : left;
-    return status;
-}
-
-static KilnStatus parse_not(Parser *parser, KilnExpr **ret)
-{
-    size_t start = parser->at;
-    KilnExpr *operand = NULL;
-    KilnStatus status;
-
-    if (!take(parser, "not"))
-        return parse_comparison(parser, ret);
-    if (++parser->depth > KILN_EXPRESSION_DEPTH)
-        return too_deep(parser);
-    status = parse_not(parser, &operand);
-    parser->depth--;
+    if (name == NULL)
+        return parse_atom(parser, ret);
+    status = parse(parser, *name == 'n' ? NOT : SIGN, &operand);
     if (status >= 0)
-        status = make(parser, KILN_EXPR_UNARY, start, "not", ret);
-    if (status >= 0)
-        (*ret)->first = operand;
-    return status;
-}
-
-static KilnStatus parse_logic(Parser *parser, const char *sign, KilnExpr **ret)
-{
-    bool is_or = strcmp(sign, "or") == 0;
-    KilnStatus status = is_or ? parse_logic(parser, "and", ret) : parse_not(parser, ret);
-
-    while (status >= 0) {
-        size_t at = parser->at;
-        KilnExpr *right = NULL;
-
-        if (!take(parser, sign))
-            break;
-        status = is_or ? parse_logic(parser, "and", &right) : parse_not(parser, &right);
-        if (status >= 0)
-            status = make_binary(parser, at, sign, *ret, right, ret);
-    }
-    return status;
-}
-
-static KilnStatus parse_condition(Parser *parser, KilnExpr *value, size_t at, KilnExpr **ret)
-{
-    KilnExpr *condition = NULL, *other = NULL;
-    KilnStatus status = parse_logic(parser, "or", &condition);
-
-    if (status >= 0 && !take(parser, "else"))
-        status = syntax(parser, "expected 'else' (A if C else B)");
-    if (status >= 0)
-        status = parse_whole(parser, &other);
-    if (status >= 0)
-        status = make(parser, KILN_EXPR_IF, at, NULL, ret);
+        status = make(parser, KILN_EXPR_CALL, at, name, ret);
     if (status < 0)
         return status;
-    (*ret)->first = value;
-    value->next = condition;
-    condition->next = other;
-    return KILN_OK;
+    (*ret)->function = kiln_expr_operator(name, 1);
+    return add_arg(parser, *ret, operand);
 }
 
-static KilnStatus parse_whole(Parser *parser, KilnExpr **ret)
+static const Infix *take_infix(Parser *parser, int precedence)
 {
-    KilnExpr *value = NULL;
+    for (size_t i = 0; i < KILN_COUNT(infixes); i++)
+        if (infixes[i].precedence >= precedence && take(parser, infixes[i].name))
+            return &infixes[i];
+    return NULL;
+}
+
+/* "A if C else B" from C on. */
+static KilnStatus parse_condition(Parser *parser, const Infix *infix, size_t at, KilnExpr **ret)
+{
+    KilnExpr *condition = NULL, *other = NULL;
+    KilnStatus status = parse(parser, OR, &condition);
+
+    if (status >= 0 && !take(parser, "else"))
+        status = syntax_error(parser, "expected 'else' (A if C else B)");
+    if (status >= 0)
+        status = parse(parser, IF, &other);
+    if (status >= 0)
+        status = make_binary(parser, infix, at, *ret, condition, ret);
+    return status >= 0 ? add_arg(parser, *ret, other) : status;
+}
+
+/* Precedence climbing: a value, and the operators of at least that precedence after it. */
+static KilnStatus parse_infixes(Parser *parser, int precedence, KilnExpr **ret)
+{
+    static const Infix chain = { "and", AND, KILN_EXPR_AND };
+    KilnExpr *middle = NULL; /* b of a < b < c, which means a < b and b < c */
+    KilnStatus status = parse_prefix(parser, precedence, ret);
+
+    while (status >= 0) {
+        size_t at = parser->at;
+        const Infix *infix = take_infix(parser, precedence);
+        KilnExpr *right = NULL, *left = *ret, *pair = NULL;
+
+        if (infix == NULL)
+            break;
+        if (infix->precedence == IF) {
+            status = parse_condition(parser, infix, at, ret);
+            continue;
+        }
+        status = parse(parser, infix->precedence == POWER ? SIGN : infix->precedence + 1, &right);
+        if (status >= 0)
+            status = make_binary(parser, infix, at, middle != NULL ? middle : left, right, &pair);
+        if (status >= 0 && middle != NULL)
+            status = make_binary(parser, &chain, at, left, pair, &pair);
+        middle = infix->precedence == COMPARISON ? right : NULL;
+        *ret = pair;
+    }
+    return status;
+}
+
+static KilnStatus parse(Parser *parser, int precedence, KilnExpr **ret)
+{
     KilnStatus status;
-    size_t at;
 
     if (++parser->depth > KILN_EXPRESSION_DEPTH)
-        return too_deep(parser);
-    status = parse_logic(parser, "or", &value);
-    at = parser->at;
-    *ret = value;
-    if (status >= 0 && take(parser, "if"))
-        status = parse_condition(parser, value, at, ret);
+        return kiln_expression_fail(&parser->source, parser->at, KILN_E_RANGE,
+                                    "nested deeper than %d levels; give a part a key of its own",
+                                    KILN_EXPRESSION_DEPTH);
+    status = parse_infixes(parser, precedence, ret);
     parser->depth--;
     return status;
 }
 
 KilnStatus kiln_expression_parse(KilnArena *arena, const char *text, KilnExpr **ret, KilnError *err)
 {
-    Parser parser = { .arena = arena, .text = text, .length = strlen(text), .err = err };
+    Parser parser = { .source = { text, err }, .arena = arena, .text = text };
     KilnExpr *expr = NULL;
     KilnStatus status;
 
-    if (parser.length > KILN_EXPRESSION_BYTES)
+    if (strlen(text) > KILN_EXPRESSION_BYTES)
         return kiln_error_set(err, KILN_E_RANGE,
                               "longer than %d characters; give parts of it keys of their own",
                               KILN_EXPRESSION_BYTES);
-    skip_blanks(&parser);
-    status = parse_whole(&parser, &expr);
+    skip(&parser, 0);
+    status = parse(&parser, IF, &expr);
     if (status >= 0 && parser.text[parser.at] != '\0')
-        status = syntax(&parser, "expected an operator: + - * / // % ** < <= > >= == != and or if");
+        status = syntax_error(&parser,
+                              "expected an operator: + - * / // % ** < <= > >= == != and or if");
     if (status >= 0)
         *ret = expr;
     return status;

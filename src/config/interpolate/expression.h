@@ -1,40 +1,72 @@
-/* Expressions of ${eval:...}: text to a tree. Nothing is computed here. */
+/* Expressions of ${eval:...}. expression.c parses them, expression_math.c has their operators
+ * and functions, expression_eval.c evaluates them. */
 #ifndef KILN_CONFIG_INTERPOLATE_EXPRESSION_H
 #define KILN_CONFIG_INTERPOLATE_EXPRESSION_H
 
-#include "base/arena.h"
+#include "config/tree/tree.h"
 
 #define KILN_EXPRESSION_BYTES 4096
 #define KILN_EXPRESSION_DEPTH 64
 
+/* A number, text, boolean or null. */
+typedef struct KilnExprValue {
+    KilnScalar type;  /* STR, NULL, BOOL, INT or FLOAT */
+    int64_t i;        /* of INT and BOOL */
+    double f;         /* of FLOAT */
+    const char *text; /* of STR */
+} KilnExprValue;
+
 typedef enum KilnExprKind {
-    KILN_EXPR_NUMBER, /* text */
-    KILN_EXPR_TEXT,   /* text, quotes taken off; may hold ${...} */
-    KILN_EXPR_TRUE,
-    KILN_EXPR_FALSE,
-    KILN_EXPR_NULL,
+    KILN_EXPR_LITERAL,   /* a number, true, false, null: `value` */
+    KILN_EXPR_TEXT,      /* quoted text, in `name`; may hold ${...} */
     KILN_EXPR_REFERENCE, /* ${...} at `at` */
-    KILN_EXPR_CALL,      /* text is the name; args from `first` on, through `next` */
-    KILN_EXPR_UNARY,     /* text is the operator: - + not */
-    KILN_EXPR_BINARY,    /* text is the operator, "and" and "<=" among them */
-    KILN_EXPR_IF         /* first if second else third */
+    KILN_EXPR_CALL,      /* a function, or an operator other than the lazy ones below */
+    KILN_EXPR_AND,
+    KILN_EXPR_OR,
+    KILN_EXPR_IF /* args[0] if args[1] else args[2] */
 } KilnExprKind;
 
 typedef struct KilnExpr KilnExpr;
 
+/* The text of an expression, which messages quote. */
+typedef struct KilnExprSource {
+    const char *text;
+    KilnError *err;
+} KilnExprSource;
+
+/* A row in the tables of operators and functions. */
+typedef struct KilnExprFunction {
+    const char *name;
+    size_t min_args, max_args; /* max_args 0: any number */
+    bool numbers_only;
+    const char *usage; /* of a function: "a number" */
+    /* Computes expr->value from the values of expr->args. */
+    KilnStatus (*run)(const KilnExprSource *source, KilnExpr *expr);
+} KilnExprFunction;
+
 struct KilnExpr {
     KilnExprKind kind;
-    size_t at; /* in the expression's text, for messages */
-    const char *text;
-    KilnExpr *first; /* operands and arguments, in order */
-    KilnExpr *next;  /* of the same parent */
+    size_t at; /* in the expression's text */
+    const char *name;
+    const KilnExprFunction *function; /* of a call; NULL: no function has that name */
+    KilnExpr **args;
+    size_t n_args, args_capacity;
+    KilnExprValue value; /* of a literal; of others when evaluated */
 };
 
-/* The tree of `text`, in the arena. Messages show the place in the text. */
+/* The tree of `text`, in the arena. */
 KILN_NODISCARD KilnStatus kiln_expression_parse(KilnArena *arena, const char *text, KilnExpr **ret,
                                                 KilnError *err);
-/* A message, and below it the expression with a caret under the character `at`. */
-KilnStatus kiln_expression_fail(const char *text, size_t at, KilnStatus status, KilnError *err,
-                                const char *format, ...) KILN_PRINTF(5, 6);
+/* Set a message that shows the expression, with a caret under the character `at`. */
+KilnStatus kiln_expression_fail(const KilnExprSource *source, size_t at, KilnStatus status,
+                                const char *format, ...) KILN_PRINTF(4, 5);
+
+/* Operator of that name with `n_args` operands: - + not, and the binary ones. */
+const KilnExprFunction *kiln_expr_operator(const char *name, size_t n_args);
+/* Function of that name; NULL: none. */
+const KilnExprFunction *kiln_expr_function(const char *name);
+/* Run a call whose args are evaluated: checks their number and types first. */
+KILN_NODISCARD KilnStatus kiln_expr_call(const KilnExprSource *source, KilnExpr *call);
+bool kiln_expr_value_is_true(const KilnExprValue *value);
 
 #endif

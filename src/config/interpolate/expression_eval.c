@@ -1,190 +1,169 @@
-/* Computes expressions of ${eval:...}: numbers, text, comparisons, conditions. Pure,
- * and typed as Python types them. Parsing is expression.c's. */
+/* Evaluates ${eval:...}: numbers, text, comparisons, conditions, references. expression.c parses
+ * the expression, expression_math.c computes. */
 #include <string.h>
 
+#include "base/parse.h"
 #include "config/interpolate/expression.h"
 #include "config/interpolate/interpolate.h"
-#include "config/interpolate/expression_value.h"
 #include "config/composed.h"
 
 typedef struct Evaluator {
-    KilnResolution *resolving;
-    const KilnConfigNode *node;    /* in whose text the expression stands */
-    const char *text;              /* the expression */
-    const KilnValueText *around;   /* the text that the expression was cut out of */
-    const KilnConfigNode *missing; /* a ??? was met: the result is missing too */
+    KilnExprSource source;
+    KilnResolution *resolution;
+    const KilnConfigNode *node;    /* whose text holds the expression */
+    const KilnValueText *around;   /* that text */
+    const KilnConfigNode *missing; /* a reference gave ???, so the result is ??? too */
 } Evaluator;
-
-static KilnStatus evaluate(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret);
-
-static KilnOperation operation(const Evaluator *evaluator, const KilnExpr *expr)
-{
-    return (KilnOperation) { .name = expr->text,
-                             .text = evaluator->text,
-                             .at = expr->at,
-                             .err = evaluator->resolving->err };
-}
 
 static bool is_missing(const KilnConfigNode *node)
 {
     return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING;
 }
 
-static KilnStatus evaluate_reference(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
+/* ---- Config values ------------------------------------------------------------------- */
+
+static KilnStatus value_from_node(const Evaluator *evaluator, KilnExpr *expr,
+                                  const KilnConfigNode *node)
 {
-    KilnOperation op = operation(evaluator, expr);
+    KilnExprValue *value = &expr->value;
+
+    *value = (KilnExprValue) { .type = node->scalar, .text = node->text };
+    if (node->kind != KILN_NODE_SCALAR)
+        return kiln_expression_fail(&evaluator->source, expr->at, KILN_E_TYPE,
+                                    "this is %s; an expression computes with single values",
+                                    kiln_node_kind_name(node));
+    if (node->scalar == KILN_SCALAR_BOOL)
+        value->i = strcmp(node->text, "true") == 0;
+    if (node->scalar == KILN_SCALAR_INT && kiln_parse_i64(node->text, &value->i, NULL) < 0)
+        return kiln_expression_fail(&evaluator->source, expr->at, KILN_E_RANGE,
+                                    "%.64s does not fit 64 bits", node->text);
+    if (node->scalar == KILN_SCALAR_FLOAT && kiln_parse_f64(node->text, &value->f, NULL) < 0)
+        return kiln_expression_fail(&evaluator->source, expr->at, KILN_E_RANGE,
+                                    "%.64s does not fit a double", node->text);
+    return KILN_OK;
+}
+
+static KilnConfigNode *value_to_node(const KilnMaker *maker, const KilnExprValue *value)
+{
+    char number[KILN_F64_TEXT];
+    const char *text = value->text;
+
+    if (value->type == KILN_SCALAR_INT)
+        text = kiln_arena_printf(maker->arena, "%lld", (long long)value->i);
+    else if (value->type == KILN_SCALAR_FLOAT)
+        text = kiln_arena_strdup(maker->arena, kiln_format_f64(value->f, number, sizeof(number)));
+    else if (value->type == KILN_SCALAR_BOOL)
+        text = value->i != 0 ? "true" : "false";
+    else if (value->type == KILN_SCALAR_NULL)
+        text = "null";
+    return kiln_node_scalar(maker, value->type, text);
+}
+
+static KilnStatus evaluate_reference(Evaluator *evaluator, KilnExpr *expr)
+{
     KilnValueText value = *evaluator->around;
     const KilnConfigNode *node = NULL;
     KilnStatus status;
 
-    value.text = evaluator->text;
+    value.text = evaluator->source.text;
     value.at = expr->at;
-    status = kiln_resolve_interpolation(evaluator->resolving, evaluator->node, &value, &node);
+    status = kiln_resolve_interpolation(evaluator->resolution, evaluator->node, &value, &node);
     if (status < 0)
         return status;
     if (is_missing(node)) {
         evaluator->missing = node;
         return KILN_OK;
     }
-    return kiln_expr_value_from_node(&op, node, ret);
+    return value_from_node(evaluator, expr, node);
 }
 
 /* Text, in which ${...} is resolved as in any text of the config. */
-static KilnStatus evaluate_text(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
+static KilnStatus evaluate_text(Evaluator *evaluator, KilnExpr *expr)
 {
-    KilnMaker maker = { .arena = evaluator->resolving->config->arena,
-                        .origin = evaluator->node->origin };
+    KilnArena *arena = evaluator->resolution->config->arena;
+    KilnMaker maker = { .arena = arena, .origin = evaluator->node->origin };
     KilnConfigNode *text;
     const KilnConfigNode *node = NULL;
     KilnText buf = { 0 };
     KilnStatus status;
 
-    *ret = (KilnExprValue) { .type = KILN_SCALAR_STR, .text = expr->text };
-    if (strstr(expr->text, "${") == NULL)
+    expr->value = (KilnExprValue) { .type = KILN_SCALAR_STR, .text = expr->name };
+    if (strstr(expr->name, "${") == NULL)
         return KILN_OK;
-    text = kiln_node_string(&maker, expr->text);
+    text = kiln_node_string(&maker, expr->name);
     if (text == NULL)
-        return kiln_error_nomem(evaluator->resolving->err, sizeof(*text));
+        return kiln_error_nomem(evaluator->source.err, sizeof(*text));
     text->parent = evaluator->node->parent;
-    status = kiln_resolve_node(evaluator->resolving, text, &node);
+    status = kiln_resolve_node(evaluator->resolution, text, &node);
     if (status < 0)
         return status;
     if (is_missing(node))
         evaluator->missing = node;
     kiln_value_text(node, &buf);
-    ret->text = kiln_arena_strdup(maker.arena, buf.data != NULL ? buf.data : "");
-    kiln_text_release(&buf);
-    return ret->text != NULL ? KILN_OK : kiln_error_nomem(evaluator->resolving->err, 1);
+    expr->value.text = kiln_text_to_arena(&buf, arena);
+    return expr->value.text != NULL ? KILN_OK : kiln_error_nomem(evaluator->source.err, 1);
 }
 
-static KilnStatus evaluate_unary(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
+/* ---- Evaluation ------------------------------------------------------------------------ */
+
+static KilnStatus evaluate(Evaluator *evaluator, KilnExpr *expr);
+
+/* The operand of and, or, if that decides; *ret is its truth. */
+static KilnStatus evaluate_condition(Evaluator *evaluator, KilnExpr *expr, bool *ret)
 {
-    KilnExprValue minus = { .type = KILN_SCALAR_INT, .i = *expr->text == '-' ? -1 : 1 };
-    KilnExprValue value = { 0 };
-    KilnOperation op = operation(evaluator, expr);
-    KilnStatus status = evaluate(evaluator, expr->first, &value);
+    KilnStatus status = evaluate(evaluator, expr);
+
+    if (status >= 0 && evaluator->missing == NULL)
+        *ret = kiln_expr_value_is_true(&expr->value);
+    return status;
+}
+
+/* and, or and if evaluate only the operands that count. */
+static KilnStatus evaluate_lazily(Evaluator *evaluator, KilnExpr *expr)
+{
+    bool is_if = expr->kind == KILN_EXPR_IF, truth = false;
+    KilnExpr *result = expr->args[0];
+    KilnStatus status = evaluate_condition(evaluator, expr->args[is_if ? 1 : 0], &truth);
 
     if (status < 0 || evaluator->missing != NULL)
         return status;
-    if (strcmp(expr->text, "not") == 0) {
-        *ret = (KilnExprValue) { .type = KILN_SCALAR_BOOL, .i = !kiln_expr_value_is_true(&value) };
-        return KILN_OK;
-    }
-    if (!kiln_expr_value_is_number(&value))
-        return kiln_expression_fail(op.text, op.at, KILN_E_TYPE, op.err,
-                                    "%s needs a number, got %s", expr->text,
-                                    kiln_expr_value_type_name(&value));
-    op.name = "*";
-    return kiln_expr_value_compute(&op, &minus, &value, ret);
+    if (is_if ? !truth : truth == (expr->kind == KILN_EXPR_AND))
+        result = expr->args[is_if ? 2 : 1];
+    if (is_if || result != expr->args[0])
+        status = evaluate(evaluator, result);
+    expr->value = result->value;
+    return status;
 }
 
-static KilnStatus evaluate_binary(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
+static KilnStatus evaluate(Evaluator *evaluator, KilnExpr *expr)
 {
-    bool is_and = strcmp(expr->text, "and") == 0, is_or = strcmp(expr->text, "or") == 0;
-    KilnOperation op = operation(evaluator, expr);
-    KilnExprValue a = { 0 }, b = { 0 };
-    KilnStatus status = evaluate(evaluator, expr->first, &a);
-
-    if (status < 0 || evaluator->missing != NULL)
-        return status;
-    if ((is_and && !kiln_expr_value_is_true(&a)) || (is_or && kiln_expr_value_is_true(&a))) {
-        *ret = a;
-        return KILN_OK;
-    }
-    status = evaluate(evaluator, expr->first->next, &b);
-    if (status < 0 || evaluator->missing != NULL)
-        return status;
-    if (is_and || is_or) {
-        *ret = b;
-        return KILN_OK;
-    }
-    return strchr("<>=!", *expr->text) != NULL ? kiln_expr_value_compare(&op, &a, &b, ret)
-                                               : kiln_expr_value_compute(&op, &a, &b, ret);
-}
-
-static KilnStatus evaluate_call(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
-{
-    KilnOperation op = operation(evaluator, expr);
-    KilnExprValue args[KILN_MOST_OPERANDS];
-    size_t n = 0;
-
-    for (const KilnExpr *arg = expr->first; arg != NULL; arg = arg->next) {
-        if (n == KILN_MOST_OPERANDS)
-            return kiln_expression_fail(op.text, arg->at, KILN_E_RANGE, op.err,
-                                        "more than %d values for %s", KILN_MOST_OPERANDS, op.name);
-        KilnStatus status = evaluate(evaluator, arg, &args[n++]);
-
-        if (status < 0 || evaluator->missing != NULL)
-            return status;
-    }
-    return kiln_expr_value_call(&op, args, n, ret);
-}
-
-static KilnStatus evaluate_if(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
-{
-    const KilnExpr *then = expr->first, *condition = then->next;
-    KilnExprValue value = { 0 };
-    KilnStatus status = evaluate(evaluator, condition, &value);
-
-    if (status < 0 || evaluator->missing != NULL)
-        return status;
-    return evaluate(evaluator, kiln_expr_value_is_true(&value) ? then : condition->next, ret);
-}
-
-static KilnStatus evaluate(Evaluator *evaluator, const KilnExpr *expr, KilnExprValue *ret)
-{
-    KilnOperation op;
+    KilnStatus status = KILN_OK;
 
     switch (expr->kind) {
-    case KILN_EXPR_NUMBER:
-        op = operation(evaluator, expr);
-        return kiln_expr_value_parse(&op, expr->text, ret);
+    case KILN_EXPR_LITERAL:
+        return KILN_OK;
     case KILN_EXPR_TEXT:
-        return evaluate_text(evaluator, expr, ret);
-    case KILN_EXPR_TRUE:
-    case KILN_EXPR_FALSE:
-        *ret = (KilnExprValue) { .type = KILN_SCALAR_BOOL, .i = expr->kind == KILN_EXPR_TRUE };
-        return KILN_OK;
-    case KILN_EXPR_NULL:
-        *ret = (KilnExprValue) { .type = KILN_SCALAR_NULL };
-        return KILN_OK;
+        return evaluate_text(evaluator, expr);
     case KILN_EXPR_REFERENCE:
-        return evaluate_reference(evaluator, expr, ret);
-    case KILN_EXPR_CALL:
-        return evaluate_call(evaluator, expr, ret);
-    case KILN_EXPR_UNARY:
-        return evaluate_unary(evaluator, expr, ret);
-    case KILN_EXPR_BINARY:
-        return evaluate_binary(evaluator, expr, ret);
+        return evaluate_reference(evaluator, expr);
+    case KILN_EXPR_AND:
+    case KILN_EXPR_OR:
     case KILN_EXPR_IF:
+        return evaluate_lazily(evaluator, expr);
+    case KILN_EXPR_CALL:
         break;
     }
-    return evaluate_if(evaluator, expr, ret);
+    for (size_t i = 0; i < expr->n_args && status >= 0 && evaluator->missing == NULL; i++)
+        status = evaluate(evaluator, expr->args[i]);
+    if (status < 0 || evaluator->missing != NULL)
+        return status;
+    return kiln_expr_call(&evaluator->source, expr);
 }
 
-/* ---- The call ------------------------------------------------------------------------------ */
+/* ---- ${eval:...} ------------------------------------------------------------------------------
+ */
 
-/* The end of the text in quotes that starts the expression; 0: not closed. */
+/* Length of the quoted text that starts the expression; 0: it is not closed. */
 static size_t quoted_length(const char *text)
 {
     for (size_t i = 1; text[i] != '\0'; i++) {
@@ -196,8 +175,7 @@ static size_t quoted_length(const char *text)
     return 0;
 }
 
-/* Quotes around the whole expression don't count: '${a} * 2' is how the override
- * grammar and YAML like it best. */
+/* Quotes around the whole expression do not count: overrides and YAML often need them. */
 static const char *unquote(char *text)
 {
     char quote = *text, *to = text;
@@ -214,13 +192,13 @@ static const char *unquote(char *text)
     return text;
 }
 
-static const char *take_expression(KilnResolution *resolving, KilnValueText *value, size_t end)
+static const char *take_expression(KilnResolution *resolution, KilnValueText *value, size_t end)
 {
-    KilnArena *arena = resolving->config->arena;
-    size_t start = value->at + 1; /* behind the colon */
+    KilnArena *arena = resolution->config->arena;
+    size_t start = value->at + 1; /* after the colon */
     char *text;
 
-    value->at = end--; /* in front of the brace */
+    value->at = end--; /* of the brace */
     while (start < end && strchr(" \t\r\n", value->text[start]) != NULL)
         start++;
     while (end > start && strchr(" \t\r\n", value->text[end - 1]) != NULL)
@@ -229,36 +207,35 @@ static const char *take_expression(KilnResolution *resolving, KilnValueText *val
     return text != NULL ? unquote(text) : NULL;
 }
 
-KilnStatus kiln_eval_call(KilnResolution *resolving, const KilnConfigNode *node,
+KilnStatus kiln_eval_call(KilnResolution *resolution, const KilnConfigNode *node,
                           KilnValueText *value, size_t start, const KilnConfigNode **ret)
 {
-    KilnMaker maker = { .arena = resolving->config->arena,
-                        .origin = node->origin,
-                        .layer = node->layer };
-    Evaluator evaluator = { .resolving = resolving, .node = node, .around = value };
+    KilnMaker maker = { resolution->config->arena, node->origin, node->layer };
+    Evaluator evaluator = { .resolution = resolution, .node = node, .around = value };
     size_t end = kiln_value_skip_interpolation(value->text, start);
-    KilnExprValue result = { 0 };
     KilnExpr *expr = NULL;
-    KilnConfigNode *made;
+    KilnConfigNode *result;
 
     if (end == 0)
-        return kiln_value_fail(value, start, resolving->err, "'${' is not closed by '}'");
-    evaluator.text = take_expression(resolving, value, end);
-    if (evaluator.text == NULL)
-        return kiln_error_nomem(resolving->err, end - start);
-    KilnStatus status = kiln_expression_parse(maker.arena, evaluator.text, &expr, resolving->err);
+        return kiln_value_fail(value, start, resolution->err, "'${' is not closed by '}'");
+    evaluator.source = (KilnExprSource) { take_expression(resolution, value, end),
+                                          resolution->err };
+    if (evaluator.source.text == NULL)
+        return kiln_error_nomem(resolution->err, end - start);
+    KilnStatus status = kiln_expression_parse(maker.arena, evaluator.source.text, &expr,
+                                              resolution->err);
     if (status >= 0)
-        status = evaluate(&evaluator, expr, &result);
+        status = evaluate(&evaluator, expr);
     if (status < 0)
         return status;
     if (evaluator.missing != NULL) {
         *ret = evaluator.missing;
         return KILN_OK;
     }
-    made = kiln_expr_value_to_node(&maker, &result);
-    if (made == NULL)
-        return kiln_error_nomem(resolving->err, sizeof(*made));
-    made->parent = node->parent;
-    *ret = made;
+    result = value_to_node(&maker, &expr->value);
+    if (result == NULL)
+        return kiln_error_nomem(resolution->err, sizeof(*result));
+    result->parent = node->parent;
+    *ret = result;
     return KILN_OK;
 }

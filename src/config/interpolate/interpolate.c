@@ -18,13 +18,13 @@ typedef struct KilnActive {
 } KilnActive;
 
 typedef struct Place {
-    KilnResolution *resolving;
+    KilnResolution *resolution;
     const KilnConfigNode *node; /* the text that is being resolved */
 } Place;
 
-static KilnMaker maker_at(const KilnResolution *resolving, const KilnConfigNode *node)
+static KilnMaker maker_at(const KilnResolution *resolution, const KilnConfigNode *node)
 {
-    return (KilnMaker) { .arena = resolving->config->arena,
+    return (KilnMaker) { .arena = resolution->config->arena,
                          .origin = node->origin,
                          .layer = node->layer };
 }
@@ -42,11 +42,11 @@ static bool is_missing(const KilnConfigNode *node)
 /* ---- Paths ------------------------------------------------------------------- */
 
 /* `base` after the dots at the front of *path; NULL above the root. */
-static const KilnConfigNode *skip_dots(const KilnResolution *resolving, const KilnConfigNode *base,
+static const KilnConfigNode *skip_dots(const KilnResolution *resolution, const KilnConfigNode *base,
                                        const char **path)
 {
     if (**path != '.')
-        return resolving->root;
+        return resolution->root;
     for ((*path)++; **path == '.' && base != NULL; (*path)++)
         base = base->parent;
     return base;
@@ -54,18 +54,18 @@ static const KilnConfigNode *skip_dots(const KilnResolution *resolving, const Ki
 
 /* kiln_resolve_path; a value on the way that is missing (???) comes back in
  * *ret_missing, for what lies below it is missing too. */
-static KilnStatus follow(KilnResolution *resolving, const KilnConfigNode *base, const char *path,
+static KilnStatus follow(KilnResolution *resolution, const KilnConfigNode *base, const char *path,
                          const KilnConfigNode **ret, const KilnConfigNode **ret_missing)
 {
     bool absolute = *path != '.';
-    const KilnConfigNode *node = skip_dots(resolving, base, &path);
+    const KilnConfigNode *node = skip_dots(resolution, base, &path);
     char part[KILN_PATH_PART];
     KilnStatus status = KILN_OK;
 
     for (bool first = true; node != NULL && kiln_path_next(&path, part); first = false) {
         const KilnEntry *entry;
 
-        status = kiln_resolve_node(resolving, node, &node);
+        status = kiln_resolve_node(resolution, node, &node);
         if (status < 0)
             return status;
         if (is_missing(node))
@@ -78,15 +78,15 @@ static KilnStatus follow(KilnResolution *resolving, const KilnConfigNode *base, 
     if (node != NULL && *path != '\0')
         node = NULL; /* a part too long to be a name */
     *ret = NULL;
-    return node != NULL ? kiln_resolve_node(resolving, node, ret) : KILN_OK;
+    return node != NULL ? kiln_resolve_node(resolution, node, ret) : KILN_OK;
 }
 
-KilnStatus kiln_resolve_path(KilnResolution *resolving, const KilnConfigNode *base,
+KilnStatus kiln_resolve_path(KilnResolution *resolution, const KilnConfigNode *base,
                              const char *path, const KilnConfigNode **ret)
 {
     const KilnConfigNode *missing = NULL;
 
-    return follow(resolving, base, path, ret, &missing);
+    return follow(resolution, base, path, ret, &missing);
 }
 
 static bool has_long_part(const char *path)
@@ -132,13 +132,13 @@ static KilnStatus interpolate(void *ctx, KilnValueText *value, const KilnConfigN
 {
     Place *place = ctx;
 
-    (void)err; /* the same as resolving->err */
-    return kiln_resolve_interpolation(place->resolving, place->node, value, ret);
+    (void)err; /* the same as resolution->err */
+    return kiln_resolve_interpolation(place->resolution, place->node, value, ret);
 }
 
 /* The name in front of ':' or the path in front of '}'; nested ${...} are put in.
  * One of those that is missing (???) comes back in *ret_missing. */
-static KilnStatus read_key(KilnResolution *resolving, const KilnConfigNode *node,
+static KilnStatus read_key(KilnResolution *resolution, const KilnConfigNode *node,
                            KilnValueText *value, KilnText *key, const KilnConfigNode **ret_missing)
 {
     for (;;) {
@@ -148,12 +148,12 @@ static KilnStatus read_key(KilnResolution *resolving, const KilnConfigNode *node
             return KILN_OK;
         if (*p == '$' && p[1] == '{') {
             const KilnConfigNode *part = NULL;
-            KilnStatus status = kiln_resolve_interpolation(resolving, node, value, &part);
+            KilnStatus status = kiln_resolve_interpolation(resolution, node, value, &part);
 
             if (status < 0)
                 return status;
             if (part->kind != KILN_NODE_SCALAR)
-                return kiln_value_fail(value, value->at, resolving->err,
+                return kiln_value_fail(value, value->at, resolution->err,
                                        "%s can't be part of a name", kiln_node_kind_name(part));
             if (is_missing(part))
                 *ret_missing = part;
@@ -161,10 +161,10 @@ static KilnStatus read_key(KilnResolution *resolving, const KilnConfigNode *node
             continue;
         }
         if (strchr("\\{()'\",", *p) != NULL)
-            return kiln_value_fail(value, value->at, resolving->err,
+            return kiln_value_fail(value, value->at, resolution->err,
                                    "'%c' can't stand in the name of an interpolation", *p);
         if (key->length >= LONGEST_NAME)
-            return kiln_value_fail(value, value->at, resolving->err,
+            return kiln_value_fail(value, value->at, resolution->err,
                                    "the name in an interpolation is longer than %d characters",
                                    LONGEST_NAME);
         kiln_text_char(key, *p);
@@ -180,22 +180,22 @@ static bool is_unescaped(const KilnConfigNode *node)
            strstr(node->text, "${") != NULL;
 }
 
-static KilnStatus resolve_again(KilnResolution *resolving, const KilnConfigNode **ret)
+static KilnStatus resolve_again(KilnResolution *resolution, const KilnConfigNode **ret)
 {
-    KilnConfigNode *again = kiln_arena_alloc(resolving->config->arena, sizeof(*again));
+    KilnConfigNode *again = kiln_arena_alloc(resolution->config->arena, sizeof(*again));
 
     if (again == NULL)
-        return kiln_error_nomem(resolving->err, sizeof(*again));
+        return kiln_error_nomem(resolution->err, sizeof(*again));
     *again = **ret;
     again->scalar = KILN_SCALAR_INTERPOLATION;
-    return kiln_resolve_node(resolving, again, ret);
+    return kiln_resolve_node(resolution, again, ret);
 }
 
 /* "; argument 2 `~model` took it away" */
-static void say_removed(const KilnResolution *resolving, const char *path)
+static void say_removed(const KilnResolution *resolution, const char *path)
 {
-    const KilnConfig *config = resolving->config;
-    KilnError err = *resolving->err;
+    const KilnConfig *config = resolution->config;
+    KilnError err = *resolution->err;
 
     for (size_t i = config->n_removed; i-- > 0;) {
         KilnText place = { 0 };
@@ -203,46 +203,46 @@ static void say_removed(const KilnResolution *resolving, const char *path)
         if (strcmp(config->removed[i].path, path) != 0)
             continue;
         kiln_origin_write(&place, &config->removed[i].origin);
-        kiln_error_set(resolving->err, err.status, "%s; %s took it away", err.text,
+        kiln_error_set(resolution->err, err.status, "%s; %s took it away", err.text,
                        place.data != NULL ? place.data : "");
         kiln_text_release(&place);
         return;
     }
 }
 
-static KilnStatus look_up(KilnResolution *resolving, const KilnConfigNode *node, const char *path,
+static KilnStatus look_up(KilnResolution *resolution, const KilnConfigNode *node, const char *path,
                           const KilnConfigNode **ret)
 {
     const char *rest = path;
-    const KilnConfigNode *base = skip_dots(resolving, node->parent, &rest);
+    const KilnConfigNode *base = skip_dots(resolution, node->parent, &rest);
     const KilnConfigNode *missing = NULL;
-    KilnStatus status = follow(resolving, node->parent, path, ret, &missing);
+    KilnStatus status = follow(resolution, node->parent, path, ret, &missing);
 
     if (status >= 0 && missing != NULL)
         *ret = missing;
     if (status >= 0 && *ret != NULL && is_unescaped(*ret))
-        return resolve_again(resolving, ret);
+        return resolve_again(resolution, ret);
     if (status < 0 || *ret != NULL)
         return status;
     if (base == NULL)
-        return kiln_error_set(resolving->err, KILN_E_KEY,
+        return kiln_error_set(resolution->err, KILN_E_KEY,
                               "${%s}: the dots lead above the top of the config", path);
-    kiln_resolve_missing(base, rest, resolving->err);
-    say_removed(resolving, rest);
-    return kiln_error_prefix(resolving->err, "${%s}: ", path);
+    kiln_resolve_missing(base, rest, resolution->err);
+    say_removed(resolution, rest);
+    return kiln_error_prefix(resolution->err, "${%s}: ", path);
 }
 
-static KilnStatus call(KilnResolution *resolving, const KilnConfigNode *node, KilnValueText *value,
+static KilnStatus call(KilnResolution *resolution, const KilnConfigNode *node, KilnValueText *value,
                        const char *name, const KilnConfigNode *missing, const KilnConfigNode **ret)
 {
-    KilnMaker maker = maker_at(resolving, node);
+    KilnMaker maker = maker_at(resolution, node);
     KilnConfigNode *arguments = kiln_node_new(&maker, KILN_NODE_LIST);
     KilnStatus status;
 
     if (arguments == NULL)
-        return kiln_error_nomem(resolving->err, sizeof(*arguments));
+        return kiln_error_nomem(resolution->err, sizeof(*arguments));
     value->at++; /* the colon */
-    status = kiln_value_sequence(value, '}', true, arguments, resolving->err);
+    status = kiln_value_sequence(value, '}', true, arguments, resolution->err);
     if (status < 0)
         return status;
     /* What needs a value that is missing is missing itself. */
@@ -253,10 +253,10 @@ static KilnStatus call(KilnResolution *resolving, const KilnConfigNode *node, Ki
         *ret = missing;
         return KILN_OK;
     }
-    return kiln_resolver_call(resolving, node, name, arguments, ret);
+    return kiln_resolver_call(resolution, node, name, arguments, ret);
 }
 
-static KilnStatus after_key(KilnResolution *resolving, const KilnConfigNode *node,
+static KilnStatus after_key(KilnResolution *resolution, const KilnConfigNode *node,
                             KilnValueText *value, size_t start, KilnText *key,
                             const KilnConfigNode *missing, const KilnConfigNode **ret)
 {
@@ -264,24 +264,24 @@ static KilnStatus after_key(KilnResolution *resolving, const KilnConfigNode *nod
 
     kiln_value_skip_blanks(value);
     if (key->failed)
-        return kiln_error_nomem(resolving->err, 1);
+        return kiln_error_nomem(resolution->err, 1);
     if (key->length == 0)
-        return kiln_value_fail(value, start, resolving->err, "an interpolation without a name");
-    name = kiln_arena_strdup(resolving->config->arena, key->data);
+        return kiln_value_fail(value, start, resolution->err, "an interpolation without a name");
+    name = kiln_arena_strdup(resolution->config->arena, key->data);
     if (name == NULL)
-        return kiln_error_nomem(resolving->err, key->length);
+        return kiln_error_nomem(resolution->err, key->length);
     if (value->text[value->at] == ':' && strcmp(name, "eval") == 0)
-        return kiln_eval_call(resolving, node, value, start, ret);
+        return kiln_eval_call(resolution, node, value, start, ret);
     if (value->text[value->at] == ':')
-        return call(resolving, node, value, name, missing, ret);
+        return call(resolution, node, value, name, missing, ret);
     if (value->text[value->at] != '}')
-        return kiln_value_fail(value, start, resolving->err, "'${' is not closed by '}'");
+        return kiln_value_fail(value, start, resolution->err, "'${' is not closed by '}'");
     value->at++;
     *ret = missing;
-    return missing != NULL ? KILN_OK : look_up(resolving, node, name, ret);
+    return missing != NULL ? KILN_OK : look_up(resolution, node, name, ret);
 }
 
-KilnStatus kiln_resolve_interpolation(KilnResolution *resolving, const KilnConfigNode *node,
+KilnStatus kiln_resolve_interpolation(KilnResolution *resolution, const KilnConfigNode *node,
                                       KilnValueText *value, const KilnConfigNode **ret)
 {
     size_t start = value->at;
@@ -289,64 +289,64 @@ KilnStatus kiln_resolve_interpolation(KilnResolution *resolving, const KilnConfi
     KilnText key = { 0 };
     KilnStatus status;
 
-    if (++resolving->steps > KILN_INTERPOLATION_STEPS)
+    if (++resolution->steps > KILN_INTERPOLATION_STEPS)
         return kiln_error_set(
-            resolving->err, KILN_E_RANGE,
+            resolution->err, KILN_E_RANGE,
             "more than %d interpolations for one value: it grows without end; write parts of "
             "it out",
             KILN_INTERPOLATION_STEPS);
-    if (resolving->nesting >= MOST_NESTING)
-        return kiln_value_fail(value, start, resolving->err, "nested deeper than %d levels",
+    if (resolution->nesting >= MOST_NESTING)
+        return kiln_value_fail(value, start, resolution->err, "nested deeper than %d levels",
                                MOST_NESTING);
-    resolving->nesting++;
+    resolution->nesting++;
     value->at += 2;
     kiln_value_skip_blanks(value);
-    status = read_key(resolving, node, value, &key, &missing);
+    status = read_key(resolution, node, value, &key, &missing);
     if (status >= 0)
-        status = after_key(resolving, node, value, start, &key, missing, ret);
+        status = after_key(resolution, node, value, start, &key, missing, ret);
     kiln_text_release(&key);
-    resolving->nesting--;
+    resolution->nesting--;
     return status;
 }
 
 /* ---- Text ---------------------------------------------------------------------- */
 
 /* A copy of a list or mapping with everything in it resolved. */
-static KilnStatus resolve_all(KilnResolution *resolving, const KilnConfigNode *node,
+static KilnStatus resolve_all(KilnResolution *resolution, const KilnConfigNode *node,
                               const KilnConfigNode **ret)
 {
-    KilnConfigNode *copy = kiln_arena_alloc(resolving->config->arena, sizeof(*copy));
+    KilnConfigNode *copy = kiln_arena_alloc(resolution->config->arena, sizeof(*copy));
     KilnStatus status = KILN_OK;
 
     if (copy == NULL)
-        return kiln_error_nomem(resolving->err, sizeof(*copy));
+        return kiln_error_nomem(resolution->err, sizeof(*copy));
     *copy = *node;
-    if (!kiln_node_own_entries(resolving->config->arena, copy))
-        return kiln_error_nomem(resolving->err, node->count * sizeof(*node->entries));
-    if (resolving->depth >= KILN_INTERPOLATION_DEPTH)
-        return kiln_error_set(resolving->err, KILN_E_RANGE,
+    if (!kiln_node_own_entries(resolution->config->arena, copy))
+        return kiln_error_nomem(resolution->err, node->count * sizeof(*node->entries));
+    if (resolution->depth >= KILN_INTERPOLATION_DEPTH)
+        return kiln_error_set(resolution->err, KILN_E_RANGE,
                               "nested deeper than %d levels when its interpolations are resolved",
                               KILN_INTERPOLATION_DEPTH);
-    resolving->depth++;
+    resolution->depth++;
     for (size_t i = 0; i < node->count && status >= 0; i++) {
         const KilnConfigNode *value = NULL;
 
-        status = kiln_resolve_node(resolving, node->entries[i].value, &value);
+        status = kiln_resolve_node(resolution, node->entries[i].value, &value);
         if (status >= 0 && value->kind != KILN_NODE_SCALAR)
-            status = resolve_all(resolving, value, &value);
+            status = resolve_all(resolution, value, &value);
         copy->entries[i].value = (KilnConfigNode *)value; /* read only */
     }
-    resolving->depth--;
+    resolution->depth--;
     *ret = copy;
     return status;
 }
 
-KilnStatus kiln_resolve_text(KilnResolution *resolving, const KilnConfigNode *node, KilnText *text)
+KilnStatus kiln_resolve_text(KilnResolution *resolution, const KilnConfigNode *node, KilnText *text)
 {
     KilnStatus status = KILN_OK;
 
     if (node->kind != KILN_NODE_SCALAR)
-        status = resolve_all(resolving, node, &node);
+        status = resolve_all(resolution, node, &node);
     if (status >= 0)
         kiln_value_text(node, text);
     return status;
@@ -354,7 +354,7 @@ KilnStatus kiln_resolve_text(KilnResolution *resolving, const KilnConfigNode *no
 
 /* Text and interpolations in turn. Backslashes in front of ${ count in pairs; an
  * odd one makes it text. */
-static KilnStatus resolve_text(KilnResolution *resolving, KilnValueText *value, KilnText *text,
+static KilnStatus resolve_text(KilnResolution *resolution, KilnValueText *value, KilnText *text,
                                const KilnConfigNode *node, const KilnConfigNode **ret,
                                bool *ret_escaped)
 {
@@ -375,42 +375,42 @@ static KilnStatus resolve_text(KilnResolution *resolving, KilnValueText *value, 
             continue;
         }
         whole = value->at == 0;
-        status = kiln_resolve_interpolation(resolving, node, value, &part);
+        status = kiln_resolve_interpolation(resolution, node, value, &part);
         if (status < 0)
             return status;
         if (is_missing(part) || (whole && value->text[value->at] == '\0')) {
             *ret = part;
             return KILN_OK;
         }
-        status = kiln_resolve_text(resolving, part, text);
+        status = kiln_resolve_text(resolution, part, text);
         if (status < 0)
             return status;
         if (text->length > KILN_INTERPOLATION_BYTES)
             return kiln_error_set(
-                resolving->err, KILN_E_RANGE,
+                resolution->err, KILN_E_RANGE,
                 "the text becomes longer than 1 MiB; data belongs into a file of its own");
     }
     return KILN_OK;
 }
 
-static KilnStatus resolve_scalar(KilnResolution *resolving, const KilnConfigNode *node,
+static KilnStatus resolve_scalar(KilnResolution *resolution, const KilnConfigNode *node,
                                  const KilnConfigNode **ret)
 {
-    KilnMaker maker = maker_at(resolving, node);
-    Place place = { .resolving = resolving, .node = node };
+    KilnMaker maker = maker_at(resolution, node);
+    Place place = { .resolution = resolution, .node = node };
     KilnValueText value = {
         .maker = maker, .text = node->text, .interpolate = interpolate, .ctx = &place
     };
     KilnText text = { 0 };
     const KilnConfigNode *whole = NULL;
     bool escaped = false;
-    KilnStatus status = resolve_text(resolving, &value, &text, node, &whole, &escaped);
+    KilnStatus status = resolve_text(resolution, &value, &text, node, &whole, &escaped);
 
     if (status >= 0 && whole == NULL) {
         KilnConfigNode *made = kiln_node_string(&maker, text.data != NULL ? text.data : "");
 
         if (made == NULL || text.failed)
-            status = kiln_error_nomem(resolving->err, text.length);
+            status = kiln_error_nomem(resolution->err, text.length);
         else
             made->scalar = KILN_SCALAR_STR; /* a ${ that is left is text */
         whole = made;
@@ -425,65 +425,65 @@ static KilnStatus resolve_scalar(KilnResolution *resolving, const KilnConfigNode
     return status;
 }
 
-static KilnStatus told_where(KilnResolution *resolving, const KilnConfigNode *node)
+static KilnStatus told_where(KilnResolution *resolution, const KilnConfigNode *node)
 {
     const KilnOrigin *origin = &node->origin;
-    const char *path = kiln_node_path(resolving->config, node);
+    const char *path = kiln_node_path(resolution->config, node);
 
-    if (resolving->depth == 0) {
-        kiln_error_prefix(resolving->err, "%s%s", path, *path != '\0' ? ": " : "");
-        return kiln_error_at(resolving->err, origin);
+    if (resolution->depth == 0) {
+        kiln_error_prefix(resolution->err, "%s%s", path, *path != '\0' ? ": " : "");
+        return kiln_error_at(resolution->err, origin);
     }
-    KilnError text = *resolving->err;
+    KilnError text = *resolution->err;
     KilnError at = { .status = text.status };
     kiln_error_at(&at, origin);
-    return kiln_error_set(resolving->err, text.status, "%s\n  through %s%s", text.text, at.text,
+    return kiln_error_set(resolution->err, text.status, "%s\n  through %s%s", text.text, at.text,
                           node->text);
 }
 
-KilnStatus kiln_resolve_node(KilnResolution *resolving, const KilnConfigNode *node,
+KilnStatus kiln_resolve_node(KilnResolution *resolution, const KilnConfigNode *node,
                              const KilnConfigNode **ret)
 {
-    KilnActive active = { .node = node, .before = resolving->active };
+    KilnActive active = { .node = node, .before = resolution->active };
     KilnStatus status = KILN_OK;
 
     if (!is_interpolation(node)) {
         *ret = node;
         return KILN_OK;
     }
-    for (const KilnActive *other = resolving->active; other != NULL && status >= 0;
+    for (const KilnActive *other = resolution->active; other != NULL && status >= 0;
          other = other->before)
         if (other->node == node)
-            status = kiln_error_set(resolving->err, KILN_E_KEY,
+            status = kiln_error_set(resolution->err, KILN_E_KEY,
                                     "%s refers to itself: a cycle of interpolations", node->text);
-    if (status >= 0 && resolving->depth >= KILN_INTERPOLATION_DEPTH)
+    if (status >= 0 && resolution->depth >= KILN_INTERPOLATION_DEPTH)
         status =
-            kiln_error_set(resolving->err, KILN_E_RANGE,
+            kiln_error_set(resolution->err, KILN_E_RANGE,
                            "a chain of more than %d interpolations; refer to the value at its end",
                            KILN_INTERPOLATION_DEPTH);
     if (status < 0)
         return status;
-    resolving->active = &active;
-    resolving->depth++;
-    status = resolve_scalar(resolving, node, ret);
-    resolving->depth--;
-    resolving->active = active.before;
-    return status >= 0 ? status : told_where(resolving, node);
+    resolution->active = &active;
+    resolution->depth++;
+    status = resolve_scalar(resolution, node, ret);
+    resolution->depth--;
+    resolution->active = active.before;
+    return status >= 0 ? status : told_where(resolution, node);
 }
 
 KilnStatus kiln_config_resolve(const KilnConfig *config, const KilnConfigNode *node,
                                const KilnConfigNode **ret, KilnError *err)
 {
     KilnError local = { 0 };
-    KilnResolution resolving = { .config = config,
-                                 .root = config->root,
-                                 .err = err != NULL ? err : &local };
+    KilnResolution resolution = { .config = config,
+                                  .root = config->root,
+                                  .err = err != NULL ? err : &local };
 
     if (node == NULL) {
         *ret = NULL;
         return KILN_OK;
     }
-    return kiln_resolve_node(&resolving, node, ret);
+    return kiln_resolve_node(&resolution, node, ret);
 }
 
 /* The node at `path` as written, or the reference on the way that leads on. */
@@ -503,7 +503,7 @@ const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
                                                 const KilnConfigNode *node)
 {
     KilnError err;
-    KilnResolution resolving = { .config = config, .root = config->root, .err = &err };
+    KilnResolution resolution = { .config = config, .root = config->root, .err = &err };
     char path[KILN_PATH_PART];
     const KilnConfigNode *base;
     const char *p = path;
@@ -516,6 +516,6 @@ const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
         return NULL;
     memcpy(path, node->text + 2, n);
     path[n] = '\0';
-    base = skip_dots(&resolving, node->parent, &p);
+    base = skip_dots(&resolution, node->parent, &p);
     return next_stop(base, p);
 }

@@ -22,29 +22,29 @@ typedef struct KilnResolution {
 
 /* Resolve `node` if it is an interpolation (*ret is then a node of the tree or a
  * new one), else *ret is node. */
-KILN_NODISCARD KilnStatus kiln_resolve_node(KilnResolution *resolving, const KilnConfigNode *node,
+KILN_NODISCARD KilnStatus kiln_resolve_node(KilnResolution *resolution, const KilnConfigNode *node,
                                             const KilnConfigNode **ret);
 /* Append the text of a resolved node as Python's str() has it; what is in lists and
  * mappings is resolved too. */
-KILN_NODISCARD KilnStatus kiln_resolve_text(KilnResolution *resolving, const KilnConfigNode *node,
+KILN_NODISCARD KilnStatus kiln_resolve_text(KilnResolution *resolution, const KilnConfigNode *node,
                                             KilnText *text);
 /* The resolved node at `path` from `base`, through interpolations; dots in front
  * of the path go up from `base` (one dot: base itself). *ret is NULL when nothing
  * is there. */
-KILN_NODISCARD KilnStatus kiln_resolve_path(KilnResolution *resolving, const KilnConfigNode *base,
+KILN_NODISCARD KilnStatus kiln_resolve_path(KilnResolution *resolution, const KilnConfigNode *base,
                                             const char *path, const KilnConfigNode **ret);
 /* Value of the interpolation ${...} at value->at, written in `node`. */
-KILN_NODISCARD KilnStatus kiln_resolve_interpolation(KilnResolution *resolving,
+KILN_NODISCARD KilnStatus kiln_resolve_interpolation(KilnResolution *resolution,
                                                      const KilnConfigNode *node,
                                                      KilnValueText *value,
                                                      const KilnConfigNode **ret);
 /* What a resolver yields for its arguments (a list of resolved nodes). */
-KILN_NODISCARD KilnStatus kiln_resolver_call(KilnResolution *resolving, const KilnConfigNode *node,
+KILN_NODISCARD KilnStatus kiln_resolver_call(KilnResolution *resolution, const KilnConfigNode *node,
                                              const char *name, const KilnConfigNode *arguments,
                                              const KilnConfigNode **ret);
 /* Value of the expression of ${eval:...}, which starts behind the colon at value->at;
  * that moves behind the closing brace. `start` is where the ${ stands. */
-KILN_NODISCARD KilnStatus kiln_eval_call(KilnResolution *resolving, const KilnConfigNode *node,
+KILN_NODISCARD KilnStatus kiln_eval_call(KilnResolution *resolution, const KilnConfigNode *node,
                                          KilnValueText *value, size_t start,
                                          const KilnConfigNode **ret);
 /* "there is no key 'x'; did you mean 'y'?" for a path that leads nowhere. */

@@ -9,7 +9,7 @@
 #include "config/composed.h"
 
 typedef struct Call {
-    KilnResolution *resolving;
+    KilnResolution *resolution;
     const KilnConfigNode *node; /* in whose text the call stands */
     const char *name;
     const KilnConfigNode *arguments;
@@ -37,7 +37,7 @@ static bool is_null(const KilnConfigNode *node)
 static KilnStatus give(const Call *call, KilnConfigNode *node, const KilnConfigNode **ret)
 {
     if (node == NULL)
-        return kiln_error_nomem(call->resolving->err, sizeof(*node));
+        return kiln_error_nomem(call->resolution->err, sizeof(*node));
     node->parent = call->node->parent;
     *ret = node;
     return KILN_OK;
@@ -60,7 +60,7 @@ static const char *name_argument(const Call *call, size_t i)
 
     if (node->kind == KILN_NODE_SCALAR && !is_null(node))
         return node->text;
-    kiln_error_set(call->resolving->err, KILN_E_TYPE, "%s: argument %zu must be text, not %s",
+    kiln_error_set(call->resolution->err, KILN_E_TYPE, "%s: argument %zu must be text, not %s",
                    call->name, i + 1, kiln_node_kind_name(node));
     return NULL;
 }
@@ -78,7 +78,7 @@ static KilnStatus run_env(const Call *call, const KilnConfigNode **ret)
     if (value != NULL)
         return give_text(call, value, ret);
     if (other == NULL)
-        return kiln_error_set(call->resolving->err, KILN_E_KEY,
+        return kiln_error_set(call->resolution->err, KILN_E_KEY,
                               "the environment variable %s is not set; set it, or give a default: "
                               "${oc.env:%s,default}",
                               name, name);
@@ -86,9 +86,9 @@ static KilnStatus run_env(const Call *call, const KilnConfigNode **ret)
         *ret = other;
         return KILN_OK;
     }
-    status = kiln_resolve_text(call->resolving, other, &text); /* as a variable's value is */
+    status = kiln_resolve_text(call->resolution, other, &text); /* as a variable's value is */
     if (status >= 0)
-        status = text.failed ? kiln_error_nomem(call->resolving->err, 1)
+        status = text.failed ? kiln_error_nomem(call->resolution->err, 1)
                              : give_text(call, text.data != NULL ? text.data : "", ret);
     kiln_text_release(&text);
     return status;
@@ -101,7 +101,7 @@ static KilnStatus run_select(const Call *call, const KilnConfigNode **ret)
 
     if (path == NULL)
         return KILN_E_TYPE;
-    status = kiln_resolve_path(call->resolving, call->node->parent, path, ret);
+    status = kiln_resolve_path(call->resolution, call->node->parent, path, ret);
     if (status < 0)
         return status;
     if (*ret != NULL &&
@@ -118,8 +118,8 @@ static KilnStatus nested(void *ctx, KilnValueText *value, const KilnConfigNode *
 {
     const Call *call = ctx;
 
-    (void)err; /* the same as resolving->err */
-    return kiln_resolve_interpolation(call->resolving, call->node, value, ret);
+    (void)err; /* the same as resolution->err */
+    return kiln_resolve_interpolation(call->resolution, call->node, value, ret);
 }
 
 static KilnStatus run_decode(const Call *call, const KilnConfigNode **ret)
@@ -133,18 +133,18 @@ static KilnStatus run_decode(const Call *call, const KilnConfigNode **ret)
         return KILN_OK;
     }
     if (from->kind != KILN_NODE_SCALAR || from->scalar != KILN_SCALAR_STR)
-        return kiln_error_set(call->resolving->err, KILN_E_TYPE,
+        return kiln_error_set(call->resolution->err, KILN_E_TYPE,
                               "oc.decode: expected text or null, got %s",
                               kiln_node_kind_name(from));
     KilnValueText value = {
         .maker = call->maker, .text = from->text, .interpolate = nested, .ctx = (void *)call
     };
     kiln_value_skip_blanks(&value);
-    status = kiln_value_element(&value, &node, call->resolving->err);
+    status = kiln_value_element(&value, &node, call->resolution->err);
     if (status >= 0 && value.text[value.at] != '\0')
-        status = kiln_value_fail(&value, value.at, call->resolving->err, "one value was expected");
+        status = kiln_value_fail(&value, value.at, call->resolution->err, "one value was expected");
     if (status < 0)
-        return kiln_error_prefix(call->resolving->err, "oc.decode: in '%s': ", from->text);
+        return kiln_error_prefix(call->resolution->err, "oc.decode: in '%s': ", from->text);
     if (node->parent == NULL)
         node->parent = call->node->parent;
     *ret = node;
@@ -162,17 +162,17 @@ static KilnStatus run_create(const Call *call, const KilnConfigNode **ret)
         return KILN_OK;
     }
     if (from->scalar != KILN_SCALAR_STR && !is_null(from))
-        return kiln_error_set(call->resolving->err, KILN_E_TYPE,
+        return kiln_error_set(call->resolution->err, KILN_E_TYPE,
                               "oc.create: expected a list, a mapping or YAML text, got %s",
                               kiln_node_kind_name(from));
     /* Text is read as YAML; a word alone is a key without a value. */
     status = kiln_node_parse(call->maker.arena, from->text, call->maker.origin.source, &made,
-                             call->resolving->err);
+                             call->resolution->err);
     if (status < 0)
         return status;
     if (made->kind == KILN_NODE_SCALAR && made->scalar != KILN_SCALAR_STR &&
         made->scalar != KILN_SCALAR_INTERPOLATION && !is_null(made))
-        return kiln_error_set(call->resolving->err, KILN_E_TYPE,
+        return kiln_error_set(call->resolution->err, KILN_E_TYPE,
                               "oc.create: expected a list, a mapping or YAML text of one, got '%s'",
                               from->text);
     if (made->kind == KILN_NODE_SCALAR && !is_null(from)) {
@@ -182,7 +182,7 @@ static KilnStatus run_create(const Call *call, const KilnConfigNode **ret)
         if (map == NULL || null == NULL ||
             (!is_null(made) && kiln_node_append(call->maker.arena, map, made->text,
                                                 call->maker.origin, null) == NULL))
-            return kiln_error_nomem(call->resolving->err, sizeof(*map));
+            return kiln_error_nomem(call->resolution->err, sizeof(*map));
         made = map;
     }
     return give(call, made, ret);
@@ -197,7 +197,7 @@ static const char *deprecation_text(const Call *call, const char *new_key)
 
     while (*p != '\0') {
         if (kiln_starts_with(p, "$OLD_KEY"))
-            kiln_text_append(&text, kiln_node_path(call->resolving->config, call->node));
+            kiln_text_append(&text, kiln_node_path(call->resolution->config, call->node));
         else if (kiln_starts_with(p, "$NEW_KEY"))
             kiln_text_append(&text, new_key);
         else
@@ -213,7 +213,7 @@ static const char *deprecation_text(const Call *call, const char *new_key)
 /* Once for each place that says so. */
 static KilnStatus warn_deprecated(const Call *call, const char *new_key)
 {
-    KilnWarning **end = call->resolving->config->warnings, *warning;
+    KilnWarning **end = call->resolution->config->warnings, *warning;
     const KilnOrigin *at = &call->node->origin;
     const char *text;
 
@@ -224,7 +224,7 @@ static KilnStatus warn_deprecated(const Call *call, const char *new_key)
     warning = kiln_arena_alloc(call->maker.arena, sizeof(*warning));
     text = deprecation_text(call, new_key);
     if (warning == NULL || text == NULL)
-        return kiln_error_nomem(call->resolving->err, sizeof(*warning));
+        return kiln_error_nomem(call->resolution->err, sizeof(*warning));
     *warning = (KilnWarning) { .text = text, .origin = *at };
     *end = warning;
     return KILN_OK;
@@ -240,12 +240,12 @@ static KilnStatus run_deprecated(const Call *call, const KilnConfigNode **ret)
         return KILN_E_TYPE;
     if (message != NULL &&
         (message->kind != KILN_NODE_SCALAR || message->scalar != KILN_SCALAR_STR))
-        return kiln_error_set(call->resolving->err, KILN_E_TYPE,
+        return kiln_error_set(call->resolution->err, KILN_E_TYPE,
                               "oc.deprecated: the message must be text, not %s",
                               kiln_node_kind_name(message));
-    status = kiln_resolve_path(call->resolving, call->node->parent, path, ret);
+    status = kiln_resolve_path(call->resolution, call->node->parent, path, ret);
     if (status >= 0 && *ret == NULL)
-        return kiln_error_set(call->resolving->err, KILN_E_KEY,
+        return kiln_error_set(call->resolution->err, KILN_E_KEY,
                               "oc.deprecated: there is no key '%s'", path);
     if (status >= 0)
         status = warn_deprecated(call, path);
@@ -259,14 +259,14 @@ static KilnStatus select_map(const Call *call, const KilnConfigNode **ret)
 
     if (path == NULL)
         return KILN_E_TYPE;
-    status = kiln_resolve_path(call->resolving, call->node->parent, path, ret);
+    status = kiln_resolve_path(call->resolution, call->node->parent, path, ret);
     if (status < 0)
         return status;
     if (*ret == NULL)
-        return kiln_error_set(call->resolving->err, KILN_E_KEY, "%s: there is no key '%s'",
+        return kiln_error_set(call->resolution->err, KILN_E_KEY, "%s: there is no key '%s'",
                               call->name, path);
     if ((*ret)->kind != KILN_NODE_MAP)
-        return kiln_error_set(call->resolving->err, KILN_E_TYPE,
+        return kiln_error_set(call->resolution->err, KILN_E_TYPE,
                               "%s: '%s' must be a mapping, but is %s", call->name, path,
                               kiln_node_kind_name(*ret));
     return KILN_OK;
@@ -282,7 +282,7 @@ static KilnStatus list_map(const Call *call, bool keys, const KilnConfigNode **r
         KilnConfigNode *item = map->entries[i].value;
         KilnConfigNode *parent = item->parent;
 
-        if (map->parent == NULL && kiln_config_hides(call->resolving->config, map->entries[i].key))
+        if (map->parent == NULL && kiln_config_hides(call->resolution->config, map->entries[i].key))
             continue;
         if (keys)
             item = map->entries[i].key_typed
@@ -291,7 +291,7 @@ static KilnStatus list_map(const Call *call, bool keys, const KilnConfigNode **r
         if (keys && item != NULL && map->entries[i].key_typed)
             item->scalar = kiln_scalar_yaml(call->maker.arena, item->text, &item->text);
         if (kiln_node_append(call->maker.arena, list, NULL, call->maker.origin, item) == NULL)
-            return kiln_error_nomem(call->resolving->err, sizeof(*item));
+            return kiln_error_nomem(call->resolution->err, sizeof(*item));
         if (!keys)
             item->parent = parent; /* it is still the mapping's */
     }
@@ -310,14 +310,14 @@ static KilnStatus run_values(const Call *call, const KilnConfigNode **ret)
 
 static KilnStatus run_now(const Call *call, const KilnConfigNode **ret)
 {
-    const struct tm *started = &call->resolving->config->started;
+    const struct tm *started = &call->resolution->config->started;
     const char *format = call->arguments->count > 0 ? name_argument(call, 0) : "%Y-%m-%d_%H-%M-%S";
     char text[256];
 
     if (format == NULL)
         return KILN_E_TYPE;
     if (*format != '\0' && strftime(text, sizeof(text), format, started) == 0)
-        return kiln_error_set(call->resolving->err, KILN_E_RANGE,
+        return kiln_error_set(call->resolution->err, KILN_E_RANGE,
                               "now: '%s' makes a text that is empty or too long", format);
     return give_text(call, *format != '\0' ? text : "", ret);
 }
@@ -330,19 +330,19 @@ static KilnStatus run_own(const Call *call, const KilnConfigNode **ret)
 
     if (path == NULL)
         return KILN_E_TYPE;
-    own = kiln_node_get(call->resolving->config->root, "kiln");
+    own = kiln_node_get(call->resolution->config->root, "kiln");
     if (own == NULL)
-        return kiln_error_set(call->resolving->err, KILN_E_KEY, "there is no node 'kiln' yet");
+        return kiln_error_set(call->resolution->err, KILN_E_KEY, "there is no node 'kiln' yet");
     path = kiln_arena_printf(call->maker.arena, ".%s", path);
     if (path == NULL)
-        return kiln_error_nomem(call->resolving->err, 1);
-    status = kiln_resolve_path(call->resolving, own, path, ret);
+        return kiln_error_nomem(call->resolution->err, 1);
+    status = kiln_resolve_path(call->resolution, own, path, ret);
     /* A group that is not chosen has no choice. */
     if (status >= 0 && *ret == NULL && kiln_starts_with(path, ".runtime.choices."))
         return give(call, kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null"), ret);
     if (status >= 0 && *ret == NULL) {
-        kiln_resolve_missing(own, path + 1, call->resolving->err);
-        return kiln_error_prefix(call->resolving->err, "${%s:%s}: ", call->name, path + 1);
+        kiln_resolve_missing(own, path + 1, call->resolution->err);
+        return kiln_error_prefix(call->resolution->err, "${%s:%s}: ", call->name, path + 1);
     }
     return status;
 }
@@ -361,14 +361,14 @@ static const Resolver resolvers[] = {
     { "hydra", 1, 1, "${hydra:run.dir}", run_own },
 };
 
-static KilnStatus unknown(KilnResolution *resolving, const char *name)
+static KilnStatus unknown(KilnResolution *resolution, const char *name)
 {
     const char *names[KILN_COUNT(resolvers)], *near;
 
     for (size_t i = 0; i < KILN_COUNT(resolvers); i++)
         names[i] = resolvers[i].name;
     near = kiln_nearest(name, names, KILN_COUNT(names));
-    return kiln_error_set(resolving->err, KILN_E_KEY,
+    return kiln_error_set(resolution->err, KILN_E_KEY,
                           "there is no resolver '%s'%s%s%s; there are oc.env, oc.select, "
                           "oc.decode, oc.create, oc.deprecated, oc.dict.keys, oc.dict.values, "
                           "now, kiln",
@@ -376,17 +376,17 @@ static KilnStatus unknown(KilnResolution *resolving, const char *name)
                           near != NULL ? "?)" : "");
 }
 
-KilnStatus kiln_resolver_call(KilnResolution *resolving, const KilnConfigNode *node,
+KilnStatus kiln_resolver_call(KilnResolution *resolution, const KilnConfigNode *node,
                               const char *name, const KilnConfigNode *arguments,
                               const KilnConfigNode **ret)
 {
-    Call call = {
-        .resolving = resolving,
-        .node = node,
-        .name = name,
-        .arguments = arguments,
-        .maker = { .arena = resolving->config->arena, .origin = node->origin, .layer = node->layer }
-    };
+    Call call = { .resolution = resolution,
+                  .node = node,
+                  .name = name,
+                  .arguments = arguments,
+                  .maker = { .arena = resolution->config->arena,
+                             .origin = node->origin,
+                             .layer = node->layer } };
 
     for (size_t i = 0; i < KILN_COUNT(resolvers); i++) {
         const Resolver *resolver = &resolvers[i];
@@ -394,9 +394,9 @@ KilnStatus kiln_resolver_call(KilnResolution *resolving, const KilnConfigNode *n
         if (strcmp(resolver->name, name) != 0)
             continue;
         if (arguments->count < resolver->least || arguments->count > resolver->most)
-            return kiln_error_set(resolving->err, KILN_E_USAGE, "%s got %zu arguments; write %s",
+            return kiln_error_set(resolution->err, KILN_E_USAGE, "%s got %zu arguments; write %s",
                                   name, arguments->count, resolver->usage);
         return resolver->run(&call, ret);
     }
-    return unknown(resolving, name);
+    return unknown(resolution, name);
 }

@@ -1,4 +1,4 @@
-/* ${eval:...}: values and types as Python's, and what is told about mistakes. */
+/* ${eval:...}: values and types as Python's, and the messages of mistakes. */
 #include "tests/support/config_tree.h"
 
 #include "base/text.h"
@@ -174,19 +174,20 @@ static void test_mistakes(void **unused)
         { "9223372036854775808", "the number is too large" },
         { "round(1e300)", "round: the number does not fit an integer" },
         { "(0 - 8) ** 0.5", "no real number" },
-        { "${t} + 1", "+ needs numbers, got text and a number; ${oc.decode:...} makes numbers" },
+        { "${t} + 1",
+          "+ needs numbers, got text and a number; ${oc.decode:...} turns text into a" },
         { "null * 2", "* needs numbers, got null and a number" },
         { "-'a'", "- needs a number, got text" },
         { "1 < 'a'", "a number and text have no order" },
         { "max(1, 'a')", "text and a number have no order" },
-        { "floor('a')", "floor needs numbers, got text" },
+        { "floor('a')", "floor needs a number, got text" },
         { "${l} + 1", "this is a list; an expression computes with single values" },
         { "a + 1",
           "there is no name 'a'; a value of the config is written ${a}, text 'a'\n  a + 1" },
         { "rond(1)", "there is no function 'rond'; did you mean round?; there are min," },
         { "abs()", "abs takes a number, got 0" },
-        { "round(1, 2, 3)", "round takes a number, and the places behind the point, got 3" },
-        { "round(1.5, 0.5)", "the number of places is no integer" },
+        { "round(1, 2, 3)", "round takes a number and the digits after the point, got 3" },
+        { "round(1.5, 0.5)", "the number of digits must be an integer" },
         { "1 +", "${key}, a function or (...), but the expression ends\n  1 +\n     ^" },
         { "", "expected a value" },
         { "1 2", "expected an operator" },
