@@ -383,6 +383,8 @@ static KilnStatus parse_infixes(Parser *parser, int precedence, KilnExpr **ret)
             status = parse_condition(parser, infix, at, ret);
             continue;
         }
+        if (infix->precedence != COMPARISON)
+            middle = NULL;
         status = parse(parser, infix->precedence == POWER ? SIGN : infix->precedence + 1, &right);
         if (status >= 0)
             status = make_binary(parser, infix, at, middle != NULL ? middle : left, right, &pair);
