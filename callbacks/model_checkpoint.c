@@ -240,7 +240,7 @@ static KilnStatus let_go(KilnInstance *self, KilnTrainer *trainer, const char *n
 
     if (name[0] == '\0' || find(state, name) < state->count)
         return KILN_OK;
-    return kiln_trainer_remove(trainer, self, name, err);
+    return kiln_trainer_delete(trainer, self, name, err);
 }
 
 static void tell(const Opts *opts, const State *state, KilnTrainer *trainer, const Change *change)

@@ -214,7 +214,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_trainer_link(KilnTrainer *trainer, const
 KILN_API bool kiln_trainer_link_target(const KilnTrainer *trainer, const char *link, char *buf,
                                        size_t size);
 /* `owner` keeps checkpoint `name` no more; fine when there is none. */
-KILN_API KILN_NODISCARD KilnStatus kiln_trainer_remove(KilnTrainer *trainer,
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_delete(KilnTrainer *trainer,
                                                        const KilnInstance *owner, const char *name,
                                                        KilnError *err);
 /* For on_fit_start of a run that goes on: `owner` keeps checkpoint `name`. When it is not in this

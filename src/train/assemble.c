@@ -342,7 +342,7 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
         status = kiln_config_yaml(config, NULL, true, &trainer->config_yaml, err);
     if (status < 0)
         return status;
-    kiln_resume_forget(trainer->config_yaml);
+    kiln_resume_drop_path(trainer->config_yaml);
     trainer->processors = kiln_processors_here();
     trainer->threads = (int)trainer->options.trainer->threads;
     if (trainer->threads == 0)

@@ -1,5 +1,5 @@
-/* Checkpoint folders: written whole or not at all, checked before a byte of them
- * is used. */
+/* Checkpoint folders: how they are written (whole or not at all), opened, verified and loaded.
+ * docs/checkpoints.md describes the format; save_requests.h the path of a save. */
 #ifndef KILN_TRAIN_CHECKPOINT_CHECKPOINT_H
 #define KILN_TRAIN_CHECKPOINT_CHECKPOINT_H
 
@@ -11,50 +11,52 @@
 #define KILN_CHECKPOINT_TRAINER "trainer.safetensors"
 #define KILN_CHECKPOINT_CONFIG "config.yaml"
 #define KILN_CHECKPOINT_STATE "state.json"
-/* In front of the names of the weights that training goes on from, in the trainer's
- * file, when the model's holds an average of them. */
+/* Tensor name prefix in the trainer's file: the training weights, when the model's file holds their
+ * average (EMA, SWA). */
 #define KILN_CHECKPOINT_WEIGHTS "weights."
-/* In front of the names of gradients of a group of batches that was not whole. */
+/* The same for gradients of an unfinished group of accumulated batches. */
 #define KILN_CHECKPOINT_GRADIENTS "gradients."
-/* Format 1 knew of the position only epoch, step, batch and epoch_done; format 2 had neither the
- * checksum of state.json itself, nor the folder's name and who saved it. Both are still read. */
+/* Format 1 had of the position only epoch, step, batch and epoch_done. Format 2 lacked the checksum
+ * of state.json, the folder's name and saved_by. Both can still be read. */
 enum { KILN_CHECKPOINT_FORMAT = 3 };
-/* What stands in front of the checksum of state.json, which is over all bytes before this. */
-#define KILN_CHECKPOINT_SEAL ",\n \"xxh3\": \""
-/* A checkpoint that is being written, beside the others. */
+/* The text before the checksum of state.json, which covers all bytes before this text. */
+#define KILN_CHECKPOINT_CHECKSUM ",\n \"xxh3\": \""
+/* The folder in which a checkpoint is written before it is renamed. */
 #define KILN_CHECKPOINT_UNFINISHED ".saving"
-/* One that is being removed: nobody ever sees a half of it under its name. */
+/* The name that a checkpoint gets before it is deleted, so that no half of it is ever visible. */
 #define KILN_CHECKPOINT_REMOVED ".removed"
-/* Stands in the metadata of the weights that kiln wrote. Others (saved by
- * PyTorch, say) may take their place in a checkpoint to be tested or to
- * predict; the checksum is not about them. */
+/* Metadata key of weights that kiln wrote. Weights of other programs (PyTorch) may replace them in
+ * a checkpoint for test and prediction; the checksum then does not apply. */
 #define KILN_CHECKPOINT_MARK "kiln"
 
 /* Size and XXH3 (64 bits) of a file's bytes. */
 KILN_NODISCARD KilnStatus kiln_file_hash(const char *path, uint64_t *ret_hash, int64_t *ret_size,
                                          KilnError *err);
 
-/* "model/resnet", the network of this run for messages, as far as its task has
- * an option `model`; else NULL. Owned by the caller. */
+/* "model/resnet": the run's network, for messages; NULL when the task has no option `model`. Owned
+ * by the caller. */
 char *kiln_trainer_model(const KilnTrainer *trainer);
 
-/* ---- Saving (write_checkpoint.c) ------------------------------------------------ */
+/* ---- Writing (write_checkpoint.c) ------------------------------------------------ */
 
-/* Write the folder folder/<save->name>: under another name, KILN_CHECKPOINT_UNFINISHED, where files
- * of components may be already; flushed to disk, and then put in its place at once. On failure
- * nothing that was there is changed. `twin` (NULL: none): another folder of this snapshot, which
- * shares its files. */
-KILN_NODISCARD KilnStatus kiln_checkpoint_write(const KilnSnapshot *snapshot, const KilnSave *save,
-                                                const char *folder, const char *twin,
-                                                KilnError *err);
-/* The files of checkpoint `from` in the new folder `to`: hard links, or copies where the file
- * system has none. `state`: state.json, too. (This and the next in
- * claim_checkpoint.c.) */
-KILN_NODISCARD KilnStatus kiln_checkpoint_bring(const char *from, const char *to, bool state,
+/* Write a snapshot as folder/<target->name>: fill folder/.saving, which may already hold files of
+ * components, flush it to disk, and publish it by rename. A failure leaves an existing checkpoint
+ * of that name as it was. `written` (NULL: none): the name of a checkpoint already written from
+ * this snapshot, whose files are hard-linked. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_write(const KilnSnapshot *snapshot,
+                                                const KilnCheckpointTarget *target,
+                                                const char *folder, const char *written,
                                                 KilnError *err);
 
-/* Whether folder/<name> is a checkpoint that a run saved under this very name; then *ret_saved_by
- * (may be NULL) is the list of the callbacks' paths that kept it, owned by the caller. */
+/* ---- Claiming (claim_checkpoint.c) ----------------------------------------------- */
+
+/* Create folder `to` with the files of checkpoint `from`: as hard links, or copies where the file
+ * system has none. `state`: with state.json. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_clone(const char *from, const char *to, bool state,
+                                                KilnError *err);
+/* Whether folder/<name> is a checkpoint that a run saved under this name, not one that a user
+ * copied there. Then *ret_saved_by (may be NULL) lists its owners' config paths; owned by the
+ * caller. */
 bool kiln_checkpoint_is_own(const char *folder, const char *name, json_t **ret_saved_by);
 
 /* ---- Opening (open_checkpoint.c) ------------------------------------------------- */
@@ -62,22 +64,22 @@ bool kiln_checkpoint_is_own(const char *folder, const char *name, json_t **ret_s
 typedef struct KilnCheckpoint {
     char *path; /* absolute */
     json_t *state;
-    KilnDataSpec spec; /* what the data looked like; points into `state` */
+    KilnDataSpec spec; /* of the data it was trained on; points into `state` */
     const char **class_names;
     KilnPosition at;
 } KilnCheckpoint;
 
-/* Open a checkpoint folder and check that its files are whole. `resume`: the
- * optimizer's state is needed, too. Released with kiln_checkpoint_close. */
+/* Open a checkpoint folder and verify the checksums of the files that will be read. `resume`: the
+ * optimizer's state too. Release with kiln_checkpoint_close. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *ret,
                                                KilnError *err);
-/* Check all that there are checksums of, and name the file, or the tensor, that is damaged. */
+/* Verify all checksums; the error names the damaged file or tensor. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_verify(const char *path, KilnError *err);
-/* The one that the config's ckpt_path names, which must name one. */
+/* Open the checkpoint that ckpt_path names; KILN_E_MISSING when it is not set. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config,
                                                           KilnCheckpoint *ret, KilnError *err);
 void kiln_checkpoint_close(KilnCheckpoint *checkpoint);
-/* The tensors in its file `name`. File and path are the caller's to close and free, also after an
+/* Open its safetensors file `name`. The caller closes *ret and frees *ret_path, also after an
  * error. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_tensors(const KilnCheckpoint *checkpoint,
                                                   const char *name, KilnSafetensors **ret,
@@ -85,18 +87,17 @@ KILN_NODISCARD KilnStatus kiln_checkpoint_tensors(const KilnCheckpoint *checkpoi
 
 /* ---- Loading (load_checkpoint.c) ------------------------------------------------- */
 
-/* Parameters and buffers alone. Evaluation and prediction print a line when that rounds. */
+/* Load parameters and buffers only. Evaluation and prediction warn when values are rounded. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint,
                                                        KilnTrainer *trainer, KilnError *err);
-/* Everything but the callbacks' state: weights, optimizer, position, metrics. */
+/* Load everything but the callbacks' state: weights, optimizers, position, metrics. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint,
                                                KilnTrainer *trainer, KilnError *err);
-/* After setup: what the module keeps besides its parameters, numbers, tensors and files. */
+/* After setup: load the module's own state: numbers, tensors and files besides its parameters. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_load_module(const KilnCheckpoint *checkpoint,
                                                       KilnTrainer *trainer, KilnError *err);
-/* After setup: the weights to go on from, where the model's file holds an average
- * of them, which the shadow then gets; and the state of the callbacks, by their place
- * in the config. */
+/* After setup: load the state of callbacks and module by config path. When the model's file holds
+ * averaged weights, load those too, and the training weights. */
 KILN_NODISCARD KilnStatus kiln_checkpoint_load_callbacks(const KilnCheckpoint *checkpoint,
                                                          KilnTrainer *trainer, KilnError *err);
 

@@ -1,6 +1,5 @@
-/* Bringing a checkpoint of the run that this one goes on from into this run's
- * folder, so that the folder stays whole: by hard links, or copies where the
- * file system has none. */
+/* Claims checkpoints for a resumed run: copies (hard-links) those of the previous run folder into
+ * this run's, so that each folder is complete. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "base/text.h"
 #include "train/checkpoint/checkpoint.h"
 
-static KilnStatus bring_file(const char *from, const char *to, KilnError *err)
+static KilnStatus clone_file(const char *from, const char *to, KilnError *err)
 {
     char *data = NULL;
     size_t size = 0;
@@ -25,7 +24,7 @@ static KilnStatus bring_file(const char *from, const char *to, KilnError *err)
     return status;
 }
 
-KilnStatus kiln_checkpoint_bring(const char *from, const char *to, bool state, KilnError *err)
+KilnStatus kiln_checkpoint_clone(const char *from, const char *to, bool state, KilnError *err)
 {
     char **names = NULL;
     size_t n = 0;
@@ -41,7 +40,7 @@ KilnStatus kiln_checkpoint_bring(const char *from, const char *to, bool state, K
         if (a == NULL || b == NULL)
             status = kiln_error_nomem(err, 1);
         else if (state || strcmp(names[i], KILN_CHECKPOINT_STATE) != 0)
-            status = bring_file(a, b, err);
+            status = clone_file(a, b, err);
         free(a);
         free(b);
     }
@@ -71,24 +70,25 @@ bool kiln_checkpoint_is_own(const char *folder, const char *name, json_t **ret_s
 bool kiln_trainer_claim(KilnTrainer *trainer, const KilnInstance *owner, const char *name)
 {
     const char *slash = trainer->resumed_from != NULL ? strrchr(trainer->resumed_from, '/') : NULL;
-    KilnText here = { 0 }, there = { 0 }, fresh = { 0 };
+    KilnText here = { 0 }, there = { 0 }, unfinished = { 0 };
     bool found = false;
 
     if (trainer->run_dir != NULL && strchr(name, '/') == NULL && name[0] != '.') {
         kiln_text_printf(&here, "%s/checkpoints/%s", trainer->run_dir, name);
-        kiln_text_printf(&fresh, "%s/checkpoints/" KILN_CHECKPOINT_UNFINISHED, trainer->run_dir);
+        kiln_text_printf(&unfinished, "%s/checkpoints/" KILN_CHECKPOINT_UNFINISHED,
+                         trainer->run_dir);
         found = !here.failed && kiln_is_dir(here.data);
     }
-    if (!found && slash != NULL && here.length > 0 && !fresh.failed) {
+    if (!found && slash != NULL && here.length > 0 && !unfinished.failed) {
         kiln_text_append_n(&there, trainer->resumed_from,
                            (size_t)(slash - trainer->resumed_from) + 1);
         kiln_text_append(&there, name);
         found = !there.failed && kiln_is_dir(there.data) &&
-                kiln_checkpoint_bring(there.data, fresh.data, true, NULL) >= 0 &&
-                rename(fresh.data, here.data) == 0;
+                kiln_checkpoint_clone(there.data, unfinished.data, true, NULL) >= 0 &&
+                rename(unfinished.data, here.data) == 0;
     }
     kiln_text_release(&here);
     kiln_text_release(&there);
-    kiln_text_release(&fresh);
+    kiln_text_release(&unfinished);
     return found && kiln_save_requests_own(&trainer->saves, owner, name);
 }

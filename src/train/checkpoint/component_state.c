@@ -1,4 +1,4 @@
-/* KilnState over jansson. */
+/* Implements KilnState with jansson and safetensors. */
 #include "train/checkpoint/component_state.h"
 
 #include <math.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "kiln/array.h"
 
 json_t *kiln_json_f64(double value)
 {
@@ -85,7 +86,7 @@ bool kiln_state_get_str(const KilnState *state, const char *name, const char **r
 
 /* ---- Tensors ------------------------------------------------------------------------ */
 
-/* The name in trainer.safetensors, owned by the caller; NULL when memory is out. */
+/* The tensor's name in trainer.safetensors, owned by the caller; NULL when memory runs out. */
 static char *full_name(const KilnState *state, const char *name)
 {
     KilnText text = { 0 };
@@ -98,22 +99,20 @@ void kiln_state_set_tensor(KilnState *state, const char *name, KilnDType dtype,
                            const KilnShape *shape, const void *data)
 {
     const size_t bytes = (size_t)kiln_shape_count(shape) * kiln_dtype_size(dtype);
-    KilnStateTensor *more = realloc(state->tensors, (state->n_tensors + 1) * sizeof(*more));
-    KilnStateTensor made = { .dtype = dtype, .shape = *shape };
+    KilnStateTensor tensor = { .dtype = dtype, .shape = *shape };
 
-    if (more != NULL)
-        state->tensors = more;
-    made.name = full_name(state, name);
-    made.data = malloc(bytes + 1);
-    if (more == NULL || made.name == NULL || made.data == NULL) {
-        free(made.name);
-        free(made.data);
+    tensor.name = full_name(state, name);
+    tensor.data = malloc(bytes + 1);
+    if (tensor.name == NULL || tensor.data == NULL ||
+        !KILN_RESERVE(state->tensors, state->tensors_capacity, state->n_tensors + 1)) {
+        free(tensor.name);
+        free(tensor.data);
         state->failed = true;
         return;
     }
     if (bytes > 0)
-        memcpy(made.data, data, bytes);
-    more[state->n_tensors++] = made;
+        memcpy(tensor.data, data, bytes);
+    state->tensors[state->n_tensors++] = tensor;
 }
 
 void kiln_state_release(KilnState *state)
@@ -124,7 +123,7 @@ void kiln_state_release(KilnState *state)
     }
     free(state->tensors);
     state->tensors = NULL;
-    state->n_tensors = 0;
+    state->n_tensors = state->tensors_capacity = 0;
 }
 
 static const KilnStEntry *entry_of(const KilnState *state, const char *name, KilnDType *ret)

@@ -1,4 +1,4 @@
-/* Named numbers and texts as JSON: what a checkpoint keeps for a component. */
+/* KilnState: the numbers, texts and tensors that a checkpoint holds for a component. */
 #ifndef KILN_TRAIN_CHECKPOINT_COMPONENT_STATE_H
 #define KILN_TRAIN_CHECKPOINT_COMPONENT_STATE_H
 
@@ -15,22 +15,20 @@ typedef struct KilnStateTensor {
 } KilnStateTensor;
 
 struct KilnState {
-    const char *path; /* of the component; borrowed */
-    json_t *object;   /* owned by whoever made the state */
-    /* What was set, to be released with kiln_state_release; */
-    KilnStateTensor *tensors;
-    size_t n_tensors;
-    /* and where tensors are got from; NULL: there are none. Borrowed. */
-    const KilnSafetensors *file;
-    bool failed; /* a value could not be kept for lack of memory */
+    const char *path;         /* of the component in the config; borrowed */
+    json_t *object;           /* numbers and texts; owned by the creator of the state */
+    KilnStateTensor *tensors; /* set by the component; freed by kiln_state_release */
+    size_t n_tensors, tensors_capacity;
+    const KilnSafetensors *file; /* tensors are read from here; NULL: none. Borrowed */
+    bool failed;                 /* memory ran out while a value was set */
 };
-/* Free the tensors that were set. */
+/* Free the tensors. */
 void kiln_state_release(KilnState *state);
 
-/* A double that reads back as the same one; NaN and infinities, which JSON
- * lacks, as {"f64": "nan"}. NULL when memory is out. */
+/* A double as JSON, exactly; NaN and infinities, which JSON lacks, as {"f64": "nan"}. NULL when
+ * memory runs out. */
 json_t *kiln_json_f64(double value);
-/* False, and `ret` untouched, when `value` is no such thing. */
+/* Read it back; false, with *ret unchanged, when `value` is no such double. */
 bool kiln_json_get_f64(const json_t *value, double *ret);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which checkpoint folder a user means by ckpt_path. */
+/* Resolves ckpt_path to a checkpoint folder: a path, "last" or "best". */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "train/checkpoint/checkpoint.h"
 
-enum { DEEPEST_RUN = 4 }; /* folders between `runs` and a run folder */
+enum { MAX_DEPTH = 4 }; /* folders between `runs` and a run folder */
 
 /* <dir>/<name>/state.json exists. */
 static bool is_checkpoint(const char *dir)
@@ -37,7 +37,7 @@ static char *checkpoint_at(const char *dir, const char *below)
 
 typedef struct Newest {
     const char *below; /* "checkpoints/last" */
-    char *path;        /* the best so far; NULL: none */
+    char *path;        /* the newest so far; NULL: none */
     struct timespec when;
     size_t runs; /* folders with checkpoints/ */
 } Newest;
@@ -47,8 +47,8 @@ static bool later(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec >= b->tv_nsec;
 }
 
-/* Runs are compared by when the checkpoint was written; of equals the one whose
- * name is later wins, for folders are visited in order of their names. */
+/* Take the run's checkpoint if it was written later than the newest so far. Folders are visited in
+ * order of their names: between equal times the last name wins. */
 static void consider(Newest *newest, const char *run)
 {
     char *found = checkpoint_at(run, newest->below);
@@ -78,7 +78,7 @@ static void search(Newest *newest, const char *dir, int depth)
         consider(newest, dir);
         return;
     }
-    if (depth == DEEPEST_RUN || kiln_dir_list(dir, &names, &n, NULL) < 0)
+    if (depth == MAX_DEPTH || kiln_dir_list(dir, &names, &n, NULL) < 0)
         return;
     for (size_t i = 0; i < n; i++) {
         char *child = kiln_path_join(dir, names[i]);
@@ -103,8 +103,8 @@ static KilnStatus find_newest(const char *link, const char *runs, char **ret, Ki
     }
     if (newest.runs == 0)
         return kiln_error_set(err, KILN_E_IO,
-                              "%s: there is no run folder below %s/; give the path of "
-                              "a checkpoint or run folder",
+                              "%s: there is no run folder below %s/; give the path of a checkpoint "
+                              "or run folder",
                               link, runs);
     return kiln_error_set(err, KILN_E_IO,
                           "%s: none of the %zu run folders below %s/ has %s; give the "
@@ -117,12 +117,12 @@ static KilnStatus find_newest(const char *link, const char *runs, char **ret, Ki
 KilnStatus kiln_checkpoint_resolve(const char *ckpt_path, const char *runs, char **ret,
                                    KilnError *err)
 {
-    static const char *const places[] = { "", "checkpoints/last", "last" };
+    static const char *const below[] = { "", "checkpoints/last", "last" };
 
     if (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0)
         return find_newest(ckpt_path, runs, ret, err);
-    for (size_t i = 0; i < KILN_COUNT(places); i++) {
-        char *found = checkpoint_at(ckpt_path, places[i]);
+    for (size_t i = 0; i < KILN_COUNT(below); i++) {
+        char *found = checkpoint_at(ckpt_path, below[i]);
 
         if (found != NULL) {
             *ret = found;
@@ -131,19 +131,15 @@ KilnStatus kiln_checkpoint_resolve(const char *ckpt_path, const char *runs, char
     }
     struct stat st;
     if (stat(ckpt_path, &st) != 0)
-        return kiln_error_set(err, KILN_E_IO,
-                              "%s: %s; a checkpoint folder, a run folder, last or best "
-                              "is needed",
-                              ckpt_path,
-                              errno == ENOENT ? "there is no such folder" : "can't be read");
+        return kiln_error_set(
+            err, KILN_E_IO, "%s: %s; expected a checkpoint folder, a run folder, last or best",
+            ckpt_path, errno == ENOENT ? "there is no such folder" : "can't be read");
     if (!S_ISDIR(st.st_mode))
-        return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s: is a file; a checkpoint is the folder that holds "
-                              "%s, %s and %s",
-                              ckpt_path, KILN_CHECKPOINT_MODEL, KILN_CHECKPOINT_TRAINER,
-                              KILN_CHECKPOINT_STATE);
+        return kiln_error_set(
+            err, KILN_E_FORMAT, "%s: is a file; a checkpoint is a folder with %s, %s and %s",
+            ckpt_path, KILN_CHECKPOINT_MODEL, KILN_CHECKPOINT_TRAINER, KILN_CHECKPOINT_STATE);
     return kiln_error_set(err, KILN_E_FORMAT,
-                          "%s: is no checkpoint (it has no %s) and no run folder (it "
-                          "has no checkpoints/last/%s)",
+                          "%s: is neither a checkpoint (no %s) nor a run folder (no "
+                          "checkpoints/last/%s)",
                           ckpt_path, KILN_CHECKPOINT_STATE, KILN_CHECKPOINT_STATE);
 }

@@ -1,4 +1,4 @@
-/* Starting a run from weights of another: `weights` of the root. */
+/* Initializes a run from the weights of another: the option `weights`. */
 #include "train/checkpoint/initial_weights.h"
 
 #include <stdlib.h>
@@ -11,8 +11,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/trainer.h"
 
-/* How many names a message lists. */
-enum { NAMED = 6 };
+enum { MAX_NAMES = 6 }; /* that a message lists */
 
 typedef struct Names {
     KilnText text;
@@ -28,13 +27,13 @@ static void add(Names *names, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    if (names->n++ < NAMED)
+    if (names->n++ < MAX_NAMES)
         kiln_text_printf(&names->text, "%s%s", names->n > 1 ? ", " : "", text);
-    else if (names->n == NAMED + 1)
+    else if (names->n == MAX_NAMES + 1)
         kiln_text_append(&names->text, ", ...");
 }
 
-/* The file that `weights` means: itself, or the model of a checkpoint or run. */
+/* Resolve `weights` to a file: the file itself, or the model of a checkpoint or run. */
 static KilnStatus find_file(const char *weights, char **ret, KilnError *err)
 {
     char *checkpoint = NULL;
@@ -53,10 +52,12 @@ static KilnStatus find_file(const char *weights, char **ret, KilnError *err)
     return status >= 0 && *ret == NULL ? kiln_error_nomem(err, strlen(weights)) : status;
 }
 
-/* What the file and the network have for each other. */
+/* How the tensors of the file and the network match. */
 typedef struct Match {
-    Names missing, misfits, unused; /* of the network; of both; of the file */
-    size_t taken;
+    Names missing;      /* from the file */
+    Names other_shapes; /* in the file than in the network */
+    Names unused;       /* only in the file */
+    size_t loaded;
 } Match;
 
 static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file, Match *match)
@@ -70,11 +71,11 @@ static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file
         if (entry == NULL)
             add(&match->missing, "%s", kiln_param_name(param));
         else if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
-            add(&match->misfits, "%s (%s in the file, %s in this network)", kiln_param_name(param),
-                kiln_shape_text(&entry->shape, there, sizeof(there)),
+            add(&match->other_shapes, "%s (%s in the file, %s in this network)",
+                kiln_param_name(param), kiln_shape_text(&entry->shape, there, sizeof(there)),
                 kiln_shape_text(kiln_param_shape(param), here, sizeof(here)));
         else
-            match->taken++;
+            match->loaded++;
     }
     for (size_t i = 0; i < kiln_safetensors_count(file); i++)
         if (kiln_params_find(trainer->params, kiln_safetensors_at(file, i)->name) == NULL)
@@ -84,7 +85,7 @@ static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file
 static void match_release(Match *match)
 {
     kiln_text_release(&match->missing.text);
-    kiln_text_release(&match->misfits.text);
+    kiln_text_release(&match->other_shapes.text);
     kiln_text_release(&match->unused.text);
 }
 
@@ -95,43 +96,45 @@ static const char *names_of(const Names *names)
 
 static KilnStatus refuse(const Match *match, const char *path, KilnError *err)
 {
-    const Names *misfits = &match->misfits, *missing = &match->missing, *unused = &match->unused;
+    const Names *other_shapes = &match->other_shapes, *missing = &match->missing,
+                *unused = &match->unused;
     KilnText text = { 0 };
 
     kiln_text_printf(&text,
-                     match->taken == 0 ? "weights: nothing in %s fits this network"
-                                       : "weights: %s does not fit this network",
+                     match->loaded == 0 ? "weights: nothing in %s fits this network"
+                                        : "weights: %s does not fit this network",
                      path);
-    if (misfits->n > 0)
-        kiln_text_printf(&text, "; of another shape: %s", names_of(misfits));
+    if (other_shapes->n > 0)
+        kiln_text_printf(&text, "; different shape: %s", names_of(other_shapes));
     if (missing->n > 0)
         kiln_text_printf(&text, "; not in the file: %s", names_of(missing));
     if (unused->n > 0)
-        kiln_text_printf(&text, "; in the file alone: %s", names_of(unused));
-    if (match->taken > 0)
+        kiln_text_printf(&text, "; only in the file: %s", names_of(unused));
+    if (match->loaded > 0)
         kiln_text_printf(
-            &text, "\n  weights_strict=false takes the %zu that fit and draws the others anew",
-            match->taken);
+            &text,
+            "\n  weights_strict=false loads the %zu that fit and initializes the others randomly",
+            match->loaded);
     kiln_error_set(err, KILN_E_FORMAT, "%s", text.data != NULL ? text.data : "weights");
     kiln_text_release(&text);
     return KILN_E_FORMAT;
 }
 
-static void tell(KilnTrainer *trainer, const Match *match, const char *path)
+static void report(KilnTrainer *trainer, const Match *match, const char *path)
 {
-    kiln_output_print(&trainer->output, "weights: %zu of %zu tensors from %s", match->taken,
+    kiln_output_print(&trainer->output, "weights: %zu of %zu tensors from %s", match->loaded,
                       kiln_params_count(trainer->params), path);
-    if (match->misfits.n > 0)
-        kiln_output_print(&trainer->output, "weights: of other shapes, begin anew: %s",
-                          names_of(&match->misfits));
+    if (match->other_shapes.n > 0)
+        kiln_output_print(&trainer->output, "weights: different shape, initialized randomly: %s",
+                          names_of(&match->other_shapes));
     if (match->missing.n > 0)
-        kiln_output_print(&trainer->output, "weights: not there, begin anew: %s",
+        kiln_output_print(&trainer->output, "weights: not in the file, initialized randomly: %s",
                           names_of(&match->missing));
     if (match->unused.n > 0)
         kiln_output_print(&trainer->output, "weights: not used: %s", names_of(&match->unused));
 }
 
-/* A parameter's value, if the file has it; else it stays. */
+/* Read a parameter's value if the file has it. */
 static KilnStatus read_param(const KilnSafetensors *file, KilnParam *param, KilnError *err)
 {
     const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
@@ -155,14 +158,14 @@ KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err)
         status = kiln_safetensors_open(path, &file, err);
     if (status >= 0) {
         match_params(trainer, file, &match);
-        const bool all = match.misfits.n + match.missing.n + match.unused.n == 0;
-        if (match.taken == 0 || (root->weights_strict && !all))
+        const bool all = match.other_shapes.n + match.missing.n + match.unused.n == 0;
+        if (match.loaded == 0 || (root->weights_strict && !all))
             status = refuse(&match, path, err);
     }
     for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++)
         status = read_param(file, kiln_params_at(trainer->params, i), err);
     if (status >= 0)
-        tell(trainer, &match, path);
+        report(trainer, &match, path);
     match_release(&match);
     kiln_safetensors_close(file);
     free(path);

@@ -1,4 +1,4 @@
-/* Loading a checkpoint: does it fit, and into the run with it. */
+/* Loads an opened checkpoint into a run, after checking that it fits. */
 #include "base/call.h"
 #include "train/checkpoint/checkpoint.h"
 
@@ -25,8 +25,9 @@ static KilnStatus compare_params(const KilnSafetensors *file, KilnTrainer *train
 
         forms[i] = (KilnParamForm) { .name = entry->name, .shape = entry->shape };
         if (!kiln_safetensors_dtype(entry, &forms[i].dtype))
-            status = kiln_error_set(err, KILN_E_FORMAT, "%s: %s has type %s, which kiln lacks",
-                                    source, entry->name, entry->dtype);
+            status = kiln_error_set(err, KILN_E_FORMAT,
+                                    "%s: %s has type %s, which kiln does not support", source,
+                                    entry->name, entry->dtype);
     }
     if (status >= 0)
         status = kiln_params_compare(trainer->params, forms, n, source, err);
@@ -43,7 +44,7 @@ char *kiln_trainer_model(const KilnTrainer *trainer)
     return model;
 }
 
-/* Say whose the checkpoint is, in front of what differs. */
+/* Prefix an error with the networks of checkpoint and run. */
 static KilnStatus name_models(const KilnCheckpoint *checkpoint, const KilnTrainer *trainer,
                               KilnError *err)
 {
@@ -56,7 +57,7 @@ static KilnStatus name_models(const KilnCheckpoint *checkpoint, const KilnTraine
     return KILN_E_FORMAT;
 }
 
-/* Whether the file says more of a parameter than this run keeps. */
+/* Whether loading rounds: the run's parameters are bf16 and the file's are not. */
 static bool rounds(const KilnSafetensors *file, const KilnTrainer *trainer)
 {
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
@@ -82,11 +83,11 @@ KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTr
         if (status == KILN_E_FORMAT)
             status = name_models(checkpoint, trainer, err);
     }
-    /* A run that resumes says more, and one that tests its best rounds as it did before. */
+    /* resume.c warns for a resumed run; a fit that tests its best weights rounds as it did. */
     if (status >= 0 && trainer->phase != KILN_PHASE_FIT && rounds(file, trainer))
         kiln_output_print(&trainer->output,
-                          "warning: weights are f32 in the checkpoint and rounded to bf16 here "
-                          "(trainer.precision=bf16-true): results may differ from those of f32");
+                          "warning: the checkpoint's f32 weights are rounded to bf16 "
+                          "(trainer.precision=bf16-true): results may differ from f32");
     for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
 
@@ -116,9 +117,9 @@ static KilnStatus load_slot(KilnTrainer *trainer, const KilnOptimizerState *opti
         const KilnStEntry *entry = kiln_safetensors_find(file, name);
         if (entry == NULL || !kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
             return kiln_error_set(err, KILN_E_FORMAT,
-                                  "%s: has no %s of that shape, which optimizer %s needs: it was "
-                                  "saved with another optimizer; go on with that one, or start "
-                                  "anew",
+                                  "%s: has no %s of the right shape, which optimizer %s needs: it "
+                                  "was saved with another optimizer; resume with that one, or "
+                                  "start a new run",
                                   path, name, kiln_instance_name(optimizer->use.optimizer));
         status = kiln_safetensors_read(file, entry, kiln_param_dtype(param),
                                        kiln_optimizer_slot(optimizer, slot, param), err);
@@ -141,8 +142,8 @@ static KilnStatus load_gradients(KilnTrainer *trainer, const KilnSafetensors *fi
         const KilnStEntry *entry = kiln_safetensors_find(file, name);
         if (entry == NULL || !kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
             return kiln_error_set(err, KILN_E_FORMAT,
-                                  "%s: has no %s of that shape, though it was saved between the "
-                                  "batches of a step; use another checkpoint",
+                                  "%s: has no %s of the right shape, though it was saved between "
+                                  "the batches of a step; use another checkpoint",
                                   path, name);
         status = kiln_safetensors_read(file, entry, kiln_param_dtype(param), param->gradient, err);
     }
@@ -151,7 +152,7 @@ static KilnStatus load_gradients(KilnTrainer *trainer, const KilnSafetensors *fi
 
 typedef KilnStatus LoadState(KilnInstance *self, const KilnState *state, KilnError *err);
 
-/* Hand a component what it had saved, if that is anything. */
+/* Give a component its saved state, if there is any. */
 static KilnStatus load_component(const KilnCheckpoint *checkpoint, KilnInstance *self,
                                  json_t *saved, LoadState *load, KilnError *err)
 {
@@ -175,7 +176,7 @@ static KilnStatus load_component(const KilnCheckpoint *checkpoint, KilnInstance 
     return status;
 }
 
-/* The optimizers' state, and what the epoch's metrics had counted. */
+/* Load the optimizers' state and the metrics' state of the epoch. */
 static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                  KilnError *err)
 {
@@ -207,8 +208,7 @@ static KilnStatus load_scheduler(const KilnCheckpoint *checkpoint, KilnInstance 
                           kiln_instance_component(scheduler)->ops.scheduler->load_state_dict, err);
 }
 
-/* What the checkpoint has of the optimizer of that name (NULL: without), for its tensors were
- * there; NULL: nothing. */
+/* The checkpoint's entry for the optimizer of that name (NULL: unnamed); NULL: none. */
 static json_t *saved_optimizer(const KilnCheckpoint *checkpoint, const char *name)
 {
     const json_t *all = json_object_get(checkpoint->state, "optimizers");
@@ -223,7 +223,8 @@ static json_t *saved_optimizer(const KilnCheckpoint *checkpoint, const char *nam
     return NULL;
 }
 
-/* Formats 1 and 2 had one optimizer, which had made every step. */
+/* Load the optimizers' update counts and schedulers. Formats 1 and 2 had one optimizer, which made
+ * every step. */
 static KilnStatus load_updates(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                KilnError *err)
 {
@@ -248,9 +249,9 @@ static KilnStatus load_updates(const KilnCheckpoint *checkpoint, KilnTrainer *tr
     return status;
 }
 
-/* The shadow from the model's file, for the weights may hold it rounded. */
-static KilnStatus load_shadow(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
-                              KilnError *err)
+/* Load the averaged weights from the model's file in f32: as parameters they may be rounded. */
+static KilnStatus load_averaged(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                KilnError *err)
 {
     KilnSafetensors *file = NULL;
     char *path = NULL;
@@ -270,9 +271,9 @@ static KilnStatus load_shadow(const KilnCheckpoint *checkpoint, KilnTrainer *tra
     return status;
 }
 
-/* The weights hold the average when it begins. */
-static KilnStatus load_shadowed(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
-                                KilnError *err)
+/* Load the training weights from the trainer's file: the parameters hold the averages so far. */
+static KilnStatus load_training_weights(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
+                                        KilnError *err)
 {
     KilnSafetensors *file = NULL;
     char *path = NULL;
@@ -289,8 +290,8 @@ static KilnStatus load_shadowed(const KilnCheckpoint *checkpoint, KilnTrainer *t
             continue;
         if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
             status = kiln_error_set(err, KILN_E_FORMAT,
-                                    "%s: %s has another shape than the network's; use another "
-                                    "checkpoint",
+                                    "%s: %s has a different shape than in the network; use "
+                                    "another checkpoint",
                                     path, name);
         else
             status = kiln_safetensors_read(file, entry, kiln_param_dtype(param),
@@ -322,7 +323,7 @@ KilnStatus kiln_checkpoint_load(const KilnCheckpoint *checkpoint, KilnTrainer *t
     return KILN_OK;
 }
 
-/* Numbers and tensors of one of the trainer's hooks, then its files. */
+/* Load a component's numbers and tensors, then its files. */
 static KilnStatus load_hooks(const KilnCheckpoint *checkpoint, KilnTrainer *trainer, size_t i,
                              KilnError *err)
 {
@@ -360,9 +361,9 @@ KilnStatus kiln_checkpoint_load_callbacks(const KilnCheckpoint *checkpoint, Kiln
     KilnStatus status = KILN_OK;
 
     if (trainer->averaged != NULL)
-        status = load_shadow(checkpoint, trainer, err);
+        status = load_averaged(checkpoint, trainer, err);
     if (status >= 0)
-        status = load_shadowed(checkpoint, trainer, err);
+        status = load_training_weights(checkpoint, trainer, err);
     for (size_t i = 0; i < trainer->hooks.n_all && status >= 0; i++)
         status = load_hooks(checkpoint, trainer, i, err);
     return status;

@@ -1,4 +1,4 @@
-/* Opening a checkpoint folder: is it whole, and what does it say. */
+/* Opens a checkpoint folder: verifies its files and reads state.json. */
 #include "train/checkpoint/checkpoint.h"
 
 #include <inttypes.h>
@@ -11,9 +11,12 @@
 #include "base/text.h"
 #include "train/run/run_folder.h"
 
-enum { LARGEST_STATE = 64 << 20, FIRST_SEALED = 3 };
+enum {
+    MAX_STATE_BYTES = 64 << 20,
+    FIRST_CHECKSUM_FORMAT = 3 /* the first whose state.json has its own checksum */
+};
 
-/* ---- Is it whole? ------------------------------------------------------------------ */
+/* ---- Verifying files ---------------------------------------------------------------- */
 
 /* <checkpoint>/<name>, owned by the caller. */
 static KilnStatus file_of(const KilnCheckpoint *checkpoint, const char *name, char **ret,
@@ -41,7 +44,7 @@ static KilnStatus check_file(const KilnCheckpoint *checkpoint, const char *name,
     char *path = NULL, hex[17];
 
     if (want == NULL)
-        return kiln_error_set(err, KILN_E_FORMAT, "%s/%s: has no checksum of %s", checkpoint->path,
+        return kiln_error_set(err, KILN_E_FORMAT, "%s/%s: has no checksum for %s", checkpoint->path,
                               KILN_CHECKPOINT_STATE, name);
     KilnStatus status = file_of(checkpoint, name, &path, err);
     if (status >= 0)
@@ -50,13 +53,13 @@ static KilnStatus check_file(const KilnCheckpoint *checkpoint, const char *name,
         snprintf(hex, sizeof(hex), "%016" PRIx64, hash);
         if (size != want_size)
             status = kiln_error_set(err, KILN_E_FORMAT,
-                                    "%s: is %s: %lld bytes where %lld were saved; use another "
+                                    "%s: is %s: %lld bytes, but %lld were saved; use another "
                                     "checkpoint",
                                     path, size < want_size ? "truncated" : "too long",
                                     (long long)size, (long long)want_size);
         else if (strcmp(hex, want) != 0)
             status = kiln_error_set(err, KILN_E_FORMAT,
-                                    "%s: is damaged: its checksum is %s where %s was saved; use "
+                                    "%s: is damaged: its checksum is %s, but %s was saved; use "
                                     "another checkpoint",
                                     path, hex, want);
     }
@@ -64,7 +67,7 @@ static KilnStatus check_file(const KilnCheckpoint *checkpoint, const char *name,
     return status;
 }
 
-/* Whether the weights come from another program, which has put its own there. */
+/* Whether the weights were written by another program. */
 static bool foreign_weights(const KilnCheckpoint *checkpoint)
 {
     KilnSafetensors *file = NULL;
@@ -78,8 +81,8 @@ static bool foreign_weights(const KilnCheckpoint *checkpoint)
     return foreign;
 }
 
-/* Whether a file is read: what only resuming needs is not looked at for the rest. */
-static bool is_wanted(const KilnCheckpoint *checkpoint, const char *name, bool resume)
+/* Whether a file must be verified; without `resume` only what test and prediction read. */
+static bool is_needed(const KilnCheckpoint *checkpoint, const char *name, bool resume)
 {
     if (resume)
         return true;
@@ -102,31 +105,32 @@ static KilnStatus check_files(const KilnCheckpoint *checkpoint, bool resume, Kil
     json_object_foreach(files, name, file)
     {
         if (strchr(name, '/') != NULL)
-            return kiln_error_set(err, KILN_E_FORMAT, "%s/%s: lists a file \"%s\" elsewhere",
+            return kiln_error_set(err, KILN_E_FORMAT, "%s/%s: lists \"%s\" outside its folder",
                                   checkpoint->path, KILN_CHECKPOINT_STATE, name);
-        if (status >= 0 && is_wanted(checkpoint, name, resume))
+        if (status >= 0 && is_needed(checkpoint, name, resume))
             status = check_file(checkpoint, name, err);
     }
     return status;
 }
 
-/* The checksum that state.json ends with is right; older formats had none. */
-static KilnStatus check_seal(const json_t *state, const char *text, const char *path,
-                             KilnError *err)
+/* Verify the checksum at the end of state.json; older formats had none. */
+static KilnStatus check_own_checksum(const json_t *state, const char *text, const char *path,
+                                     KilnError *err)
 {
-    const char *want = json_string_value(json_object_get(state, "xxh3")), *seal = NULL;
+    const char *want = json_string_value(json_object_get(state, "xxh3")), *end = NULL;
     char hex[17] = "";
 
-    for (const char *at = text; (at = strstr(at, KILN_CHECKPOINT_SEAL)) != NULL; at++)
-        seal = at;
-    if (seal != NULL)
+    for (const char *at = text; (at = strstr(at, KILN_CHECKPOINT_CHECKSUM)) != NULL; at++)
+        end = at;
+    if (end != NULL)
         snprintf(hex, sizeof(hex), "%016" PRIx64,
-                 (uint64_t)XXH3_64bits(text, (size_t)(seal - text)));
-    if (want == NULL && json_integer_value(json_object_get(state, "format")) < FIRST_SEALED)
+                 (uint64_t)XXH3_64bits(text, (size_t)(end - text)));
+    if (want == NULL &&
+        json_integer_value(json_object_get(state, "format")) < FIRST_CHECKSUM_FORMAT)
         return KILN_OK;
     if (want == NULL || strcmp(hex, want) != 0)
         return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s: is damaged: its checksum is %s where %s was saved; use another "
+                              "%s: is damaged: its checksum is %s, but %s was saved; use another "
                               "checkpoint",
                               path, hex[0] != '\0' ? hex : "missing", want != NULL ? want : "one");
     return KILN_OK;
@@ -155,7 +159,7 @@ static KilnStatus read_state(KilnCheckpoint *checkpoint, KilnError *err)
     KilnStatus status = file_of(checkpoint, KILN_CHECKPOINT_STATE, &path, err);
 
     if (status >= 0)
-        status = kiln_file_read(path, LARGEST_STATE, &text, &size, err);
+        status = kiln_file_read(path, MAX_STATE_BYTES, &text, &size, err);
     if (status >= 0) {
         checkpoint->state = json_loadb(text, size, 0, &why);
         if (!json_is_object(checkpoint->state))
@@ -168,13 +172,13 @@ static KilnStatus read_state(KilnCheckpoint *checkpoint, KilnError *err)
     if (status >= 0)
         status = check_format(checkpoint->state, path, err);
     if (status >= 0)
-        status = check_seal(checkpoint->state, text, path, err);
+        status = check_own_checksum(checkpoint->state, text, path, err);
     free(text);
     free(path);
     return status;
 }
 
-/* ---- What it says ------------------------------------------------------------------- */
+/* ---- Reading state.json ------------------------------------------------------------- */
 
 static bool read_dtype(const char *name, KilnDType *ret)
 {
@@ -228,8 +232,8 @@ static bool read_spec(KilnCheckpoint *checkpoint)
     return true;
 }
 
-/* Of format 1: what it leaves out follows from the epoch and its batches, of which one was one
- * optimizer step. Validation at the end of an epoch was over when the epoch was. */
+/* Derive what format 1 lacks from the epoch and its batches: each batch was one optimizer step, and
+ * an epoch's validation was part of the epoch. */
 static void complete_position(const json_t *state, KilnPosition *at)
 {
     const int64_t in_epoch = at->batch * json_integer_value(json_object_get(state, "batch_size"));
@@ -243,12 +247,12 @@ static void complete_position(const json_t *state, KilnPosition *at)
     at->last_end_batch = at->last_val_batch;
 }
 
-static bool read_count(const json_t *position, const char *name, int64_t least, int64_t *ret)
+static bool read_count(const json_t *position, const char *name, int64_t min, int64_t *ret)
 {
     const json_t *value = json_object_get(position, name);
 
     *ret = json_integer_value(value);
-    return json_is_integer(value) && *ret >= least;
+    return json_is_integer(value) && *ret >= min;
 }
 
 static bool read_position(KilnCheckpoint *checkpoint)
@@ -266,7 +270,7 @@ static bool read_position(KilnCheckpoint *checkpoint)
     }
     at->epoch_begun = json_is_true(json_object_get(state, "epoch_begun"));
     at->should_stop = json_is_true(json_object_get(state, "should_stop"));
-    /* Older ones do not tell: a run that stopped has ended. */
+    /* Older ones lack it: there, a run that stopped has ended. */
     if (!read_count(state, "last_end_batch", -1, &at->last_end_batch))
         at->last_end_batch = json_integer_value(json_object_get(state, "batches"));
     return good && read_count(state, "batches", 0, &at->batches) &&
@@ -283,14 +287,14 @@ KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *r
 
     if (status >= 0 && (!read_spec(&checkpoint) || !read_position(&checkpoint)))
         status = kiln_error_set(err, KILN_E_FORMAT,
-                                "%s/%s: is damaged: epoch, step, batch or data are not what was "
-                                "saved; use another checkpoint",
+                                "%s/%s: is damaged: epoch, step, batch or data are invalid; use "
+                                "another checkpoint",
                                 path, KILN_CHECKPOINT_STATE);
     if (status >= 0 && resume && json_is_true(json_object_get(checkpoint.state, "weights_only")))
         status = kiln_error_set(err, KILN_E_FORMAT,
-                                "%s: has the weights alone, as it was saved with "
-                                "save_weights_only: it can be tested and predict, but not be gone "
-                                "on from; use another checkpoint",
+                                "%s: has only weights (it was saved with save_weights_only): it "
+                                "can be tested and used to predict, but not resumed; use another "
+                                "checkpoint",
                                 path);
     if (status >= 0)
         status = check_files(&checkpoint, resume, err);
@@ -302,7 +306,7 @@ KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *r
     return KILN_OK;
 }
 
-/* The first tensor of the file whose bytes are not what was saved, put in front of the error. */
+/* Prefix the error with the first tensor of the file whose checksum is wrong. */
 static void name_tensor(const KilnCheckpoint *checkpoint, const char *name, KilnError *err)
 {
     const json_t *tensors = json_object_get(checkpoint->state, "tensors");
@@ -363,8 +367,8 @@ KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config, KilnCheckpo
 
     if (status >= 0 && options.root->ckpt_path == NULL)
         status = kiln_error_set(err, KILN_E_MISSING,
-                                "ckpt_path is missing: a checkpoint folder, a run folder, last or "
-                                "best");
+                                "ckpt_path is missing: expected a checkpoint folder, a run folder, "
+                                "last or best");
     if (status >= 0)
         status = kiln_run_folder_parent(config, &runs, err);
     if (status >= 0 &&

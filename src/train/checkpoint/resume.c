@@ -1,4 +1,4 @@
-/* Finding what a run goes on from, and what that means for the run. */
+/* Resuming: finds the checkpoint, loads it, and warns of differences that change results. */
 #include "train/checkpoint/resume.h"
 
 #include <inttypes.h>
@@ -12,20 +12,19 @@
 #include "train/run/run_folder.h"
 #include "train/run/run_journal.h"
 
-/* ---- Which --------------------------------------------------------------------------- */
+/* ---- Finding the checkpoint ---------------------------------------------------------- */
 
-/* What ckpt_path means for this config: the run folder that kiln.run.dir names
- * comes before all others. */
+/* Resolve ckpt_path; for "last" and "best" the folder kiln.run.dir comes before all other runs. */
 static KilnStatus find_configured(const KilnConfig *config, const KilnOptions *options, char **ret,
                                   KilnError *err)
 {
     const char *ckpt_path = options->root->ckpt_path;
-    char place[4096], *runs = NULL;
+    char own[4096], *runs = NULL;
     KilnStatus status;
 
     if (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0) {
-        snprintf(place, sizeof(place), "%s/checkpoints/%s", options->run->dir, ckpt_path);
-        if (kiln_is_dir(place) && kiln_checkpoint_resolve(place, "", ret, NULL) >= 0)
+        snprintf(own, sizeof(own), "%s/checkpoints/%s", options->run->dir, ckpt_path);
+        if (kiln_is_dir(own) && kiln_checkpoint_resolve(own, "", ret, NULL) >= 0)
             return KILN_OK;
     }
     status = kiln_run_folder_parent(config, &runs, err);
@@ -35,8 +34,8 @@ static KilnStatus find_configured(const KilnConfig *config, const KilnOptions *o
     return status;
 }
 
-/* The last checkpoint of the run folder; without one, what that run itself went on from; without
- * that, none: it starts anew. */
+/* Find the last checkpoint of a run folder, or the one that its run was itself resumed from; *ret
+ * NULL: neither, the run starts from the beginning. */
 static KilnStatus find_in_run(const char *run, char **ret, KilnError *err)
 {
     char *last = kiln_path_join(run, "checkpoints/last");
@@ -73,7 +72,7 @@ int kiln_resume_threads(const KilnCheckpoint *checkpoint)
     return (int)json_integer_value(json_object_get(checkpoint->state, "threads"));
 }
 
-/* ---- What differs ------------------------------------------------------------------------ */
+/* ---- Differences ------------------------------------------------------------------------- */
 
 static void warn_of_number(const KilnCheckpoint *checkpoint, KilnTrainer *trainer, const char *name,
                            int64_t now)
@@ -82,12 +81,12 @@ static void warn_of_number(const KilnCheckpoint *checkpoint, KilnTrainer *traine
 
     if (json_is_integer(saved) && json_integer_value(saved) != now)
         kiln_output_print(&trainer->output,
-                          "warning: %s was %lld in the checkpoint and is %lld now: the run goes "
-                          "on, but not exactly as it would have",
+                          "warning: %s was %lld in the checkpoint and is %lld now: results differ "
+                          "from the uninterrupted run",
                           name, (long long)json_integer_value(saved), (long long)now);
 }
 
-/* Threads share out the sums of a convolution's gradients, and so decide how these are rounded. */
+/* The number of threads decides how the sums of a convolution's gradients are split and rounded. */
 static void warn_of_threads(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
 {
     const int then = kiln_resume_threads(checkpoint), now = trainer->threads;
@@ -95,12 +94,12 @@ static void warn_of_threads(const KilnCheckpoint *checkpoint, KilnTrainer *train
     if (then > 0 && then != now)
         kiln_output_print(&trainer->output,
                           "warning: the checkpoint was made with %d thread%s and this run has %d: "
-                          "convolutions round differently, so the run is not the same to the bit; "
-                          "trainer.threads=%d would be",
+                          "convolutions round differently, so results are not bit-identical; set "
+                          "trainer.threads=%d",
                           then, then == 1 ? "" : "s", now, then);
 }
 
-/* What an epoch had counted under other options is mixed with what comes now. */
+/* Metrics of the unfinished epoch mix values from before and after a change of their options. */
 static void warn_of_metrics(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
 {
     json_t *saved = json_object_get(checkpoint->state, "metric_options"), *hash;
@@ -111,7 +110,7 @@ static void warn_of_metrics(const KilnCheckpoint *checkpoint, KilnTrainer *train
     {
         if (!json_equal(hash, json_object_get(now, name)))
             kiln_output_print(&trainer->output,
-                              "warning: metric %s had other options when the epoch began: its "
+                              "warning: metric %s had different options when the epoch began: its "
                               "value for this epoch mixes both",
                               name);
     }
@@ -126,12 +125,11 @@ static void warn_of_data(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
     snprintf(now, sizeof(now), "%016" PRIx64, trainer->train_index);
     if (saved != NULL && strcmp(saved, now) != 0)
         kiln_output_print(&trainer->output,
-                          "warning: the training samples are others than those of the checkpoint "
-                          "(their number, names or labels): the run goes on, but not exactly as "
-                          "it would have");
+                          "warning: the training samples differ from the checkpoint's (their "
+                          "number, names or labels): results differ from the uninterrupted run");
 }
 
-/* What a resume that differs from the saved run can't reproduce. */
+/* Warn of everything that keeps the resumed run from reproducing the uninterrupted one. */
 static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
 {
     const char *dtype = kiln_dtype_name(kiln_params_dtype(trainer->params));
@@ -141,14 +139,13 @@ static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *t
     if (then != NULL && strcmp(then, dtype) != 0)
         kiln_output_print(&trainer->output,
                           "warning: weights and optimizer state were %s in the checkpoint and are "
-                          "%s now (trainer.precision): they are converted, and the run goes on, "
-                          "but not exactly as it would have",
+                          "%s now (trainer.precision): they are converted, and results differ from "
+                          "the uninterrupted run",
                           then, dtype);
     if (machine != NULL && strcmp(machine, trainer->backend->machine) != 0)
         kiln_output_print(&trainer->output,
-                          "warning: the checkpoint was made with %s and this is %s: sums are "
-                          "rounded otherwise, and the run goes on, but not exactly as it would "
-                          "have",
+                          "warning: the checkpoint was made with %s and this is %s: sums round "
+                          "differently, and results differ from the uninterrupted run",
                           machine, trainer->backend->machine);
     warn_of_number(checkpoint, trainer, "seed", trainer->options.root->seed);
     warn_of_threads(checkpoint, trainer);
@@ -173,7 +170,7 @@ KilnStatus kiln_resume_load(const KilnCheckpoint *checkpoint, KilnTrainer *train
     return status;
 }
 
-void kiln_resume_settle(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
+void kiln_resume_note_newest(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
 {
     const char *name = checkpoint->path != NULL ? strrchr(checkpoint->path, '/') : NULL;
 
@@ -185,7 +182,7 @@ void kiln_resume_settle(const KilnCheckpoint *checkpoint, KilnTrainer *trainer)
 
 /* ---- The config ---------------------------------------------------------------------------- */
 
-void kiln_resume_forget(char *yaml)
+void kiln_resume_drop_path(char *yaml)
 {
     static const char key[] = "ckpt_path:", none[] = "ckpt_path: null";
     char *line = yaml;
@@ -196,7 +193,7 @@ void kiln_resume_forget(char *yaml)
     }
     const size_t length = line != NULL ? strcspn(line, "\n") : 0;
     if (length < strlen(none))
-        return; /* a path of fewer letters than null has none */
+        return; /* no shorter value than null exists */
     memcpy(line, none, strlen(none));
     memmove(line + strlen(none), line + length, strlen(line + length) + 1);
 }

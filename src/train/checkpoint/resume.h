@@ -1,21 +1,22 @@
-/* What a run goes on from. */
+/* Resuming: finds the checkpoint that a run continues from and loads it. */
 #ifndef KILN_TRAIN_CHECKPOINT_RESUME_H
 #define KILN_TRAIN_CHECKPOINT_RESUME_H
 
 #include "train/checkpoint/checkpoint.h"
 
-/* Find and open the checkpoint that a run with this config and env goes on from; path NULL: it
- * starts anew. */
+/* Find and open the checkpoint that a run with this config and env resumes from; ret->path NULL:
+ * the run is new. */
 KILN_NODISCARD KilnStatus kiln_resume_open(const KilnConfig *config, const KilnRunEnv *env,
                                            KilnCheckpoint *ret, KilnError *err);
-/* The threads that it ran with, for a run that leaves their number open; 0: unknown. */
+/* The number of threads that the checkpoint was trained with; 0: unknown. */
 int kiln_resume_threads(const KilnCheckpoint *checkpoint);
-/* Load it into the assembled run, and say what differs. */
+/* Load it into the assembled run; warns of differences that change results. */
 KILN_NODISCARD KilnStatus kiln_resume_load(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                            KilnError *err);
-/* When it lies in the run's own folder it is the newest that this run has. */
-void kiln_resume_settle(const KilnCheckpoint *checkpoint, KilnTrainer *trainer);
-/* Take ckpt_path out of a config in YAML, in place: a run that was resumed is the same run. */
-void kiln_resume_forget(char *yaml);
+/* A checkpoint in the run's own folder is this run's newest: record that. */
+void kiln_resume_note_newest(const KilnCheckpoint *checkpoint, KilnTrainer *trainer);
+/* Set ckpt_path to null in a config in YAML, in place: a resumed run has the config of the run it
+ * continues. */
+void kiln_resume_drop_path(char *yaml);
 
 #endif

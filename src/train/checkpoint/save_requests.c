@@ -1,4 +1,5 @@
-/* Keeping account of checkpoints: who keeps which, where links point, what is asked for. */
+/* Records requests to save, link and delete checkpoints, and turns them into jobs of the save
+ * thread. save_requests.h describes the path of a save. */
 #include "train/checkpoint/save_requests.h"
 
 #include <errno.h>
@@ -11,26 +12,18 @@
 #include "base/system/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "kiln/array.h"
 #include "train/run/run_journal.h"
 #include "train/checkpoint/save_thread.h"
 
-/* For the names, the JSON and the headers of a checkpoint. Never touched, it costs addresses only.
- */
-enum { SPARE = 4 << 20 };
+/* Enough for the names, the JSON and the headers of a checkpoint. Never written, it costs addresses
+ * only. */
+enum { RESERVE_BYTES = 4 << 20 };
 
 /* ---- Lists --------------------------------------------------------------------------- */
 
-/* One more element at the end of a list; NULL when memory is out. */
-static void *grow(void **list, size_t *n, size_t size)
-{
-    char *more = realloc(*list, (*n + 1) * size);
-
-    if (more == NULL)
-        return NULL;
-    *list = more;
-    return memset(more + (*n)++ * size, 0, size);
-}
-#define GROW(list, n) grow((void **)&(list), &(n), sizeof(*(list)))
+/* Append a zeroed element to a list of KilnSaveRequests; NULL when memory runs out. */
+#define APPEND(list, n, capacity) (KILN_RESERVE(list, capacity, (n) + 1) ? &(list)[(n)++] : NULL)
 
 static void copy_name(char to[KILN_CHECKPOINT_NAME], const char *name)
 {
@@ -42,56 +35,61 @@ static KilnStatus no_memory(KilnError *err)
     return kiln_error_nomem(err, KILN_CHECKPOINT_NAME);
 }
 
-/* Of a checkpoint or a link. */
+/* Check the name of a checkpoint or link. */
 static KilnStatus check_name(const KilnTrainer *trainer, const char *name, KilnError *err)
 {
     if (trainer->run_dir == NULL)
         return kiln_error_set(err, KILN_E_INTERNAL, "checkpoint %s: this run has no folder", name);
     if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL ||
         strlen(name) >= KILN_CHECKPOINT_NAME)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "checkpoint \"%s\": a name of at most %d characters without / that "
-                              "does not begin with a dot is needed",
-                              name, KILN_CHECKPOINT_NAME - 1);
+        return kiln_error_set(
+            err, KILN_E_RANGE,
+            "checkpoint \"%s\": expected a name of at most %d characters without / "
+            "that does not begin with a dot",
+            name, KILN_CHECKPOINT_NAME - 1);
     return KILN_OK;
 }
 
-/* ---- Who keeps what ------------------------------------------------------------------- */
+/* ---- Owners --------------------------------------------------------------------------- */
 
-static bool owned(const KilnSaveRequests *saves, const KilnInstance *owner, const char *name)
+static KilnOwnedCheckpoint *find_owned(const KilnSaveRequests *requests, const KilnInstance *owner,
+                                       const char *name)
 {
-    for (size_t i = 0; i < saves->n_owned; i++)
-        if (saves->owned[i].owner == owner && strcmp(saves->owned[i].name, name) == 0)
-            return true;
-    return false;
+    for (size_t i = 0; i < requests->n_owned; i++)
+        if (requests->owned[i].owner == owner && strcmp(requests->owned[i].name, name) == 0)
+            return &requests->owned[i];
+    return NULL;
 }
 
-bool kiln_save_requests_own(KilnSaveRequests *saves, const KilnInstance *owner, const char *name)
+bool kiln_save_requests_own(KilnSaveRequests *requests, const KilnInstance *owner, const char *name)
 {
-    if (owner == NULL || owned(saves, owner, name))
+    if (owner == NULL || find_owned(requests, owner, name) != NULL)
         return true;
-    KilnOwnedCheckpoint *keep = GROW(saves->owned, saves->n_owned);
-    if (keep == NULL)
+    KilnOwnedCheckpoint *owned = APPEND(requests->owned, requests->n_owned,
+                                        requests->owned_capacity);
+    if (owned == NULL)
         return false;
-    keep->owner = owner;
-    copy_name(keep->name, name);
+    owned->owner = owner;
+    copy_name(owned->name, name);
     return true;
 }
 
-static bool is_kept(const KilnSaveRequests *saves, const char *name)
+static bool is_owned_or_linked(const KilnSaveRequests *requests, const char *name)
 {
-    for (size_t i = 0; i < saves->n_owned; i++)
-        if (strcmp(saves->owned[i].name, name) == 0)
+    for (size_t i = 0; i < requests->n_owned; i++)
+        if (strcmp(requests->owned[i].name, name) == 0)
             return true;
-    for (size_t i = 0; i < saves->n_links; i++)
-        if (strcmp(saves->links[i].name, name) == 0)
+    for (size_t i = 0; i < requests->n_links; i++)
+        if (strcmp(requests->links[i].name, name) == 0)
             return true;
     return false;
 }
 
-static KilnStatus drop(KilnSaveRequests *saves, const char *name, bool owned, KilnError *err)
+static KilnStatus request_delete(KilnSaveRequests *requests, const char *name, bool owned,
+                                 KilnError *err)
 {
-    KilnDeleteRequest *to_delete = GROW(saves->to_delete, saves->n_to_delete);
+    KilnDeleteRequest *to_delete = APPEND(requests->to_delete, requests->n_to_delete,
+                                          requests->to_delete_capacity);
 
     if (to_delete == NULL)
         return no_memory(err);
@@ -100,29 +98,28 @@ static KilnStatus drop(KilnSaveRequests *saves, const char *name, bool owned, Ki
     return KILN_OK;
 }
 
-KilnStatus kiln_trainer_remove(KilnTrainer *trainer, const KilnInstance *owner, const char *name,
+KilnStatus kiln_trainer_delete(KilnTrainer *trainer, const KilnInstance *owner, const char *name,
                                KilnError *err)
 {
-    KilnSaveRequests *saves = &trainer->saves;
+    KilnSaveRequests *requests = &trainer->saves;
     KilnStatus status = check_name(trainer, name, err);
+    KilnOwnedCheckpoint *owned = status >= 0 ? find_owned(requests, owner, name) : NULL;
 
-    for (size_t i = 0; status >= 0 && i < saves->n_owned; i++)
-        if (saves->owned[i].owner == owner && strcmp(saves->owned[i].name, name) == 0) {
-            saves->owned[i] = saves->owned[--saves->n_owned];
-            return drop(saves, name, true, err);
-        }
-    return status;
+    if (owned == NULL)
+        return status;
+    *owned = requests->owned[--requests->n_owned];
+    return request_delete(requests, name, true, err);
 }
 
 /* ---- Links ------------------------------------------------------------------------------ */
 
-/* The folder of checkpoints, owned by the caller. */
+/* <run folder>/checkpoints, owned by the caller. */
 static char *folder_of(const KilnTrainer *trainer)
 {
     return kiln_path_join(trainer->run_dir, "checkpoints");
 }
 
-static KilnStatus read_link(KilnSaveRequests *saves, const char *folder, const char *name,
+static KilnStatus read_link(KilnSaveRequests *requests, const char *folder, const char *name,
                             KilnError *err)
 {
     char *path = kiln_path_join(folder, name), target[KILN_CHECKPOINT_NAME];
@@ -133,7 +130,7 @@ static KilnStatus read_link(KilnSaveRequests *saves, const char *folder, const c
     if (length <= 0)
         return status;
     target[length] = '\0';
-    KilnLinkRequest *link = GROW(saves->links, saves->n_links);
+    KilnLinkRequest *link = APPEND(requests->links, requests->n_links, requests->links_capacity);
     if (link == NULL)
         return no_memory(err);
     copy_name(link->link, name);
@@ -141,7 +138,7 @@ static KilnStatus read_link(KilnSaveRequests *saves, const char *folder, const c
     return KILN_OK;
 }
 
-/* The links that are there when the run begins, whoever made them. */
+/* Read the links that exist in checkpoints/, once. */
 static KilnStatus read_links(KilnTrainer *trainer, KilnError *err)
 {
     char *folder = trainer->saves.links_read ? NULL : folder_of(trainer), **names = NULL;
@@ -162,37 +159,40 @@ static KilnStatus read_links(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-static KilnLinkRequest *find_link(const KilnSaveRequests *saves, const char *link)
+static KilnLinkRequest *find_link(const KilnSaveRequests *requests, const char *link)
 {
-    for (size_t i = 0; i < saves->n_links; i++)
-        if (strcmp(saves->links[i].link, link) == 0)
-            return &saves->links[i];
+    for (size_t i = 0; i < requests->n_links; i++)
+        if (strcmp(requests->links[i].link, link) == 0)
+            return &requests->links[i];
     return NULL;
 }
 
 KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link, const char *name,
                              KilnError *err)
 {
-    KilnSaveRequests *saves = &trainer->saves;
+    KilnSaveRequests *requests = &trainer->saves;
     KilnStatus status = check_name(trainer, link, err);
 
     if (status >= 0)
         status = check_name(trainer, name, err);
     if (status >= 0)
         status = read_links(trainer, err);
-    KilnLinkRequest *old = status >= 0 ? find_link(saves, link) : NULL;
+    KilnLinkRequest *old = status >= 0 ? find_link(requests, link) : NULL;
     if (status < 0 || (old != NULL && strcmp(old->name, name) == 0))
         return status;
     if (old != NULL)
-        status = drop(saves, old->name, false, err);
-    else if ((old = GROW(saves->links, saves->n_links)) == NULL)
+        status = request_delete(requests, old->name, false, err);
+    else if ((old = APPEND(requests->links, requests->n_links, requests->links_capacity)) == NULL)
         status = no_memory(err);
-    KilnLinkRequest *to_save = status >= 0 ? GROW(saves->to_link, saves->n_to_link) : NULL;
-    if (to_save == NULL)
-        return status < 0 ? status : no_memory(err);
+    if (status < 0)
+        return status;
+    KilnLinkRequest *to_link = APPEND(requests->to_link, requests->n_to_link,
+                                      requests->to_link_capacity);
+    if (to_link == NULL)
+        return no_memory(err);
     copy_name(old->link, link);
     copy_name(old->name, name);
-    *to_save = *old;
+    *to_link = *old;
     return KILN_OK;
 }
 
@@ -212,11 +212,13 @@ bool kiln_trainer_link_target(const KilnTrainer *trainer, const char *link, char
     return length >= 0;
 }
 
-/* ---- Strays ------------------------------------------------------------------------------ */
+/* ---- Pruning ----------------------------------------------------------------------------- */
 
 KilnStatus kiln_trainer_prune(KilnTrainer *trainer, const KilnInstance *owner, KilnError *err)
 {
-    const KilnInstance **to_prune = GROW(trainer->saves.to_prune, trainer->saves.n_to_prune);
+    KilnSaveRequests *requests = &trainer->saves;
+    const KilnInstance **to_prune = APPEND(requests->to_prune, requests->n_to_prune,
+                                           requests->to_prune_capacity);
 
     if (to_prune == NULL)
         return no_memory(err);
@@ -224,30 +226,33 @@ KilnStatus kiln_trainer_prune(KilnTrainer *trainer, const KilnInstance *owner, K
     return KILN_OK;
 }
 
-static bool has_tidied(const KilnSaveRequests *saves, const char *path)
+/* Whether the component at this config path has requested a prune. */
+static bool prunes(const KilnSaveRequests *requests, const char *path)
 {
-    for (size_t i = 0; path != NULL && i < saves->n_to_prune; i++)
-        if (strcmp(kiln_instance_path(saves->to_prune[i]), path) == 0)
+    for (size_t i = 0; path != NULL && i < requests->n_to_prune; i++)
+        if (strcmp(kiln_instance_path(requests->to_prune[i]), path) == 0)
             return true;
     return false;
 }
 
-/* A folder that this run left and that nobody wants: all who saved it have tidied up. */
-static bool is_stray(const KilnSaveRequests *saves, const char *folder, const char *name)
+/* Whether a folder is a checkpoint of this run without an owner or link, and everybody who saved
+ * it has requested a prune. */
+static bool is_prunable(const KilnSaveRequests *requests, const char *folder, const char *name)
 {
     json_t *saved_by = NULL;
-    bool stray = name[0] != '.' && !is_kept(saves, name) && find_link(saves, name) == NULL &&
-                 kiln_checkpoint_is_own(folder, name, &saved_by);
+    bool prunable = name[0] != '.' && !is_owned_or_linked(requests, name) &&
+                    find_link(requests, name) == NULL &&
+                    kiln_checkpoint_is_own(folder, name, &saved_by);
 
     for (size_t i = 0; i < json_array_size(saved_by); i++)
-        stray = stray && has_tidied(saves, json_string_value(json_array_get(saved_by, i)));
+        prunable = prunable && prunes(requests, json_string_value(json_array_get(saved_by, i)));
     json_decref(saved_by);
-    return stray;
+    return prunable;
 }
 
-static KilnStatus drop_strays(KilnTrainer *trainer, KilnError *err)
+static KilnStatus prune(KilnTrainer *trainer, KilnError *err)
 {
-    KilnSaveRequests *saves = &trainer->saves;
+    KilnSaveRequests *requests = &trainer->saves;
     char *folder = folder_of(trainer), **names = NULL;
     size_t n = 0;
     KilnStatus status = folder != NULL ? read_links(trainer, err) : no_memory(err);
@@ -255,9 +260,9 @@ static KilnStatus drop_strays(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = kiln_dir_list(folder, &names, &n, err);
     for (size_t i = 0; i < n && status >= 0; i++)
-        if (is_stray(saves, folder, names[i]))
-            status = drop(saves, names[i], true, err);
-    saves->n_to_prune = 0;
+        if (is_prunable(requests, folder, names[i]))
+            status = request_delete(requests, names[i], true, err);
+    requests->n_to_prune = 0;
     kiln_names_free(names, n);
     free(folder);
     return status;
@@ -265,12 +270,12 @@ static KilnStatus drop_strays(KilnTrainer *trainer, KilnError *err)
 
 KilnStatus kiln_save_requests_open(KilnTrainer *trainer, KilnError *err)
 {
-    static const char *const halves[] = { KILN_CHECKPOINT_UNFINISHED, KILN_CHECKPOINT_REMOVED };
+    static const char *const unfinished[] = { KILN_CHECKPOINT_UNFINISHED, KILN_CHECKPOINT_REMOVED };
     char *folder = folder_of(trainer);
     KilnStatus status = folder != NULL ? KILN_OK : no_memory(err);
 
-    for (size_t i = 0; i < KILN_COUNT(halves) && status >= 0; i++) {
-        char *path = kiln_path_join(folder, halves[i]);
+    for (size_t i = 0; i < KILN_COUNT(unfinished) && status >= 0; i++) {
+        char *path = kiln_path_join(folder, unfinished[i]);
 
         status = path != NULL ? kiln_path_remove(path, err) : no_memory(err);
         free(path);
@@ -279,76 +284,77 @@ KilnStatus kiln_save_requests_open(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-/* ---- Asking ------------------------------------------------------------------------------- */
+/* ---- Saving ------------------------------------------------------------------------------- */
 
-static KilnSaveRequest *find_asked(const KilnSaveRequests *saves, const char *name)
+static KilnSaveRequest *find_pending(const KilnSaveRequests *requests, const char *name)
 {
-    for (size_t i = 0; i < saves->n_to_save; i++)
-        if (strcmp(saves->to_save[i].name, name) == 0)
-            return &saves->to_save[i];
+    for (size_t i = 0; i < requests->n_to_save; i++)
+        if (strcmp(requests->to_save[i].name, name) == 0)
+            return &requests->to_save[i];
     return NULL;
 }
 
 KilnStatus kiln_trainer_save(KilnTrainer *trainer, const KilnInstance *owner, const char *name,
                              unsigned flags, KilnError *err)
 {
-    KilnSaveRequests *saves = &trainer->saves;
+    KilnSaveRequests *requests = &trainer->saves;
     const bool weights_only = (flags & KILN_SAVE_WEIGHTS) != 0;
     KilnStatus status = check_name(trainer, name, err);
 
     if (status < 0)
         return status;
-    KilnSaveRequest *to_save = find_asked(saves, name);
+    KilnSaveRequest *to_save = find_pending(requests, name);
     if (to_save == NULL) {
-        if ((to_save = GROW(saves->to_save, saves->n_to_save)) == NULL)
+        if ((to_save = APPEND(requests->to_save, requests->n_to_save,
+                              requests->to_save_capacity)) == NULL)
             return no_memory(err);
         copy_name(to_save->name, name);
         to_save->weights_only = weights_only;
     }
     to_save->weights_only = to_save->weights_only && weights_only;
-    return kiln_save_requests_own(saves, owner, name) ? KILN_OK : no_memory(err);
+    return kiln_save_requests_own(requests, owner, name) ? KILN_OK : no_memory(err);
 }
 
 bool kiln_trainer_would_replace(const KilnTrainer *trainer, const KilnInstance *owner,
                                 const char *name)
 {
-    const KilnSaveRequests *saves = &trainer->saves;
+    const KilnSaveRequests *requests = &trainer->saves;
 
-    if (find_asked(saves, name) != NULL) /* of this very moment: one folder with two owners */
+    if (find_pending(requests, name) != NULL) /* the same snapshot: one folder with two owners */
         return false;
-    for (size_t i = 0; i < saves->n_owned; i++)
-        if (saves->owned[i].owner != owner && strcmp(saves->owned[i].name, name) == 0)
+    for (size_t i = 0; i < requests->n_owned; i++)
+        if (requests->owned[i].owner != owner && strcmp(requests->owned[i].name, name) == 0)
             return true;
     return false;
 }
 
 /* ---- The job ------------------------------------------------------------------------------- */
 
-/* The paths of those who keep a checkpoint, in the order of hooks. */
+/* The config paths of a checkpoint's owners, in the order of hooks. */
 static json_t *saved_by(const KilnTrainer *trainer, const char *name)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < trainer->n_callbacks; i++)
-        if (owned(&trainer->saves, trainer->callbacks[i], name))
+        if (find_owned(&trainer->saves, trainer->callbacks[i], name) != NULL)
             kiln_json_add(&list, json_string(kiln_instance_path(trainer->callbacks[i])));
     return list;
 }
 
-static KilnStatus add_folders(const KilnTrainer *trainer, KilnSaveJob *job, KilnError *err)
+static KilnStatus add_targets(const KilnTrainer *trainer, KilnSaveJob *job, KilnError *err)
 {
-    const KilnSaveRequests *saves = &trainer->saves;
+    const KilnSaveRequests *requests = &trainer->saves;
 
-    job->saves = calloc(saves->n_to_save + 1, sizeof(*job->saves));
-    if (job->saves == NULL)
+    job->targets = calloc(requests->n_to_save + 1, sizeof(*job->targets));
+    if (job->targets == NULL)
         return no_memory(err);
-    for (; job->n_saves < saves->n_to_save; job->n_saves++) {
-        KilnSave *save = &job->saves[job->n_saves];
+    for (; job->n_targets < requests->n_to_save; job->n_targets++) {
+        KilnCheckpointTarget *target = &job->targets[job->n_targets];
 
-        save->name = kiln_strdup(saves->to_save[job->n_saves].name);
-        save->saved_by = saved_by(trainer, saves->to_save[job->n_saves].name);
-        if (save->name == NULL || save->saved_by == NULL) {
-            job->n_saves++;
+        target->name = kiln_strdup(requests->to_save[job->n_targets].name);
+        target->saved_by = saved_by(trainer, requests->to_save[job->n_targets].name);
+        if (target->name == NULL || target->saved_by == NULL) {
+            job->n_targets++;
             return no_memory(err);
         }
     }
@@ -358,14 +364,14 @@ static KilnStatus add_folders(const KilnTrainer *trainer, KilnSaveJob *job, Kiln
 static KilnStatus add_file(const KilnTrainer *trainer, KilnSaveJob *job, const char *name,
                            KilnError *err)
 {
-    char **file = GROW(job->files, job->n_files);
+    char **file = APPEND(job->files, job->n_files, job->files_capacity);
 
     if (file == NULL || (*file = kiln_path_join(trainer->run_dir, name)) == NULL)
         return no_memory(err);
     return KILN_OK;
 }
 
-/* The files of loggers that the checkpoint counts on, and the journal. */
+/* Add the files that must be on disk before the checkpoint: the journal and the loggers' files. */
 static KilnStatus add_files(const KilnTrainer *trainer, KilnSaveJob *job, KilnError *err)
 {
     KilnStatus status = add_file(trainer, job, KILN_RUN_JOURNAL, err);
@@ -380,30 +386,33 @@ static KilnStatus add_files(const KilnTrainer *trainer, KilnSaveJob *job, KilnEr
     return status;
 }
 
-/* Links as they are, and of what was dropped that which nobody keeps. */
-static void add_rest(KilnSaveRequests *saves, KilnSaveJob *job)
+/* Move all link requests to the job, and the delete requests for checkpoints that nobody owns,
+ * links or saves again. */
+static void move_links_and_deletes(KilnSaveRequests *requests, KilnSaveJob *job)
 {
-    job->links = saves->to_link;
-    job->n_links = saves->n_to_link;
-    job->removals = saves->to_delete;
-    for (size_t i = 0; i < saves->n_to_delete; i++)
-        if (!is_kept(saves, saves->to_delete[i].name) &&
-            find_asked(saves, saves->to_delete[i].name) == NULL)
-            job->removals[job->n_removals++] = saves->to_delete[i];
-    saves->to_link = NULL;
-    saves->to_delete = NULL;
-    saves->n_to_link = saves->n_to_delete = saves->n_to_save = 0;
+    job->links = requests->to_link;
+    job->n_links = requests->n_to_link;
+    job->deletes = requests->to_delete;
+    for (size_t i = 0; i < requests->n_to_delete; i++)
+        if (!is_owned_or_linked(requests, requests->to_delete[i].name) &&
+            find_pending(requests, requests->to_delete[i].name) == NULL)
+            job->deletes[job->n_deletes++] = requests->to_delete[i];
+    requests->to_link = NULL;
+    requests->to_delete = NULL;
+    requests->to_link_capacity = requests->to_delete_capacity = 0;
+    requests->n_to_link = requests->n_to_delete = requests->n_to_save = 0;
 }
 
-/* The files of components go straight into the folder that is being made. */
-static KilnStatus call_savers(KilnTrainer *trainer, const KilnSnapshot *snapshot, KilnError *err)
+/* Call on_save_checkpoint hooks, which write their files directly into the unfinished folder. */
+static KilnStatus call_save_hooks(KilnTrainer *trainer, const KilnSnapshot *snapshot,
+                                  KilnError *err)
 {
     char *folder = folder_of(trainer);
-    char *fresh = folder != NULL ? kiln_path_join(folder, KILN_CHECKPOINT_UNFINISHED) : NULL;
-    KilnStatus status = fresh != NULL ? kiln_path_remove(fresh, err) : no_memory(err);
+    char *unfinished = folder != NULL ? kiln_path_join(folder, KILN_CHECKPOINT_UNFINISHED) : NULL;
+    KilnStatus status = unfinished != NULL ? kiln_path_remove(unfinished, err) : no_memory(err);
 
     if (status >= 0)
-        status = kiln_dir_make(fresh, err);
+        status = kiln_dir_make(unfinished, err);
     for (size_t i = 0; i < trainer->hooks.n_all && status >= 0; i++) {
         KilnInstance *who = trainer->hooks.all[i].instance;
         const KilnCallbackOps *ops = trainer->hooks.all[i].ops;
@@ -411,49 +420,52 @@ static KilnStatus call_savers(KilnTrainer *trainer, const KilnSnapshot *snapshot
         if (ops->on_save_checkpoint == NULL || (snapshot->weights_only && who != trainer->module))
             continue;
         status = KILN_CALLED(who, "on_save_checkpoint",
-                             ops->on_save_checkpoint(who, trainer, fresh, err), err);
+                             ops->on_save_checkpoint(who, trainer, unfinished, err), err);
         if (status < 0)
             (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(who));
     }
-    free(fresh);
+    free(unfinished);
     free(folder);
     return status;
 }
 
-/* Training stands still for this. */
+/* Copy the run to memory; training waits for this. */
 static KilnStatus take_snapshot(KilnTrainer *trainer, KilnError *err)
 {
-    const KilnSaveRequests *saves = &trainer->saves;
-    KilnSnapshot *snapshot = kiln_writer_snapshot(saves->writer);
+    const KilnSaveRequests *requests = &trainer->saves;
+    KilnSnapshot *snapshot = kiln_save_thread_snapshot(requests->thread);
     bool weights_only = true;
 
-    for (size_t i = 0; i < saves->n_to_save; i++)
-        weights_only = weights_only && saves->to_save[i].weights_only;
+    for (size_t i = 0; i < requests->n_to_save; i++)
+        weights_only = weights_only && requests->to_save[i].weights_only;
     KilnStatus status = kiln_loggers_flush(trainer, err);
-    if (trainer->state.failed && status < 0) /* it may be what failed; the parameters matter more */
+    if (trainer->state.failed &&
+        status < 0) /* a logger may be what failed; save the weights anyway */
         status = KILN_OK;
     if (status >= 0)
         status = kiln_snapshot_take(snapshot, trainer, weights_only, err);
     if (status >= 0)
-        status = call_savers(trainer, snapshot, err);
+        status = call_save_hooks(trainer, snapshot, err);
     if (status >= 0 && !weights_only) {
         trainer->newest.position = trainer->at;
-        copy_name(trainer->newest.name, saves->to_save[0].name);
+        copy_name(trainer->newest.name, requests->to_save[0].name);
     }
     return status;
 }
 
-static KilnStatus ready_writer(KilnTrainer *trainer, KilnError *err)
+/* Wait for the save thread, which is started when there is none. */
+static KilnStatus ready_thread(KilnTrainer *trainer, KilnError *err)
 {
-    KilnSaveRequests *saves = &trainer->saves;
+    KilnSaveRequests *requests = &trainer->saves;
     char *folder;
     KilnStatus status;
 
-    if (saves->writer != NULL)
-        return kiln_writer_wait(saves->writer, err);
+    if (requests->thread != NULL)
+        return kiln_save_thread_wait(requests->thread, err);
     folder = folder_of(trainer);
-    status = folder != NULL ? kiln_writer_new(folder, trainer->live.page, &saves->writer, err)
-                            : no_memory(err);
+    status = folder != NULL
+                 ? kiln_save_thread_new(folder, trainer->live.page, &requests->thread, err)
+                 : no_memory(err);
     free(folder);
     return status;
 }
@@ -464,36 +476,37 @@ KilnStatus kiln_save_requests_reserve(KilnTrainer *trainer, KilnError *err)
 
     if (!trainer->options.trainer->enable_checkpointing)
         return KILN_OK;
-    if (trainer->saves.reserve == NULL && (trainer->saves.reserve = malloc(SPARE)) == NULL)
-        return kiln_error_nomem(err, SPARE);
-    status = ready_writer(trainer, err);
-    return status >= 0
-               ? kiln_snapshot_reserve(kiln_writer_snapshot(trainer->saves.writer), trainer, err)
-               : status;
+    if (trainer->saves.reserve == NULL && (trainer->saves.reserve = malloc(RESERVE_BYTES)) == NULL)
+        return kiln_error_nomem(err, RESERVE_BYTES);
+    status = ready_thread(trainer, err);
+    return status >= 0 ? kiln_snapshot_reserve(kiln_save_thread_snapshot(trainer->saves.thread),
+                                               trainer, err)
+                       : status;
 }
 
-void kiln_save_requests_use_reserve(KilnSaveRequests *saves)
+void kiln_save_requests_use_reserve(KilnSaveRequests *requests)
 {
-    free(saves->reserve);
-    saves->reserve = NULL;
+    free(requests->reserve);
+    requests->reserve = NULL;
 }
 
-/* One callback's newest may be the newest of another that came behind it, and had its link. */
-static void leave_unwanted(KilnSaveRequests *saves)
+/* Drop save requests for checkpoints that nobody owns and no link points to: a later callback may
+ * have moved the link. */
+static void drop_unowned_saves(KilnSaveRequests *requests)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < saves->n_to_save; i++)
-        if (is_kept(saves, saves->to_save[i].name))
-            saves->to_save[n++] = saves->to_save[i];
-    saves->n_to_save = n;
+    for (size_t i = 0; i < requests->n_to_save; i++)
+        if (is_owned_or_linked(requests, requests->to_save[i].name))
+            requests->to_save[n++] = requests->to_save[i];
+    requests->n_to_save = n;
 }
 
-/* What the writer begins from, and how long training stood still for it. */
+/* Wait for the save thread and take a snapshot; measures how long training waits. */
 static KilnStatus ready_snapshot(KilnTrainer *trainer, KilnError *err)
 {
     const double start = kiln_clock();
-    KilnStatus status = ready_writer(trainer, err);
+    KilnStatus status = ready_thread(trainer, err);
 
     const double ready = kiln_clock();
     trainer->timing.written_s += ready - start;
@@ -507,33 +520,33 @@ static KilnStatus ready_snapshot(KilnTrainer *trainer, KilnError *err)
 
 KilnStatus kiln_save_requests_commit(KilnTrainer *trainer, KilnError *err)
 {
-    KilnSaveRequests *saves = &trainer->saves;
+    KilnSaveRequests *requests = &trainer->saves;
     KilnSaveJob job = { 0 };
-    KilnStatus status = saves->n_to_prune > 0 ? drop_strays(trainer, err) : KILN_OK;
+    KilnStatus status = requests->n_to_prune > 0 ? prune(trainer, err) : KILN_OK;
 
-    leave_unwanted(saves);
+    drop_unowned_saves(requests);
     if (status < 0)
         return status;
-    if (saves->n_to_save + saves->n_to_link + saves->n_to_delete == 0)
-        return saves->writer != NULL && kiln_writer_failed(saves->writer)
-                   ? kiln_writer_wait(saves->writer, err)
+    if (requests->n_to_save + requests->n_to_link + requests->n_to_delete == 0)
+        return requests->thread != NULL && kiln_save_thread_failed(requests->thread)
+                   ? kiln_save_thread_wait(requests->thread, err)
                    : KILN_OK;
     status = ready_snapshot(trainer, err);
     if (status >= 0)
-        status = add_folders(trainer, &job, err);
-    for (size_t i = 0; i < job.n_saves && status >= 0; i++) {
-        kiln_run_journal_saved(trainer, job.saves[i].name);
-        kiln_output_detail(&trainer->output, "saving checkpoints/%s", job.saves[i].name);
+        status = add_targets(trainer, &job, err);
+    for (size_t i = 0; i < job.n_targets && status >= 0; i++) {
+        kiln_run_journal_saved(trainer, job.targets[i].name);
+        kiln_output_detail(&trainer->output, "saving checkpoints/%s", job.targets[i].name);
     }
-    if (status >= 0 && job.n_saves > 0)
+    if (status >= 0 && job.n_targets > 0)
         status = add_files(trainer, &job, err);
     if (status < 0) {
         kiln_save_job_release(&job);
-        saves->n_to_save = saves->n_to_link = saves->n_to_delete = 0;
+        requests->n_to_save = requests->n_to_link = requests->n_to_delete = 0;
         return status;
     }
-    add_rest(saves, &job);
-    kiln_writer_begin(saves->writer, &job);
+    move_links_and_deletes(requests, &job);
+    kiln_save_thread_begin(requests->thread, &job);
     return KILN_OK;
 }
 
@@ -541,20 +554,20 @@ KilnStatus kiln_save_requests_finish(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = kiln_save_requests_commit(trainer, err);
 
-    if (status >= 0 && trainer->saves.writer != NULL)
-        status = kiln_writer_wait(trainer->saves.writer, err);
+    if (status >= 0 && trainer->saves.thread != NULL)
+        status = kiln_save_thread_wait(trainer->saves.thread, err);
     return status;
 }
 
-void kiln_save_requests_release(KilnSaveRequests *saves)
+void kiln_save_requests_release(KilnSaveRequests *requests)
 {
-    kiln_writer_free(saves->writer);
-    free(saves->reserve);
-    free(saves->owned);
-    free(saves->links);
-    free(saves->to_save);
-    free(saves->to_link);
-    free(saves->to_delete);
-    free(saves->to_prune);
-    *saves = (KilnSaveRequests) { 0 };
+    kiln_save_thread_free(requests->thread);
+    free(requests->reserve);
+    free(requests->owned);
+    free(requests->links);
+    free(requests->to_save);
+    free(requests->to_link);
+    free(requests->to_delete);
+    free(requests->to_prune);
+    *requests = (KilnSaveRequests) { 0 };
 }

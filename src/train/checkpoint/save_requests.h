@@ -1,13 +1,30 @@
-/* What savers ask for while hooks are called, and who keeps which checkpoint. What was
- * asked for at one moment is one job: a snapshot, the folders made of it, then links,
- * then removals. */
+/* Checkpoint requests: what callbacks ask to save, link and delete, and who owns which checkpoint.
+ *
+ * The path of a save:
+ * 1. A callback's hook calls kiln_trainer_save (the request, save_requests.c). It fails at once for
+ *    a bad name or a run without a folder.
+ * 2. After the hook of all callbacks, loop/hooks.c calls kiln_save_requests_commit. Requests for a
+ *    checkpoint that nobody owns and no link points to are dropped. The rest become one job.
+ * 3. The loggers are flushed and the run is copied to memory (snapshot.c); training waits for this
+ *    and for an earlier job that is still being written. A parameter that is not finite fails the
+ *    run here. Then on_save_checkpoint hooks write their own files.
+ * 4. The save thread (save_thread.c) does the job while training continues: it flushes the loggers'
+ *    files, writes each folder as checkpoints/.saving (write_checkpoint.c), publishes it by rename,
+ *    then updates links, then deletes folders.
+ * 5. An error of the save thread is returned by the next commit, or by kiln_save_requests_finish at
+ *    the end of the run, and fails the run.
+ *
+ * SIGUSR1 also requests a save: kiln_trainer_poll (loop/stop_requests.c) makes it between batches,
+ * defers it while trainer->save_deferred is set (batch norm statistics are being recomputed), and
+ * reports a failure as a warning. loop/failure.c saves a failed run unless its parameters are
+ * invalid. With trainer.enable_checkpointing=false nothing is saved. */
 #ifndef KILN_TRAIN_CHECKPOINT_SAVE_REQUESTS_H
 #define KILN_TRAIN_CHECKPOINT_SAVE_REQUESTS_H
 
 #include "kiln/trainer.h"
 #include "train/loop/position.h"
 
-enum { KILN_CHECKPOINT_NAME = 256 }; /* room for the name of a checkpoint or link */
+enum { KILN_CHECKPOINT_NAME = 256 }; /* bytes for the name of a checkpoint or link */
 
 typedef struct KilnOwnedCheckpoint {
     const KilnInstance *owner;
@@ -25,7 +42,7 @@ typedef struct KilnSaveRequest {
 
 typedef struct KilnDeleteRequest {
     char name[KILN_CHECKPOINT_NAME];
-    bool owned; /* an owner let go of it; else a link did */
+    bool owned; /* released by an owner; else a link to it moved */
 } KilnDeleteRequest;
 
 /* The newest checkpoint that this run saved. */
@@ -38,38 +55,39 @@ typedef struct KilnSaveThread KilnSaveThread;
 
 typedef struct KilnSaveRequests {
     KilnOwnedCheckpoint *owned;
-    size_t n_owned;
-    KilnLinkRequest *links; /* where they point to when all that was asked for is done */
-    size_t n_links;
+    size_t n_owned, owned_capacity;
+    KilnLinkRequest *links; /* all links, as they are after the pending requests */
+    size_t n_links, links_capacity;
     bool links_read;
-    /* Asked for, not begun. */
+    /* Pending: requested since the last commit. */
     KilnSaveRequest *to_save;
-    size_t n_to_save;
+    size_t n_to_save, to_save_capacity;
     KilnLinkRequest *to_link;
-    size_t n_to_link;
+    size_t n_to_link, to_link_capacity;
     KilnDeleteRequest *to_delete;
-    size_t n_to_delete;
-    const KilnInstance **to_prune;
-    size_t n_to_prune;
-    void *reserve;          /* memory that is given back when none is left */
-    KilnSaveThread *writer; /* NULL until training begins, or something was asked for */
+    size_t n_to_delete, to_delete_capacity;
+    const KilnInstance **to_prune; /* owners that requested a prune */
+    size_t n_to_prune, to_prune_capacity;
+    void *reserve;          /* emergency memory, freed for the last save of a failed run */
+    KilnSaveThread *thread; /* NULL until training begins or the first request is committed */
 } KilnSaveRequests;
 
-/* The run folder is there: remove halves of checkpoints that a killed run left in it. */
+/* Remove unfinished checkpoints that a killed run left in the run folder, which must exist. */
 KILN_NODISCARD KilnStatus kiln_save_requests_open(KilnTrainer *trainer, KilnError *err);
-/* Training begins: have a thread and memory for checkpoints, also for one when memory has run
- * out. */
+/* Before training: start the save thread and reserve memory for a checkpoint, so that a run that
+ * runs out of memory can still save. */
 KILN_NODISCARD KilnStatus kiln_save_requests_reserve(KilnTrainer *trainer, KilnError *err);
-/* The run failed, and saves a last time. */
-void kiln_save_requests_use_reserve(KilnSaveRequests *saves);
-/* `owner` keeps checkpoint `name`; false when memory is out. */
-bool kiln_save_requests_own(KilnSaveRequests *saves, const KilnInstance *owner, const char *name);
-/* Begin what was asked for, when the job before is over; returns that job's error, also when
- * nothing was asked for and it failed meanwhile. */
+/* Free the emergency memory, for the last save of a failed run. */
+void kiln_save_requests_use_reserve(KilnSaveRequests *requests);
+/* Make `owner` (NULL: nobody) an owner of checkpoint `name`; false when memory runs out. */
+bool kiln_save_requests_own(KilnSaveRequests *requests, const KilnInstance *owner,
+                            const char *name);
+/* Wait for the previous job and start the pending requests as the next. Returns the previous job's
+ * error, also when nothing is pending and that job has failed. */
 KILN_NODISCARD KilnStatus kiln_save_requests_commit(KilnTrainer *trainer, KilnError *err);
-/* Wait until all is on disk. */
+/* Commit and wait until everything is on disk. */
 KILN_NODISCARD KilnStatus kiln_save_requests_finish(KilnTrainer *trainer, KilnError *err);
-/* Waits, too. Accepts a zeroed one. */
-void kiln_save_requests_release(KilnSaveRequests *saves);
+/* Waits for the job that runs. Accepts a zeroed one. */
+void kiln_save_requests_release(KilnSaveRequests *requests);
 
 #endif

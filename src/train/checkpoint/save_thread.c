@@ -1,5 +1,5 @@
-/* Doing the jobs of saving in a thread of their own: folders, then links, then removals. One
- * job at a time: whoever has another waits, so that one snapshot is all the memory it takes. */
+/* Runs one save job at a time in its own thread. A second job waits, so that one snapshot is all
+ * the memory that saving takes. */
 #include "train/checkpoint/save_thread.h"
 
 #include <errno.h>
@@ -15,33 +15,34 @@
 
 struct KilnSaveThread {
     char *folder;
-    KilnLivePage *page; /* is told of saving */
-    pthread_t thread;
+    KilnLivePage *page; /* shows whether a save is in progress; NULL: none */
+    pthread_t id;
     bool started;
-    KilnSnapshot snapshot; /* the thread's while it is busy, the run's otherwise; so is the job */
+    KilnSnapshot snapshot; /* snapshot and job belong to the thread while it is busy, else to the
+                            * run */
     KilnSaveJob job;
 
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* protects what follows */
     pthread_cond_t changed;
     bool busy, quits;
     KilnStatus status;
     KilnError err;
-    _Atomic bool failed; /* status says how; for whoever only looks */
+    _Atomic bool failed; /* status < 0, readable without the mutex */
 };
 
 /* ---- A job -------------------------------------------------------------------------- */
 
 void kiln_save_job_release(KilnSaveJob *job)
 {
-    for (size_t i = 0; i < job->n_saves; i++) {
-        free(job->saves[i].name);
-        json_decref(job->saves[i].saved_by);
+    for (size_t i = 0; i < job->n_targets; i++) {
+        free(job->targets[i].name);
+        json_decref(job->targets[i].saved_by);
     }
     for (size_t i = 0; i < job->n_files; i++)
         free(job->files[i]);
-    free(job->saves);
+    free(job->targets);
     free(job->links);
-    free(job->removals);
+    free(job->deletes);
     free(job->files);
     *job = (KilnSaveJob) { 0 };
 }
@@ -56,8 +57,9 @@ static KilnStatus write_link(const char *folder, const KilnLinkRequest *link, Ki
     return status;
 }
 
-/* What only a link pointed to may be a folder that somebody put there by hand. */
-static KilnStatus remove_folder(const char *folder, const KilnDeleteRequest *to_delete,
+/* Delete a checkpoint. The former target of a link may be a folder that a user put there: it is
+ * deleted only if this run saved it. */
+static KilnStatus delete_folder(const char *folder, const KilnDeleteRequest *to_delete,
                                 KilnError *err)
 {
     char *path = kiln_path_join(folder, to_delete->name);
@@ -77,34 +79,34 @@ static KilnStatus remove_folder(const char *folder, const KilnDeleteRequest *to_
     return status;
 }
 
-/* The entries of what is new in the run folder. */
-static KilnStatus sync_above(const char *folder, KilnError *err)
+/* Flush the run folder's own entries. */
+static KilnStatus sync_parent(const char *folder, KilnError *err)
 {
-    char *above = kiln_path_join(folder, "..");
-    KilnStatus status = above != NULL ? kiln_path_sync(above, err) : kiln_error_nomem(err, 1);
+    char *parent = kiln_path_join(folder, "..");
+    KilnStatus status = parent != NULL ? kiln_path_sync(parent, err) : kiln_error_nomem(err, 1);
 
-    free(above);
+    free(parent);
     return status;
 }
 
-static KilnStatus do_job(const KilnSaveThread *writer, const KilnSaveJob *job, KilnError *err)
+static KilnStatus do_job(const KilnSaveThread *thread, const KilnSaveJob *job, KilnError *err)
 {
-    const char *folder = writer->folder;
+    const char *folder = thread->folder;
     KilnStatus status = KILN_OK;
 
-    /* The rows that a checkpoint counts on are on disk before it is. */
+    /* The log rows that a checkpoint refers to are on disk before it is. */
     for (size_t i = 0; i < job->n_files && status >= 0; i++)
         if (kiln_is_file(job->files[i]))
             status = kiln_path_sync(job->files[i], err);
     if (status >= 0)
-        status = sync_above(folder, err);
-    for (size_t i = 0; i < job->n_saves && status >= 0; i++)
-        status = kiln_checkpoint_write(&writer->snapshot, &job->saves[i], folder,
-                                       i > 0 ? job->saves[0].name : NULL, err);
+        status = sync_parent(folder, err);
+    for (size_t i = 0; i < job->n_targets && status >= 0; i++)
+        status = kiln_checkpoint_write(&thread->snapshot, &job->targets[i], folder,
+                                       i > 0 ? job->targets[0].name : NULL, err);
     for (size_t i = 0; i < job->n_links && status >= 0; i++)
         status = write_link(folder, &job->links[i], err);
-    for (size_t i = 0; i < job->n_removals && status >= 0; i++)
-        status = remove_folder(folder, &job->removals[i], err);
+    for (size_t i = 0; i < job->n_deletes && status >= 0; i++)
+        status = delete_folder(folder, &job->deletes[i], err);
     return status;
 }
 
@@ -112,113 +114,112 @@ static KilnStatus do_job(const KilnSaveThread *writer, const KilnSaveJob *job, K
 
 static void *run(void *ctx)
 {
-    KilnSaveThread *writer = ctx;
+    KilnSaveThread *thread = ctx;
 
-    pthread_mutex_lock(&writer->mutex);
+    pthread_mutex_lock(&thread->mutex);
     for (;;) {
-        while (!writer->busy && !writer->quits)
-            pthread_cond_wait(&writer->changed, &writer->mutex);
-        if (!writer->busy)
+        while (!thread->busy && !thread->quits)
+            pthread_cond_wait(&thread->changed, &thread->mutex);
+        if (!thread->busy)
             break;
-        pthread_mutex_unlock(&writer->mutex);
+        pthread_mutex_unlock(&thread->mutex);
         KilnError err = { 0 };
-        kiln_live_saving(writer->page, true);
-        const KilnStatus status = do_job(writer, &writer->job, &err);
-        kiln_live_saving(writer->page, false);
-        kiln_save_job_release(&writer->job);
-        pthread_mutex_lock(&writer->mutex);
-        writer->busy = false;
-        writer->status = status;
-        writer->err = err;
-        writer->failed = status < 0;
-        pthread_cond_broadcast(&writer->changed);
+        kiln_live_saving(thread->page, true);
+        const KilnStatus status = do_job(thread, &thread->job, &err);
+        kiln_live_saving(thread->page, false);
+        kiln_save_job_release(&thread->job);
+        pthread_mutex_lock(&thread->mutex);
+        thread->busy = false;
+        thread->status = status;
+        thread->err = err;
+        thread->failed = status < 0;
+        pthread_cond_broadcast(&thread->changed);
     }
-    pthread_mutex_unlock(&writer->mutex);
+    pthread_mutex_unlock(&thread->mutex);
     return NULL;
 }
 
-/* Signals are for the thread that trains. */
-static bool start(KilnSaveThread *writer)
+/* The thread blocks signals: the training thread handles them. */
+static bool start(KilnSaveThread *thread)
 {
     sigset_t before;
 
     if (kiln_signals_block(&before) != 0)
         return false;
-    const bool started = pthread_create(&writer->thread, NULL, run, writer) == 0;
+    const bool started = pthread_create(&thread->id, NULL, run, thread) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
 
-KilnStatus kiln_writer_new(const char *folder, KilnLivePage *page, KilnSaveThread **ret,
-                           KilnError *err)
+KilnStatus kiln_save_thread_new(const char *folder, KilnLivePage *page, KilnSaveThread **ret,
+                                KilnError *err)
 {
-    KilnSaveThread *writer = calloc(1, sizeof(*writer));
+    KilnSaveThread *thread = calloc(1, sizeof(*thread));
 
-    if (writer == NULL)
-        return kiln_error_nomem(err, sizeof(*writer));
-    writer->page = page;
-    writer->folder = kiln_strdup(folder);
-    pthread_mutex_init(&writer->mutex, NULL);
-    pthread_cond_init(&writer->changed, NULL);
-    writer->started = writer->folder != NULL && start(writer);
-    if (!writer->started) {
-        kiln_writer_free(writer);
+    if (thread == NULL)
+        return kiln_error_nomem(err, sizeof(*thread));
+    thread->page = page;
+    thread->folder = kiln_strdup(folder);
+    pthread_mutex_init(&thread->mutex, NULL);
+    pthread_cond_init(&thread->changed, NULL);
+    thread->started = thread->folder != NULL && start(thread);
+    if (!thread->started) {
+        kiln_save_thread_free(thread);
         return kiln_error_set(err, KILN_E_NOMEM,
-                              "the thread that writes checkpoints can't be "
-                              "started");
+                              "the thread that writes checkpoints could not be started");
     }
-    *ret = writer;
+    *ret = thread;
     return KILN_OK;
 }
 
-void kiln_writer_free(KilnSaveThread *writer)
+void kiln_save_thread_free(KilnSaveThread *thread)
 {
-    if (writer == NULL)
+    if (thread == NULL)
         return;
-    if (writer->started) {
-        pthread_mutex_lock(&writer->mutex);
-        writer->quits = true;
-        pthread_cond_broadcast(&writer->changed);
-        pthread_mutex_unlock(&writer->mutex);
-        pthread_join(writer->thread, NULL);
+    if (thread->started) {
+        pthread_mutex_lock(&thread->mutex);
+        thread->quits = true;
+        pthread_cond_broadcast(&thread->changed);
+        pthread_mutex_unlock(&thread->mutex);
+        pthread_join(thread->id, NULL);
     }
-    pthread_cond_destroy(&writer->changed);
-    pthread_mutex_destroy(&writer->mutex);
-    kiln_snapshot_release(&writer->snapshot);
-    free(writer->folder);
-    free(writer);
+    pthread_cond_destroy(&thread->changed);
+    pthread_mutex_destroy(&thread->mutex);
+    kiln_snapshot_release(&thread->snapshot);
+    free(thread->folder);
+    free(thread);
 }
 
-KilnStatus kiln_writer_wait(KilnSaveThread *writer, KilnError *err)
+KilnStatus kiln_save_thread_wait(KilnSaveThread *thread, KilnError *err)
 {
-    pthread_mutex_lock(&writer->mutex);
-    while (writer->busy)
-        pthread_cond_wait(&writer->changed, &writer->mutex);
-    const KilnStatus status = writer->status;
+    pthread_mutex_lock(&thread->mutex);
+    while (thread->busy)
+        pthread_cond_wait(&thread->changed, &thread->mutex);
+    const KilnStatus status = thread->status;
     if (status < 0 && err != NULL)
-        *err = writer->err;
-    writer->status = KILN_OK;
-    writer->failed = false;
-    pthread_mutex_unlock(&writer->mutex);
+        *err = thread->err;
+    thread->status = KILN_OK;
+    thread->failed = false;
+    pthread_mutex_unlock(&thread->mutex);
     return status;
 }
 
-bool kiln_writer_failed(const KilnSaveThread *writer)
+bool kiln_save_thread_failed(const KilnSaveThread *thread)
 {
-    return writer->failed;
+    return thread->failed;
 }
 
-KilnSnapshot *kiln_writer_snapshot(KilnSaveThread *writer)
+KilnSnapshot *kiln_save_thread_snapshot(KilnSaveThread *thread)
 {
-    return &writer->snapshot;
+    return &thread->snapshot;
 }
 
-void kiln_writer_begin(KilnSaveThread *writer, KilnSaveJob *job)
+void kiln_save_thread_begin(KilnSaveThread *thread, KilnSaveJob *job)
 {
-    writer->job = *job;
+    thread->job = *job;
     *job = (KilnSaveJob) { 0 };
-    pthread_mutex_lock(&writer->mutex);
-    writer->busy = true;
-    pthread_cond_broadcast(&writer->changed);
-    pthread_mutex_unlock(&writer->mutex);
+    pthread_mutex_lock(&thread->mutex);
+    thread->busy = true;
+    pthread_cond_broadcast(&thread->changed);
+    pthread_mutex_unlock(&thread->mutex);
 }

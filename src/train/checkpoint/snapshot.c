@@ -1,4 +1,4 @@
-/* Copying a run's tensors. */
+/* Copies a run's tensors into a snapshot. */
 #include "train/checkpoint/snapshot.h"
 
 #include <float.h>
@@ -13,12 +13,12 @@
 
 enum {
     ALIGN = 64,
-    COUNTS = 1 << 20 /* bytes that metrics may come to keep beside rows */
+    METRIC_COUNTS = 1 << 20 /* bytes for metric state besides sample rows */
 };
 
-/* ---- What is in it ------------------------------------------------------------------ */
+/* ---- Listing tensors ---------------------------------------------------------------- */
 
-/* Appends to one of the two lists while there is room: it was counted. */
+/* Append to one of the two lists; reserve_views has made room. */
 static KilnStatus add(KilnStView *views, size_t *n, const char *name, KilnDType dtype,
                       const KilnShape *shape, const void *data, KilnError *err)
 {
@@ -28,7 +28,7 @@ static KilnStatus add(KilnStView *views, size_t *n, const char *name, KilnDType 
     return KILN_OK;
 }
 
-/* What others shall use: the shadow's value where there is one. */
+/* The model's file: averaged weights where they exist, else the weights. */
 static KilnStatus add_model(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -46,7 +46,7 @@ static KilnStatus add_model(KilnSnapshot *snapshot, const KilnTrainer *trainer, 
     return status;
 }
 
-/* "weights.<name>" for everything of which the model's file has the shadow. */
+/* "weights.<name>" for each parameter whose average is in the model's file. */
 static KilnStatus add_weights(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -64,7 +64,7 @@ static KilnStatus add_weights(KilnSnapshot *snapshot, const KilnTrainer *trainer
     return status;
 }
 
-/* The state of an optimizer. */
+/* One state slot of an optimizer ("exp_avg"). */
 static KilnStatus add_slots(KilnSnapshot *snapshot, const KilnTrainer *trainer,
                             const KilnOptimizerState *optimizer, size_t slot, KilnError *err)
 {
@@ -84,7 +84,7 @@ static KilnStatus add_slots(KilnSnapshot *snapshot, const KilnTrainer *trainer,
     return status;
 }
 
-/* "gradients.<name>" of the batches that wait for the others of their group. */
+/* "gradients.<name>" accumulated by an unfinished group of batches. */
 static KilnStatus add_gradients(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -101,26 +101,26 @@ static KilnStatus add_gradients(KilnSnapshot *snapshot, const KilnTrainer *train
     return status;
 }
 
-/* Room for as many views as there can be. */
-static KilnStatus make_room(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
+/* Reserve as many views as there can be. */
+static KilnStatus reserve_views(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
     const size_t n_params = kiln_params_count(trainer->params);
     const size_t n = n_params * (trainer->n_optimizers * KILN_MAX_SLOTS + 2) + snapshot->n_tensors +
                      kiln_metrics_tallies(trainer->metrics)->n * KILN_TALLY_ARRAYS;
 
     snapshot->n_model = snapshot->n_trainer = 0;
-    if (snapshot->n_views >= n_params + n && snapshot->model != NULL)
+    if (snapshot->views_capacity >= n_params + n && snapshot->model != NULL)
         return KILN_OK;
     free(snapshot->model);
     snapshot->model = calloc(n_params + n + 1, sizeof(*snapshot->model));
     if (snapshot->model == NULL)
         return kiln_error_nomem(err, (n_params + n) * sizeof(*snapshot->model));
     snapshot->trainer = snapshot->model + n_params;
-    snapshot->n_views = n_params + n;
+    snapshot->views_capacity = n_params + n;
     return KILN_OK;
 }
 
-/* Everything but the weights themselves, which resuming needs; in the order of the file. */
+/* What resuming needs besides weights, in the order of the file. */
 static KilnStatus add_trainer(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
     const KilnMetricStates *states = kiln_metrics_tallies(trainer->metrics);
@@ -168,9 +168,9 @@ static bool is_finite(const void *data, KilnDType dtype, size_t bytes)
     return finite;
 }
 
-/* Copy a tensor and, with `look`, look at each part while it is in cache: false when it is not
- * finite. */
-static bool copy(KilnStView *view, char *to, bool look)
+/* Copy a tensor part by part; `check`: each part is checked while it is in cache, and a value that
+ * is not finite returns false. */
+static bool copy(KilnStView *view, char *to, bool check)
 {
     enum { PART = 1 << 15 };
     const size_t bytes = bytes_of(view);
@@ -180,7 +180,7 @@ static bool copy(KilnStView *view, char *to, bool look)
         const size_t n = bytes - at < PART ? bytes - at : PART;
 
         memcpy(to + at, (const char *)view->data + at, n);
-        if (look)
+        if (check)
             finite = is_finite(to + at, view->dtype, n) && finite;
     }
     view->data = to;
@@ -196,7 +196,7 @@ static size_t size_of(const KilnStView *views, size_t n)
     return sum;
 }
 
-/* A loss can be finite while the update after it is not. */
+/* The loss can be finite when the update that follows is not. */
 static KilnStatus not_finite(const KilnTrainer *trainer, const char *name, KilnError *err)
 {
     return kiln_error_set(err, KILN_E_NUMERIC,
@@ -205,17 +205,17 @@ static KilnStatus not_finite(const KilnTrainer *trainer, const char *name, KilnE
                           name, (long long)trainer->at.step, kiln_trainer_learning_rate(trainer));
 }
 
-static KilnStatus have_bytes(KilnSnapshot *snapshot, size_t more, KilnError *err)
+static KilnStatus reserve_bytes(KilnSnapshot *snapshot, size_t more, KilnError *err)
 {
     const size_t size = size_of(snapshot->model, snapshot->n_model) +
                         size_of(snapshot->trainer, snapshot->n_trainer) + more;
 
-    if (size > snapshot->room) {
+    if (size > snapshot->bytes_capacity) {
         kiln_zeros_free(snapshot->bytes);
         snapshot->bytes = kiln_zeros(size);
-        snapshot->room = snapshot->bytes != NULL ? size : 0;
+        snapshot->bytes_capacity = snapshot->bytes != NULL ? size : 0;
     }
-    return size > snapshot->room ? kiln_error_nomem(err, size) : KILN_OK;
+    return size > snapshot->bytes_capacity ? kiln_error_nomem(err, size) : KILN_OK;
 }
 
 static KilnStatus copy_all(KilnSnapshot *snapshot, const KilnTrainer *trainer, size_t n_weights,
@@ -237,7 +237,7 @@ static KilnStatus copy_all(KilnSnapshot *snapshot, const KilnTrainer *trainer, s
     return KILN_OK;
 }
 
-/* ---- The whole ----------------------------------------------------------------------- */
+/* ---- Snapshots ----------------------------------------------------------------------- */
 
 static void clear(KilnSnapshot *snapshot)
 {
@@ -247,15 +247,15 @@ static void clear(KilnSnapshot *snapshot)
     }
     free(snapshot->tensors);
     snapshot->tensors = NULL;
-    snapshot->n_tensors = 0;
+    snapshot->n_tensors = snapshot->tensors_capacity = 0;
     json_decref(snapshot->state);
     snapshot->state = NULL;
     kiln_arena_clear(&snapshot->names);
 }
 
-/* List what is to be copied; *ret_weights: how many of the trainer's tensors are weights. */
-static KilnStatus gather(KilnSnapshot *snapshot, KilnTrainer *trainer, bool weights_only,
-                         size_t *ret_weights, KilnError *err)
+/* List what to copy; *ret_weights: how many tensors of the trainer's file are weights. */
+static KilnStatus list_tensors(KilnSnapshot *snapshot, KilnTrainer *trainer, bool weights_only,
+                               size_t *ret_weights, KilnError *err)
 {
     clear(snapshot);
     snapshot->weights_only = weights_only;
@@ -263,7 +263,7 @@ static KilnStatus gather(KilnSnapshot *snapshot, KilnTrainer *trainer, bool weig
     snapshot->state = kiln_snapshot_state(snapshot, trainer);
     if (snapshot->state == NULL)
         return kiln_error_nomem(err, 1);
-    KilnStatus status = make_room(snapshot, trainer, err);
+    KilnStatus status = reserve_views(snapshot, trainer, err);
     if (status >= 0)
         status = add_model(snapshot, trainer, err);
     if (status >= 0 && !weights_only)
@@ -278,23 +278,24 @@ KilnStatus kiln_snapshot_take(KilnSnapshot *snapshot, KilnTrainer *trainer, bool
                               KilnError *err)
 {
     size_t n_weights = 0;
-    KilnStatus status = gather(snapshot, trainer, weights_only, &n_weights, err);
+    KilnStatus status = list_tensors(snapshot, trainer, weights_only, &n_weights, err);
 
     if (status >= 0)
-        status = have_bytes(snapshot, 0, err);
+        status = reserve_bytes(snapshot, 0, err);
     return status >= 0 ? copy_all(snapshot, trainer, n_weights, err) : status;
 }
 
 KilnStatus kiln_snapshot_reserve(KilnSnapshot *snapshot, KilnTrainer *trainer, KilnError *err)
 {
     size_t n_weights = 0;
-    KilnStatus status = gather(snapshot, trainer, false, &n_weights, err);
-    /* Of a group of batches, whose gradients are no larger than the parameters. */
+    KilnStatus status = list_tensors(snapshot, trainer, false, &n_weights, err);
+    /* Accumulated gradients, which are no larger than the parameters. */
     const bool groups = trainer->schedule.accumulate > 1 || trainer->schedule.n_changes > 0;
     const size_t gradients = groups ? size_of(snapshot->model, snapshot->n_model) : 0;
 
     return status >= 0
-               ? have_bytes(snapshot, gradients + (size_t)trainer->memory.metrics + COUNTS, err)
+               ? reserve_bytes(snapshot,
+                               gradients + (size_t)trainer->memory.metrics + METRIC_COUNTS, err)
                : status;
 }
 

@@ -1,4 +1,4 @@
-/* A run as state.json has it. */
+/* Builds the JSON of state.json from a run. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 
 #include "base/call.h"
 #include "base/json.h"
+#include "kiln/array.h"
 #include "train/checkpoint/checkpoint.h"
 #include "graph/backend.h"
 #include "train/checkpoint/snapshot.h"
@@ -32,23 +33,19 @@ static json_t *spec_json(const KilnDataSpec *spec)
 
 /* ---- Components ------------------------------------------------------------------------ */
 
-/* The tensors that a component set go to the snapshot. */
+/* Move the tensors that a component set to the snapshot. */
 static bool take_tensors(KilnSnapshot *snapshot, KilnState *state)
 {
-    if (state->n_tensors == 0)
-        return true;
-    KilnStateTensor *more = realloc(snapshot->tensors,
-                                    (snapshot->n_tensors + state->n_tensors) * sizeof(*more));
-    if (more == NULL)
+    if (!KILN_RESERVE(snapshot->tensors, snapshot->tensors_capacity,
+                      snapshot->n_tensors + state->n_tensors))
         return false;
-    snapshot->tensors = more;
     for (size_t i = 0; i < state->n_tensors; i++)
-        more[snapshot->n_tensors++] = state->tensors[i];
+        snapshot->tensors[snapshot->n_tensors++] = state->tensors[i];
     state->n_tensors = 0;
     return true;
 }
 
-/* What a component wants kept; NULL when memory is out. */
+/* A component's state_dict; NULL when memory runs out. */
 static json_t *state_of(KilnSnapshot *snapshot, KilnInstance *self,
                         void (*state_dict)(KilnInstance *, KilnState *))
 {
@@ -66,7 +63,7 @@ static json_t *state_of(KilnSnapshot *snapshot, KilnInstance *self,
     return state.object;
 }
 
-/* Of the module alone in what has the weights alone. */
+/* The state of callbacks and module; with weights_only the module's only. */
 static json_t *callbacks_json(KilnSnapshot *snapshot, const KilnTrainer *trainer)
 {
     json_t *all = json_object();
@@ -95,7 +92,7 @@ static json_t *scheduler_json(KilnSnapshot *snapshot, KilnInstance *scheduler)
                     kiln_instance_component(scheduler)->ops.scheduler->state_dict);
 }
 
-/* What the optimizers have that is no tensor: [{"name", "updates", "rate", "scheduler"}]. */
+/* The optimizers' state besides tensors: [{"name", "updates", "rate", "scheduler"}]. */
 static json_t *optimizers_json(KilnSnapshot *snapshot, const KilnTrainer *trainer)
 {
     json_t *all = json_array();
@@ -113,7 +110,7 @@ static json_t *optimizers_json(KilnSnapshot *snapshot, const KilnTrainer *traine
     return NULL;
 }
 
-/* ---- What results depend on -------------------------------------------------------------- */
+/* ---- Checksums of what results depend on -------------------------------------------------- */
 
 static json_t *hash_json(const char *text)
 {
@@ -139,7 +136,7 @@ json_t *kiln_snapshot_metric_options(const KilnTrainer *trainer)
     return all;
 }
 
-/* A file's name without its folders: data sets may be moved. */
+/* Hash a file's name without its folders: a moved data set is the same. */
 static uint64_t hash_name(const char *name, uint64_t seed)
 {
     const char *slash = strrchr(name, '/');
@@ -150,8 +147,8 @@ static uint64_t hash_name(const char *name, uint64_t seed)
 
 uint64_t kiln_snapshot_index(const KilnDataset *dataset)
 {
-    enum { LOOKED_AT = 1 << 16 };
-    const int64_t stride = dataset->count / LOOKED_AT + 1;
+    enum { MAX_HASHED = 1 << 16 };
+    const int64_t stride = dataset->count / MAX_HASHED + 1;
     uint64_t hash = (uint64_t)dataset->count;
 
     for (int64_t i = 0; i < dataset->count; i += stride) {
@@ -182,7 +179,7 @@ static json_t *position_json(const KilnTrainer *trainer)
                      "stop_reason", stops ? trainer->state.stop_reason : "");
 }
 
-/* By what results depend on: the run, and the machine. */
+/* What results depend on: the run and the machine. */
 static json_t *run_json(const KilnTrainer *trainer)
 {
     char *model = kiln_trainer_model(trainer);
@@ -201,7 +198,7 @@ static json_t *run_json(const KilnTrainer *trainer)
     return run;
 }
 
-/* Adds the members of `part`, which is consumed. */
+/* Add the members of `part`, which is consumed. */
 static bool add(json_t *state, json_t *part)
 {
     bool good = state != NULL && part != NULL && json_object_update(state, part) == 0;

@@ -1,4 +1,4 @@
-/* Writing a snapshot as a checkpoint folder, and publishing that by rename. */
+/* Writes a snapshot as a checkpoint folder and publishes it by rename. */
 #define _GNU_SOURCE /* renameat2 */
 #include "train/checkpoint/checkpoint.h"
 
@@ -98,8 +98,7 @@ static KilnStatus files_json(const char *folder, json_t *files, KilnError *err)
     return status;
 }
 
-/* Write a new file of the folder and flush it; the folder itself is flushed when
- * it is whole. */
+/* Write and flush a new file; the folder is flushed when it is complete. */
 static KilnStatus write_text(const char *path, const char *text, KilnError *err)
 {
     FILE *file = kiln_file_open(path, "w");
@@ -112,8 +111,8 @@ static KilnStatus write_text(const char *path, const char *text, KilnError *err)
     return status;
 }
 
-/* The text of `state` with its own checksum as the last member; NULL when memory is out. */
-static char *sealed(const json_t *state)
+/* The text of `state` with its own checksum as the last member; NULL when memory runs out. */
+static char *dump_with_checksum(const json_t *state)
 {
     char *text = kiln_json_dump(state, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     size_t length = text != NULL ? strlen(text) : 0;
@@ -121,15 +120,15 @@ static char *sealed(const json_t *state)
 
     if (length < 2)
         return NULL;
-    length -= 2; /* the line break and the bracket at the end */
+    length -= 2; /* without the final "\n}" */
     kiln_text_append_n(&whole, text, length);
-    kiln_text_printf(&whole, KILN_CHECKPOINT_SEAL "%016" PRIx64 "\"\n}\n",
+    kiln_text_printf(&whole, KILN_CHECKPOINT_CHECKSUM "%016" PRIx64 "\"\n}\n",
                      (uint64_t)XXH3_64bits(text, length));
     free(text);
     return kiln_text_take(&whole);
 }
 
-/* The checksum of each tensor by its name, so that damage can be told down to it. */
+/* Add the checksum of each tensor by name, so that damage can be located. */
 static void add_hashes(json_t **all, const KilnStView *views, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -150,8 +149,8 @@ static json_t *tensors_json(const KilnSnapshot *snapshot)
     return all;
 }
 
-/* What the run is, and what the folder is: its name, who asked for it, and its files. */
-static KilnStatus write_state(const KilnSnapshot *snapshot, const KilnSave *save,
+/* Write state.json: the run's state, and the folder's name, owners and files. */
+static KilnStatus write_state(const KilnSnapshot *snapshot, const KilnCheckpointTarget *target,
                               const char *folder, KilnError *err)
 {
     json_t *files = json_object(), *state = NULL;
@@ -159,10 +158,10 @@ static KilnStatus write_state(const KilnSnapshot *snapshot, const KilnSave *save
     KilnStatus status = files_json(folder, files, err);
 
     if (status >= 0)
-        state = json_pack("{s:s, s:O, s:O, s:o}", "name", save->name, "saved_by", save->saved_by,
-                          "files", files, "tensors", tensors_json(snapshot));
+        state = json_pack("{s:s, s:O, s:O, s:o}", "name", target->name, "saved_by",
+                          target->saved_by, "files", files, "tensors", tensors_json(snapshot));
     if (state != NULL && json_object_update(state, snapshot->state) == 0)
-        text = sealed(state);
+        text = dump_with_checksum(state);
     if (status >= 0 && (text == NULL || path == NULL))
         status = kiln_error_nomem(err, 1);
     if (status >= 0)
@@ -198,7 +197,7 @@ static KilnStatus write_config(const KilnSnapshot *snapshot, const char *folder,
     return status;
 }
 
-/* What components wrote there before was not flushed. */
+/* Flush the files that components have written. */
 static KilnStatus sync_files(const char *folder, KilnError *err)
 {
     char **names = NULL;
@@ -215,7 +214,7 @@ static KilnStatus sync_files(const char *folder, KilnError *err)
     return status;
 }
 
-static KilnStatus write_files(const KilnSnapshot *snapshot, const KilnSave *save,
+static KilnStatus write_files(const KilnSnapshot *snapshot, const KilnCheckpointTarget *target,
                               const char *folder, KilnError *err)
 {
     const KilnStText mark = { KILN_CHECKPOINT_MARK, KILN_VERSION };
@@ -230,60 +229,60 @@ static KilnStatus write_files(const KilnSnapshot *snapshot, const KilnSave *save
     if (status >= 0)
         status = write_config(snapshot, folder, err);
     if (status >= 0)
-        status = write_state(snapshot, save, folder, err);
+        status = write_state(snapshot, target, folder, err);
     return status >= 0 ? kiln_path_sync(folder, err) : status;
 }
 
-/* Put `fresh` in the place of `path`. A folder that is there is exchanged with
- * it in one step, so that at no moment there is none. */
-static KilnStatus publish(const char *fresh, const char *path, KilnError *err)
+/* Rename `unfinished` to `path`. A folder of that name is exchanged with it atomically, so that one
+ * of them is always there. */
+static KilnStatus publish(const char *unfinished, const char *path, KilnError *err)
 {
-    if (rename(fresh, path) == 0)
+    if (rename(unfinished, path) == 0)
         return KILN_OK;
     if (errno != EEXIST && errno != ENOTEMPTY)
         return kiln_error_errno(err, path);
-    if (renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_EXCHANGE) == 0)
-        return kiln_path_remove(fresh, err);
-    /* A file system that can't exchange. */
+    if (renameat2(AT_FDCWD, unfinished, AT_FDCWD, path, RENAME_EXCHANGE) == 0)
+        return kiln_path_remove(unfinished, err);
+    /* This file system has no RENAME_EXCHANGE. */
     KilnStatus status = kiln_path_remove(path, err);
-    if (status >= 0 && rename(fresh, path) != 0)
+    if (status >= 0 && rename(unfinished, path) != 0)
         status = kiln_error_errno(err, path);
     return status;
 }
 
-/* The same moment under another name: the same files. */
-static KilnStatus write_twin(const KilnSnapshot *snapshot, const KilnSave *save, const char *twin,
-                             const char *folder, KilnError *err)
+/* Write the same snapshot under another name: link the files of the checkpoint `written`. */
+static KilnStatus write_clone(const KilnSnapshot *snapshot, const KilnCheckpointTarget *target,
+                              const char *written, const char *folder, KilnError *err)
 {
-    KilnStatus status = kiln_checkpoint_bring(twin, folder, false, err);
+    KilnStatus status = kiln_checkpoint_clone(written, folder, false, err);
 
     if (status >= 0)
-        status = write_state(snapshot, save, folder, err);
+        status = write_state(snapshot, target, folder, err);
     return status >= 0 ? kiln_path_sync(folder, err) : status;
 }
 
-KilnStatus kiln_checkpoint_write(const KilnSnapshot *snapshot, const KilnSave *save,
-                                 const char *folder, const char *twin, KilnError *err)
+KilnStatus kiln_checkpoint_write(const KilnSnapshot *snapshot, const KilnCheckpointTarget *target,
+                                 const char *folder, const char *written, KilnError *err)
 {
-    char *fresh = kiln_path_join(folder, KILN_CHECKPOINT_UNFINISHED);
-    char *path = kiln_path_join(folder, save->name);
-    char *other = twin != NULL ? kiln_path_join(folder, twin) : NULL;
-    KilnStatus status = fresh != NULL && path != NULL && (twin == NULL || other != NULL)
+    char *unfinished = kiln_path_join(folder, KILN_CHECKPOINT_UNFINISHED);
+    char *path = kiln_path_join(folder, target->name);
+    char *other = written != NULL ? kiln_path_join(folder, written) : NULL;
+    KilnStatus status = unfinished != NULL && path != NULL && (written == NULL || other != NULL)
                             ? KILN_OK
                             : kiln_error_nomem(err, strlen(folder));
 
     if (status >= 0)
-        status = other != NULL ? write_twin(snapshot, save, other, fresh, err)
-                               : write_files(snapshot, save, fresh, err);
+        status = other != NULL ? write_clone(snapshot, target, other, unfinished, err)
+                               : write_files(snapshot, target, unfinished, err);
     if (status >= 0)
-        status = publish(fresh, path, err);
+        status = publish(unfinished, path, err);
     if (status >= 0)
         status = kiln_path_sync(folder, err);
-    if (status < 0 && fresh != NULL) {
-        (void)!kiln_path_remove(fresh, NULL);
-        (void)kiln_error_prefix(err, "checkpoint %s is not saved: ", save->name);
+    if (status < 0 && unfinished != NULL) {
+        (void)!kiln_path_remove(unfinished, NULL);
+        (void)kiln_error_prefix(err, "checkpoint %s was not saved: ", target->name);
     }
-    free(fresh);
+    free(unfinished);
     free(path);
     free(other);
     return status;

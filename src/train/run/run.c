@@ -117,7 +117,7 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
         status = kiln_save_requests_open(trainer, err);
     if (status < 0)
         return status;
-    kiln_resume_settle(checkpoint, trainer);
+    kiln_resume_note_newest(checkpoint, trainer);
     kiln_report_config(trainer);
     if (checkpoint->path != NULL)
         kiln_output_print(&trainer->output, "going on from %s", kiln_path_near(checkpoint->path));

@@ -61,7 +61,7 @@ static KilnStatus make_job(const KilnTrainer *trainer, char **ret, KilnError *er
     KilnStatus status = kiln_config_job_yaml(trainer->config, ret, err);
 
     if (status >= 0)
-        kiln_resume_forget(*ret);
+        kiln_resume_drop_path(*ret);
     return status;
 }
 

@@ -41,7 +41,7 @@ class Weights(Case):
     def test_that_fit_nowhere(self):
         self.run_kiln(*TINY, "trainer.max_epochs=1", "model=mlp", "kiln.run.dir=first")
         self.refused(*TINY, "model.hidden=[24,24]", "weights=first", says=[
-            "weights: nothing in ", " fits this network; of another shape: ", "[24, 784] in this network"])
+            "weights: nothing in ", " fits this network; different shape: ", "[24, 784] in this network"])
 
     def test_that_are_not_there(self):
         self.refused(*TINY, "weights=nowhere.safetensors", says=["`weights=nowhere.safetensors`: weights: nowhere"])

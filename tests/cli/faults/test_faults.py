@@ -196,7 +196,7 @@ class Faults(Braked):
         self.assertEqual(self.state()["step"], self.summary()["steps"])
         shutil.rmtree(self.path("run"))
         _, err = self.train("model.hidden=[8192]", status=4, preexec_fn=limit(60000))
-        self.assertIn("is not saved", err)
+        self.assertIn("was not saved", err)
         self.assertIn("no checkpoint was saved", err)
         self.assertEqual(self.summary()["status"], "failed")
         self.assertEqual(self.summary()["checkpoints"]["last"], None)
@@ -207,7 +207,7 @@ class Faults(Braked):
 
         _, err = self.train("model.hidden=[8192]", "datamodule.count=800", "datamodule.sample_us=200",
                             "trainer.max_epochs=3", status=4, preexec_fn=limit)
-        self.assertIn("checkpoint epoch=000-step=100 is not saved", err)
+        self.assertIn("checkpoint epoch=000-step=100 was not saved", err)
         self.assertLess(self.summary()["steps"], 200)
 
     def test_a_loss_that_is_not_finite_saves_nothing(self):

@@ -271,7 +271,7 @@ class Weights(Runs):
         out, _ = self.train("second", *TINY, "weights=first", "weights_strict=false",
                             Finetuning.phases("{first: {params: ['layers.0.*'], unfreeze_at_epoch: null}}"))
         self.assertIn("weights: 2 of 4 tensors from", out)
-        self.assertIn("of other shapes, begin anew: layers.1.weight", out)
+        self.assertIn("different shape, initialized randomly: layers.1.weight", out)
         a, b = (tensors(self.path(run, "checkpoints/last/model.safetensors")) for run in ["first", "second"])
         self.assertEqual(a["layers.0.weight"], b["layers.0.weight"], "frozen since it was taken")
         # the file itself, all of it

@@ -141,7 +141,7 @@ static long fail_each(long step)
             fail_msg("allocation %ld%s: status %d: %s", n, all ? " and on" : "", status, err.text);
         if (status < 0)
             go_on(name);
-        assert_same_checkpoints(name, strstr(err.text, "is not saved") != NULL);
+        assert_same_checkpoints(name, strstr(err.text, "was not saved") != NULL);
         if (counted < n)
             return n;
     }

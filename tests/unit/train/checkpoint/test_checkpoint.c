@@ -225,7 +225,7 @@ static void test_disk_full(void **unused)
         limit_files(RLIM_INFINITY);
         probe.disk_full_at = 0;
         assert_int_equal(status, KILN_E_IO);
-        assert_non_null(strstr(err.text, "is not saved"));
+        assert_non_null(strstr(err.text, "was not saved"));
         snprintf(path, sizeof(path), "%s/%s/checkpoints/last", work, name);
         ssize_t n = readlink(path, target, sizeof(target) - 1);
         assert_true(n > 0);
@@ -482,7 +482,7 @@ static void test_finding(void **unused)
         { "outputs/1/b/checkpoints/e2", "x", "outputs/1/b/checkpoints/e2", KILN_OK },
         { "last", "nothing", "there is no run folder below", KILN_E_IO },
         { "best", "outputs/1/b", "none of the 1 run folders", KILN_E_IO },
-        { "outputs/1", "outputs", "is no checkpoint", KILN_E_FORMAT },
+        { "outputs/1", "outputs", "is neither a checkpoint", KILN_E_FORMAT },
         { "outputs/2", "outputs", "there is no such folder", KILN_E_IO },
         { "outputs/1/a/checkpoints/e1/state.json", "outputs", "is a file", KILN_E_FORMAT },
     };

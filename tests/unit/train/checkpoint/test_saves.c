@@ -53,7 +53,7 @@ static KilnStatus saver_save(KilnInstance *self, KilnTrainer *trainer, KilnError
     KilnStatus status = kiln_trainer_save(trainer, opts->keep > 0 ? self : NULL, name,
                                           opts->weights_only ? KILN_SAVE_WEIGHTS : 0, err);
     if (status >= 0 && oldest[0] != '\0')
-        status = kiln_trainer_remove(trainer, self, oldest, err);
+        status = kiln_trainer_delete(trainer, self, oldest, err);
     return status;
 }
 
@@ -297,7 +297,7 @@ static void test_weights_alone(void **unused)
     assert_true(exists("thin/checkpoints/last/trainer.safetensors")); /* the run's own */
     snprintf(overrides, sizeof(overrides), "ckpt_path=%s/thin/checkpoints/epoch=002-step=12", work);
     assert_int_equal(fit("on", overrides, &result, &err), KILN_E_FORMAT);
-    assert_non_null(strstr(err.text, "weights alone"));
+    assert_non_null(strstr(err.text, "only weights"));
     assert_false(exists("on"));
 }
 
@@ -315,12 +315,12 @@ static void test_strays_are_tidied_by_their_owner(void **unused)
     snprintf(from, sizeof(from), "%s/run/checkpoints/epoch=000-step=5", work);
     for (int i = 0; i < 2; i++) {
         snprintf(to, sizeof(to), "%s/run/checkpoints/%s", work, i == 0 ? "mine" : ".removed");
-        assert_int_equal(kiln_checkpoint_bring(from, to, true, NULL), KILN_OK);
+        assert_int_equal(kiln_checkpoint_clone(from, to, true, NULL), KILN_OK);
     }
     fit_well("other", ONE("every:1,keep:8"), "finished");
     snprintf(from, sizeof(from), "%s/other/checkpoints/epoch=001-step=9", work);
     snprintf(to, sizeof(to), "%s/run/checkpoints/epoch=001-step=9", work);
-    assert_int_equal(kiln_checkpoint_bring(from, to, true, NULL), KILN_OK);
+    assert_int_equal(kiln_checkpoint_clone(from, to, true, NULL), KILN_OK);
     snprintf(overrides, sizeof(overrides), "%s ckpt_path=%s/run", options, work);
     fit_well("run", overrides, "finished");
     assert_string_equal(folders("run"), "epoch=002-step=15 last mine");
