@@ -201,7 +201,7 @@ $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libkiln.a
 	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$(notdir $@)) -rdynamic -o $@ $< -Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS) -lcmocka
 # Counts the allocations that kiln's own code makes.
 LDFLAGS_test_alloc := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-LDFLAGS_test_alloc_saves := $(LDFLAGS_test_alloc)
+LDFLAGS_test_save_nomem := $(LDFLAGS_test_alloc)
 
 $(B)/examples/plugin/%.so: examples/plugin/%.c $(B)/.flags
 	@mkdir -p $(@D)
@@ -247,8 +247,8 @@ power-cut: all
 
 # Each allocation of saving fails, each system call of a small run fails in all ways that it can, and a run that starts is
 # killed at each of its system calls: it resumes or starts again. Takes half an hour.
-faults: all $(B)/tests/unit/test_alloc_saves
-	@KILN_FAULTS=all $(B)/tests/unit/test_alloc_saves
+faults: all $(B)/tests/unit/train/checkpoint/test_save_nomem
+	@KILN_FAULTS=all $(B)/tests/unit/train/checkpoint/test_save_nomem
 	@KILN_FAULTS=all python3 tests/cli/faults/test_begin.py $(B)
 	@KILN_FAULTS=all python3 tests/cli/faults/test_injected.py $(B)
 

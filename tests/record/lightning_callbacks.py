@@ -1,5 +1,5 @@
 """Record what Lightning's ModelCheckpoint, EarlyStopping and EMAWeightAveraging (PyTorch's AveragedModel) do, for
-tests/unit/train/checkpoint/test_train_keep.c.
+tests/unit/train/checkpoint/test_lightning_callbacks.c.
 Needs lightning (2.6.6 when the data was made); run from the root:
 
     python tests/record/lightning_callbacks.py

@@ -14,10 +14,10 @@
  * 5. An error of the save thread is returned by the next commit, or by kiln_save_requests_finish at
  *    the end of the run, and fails the run.
  *
- * SIGUSR1 also requests a save: kiln_trainer_poll (loop/stop_requests.c) makes it between batches,
- * defers it while trainer->save_deferred is set (batch norm statistics are being recomputed), and
- * reports a failure as a warning. loop/failure.c saves a failed run unless its parameters are
- * invalid. With trainer.enable_checkpointing=false nothing is saved. */
+ * SIGUSR1 also requests a save: kiln_trainer_poll_save (loop/signals.c) makes it between batches,
+ * defers it while trainer->save_signal.deferred is set (batch norm statistics are being
+ * recomputed), and reports a failure as a warning. loop/failure.c saves a failed run unless its
+ * parameters are invalid. With trainer.enable_checkpointing=false nothing is saved. */
 #ifndef KILN_TRAIN_CHECKPOINT_SAVE_REQUESTS_H
 #define KILN_TRAIN_CHECKPOINT_SAVE_REQUESTS_H
 
