@@ -1,5 +1,12 @@
-/* The backend table: who runs operations. Nothing outside a backend knows where
- * memory is or which library computes. */
+/* The interface of a backend: which kernel computes an operation, and in which memory layouts. Only
+ * a backend knows how data is arranged and which library computes.
+ *
+ * A backend is a folder backend/NAME with a KilnBackendOps table and a function that returns a
+ * KilnBackend: backend/cpu/cpu.c, and backend/ref/ref.c as the reference. A GPU would be one more
+ * such folder: its kernels are KilnKernel entries, one for each operation (graph/op.h), and its
+ * layouts are numbers of its own. Planning (graph/plan/plan.c) asks for kernels and inserts layout
+ * conversions; graph/plan/execute.c calls them. Data pointers are host memory today: a GPU also
+ * needs device memory for the plan's block (graph/plan/plan_memory.c) and copies of leaves. */
 #ifndef KILN_GRAPH_BACKEND_H
 #define KILN_GRAPH_BACKEND_H
 
@@ -16,11 +23,11 @@ typedef struct KilnArg {
     KilnDType dtype;
     KilnShape shape;
     KilnLayout layout;
-    bool fixed;   /* outputs: has a place of its own or is read after the run, must be plain */
-    bool placed;  /* outputs: has a place of its own, which nothing but the step writes */
-    bool absent;  /* optional input not given */
-    size_t bytes; /* of the value in its layout */
-    void *data;   /* set before each run; aligned to 64 bytes unless a leaf's */
+    bool fixed;    /* outputs: has a place of its own or is read after the run, must be plain */
+    bool has_dest; /* outputs: has a place of its own, which nothing but the step writes */
+    bool absent;   /* optional input not given */
+    size_t bytes;  /* of the value in its layout */
+    void *data;    /* set before each run; aligned to 64 bytes unless a leaf's */
 } KilnArg;
 
 /* A planned node: what a kernel prepares once and runs every step. */
@@ -48,15 +55,15 @@ typedef struct KilnKernel {
     void (*run)(KilnCall *call);
     /* Optional. Also called after a prepare that failed and left `priv` set. */
     void (*release)(KilnCall *call);
-    bool alias;           /* output 0 is input 0's bytes; run does nothing (reshape) */
-    bool epilogue;        /* takes a map to run on its output 0 */
-    bool epilogue_widens; /* whose results may be f32 where output 0 would be bf16 */
+    bool alias;              /* output 0 is input 0's bytes; run does nothing (reshape) */
+    bool epilogue;           /* takes a map to run on its output 0 */
+    bool epilogue_gives_f32; /* whose results may be f32 where output 0 would be bf16 */
     /* Bit i: output 0 may lie over input i when type, shape and layout agree: no
      * element is read after one that shares its place was written. */
     unsigned in_place;
     /* Bit i: input or output i may be bf16 where the operation was recorded with
      * floats. Others are converted by the planner. */
-    unsigned narrow_inputs, narrow_outputs;
+    unsigned bf16_inputs, bf16_outputs;
     /* Bit i: a variable may stay f32 at input i where the others are bf16: the
      * kernel rounds it to bf16 itself, while it packs it. */
     unsigned rounding_inputs;

@@ -60,11 +60,11 @@ static void node_backward(const KilnNode *node, KilnNode *again)
 /* Add the variable's gradient to what its place holds of earlier steps. */
 static void add_to_place(KilnGraph *graph, KilnTensor *variable)
 {
-    const KilnDType dtype = variable->narrow ? KILN_BF16 : variable->dtype;
+    const KilnDType dtype = variable->stored_bf16 ? KILN_BF16 : variable->dtype;
 
     if (variable->grad == NULL)
         return;
-    KilnTensor *place = kiln_graph_variable(graph, dtype, variable->shape, variable->grad_place,
+    KilnTensor *place = kiln_graph_variable(graph, dtype, variable->shape, variable->grad_dest,
                                             false, NULL);
     kiln_store(place, kiln_add(place, variable->grad));
 }
@@ -75,7 +75,7 @@ static void place_gradient(KilnGraph *graph, KilnTensor *variable)
 {
     KilnTensor *gradient = variable->grad;
 
-    if (variable->grad_place == NULL)
+    if (variable->grad_dest == NULL)
         return;
     if (graph->accumulates) {
         add_to_place(graph, variable);
@@ -83,13 +83,13 @@ static void place_gradient(KilnGraph *graph, KilnTensor *variable)
     }
     if (gradient == NULL)
         gradient = kiln_graph_full(graph, variable->shape, 0.0);
-    else if (gradient->place != NULL)
+    else if (gradient->dest != NULL)
         /* Two variables share a gradient (a + b): the second gets an exact copy. */
         gradient = variable->grad = kiln_scale(gradient, 1.0);
     if (gradient->poisoned)
         return;
-    gradient->place = variable->grad_place;
-    gradient->narrow = variable->narrow;
+    gradient->dest = variable->grad_dest;
+    gradient->stored_bf16 = variable->stored_bf16;
 }
 
 static bool check_loss(KilnGraph *graph, const KilnTensor *loss)

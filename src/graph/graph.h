@@ -25,14 +25,14 @@ struct KilnTensor {
     int id;         /* index among the step's tensors */
     KilnDType dtype;
     bool poisoned;
-    bool wants_grad; /* a variable that wants one, or depends on one */
-    bool variable;   /* a leaf that operations may update */
-    bool narrow;     /* its bytes, or those at its place, are bf16; operations take it as f32 */
+    bool wants_grad;  /* a variable that wants one, or depends on one */
+    bool variable;    /* a leaf that operations may update */
+    bool stored_bf16; /* its bytes, or those at its place, are bf16; operations take it as f32 */
     KilnShape shape;
     int64_t classes;  /* of i32 labels: 0 to classes - 1; 0: not known */
     void *data;       /* leaf: the caller's bytes; else set after a run that asked for it */
-    void *place;      /* not NULL: the value must be written here (a gradient's place) */
-    void *grad_place; /* variables: where the gradient goes, or NULL */
+    void *dest;       /* not NULL: the value must be written here (a gradient's place) */
+    void *grad_dest;  /* variables: where the gradient goes, or NULL */
     KilnTensor *grad; /* set by kiln_graph_backward */
 };
 

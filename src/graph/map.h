@@ -1,7 +1,7 @@
-/* Maps: small programs over elements. Elementwise operations, chains of them that
- * fusion joins, and what is fused to the end of a product or a convolution are
- * all run as maps, tile by tile, so that what lies between two steps never
- * leaves the processor's cache. */
+/* A map is a fused elementwise program: a list of steps (KilnMapStep) that all elements go through,
+ * tile by tile, so that intermediate values stay in the processor's cache. Single elementwise
+ * operations, chains that graph/passes/fuse_elementwise.c joins, and epilogues of products and
+ * convolutions (fuse_epilogue.c) all run as maps: backend/cpu/elementwise/map.c. */
 #ifndef KILN_GRAPH_MAP_H
 #define KILN_GRAPH_MAP_H
 

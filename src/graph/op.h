@@ -15,6 +15,7 @@
 #include "graph/ops/index.h"
 #include "graph/ops/loss.h"
 #include "graph/ops/norm.h"
+#include "graph/ops/optimizers.h"
 #include "graph/ops/padding.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/product.h"
@@ -23,14 +24,14 @@
 #include "graph/ops/rotary.h"
 #include "graph/ops/resample.h"
 #include "graph/ops/reshape.h"
-#include "graph/ops/update.h"
+#include "graph/ops/updates.h"
 
 /* What mixed precision does with an operation's floats. */
-typedef enum KilnPrecisionClass {
-    KILN_PRECISION_WIDE,   /* computed in f32: losses, statistics, sums over many */
-    KILN_PRECISION_NARROW, /* worth bf16: products, convolutions */
-    KILN_PRECISION_FOLLOW  /* bf16 when its largest inputs, of those that may be, all are */
-} KilnPrecisionClass;
+typedef enum KilnAutocast {
+    KILN_AUTOCAST_F32,   /* computed in f32: losses, statistics, sums over many */
+    KILN_AUTOCAST_BF16,  /* worth bf16: products, convolutions */
+    KILN_AUTOCAST_FOLLOW /* bf16 when its largest inputs, of those that may be, all are */
+} KilnAutocast;
 
 struct KilnOp {
     const char *name;
@@ -50,8 +51,8 @@ struct KilnOp {
     /* Elementwise operations: the step that computes it in a map (register i is
      * input i), so that fusion can join it to others. False, or NULL: none. */
     bool (*map)(const KilnNode *node, KilnMapStep *ret);
-    KilnPrecisionClass precision;
-    unsigned narrow_inputs, narrow_outputs; /* bit i: may be bf16 in mixed precision */
+    KilnAutocast autocast;
+    unsigned bf16_inputs, bf16_outputs; /* bit i: may be bf16 in mixed precision */
     /* Floating-point operations of products and convolutions, a multiplication and
      * an addition counted as two (as PyTorch's flop counter); NULL: none worth counting. */
     double (*flops)(const KilnNode *node);
@@ -80,7 +81,8 @@ struct KilnOp {
     KILN_OPS_RECURRENT(X)                                                                          \
     KILN_OPS_LOSS(X)                                                                               \
     KILN_OPS_CTC(X)                                                                                \
-    KILN_OPS_UPDATE(X)
+    KILN_OPS_UPDATES(X)                                                                            \
+    KILN_OPS_OPTIMIZERS(X)
 
 #define KILN_OP_DECLARE(name) extern const KilnOp kiln_op_##name;
 KILN_OP_TABLE(KILN_OP_DECLARE)

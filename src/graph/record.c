@@ -238,12 +238,12 @@ static KilnTensor *leaf_new(KilnGraph *graph, const char *kind, KilnDType dtype,
     return tensor;
 }
 
-static void trace_leaf(KilnGraph *graph, const KilnTensor *leaf)
+static void key_add_leaf(KilnGraph *graph, const KilnTensor *leaf)
 {
     int64_t words[4 + KILN_MAX_RANK] = { -1, leaf->dtype,
                                          (leaf->variable ? 1 : 0) | (leaf->wants_grad ? 2 : 0) |
-                                             (leaf->grad_place != NULL ? 4 : 0) |
-                                             (leaf->narrow ? 8 : 0),
+                                             (leaf->grad_dest != NULL ? 4 : 0) |
+                                             (leaf->stored_bf16 ? 8 : 0),
                                          leaf->shape.rank };
 
     memcpy(words + 4, leaf->shape.dim, sizeof(leaf->shape.dim));
@@ -257,7 +257,7 @@ KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
     if (leaf->poisoned)
         return leaf;
     leaf->data = (void *)data; /* never written: only variables can be updated */
-    trace_leaf(graph, leaf);
+    key_add_leaf(graph, leaf);
     return leaf;
 }
 
@@ -274,16 +274,16 @@ KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape sha
                                  kiln_dtype_name(graph->float_type), kiln_dtype_name(dtype));
     leaf->data = data;
     leaf->variable = true;
-    leaf->narrow = narrow;
+    leaf->stored_bf16 = narrow;
     leaf->wants_grad = wants_grad;
-    leaf->grad_place = wants_grad ? grad : NULL;
-    trace_leaf(graph, leaf);
+    leaf->grad_dest = wants_grad ? grad : NULL;
+    key_add_leaf(graph, leaf);
     return leaf;
 }
 
 /* ---- Nodes ------------------------------------------------------------------- */
 
-static void trace_node(KilnGraph *graph, const KilnNode *node)
+static void key_add_node(KilnGraph *graph, const KilnNode *node)
 {
     int64_t words[3 + KILN_MAX_INPUTS];
     size_t n = 0;
@@ -396,6 +396,6 @@ KilnTensor *kiln_graph_record(KilnGraph *graph, const KilnOp *op, KilnTensor *co
     graph->nodes[graph->n_nodes++] = node;
     for (int i = 0; i < node->n_outputs; i++)
         tensor_keep(graph, node->outputs[i]);
-    trace_node(graph, node);
+    key_add_node(graph, node);
     return node->n_outputs > 0 ? node->outputs[0] : NULL;
 }

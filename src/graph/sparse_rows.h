@@ -5,8 +5,8 @@
 
 #include "kiln/ops.h"
 
-/* As kiln_embedding and kiln_embedding_bag; factors may be NULL. `touched` is a variable i32 [1 +
- * V], zeroed once, with a life as long as the gradient's place: while the weight's gradient comes
+/* As kiln_embedding and kiln_embedding_bag; factors may be NULL. `sparse_rows` is a variable i32 [1
+ * + V], zeroed once, with a life as long as the gradient's place: while the weight's gradient comes
  * from this operation alone, a step writes only the rows that it and the one before
  * touch. NULL: all rows are written. */
 KilnTensor *kiln_embedding_sparse(KilnTensor *weight, KilnTensor *index, int64_t padding_idx,

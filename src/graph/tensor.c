@@ -40,7 +40,7 @@ double kiln_tensor_scalar(const KilnTensor *tensor)
 {
     if (tensor->data == NULL || kiln_shape_count(&tensor->shape) != 1)
         return NAN;
-    switch (tensor->narrow ? KILN_BF16 : tensor->dtype) {
+    switch (tensor->stored_bf16 ? KILN_BF16 : tensor->dtype) {
     case KILN_F32:
         return (double)*(const float *)tensor->data;
     case KILN_F64:

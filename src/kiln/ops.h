@@ -514,9 +514,9 @@ typedef struct KilnFlat {
     KilnTensor *slots[KILN_MAX_SLOTS]; /* [n] each: the optimizer's state, zero at first */
     KilnTensor *hyper;                 /* see each update; [0] is the learning rate */
     KilnTensor *scale;                 /* scalar, multiplies the gradients; NULL: 1 */
-    KilnTensor *ends;                  /* i64 [k]: where each run ends, rising, the last is n */
+    KilnTensor *segment_ends;          /* i64 [k]: where each run ends, rising, the last is n */
     /* [k, 2]: what multiplies the learning rate, and the weight decay. A run whose
-     * first is 0 is left alone. `ends` and `rates` NULL: one run, 1 and 0. */
+     * first is 0 is left alone. `segment_ends` and `rates` NULL: one run, 1 and 0. */
     KilnTensor *rates;
     /* A variable [p] for the 2-norms of parts of the gradient, before `scale`: part i ends at
      * parts[i] (i64 [p], rising, the last is n). They cost no pass of their own. Runs that are

@@ -1,4 +1,5 @@
-/* What optimizers with bias-corrected averages share. */
+/* Shared by the optimizers with bias-corrected averages (Adam, AdamW, LAMB, Adan): the check of
+ * `betas` and the corrections 1 - beta^t. */
 #include <math.h>
 
 #include "kiln/module.h"

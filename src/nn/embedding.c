@@ -31,7 +31,7 @@ KilnStatus kiln_nn_embedding_init(KilnEmbedding *layer, const KilnScope *scope, 
                                       : kiln_error_nomem(err, (size_t)rows * sizeof(int32_t));
 }
 
-static KilnTensor *touched_rows(const KilnEmbedding *layer, KilnGraph *graph)
+static KilnTensor *sparse_rows_of(const KilnEmbedding *layer, KilnGraph *graph)
 {
     const int64_t rows = kiln_param_shape(layer->weight)->dim[0];
 
@@ -44,7 +44,7 @@ KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *index)
     KilnGraph *graph = kiln_tensor_graph(index);
     const char *before = kiln_layer_enter(index, layer->path);
     KilnTensor *y = kiln_embedding_sparse(kiln_param_tensor(layer->weight, graph), index,
-                                          layer->padding_idx, touched_rows(layer, graph));
+                                          layer->padding_idx, sparse_rows_of(layer, graph));
 
     kiln_graph_layer(graph, before);
     return y;
@@ -58,7 +58,7 @@ static KilnTensor *bags(const KilnEmbedding *layer, KilnTensor *index, KilnTenso
     const char *before = kiln_layer_enter(index, layer->path);
     KilnTensor *y = kiln_embedding_bag_sparse(kiln_param_tensor(layer->weight, graph), index,
                                               offsets, factors, mode, layer->padding_idx,
-                                              touched_rows(layer, graph));
+                                              sparse_rows_of(layer, graph));
 
     kiln_graph_layer(graph, before);
     return y;

@@ -107,7 +107,7 @@ static KilnStatus check_patterns(const KilnParams *params, const char *const *tr
     return KILN_OK;
 }
 
-/* ---- Runs ------------------------------------------------------------------------ */
+/* ---- Segments ------------------------------------------------------------------------ */
 
 /* The numbers of one parameter; what its group does not say is the optimizer's. */
 static void rates_of(const KilnOptimizerCommon *common, const KilnParam *param, float rates[2])
@@ -121,33 +121,33 @@ static void rates_of(const KilnOptimizerCommon *common, const KilnParam *param, 
     rates[1] = (float)decay;
 }
 
-static void append(KilnSegments *runs, int64_t end, const float rates[2], bool apart)
+static void append(KilnSegments *segments, int64_t end, const float rates[2], bool apart)
 {
-    float *last = runs->count > 0 ? runs->rates + 2 * (runs->count - 1) : NULL;
+    float *last = segments->count > 0 ? segments->rates + 2 * (segments->count - 1) : NULL;
 
     if (!apart && last != NULL && !(last[0] < rates[0]) && !(last[0] > rates[0]) &&
         !(last[1] < rates[1]) && !(last[1] > rates[1])) {
-        runs->ends[runs->count - 1] = end;
+        segments->ends[segments->count - 1] = end;
         return;
     }
-    runs->ends[runs->count] = end;
-    runs->rates[2 * runs->count] = rates[0];
-    runs->rates[2 * runs->count + 1] = rates[1];
-    runs->count++;
+    segments->ends[segments->count] = end;
+    segments->rates[2 * segments->count] = rates[0];
+    segments->rates[2 * segments->count + 1] = rates[1];
+    segments->count++;
 }
 
 KilnStatus kiln_segments_new(const KilnParams *params, const char *const *trained,
                              const KilnOptimizerCommon *common, bool per_parameter,
                              KilnSegments *ret, KilnError *err)
 {
-    KilnSegments runs = {
-        .ends = calloc(params->count + 1, sizeof(*runs.ends)),
-        .rates = calloc(params->count + 1, 2 * sizeof(*runs.rates)),
+    KilnSegments segments = {
+        .ends = calloc(params->count + 1, sizeof(*segments.ends)),
+        .rates = calloc(params->count + 1, 2 * sizeof(*segments.rates)),
     };
     bool moves = false;
-    KilnStatus status = runs.ends != NULL && runs.rates != NULL
+    KilnStatus status = segments.ends != NULL && segments.rates != NULL
                             ? check_patterns(params, trained, common, err)
-                            : kiln_error_nomem(err, params->count * sizeof(*runs.ends));
+                            : kiln_error_nomem(err, params->count * sizeof(*segments.ends));
 
     for (size_t i = 0; status >= 0 && i < params->count; i++) {
         const KilnParam *param = params->items[i];
@@ -158,38 +158,38 @@ KilnStatus kiln_segments_new(const KilnParams *params, const char *const *traine
         if (kiln_name_fits(trained, param->name))
             rates_of(common, param, rates);
         moves = moves || rates[0] > 0.0f;
-        append(&runs, param->offset + param->count, rates, per_parameter);
+        append(&segments, param->offset + param->count, rates, per_parameter);
     }
-    if (status >= 0 && !moves && runs.count > 0)
+    if (status >= 0 && !moves && segments.count > 0)
         status = kiln_error_set(err, KILN_E_RANGE,
                                 "groups: every parameter is frozen (lr_scale 0): nothing is left "
                                 "to train");
     if (status < 0) {
-        kiln_segments_release(&runs);
+        kiln_segments_release(&segments);
         return status;
     }
-    *ret = runs;
+    *ret = segments;
     return KILN_OK;
 }
 
-void kiln_segments_require_grad(const KilnSegments *runs, KilnParams *params)
+void kiln_segments_require_grad(const KilnSegments *segments, KilnParams *params)
 {
-    size_t run = 0;
+    size_t segment = 0;
 
     for (size_t i = 0; i < params->count; i++) {
         KilnParam *param = params->items[i];
 
         if (!param->trained)
             continue;
-        while (run < runs->count && runs->ends[run] <= param->offset)
-            run++;
-        param->frozen = run == runs->count || !(runs->rates[2 * run] > 0.0f);
+        while (segment < segments->count && segments->ends[segment] <= param->offset)
+            segment++;
+        param->frozen = segment == segments->count || !(segments->rates[2 * segment] > 0.0f);
     }
 }
 
-void kiln_segments_release(KilnSegments *runs)
+void kiln_segments_release(KilnSegments *segments)
 {
-    free(runs->ends);
-    free(runs->rates);
-    *runs = (KilnSegments) { 0 };
+    free(segments->ends);
+    free(segments->rates);
+    *segments = (KilnSegments) { 0 };
 }

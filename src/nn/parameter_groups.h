@@ -22,8 +22,8 @@ KILN_NODISCARD KilnStatus kiln_segments_new(const KilnParams *params, const char
                                             const KilnOptimizerCommon *common, bool per_parameter,
                                             KilnSegments *ret, KilnError *err);
 /* From the next recorded step on, parameters whose rate is 0 get no gradients, and others do. */
-void kiln_segments_require_grad(const KilnSegments *runs, KilnParams *params);
+void kiln_segments_require_grad(const KilnSegments *segments, KilnParams *params);
 /* Accepts a zeroed struct. */
-void kiln_segments_release(KilnSegments *runs);
+void kiln_segments_release(KilnSegments *segments);
 
 #endif

@@ -270,12 +270,12 @@ static KilnStatus draw(KilnParam *param, uint64_t seed, KilnError *err)
         kiln_param_draw(param, seed, param->data);
         return KILN_OK;
     }
-    float *wide = malloc(bytes);
-    if (wide == NULL)
+    float *f32 = malloc(bytes);
+    if (f32 == NULL)
         return kiln_error_nomem(err, bytes);
-    kiln_param_draw(param, seed, wide);
-    kiln_bf16_from_f32(param->data, wide, param->count);
-    free(wide);
+    kiln_param_draw(param, seed, f32);
+    kiln_bf16_from_f32(param->data, f32, param->count);
+    free(f32);
     return KILN_OK;
 }
 
@@ -342,7 +342,7 @@ static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph)
     KilnTensor *leaf = graph->tensors[param->leaf_id];
     const bool wants = param->trained && !param->frozen;
     bool same = leaf == param->leaf && leaf->node == NULL && leaf->variable &&
-                leaf->data == param->data && leaf->grad_place == (wants ? param->gradient : NULL) &&
+                leaf->data == param->data && leaf->grad_dest == (wants ? param->gradient : NULL) &&
                 leaf->dtype == param->dtype && leaf->wants_grad == wants &&
                 kiln_shape_equal(&leaf->shape, &param->shape);
 

@@ -19,10 +19,10 @@ static inline uint16_t kiln_bf16_of(float value)
 static inline float kiln_bf16_to(uint16_t value)
 {
     uint32_t bits = (uint32_t)value << 16;
-    float wide;
+    float f32;
 
-    memcpy(&wide, &bits, sizeof(wide));
-    return wide;
+    memcpy(&f32, &bits, sizeof(f32));
+    return f32;
 }
 
 static inline void kiln_bf16_from_f32(uint16_t *to, const float *from, int64_t n)

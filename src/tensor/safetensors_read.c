@@ -379,15 +379,15 @@ static float convert(const char *dtype, const unsigned char *part, size_t i)
 {
     uint16_t bits16;
     float same;
-    double wide;
+    double f64;
 
     if (strcmp(dtype, "F32") == 0) {
         memcpy(&same, part + i * sizeof(same), sizeof(same));
         return same;
     }
     if (strcmp(dtype, "F64") == 0) {
-        memcpy(&wide, part + i * sizeof(wide), sizeof(wide));
-        return (float)wide;
+        memcpy(&f64, part + i * sizeof(f64), sizeof(f64));
+        return (float)f64;
     }
     memcpy(&bits16, part + i * sizeof(bits16), sizeof(bits16));
     return strcmp(dtype, "F16") == 0 ? float_of_half(bits16) : kiln_bf16_to(bits16);

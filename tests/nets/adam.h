@@ -37,7 +37,7 @@ static inline void net_adam_update(NetAdam *adam, KilnParams *params, KilnGraph 
         .slots = { kiln_graph_variable(graph, KILN_F32, flat, adam->average, false, NULL),
                    kiln_graph_variable(graph, KILN_F32, flat, adam->square, false, NULL) },
         .hyper = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(3), adam->hyper),
-        .ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(1), &adam->end),
+        .segment_ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(1), &adam->end),
         .rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(1, 2), adam->rates),
     };
 

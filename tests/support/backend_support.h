@@ -323,18 +323,14 @@ static const struct Way {
     KilnConvolution conv;
     KilnCpuLevel level;     /* what the loops need */
     const KilnLoops *loops; /* NULL: what the backend chose */
-    const KilnImageLoops *image_loops;
-    const KilnBatchNormLoops *batch_norm_loops;
-    const KilnRowNormLoops *row_norm_loops;
     KilnMdFormat blocked;
 } ways[] = {
     { "base loops, 1 thread", 1, KILN_CONVOLUTION_DIRECT, KILN_CPU_BASE, &kiln_loops_base,
-      &kiln_image_loops_base, &kiln_batch_norm_loops_base, &kiln_row_norm_loops_base,
       KILN_MD_PLAIN },
     { "AVX2 loops, 2 threads", 2, KILN_CONVOLUTION_DIRECT, KILN_CPU_AVX2, &kiln_loops_avx2,
-      &kiln_image_loops_avx2, &kiln_batch_norm_loops_avx2, &kiln_row_norm_loops_avx2, KILN_MD_C8 },
+      KILN_MD_C8 },
     { "best loops, 3 threads, Winograd allowed", 3, KILN_CONVOLUTION_AUTO, KILN_CPU_BASE, NULL,
-      NULL, NULL, NULL, KILN_MD_ANY },
+      KILN_MD_ANY },
 };
 
 static inline KilnBackend *way_new(const struct Way *way)
@@ -344,9 +340,6 @@ static inline KilnBackend *way_new(const struct Way *way)
 
     if (way->loops != NULL && way->level <= cpu->level) {
         cpu->loops = way->loops;
-        cpu->image_loops = way->image_loops;
-        cpu->batch_norm_loops = way->batch_norm_loops;
-        cpu->row_norm_loops = way->row_norm_loops;
         cpu->blocked = way->blocked;
     }
     return backend;

@@ -1,5 +1,5 @@
-/* The CPU backend: which kernel runs an operation, and which vector loops this
- * processor takes. */
+/* The CPU backend: finds the kernel of an operation (cpu_kernel), and the vector loops of this
+ * processor's level (set_level). cpu.h says how to add a kernel or a processor. */
 #include "backend/cpu/cpu.h"
 
 #include <stdio.h>
@@ -119,14 +119,14 @@ static KilnStatus reorder_prepare(KilnCall *call, KilnError *err)
         return status;
 
     dnnl_status_t made = kiln_pd_reorder(dnnl, source, target, &pd);
-    const KilnStepArg args[] = {
-        { DNNL_ARG_FROM, source, KILN_AT_INPUT, 0 },
-        { DNNL_ARG_TO, target, KILN_AT_OUTPUT, 0 },
+    const KilnPrimitiveArg args[] = {
+        { DNNL_ARG_FROM, source, KILN_BUFFER_INPUT, 0 },
+        { DNNL_ARG_TO, target, KILN_BUFFER_OUTPUT, 0 },
     };
 
     if (made != dnnl_success)
         return kiln_dnnl_error(err, made, "a change of layout");
-    status = kiln_steps_add(call, pd, args, (int)KILN_COUNT(args), err);
+    status = kiln_primitives_add(call, pd, args, (int)KILN_COUNT(args), err);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
@@ -136,67 +136,41 @@ static void reorder_run(KilnCall *call)
     if (call->priv == NULL)
         memcpy(call->outputs[0].data, call->inputs[0].data, call->outputs[0].bytes);
     else
-        kiln_steps_run(call);
+        kiln_primitives_run(call);
 }
 
 const KilnKernel kiln_cpu_reorder = {
     .prepare = reorder_prepare,
     .run = reorder_run,
-    .release = kiln_steps_release,
+    .release = kiln_primitives_release,
 };
 
 /* ---- Making one --------------------------------------------------------------- */
 
-/* The vector loops of a level, and the blocks that oneDNN prefers there. */
-typedef struct Loops {
-    const char *name; /* of what the loops are compiled for */
+/* What a level decides: the vector loops, and the channel blocks that oneDNN prefers. */
+typedef struct Level {
+    const char *name; /* the instruction set that the loops are compiled for */
     const KilnLoops *loops;
-    const KilnImageLoops *image;
-    const KilnBatchNormLoops *batch_norm;
-    const KilnRowNormLoops *row_norm;
     KilnMdFormat blocked;
-} Loops;
+} Level;
 
-static const Loops *loops_of(KilnCpuLevel level)
+static void set_level(KilnCpuBackend *cpu, KilnCpuLevel number)
 {
-    static const Loops base = { "sse2",
-                                &kiln_loops_base,
-                                &kiln_image_loops_base,
-                                &kiln_batch_norm_loops_base,
-                                &kiln_row_norm_loops_base,
-                                KILN_MD_PLAIN };
-    static const Loops avx2 = { "avx2",
-                                &kiln_loops_avx2,
-                                &kiln_image_loops_avx2,
-                                &kiln_batch_norm_loops_avx2,
-                                &kiln_row_norm_loops_avx2,
-                                KILN_MD_C8 };
-    static const Loops avx512 = { "avx512",
-                                  &kiln_loops_avx512,
-                                  &kiln_image_loops_avx512,
-                                  &kiln_batch_norm_loops_avx512,
-                                  &kiln_row_norm_loops_avx512,
-                                  KILN_MD_C16 };
-
-    return level >= KILN_CPU_AVX512 ? &avx512 : level >= KILN_CPU_AVX2 ? &avx2 : &base;
-}
-
-/* What follows from the level. */
-static void set_level(KilnCpuBackend *cpu, KilnCpuLevel level)
-{
-    const Loops *loops = loops_of(level);
+    static const Level levels[KILN_CPU_LEVELS] = {
+        [KILN_CPU_BASE] = { "sse2", &kiln_loops_base, KILN_MD_PLAIN },
+        [KILN_CPU_AVX2] = { "avx2", &kiln_loops_avx2, KILN_MD_C8 },
+        [KILN_CPU_AVX512] = { "avx512", &kiln_loops_avx512, KILN_MD_C16 },
+        [KILN_CPU_AMX] = { "avx512 with amx", &kiln_loops_avx512, KILN_MD_C16 },
+    };
+    const Level *level = &levels[number];
     const dnnl_version_t *version = dnnl_version();
 
-    cpu->level = level;
-    cpu->loops = loops->loops;
-    cpu->image_loops = loops->image;
-    cpu->batch_norm_loops = loops->batch_norm;
-    cpu->row_norm_loops = loops->row_norm;
-    cpu->blocked = loops->blocked;
-    cpu->base.bf16 = level >= KILN_CPU_AMX;
-    snprintf(cpu->base.machine, sizeof(cpu->base.machine), "%s%s, oneDNN %d.%d.%d", loops->name,
-             level >= KILN_CPU_AMX ? " with amx" : "", version->major, version->minor,
-             version->patch);
+    cpu->level = number;
+    cpu->loops = level->loops;
+    cpu->blocked = level->blocked;
+    cpu->base.bf16 = number >= KILN_CPU_AMX;
+    snprintf(cpu->base.machine, sizeof(cpu->base.machine), "%s, oneDNN %d.%d.%d", level->name,
+             version->major, version->minor, version->patch);
 }
 
 KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)

@@ -1,12 +1,21 @@
-/* Private to the CPU backend: its state, and the tables in which each file lists
- * its kernels. */
+/* Private to the CPU backend: its state, and the table in which each file lists its kernels.
+ *
+ * To add a kernel: write it in kernels/SUBJECT.c (AMX products in amx/, oneDNN primitives in
+ * onednn/, normalization in norm/), add it to that file's KilnCpuTable, and add a new table to this
+ * header and to cpu_kernel in cpu.c.
+ *
+ * To support a new processor: add its level to level.h and level.c, its compiler flags to ISAS and
+ * ISA_FLAGS in the Makefile, and its row to set_level in cpu.c. All of isa/NAME.c is compiled once
+ * per level and exports one table of loops per family (KilnGemmLoops, KilnOptimizerLoops, ...); the
+ * level's tables meet in KilnLoops (isa/vector_loops.h). isa/vector.h and isa/transpose.h hold what
+ * differs between vector widths. */
 #ifndef KILN_BACKEND_CPU_H
 #define KILN_BACKEND_CPU_H
 
 #include "backend/cpu/onednn/layouts.h"
 #include "backend/cpu/isa/batch_norm.h"
-#include "backend/cpu/isa/images.h"
-#include "backend/cpu/isa/loops.h"
+#include "backend/cpu/isa/pooling.h"
+#include "backend/cpu/isa/vector_loops.h"
 #include "backend/cpu/isa/row_norm.h"
 #include "backend/cpu/parallel.h"
 
@@ -14,9 +23,6 @@ typedef struct KilnCpuBackend {
     KilnBackend base;
     KilnCpuLevel level; /* what of the processor may be used */
     const KilnLoops *loops;
-    const KilnImageLoops *image_loops;
-    const KilnBatchNormLoops *batch_norm_loops;
-    const KilnRowNormLoops *row_norm_loops;
     KilnMdFormat blocked; /* of activations, where no neighbour says otherwise */
     KilnDnnl dnnl;
     float *scratch; /* of matrix products: KILN_GEMM_SCRATCH for each thread */

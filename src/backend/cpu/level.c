@@ -1,5 +1,5 @@
-/* Which processor features are used. Whoever asks the processor asks here, so that
- * KILN_ISA caps everything. */
+/* Detects processor features. This is the only place that asks the processor, so that KILN_ISA caps
+ * everything. */
 #include "backend/cpu/level.h"
 
 #include <stdlib.h>

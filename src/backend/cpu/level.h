@@ -1,5 +1,7 @@
-/* Levels of processor features: what this processor has, and how much of it the
- * environment variable KILN_ISA allows. */
+/* Levels of processor features: the highest that this processor has, and how much of it the
+ * environment variable KILN_ISA allows.
+ *
+ * A new processor starts here: add its level, detect it in level.c, then follow cpu.h. */
 #ifndef KILN_BACKEND_CPU_LEVEL_H
 #define KILN_BACKEND_CPU_LEVEL_H
 

@@ -300,9 +300,9 @@ const KilnOp kiln_op_attention = {
     .attrs_size = sizeof(KilnAttentionAttrs),
     .infer = infer_attention,
     .gradient = gradient_attention,
-    .precision = KILN_PRECISION_NARROW,
-    .narrow_inputs = 0x7,
-    .narrow_outputs = 0x1,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 0x7,
+    .bf16_outputs = 0x1,
     .flops = flops_attention,
 };
 
@@ -312,9 +312,9 @@ const KilnOp kiln_op_attention_grad = {
     .n_outputs = 4,
     .attrs_size = sizeof(KilnAttentionAttrs),
     .infer = infer_attention_grad,
-    .precision = KILN_PRECISION_NARROW,
-    .narrow_inputs = 0x3b,
-    .narrow_outputs = 0x7,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 0x3b,
+    .bf16_outputs = 0x7,
     .flops = flops_attention_grad,
 };
 
@@ -325,9 +325,9 @@ const KilnOp kiln_op_attention_packed = {
     .attrs_size = sizeof(KilnAttentionAttrs),
     .infer = infer_packed,
     .gradient = gradient_packed,
-    .precision = KILN_PRECISION_NARROW,
-    .narrow_inputs = 0x1,
-    .narrow_outputs = 0x1,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 0x1,
+    .bf16_outputs = 0x1,
     .flops = flops_packed,
 };
 
@@ -337,9 +337,9 @@ const KilnOp kiln_op_attention_packed_grad = {
     .n_outputs = 2,
     .attrs_size = sizeof(KilnAttentionAttrs),
     .infer = infer_packed_grad,
-    .precision = KILN_PRECISION_NARROW,
-    .narrow_inputs = 0xb,
-    .narrow_outputs = 0x1,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 0xb,
+    .bf16_outputs = 0x1,
     .flops = flops_packed_grad,
 };
 

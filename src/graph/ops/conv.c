@@ -184,9 +184,9 @@ const KilnOp kiln_op_conv2d = {
     .infer = infer_conv2d,
     .gradient = gradient_conv2d,
     .flops = flops_conv2d,
-    .precision = KILN_PRECISION_NARROW,
-    .narrow_inputs = 1u << 0 | 1u << 1,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 1u << 0 | 1u << 1,
+    .bf16_outputs = 1u << 0,
 };
 
 const KilnOp kiln_op_conv2d_grad_input = {
@@ -196,9 +196,9 @@ const KilnOp kiln_op_conv2d_grad_input = {
     .attrs_size = sizeof(KilnConvAttrs),
     .infer = infer_gradient,
     .flops = flops_grad_input,
-    .precision = KILN_PRECISION_NARROW,
-    .narrow_inputs = 1u << 0 | 1u << 1,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 1u << 0 | 1u << 1,
+    .bf16_outputs = 1u << 0,
 };
 
 const KilnOp kiln_op_conv2d_grad_weight = {
@@ -208,8 +208,8 @@ const KilnOp kiln_op_conv2d_grad_weight = {
     .attrs_size = sizeof(KilnConvAttrs),
     .infer = infer_gradient,
     .flops = flops_grad_weight,
-    .precision = KILN_PRECISION_NARROW,
-    .narrow_inputs = 1u << 0 | 1u << 1,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 1u << 0 | 1u << 1,
 };
 
 /* A pair that is not all 0 stands instead of the one number; 0 reads as `least`. */
@@ -330,9 +330,9 @@ const KilnOp kiln_op_conv_transpose2d = {
     .infer = infer_conv_transpose2d,
     .gradient = gradient_conv_transpose2d,
     .flops = flops_grad_input,
-    .precision = KILN_PRECISION_NARROW,
-    .narrow_inputs = 1u << 0 | 1u << 1,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 1u << 0 | 1u << 1,
+    .bf16_outputs = 1u << 0,
 };
 
 /* Where the shapes are sound the result's; otherwise one that the checks refuse. */

@@ -45,9 +45,9 @@ const KilnOp kiln_op_dropout = {
     .attrs_size = sizeof(KilnDropoutAttrs),
     .infer = infer_dropout,
     .gradient = gradient_dropout,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1u << 0,
+    .bf16_outputs = 1u << 0,
 };
 
 const KilnOp kiln_op_dropout_grad = {
@@ -56,9 +56,9 @@ const KilnOp kiln_op_dropout_grad = {
     .n_outputs = 1,
     .attrs_size = sizeof(KilnDropoutAttrs),
     .infer = infer_dropout_grad,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1u << 0,
+    .bf16_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_dropout(KilnTensor *x, double p, KilnTensor *key, int64_t stream)

@@ -290,12 +290,12 @@ static void gradient_cos(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
     dx[0] = kiln_neg(kiln_mul(dy[0], kiln_sin(node->inputs[0])));
 }
 
-KILN_MAPPED(exp, EXP, 1, gradient_exp, WIDE, 0)
-KILN_MAPPED(log, LOG, 1, gradient_log, WIDE, 0)
-KILN_MAPPED(log1p, LOG1P, 1, gradient_log1p, WIDE, 0)
+KILN_MAPPED(exp, EXP, 1, gradient_exp, F32, 0)
+KILN_MAPPED(log, LOG, 1, gradient_log, F32, 0)
+KILN_MAPPED(log1p, LOG1P, 1, gradient_log1p, F32, 0)
 KILN_MAPPED(sqrt, SQRT, 1, gradient_sqrt, FOLLOW, 0)
-KILN_MAPPED(rsqrt, RSQRT, 1, gradient_rsqrt, WIDE, 0)
-KILN_MAPPED(reciprocal, RECIPROCAL, 1, gradient_reciprocal, WIDE, 0)
+KILN_MAPPED(rsqrt, RSQRT, 1, gradient_rsqrt, F32, 0)
+KILN_MAPPED(reciprocal, RECIPROCAL, 1, gradient_reciprocal, F32, 0)
 KILN_MAPPED(square, SQUARE, 1, gradient_square, FOLLOW, 0)
 KILN_MAPPED(abs, ABS, 1, gradient_abs, FOLLOW, 0)
 KILN_MAPPED_CONSTANT(sign, SIGN, 1)
@@ -355,8 +355,8 @@ static void gradient_power(KilnNode *node, KilnTensor *const *dy, KilnTensor **d
     }
 }
 
-KILN_MAPPED(pow, POW, 1, gradient_pow, WIDE, 1)
-KILN_MAPPED(power, POWER, 2, gradient_power, WIDE, 0)
+KILN_MAPPED(pow, POW, 1, gradient_pow, F32, 1)
+KILN_MAPPED(power, POWER, 2, gradient_power, F32, 0)
 
 KilnTensor *kiln_pow(KilnTensor *x, double exponent)
 {
@@ -414,7 +414,7 @@ static void gradient_broadcast(KilnNode *node, KilnTensor *const *dy, KilnTensor
     dx[0] = flow(node, 0, dy[0]);
 }
 
-KILN_MAPPED_OP(to_float, COPY, 1, infer_to_float, NULL, ~0u, WIDE, 0)
+KILN_MAPPED_OP(to_float, COPY, 1, infer_to_float, NULL, ~0u, F32, 0)
 KILN_MAPPED_CONSTANT(detach, COPY, 1)
 
 KILN_MAPPED_RULE(broadcast, COPY)
@@ -426,9 +426,9 @@ const KilnOp kiln_op_broadcast = {
     .infer = infer_broadcast,
     .gradient = gradient_broadcast,
     .map = map_broadcast,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1,
-    .narrow_outputs = 1,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1,
+    .bf16_outputs = 1,
 };
 
 KilnTensor *kiln_to_float(KilnTensor *x)

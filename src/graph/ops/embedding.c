@@ -9,8 +9,8 @@
 #include "graph/graph.h"
 #include "graph/sparse_rows.h"
 
-/* `touched` tells about the one place where this variable's gradient goes. */
-static KilnStatus check_touched(const KilnNode *node, int i, int64_t rows, KilnError *err)
+/* `sparse_rows` tells about the one place where this variable's gradient goes. */
+static KilnStatus check_sparse_rows(const KilnNode *node, int i, int64_t rows, KilnError *err)
 {
     const KilnTensor *sparse_rows = node->inputs[i];
     char text[KILN_SHAPE_TEXT];
@@ -57,7 +57,7 @@ static KilnStatus infer_index_select(KilnNode *node, KilnError *err)
 
     if (selected_shape(attrs, &node->inputs[1]->shape, &shape, err) < 0 ||
         kiln_check_dtype(node, 1, "the index", KILN_I32, err) < 0 ||
-        check_touched(node, 2, x->shape.dim[attrs->axis], err) < 0)
+        check_sparse_rows(node, 2, x->shape.dim[attrs->axis], err) < 0)
         return err->status;
     if (attrs->padding < -1 || attrs->padding >= x->shape.dim[attrs->axis])
         return kiln_error_set(err, KILN_E_RANGE,
@@ -83,7 +83,7 @@ static KilnStatus infer_index_select_grad(KilnNode *node, KilnError *err)
     if (selected_shape(attrs, &node->inputs[1]->shape, &shape, err) < 0 ||
         kiln_check_shape(node, 0, "dy", &shape, err) < 0 ||
         kiln_check_dtype(node, 1, "the index", KILN_I32, err) < 0 ||
-        check_touched(node, 2, attrs->shape.dim[attrs->axis], err) < 0)
+        check_sparse_rows(node, 2, attrs->shape.dim[attrs->axis], err) < 0)
         return err->status;
     kiln_infer_output(node, 0, kiln_node_float(node), &attrs->shape);
     return KILN_OK;
@@ -96,9 +96,9 @@ const KilnOp kiln_op_index_select = {
     .attrs_size = sizeof(KilnSelectAttrs),
     .infer = infer_index_select,
     .gradient = gradient_index_select,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1,
-    .narrow_outputs = 1,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1,
+    .bf16_outputs = 1,
 };
 
 const KilnOp kiln_op_index_select_grad = {
@@ -175,7 +175,8 @@ static KilnStatus infer_embedding_bag(KilnNode *node, KilnError *err)
     int64_t bags = 0;
 
     if (kiln_check_rank(node, 0, "the weight", 2, "[V, D]", err) < 0 ||
-        check_bags(node, 1, 2, &bags, err) < 0 || check_touched(node, 3, weight->dim[0], err) < 0 ||
+        check_bags(node, 1, 2, &bags, err) < 0 ||
+        check_sparse_rows(node, 3, weight->dim[0], err) < 0 ||
         kiln_check_shape(node, 4, "the factors", &node->inputs[1]->shape, err) < 0)
         return err->status;
     if (node->inputs[4] != NULL && attrs->mode != KILN_BAG_SUM)
@@ -210,7 +211,8 @@ static KilnStatus infer_embedding_bag_grad(KilnNode *node, KilnError *err)
     int64_t bags = 0;
 
     if (kiln_check_rank(node, 0, "dy", 2, "[B, D]", err) < 0 ||
-        check_bags(node, 1, 2, &bags, err) < 0 || check_touched(node, 4, attrs->rows, err) < 0 ||
+        check_bags(node, 1, 2, &bags, err) < 0 ||
+        check_sparse_rows(node, 4, attrs->rows, err) < 0 ||
         kiln_check_shape(node, 5, "the factors", &node->inputs[1]->shape, err) < 0)
         return err->status;
     if (attrs->mode == KILN_BAG_MAX && node->inputs[3] == NULL)

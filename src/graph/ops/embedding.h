@@ -11,16 +11,16 @@
     X(embedding_bag_grad)                                                                          \
     X(embedding_bag_factors_grad)
 
-/* index_select        x [outer..., V, inner...], index i32, touched -> y [outer..., index's
+/* index_select        x [outer..., V, inner...], index i32, sparse_rows -> y [outer..., index's
  *                     shape..., inner...]; any type of x               KilnSelectAttrs
- * index_select_grad   dy, index, touched -> dx of attrs' shape         KilnSelectAttrs
- * embedding_bag       weight [V, D], index, offsets, touched, factors -> y [B, D]; for the
+ * index_select_grad   dy, index, sparse_rows -> dx of attrs' shape         KilnSelectAttrs
+ * embedding_bag       weight [V, D], index, offsets, sparse_rows, factors -> y [B, D]; for the
  *                     maximum also the row that won, i32 [B, D], -1: none
  *                                                                      KilnBagAttrs
- * embedding_bag_grad  dy, index, offsets, winners, touched, factors -> dweight
+ * embedding_bag_grad  dy, index, offsets, winners, sparse_rows, factors -> dweight
  *                                                                      KilnBagAttrs
  * embedding_bag_factors_grad  dy, index, offsets, weight -> dfactors   KilnBagAttrs
- * `touched` (optional, i32 [1 + V]) is what KILN_TOUCHED_ALL describes; only the
+ * `sparse_rows` (optional, i32 [1 + V]) is what KILN_SPARSE_ROWS_ALL describes; only the
  * gradients read and write it. offsets: NULL when index is [B, L]. factors (optional, of
  * index's shape, for sums) multiply the rows. */
 typedef struct KilnSelectAttrs {
@@ -32,9 +32,9 @@ typedef struct KilnBagAttrs {
     int64_t rows, mode, padding; /* rows: V; mode: KilnBagMode */
 } KilnBagAttrs;
 
-/* Word 0 of `touched` is the number of rows that follow, which are the only ones
+/* Word 0 of `sparse_rows` is the number of rows that follow, which are the only ones
  * of the gradient at its place that may not be zero; this value: any may. A row
  * can be listed more than once. Zeroed, it says that the gradient is all zero. */
-enum { KILN_TOUCHED_ALL = -1 };
+enum { KILN_SPARSE_ROWS_ALL = -1 };
 
 #endif

@@ -89,9 +89,9 @@ const KilnOp kiln_op_gather = {
     .attrs_size = sizeof(KilnAxisAttrs),
     .infer = infer_gather,
     .gradient = gradient_gather,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1,
-    .narrow_outputs = 1,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1,
+    .bf16_outputs = 1,
 };
 
 const KilnOp kiln_op_scatter_add = {

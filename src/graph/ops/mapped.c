@@ -11,7 +11,7 @@
 
 KilnStatus kiln_broadcast_shapes(const KilnNode *node, KilnShape *ret, KilnError *err)
 {
-    char wide[KILN_SHAPE_TEXT], text[KILN_SHAPE_TEXT];
+    char first[KILN_SHAPE_TEXT], text[KILN_SHAPE_TEXT];
     KilnShape shape = { .rank = 0 };
 
     for (int i = 0; i < node->n_inputs; i++) {
@@ -25,11 +25,12 @@ KilnStatus kiln_broadcast_shapes(const KilnNode *node, KilnShape *ret, KilnError
             int64_t *dim = &shape.dim[shape.rank - x->rank + axis];
 
             if (*dim != x->dim[axis] && *dim != 1 && x->dim[axis] != 1)
-                return kiln_error_set(err, KILN_E_SHAPE,
-                                      "%s and %s don't broadcast: from the right, sizes must be "
-                                      "equal or one of them 1",
-                                      kiln_shape_text(&node->inputs[0]->shape, wide, sizeof(wide)),
-                                      kiln_shape_text(x, text, sizeof(text)));
+                return kiln_error_set(
+                    err, KILN_E_SHAPE,
+                    "%s and %s don't broadcast: from the right, sizes must be "
+                    "equal or one of them 1",
+                    kiln_shape_text(&node->inputs[0]->shape, first, sizeof(first)),
+                    kiln_shape_text(x, text, sizeof(text)));
             if (*dim == 1)
                 *dim = x->dim[axis];
         }
@@ -113,7 +114,7 @@ const KilnOp kiln_op_map = {
     .n_outputs = 1,
     .attrs_size = sizeof(KilnMap),
     .infer = infer_map,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = ~0u,
-    .narrow_outputs = ~0u,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = ~0u,
+    .bf16_outputs = ~0u,
 };

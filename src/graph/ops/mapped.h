@@ -27,7 +27,7 @@ KilnTensor *kiln_record_mapped(const KilnOp *op, KilnTensor *a, KilnTensor *b, K
     }
 
 /* CONSTANT: as KilnOp's. NUMBERS: 1 if the attributes are KilnNumberAttrs, 0 if there are none. */
-#define KILN_MAPPED_OP(NAME, CODE, INPUTS, INFER, GRADIENT, CONSTANT, PRECISION, NUMBERS)          \
+#define KILN_MAPPED_OP(NAME, CODE, INPUTS, INFER, GRADIENT, CONSTANT, AUTOCAST, NUMBERS)           \
     KILN_MAPPED_RULE(NAME, CODE)                                                                   \
     const KilnOp kiln_op_##NAME = {                                                                \
         .name = #NAME,                                                                             \
@@ -38,13 +38,13 @@ KilnTensor *kiln_record_mapped(const KilnOp *op, KilnTensor *a, KilnTensor *b, K
         .gradient = (GRADIENT),                                                                    \
         .constant = (CONSTANT),                                                                    \
         .map = map_##NAME,                                                                         \
-        .precision = KILN_PRECISION_##PRECISION,                                                   \
-        .narrow_inputs = ~0u,                                                                      \
-        .narrow_outputs = 1,                                                                       \
+        .autocast = KILN_AUTOCAST_##AUTOCAST,                                                      \
+        .bf16_inputs = ~0u,                                                                        \
+        .bf16_outputs = 1,                                                                         \
     };
 
-#define KILN_MAPPED(NAME, CODE, INPUTS, GRADIENT, PRECISION, NUMBERS)                              \
-    KILN_MAPPED_OP(NAME, CODE, INPUTS, kiln_infer_mapped, GRADIENT, 0, PRECISION, NUMBERS)
+#define KILN_MAPPED(NAME, CODE, INPUTS, GRADIENT, AUTOCAST, NUMBERS)                               \
+    KILN_MAPPED_OP(NAME, CODE, INPUTS, kiln_infer_mapped, GRADIENT, 0, AUTOCAST, NUMBERS)
 /* Its slope is 0 everywhere. */
 #define KILN_MAPPED_CONSTANT(NAME, CODE, INPUTS)                                                   \
     KILN_MAPPED_OP(NAME, CODE, INPUTS, kiln_infer_mapped, NULL, ~0u, FOLLOW, 0)

@@ -72,9 +72,9 @@ const KilnOp kiln_op_batch_norm = {
     .attrs_size = sizeof(KilnBatchNormAttrs),
     .infer = infer_batch_norm,
     .gradient = gradient_batch_norm,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0 | 1u << 3,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1u << 0 | 1u << 3,
+    .bf16_outputs = 1u << 0,
 };
 
 const KilnOp kiln_op_batch_norm_grad = {
@@ -83,9 +83,9 @@ const KilnOp kiln_op_batch_norm_grad = {
     .n_outputs = 3,
     .attrs_size = sizeof(KilnBatchNormAttrs),
     .infer = infer_batch_norm_grad,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0 | 1u << 1 | 1u << 6 | 1u << 7,
-    .narrow_outputs = 1u << 0 | 1u << 3,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1u << 0 | 1u << 1 | 1u << 6 | 1u << 7,
+    .bf16_outputs = 1u << 0 | 1u << 3,
 };
 
 /* ---- Evaluation: batch_norm_eval ----------------------------------------------- */
@@ -133,9 +133,9 @@ const KilnOp kiln_op_batch_norm_eval = {
     .attrs_size = sizeof(KilnBatchNormAttrs),
     .infer = infer_batch_norm_eval,
     .gradient = gradient_batch_norm_eval,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0 | 1u << 5,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1u << 0 | 1u << 5,
+    .bf16_outputs = 1u << 0,
 };
 
 /* ---- The public operation ------------------------------------------------------ */

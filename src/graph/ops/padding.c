@@ -62,9 +62,9 @@ const KilnOp kiln_op_pad_axis = {
     .attrs_size = sizeof(KilnPadAttrs),
     .infer = infer_pad_axis,
     .gradient = gradient_pad_axis,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1,
-    .narrow_outputs = 1,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1,
+    .bf16_outputs = 1,
 };
 
 const KilnOp kiln_op_pad_axis_grad = {
@@ -73,9 +73,9 @@ const KilnOp kiln_op_pad_axis_grad = {
     .n_outputs = 1,
     .attrs_size = sizeof(KilnPadAttrs),
     .infer = infer_pad_axis_grad,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1,
-    .narrow_outputs = 1,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1,
+    .bf16_outputs = 1,
 };
 
 static KilnTensor *pad_axes(KilnTensor *x, const int64_t *before, const int64_t *after,

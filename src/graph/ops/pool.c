@@ -160,9 +160,9 @@ const KilnOp kiln_op_max_pool2d = {
     .attrs_size = sizeof(KilnPoolAttrs),
     .infer = infer_max_pool2d,
     .gradient = gradient_max_pool2d,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1u << 0,
+    .bf16_outputs = 1u << 0,
 };
 
 const KilnOp kiln_op_max_pool2d_grad = {
@@ -171,9 +171,9 @@ const KilnOp kiln_op_max_pool2d_grad = {
     .n_outputs = 1,
     .attrs_size = sizeof(KilnPoolAttrs),
     .infer = infer_gradient,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1u << 0,
+    .bf16_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_max_pool2d(KilnTensor *x, KilnPool pool)
@@ -215,9 +215,9 @@ const KilnOp kiln_op_avg_pool2d = {
     .attrs_size = sizeof(KilnPoolAttrs),
     .infer = infer_avg_pool2d,
     .gradient = gradient_avg_pool2d,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1u << 0,
+    .bf16_outputs = 1u << 0,
 };
 
 const KilnOp kiln_op_avg_pool2d_grad = {
@@ -226,9 +226,9 @@ const KilnOp kiln_op_avg_pool2d_grad = {
     .n_outputs = 1,
     .attrs_size = sizeof(KilnPoolAttrs),
     .infer = infer_gradient,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1u << 0,
+    .bf16_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_avg_pool2d(KilnTensor *x, KilnPool pool)

@@ -194,9 +194,9 @@ const KilnOp kiln_op_matmul = {
     .infer = infer_matmul,
     .gradient = gradient_matmul,
     .flops = flops_matmul,
-    .precision = KILN_PRECISION_NARROW,
-    .narrow_inputs = 1u << 0 | 1u << 1,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 1u << 0 | 1u << 1,
+    .bf16_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_matmul(KilnTensor *a, KilnTensor *b, bool transpose_a, bool transpose_b)
@@ -266,9 +266,9 @@ const KilnOp kiln_op_linear = {
     .infer = infer_linear,
     .gradient = gradient_linear,
     .flops = flops_linear,
-    .precision = KILN_PRECISION_NARROW,
-    .narrow_inputs = 1u << 0 | 1u << 1,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 1u << 0 | 1u << 1,
+    .bf16_outputs = 1u << 0,
 };
 
 KilnTensor *kiln_linear(KilnTensor *x, KilnTensor *weight, KilnTensor *bias)

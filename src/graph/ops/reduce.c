@@ -138,8 +138,8 @@ static void gradient_logsumexp(KilnNode *node, KilnTensor *const *dy, KilnTensor
         .attrs_size = sizeof(KilnReduceAttrs),                                                     \
         .infer = (INFER),                                                                          \
         .gradient = (GRADIENT),                                                                    \
-        .precision = KILN_PRECISION_WIDE,                                                          \
-        .narrow_inputs = 1,                                                                        \
+        .autocast = KILN_AUTOCAST_F32,                                                             \
+        .bf16_inputs = 1,                                                                          \
     };
 REDUCTION(sum, infer_reduce, gradient_sum)
 REDUCTION(mean, infer_reduce, gradient_mean)

@@ -34,9 +34,9 @@ const KilnOp kiln_op_reshape = {
     .attrs_size = sizeof(KilnShapeAttrs),
     .infer = infer_reshape,
     .gradient = gradient_reshape,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1u << 0,
+    .bf16_outputs = 1u << 0,
 };
 
 /* Replace the one -1 by the size that keeps the number of elements. */
@@ -120,9 +120,9 @@ const KilnOp kiln_op_permute = {
     .attrs_size = sizeof(KilnPermuteAttrs),
     .infer = infer_permute,
     .gradient = gradient_permute,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1u << 0,
-    .narrow_outputs = 1u << 0,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1u << 0,
+    .bf16_outputs = 1u << 0,
 };
 
 /* Whether this is an order whose axes of more than one place stay in sequence, so

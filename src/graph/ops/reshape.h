@@ -14,7 +14,7 @@
     X(triangle)
 
 /* Pieces that one node joins or cuts. */
-enum { KILN_MOST_PIECES = 8 };
+enum { KILN_MAX_PIECES = 8 };
 
 /* reshape             x -> y (same bytes)                 KilnShapeAttrs
  * permute             x -> y                              KilnPermuteAttrs
@@ -40,7 +40,7 @@ typedef struct KilnConcatAttrs {
     int64_t axis;
 } KilnConcatAttrs;
 typedef struct KilnSplitAttrs {
-    int64_t axis, n, size[KILN_MOST_PIECES];
+    int64_t axis, n, size[KILN_MAX_PIECES];
 } KilnSplitAttrs;
 typedef struct KilnTriangleAttrs {
     int64_t diagonal, upper;

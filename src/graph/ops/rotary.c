@@ -38,7 +38,7 @@ const KilnOp kiln_op_rotary = {
     .attrs_size = sizeof(KilnRotaryAttrs),
     .infer = infer_rotary,
     .gradient = gradient_rotary,
-    .precision = KILN_PRECISION_FOLLOW,
+    .autocast = KILN_AUTOCAST_FOLLOW,
 };
 
 KilnTensor *kiln_rotary(KilnTensor *x, KilnRotary rotary)

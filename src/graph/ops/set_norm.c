@@ -149,9 +149,9 @@ static void gradient_group_norm(KilnNode *node, KilnTensor *const *dy, KilnTenso
         .attrs_size = sizeof(KilnSetNormAttrs),                                                    \
         .infer = infer_sets,                                                                       \
         .gradient = gradient_##op_name,                                                            \
-        .precision = KILN_PRECISION_FOLLOW,                                                        \
-        .narrow_inputs = 1u << 0,                                                                  \
-        .narrow_outputs = 1u << 0,                                                                 \
+        .autocast = KILN_AUTOCAST_FOLLOW,                                                          \
+        .bf16_inputs = 1u << 0,                                                                    \
+        .bf16_outputs = 1u << 0,                                                                   \
     };                                                                                             \
     const KilnOp kiln_op_##op_name##_grad = {                                                      \
         .name = #op_name "_grad",                                                                  \
@@ -159,9 +159,9 @@ static void gradient_group_norm(KilnNode *node, KilnTensor *const *dy, KilnTenso
         .n_outputs = (inputs),                                                                     \
         .attrs_size = sizeof(KilnSetNormAttrs),                                                    \
         .infer = infer_sets_grad,                                                                  \
-        .precision = KILN_PRECISION_FOLLOW,                                                        \
-        .narrow_inputs = 1u << 0 | 1u << 1,                                                        \
-        .narrow_outputs = 1u << 0,                                                                 \
+        .autocast = KILN_AUTOCAST_FOLLOW,                                                          \
+        .bf16_inputs = 1u << 0 | 1u << 1,                                                          \
+        .bf16_outputs = 1u << 0,                                                                   \
     };
 
 SET_NORM(layer_norm, 3)

@@ -94,9 +94,9 @@ const KilnOp kiln_op_slice = {
     .attrs_size = sizeof(KilnWindowAttrs),
     .infer = infer_slice,
     .gradient = gradient_slice,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1,
-    .narrow_outputs = 1,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1,
+    .bf16_outputs = 1,
 };
 
 const KilnOp kiln_op_place = {
@@ -106,9 +106,9 @@ const KilnOp kiln_op_place = {
     .attrs_size = sizeof(KilnWindowAttrs),
     .infer = infer_place,
     .gradient = gradient_place,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1,
-    .narrow_outputs = 1,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1,
+    .bf16_outputs = 1,
 };
 
 /* A position of Python's slices: from the end when negative, within the axis. */
@@ -238,7 +238,7 @@ static KilnStatus infer_concat(KilnNode *node, KilnError *err)
 static void gradient_concat(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     const int axis = (int)((const KilnConcatAttrs *)node->attrs)->axis;
-    int64_t sizes[KILN_MOST_PIECES] = { 0 };
+    int64_t sizes[KILN_MAX_PIECES] = { 0 };
 
     for (int i = 0; i < node->n_inputs; i++)
         sizes[i] = node->inputs[i]->shape.dim[axis];
@@ -247,21 +247,21 @@ static void gradient_concat(KilnNode *node, KilnTensor *const *dy, KilnTensor **
 
 const KilnOp kiln_op_concat = {
     .name = "concat",
-    .n_inputs = KILN_MOST_PIECES,
+    .n_inputs = KILN_MAX_PIECES,
     .n_outputs = 1,
     .attrs_size = sizeof(KilnConcatAttrs),
     .infer = infer_concat,
     .gradient = gradient_concat,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = (1u << KILN_MOST_PIECES) - 1,
-    .narrow_outputs = 1,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = (1u << KILN_MAX_PIECES) - 1,
+    .bf16_outputs = 1,
 };
 
 /* More tensors than one node takes are joined in groups first. */
 KilnTensor *kiln_concat(KilnTensor *const *tensors, int n, int axis)
 {
-    KilnTensor *group[KILN_MOST_PIECES];
-    int n_groups = n < KILN_MOST_PIECES ? n : KILN_MOST_PIECES, done = 0;
+    KilnTensor *group[KILN_MAX_PIECES];
+    int n_groups = n < KILN_MAX_PIECES ? n : KILN_MAX_PIECES, done = 0;
 
     for (int i = 0; i < n; i++)
         if (tensors[i]->poisoned)
@@ -283,23 +283,23 @@ KilnTensor *kiln_concat(KilnTensor *const *tensors, int n, int axis)
 
 KilnTensor *kiln_stack(KilnTensor *const *tensors, int n, int axis)
 {
-    KilnTensor *widened[KILN_MOST_PIECES];
+    KilnTensor *widened[KILN_MAX_PIECES];
     KilnTensor *first = tensors[0];
 
     if (first->poisoned || (axis = axis_of(first, "stack", axis, first->shape.rank + 1)) < 0)
         return first->graph->poison;
-    if (n <= KILN_MOST_PIECES) {
+    if (n <= KILN_MAX_PIECES) {
         for (int i = 0; i < n; i++)
             widened[i] = kiln_unsqueeze(tensors[i], axis);
         return kiln_concat(widened, n, axis);
     }
-    for (int i = 0, done = 0; i < KILN_MOST_PIECES; i++) {
-        int size = (n - done) / (KILN_MOST_PIECES - i);
+    for (int i = 0, done = 0; i < KILN_MAX_PIECES; i++) {
+        int size = (n - done) / (KILN_MAX_PIECES - i);
 
         widened[i] = kiln_stack(tensors + done, size, axis);
         done += size;
     }
-    return kiln_concat(widened, KILN_MOST_PIECES, axis);
+    return kiln_concat(widened, KILN_MAX_PIECES, axis);
 }
 
 /* ---- split --------------------------------------------------------------------- */
@@ -331,7 +331,7 @@ static KilnStatus infer_split(KilnNode *node, KilnError *err)
 static void gradient_split(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     const KilnSplitAttrs *attrs = node->attrs;
-    KilnTensor *pieces[KILN_MOST_PIECES];
+    KilnTensor *pieces[KILN_MAX_PIECES];
 
     for (int i = 0; i < node->n_outputs; i++)
         pieces[i] = dy[i] != NULL
@@ -343,13 +343,13 @@ static void gradient_split(KilnNode *node, KilnTensor *const *dy, KilnTensor **d
 const KilnOp kiln_op_split = {
     .name = "split",
     .n_inputs = 1,
-    .n_outputs = KILN_MOST_PIECES,
+    .n_outputs = KILN_MAX_PIECES,
     .attrs_size = sizeof(KilnSplitAttrs),
     .infer = infer_split,
     .gradient = gradient_split,
-    .precision = KILN_PRECISION_FOLLOW,
-    .narrow_inputs = 1,
-    .narrow_outputs = (1u << KILN_MOST_PIECES) - 1,
+    .autocast = KILN_AUTOCAST_FOLLOW,
+    .bf16_inputs = 1,
+    .bf16_outputs = (1u << KILN_MAX_PIECES) - 1,
 };
 
 void kiln_split(KilnTensor *x, int axis, const int64_t *sizes, int n, KilnTensor **ret)
@@ -358,7 +358,7 @@ void kiln_split(KilnTensor *x, int axis, const int64_t *sizes, int n, KilnTensor
     KilnTensor *first = x->graph->poison;
 
     if (!x->poisoned && (axis = axis_of(x, "split", axis, x->shape.rank)) >= 0) {
-        if (n >= 1 && n <= KILN_MOST_PIECES) {
+        if (n >= 1 && n <= KILN_MAX_PIECES) {
             attrs.axis = axis;
             for (int i = 0; i < n; i++)
                 attrs.size[i] = sizes[i];
@@ -367,7 +367,7 @@ void kiln_split(KilnTensor *x, int axis, const int64_t *sizes, int n, KilnTensor
             first = kiln_graph_poison(x->graph,
                                       "split: %d pieces; 1 to %d are possible (kiln_narrow cuts "
                                       "out one)",
-                                      n, (int)KILN_MOST_PIECES);
+                                      n, (int)KILN_MAX_PIECES);
         }
     }
     for (int i = 0; i < n; i++)

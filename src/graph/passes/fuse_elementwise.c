@@ -202,8 +202,8 @@ static bool place_read(const KilnRewrite *rewrite, const KilnTensor *tensor, int
 {
     KilnTensor bytes = *tensor;
 
-    bytes.data = tensor->place;
-    for (int i = from + 1; i < to && tensor->place != NULL; i++) {
+    bytes.data = tensor->dest;
+    for (int i = from + 1; i < to && tensor->dest != NULL; i++) {
         const KilnNode *node = rewrite->nodes[i];
 
         for (int k = 0; k < node->n_inputs; k++)

@@ -19,7 +19,7 @@ enum {
 typedef struct Chain {
     KilnRewrite *rewrite;
     KilnNode *producer;
-    bool widens;                         /* its kernel can give f32 where its own result is bf16 */
+    bool gives_f32;                      /* its kernel can give f32 where its own result is bf16 */
     KilnTensor *inputs[KILN_MAX_INPUTS]; /* of the map: the producer's result, then others */
     KilnTensor *made[KILN_MAP_STEPS];    /* what each step makes */
     KilnNode *joined[KILN_MAP_STEPS];
@@ -60,14 +60,14 @@ static bool gives(const Chain *chain, KilnDType type)
 {
     const KilnDType own = chain->producer->outputs[0]->dtype;
 
-    return type == own || (chain->widens && own == KILN_BF16 && type == KILN_F32);
+    return type == own || (chain->gives_f32 && own == KILN_BF16 && type == KILN_F32);
 }
 
 /* Whether a result can be written where the producer stands: one with a place of
  * its own must not appear there before what is recorded between has run. */
 static bool can_move(const Chain *chain, const KilnNode *node)
 {
-    if (node->outputs[0]->place == NULL)
+    if (node->outputs[0]->dest == NULL)
         return true;
     for (int i = chain->producer->index + 1; i < node->index; i++)
         if (chain->rewrite->nodes[i] != NULL && chain->rewrite->nodes[i]->op->updates != 0)
@@ -234,7 +234,7 @@ KilnStatus kiln_pass_fuse_epilogue(KilnRewrite *rewrite, KilnError *err)
             continue;
         Chain chain = { .rewrite = rewrite,
                         .producer = node,
-                        .widens = kernel->epilogue_widens,
+                        .gives_f32 = kernel->epilogue_gives_f32,
                         .inputs = { node->outputs[0] } };
         chain.map.n_inputs = 1;
         grow(&chain);

@@ -16,7 +16,7 @@ typedef struct KilnRewrite {
     size_t n_nodes;
     KilnTensor **tensors; /* the step's, then those that passes made; by id */
     size_t n_tensors, cap_tensors;
-    bool narrow;                          /* among them are variables of bf16 */
+    bool has_bf16_variables;              /* among them are variables of bf16 */
     bool layouts, in_place, share_memory; /* what planning may do; see planning.h */
     bool *kept;                           /* per tensor: its bytes are read after the run */
     KilnNode **made; /* per tensor: the node that makes it, NULL for leaves; see _index */

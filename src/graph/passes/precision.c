@@ -10,34 +10,34 @@
 #include "graph/passes/pass_list.h"
 #include "graph/passes/precision.h"
 
-typedef struct Narrowing {
+typedef struct Autocast {
     KilnRewrite *step;
     bool storage; /* only what is stored as bf16 is; all is computed in f32 */
     /* By id of the tensors that the pass found: */
-    KilnTensor **stored; /* the tensor that stands for it now; NULL: it does itself */
-    KilnTensor **narrow; /* its cast to bf16, made when first needed */
-    bool *wanted;        /* every reader would round it to bf16 anyway */
-    bool *exact;         /* every reader computes in f32 */
+    KilnTensor **stored;  /* the tensor that stands for it now; NULL: it does itself */
+    KilnTensor **as_bf16; /* its cast to bf16, made when first needed */
+    bool *wanted;         /* every reader would round it to bf16 anyway */
+    bool *exact;          /* every reader computes in f32 */
     size_t n_tensors;
     KilnNode **nodes; /* the step as it will be */
     size_t n_nodes, cap_nodes;
     KilnError *err;
-} Narrowing;
+} Autocast;
 
 /* ---- Questions ------------------------------------------------------------------- */
 
 /* Maps run on whatever floats they find. */
 static bool op_takes(const KilnNode *node, int i)
 {
-    return i >= node->op->n_inputs || (node->op->narrow_inputs >> i & 1) != 0;
+    return i >= node->op->n_inputs || (node->op->bf16_inputs >> i & 1) != 0;
 }
 
 static bool op_gives(const KilnNode *node, int i)
 {
-    return i >= node->op->n_outputs || (node->op->narrow_outputs >> i & 1) != 0;
+    return i >= node->op->n_outputs || (node->op->bf16_outputs >> i & 1) != 0;
 }
 
-static const KilnKernel *kernel_of(const Narrowing *p, const KilnNode *node)
+static const KilnKernel *kernel_of(const Autocast *p, const KilnNode *node)
 {
     const KilnBackend *backend = p->step->graph->backend;
 
@@ -45,24 +45,24 @@ static const KilnKernel *kernel_of(const Narrowing *p, const KilnNode *node)
 }
 
 /* Products take bf16 only where the processor multiplies it. */
-static bool kernel_is_wide(const Narrowing *p, const KilnNode *node)
+static bool kernel_needs_f32(const Autocast *p, const KilnNode *node)
 {
     const KilnKernel *kernel = kernel_of(p, node);
 
     return kernel == NULL ||
-           (node->op->precision == KILN_PRECISION_NARROW && !p->step->graph->backend->bf16);
+           (node->op->autocast == KILN_AUTOCAST_BF16 && !p->step->graph->backend->bf16);
 }
 
-static bool kernel_takes(const Narrowing *p, const KilnNode *node, int i)
+static bool kernel_takes(const Autocast *p, const KilnNode *node, int i)
 {
     return i >= node->op->n_inputs ||
-           (!kernel_is_wide(p, node) && (kernel_of(p, node)->narrow_inputs >> i & 1) != 0);
+           (!kernel_needs_f32(p, node) && (kernel_of(p, node)->bf16_inputs >> i & 1) != 0);
 }
 
-static bool kernel_gives(const Narrowing *p, const KilnNode *node, int i)
+static bool kernel_gives(const Autocast *p, const KilnNode *node, int i)
 {
     return i >= node->op->n_outputs ||
-           (!kernel_is_wide(p, node) && (kernel_of(p, node)->narrow_outputs >> i & 1) != 0);
+           (!kernel_needs_f32(p, node) && (kernel_of(p, node)->bf16_outputs >> i & 1) != 0);
 }
 
 static bool is_float(const KilnTensor *tensor)
@@ -70,14 +70,14 @@ static bool is_float(const KilnTensor *tensor)
     return tensor != NULL && (tensor->dtype == KILN_F32 || tensor->dtype == KILN_BF16);
 }
 
-static KilnTensor *now(const Narrowing *p, KilnTensor *tensor)
+static KilnTensor *now(const Autocast *p, KilnTensor *tensor)
 {
     return p->stored[tensor->id] != NULL ? p->stored[tensor->id] : tensor;
 }
 
 /* ---- Making casts -------------------------------------------------------------------- */
 
-static KilnStatus push(Narrowing *p, KilnNode *node)
+static KilnStatus push(Autocast *p, KilnNode *node)
 {
     if (p->n_nodes == p->cap_nodes) {
         size_t capacity = 2 * p->cap_nodes + 64;
@@ -95,7 +95,7 @@ static KilnStatus push(Narrowing *p, KilnNode *node)
 }
 
 /* `to` takes the values of `from`. */
-static KilnStatus push_cast(Narrowing *p, KilnTensor *from, KilnTensor *to, const char *layer)
+static KilnStatus push_cast(Autocast *p, KilnTensor *from, KilnTensor *to, const char *layer)
 {
     const KilnCastAttrs attrs = { .dtype = (int32_t)to->dtype };
     KilnNode *node = kiln_rewrite_node(p->step, &kiln_op_cast, &from, 1, &to, 1, &attrs, layer);
@@ -103,7 +103,7 @@ static KilnStatus push_cast(Narrowing *p, KilnTensor *from, KilnTensor *to, cons
     return node != NULL ? push(p, node) : kiln_error_nomem(p->err, sizeof(*node));
 }
 
-static KilnTensor *twin(Narrowing *p, const KilnTensor *tensor, KilnDType dtype)
+static KilnTensor *twin(Autocast *p, const KilnTensor *tensor, KilnDType dtype)
 {
     KilnTensor *made = kiln_rewrite_tensor(p->step, dtype, &tensor->shape);
 
@@ -112,7 +112,7 @@ static KilnTensor *twin(Narrowing *p, const KilnTensor *tensor, KilnDType dtype)
     return made;
 }
 
-static KilnTensor *cast(Narrowing *p, KilnTensor *from, KilnDType dtype, const char *layer)
+static KilnTensor *cast(Autocast *p, KilnTensor *from, KilnDType dtype, const char *layer)
 {
     KilnTensor *to = twin(p, from, dtype);
 
@@ -120,33 +120,33 @@ static KilnTensor *cast(Narrowing *p, KilnTensor *from, KilnDType dtype, const c
 }
 
 /* The bf16 form of a tensor, one for all its readers. */
-static KilnTensor *narrowed(Narrowing *p, KilnTensor *tensor, const char *layer)
+static KilnTensor *to_bf16(Autocast *p, KilnTensor *tensor, const char *layer)
 {
     KilnTensor *stored = now(p, tensor);
 
     if (stored->dtype == KILN_BF16)
         return stored;
-    if (p->narrow[tensor->id] == NULL)
-        p->narrow[tensor->id] = cast(p, stored, KILN_BF16, layer);
-    return p->narrow[tensor->id];
+    if (p->as_bf16[tensor->id] == NULL)
+        p->as_bf16[tensor->id] = cast(p, stored, KILN_BF16, layer);
+    return p->as_bf16[tensor->id];
 }
 
 /* After an update the casts of the variable's old value must not be used. */
-static void forget(Narrowing *p, const KilnNode *node)
+static void forget(Autocast *p, const KilnNode *node)
 {
     for (size_t i = 0; i < p->n_tensors; i++)
-        for (int k = 0; k < node->n_inputs && p->narrow[i] != NULL; k++)
+        for (int k = 0; k < node->n_inputs && p->as_bf16[i] != NULL; k++)
             if ((node->op->updates >> k & 1) != 0 && node->inputs[k] != NULL &&
                 p->step->tensors[i]->variable &&
                 kiln_overlaps(node->inputs[k], p->step->tensors[i]))
-                p->narrow[i] = NULL;
+                p->as_bf16[i] = NULL;
 }
 
 /* ---- What is bf16 ---------------------------------------------------------------------- */
 
 /* Whether every reader rounds the tensor to bf16, reshapes in between included; or
  * none would, for all want it exact. */
-static void find_wanted(Narrowing *p)
+static void find_wanted(Autocast *p)
 {
     const KilnRewrite *step = p->step;
 
@@ -155,24 +155,24 @@ static void find_wanted(Narrowing *p)
     for (size_t i = step->n_nodes; i-- > 0;) {
         const KilnNode *node = step->nodes[i];
         const KilnKernel *kernel = kernel_of(p, node);
-        bool rounds = node->op->precision == KILN_PRECISION_NARROW ||
+        bool rounds = node->op->autocast == KILN_AUTOCAST_BF16 ||
                       (kernel != NULL && kernel->alias && p->wanted[node->outputs[0]->id]);
 
         for (int k = 0; k < node->n_inputs; k++)
             if (node->inputs[k] != NULL) {
                 p->wanted[node->inputs[k]->id] &= rounds && k < node->op->n_inputs &&
                                                   op_takes(node, k);
-                p->exact[node->inputs[k]->id] &= node->op->precision == KILN_PRECISION_WIDE;
+                p->exact[node->inputs[k]->id] &= node->op->autocast == KILN_AUTOCAST_F32;
             }
     }
 }
 
 /* As PyTorch promotes: an operation on bf16 and f32 of one size gives f32; but
  * what is smaller, a bias or a scale, has no say. */
-static KilnDType follows(const Narrowing *p, const KilnNode *node)
+static KilnDType follows(const Autocast *p, const KilnNode *node)
 {
     int64_t largest = 0;
-    bool wide = true;
+    bool all_f32 = true;
 
     for (int k = 0; k < node->n_inputs; k++) {
         KilnTensor *input = node->inputs[k];
@@ -180,24 +180,24 @@ static KilnDType follows(const Narrowing *p, const KilnNode *node)
         if (!is_float(input) || !op_takes(node, k))
             continue;
         const int64_t count = kiln_shape_count(&input->shape);
-        const bool is_wide = now(p, input)->dtype == KILN_F32;
+        const bool is_f32 = now(p, input)->dtype == KILN_F32;
         if (count >= largest)
-            wide = is_wide || (count == largest && wide);
+            all_f32 = is_f32 || (count == largest && all_f32);
         if (count > largest)
             largest = count;
     }
-    return wide ? KILN_F32 : KILN_BF16;
+    return all_f32 ? KILN_F32 : KILN_BF16;
 }
 
 /* The type in which output i is kept. */
-static KilnDType chosen(const Narrowing *p, const KilnNode *node, int i)
+static KilnDType output_type(const Autocast *p, const KilnNode *node, int i)
 {
     KilnTensor *output = node->outputs[i];
 
     if (p->storage || output->dtype != KILN_F32 || !op_gives(node, i) ||
-        kiln_rewrite_visible(p->step, output) || node->op->precision == KILN_PRECISION_WIDE)
+        kiln_rewrite_visible(p->step, output) || node->op->autocast == KILN_AUTOCAST_F32)
         return output->dtype;
-    if (node->op->precision == KILN_PRECISION_NARROW || p->wanted[output->id])
+    if (node->op->autocast == KILN_AUTOCAST_BF16 || p->wanted[output->id])
         return KILN_BF16;
     return p->exact[output->id] ? KILN_F32 : follows(p, node);
 }
@@ -207,11 +207,11 @@ static KilnDType chosen(const Narrowing *p, const KilnNode *node, int i)
 /* What is known of a node before its inputs are made. */
 typedef struct Needs {
     KilnDType outputs[KILN_MAX_OUTPUTS];
-    bool widen; /* the kernel gets, and gives, f32 alone */
+    bool f32_only; /* the kernel gets, and gives, f32 alone */
 } Needs;
 
 /* The input as the operation is to see it, which is not yet what its kernel takes. */
-static KilnDType seen(const Narrowing *p, const KilnNode *node, int i)
+static KilnDType op_type(const Autocast *p, const KilnNode *node, int i)
 {
     const KilnTensor *input = now(p, node->inputs[i]);
 
@@ -219,71 +219,71 @@ static KilnDType seen(const Narrowing *p, const KilnNode *node, int i)
         return input->dtype;
     if (!op_takes(node, i) || (p->storage && node->op->updates == 0))
         return KILN_F32;
-    return node->op->precision == KILN_PRECISION_NARROW ? KILN_BF16 : input->dtype;
+    return node->op->autocast == KILN_AUTOCAST_BF16 ? KILN_BF16 : input->dtype;
 }
 
 /* Kernels get all their bf16 arguments as bf16, or none; but for products, which
  * may be asked for f32, and kernels that take any mixture. */
-static bool must_widen(const Narrowing *p, const KilnNode *node, const Needs *needs)
+static bool must_use_f32(const Autocast *p, const KilnNode *node, const Needs *needs)
 {
-    const bool product = node->op->precision == KILN_PRECISION_NARROW;
+    const bool product = node->op->autocast == KILN_AUTOCAST_BF16;
     const KilnKernel *kernel = kernel_of(p, node);
     bool any[2] = { false, false }; /* f32, bf16 */
 
     for (int i = 0; i < node->n_inputs && i < node->op->n_inputs; i++)
         if (is_float(node->inputs[i]) && kernel_takes(p, node, i))
-            any[seen(p, node, i) == KILN_BF16] = true;
+            any[op_type(p, node, i) == KILN_BF16] = true;
         else if (product && is_float(node->inputs[i]) && op_takes(node, i) &&
-                 seen(p, node, i) == KILN_BF16)
+                 op_type(p, node, i) == KILN_BF16)
             return true;
     for (int i = 0; i < node->n_outputs && i < node->op->n_outputs; i++) {
-        const bool narrow = needs->outputs[i] == KILN_BF16;
+        const bool bf16 = needs->outputs[i] == KILN_BF16;
 
-        if (is_float(node->outputs[i]) && kernel_gives(p, node, i) && (narrow || !product))
-            any[narrow] = true;
+        if (is_float(node->outputs[i]) && kernel_gives(p, node, i) && (bf16 || !product))
+            any[bf16] = true;
     }
     return kernel == NULL || (any[0] && any[1] && !kernel->mixed_floats);
 }
 
 /* A variable that the kernel rounds by itself, while it packs it. */
-static bool rounds_itself(const Narrowing *p, const KilnNode *node, int i)
+static bool rounds_itself(const Autocast *p, const KilnNode *node, int i)
 {
     return i < node->op->n_inputs && (kernel_of(p, node)->rounding_inputs >> i & 1) != 0 &&
            node->inputs[i]->variable && node->inputs[i]->dtype == KILN_F32;
 }
 
-static KilnTensor *make_input(Narrowing *p, const KilnNode *node, int i, const Needs *needs)
+static KilnTensor *make_input(Autocast *p, const KilnNode *node, int i, const Needs *needs)
 {
     KilnTensor *input = node->inputs[i];
 
     if (!is_float(input))
         return input;
-    KilnDType type = seen(p, node, i);
-    bool widen = needs->widen || !kernel_takes(p, node, i);
-    if (type == KILN_BF16 && !widen && rounds_itself(p, node, i))
+    KilnDType type = op_type(p, node, i);
+    bool f32_only = needs->f32_only || !kernel_takes(p, node, i);
+    if (type == KILN_BF16 && !f32_only && rounds_itself(p, node, i))
         return input;
-    KilnTensor *made = type == KILN_BF16 ? narrowed(p, input, node->layer) : now(p, input);
-    if (made != NULL && made->dtype == KILN_BF16 && (widen || type == KILN_F32))
+    KilnTensor *made = type == KILN_BF16 ? to_bf16(p, input, node->layer) : now(p, input);
+    if (made != NULL && made->dtype == KILN_BF16 && (f32_only || type == KILN_F32))
         made = cast(p, made, KILN_F32, node->layer);
     return made;
 }
 
 /* The outputs as the kernel makes them, and the casts from there. `made` is in
  * the list already. */
-static KilnStatus make_outputs(Narrowing *p, KilnNode *made, const Needs *needs)
+static KilnStatus make_outputs(Autocast *p, KilnNode *made, const Needs *needs)
 {
     for (int i = 0; i < made->n_outputs; i++) {
         KilnTensor *output = made->outputs[i], *kept = output;
-        bool narrow = needs->outputs[i] == KILN_BF16;
+        bool bf16 = needs->outputs[i] == KILN_BF16;
 
-        if (narrow && output->dtype == KILN_F32) {
+        if (bf16 && output->dtype == KILN_F32) {
             kept = twin(p, output, KILN_BF16);
             p->stored[output->id] = kept;
         }
         if (kept == NULL)
             return p->err->status;
         made->outputs[i] = kept;
-        if (!narrow || !(needs->widen || !kernel_gives(p, made, i)))
+        if (!bf16 || !(needs->f32_only || !kernel_gives(p, made, i)))
             continue;
         made->outputs[i] = output->dtype == KILN_F32 ? output : twin(p, output, KILN_F32);
         if (made->outputs[i] == NULL || push_cast(p, made->outputs[i], kept, made->layer) < 0)
@@ -293,7 +293,7 @@ static KilnStatus make_outputs(Narrowing *p, KilnNode *made, const Needs *needs)
 }
 
 /* A variable that the kernel updates as f32 goes back into its own type. */
-static KilnStatus store_updates(Narrowing *p, const KilnNode *node, KilnTensor *const *inputs)
+static KilnStatus store_updates(Autocast *p, const KilnNode *node, KilnTensor *const *inputs)
 {
     for (int i = 0; i < node->n_inputs; i++) {
         KilnTensor *pair[] = { node->inputs[i], inputs[i] };
@@ -310,11 +310,11 @@ static KilnStatus store_updates(Narrowing *p, const KilnNode *node, KilnTensor *
     return KILN_OK;
 }
 
-static KilnStatus convert(Narrowing *p, KilnNode *node)
+static KilnStatus convert(Autocast *p, KilnNode *node)
 {
     KilnTensor *inputs[KILN_MAX_INPUTS] = { NULL };
     const KilnNode was = *node;
-    Needs needs = { .widen = false };
+    Needs needs = { .f32_only = false };
 
     if (node->op == &kiln_op_cast || node->op == &kiln_op_store) {
         if (node->inputs[node->n_inputs - 1] != NULL)
@@ -323,8 +323,8 @@ static KilnStatus convert(Narrowing *p, KilnNode *node)
         return push(p, node);
     }
     for (int i = 0; i < node->n_outputs; i++)
-        needs.outputs[i] = chosen(p, node, i);
-    needs.widen = must_widen(p, node, &needs);
+        needs.outputs[i] = output_type(p, node, i);
+    needs.f32_only = must_use_f32(p, node, &needs);
     for (int i = 0; i < node->n_inputs; i++) {
         inputs[i] = node->inputs[i] != NULL ? make_input(p, node, i, &needs) : NULL;
         if (node->inputs[i] != NULL && inputs[i] == NULL)
@@ -343,17 +343,17 @@ KilnStatus kiln_pass_precision(KilnRewrite *rewrite, KilnError *err)
 {
     const size_t n = rewrite->n_tensors;
     const KilnGraph *graph = rewrite->graph;
-    Narrowing p = { .step = rewrite, .n_tensors = n, .err = err };
+    Autocast p = { .step = rewrite, .n_tensors = n, .err = err };
 
     p.storage = graph->precision == KILN_PRECISION_32 ||
                 (graph->passes_off >> KILN_PASS_precision & 1) != 0;
-    if (p.storage && !rewrite->narrow)
+    if (p.storage && !rewrite->has_bf16_variables)
         return KILN_OK;
     p.stored = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.stored));
-    p.narrow = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.narrow));
+    p.as_bf16 = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.as_bf16));
     p.wanted = kiln_arena_alloc(rewrite->arena, n + 1);
     p.exact = kiln_arena_alloc(rewrite->arena, n + 1);
-    if (p.stored == NULL || p.narrow == NULL || p.wanted == NULL || p.exact == NULL)
+    if (p.stored == NULL || p.as_bf16 == NULL || p.wanted == NULL || p.exact == NULL)
         return kiln_error_nomem(err, n * sizeof(*p.stored));
     find_wanted(&p);
     for (size_t i = 0; i < rewrite->n_nodes; i++)

@@ -121,7 +121,7 @@ void kiln_rewrite_index(KilnRewrite *rewrite)
 
 bool kiln_rewrite_visible(const KilnRewrite *rewrite, const KilnTensor *tensor)
 {
-    return rewrite->kept[tensor->id] || tensor->place != NULL;
+    return rewrite->kept[tensor->id] || tensor->dest != NULL;
 }
 
 bool kiln_overlaps(const KilnTensor *updated, const KilnTensor *variable)
@@ -157,13 +157,13 @@ bool kiln_rewrite_written(const KilnRewrite *rewrite, const KilnTensor *tensor, 
  * passes and planning see them as what they are. NULL when memory is out. */
 static KilnTensor *copy_tensor(KilnRewrite *rewrite, KilnTensor *tensor)
 {
-    if (!tensor->narrow)
+    if (!tensor->stored_bf16)
         return tensor;
     KilnTensor *copy = kiln_arena_alloc(rewrite->arena, sizeof(*copy));
     if (copy != NULL) {
         *copy = *tensor;
         copy->dtype = KILN_BF16;
-        rewrite->narrow = true;
+        rewrite->has_bf16_variables = true;
     }
     return copy;
 }
@@ -212,7 +212,7 @@ static bool is_left_out(const KilnRewrite *rewrite, size_t pass)
 {
     const KilnGraph *graph = rewrite->graph;
 
-    if (pass == KILN_PASS_precision && rewrite->narrow)
+    if (pass == KILN_PASS_precision && rewrite->has_bf16_variables)
         return false;
     return (graph->passes_off >> pass & 1) != 0 ||
            (graph->detect_anomaly && kiln_passes[pass].joins);

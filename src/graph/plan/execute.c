@@ -28,7 +28,7 @@ static KilnStatus plan_key(KilnGraph *graph, KilnTensor *const *outputs, size_t 
     kiln_plan_key_add(plan_key, &graph->precision, sizeof(graph->precision));
     kiln_plan_key_add(plan_key, &graph->detect_anomaly, sizeof(graph->detect_anomaly));
     for (size_t i = 0; i < graph->n_tensors; i++) {
-        if (graph->tensors[i]->place != NULL)
+        if (graph->tensors[i]->dest != NULL)
             kiln_plan_key_add(plan_key, &graph->tensors[i]->id, sizeof(int));
     }
     plan_key->failed |= !kiln_overlap_add_to_key(graph);
@@ -115,7 +115,7 @@ static KilnStatus bind_storages(const KilnGraph *graph, KilnPlan *plan, KilnErro
             continue;
         }
         const KilnTensor *tensor = graph->tensors[storage->tensor];
-        plan->pointers[i] = storage->kind == KILN_STORAGE_LEAF ? tensor->data : tensor->place;
+        plan->pointers[i] = storage->kind == KILN_STORAGE_LEAF ? tensor->data : tensor->dest;
         if (plan->pointers[i] == NULL)
             return kiln_error_set(err, KILN_E_MISSING,
                                   "a leaf of shape %s has no data: the step was recorded for its "

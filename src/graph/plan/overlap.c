@@ -9,7 +9,7 @@ typedef struct Range {
 
 static Range range_of(const KilnTensor *tensor, const void *bytes, bool place)
 {
-    const KilnDType dtype = tensor->narrow ? KILN_BF16 : tensor->dtype;
+    const KilnDType dtype = tensor->stored_bf16 ? KILN_BF16 : tensor->dtype;
     const uintptr_t begin = (uintptr_t)bytes;
 
     return (Range) { .begin = begin,
@@ -27,8 +27,8 @@ static size_t find_ranges(const KilnGraph *graph, Range *ranges)
 
         if (tensor->node == NULL && tensor->data != NULL)
             ranges[n++] = range_of(tensor, tensor->data, false);
-        if (tensor->place != NULL)
-            ranges[n++] = range_of(tensor, tensor->place, true);
+        if (tensor->dest != NULL)
+            ranges[n++] = range_of(tensor, tensor->dest, true);
     }
     return n;
 }
@@ -59,7 +59,7 @@ static size_t count_ranges(const KilnGraph *graph)
     for (size_t i = 0; i < graph->n_tensors; i++) {
         const KilnTensor *tensor = graph->tensors[i];
 
-        n += (tensor->node == NULL ? 1u : 0u) + (tensor->place != NULL ? 1u : 0u);
+        n += (tensor->node == NULL ? 1u : 0u) + (tensor->dest != NULL ? 1u : 0u);
     }
     return n;
 }

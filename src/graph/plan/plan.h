@@ -10,7 +10,7 @@
 typedef enum KilnStorageKind {
     KILN_STORAGE_BLOCK, /* part of the graph's block */
     KILN_STORAGE_LEAF,  /* a leaf's own bytes */
-    KILN_STORAGE_PLACE  /* where a tensor must be written */
+    KILN_STORAGE_DEST   /* where a tensor must be written */
 } KilnStorageKind;
 
 typedef struct KilnStorage {

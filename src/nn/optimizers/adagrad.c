@@ -1,4 +1,12 @@
-/* Adagrad (Duchi et al. 2011) as torch.optim.Adagrad has it. */
+/* Adagrad (Duchi et al. 2011), as torch.optim.Adagrad. For each parameter p with gradient g in step
+ * t:
+ *
+ *     g += weight_decay * p
+ *     s += g^2                                     starts at initial_accumulator_value
+ *     p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
+ *
+ * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
+ * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

@@ -1,4 +1,14 @@
-/* Adam (Kingma and Ba 2015) as torch.optim.Adam has it. */
+/* Adam (Kingma and Ba 2015), as torch.optim.Adam. For each parameter p with gradient g in step t:
+ *
+ *     g += weight_decay * p
+ *     m  = beta1 * m + (1 - beta1) * g
+ *     v  = beta2 * v + (1 - beta2) * g^2           amsgrad divides by the largest v so far
+ *     p -= lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps)
+ *
+ * The bias corrections 1 - beta^t are computed in nn/adam_family.c.
+ *
+ * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
+ * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

@@ -1,4 +1,15 @@
-/* AdamW (Loshchilov and Hutter 2019) as torch.optim.AdamW has it. */
+/* AdamW (Loshchilov and Hutter 2019), as torch.optim.AdamW: Adam with decoupled weight decay. For
+ * each parameter p with gradient g in step t:
+ *
+ *     p *= 1 - lr * weight_decay
+ *     m  = beta1 * m + (1 - beta1) * g
+ *     v  = beta2 * v + (1 - beta2) * g^2           amsgrad divides by the largest v so far
+ *     p -= lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps)
+ *
+ * The operation is adam_update with `decoupled`; nn/adam_family.c computes 1 - beta^t.
+ *
+ * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
+ * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

@@ -1,5 +1,15 @@
-/* Adan (Xie et al., "Adan: adaptive Nesterov momentum algorithm", 2022) as the
- * authors' program has it: betas are what is kept. */
+/* Adan (Xie et al., "Adan: adaptive Nesterov momentum algorithm", 2022), with betas as in the
+ * authors' program: the share that is kept. For each parameter p with gradient g in step t, where d
+ * is g minus the last step's g (0 on the first step):
+ *
+ *     m = beta1 * m + (1 - beta1) * g
+ *     n = beta2 * n + (1 - beta2) * d
+ *     v = beta3 * v + (1 - beta3) * (g + beta2 * d)^2
+ *     u = (m / (1 - beta1^t) + beta2 * n / (1 - beta2^t)) / (sqrt(v / (1 - beta3^t)) + eps)
+ *     p = (p - lr * u) / (1 + lr * weight_decay)   no_prox: p * (1 - lr * weight_decay) - lr * u
+ *
+ * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
+ * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

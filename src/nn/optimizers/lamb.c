@@ -1,6 +1,16 @@
-/* LAMB (You et al., "Large batch optimization for deep learning", 2020). As in the
- * authors' program, parameters without weight decay (norms, biases) keep Adam's step
- * unless always_adapt is set. */
+/* LAMB (You et al., "Large batch optimization for deep learning", 2020). For each parameter p with
+ * gradient g in step t:
+ *
+ *     m  = beta1 * m + (1 - beta1) * g
+ *     v  = beta2 * v + (1 - beta2) * g^2
+ *     u  = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay * p
+ *     p -= lr * trust * u                          trust = norm(p) / norm(u) of the whole tensor
+ *
+ * trust is 1 where either norm is 0. As in the authors' program it is also 1 for parameters without
+ * weight decay (norms, biases), unless always_adapt is set.
+ *
+ * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
+ * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

@@ -1,5 +1,13 @@
-/* Lion (Chen et al., "Symbolic discovery of optimization algorithms", 2023): half of
- * Adam's state; wants a learning rate 3 to 10 times smaller than Adam's. */
+/* Lion (Chen et al., "Symbolic discovery of optimization algorithms", 2023). It has half of Adam's
+ * state and wants a learning rate 3 to 10 times smaller than Adam's. For each parameter p with
+ * gradient g:
+ *
+ *     u = beta1 * m + (1 - beta1) * g
+ *     p = p * (1 - lr * weight_decay) - lr * sign(u)
+ *     m = beta2 * m + (1 - beta2) * g
+ *
+ * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
+ * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

@@ -1,4 +1,14 @@
-/* RMSprop (Tieleman and Hinton 2012; centered: Graves 2013) as torch.optim.RMSprop has it. */
+/* RMSprop (Tieleman and Hinton 2012; centered: Graves 2013), as torch.optim.RMSprop. For each
+ * parameter p with gradient g:
+ *
+ *     g += weight_decay * p
+ *     v  = alpha * v + (1 - alpha) * g^2
+ *     a  = alpha * a + (1 - alpha) * g             centered only; then v - a^2 stands for v below
+ *     b  = momentum * b + g / (sqrt(v) + eps)      without momentum: b is the quotient alone
+ *     p -= lr * b
+ *
+ * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
+ * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

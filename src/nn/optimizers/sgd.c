@@ -1,4 +1,13 @@
-/* Stochastic gradient descent as torch.optim.SGD has it. */
+/* Stochastic gradient descent, as torch.optim.SGD. For each parameter p with gradient g:
+ *
+ *     g += weight_decay * p
+ *     b  = momentum * b + (1 - dampening) * g      on the first step: b = g
+ *     p -= lr * b                                  nesterov: lr * (g + momentum * b)
+ *
+ * Without momentum there is no b: p -= lr * g.
+ *
+ * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
+ * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

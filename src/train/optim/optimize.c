@@ -170,13 +170,13 @@ static KilnStatus check_number(const KilnTrainer *trainer, const KilnOptimizers 
 /* What callbacks' factors are on top of. */
 static KilnStatus keep_scales(KilnOptimizerState *optimizer, KilnError *err)
 {
-    const KilnSegments *runs = &optimizer->segments;
+    const KilnSegments *segments = &optimizer->segments;
 
-    optimizer->scales = calloc(runs->count + 1, sizeof(*optimizer->scales));
+    optimizer->scales = calloc(segments->count + 1, sizeof(*optimizer->scales));
     if (optimizer->scales == NULL)
-        return kiln_error_nomem(err, runs->count * sizeof(*optimizer->scales));
-    for (size_t i = 0; i < runs->count; i++)
-        optimizer->scales[i] = runs->rates[2 * i];
+        return kiln_error_nomem(err, segments->count * sizeof(*optimizer->scales));
+    for (size_t i = 0; i < segments->count; i++)
+        optimizer->scales[i] = segments->rates[2 * i];
     return KILN_OK;
 }
 
@@ -361,7 +361,7 @@ void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnCli
     KilnOptimizerState *optimizer = &trainer->optimizers[at->optimizer];
     const KilnOptimizerOps *ops = ops_of(optimizer);
     const KilnInstance *self = optimizer->use.optimizer;
-    const KilnSegments *runs = &optimizer->segments;
+    const KilnSegments *segments = &optimizer->segments;
     KilnGraph *graph = trainer->graph;
     KilnShape size = KILN_SHAPE(kiln_params_size(trainer->params));
 
@@ -375,9 +375,10 @@ void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnCli
         .param = kiln_params_flat_values(trainer->params, graph),
         .grad = at->gradients,
         .hyper = kiln_graph_input(graph, KILN_F32, KILN_SHAPE((int64_t)n), optimizer->hyper),
-        .ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE((int64_t)runs->count), runs->ends),
-        .rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE((int64_t)runs->count, 2),
-                                  runs->rates),
+        .segment_ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE((int64_t)segments->count),
+                                         segments->ends),
+        .rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE((int64_t)segments->count, 2),
+                                  segments->rates),
     };
     for (size_t i = 0; i < optimizer->n_slots; i++)
         if (optimizer->slot_names[i] != NULL)

@@ -116,7 +116,7 @@ static inline KilnFlat flat_of(KilnTensor *const *leaf, const int64_t *arg, cons
         flat.slots[i] = (arg[3] >> i & 1) != 0 ? NULL : leaf[3 + i];
     /* The runs fit these sizes alone. */
     if (arg[1] > 0 && kiln_tensor_dim(leaf[0], 0) == ends[arg[1] - 1][3]) {
-        flat.ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(4), ends[arg[1] - 1]);
+        flat.segment_ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(4), ends[arg[1] - 1]);
         flat.rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(4, 2), rates);
     }
     return flat;

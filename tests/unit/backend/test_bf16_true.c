@@ -158,7 +158,7 @@ static double net_step(Net *net, int64_t step)
         .param = kiln_params_flat_values(net->params, graph),
         .grad = kiln_params_flat_gradients(net->params, graph),
         .hyper = kiln_graph_input(graph, KILN_F32, KILN_SHAPE((int64_t)n), net->numbers),
-        .ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(1), &net->end),
+        .segment_ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(1), &net->end),
         .rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(1, 2), net->rates),
     };
     for (size_t i = 0; i < net->n_slots; i++)

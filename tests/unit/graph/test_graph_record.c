@@ -197,7 +197,7 @@ static KilnTensor *m_rates(void)
 {
     KilnFlat flat = { .param = VAR(2), .grad = F32(2), .hyper = F32(1), .slots = { VAR(2) } };
 
-    flat.ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(2), NULL);
+    flat.segment_ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(2), NULL);
     flat.rates = F32(3, 2);
     kiln_lion_update(&flat, (KilnLion) { .beta1 = 0.9 });
     return NULL;

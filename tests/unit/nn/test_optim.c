@@ -87,7 +87,7 @@ static void descent_step(Descent *d, int64_t step)
                                  0.1 * sin((double)step));
     kiln_graph_begin(d->graph);
     KilnFlat flat = descent_flat(d, d->value, d->gradient, step);
-    flat.ends = kiln_graph_input(d->graph, KILN_I64, KILN_SHAPE(1), &end);
+    flat.segment_ends = kiln_graph_input(d->graph, KILN_I64, KILN_SHAPE(1), &end);
     flat.rates = kiln_graph_input(d->graph, KILN_F32, KILN_SHAPE(1, 2), rates);
     d->ops->update(d->built.self, &flat);
     if (kiln_graph_run(d->graph, NULL, 0, &err) < 0)
@@ -140,7 +140,7 @@ typedef struct Net {
     Descent d;
     KilnParams *params;
     KilnLinear first, second;
-    KilnSegments runs;
+    KilnSegments segments;
     const char *clip;
     double limit;
     float x[12 * 6];
@@ -174,10 +174,10 @@ static void net_open(Net *net, const Record *record, bool cpu)
     descent_open(&net->d, record->word[1], kiln_params_size(net->params), record->word + 4,
                  record->words - 4, cpu);
     KilnOptimizerCommon common = net->d.ops->common(net->d.built.self);
-    if (kiln_segments_new(net->params, NULL, &common, net->d.ops->per_parameter, &net->runs, &err) <
-        0)
+    if (kiln_segments_new(net->params, NULL, &common, net->d.ops->per_parameter, &net->segments,
+                          &err) < 0)
         fail_msg("%s", err.text);
-    kiln_segments_require_grad(&net->runs, net->params);
+    kiln_segments_require_grad(&net->segments, net->params);
     for (uint32_t i = 0; i < KILN_COUNT(net->x); i++)
         net->x[i] = (float)pattern(7, i);
     for (int i = 0; i < 12; i++)
@@ -186,7 +186,7 @@ static void net_open(Net *net, const Record *record, bool cpu)
 
 static void net_close(Net *net)
 {
-    kiln_segments_release(&net->runs);
+    kiln_segments_release(&net->segments);
     kiln_params_free(net->params);
     descent_close(&net->d);
 }
@@ -195,7 +195,7 @@ static void net_close(Net *net)
 static double net_step(Net *net, int64_t step)
 {
     KilnGraph *graph = net->d.graph;
-    const int64_t runs = (int64_t)net->runs.count;
+    const int64_t count = (int64_t)net->segments.count;
     KilnError err = { 0 };
 
     kiln_graph_begin(graph);
@@ -207,8 +207,8 @@ static double net_step(Net *net, int64_t step)
     kiln_graph_backward(graph, loss);
     KilnFlat flat = descent_flat(&net->d, kiln_params_values(net->params),
                                  kiln_params_gradients(net->params), step);
-    flat.ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(runs), net->runs.ends);
-    flat.rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(runs, 2), net->runs.rates);
+    flat.segment_ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(count), net->segments.ends);
+    flat.rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(count, 2), net->segments.rates);
     if (strcmp(net->clip, "norm") == 0)
         flat.scale = kiln_clip_factor(kiln_l2_norm(flat.grad), net->limit);
     else if (strcmp(net->clip, "value") == 0)
@@ -294,7 +294,7 @@ static KilnStatus runs_text(const char *optimizer, char *const *options, size_t 
     KilnParams *params = NULL;
     KilnParam *scalar = NULL;
     KilnLinear fc1, fc2;
-    KilnSegments runs = { 0 };
+    KilnSegments segments = { 0 };
 
     assert_int_equal(kiln_params_new(1, &params, err), KILN_OK);
     KilnScope scope = kiln_params_root(params);
@@ -308,12 +308,13 @@ static KilnStatus runs_text(const char *optimizer, char *const *options, size_t 
         fail_msg("%s", err->text);
     const KilnOptimizerOps *ops = kiln_instance_component(built.self)->ops.optimizer;
     KilnOptimizerCommon common = ops->common(built.self);
-    KilnStatus status = kiln_segments_new(params, NULL, &common, ops->per_parameter, &runs, err);
+    KilnStatus status = kiln_segments_new(params, NULL, &common, ops->per_parameter, &segments,
+                                          err);
     buf[0] = '\0';
-    for (size_t i = 0; i < runs.count; i++)
-        snprintf(buf + strlen(buf), size - strlen(buf), "%d:%g,%g ", (int)runs.ends[i],
-                 (double)runs.rates[2 * i], (double)runs.rates[2 * i + 1]);
-    kiln_segments_release(&runs);
+    for (size_t i = 0; i < segments.count; i++)
+        snprintf(buf + strlen(buf), size - strlen(buf), "%d:%g,%g ", (int)segments.ends[i],
+                 (double)segments.rates[2 * i], (double)segments.rates[2 * i + 1]);
+    kiln_segments_release(&segments);
     kiln_params_free(params);
     built_free(&built);
     return status;

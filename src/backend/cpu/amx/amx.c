@@ -107,7 +107,7 @@ VECTOR static __m512 load_16(const KilnAmxMatrix *matrix, int64_t at, __mmask16 
 /* 32 values at `at` as bf16; zeros from `n` on. */
 VECTOR static __m512i load_32(const KilnAmxMatrix *matrix, int64_t at, int64_t n)
 {
-    if (!matrix->wide)
+    if (!matrix->f32)
         return _mm512_maskz_loadu_epi16(mask_of(n, 32), (const uint16_t *)matrix->data + at);
     const int64_t half = at + 16 * (matrix->spread != 0 ? matrix->spread : 1);
     __m512 low = load_16(matrix, at, (__mmask16)mask_of(n, 16));
@@ -130,7 +130,7 @@ VECTOR static __m512i load_pairs(const KilnAmxMatrix *matrix, int64_t first, int
     const __mmask16 mask = (__mmask16)mask_of(n, 16), other = both ? mask : 0;
     __m512i halves;
 
-    if (matrix->wide) {
+    if (matrix->f32) {
         halves = (__m512i)_mm512_cvtne2ps_pbh(load_16(matrix, second, other),
                                               load_16(matrix, first, mask));
     } else {
@@ -225,7 +225,7 @@ static void pack_across(uint16_t *packed, const KilnAmxMatrix *matrix, bool righ
             const bool whole = t + 1 < end && row + 2 * KILN_AMX_ROWS <= matrix->rows &&
                                level + KILN_AMX_DEPTH <= matrix->depth;
 
-            if (whole && !matrix->wide) {
+            if (whole && !matrix->f32) {
                 pack_pair(tile, tile + depth * KILN_AMX_TILE, matrix, right, row, level);
                 t++;
             } else {
@@ -380,7 +380,7 @@ TILES void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left,
 
 VECTOR static __m512 load_result(const KilnAmxResult *result, int64_t at, __mmask16 mask)
 {
-    if (result->wide)
+    if (result->f32)
         return _mm512_maskz_loadu_ps(mask, (const float *)result->data + at);
     const __m256i half = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)result->data + at);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
@@ -399,7 +399,7 @@ VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t 
                 sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, result->bias + column + j));
             if (result->add)
                 sum = _mm512_add_ps(sum, load_result(result, at, mask));
-            if (result->wide)
+            if (result->f32)
                 _mm512_mask_storeu_ps((float *)result->data + at, mask, sum);
             else
                 _mm256_mask_storeu_epi16((uint16_t *)result->data + at, mask,

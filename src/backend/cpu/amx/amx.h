@@ -21,7 +21,7 @@ void kiln_amx_end(void);
 /* A matrix [rows, depth] of which depth is summed over. */
 typedef struct KilnAmxMatrix {
     const void *data;
-    bool wide;      /* f32, to be rounded; else bf16 */
+    bool f32;       /* f32, to be rounded; else bf16 */
     bool across;    /* row r, depth k is at k * stride + r; else at r * stride + k */
     int64_t stride; /* in elements */
     int64_t spread; /* r, or k, times this, if it is not 0: of f32 only */
@@ -56,8 +56,8 @@ void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left, const Kil
 /* Where sums of a product go. */
 typedef struct KilnAmxResult {
     void *data;
-    bool wide; /* f32, else bf16 */
-    bool add;  /* to what is there */
+    bool f32; /* f32, else bf16 */
+    bool add; /* to what is there */
     int64_t stride;
     const float *bias; /* one for each column, or NULL */
 } KilnAmxResult;

@@ -101,7 +101,7 @@ static void pack_queries(const Head *head, int64_t i0, int64_t rows, bool backwa
 static Factor pack_weights(const Head *head, const float *weights, int64_t rows, bool across)
 {
     const KilnAmxMatrix matrix = { .data = weights,
-                                   .wide = true,
+                                   .f32 = true,
                                    .across = across,
                                    .stride = BLOCK,
                                    .rows = across ? BLOCK : rows,

@@ -173,7 +173,7 @@ static void pack_weight(void *context, KilnShares *shares)
 {
     const Work *w = context;
     const int64_t *dim = w->weight->shape.dim, taps = dim[2] * dim[3];
-    KilnAmxMatrix matrix = { .wide = true,
+    KilnAmxMatrix matrix = { .f32 = true,
                              .across = w->gradient,
                              .stride = dim[1] * taps,
                              .spread = taps,
@@ -228,9 +228,9 @@ static void store(const Work *w, const float *c, int64_t row, int64_t place, int
     const int64_t *dim = w->result->shape.dim;
     const int64_t places = kiln_min_i64(w->phase->size[1] * w->n - place, KILN_AMX_BLOCK);
     const int64_t y = w->phase->first[0] + row * w->stride[0];
-    KilnAmxResult result = { .wide = w->result->dtype == KILN_F32,
+    KilnAmxResult result = { .f32 = w->result->dtype == KILN_F32,
                              .bias = w->bias != NULL ? w->bias->data : NULL };
-    const int64_t size = result.wide ? 4 : 2;
+    const int64_t size = result.f32 ? 4 : 2;
 
     for (int64_t i = 0; i < places; i++) {
         const int64_t n = (place + i) % w->n;

@@ -32,7 +32,7 @@ static int64_t blocks(int64_t n, int64_t size)
  * its rows do not fall on the same places of the cache. */
 static bool is_packed(const KilnAmxMatrix *m)
 {
-    return !m->wide && !m->across && m->rows % KILN_AMX_BLOCK == 0 &&
+    return !m->f32 && !m->across && m->rows % KILN_AMX_BLOCK == 0 &&
            m->depth % KILN_AMX_DEPTH == 0 && m->stride % 1024 != 0;
 }
 

@@ -122,8 +122,8 @@ static void equal_run(KilnCall *call)
       .run = kiln_cpu_map_run,                                                                     \
       .release = kiln_cpu_map_release,                                                             \
       .in_place = ~0u,                                                                             \
-      .narrow_inputs = ~0u,                                                                        \
-      .narrow_outputs = ~0u,                                                                       \
+      .bf16_inputs = ~0u,                                                                          \
+      .bf16_outputs = ~0u,                                                                         \
       .mixed_floats = true },
 
 static const KilnKernel kernels[] = {

@@ -8,7 +8,7 @@
 
 #include "backend/cpu/isa/attention_vectors.h"
 #include "backend/cpu/isa/philox.h"
-#include "backend/cpu/isa/vecmath.h"
+#include "backend/cpu/isa/exp_tanh.h"
 #include "backend/cpu/isa/vector.h"
 
 enum { BLOCK = KILN_ATTENTION_BLOCK /* as many random words are drawn at once */ };
@@ -87,8 +87,7 @@ static void store_rows(KilnAttentionRows to, int64_t first, int64_t stride, cons
             const int lanes = columns - c < KILN_LANES ? (int)(columns - c) : KILN_LANES;
 
             kiln_store_lanes(to.data, first + c,
-                             factor * kiln_load_lanes(from, c, KILN_LANES, false), lanes,
-                             to.narrow);
+                             factor * kiln_load_lanes(from, c, KILN_LANES, false), lanes, to.bf16);
         }
 }
 
@@ -100,8 +99,8 @@ static float dot(KilnAttentionRows a, KilnAttentionRows b, int64_t first, int64_
     for (int64_t c = 0; c < n; c += KILN_LANES) {
         const int lanes = n - c < KILN_LANES ? (int)(n - c) : KILN_LANES;
 
-        sums += kiln_load_lanes(a.data, first + c, lanes, a.narrow) *
-                kiln_load_lanes(b.data, first + c, lanes, b.narrow);
+        sums += kiln_load_lanes(a.data, first + c, lanes, a.bf16) *
+                kiln_load_lanes(b.data, first + c, lanes, b.bf16);
     }
     for (int lane = 0; lane < KILN_LANES; lane++)
         sum += sums[lane];
@@ -343,7 +342,7 @@ static void backward(const KilnAttentionLoop *loop, float *scratch, int64_t b, i
     store_rows(loop->dv, kiln_attention_at(s->v, b, g, 0), s->v.row, head.dv, &head, s->keys, 1.0f);
 }
 
-#define TABLE_OF(isa) kiln_attention_##isa
+#define TABLE_OF(isa) kiln_attention_loops_##isa
 #define TABLE(isa) TABLE_OF(isa)
 
 const KilnAttentionLoops TABLE(KILN_ISA) = {

@@ -5,13 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "backend/cpu/isa/loops.h"
+#include "backend/cpu/isa/vector_loops.h"
 #include "graph/ops/attention.h"
 
 /* A tensor of queries, keys, values or their gradients: f32, or bf16. */
 typedef struct KilnAttentionRows {
     void *data;
-    bool narrow;
+    bool bf16;
 } KilnAttentionRows;
 
 typedef struct KilnAttentionLoop {
@@ -40,6 +40,7 @@ typedef struct KilnAttentionLoops {
     void (*backward)(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g);
 } KilnAttentionLoops;
 
-extern const KilnAttentionLoops kiln_attention_base, kiln_attention_avx2, kiln_attention_avx512;
+extern const KilnAttentionLoops kiln_attention_loops_base, kiln_attention_loops_avx2,
+    kiln_attention_loops_avx512;
 
 #endif

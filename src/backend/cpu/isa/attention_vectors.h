@@ -4,7 +4,7 @@
 #define KILN_BACKEND_CPU_ISA_ATTENTION_VECTORS_H
 
 #include "backend/cpu/isa/attention_head.h"
-#include "backend/cpu/isa/tile.h"
+#include "backend/cpu/isa/small_gemm.h"
 #include "backend/cpu/isa/vector.h"
 
 /* Rows of one head into scratch, with zeros up to its width. */
@@ -18,7 +18,7 @@ static void copy_rows(const KilnAttentionHead *head, float *to, KilnAttentionRow
             const int64_t left = columns - c;
             const int lanes = left >= KILN_LANES ? KILN_LANES : left > 0 ? (int)left : 0;
 
-            kiln_store_lanes(to, c, kiln_load_lanes(from.data, first + c, lanes, from.narrow),
+            kiln_store_lanes(to, c, kiln_load_lanes(from.data, first + c, lanes, from.bf16),
                              KILN_LANES, false);
         }
 }
@@ -34,8 +34,8 @@ static void copy_head(const KilnAttentionHead *head, float *to, KilnAttentionRow
 }
 
 /* The same transposed, in panels; q's place holds a panel's rows on the way. */
-static void turn_head(const KilnAttentionHead *head, float *panels, KilnAttentionRows x,
-                      KilnAttentionView view, int64_t g)
+static void transpose_head(const KilnAttentionHead *head, float *panels, KilnAttentionRows x,
+                           KilnAttentionView view, int64_t g)
 {
     const int64_t keys = head->loop->s.keys, width = head->loop->s.width;
     float *some = head->q;
@@ -44,7 +44,7 @@ static void turn_head(const KilnAttentionHead *head, float *panels, KilnAttentio
         const int64_t rows = keys - j < PANEL ? keys - j : PANEL;
 
         copy_rows(head, some, x, kiln_attention_at(view, head->b, g, j), view.row, rows);
-        pack_turned(panels + j * width, PANEL, some, head->width, rows, width);
+        pack_transposed(panels + j * width, PANEL, some, head->width, rows, width);
     }
 }
 
@@ -52,12 +52,12 @@ static void vectors_pack_head(const KilnAttentionHead *head, int64_t g, bool bac
 {
     const KilnAttentionLoop *loop = head->loop;
 
-    turn_head(head, head->k, loop->k, loop->s.k, g);
+    transpose_head(head, head->k, loop->k, loop->s.k, g);
     if (!backward) {
         copy_head(head, head->v, loop->v, loop->s.v, g);
         return;
     }
-    turn_head(head, head->v, loop->v, loop->s.v, g);
+    transpose_head(head, head->v, loop->v, loop->s.v, g);
     copy_head(head, head->k_across, loop->k, loop->s.k, g);
 }
 

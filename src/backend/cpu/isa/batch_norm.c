@@ -14,15 +14,15 @@ enum {
 
 /* Fetch the panel's part of a row that comes AHEAD rows later. */
 KILN_INLINE void fetch(const KilnPanel *panel, const void *from, int64_t r, int first, int lanes,
-                       bool narrow)
+                       bool bf16)
 {
     const int64_t at = (r + AHEAD) * panel->stride + first;
 
     if (from == NULL)
         return;
-    for (int c = 0; c < lanes; c += 64 / (narrow ? 2 : 4))
-        __builtin_prefetch(narrow ? (const void *)((const uint16_t *)from + at + c)
-                                  : (const void *)((const float *)from + at + c));
+    for (int c = 0; c < lanes; c += 64 / (bf16 ? 2 : 4))
+        __builtin_prefetch(bf16 ? (const void *)((const uint16_t *)from + at + c)
+                                : (const void *)((const float *)from + at + c));
 }
 
 KILN_INLINE void columns_load(KilnFloats *to, const float *from, int vectors, int lanes)
@@ -42,7 +42,7 @@ KILN_INLINE void flush(double *sum, const KilnFloats *part, int vectors, int lan
 
 KILN_INLINE void sums_of(const KilnPanel *panel, const void *x, const KilnNormColumns *columns,
                          double *sum, double *square, int first, int vectors, int lanes,
-                         unsigned narrow)
+                         unsigned bf16)
 {
     KilnFloats mean[VECTORS];
 
@@ -52,10 +52,10 @@ KILN_INLINE void sums_of(const KilnPanel *panel, const void *x, const KilnNormCo
         KilnFloats s[VECTORS] = { 0 }, q[VECTORS] = { 0 };
 
         for (int64_t r = from; r < to; r++) {
-            fetch(panel, x, r, first, vectors * lanes, (narrow & KILN_NORM_X) != 0);
+            fetch(panel, x, r, first, vectors * lanes, (bf16 & KILN_NORM_X) != 0);
             for (int v = 0; v < vectors; v++) {
                 KilnFloats d = kiln_load_lanes(x, r * panel->stride + first + v * KILN_LANES, lanes,
-                                               (narrow & KILN_NORM_X) != 0) -
+                                               (bf16 & KILN_NORM_X) != 0) -
                                mean[v];
 
                 s[v] += d;
@@ -69,7 +69,7 @@ KILN_INLINE void sums_of(const KilnPanel *panel, const void *x, const KilnNormCo
 
 KILN_INLINE void apply_of(const KilnPanel *panel, void *y, const void *x, const void *more,
                           const KilnNormColumns *columns, int first, int vectors, int lanes,
-                          unsigned narrow)
+                          unsigned bf16)
 {
     KilnFloats mean[VECTORS], scale[VECTORS], bias[VECTORS];
 
@@ -77,20 +77,20 @@ KILN_INLINE void apply_of(const KilnPanel *panel, void *y, const void *x, const 
     columns_load(scale, columns->scale + first, vectors, lanes);
     columns_load(bias, columns->bias + first, vectors, lanes);
     for (int64_t r = 0; r < panel->rows; r++) {
-        fetch(panel, x, r, first, vectors * lanes, (narrow & KILN_NORM_X) != 0);
-        fetch(panel, y, r, first, vectors * lanes, (narrow & KILN_NORM_Y) != 0);
-        fetch(panel, more, r, first, vectors * lanes, (narrow & KILN_NORM_MORE) != 0);
+        fetch(panel, x, r, first, vectors * lanes, (bf16 & KILN_NORM_X) != 0);
+        fetch(panel, y, r, first, vectors * lanes, (bf16 & KILN_NORM_Y) != 0);
+        fetch(panel, more, r, first, vectors * lanes, (bf16 & KILN_NORM_MORE) != 0);
         for (int v = 0; v < vectors; v++) {
             const int64_t at = r * panel->stride + first + v * KILN_LANES;
             KilnFloats value =
-                (kiln_load_lanes(x, at, lanes, (narrow & KILN_NORM_X) != 0) - mean[v]) * scale[v] +
+                (kiln_load_lanes(x, at, lanes, (bf16 & KILN_NORM_X) != 0) - mean[v]) * scale[v] +
                 bias[v];
 
             if (more != NULL)
-                value += kiln_load_lanes(more, at, lanes, (narrow & KILN_NORM_MORE) != 0);
+                value += kiln_load_lanes(more, at, lanes, (bf16 & KILN_NORM_MORE) != 0);
             if (panel->relu)
                 value = kiln_relu_floats(value);
-            kiln_store_lanes(y, at, value, lanes, (narrow & KILN_NORM_Y) != 0);
+            kiln_store_lanes(y, at, value, lanes, (bf16 & KILN_NORM_Y) != 0);
         }
     }
 }
@@ -100,15 +100,15 @@ KILN_INLINE void apply_of(const KilnPanel *panel, void *y, const void *x, const 
 /* The gradient of one vector as it counts; `d` is x - mean there. */
 KILN_INLINE KilnFloats gradient_at(const KilnPanel *panel, const KilnNormGrad *grad, int64_t at,
                                    const KilnFloats *d, const KilnFloats *scale,
-                                   const KilnFloats *bias, int lanes, unsigned narrow)
+                                   const KilnFloats *bias, int lanes, unsigned bf16)
 {
-    KilnFloats dy = kiln_load_lanes(grad->dy, at, lanes, (narrow & KILN_NORM_DY) != 0);
+    KilnFloats dy = kiln_load_lanes(grad->dy, at, lanes, (bf16 & KILN_NORM_DY) != 0);
 
     if (grad->more_dy != NULL)
-        dy += kiln_load_lanes(grad->more_dy, at, lanes, (narrow & KILN_NORM_MORE_DY) != 0);
+        dy += kiln_load_lanes(grad->more_dy, at, lanes, (bf16 & KILN_NORM_MORE_DY) != 0);
     if (panel->relu) {
         KilnFloats y = grad->y != NULL
-                           ? kiln_load_lanes(grad->y, at, lanes, (narrow & KILN_NORM_Y) != 0)
+                           ? kiln_load_lanes(grad->y, at, lanes, (bf16 & KILN_NORM_Y) != 0)
                            : *d * *scale + *bias;
 
         dy = kiln_masked(dy, (KilnWords)(y > 0.0f));
@@ -117,18 +117,18 @@ KILN_INLINE KilnFloats gradient_at(const KilnPanel *panel, const KilnNormGrad *g
 }
 
 KILN_INLINE void fetch_gradient(const KilnPanel *panel, const KilnNormGrad *grad, int64_t r,
-                                int first, int lanes, unsigned narrow)
+                                int first, int lanes, unsigned bf16)
 {
-    fetch(panel, grad->x, r, first, lanes, (narrow & KILN_NORM_X) != 0);
-    fetch(panel, grad->dy, r, first, lanes, (narrow & KILN_NORM_DY) != 0);
-    fetch(panel, grad->more_dy, r, first, lanes, (narrow & KILN_NORM_MORE_DY) != 0);
+    fetch(panel, grad->x, r, first, lanes, (bf16 & KILN_NORM_X) != 0);
+    fetch(panel, grad->dy, r, first, lanes, (bf16 & KILN_NORM_DY) != 0);
+    fetch(panel, grad->more_dy, r, first, lanes, (bf16 & KILN_NORM_MORE_DY) != 0);
     if (panel->relu)
-        fetch(panel, grad->y, r, first, lanes, (narrow & KILN_NORM_Y) != 0);
+        fetch(panel, grad->y, r, first, lanes, (bf16 & KILN_NORM_Y) != 0);
 }
 
 KILN_INLINE void grad_sums_of(const KilnPanel *panel, const KilnNormGrad *grad,
                               const KilnNormColumns *columns, double *sum, double *dot, int first,
-                              int vectors, int lanes, unsigned narrow)
+                              int vectors, int lanes, unsigned bf16)
 {
     KilnFloats mean[VECTORS], scale[VECTORS], bias[VECTORS];
 
@@ -140,17 +140,16 @@ KILN_INLINE void grad_sums_of(const KilnPanel *panel, const KilnNormGrad *grad,
         KilnFloats s[VECTORS] = { 0 }, q[VECTORS] = { 0 };
 
         for (int64_t r = from; r < to; r++) {
-            fetch(panel, grad->masked, r, first, vectors * lanes, (narrow & KILN_NORM_MASKED) != 0);
-            fetch_gradient(panel, grad, r, first, vectors * lanes, narrow);
+            fetch(panel, grad->masked, r, first, vectors * lanes, (bf16 & KILN_NORM_MASKED) != 0);
+            fetch_gradient(panel, grad, r, first, vectors * lanes, bf16);
             for (int v = 0; v < vectors; v++) {
                 const int64_t at = r * panel->stride + first + v * KILN_LANES;
-                KilnFloats d = kiln_load_lanes(grad->x, at, lanes, (narrow & KILN_NORM_X) != 0) -
+                KilnFloats d = kiln_load_lanes(grad->x, at, lanes, (bf16 & KILN_NORM_X) != 0) -
                                mean[v];
-                KilnFloats dy = gradient_at(panel, grad, at, &d, &scale[v], &bias[v], lanes,
-                                            narrow);
+                KilnFloats dy = gradient_at(panel, grad, at, &d, &scale[v], &bias[v], lanes, bf16);
 
                 if (grad->masked != NULL)
-                    kiln_store_lanes(grad->masked, at, dy, lanes, (narrow & KILN_NORM_MASKED) != 0);
+                    kiln_store_lanes(grad->masked, at, dy, lanes, (bf16 & KILN_NORM_MASKED) != 0);
                 s[v] += dy;
                 q[v] += dy * d;
             }
@@ -162,7 +161,7 @@ KILN_INLINE void grad_sums_of(const KilnPanel *panel, const KilnNormGrad *grad,
 
 KILN_INLINE void grad_apply_of(const KilnPanel *panel, void *dx, const KilnNormGrad *grad,
                                const KilnNormColumns *columns, int first, int vectors, int lanes,
-                               unsigned narrow)
+                               unsigned bf16)
 {
     KilnFloats mean[VECTORS], scale[VECTORS], bias[VECTORS], mean_dy[VECTORS], slope[VECTORS];
 
@@ -172,16 +171,15 @@ KILN_INLINE void grad_apply_of(const KilnPanel *panel, void *dx, const KilnNormG
     columns_load(mean_dy, columns->mean_dy + first, vectors, lanes);
     columns_load(slope, columns->slope + first, vectors, lanes);
     for (int64_t r = 0; r < panel->rows; r++) {
-        fetch(panel, dx, r, first, vectors * lanes, (narrow & KILN_NORM_DX) != 0);
-        fetch_gradient(panel, grad, r, first, vectors * lanes, narrow);
+        fetch(panel, dx, r, first, vectors * lanes, (bf16 & KILN_NORM_DX) != 0);
+        fetch_gradient(panel, grad, r, first, vectors * lanes, bf16);
         for (int v = 0; v < vectors; v++) {
             const int64_t at = r * panel->stride + first + v * KILN_LANES;
-            KilnFloats d = kiln_load_lanes(grad->x, at, lanes, (narrow & KILN_NORM_X) != 0) -
-                           mean[v];
-            KilnFloats dy = gradient_at(panel, grad, at, &d, &scale[v], &bias[v], lanes, narrow);
+            KilnFloats d = kiln_load_lanes(grad->x, at, lanes, (bf16 & KILN_NORM_X) != 0) - mean[v];
+            KilnFloats dy = gradient_at(panel, grad, at, &d, &scale[v], &bias[v], lanes, bf16);
 
             kiln_store_lanes(dx, at, dy * scale[v] - mean_dy[v] - d * slope[v], lanes,
-                             (narrow & KILN_NORM_DX) != 0);
+                             (bf16 & KILN_NORM_DX) != 0);
         }
     }
 }
@@ -191,25 +189,25 @@ KILN_INLINE void grad_apply_of(const KilnPanel *panel, void *dx, const KilnNormG
 /* Whole panels with constant widths and types; others vector by vector, or with types
  * that are looked up, which are few. */
 #define EACH_WIDTH(call_of)                                                                        \
-    if (panel->columns == KILN_PANEL && panel->narrow == 0)                                        \
+    if (panel->columns == KILN_PANEL && panel->bf16 == 0)                                          \
         call_of(0, VECTORS, KILN_LANES, 0u);                                                       \
-    else if (panel->columns == KILN_PANEL && panel->narrow == KILN_NORM_ALL)                       \
+    else if (panel->columns == KILN_PANEL && panel->bf16 == KILN_NORM_ALL)                         \
         call_of(0, VECTORS, KILN_LANES, KILN_NORM_ALL);                                            \
     else                                                                                           \
         for (int c = 0; c < panel->columns; c += KILN_LANES) {                                     \
             const int left = panel->columns - c;                                                   \
                                                                                                    \
             if (left >= KILN_LANES)                                                                \
-                call_of(c, 1, KILN_LANES, panel->narrow);                                          \
+                call_of(c, 1, KILN_LANES, panel->bf16);                                            \
             else                                                                                   \
-                call_of(c, 1, left, panel->narrow);                                                \
+                call_of(c, 1, left, panel->bf16);                                                  \
         }
 
 static void sums(const KilnPanel *panel, const void *x, const KilnNormColumns *columns, double *sum,
                  double *square)
 {
-#define SUMS(first, vectors, lanes, narrow)                                                        \
-    sums_of(panel, x, columns, sum, square, first, vectors, lanes, narrow)
+#define SUMS(first, vectors, lanes, bf16)                                                          \
+    sums_of(panel, x, columns, sum, square, first, vectors, lanes, bf16)
     EACH_WIDTH(SUMS)
 #undef SUMS
 }
@@ -217,8 +215,8 @@ static void sums(const KilnPanel *panel, const void *x, const KilnNormColumns *c
 static void apply(const KilnPanel *panel, void *y, const void *x, const void *more,
                   const KilnNormColumns *columns)
 {
-#define APPLY(first, vectors, lanes, narrow)                                                       \
-    apply_of(panel, y, x, more, columns, first, vectors, lanes, narrow)
+#define APPLY(first, vectors, lanes, bf16)                                                         \
+    apply_of(panel, y, x, more, columns, first, vectors, lanes, bf16)
     EACH_WIDTH(APPLY)
 #undef APPLY
 }
@@ -226,8 +224,8 @@ static void apply(const KilnPanel *panel, void *y, const void *x, const void *mo
 static void grad_sums(const KilnPanel *panel, const KilnNormGrad *grad,
                       const KilnNormColumns *columns, double *sum, double *dot)
 {
-#define GRAD_SUMS(first, vectors, lanes, narrow)                                                   \
-    grad_sums_of(panel, grad, columns, sum, dot, first, vectors, lanes, narrow)
+#define GRAD_SUMS(first, vectors, lanes, bf16)                                                     \
+    grad_sums_of(panel, grad, columns, sum, dot, first, vectors, lanes, bf16)
     EACH_WIDTH(GRAD_SUMS)
 #undef GRAD_SUMS
 }
@@ -235,8 +233,8 @@ static void grad_sums(const KilnPanel *panel, const KilnNormGrad *grad,
 static void grad_apply(const KilnPanel *panel, void *dx, const KilnNormGrad *grad,
                        const KilnNormColumns *columns)
 {
-#define GRAD_APPLY(first, vectors, lanes, narrow)                                                  \
-    grad_apply_of(panel, dx, grad, columns, first, vectors, lanes, narrow)
+#define GRAD_APPLY(first, vectors, lanes, bf16)                                                    \
+    grad_apply_of(panel, dx, grad, columns, first, vectors, lanes, bf16)
     EACH_WIDTH(GRAD_APPLY)
 #undef GRAD_APPLY
 }

@@ -24,8 +24,8 @@ enum {
 typedef struct KilnPanel {
     int64_t rows, stride;
     int columns;
-    unsigned narrow; /* KILN_NORM_... bits */
-    bool relu;       /* max(., 0) comes after */
+    unsigned bf16; /* KILN_NORM_... bits */
+    bool relu;     /* max(., 0) comes after */
 } KilnPanel;
 
 /* Per column; values beyond the columns are not read. */

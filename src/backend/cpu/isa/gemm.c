@@ -15,7 +15,7 @@
 #include <immintrin.h>
 #endif
 
-#define TABLE_OF(isa) kiln_gemm_##isa
+#define TABLE_OF(isa) kiln_gemm_loops_##isa
 #define TABLE(isa) TABLE_OF(isa)
 
 /* ---- Vectors --------------------------------------------------------------------- */
@@ -248,8 +248,8 @@ static void pack_block(float *block_a, const KilnGemm *g, const float *a, int64_
         return;
     }
     for (int64_t i = 0; i < rows; i += ROWS)
-        pack_turned(block_a + i * depth, ROWS, a + i * g->lda, g->lda, kiln_min_i64(ROWS, rows - i),
-                    depth);
+        pack_transposed(block_a + i * depth, ROWS, a + i * g->lda, g->lda,
+                        kiln_min_i64(ROWS, rows - i), depth);
 }
 
 /* A block of rows of the product. */
@@ -276,8 +276,8 @@ static void pack_panels(const Block *block, int64_t first, int64_t columns)
         const int64_t count = kiln_min_i64(COLUMNS, first + columns - j);
 
         if (g->transpose_b)
-            pack_turned(panel, COLUMNS, block->b + j * g->ldb + block->from, g->ldb, count,
-                        block->depth);
+            pack_transposed(panel, COLUMNS, block->b + j * g->ldb + block->from, g->ldb, count,
+                            block->depth);
         else
             pack_rows(panel, COLUMNS, block->b + block->from * g->ldb + j, g->ldb, count,
                       block->depth);
@@ -306,7 +306,7 @@ static void run_rows(const Block *block, const float *a, Tile tile, int64_t j, i
         tile.a = tile.packed ? block->packed + i * tile.depth : a + i * g->lda;
         tile.c = block->c + (block->row + i) * g->ldc + j;
         if (!tile.packed && rows < ROWS) {
-            pack_turned(block->packed, ROWS, tile.a, g->lda, rows, tile.depth);
+            pack_transposed(block->packed, ROWS, tile.a, g->lda, rows, tile.depth);
             tile.a = block->packed;
             tile.packed = true;
         }

@@ -33,6 +33,6 @@ typedef struct KilnGemmLoops {
                     KilnGemmPacking packing, KilnGemmDone *done, void *context);
 } KilnGemmLoops;
 
-extern const KilnGemmLoops kiln_gemm_base, kiln_gemm_avx2, kiln_gemm_avx512;
+extern const KilnGemmLoops kiln_gemm_loops_base, kiln_gemm_loops_avx2, kiln_gemm_loops_avx512;
 
 #endif

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "backend/cpu/isa/vector_math.h"
+#include "backend/cpu/isa/libmvec.h"
 #include "tensor/bf16.h"
 
 /* ---- Steps --------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
-/* The optimizers' loops in plain C, compiled once per instruction set (KILN_ISA
- * names it). The arrays of a span never overlap, which `omp simd` says. The sum of the
- * gradient's squares costs nothing beside the memory that they move. */
+/* Vector loops of the optimizers. Compiled once per level; KILN_ISA names it. The arrays of a call
+ * never overlap, which `omp simd` states. The sum of squared gradients is free: memory is the
+ * limit.
+ *
+ * Formula: nn/optimizers/NAME.c. Caller: backend/cpu/kernels/optimizers.c. */
 #include "backend/cpu/isa/optimizers.h"
 
 #include <math.h>
@@ -8,15 +10,15 @@
 
 /* ---- sgd ---------------------------------------------------------------------- */
 
-static float sgd_plain(const KilnSpan *span, const KilnSgdLoop *sgd)
+static float sgd_plain(const KilnOptimizerBuffers *buffers, const KilnSgdLoop *sgd)
 {
-    float *param = span->param;
-    const float *grad = span->grad;
-    const float scale = span->scale, lr = sgd->lr, decay = sgd->decay;
+    float *param = buffers->param;
+    const float *grad = buffers->grad;
+    const float scale = buffers->scale, lr = sgd->lr, decay = sgd->decay;
     float total = 0.0f;
 
 #pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < span->n; i++) {
+    for (int64_t i = 0; i < buffers->n; i++) {
         total += grad[i] * grad[i];
         param[i] -= lr * (scale * grad[i] + decay * param[i]);
     }
@@ -24,15 +26,15 @@ static float sgd_plain(const KilnSpan *span, const KilnSgdLoop *sgd)
 }
 
 /* Momentum alone, as most train: a third of the arithmetic, for networks that fit into cache. */
-static float sgd_momentum(const KilnSpan *span, const KilnSgdLoop *sgd)
+static float sgd_momentum(const KilnOptimizerBuffers *buffers, const KilnSgdLoop *sgd)
 {
-    float *param = span->param, *buffer = span->slots[0];
-    const float *grad = span->grad;
+    float *param = buffers->param, *buffer = buffers->slots[0];
+    const float *grad = buffers->grad;
     const float lr = sgd->lr, past = sgd->momentum;
     float total = 0.0f;
 
 #pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < span->n; i++) {
+    for (int64_t i = 0; i < buffers->n; i++) {
         float b = past * buffer[i] + grad[i];
 
         total += grad[i] * grad[i];
@@ -42,24 +44,24 @@ static float sgd_momentum(const KilnSpan *span, const KilnSgdLoop *sgd)
     return total;
 }
 
-static float sgd(const KilnSpan *span, const KilnSgdLoop *sgd)
+static float sgd(const KilnOptimizerBuffers *buffers, const KilnSgdLoop *sgd)
 {
-    float *param = span->param, *buffer = span->slots[0];
-    const float *grad = span->grad;
-    const float scale = span->scale, lr = sgd->lr, decay = sgd->decay;
+    float *param = buffers->param, *buffer = buffers->slots[0];
+    const float *grad = buffers->grad;
+    const float scale = buffers->scale, lr = sgd->lr, decay = sgd->decay;
     const float past = sgd->momentum, take = sgd->first ? 1.0f : sgd->take;
     const float ahead = sgd->nesterov ? sgd->momentum : 1.0f, now = sgd->nesterov ? 1.0f : 0.0f;
     float total = 0.0f;
 
     if (buffer == NULL)
-        return sgd_plain(span, sgd);
+        return sgd_plain(buffers, sgd);
     if (sgd->first) /* whatever it holds, were it NaN, must not count */
-        for (int64_t i = 0; i < span->n; i++)
+        for (int64_t i = 0; i < buffers->n; i++)
             buffer[i] = 0.0f;
     if (decay == 0.0f && scale == 1.0f && take == 1.0f && !sgd->nesterov)
-        return sgd_momentum(span, sgd);
+        return sgd_momentum(buffers, sgd);
 #pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < span->n; i++) {
+    for (int64_t i = 0; i < buffers->n; i++) {
         float g = scale * grad[i] + decay * param[i];
         float b = past * buffer[i] + take * g;
 
@@ -72,16 +74,16 @@ static float sgd(const KilnSpan *span, const KilnSgdLoop *sgd)
 
 /* ---- adam ----------------------------------------------------------------------- */
 
-static float adam_plain(const KilnSpan *span, const KilnAdamLoop *adam)
+static float adam_plain(const KilnOptimizerBuffers *buffers, const KilnAdamLoop *adam)
 {
-    float *param = span->param, *average = span->slots[0], *square = span->slots[1];
-    const float *grad = span->grad;
+    float *param = buffers->param, *average = buffers->slots[0], *square = buffers->slots[1];
+    const float *grad = buffers->grad;
     const KilnAdamLoop a = *adam;
-    const float scale = span->scale;
+    const float scale = buffers->scale;
     float total = 0.0f;
 
 #pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < span->n; i++) {
+    for (int64_t i = 0; i < buffers->n; i++) {
         float p = param[i] * a.shrink;
         float g = scale * grad[i] + a.decay * p;
         float m = a.keep1 * average[i] + a.take1 * g;
@@ -95,19 +97,19 @@ static float adam_plain(const KilnSpan *span, const KilnAdamLoop *adam)
     return total;
 }
 
-static float adam(const KilnSpan *span, const KilnAdamLoop *adam)
+static float adam(const KilnOptimizerBuffers *buffers, const KilnAdamLoop *adam)
 {
-    float *param = span->param, *average = span->slots[0], *square = span->slots[1];
-    float *largest = span->slots[2];
-    const float *grad = span->grad;
+    float *param = buffers->param, *average = buffers->slots[0], *square = buffers->slots[1];
+    float *largest = buffers->slots[2];
+    const float *grad = buffers->grad;
     const KilnAdamLoop a = *adam;
-    const float scale = span->scale;
+    const float scale = buffers->scale;
     float total = 0.0f;
 
     if (largest == NULL)
-        return adam_plain(span, adam);
+        return adam_plain(buffers, adam);
 #pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < span->n; i++) {
+    for (int64_t i = 0; i < buffers->n; i++) {
         float p = param[i] * a.shrink;
         float g = scale * grad[i] + a.decay * p;
         float m = a.keep1 * average[i] + a.take1 * g;
@@ -141,18 +143,18 @@ static inline float rms(float *square, float *mean, int64_t i, float g, const Ki
     return sqrtf(v) + r->eps;
 }
 
-static inline __attribute__((always_inline)) float rmsprop_loop(const KilnSpan *span,
+static inline __attribute__((always_inline)) float rmsprop_loop(const KilnOptimizerBuffers *buffers,
                                                                 const KilnRmspropLoop *rmsprop,
                                                                 float *buffer, float *mean)
 {
-    float *param = span->param, *square = span->slots[0];
-    const float *grad = span->grad;
+    float *param = buffers->param, *square = buffers->slots[0];
+    const float *grad = buffers->grad;
     const KilnRmspropLoop r = *rmsprop;
-    const float scale = span->scale;
+    const float scale = buffers->scale;
     float total = 0.0f;
 
 #pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < span->n; i++) {
+    for (int64_t i = 0; i < buffers->n; i++) {
         float g = scale * grad[i] + r.decay * param[i];
         float step = g / rms(square, mean, i, g, &r);
 
@@ -166,32 +168,32 @@ static inline __attribute__((always_inline)) float rmsprop_loop(const KilnSpan *
     return total;
 }
 
-static float rmsprop(const KilnSpan *span, const KilnRmspropLoop *rmsprop)
+static float rmsprop(const KilnOptimizerBuffers *buffers, const KilnRmspropLoop *rmsprop)
 {
-    if (span->slots[1] == NULL && span->slots[2] == NULL)
-        return rmsprop_loop(span, rmsprop, NULL, NULL);
-    if (span->slots[2] == NULL)
-        return rmsprop_loop(span, rmsprop, span->slots[1], NULL);
-    if (span->slots[1] == NULL)
-        return rmsprop_loop(span, rmsprop, NULL, span->slots[2]);
-    return rmsprop_loop(span, rmsprop, span->slots[1], span->slots[2]);
+    if (buffers->slots[1] == NULL && buffers->slots[2] == NULL)
+        return rmsprop_loop(buffers, rmsprop, NULL, NULL);
+    if (buffers->slots[2] == NULL)
+        return rmsprop_loop(buffers, rmsprop, buffers->slots[1], NULL);
+    if (buffers->slots[1] == NULL)
+        return rmsprop_loop(buffers, rmsprop, NULL, buffers->slots[2]);
+    return rmsprop_loop(buffers, rmsprop, buffers->slots[1], buffers->slots[2]);
 }
 
 /* ---- adagrad, lion, adan ---------------------------------------------------------------- */
 
-static float adagrad(const KilnSpan *span, const KilnAdagradLoop *adagrad)
+static float adagrad(const KilnOptimizerBuffers *buffers, const KilnAdagradLoop *adagrad)
 {
-    float *param = span->param, *sum = span->slots[0];
-    const float *grad = span->grad;
+    float *param = buffers->param, *sum = buffers->slots[0];
+    const float *grad = buffers->grad;
     const KilnAdagradLoop a = *adagrad;
-    const float scale = span->scale;
+    const float scale = buffers->scale;
     float total = 0.0f;
 
     if (a.first)
-        for (int64_t i = 0; i < span->n; i++)
+        for (int64_t i = 0; i < buffers->n; i++)
             sum[i] = a.start;
 #pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < span->n; i++) {
+    for (int64_t i = 0; i < buffers->n; i++) {
         float g = scale * grad[i] + a.decay * param[i];
         float s = sum[i] + g * g;
 
@@ -202,16 +204,16 @@ static float adagrad(const KilnSpan *span, const KilnAdagradLoop *adagrad)
     return total;
 }
 
-static float lion(const KilnSpan *span, const KilnLionLoop *lion)
+static float lion(const KilnOptimizerBuffers *buffers, const KilnLionLoop *lion)
 {
-    float *param = span->param, *average = span->slots[0];
-    const float *grad = span->grad;
+    float *param = buffers->param, *average = buffers->slots[0];
+    const float *grad = buffers->grad;
     const KilnLionLoop l = *lion;
-    const float scale = span->scale;
+    const float scale = buffers->scale;
     float total = 0.0f;
 
 #pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < span->n; i++) {
+    for (int64_t i = 0; i < buffers->n; i++) {
         float g = scale * grad[i], m = average[i];
         float blend = l.keep1 * m + l.take1 * g;
         float above = blend > 0.0f ? 1.0f : 0.0f, below = blend < 0.0f ? 1.0f : 0.0f;
@@ -224,20 +226,20 @@ static float lion(const KilnSpan *span, const KilnLionLoop *lion)
     return total;
 }
 
-static float adan(const KilnSpan *span, const KilnAdanLoop *adan)
+static float adan(const KilnOptimizerBuffers *buffers, const KilnAdanLoop *adan)
 {
-    float *param = span->param, *average = span->slots[0], *square = span->slots[1];
-    float *drift = span->slots[2], *before = span->slots[3];
-    const float *grad = span->grad;
+    float *param = buffers->param, *average = buffers->slots[0], *square = buffers->slots[1];
+    float *drift = buffers->slots[2], *before = buffers->slots[3];
+    const float *grad = buffers->grad;
     const KilnAdanLoop a = *adan;
-    const float scale = span->scale;
+    const float scale = buffers->scale;
     float total = 0.0f;
 
     if (a.first)
-        for (int64_t i = 0; i < span->n; i++)
+        for (int64_t i = 0; i < buffers->n; i++)
             before[i] = scale * grad[i];
 #pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < span->n; i++) {
+    for (int64_t i = 0; i < buffers->n; i++) {
         float g = scale * grad[i], diff = g - before[i], ahead = g + a.keep2 * diff;
         float m = a.keep1 * average[i] + a.take1 * g;
         float v = a.keep3 * square[i] + a.take3 * ahead * ahead;
@@ -273,17 +275,17 @@ static double add_lanes(const double *lanes)
     return total;
 }
 
-static void lamb_moments(const KilnSpan *span, const KilnLambLoop *lamb, double *ret_param,
-                         double *ret_direction)
+static void lamb_moments(const KilnOptimizerBuffers *buffers, const KilnLambLoop *lamb,
+                         double *ret_param, double *ret_direction)
 {
-    float *average = span->slots[0], *square = span->slots[1];
-    const float *param = span->param, *grad = span->grad;
+    float *average = buffers->slots[0], *square = buffers->slots[1];
+    const float *param = buffers->param, *grad = buffers->grad;
     const KilnLambLoop l = *lamb;
-    const float scale = span->scale;
+    const float scale = buffers->scale;
     double params[LANES] = { 0 }, directions[LANES] = { 0 };
 
-    for (int64_t from = 0; from < span->n; from += LANES) {
-        const int64_t n = span->n - from < LANES ? span->n - from : LANES;
+    for (int64_t from = 0; from < buffers->n; from += LANES) {
+        const int64_t n = buffers->n - from < LANES ? buffers->n - from : LANES;
 
 #pragma omp simd
         for (int64_t lane = 0; lane < n; lane++) {
@@ -303,14 +305,14 @@ static void lamb_moments(const KilnSpan *span, const KilnLambLoop *lamb, double 
     *ret_direction = add_lanes(directions);
 }
 
-static void lamb_step(const KilnSpan *span, const KilnLambLoop *lamb)
+static void lamb_step(const KilnOptimizerBuffers *buffers, const KilnLambLoop *lamb)
 {
-    float *param = span->param;
-    const float *average = span->slots[0], *square = span->slots[1];
+    float *param = buffers->param;
+    const float *average = buffers->slots[0], *square = buffers->slots[1];
     const KilnLambLoop l = *lamb;
 
 #pragma omp simd
-    for (int64_t i = 0; i < span->n; i++)
+    for (int64_t i = 0; i < buffers->n; i++)
         param[i] -= l.lr * lamb_direction(&l, param[i], average[i], square[i]);
 }
 
@@ -354,10 +356,10 @@ static void clamp(float *variable, float limit, int64_t n)
     }
 }
 
-#define TABLE_OF(isa) kiln_update_loops_##isa
+#define TABLE_OF(isa) kiln_optimizer_loops_##isa
 #define TABLE(isa) TABLE_OF(isa)
 
-const KilnUpdateLoops TABLE(KILN_ISA) = {
+const KilnOptimizerLoops TABLE(KILN_ISA) = {
     .sgd = sgd,
     .adam = adam,
     .rmsprop = rmsprop,

@@ -1,5 +1,5 @@
-/* The optimizers' loops: one pass over parameters, gradients and state.
- * optimizers.c is compiled once per instruction set. */
+/* Vector loops of the optimizers: one pass over parameters, gradients and state. optimizers.c is
+ * compiled once per level. */
 #ifndef KILN_BACKEND_CPU_ISA_OPTIMIZERS_H
 #define KILN_BACKEND_CPU_ISA_OPTIMIZERS_H
 
@@ -7,13 +7,13 @@
 
 /* A stretch of the flat buffers within one run. A loop sees f32 alone: what is bf16 is
  * widened before the call and narrowed after it. */
-typedef struct KilnSpan {
+typedef struct KilnOptimizerBuffers {
     float *param;
     const float *grad;
     float *slots[4]; /* NULL: none */
     int64_t n;
     float scale; /* of the gradients */
-} KilnSpan;
+} KilnOptimizerBuffers;
 
 /* Numbers of a loop, rounded once. `keep` and `take`: beta and 1 - beta. `decay`
  * times the parameter is added to the gradient; `shrink` multiplies the parameter. */
@@ -58,24 +58,24 @@ typedef struct KilnLambLoop {
     float decay, lr; /* lr: trust ratio included */
 } KilnLambLoop;
 
-/* Those that return a number: the sum of the squares of span->grad, added in f32. */
-typedef struct KilnUpdateLoops {
-    float (*sgd)(const KilnSpan *span, const KilnSgdLoop *sgd);
-    float (*adam)(const KilnSpan *span, const KilnAdamLoop *adam);
-    float (*rmsprop)(const KilnSpan *span, const KilnRmspropLoop *rmsprop);
-    float (*adagrad)(const KilnSpan *span, const KilnAdagradLoop *adagrad);
-    float (*lion)(const KilnSpan *span, const KilnLionLoop *lion);
-    float (*adan)(const KilnSpan *span, const KilnAdanLoop *adan);
+/* Those that return a number: the sum of the squares of buffers->grad, added in f32. */
+typedef struct KilnOptimizerLoops {
+    float (*sgd)(const KilnOptimizerBuffers *buffers, const KilnSgdLoop *sgd);
+    float (*adam)(const KilnOptimizerBuffers *buffers, const KilnAdamLoop *adam);
+    float (*rmsprop)(const KilnOptimizerBuffers *buffers, const KilnRmspropLoop *rmsprop);
+    float (*adagrad)(const KilnOptimizerBuffers *buffers, const KilnAdagradLoop *adagrad);
+    float (*lion)(const KilnOptimizerBuffers *buffers, const KilnLionLoop *lion);
+    float (*adan)(const KilnOptimizerBuffers *buffers, const KilnAdanLoop *adan);
     /* Averages; the sums of squares of parameters and direction. */
-    void (*lamb_moments)(const KilnSpan *span, const KilnLambLoop *lamb, double *ret_param,
-                         double *ret_direction);
-    void (*lamb_step)(const KilnSpan *span, const KilnLambLoop *lamb);
+    void (*lamb_moments)(const KilnOptimizerBuffers *buffers, const KilnLambLoop *lamb,
+                         double *ret_param, double *ret_direction);
+    void (*lamb_step)(const KilnOptimizerBuffers *buffers, const KilnLambLoop *lamb);
     double (*square_sum)(const float *x, int64_t n);
     void (*lerp)(float *variable, const float *value, float weight, int64_t n);
     void (*clamp)(float *variable, float limit, int64_t n);
-} KilnUpdateLoops;
+} KilnOptimizerLoops;
 
-extern const KilnUpdateLoops kiln_update_loops_base, kiln_update_loops_avx2,
-    kiln_update_loops_avx512;
+extern const KilnOptimizerLoops kiln_optimizer_loops_base, kiln_optimizer_loops_avx2,
+    kiln_optimizer_loops_avx512;
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef KILN_BACKEND_CPU_ISA_PHILOX_H
 #define KILN_BACKEND_CPU_ISA_PHILOX_H
 
-#include "backend/cpu/isa/loops.h"
+#include "backend/cpu/isa/vector_loops.h"
 
 enum { BLOCKS = 16, WORDS = 4 * BLOCKS };
 

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "backend/cpu/isa/tile.h"
-#include "backend/cpu/isa/vecmath.h"
+#include "backend/cpu/isa/small_gemm.h"
+#include "backend/cpu/isa/exp_tanh.h"
 
 /* ---- Weights --------------------------------------------------------------------- */
 
@@ -21,7 +21,7 @@ static int64_t packed(int64_t gates, int64_t hidden, bool transposed)
 static void pack(float *panels, const float *weight, int64_t gates, int64_t hidden, bool transposed)
 {
     if (transposed)
-        tile_pack_turned(panels, weight, hidden, hidden, gates);
+        tile_pack_transposed(panels, weight, hidden, hidden, gates);
     else
         tile_pack(panels, weight, hidden, gates, hidden);
 }
@@ -335,7 +335,7 @@ static void gru_grad(const KilnRecurrentLoop *loop, float *scratch, int64_t begi
     store_state(loop, loop->dh0, dh, begin, rows);
 }
 
-#define TABLE_OF(isa) kiln_recurrent_##isa
+#define TABLE_OF(isa) kiln_recurrent_loops_##isa
 #define TABLE(isa) TABLE_OF(isa)
 
 const KilnRecurrentLoops TABLE(KILN_ISA) = {

@@ -44,6 +44,7 @@ static inline int64_t kiln_recurrent_scratch(int64_t hidden)
     return 10 * hidden + KILN_RECURRENT_APART;
 }
 
-extern const KilnRecurrentLoops kiln_recurrent_base, kiln_recurrent_avx2, kiln_recurrent_avx512;
+extern const KilnRecurrentLoops kiln_recurrent_loops_base, kiln_recurrent_loops_avx2,
+    kiln_recurrent_loops_avx512;
 
 #endif

@@ -11,8 +11,8 @@ enum { KILN_ROW_X = 1, KILN_ROW_Y = 2, KILN_ROW_DY = 4, KILN_ROW_DX = 8, KILN_RO
 
 typedef struct KilnRowNorm {
     int64_t columns;
-    unsigned narrow; /* KILN_ROW_... bits */
-    bool center;     /* the mean is taken off first (layer norm) */
+    unsigned bf16; /* KILN_ROW_... bits */
+    bool center;   /* the mean is taken off first (layer norm) */
     float eps;
     const float *weight, *bias; /* or NULL */
 } KilnRowNorm;

@@ -26,7 +26,7 @@ typedef float Floats __attribute__((vector_size(WIDTH * sizeof(float)), aligned(
 
 /* A square of vectors, turned in place: each of log2(WIDTH) rounds interleaves the
  * first half of the vectors with the second. */
-static inline void turn(Vector square[WIDTH])
+static inline void transpose_square(Vector square[WIDTH])
 {
     for (int round = 1; round < WIDTH; round *= 2) {
         Vector next[WIDTH];
@@ -42,8 +42,8 @@ static inline void turn(Vector square[WIDTH])
 
 /* to[l * width + j] = from[j * ld + l] for j < columns, zeros up to width and, where
  * that is no multiple of WIDTH, over what of the next l is written after it. */
-static inline void pack_turned(float *to, int width, const float *from, int64_t ld, int64_t columns,
-                               int64_t depth)
+static inline void pack_transposed(float *to, int width, const float *from, int64_t ld,
+                                   int64_t columns, int64_t depth)
 {
     int64_t l = 0;
 
@@ -55,7 +55,7 @@ static inline void pack_turned(float *to, int width, const float *from, int64_t 
             for (int i = 0; i < WIDTH; i++)
                 square[i] = j + i < columns ? (Vector) * (const Floats *)(from + (j + i) * ld + l)
                                             : (Vector) { 0 };
-            turn(square);
+            transpose_square(square);
 #pragma GCC unroll 16
             for (int i = 0; i < WIDTH; i++)
                 *(Floats *)(to + (l + i) * width + j) = square[i];

@@ -1,5 +1,6 @@
-/* Sixteen floats at once, in memory f32 or bf16. The compiler makes of them what
- * the instruction set has: one, two or four registers. */
+/* Vectors of sixteen floats, in memory f32 or bf16. The compiler splits each into one, two or four
+ * registers, so isa/NAME.c is written once for all levels (backend/cpu/level.h). Code with one
+ * vector per register is in isa/transpose.h and isa/small_gemm.h. */
 #ifndef KILN_BACKEND_CPU_ISA_VECTOR_H
 #define KILN_BACKEND_CPU_ISA_VECTOR_H
 
@@ -22,23 +23,23 @@ KILN_INLINE KilnFloats kiln_floats(float value)
 }
 
 /* Elements i ... i + lanes - 1 (at most KILN_LANES), the other lanes zero. */
-KILN_INLINE KilnFloats kiln_load_lanes(const void *from, int64_t i, int lanes, bool narrow)
+KILN_INLINE KilnFloats kiln_load_lanes(const void *from, int64_t i, int lanes, bool bf16)
 {
-    KilnFloats wide = { 0 };
+    KilnFloats floats = { 0 };
     KilnHalves half = { 0 };
 
-    if (!narrow) {
-        memcpy(&wide, (const float *)from + i, (size_t)lanes * sizeof(float));
-        return wide;
+    if (!bf16) {
+        memcpy(&floats, (const float *)from + i, (size_t)lanes * sizeof(float));
+        return floats;
     }
     memcpy(&half, (const uint16_t *)from + i, (size_t)lanes * sizeof(uint16_t));
     return (KilnFloats)(__builtin_convertvector(half, KilnWords) << 16);
 }
 
 /* To bf16 as kiln_bf16_of rounds. */
-KILN_INLINE void kiln_store_lanes(void *to, int64_t i, KilnFloats value, int lanes, bool narrow)
+KILN_INLINE void kiln_store_lanes(void *to, int64_t i, KilnFloats value, int lanes, bool bf16)
 {
-    if (!narrow) {
+    if (!bf16) {
         memcpy((float *)to + i, &value, (size_t)lanes * sizeof(float));
         return;
     }

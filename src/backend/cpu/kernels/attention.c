@@ -9,7 +9,7 @@ static KilnAttentionRows rows_of(const KilnArg *arg, int64_t first)
 {
     return (KilnAttentionRows) {
         .data = (char *)arg->data + (size_t)first * kiln_dtype_size(arg->dtype),
-        .narrow = arg->dtype == KILN_BF16,
+        .bf16 = arg->dtype == KILN_BF16,
     };
 }
 
@@ -45,7 +45,7 @@ static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
         else
             loop.mask_added = options[0].data;
     }
-    loop.tiles = call->backend->bf16 && loop.q.narrow && loop.k.narrow && loop.v.narrow &&
+    loop.tiles = call->backend->bf16 && loop.q.bf16 && loop.k.bf16 && loop.v.bf16 &&
                  (first == 0 || (call->inputs[0].dtype == KILN_BF16 &&
                                  call->inputs[1].dtype == KILN_BF16)); /* backward: dy, y */
     loop.padding = options[1].absent ? NULL : options[1].data;
@@ -195,23 +195,23 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_attention,
       .prepare = attention_prepare,
       .run = attention_run,
-      .narrow_inputs = 0x7,
-      .narrow_outputs = 0x1 },
+      .bf16_inputs = 0x7,
+      .bf16_outputs = 0x1 },
     { .op = &kiln_op_attention_grad,
       .prepare = attention_grad_prepare,
       .run = attention_grad_run,
-      .narrow_inputs = 0x3b,
-      .narrow_outputs = 0x7 },
+      .bf16_inputs = 0x3b,
+      .bf16_outputs = 0x7 },
     { .op = &kiln_op_attention_packed,
       .prepare = packed_prepare,
       .run = packed_run,
-      .narrow_inputs = 0x1,
-      .narrow_outputs = 0x1 },
+      .bf16_inputs = 0x1,
+      .bf16_outputs = 0x1 },
     { .op = &kiln_op_attention_packed_grad,
       .prepare = packed_grad_prepare,
       .run = packed_grad_run,
-      .narrow_inputs = 0xb,
-      .narrow_outputs = 0x1 },
+      .bf16_inputs = 0xb,
+      .bf16_outputs = 0x1 },
 };
 
 const KilnCpuTable kiln_cpu_attention = { kernels, KILN_COUNT(kernels) };

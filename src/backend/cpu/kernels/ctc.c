@@ -8,7 +8,7 @@
 
 /* One sequence. State s is the blank when it is even, else label (s - 1) / 2. */
 typedef struct Sequence {
-    const KilnRowLoops *loops;
+    const KilnLossLoops *loops;
     const float *log_probs; /* at t = 0 of this sequence */
     int64_t stride;         /* from one t to the next */
     const int32_t *labels;
@@ -105,7 +105,7 @@ static Sequence sequence_of(const KilnCall *call, int64_t n)
     const int64_t *x = call->inputs[at].shape.dim, most_labels = call->inputs[at + 1].shape.dim[1];
     const int64_t labels = ((const int32_t *)call->inputs[at + 3].data)[n];
     Sequence s = {
-        .loops = kiln_cpu(call)->loops->rows,
+        .loops = kiln_cpu(call)->loops->losses,
         .log_probs = (const float *)call->inputs[at].data + n * x[2],
         .stride = x[1] * x[2],
         .labels = (const int32_t *)call->inputs[at + 1].data + n * most_labels,

@@ -97,7 +97,7 @@ static void rows_part(void *context, int64_t begin, int64_t end)
     const Rows *r = context;
 
     for (int64_t owner = begin; owner < end; owner++) {
-        if (r->sparse_rows == NULL || r->sparse_rows[0] == KILN_TOUCHED_ALL) {
+        if (r->sparse_rows == NULL || r->sparse_rows[0] == KILN_SPARSE_ROWS_ALL) {
             for (int64_t row = owner; row < r->rows; row += r->owners)
                 clear_row(r, row);
         } else {
@@ -113,7 +113,7 @@ static void rows_part(void *context, int64_t begin, int64_t end)
 static void remember(const Rows *r)
 {
     if (r->n > r->rows) {
-        r->sparse_rows[0] = KILN_TOUCHED_ALL;
+        r->sparse_rows[0] = KILN_SPARSE_ROWS_ALL;
         return;
     }
     r->sparse_rows[0] = (int32_t)r->n;
@@ -126,22 +126,22 @@ static void run_rows(Rows *r, const KilnArg *sparse_rows)
 {
     const int64_t work = (r->n + 1) * r->width / 8192 + 1;
     const int64_t threads = r->call->backend->threads;
-    const bool placed = r->call->outputs[0].placed;
+    const bool has_dest = r->call->outputs[0].has_dest;
 
     r->owners = work < threads ? work : threads;
-    r->sparse_rows = !sparse_rows->absent && placed ? sparse_rows->data : NULL;
+    r->sparse_rows = !sparse_rows->absent && has_dest ? sparse_rows->data : NULL;
     kiln_parallel((int)threads, r->owners, 1, 1, rows_part, r);
     if (r->sparse_rows != NULL)
         remember(r);
     else if (!sparse_rows->absent)
-        *(int32_t *)sparse_rows->data = KILN_TOUCHED_ALL;
+        *(int32_t *)sparse_rows->data = KILN_SPARSE_ROWS_ALL;
 }
 
 /* ---- index_select_grad --------------------------------------------------------------- */
 
 static void select_add(const Rows *r, int64_t owner)
 {
-    const KilnRowLoops *loops = kiln_cpu(r->call)->loops->rows;
+    const KilnLossLoops *loops = kiln_cpu(r->call)->loops->losses;
     const float *dy = r->call->inputs[0].data;
 
     for (int64_t i = 0; i < r->n; i++)
@@ -226,8 +226,8 @@ static void bag_sum(const KilnCall *call, float *y, int64_t width, int64_t first
     loops->fill(y, 0.0f, width);
     for (int64_t i = first; i < end; i++)
         if (index[i] != attrs->padding)
-            loops->rows->add_scaled(y, weight + index[i] * width,
-                                    factors != NULL ? factors[i] : 1.0f, width);
+            loops->losses->add_scaled(y, weight + index[i] * width,
+                                      factors != NULL ? factors[i] : 1.0f, width);
     if (scale != 1.0f)
         loops->scale(y, y, scale, width);
 }
@@ -300,7 +300,7 @@ static void bag_add_max(const Rows *r, int64_t owner)
 static void bag_add(const Rows *r, int64_t owner)
 {
     const KilnBagAttrs *attrs = r->call->attrs;
-    const KilnRowLoops *loops = kiln_cpu(r->call)->loops->rows;
+    const KilnLossLoops *loops = kiln_cpu(r->call)->loops->losses;
     const float *factors = factors_of(&r->call->inputs[5]);
 
     for (int64_t b = 0; b < kiln_cpu_rows(&r->call->inputs[0]); b++) {
@@ -339,7 +339,7 @@ static void factors_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
     const KilnBagAttrs *attrs = call->attrs;
-    const KilnRowLoops *loops = kiln_cpu(call)->loops->rows;
+    const KilnLossLoops *loops = kiln_cpu(call)->loops->losses;
     const int32_t *index = call->inputs[1].data;
     const int64_t width = kiln_cpu_columns(&call->inputs[0]);
     float *dfactors = call->outputs[0].data;
@@ -355,7 +355,7 @@ static void factors_part(void *context, int64_t begin, int64_t end)
             continue;
         for (int64_t i = first > begin ? first : begin; i < last && i < end; i++)
             if (index[i] != attrs->padding)
-                dfactors[i] += (float)loops->weighed_sum(dy, weight + index[i] * width, width);
+                dfactors[i] += (float)loops->weighted_sum(dy, weight + index[i] * width, width);
     }
 }
 
@@ -368,10 +368,7 @@ static void embedding_bag_factors_grad_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_index_select,
-      .run = index_select_run,
-      .narrow_inputs = 1,
-      .narrow_outputs = 1 },
+    { .op = &kiln_op_index_select, .run = index_select_run, .bf16_inputs = 1, .bf16_outputs = 1 },
     { .op = &kiln_op_index_select_grad, .run = index_select_grad_run },
     { .op = &kiln_op_embedding_bag, .run = embedding_bag_run },
     { .op = &kiln_op_embedding_bag_grad, .run = embedding_bag_grad_run },

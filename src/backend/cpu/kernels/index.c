@@ -219,7 +219,7 @@ static void cumsum_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_gather, .run = gather_run, .narrow_inputs = 1, .narrow_outputs = 1 },
+    { .op = &kiln_op_gather, .run = gather_run, .bf16_inputs = 1, .bf16_outputs = 1 },
     { .op = &kiln_op_scatter_add, .run = scatter_add_run, .in_place = 1 },
     { .op = &kiln_op_one_hot, .run = one_hot_run },
     { .op = &kiln_op_arange, .run = arange_run },

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-static const KilnRowLoops *rows_of(const KilnCall *call)
+static const KilnLossLoops *rows_of(const KilnCall *call)
 {
-    return kiln_cpu(call)->loops->rows;
+    return kiln_cpu(call)->loops->losses;
 }
 
 static int64_t grain_of(int64_t columns)
@@ -306,7 +306,7 @@ static void cross_entropy_grad_part(void *context, int64_t begin, int64_t end)
     const double smoothing = attrs->label_smoothing, share = smoothing / (double)n;
     const double all = smoothing == 0.0 ? 0.0
                        : weight == NULL ? (double)n
-                                        : rows_of(call)->weighed_sum(weight, NULL, n);
+                                        : rows_of(call)->weighted_sum(weight, NULL, n);
 
     for (int64_t r = begin; r < end; r++) {
         const float *p = in(call, 1, r * n);
@@ -353,7 +353,7 @@ static void soft_grad_part(void *context, int64_t begin, int64_t end)
         rows_of(call)->blend_targets(dx, in(call, 2, r * n), weight, share,
                                      (float)(1.0 - attrs->label_smoothing), n);
 
-        const double total = rows_of(call)->weighed_sum(dx, NULL, n), scale = row_scale(call, r);
+        const double total = rows_of(call)->weighted_sum(dx, NULL, n), scale = row_scale(call, r);
 
         for (int64_t c = 0; c < n; c++)
             dx[c] = (float)(scale * (total * (double)p[c] - (double)dx[c]));

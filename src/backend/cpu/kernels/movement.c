@@ -197,19 +197,19 @@ static void triangle_run(KilnCall *call)
                   1, triangle_part, call);
 }
 
-enum { ALL_PIECES = (1 << KILN_MOST_PIECES) - 1 };
+enum { ALL_PIECES = (1 << KILN_MAX_PIECES) - 1 };
 
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_reshape,
       .run = reshape_run,
       .alias = true,
-      .narrow_inputs = 1,
-      .narrow_outputs = 1 },
-    { .op = &kiln_op_permute, .run = permute_run, .narrow_inputs = 1, .narrow_outputs = 1 },
-    { .op = &kiln_op_slice, .run = slice_run, .narrow_inputs = 1, .narrow_outputs = 1 },
-    { .op = &kiln_op_place, .run = place_run, .narrow_inputs = 1, .narrow_outputs = 1 },
-    { .op = &kiln_op_concat, .run = concat_run, .narrow_inputs = ALL_PIECES, .narrow_outputs = 1 },
-    { .op = &kiln_op_split, .run = split_run, .narrow_inputs = 1, .narrow_outputs = ALL_PIECES },
+      .bf16_inputs = 1,
+      .bf16_outputs = 1 },
+    { .op = &kiln_op_permute, .run = permute_run, .bf16_inputs = 1, .bf16_outputs = 1 },
+    { .op = &kiln_op_slice, .run = slice_run, .bf16_inputs = 1, .bf16_outputs = 1 },
+    { .op = &kiln_op_place, .run = place_run, .bf16_inputs = 1, .bf16_outputs = 1 },
+    { .op = &kiln_op_concat, .run = concat_run, .bf16_inputs = ALL_PIECES, .bf16_outputs = 1 },
+    { .op = &kiln_op_split, .run = split_run, .bf16_inputs = 1, .bf16_outputs = ALL_PIECES },
     { .op = &kiln_op_triangle, .run = triangle_run, .in_place = 1 },
 };
 

@@ -1,45 +1,49 @@
-/* Optimizers: one pass over the flat parameters, run by run, each with its own rates. */
+/* Kernels of the optimizers: one pass over the flat parameters, segment by segment, each with its
+ * own learning rate and weight decay.
+ *
+ * Formula: nn/optimizers/NAME.c. Vector loops: backend/cpu/isa/optimizers.c. Reference:
+ * backend/ref/optimizers.c. Other in-place updates: backend/cpu/kernels/updates.c. */
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/kernels/variables.h"
+#include "backend/cpu/kernels/update_tiles.h"
 
 #include <math.h>
 
-static const KilnUpdateLoops *loops_of(const KilnCall *call)
+static const KilnOptimizerLoops *loops_of(const KilnCall *call)
 {
-    return kiln_cpu(call)->loops->updates;
+    return kiln_cpu(call)->loops->optimizers;
 }
 
 /* ---- Runs ------------------------------------------------------------------------------ */
 
-/* What a run says, its learning rate worked out. */
+/* What a segment says, its learning rate worked out. */
 typedef struct Rates {
     double lr, decay;
 } Rates;
 
-static int64_t runs_of(const KilnCall *call)
+static int64_t segment_count(const KilnCall *call)
 {
-    const KilnArg *ends = &call->inputs[KILN_FLAT_ENDS];
+    const KilnArg *ends = &call->inputs[KILN_FLAT_SEGMENT_ENDS];
 
     return ends->absent ? 1 : kiln_cpu_count(ends);
 }
 
-static int64_t end_of(const KilnCall *call, int64_t run)
+static int64_t segment_end(const KilnCall *call, int64_t segment)
 {
-    const KilnArg *ends = &call->inputs[KILN_FLAT_ENDS];
+    const KilnArg *ends = &call->inputs[KILN_FLAT_SEGMENT_ENDS];
 
     return ends->absent ? kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM])
-                        : ((const int64_t *)ends->data)[run];
+                        : ((const int64_t *)ends->data)[segment];
 }
 
-/* The run that element `at` lies in. */
-static int64_t run_at(const KilnCall *call, int64_t at)
+/* The segment that element `at` lies in. */
+static int64_t segment_at(const KilnCall *call, int64_t at)
 {
-    int64_t low = 0, high = runs_of(call) - 1;
+    int64_t low = 0, high = segment_count(call) - 1;
 
     while (low < high) {
         int64_t middle = (low + high) / 2;
 
-        if (end_of(call, middle) > at)
+        if (segment_end(call, middle) > at)
             high = middle;
         else
             low = middle + 1;
@@ -52,10 +56,10 @@ static double hyper_of(const KilnCall *call, int i)
     return (double)kiln_variable_at(call, KILN_FLAT_HYPER, 0)[i];
 }
 
-/* False: the run is left alone. */
-static bool rates_of(const KilnCall *call, int64_t run, Rates *ret)
+/* False: the segment is left alone. */
+static bool rates_of(const KilnCall *call, int64_t segment, Rates *ret)
 {
-    const float *rates = kiln_variable_at(call, KILN_FLAT_RATES, 2 * run);
+    const float *rates = kiln_variable_at(call, KILN_FLAT_RATES, 2 * segment);
 
     *ret = (Rates) { .lr = hyper_of(call, 0) };
     if (rates == NULL)
@@ -65,30 +69,31 @@ static bool rates_of(const KilnCall *call, int64_t run, Rates *ret)
     return rates[0] != 0.0f;
 }
 
-static KilnSpan span_of(const KilnCall *call, KilnFlatSpan s, KilnTiles *tiles)
+static KilnOptimizerBuffers buffers_of(const KilnCall *call, KilnUpdateSpan s,
+                                       KilnUpdateTiles *tiles)
 {
     const float *scale = kiln_variable_at(call, KILN_FLAT_SCALE, 0);
-    KilnSpan span = {
-        .param = kiln_variable_widened(call, KILN_FLAT_PARAM, s, tiles),
-        .grad = kiln_variable_widened(call, KILN_FLAT_GRAD, s, tiles),
+    KilnOptimizerBuffers buffers = {
+        .param = kiln_variable_f32(call, KILN_FLAT_PARAM, s, tiles),
+        .grad = kiln_variable_f32(call, KILN_FLAT_GRAD, s, tiles),
         .n = s.n,
         .scale = scale != NULL ? *scale : 1.0f,
     };
 
     for (int i = KILN_FLAT_SLOTS; i < call->n_inputs; i++)
-        span.slots[i - KILN_FLAT_SLOTS] = kiln_variable_widened(call, i, s, tiles);
-    return span;
+        buffers.slots[i - KILN_FLAT_SLOTS] = kiln_variable_f32(call, i, s, tiles);
+    return buffers;
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------- */
 
 /* A piece whose squares f32 can add. */
-enum { NEAR_PIECE = 1 << 13 };
+enum { F32_PIECE = 1 << 13 };
 
-/* Updates a span with its run's rates; returns the sum of the gradient's squares, of f32. */
-typedef float Update(const KilnCall *call, const KilnSpan *span, const Rates *rates);
+/* Updates a buffers with its run's rates; returns the sum of the gradient's squares, of f32. */
+typedef float Update(const KilnCall *call, const KilnOptimizerBuffers *buffers, const Rates *rates);
 
-/* Elements of one run and one part, with the sums over them. */
+/* Elements of one segment and one part, with the sums over them. */
 typedef struct Piece {
     int64_t begin, end;
     Rates rates; /* of lamb after the sums: with the trust ratio in lr */
@@ -103,7 +108,7 @@ typedef struct Pieces {
     int64_t count;
 } Pieces;
 
-static bool measures(const KilnCall *call)
+static bool measures_norms(const KilnCall *call)
 {
     return !call->inputs[KILN_FLAT_NORMS].absent;
 }
@@ -113,7 +118,7 @@ static int64_t part_end(const KilnCall *call, int64_t at, int64_t *part)
 {
     const int64_t *parts = call->inputs[KILN_FLAT_PARTS].data;
 
-    if (!measures(call))
+    if (!measures_norms(call))
         return INT64_MAX;
     while (parts[*part] <= at)
         ++*part;
@@ -122,9 +127,9 @@ static int64_t part_end(const KilnCall *call, int64_t at, int64_t *part)
 
 static KilnStatus pieces_prepare(KilnCall *call, int64_t size)
 {
-    const int64_t parts = measures(call) ? kiln_cpu_count(&call->inputs[KILN_FLAT_NORMS]) : 0;
-    const int64_t most = kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]) / size + runs_of(call) +
-                         parts;
+    const int64_t parts = measures_norms(call) ? kiln_cpu_count(&call->inputs[KILN_FLAT_NORMS]) : 0;
+    const int64_t most = kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]) / size +
+                         segment_count(call) + parts;
 
     call->workspace_size = (size_t)most * sizeof(Piece);
     return KILN_OK;
@@ -133,7 +138,7 @@ static KilnStatus pieces_prepare(KilnCall *call, int64_t size)
 static KilnStatus flat_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
-    return measures(call) ? pieces_prepare(call, NEAR_PIECE) : KILN_OK;
+    return measures_norms(call) ? pieces_prepare(call, F32_PIECE) : KILN_OK;
 }
 
 static KilnStatus lamb_prepare(KilnCall *call, KilnError *err)
@@ -148,11 +153,11 @@ static Pieces pieces_of(const KilnCall *call, int64_t size)
     Pieces pieces = { .call = call, .all = call->workspace };
     int64_t begin = 0, part = 0;
 
-    for (int64_t run = 0; run < runs_of(call); run++) {
-        const int64_t end = end_of(call, run);
+    for (int64_t segment = 0; segment < segment_count(call); segment++) {
+        const int64_t end = segment_end(call, segment);
         Rates rates;
 
-        for (bool moves = rates_of(call, run, &rates); moves && begin < end;) {
+        for (bool updated = rates_of(call, segment, &rates); updated && begin < end;) {
             int64_t stop = part_end(call, begin, &part);
 
             stop = stop < end ? stop : end;
@@ -167,7 +172,7 @@ static Pieces pieces_of(const KilnCall *call, int64_t size)
 }
 
 /* The norms of the parts, from the squares of their pieces. */
-static void put_norms(const Pieces *pieces)
+static void store_norms(const Pieces *pieces)
 {
     float *norms = kiln_variable_at(pieces->call, KILN_FLAT_NORMS, 0);
     int64_t part = 0;
@@ -184,34 +189,35 @@ static void put_norms(const Pieces *pieces)
 
 /* ---- The pass -------------------------------------------------------------------------- */
 
-typedef struct Flat {
+typedef struct FlatUpdate {
     const KilnCall *call;
     Update *update;
-} Flat;
+} FlatUpdate;
 
 /* The elements begin..end, all of one run. */
-static void flat_stretch(const Flat *flat, int64_t begin, int64_t end, const Rates *rates)
+static void update_segment(const FlatUpdate *flat, int64_t begin, int64_t end, const Rates *rates)
 {
-    KilnTiles tiles;
+    KilnUpdateTiles tiles;
 
-    for (KILN_EACH_FLAT_SPAN(s, flat->call, begin, end)) {
-        const KilnSpan span = span_of(flat->call, s, &tiles);
+    for (KILN_EACH_UPDATE_SPAN(s, flat->call, begin, end)) {
+        const KilnOptimizerBuffers buffers = buffers_of(flat->call, s, &tiles);
 
-        flat->update(flat->call, &span, rates);
-        kiln_variables_put_back(flat->call, s, &tiles);
+        flat->update(flat->call, &buffers, rates);
+        kiln_variables_store(flat->call, s, &tiles);
     }
 }
 
 static void flat_part(void *context, int64_t begin, int64_t end)
 {
-    const Flat *flat = context;
+    const FlatUpdate *flat = context;
 
-    for (int64_t run = run_at(flat->call, begin); begin < end; run++) {
-        int64_t stop = end_of(flat->call, run) < end ? end_of(flat->call, run) : end;
+    for (int64_t segment = segment_at(flat->call, begin); begin < end; segment++) {
+        int64_t stop = segment_end(flat->call, segment) < end ? segment_end(flat->call, segment)
+                                                              : end;
         Rates rates;
 
-        if (rates_of(flat->call, run, &rates))
-            flat_stretch(flat, begin, stop, &rates);
+        if (rates_of(flat->call, segment, &rates))
+            update_segment(flat, begin, stop, &rates);
         begin = stop;
     }
 }
@@ -237,38 +243,38 @@ static void measured_part(void *context, int64_t begin, int64_t end)
 {
     const Pieces *pieces = context;
     const KilnCall *call = pieces->call;
-    KilnTiles tiles;
+    KilnUpdateTiles tiles;
 
     for (int64_t i = piece_at(pieces, begin); i < pieces->count; i++) {
         Piece *piece = &pieces->all[i];
 
         if (piece->begin >= end)
             break;
-        for (KILN_EACH_FLAT_SPAN(s, call, piece->begin, piece->end)) {
-            const KilnSpan span = span_of(call, s, &tiles);
-            const float square = pieces->update(call, &span, &piece->rates);
+        for (KILN_EACH_UPDATE_SPAN(s, call, piece->begin, piece->end)) {
+            const KilnOptimizerBuffers buffers = buffers_of(call, s, &tiles);
+            const float square = pieces->update(call, &buffers, &piece->rates);
             const bool in_range = square > 1e-25f && square < 1e35f;
 
             piece->square += in_range ? (double)square
-                                      : loops_of(call)->square_sum(span.grad, span.n);
-            kiln_variables_put_back(call, s, &tiles);
+                                      : loops_of(call)->square_sum(buffers.grad, buffers.n);
+            kiln_variables_store(call, s, &tiles);
         }
     }
 }
 
-static void flat_run(const KilnCall *call, Update *update)
+static void run_flat_update(const KilnCall *call, Update *update)
 {
     /* Below this a thread costs more than it brings. */
     const int64_t grain = 16384;
-    Flat flat = { .call = call, .update = update };
+    FlatUpdate flat = { .call = call, .update = update };
 
     const int64_t n = kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]);
-    if (measures(call)) {
-        Pieces pieces = pieces_of(call, NEAR_PIECE);
+    if (measures_norms(call)) {
+        Pieces pieces = pieces_of(call, F32_PIECE);
 
         pieces.update = update;
         kiln_parallel(call->backend->threads, n, grain, 64, measured_part, &pieces);
-        put_norms(&pieces);
+        store_norms(&pieces);
     } else {
         kiln_parallel(call->backend->threads, n, grain, 64, flat_part, &flat);
     }
@@ -276,7 +282,7 @@ static void flat_run(const KilnCall *call, Update *update)
 
 /* ---- sgd, adam, rmsprop, adagrad ----------------------------------------------------- */
 
-static float sgd(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float sgd(const KilnCall *call, const KilnOptimizerBuffers *buffers, const Rates *rates)
 {
     const KilnSgd *attrs = call->attrs;
     const KilnSgdLoop loop = {
@@ -288,15 +294,15 @@ static float sgd(const KilnCall *call, const KilnSpan *span, const Rates *rates)
         .nesterov = attrs->nesterov,
     };
 
-    return loops_of(call)->sgd(span, &loop);
+    return loops_of(call)->sgd(buffers, &loop);
 }
 
 static void sgd_update_run(KilnCall *call)
 {
-    flat_run(call, sgd);
+    run_flat_update(call, sgd);
 }
 
-static float adam(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float adam(const KilnCall *call, const KilnOptimizerBuffers *buffers, const Rates *rates)
 {
     const KilnAdam *attrs = call->attrs;
     const KilnAdamLoop loop = {
@@ -311,15 +317,15 @@ static float adam(const KilnCall *call, const KilnSpan *span, const Rates *rates
         .shrink = attrs->decoupled ? (float)(1.0 - rates->lr * rates->decay) : 1.0f,
     };
 
-    return loops_of(call)->adam(span, &loop);
+    return loops_of(call)->adam(buffers, &loop);
 }
 
 static void adam_update_run(KilnCall *call)
 {
-    flat_run(call, adam);
+    run_flat_update(call, adam);
 }
 
-static float rmsprop(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float rmsprop(const KilnCall *call, const KilnOptimizerBuffers *buffers, const Rates *rates)
 {
     const KilnRmsprop *attrs = call->attrs;
     const KilnRmspropLoop loop = {
@@ -331,15 +337,15 @@ static float rmsprop(const KilnCall *call, const KilnSpan *span, const Rates *ra
         .decay = (float)rates->decay,
     };
 
-    return loops_of(call)->rmsprop(span, &loop);
+    return loops_of(call)->rmsprop(buffers, &loop);
 }
 
 static void rmsprop_update_run(KilnCall *call)
 {
-    flat_run(call, rmsprop);
+    run_flat_update(call, rmsprop);
 }
 
-static float adagrad(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float adagrad(const KilnCall *call, const KilnOptimizerBuffers *buffers, const Rates *rates)
 {
     const KilnAdagrad *attrs = call->attrs;
     const KilnAdagradLoop loop = {
@@ -350,17 +356,17 @@ static float adagrad(const KilnCall *call, const KilnSpan *span, const Rates *ra
         .first = hyper_of(call, 1) != 0.0,
     };
 
-    return loops_of(call)->adagrad(span, &loop);
+    return loops_of(call)->adagrad(buffers, &loop);
 }
 
 static void adagrad_update_run(KilnCall *call)
 {
-    flat_run(call, adagrad);
+    run_flat_update(call, adagrad);
 }
 
 /* ---- lion, adan ------------------------------------------------------------------------ */
 
-static float lion(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float lion(const KilnCall *call, const KilnOptimizerBuffers *buffers, const Rates *rates)
 {
     const KilnLion *attrs = call->attrs;
     const KilnLionLoop loop = {
@@ -372,15 +378,15 @@ static float lion(const KilnCall *call, const KilnSpan *span, const Rates *rates
         .shrink = (float)(1.0 - rates->lr * rates->decay),
     };
 
-    return loops_of(call)->lion(span, &loop);
+    return loops_of(call)->lion(buffers, &loop);
 }
 
 static void lion_update_run(KilnCall *call)
 {
-    flat_run(call, lion);
+    run_flat_update(call, lion);
 }
 
-static float adan(const KilnCall *call, const KilnSpan *span, const Rates *rates)
+static float adan(const KilnCall *call, const KilnOptimizerBuffers *buffers, const Rates *rates)
 {
     const KilnAdan *attrs = call->attrs;
     const double decay = rates->lr * rates->decay;
@@ -400,12 +406,12 @@ static float adan(const KilnCall *call, const KilnSpan *span, const Rates *rates
         .first = hyper_of(call, 4) != 0.0,
     };
 
-    return loops_of(call)->adan(span, &loop);
+    return loops_of(call)->adan(buffers, &loop);
 }
 
 static void adan_update_run(KilnCall *call)
 {
-    flat_run(call, adan);
+    run_flat_update(call, adan);
 }
 
 /* ---- lamb ------------------------------------------------------------------------------ */
@@ -433,20 +439,20 @@ static KilnLambLoop lamb_loop(const KilnCall *call, const Rates *rates)
 static void lamb_moments_part(void *context, int64_t begin, int64_t end)
 {
     const Pieces *pieces = context;
-    KilnTiles tiles;
+    KilnUpdateTiles tiles;
 
     for (int64_t i = begin; i < end; i++) {
         Piece *piece = &pieces->all[i];
         const KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
 
-        for (KILN_EACH_FLAT_SPAN(s, pieces->call, piece->begin, piece->end)) {
-            const KilnSpan span = span_of(pieces->call, s, &tiles);
+        for (KILN_EACH_UPDATE_SPAN(s, pieces->call, piece->begin, piece->end)) {
+            const KilnOptimizerBuffers buffers = buffers_of(pieces->call, s, &tiles);
             double param, direction;
 
-            if (measures(pieces->call))
-                piece->square += loops_of(pieces->call)->square_sum(span.grad, span.n);
-            loops_of(pieces->call)->lamb_moments(&span, &loop, &param, &direction);
-            kiln_variables_put_back(pieces->call, s, &tiles);
+            if (measures_norms(pieces->call))
+                piece->square += loops_of(pieces->call)->square_sum(buffers.grad, buffers.n);
+            loops_of(pieces->call)->lamb_moments(&buffers, &loop, &param, &direction);
+            kiln_variables_store(pieces->call, s, &tiles);
             piece->param += param;
             piece->direction += direction;
         }
@@ -456,32 +462,33 @@ static void lamb_moments_part(void *context, int64_t begin, int64_t end)
 static void lamb_step_part(void *context, int64_t begin, int64_t end)
 {
     const Pieces *pieces = context;
-    KilnTiles tiles;
+    KilnUpdateTiles tiles;
 
     for (int64_t i = begin; i < end; i++) {
         const Piece *piece = &pieces->all[i];
         const KilnLambLoop loop = lamb_loop(pieces->call, &piece->rates);
 
-        for (KILN_EACH_FLAT_SPAN(s, pieces->call, piece->begin, piece->end)) {
-            const KilnSpan span = span_of(pieces->call, s, &tiles);
+        for (KILN_EACH_UPDATE_SPAN(s, pieces->call, piece->begin, piece->end)) {
+            const KilnOptimizerBuffers buffers = buffers_of(pieces->call, s, &tiles);
 
-            loops_of(pieces->call)->lamb_step(&span, &loop);
-            kiln_variables_put_back(pieces->call, s, &tiles);
+            loops_of(pieces->call)->lamb_step(&buffers, &loop);
+            kiln_variables_store(pieces->call, s, &tiles);
         }
     }
 }
 
-/* Multiply the learning rate of the pieces of each run by its trust ratio. */
+/* Multiply the learning rate of the pieces of each segment by its trust ratio. */
 static void lamb_trust(const Pieces *pieces, bool always)
 {
     int64_t first = 0, next;
 
     for (; first < pieces->count; first = next) {
-        const int64_t run = run_at(pieces->call, pieces->all[first].begin);
+        const int64_t segment = segment_at(pieces->call, pieces->all[first].begin);
         double param = 0.0, direction = 0.0;
 
         for (next = first;
-             next < pieces->count && pieces->all[next].begin < end_of(pieces->call, run); next++) {
+             next < pieces->count && pieces->all[next].begin < segment_end(pieces->call, segment);
+             next++) {
             param += pieces->all[next].param;
             direction += pieces->all[next].direction;
         }
@@ -501,22 +508,22 @@ static void lamb_update_run(KilnCall *call)
     kiln_parallel(call->backend->threads, pieces.count, 1, 1, lamb_moments_part, &pieces);
     lamb_trust(&pieces, attrs->always_adapt);
     kiln_parallel(call->backend->threads, pieces.count, 1, 1, lamb_step_part, &pieces);
-    put_norms(&pieces);
+    store_norms(&pieces);
 }
 
 /* As long as the parameters, and f32 or bf16 each by itself. */
 #define FLAT_INPUTS                                                                                \
     (1u << KILN_FLAT_PARAM | 1u << KILN_FLAT_GRAD |                                                \
      ((1u << KILN_MAX_SLOTS) - 1u) << KILN_FLAT_SLOTS)
-#define NARROW .narrow_inputs = FLAT_INPUTS, .mixed_floats = true
-#define FLAT .prepare = flat_prepare, NARROW
+#define BF16 .bf16_inputs = FLAT_INPUTS, .mixed_floats = true
+#define FLAT .prepare = flat_prepare, BF16
 
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_sgd_update, .run = sgd_update_run, FLAT },
     { .op = &kiln_op_adam_update, .run = adam_update_run, FLAT },
     { .op = &kiln_op_rmsprop_update, .run = rmsprop_update_run, FLAT },
     { .op = &kiln_op_adagrad_update, .run = adagrad_update_run, FLAT },
-    { .op = &kiln_op_lamb_update, .prepare = lamb_prepare, .run = lamb_update_run, NARROW },
+    { .op = &kiln_op_lamb_update, .prepare = lamb_prepare, .run = lamb_update_run, BF16 },
     { .op = &kiln_op_lion_update, .run = lion_update_run, FLAT },
     { .op = &kiln_op_adan_update, .run = adan_update_run, FLAT },
 };

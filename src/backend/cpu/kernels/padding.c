@@ -111,7 +111,7 @@ static void pad_axis_grad_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_pad_axis, .run = pad_axis_run, .narrow_inputs = 1, .narrow_outputs = 1 },
+    { .op = &kiln_op_pad_axis, .run = pad_axis_run, .bf16_inputs = 1, .bf16_outputs = 1 },
     { .op = &kiln_op_pad_axis_grad, .run = pad_axis_grad_run },
 };
 

@@ -55,26 +55,24 @@ static KilnStatus max_pool2d_grad_prepare(KilnCall *call, KilnError *err)
 
 /* A large image x, a small one y and its places, either way. */
 typedef struct Maximum {
-    const KilnImageLoops *loops;
+    const KilnPoolingLoops *loops;
     KilnMaxPool pool;
-    char *x, *y, *place;
-    size_t x_plane, y_plane, place_plane; /* bytes */
+    char *x, *y, *index;
+    size_t x_plane, y_plane, index_plane; /* bytes */
     int64_t planes;
 } Maximum;
 
 static Maximum maximum_of(const KilnCall *call, const KilnArg *x, const KilnArg *y,
-                          const KilnArg *place)
+                          const KilnArg *index)
 {
     const KilnPoolAttrs *attrs = call->attrs;
     const int64_t block = block_of(format_of(call, x), &x->shape);
     Maximum m = {
-        .loops = kiln_cpu(call)->image_loops,
-        .pool = { .block = block,
-                  .narrow = x->dtype == KILN_BF16,
-                  .words = place->dtype == KILN_I32 },
+        .loops = kiln_cpu(call)->loops->pooling,
+        .pool = { .block = block, .bf16 = x->dtype == KILN_BF16, .i32 = index->dtype == KILN_I32 },
         .x = x->data,
         .y = y->data,
-        .place = place->data,
+        .index = index->data,
         .planes = x->shape.dim[0] * ((x->shape.dim[3] + block - 1) / block),
     };
 
@@ -87,8 +85,8 @@ static Maximum maximum_of(const KilnCall *call, const KilnArg *x, const KilnArg 
     }
     m.x_plane = (size_t)(m.pool.x_size[0] * m.pool.x_size[1] * block) * kiln_dtype_size(x->dtype);
     m.y_plane = (size_t)(m.pool.y_size[0] * m.pool.y_size[1] * block) * kiln_dtype_size(y->dtype);
-    m.place_plane = (size_t)(m.pool.y_size[0] * m.pool.y_size[1] * block) *
-                    kiln_dtype_size(place->dtype);
+    m.index_plane = (size_t)(m.pool.y_size[0] * m.pool.y_size[1] * block) *
+                    kiln_dtype_size(index->dtype);
     return m;
 }
 
@@ -101,7 +99,7 @@ static void max_part(void *context, int64_t begin, int64_t end)
         const size_t plane = (size_t)(i / m->pool.y_size[0]);
 
         m->loops->max_row(&m->pool, i % m->pool.y_size[0], m->y + plane * m->y_plane,
-                          m->place + plane * m->place_plane, m->x + plane * m->x_plane);
+                          m->index + plane * m->index_plane, m->x + plane * m->x_plane);
     }
 }
 
@@ -122,7 +120,7 @@ static void max_grad_part(void *context, int64_t begin, int64_t end)
         const size_t plane = (size_t)(i / m->pool.x_size[0]);
 
         m->loops->max_grad_row(&m->pool, i % m->pool.x_size[0], m->x + plane * m->x_plane,
-                               m->y + plane * m->y_plane, m->place + plane * m->place_plane);
+                               m->y + plane * m->y_plane, m->index + plane * m->index_plane);
     }
 }
 
@@ -137,7 +135,7 @@ static void max_pool2d_grad_run(KilnCall *call)
 /* ---- Average ---------------------------------------------------------------------- */
 
 typedef struct Average {
-    const KilnImageLoops *loops;
+    const KilnPoolingLoops *loops;
     const KilnPoolAttrs *attrs;
     const int64_t *x_dim, *y_dim; /* [N, H, W, C] */
     float *x, *y;
@@ -148,7 +146,7 @@ static Average average_of(const KilnCall *call, const KilnArg *x, const KilnArg 
 {
     const KilnArg *larger = x->layout != KILN_PLAIN ? x : y;
     Average average = {
-        .loops = kiln_cpu(call)->image_loops,
+        .loops = kiln_cpu(call)->loops->pooling,
         .attrs = call->attrs,
         .x_dim = x->shape.dim,
         .y_dim = y->shape.dim,
@@ -162,12 +160,12 @@ static Average average_of(const KilnCall *call, const KilnArg *x, const KilnArg 
 }
 
 /* Planes share the channels among themselves: one pixel of them all is plain. */
-static bool one_place(const KilnShape *image)
+static bool is_one_pixel(const KilnShape *image)
 {
     return image->dim[1] == 1 && image->dim[2] == 1;
 }
 
-/* Whole blocks alone, so that one place of y can be plain whatever x is. */
+/* Whole blocks alone, so that one pixel of y can be plain whatever x is. */
 static KilnStatus average_layouts(KilnCall *call, KilnMdFormat format, KilnArg *x, KilnArg *y,
                                   KilnError *err)
 {
@@ -180,7 +178,7 @@ static KilnStatus average_layouts(KilnCall *call, KilnMdFormat format, KilnArg *
     if (format == KILN_MD_PLAIN)
         return KILN_OK;
     status = kiln_layout_image(dnnl, x->dtype, &x->shape, format, &x->layout, err);
-    if (status == KILN_OK && !one_place(&y->shape))
+    if (status == KILN_OK && !is_one_pixel(&y->shape))
         status = kiln_layout_image(dnnl, y->dtype, &y->shape, format, &y->layout, err);
     return status;
 }
@@ -191,7 +189,7 @@ static KilnStatus avg_pool2d_prepare(KilnCall *call, KilnError *err)
     KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
     KilnMdFormat format = kiln_layout_format(dnnl, x->layout, &x->shape);
 
-    if (y->fixed && !one_place(&y->shape))
+    if (y->fixed && !is_one_pixel(&y->shape))
         format = KILN_MD_PLAIN;
 
     KilnStatus status = average_layouts(call, format, x, y, err);
@@ -201,7 +199,7 @@ static KilnStatus avg_pool2d_prepare(KilnCall *call, KilnError *err)
     return status;
 }
 
-/* The window of one place of y. */
+/* The window of one pixel of y. */
 static KilnWindowLoop window_at(const Average *a, int64_t row, int64_t column, int64_t *ret_from)
 {
     const KilnWindow rows = kiln_pool_window(a->attrs, 0, a->x_dim[1], a->y_dim[1], row);
@@ -231,10 +229,10 @@ static void average_plane(const Average *a, const float *x, float *y)
 static void average_part(void *context, int64_t begin, int64_t end)
 {
     const Average *a = context;
-    const int64_t x_places = a->x_dim[1] * a->x_dim[2], y_places = a->y_dim[1] * a->y_dim[2];
+    const int64_t x_pixels = a->x_dim[1] * a->x_dim[2], y_pixels = a->y_dim[1] * a->y_dim[2];
 
     for (int64_t plane = begin; plane < end; plane++)
-        average_plane(a, a->x + plane * x_places * a->block, a->y + plane * y_places * a->block);
+        average_plane(a, a->x + plane * x_pixels * a->block, a->y + plane * y_pixels * a->block);
 }
 
 static void avg_pool2d_run(KilnCall *call)
@@ -275,11 +273,11 @@ static void average_grad_plane(const Average *a, float *dx, const float *dy)
 static void average_grad_part(void *context, int64_t begin, int64_t end)
 {
     const Average *a = context;
-    const int64_t x_places = a->x_dim[1] * a->x_dim[2], y_places = a->y_dim[1] * a->y_dim[2];
+    const int64_t x_pixels = a->x_dim[1] * a->x_dim[2], y_pixels = a->y_dim[1] * a->y_dim[2];
 
     for (int64_t plane = begin; plane < end; plane++)
-        average_grad_plane(a, a->x + plane * x_places * a->block,
-                           a->y + plane * y_places * a->block);
+        average_grad_plane(a, a->x + plane * x_pixels * a->block,
+                           a->y + plane * y_pixels * a->block);
 }
 
 static void avg_pool2d_grad_run(KilnCall *call)
@@ -294,13 +292,13 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_max_pool2d,
       .prepare = max_pool2d_prepare,
       .run = max_pool2d_run,
-      .narrow_inputs = 1u << 0,
-      .narrow_outputs = 1u << 0 },
+      .bf16_inputs = 1u << 0,
+      .bf16_outputs = 1u << 0 },
     { .op = &kiln_op_max_pool2d_grad,
       .prepare = max_pool2d_grad_prepare,
       .run = max_pool2d_grad_run,
-      .narrow_inputs = 1u << 0,
-      .narrow_outputs = 1u << 0 },
+      .bf16_inputs = 1u << 0,
+      .bf16_outputs = 1u << 0 },
     { .op = &kiln_op_avg_pool2d, .prepare = avg_pool2d_prepare, .run = avg_pool2d_run },
     { .op = &kiln_op_avg_pool2d_grad,
       .prepare = avg_pool2d_grad_prepare,

@@ -98,18 +98,18 @@ static KilnAmxProduct amx_of(const KilnCall *call, const KilnGemm *gemm)
 
     return (KilnAmxProduct) {
         .left = { .data = a->data,
-                  .wide = a->dtype == KILN_F32,
+                  .f32 = a->dtype == KILN_F32,
                   .across = gemm->transpose_a,
                   .stride = gemm->lda,
                   .rows = gemm->m,
                   .depth = gemm->k },
         .right = { .data = b->data,
-                   .wide = b->dtype == KILN_F32,
+                   .f32 = b->dtype == KILN_F32,
                    .across = !gemm->transpose_b,
                    .stride = gemm->ldb,
                    .rows = gemm->n,
                    .depth = gemm->k },
-        .result = { .data = y->data, .wide = y->dtype == KILN_F32, .stride = gemm->ldc },
+        .result = { .data = y->data, .f32 = y->dtype == KILN_F32, .stride = gemm->ldc },
         .threads = call->backend->threads,
     };
 }
@@ -135,7 +135,7 @@ static void run_bf16(const Matmul *matmul, int64_t i, bool add)
     product.result.data = element(&call->outputs[0], at);
     if (matmul->sums != NULL) {
         product.result.data = matmul->sums + at;
-        product.result.wide = true;
+        product.result.f32 = true;
     }
     product.result.add = add;
     kiln_amx_product(&product, call->workspace);
@@ -272,7 +272,7 @@ static void epilogue_part(void *context, int64_t begin, int64_t end)
     for (; begin < end; begin += KILN_MAP_TILE) {
         const int64_t n = end - begin < KILN_MAP_TILE ? end - begin : KILN_MAP_TILE;
 
-        kiln_cpu(call)->loops->widen(tile, (const uint16_t *)y->data + begin, n);
+        kiln_cpu(call)->loops->from_bf16(tile, (const uint16_t *)y->data + begin, n);
         kiln_cpu_epilogue(call, tile, begin, n);
     }
 }
@@ -308,7 +308,8 @@ static void finish_sums(void *context, int64_t begin, int64_t end)
     if (call->epilogue != NULL)
         kiln_cpu_epilogue(call, sums, begin, end - begin);
     else
-        kiln_cpu(call)->loops->narrow((uint16_t *)call->outputs[0].data + begin, sums, end - begin);
+        kiln_cpu(call)->loops->to_bf16((uint16_t *)call->outputs[0].data + begin, sums,
+                                       end - begin);
 }
 
 static void run_products_bf16(Matmul *matmul)
@@ -391,18 +392,18 @@ static const KilnKernel kernels[] = {
       .run = matmul_run,
       .release = kiln_cpu_epilogue_release,
       .epilogue = true,
-      .epilogue_widens = true,
-      .narrow_inputs = 1u << 0 | 1u << 1,
-      .narrow_outputs = 1u << 0,
+      .epilogue_gives_f32 = true,
+      .bf16_inputs = 1u << 0 | 1u << 1,
+      .bf16_outputs = 1u << 0,
       .rounding_inputs = 1u << 0 | 1u << 1 },
     { .op = &kiln_op_linear,
       .prepare = linear_prepare,
       .run = linear_run,
       .release = kiln_cpu_epilogue_release,
       .epilogue = true,
-      .epilogue_widens = true,
-      .narrow_inputs = 1u << 0 | 1u << 1,
-      .narrow_outputs = 1u << 0,
+      .epilogue_gives_f32 = true,
+      .bf16_inputs = 1u << 0 | 1u << 1,
+      .bf16_outputs = 1u << 0,
       .rounding_inputs = 1u << 1 },
 };
 

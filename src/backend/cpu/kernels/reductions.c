@@ -11,8 +11,8 @@ enum { CHUNK = 16384 /* elements, where rows are single ones */, CHUNK_ROWS = 64
 typedef struct Reduction {
     const KilnOp *op;
     const KilnLoops *loops;
-    const void *x; /* floats, or bf16 where `narrow` */
-    bool narrow;
+    const void *x; /* floats, or bf16 where `bf16` */
+    bool bf16;
     float *parts, *shifts; /* [slabs, chunks, columns]; shifts: of logsumexp only */
     void *y;
     /* Axes of the slabs, outermost first, and which of them are reduced. */
@@ -127,7 +127,7 @@ static Reduction reduction_of(const KilnCall *call)
         .op = call->op,
         .loops = kiln_cpu(call)->loops,
         .x = x->data,
-        .narrow = x->dtype == KILN_BF16,
+        .bf16 = x->dtype == KILN_BF16,
         .parts = call->workspace,
         .y = y->data,
         .count = kiln_cpu_count(x) / kiln_cpu_count(y),
@@ -199,23 +199,23 @@ static void part_of(const Reduction *r, const float *x, int64_t rows, float *par
 }
 
 /* The same of bf16, as many columns at a time as fit; sums alone take it. */
-static void narrow_part(const Reduction *r, const uint16_t *x, int64_t rows, float *part)
+static void bf16_part(const Reduction *r, const uint16_t *x, int64_t rows, float *part)
 {
     const int64_t most = CHUNK / r->chunk_rows;
-    float wide[CHUNK];
+    float f32[CHUNK];
 
     for (int64_t c = 0; c < r->columns; c += most) {
         const int64_t n = r->columns - c < most ? r->columns - c : most;
 
         if (n == r->columns)
-            r->loops->widen(wide, x, rows * n);
+            r->loops->from_bf16(f32, x, rows * n);
         else
             for (int64_t row = 0; row < rows; row++)
-                r->loops->widen(wide + row * n, x + row * r->columns + c, n);
+                r->loops->from_bf16(f32 + row * n, x + row * r->columns + c, n);
         if (r->columns == 1)
-            *part = (float)r->loops->sum(wide, rows);
+            *part = (float)r->loops->sum(f32, rows);
         else
-            r->loops->sum_rows(part + c, wide, rows, n, n);
+            r->loops->sum_rows(part + c, f32, rows, n, n);
     }
 }
 
@@ -244,16 +244,16 @@ static bool parts_are_results(const Reduction *r)
 }
 
 /* Slabs begin..end of bf16, each one short row. */
-static void short_narrow_parts(const Reduction *r, int64_t begin, int64_t end)
+static void short_bf16_parts(const Reduction *r, int64_t begin, int64_t end)
 {
     const int64_t most = CHUNK / r->rows;
-    float wide[CHUNK];
+    float f32[CHUNK];
 
     for (int64_t slab = begin; slab < end; slab += most) {
         const int64_t n = end - slab < most ? end - slab : most;
 
-        r->loops->widen(wide, (const uint16_t *)r->x + slab * r->rows, n * r->rows);
-        r->loops->sum_short(r->parts + slab, wide, n, r->rows);
+        r->loops->from_bf16(f32, (const uint16_t *)r->x + slab * r->rows, n * r->rows);
+        r->loops->sum_short(r->parts + slab, f32, n, r->rows);
     }
 }
 
@@ -262,8 +262,8 @@ static void short_parts(const Reduction *r, int64_t begin, int64_t end)
 {
     const float *x = (const float *)r->x + begin * r->rows;
 
-    if (r->narrow)
-        short_narrow_parts(r, begin, end);
+    if (r->bf16)
+        short_bf16_parts(r, begin, end);
     else if (r->op == &kiln_op_logsumexp)
         r->loops->logsumexp_short(r->parts + begin, x, end - begin, r->rows);
     else if (r->op == &kiln_op_max || r->op == &kiln_op_min)
@@ -287,8 +287,8 @@ static void parts_range(void *context, int64_t begin, int64_t end)
         const int64_t rows = left < r->chunk_rows ? left : r->chunk_rows;
         float *part = r->parts + item * r->columns;
 
-        if (r->narrow)
-            narrow_part(r, (const uint16_t *)r->x + row * r->columns, rows, part);
+        if (r->bf16)
+            bf16_part(r, (const uint16_t *)r->x + row * r->columns, rows, part);
         else
             part_of(r, (const float *)r->x + row * r->columns, rows, part,
                     r->shifts + item * r->columns);
@@ -471,8 +471,8 @@ static void argmax_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_sum, .prepare = reduce_prepare, .run = reduce_run, .narrow_inputs = 1 },
-    { .op = &kiln_op_mean, .prepare = reduce_prepare, .run = reduce_run, .narrow_inputs = 1 },
+    { .op = &kiln_op_sum, .prepare = reduce_prepare, .run = reduce_run, .bf16_inputs = 1 },
+    { .op = &kiln_op_mean, .prepare = reduce_prepare, .run = reduce_run, .bf16_inputs = 1 },
     { .op = &kiln_op_max, .prepare = reduce_prepare, .run = reduce_run },
     { .op = &kiln_op_min, .prepare = reduce_prepare, .run = reduce_run },
     { .op = &kiln_op_logsumexp, .prepare = reduce_prepare, .run = reduce_run },

@@ -7,7 +7,7 @@
 typedef struct Rotary {
     const float *x;
     float *y;
-    const float *turns; /* [steps][half][cosine, sine] */
+    const float *rotations; /* [steps][half][cosine, sine] */
     int64_t width, inner, steps;
     bool interleaved;
 } Rotary;
@@ -28,7 +28,7 @@ static KilnStatus rotary_prepare(KilnCall *call, KilnError *err)
     return KILN_OK;
 }
 
-static void make_turns(const KilnCall *call, float *turns, int64_t half)
+static void make_rotations(const KilnCall *call, float *rotations, int64_t half)
 {
     const KilnRotaryAttrs *attrs = call->attrs;
     const int64_t steps = steps_of(call);
@@ -39,19 +39,20 @@ static void make_turns(const KilnCall *call, float *turns, int64_t half)
         for (int64_t t = 0; t < steps; t++) {
             const double angle = (double)(attrs->first + t) * speed;
 
-            turns[2 * (t * half + i)] = (float)cos(angle);
-            turns[2 * (t * half + i) + 1] = (float)(attrs->back != 0 ? -sin(angle) : sin(angle));
+            rotations[2 * (t * half + i)] = (float)cos(angle);
+            rotations[2 * (t * half + i) + 1] = (float)(attrs->back != 0 ? -sin(angle)
+                                                                         : sin(angle));
         }
     }
 }
 
-static void turn_row(const Rotary *rotary, const float *turns, const float *x, float *y)
+static void rotate_row(const Rotary *rotary, const float *rotations, const float *x, float *y)
 {
     const int64_t half = rotary->width / 2, apart = rotary->interleaved ? 1 : half;
     const int64_t step = rotary->interleaved ? 2 : 1;
 
     for (int64_t i = 0; i < half; i++) {
-        const float cosine = turns[2 * i], sine = turns[2 * i + 1];
+        const float cosine = rotations[2 * i], sine = rotations[2 * i + 1];
         const float a = x[i * step], b = x[i * step + apart];
 
         y[i * step] = a * cosine - b * sine;
@@ -66,8 +67,8 @@ static void rotary_part(void *context, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; r++) {
         const int64_t t = r / rotary->inner % rotary->steps;
 
-        turn_row(rotary, rotary->turns + t * rotary->width, rotary->x + r * rotary->width,
-                 rotary->y + r * rotary->width);
+        rotate_row(rotary, rotary->rotations + t * rotary->width, rotary->x + r * rotary->width,
+                   rotary->y + r * rotary->width);
     }
 }
 
@@ -78,14 +79,14 @@ static void rotary_run(KilnCall *call)
     Rotary rotary = {
         .x = x->data,
         .y = call->outputs[0].data,
-        .turns = call->workspace,
+        .rotations = call->workspace,
         .width = kiln_cpu_columns(x),
         .inner = attrs->heads_first != 0 ? 1 : x->shape.dim[2],
         .steps = steps_of(call),
         .interleaved = attrs->interleaved != 0,
     };
 
-    make_turns(call, call->workspace, rotary.width / 2);
+    make_rotations(call, call->workspace, rotary.width / 2);
     kiln_parallel(call->backend->threads, kiln_cpu_rows(x), 8192 / (rotary.width + 1) + 1, 1,
                   rotary_part, &rotary);
 }

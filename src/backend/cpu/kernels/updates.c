@@ -1,13 +1,13 @@
-/* Updates in place: running averages, counters, limits; and the norm and factor of
- * clipping. Optimizers are optimizers.c. */
+/* Kernels of in-place updates other than optimizers: running averages, counters, limits; and of the
+ * gradient norm and the clipping factor. Optimizers: backend/cpu/kernels/optimizers.c. */
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/kernels/variables.h"
+#include "backend/cpu/kernels/update_tiles.h"
 
 #include <math.h>
 
-static const KilnUpdateLoops *loops_of(const KilnCall *call)
+static const KilnOptimizerLoops *loops_of(const KilnCall *call)
 {
-    return kiln_cpu(call)->loops->updates;
+    return kiln_cpu(call)->loops->optimizers;
 }
 
 /* ---- Averages, counters, limits ---------------------------------------------------- */
@@ -16,13 +16,13 @@ static void ema_update_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
     const KilnScaleAttrs *attrs = call->attrs;
-    KilnTiles tiles;
+    KilnUpdateTiles tiles;
 
-    for (KILN_EACH_FLAT_SPAN(s, call, begin, end)) {
-        kiln_cpu(call)->loops->blend(kiln_variable_widened(call, 0, s, &tiles),
+    for (KILN_EACH_UPDATE_SPAN(s, call, begin, end)) {
+        kiln_cpu(call)->loops->blend(kiln_variable_f32(call, 0, s, &tiles),
                                      kiln_variable_at(call, 1, s.at), (float)(1.0 - attrs->factor),
                                      (float)(attrs->factor * attrs->correction), s.n);
-        kiln_variables_put_back(call, s, &tiles);
+        kiln_variables_store(call, s, &tiles);
     }
 }
 
@@ -34,13 +34,13 @@ static void ema_update_run(KilnCall *call)
 static void lerp_update_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
-    KilnTiles tiles;
+    KilnUpdateTiles tiles;
 
-    for (KILN_EACH_FLAT_SPAN(s, call, begin, end)) {
-        loops_of(call)->lerp(kiln_variable_widened(call, 0, s, &tiles),
-                             kiln_variable_widened(call, 1, s, &tiles),
-                             *kiln_variable_at(call, 2, 0), s.n);
-        kiln_variables_put_back(call, s, &tiles);
+    for (KILN_EACH_UPDATE_SPAN(s, call, begin, end)) {
+        loops_of(call)->lerp(kiln_variable_f32(call, 0, s, &tiles),
+                             kiln_variable_f32(call, 1, s, &tiles), *kiln_variable_at(call, 2, 0),
+                             s.n);
+        kiln_variables_store(call, s, &tiles);
     }
 }
 
@@ -53,11 +53,11 @@ static void clamp_update_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
     const KilnLimitAttrs *attrs = call->attrs;
-    KilnTiles tiles;
+    KilnUpdateTiles tiles;
 
-    for (KILN_EACH_FLAT_SPAN(s, call, begin, end)) {
-        loops_of(call)->clamp(kiln_variable_widened(call, 0, s, &tiles), (float)attrs->limit, s.n);
-        kiln_variables_put_back(call, s, &tiles);
+    for (KILN_EACH_UPDATE_SPAN(s, call, begin, end)) {
+        loops_of(call)->clamp(kiln_variable_f32(call, 0, s, &tiles), (float)attrs->limit, s.n);
+        kiln_variables_store(call, s, &tiles);
     }
 }
 
@@ -93,16 +93,15 @@ static void l2_norm_part(void *context, int64_t begin, int64_t end)
     KilnCall *call = context;
     const int64_t n = kiln_cpu_count(&call->inputs[0]);
     double *sums = call->workspace;
-    KilnTiles tiles;
+    KilnUpdateTiles tiles;
 
     for (int64_t piece = begin; piece < end; piece++) {
         const int64_t from = piece * KILN_UPDATE_PIECE,
                       to = n - from < KILN_UPDATE_PIECE ? n : from + KILN_UPDATE_PIECE;
 
         sums[piece] = 0.0;
-        for (KILN_EACH_FLAT_SPAN(s, call, from, to))
-            sums[piece] += loops_of(call)->square_sum(kiln_variable_widened(call, 0, s, &tiles),
-                                                      s.n);
+        for (KILN_EACH_UPDATE_SPAN(s, call, from, to))
+            sums[piece] += loops_of(call)->square_sum(kiln_variable_f32(call, 0, s, &tiles), s.n);
     }
 }
 
@@ -127,17 +126,17 @@ static void clip_factor_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_ema_update, .run = ema_update_run, .narrow_inputs = 1u << 0 },
+    { .op = &kiln_op_ema_update, .run = ema_update_run, .bf16_inputs = 1u << 0 },
     { .op = &kiln_op_lerp_update,
       .run = lerp_update_run,
-      .narrow_inputs = 1u << 0 | 1u << 1,
+      .bf16_inputs = 1u << 0 | 1u << 1,
       .mixed_floats = true },
-    { .op = &kiln_op_clamp_update, .run = clamp_update_run, .narrow_inputs = 1u << 0 },
+    { .op = &kiln_op_clamp_update, .run = clamp_update_run, .bf16_inputs = 1u << 0 },
     { .op = &kiln_op_increment, .run = increment_run },
     { .op = &kiln_op_l2_norm,
       .prepare = l2_norm_prepare,
       .run = l2_norm_run,
-      .narrow_inputs = 1u << 0 },
+      .bf16_inputs = 1u << 0 },
     { .op = &kiln_op_clip_factor, .run = clip_factor_run },
 };
 

@@ -19,7 +19,7 @@ static GroupNorm group_norm_of(const KilnCall *call, const KilnArg *x)
     const KilnSets sets = kiln_sets(call->attrs, &x->shape);
     GroupNorm norm = {
         .call = call,
-        .loops = kiln_cpu(call)->batch_norm_loops,
+        .loops = kiln_cpu(call)->loops->batch_norm,
         .groups = kiln_groups(call, x, sets.places),
         .sets = sets,
         .n = (double)sets.places * (double)sets.run,
@@ -174,7 +174,7 @@ static void group_norm_run(KilnCall *call)
                                          { 0 } };
     GroupNorm norm = group_norm_of(call, &call->inputs[0]);
 
-    norm.groups.narrow = kiln_panel_to_bf16(call, args);
+    norm.groups.bf16 = kiln_panel_to_bf16(call, args);
     share(&norm, forward_part);
 }
 
@@ -300,7 +300,7 @@ static void group_norm_grad_run(KilnCall *call)
     GroupNorm norm = group_norm_of(call, &call->inputs[X]);
     const int64_t channels = norm.groups.channels;
 
-    norm.groups.narrow = kiln_panel_to_bf16(call, args);
+    norm.groups.bf16 = kiln_panel_to_bf16(call, args);
     share(&norm, backward_part);
     for (int i = 0; i < 2; i++)
         for (int64_t c = 0; c < channels; c++) {
@@ -316,14 +316,14 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_group_norm,
       .prepare = group_norm_prepare,
       .run = group_norm_run,
-      .narrow_inputs = 1u << 0,
-      .narrow_outputs = 1u << 0 },
+      .bf16_inputs = 1u << 0,
+      .bf16_outputs = 1u << 0 },
     { .op = &kiln_op_group_norm_grad,
       .prepare = group_norm_grad_prepare,
       .run = group_norm_grad_run,
       .in_place = 1,
-      .narrow_inputs = 1u << DY | 1u << X,
-      .narrow_outputs = 1u << 0 },
+      .bf16_inputs = 1u << DY | 1u << X,
+      .bf16_outputs = 1u << 0 },
 };
 
 const KilnCpuTable kiln_cpu_group_norm = { kernels, KILN_COUNT(kernels) };

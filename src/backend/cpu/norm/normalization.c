@@ -70,13 +70,13 @@ static BatchNorm norm_of(const KilnCall *call, const KilnArg *x, const KilnPanel
     const KilnBatchNormAttrs *attrs = call->attrs;
     BatchNorm norm = {
         .call = call,
-        .loops = kiln_cpu(call)->batch_norm_loops,
+        .loops = kiln_cpu(call)->loops->batch_norm,
         .groups = kiln_groups(call, x, 0),
         .relu = attrs->relu != 0,
         .sums = call->workspace,
     };
 
-    norm.groups.narrow = kiln_panel_to_bf16(call, args);
+    norm.groups.bf16 = kiln_panel_to_bf16(call, args);
     norm.parts = parts_of(call, &norm.groups);
     return norm;
 }
@@ -368,8 +368,8 @@ static void apply_grad(const BatchNorm *norm, const KilnPanels *panels, int i,
     if (grad.masked != NULL) {
         grad = (KilnNormGrad) { .dy = grad.masked, .x = grad.x };
         panel.relu = false;
-        panel.narrow &= ~(unsigned)KILN_NORM_DY;
-        panel.narrow |= (panel.narrow & KILN_NORM_MASKED) != 0 ? KILN_NORM_DY : 0u;
+        panel.bf16 &= ~(unsigned)KILN_NORM_DY;
+        panel.bf16 |= (panel.bf16 & KILN_NORM_MASKED) != 0 ? KILN_NORM_DY : 0u;
     }
     norm->loops->grad_apply(&panel, kiln_panel_output(norm->call, DX, panels->at[i]), &grad,
                             columns);
@@ -432,20 +432,20 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_batch_norm,
       .prepare = batch_norm_prepare,
       .run = batch_norm_run,
-      .narrow_inputs = 1u << 0 | 1u << 3,
-      .narrow_outputs = 1u << 0 },
+      .bf16_inputs = 1u << 0 | 1u << 3,
+      .bf16_outputs = 1u << 0 },
     { .op = &kiln_op_batch_norm_grad,
       .prepare = batch_norm_grad_prepare,
       .run = batch_norm_grad_run,
       .in_place = 1,
-      .narrow_inputs = 1u << DY | 1u << X | 1u << Y | 1u << MORE_DY,
-      .narrow_outputs = 1u << DX | 1u << MASKED },
+      .bf16_inputs = 1u << DY | 1u << X | 1u << Y | 1u << MORE_DY,
+      .bf16_outputs = 1u << DX | 1u << MASKED },
     { .op = &kiln_op_batch_norm_eval,
       .prepare = batch_norm_eval_prepare,
       .run = batch_norm_eval_run,
       .in_place = 1,
-      .narrow_inputs = 1u << 0 | 1u << 5,
-      .narrow_outputs = 1u << 0 },
+      .bf16_inputs = 1u << 0 | 1u << 5,
+      .bf16_outputs = 1u << 0 },
 };
 
 const KilnCpuTable kiln_cpu_normalization = { kernels, KILN_COUNT(kernels) };

@@ -54,7 +54,7 @@ KilnPanels kiln_panels(const KilnGroups *groups, int64_t g, int64_t image, bool 
     KilnPanel panel = { .rows = elements / KILN_PANEL,
                         .stride = KILN_PANEL,
                         .columns = KILN_PANEL,
-                        .narrow = groups->narrow,
+                        .bf16 = groups->bf16,
                         .relu = relu };
     KilnPanels panels = { .n = 0 };
 
@@ -108,7 +108,7 @@ void *kiln_panel_output(const KilnCall *call, int i, int64_t at)
 
 unsigned kiln_panel_to_bf16(const KilnCall *call, const KilnPanelArg *args)
 {
-    unsigned narrow = 0, wide = 0;
+    unsigned bf16 = 0, f32 = 0;
 
     for (; args->bit != 0; args++) {
         const int n = args->output ? call->n_outputs : call->n_inputs;
@@ -117,11 +117,11 @@ unsigned kiln_panel_to_bf16(const KilnCall *call, const KilnPanelArg *args)
         if (args->i >= n || arg->absent)
             continue;
         if (arg->dtype == KILN_BF16)
-            narrow |= args->bit;
+            bf16 |= args->bit;
         else
-            wide |= args->bit;
+            f32 |= args->bit;
     }
-    return wide == 0 ? KILN_NORM_ALL : narrow;
+    return f32 == 0 ? KILN_NORM_ALL : bf16;
 }
 
 float kiln_panel_element(const KilnArg *arg, int64_t i)

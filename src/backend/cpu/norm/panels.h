@@ -10,7 +10,7 @@ typedef struct KilnGroups {
     int64_t channels, count, size; /* of all; groups; channels in each but the last */
     int64_t images, places, rows;  /* images; rows of [..., C] in each but the last, and in all */
     bool blocked;
-    unsigned narrow; /* KILN_NORM_... bits of the activations, set by the kernel */
+    unsigned bf16; /* KILN_NORM_... bits of the activations, set by the kernel */
 } KilnGroups;
 
 /* The panels of an image's group, and where they begin. */

@@ -22,7 +22,7 @@ static RowNorm row_norm_of(const KilnCall *call, int x, int weight)
 
     return (RowNorm) {
         .call = call,
-        .loops = kiln_cpu(call)->row_norm_loops,
+        .loops = kiln_cpu(call)->loops->row_norm,
         .norm = { .columns = sets.run,
                   .center = call->op != &kiln_op_rms_norm && call->op != &kiln_op_rms_norm_grad,
                   .eps = (float)attrs->eps,
@@ -32,14 +32,14 @@ static RowNorm row_norm_of(const KilnCall *call, int x, int weight)
 }
 
 /* Every bit where all are bf16, absent ones included. */
-static unsigned narrow_of(const KilnArg *x, unsigned x_bit, const KilnArg *y, unsigned y_bit,
-                          const KilnArg *z, unsigned z_bit)
+static unsigned bf16_of(const KilnArg *x, unsigned x_bit, const KilnArg *y, unsigned y_bit,
+                        const KilnArg *z, unsigned z_bit)
 {
-    const unsigned narrow = (x->dtype == KILN_BF16 ? x_bit : 0u) |
-                            (y->dtype == KILN_BF16 ? y_bit : 0u) |
-                            (z->dtype == KILN_BF16 ? z_bit : 0u);
+    const unsigned bf16 = (x->dtype == KILN_BF16 ? x_bit : 0u) |
+                          (y->dtype == KILN_BF16 ? y_bit : 0u) |
+                          (z->dtype == KILN_BF16 ? z_bit : 0u);
 
-    return narrow == (x_bit | y_bit | z_bit) ? KILN_ROW_ALL : narrow;
+    return bf16 == (x_bit | y_bit | z_bit) ? KILN_ROW_ALL : bf16;
 }
 
 static void *row(const KilnArg *arg, const RowNorm *rows, int64_t r)
@@ -70,8 +70,8 @@ static void forward_run(KilnCall *call)
 {
     RowNorm rows = row_norm_of(call, 0, 1);
 
-    rows.norm.narrow = narrow_of(&call->inputs[0], KILN_ROW_X, &call->outputs[0], KILN_ROW_Y,
-                                 &call->outputs[0], KILN_ROW_Y);
+    rows.norm.bf16 = bf16_of(&call->inputs[0], KILN_ROW_X, &call->outputs[0], KILN_ROW_Y,
+                             &call->outputs[0], KILN_ROW_Y);
     if (call->n_inputs > 2 && !call->inputs[2].absent)
         rows.norm.bias = call->inputs[2].data;
     kiln_parallel(call->backend->threads, rows.sets.count, row_grain(&rows), 1, forward_part,
@@ -147,8 +147,8 @@ static void backward_run(KilnCall *call)
 {
     RowNorm rows = row_norm_of(call, X, WEIGHT);
 
-    rows.norm.narrow = narrow_of(&call->inputs[DY], KILN_ROW_DY, &call->inputs[X], KILN_ROW_X,
-                                 &call->outputs[0], KILN_ROW_DX);
+    rows.norm.bf16 = bf16_of(&call->inputs[DY], KILN_ROW_DY, &call->inputs[X], KILN_ROW_X,
+                             &call->outputs[0], KILN_ROW_DX);
     rows.parts = parts_of(&rows);
     kiln_parallel(call->backend->threads, rows.parts, 1, 1, backward_part, &rows);
     for (int i = 1; i < call->n_outputs; i++)
@@ -163,13 +163,13 @@ static void backward_run(KilnCall *call)
 
 #define FORWARD(name)                                                                              \
     {                                                                                              \
-        .op = &kiln_op_##name, .run = forward_run, .in_place = 1, .narrow_inputs = 1u << 0,        \
-        .narrow_outputs = 1u << 0, .mixed_floats = true                                            \
+        .op = &kiln_op_##name, .run = forward_run, .in_place = 1, .bf16_inputs = 1u << 0,          \
+        .bf16_outputs = 1u << 0, .mixed_floats = true                                              \
     }
 #define BACKWARD(name)                                                                             \
     {                                                                                              \
         .op = &kiln_op_##name, .prepare = backward_prepare, .run = backward_run, .in_place = 1,    \
-        .narrow_inputs = 1u << DY | 1u << X, .narrow_outputs = 1u << 0, .mixed_floats = true       \
+        .bf16_inputs = 1u << DY | 1u << X, .bf16_outputs = 1u << 0, .mixed_floats = true           \
     }
 
 static const KilnKernel kernels[] = { FORWARD(layer_norm), FORWARD(rms_norm),

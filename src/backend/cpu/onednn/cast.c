@@ -68,11 +68,11 @@ static void convert_part(void *context, int64_t begin, int64_t end)
         memcpy((char *)to->data + (size_t)begin * size,
                (const char *)from->data + (size_t)begin * size, (size_t)(end - begin) * size);
     else if (from->dtype == KILN_F32 && to->dtype == KILN_BF16)
-        pair->loops->narrow((uint16_t *)to->data + begin, (const float *)from->data + begin,
-                            end - begin);
+        pair->loops->to_bf16((uint16_t *)to->data + begin, (const float *)from->data + begin,
+                             end - begin);
     else if (from->dtype == KILN_BF16 && to->dtype == KILN_F32)
-        pair->loops->widen((float *)to->data + begin, (const uint16_t *)from->data + begin,
-                           end - begin);
+        pair->loops->from_bf16((float *)to->data + begin, (const uint16_t *)from->data + begin,
+                               end - begin);
     else
         for (int64_t i = begin; i < end; i++)
             set_element(to, i, element(from, i));
@@ -108,16 +108,16 @@ static KilnStatus cast_prepare(KilnCall *call, KilnError *err)
 
     int before = kiln_threads_set(dnnl->threads);
     dnnl_status_t made = kiln_pd_reorder(dnnl, source, target, &pd);
-    const KilnStepArg args[] = {
-        { DNNL_ARG_FROM, source, KILN_AT_INPUT, 0 },
-        { DNNL_ARG_TO, target, KILN_AT_OUTPUT, 0 },
+    const KilnPrimitiveArg args[] = {
+        { DNNL_ARG_FROM, source, KILN_BUFFER_INPUT, 0 },
+        { DNNL_ARG_TO, target, KILN_BUFFER_OUTPUT, 0 },
     };
     kiln_threads_set(before);
     if (made != dnnl_success) {
         call->inputs[0].layout = KILN_PLAIN;
         return KILN_OK;
     }
-    status = kiln_steps_add(call, pd, args, (int)KILN_COUNT(args), err);
+    status = kiln_primitives_add(call, pd, args, (int)KILN_COUNT(args), err);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
@@ -125,7 +125,7 @@ static KilnStatus cast_prepare(KilnCall *call, KilnError *err)
 static void cast_run(KilnCall *call)
 {
     if (call->priv != NULL)
-        kiln_steps_run(call);
+        kiln_primitives_run(call);
     else
         convert(call, &call->inputs[0], &call->outputs[0]);
 }
@@ -139,7 +139,7 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_cast,
       .prepare = cast_prepare,
       .run = cast_run,
-      .release = kiln_steps_release },
+      .release = kiln_primitives_release },
     { .op = &kiln_op_store, .run = store_run },
 };
 

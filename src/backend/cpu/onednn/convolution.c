@@ -68,12 +68,12 @@ static KilnStatus conv_mds(KilnCall *call, const KilnArg *x, const KilnArg *weig
 /* ---- From a primitive descriptor to steps ----------------------------------------- */
 
 /* One argument of the convolution: which input of the call it is, -1 for the output. */
-typedef struct Operand {
+typedef struct ConvTensor {
     int id;
     dnnl_query_t what;
     KilnMdRole role;
     int input;
-} Operand;
+} ConvTensor;
 
 static KilnDType of_type(KilnMd md)
 {
@@ -83,20 +83,20 @@ static KilnDType of_type(KilnMd md)
 /* Where an output in oneDNN's order goes: to its place as it is, or through the
  * workspace when that place must be plain or has another type. A weight's gradient is always made
  * plain, for that is how parameters and optimizers have it. */
-static KilnStatus place_output(KilnCall *call, const Operand *operand, KilnStepArg *arg,
-                               KilnError *err)
+static KilnStatus output_arg(KilnCall *call, const ConvTensor *tensor, KilnPrimitiveArg *arg,
+                             KilnError *err)
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
     KilnLayout layout = KILN_PLAIN;
-    KilnStatus status = kiln_layout_of(dnnl, operand->role, arg->md, &layout, err);
+    KilnStatus status = kiln_layout_of(dnnl, tensor->role, arg->md, &layout, err);
 
     if (status != KILN_OK)
         return status;
-    arg->place = KILN_AT_OUTPUT;
+    arg->buffer = KILN_BUFFER_OUTPUT;
     if (of_type(arg->md) != call->outputs[0].dtype ||
-        (layout != KILN_PLAIN && (call->outputs[0].fixed || operand->role == KILN_MD_WEIGHT))) {
-        arg->place = KILN_AT_WORKSPACE;
-        arg->at = kiln_steps_room(call, kiln_md_bytes(arg->md));
+        (layout != KILN_PLAIN && (call->outputs[0].fixed || tensor->role == KILN_MD_WEIGHT))) {
+        arg->buffer = KILN_BUFFER_WORKSPACE;
+        arg->at = kiln_primitives_reserve(call, kiln_md_bytes(arg->md));
     } else {
         kiln_output_layout(dnnl, &call->outputs[0], layout);
     }
@@ -104,7 +104,8 @@ static KilnStatus place_output(KilnCall *call, const Operand *operand, KilnStepA
 }
 
 /* A step that brings bytes into another order or type. */
-static KilnStatus add_reorder(KilnCall *call, KilnStepArg from, KilnStepArg to, KilnError *err)
+static KilnStatus add_reorder(KilnCall *call, KilnPrimitiveArg from, KilnPrimitiveArg to,
+                              KilnError *err)
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
     dnnl_primitive_desc_t pd = NULL;
@@ -116,16 +117,16 @@ static KilnStatus add_reorder(KilnCall *call, KilnStepArg from, KilnStepArg to, 
         return kiln_dnnl_error(err, made, "a change of layout");
     from.id = DNNL_ARG_FROM;
     to.id = DNNL_ARG_TO;
-    KilnStatus status = kiln_steps_add(call, pd, (KilnStepArg[]) { from, to }, 2, err);
+    KilnStatus status = kiln_primitives_add(call, pd, (KilnPrimitiveArg[]) { from, to }, 2, err);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
 
 /* The step from the workspace to the plain output. */
-static KilnStatus add_plain(KilnCall *call, KilnMdRole role, const KilnStepArg *from,
+static KilnStatus add_plain(KilnCall *call, KilnMdRole role, const KilnPrimitiveArg *from,
                             KilnError *err)
 {
-    KilnStepArg to = { .place = KILN_AT_OUTPUT };
+    KilnPrimitiveArg to = { .buffer = KILN_BUFFER_OUTPUT };
     KilnStatus status = kiln_md_plain_as(&kiln_cpu(call)->dnnl, role, call->outputs[0].dtype,
                                          from->md, &to.md, err);
 
@@ -134,49 +135,49 @@ static KilnStatus add_plain(KilnCall *call, KilnMdRole role, const KilnStepArg *
 
 /* Input i as the descriptor wants it: the planner brings it there, but for an f32
  * that is to be bf16 (a weight), which is rounded and put in order in one step. */
-static KilnStatus place_input(KilnCall *call, const Operand *operand, KilnStepArg *arg,
-                              KilnError *err)
+static KilnStatus input_arg(KilnCall *call, const ConvTensor *tensor, KilnPrimitiveArg *arg,
+                            KilnError *err)
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
-    KilnArg *input = &call->inputs[operand->input];
-    KilnStepArg from = { .place = KILN_AT_INPUT, .at = (size_t)operand->input };
+    KilnArg *input = &call->inputs[tensor->input];
+    KilnPrimitiveArg from = { .buffer = KILN_BUFFER_INPUT, .at = (size_t)tensor->input };
 
     arg->at = from.at;
     if (of_type(arg->md) == input->dtype)
-        return kiln_layout_of(dnnl, operand->role, arg->md, &input->layout, err);
-    KilnStatus status = kiln_md_plain_as(dnnl, operand->role, input->dtype, arg->md, &from.md, err);
+        return kiln_layout_of(dnnl, tensor->role, arg->md, &input->layout, err);
+    KilnStatus status = kiln_md_plain_as(dnnl, tensor->role, input->dtype, arg->md, &from.md, err);
     if (status != KILN_OK)
         return status;
     input->layout = KILN_PLAIN;
-    arg->place = KILN_AT_WORKSPACE;
-    arg->at = kiln_steps_room(call, kiln_md_bytes(arg->md));
+    arg->buffer = KILN_BUFFER_WORKSPACE;
+    arg->at = kiln_primitives_reserve(call, kiln_md_bytes(arg->md));
     return add_reorder(call, from, *arg, err);
 }
 
-/* `operands` ends with the output; inputs get the layouts that the descriptor wants. */
-static KilnStatus conv_steps(KilnCall *call, dnnl_primitive_desc_t pd, const Operand *operands,
+/* `tensors` ends with the output; inputs get the layouts that the descriptor wants. */
+static KilnStatus conv_steps(KilnCall *call, dnnl_primitive_desc_t pd, const ConvTensor *tensors,
                              int n, KilnError *err)
 {
-    KilnStepArg args[4];
-    const KilnStepArg *result = &args[n - 1];
+    KilnPrimitiveArg args[4];
+    const KilnPrimitiveArg *result = &args[n - 1];
     KilnStatus status = KILN_OK;
 
     for (int i = 0; i < n && status == KILN_OK; i++) {
-        const Operand *operand = &operands[i];
+        const ConvTensor *tensor = &tensors[i];
 
-        args[i] = (KilnStepArg) { .id = operand->id,
-                                  .md = dnnl_primitive_desc_query_md(pd, operand->what,
-                                                                     operand->id == DNNL_ARG_BIAS),
-                                  .place = KILN_AT_INPUT };
-        status = operand->input < 0 ? place_output(call, operand, &args[i], err)
-                                    : place_input(call, operand, &args[i], err);
+        args[i] = (KilnPrimitiveArg) { .id = tensor->id,
+                                       .md = dnnl_primitive_desc_query_md(
+                                           pd, tensor->what, tensor->id == DNNL_ARG_BIAS),
+                                       .buffer = KILN_BUFFER_INPUT };
+        status = tensor->input < 0 ? output_arg(call, tensor, &args[i], err)
+                                   : input_arg(call, tensor, &args[i], err);
     }
     if (status == KILN_OK)
-        status = kiln_steps_add(call, pd, args, n, err);
-    if (status == KILN_OK && result->place == KILN_AT_WORKSPACE) {
-        status = add_plain(call, operands[n - 1].role, result, err);
+        status = kiln_primitives_add(call, pd, args, n, err);
+    if (status == KILN_OK && result->buffer == KILN_BUFFER_WORKSPACE) {
+        status = add_plain(call, tensors[n - 1].role, result, err);
         if (status != KILN_OK)
-            kiln_steps_release(call);
+            kiln_primitives_release(call);
     }
     return status;
 }
@@ -197,7 +198,7 @@ static void amx_run(KilnCall *call, bool gradient)
 
 static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
 {
-    static const Operand operands[] = {
+    static const ConvTensor tensors[] = {
         { DNNL_ARG_BIAS, dnnl_query_weights_md, KILN_MD_VECTOR, 2 },
         { DNNL_ARG_SRC, dnnl_query_src_md, KILN_MD_IMAGE, 0 },
         { DNNL_ARG_WEIGHTS, dnnl_query_weights_md, KILN_MD_WEIGHT, 1 },
@@ -220,7 +221,7 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
         status = conv_pd(call, kiln_pd_conv, &conv, &pd, err);
     if (status != KILN_OK)
         return status;
-    status = conv_steps(call, pd, operands + without, (int)KILN_COUNT(operands) - without, err);
+    status = conv_steps(call, pd, tensors + without, (int)KILN_COUNT(tensors) - without, err);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
@@ -228,7 +229,7 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
 static void conv2d_run(KilnCall *call)
 {
     if (call->priv != NULL)
-        kiln_steps_run(call);
+        kiln_primitives_run(call);
     else
         amx_run(call, false);
 }
@@ -236,7 +237,7 @@ static void conv2d_run(KilnCall *call)
 /* By oneDNN, whatever the type. */
 static KilnStatus grad_input_steps(KilnCall *call, KilnError *err)
 {
-    static const Operand operands[] = {
+    static const ConvTensor tensors[] = {
         { DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, KILN_MD_IMAGE, 0 },
         { DNNL_ARG_WEIGHTS, dnnl_query_weights_md, KILN_MD_WEIGHT, 1 },
         { DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, KILN_MD_IMAGE, -1 },
@@ -250,7 +251,7 @@ static KilnStatus grad_input_steps(KilnCall *call, KilnError *err)
         status = conv_pd(call, kiln_pd_conv_data, &conv, &pd, err);
     if (status != KILN_OK)
         return status;
-    status = conv_steps(call, pd, operands, (int)KILN_COUNT(operands), err);
+    status = conv_steps(call, pd, tensors, (int)KILN_COUNT(tensors), err);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
@@ -265,14 +266,14 @@ static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
 static void conv2d_grad_input_run(KilnCall *call)
 {
     if (call->priv != NULL)
-        kiln_steps_run(call);
+        kiln_primitives_run(call);
     else
         amx_run(call, true);
 }
 
 static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
 {
-    static const Operand operands[] = {
+    static const ConvTensor tensors[] = {
         { DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, KILN_MD_IMAGE, 0 },
         { DNNL_ARG_SRC, dnnl_query_src_md, KILN_MD_IMAGE, 1 },
         { DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, KILN_MD_WEIGHT, -1 },
@@ -289,7 +290,7 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
         status = conv_pd(call, kiln_pd_conv_weights, &conv, &pd, err);
     if (status != KILN_OK)
         return status;
-    status = conv_steps(call, pd, operands, (int)KILN_COUNT(operands), err);
+    status = conv_steps(call, pd, tensors, (int)KILN_COUNT(tensors), err);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
@@ -297,7 +298,7 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
 static void conv2d_grad_weight_run(KilnCall *call)
 {
     if (call->priv != NULL)
-        kiln_steps_run(call);
+        kiln_primitives_run(call);
     else
         kiln_amx_conv_weight_run(call);
 }
@@ -308,7 +309,7 @@ typedef struct AddBias {
     const KilnLoops *loops;
     float *y;
     const float *bias;
-    int64_t channels, places, block;
+    int64_t channels, pixels, block;
 } AddBias;
 
 static void add_bias_part(void *context, int64_t begin, int64_t end)
@@ -318,8 +319,8 @@ static void add_bias_part(void *context, int64_t begin, int64_t end)
     for (int64_t run = begin; run < end; run++) {
         const int64_t c = run % (add->channels / add->block) * add->block;
 
-        for (int64_t place = 0; place < add->places; place++) {
-            float *y = add->y + (run * add->places + place) * add->block;
+        for (int64_t pixel = 0; pixel < add->pixels; pixel++) {
+            float *y = add->y + (run * add->pixels + pixel) * add->block;
 
             add->loops->add(y, y, add->bias + c, add->block);
         }
@@ -330,7 +331,7 @@ static void conv_transpose2d_run(KilnCall *call)
 {
     const KilnArg *y = &call->outputs[0], *bias = &call->inputs[2];
 
-    kiln_steps_run(call);
+    kiln_primitives_run(call);
     if (bias->absent)
         return;
 
@@ -342,7 +343,7 @@ static void conv_transpose2d_run(KilnCall *call)
         .y = y->data,
         .bias = bias->data,
         .channels = dim[3],
-        .places = dim[1] * dim[2],
+        .pixels = dim[1] * dim[2],
         .block = block,
     };
     kiln_parallel(call->backend->threads, dim[0] * (dim[3] / block), 1, 1, add_bias_part, &add);
@@ -363,7 +364,7 @@ static KilnStatus conv_transpose2d_prepare(KilnCall *call, KilnError *err)
 
     if (format != KILN_MD_ANY && y->shape.dim[3] % block == 0)
         return KILN_OK;
-    kiln_steps_release(call);
+    kiln_primitives_release(call);
     call->workspace_size = 0;
     kiln_output_layout(&kiln_cpu(call)->dnnl, y, KILN_PLAIN);
     y->bytes = (size_t)kiln_cpu_count(y) * kiln_dtype_size(y->dtype);
@@ -375,26 +376,26 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_conv2d,
       .prepare = conv2d_prepare,
       .run = conv2d_run,
-      .release = kiln_steps_release,
-      .narrow_inputs = 1u << 0 | 1u << 1,
-      .narrow_outputs = 1u << 0,
+      .release = kiln_primitives_release,
+      .bf16_inputs = 1u << 0 | 1u << 1,
+      .bf16_outputs = 1u << 0,
       .rounding_inputs = 1u << 1 },
     { .op = &kiln_op_conv2d_grad_input,
       .prepare = conv2d_grad_input_prepare,
       .run = conv2d_grad_input_run,
-      .release = kiln_steps_release,
-      .narrow_inputs = 1u << 0 | 1u << 1,
-      .narrow_outputs = 1u << 0,
+      .release = kiln_primitives_release,
+      .bf16_inputs = 1u << 0 | 1u << 1,
+      .bf16_outputs = 1u << 0,
       .rounding_inputs = 1u << 1 },
     { .op = &kiln_op_conv2d_grad_weight,
       .prepare = conv2d_grad_weight_prepare,
       .run = conv2d_grad_weight_run,
-      .release = kiln_steps_release,
-      .narrow_inputs = 1u << 0 | 1u << 1 },
+      .release = kiln_primitives_release,
+      .bf16_inputs = 1u << 0 | 1u << 1 },
     { .op = &kiln_op_conv_transpose2d,
       .prepare = conv_transpose2d_prepare,
       .run = conv_transpose2d_run,
-      .release = kiln_steps_release },
+      .release = kiln_primitives_release },
 };
 
 const KilnCpuTable kiln_cpu_convolution = { kernels, KILN_COUNT(kernels) };

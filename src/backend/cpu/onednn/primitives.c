@@ -14,7 +14,7 @@ typedef struct Step {
     dnnl_primitive_t primitive;
     int n;
     dnnl_exec_arg_t args[MAX_ARGS];
-    KilnPrimitiveArgument places[MAX_ARGS];
+    KilnBufferKind buffers[MAX_ARGS];
     size_t at[MAX_ARGS];
 } Step;
 
@@ -23,7 +23,7 @@ typedef struct Steps {
     Step step[MAX_STEPS];
 } Steps;
 
-size_t kiln_steps_room(KilnCall *call, size_t bytes)
+size_t kiln_primitives_reserve(KilnCall *call, size_t bytes)
 {
     size_t at = (call->workspace_size + 63) / 64 * 64;
 
@@ -31,7 +31,7 @@ size_t kiln_steps_room(KilnCall *call, size_t bytes)
     return at;
 }
 
-static dnnl_status_t add_arg(Step *step, KilnDnnl *dnnl, const KilnStepArg *arg)
+static dnnl_status_t add_arg(Step *step, KilnDnnl *dnnl, const KilnPrimitiveArg *arg)
 {
     dnnl_memory_t memory = NULL;
     dnnl_status_t status = dnnl_memory_create(&memory, arg->md, dnnl->engine, DNNL_MEMORY_NONE);
@@ -39,14 +39,14 @@ static dnnl_status_t add_arg(Step *step, KilnDnnl *dnnl, const KilnStepArg *arg)
     if (status != dnnl_success)
         return status;
     step->args[step->n] = (dnnl_exec_arg_t) { .arg = arg->id, .memory = memory };
-    step->places[step->n] = arg->place;
+    step->buffers[step->n] = arg->buffer;
     step->at[step->n] = arg->at;
     step->n++;
     return dnnl_success;
 }
 
-KilnStatus kiln_steps_add(KilnCall *call, dnnl_primitive_desc_t pd, const KilnStepArg *args, int n,
-                          KilnError *err)
+KilnStatus kiln_primitives_add(KilnCall *call, dnnl_primitive_desc_t pd,
+                               const KilnPrimitiveArg *args, int n, KilnError *err)
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
     Steps *steps = call->priv;
@@ -69,25 +69,25 @@ KilnStatus kiln_steps_add(KilnCall *call, dnnl_primitive_desc_t pd, const KilnSt
     for (int i = 0; i < n && status == dnnl_success; i++)
         status = add_arg(step, dnnl, &args[i]);
     if (bytes > 0 && status == dnnl_success) {
-        const KilnStepArg arg = { DNNL_ARG_SCRATCHPAD, scratch, KILN_AT_WORKSPACE,
-                                  kiln_steps_room(call, bytes) };
+        const KilnPrimitiveArg arg = { DNNL_ARG_SCRATCHPAD, scratch, KILN_BUFFER_WORKSPACE,
+                                       kiln_primitives_reserve(call, bytes) };
 
         status = add_arg(step, dnnl, &arg);
     }
     if (status == dnnl_success)
         return KILN_OK;
-    kiln_steps_release(call);
+    kiln_primitives_release(call);
     return kiln_dnnl_error(err, status, "a primitive");
 }
 
-static void *bytes_of(KilnCall *call, KilnPrimitiveArgument place, size_t at)
+static void *bytes_of(KilnCall *call, KilnBufferKind buffer, size_t at)
 {
-    switch (place) {
-    case KILN_AT_INPUT:
+    switch (buffer) {
+    case KILN_BUFFER_INPUT:
         return call->inputs[at].data;
-    case KILN_AT_OUTPUT:
+    case KILN_BUFFER_OUTPUT:
         return call->outputs[at].data;
-    case KILN_AT_WORKSPACE:
+    case KILN_BUFFER_WORKSPACE:
         break;
     }
     return (unsigned char *)call->workspace + at;
@@ -99,7 +99,7 @@ static dnnl_status_t run_step(KilnCall *call, Step *step)
 
     for (int i = 0; i < step->n && status == dnnl_success; i++)
         status = dnnl_memory_set_data_handle(step->args[i].memory,
-                                             bytes_of(call, step->places[i], step->at[i]));
+                                             bytes_of(call, step->buffers[i], step->at[i]));
     if (status == dnnl_success)
         status = dnnl_primitive_execute(step->primitive, kiln_cpu(call)->dnnl.stream, step->n,
                                         step->args);
@@ -108,7 +108,7 @@ static dnnl_status_t run_step(KilnCall *call, Step *step)
 
 /* What can be checked was when the steps were added. Should oneDNN fail all the
  * same, the outputs become NaN: seen by whoever looks, learned by nobody. */
-void kiln_steps_run(KilnCall *call)
+void kiln_primitives_run(KilnCall *call)
 {
     const KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
     Steps *steps = call->priv;
@@ -124,7 +124,7 @@ void kiln_steps_run(KilnCall *call)
         memset(call->outputs[i].data, 0xFF, call->outputs[i].bytes);
 }
 
-void kiln_steps_release(KilnCall *call)
+void kiln_primitives_release(KilnCall *call)
 {
     Steps *steps = call->priv;
 

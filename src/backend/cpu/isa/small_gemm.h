@@ -1,8 +1,8 @@
 /* Small matrix products in registers, for attention and recurrent layers: what is
  * too small for a gemm, or has a softmax or a cell between every two products.
  * Included by files that are compiled once per instruction set. */
-#ifndef KILN_BACKEND_CPU_ISA_TILE_H
-#define KILN_BACKEND_CPU_ISA_TILE_H
+#ifndef KILN_BACKEND_CPU_ISA_SMALL_GEMM_H
+#define KILN_BACKEND_CPU_ISA_SMALL_GEMM_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -192,10 +192,11 @@ static inline void tile_pack(float *panels, const float *b, int64_t ld, int64_t 
 }
 
 /* The same panels of the matrix whose transpose is b [n, k]. */
-static inline void tile_pack_turned(float *panels, const float *b, int64_t ld, int64_t k, int64_t n)
+static inline void tile_pack_transposed(float *panels, const float *b, int64_t ld, int64_t k,
+                                        int64_t n)
 {
     for (int64_t j = 0; j < n; j += PANEL, panels += k * PANEL)
-        pack_turned(panels, PANEL, b + j * ld, ld, n - j < PANEL ? n - j : PANEL, k);
+        pack_transposed(panels, PANEL, b + j * ld, ld, n - j < PANEL ? n - j : PANEL, k);
 }
 
 #endif

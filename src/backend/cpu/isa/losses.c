@@ -1,10 +1,10 @@
 /* Vector loops over rows, compiled once per instruction set (KILN_ISA names it). */
-#include "backend/cpu/isa/rows.h"
+#include "backend/cpu/isa/losses.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#include "backend/cpu/isa/vector_math.h"
+#include "backend/cpu/isa/libmvec.h"
 
 /* A vector of the widest set; and what fits into the first cache. */
 enum { GROUP = 16, BLOCK = 4096 };
@@ -154,7 +154,7 @@ static void log_softmax_grad(float *dx, const float *dy, const float *y, int64_t
     }
 }
 
-static double weighed_sum(const float *x, const float *weight, int64_t n)
+static double weighted_sum(const float *x, const float *weight, int64_t n)
 {
     double total = 0.0;
 
@@ -237,14 +237,14 @@ static void ctc_states(double *restrict y, const double *restrict alpha,
             y[i] = exp_bounded(alpha[i] + beta[-i] + loss);
 }
 
-#define TABLE_OF(isa) kiln_rows_##isa
+#define TABLE_OF(isa) kiln_loss_loops_##isa
 #define TABLE(isa) TABLE_OF(isa)
 
-const KilnRowLoops TABLE(KILN_ISA) = {
+const KilnLossLoops TABLE(KILN_ISA) = {
     .softmax = softmax,
     .log_softmax = log_softmax,
     .log_softmax_grad = log_softmax_grad,
-    .weighed_sum = weighed_sum,
+    .weighted_sum = weighted_sum,
     .entropy_grad = entropy_grad,
     .blend_targets = blend_targets,
     .add_scaled = add_scaled,

@@ -1,10 +1,11 @@
-/* The vector loops. loops.c is compiled once per instruction set; each build
- * exports one table, and the backend chooses one when it is made. */
-#ifndef KILN_BACKEND_CPU_ISA_LOOPS_H
-#define KILN_BACKEND_CPU_ISA_LOOPS_H
+/* Vector loops over whole arrays, and KilnLoops: the table of all loops of one level. isa/NAME.c is
+ * compiled once per level, and each build exports its tables; set_level (backend/cpu/cpu.c) picks.
+ */
+#ifndef KILN_BACKEND_CPU_ISA_VECTOR_LOOPS_H
+#define KILN_BACKEND_CPU_ISA_VECTOR_LOOPS_H
 
 #include "backend/cpu/isa/map.h"
-#include "backend/cpu/isa/rows.h"
+#include "backend/cpu/isa/losses.h"
 #include "backend/cpu/isa/optimizers.h"
 
 /* Dropout's mask is a function of key, stream and element. */
@@ -25,8 +26,8 @@ typedef struct KilnLoops {
     void (*scale)(float *y, const float *x, float factor, int64_t n);
     void (*fill)(float *y, float value, int64_t n);
     /* To bf16, rounded as kiln_bf16_of does, and back. */
-    void (*narrow)(uint16_t *y, const float *x, int64_t n);
-    void (*widen)(float *y, const uint16_t *x, int64_t n);
+    void (*to_bf16)(uint16_t *y, const float *x, int64_t n);
+    void (*from_bf16)(float *y, const uint16_t *x, int64_t n);
     /* Elements begin..end of whole arrays; begin is a multiple of 64. */
     void (*dropout)(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
                     int64_t begin, int64_t end);
@@ -49,12 +50,15 @@ typedef struct KilnLoops {
     void (*softmax_grad)(float *dx, const float *dy, const float *y, int64_t n);
     /* variable = keep * variable + take * value */
     void (*blend)(float *variable, const float *value, float keep, float take, int64_t n);
-    /* Of the same instruction set. */
+    /* The other tables of the same level. */
     const struct KilnAttentionLoops *attention;
-    const struct KilnRecurrentLoops *recurrent;
+    const struct KilnBatchNormLoops *batch_norm;
     const struct KilnGemmLoops *gemm;
-    const KilnUpdateLoops *updates;
-    const KilnRowLoops *rows; /* of the same instruction set */
+    const struct KilnLossLoops *losses;
+    const struct KilnOptimizerLoops *optimizers;
+    const struct KilnPoolingLoops *pooling;
+    const struct KilnRecurrentLoops *recurrent;
+    const struct KilnRowNormLoops *row_norm;
 } KilnLoops;
 
 extern const KilnLoops kiln_loops_base, kiln_loops_avx2, kiln_loops_avx512;

@@ -1,7 +1,7 @@
 /* Vector loops over rows: probabilities and losses. Compiled once per instruction
  * set, as loops.c is. */
-#ifndef KILN_BACKEND_CPU_ISA_ROWS_H
-#define KILN_BACKEND_CPU_ISA_ROWS_H
+#ifndef KILN_BACKEND_CPU_ISA_LOSSES_H
+#define KILN_BACKEND_CPU_ISA_LOSSES_H
 
 #include <stdint.h>
 
@@ -9,13 +9,13 @@
  * overlap one otherwise. */
 enum { KILN_CTC_VECTOR = 8 };
 
-typedef struct KilnRowLoops {
+typedef struct KilnLossLoops {
     /* Of each of `rows` rows of n. log_sums (may be NULL) get log(sum(exp(x))). */
     void (*softmax)(float *y, double *log_sums, const float *x, int64_t rows, int64_t n);
     void (*log_softmax)(float *y, const float *x, int64_t rows, int64_t n);
     void (*log_softmax_grad)(float *dx, const float *dy, const float *y, int64_t n);
     /* sum(x), or sum(x * weight) when there is one. */
-    double (*weighed_sum)(const float *x, const float *weight, int64_t n);
+    double (*weighted_sum)(const float *x, const float *weight, int64_t n);
     /* dx = a * p - b * weight (NULL: 1) */
     void (*entropy_grad)(float *dx, const float *p, const float *weight, float a, float b,
                          int64_t n);
@@ -29,8 +29,8 @@ typedef struct KilnRowLoops {
     void (*ctc)(double *y, const double *x, const double *skip, int64_t n);
     /* y[i] = exp(alpha[i] + beta[-i] + loss) */
     void (*ctc_states)(double *y, const double *alpha, const double *beta, double loss, int64_t n);
-} KilnRowLoops;
+} KilnLossLoops;
 
-extern const KilnRowLoops kiln_rows_base, kiln_rows_avx2, kiln_rows_avx512;
+extern const KilnLossLoops kiln_loss_loops_base, kiln_loss_loops_avx2, kiln_loss_loops_avx512;
 
 #endif

@@ -1,5 +1,5 @@
 /* Vector loops over images in plain C, compiled once per instruction set. */
-#include "backend/cpu/isa/images.h"
+#include "backend/cpu/isa/pooling.h"
 
 #include "backend/cpu/isa/vector.h"
 
@@ -13,11 +13,11 @@ static inline void window_sum_lanes(float *restrict y, const float *restrict x,
 
     for (int64_t r = 0; r < window->rows; r++)
         for (int64_t k = 0; k < window->columns; k++) {
-            const float *place = x + r * window->row_stride + k * window->block;
+            const float *index = x + r * window->row_stride + k * window->block;
 
 #pragma omp simd
             for (int lane = 0; lane < lanes; lane++)
-                sum[lane] += place[lane];
+                sum[lane] += index[lane];
         }
     for (int lane = 0; lane < lanes; lane++)
         y[lane] = sum[lane] * window->scale;
@@ -39,11 +39,11 @@ static void window_add(float *x, const float *y, const KilnWindowLoop *window)
 
     for (int64_t r = 0; r < window->rows; r++)
         for (int64_t k = 0; k < window->columns; k++) {
-            float *place = x + r * window->row_stride + k * window->block;
+            float *index = x + r * window->row_stride + k * window->block;
 
 #pragma omp simd
             for (int64_t c = 0; c < window->block; c++)
-                place[c] += y[c] * scale;
+                index[c] += y[c] * scale;
         }
 }
 
@@ -58,7 +58,7 @@ typedef struct Reach {
     int64_t begin, end;
 } Reach;
 
-/* Elements of x under place i of y; the window begins at *ret_origin. */
+/* Elements of x under index i of y; the window begins at *ret_origin. */
 static inline Reach window_reach(const KilnMaxPool *pool, int axis, int64_t i, int64_t *ret_origin)
 {
     const int64_t origin = i * pool->stride[axis] - pool->padding[axis];
@@ -79,40 +79,40 @@ static inline Reach element_reach(const KilnMaxPool *pool, int axis, int64_t i)
 }
 
 /* By way of halves, for gcc converts by a factor of four element by element. */
-KILN_INLINE KilnWords load_places(const void *from, int64_t i, int lanes, bool words)
+KILN_INLINE KilnWords load_indices(const void *from, int64_t i, int lanes, bool i32)
 {
-    KilnWords wide = { 0 };
+    KilnWords words = { 0 };
     Bytes16 bytes = { 0 };
 
-    if (words) {
-        memcpy(&wide, (const uint32_t *)from + i, (size_t)lanes * sizeof(uint32_t));
-        return wide;
+    if (i32) {
+        memcpy(&words, (const uint32_t *)from + i, (size_t)lanes * sizeof(uint32_t));
+        return words;
     }
     memcpy(&bytes, (const uint8_t *)from + i, (size_t)lanes);
     return __builtin_convertvector(__builtin_convertvector(bytes, KilnHalves), KilnWords);
 }
 
-KILN_INLINE void store_places(void *to, int64_t i, KilnWords places, int lanes, bool words)
+KILN_INLINE void store_indices(void *to, int64_t i, KilnWords indices, int lanes, bool i32)
 {
-    if (words) {
-        memcpy((uint32_t *)to + i, &places, (size_t)lanes * sizeof(uint32_t));
+    if (i32) {
+        memcpy((uint32_t *)to + i, &indices, (size_t)lanes * sizeof(uint32_t));
         return;
     }
-    const KilnHalves halves = __builtin_convertvector(places, KilnHalves);
+    const KilnHalves halves = __builtin_convertvector(indices, KilnHalves);
     const Bytes16 bytes = __builtin_convertvector(halves, Bytes16);
 
     memcpy((uint8_t *)to + i, &bytes, (size_t)lanes);
 }
 
-/* One place of y: where its window lies in the plane. */
+/* One index of y: where its window lies in the plane. */
 typedef struct MaxWindow {
     Reach rows, columns;
     int64_t top, left; /* of the window, perhaps in the padding */
-    int64_t at;        /* elements before the place in y */
+    int64_t at;        /* elements before the index in y */
 } MaxWindow;
 
-KILN_INLINE void max_lanes(const KilnMaxPool *pool, const MaxWindow *w, void *y, void *place,
-                           const void *x, int64_t c, int lanes, bool narrow)
+KILN_INLINE void max_lanes(const KilnMaxPool *pool, const MaxWindow *w, void *y, void *index,
+                           const void *x, int64_t c, int lanes, bool bf16)
 {
     KilnFloats best = kiln_floats(-__builtin_inff());
     /* The first element's, for what is never larger: -inf. */
@@ -125,19 +125,19 @@ KILN_INLINE void max_lanes(const KilnMaxPool *pool, const MaxWindow *w, void *y,
 
         for (int64_t column = w->columns.begin; column < w->columns.end; column++, at++) {
             const KilnFloats value = kiln_load_lanes(x, (first + column) * pool->block + c, lanes,
-                                                     narrow);
+                                                     bf16);
             const KilnWords larger = (KilnWords)(value > best) | (KilnWords)(value != value);
 
             best = (KilnFloats)(((KilnWords)value & larger) | ((KilnWords)best & ~larger));
             best_at = (at & larger) | (best_at & ~larger);
         }
     }
-    kiln_store_lanes(y, w->at + c, best, lanes, narrow);
-    store_places(place, w->at + c, best_at, lanes, pool->words);
+    kiln_store_lanes(y, w->at + c, best, lanes, bf16);
+    store_indices(index, w->at + c, best_at, lanes, pool->i32);
 }
 
-KILN_INLINE void max_row_of(const KilnMaxPool *pool, int64_t row, void *y, void *place,
-                            const void *x, bool narrow)
+KILN_INLINE void max_row_of(const KilnMaxPool *pool, int64_t row, void *y, void *index,
+                            const void *x, bool bf16)
 {
     MaxWindow w = { .at = row * pool->y_size[1] * pool->block };
 
@@ -147,27 +147,27 @@ KILN_INLINE void max_row_of(const KilnMaxPool *pool, int64_t row, void *y, void 
 
         w.columns = window_reach(pool, 1, column, &w.left);
         for (; c + 16 <= pool->block; c += 16)
-            max_lanes(pool, &w, y, place, x, c, 16, narrow);
+            max_lanes(pool, &w, y, index, x, c, 16, bf16);
         if ((pool->block & 8) != 0)
-            max_lanes(pool, &w, y, place, x, c, 8, narrow), c += 8;
+            max_lanes(pool, &w, y, index, x, c, 8, bf16), c += 8;
         if ((pool->block & 4) != 0)
-            max_lanes(pool, &w, y, place, x, c, 4, narrow), c += 4;
+            max_lanes(pool, &w, y, index, x, c, 4, bf16), c += 4;
         if ((pool->block & 2) != 0)
-            max_lanes(pool, &w, y, place, x, c, 2, narrow), c += 2;
+            max_lanes(pool, &w, y, index, x, c, 2, bf16), c += 2;
         if ((pool->block & 1) != 0)
-            max_lanes(pool, &w, y, place, x, c, 1, narrow);
+            max_lanes(pool, &w, y, index, x, c, 1, bf16);
     }
 }
 
-static void max_row(const KilnMaxPool *pool, int64_t row, void *y, void *place, const void *x)
+static void max_row(const KilnMaxPool *pool, int64_t row, void *y, void *index, const void *x)
 {
-    if (pool->narrow)
-        max_row_of(pool, row, y, place, x, true);
+    if (pool->bf16)
+        max_row_of(pool, row, y, index, x, true);
     else
-        max_row_of(pool, row, y, place, x, false);
+        max_row_of(pool, row, y, index, x, false);
 }
 
-/* An element of dx: the places of y that may have taken it. */
+/* An element of dx: the indices of y that may have taken it. */
 typedef struct MaxTakers {
     Reach rows, columns;
     int64_t row, column; /* of the element, the padding counted */
@@ -175,8 +175,7 @@ typedef struct MaxTakers {
 } MaxTakers;
 
 KILN_INLINE void max_grad_lanes(const KilnMaxPool *pool, const MaxTakers *t, void *dx,
-                                const void *dy, const void *place, int64_t c, int lanes,
-                                bool narrow)
+                                const void *dy, const void *index, int64_t c, int lanes, bool bf16)
 {
     KilnFloats sum = { 0 };
 
@@ -185,16 +184,16 @@ KILN_INLINE void max_grad_lanes(const KilnMaxPool *pool, const MaxTakers *t, voi
             const int64_t from = (row * pool->y_size[1] + column) * pool->block + c;
             const uint32_t mine = (uint32_t)((t->row - row * pool->stride[0]) * pool->kernel[1] +
                                              t->column - column * pool->stride[1]);
-            const KilnWords taken = (KilnWords)(load_places(place, from, lanes, pool->words) ==
+            const KilnWords taken = (KilnWords)(load_indices(index, from, lanes, pool->i32) ==
                                                 mine);
 
-            sum += kiln_masked(kiln_load_lanes(dy, from, lanes, narrow), taken);
+            sum += kiln_masked(kiln_load_lanes(dy, from, lanes, bf16), taken);
         }
-    kiln_store_lanes(dx, t->at + c, sum, lanes, narrow);
+    kiln_store_lanes(dx, t->at + c, sum, lanes, bf16);
 }
 
 KILN_INLINE void max_grad_row_of(const KilnMaxPool *pool, int64_t row, void *dx, const void *dy,
-                                 const void *place, bool narrow)
+                                 const void *index, bool bf16)
 {
     MaxTakers t = { .rows = element_reach(pool, 0, row),
                     .row = row + pool->padding[0],
@@ -206,31 +205,31 @@ KILN_INLINE void max_grad_row_of(const KilnMaxPool *pool, int64_t row, void *dx,
 
         t.columns = element_reach(pool, 1, column);
         for (; c + 16 <= pool->block; c += 16)
-            max_grad_lanes(pool, &t, dx, dy, place, c, 16, narrow);
+            max_grad_lanes(pool, &t, dx, dy, index, c, 16, bf16);
         if ((pool->block & 8) != 0)
-            max_grad_lanes(pool, &t, dx, dy, place, c, 8, narrow), c += 8;
+            max_grad_lanes(pool, &t, dx, dy, index, c, 8, bf16), c += 8;
         if ((pool->block & 4) != 0)
-            max_grad_lanes(pool, &t, dx, dy, place, c, 4, narrow), c += 4;
+            max_grad_lanes(pool, &t, dx, dy, index, c, 4, bf16), c += 4;
         if ((pool->block & 2) != 0)
-            max_grad_lanes(pool, &t, dx, dy, place, c, 2, narrow), c += 2;
+            max_grad_lanes(pool, &t, dx, dy, index, c, 2, bf16), c += 2;
         if ((pool->block & 1) != 0)
-            max_grad_lanes(pool, &t, dx, dy, place, c, 1, narrow);
+            max_grad_lanes(pool, &t, dx, dy, index, c, 1, bf16);
     }
 }
 
 static void max_grad_row(const KilnMaxPool *pool, int64_t row, void *dx, const void *dy,
-                         const void *place)
+                         const void *index)
 {
-    if (pool->narrow)
-        max_grad_row_of(pool, row, dx, dy, place, true);
+    if (pool->bf16)
+        max_grad_row_of(pool, row, dx, dy, index, true);
     else
-        max_grad_row_of(pool, row, dx, dy, place, false);
+        max_grad_row_of(pool, row, dx, dy, index, false);
 }
 
-#define TABLE_OF(isa) kiln_image_loops_##isa
+#define TABLE_OF(isa) kiln_pooling_loops_##isa
 #define TABLE(isa) TABLE_OF(isa)
 
-const KilnImageLoops TABLE(KILN_ISA) = {
+const KilnPoolingLoops TABLE(KILN_ISA) = {
     .window_sum = window_sum,
     .window_add = window_add,
     .max_row = max_row,

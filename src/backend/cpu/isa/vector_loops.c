@@ -1,16 +1,19 @@
-/* Vector loops in plain C, compiled once per instruction set (KILN_ISA names
- * it). `omp simd` says that arrays are equal or apart, which the compiler cannot
- * know; the loops take one part each, threads are the callers' concern. */
-#include "backend/cpu/isa/loops.h"
+/* Vector loops over whole arrays, in plain C. Compiled once per level; KILN_ISA names it. `omp
+ * simd` states that arrays are equal or disjoint. A loop runs on one thread; callers split the
+ * work. */
+#include "backend/cpu/isa/vector_loops.h"
 
 #include <math.h>
 #include <stddef.h>
 
 #include "backend/cpu/isa/attention.h"
+#include "backend/cpu/isa/batch_norm.h"
 #include "backend/cpu/isa/gemm.h"
+#include "backend/cpu/isa/libmvec.h"
 #include "backend/cpu/isa/philox.h"
+#include "backend/cpu/isa/pooling.h"
 #include "backend/cpu/isa/recurrent.h"
-#include "backend/cpu/isa/vector_math.h"
+#include "backend/cpu/isa/row_norm.h"
 #include "tensor/bf16.h"
 
 static void add(float *y, const float *a, const float *b, int64_t n)
@@ -34,14 +37,14 @@ static void fill(float *y, float value, int64_t n)
         y[i] = value;
 }
 
-static void narrow(uint16_t *y, const float *x, int64_t n)
+static void to_bf16(uint16_t *y, const float *x, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] = kiln_bf16_of(x[i]);
 }
 
-static void widen(float *y, const uint16_t *x, int64_t n)
+static void from_bf16(float *y, const uint16_t *x, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
@@ -294,8 +297,8 @@ const KilnLoops TABLE(loops, KILN_ISA) = {
     .add = add,
     .scale = scale,
     .fill = fill,
-    .narrow = narrow,
-    .widen = widen,
+    .to_bf16 = to_bf16,
+    .from_bf16 = from_bf16,
     .dropout = dropout,
     .dropout_grad = dropout_grad,
     .sum = sum,
@@ -309,9 +312,12 @@ const KilnLoops TABLE(loops, KILN_ISA) = {
     .sum_exp_rows = sum_exp_rows,
     .softmax_grad = softmax_grad,
     .blend = blend,
-    .updates = &TABLE(update_loops, KILN_ISA),
-    .attention = &TABLE(attention, KILN_ISA),
-    .recurrent = &TABLE(recurrent, KILN_ISA),
-    .gemm = &TABLE(gemm, KILN_ISA),
-    .rows = &TABLE(rows, KILN_ISA),
+    .attention = &TABLE(attention_loops, KILN_ISA),
+    .batch_norm = &TABLE(batch_norm_loops, KILN_ISA),
+    .gemm = &TABLE(gemm_loops, KILN_ISA),
+    .losses = &TABLE(loss_loops, KILN_ISA),
+    .optimizers = &TABLE(optimizer_loops, KILN_ISA),
+    .pooling = &TABLE(pooling_loops, KILN_ISA),
+    .recurrent = &TABLE(recurrent_loops, KILN_ISA),
+    .row_norm = &TABLE(row_norm_loops, KILN_ISA),
 };

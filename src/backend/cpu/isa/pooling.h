@@ -1,7 +1,7 @@
 /* Vector loops over images: planes of places × block channels, all channels being
  * one block in plain order. images.c is compiled once per instruction set. */
-#ifndef KILN_BACKEND_CPU_ISA_IMAGES_H
-#define KILN_BACKEND_CPU_ISA_IMAGES_H
+#ifndef KILN_BACKEND_CPU_ISA_POOLING_H
+#define KILN_BACKEND_CPU_ISA_POOLING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,23 +19,24 @@ typedef struct KilnMaxPool {
     int64_t kernel[2], stride[2], padding[2];
     int64_t x_size[2], y_size[2];
     int64_t block;
-    bool narrow; /* x and y are bf16 */
-    bool words;  /* places are i32, not u8 */
+    bool bf16; /* x and y are bf16 */
+    bool i32;  /* places are i32, not u8 */
 } KilnMaxPool;
 
-typedef struct KilnImageLoops {
+typedef struct KilnPoolingLoops {
     /* y[c] = scale * the sum of x[., ., c] over the window */
     void (*window_sum)(float *y, const float *x, const KilnWindowLoop *window);
     /* x[., ., c] += scale * y[c] over the window */
     void (*window_add)(float *x, const float *y, const KilnWindowLoop *window);
     /* A row of y, and the places of its maxima, from the plane x; all begin with their
      * plane. A NaN is larger than all, the last one the largest. */
-    void (*max_row)(const KilnMaxPool *pool, int64_t row, void *y, void *place, const void *x);
+    void (*max_row)(const KilnMaxPool *pool, int64_t row, void *y, void *index, const void *x);
     /* A row of dx: the sums of dy over the windows whose maximum each element is. */
     void (*max_grad_row)(const KilnMaxPool *pool, int64_t row, void *dx, const void *dy,
-                         const void *place);
-} KilnImageLoops;
+                         const void *index);
+} KilnPoolingLoops;
 
-extern const KilnImageLoops kiln_image_loops_base, kiln_image_loops_avx2, kiln_image_loops_avx512;
+extern const KilnPoolingLoops kiln_pooling_loops_base, kiln_pooling_loops_avx2,
+    kiln_pooling_loops_avx512;
 
 #endif

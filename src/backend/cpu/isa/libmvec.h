@@ -1,8 +1,8 @@
 /* The C library's functions as vectors: glibc has them (libmvec, within 4 units in the
  * last place), and the attribute lets the compiler call them in loops. Elsewhere the
  * loops call one by one. */
-#ifndef KILN_BACKEND_CPU_ISA_VECTOR_MATH_H
-#define KILN_BACKEND_CPU_ISA_VECTOR_MATH_H
+#ifndef KILN_BACKEND_CPU_ISA_LIBMVEC_H
+#define KILN_BACKEND_CPU_ISA_LIBMVEC_H
 
 #include <math.h>
 

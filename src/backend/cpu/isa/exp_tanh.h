@@ -1,7 +1,7 @@
 /* exp and its kin in plain arithmetic, so that loops over them become vectors.
  * Included by files that are compiled once per instruction set. */
-#ifndef KILN_BACKEND_CPU_ISA_VECMATH_H
-#define KILN_BACKEND_CPU_ISA_VECMATH_H
+#ifndef KILN_BACKEND_CPU_ISA_EXP_TANH_H
+#define KILN_BACKEND_CPU_ISA_EXP_TANH_H
 
 #include <stdint.h>
 #include <string.h>

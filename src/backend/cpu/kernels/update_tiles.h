@@ -1,6 +1,6 @@
-/* Variables that updates read and write: f32 in place, bf16 a tile at a time. */
-#ifndef KILN_BACKEND_CPU_KERNELS_VARIABLES_H
-#define KILN_BACKEND_CPU_KERNELS_VARIABLES_H
+/* Access of in-place updates to their variables: f32 in place, bf16 converted tile by tile. */
+#ifndef KILN_BACKEND_CPU_KERNELS_UPDATE_TILES_H
+#define KILN_BACKEND_CPU_KERNELS_UPDATE_TILES_H
 
 #include "backend/cpu/cpu.h"
 
@@ -12,28 +12,28 @@ enum {
 
 /* Loops compute in f32. Of an input of bf16 a tile is widened, and narrowed again where
  * it is updated; those of an optimizer (up to 24 KB) stay in the first level of cache. */
-typedef struct KilnTiles {
+typedef struct KilnUpdateTiles {
     float of[KILN_FLAT_INPUTS][KILN_UPDATE_TILE];
-} KilnTiles;
+} KilnUpdateTiles;
 
 /* Elements that are done at a time: a tile's where an input is bf16, else all. */
-typedef struct KilnFlatSpan {
+typedef struct KilnUpdateSpan {
     int64_t at, n;
-} KilnFlatSpan;
+} KilnUpdateSpan;
 
-KilnFlatSpan kiln_flat_span_at(const KilnCall *call, int64_t at, int64_t end);
+KilnUpdateSpan kiln_update_span_at(const KilnCall *call, int64_t at, int64_t end);
 
 /* All elements from `begin` to `end`, none twice. */
-#define KILN_EACH_FLAT_SPAN(s, call, begin, end)                                                   \
-    KilnFlatSpan s = kiln_flat_span_at(call, begin, end);                                          \
+#define KILN_EACH_UPDATE_SPAN(s, call, begin, end)                                                 \
+    KilnUpdateSpan s = kiln_update_span_at(call, begin, end);                                      \
     s.n > 0;                                                                                       \
-    s = kiln_flat_span_at(call, s.at + s.n, end)
+    s = kiln_update_span_at(call, s.at + s.n, end)
 
 /* Elements of input `i` of f32 from `begin` on; NULL: absent. */
 float *kiln_variable_at(const KilnCall *call, int i, int64_t begin);
 /* The same of an input that may be bf16: the stretch lies in its tile then. */
-float *kiln_variable_widened(const KilnCall *call, int i, KilnFlatSpan s, KilnTiles *tiles);
+float *kiln_variable_f32(const KilnCall *call, int i, KilnUpdateSpan s, KilnUpdateTiles *tiles);
 /* Take what was updated from the tiles. */
-void kiln_variables_put_back(const KilnCall *call, KilnFlatSpan s, const KilnTiles *tiles);
+void kiln_variables_store(const KilnCall *call, KilnUpdateSpan s, const KilnUpdateTiles *tiles);
 
 #endif
