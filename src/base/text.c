@@ -76,6 +76,24 @@ void kiln_text_clear(KilnText *text)
         text->data[0] = '\0';
 }
 
+size_t kiln_key_push(KilnText *text, const char *key, size_t i)
+{
+    size_t before = text->length;
+
+    if (key != NULL)
+        kiln_text_printf(text, "%s%s", before > 0 ? "." : "", key);
+    else
+        kiln_text_printf(text, "[%zu]", i);
+    return before;
+}
+
+void kiln_key_pop(KilnText *text, size_t length)
+{
+    text->length = length;
+    if (text->data != NULL)
+        text->data[length] = '\0';
+}
+
 char *kiln_text_take(KilnText *text)
 {
     char *data = NULL;

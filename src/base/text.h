@@ -26,6 +26,10 @@ void kiln_text_release(KilnText *text);
 char *kiln_text_to_arena(KilnText *text, KilnArena *arena);
 /* Set `err` to the text and release it. Returns `status`. */
 KilnStatus kiln_text_to_error(KilnText *text, KilnStatus status, KilnError *err);
+/* Append a step to the key of a value: ".KEY" ("KEY" at the start), or "[I]" where `key` is NULL.
+ * Returns the length before, for kiln_key_pop. */
+size_t kiln_key_push(KilnText *text, const char *key, size_t i);
+void kiln_key_pop(KilnText *text, size_t length);
 
 bool kiln_starts_with(const char *text, const char *prefix);
 bool kiln_ends_with(const char *text, const char *suffix);

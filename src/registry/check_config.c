@@ -1,153 +1,111 @@
-/* Checks a whole tree: sections and components against their tables, every
+/* Checks a whole config: every section and component against its table (check_table.c), each
  * component once, and every interpolation. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/call.h"
-#include "base/text.h"
 #include "config/compose.h"
-#include "registry/registry.h"
+#include "kiln/array.h"
+#include "registry/check.h"
 #include "registry/unread_keys.h"
 #include "schema/bind.h"
-#include "schema/validate.h"
-#include "schema/table.h"
 #include "schema/field_value.h"
+#include "schema/table.h"
 
-typedef struct Visit {
-    const KilnConfigNode *map;
-    const KilnComponent *component; /* NULL: names none, which was reported */
-    bool open;                      /* being checked right now */
-} Visit;
-
-typedef struct Walk {
-    KilnCheck check;
-    const KilnRegistry *registry;
-    KilnErrors *errors; /* NULL: none is reported */
-    KilnOutputVisit *visit;
-    void *visit_ctx;
-    KilnStatus status; /* of the first error */
-    Visit *visits;
-    size_t visit_count, visit_capacity;
-    int depth;
-    bool fault; /* something is wrong in the options of the component at hand */
-    bool out_of_memory;
-} Walk;
-
-/* Room for one more item of `size` bytes; false when memory is out. */
-static bool room(Walk *walk, void **items, size_t count, size_t *capacity, size_t size)
+void kiln_check_add(KilnCheck *check, const KilnError *err)
 {
-    if (count < *capacity)
-        return true;
-    size_t more = *capacity > 0 ? *capacity * 2 : 16;
-    void *grown = realloc(*items, more * size);
-    if (grown == NULL) {
-        walk->out_of_memory = true;
-        return false;
-    }
-    *items = grown;
-    *capacity = more;
-    return true;
-}
-
-static void report(void *ctx, const KilnError *err)
-{
-    Walk *walk = ctx;
-
-    walk->fault = true;
-    if (err == NULL || walk->errors == NULL)
+    check->fault = true;
+    if (err == NULL || check->errors == NULL)
         return;
-    kiln_errors_add(walk->errors, err);
-    if (walk->status == KILN_OK || err->status == KILN_E_NOMEM)
-        walk->status = err->status;
+    kiln_errors_add(check->errors, err);
+    if (check->status == KILN_OK || err->status == KILN_E_NOMEM)
+        check->status = err->status;
 }
 
 /* ---- Components ------------------------------------------------------------------ */
 
-static Visit *find_visit(const Walk *walk, const KilnConfigNode *map)
+static KilnCheckVisit *find_visit(const KilnCheck *check, const KilnConfigNode *map)
 {
-    for (size_t i = 0; i < walk->visit_count; i++)
-        if (walk->visits[i].map == map)
-            return &walk->visits[i];
+    for (size_t i = 0; i < check->visit_count; i++)
+        if (check->visits[i].map == map)
+            return &check->visits[i];
     return NULL;
 }
 
-/* The index of a new visit; SIZE_MAX when memory is out. */
-static size_t add_visit(Walk *walk, const KilnConfigNode *map, const KilnComponent *component)
+/* The index of the visit, which is new or begins again; SIZE_MAX when memory is out. */
+static size_t open_visit(KilnCheck *check, const KilnConfigNode *map,
+                         const KilnComponent *component)
 {
-    void *items = walk->visits;
+    const KilnCheckVisit *before = find_visit(check, map);
+    size_t i = before != NULL ? (size_t)(before - check->visits) : check->visit_count;
 
-    if (!room(walk, &items, walk->visit_count, &walk->visit_capacity, sizeof(Visit)))
+    if (!KILN_RESERVE(check->visits, check->visit_capacity, i + 1)) {
+        check->key.failed = true;
         return SIZE_MAX;
-    walk->visits = items;
-    walk->visits[walk->visit_count] = (Visit) { map, component, true };
-    return walk->visit_count++;
+    }
+    check->visits[i] = (KilnCheckVisit) { map, component, component != NULL };
+    check->visit_count += i == check->visit_count;
+    return i;
 }
 
-/* What the component itself has to say of its options, which are right each for
- * itself. `around` stands for them where no option does. */
-static void check_across(Walk *walk, const KilnConfigNode *map, const char *path,
-                         const KilnConfigNode *around, const KilnComponent *component)
+/* Run the component's own check of its options, each of which is right for itself. An error that
+ * names no option is about `around`. */
+static void check_together(KilnCheck *check, const KilnConfigNode *map,
+                           const KilnConfigNode *around, const KilnComponent *component)
 {
-    const KilnConfig *config = walk->check.config;
     const KilnConfigNode *written = around, *value = NULL;
-    const char *option = NULL;
+    const char *option = NULL, *key = check->key.data;
     void *options = NULL;
-    KilnText place = { 0 };
     KilnError err = { 0 };
-    KilnStatus status = kiln_bind(config, map, path, component->fields, component->opts_size,
-                                  &options, &err);
 
-    if (status < 0) { /* the message names the option */
-        kiln_error_about(config, around, around, &err);
+    if (kiln_bind(check->config, map, key, component->fields, component->opts_size, &options,
+                  &err) < 0) { /* the message names the option */
+        kiln_error_about(check->config, around, around, &err);
         kiln_error_placed(&err, "");
-        report(walk, &err);
+        kiln_check_add(check, &err);
         return;
     }
-    kiln_call_enter_component(component, path, "check");
+    kiln_call_enter_component(component, key, "check");
     err.status = kiln_call_result(component->check(options, &option, &err), &err);
     if (err.status < 0) {
+        size_t before = option != NULL ? kiln_key_push(&check->key, option, 0) : check->key.length;
+
         if (option != NULL && map != NULL && kiln_node_find(map, option) != NULL)
             written = kiln_node_find(map, option);
-        if (kiln_config_resolve(config, written, &value, NULL) < 0 || value == NULL)
+        if (kiln_config_resolve(check->config, written, &value, NULL) < 0 || value == NULL)
             written = value = around;
-        kiln_text_printf(&place, "%s%s%s", path, option != NULL ? "." : "",
-                         option != NULL ? option : "");
-        kiln_check_report(&walk->check, place.failed ? path : place.data, written, value, &err);
+        kiln_check_report(check, NULL, written, value, &err);
+        kiln_key_pop(&check->key, before);
     }
-    kiln_text_release(&place);
     kiln_options_free(component->fields, component->opts_size, options);
 }
 
-static void check_options(Walk *walk, const KilnConfigNode *map, const char *path,
+/* Check the options of a component: `map` (NULL: only defaults), which `written` refers to. */
+static void check_options(KilnCheck *check, const KilnConfigNode *map,
                           const KilnConfigNode *written, const KilnComponent *component)
 {
-    KilnText owner = { 0 };
-    bool around = walk->fault;
+    char owner[256];
     KilnError err;
 
-    if (walk->depth == KILN_MAX_NESTING) {
+    if (check->depth == KILN_MAX_NESTING) {
         kiln_error_set(&err, KILN_E_RANGE, "components within components, more than %d",
                        KILN_MAX_NESTING);
-        kiln_check_report(&walk->check, path, written, written, &err);
+        kiln_check_report(check, NULL, written, written, &err);
         return;
     }
-    kiln_text_printf(&owner, "%s/%s", kiln_kind_name(component->kind), component->name);
-    walk->depth++;
-    walk->fault = false;
-    if (owner.failed)
-        walk->out_of_memory = true;
-    else
-        kiln_check_table(&walk->check, map, path, owner.data, component->fields, false, true);
-    if (!walk->fault && !owner.failed && component->check != NULL)
-        check_across(walk, map, path, map != NULL ? map : written, component);
-    walk->fault = around; /* a child's faults are its own */
-    walk->depth--;
-    kiln_text_release(&owner);
+    snprintf(owner, sizeof(owner), "%s/%s", kiln_kind_name(component->kind), component->name);
+    check->depth++;
+    check->fault = false;
+    kiln_check_table(check, map, owner, component->fields, false, true);
+    if (!check->fault && !check->key.failed && component->check != NULL)
+        check_together(check, map, map != NULL ? map : written, component);
+    check->depth--;
 }
 
-/* A mapping met before: it must fit this place too, and not contain itself. */
-static void check_again(Walk *walk, const Visit *visit, KilnKind kind, const char *path,
+/* A mapping that was met before must fit here too, and must not contain itself. */
+static void check_again(KilnCheck *check, const KilnCheckVisit *visit, KilnKind kind,
                         const KilnConfigNode *written)
 {
     KilnError err;
@@ -159,142 +117,124 @@ static void check_again(Walk *walk, const Visit *visit, KilnKind kind, const cha
         kiln_error_set(&err, KILN_E_RANGE, "a component that contains itself");
     else
         return;
-    kiln_check_report(&walk->check, path, written, written, &err);
+    kiln_check_report(check, NULL, written, written, &err);
 }
 
-/* `map` was not met before, or only where another kind was expected. */
-static void check_mapping(Walk *walk, KilnKind kind, const char *path,
-                          const KilnConfigNode *written, const KilnConfigNode *map)
+/* Check `map`, which was not met before, or only where another kind was expected. Its options are
+ * reported under its own key, not that of the reference. */
+static void check_mapping(KilnCheck *check, KilnKind kind, const KilnConfigNode *written,
+                          const KilnConfigNode *map)
 {
-    const char *place = kiln_node_path(walk->check.config, map);
-    const Visit *before = find_visit(walk, map);
+    const char *own = kiln_node_path(check->config, map);
     const KilnComponent *component = NULL;
+    KilnText key = check->key;
     KilnError err = { 0 };
 
-    if (kiln_node_component(walk->check.config, walk->registry, map, kind, &component, &err) < 0)
-        kiln_check_report(&walk->check, path, written, written != map ? map : NULL, &err);
-    size_t visit = before != NULL ? (size_t)(before - walk->visits)
-                                  : add_visit(walk, map, component);
+    if (kiln_node_component(check->config, check->registry, map, kind, &component, &err) < 0)
+        kiln_check_report(check, NULL, written, written != map ? map : NULL, &err);
+    size_t visit = open_visit(check, map, component);
     if (component == NULL || visit == SIZE_MAX)
         return;
-    walk->visits[visit] = (Visit) { map, component, true };
-    check_options(walk, map, place[0] != '\0' ? place : path, written, component);
-    walk->visits[visit].open = false;
+    check->key = (KilnText) { 0 };
+    kiln_text_append(&check->key, own[0] != '\0' || key.data == NULL ? own : key.data);
+    check_options(check, map, written, component);
+    check->visits[visit].open = false;
+    key.failed = key.failed || check->key.failed;
+    kiln_text_release(&check->key);
+    check->key = key;
 }
 
-/* `value` is a mapping or a plain name. */
-static void check_component(Walk *walk, KilnKind kind, const char *path,
-                            const KilnConfigNode *written, const KilnConfigNode *value)
+void kiln_check_component(KilnCheck *check, KilnKind kind, const KilnConfigNode *written,
+                          const KilnConfigNode *value)
 {
-    const Visit *before = find_visit(walk, value);
+    const KilnCheckVisit *before = find_visit(check, value);
     const KilnComponent *component = NULL;
+    bool around = check->fault;
     KilnError err = { 0 };
 
-    if (before != NULL && before->component != NULL) {
-        check_again(walk, before, kind, path, written);
-    } else if (before != NULL && kind == KILN_KIND_ANY) {
-        return; /* it was said that this names nothing */
-    } else if (value->kind == KILN_NODE_MAP) {
-        check_mapping(walk, kind, path, written, value);
-    } else if (kiln_node_component(walk->check.config, walk->registry, written, kind, &component,
-                                   &err) < 0) {
-        kiln_check_report(&walk->check, path, written, NULL, &err);
-    } else {
-        check_options(walk, NULL, path, written, component);
-    }
+    if (before != NULL && before->component != NULL)
+        check_again(check, before, kind, written);
+    else if (before != NULL && kind == KILN_KIND_ANY)
+        ; /* reported before: it names no component */
+    else if (value->kind == KILN_NODE_MAP)
+        check_mapping(check, kind, written, value);
+    else if (kiln_node_component(check->config, check->registry, written, kind, &component, &err) <
+             0)
+        kiln_check_report(check, NULL, written, NULL, &err);
+    else
+        check_options(check, NULL, written, component);
+    check->fault = around; /* a component's errors are not those of the one that holds it */
 }
 
-static void on_component(void *ctx, const KilnField *field, const char *path,
-                         const KilnConfigNode *node)
-{
-    Walk *walk = ctx;
-    const KilnConfigNode *value = NULL;
+/* ---- Options elsewhere ----------------------------------------------------------- */
 
-    bool around = walk->fault;
-
-    if (kiln_config_resolve(walk->check.config, node, &value, NULL) == KILN_OK && value != NULL)
-        check_component(walk, field->component_kind, path, node, value);
-    walk->fault = around; /* what a component is, is no matter of the one that holds it */
-}
-
-/* ---- Options of others ------------------------------------------------------------- */
-
-/* The search for who has an option of some name. */
-typedef struct Elsewhere {
-    const Walk *walk;
+/* A search for the tables that have an option of some name. */
+typedef struct Search {
+    const KilnCheck *check;
     const char *name;
-    KilnText found; /* its key */
+    const char *key; /* of the table that was found first */
     size_t count;
-} Elsewhere;
+} Search;
 
-static void remember_option(Elsewhere *search, const char *path, const KilnField *fields)
+static void search_table(Search *search, const char *key, const KilnField *fields)
 {
-    if (kiln_table_find(fields, search->name) == NULL || search->count++ > 0)
-        return;
-    kiln_text_printf(&search->found, "%s%s%s", path, path[0] != '\0' ? "." : "", search->name);
+    if (kiln_table_find(fields, search->name) != NULL && search->count++ == 0)
+        search->key = key;
 }
 
-static void search_components(Elsewhere *search, const KilnConfigNode *node)
+static void search_components(Search *search, const KilnConfigNode *node)
 {
-    const Walk *walk = search->walk;
+    const KilnCheck *check = search->check;
     const KilnComponent *component = NULL;
 
     if (kiln_node_get(node, KILN_TARGET_KEY) != NULL &&
-        kiln_node_component(walk->check.config, walk->registry, node, KILN_KIND_ANY, &component,
+        kiln_node_component(check->config, check->registry, node, KILN_KIND_ANY, &component,
                             NULL) >= 0)
-        remember_option(search, kiln_node_path(walk->check.config, node), component->fields);
+        search_table(search, kiln_node_path(check->config, node), component->fields);
     for (size_t i = 0; i < node->count; i++)
         search_components(search, node->entries[i].value);
 }
 
-static void search_everywhere(Elsewhere *search)
+const char *kiln_check_elsewhere(const KilnCheck *check, const char *name)
 {
-    const KilnConfig *config = search->walk->check.config;
+    const KilnSection *sections = kiln_config_sections(check->config);
+    Search search = { .check = check, .name = name };
 
-    for (const KilnSection *s = kiln_config_sections(config); s != NULL && s->key != NULL; s++)
-        if (!s->hidden)
-            remember_option(search, s->key, s->fields);
-    search_components(search, kiln_config_root(config));
-}
-
-static const char *elsewhere(void *ctx, const char *path, const char *name)
-{
-    const Walk *walk = ctx;
-    Elsewhere search = { .walk = walk, .name = name };
-    const char *result = NULL;
-
-    (void)path; /* it has no such option, or nobody would ask */
-    search_everywhere(&search);
-    if (search.count == 0 && kiln_usual_name(name) != NULL) {
-        search.name = kiln_usual_name(name);
-        search_everywhere(&search);
+    for (int i = 0; i < 2 && search.name != NULL && search.count == 0; i++) {
+        for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
+            if (!s->hidden)
+                search_table(&search, s->key, s->fields);
+        search_components(&search, kiln_config_root(check->config));
+        if (search.count == 0)
+            search.name = kiln_usual_name(name);
     }
-    if (search.count == 1 && !search.found.failed)
-        result = kiln_arena_strdup(kiln_config_arena(walk->check.config), search.found.data);
-    kiln_text_release(&search.found);
-    return result;
+    if (search.count != 1)
+        return NULL;
+    return kiln_arena_printf(kiln_config_arena(check->config), "%s%s%s", search.key,
+                             search.key[0] != '\0' ? "." : "", search.name);
 }
 
 /* ---- The tree ----------------------------------------------------------------------- */
 
-static void check_section(Walk *walk, const KilnSection *section)
+static void check_section(KilnCheck *check, const KilnSection *section)
 {
     const KilnConfigNode *node = NULL;
     KilnError err = { 0 };
 
-    if (kiln_config_at(walk->check.config, section->key, &node, &err) < 0) {
-        report(walk, &err);
+    kiln_key_pop(&check->key, 0);
+    kiln_text_append(&check->key, section->key);
+    if (kiln_config_at(check->config, section->key, &node, &err) < 0) {
+        kiln_check_add(check, &err);
         return;
     }
     if (node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
         node = NULL;
     if (node != NULL && node->kind != KILN_NODE_MAP) {
         kiln_error_set(&err, KILN_E_TYPE, "expected a mapping of options");
-        kiln_check_report(&walk->check, section->key, node, node, &err);
+        kiln_check_report(check, NULL, node, node, &err);
         return;
     }
-    kiln_check_table(&walk->check, node, section->key, section->key, section->fields, section->open,
-                     false);
+    kiln_check_table(check, node, section->key, section->fields, section->open, false);
 }
 
 static bool is_hidden(const KilnSection *sections, const char *key)
@@ -308,73 +248,65 @@ static bool is_hidden(const KilnSection *sections, const char *key)
     return false;
 }
 
-/* What no table led to: groups that are only referred to, free keys of the root. */
-static void check_rest(Walk *walk, const KilnConfigNode *node)
+/* Check what no table led to: groups that are only referred to, free keys of the root. */
+static void check_rest(KilnCheck *check, const KilnConfigNode *node)
 {
-    const KilnSection *hidden = node->parent == NULL ? kiln_config_sections(walk->check.config)
-                                                     : NULL;
+    const KilnSection *hidden = node->parent == NULL ? kiln_config_sections(check->config) : NULL;
     const KilnConfigNode *value = NULL;
     KilnError err = { 0 };
 
     if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION &&
-        kiln_config_resolve(walk->check.config, node, &value, &err) < 0)
-        kiln_check_unresolved(&walk->check, node, &err);
-    if (kiln_node_get(node, KILN_TARGET_KEY) != NULL && find_visit(walk, node) == NULL)
-        check_component(walk, KILN_KIND_ANY, kiln_node_path(walk->check.config, node), node, node);
+        kiln_config_resolve(check->config, node, &value, &err) < 0)
+        kiln_check_unresolved(check, node, &err);
+    if (kiln_node_get(node, KILN_TARGET_KEY) != NULL && find_visit(check, node) == NULL) {
+        kiln_key_pop(&check->key, 0);
+        kiln_text_append(&check->key, kiln_node_path(check->config, node));
+        kiln_check_component(check, KILN_KIND_ANY, node, node);
+    }
     for (size_t i = 0; i < node->count; i++)
         if (hidden == NULL || !is_hidden(hidden, node->entries[i].key))
-            check_rest(walk, node->entries[i].value);
+            check_rest(check, node->entries[i].value);
 }
 
-static void check_all(Walk *walk, const KilnConfig *config)
+static void check_all(KilnCheck *check)
 {
-    const KilnSection *sections = kiln_config_sections(config);
+    const KilnSection *sections = kiln_config_sections(check->config);
 
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
-        check_section(walk, s);
-    check_rest(walk, kiln_config_root(config));
+        check_section(check, s);
+    check_rest(check, kiln_config_root(check->config));
 }
 
-static void on_output(void *ctx, const char *path, const KilnConfigNode *written,
-                      const KilnConfigNode *value)
+static void release(KilnCheck *check)
 {
-    const Walk *walk = ctx;
-
-    walk->visit(walk->visit_ctx, path, written, value);
+    kiln_text_release(&check->key);
+    free(check->visits);
 }
 
 void kiln_config_visit_outputs(KilnConfig *config, const KilnRegistry *registry,
                                KilnOutputVisit *visit, void *ctx)
 {
-    Walk walk = { .registry = registry, .visit = visit, .visit_ctx = ctx };
+    KilnCheck check = {
+        .config = config, .registry = registry, .visit_output = visit, .visit_ctx = ctx
+    };
 
-    walk.check = (KilnCheck) { .config = config,
-                               .ctx = &walk,
-                               .report = report,
-                               .component = on_component,
-                               .output = on_output };
-    check_all(&walk, config);
-    free(walk.visits);
+    check_all(&check);
+    release(&check);
 }
 
 KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, KilnErrors *errors)
 {
-    Walk walk = { .registry = registry, .errors = errors };
+    KilnCheck check = { .config = config, .registry = registry, .errors = errors };
     KilnError err;
 
-    walk.check = (KilnCheck) { .config = config,
-                               .ctx = &walk,
-                               .report = report,
-                               .component = on_component,
-                               .elsewhere = elsewhere };
-    check_all(&walk, config);
-    kiln_unread_keys_check(&walk.check, errors);
-    if (walk.out_of_memory) {
+    check_all(&check);
+    kiln_unread_keys_check(&check, errors);
+    if (check.key.failed) {
         kiln_error_nomem(&err, 0);
-        report(&walk, &err);
+        kiln_check_add(&check, &err);
     }
     kiln_config_warnings(config, errors);
     kiln_errors_sort(errors, config);
-    free(walk.visits);
-    return walk.status;
+    release(&check);
+    return check.status;
 }

@@ -1,5 +1,5 @@
-/* Finds keys that can have no effect: those of the root that nothing reads, and those of other
- * open sections that are nearly the name of an option. */
+/* Finds keys without effect: those of the root that nothing reads, and those of other open sections
+ * that are nearly the name of an option. */
 #include "registry/unread_keys.h"
 
 #include <string.h>
@@ -17,39 +17,28 @@
 
 enum { MOST_NAMES = KILN_MAX_FIELDS + 32 };
 
-/* Keys of the root that only say something about the run, to people and to other programs. */
+/* Keys of the root that describe the run, for people and other programs. */
 static const char *const notes[] = {
     "author", "comment", "description", "name",  "note",
     "notes",  "project", "tags",        "title", "version",
 };
 
-typedef struct Stray {
-    const KilnCheck *check;
-    KilnErrors *errors; /* warnings */
+typedef struct Search {
+    KilnCheck *check;
+    KilnErrors *errors; /* for warnings */
     KilnReads reads;
-} Stray;
+} Search;
 
 /* The names that mean something in a section. */
 typedef struct Names {
     const char *items[MOST_NAMES];
     size_t count;
-    char parts[MOST_NAMES][KILN_PATH_PART]; /* of sections below it */
 } Names;
 
 static void add_name(Names *names, const char *name)
 {
-    if (names->count < MOST_NAMES)
+    if (name != NULL && names->count < MOST_NAMES)
         names->items[names->count++] = name;
-}
-
-/* The first name of what follows "KEY." in a deeper section's key; NULL: it is not below. */
-static const char *below(const char *key, const char *deeper)
-{
-    size_t length = strlen(key);
-
-    if (length == 0)
-        return deeper[0] != '\0' ? deeper : NULL;
-    return strncmp(deeper, key, length) == 0 && deeper[length] == '.' ? deeper + length + 1 : NULL;
 }
 
 static bool has_name(const Names *names, const char *name)
@@ -60,17 +49,21 @@ static bool has_name(const Names *names, const char *name)
     return false;
 }
 
+/* The options of a section, and the first keys of the sections below it. */
 static void collect(const KilnConfig *config, const KilnSection *section, Names *names)
 {
+    const size_t length = strlen(section->key);
+    char part[KILN_PATH_PART];
+
     names->count = 0;
     for (size_t i = 0; i < kiln_table_count(section->fields); i++)
         add_name(names, section->fields[i].name);
     for (const KilnSection *s = kiln_config_sections(config); s->key != NULL; s++) {
-        const char *rest = below(section->key, s->key);
+        const char *rest = s->key + length + (length > 0);
 
-        if (rest != NULL && names->count < MOST_NAMES &&
-            kiln_path_next(&rest, names->parts[names->count]))
-            add_name(names, names->parts[names->count]);
+        if (strncmp(s->key, section->key, length) == 0 && (length == 0 || s->key[length] == '.') &&
+            kiln_path_next(&rest, part))
+            add_name(names, kiln_arena_strdup(kiln_config_arena(config), part));
     }
 }
 
@@ -82,12 +75,12 @@ static bool is_written(const KilnEntry *entry)
 /* ---- The root -------------------------------------------------------------------- */
 
 /* The names of the root that are read, for suggestions. */
-static void add_variables(Stray *stray, Names *names, const KilnConfigNode *root)
+static void add_variables(Search *search, Names *names, const KilnConfigNode *root)
 {
     for (size_t i = 0; i < root->count; i++)
         if (!has_name(names, root->entries[i].key) &&
             (kiln_node_get(root->entries[i].value, KILN_TARGET_KEY) != NULL ||
-             kiln_reads_key(&stray->reads, &root->entries[i])))
+             kiln_reads_key(&search->reads, &root->entries[i])))
             add_name(names, root->entries[i].key);
 }
 
@@ -107,7 +100,7 @@ static const KilnConfigFile *find_file(const KilnConfig *config, const char *key
     return NULL;
 }
 
-/* Has the file anything that would mean something at the top? */
+/* Has the file any key that means something at the root? */
 static bool is_recipe(const KilnConfigFile *file, const Names *names)
 {
     for (size_t i = 0; i < file->content->count; i++)
@@ -116,19 +109,19 @@ static bool is_recipe(const KilnConfigFile *file, const Names *names)
     return file->defaults != NULL;
 }
 
-static void say_cause(const Stray *stray, const char *key, const Names *names, KilnText *text)
+static void describe(const Search *search, const char *key, const Names *names, KilnText *text)
 {
-    const KilnCheck *check = stray->check;
+    const KilnCheck *check = search->check;
     const KilnConfigFile *file = find_file(check->config, key);
     const char *near = kiln_nearest(key, names->items, names->count);
 
-    if (near == NULL && check->elsewhere != NULL)
-        near = check->elsewhere(check->ctx, "", key);
+    if (near == NULL)
+        near = kiln_check_elsewhere(check, key);
     kiln_text_printf(text, "nothing reads this key: it is no option, and no ${%s} refers to it",
                      key);
     if (file != NULL && is_recipe(file, names))
         kiln_text_printf(text,
-                         "\n  %s has no `# @package _global_`, so all it says is below `%s`; "
+                         "\n  %s has no `# @package _global_`, so all its keys are below `%s`; "
                          "begin the file with that line",
                          file->source, key);
     else if (near != NULL)
@@ -137,21 +130,21 @@ static void say_cause(const Stray *stray, const char *key, const Names *names, K
         kiln_text_append(text, "; remove it, or put it below `notes`");
 }
 
-static void report(Stray *stray, const char *path, const KilnOrigin *origin, const char *text)
+static void report(Search *search, const char *path, const KilnOrigin *origin, const char *text)
 {
     KilnError err;
 
     kiln_error_set(&err, KILN_E_KEY, "%s", text);
     err.origin = *origin;
-    if (!stray->check->config->foreign) {
-        kiln_check_report(stray->check, path, NULL, NULL, &err);
+    if (!search->check->config->foreign) {
+        kiln_check_report(search->check, path, NULL, NULL, &err);
         return;
     }
     kiln_error_placed(&err, path);
-    kiln_errors_warn(stray->errors, &err);
+    kiln_errors_warn(search->errors, &err);
 }
 
-/* `model2` beside a `model` is another one, not a misspelled one. */
+/* `model2` beside a `model` is a second model, no misspelling. */
 static bool is_another(const KilnConfig *config, const char *near)
 {
     const KilnConfigNode *other = kiln_node_get(kiln_config_root(config), near);
@@ -159,9 +152,9 @@ static bool is_another(const KilnConfig *config, const char *near)
     return other != NULL && other->layer != KILN_LAYER_DEFAULT;
 }
 
-/* May the key be without effect? A component that nothing refers to is left alone, for another
- * task may; but not a misspelled one. */
-static bool is_suspect(const Stray *stray, const KilnEntry *entry, const Names *names)
+/* May the key be without effect? A component that nothing refers to is accepted, since another task
+ * may use it, unless its key is a misspelled one. */
+static bool is_suspect(const Search *search, const KilnEntry *entry, const Names *names)
 {
     const KilnConfigNode *value = entry->value;
     const char *near;
@@ -174,35 +167,35 @@ static bool is_suspect(const Stray *stray, const KilnEntry *entry, const Names *
             return false;
     near = kiln_nearest(entry->key, names->items, names->count);
     return kiln_node_get(value, KILN_TARGET_KEY) == NULL ||
-           (near != NULL && !is_another(stray->check->config, near));
+           (near != NULL && !is_another(search->check->config, near));
 }
 
-static void check_root(Stray *stray, const KilnSection *section)
+static void check_root(Search *search, const KilnSection *section)
 {
-    const KilnConfigNode *root = kiln_config_root(stray->check->config);
+    const KilnConfigNode *root = kiln_config_root(search->check->config);
     Names names, all;
     KilnText text = { 0 };
 
-    collect(stray->check->config, section, &names);
+    collect(search->check->config, section, &names);
     all.count = 0;
     for (size_t i = 0; i < root->count; i++) {
         const KilnEntry *entry = &root->entries[i];
 
-        if (!is_suspect(stray, entry, &names) || kiln_reads_key(&stray->reads, entry))
+        if (!is_suspect(search, entry, &names) || kiln_reads_key(&search->reads, entry))
             continue;
         if (all.count == 0) {
             all = names;
-            add_variables(stray, &all, root);
+            add_variables(search, &all, root);
         }
-        say_cause(stray, entry->key, &all, &text);
-        report(stray, entry->key, &entry->key_origin, text.data != NULL ? text.data : "");
+        describe(search, entry->key, &all, &text);
+        report(search, entry->key, &entry->key_origin, text.data != NULL ? text.data : "");
         kiln_text_release(&text);
     }
 }
 
 /* ---- Other sections -------------------------------------------------------------- */
 
-static void check_key(const Stray *stray, const KilnSection *section, const KilnEntry *entry,
+static void check_key(const Search *search, const KilnSection *section, const KilnEntry *entry,
                       const Names *names)
 {
     const char *near = kiln_nearest(entry->key, names->items, names->count);
@@ -214,37 +207,37 @@ static void check_key(const Stray *stray, const KilnSection *section, const Kiln
     kiln_text_printf(&path, "%s.%s", section->key, entry->key);
     kiln_error_set(&err, KILN_E_KEY, "there is no such option; did you mean \"%s\"?", near);
     err.origin = entry->key_origin;
-    kiln_check_report(stray->check, path.data != NULL ? path.data : entry->key, NULL, NULL, &err);
+    kiln_check_report(search->check, path.data != NULL ? path.data : entry->key, NULL, NULL, &err);
     kiln_text_release(&path);
 }
 
-static void check_section(const Stray *stray, const KilnSection *section)
+static void check_section(const Search *search, const KilnSection *section)
 {
-    const KilnConfigNode *map = kiln_node_find(kiln_config_root(stray->check->config),
+    const KilnConfigNode *map = kiln_node_find(kiln_config_root(search->check->config),
                                                section->key);
     Names names;
 
     if (map == NULL || map->kind != KILN_NODE_MAP)
         return;
-    collect(stray->check->config, section, &names);
+    collect(search->check->config, section, &names);
     for (size_t i = 0; i < map->count; i++)
         if (is_written(&map->entries[i]))
-            check_key(stray, section, &map->entries[i], &names);
+            check_key(search, section, &map->entries[i], &names);
 }
 
-void kiln_unread_keys_check(const KilnCheck *check, KilnErrors *errors)
+void kiln_unread_keys_check(KilnCheck *check, KilnErrors *errors)
 {
     const KilnSection *sections = kiln_config_sections(check->config);
-    Stray stray = { .check = check, .errors = errors, .reads.config = check->config };
+    Search search = { .check = check, .errors = errors, .reads.config = check->config };
 
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
         if (!s->open)
             continue;
         if (s->key[0] != '\0' && !kiln_own_checks(s->key))
-            check_section(&stray, s);
+            check_section(&search, s);
         else if (s->key[0] == '\0' && kiln_option_defaults_is_about(check->config, sections) &&
                  !kiln_config_is_recorded(check->config))
-            check_root(&stray, s);
+            check_root(&search, s);
     }
-    kiln_reads_release(&stray.reads);
+    kiln_reads_release(&search.reads);
 }

@@ -80,26 +80,6 @@ static KilnStatus at(const Emit *emit, KilnStatus status)
     return status;
 }
 
-/* Where a path part is taken off again. */
-static size_t enter(Emit *emit, const char *key, size_t i)
-{
-    size_t before = emit->path.length;
-
-    if (key != NULL)
-        kiln_text_printf(&emit->path, "%s%s", before > 0 ? "." : "", key);
-    else
-        kiln_text_printf(&emit->path, "[%zu]", i);
-    return before;
-}
-
-static void leave(Emit *emit, size_t before)
-{
-    if (emit->path.data != NULL && !emit->path.failed) {
-        emit->path.data[before] = '\0';
-        emit->path.length = before;
-    }
-}
-
 static KilnStatus emit_scalar(Emit *emit, const KilnField *field, const KilnConfigNode *node)
 {
     KilnText *text = &emit->to->text;
@@ -175,34 +155,21 @@ static KilnStatus emit_item(Emit *emit, const KilnField *item, const KilnEntry *
     return status;
 }
 
-static KilnStatus wrong_shape(Emit *emit, const KilnField *field, const KilnConfigNode *node)
-{
-    KilnText text = { 0 };
-    char got[KILN_GOT_TEXT];
-
-    kiln_value_expected_many(&text, field);
-    kiln_value_got(node, got, sizeof(got));
-    kiln_error_set(emit->err, KILN_E_TYPE, "expected %s, got %s",
-                   text.data != NULL ? text.data : "", got);
-    kiln_text_release(&text);
-    return at(emit, KILN_E_TYPE);
-}
-
 static KilnStatus emit_many(Emit *emit, const KilnField *field, const KilnConfigNode *node)
 {
     const KilnField item = kiln_field_item(field);
     KilnStatus status = KILN_OK;
 
     if (node->kind != (field->shape == KILN_LIST ? KILN_NODE_LIST : KILN_NODE_MAP))
-        return wrong_shape(emit, field, node);
+        return at(emit, kiln_value_wrong_shape(field, node, emit->err));
     kiln_text_char(&emit->to->text, '[');
     for (size_t i = 0; i < node->count && status == KILN_OK; i++) {
-        size_t before = enter(emit, node->entries[i].key, i);
+        size_t before = kiln_key_push(&emit->path, node->entries[i].key, i);
 
         if (i > 0)
             kiln_text_append(&emit->to->text, ", ");
         status = emit_item(emit, &item, &node->entries[i]);
-        leave(emit, before);
+        kiln_key_pop(&emit->path, before);
     }
     kiln_text_char(&emit->to->text, ']');
     return status;
@@ -254,9 +221,9 @@ static KilnStatus emit_table(Emit *emit, const KilnConfigNode *map, const KilnFi
          f++) {
         if (f->type == KILN_TYPE_COMPONENT || f->renamed != NULL)
             continue;
-        size_t before = enter(emit, f->name, 0);
+        size_t before = kiln_key_push(&emit->path, f->name, 0);
         status = emit_option(emit, f, kiln_node_get(map, f->name), start);
-        leave(emit, before);
+        kiln_key_pop(&emit->path, before);
     }
     kiln_text_char(&emit->to->text, '}');
     return status;

@@ -150,15 +150,17 @@ static const char *plural(const KilnField *field)
     return texts[field->type];
 }
 
-void kiln_value_expected_many(KilnText *text, const KilnField *field)
+KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *node,
+                                  KilnError *err)
 {
-    kiln_text_append(text, field->shape == KILN_MAP ? "a mapping of " : "a list of ");
-    if (field->type == KILN_TYPE_COMPONENT)
-        kiln_text_printf(text, "%ss", kiln_kind_name(field->component_kind));
-    else
-        kiln_text_append(text, plural(field));
-    if (field->optional)
-        kiln_text_append(text, " or null");
+    const bool component = field->type == KILN_TYPE_COMPONENT;
+    char got[KILN_GOT_TEXT];
+
+    kiln_value_got(node, got, sizeof(got));
+    return kiln_error_set(err, KILN_E_TYPE, "expected %s of %s%s%s, got %s",
+                          field->shape == KILN_MAP ? "a mapping" : "a list",
+                          component ? kiln_kind_name(field->component_kind) : plural(field),
+                          component ? "s" : "", field->optional ? " or null" : "", got);
 }
 
 /* ---- What to write instead -------------------------------------------------------- */

@@ -20,8 +20,9 @@ KILN_NODISCARD KilnStatus kiln_value_read(const KilnField *field, const KilnConf
                                           KilnValue *ret, KilnError *err);
 /* Append what one value must be: "an integer from 1 to 8", "one of min, max". */
 void kiln_value_expected(KilnText *text, const KilnField *field);
-/* Append what a list or mapping must be: "a list of integers", "a mapping of models". */
-void kiln_value_expected_many(KilnText *text, const KilnField *field);
+/* Set KILN_E_TYPE: `node` is no list or mapping, as the field's shape needs it. */
+KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *node,
+                                  KilnError *err);
 /* What a node is, for "got ...": "fast" in quotes, 7, null, a mapping. */
 void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size);
 #define KILN_GOT_TEXT 128

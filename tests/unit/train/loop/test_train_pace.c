@@ -19,11 +19,11 @@ enum { BATCHES = 7, VAL_BATCHES = 3 };
     }
 #define SHARE(x)                                                                                   \
     {                                                                                              \
-        KILN_QUANTITY_FRACTION, x                                                                     \
+        KILN_QUANTITY_FRACTION, x                                                                  \
     }
 #define TIME(s)                                                                                    \
     {                                                                                              \
-        KILN_QUANTITY_DURATION, s                                                                      \
+        KILN_QUANTITY_DURATION, s                                                                  \
     }
 
 static int64_t one = 1, two = 2, five = 5;
