@@ -34,7 +34,7 @@ struct KilnDefaultsEntry {
     const char *header;         /* package in the file's header, absolute */
     const KilnDefaultsEntry *parent;
     KilnDefaultsEntry **children; /* in order; NULL: none */
-    size_t n_children;
+    size_t n_children, children_capacity;
 };
 
 /* The entries of a defaults list (a list node), NULL-terminated, in the arena. What

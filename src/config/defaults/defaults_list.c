@@ -1,79 +1,65 @@
-/* The list of files that a config is merged from. */
+/* Makes the list of files that a config is merged from; expand.c reads the defaults lists. */
 #include "config/defaults/defaults_list.h"
 
 #include <string.h>
 
+#include "base/array.h"
 #include "config/defaults/expand.h"
 
-static void emit(KilnDefaultsExpander *expander, const KilnDefaultsEntry *entry, bool has_list)
+/* Add the entry's file; `has_list`: the file has a defaults list, and _self_ stands for it. */
+static void add_file(KilnExpander *expander, const KilnDefaultsEntry *entry, bool has_list)
 {
     KilnDefaultsList *list = expander->list;
     const char *path = kiln_defaults_entry_path(expander->arena, entry);
-    KilnMergeFile result = { .package = kiln_defaults_entry_package(expander->arena, entry, true),
-                             .entry = entry,
-                             .primary = entry->primary,
-                             .self = has_list };
-    KilnError err = { 0 };
+    KilnMergeFile item = { .package = kiln_defaults_entry_package(expander->arena, entry, true),
+                           .entry = entry,
+                           .primary = entry->primary,
+                           .self = has_list };
 
-    if (path == NULL || result.package == NULL ||
-        kiln_search_file(&expander->config->search, path, &result.file, &err) < 0 ||
-        result.file == NULL) {
+    if (path == NULL || item.package == NULL ||
+        kiln_search_file(&expander->config->search, path, &item.file, NULL) < 0 ||
+        item.file == NULL ||
+        !KILN_ARENA_RESERVE(expander->arena, list->files, list->capacity, list->count + 1)) {
         expander->failed = true;
         return;
     }
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity * 2 + 32;
-        KilnMergeFile *more = kiln_arena_alloc(expander->arena, capacity * sizeof(*more));
-
-        if (more == NULL) {
-            expander->failed = true;
-            return;
-        }
-        if (list->count > 0)
-            memcpy(more, list->files, list->count * sizeof(*more));
-        list->files = more;
-        list->capacity = capacity;
-    }
     if (entry->kind == KILN_DEFAULTS_GROUP && !has_list)
-        result.key = kiln_defaults_entry_key(expander->arena, entry);
-    for (size_t i = 0; result.key != NULL && i < list->count; i++) {
-        if (list->files[i].key == NULL || strcmp(list->files[i].key, result.key) != 0)
-            continue;
-        kiln_error_set(&err, KILN_E_KEY,
-                       "defaults: group '%s' is there twice; to change what is selected write "
-                       "`override /%s`",
-                       result.key, result.key);
-        kiln_expand_tell(expander, &entry->origin, &err);
-    }
-    list->files[list->count++] = result;
+        item.key = kiln_defaults_entry_key(expander->arena, entry);
+    for (size_t i = 0; item.key != NULL && i < list->count; i++)
+        if (list->files[i].key != NULL && strcmp(list->files[i].key, item.key) == 0)
+            kiln_expand_error(expander, &entry->origin, KILN_E_KEY,
+                              "defaults: group '%s' is there twice; to change what is selected "
+                              "write `override /%s`",
+                              item.key, item.key);
+    list->files[list->count++] = item;
 }
 
-static void walk(KilnDefaultsExpander *expander, const KilnDefaultsEntry *entry)
+/* Add the files of a tree of entries in the order in which they are merged. */
+static void add_files(KilnExpander *expander, const KilnDefaultsEntry *entry)
 {
     if (entry->gone)
         return;
-    if (entry->n_children == 0) {
-        emit(expander, entry, false);
-        return;
-    }
+    if (entry->n_children == 0)
+        add_file(expander, entry, false);
     for (size_t i = entry->n_children; i-- > 0;) {
         const KilnDefaultsEntry *child = entry->children[i];
 
         if (child->kind == KILN_DEFAULTS_SELF)
-            emit(expander, entry, true);
+            add_file(expander, entry, true);
         else
-            walk(expander, child);
+            add_files(expander, child);
     }
 }
 
-/* Choices were met from the last to the first; people read them as they are listed. */
-static void reverse_chosen(KilnDefaultsList *list)
+/* Expansion goes from the last entry to the first; readers expect the order of the lists. */
+static void reverse_selections(KilnDefaultsList *list)
 {
     for (size_t i = 0; i < list->n_selections / 2; i++) {
-        KilnSelection other = list->selections[i];
+        KilnSelection *a = &list->selections[i];
+        KilnSelection *b = &list->selections[list->n_selections - 1 - i], other = *a;
 
-        list->selections[i] = list->selections[list->n_selections - 1 - i];
-        list->selections[list->n_selections - 1 - i] = other;
+        *a = *b;
+        *b = other;
     }
 }
 
@@ -91,7 +77,7 @@ static KilnDefaultsEntry *new_root(KilnArena *arena, const char *name)
 KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides, size_t n_overrides,
                                 KilnErrors *errors, KilnDefaultsList *ret)
 {
-    KilnDefaultsExpander expander = {
+    KilnExpander expander = {
         .config = config, .arena = config->arena, .errors = errors, .list = ret
     };
     KilnDefaultsEntry *primary = new_root(config->arena, config->config_name);
@@ -101,17 +87,17 @@ KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides, siz
     if (primary == NULL || own == NULL)
         return KILN_E_NOMEM;
     primary->primary = true;
-    if (kiln_group_overrides_read(config, overrides, n_overrides, errors, &expander.choices) < 0)
+    if (kiln_group_overrides_read(config, overrides, n_overrides, errors, &expander.overrides) < 0)
         return KILN_E_NOMEM;
     kiln_expand_entry(&expander, primary, 0);
     if (!expander.failed)
         kiln_expand_entry(&expander, own, 0);
-    reverse_chosen(ret);
+    reverse_selections(ret);
     if (!expander.failed && ret->n_failed == 0)
-        kiln_group_overrides_unused(config, &expander.choices, ret, errors);
+        kiln_group_overrides_check_used(config, &expander.overrides, ret, errors);
     if (!expander.failed) {
-        walk(&expander, own);
-        walk(&expander, primary);
+        add_files(&expander, own);
+        add_files(&expander, primary);
     }
     return expander.failed ? KILN_E_NOMEM : KILN_OK;
 }

@@ -1,5 +1,5 @@
-/* The defaults list of a whole config: which files are merged, in which order,
- * each to where. */
+/* The defaults list of a whole config: which files are merged, in which order and into which
+ * packages. */
 #ifndef KILN_CONFIG_DEFAULTS_DEFAULTS_LIST_H
 #define KILN_CONFIG_DEFAULTS_DEFAULTS_LIST_H
 
@@ -10,10 +10,10 @@
 typedef struct KilnMergeFile {
     KilnConfigFile *file;
     const char *package; /* "" is the top */
-    const char *key;     /* of a group's choice, "model@other"; NULL: none */
+    const char *key;     /* of a group's option, "model@other"; NULL: none */
     const KilnDefaultsEntry *entry;
     bool primary;
-    bool self; /* stands at _self_ in a list of its own */
+    bool self; /* the position of _self_ in its own defaults list */
 } KilnMergeFile;
 
 typedef struct KilnDefaultsList {
@@ -22,15 +22,14 @@ typedef struct KilnDefaultsList {
     size_t count, capacity;
     KilnSelection *selections; /* groups and their options, in the order they are listed */
     size_t n_selections, selections_capacity;
-    /* Packages whose config could not be had: what is missing there is no news. */
+    /* Packages of configs that could not be read: keys missing below them are not reported. */
     const char **failed;
     size_t n_failed, failed_capacity;
 } KilnDefaultsList;
 
-/* Expand the defaults lists from the primary config on. `overrides` that choose
- * options are marked is_group; those that are marked and then turn out to be
- * values (see kiln_search_is_group) lose the mark. What is wrong goes to `errors`;
- * only KILN_E_NOMEM is returned. Everything lives in the config's arena. */
+/* Expand the defaults lists, starting with the primary config. Sets is_group of the overrides
+ * that select options. Errors go to `errors`; only KILN_E_NOMEM is returned. Everything lives in
+ * the config's arena. */
 KILN_NODISCARD KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides,
                                                size_t n_overrides, KilnErrors *errors,
                                                KilnDefaultsList *ret);

@@ -1,4 +1,4 @@
-/* The state of expanding defaults lists, and how it tells what is wrong. */
+/* Expands entries of defaults lists; expand_errors.c writes the messages. */
 #ifndef KILN_CONFIG_DEFAULTS_EXPAND_H
 #define KILN_CONFIG_DEFAULTS_EXPAND_H
 
@@ -8,28 +8,30 @@
 #define KILN_DEFAULTS_LEVELS 64
 #define KILN_DEFAULTS_ENTRIES 5000
 
-typedef struct KilnDefaultsExpander {
+typedef struct KilnExpander {
     KilnConfig *config;
     KilnArena *arena;
     KilnErrors *errors;
-    KilnGroupOverrides choices;
+    KilnGroupOverrides overrides;
     KilnDefaultsList *list;
     size_t n_entries;
     bool failed; /* memory is out */
-} KilnDefaultsExpander;
+} KilnExpander;
 
-/* Expand an entry that is placed: read its file and the lists below it. */
-void kiln_expand_entry(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry, int depth);
+/* Expand an attached entry: read its file and the defaults lists below it. */
+void kiln_expand_entry(KilnExpander *expander, KilnDefaultsEntry *entry, int depth);
 
-/* Add an error; `origin` goes in front when it is not NULL. */
-void kiln_expand_tell(KilnDefaultsExpander *expander, const KilnOrigin *origin, KilnError *err);
-/* The entry can't be had; what lies below its package may be missing because of it. */
-void kiln_expand_give_up(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry);
-/* Tell that there is no such config or option, and which there are; give up. */
-void kiln_expand_not_found(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry,
-                           const char *path);
-/* Tell that ??? stands where an option must be chosen; give up. */
-void kiln_expand_choice_missing(KilnDefaultsExpander *expander, KilnDefaultsEntry *entry,
-                                const char *key);
+/* Add an error at `origin` (NULL: none). */
+void kiln_expand_error(KilnExpander *expander, const KilnOrigin *origin, KilnStatus status,
+                       const char *format, ...) KILN_PRINTF(4, 5);
+/* The same with an error that is filled already. */
+void kiln_expand_add_error(KilnExpander *expander, const KilnOrigin *origin, KilnError *err);
+/* Leave the entry out because of an error. Keys below its package may be missing, which is then
+ * not reported. */
+void kiln_expand_leave_out(KilnExpander *expander, KilnDefaultsEntry *entry);
+/* Report that the entry's config or option does not exist, with those that do; leave it out. */
+void kiln_expand_not_found(KilnExpander *expander, KilnDefaultsEntry *entry, const char *path);
+/* Report an option of ???, which must be selected; leave the entry out. */
+void kiln_expand_option_missing(KilnExpander *expander, KilnDefaultsEntry *entry, const char *key);
 
 #endif

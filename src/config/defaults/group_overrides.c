@@ -1,9 +1,10 @@
-/* Group choices of the command line and of `override` entries. */
+/* Overrides of groups, by arguments and by `override` entries. */
 #include "config/defaults/group_overrides.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "config/composed.h"
 #include "config/tree/tree.h"
@@ -42,26 +43,18 @@ static bool names_of(KilnArena *arena, const KilnConfigNode *value, const char *
     return *ret_options != NULL;
 }
 
-static KilnGroupOverride *new_choice(KilnGroupOverrides *choices)
+static KilnGroupOverride *new_override(KilnGroupOverrides *overrides)
 {
-    if (choices->count == choices->capacity) {
-        size_t capacity = choices->capacity > 0 ? choices->capacity * 2 : 8;
-        KilnGroupOverride *list = kiln_arena_alloc(choices->arena, capacity * sizeof(*list));
-
-        if (list == NULL)
-            return NULL;
-        if (choices->count > 0)
-            memcpy(list, choices->list, choices->count * sizeof(*list));
-        choices->list = list;
-        choices->capacity = capacity;
-    }
-    return &choices->list[choices->count++];
+    if (!KILN_ARENA_RESERVE(overrides->arena, overrides->list, overrides->capacity,
+                            overrides->count + 1))
+        return NULL;
+    return &overrides->list[overrides->count++];
 }
 
-static KilnStatus append(KilnGroupOverrides *choices, const KilnOverride *override,
+static KilnStatus append(KilnGroupOverrides *overrides, const KilnOverride *override,
                          const char *option, const char **options, KilnError *err)
 {
-    KilnDefaultsEntry *entry = kiln_arena_alloc(choices->arena, sizeof(*entry));
+    KilnDefaultsEntry *entry = kiln_arena_alloc(overrides->arena, sizeof(*entry));
 
     if (entry == NULL)
         return kiln_error_nomem(err, sizeof(*entry));
@@ -75,7 +68,7 @@ static KilnStatus append(KilnGroupOverrides *choices, const KilnOverride *overri
                                    .option_origin = override->value->origin };
     if (entry->package != NULL && strcmp(entry->package, "_here_") == 0)
         entry->package = "";
-    choices->appended[choices->n_appended++] = entry;
+    overrides->appended[overrides->n_appended++] = entry;
     return KILN_OK;
 }
 
@@ -84,36 +77,40 @@ static KilnOrigin option_origin(const KilnOverride *override)
     return override->value != NULL ? override->value->origin : kiln_override_key_origin(override);
 }
 
-static KilnStatus add_override(KilnGroupOverrides *choices, KilnOverride *override,
+static KilnStatus add_argument(KilnGroupOverrides *overrides, KilnOverride *argument,
                                KilnErrors *errors)
 {
-    const char *option = NULL, **options = NULL;
+    bool deletes = argument->kind == KILN_OVERRIDE_DELETE;
+    const char *option = NULL, **options = NULL, *key;
     KilnError err = { 0 };
-    KilnGroupOverride *choice, *other;
+    KilnGroupOverride *override;
 
-    if (override->kind == KILN_OVERRIDE_FORCE)
-        return wrong(override, errors, "a group is added with one +, or changed without");
-    if (override->value != NULL && !names_of(choices->arena, override->value, &option, &options))
-        return wrong(override, errors,
-                     "expected the name of an option or a list of them; ~group takes a group away");
-    if (override->kind == KILN_OVERRIDE_DELETE && options != NULL)
-        return wrong(override, errors, "expected ~group or ~group=option");
-    if (override->kind == KILN_OVERRIDE_ADD)
-        return append(choices, override, option, options, &err) < 0 ? kiln_errors_add(errors, &err)
-                                                                    : KILN_OK;
-    const char *key = kiln_override_group_key(choices->arena, override);
-    bool deletes = override->kind == KILN_OVERRIDE_DELETE;
-    other = key != NULL ? kiln_group_overrides_find(choices, key, deletes) : NULL;
-    choice = other != NULL ? other : key != NULL ? new_choice(choices) : NULL;
-    if (choice == NULL)
-        return kiln_errors_add(errors, (kiln_error_nomem(&err, sizeof(*choice)), &err));
-    *choice = (KilnGroupOverride) { .key = key,
-                                    .option = option,
-                                    .options = options,
-                                    .origin = kiln_override_key_origin(override),
-                                    .option_origin = option_origin(override),
-                                    .argument = override,
-                                    .deletes = deletes };
+    if (argument->kind == KILN_OVERRIDE_FORCE)
+        return wrong(argument, errors, "add a group with +, change it without a sign");
+    if (argument->value != NULL && !names_of(overrides->arena, argument->value, &option, &options))
+        return wrong(argument, errors,
+                     "expected the name of an option or a list of them; ~group removes a group");
+    if (deletes && options != NULL)
+        return wrong(argument, errors, "expected ~group or ~group=option");
+    if (argument->kind == KILN_OVERRIDE_ADD)
+        return append(overrides, argument, option, options, &err) < 0
+                   ? kiln_errors_add(errors, &err)
+                   : KILN_OK;
+    key = kiln_override_group_key(overrides->arena, argument);
+    override = key != NULL ? kiln_group_overrides_find(overrides, key, deletes) : NULL;
+    if (override == NULL && key != NULL)
+        override = new_override(overrides);
+    if (override == NULL) {
+        kiln_error_nomem(&err, sizeof(*override));
+        return kiln_errors_add(errors, &err);
+    }
+    *override = (KilnGroupOverride) { .key = key,
+                                      .option = option,
+                                      .options = options,
+                                      .origin = kiln_override_key_origin(argument),
+                                      .option_origin = option_origin(argument),
+                                      .argument = argument,
+                                      .deletes = deletes };
     return KILN_OK;
 }
 
@@ -134,7 +131,7 @@ KilnStatus kiln_group_overrides_read(KilnConfig *config, KilnOverride *overrides
             (override->value != NULL && override->value->kind == KILN_NODE_MAP))
             continue;
         override->is_group = kiln_search_is_group(&config->search, override->key, false);
-        if (override->is_group && add_override(ret, override, errors) == KILN_E_NOMEM)
+        if (override->is_group && add_argument(ret, override, errors) == KILN_E_NOMEM)
             return KILN_E_NOMEM;
     }
     return KILN_OK;
@@ -150,51 +147,51 @@ static bool is_displaced(const KilnDefaultsEntry *entry)
 }
 
 /* `override model: mlp` in a file of a group below which there is no `model`? */
-static bool is_relative(const KilnGroupOverrides *choices, const KilnDefaultsEntry *entry)
+static bool is_relative(const KilnGroupOverrides *overrides, const KilnDefaultsEntry *entry)
 {
-    const char *group = kiln_defaults_entry_group(choices->arena, entry);
+    const char *group = kiln_defaults_entry_group(overrides->arena, entry);
 
     return entry->name[0] != '/' && entry->base_dir[0] != '\0' && group != NULL &&
-           !kiln_search_is_group(choices->search, group, false) &&
-           kiln_search_is_group(choices->search, entry->name, false);
+           !kiln_search_is_group(overrides->search, group, false) &&
+           kiln_search_is_group(overrides->search, entry->name, false);
 }
 
-KilnStatus kiln_group_overrides_add(KilnGroupOverrides *choices, const KilnDefaultsEntry *entry,
+KilnStatus kiln_group_overrides_add(KilnGroupOverrides *overrides, const KilnDefaultsEntry *entry,
                                     KilnError *err)
 {
-    const char *key = kiln_defaults_entry_key(choices->arena, entry);
-    KilnGroupOverride *choice;
+    const char *key = kiln_defaults_entry_key(overrides->arena, entry);
+    KilnGroupOverride *override;
 
     if (key == NULL)
         return kiln_error_nomem(err, 1);
-    if (kiln_group_overrides_find(choices, key, false) != NULL)
+    if (kiln_group_overrides_find(overrides, key, false) != NULL)
         return KILN_OK;
-    choice = new_choice(choices);
-    if (choice == NULL)
-        return kiln_error_nomem(err, sizeof(*choice));
-    *choice = (KilnGroupOverride) {
+    override = new_override(overrides);
+    if (override == NULL)
+        return kiln_error_nomem(err, sizeof(*override));
+    *override = (KilnGroupOverride) {
         .key = key,
         .option = entry->option,
         .options = entry->options,
         .origin = entry->origin,
         .option_origin = entry->option_origin,
         .below = is_displaced(entry) ? entry->parent_package : NULL,
-        .relative = is_relative(choices, entry) ? entry->name : NULL,
+        .relative = is_relative(overrides, entry) ? entry->name : NULL,
     };
     return KILN_OK;
 }
 
-KilnGroupOverride *kiln_group_overrides_find(const KilnGroupOverrides *choices, const char *key,
+KilnGroupOverride *kiln_group_overrides_find(const KilnGroupOverrides *overrides, const char *key,
                                              bool deletes)
 {
-    for (size_t i = 0; i < choices->count; i++)
-        if (choices->list[i].deletes == deletes && strcmp(choices->list[i].key, key) == 0)
-            return &choices->list[i];
+    for (size_t i = 0; i < overrides->count; i++)
+        if (overrides->list[i].deletes == deletes && strcmp(overrides->list[i].key, key) == 0)
+            return &overrides->list[i];
     return NULL;
 }
 
-/* The keys under which the group was met, in other packages. */
-static void say_others(const KilnDefaultsList *list, const char *key, KilnText *text)
+/* "; did you mean model@other?" for the keys of the same group in other packages. */
+static bool append_other_packages(const KilnDefaultsList *list, const char *key, KilnText *text)
 {
     size_t n = strcspn(key, "@"), found = 0;
 
@@ -206,9 +203,10 @@ static void say_others(const KilnDefaultsList *list, const char *key, KilnText *
     }
     if (found > 0)
         kiln_text_char(text, '?');
+    return found > 0;
 }
 
-static void say_groups(const KilnDefaultsList *list, KilnText *text)
+static void append_groups(const KilnDefaultsList *list, KilnText *text)
 {
     size_t found = 0;
 
@@ -220,44 +218,44 @@ static void say_groups(const KilnDefaultsList *list, KilnText *text)
         kiln_text_char(text, ')');
 }
 
-void kiln_group_overrides_unused(KilnConfig *config, const KilnGroupOverrides *choices,
-                                 const KilnDefaultsList *list, KilnErrors *errors)
+static void report_unused(const KilnGroupOverride *override, const KilnDefaultsList *list,
+                          KilnErrors *errors)
 {
-    for (size_t i = 0; i < choices->count; i++) {
-        const KilnGroupOverride *choice = &choices->list[i];
-        KilnText text = { 0 };
-        KilnError err = { 0 };
+    KilnText text = { 0 };
+    KilnError err = { 0 };
 
-        if (choice->used)
+    kiln_text_printf(&text, "group '%s' is not in the defaults list", override->key);
+    if (override->relative == NULL && !append_other_packages(list, override->key, &text))
+        append_groups(list, &text);
+    if (override->argument != NULL && !override->deletes)
+        kiln_text_printf(&text, "; to add it write +%s", override->argument->assignment);
+    if (override->relative != NULL)
+        kiln_text_printf(&text, "; '%s' is relative to this file's own group: write `override /%s`",
+                         override->relative, override->relative);
+    if (override->below != NULL)
+        kiln_text_printf(&text,
+                         "\n  %s has no `# @package _global_`, so its groups are below `%s`; "
+                         "begin the file with that line",
+                         override->origin.source, override->below);
+    kiln_text_to_error(&text, KILN_E_KEY, &err);
+    kiln_error_at(&err, &override->origin);
+    kiln_errors_add(errors, &err);
+}
+
+void kiln_group_overrides_check_used(const KilnConfig *config, const KilnGroupOverrides *overrides,
+                                     const KilnDefaultsList *list, KilnErrors *errors)
+{
+    for (size_t i = 0; i < overrides->count; i++) {
+        const KilnGroupOverride *override = &overrides->list[i];
+        KilnOverride *argument = override->argument;
+
+        if (override->used)
             continue;
-        /* A group of ours that this config does not use is no group to it. */
-        if (choice->argument != NULL && choice->argument->package == NULL &&
-            !kiln_search_is_group(&config->search, choice->argument->key, true)) {
-            choice->argument->is_group = false;
-            continue;
-        }
-        if (config->partial && choice->argument != NULL)
-            continue;
-        kiln_text_printf(&text, "group '%s' is not in the defaults list", choice->key);
-        if (choice->relative == NULL)
-            say_others(list, choice->key, &text);
-        if (choice->relative == NULL && text.data != NULL && strchr(text.data, '?') == NULL)
-            say_groups(list, &text);
-        if (choice->argument != NULL && !choice->deletes)
-            kiln_text_printf(&text, "; to add it write +%s", choice->argument->assignment);
-        if (choice->relative != NULL)
-            kiln_text_printf(&text,
-                             "; '%s' is counted from this file's own group: write "
-                             "`override /%s`",
-                             choice->relative, choice->relative);
-        if (choice->below != NULL)
-            kiln_text_printf(&text,
-                             "\n  %s has no `# @package _global_`, so its groups are below `%s`; "
-                             "begin the file with that line",
-                             choice->origin.source, choice->below);
-        kiln_error_set(&err, KILN_E_KEY, "%s", text.data != NULL ? text.data : "out of memory");
-        kiln_error_at(&err, &choice->origin);
-        kiln_errors_add(errors, &err);
-        kiln_text_release(&text);
+        /* A group that ships with kiln and that this config does not use may be its own key. */
+        if (argument != NULL && argument->package == NULL &&
+            !kiln_search_is_group(&config->search, argument->key, true))
+            argument->is_group = false;
+        else if (argument == NULL || !config->partial)
+            report_unused(override, list, errors);
     }
 }

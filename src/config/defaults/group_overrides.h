@@ -1,4 +1,4 @@
-/* What overrides say about groups: other options, more groups, fewer. */
+/* Overrides of groups: other options, added groups, deleted groups. */
 #ifndef KILN_CONFIG_DEFAULTS_GROUP_OVERRIDES_H
 #define KILN_CONFIG_DEFAULTS_GROUP_OVERRIDES_H
 
@@ -11,9 +11,9 @@ typedef struct KilnGroupOverride {
     const char **options;
     KilnOrigin origin, option_origin;
     KilnOverride *argument; /* NULL: from a file */
-    const char *below;      /* a file's, which goes below this key for want of a header; NULL */
-    const char *relative; /* the group that a file named without '/', if it meant that one; NULL */
-    bool deletes;         /* ~group, ~group=option */
+    const char *below;      /* the package of a file without a header; NULL */
+    const char *relative;   /* the group that a file named without '/', if there is one; NULL */
+    bool deletes;           /* ~group, ~group=option */
     bool used;
 } KilnGroupOverride;
 
@@ -26,18 +26,19 @@ typedef struct KilnGroupOverrides {
     size_t n_appended;
 } KilnGroupOverrides;
 
-/* Sort out which overrides choose options; they are marked is_group. */
+/* Collect the overrides that select options, and set their is_group. */
 KILN_NODISCARD KilnStatus kiln_group_overrides_read(KilnConfig *config, KilnOverride *overrides,
                                                     size_t n_overrides, KilnErrors *errors,
                                                     KilnGroupOverrides *ret);
-/* Add a file's `override group: option`, unless something above has said more. */
-KILN_NODISCARD KilnStatus kiln_group_overrides_add(KilnGroupOverrides *choices,
+/* Add a file's `override group: option`, unless that group is overridden already. */
+KILN_NODISCARD KilnStatus kiln_group_overrides_add(KilnGroupOverrides *overrides,
                                                    const KilnDefaultsEntry *entry, KilnError *err);
-/* The choice for a key; `deletes`: the deletion of it. NULL: none. */
-KilnGroupOverride *kiln_group_overrides_find(const KilnGroupOverrides *choices, const char *key,
+/* The override of a key, or with `deletes` its deletion; NULL: none. */
+KilnGroupOverride *kiln_group_overrides_find(const KilnGroupOverrides *overrides, const char *key,
                                              bool deletes);
-/* Those that no defaults list asked for: errors, or values after all. */
-void kiln_group_overrides_unused(KilnConfig *config, const KilnGroupOverrides *choices,
-                                 const KilnDefaultsList *list, KilnErrors *errors);
+/* Report the overrides whose group is in no defaults list. Arguments that may mean a key instead
+ * lose is_group. */
+void kiln_group_overrides_check_used(const KilnConfig *config, const KilnGroupOverrides *overrides,
+                                     const KilnDefaultsList *list, KilnErrors *errors);
 
 #endif

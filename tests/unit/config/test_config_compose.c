@@ -116,8 +116,9 @@ static void test_errors(void **unused)
           "++lr=3\n" },
         { { "~lr=3", NULL }, "lr has another value (0.1), so it is kept" },
         { { "+net=large", NULL },
-          "argument 1 `+net=large`: group 'net' is chosen already, as 'small'; 'net=large' changes "
-          "the choice, '+net=[large]' adds to it" },
+          "argument 1 `+net=large`: group 'net' is selected already, as 'small'; 'net=large' "
+          "changes "
+          "the selection, '+net=[large]' adds to it" },
         { { "~nope", NULL }, "argument 1 `~nope`: the config has no key 'nope'" },
         { { "~lr", "lr=3", NULL }, "no key 'lr' (argument 1 `~lr` removed it)" },
         { { "exp=one", NULL },
@@ -128,8 +129,8 @@ static void test_errors(void **unused)
           "opt@train.opt?" },
         { { "nope@x=1", NULL }, "there is no group 'nope'" },
         { { "nope/x=1", NULL }, "there is no group 'nope/x'" },
-        { { "net=null", NULL }, "~group takes a group away" },
-        { { "++net=small", NULL }, "a group is added with one +" },
+        { { "net=null", NULL }, "~group removes a group" },
+        { { "++net=small", NULL }, "add a group with +" },
         { { "lr=1,2", NULL }, "argument 1 `lr=1,2`: lr has several values" },
         { { "lr=range(3)", NULL }, "which a single run can't take" },
         { { "net=small,large", NULL }, "which a single run can't take" },
@@ -173,16 +174,16 @@ static void test_bad_files(void **unused)
         { "config.yaml", "defaults:\n  - net: small\n  - net: no\n",
           "T/config.yaml:3:10: defaults: net: expected the name of an option" },
         { "config.yaml", "defaults:\n  - net: ?\?\?\n",
-          "T/config.yaml:2:10: net: an option must be chosen: net=OPTION; options of net: "
+          "T/config.yaml:2:10: net: select an option: net=OPTION; options of net: "
           "large, small" },
         { "config.yaml", "defaults:\n  - ent: small\n",
           "T/config.yaml:2:5: there is no group 'ent'; did you mean 'net'?" },
         { "config.yaml", "defaults:\n  - override net: small\n  - opt: sgd\n",
-          "T/config.yaml:3:5: defaults: 'opt' stands behind 'override net'" },
+          "T/config.yaml:3:5: defaults: 'opt' comes after 'override net'" },
         { "config.yaml", "defaults:\n  - opt: sgd\n  - override nope: x\n",
           "T/config.yaml:3:5: group 'nope' is not in the defaults list" },
         { "config.yaml", "defaults:\n  - net: small\n  - net: large\n",
-          "group 'net' is chosen twice" },
+          "group 'net' is selected twice" },
         { "config.yaml", "defaults:\n  - _self_\n  - _self_\n", "_self_ is there twice" },
         { "config.yaml", "defaults:\n  - config\n", "'config' includes itself" },
         { "config.yaml", "defaults:\n  - exp/cycle\n", "'exp/cycle2' includes itself" },
