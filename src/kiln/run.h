@@ -35,7 +35,7 @@ typedef struct KilnRunEnv {
     void (*progress)(void *ctx, const KilnRunProgress *progress);
     /* Called in front of each training batch: false ends the run there, as an interrupt does.
      * May be NULL. */
-    bool (*goes_on)(void *ctx, KilnTrainer *trainer);
+    bool (*may_continue)(void *ctx, KilnTrainer *trainer);
     /* Takes what the run has for other programs (kiln_trainer_output): predictions. May be
      * NULL. */
     KilnStatus (*output)(void *ctx, const char *text, KilnError *err);

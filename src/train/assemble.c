@@ -14,6 +14,7 @@
 #include "train/loop/manual.h"
 #include "train/optim/averaged_weights.h"
 #include "train/optim/learning_rates.h"
+#include "train/optim/lr_schedules.h"
 #include "train/trainer.h"
 
 /* ---- Components --------------------------------------------------------------------- */
@@ -294,7 +295,7 @@ static KilnStatus record_fit(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = record_eval(trainer, KILN_PHASE_TEST, false, err);
     if (status >= 0)
-        status = kiln_optimize_check(trainer, err);
+        status = kiln_lr_schedules_check_metrics(trainer, err);
     return status >= 0 ? check_rank(trainer, err) : status;
 }
 
@@ -356,7 +357,7 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
     if (status >= 0 && stage == KILN_STAGE_FIT)
         status = kiln_batch_stats_set_up(trainer, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
-        status = kiln_optimize_set_up(trainer, err);
+        status = kiln_optimizers_set_up(trainer, err);
     if (status >= 0)
         status = record_shapes(trainer, stage, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
@@ -369,7 +370,7 @@ KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err)
     KilnStatus status = kiln_trainer_check_memory(trainer, err);
 
     if (status >= 0)
-        status = kiln_optimize_allocate(trainer, err);
+        status = kiln_optimizers_allocate(trainer, err);
     return status >= 0 ? kiln_params_draw(trainer->params, err) : status;
 }
 
@@ -394,7 +395,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_graph_free(trainer->graph);
     kiln_backend_free(trainer->backend);
     kiln_params_free(trainer->params);
-    kiln_optimize_release(trainer);
+    kiln_optimizers_release(trainer);
     kiln_averaged_free(trainer->averaged);
     for (size_t i = 0; i < trainer->n_layers; i++)
         free((char *)trainer->layers[i].path);

@@ -5,6 +5,7 @@
 
 #include "base/system/file.h"
 #include "base/text.h"
+#include "train/optim/lr_schedules.h"
 #include "train/trainer.h"
 
 /* ---- Where training is ------------------------------------------------------------ */
@@ -116,7 +117,7 @@ void kiln_trainer_set_learning_rate(KilnTrainer *trainer, double lr)
 
 double kiln_trainer_scheduled_rate(const KilnTrainer *trainer)
 {
-    return kiln_optimize_rate(trainer, &trainer->optimizers[0]);
+    return kiln_lr_schedule_rate(trainer, &trainer->optimizers[0]);
 }
 
 double kiln_trainer_samples_per_s(const KilnTrainer *trainer)

@@ -21,7 +21,7 @@
 #include "train/loop/signals.h"
 #include "train/loop/stop_monitor.h"
 #include "train/loop/timing.h"
-#include "train/optim/optimize.h"
+#include "train/optim/optimizers.h"
 #include "train/report/console.h"
 #include "train/report/live_status.h"
 #include "train/report/loggers.h"

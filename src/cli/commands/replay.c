@@ -279,7 +279,7 @@ static void look_at_data(const KilnTrainer *trainer)
 }
 
 /* In front of each batch. From the first recorded one on every result is looked at. */
-static bool goes_on(void *ctx, KilnTrainer *trainer)
+static bool may_continue(void *ctx, KilnTrainer *trainer)
 {
     Replay *replay = ctx;
     const int64_t batches = kiln_trainer_batches_done(trainer);
@@ -372,7 +372,7 @@ static int replay_here(Replay *replay)
         .registry = registry,
         .overrides = replay->args->words,
         .stop = kiln_screen_catch_signals().stop,
-        .goes_on = goes_on,
+        .may_continue = may_continue,
         .ctx = replay,
     };
     status = kiln_run_fit(config, &env, NULL, &err);

@@ -48,10 +48,10 @@ void kiln_memory_estimate_add_metrics(KilnMemoryEstimate *memory, const KilnStep
 {
     const KilnMetricStates *states = kiln_metrics_tallies(step->metrics);
 
-    for (size_t i = 0; i < step->n_counted; i++) {
-        const KilnMetricState *state = states->list[step->counted[i].state].state;
+    for (size_t i = 0; i < step->n_metric_inputs; i++) {
+        const KilnMetricState *state = states->list[step->metric_inputs[i].state].state;
         const KilnMetricOps *ops = kiln_instance_component(state->metric)->ops.metric;
-        const int64_t scores = kiln_shape_count(kiln_tensor_shape(step->counted[i].scores));
+        const int64_t scores = kiln_shape_count(kiln_tensor_shape(step->metric_inputs[i].scores));
         const double rows = (double)scores / (double)state->form.width *
                             ((double)samples / (double)step->batch.size);
 
@@ -91,7 +91,7 @@ static int64_t checkpoint_bytes(const KilnTrainer *trainer)
         const KilnParam *param = kiln_params_at(trainer->params, i);
         const int64_t count = kiln_shape_count(kiln_param_shape(param));
         const KilnDType dtype = kiln_param_dtype(param);
-        const int64_t copies = 1 + kiln_optimize_slots(trainer, param);
+        const int64_t copies = 1 + kiln_optimizers_slots(trainer, param);
 
         sum += copies * (count * (int64_t)kiln_dtype_size(dtype) + header_bytes(param));
         if (averages && dtype != KILN_I64)
@@ -162,7 +162,7 @@ void kiln_memory_estimate_complete(KilnTrainer *trainer)
         if (!kiln_param_trained(param) || !kiln_learning_rates_trained(trainer, param))
             continue;
         memory->gradients += bytes;
-        memory->optimizer += kiln_optimize_slots(trainer, param) * bytes;
+        memory->optimizer += kiln_optimizers_slots(trainer, param) * bytes;
     }
     memory->average = averages_weights(trainer) ? kiln_averaged_bytes(params) : 0;
     for (size_t i = 0; i < trainer->n_callbacks; i++) {

@@ -1,5 +1,4 @@
-/* What hooks see of the batch that runs now: which samples it has, and what the step made of
- * them. */
+/* The current batch as hooks see it: its samples and the step's outputs. */
 #include "train/trainer.h"
 
 const int64_t *kiln_trainer_batch_samples(const KilnTrainer *trainer, int64_t *ret_n)
@@ -10,7 +9,7 @@ const int64_t *kiln_trainer_batch_samples(const KilnTrainer *trainer, int64_t *r
     return batch->samples;
 }
 
-/* What the phase that runs now goes through. */
+/* The dataset that the current phase reads. */
 static const KilnDataset *dataset_of(const KilnTrainer *trainer)
 {
     const KilnSplit split = trainer->phase == KILN_PHASE_FIT
@@ -48,7 +47,7 @@ size_t kiln_trainer_outputs(const KilnTrainer *trainer, KilnOutputView ret[KILN_
 {
     const KilnStep *step = &trainer->step;
 
-    if (!step->ran)
+    if (!step->has_run)
         return 0;
     for (size_t i = 0; i < step->n_outputs; i++)
         ret[i] = (KilnOutputView) {

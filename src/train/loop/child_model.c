@@ -1,5 +1,5 @@
-/* Calls on a child model, for modules: the model's own operations, with its place in the config
- * in front of what it refuses, and a look at what it returns. */
+/* Calls on a module's child model. Errors of the model get its config path as a prefix, and the
+ * shape of its output is checked. */
 #include <inttypes.h>
 
 #include "base/call.h"
@@ -35,14 +35,14 @@ static KilnTensor *refuse(const KilnInstance *model, const KilnTensor *x, const 
     return kiln_graph_poison(
         x->graph,
         "%s (model/%s) returns %s %s%s%s%s, but f32 %s is needed: for each "
-        "sample the %" PRId64 " outputs (classes) that its setup is asked for",
+        "sample the %" PRId64 " outputs (classes) that its setup was given",
         kiln_instance_path(model), kiln_instance_name(model), kiln_dtype_name(y->dtype),
         kiln_shape_text(&y->shape, got, sizeof(got)), layer[0] != '\0' ? " (layer \"" : "", layer,
         layer[0] != '\0' ? "\")" : "", kiln_shape_text(&wanted, want, sizeof(want)),
         model->outputs);
 }
 
-/* Between the samples and the outputs there may be axes: of a sequence, say. */
+/* There may be more axes between samples and outputs, such as a sequence's. */
 KilnTensor *kiln_model_forward(KilnInstance *model, KilnStep *step, KilnTensor *x)
 {
     const KilnModelOps *ops = kiln_instance_component(model)->ops.model;

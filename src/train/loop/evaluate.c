@@ -1,4 +1,5 @@
-/* The validation and the test loop. */
+/* Runs the validation, test and sanity loops; train/loop/loop_schedule.c decides when training
+ * validates. */
 #include "train/loop/evaluate.h"
 
 #include "base/call.h"
@@ -44,7 +45,7 @@ void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *ba
     kiln_call_leave();
 }
 
-/* `before`: batches of the sets before this one. */
+/* `before` counts the batches of earlier sets. */
 static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
                              int64_t before, const KilnBatch *batch, KilnError *err)
 {
@@ -55,7 +56,7 @@ static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHo
     kiln_eval_record(trainer, phase, batch);
     status = kiln_step_run(&trainer->step, NULL, err);
     if (status >= 0 && trainer->options.tracks && phase != KILN_PHASE_SANITY)
-        status = kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err);
+        status = kiln_step_update_metrics(&trainer->step, trainer->at.epoch, trainer->at.step, err);
     trainer->eval.batch = before + batch->index + 1;
     trainer->timing.phase_samples += batch->size;
     const int64_t every = trainer->options.trainer->log_every_n_steps;
@@ -64,13 +65,13 @@ static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHo
     return status >= 0 ? call(trainer, hooks->batch_end, err) : status;
 }
 
-/* How many batches of a set this evaluation has. */
+/* Batches of a set in this evaluation. */
 static int64_t batches_of(const KilnTrainer *trainer, KilnPhase phase, KilnSplit split, size_t set)
 {
     const int64_t all = kiln_trainer_set_batches(trainer, split, set);
-    const int64_t sane = trainer->options.trainer->num_sanity_val_steps;
+    const int64_t limit = trainer->options.trainer->num_sanity_val_steps;
 
-    return phase == KILN_PHASE_SANITY && sane >= 0 && sane < all ? sane : all;
+    return phase == KILN_PHASE_SANITY && limit >= 0 && limit < all ? limit : all;
 }
 
 static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
@@ -101,7 +102,6 @@ static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHook
     return status;
 }
 
-/* All sets, one behind the other. */
 static KilnStatus eval_sets(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
                             KilnSplit split, KilnError *err)
 {
@@ -118,8 +118,9 @@ static KilnStatus eval_sets(KilnTrainer *trainer, KilnPhase phase, const EvalHoo
     return status;
 }
 
-/* What was logged goes to the loggers before checkpoints are saved. */
-static KilnStatus end(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks, KilnError *err)
+/* Values are sent to the loggers before callbacks save checkpoints. */
+static KilnStatus call_end(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
+                           KilnError *err)
 {
     KilnStatus status = kiln_hooks_call(trainer, hooks->end, KILN_HOOKS_NOT_SAVING, err);
 
@@ -128,7 +129,7 @@ static KilnStatus end(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *ho
     return status >= 0 ? kiln_hooks_call(trainer, hooks->end, KILN_HOOKS_SAVING, err) : status;
 }
 
-/* The loaders of all sets; and how many batches there are. */
+/* Create the loaders of all sets, and count their batches. */
 static KilnStatus open_sets(KilnTrainer *trainer, KilnPhase phase, KilnSplit split,
                             int64_t *ret_batches, KilnError *err)
 {
@@ -157,6 +158,35 @@ static void enter(KilnTrainer *trainer, KilnPhase phase, int64_t batches)
     kiln_loggers_drop_steps(trainer);
 }
 
+/* The start hooks and all sets, with the averaged weights in use. */
+static KilnStatus run_sets(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
+                           KilnSplit split, KilnError *err)
+{
+    kiln_averaged_swap_in(trainer->averaged);
+    KilnStatus status = call(trainer, hooks->start, err);
+    if (status >= 0)
+        status = call(trainer, hooks->epoch_start, err);
+    if (status >= 0)
+        status = eval_sets(trainer, phase, hooks, split, err);
+    kiln_averaged_swap_out(trainer->averaged);
+    return status;
+}
+
+/* The values of the whole evaluation, and the end hooks. */
+static KilnStatus end_epoch(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
+                            KilnError *err)
+{
+    KilnStatus status = kiln_metrics_end_epoch(trainer->metrics, phase, trainer->at.epoch,
+                                               trainer->at.step, err);
+
+    if (status >= 0 && phase == KILN_PHASE_VALIDATE)
+        trainer->at.last_val_batch = trainer->at.batches;
+    if (status >= 0)
+        status = call(trainer, hooks->epoch_end, err);
+    return status >= 0 && !trainer->state.interrupted ? call_end(trainer, phase, hooks, err)
+                                                      : status;
+}
+
 KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
 {
     const KilnSplit split = kiln_trainer_eval_split(trainer, phase);
@@ -170,29 +200,14 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
     if (status < 0 || batches == 0)
         return status;
     enter(trainer, phase, batches);
-    if (trainer->averaged != NULL)
-        kiln_averaged_show(trainer->averaged);
-    status = call(trainer, hooks->start, err);
-    if (status >= 0)
-        status = call(trainer, hooks->epoch_start, err);
-    if (status >= 0)
-        status = eval_sets(trainer, phase, hooks, split, err);
-    if (trainer->averaged != NULL)
-        kiln_averaged_hide(trainer->averaged);
-    if (trainer->state.interrupted || status < 0)
+    status = run_sets(trainer, phase, hooks, split, err);
+    if (status < 0 || trainer->state.interrupted)
         kiln_metrics_clear(trainer->metrics, phase);
-    if (status >= 0 && !trainer->state.interrupted)
-        status = kiln_metrics_end_epoch(trainer->metrics, phase, trainer->at.epoch,
-                                        trainer->at.step, err);
-    if (phase == KILN_PHASE_VALIDATE && status >= 0 && !trainer->state.interrupted)
-        trainer->at.last_val_batch = trainer->at.batches;
-    if (status >= 0 && !trainer->state.interrupted)
-        status = call(trainer, hooks->epoch_end, err);
-    if (status >= 0 && !trainer->state.interrupted)
-        status = end(trainer, phase, hooks, err);
+    else
+        status = end_epoch(trainer, phase, hooks, err);
     trainer->phase = before;
     if (before == KILN_PHASE_FIT && phase == KILN_PHASE_VALIDATE) {
-        /* The clock of training stood still. */
+        /* Validation does not count as training time. */
         trainer->timing.phase_samples = phase_samples;
         trainer->timing.phase_start = phase_start + (kiln_clock() - trainer->timing.phase_start);
     }

@@ -1,5 +1,5 @@
-/* A run that failed still leaves what it can: its state in a checkpoint where that is whole, its
- * log, and a summary that says why. What goes wrong on the way must not hide the reason. */
+/* Ends a failed run: saves a checkpoint if the state is whole, and writes log and summary with the
+ * reason. Further errors on the way must not hide that reason. */
 #include "train/loop/failure.h"
 
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "train/run/run_journal.h"
 #include "train/trainer.h"
 
-/* Behind the message, as far as there is room: what is left of the run, and what next. */
-static void add(KilnError *why, const char *text)
+/* Append a line to the message, as far as it fits. */
+static void append_line(KilnError *why, const char *text)
 {
     const size_t length = strlen(why->text), room = sizeof(why->text) - length - 1;
     const size_t size = strlen(text);
@@ -23,9 +23,9 @@ static void add(KilnError *why, const char *text)
     why->text[length + 1 + (size < room - 1 ? size : room - 1)] = '\0';
 }
 
-/* The parameters are those of the last whole step unless an update has spoilt them; behind
- * training they may be those of another checkpoint. */
-static bool has_more_to_save(const KilnTrainer *trainer)
+/* Whether training has progressed since the newest checkpoint, with valid parameters. After
+ * training, the parameters may be those of another checkpoint. */
+static bool has_progress_to_save(const KilnTrainer *trainer)
 {
     return !trainer->state.params_invalid && trainer->options.trainer->enable_checkpointing &&
            trainer->phase != KILN_PHASE_TEST && trainer->at.batches > trainer->live.first_batch &&
@@ -33,8 +33,8 @@ static bool has_more_to_save(const KilnTrainer *trainer)
             !kiln_position_equal(&trainer->newest.position, &trainer->at));
 }
 
-/* Save it, and tell how that went. */
-static void save(KilnTrainer *trainer, KilnError *why)
+/* Save it; append to the message if that fails, too. */
+static void save_progress(KilnTrainer *trainer, KilnError *why)
 {
     KilnError err = { 0 };
     char text[KILN_ERROR_TEXT + 64];
@@ -43,13 +43,13 @@ static void save(KilnTrainer *trainer, KilnError *why)
     kiln_save_requests_use_reserve(&trainer->saves);
     if (kiln_trainer_save_here(trainer, &err) >= 0)
         return;
-    snprintf(text, sizeof(text), "what was trained since is lost: %s", err.text);
+    snprintf(text, sizeof(text), "training since the last checkpoint is lost: %s", err.text);
     if (strstr(why->text, err.text) == NULL)
-        add(why, text);
+        append_line(why, text);
 }
 
-/* Which checkpoint is good, and how to go on from it. */
-static void add_next(const KilnTrainer *trainer, KilnError *why)
+/* Append which checkpoint is good, and how to resume from it. */
+static void append_next_step(const KilnTrainer *trainer, KilnError *why)
 {
     KilnText text = { 0 };
     char last[256];
@@ -57,7 +57,7 @@ static void add_next(const KilnTrainer *trainer, KilnError *why)
     if (trainer->timing.train_start <= 0.0 && trainer->resumed_from == NULL)
         return;
     if (kiln_run_link(trainer, "last", last, sizeof(last))) {
-        kiln_text_printf(&text, "the last good checkpoint is %s/checkpoints/%s; go on with: ",
+        kiln_text_printf(&text, "the last good checkpoint is %s/checkpoints/%s; resume with: ",
                          kiln_path_near(trainer->run_dir), last);
         kiln_run_resume_command(trainer, &text);
     } else if (trainer->resumed_from != NULL) {
@@ -66,16 +66,16 @@ static void add_next(const KilnTrainer *trainer, KilnError *why)
         kiln_text_append(&text, "no checkpoint was saved");
     }
     if (text.data != NULL && !text.failed)
-        add(why, text.data);
+        append_line(why, text.data);
     kiln_text_release(&text);
 }
 
 void kiln_failure_close(KilnTrainer *trainer, KilnError *why)
 {
     kiln_hooks_exception(trainer, why);
-    if (has_more_to_save(trainer))
-        save(trainer, why);
-    add_next(trainer, why);
+    if (has_progress_to_save(trainer))
+        save_progress(trainer, why);
+    append_next_step(trainer, why);
     (void)!kiln_loggers_flush(trainer, NULL);
     (void)!KILN_CALL(trainer, teardown, NULL);
     (void)!kiln_save_requests_finish(trainer, NULL);

@@ -1,4 +1,6 @@
-/* The training loop: Lightning's order of hooks. Whose turn it is says loop_schedule.c. */
+/* The training loop: epochs, their batches, and the validations between them, with hooks in
+ * Lightning's order. train/loop/loop_schedule.c decides what is due when;
+ * train/loop/fit_batch.c trains one batch, train/loop/evaluate.c validates. */
 #include "train/loop/fit.h"
 
 #include <stdio.h>
@@ -6,6 +8,7 @@
 #include "base/system/file.h"
 #include "train/loader/bottleneck.h"
 #include "train/optim/learning_rates.h"
+#include "train/optim/lr_schedules.h"
 #include "train/run/run_journal.h"
 #include "train/trainer.h"
 
@@ -24,15 +27,14 @@ static KilnStatus validate_if_due(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-/* ---- One epoch --------------------------------------------------------------------- */
+/* ---- One batch ----------------------------------------------------------------------- */
 
-static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+/* Call on_train_batch_start, which may leave the batch or the rest of its epoch out. */
+static KilnStatus begin_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
-    const size_t end = offsetof(KilnCallbackOps, on_train_batch_end);
     const bool steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index);
-    const int64_t before = trainer->at.step;
 
-    trainer->batch.log_step = before + (steps ? 1 : 0);
+    trainer->batch.log_step = trainer->at.step + (steps ? 1 : 0);
     trainer->batch.has_loss = trainer->batch.stepped = false;
     if (trainer->batch.skip == KILN_SKIP_BATCH)
         trainer->batch.skip = KILN_SKIP_NOTHING;
@@ -41,25 +43,42 @@ static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
         trainer->at.batch = batch->index + 1;
         trainer->at.batches++;
     }
-    if (status < 0 || trainer->batch.skip != KILN_SKIP_NOTHING) {
-        trainer->batch.log_step = -1;
-        return status;
-    }
-    status = kiln_fit_batch(trainer, batch, err);
-    trainer->batch.stepped = trainer->at.step > before;
-    if (status >= 0)
-        status = kiln_hooks_call(trainer, end, KILN_HOOKS_NOT_SAVING, err);
-    if (status >= 0 && trainer->batch.stepped &&
-        kiln_loop_should_log(&trainer->schedule, &trainer->at))
-        status = kiln_loggers_send(trainer, false, err);
-    if (status >= 0)
-        status = kiln_hooks_call(trainer, end, KILN_HOOKS_SAVING, err);
-    trainer->batch.log_step = -1;
-    if (status == KILN_E_NUMERIC) /* a hook says so, too */
-        trainer->state.params_invalid = true;
     return status;
 }
 
+/* Values that on_train_batch_end logs belong to the step, so loggers come after it; callbacks that
+ * save come after the loggers. */
+static KilnStatus end_batch(KilnTrainer *trainer, KilnError *err)
+{
+    const size_t end = offsetof(KilnCallbackOps, on_train_batch_end);
+    KilnStatus status = kiln_hooks_call(trainer, end, KILN_HOOKS_NOT_SAVING, err);
+
+    if (status >= 0 && trainer->batch.stepped &&
+        kiln_loop_should_log(&trainer->schedule, &trainer->at))
+        status = kiln_loggers_send(trainer, false, err);
+    return status >= 0 ? kiln_hooks_call(trainer, end, KILN_HOOKS_SAVING, err) : status;
+}
+
+static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    const int64_t step = trainer->at.step;
+    KilnStatus status = begin_batch(trainer, batch, err);
+
+    if (status >= 0 && trainer->batch.skip == KILN_SKIP_NOTHING) {
+        status = kiln_fit_batch(trainer, batch, err);
+        trainer->batch.stepped = trainer->at.step > step;
+        if (status >= 0)
+            status = end_batch(trainer, err);
+        if (status == KILN_E_NUMERIC) /* a hook may report it, too */
+            trainer->state.params_invalid = true;
+    }
+    trainer->batch.log_step = -1;
+    return status;
+}
+
+/* ---- One epoch --------------------------------------------------------------------- */
+
+/* End this session when trainer.max_time is over. */
 static void stop_in_time(KilnTrainer *trainer, double now)
 {
     char reason[64];
@@ -71,49 +90,65 @@ static void stop_in_time(KilnTrainer *trainer, double now)
     kiln_trainer_pause(trainer, reason);
 }
 
+/* The next batch, in trainer->step.batch for hooks; *ret_more is false at the end of the epoch, and
+ * where the caller interrupts the run. */
+static KilnStatus next_batch(KilnTrainer *trainer, KilnLoader *loader, bool *ret_more,
+                             KilnError *err)
+{
+    KilnBatch batch;
+    KilnStatus status = kiln_trainer_next_batch(trainer, loader, &batch, err);
+
+    *ret_more = false;
+    if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+        return KILN_OK;
+    if (status < 0)
+        return status;
+    if (batch.size == 0) {
+        trainer->at.batch = kiln_loader_batches(loader);
+        return KILN_OK;
+    }
+    trainer->step.batch = batch;
+    if (trainer->env->may_continue != NULL &&
+        !trainer->env->may_continue(trainer->env->ctx, trainer))
+        trainer->state.interrupted = true;
+    else
+        *ret_more = true;
+    return KILN_OK;
+}
+
 static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
 {
+    const int64_t batches = kiln_loader_batches(loader);
     KilnStatus status = kiln_loader_start(loader, trainer->at.epoch, trainer->at.batch, err);
+    bool more = true;
 
     if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
         return KILN_OK;
-    /* A run that was ended between a batch and its validation. */
-    if (status >= 0 && trainer->at.batch < kiln_loader_batches(loader))
+    /* The run may have been stopped between a batch and its validation. */
+    if (status >= 0 && trainer->at.batch < batches)
         status = validate_if_due(trainer, err);
     while (status >= 0 && !kiln_loop_should_stop(&trainer->schedule, &trainer->at) &&
            !kiln_trainer_interrupted(trainer)) {
-        KilnBatch batch;
-
-        status = kiln_trainer_next_batch(trainer, loader, &batch, err);
-        if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
-            return KILN_OK;
-        if (status < 0)
+        status = next_batch(trainer, loader, &more, err);
+        if (status < 0 || !more)
             break;
-        if (batch.size == 0) {
-            trainer->at.batch = kiln_loader_batches(loader);
-            break;
-        }
-        trainer->step.batch = batch; /* for the hooks */
-        if (trainer->env->goes_on != NULL && !trainer->env->goes_on(trainer->env->ctx, trainer)) {
-            trainer->state.interrupted = true;
-            break;
-        }
+        const KilnBatch batch = trainer->step.batch;
         status = train_batch(trainer, &batch, err);
         if (trainer->batch.skip == KILN_SKIP_EPOCH) {
-            trainer->at.batch = kiln_loader_batches(loader);
+            trainer->at.batch = batches;
             break;
         }
         const double now = kiln_clock();
         kiln_live_status_update(trainer, now);
         stop_in_time(trainer, now);
-        if (status >= 0 && trainer->at.batch < kiln_loader_batches(loader))
+        if (status >= 0 && trainer->at.batch < batches)
             status = validate_if_due(trainer, err);
     }
     return status;
 }
 
-/* The step of gradients that wait, with its row. */
-static KilnStatus step_with_rest(KilnTrainer *trainer, KilnError *err)
+/* The optimizer step of a group that was cut short, and its row for the loggers. */
+static KilnStatus step_with_leftovers(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = kiln_fit_leftover_gradients(trainer, err);
 
@@ -122,13 +157,14 @@ static KilnStatus step_with_rest(KilnTrainer *trainer, KilnError *err)
                : status;
 }
 
-/* Behind the last batch. Gradients do not wait over the end of an epoch: where its last batches
- * had no readable sample, or were left out, those before them make a step. Means of the epoch are
- * final before validation, which comes before the end of the training epoch, as in Lightning. */
+/* After the last batch. Gradients are not kept over the end of an epoch: if its last batches had no
+ * readable sample, or were left out, the gradients of those before them make a step. Means of the
+ * epoch are final before validation, which comes before on_train_epoch_end, as in Lightning. */
 static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
 {
     const size_t end = offsetof(KilnCallbackOps, on_train_epoch_end);
-    KilnStatus status = whole && trainer->at.in_group > 0 ? step_with_rest(trainer, err) : KILN_OK;
+    KilnStatus status = whole && trainer->at.in_group > 0 ? step_with_leftovers(trainer, err)
+                                                          : KILN_OK;
 
     if (status >= 0)
         status = kiln_metrics_end_epoch(trainer->metrics, KILN_PHASE_FIT, trainer->at.epoch,
@@ -140,7 +176,7 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
         return status;
     trainer->at.epoch_done = whole;
     trainer->at.last_end_batch = trainer->at.batches;
-    kiln_optimize_observe(trainer);
+    kiln_lr_schedules_observe(trainer);
     status = kiln_hooks_call(trainer, end, KILN_HOOKS_NOT_SAVING, err);
     if (status >= 0)
         status = kiln_loggers_send(trainer, true, err);
@@ -156,7 +192,7 @@ static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnErro
 
     timing->phase_start = kiln_clock();
     timing->phase_samples = 0;
-    /* A run that goes on within an epoch has begun it. */
+    /* A run that resumes within an epoch has begun it already. */
     if (status >= 0 && !trainer->at.epoch_begun) {
         trainer->at.epoch_begun = true;
         status = KILN_CALL(trainer, on_train_epoch_start, err);
@@ -172,7 +208,7 @@ static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnErro
     return end_epoch(trainer, trainer->at.batch >= kiln_loader_batches(loader), err);
 }
 
-static void tell_progress(const KilnTrainer *trainer)
+static void report_progress(const KilnTrainer *trainer)
 {
     KilnRunProgress progress = {
         .epoch = trainer->at.epoch + (trainer->at.epoch_done ? 1 : 0),
@@ -211,12 +247,13 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
         if (status >= 0 && trainer->at.epoch_done)
             kiln_run_journal_epoch(trainer);
         if (status >= 0)
-            tell_progress(trainer);
+            report_progress(trainer);
     }
     return status;
 }
 
-/* Not where training goes on within an epoch: that epoch's validation loop was seen to run. */
+/* Run the sanity check, except where training resumes within an epoch: its validation loop is known
+ * to work. */
 static KilnStatus check_sanity(KilnTrainer *trainer, KilnError *err)
 {
     if (trainer->options.trainer->num_sanity_val_steps == 0 || !trainer->schedule.validates ||

@@ -1,4 +1,8 @@
-/* One training batch: recording the step, its gradients and update, and running it. */
+/* One training batch: records the step, runs it and checks the loss. The next stations:
+ * train/loop/module_step.c for what the module records, graph/backward.c for the gradients,
+ * train/optim/optimize.c for the update, then graph/plan/plan.c and graph/plan/execute.c, which
+ * plan and run all of it at once. A module with manual_step drives its steps itself
+ * (train/loop/manual.c). */
 #include "train/loop/fit_batch.h"
 
 #include <math.h>
@@ -8,11 +12,12 @@
 #include "base/system/file.h"
 #include "graph/graph.h"
 #include "train/loop/manual.h"
+#include "train/optim/optimize.h"
 #include "train/trainer.h"
 
 /* ---- Recording -------------------------------------------------------------------------- */
 
-/* NULL: the batch is left out. */
+/* NULL: the module leaves the batch out. */
 static KilnTensor *record_loss(KilnTrainer *trainer)
 {
     const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
@@ -27,7 +32,7 @@ static KilnTensor *record_loss(KilnTrainer *trainer)
     if (loss == NULL)
         return kiln_graph_poison(trainer->graph,
                                  "the training step of %s returns no loss for a batch without "
-                                 "bytes; it may leave out batches that it can look at",
+                                 "data; it may leave out only batches that have data",
                                  kiln_instance_name(trainer->module));
     if (kiln_tensor_poisoned(loss) || kiln_tensor_shape(loss)->rank == 0)
         return loss;
@@ -38,8 +43,8 @@ static KilnTensor *record_loss(KilnTrainer *trainer)
                              kiln_shape_text(kiln_tensor_shape(loss), text, sizeof(text)));
 }
 
-/* Each batch of a group counts as much as its share of a whole one, also in one that the end
- * of the epoch cuts short: so Lightning has it. */
+/* The share of the loss that counts in its group of batches. As in Lightning, a group that the end
+ * of the epoch cuts short divides by the full size, too. */
 static KilnTensor *share_of(const KilnTrainer *trainer, KilnTensor *loss)
 {
     const int64_t n = kiln_loop_accumulate(&trainer->schedule, trainer->at.epoch);
@@ -47,7 +52,7 @@ static KilnTensor *share_of(const KilnTrainer *trainer, KilnTensor *loss)
     return n == 1 || kiln_tensor_poisoned(loss) ? loss : kiln_scale(loss, 1.0 / (double)n);
 }
 
-static KilnClipping clip_of(const KilnTrainer *trainer)
+static KilnClipping clipping_of(const KilnTrainer *trainer)
 {
     const KilnTrainerOptions *options = trainer->options.trainer;
 
@@ -55,6 +60,15 @@ static KilnClipping clip_of(const KilnTrainer *trainer)
         .limit = options->gradient_clip_val != NULL ? *options->gradient_clip_val : 0.0,
         .by_norm = options->gradient_clip_algorithm == KILN_CLIP_NORM,
     };
+}
+
+void kiln_fit_record_gradients(KilnTrainer *trainer, KilnRecording *at, KilnTensor *loss,
+                               bool accumulates)
+{
+    trainer->graph->accumulates = accumulates;
+    kiln_graph_backward(trainer->graph, loss);
+    at->gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
+    KILN_RECORD(trainer, on_after_backward, at);
 }
 
 KilnTensor *kiln_fit_batch_record(KilnTrainer *trainer, const KilnBatch *batch)
@@ -73,19 +87,16 @@ KilnTensor *kiln_fit_batch_record(KilnTrainer *trainer, const KilnBatch *batch)
     if (first)
         KILN_RECORD(trainer, on_before_zero_grad, &at);
     KILN_RECORD(trainer, on_before_backward, &at);
-    trainer->graph->accumulates = !first;
-    kiln_graph_backward(trainer->graph, share_of(trainer, at.loss));
-    at.gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
-    KILN_RECORD(trainer, on_after_backward, &at);
+    kiln_fit_record_gradients(trainer, &at, share_of(trainer, at.loss), !first);
     if (at.steps)
-        kiln_optimize_record(trainer, &at, clip_of(trainer));
+        kiln_optimize_record(trainer, &at, clipping_of(trainer));
     return at.loss;
 }
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
-/* The update of this step has spoilt the parameters; nothing saves them. */
-KilnStatus kiln_fit_not_finite(KilnTrainer *trainer, double loss, KilnError *err)
+/* The update of this step has made the parameters invalid; they are not saved. */
+static KilnStatus loss_not_finite(KilnTrainer *trainer, double loss, KilnError *err)
 {
     trainer->state.params_invalid = true;
     return kiln_error_set(err, KILN_E_NUMERIC,
@@ -95,19 +106,58 @@ KilnStatus kiln_fit_not_finite(KilnTrainer *trainer, double loss, KilnError *err
                           (long long)trainer->at.step + 1, kiln_trainer_learning_rate(trainer));
 }
 
-KilnStatus kiln_fit_prefix_error(const KilnTrainer *trainer, KilnError *err)
+/* Put the position of training in front of an error of a step. */
+static KilnStatus prefix_position(const KilnTrainer *trainer, KilnError *err)
 {
     return kiln_error_prefix(
         err, "epoch %lld, step %lld (batch %lld of the epoch): ", (long long)trainer->at.epoch,
         (long long)trainer->at.step + 1, (long long)trainer->at.batch + 1);
 }
 
-void kiln_fit_publish_loss(KilnTrainer *trainer, double loss)
+KilnStatus kiln_fit_run_step(KilnTrainer *trainer, KilnTensor *loss, KilnError *err)
 {
-    trainer->batch.loss = loss;
+    KilnStatus status = kiln_step_run(&trainer->step, loss, err);
+
+    trainer->state.params_invalid = status == KILN_E_NUMERIC;
+    if (status == KILN_E_NUMERIC)
+        return prefix_position(trainer, err);
+    if (status < 0 || loss == NULL)
+        return status;
+    const double value = kiln_tensor_scalar(loss);
+    trainer->batch.loss = value;
     trainer->batch.has_loss = true;
-    if (isfinite(loss))
-        trainer->live.loss = loss;
+    if (!isfinite(value))
+        return loss_not_finite(trainer, value, err);
+    trainer->live.loss = value;
+    return KILN_OK;
+}
+
+KilnStatus kiln_fit_update_metrics(KilnTrainer *trainer, int64_t step, KilnError *err)
+{
+    return trainer->options.tracks
+               ? kiln_step_update_metrics(&trainer->step, trainer->at.epoch, step, err)
+               : KILN_OK;
+}
+
+/* Advance trainer->at by an optimizer step, or by a batch whose gradients wait for one. */
+static void count_step(KilnTrainer *trainer, bool steps)
+{
+    trainer->at.in_group = steps ? 0 : trainer->at.in_group + 1;
+    trainer->at.step += steps ? 1 : 0;
+    trainer->optimizers[0].updates += steps ? 1 : 0;
+}
+
+static KilnStatus train_automatically(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    const bool steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index);
+    KilnTensor *loss = kiln_fit_batch_record(trainer, batch);
+    KilnStatus status = kiln_fit_run_step(trainer, loss, err);
+
+    if (status < 0)
+        return status;
+    if (loss != NULL)
+        count_step(trainer, steps);
+    return kiln_fit_update_metrics(trainer, trainer->at.step, err);
 }
 
 static void measure(KilnTiming *timing, double seconds)
@@ -116,8 +166,8 @@ static void measure(KilnTiming *timing, double seconds)
     timing->steps++;
 }
 
-/* The batch is done. */
-static void advance(KilnTrainer *trainer, const KilnBatch *batch)
+/* Advance trainer->at by the batch. */
+static void count_batch(KilnTrainer *trainer, const KilnBatch *batch)
 {
     trainer->at.batch = batch->index + 1;
     trainer->at.batches++;
@@ -125,47 +175,16 @@ static void advance(KilnTrainer *trainer, const KilnBatch *batch)
     trainer->timing.phase_samples += batch->size;
 }
 
-/* The optimizer stepped, or the gradients wait. */
-static void count_step(KilnTrainer *trainer, bool steps)
-{
-    trainer->at.in_group = steps ? 0 : trainer->at.in_group + 1;
-    trainer->at.step += steps ? 1 : 0;
-    trainer->optimizers[0].updates += steps ? 1 : 0;
-}
-
-/* The step of a batch: recorded and run. */
-static KilnStatus run_step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
-{
-    const bool steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index);
-    KilnTensor *loss = kiln_fit_batch_record(trainer, batch);
-    KilnStatus status = kiln_step_run(&trainer->step, loss, err);
-
-    trainer->state.params_invalid = status == KILN_E_NUMERIC;
-    if (status == KILN_E_NUMERIC)
-        return kiln_fit_prefix_error(trainer, err);
-    if (status < 0)
-        return status;
-    if (loss != NULL)
-        kiln_fit_publish_loss(trainer, kiln_tensor_scalar(loss));
-    if (loss != NULL && !isfinite(kiln_tensor_scalar(loss)))
-        return kiln_fit_not_finite(trainer, kiln_tensor_scalar(loss), err);
-    if (loss != NULL)
-        count_step(trainer, steps);
-    return trainer->options.tracks
-               ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err)
-               : KILN_OK;
-}
-
 KilnStatus kiln_fit_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
     const double start = kiln_clock();
     KilnStatus status = kiln_trainer_is_manual(trainer) ? kiln_manual_batch(trainer, batch, err)
-                                                        : run_step(trainer, batch, err);
+                                                        : train_automatically(trainer, batch, err);
 
     if (status < 0)
         return status;
     measure(&trainer->timing, kiln_clock() - start);
-    advance(trainer, batch);
+    count_batch(trainer, batch);
     return KILN_OK;
 }
 
@@ -177,12 +196,10 @@ KilnStatus kiln_fit_leftover_gradients(KilnTrainer *trainer, KilnError *err)
     kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, &none,
                     (uint64_t)trainer->options.root->seed, trainer->at.batches);
     at.gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
-    kiln_optimize_record(trainer, &at, clip_of(trainer));
+    kiln_optimize_record(trainer, &at, clipping_of(trainer));
     KilnStatus status = kiln_step_run(&trainer->step, NULL, err);
     if (status < 0)
         return status;
     count_step(trainer, true);
-    return trainer->options.tracks
-               ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->at.step, err)
-               : KILN_OK;
+    return kiln_fit_update_metrics(trainer, trainer->at.step, err);
 }

@@ -25,14 +25,17 @@ KilnTensor *kiln_fit_batch_record(KilnTrainer *trainer, const KilnBatch *batch);
 /* Record and run it, and advance trainer->at. */
 KILN_NODISCARD KilnStatus kiln_fit_batch(KilnTrainer *trainer, const KilnBatch *batch,
                                          KilnError *err);
-/* The error of a loss that is not finite; the update has made the parameters invalid. */
-KilnStatus kiln_fit_not_finite(KilnTrainer *trainer, double loss, KilnError *err);
-/* Publish the loss to callbacks and the live status. */
-void kiln_fit_publish_loss(KilnTrainer *trainer, double loss);
-/* Put the position of training in front of an error of a step. */
-KilnStatus kiln_fit_prefix_error(const KilnTrainer *trainer, KilnError *err);
-/* An optimizer step without a batch, from the gradients of a group that the epoch's end cut
- * short. */
+/* What automatic and manual optimization share. Record the gradients of `loss`, summed with those
+ * of the batches before if it `accumulates`; sets at->gradients. */
+void kiln_fit_record_gradients(KilnTrainer *trainer, KilnRecording *at, KilnTensor *loss,
+                               bool accumulates);
+/* Run the recorded step, and publish its loss (NULL: none) to callbacks and the live status.
+ * KILN_E_NUMERIC when a value is not finite: the parameters are invalid then. */
+KILN_NODISCARD KilnStatus kiln_fit_run_step(KilnTrainer *trainer, KilnTensor *loss, KilnError *err);
+/* Pass the values that the step logged to the metrics, as those of global step `step`. */
+KILN_NODISCARD KilnStatus kiln_fit_update_metrics(KilnTrainer *trainer, int64_t step,
+                                                  KilnError *err);
+/* An optimizer step without a batch, from the gradients of a group that was cut short. */
 KILN_NODISCARD KilnStatus kiln_fit_leftover_gradients(KilnTrainer *trainer, KilnError *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Calling callbacks and the module's hooks. */
+/* Sorts callbacks by rank, and calls their hooks and the module's. */
 #include "train/loop/hooks.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void add(KilnHooks *hooks, const KilnCallbackOps *ops, KilnInstance *inst
     hooks->all[hooks->n_all++].instance = instance;
 }
 
-/* The module stands behind the plain callbacks. */
+/* The module follows the plain callbacks. */
 static void fill_all(KilnTrainer *trainer)
 {
     const KilnCallbackOps *own = kiln_instance_component(trainer->module)->ops.module->hooks;
@@ -146,7 +146,7 @@ KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookSubset s
             return status;
         }
     }
-    /* What savers asked for is done when all of them have been heard. */
+    /* Saves requested by callbacks begin after the last of them. */
     return subset == KILN_HOOKS_NOT_SAVING ? KILN_OK : kiln_save_requests_commit(trainer, err);
 }
 

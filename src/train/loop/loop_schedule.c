@@ -1,3 +1,4 @@
+/* Decides by arithmetic; the loops that follow it are in train/loop/fit.c. */
 #include "train/loop/loop_schedule.h"
 
 #include <math.h>
@@ -28,8 +29,8 @@ static KilnStatus read_interval(const KilnTrainerOptions *options, KilnLoopSched
     schedule->val_epochs = every != NULL ? *every : 1;
     if (!(interval.value > 0.0))
         return kiln_error_set(err, KILN_E_RANGE,
-                              "trainer.val_check_interval=0: more than nothing has to lie between "
-                              "two validations; trainer.limit_val_batches=0 is none");
+                              "trainer.val_check_interval=0: must be positive; "
+                              "trainer.limit_val_batches=0 turns validation off");
     if (interval.of == KILN_QUANTITY_DURATION) {
         schedule->val_seconds = interval.value;
         return KILN_OK;
@@ -51,7 +52,7 @@ static KilnStatus read_interval(const KilnTrainerOptions *options, KilnLoopSched
         return kiln_error_set(
             err, KILN_E_RANGE,
             "trainer.val_check_interval=%lld is more than the %lld batches of an "
-            "epoch: there would be no validation; with "
+            "epoch: validation would never run; with "
             "trainer.check_val_every_n_epoch=null batches are counted over epochs",
             (long long)schedule->val_batches, (long long)schedule->batches);
     return KILN_OK;
@@ -71,7 +72,7 @@ KilnStatus kiln_loop_schedule_make(const KilnTrainerOptions *options, int64_t ba
         .max_seconds = options->max_time != NULL ? *options->max_time : (double)INFINITY,
     };
 
-    /* Steps alone ask for one whole epoch, too. */
+    /* min_steps alone implies one whole epoch. */
     schedule.min_epochs = options->min_epochs != NULL ? *options->min_epochs
                                                       : (options->min_steps != NULL ? 1 : 0);
     KilnStatus status = read_interval(options, &schedule, err);
@@ -80,7 +81,7 @@ KilnStatus kiln_loop_schedule_make(const KilnTrainerOptions *options, int64_t ba
     return status;
 }
 
-/* ---- Turns ----------------------------------------------------------------------------- */
+/* ---- What is due ----------------------------------------------------------------------------- */
 
 int64_t kiln_loop_accumulate(const KilnLoopSchedule *schedule, int64_t epoch)
 {
@@ -104,10 +105,10 @@ int64_t kiln_loop_epoch_steps(const KilnLoopSchedule *schedule, int64_t epoch)
     return (schedule->batches + accumulate - 1) / accumulate;
 }
 
-/* Go over the epochs from 0 until there are `epochs` of them or the steps are `steps`, one stretch
- * of equal epochs after the other; -1: no such limit. */
-static void count_up(const KilnLoopSchedule *schedule, int64_t epochs, int64_t steps,
-                     int64_t *ret_epochs, int64_t *ret_steps)
+/* Count epochs and their steps from 0 until a limit is reached (-1: none), one stretch of equal
+ * epochs after the other. */
+static void count_until(const KilnLoopSchedule *schedule, int64_t epochs, int64_t steps,
+                        int64_t *ret_epochs, int64_t *ret_steps)
 {
     int64_t epoch = 0, step = 0;
 
@@ -135,7 +136,7 @@ int64_t kiln_loop_total_steps(const KilnLoopSchedule *schedule)
 
     if (schedule->max_epochs < 0)
         return schedule->max_steps;
-    count_up(schedule, schedule->max_epochs, schedule->max_steps, &epochs, &steps);
+    count_until(schedule, schedule->max_epochs, schedule->max_steps, &epochs, &steps);
     return steps;
 }
 
@@ -145,7 +146,7 @@ int64_t kiln_loop_total_epochs(const KilnLoopSchedule *schedule)
 
     if (schedule->max_epochs >= 0 || schedule->max_steps < 0 || schedule->batches == 0)
         return schedule->max_epochs;
-    count_up(schedule, -1, schedule->max_steps, &epochs, &steps);
+    count_until(schedule, -1, schedule->max_steps, &epochs, &steps);
     return epochs;
 }
 
@@ -170,7 +171,7 @@ bool kiln_loop_should_log(const KilnLoopSchedule *schedule, const KilnPosition *
 }
 
 /* Epochs that are over. */
-static int64_t epochs_of(const KilnPosition *at)
+static int64_t epochs_done(const KilnPosition *at)
 {
     return at->epoch + (at->epoch_done ? 1 : 0);
 }
@@ -180,25 +181,25 @@ static bool steps_are_done(const KilnLoopSchedule *schedule, const KilnPosition 
     return schedule->max_steps >= 0 && at->step >= schedule->max_steps;
 }
 
-/* Somebody asked for the end of training, and it counts by now. */
-static bool stops_as_asked(const KilnLoopSchedule *schedule, const KilnPosition *at)
+/* Whether a request to stop is due: min_epochs and min_steps are done. */
+static bool stop_is_due(const KilnLoopSchedule *schedule, const KilnPosition *at)
 {
-    return at->should_stop && epochs_of(at) >= schedule->min_epochs &&
+    return at->should_stop && epochs_done(at) >= schedule->min_epochs &&
            at->step >= schedule->min_steps;
 }
 
 bool kiln_loop_should_stop(const KilnLoopSchedule *schedule, const KilnPosition *at)
 {
-    return steps_are_done(schedule, at) || stops_as_asked(schedule, at);
+    return steps_are_done(schedule, at) || stop_is_due(schedule, at);
 }
 
 bool kiln_loop_is_last_epoch(const KilnLoopSchedule *schedule, const KilnPosition *at)
 {
-    /* A run that was killed where it stopped has the end of its epoch before it. */
+    /* A run that was killed where it stopped still has to end its epoch. */
     const bool ended = at->batches == 0 || at->last_end_batch == at->batches;
 
     return schedule->batches == 0 || (ended && kiln_loop_should_stop(schedule, at)) ||
-           (schedule->max_epochs >= 0 && epochs_of(at) >= schedule->max_epochs);
+           (schedule->max_epochs >= 0 && epochs_done(at) >= schedule->max_epochs);
 }
 
 bool kiln_loop_is_done(const KilnLoopSchedule *schedule, const KilnPosition *at)
@@ -206,7 +207,8 @@ bool kiln_loop_is_done(const KilnLoopSchedule *schedule, const KilnPosition *at)
     const bool at_end = !at->epoch_done && at->batch >= schedule->batches;
 
     return kiln_loop_should_stop(schedule, at) ||
-           (schedule->max_epochs >= 0 && epochs_of(at) + (at_end ? 1 : 0) >= schedule->max_epochs);
+           (schedule->max_epochs >= 0 &&
+            epochs_done(at) + (at_end ? 1 : 0) >= schedule->max_epochs);
 }
 
 bool kiln_loop_should_validate(const KilnLoopSchedule *schedule, const KilnPosition *at,
@@ -216,7 +218,7 @@ bool kiln_loop_should_validate(const KilnLoopSchedule *schedule, const KilnPosit
 
     if (!schedule->validates || at->batches == 0 || at->last_val_batch == at->batches)
         return false;
-    if (stops_as_asked(schedule, at) ||
+    if (stop_is_due(schedule, at) ||
         (at->batch < schedule->batches && steps_are_done(schedule, at)))
         return true;
     if ((at->epoch + 1) % schedule->val_epochs != 0)

@@ -1,23 +1,24 @@
-/* Manual optimization: training batches in the hands of a module that drives its own steps. */
+/* Manual optimization: a module with manual_step drives the steps of its training batches. The
+ * functions of kiln/manual.h that it calls are here; recording, running and checking a step are
+ * shared with train/loop/fit_batch.c. */
 #include "train/loop/manual.h"
 
 #include "base/call.h"
 #include "kiln/manual.h"
 
-#include <math.h>
-
 #include "graph/plan/plan_report.h"
 #include "train/analysis/model_layers.h"
+#include "train/optim/optimize.h"
 #include "train/trainer.h"
 
 struct KilnManual {
     KilnTrainer *trainer;
     const KilnBatch *batch;
     bool planning;
-    int64_t begun;    /* steps of this batch */
-    size_t optimizer; /* of the step that is recorded */
+    int64_t begun;    /* steps of this batch so far */
+    size_t optimizer; /* of the step that is being recorded */
     KilnClipping clip;
-    double flops, flops_backward; /* of what was planned */
+    double flops, flops_backward; /* of the planned steps */
 };
 
 static const KilnModuleOps *ops_of(const KilnTrainer *trainer)
@@ -32,8 +33,8 @@ bool kiln_trainer_is_manual(const KilnTrainer *trainer)
 
 /* ---- Recording ------------------------------------------------------------------------- */
 
-/* Which parameters the next step trains; of no optimizer none. */
-static void choose(KilnTrainer *trainer, size_t optimizer)
+/* Select the parameters that the next step trains: those of the optimizer, or none. */
+static void select_parameters(KilnTrainer *trainer, size_t optimizer)
 {
     const KilnSegments none = { 0 };
 
@@ -50,7 +51,7 @@ KilnStep *kiln_manual_begin(KilnManual *manual, size_t optimizer)
 
     manual->optimizer = optimizer;
     manual->clip = (KilnClipping) { 0 };
-    choose(trainer, optimizer);
+    select_parameters(trainer, optimizer);
     kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, manual->batch,
                     (uint64_t)trainer->options.root->seed, number);
     if (optimizer != KILN_NO_OPTIMIZER && optimizer >= trainer->n_optimizers)
@@ -80,52 +81,38 @@ static void record_update(KilnManual *manual, KilnTensor *loss)
     };
 
     KILN_RECORD(trainer, on_before_backward, &at);
-    trainer->graph->accumulates = false;
-    kiln_graph_backward(trainer->graph, loss);
-    at.gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
-    KILN_RECORD(trainer, on_after_backward, &at);
+    kiln_fit_record_gradients(trainer, &at, loss, false);
     kiln_optimize_record(trainer, &at, manual->clip);
 }
 
 /* ---- Planning and running ------------------------------------------------------------------ */
 
-static KilnStatus plan(KilnManual *manual, KilnTensor *loss, KilnError *err)
+static KilnStatus plan_step(KilnManual *manual, KilnTensor *loss, KilnError *err)
 {
     KilnTrainer *trainer = manual->trainer;
-    KilnPlan *made = NULL;
+    KilnPlan *plan = NULL;
     KilnStatus status = kiln_graph_check(trainer->graph, err);
 
     if (status >= 0 && trainer->layers == NULL)
         status = kiln_trainer_read_layers(trainer, err);
     if (status >= 0)
-        status = kiln_step_plan(&trainer->step, loss, &made, err);
+        status = kiln_step_plan(&trainer->step, loss, &plan, err);
     if (status < 0)
         return status;
-    kiln_memory_estimate_add_plan(&trainer->memory, made);
+    kiln_memory_estimate_add_plan(&trainer->memory, plan);
     kiln_memory_estimate_add_metrics(&trainer->memory, &trainer->step,
                                      kiln_trainer_set_samples(trainer, KILN_TRAIN, 0));
-    manual->flops += kiln_plan_flops(made, false);
-    manual->flops_backward += kiln_plan_flops(made, true);
+    manual->flops += kiln_plan_flops(plan, false);
+    manual->flops_backward += kiln_plan_flops(plan, true);
     return KILN_OK;
 }
 
-static KilnStatus run(KilnManual *manual, KilnTensor *loss, KilnError *err)
+static KilnStatus run_step(KilnManual *manual, KilnTensor *loss, KilnError *err)
 {
     KilnTrainer *trainer = manual->trainer;
-    KilnStatus status = kiln_step_run(&trainer->step, loss, err);
+    KilnStatus status = kiln_fit_run_step(trainer, loss, err);
 
-    trainer->state.params_invalid = status == KILN_E_NUMERIC;
-    if (status == KILN_E_NUMERIC)
-        return kiln_fit_prefix_error(trainer, err);
-    if (status < 0)
-        return status;
-    if (loss != NULL)
-        kiln_fit_publish_loss(trainer, kiln_tensor_scalar(loss));
-    if (loss != NULL && !isfinite(kiln_tensor_scalar(loss)))
-        return kiln_fit_not_finite(trainer, kiln_tensor_scalar(loss), err);
-    return trainer->options.tracks
-               ? kiln_step_count(&trainer->step, trainer->at.epoch, trainer->batch.log_step, err)
-               : KILN_OK;
+    return status >= 0 ? kiln_fit_update_metrics(trainer, trainer->batch.log_step, err) : status;
 }
 
 KilnStatus kiln_manual_update(KilnManual *manual, KilnTensor *loss, KilnError *err)
@@ -138,8 +125,8 @@ KilnStatus kiln_manual_update(KilnManual *manual, KilnTensor *loss, KilnError *e
     if (manual->optimizer < trainer->n_optimizers)
         record_update(manual, loss);
     if (manual->planning)
-        return plan(manual, loss, err);
-    KilnStatus status = run(manual, loss, err);
+        return plan_step(manual, loss, err);
+    KilnStatus status = run_step(manual, loss, err);
     if (status >= 0)
         trainer->optimizers[manual->optimizer].updates++;
     return status;
@@ -149,19 +136,19 @@ KilnStatus kiln_manual_run(KilnManual *manual, KilnTensor *const *tensors, size_
 {
     KilnStep *step = &manual->trainer->step;
 
-    if (manual->begun == 0 || n > KILN_STEP_READS)
+    if (manual->begun == 0 || n > KILN_STEP_EXTRA_READS)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "kiln_manual_run: at most %d tensors, behind kiln_manual_begin",
-                              (int)KILN_STEP_READS);
-    step->reads = tensors;
-    step->n_reads = n;
-    return manual->planning ? plan(manual, NULL, err) : run(manual, NULL, err);
+                              "kiln_manual_run: at most %d tensors, after kiln_manual_begin",
+                              (int)KILN_STEP_EXTRA_READS);
+    step->extra_reads = tensors;
+    step->n_extra_reads = n;
+    return manual->planning ? plan_step(manual, NULL, err) : run_step(manual, NULL, err);
 }
 
 /* ---- A batch ------------------------------------------------------------------------------ */
 
-/* What is recorded behind it is as if no step of the batch had been. */
-static KilnStatus in_hands(KilnManual *manual, KilnError *err)
+/* Afterwards the parameters of optimizer 0 are selected again, as before any step. */
+static KilnStatus call_manual_step(KilnManual *manual, KilnError *err)
 {
     KilnTrainer *trainer = manual->trainer;
 
@@ -169,26 +156,26 @@ static KilnStatus in_hands(KilnManual *manual, KilnError *err)
     KilnStatus status = KILN_CALLED(trainer->module, "manual_step",
                                     ops_of(trainer)->manual_step(trainer->module, manual, err),
                                     err);
-    choose(trainer, 0);
+    select_parameters(trainer, 0);
     return status;
 }
 
 KilnStatus kiln_manual_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
     KilnManual manual = { .trainer = trainer, .batch = batch };
-    KilnStatus status = in_hands(&manual, err);
+    KilnStatus status = call_manual_step(&manual, err);
 
     if (status >= 0)
         trainer->at.step++;
     else
-        trainer->state.params_invalid = true; /* by a part of what the batch was to do */
+        trainer->state.params_invalid = true; /* the batch was trained in part */
     return status;
 }
 
 KilnStatus kiln_manual_plan(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
     KilnManual manual = { .trainer = trainer, .batch = batch, .planning = true };
-    KilnStatus status = in_hands(&manual, err);
+    KilnStatus status = call_manual_step(&manual, err);
 
     trainer->memory.flops = manual.flops;
     trainer->memory.flops_backward = manual.flops_backward;
@@ -198,7 +185,7 @@ KilnStatus kiln_manual_plan(KilnTrainer *trainer, const KilnBatch *batch, KilnEr
     return status;
 }
 
-/* ---- What the module can ask -------------------------------------------------------------- */
+/* ---- Queries by the module ---------------------------------------------------------------- */
 
 bool kiln_manual_planning(const KilnManual *manual)
 {

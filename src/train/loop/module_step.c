@@ -1,4 +1,5 @@
-/* What a module's step may ask and say while it is recorded. */
+/* The functions that a module's step calls while it is recorded (kiln/module.h), and running what
+ * they recorded: graph/plan/plan.c plans it, graph/plan/execute.c executes it. */
 #include "train/loop/module_step.h"
 
 #include <stdio.h>
@@ -18,16 +19,16 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
     step->batch = *batch;
     memset(step->inputs, 0, sizeof(step->inputs));
     step->lengths = NULL;
-    step->key = NULL;
+    step->dropout_key = NULL;
     step->stream = 0;
     step->n_logs = 0;
     step->n_outputs = 0;
-    step->n_counted = 0;
-    step->n_reads = 0;
-    step->ran = false;
+    step->n_metric_inputs = 0;
+    step->n_extra_reads = 0;
+    step->has_run = false;
     kiln_rng_init(&rng, seed, KILN_RNG_DROPOUT, 0, (uint64_t)number);
-    for (size_t i = 0; i < KILN_COUNT(step->key_words); i++)
-        step->key_words[i] = (int32_t)(kiln_rng_u32(&rng) >> 1);
+    for (size_t i = 0; i < KILN_COUNT(step->dropout_seed); i++)
+        step->dropout_seed[i] = (int32_t)(kiln_rng_u32(&rng) >> 1);
     kiln_graph_begin(step->graph);
 }
 
@@ -105,9 +106,10 @@ KilnTensor *kiln_step_lengths(KilnStep *step)
 
 KilnTensor *kiln_step_dropout_key(KilnStep *step)
 {
-    if (step->key == NULL)
-        step->key = kiln_graph_input(step->graph, KILN_I32, KILN_SHAPE(2), step->key_words);
-    return step->key;
+    if (step->dropout_key == NULL)
+        step->dropout_key = kiln_graph_input(step->graph, KILN_I32, KILN_SHAPE(2),
+                                             step->dropout_seed);
+    return step->dropout_key;
 }
 
 int64_t kiln_step_stream(KilnStep *step)
@@ -146,10 +148,10 @@ void kiln_step_log(KilnStep *step, const char *name, KilnTensor *value, unsigned
     declared = kiln_metrics_declare(step->metrics, step->phase, kiln_step_name(step, name, buf),
                                     kiln_log_flags(step->phase, flags));
     if (declared < 0) {
-        kiln_graph_poison(step->graph, "\"%s\" can't be logged: out of memory", name);
+        kiln_graph_poison(step->graph, "\"%s\" is not logged: out of memory", name);
         return;
     }
-    step->logs[step->n_logs].declared = declared;
+    step->logs[step->n_logs].name = declared;
     step->logs[step->n_logs].value = value;
     step->n_logs++;
 }
@@ -172,8 +174,8 @@ void kiln_step_output(KilnStep *step, const char *name, KilnTensor *value)
     step->n_outputs++;
 }
 
-/* Add a tensor once. */
-static void want(KilnTensor **list, size_t *n, KilnTensor *tensor)
+/* Add a tensor to the list once. */
+static void add_once(KilnTensor **list, size_t *n, KilnTensor *tensor)
 {
     for (size_t i = 0; i < *n; i++)
         if (list[i] == tensor)
@@ -182,54 +184,56 @@ static void want(KilnTensor **list, size_t *n, KilnTensor *tensor)
 }
 
 enum {
-    STEP_WANTS = 1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS + 2 * KILN_STEP_METRICS + KILN_STEP_READS
+    MAX_READS = 1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS + 2 * KILN_STEP_METRICS +
+                KILN_STEP_EXTRA_READS
 };
 
-/* What is read after the step has run; returns how many. */
-static size_t wanted(const KilnStep *step, KilnTensor *loss, KilnTensor *ret[STEP_WANTS])
+/* The tensors that are read after the step has run; returns their number. */
+static size_t read_tensors(const KilnStep *step, KilnTensor *loss, KilnTensor *ret[MAX_READS])
 {
     size_t n = 0;
 
     if (loss != NULL)
-        want(ret, &n, loss);
+        add_once(ret, &n, loss);
     for (size_t i = 0; i < step->n_logs; i++)
-        want(ret, &n, step->logs[i].value);
+        add_once(ret, &n, step->logs[i].value);
     for (size_t i = 0; i < step->n_outputs; i++)
-        want(ret, &n, step->outputs[i].value);
-    for (size_t i = 0; i < step->n_counted; i++) {
-        want(ret, &n, step->counted[i].scores);
-        want(ret, &n, step->counted[i].truth);
+        add_once(ret, &n, step->outputs[i].value);
+    for (size_t i = 0; i < step->n_metric_inputs; i++) {
+        add_once(ret, &n, step->metric_inputs[i].scores);
+        add_once(ret, &n, step->metric_inputs[i].targets);
     }
-    for (size_t i = 0; i < step->n_reads; i++)
-        want(ret, &n, step->reads[i]);
+    for (size_t i = 0; i < step->n_extra_reads; i++)
+        add_once(ret, &n, step->extra_reads[i]);
     return n;
 }
 
 KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err)
 {
-    KilnTensor *list[STEP_WANTS];
-    size_t n = wanted(step, loss, list);
+    KilnTensor *list[MAX_READS];
+    size_t n = read_tensors(step, loss, list);
     KilnStatus status = kiln_graph_run(step->graph, list, n, err);
 
-    step->ran = status >= 0;
+    step->has_run = status >= 0;
     return status;
 }
 
 KilnStatus kiln_step_plan(KilnStep *step, KilnTensor *loss, KilnPlan **ret, KilnError *err)
 {
-    KilnTensor *list[STEP_WANTS];
-    size_t n = wanted(step, loss, list);
+    KilnTensor *list[MAX_READS];
+    size_t n = read_tensors(step, loss, list);
 
     return kiln_graph_plan(step->graph, list, n, ret, err);
 }
 
-KilnStatus kiln_step_count(KilnStep *step, int64_t epoch, int64_t global_step, KilnError *err)
+KilnStatus kiln_step_update_metrics(KilnStep *step, int64_t epoch, int64_t global_step,
+                                    KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < step->n_logs && status >= 0; i++)
-        status = kiln_metrics_add(step->metrics, step->logs[i].declared,
+        status = kiln_metrics_add(step->metrics, step->logs[i].name,
                                   kiln_tensor_scalar(step->logs[i].value), (double)step->batch.size,
                                   epoch, global_step, err);
-    return status >= 0 ? kiln_step_count_rows(step, err) : status;
+    return status >= 0 ? kiln_step_update_metric_states(step, err) : status;
 }

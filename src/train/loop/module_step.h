@@ -1,5 +1,5 @@
-/* One step while it is recorded and run: inputs from the batch, logged values
- * and outputs. Knows nothing of epochs, optimizers or hooks. */
+/* One step of a module while it is recorded and run: its inputs from the batch, the values that it
+ * logs, its outputs and its metrics' inputs. Independent of epochs, optimizers and hooks. */
 #ifndef KILN_TRAIN_LOOP_MODULE_STEP_H
 #define KILN_TRAIN_LOOP_MODULE_STEP_H
 
@@ -7,23 +7,23 @@
 #include "train/loader/loader.h"
 #include "train/metrics/metrics.h"
 
-enum { KILN_STEP_LOGS = 64, KILN_STEP_METRICS = 32, KILN_STEP_READS = 16 };
+enum { KILN_STEP_LOGS = 64, KILN_STEP_METRICS = 32, KILN_STEP_EXTRA_READS = 16 };
 
 struct KilnStep {
     KilnGraph *graph;
     KilnMetrics *metrics;
-    const KilnDataSpec *spec;       /* what a sample is */
-    const KilnDataSpec *train_spec; /* what it is in batches of training; NULL: the same */
+    const KilnDataSpec *spec;       /* of samples */
+    const KilnDataSpec *train_spec; /* of samples in training batches; NULL: the same */
     KilnPhase phase;
     bool training;
-    const char *set; /* of the evaluation: behind the names of what is logged; "": nothing */
-    KilnBatch batch; /* data NULL: recorded for its shapes alone */
-    KilnTensor *inputs[KILN_MAX_FEATURES], *lengths;
-    int32_t key_words[2];
-    KilnTensor *key;
-    int64_t stream;
+    const char *set; /* name of the evaluated set, which ends the names of its values; "": none */
+    KilnBatch batch; /* data NULL: the step is recorded for its shapes only */
+    KilnTensor *inputs[KILN_MAX_FEATURES], *lengths; /* NULL: not used yet */
+    int32_t dropout_seed[2];
+    KilnTensor *dropout_key; /* NULL: not used yet */
+    int64_t stream;          /* random streams that layers have taken */
     struct {
-        int declared; /* number in the metrics */
+        int name; /* number of its name in the metrics */
         KilnTensor *value;
     } logs[KILN_STEP_LOGS];
     size_t n_logs;
@@ -33,31 +33,32 @@ struct KilnStep {
     } outputs[KILN_STEP_OUTPUTS];
     size_t n_outputs;
     struct {
-        size_t state; /* number in the metrics */
-        KilnTensor *scores, *truth;
-    } counted[KILN_STEP_METRICS];
-    size_t n_counted;
-    KilnTensor *const *reads; /* more that is read when it has run; borrowed */
-    size_t n_reads;
-    bool ran; /* the outputs have values */
+        size_t state; /* number of the metric's state in the metrics */
+        KilnTensor *scores, *targets;
+    } metric_inputs[KILN_STEP_METRICS];
+    size_t n_metric_inputs;
+    KilnTensor *const *extra_reads; /* other tensors that are read after it has run; borrowed */
+    size_t n_extra_reads;
+    bool has_run; /* the outputs have values */
 };
 
 enum { KILN_STEP_NAME = 256 };
-/* The name under which a step logs `name`: with the set behind it, in buf, if that has one. */
+/* The name under which a step logs `name`: followed by the name of the set, in buf, if it has
+ * one. */
 const char *kiln_step_name(const KilnStep *step, const char *name, char buf[KILN_STEP_NAME]);
 
-/* Start recording a step over `batch`; `seed` and `number` make its dropout key. */
+/* Start recording a step over `batch`; its dropout key is drawn from `seed` and `number`. */
 void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnBatch *batch,
                      uint64_t seed, int64_t number);
-/* Execute what was recorded: `loss` (NULL: none), logged values, outputs. */
+/* Execute the recorded step: `loss` (NULL: none), logged values, outputs, metrics' inputs. */
 KILN_NODISCARD KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err);
-/* The plan that executing would follow; leaves need no data. */
+/* The plan of the recorded step, without running it; leaves need no data. */
 KILN_NODISCARD KilnStatus kiln_step_plan(KilnStep *step, KilnTensor *loss, KilnPlan **ret,
                                          KilnError *err);
-/* Count the rows that metrics get (step_metrics.c). */
-KILN_NODISCARD KilnStatus kiln_step_count_rows(KilnStep *step, KilnError *err);
-/* Hand the logged values and rows to the metrics. */
-KILN_NODISCARD KilnStatus kiln_step_count(KilnStep *step, int64_t epoch, int64_t global_step,
-                                          KilnError *err);
+/* Pass the logged values, and the rows of metrics, to the metrics. */
+KILN_NODISCARD KilnStatus kiln_step_update_metrics(KilnStep *step, int64_t epoch,
+                                                   int64_t global_step, KilnError *err);
+/* Of these, the rows of metrics (step_metrics.c). */
+KILN_NODISCARD KilnStatus kiln_step_update_metric_states(KilnStep *step, KilnError *err);
 
 #endif

@@ -1,6 +1,7 @@
-/* What the caller asks of a run while it runs: to stop, or to save a checkpoint and go on. Signal
- * handlers only set numbers; they are looked at between two batches of every loop, and while it
- * waits for data, when all of the state is whole. */
+/* Requests of the caller to a running run: to stop (SIGTERM, SIGINT, ...), or to save a checkpoint
+ * and continue. Signal handlers of the caller only set the numbers KilnRunEnv.stop and save. Every
+ * loop polls them between batches and while it waits for data, when the state is whole; the stop
+ * monitor (train/loop/stop_monitor.c) reports a request to stop before that. */
 #include "train/loop/signals.h"
 
 #include <signal.h>
@@ -36,9 +37,9 @@ bool kiln_trainer_interrupted(KilnTrainer *trainer)
     return trainer->state.interrupted;
 }
 
-/* Within a group of batches there are several moments of one step: a checkpoint that somebody
- * keeps of an earlier one stays as it is. */
-static void name_here(const KilnTrainer *trainer, char *name, size_t size)
+/* The checkpoint name of the current position. Within a group of batches, several positions have
+ * the same step: a number keeps a checkpoint of an earlier one from being replaced. */
+static void name_position(const KilnTrainer *trainer, char *name, size_t size)
 {
     kiln_trainer_checkpoint_name(trainer, name, size);
     const size_t length = strlen(name);
@@ -56,7 +57,7 @@ KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err)
         kiln_position_equal(&trainer->newest.position, &trainer->at)) {
         snprintf(name, sizeof(name), "%s", trainer->newest.name);
     } else {
-        name_here(trainer, name, sizeof(name));
+        name_position(trainer, name, sizeof(name));
         status = kiln_trainer_save(trainer, NULL, name, 0, err);
     }
     if (status >= 0)
@@ -64,22 +65,18 @@ KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err)
     return status >= 0 ? kiln_save_requests_finish(trainer, err) : status;
 }
 
-/* Within an evaluation the shadow stands in the weights' place; a checkpoint is of both as
- * training has them. */
+/* Save, with the weights and their average as training has them: an evaluation swaps the two. */
 static KilnStatus save_now(KilnTrainer *trainer, KilnError *err)
 {
-    const bool shown = trainer->averaged != NULL && trainer->phase != KILN_PHASE_FIT;
+    KilnAveragedWeights *swapped = trainer->phase != KILN_PHASE_FIT ? trainer->averaged : NULL;
 
-    if (shown)
-        kiln_averaged_hide(trainer->averaged);
+    kiln_averaged_swap_out(swapped);
     KilnStatus status = kiln_trainer_save_here(trainer, err);
-    if (shown)
-        kiln_averaged_show(trainer->averaged);
+    kiln_averaged_swap_in(swapped);
     return status;
 }
 
-/* A checkpoint that can't be saved is no reason to stop: whoever asked wanted more safety, not
- * less. */
+/* A failure to save is only reported: the request was for more safety, not for a stop. */
 void kiln_trainer_poll_save(KilnTrainer *trainer)
 {
     KilnError err = { 0 };
@@ -92,16 +89,16 @@ void kiln_trainer_poll_save(KilnTrainer *trainer)
         return;
     trainer->save_signal.pending = false;
     if (!trainer->options.trainer->enable_checkpointing)
-        kiln_output_print(&trainer->output, "asked to save: trainer.enable_checkpointing is off");
+        kiln_output_print(&trainer->output, "save requested: trainer.enable_checkpointing is off");
     else if (trainer->run_dir == NULL || trainer->phase == KILN_PHASE_TEST)
-        kiln_output_print(&trainer->output, "asked to save: there is nothing new to save");
+        kiln_output_print(&trainer->output, "save requested: there is nothing new to save");
     else if (save_now(trainer, &err) < 0)
-        kiln_output_print(&trainer->output, "warning: asked to save: %s; training goes on",
+        kiln_output_print(&trainer->output, "warning: save requested: %s; training continues",
                           err.text);
     else
         kiln_output_print(&trainer->output,
-                          "asked to save: checkpoints/%s is saved, training "
-                          "goes on",
+                          "save requested: checkpoints/%s is saved, training "
+                          "continues",
                           trainer->newest.name);
 }
 

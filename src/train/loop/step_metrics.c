@@ -1,11 +1,12 @@
-/* Metrics in a module's step: what is recorded for them, and counted when it has run. */
+/* Metrics in a module's step: records their inputs, and updates their states (train/metrics/) after
+ * the step has run. */
 #include <stdio.h>
 #include <string.h>
 
 #include "graph/graph.h"
 #include "train/loop/module_step.h"
 
-/* In front of the names of metrics, by phase. */
+/* The prefix of metrics' names in a phase. */
 static const char *prefix_of(KilnPhase phase)
 {
     return phase == KILN_PHASE_FIT ? "train" : phase == KILN_PHASE_TEST ? "test" : "val";
@@ -18,7 +19,7 @@ static const char *key_of(const KilnInstance *metric)
     return dot != NULL ? dot + 1 : path;
 }
 
-/* Rows of the scores: their last axis is a row, the only one is of rows of one. */
+/* The last axis of the scores is a row; scores with one axis have rows of one score. */
 static KilnMetricForm form_of(const KilnStep *step, const KilnTensor *scores)
 {
     KilnMetricForm form = {
@@ -32,38 +33,38 @@ static KilnMetricForm form_of(const KilnStep *step, const KilnTensor *scores)
     return form;
 }
 
-/* What is wrong with the tensors for a metric; NULL: nothing. */
-static const char *misfit(KilnMetricInput takes, const KilnTensor *scores, const KilnTensor *truth,
-                          int64_t width)
+/* Why a metric can not take the tensors; NULL: it can. */
+static const char *mismatch(KilnMetricInput takes, const KilnTensor *scores,
+                            const KilnTensor *targets, int64_t width)
 {
     int64_t n = kiln_shape_count(kiln_tensor_shape(scores));
-    int64_t n_truth = kiln_shape_count(kiln_tensor_shape(truth));
+    int64_t n_targets = kiln_shape_count(kiln_tensor_shape(targets));
 
     if (takes == KILN_METRIC_RANKINGS || takes == KILN_METRIC_SEQUENCES)
-        return "it counts rankings or sequences, which a step's tensors are not";
+        return "it counts rankings or sequences, not tensors of a step";
     if (kiln_tensor_dtype(scores) != KILN_F32 || kiln_tensor_shape(scores)->rank < 1)
         return "scores must be f32 [..., width]";
-    if (takes == KILN_METRIC_CLASSES && (kiln_tensor_dtype(truth) != KILN_I32 || width < 1 ||
-                                         n_truth != n / (width > 0 ? width : 1)))
+    if (takes == KILN_METRIC_CLASSES && (kiln_tensor_dtype(targets) != KILN_I32 || width < 1 ||
+                                         n_targets != n / (width > 0 ? width : 1)))
         return "it needs i32 labels, one for each row of scores";
-    if (takes == KILN_METRIC_VALUES && (kiln_tensor_dtype(truth) != KILN_F32 || n_truth != n))
+    if (takes == KILN_METRIC_VALUES && (kiln_tensor_dtype(targets) != KILN_F32 || n_targets != n))
         return "it needs f32 targets in the shape of the predictions";
     return NULL;
 }
 
 static void refuse(KilnStep *step, const char *name, const KilnTensor *scores,
-                   const KilnTensor *truth, const char *why)
+                   const KilnTensor *targets, const char *why)
 {
     char left[KILN_SHAPE_TEXT], right[KILN_SHAPE_TEXT];
 
     kiln_graph_poison(step->graph, "metric \"%s\" gets %s %s and %s %s: %s", name,
                       kiln_dtype_name(kiln_tensor_dtype(scores)),
                       kiln_shape_text(kiln_tensor_shape(scores), left, sizeof(left)),
-                      kiln_dtype_name(kiln_tensor_dtype(truth)),
-                      kiln_shape_text(kiln_tensor_shape(truth), right, sizeof(right)), why);
+                      kiln_dtype_name(kiln_tensor_dtype(targets)),
+                      kiln_shape_text(kiln_tensor_shape(targets), right, sizeof(right)), why);
 }
 
-void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, KilnTensor *truth,
+void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, KilnTensor *targets,
                       unsigned flags)
 {
     const KilnMetricOps *ops = kiln_instance_component(metric)->ops.metric;
@@ -71,17 +72,17 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
     char plain[KILN_STEP_NAME], buf[KILN_STEP_NAME];
     size_t state;
 
-    if (kiln_tensor_poisoned(scores) || kiln_tensor_poisoned(truth))
+    if (kiln_tensor_poisoned(scores) || kiln_tensor_poisoned(targets))
         return;
     snprintf(plain, sizeof(plain), "%s/%s", prefix_of(step->phase), key_of(metric));
     const char *name = kiln_step_name(step, plain, buf);
     KilnMetricForm form = form_of(step, scores);
-    const char *why = misfit(ops->takes, scores, truth, form.width);
+    const char *why = mismatch(ops->takes, scores, targets, form.width);
     if (why != NULL) {
-        refuse(step, name, scores, truth, why);
+        refuse(step, name, scores, targets, why);
         return;
     }
-    if (step->n_counted == KILN_STEP_METRICS) {
+    if (step->n_metric_inputs == KILN_STEP_METRICS) {
         kiln_graph_poison(step->graph, "\"%s\": a step has more than %d metrics", name,
                           (int)KILN_STEP_METRICS);
         return;
@@ -91,30 +92,31 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
         kiln_graph_poison(step->graph, "%s", err.text);
         return;
     }
-    step->counted[step->n_counted].state = state;
-    step->counted[step->n_counted].scores = scores;
-    step->counted[step->n_counted].truth = truth;
-    step->n_counted++;
+    step->metric_inputs[step->n_metric_inputs].state = state;
+    step->metric_inputs[step->n_metric_inputs].scores = scores;
+    step->metric_inputs[step->n_metric_inputs].targets = targets;
+    step->n_metric_inputs++;
 }
 
-KilnStatus kiln_step_count_rows(KilnStep *step, KilnError *err)
+KilnStatus kiln_step_update_metric_states(KilnStep *step, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < step->n_counted && status >= 0; i++) {
-        KilnTensor *scores = step->counted[i].scores, *truth = step->counted[i].truth;
+    for (size_t i = 0; i < step->n_metric_inputs && status >= 0; i++) {
+        KilnTensor *scores = step->metric_inputs[i].scores;
+        KilnTensor *targets = step->metric_inputs[i].targets;
         KilnMetricState *state =
-            kiln_metrics_tallies(step->metrics)->list[step->counted[i].state].state;
+            kiln_metrics_tallies(step->metrics)->list[step->metric_inputs[i].state].state;
         KilnMetricRows rows = {
             .count = kiln_shape_count(kiln_tensor_shape(scores)) /
                      kiln_metric_state_form(state)->width,
             .scores = kiln_tensor_data(scores),
         };
 
-        if (kiln_tensor_dtype(truth) == KILN_I32)
-            rows.labels = kiln_tensor_data(truth);
+        if (kiln_tensor_dtype(targets) == KILN_I32)
+            rows.labels = kiln_tensor_data(targets);
         else
-            rows.targets = kiln_tensor_data(truth);
+            rows.targets = kiln_tensor_data(targets);
         status = kiln_metric_state_update(state, &rows, err);
     }
     return status;

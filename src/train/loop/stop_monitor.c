@@ -1,5 +1,5 @@
-/* A thread that reports a request to stop at once, while a batch still runs; it does nothing else.
- * Signal handlers can only set a number, and the loop looks at it between two batches. */
+/* A thread that reports a request to stop at once, while a batch still runs. It does nothing else:
+ * the loops handle the request between two batches (train/loop/signals.c). */
 #include "train/loop/stop_monitor.h"
 
 #include <errno.h>
@@ -8,15 +8,15 @@
 
 #include "train/trainer.h"
 
-enum { LOOK_MS = 50, STACK = 256 << 10 };
+enum { POLL_MS = 50, STACK_BYTES = 256 << 10 };
 
-/* LOOK_MS from now, or earlier when the monitor ends; with the lock. */
-static void wait_a_moment(KilnStopMonitor *monitor)
+/* Wait POLL_MS, or less when the monitor closes; with the lock held. */
+static void wait_for_poll(KilnStopMonitor *monitor)
 {
     struct timespec until;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_MS * 1000000L;
+    until.tv_nsec += POLL_MS * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
     (void)pthread_cond_timedwait(&monitor->wake, &monitor->lock, &until);
@@ -25,7 +25,8 @@ static void wait_a_moment(KilnStopMonitor *monitor)
 static void report(KilnTrainer *trainer, int number)
 {
     const char *signal = number != SIGINT ? kiln_signal_name(number) : NULL;
-    const bool repeats = number == SIGXCPU || number == SIGPIPE; /* by itself: it counts once */
+    /* The system sends these again by itself: only the first one counts. */
+    const bool repeats = number == SIGXCPU || number == SIGPIPE;
     char text[128];
 
     snprintf(text, sizeof(text), "%s%sstopping after this batch%s%s", signal != NULL ? signal : "",
@@ -36,7 +37,7 @@ static void report(KilnTrainer *trainer, int number)
     kiln_output_notice(&trainer->output, text);
 }
 
-static void *look(void *arg)
+static void *run(void *arg)
 {
     KilnTrainer *trainer = arg;
     KilnStopMonitor *monitor = &trainer->stop_monitor;
@@ -44,7 +45,7 @@ static void *look(void *arg)
 
     pthread_mutex_lock(&monitor->lock);
     while (!monitor->closing && (number = *trainer->env->stop) == 0)
-        wait_a_moment(monitor);
+        wait_for_poll(monitor);
     const bool stops = !monitor->closing;
     pthread_mutex_unlock(&monitor->lock);
     if (stops)
@@ -52,8 +53,8 @@ static void *look(void *arg)
     return NULL;
 }
 
-/* Signals are for the other threads: a wait of theirs ends by them. Its stack is small, for a
- * process may be limited in addresses. */
+/* The thread blocks all signals, so that they interrupt the waits of other threads. Its stack is
+ * small because the address space may be limited. */
 static bool start(KilnTrainer *trainer)
 {
     sigset_t all, before;
@@ -62,10 +63,10 @@ static bool start(KilnTrainer *trainer)
     sigfillset(&all);
     if (pthread_attr_init(&small) != 0)
         return false;
-    bool started = pthread_attr_setstacksize(&small, STACK) == 0 &&
+    bool started = pthread_attr_setstacksize(&small, STACK_BYTES) == 0 &&
                    pthread_sigmask(SIG_SETMASK, &all, &before) == 0;
     if (started) {
-        started = pthread_create(&trainer->stop_monitor.thread, &small, look, trainer) == 0;
+        started = pthread_create(&trainer->stop_monitor.thread, &small, run, trainer) == 0;
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     pthread_attr_destroy(&small);

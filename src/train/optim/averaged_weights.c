@@ -1,5 +1,6 @@
-/* A second set of the network's floating-point values, beside the weights: f32
- * whatever these are, for in bf16 the small changes of an average would be lost. */
+/* A running average of all floating-point values of the network, beside the weights. It is f32
+ * even where the weights are bf16, which would lose the small changes of an average. The callbacks
+ * that update it are callbacks/ema.c and callbacks/stochastic_weight_averaging.c. */
 #include "train/optim/averaged_weights.h"
 
 #include <stdlib.h>
@@ -9,39 +10,40 @@
 #include "tensor/bf16.h"
 #include "train/trainer.h"
 
-/* Values of the shadow, beside those of the store. */
-typedef struct Twin {
+/* The average of a flat store of parameters or buffers. */
+typedef struct Average {
     float *values;
-    uint16_t *aside; /* a store's bf16 while the shadow's values are in its place */
+    uint16_t *saved; /* the store's own values while the average is swapped in; NULL: it is f32,
+                      * and the two are exchanged */
     int64_t n;
-} Twin;
+} Average;
 
 struct KilnAveragedWeights {
     KilnParams *params;
-    Twin weights, statistics;
-    bool left_out;
+    Average weights, statistics;
+    bool unused;
 };
 
 /* ---- Life -------------------------------------------------------------------------- */
 
-static bool is_narrow(const KilnParams *params)
+static bool is_bf16(const KilnParams *params)
 {
     return kiln_params_dtype(params) == KILN_BF16;
 }
 
 int64_t kiln_averaged_bytes(const KilnParams *params)
 {
-    const int64_t each = is_narrow(params) ? sizeof(float) + sizeof(uint16_t) : sizeof(float);
+    const int64_t each = is_bf16(params) ? sizeof(float) + sizeof(uint16_t) : sizeof(float);
 
     return each * (params->size + params->n_statistics);
 }
 
-static bool twin_new(Twin *twin, int64_t n, bool narrow)
+static bool average_new(Average *average, int64_t n, bool bf16)
 {
-    twin->n = n;
-    twin->values = kiln_zeros((size_t)n * sizeof(float));
-    twin->aside = narrow ? kiln_zeros((size_t)n * sizeof(uint16_t)) : NULL;
-    return twin->values != NULL && (twin->aside != NULL || !narrow);
+    average->n = n;
+    average->values = kiln_zeros((size_t)n * sizeof(float));
+    average->saved = bf16 ? kiln_zeros((size_t)n * sizeof(uint16_t)) : NULL;
+    return average->values != NULL && (average->saved != NULL || !bf16);
 }
 
 KilnStatus kiln_trainer_averaged_new(KilnTrainer *trainer, KilnAveragedWeights **ret,
@@ -53,8 +55,8 @@ KilnStatus kiln_trainer_averaged_new(KilnTrainer *trainer, KilnAveragedWeights *
         return kiln_error_set(err, KILN_E_RANGE,
                               "another callback averages the weights already; one is possible");
     KilnAveragedWeights *averaged = calloc(1, sizeof(*averaged));
-    if (averaged == NULL || !twin_new(&averaged->weights, params->size, is_narrow(params)) ||
-        !twin_new(&averaged->statistics, params->n_statistics, is_narrow(params))) {
+    if (averaged == NULL || !average_new(&averaged->weights, params->size, is_bf16(params)) ||
+        !average_new(&averaged->statistics, params->n_statistics, is_bf16(params))) {
         kiln_averaged_free(averaged);
         return kiln_error_nomem(err, (size_t)kiln_averaged_bytes(params));
     }
@@ -70,20 +72,20 @@ void kiln_averaged_free(KilnAveragedWeights *averaged)
     if (averaged == NULL)
         return;
     kiln_zeros_free(averaged->weights.values);
-    kiln_zeros_free(averaged->weights.aside);
+    kiln_zeros_free(averaged->weights.saved);
     kiln_zeros_free(averaged->statistics.values);
-    kiln_zeros_free(averaged->statistics.aside);
+    kiln_zeros_free(averaged->statistics.saved);
     free(averaged);
 }
 
 /* ---- Values ------------------------------------------------------------------------- */
 
-static void copy(const Twin *twin, const void *store)
+static void copy(const Average *average, const void *store)
 {
-    if (twin->aside != NULL)
-        kiln_bf16_to_f32(twin->values, store, twin->n);
+    if (average->saved != NULL)
+        kiln_bf16_to_f32(average->values, store, average->n);
     else
-        memcpy(twin->values, store, (size_t)twin->n * sizeof(float));
+        memcpy(average->values, store, (size_t)average->n * sizeof(float));
 }
 
 void kiln_averaged_copy(KilnAveragedWeights *averaged)
@@ -92,7 +94,7 @@ void kiln_averaged_copy(KilnAveragedWeights *averaged)
     copy(&averaged->statistics, averaged->params->statistics);
 }
 
-static void swap(float *a, float *b, int64_t n)
+static void exchange(float *a, float *b, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         float x = a[i];
@@ -102,48 +104,48 @@ static void swap(float *a, float *b, int64_t n)
     }
 }
 
-static void show(const Twin *twin, void *store)
+static void swap_in(const Average *average, void *store)
 {
-    if (twin->aside != NULL) {
-        memcpy(twin->aside, store, (size_t)twin->n * sizeof(*twin->aside));
-        kiln_bf16_from_f32(store, twin->values, twin->n);
+    if (average->saved != NULL) {
+        memcpy(average->saved, store, (size_t)average->n * sizeof(*average->saved));
+        kiln_bf16_from_f32(store, average->values, average->n);
     } else {
-        swap(twin->values, store, twin->n);
+        exchange(average->values, store, average->n);
     }
 }
 
-static void hide(const Twin *twin, void *store)
+static void swap_out(const Average *average, void *store)
 {
-    if (twin->aside != NULL)
-        memcpy(store, twin->aside, (size_t)twin->n * sizeof(*twin->aside));
+    if (average->saved != NULL)
+        memcpy(store, average->saved, (size_t)average->n * sizeof(*average->saved));
     else
-        swap(twin->values, store, twin->n);
+        exchange(average->values, store, average->n);
 }
 
 void kiln_averaged_use(KilnAveragedWeights *averaged, bool used)
 {
-    averaged->left_out = !used;
+    averaged->unused = !used;
 }
 
-void kiln_averaged_show(KilnAveragedWeights *averaged)
+void kiln_averaged_swap_in(KilnAveragedWeights *averaged)
 {
-    if (averaged->left_out)
+    if (averaged == NULL || averaged->unused)
         return;
-    show(&averaged->weights, averaged->params->values);
-    show(&averaged->statistics, averaged->params->statistics);
+    swap_in(&averaged->weights, averaged->params->values);
+    swap_in(&averaged->statistics, averaged->params->statistics);
 }
 
-void kiln_averaged_hide(KilnAveragedWeights *averaged)
+void kiln_averaged_swap_out(KilnAveragedWeights *averaged)
 {
-    if (averaged->left_out)
+    if (averaged == NULL || averaged->unused)
         return;
-    hide(&averaged->weights, averaged->params->values);
-    hide(&averaged->statistics, averaged->params->statistics);
+    swap_out(&averaged->weights, averaged->params->values);
+    swap_out(&averaged->statistics, averaged->params->statistics);
 }
 
 float *kiln_averaged_data(const KilnAveragedWeights *averaged, const KilnParam *param)
 {
-    if (param->dtype != KILN_F32 || averaged->left_out)
+    if (param->dtype != KILN_F32 || averaged->unused)
         return NULL;
     return (param->trained ? averaged->weights.values : averaged->statistics.values) +
            param->offset;
@@ -151,15 +153,15 @@ float *kiln_averaged_data(const KilnAveragedWeights *averaged, const KilnParam *
 
 /* ---- Averages ----------------------------------------------------------------------------- */
 
-static void average(const Twin *twin, const void *store, float weight)
+static void update(const Average *average, const void *store, float weight)
 {
-    const uint16_t *narrow = twin->aside != NULL ? store : NULL;
-    const float *wide = store;
+    const uint16_t *bf16 = average->saved != NULL ? store : NULL;
+    const float *f32 = store;
 
-    for (int64_t i = 0; i < twin->n; i++) {
-        const float value = narrow != NULL ? kiln_bf16_to(narrow[i]) : wide[i];
+    for (int64_t i = 0; i < average->n; i++) {
+        const float value = bf16 != NULL ? kiln_bf16_to(bf16[i]) : f32[i];
 
-        twin->values[i] += weight * (value - twin->values[i]);
+        average->values[i] += weight * (value - average->values[i]);
     }
 }
 
@@ -169,14 +171,14 @@ void kiln_averaged_average(KilnAveragedWeights *averaged, double weight)
         kiln_averaged_copy(averaged);
         return;
     }
-    average(&averaged->weights, averaged->params->values, (float)weight);
-    average(&averaged->statistics, averaged->params->statistics, (float)weight);
+    update(&averaged->weights, averaged->params->values, (float)weight);
+    update(&averaged->statistics, averaged->params->statistics, (float)weight);
 }
 
-static void lerp(const Twin *twin, KilnTensor *store, KilnTensor *weight)
+static void lerp(const Average *average, KilnTensor *store, KilnTensor *weight)
 {
     KilnTensor *values = kiln_graph_variable(kiln_tensor_graph(weight), KILN_F32,
-                                             KILN_SHAPE(twin->n), twin->values, false, NULL);
+                                             KILN_SHAPE(average->n), average->values, false, NULL);
 
     kiln_lerp_update(values, store, weight);
 }

@@ -7,9 +7,9 @@
 
 /* Copy the weights into the average. */
 void kiln_averaged_copy(KilnAveragedWeights *averaged);
-/* Evaluate with the average: swap its values with the weights'; and swap them back. */
-void kiln_averaged_show(KilnAveragedWeights *averaged);
-void kiln_averaged_hide(KilnAveragedWeights *averaged);
+/* Replace the weights by the average, to evaluate with it; and restore them. Both accept NULL. */
+void kiln_averaged_swap_in(KilnAveragedWeights *averaged);
+void kiln_averaged_swap_out(KilnAveragedWeights *averaged);
 /* The average of a parameter or buffer, f32; NULL when it has none (i64), and when the average is
  * not in use. */
 float *kiln_averaged_data(const KilnAveragedWeights *averaged, const KilnParam *param);

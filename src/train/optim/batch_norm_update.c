@@ -1,4 +1,5 @@
-/* Running statistics of batch normalization, counted anew for weights that were averaged. */
+/* Recomputes the running statistics of batch normalization for averaged weights, by a pass over the
+ * training data (torch.optim.swa_utils.update_bn). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,36 +10,37 @@
 #include "train/optim/averaged_weights.h"
 #include "train/trainer.h"
 
-/* The float buffers of a network, and of them those that batch normalization counts. */
+/* The float buffers of a network, and which of them batch normalization updates. */
 typedef struct Statistics {
     KilnParams *params;
-    bool *counted; /* by parameter */
-    double *sums;  /* [n_statistics] over the batches */
-    void *before;  /* bytes of the float buffers */
-    int64_t *counters;
+    bool *is_running; /* by parameter: a running statistic */
+    double *sums;     /* [n_statistics] over the batches */
+    void *before;     /* the float buffers before the pass */
+    int64_t *counters_before;
     int64_t batches;
-    bool any;
+    bool any; /* there is a running statistic */
 } Statistics;
 
-/* ---- Which ---------------------------------------------------------------------------------- */
+/* ---- Running statistics
+ * ---------------------------------------------------------------------------------- */
 
-/* Of a layer that counts its batches. */
-static bool is_counted(const KilnParams *params, const KilnParam *param)
+/* Whether the buffer belongs to a layer that counts its batches. */
+static bool is_running(const KilnParams *params, const KilnParam *param)
 {
     static const char *const names[] = { "running_mean", "running_var" };
     const char *dot = strrchr(param->name, '.'), *last = dot != NULL ? dot + 1 : param->name;
     KilnText counter = { 0 };
-    bool counted = false;
+    bool running = false;
 
     for (size_t i = 0; i < KILN_COUNT(names) && !param->trained; i++)
-        counted = counted || strcmp(last, names[i]) == 0;
-    if (!counted)
+        running = running || strcmp(last, names[i]) == 0;
+    if (!running)
         return false;
     kiln_text_append_n(&counter, param->name, (size_t)(last - param->name));
     kiln_text_append(&counter, "num_batches_tracked");
-    counted = !counter.failed && kiln_params_find(params, counter.data) != NULL;
+    running = !counter.failed && kiln_params_find(params, counter.data) != NULL;
     kiln_text_release(&counter);
-    return counted;
+    return running;
 }
 
 static size_t float_bytes(const KilnParams *params)
@@ -52,85 +54,87 @@ static KilnStatus open_statistics(KilnParams *params, Statistics *ret, KilnError
 
     *ret = (Statistics) {
         .params = params,
-        .counted = calloc(params->count + 1, sizeof(bool)),
+        .is_running = calloc(params->count + 1, sizeof(bool)),
         .sums = calloc((size_t)params->n_statistics + 1, sizeof(double)),
         .before = malloc(float_bytes(params) + 1),
-        .counters = malloc(counters + 1),
+        .counters_before = malloc(counters + 1),
     };
-    if (ret->counted == NULL || ret->sums == NULL || ret->before == NULL || ret->counters == NULL)
+    if (ret->is_running == NULL || ret->sums == NULL || ret->before == NULL ||
+        ret->counters_before == NULL)
         return kiln_error_nomem(err, (size_t)params->n_statistics * sizeof(double));
     memcpy(ret->before, params->statistics, float_bytes(params));
-    memcpy(ret->counters, params->counters, counters);
+    memcpy(ret->counters_before, params->counters, counters);
     for (size_t i = 0; i < params->count; i++) {
-        ret->counted[i] = is_counted(params, params->items[i]) && !params->items[i]->frozen;
-        ret->any = ret->any || ret->counted[i];
+        ret->is_running[i] = is_running(params, params->items[i]) && !params->items[i]->frozen;
+        ret->any = ret->any || ret->is_running[i];
     }
     return KILN_OK;
 }
 
 static void close_statistics(Statistics *statistics)
 {
-    free(statistics->counted);
+    free(statistics->is_running);
     free(statistics->sums);
     free(statistics->before);
-    free(statistics->counters);
+    free(statistics->counters_before);
 }
 
-/* ---- Counting ----------------------------------------------------------------------- */
+/* ---- The pass ----------------------------------------------------------------------- */
 
-/* Running statistics that were 0 are the momentum times the batch's own after a step. */
+/* After a step from 0, a running statistic is the momentum times that of the batch. */
 static void clear(const Statistics *statistics)
 {
     const KilnParams *params = statistics->params;
 
     for (size_t i = 0; i < params->count; i++)
-        if (statistics->counted[i])
+        if (statistics->is_running[i])
             memset(params->items[i]->data, 0,
                    (size_t)params->items[i]->count * kiln_dtype_size(params->dtype));
 }
 
-static void take(Statistics *statistics)
+static void add_batch(Statistics *statistics)
 {
     const KilnParams *params = statistics->params;
-    const bool narrow = params->dtype == KILN_BF16;
+    const bool bf16 = params->dtype == KILN_BF16;
 
     statistics->batches++;
     for (size_t i = 0; i < params->count; i++) {
         const KilnParam *param = params->items[i];
 
-        for (int64_t k = 0; statistics->counted[i] && k < param->count; k++) {
-            const float value = narrow ? kiln_bf16_to(((const uint16_t *)param->data)[k])
-                                       : ((const float *)param->data)[k];
+        for (int64_t k = 0; statistics->is_running[i] && k < param->count; k++) {
+            const float value = bf16 ? kiln_bf16_to(((const uint16_t *)param->data)[k])
+                                     : ((const float *)param->data)[k];
 
             statistics->sums[param->offset + k] += (double)value / KILN_BATCH_NORM_MOMENTUM;
         }
     }
 }
 
-/* Everything is as before the pass. */
+/* Restore all buffers as before the pass. */
 static void restore(const Statistics *statistics)
 {
     const KilnParams *params = statistics->params;
 
     memcpy(params->statistics, statistics->before, float_bytes(params));
-    memcpy(params->counters, statistics->counters, (size_t)params->n_counters * sizeof(int64_t));
+    memcpy(params->counters, statistics->counters_before,
+           (size_t)params->n_counters * sizeof(int64_t));
 }
 
-/* The means over the batches, in the shadow if it is used. */
-static void put_means(const Statistics *statistics, const KilnAveragedWeights *averaged)
+/* Write the means over the batches, to the averaged weights if those are in use. */
+static void write_means(const Statistics *statistics, const KilnAveragedWeights *averaged)
 {
     const KilnParams *params = statistics->params;
 
     for (size_t i = 0; i < params->count && statistics->batches > 0; i++) {
         const KilnParam *param = params->items[i];
         float *values = averaged != NULL ? kiln_averaged_data(averaged, param) : NULL;
-        const bool narrow = values == NULL && params->dtype == KILN_BF16;
+        const bool bf16 = values == NULL && params->dtype == KILN_BF16;
 
-        for (int64_t k = 0; statistics->counted[i] && k < param->count; k++) {
+        for (int64_t k = 0; statistics->is_running[i] && k < param->count; k++) {
             const float mean =
                 (float)(statistics->sums[param->offset + k] / (double)statistics->batches);
 
-            if (narrow)
+            if (bf16)
                 kiln_bf16_from_f32((uint16_t *)param->data + k, &mean, 1);
             else
                 (values != NULL ? values : (float *)param->data)[k] = mean;
@@ -138,7 +142,7 @@ static void put_means(const Statistics *statistics, const KilnAveragedWeights *a
     }
 }
 
-static KilnStatus count_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+static KilnStatus run_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
     const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
 
@@ -150,8 +154,8 @@ static KilnStatus count_batch(KilnTrainer *trainer, const KilnBatch *batch, Kiln
     return kiln_step_run(&trainer->step, loss, err);
 }
 
-/* The epoch behind the last one: its order and augmentation are nobody else's. */
-static KilnStatus count(KilnTrainer *trainer, Statistics *statistics, KilnError *err)
+/* Use the epoch after the last one: no other pass has its order and augmentation. */
+static KilnStatus run_batches(KilnTrainer *trainer, Statistics *statistics, KilnError *err)
 {
     KilnLoader *loader = NULL;
     KilnStatus status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
@@ -168,22 +172,22 @@ static KilnStatus count(KilnTrainer *trainer, Statistics *statistics, KilnError 
         if (status < 0 || trainer->state.interrupted || batch.size == 0)
             break;
         clear(statistics);
-        status = count_batch(trainer, &batch, err);
+        status = run_batch(trainer, &batch, err);
         if (status >= 0)
-            take(statistics);
+            add_batch(statistics);
     }
     trainer->save_signal.deferred = false;
     return status;
 }
 
-/* With the values that are shown now. */
-static KilnStatus count_anew(KilnTrainer *trainer, Statistics *statistics, KilnError *err)
+/* Measure with the current values of the weights. */
+static KilnStatus measure(KilnTrainer *trainer, Statistics *statistics, KilnError *err)
 {
     KilnStatus status = open_statistics(trainer->params, statistics, err);
 
     if (status < 0 || !statistics->any)
         return status;
-    status = count(trainer, statistics, err);
+    status = run_batches(trainer, statistics, err);
     restore(statistics);
     if (status < 0 || trainer->state.interrupted)
         statistics->batches = 0;
@@ -195,17 +199,14 @@ KilnStatus kiln_trainer_update_statistics(KilnTrainer *trainer, KilnError *err)
     const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
     Statistics statistics = { 0 };
 
-    if (ops->training_step == NULL) /* nobody but the module knows what a batch is for */
+    if (ops->training_step == NULL) /* manual_step would train */
         return KILN_OK;
-    if (trainer->averaged != NULL)
-        kiln_averaged_show(trainer->averaged);
-    KilnStatus status = count_anew(trainer, &statistics, err);
-    if (trainer->averaged != NULL)
-        kiln_averaged_hide(trainer->averaged);
+    kiln_averaged_swap_in(trainer->averaged);
+    KilnStatus status = measure(trainer, &statistics, err);
+    kiln_averaged_swap_out(trainer->averaged);
     if (statistics.batches > 0) {
-        put_means(&statistics, trainer->averaged);
-        trainer->newest.position.batches =
-            -1; /* what was saved of this position is not what is now */
+        write_means(&statistics, trainer->averaged);
+        trainer->newest.position.batches = -1; /* the checkpoint of this position is out of date */
     }
     close_statistics(&statistics);
     return status;

@@ -1,4 +1,5 @@
-/* What callbacks make of the parameters' learning rates in each epoch: finetuning. */
+/* Learning rates of single parameters that callbacks scale or freeze by epoch (finetuning). The
+ * optimizer's own rate and its schedule are in train/optim/optimize.c. */
 #include "train/optim/learning_rates.h"
 
 #include "base/call.h"
@@ -17,7 +18,7 @@ bool kiln_learning_rates_vary(const KilnTrainer *trainer)
     return false;
 }
 
-/* The product of what all callbacks say of it. */
+/* The product of all callbacks' scales. */
 static double scale_of(const KilnTrainer *trainer, const KilnParam *param, int64_t epoch)
 {
     double scale = 1.0;
@@ -34,22 +35,23 @@ static double scale_of(const KilnTrainer *trainer, const KilnParam *param, int64
     return scale;
 }
 
-/* Runs are one for each trained parameter, in their order. */
-static bool scale_runs(const KilnTrainer *trainer, KilnOptimizerState *optimizer, int64_t epoch)
+/* Scale the segments: one for each trained parameter, in order. Returns whether any still trains.
+ */
+static bool scale_segments(const KilnTrainer *trainer, KilnOptimizerState *optimizer, int64_t epoch)
 {
-    bool moves = false;
-    size_t run = 0;
+    bool trains = false;
+    size_t segment = 0;
 
     for (size_t i = 0; i < trainer->params->count; i++) {
         const KilnParam *param = trainer->params->items[i];
 
         if (!param->trained)
             continue;
-        const float rate = optimizer->scales[run] * (float)scale_of(trainer, param, epoch);
-        optimizer->segments.rates[2 * run++] = rate;
-        moves = moves || rate > 0.0f;
+        const float rate = optimizer->scales[segment] * (float)scale_of(trainer, param, epoch);
+        optimizer->segments.rates[2 * segment++] = rate;
+        trains = trains || rate > 0.0f;
     }
-    return moves;
+    return trains;
 }
 
 KilnStatus kiln_learning_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnError *err)
@@ -57,9 +59,9 @@ KilnStatus kiln_learning_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnEr
     if (!kiln_learning_rates_vary(trainer))
         return KILN_OK;
     for (size_t i = 0; i < trainer->n_optimizers; i++)
-        if (!scale_runs(trainer, &trainer->optimizers[i], epoch))
+        if (!scale_segments(trainer, &trainer->optimizers[i], epoch))
             return kiln_error_set(err, KILN_E_RANGE,
-                                  "callbacks freeze all parameters of epoch %lld: nothing is left "
+                                  "callbacks freeze all parameters in epoch %lld: nothing is left "
                                   "to train",
                                   (long long)epoch);
     for (size_t i = 0; i < trainer->params->count; i++) {
@@ -94,18 +96,18 @@ int64_t kiln_learning_rates_next(const KilnTrainer *trainer, int64_t epoch)
 
 bool kiln_learning_rates_trained(const KilnTrainer *trainer, const KilnParam *param)
 {
-    size_t run = 0;
+    size_t segment = 0;
 
     for (size_t i = 0; i < param->index; i++)
-        run += trainer->params->items[i]->trained;
+        segment += trainer->params->items[i]->trained;
     for (size_t i = 0; i < trainer->n_optimizers; i++) {
         const KilnOptimizerState *optimizer = &trainer->optimizers[i];
 
         if (!kiln_optimizer_has(optimizer, param))
             continue;
-        if (optimizer->scales == NULL) /* neighbours share a run */
+        if (optimizer->scales == NULL) /* neighbours share a segment */
             return true;
-        for (int64_t epoch = 0; epoch >= 0 && optimizer->scales[run] > 0.0f;
+        for (int64_t epoch = 0; epoch >= 0 && optimizer->scales[segment] > 0.0f;
              epoch = kiln_learning_rates_next(trainer, epoch))
             if (scale_of(trainer, param, epoch) > 0.0)
                 return true;

@@ -113,7 +113,7 @@ class Faults(Braked):
                 os.truncate(path, 128)
             _, err = self.stopped(process, 4 if gone else 1)
             self.failed(err, 4, path, "No such file" if gone else "ends within sample",
-                        "go on with: train ")
+                        "resume with: train ")
             self.assertEqual(self.state()["step"], self.summary()["steps"])
             self.write("data.bin", data)
             steps = self.summary()["steps"] + 5
@@ -295,7 +295,7 @@ class Faults(Braked):
         shutil.copytree(self.path("run"), self.path("copy"), symlinks=True)
         self.let_go()
         out, _ = self.stopped(process, 0)
-        self.assertIn("asked to save", out)
+        self.assertIn("save requested", out)
         self.assertEqual(self.summary()["status"], "finished")
         self.train(*args, "kiln.run.dir=copy", "ckpt_path=copy")
         self.train(*args, "kiln.run.dir=whole")
@@ -315,7 +315,7 @@ class Faults(Braked):
             self.assertFalse(os.path.exists(self.path("run/.kiln/live")), "it is in the search")
             process.send_signal(signal.SIGUSR1)
             out, _ = self.stopped(process, 0)
-            self.assertIn("asked to save", out)
+            self.assertIn("save requested", out)
             self.assertIn("lr_finder: lr=", out)
 
     def test_a_second_signal_ends_at_once(self):

@@ -257,7 +257,7 @@ class Finetuning(Runs):
 
     def test_mistakes(self):
         self.refused(*TINY, self.phases("{first: {params: ['layer.*']}}"), says=["layer.*", "fits no trained parameter", "layers.0"])
-        self.refused(*TINY, self.phases("{all: {params: ['*']}}"), says=["freeze all parameters of epoch 0"])
+        self.refused(*TINY, self.phases("{all: {params: ['*']}}"), says=["freeze all parameters in epoch 0"])
         self.refused(*TINY, self.phases("{}"), says=["names nothing to freeze"])
 
 

@@ -56,33 +56,33 @@ static void make_params(KilnParams **ret, KilnDType dtype)
 static void test_average(void **unused)
 {
     KilnTrainer trainer = { 0 };
-    KilnAveragedWeights *shadow;
+    KilnAveragedWeights *averaged;
     KilnError err = { 0 };
 
     (void)unused;
     make_params(&trainer.params, KILN_F32);
-    assert_int_equal(kiln_trainer_averaged_new(&trainer, &shadow, &err), KILN_OK);
+    assert_int_equal(kiln_trainer_averaged_new(&trainer, &averaged, &err), KILN_OK);
     KilnParam *param = kiln_params_at(trainer.params, 0);
     for (int row = 0; row < 4; row++) {
         memcpy(kiln_param_data(param), swa_weights + 6 * row, 6 * sizeof(float));
-        kiln_averaged_average(shadow, 1.0 / (row + 1));
+        kiln_averaged_average(averaged, 1.0 / (row + 1));
         for (int i = 0; i < 6; i++)
-            assert_near((double)kiln_averaged_data(shadow, param)[i],
+            assert_near((double)kiln_averaged_data(averaged, param)[i],
                         (double)swa_averages[6 * row + i], 1e-6, "average", 6 * row + i);
     }
     /* While it is not used, nobody sees it. */
-    kiln_averaged_use(shadow, false);
-    assert_null(kiln_averaged_data(shadow, param));
-    kiln_averaged_show(shadow);
+    kiln_averaged_use(averaged, false);
+    assert_null(kiln_averaged_data(averaged, param));
+    kiln_averaged_swap_in(averaged);
     assert_memory_equal(kiln_param_data(param), swa_weights + 18, 6 * sizeof(float));
-    kiln_averaged_hide(shadow);
-    kiln_averaged_use(shadow, true);
-    kiln_averaged_show(shadow);
+    kiln_averaged_swap_out(averaged);
+    kiln_averaged_use(averaged, true);
+    kiln_averaged_swap_in(averaged);
     assert_near((double)((float *)kiln_param_data(param))[0], (double)swa_averages[18], 1e-6,
-                "shown", 0);
-    kiln_averaged_hide(shadow);
+                "swapped in", 0);
+    kiln_averaged_swap_out(averaged);
     assert_memory_equal(kiln_param_data(param), swa_weights + 18, 6 * sizeof(float));
-    kiln_averaged_free(shadow);
+    kiln_averaged_free(averaged);
     kiln_params_free(trainer.params);
 }
 

@@ -385,7 +385,7 @@ static void test_refused(void **unused)
         { BOTH, false, false,
           "task._target_=module/test_wrong task.optimizer=${optimizer} "
           "task.scheduler=${scheduler}",
-          "task test_wrong asks for 2 optimizers" },
+          "task test_wrong configures 2 optimizers" },
     };
 
     (void)unused;

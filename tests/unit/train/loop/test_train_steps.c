@@ -403,7 +403,7 @@ static void test_no_loss_at_all(void **unused)
                          "~callbacks.model_checkpoint",
                          &result, &err),
                      KILN_E_SHAPE);
-    assert_non_null(strstr(err.text, "returns no loss for a batch without bytes"));
+    assert_non_null(strstr(err.text, "returns no loss for a batch without data"));
 }
 
 /* ---- Groups that change from epoch to epoch ---------------------------------------------- */
