@@ -107,6 +107,18 @@ char *kiln_text_take(KilnText *text)
     return data;
 }
 
+KilnStatus kiln_text_finish(KilnText *text, KilnStatus status, char **ret, KilnError *err)
+{
+    char *taken = status >= 0 ? kiln_text_take(text) : NULL;
+
+    kiln_text_release(text);
+    if (status >= 0 && taken == NULL)
+        return kiln_error_nomem(err, 1);
+    if (status >= 0)
+        *ret = taken;
+    return status;
+}
+
 void kiln_text_release(KilnText *text)
 {
     free(text->data);

@@ -21,6 +21,10 @@ void kiln_text_vprintf(KilnText *text, const char *format, va_list args) KILN_PR
 void kiln_text_clear(KilnText *text);
 /* The text, owned by the caller ("" when nothing was appended); NULL when memory ran out. */
 char *kiln_text_take(KilnText *text);
+/* The end of a function that returns text: *ret is the text, owned by the caller, unless `status`
+ * is an error or memory ran out. Releases `text`; returns the status. */
+KILN_NODISCARD KilnStatus kiln_text_finish(KilnText *text, KilnStatus status, char **ret,
+                                           KilnError *err);
 void kiln_text_release(KilnText *text);
 /* The same as a copy in the arena; the text is released. */
 char *kiln_text_to_arena(KilnText *text, KilnArena *arena);

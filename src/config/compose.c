@@ -21,20 +21,35 @@ typedef struct Composer {
     KilnErrors *errors;
     KilnOverride *overrides;
     size_t n_overrides;
-    KilnDefaultsList *defaults; /* in the config's arena */
-    size_t n_nodes;             /* of the files that were merged */
-    const KilnOverride *unlaid; /* the last that was applied, when the bottom is to be laid after
-                                 * it and is not yet; NULL: it is laid */
-    KilnStatus status;          /* of the first error */
+    KilnDefaultsList *defaults;  /* in the config's arena */
+    size_t n_nodes;              /* of the merged files */
+    const KilnOverride *pending; /* the last override, when it requires merging the defaults layer
+                                  * again and that was not done yet; NULL: done */
+    KilnStatus status;           /* of the first error */
 } Composer;
 
-enum { MOST_NODES = 1000000 };
+enum { MAX_NODES = 1000000 };
 
-static void tell(Composer *composer, const KilnError *err)
+static void report(Composer *composer, const KilnError *err)
 {
     if (composer->status >= 0)
         composer->status = err->status;
     kiln_errors_add(composer->errors, err);
+}
+
+/* Report an error; `at` may be NULL. */
+KILN_PRINTF(4, 5)
+static void fail(Composer *composer, const KilnOrigin *at, KilnStatus status, const char *format,
+                 ...)
+{
+    KilnError err = { 0 };
+    va_list args;
+
+    va_start(args, format);
+    kiln_error_vset(&err, status, format, args);
+    va_end(args);
+    kiln_error_at(&err, at);
+    report(composer, &err);
 }
 
 static void no_memory(Composer *composer)
@@ -42,7 +57,7 @@ static void no_memory(Composer *composer)
     KilnError err = { 0 };
 
     kiln_error_nomem(&err, sizeof(KilnConfigNode));
-    tell(composer, &err);
+    report(composer, &err);
 }
 
 static KilnConfig *config_new(const KilnComposeRequest *request)
@@ -79,61 +94,57 @@ void kiln_config_free(KilnConfig *config)
 
 /* ---- Overrides ---------------------------------------------------------------- */
 
-static void sweep_alone(Composer *composer, const KilnOverride *override)
+static void reject_sweep(Composer *composer, const KilnOverride *override)
 {
-    const char *written = strchr(override->assignment, '=');
-    KilnError err = { 0 };
+    const char *equals = strchr(override->assignment, '=');
+    const char *written = equals != NULL ? equals + 1 : "";
+    const KilnOrigin at = override->value != NULL ? override->value->origin
+                                                  : kiln_override_key_origin(override);
 
     if (composer->config->partial)
-        kiln_error_set(&err, KILN_E_USAGE,
-                       "%s is the same for all jobs of a sweep and can't be varied; text with "
-                       "commas is quoted: \"%s='...'\"",
-                       override->key, override->key);
+        fail(composer, &at, KILN_E_USAGE,
+             "%s is the same for all jobs of a sweep and cannot vary; quote text with commas: "
+             "\"%s='...'\"",
+             override->key, override->key);
     else
-        kiln_error_set(&err, KILN_E_USAGE,
-                       "%s has several values, which a single run can't take; for a run of each "
-                       "add -m, for a list write '%s=[%.200s]', for text with commas quote it: "
-                       "\"%s='%.200s'\"",
-                       override->key, override->key, written != NULL ? written + 1 : "",
-                       override->key, written != NULL ? written + 1 : "");
-    KilnOrigin at = kiln_override_key_origin(override);
-    if (override->value != NULL)
-        at = override->value->origin;
-    kiln_error_at(&err, &at);
-    tell(composer, &err);
+        fail(composer, &at, KILN_E_USAGE,
+             "%s has several values, but a single run takes one; add -m for one run per value, "
+             "write '%s=[%.200s]' for a list, quote text with commas: \"%s='%.200s'\"",
+             override->key, override->key, written, override->key, written);
 }
 
-/* Has it one value to apply? Tell what is wrong with it otherwise. A sweep's own
- * config leaves out what the jobs vary, and leaves errors of theirs to them. */
+/* Is there one value to apply? If not, report why. The config of a sweep itself leaves out what the
+ * jobs vary, and leaves errors in it to the jobs. */
 static bool has_value(Composer *composer, const KilnOverride *override)
 {
-    bool sure = !composer->config->partial || kiln_override_is_own(override);
+    bool ours = !composer->config->partial || kiln_override_is_own(override);
 
-    if (sure && override->problem != NULL)
-        tell(composer, override->problem);
-    else if (sure && override->sweep != NULL)
-        sweep_alone(composer, override);
+    if (ours && override->problem != NULL)
+        report(composer, override->problem);
+    else if (ours && override->sweep != NULL)
+        reject_sweep(composer, override);
     return override->problem == NULL && override->sweep == NULL;
 }
 
-/* What can't be read might be plain text, but it will not be known of which type its
- * key is. */
-static void give_up_values(Composer *composer)
+/* Without files no key's type is known; still report every value that cannot be read. */
+static void check_values_only(Composer *composer)
 {
     for (size_t i = 0; i < composer->n_overrides; i++)
         (void)has_value(composer, &composer->overrides[i]);
 }
 
+/* Into composer->overrides; their texts also into the config. */
 static void read_overrides(Composer *composer)
 {
+    KilnConfig *config = composer->config;
     const char *const *texts = composer->request->overrides;
     size_t n = 0;
 
     while (texts != NULL && texts[n] != NULL)
         n++;
-    composer->overrides = kiln_arena_alloc(composer->config->arena,
-                                           (n + 1) * sizeof(*composer->overrides));
-    if (composer->overrides == NULL) {
+    composer->overrides = kiln_arena_alloc(config->arena, (n + 1) * sizeof(*composer->overrides));
+    config->arguments = kiln_arena_alloc(config->arena, (n + 1) * sizeof(*config->arguments));
+    if (composer->overrides == NULL || config->arguments == NULL) {
         no_memory(composer);
         return;
     }
@@ -141,25 +152,11 @@ static void read_overrides(Composer *composer)
         KilnOverride *override = &composer->overrides[composer->n_overrides];
         KilnError err = { 0 };
 
-        if (kiln_override_read(composer->config->arena, texts[i], i + 1, override, &err) < 0)
-            tell(composer, &err);
+        if (kiln_override_read(config->arena, texts[i], i + 1, override, &err) < 0)
+            report(composer, &err);
         else
-            composer->n_overrides++;
+            config->arguments[composer->n_overrides++] = override->text;
     }
-}
-
-static void keep_arguments(Composer *composer)
-{
-    KilnConfig *config = composer->config;
-
-    config->arguments = kiln_arena_alloc(config->arena,
-                                         (composer->n_overrides + 1) * sizeof(char *));
-    if (config->arguments == NULL) {
-        no_memory(composer);
-        return;
-    }
-    for (size_t i = 0; i < composer->n_overrides; i++)
-        config->arguments[i] = composer->overrides[i].text;
     config->n_arguments = composer->n_overrides;
 }
 
@@ -170,12 +167,12 @@ static void add_folder(Composer *composer, const char *path, const char *what)
     KilnError err = { 0 };
 
     if (kiln_search_add(&composer->config->search, path, what, &err) < 0)
-        tell(composer, &err);
+        report(composer, &err);
 }
 
-/* A folder of kiln.searchpath may be absent: it is told, and passed over. What its text refers to
- * is the environment, or the file that lists it: nothing is composed yet. */
-static void add_listed(Composer *composer, const KilnConfigNode *item)
+/* A folder of kiln.searchpath that does not exist is a warning. References in its text can only be
+ * resolved from the environment or the file that lists it: nothing is composed yet. */
+static void add_searchpath_folder(Composer *composer, const KilnConfigNode *item)
 {
     const KilnConfigNode *root = item, *folder = NULL;
     KilnError err = { 0 };
@@ -184,18 +181,20 @@ static void add_listed(Composer *composer, const KilnConfigNode *item)
         root = root->parent;
     KilnResolution resolving = { .config = composer->config, .root = root, .err = &err };
     if (kiln_resolve_node(&resolving, item, &folder) < 0) {
-        tell(composer, &err);
+        report(composer, &err);
         return;
     }
-    if (folder->kind != KILN_NODE_SCALAR)
-        kiln_error_set(&err, KILN_E_TYPE, "kiln.searchpath: expected a folder, got %s",
-                       kiln_node_kind_name(folder));
-    else if (kiln_search_add(&composer->config->search, folder->text, "kiln.searchpath", &err) ==
-             KILN_OK)
+    if (folder->kind != KILN_NODE_SCALAR) {
+        fail(composer, &item->origin, KILN_E_TYPE, "kiln.searchpath: expected a folder, got %s",
+             kiln_node_kind_name(folder));
+        return;
+    }
+    if (kiln_search_add(&composer->config->search, folder->text, "kiln.searchpath", &err) ==
+        KILN_OK)
         return;
     kiln_error_at(&err, &item->origin);
     if (err.status != KILN_E_IO)
-        tell(composer, &err);
+        report(composer, &err);
     else
         kiln_errors_warn(composer->errors, &err);
 }
@@ -213,7 +212,7 @@ static const KilnConfigNode *find_searchpath(Composer *composer)
             return composer->overrides[i].value;
     if (kiln_search_file(&composer->config->search, composer->config->config_name, &file, &err) <
         0) {
-        tell(composer, &err);
+        report(composer, &err);
         return NULL;
     }
     if (file == NULL || file->content == NULL)
@@ -238,19 +237,19 @@ static void set_search_path(Composer *composer)
     for (; dirs != NULL && *dirs != NULL; dirs++)
         add_folder(composer, *dirs, "--config-dir");
     if (composer->status < 0)
-        return; /* nothing would be found, and everything reported */
+        return; /* else every file would be reported as missing */
     more = find_searchpath(composer);
     for (size_t i = 0; more != NULL && more->kind == KILN_NODE_LIST && i < more->count; i++)
         if (more->entries[i].value->kind == KILN_NODE_SCALAR)
-            add_listed(composer, more->entries[i].value);
+            add_searchpath_folder(composer, more->entries[i].value);
     if (kiln_search_add_plugins(&composer->config->search, &err) < 0)
-        tell(composer, &err);
+        report(composer, &err);
 }
 
 /* ---- Files ------------------------------------------------------------------------- */
 
-/* Hydra's name for our node. */
-static void adopt_foreign(KilnConfig *config, KilnConfigNode *content)
+/* Accept Hydra's name of the node `kiln`. */
+static void rename_hydra_node(KilnConfig *config, KilnConfigNode *content)
 {
     KilnEntry *entry = content->kind == KILN_NODE_MAP && kiln_node_get(content, "kiln") == NULL
                            ? kiln_node_entry(content, "hydra")
@@ -263,7 +262,7 @@ static void adopt_foreign(KilnConfig *config, KilnConfigNode *content)
 }
 
 /* `- override hydra/launcher: x`, `- hydra: default` */
-static bool lists_foreign(const KilnConfigNode *defaults)
+static bool lists_hydra_group(const KilnConfigNode *defaults)
 {
     for (size_t i = 0; defaults != NULL && i < defaults->count; i++) {
         const KilnConfigNode *item = defaults->entries[i].value;
@@ -281,7 +280,7 @@ static bool lists_foreign(const KilnConfigNode *defaults)
     return false;
 }
 
-/* `content` below the mappings that the package names. */
+/* `content` inside the mappings that the package names. */
 static KilnConfigNode *wrap(Composer *composer, KilnConfigNode *content, const char *package)
 {
     KilnMaker maker = { .arena = composer->config->arena,
@@ -312,16 +311,6 @@ static KilnConfigNode *take_content(Composer *composer, size_t index)
     return file->content;
 }
 
-static size_t count_nodes(const KilnConfigNode *node)
-{
-    size_t n = 1;
-
-    for (size_t i = 0; i < node->count; i++)
-        n += count_nodes(node->entries[i].value);
-    return n;
-}
-
-/* "a..b", "a.": no place in a tree. */
 static bool has_empty_part(const char *package)
 {
     size_t n = strlen(package);
@@ -329,76 +318,71 @@ static bool has_empty_part(const char *package)
     return n > 0 && (package[0] == '.' || package[n - 1] == '.' || strstr(package, "..") != NULL);
 }
 
+/* Can the file's content be merged at its package? If not, report why. */
+static bool fits_package(Composer *composer, const KilnMergeFile *merge,
+                         const KilnConfigNode *content)
+{
+    const char *source = merge->file->source, *package = merge->package;
+    const bool whole = *package == '\0';
+
+    if (whole && content->kind != KILN_NODE_MAP)
+        fail(composer, NULL, KILN_E_TYPE,
+             "%s: a list cannot be the whole config; put it under a key, or give the file a "
+             "package",
+             source);
+    else if (!kiln_path_fits(package))
+        fail(composer, NULL, KILN_E_KEY,
+             "%s: '%.200s' is not a package; expected up to %d names separated by dots, as in "
+             "'model.optimizer'",
+             source, package, KILN_PATH_PARTS);
+    else if (whole && content->mark != KILN_EDIT_NONE)
+        fail(composer, &content->origin, KILN_E_TYPE,
+             "%s cannot apply to the whole config; put it after a key, or give the file a package",
+             kiln_edit_tag(content->mark));
+    else if (has_empty_part(package))
+        fail(composer, NULL, KILN_E_SYNTAX, "%s: the package '%s' has an empty name in it", source,
+             package);
+    else
+        return true;
+    return false;
+}
+
+static void check_searchpath(Composer *composer, const KilnMergeFile *merge,
+                             const KilnConfigNode *content)
+{
+    const KilnConfigNode *path = kiln_node_get(kiln_node_get(content, "kiln"), "searchpath");
+
+    if (path != NULL && !merge->primary && strcmp(merge->file->path, "kiln/config") != 0)
+        fail(composer, &path->origin, KILN_E_KEY,
+             "kiln.searchpath can be set only in the primary config or by an argument");
+}
+
 static void merge_file(Composer *composer, size_t index)
 {
-    const KilnMergeFile *result = &composer->defaults->files[index];
+    const KilnMergeFile *merge = &composer->defaults->files[index];
     KilnConfig *config = composer->config;
-    KilnConfigFile *file = result->file;
     KilnConfigNode *content = take_content(composer, index);
-    KilnError err = { 0 };
-    KilnStatus status;
 
+    if (content != NULL && !fits_package(composer, merge, content))
+        return;
+    if (content != NULL && *merge->package != '\0')
+        content = wrap(composer, content, merge->package);
     if (content == NULL) {
         no_memory(composer);
         return;
     }
-    if (*result->package == '\0' && content->kind != KILN_NODE_MAP) {
-        kiln_error_set(&err, KILN_E_TYPE,
-                       "%s: a list can't be the whole config; put it below a "
-                       "key, or give the file a package",
-                       file->source);
-        tell(composer, &err);
+    rename_hydra_node(config, content);
+    config->foreign |= lists_hydra_group(merge->file->defaults);
+    check_searchpath(composer, merge, content);
+    composer->n_nodes += kiln_node_size(content);
+    if (composer->n_nodes > MAX_NODES) {
+        fail(composer, NULL, KILN_E_RANGE,
+             "%s: the config exceeds %d values with it; put data into a file of its own, which "
+             "the config names",
+             merge->file->source, MAX_NODES);
         return;
     }
-    if (!kiln_path_fits(result->package)) {
-        kiln_error_set(&err, KILN_E_KEY,
-                       "%s: '%.200s' is no package; expected up to %d names with dots between "
-                       "them, as in 'model.optimizer'",
-                       file->source, result->package, KILN_PATH_PARTS);
-        tell(composer, &err);
-        return;
-    }
-    if (*result->package == '\0' && content->mark != KILN_EDIT_NONE) {
-        kiln_error_set(&err, KILN_E_TYPE,
-                       "%s can't stand in front of the whole config; put it behind a key, or give "
-                       "the file a package",
-                       kiln_edit_tag(content->mark));
-        kiln_error_at(&err, &content->origin);
-        tell(composer, &err);
-        return;
-    }
-    if (has_empty_part(result->package)) {
-        kiln_error_set(&err, KILN_E_SYNTAX, "%s: the package '%s' has an empty name in it",
-                       file->source, result->package);
-        tell(composer, &err);
-        return;
-    }
-    if (*result->package != '\0')
-        content = wrap(composer, content, result->package);
-    if (content == NULL) {
-        no_memory(composer);
-        return;
-    }
-    adopt_foreign(config, content);
-    config->foreign |= lists_foreign(file->defaults);
-    const KilnConfigNode *own = kiln_node_get(content, "kiln");
-    if (!result->primary && kiln_node_get(own, "searchpath") != NULL &&
-        strcmp(file->path, "kiln/config") != 0) {
-        kiln_error_set(&err, KILN_E_KEY,
-                       "kiln.searchpath can be set in the primary config only, or by an argument");
-        kiln_error_at(&err, &kiln_node_get(own, "searchpath")->origin);
-        tell(composer, &err);
-    }
-    composer->n_nodes += count_nodes(content);
-    if (composer->n_nodes > MOST_NODES) {
-        kiln_error_set(&err, KILN_E_RANGE,
-                       "%s: the config has more than %d values with it; data belongs into a file "
-                       "of its own, which the config names",
-                       file->source, MOST_NODES);
-        tell(composer, &err);
-        return;
-    }
-    status = kiln_merge(config, config->root, content, composer->errors);
+    KilnStatus status = kiln_merge(config, config->root, content, composer->errors);
     if (composer->status >= 0)
         composer->status = status;
 }
@@ -419,13 +403,13 @@ static void merge_files(Composer *composer)
     composer->config->n_selections = composer->defaults->n_selections;
     if (composer->status >= 0 && kiln_errors_failures(composer->errors) > before)
         composer->status = KILN_E_KEY;
-    for (size_t i = 0; i < composer->defaults->count && composer->n_nodes <= MOST_NODES; i++)
+    for (size_t i = 0; i < composer->defaults->count && composer->n_nodes <= MAX_NODES; i++)
         merge_file(composer, i);
 }
 
 /* ---- Values ------------------------------------------------------------------------- */
 
-static void lay_bottom(Composer *composer)
+static void merge_defaults(Composer *composer)
 {
     KilnStatus status;
 
@@ -437,8 +421,8 @@ static void lay_bottom(Composer *composer)
         composer->status = status;
 }
 
-/* Is the key below a package whose config could not be had? */
-static bool is_broken(const Composer *composer, const char *key)
+/* Is the key in a package whose file could not be read? */
+static bool is_in_failed_package(const Composer *composer, const char *key)
 {
     for (size_t i = 0; i < composer->defaults->n_failed; i++) {
         const char *package = composer->defaults->failed[i];
@@ -451,25 +435,25 @@ static bool is_broken(const Composer *composer, const char *key)
     return false;
 }
 
-static void lay_unlaid(Composer *composer)
+static void merge_pending_defaults(Composer *composer)
 {
-    if (composer->unlaid != NULL)
-        lay_bottom(composer);
-    composer->unlaid = NULL;
+    if (composer->pending != NULL)
+        merge_defaults(composer);
+    composer->pending = NULL;
 }
 
 static void apply_override(Composer *composer, const KilnOverride *override)
 {
     KilnError err = { 0 };
-    bool defaults_layer = false;
+    bool needs_defaults = false;
 
-    if (kiln_override_apply(composer->config, override, &defaults_layer, &err) < 0) {
+    if (kiln_override_apply(composer->config, override, &needs_defaults, &err) < 0) {
         if (!composer->config->partial || kiln_override_is_own(override))
-            tell(composer, &err);
-    } else if (defaults_layer) {
-        composer->unlaid = override;
+            report(composer, &err);
+    } else if (needs_defaults) {
+        composer->pending = override;
         if (kiln_override_may_add_keys(composer->config, override))
-            lay_unlaid(composer);
+            merge_pending_defaults(composer);
     }
 }
 
@@ -481,19 +465,19 @@ static void apply_overrides(Composer *composer)
 
         if (override->is_group)
             continue;
-        if (composer->unlaid != NULL &&
-            !kiln_override_batches_with(composer->config, override, composer->unlaid))
-            lay_unlaid(composer);
+        if (composer->pending != NULL &&
+            !kiln_override_batches_with(composer->config, override, composer->pending))
+            merge_pending_defaults(composer);
         if (kiln_override_accept_text(composer->config->arena, composer->config, composer->hooks,
                                       override, &err) < 0)
-            tell(composer, &err);
-        if (has_value(composer, override) && !is_broken(composer, override->key))
+            report(composer, &err);
+        if (has_value(composer, override) && !is_in_failed_package(composer, override->key))
             apply_override(composer, override);
     }
-    lay_unlaid(composer);
+    merge_pending_defaults(composer);
 }
 
-/* What is left of a config whose overrides failed is worth a look all the same. */
+/* Check the values of a config whose overrides failed, so that all errors are reported at once. */
 static void check_rest(Composer *composer)
 {
     const KilnComposeHooks *hooks = composer->hooks;
@@ -506,20 +490,19 @@ static void check_rest(Composer *composer)
 static void compose(Composer *composer)
 {
     read_overrides(composer);
-    keep_arguments(composer);
     if (composer->status == KILN_E_NOMEM)
         return;
     size_t before = kiln_errors_failures(composer->errors);
     set_search_path(composer);
     if (kiln_errors_failures(composer->errors) > before) {
-        give_up_values(composer);
+        check_values_only(composer);
         return;
     }
     merge_files(composer);
     if (composer->status == KILN_E_NOMEM)
         return;
     bool merged = kiln_errors_failures(composer->errors) == before;
-    lay_bottom(composer);
+    merge_defaults(composer);
     apply_overrides(composer);
     KilnStatus status = kiln_runtime_fill(composer->config, composer->overrides,
                                           composer->n_overrides, composer->errors);
@@ -529,51 +512,51 @@ static void compose(Composer *composer)
         check_rest(composer);
 }
 
-static KilnStatus run(Composer *composer, KilnConfig **ret)
+static KilnStatus run(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
+                      bool partial, KilnConfig **ret, KilnErrors *errors)
 {
+    KilnConfig *config = config_new(request);
+    Composer composer = { .config = config, .request = request, .hooks = hooks, .errors = errors };
     KilnErrors *own = NULL;
 
-    if (composer->config == NULL)
-        return KILN_E_NOMEM;
-    /* Whether a step failed is seen by the count: have a collection at any rate. */
-    if (composer->errors == NULL && kiln_errors_new(&own) < 0) {
-        kiln_config_free(composer->config);
+    /* Steps compare error counts, so there must be a collection. */
+    if (config == NULL || (errors == NULL && kiln_errors_new(&own) < 0)) {
+        kiln_config_free(config);
         return KILN_E_NOMEM;
     }
-    if (composer->errors == NULL)
-        composer->errors = own;
-    composer->config->search.hooks = composer->hooks;
-    compose(composer);
-    composer->config->search.hooks = NULL;
-    kiln_errors_sort(composer->errors, composer->config);
+    if (errors == NULL)
+        composer.errors = own;
+    config->partial = partial;
+    config->search.hooks = hooks;
+    compose(&composer);
+    config->search.hooks = NULL;
+    kiln_errors_sort(composer.errors, config);
     kiln_errors_free(own);
-    if (composer->status < 0) {
-        kiln_config_free(composer->config);
-        return composer->status;
+    if (composer.status < 0) {
+        kiln_config_free(config);
+        return composer.status;
     }
-    *ret = composer->config;
+    *ret = config;
     return KILN_OK;
 }
 
 KilnStatus kiln_config_compose(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
                                KilnConfig **ret, KilnErrors *errors)
 {
-    Composer composer = {
-        .config = config_new(request), .request = request, .hooks = hooks, .errors = errors
-    };
-
-    return run(&composer, ret);
+    return run(request, hooks, false, ret, errors);
 }
 
 KilnStatus kiln_config_compose_sweep(const KilnComposeRequest *request,
                                      const KilnComposeHooks *hooks, KilnConfig **ret,
                                      KilnErrors *errors)
 {
-    Composer composer = {
-        .config = config_new(request), .request = request, .hooks = hooks, .errors = errors
-    };
+    return run(request, hooks, true, ret, errors);
+}
 
-    if (composer.config != NULL)
-        composer.config->partial = true;
-    return run(&composer, ret);
+const KilnSelection *kiln_config_selection(const KilnConfig *config, size_t i)
+{
+    for (size_t k = 0; k < config->n_selections; k++)
+        if (!kiln_starts_with(config->selections[k].key, "kiln/") && i-- == 0)
+            return &config->selections[k];
+    return NULL;
 }

@@ -1,4 +1,4 @@
-/* What a composed config holds. */
+/* The contents of a composed config. */
 #ifndef KILN_CONFIG_COMPOSED_H
 #define KILN_CONFIG_COMPOSED_H
 
@@ -7,19 +7,19 @@
 #include "config/tree/node.h"
 #include "config/defaults/search_path.h"
 
-/* A key that an override, a file or a change of component took away. */
+/* A key that an override, a file or a change of component removed. */
 typedef struct KilnRemoved {
     const char *path;
     KilnOrigin origin;
-    const char *why;             /* "_target_ changed from sgd to adam"; NULL: it was asked for */
-    const KilnConfigNode *value; /* what stood there, with its history; NULL: not kept */
+    const char *why;             /* "_target_ changed from sgd to adam"; NULL: removed on request */
+    const KilnConfigNode *value; /* its last value, with history; NULL: unknown */
 } KilnRemoved;
 
-/* What resolving found worth a warning. */
+/* A warning from resolving a value. */
 typedef struct KilnWarning {
     const char *text;
     KilnOrigin origin;
-    bool told;
+    bool reported;
     struct KilnWarning *next;
 } KilnWarning;
 
@@ -36,21 +36,21 @@ struct KilnConfig {
     size_t n_selections;
     const struct KilnDefaultsList *defaults; /* the files that were merged */
     KilnRemoved *removed;
-    size_t n_removed;
-    bool foreign;           /* made for Hydra: files call the node `kiln` `hydra` */
-    bool partial;           /* of a sweep: see kiln_config_compose_sweep */
+    size_t n_removed, removed_capacity;
+    bool foreign;           /* made for Hydra: files name the node `kiln` `hydra` */
+    bool partial;           /* see kiln_config_compose_sweep */
     KilnWarning **warnings; /* a list in the arena: readers of a const config may add */
     struct tm started;      /* local time, for ${now:...} */
 };
 
-/* Remember what took a key away. */
+/* Record a removed key. */
 KILN_NODISCARD KilnStatus kiln_removal_add(KilnConfig *config, const KilnRemoved *removal,
                                            KilnError *err);
 
 /* "hydra" as the first name of a path means "kiln": is `name` (`n` bytes) that? */
 bool kiln_is_foreign_node(const char *name, size_t n);
-/* A group or path with its first part "hydra" written as "kiln"; in the arena, or
- * `path` itself. NULL when memory is out. */
+/* A group or path with "kiln" for its first part "hydra"; in the arena, or `path` itself. NULL
+ * when memory is out. */
 const char *kiln_own_path(KilnArena *arena, const char *path);
 
 #endif

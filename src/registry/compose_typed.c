@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/kiln_node/run_files.h"
 #include "registry/option_defaults.h"
 #include "registry/registry.h"
 #include "registry/rename.h"

@@ -92,8 +92,8 @@ static bool other_component(const KilnConfigNode *have, const KilnConfigNode *va
 
 static void underlay(Walk *walk, KilnConfigNode *map, const char *key, KilnConfigNode *value)
 {
-    KilnStatus status = kiln_node_underlay(walk->config, map, key, value->origin, value,
-                                           &walk->err);
+    KilnStatus status = kiln_node_add_default(walk->config, map, key, value->origin, value,
+                                              &walk->err);
 
     (void)status; /* is in walk->err */
 }

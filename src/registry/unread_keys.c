@@ -9,7 +9,6 @@
 #include "config/defaults/defaults_list.h"
 #include "config/kiln_node/kiln_keys.h"
 #include "config/kiln_node/root_readers.h"
-#include "config/kiln_node/run_files.h"
 #include "config/composed.h"
 #include "config/tree/tree.h"
 #include "registry/option_defaults.h"

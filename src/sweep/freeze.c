@@ -7,7 +7,8 @@
 
 #include "base/system/file.h"
 #include "base/parse.h"
-#include "config/kiln_node/run_files.h"
+#include "config/provenance/origins_file.h"
+#include "config/yaml/output.h"
 #include "config/composed.h"
 #include "config/tree/tree.h"
 #include "config/yaml/yaml_writer.h"

@@ -5,7 +5,7 @@
 #include "cli/commands/commands.h"
 #include "cli/find_run.h"
 #include "cli/screen/screen.h"
-#include "config/provenance/value_history.h"
+#include "config/provenance/origins_file.h"
 
 /* ---- The command ---------------------------------------------------------------------------- */
 

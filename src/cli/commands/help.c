@@ -9,7 +9,7 @@
 #include "cli/flags.h"
 #include "cli/screen/screen.h"
 #include "config/yaml/output.h"
-#include "config/kiln_node/run_files.h"
+#include "config/compose.h"
 #include "kiln/run.h"
 #include "registry/registry.h"
 #include "schema/options_help.h"
@@ -24,8 +24,6 @@ typedef struct Help {
     const KilnRegistry *registry;
     const KilnConfig *config; /* NULL: it does not compose */
     const KilnComposeRequest *request;
-    KilnGroupSelection *choices;
-    size_t n_choices;
     bool asked; /* append_chosen: what the arguments name, not the rest */
     bool any;   /* a component has been shown */
 } Help;
@@ -66,19 +64,20 @@ static void append_usage(KilnPage *page)
 
 /* ---- Groups ------------------------------------------------------------------------ */
 
-static const KilnGroupSelection *choice_of(const Help *help, const char *group)
+static const KilnSelection *selection_of(const Help *help, const char *group)
 {
-    for (size_t i = 0; i < help->n_choices; i++) {
-        const char *key = help->choices[i].group;
+    const KilnSelection *selection = NULL;
 
-        if (strcspn(key, "@") == strlen(group) && kiln_starts_with(key, group))
-            return &help->choices[i];
-    }
-    return NULL;
+    for (size_t i = 0;
+         help->config != NULL && (selection = kiln_config_selection(help->config, i)) != NULL; i++)
+        if (strcspn(selection->key, "@") == strlen(group) &&
+            kiln_starts_with(selection->key, group))
+            break;
+    return selection;
 }
 
 /* Is `option` what stands in the choice: "mlp", or one of "[a, b]"? */
-static bool is_chosen(const KilnGroupSelection *choice, const char *option)
+static bool is_chosen(const KilnSelection *choice, const char *option)
 {
     size_t length = strlen(option);
     const char *at = choice != NULL && choice->option != NULL ? choice->option : "";
@@ -96,7 +95,7 @@ static bool is_chosen(const KilnGroupSelection *choice, const char *option)
 /* Words for the options in the folder `path`, as `group` has them: mnist/cnn. */
 static void append_options(KilnText *words, const Help *help, const char *group, const char *path)
 {
-    const KilnGroupSelection *choice = choice_of(help, group);
+    const KilnSelection *choice = selection_of(help, group);
     const char *below = path + strlen(group);
     char **names = NULL;
     size_t count = 0;
@@ -131,8 +130,8 @@ static void append_group(const Help *help, KilnText *words, const char *group, c
         KilnText folder = { 0 };
 
         kiln_text_printf(&folder, "%s/%s", path, folders[i]);
-        if (!folder.failed && choice_of(help, group) != NULL &&
-            choice_of(help, folder.data) == NULL) {
+        if (!folder.failed && selection_of(help, group) != NULL &&
+            selection_of(help, folder.data) == NULL) {
             append_group(help, words, group, folder.data);
         } else if (!folder.failed) {
             kiln_text_clear(&own);
@@ -331,17 +330,6 @@ static bool trains(const KilnConfig *config)
     return kiln_node_get(root, "task") != NULL || kiln_node_get(root, "datamodule") != NULL;
 }
 
-static KilnStatus read_choices(Help *help)
-{
-    size_t n = kiln_config_selections(help->config, NULL, 0);
-
-    help->choices = calloc(n + 1, sizeof(*help->choices));
-    if (help->choices == NULL)
-        return KILN_E_NOMEM;
-    help->n_choices = kiln_config_selections(help->config, help->choices, n);
-    return KILN_OK;
-}
-
 int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry)
 {
     KilnComposeRequest request = kiln_command_request(args, registry);
@@ -352,13 +340,10 @@ int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry)
         .page = &page, .args = args, .registry = registry, .config = config, .request = &request
     };
 
-    if (status >= 0)
-        status = read_choices(&help);
     if (status >= 0 && args->n_words > 0 && trains(config))
         append_chosen(&help);
     else
         append_overview(&help);
-    free(help.choices);
     kiln_config_free(config);
     int exit_status = kiln_screen_print(&page);
     return status < 0 ? kiln_screen_exit_status(status) : exit_status;

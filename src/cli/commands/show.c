@@ -7,7 +7,7 @@
 #include "cli/commands/commands.h"
 #include "cli/help/example.h"
 #include "cli/screen/screen.h"
-#include "config/kiln_node/run_files.h"
+#include "config/compose.h"
 #include "config/yaml/yaml_writer.h"
 #include "kiln/metric.h"
 #include "kiln/run.h"
@@ -38,14 +38,12 @@ static void append_table(KilnPage *page, const KilnField *fields)
 /* The option of a group that is chosen now; NULL: none. */
 static const char *chosen_option(const Show *show, const char *group, size_t length)
 {
-    KilnGroupSelection choices[64];
-    size_t n = show->config != NULL
-                   ? kiln_config_selections(show->config, choices, KILN_COUNT(choices))
-                   : 0;
+    const KilnSelection *selection;
 
-    for (size_t i = 0; i < n && i < KILN_COUNT(choices); i++)
-        if (strlen(choices[i].group) == length && strncmp(choices[i].group, group, length) == 0)
-            return choices[i].option;
+    for (size_t i = 0;
+         show->config != NULL && (selection = kiln_config_selection(show->config, i)) != NULL; i++)
+        if (strlen(selection->key) == length && strncmp(selection->key, group, length) == 0)
+            return selection->option;
     return NULL;
 }
 

@@ -39,9 +39,8 @@ static KilnStatus print_config(const KilnArgs *args, const KilnConfig *config, K
     const char *package = all ? NULL : args->package;
     char *yaml = NULL;
     KilnConfigPart part = part_of(args->cfg);
-    KilnStatus status =
-        args->origins ? kiln_config_origins_part(config, part, package, args->resolve, &yaml, err)
-                      : kiln_config_part_yaml(config, part, package, args->resolve, &yaml, err);
+    KilnStatus status = kiln_config_part_yaml(config, part, package, args->resolve, args->origins,
+                                              &yaml, err);
 
     print_warnings(args, config);
     if (status >= 0)

@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "config/yaml/output.h"
-#include "config/kiln_node/run_files.h"
 #include "config/composed.h"
 #include "registry/registry.h"
 
@@ -116,18 +115,14 @@ void kiln_complete_keys(KilnCompletionContext *context, KilnCandidates *candidat
 static void add_chosen(KilnCompletionContext *context, KilnCandidates *candidates,
                        const char *before, const char *end)
 {
-    size_t count = kiln_config_selections(context->config, NULL, 0);
-    KilnGroupSelection *made = kiln_arena_alloc(&context->arena, (count + 1) * sizeof(*made));
+    const KilnSelection *selection;
 
-    if (made == NULL)
-        return;
-    kiln_config_selections(context->config, made, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; (selection = kiln_config_selection(context->config, i)) != NULL; i++)
         kiln_candidates_add(
             candidates, *end != '\0',
-            kiln_arena_printf(&context->arena, "%s%s%s", before, made[i].group, end),
+            kiln_arena_printf(&context->arena, "%s%s%s", before, selection->key, end),
             kiln_arena_printf(&context->arena, "group; now %s",
-                              made[i].option != NULL ? made[i].option : "none"));
+                              selection->option != NULL ? selection->option : "none"));
 }
 
 /* All groups that there are, by one level. */

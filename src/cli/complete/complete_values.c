@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "config/kiln_node/run_files.h"
 #include "config/composed.h"
 #include "registry/registry.h"
 #include "schema/table.h"
@@ -123,13 +122,12 @@ static void add_components(const Value *value, KilnKind kind, bool with_kind)
 static bool is_group(const Value *value, const char *group)
 {
     KilnCompletionContext *context = value->context;
-    size_t count = context->config != NULL ? kiln_config_selections(context->config, NULL, 0) : 0;
-    KilnGroupSelection *made = kiln_arena_alloc(&context->arena, (count + 1) * sizeof(*made));
+    const KilnSelection *selection;
 
-    if (count > 0 && made != NULL)
-        kiln_config_selections(context->config, made, count);
-    for (size_t i = 0; made != NULL && i < count; i++)
-        if (strcmp(made[i].group, value->key) == 0)
+    for (size_t i = 0;
+         context->config != NULL && (selection = kiln_config_selection(context->config, i)) != NULL;
+         i++)
+        if (strcmp(selection->key, value->key) == 0)
             return true;
     if (value->whole[0] != '+' && context->config != NULL && !kiln_starts_with(group, "kiln/"))
         return false;

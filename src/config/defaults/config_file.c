@@ -182,8 +182,8 @@ static KilnStatus check_size(const char *path, KilnError *err)
         return kiln_error_set(err, KILN_E_IO, "%s: is a link that leads nowhere", path);
     if (st.st_size > (off_t)KILN_YAML_BYTES)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "%s: has %.1f MiB, a config at most %u; data belongs into a file of "
-                              "its own, which the config names",
+                              "%s: has %.1f MiB, a config at most %u; put data into a file of its "
+                              "own, which the config names",
                               path, (double)st.st_size / (1 << 20), KILN_YAML_BYTES >> 20);
     return KILN_OK;
 }

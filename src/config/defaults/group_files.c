@@ -1,9 +1,11 @@
 /* Walks over the groups of the search path and reads what they hold. */
 #include "config/defaults/group_files.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/text.h"
 #include "config/composed.h"
 
 KilnStatus kiln_search_request(KilnSearch *search, const KilnComposeRequest *request,
@@ -83,5 +85,38 @@ KilnStatus kiln_group_files(const KilnComposeRequest *request, const KilnCompose
     if (status >= 0)
         status = kiln_search_walk(search, visit, ctx, err);
     kiln_arena_release(config.arena);
+    return status;
+}
+
+static KilnStatus copy_names(const char **names, char ***ret, size_t *ret_count, KilnError *err)
+{
+    size_t n = 0, done = 0;
+    char **copy;
+
+    while (names != NULL && names[n] != NULL)
+        n++;
+    copy = names != NULL ? calloc(n + 1, sizeof(*copy)) : NULL;
+    while (copy != NULL && done < n && (copy[done] = kiln_strdup(names[done])) != NULL)
+        done++;
+    if (copy == NULL || done < n) {
+        kiln_names_free(copy, done);
+        return kiln_error_nomem(err, (n + 1) * sizeof(*copy));
+    }
+    *ret = copy;
+    *ret_count = n;
+    return KILN_OK;
+}
+
+KilnStatus kiln_group_options(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
+                              const char *group, bool groups, char ***ret, size_t *ret_count,
+                              KilnError *err)
+{
+    KilnArena arena = { 0 };
+    KilnSearch search = { .arena = &arena, .hooks = hooks };
+    KilnStatus status = kiln_search_request(&search, request, err);
+
+    if (status >= 0)
+        status = copy_names(kiln_search_options(&search, group, groups), ret, ret_count, err);
+    kiln_arena_release(&arena);
     return status;
 }

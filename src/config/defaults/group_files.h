@@ -21,5 +21,12 @@ KILN_NODISCARD KilnStatus kiln_search_walk(KilnSearch *search, KilnGroupFileVisi
 KILN_NODISCARD KilnStatus kiln_group_files(const KilnComposeRequest *request,
                                            const KilnComposeHooks *hooks, KilnGroupFileVisit *visit,
                                            void *ctx, KilnError *err);
+/* The options of a group ("model"), or with `groups` the groups below it ("": all at the top), as
+ * the request finds them; files and what the hooks offer, in byte order. NULL-terminated; owned by
+ * the caller (kiln_names_free). */
+KILN_NODISCARD KilnStatus kiln_group_options(const KilnComposeRequest *request,
+                                             const KilnComposeHooks *hooks, const char *group,
+                                             bool groups, char ***ret, size_t *ret_count,
+                                             KilnError *err);
 
 #endif

@@ -6,14 +6,6 @@
 #include "config/compose.h"
 #include "config/defaults/shipped.h"
 
-/* A choice that the defaults list made. */
-typedef struct KilnSelection {
-    const char *key;         /* "model", "db@src" */
-    const char *option;      /* "resnet", "[a, b]"; NULL: none (null) */
-    bool several;            /* a list of options, which may be listed again */
-    const KilnOrigin *added; /* the argument +group=option that chose it; NULL: none did */
-} KilnSelection;
-
 typedef struct KilnConfigFile {
     const char *path;         /* "model/resnet", as the defaults list names it */
     const char *source;       /* "conf/model/resnet.yaml", for origins */

@@ -388,7 +388,7 @@ static KilnStatus resolve_text(KilnResolution *resolution, KilnValueText *value,
         if (text->length > KILN_INTERPOLATION_BYTES)
             return kiln_error_set(
                 resolution->err, KILN_E_RANGE,
-                "the text becomes longer than 1 MiB; data belongs into a file of its own");
+                "the text becomes longer than 1 MiB; put data into a file of its own");
     }
     return KILN_OK;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/file.h"
+#include "base/text.h"
 #include "config/defaults/group_files.h"
 #include "config/composed.h"
 
@@ -186,4 +188,28 @@ void kiln_reads_release(KilnReads *reads)
     kiln_config_free(reads->files);
     free(reads->items);
     *reads = (KilnReads) { .config = reads->config };
+}
+
+/* ---- Recorded configs ------------------------------------------------------------- */
+
+/* Is "a/b/.kiln" or ".kiln/" a folder of that name? */
+static bool is_own_folder(const char *path)
+{
+    size_t end = strlen(path), start;
+
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    for (start = end; start > 0 && path[start - 1] != '/';)
+        start--;
+    return end - start == strlen(".kiln") && kiln_starts_with(path + start, ".kiln");
+}
+
+bool kiln_config_is_recorded(const KilnConfig *config)
+{
+    const char *folder = config->search.folders != NULL ? config->search.folders->path : "";
+    char *state = kiln_path_join(folder, "state.json");
+    bool recorded = is_own_folder(folder) || (state != NULL && kiln_is_file(state));
+
+    free(state);
+    return recorded;
 }

@@ -26,4 +26,8 @@ typedef struct KilnReads {
 bool kiln_reads_key(KilnReads *reads, const KilnEntry *entry);
 void kiln_reads_release(KilnReads *reads);
 
+/* Is it the config that a run recorded, in its folder or in a checkpoint? There, values replace
+ * the references, so keys may be left without a reader. */
+bool kiln_config_is_recorded(const KilnConfig *config);
+
 #endif

@@ -1,5 +1,5 @@
-/* Tells where values come from: --explain, and kiln explain of a past run. What
- * happened to them is value_history.c's and origins_file.c's. */
+/* Prints where values come from: --explain, and kiln explain of a past run. value_history.c and
+ * origins_file.c collect what is printed here. */
 #include <string.h>
 
 #include "base/utf8.h"
@@ -9,21 +9,21 @@
 #include "config/provenance/value_history.h"
 #include "config/yaml/yaml_writer.h"
 
-enum { WIDEST = 60, MOST_TOLD = 64, ITEMS_IN_STEP = 4, ITEMS_IN_HEAD = 16 };
+enum { MAX_COLUMNS = 60, MAX_PRINTED = 64, ITEMS_IN_CHANGE = 4, ITEMS_IN_HEAD = 16 };
 
-typedef struct Teller {
+typedef struct Printer {
     const KilnValueHistories *histories;
     const KilnConfig *config;     /* NULL: a past run */
-    const KilnConfigNode *values; /* its values */
+    const KilnConfigNode *values; /* the root of the config or run */
     KilnText *text;
-    const char *told[MOST_TOLD]; /* keys that were told with the present one */
-    size_t n_told;
-} Teller;
+    const char *printed[MAX_PRINTED]; /* keys printed together with the current one */
+    size_t n_printed;
+} Printer;
 
 /* ---- Keys --------------------------------------------------------------------------------- */
 
-/* Is `key` the key `prefix` or below it? *ret_rest (may be NULL) is what follows. */
-static bool is_below(const char *key, const char *prefix, const char **ret_rest)
+/* Is `key` equal to `prefix` or inside it? *ret_rest (may be NULL) is what follows. */
+static bool is_inside(const char *key, const char *prefix, const char **ret_rest)
 {
     char a[KILN_PATH_PART], b[KILN_PATH_PART];
 
@@ -35,23 +35,15 @@ static bool is_below(const char *key, const char *prefix, const char **ret_rest)
     return true;
 }
 
-static const KilnValueHistory *find_story(const KilnValueHistories *histories, const char *key)
-{
-    for (size_t i = 0; i < histories->count; i++)
-        if (strcmp(histories->list[i].key, key) == 0)
-            return &histories->list[i];
-    return NULL;
-}
-
-/* The story of the longest key that `key` lies below. */
-static const KilnValueHistory *find_above(const KilnValueHistories *histories, const char *key,
-                                          const char **ret_rest)
+/* The history of the longest key that `key` is inside of. */
+static const KilnValueHistory *find_parent(const KilnValueHistories *histories, const char *key,
+                                           const char **ret_rest)
 {
     const KilnValueHistory *found = NULL;
     const char *rest;
 
     for (size_t i = 0; i < histories->count; i++) {
-        if (!is_below(key, histories->list[i].key, &rest) ||
+        if (!is_inside(key, histories->list[i].key, &rest) ||
             (found != NULL && strlen(rest) >= strlen(*ret_rest)))
             continue;
         found = &histories->list[i];
@@ -62,13 +54,13 @@ static const KilnValueHistory *find_above(const KilnValueHistories *histories, c
 
 /* ---- Values ------------------------------------------------------------------------------- */
 
-/* Containers with so many items and no deeper ones, which --cfg prints better; items
- * resolved unless `config` is NULL. */
-static void say_value(KilnText *text, const KilnConfig *config, const KilnConfigNode *node,
-                      size_t most)
+/* At most `max_items` items of a list or mapping, and no deeper ones: --cfg prints those better.
+ * Items are resolved unless `config` is NULL. */
+static void print_value(KilnText *text, const KilnConfig *config, const KilnConfigNode *node,
+                        size_t max_items)
 {
     bool map = node->kind == KILN_NODE_MAP;
-    size_t n = node->count < most ? node->count : most;
+    size_t n = node->count < max_items ? node->count : max_items;
 
     if (node->kind == KILN_NODE_SCALAR) {
         kiln_write_scalar(text, node);
@@ -95,35 +87,34 @@ static void say_value(KilnText *text, const KilnConfig *config, const KilnConfig
     kiln_text_char(text, map ? '}' : ']');
 }
 
-static void say_present(const Teller *teller, const char *key)
+static void print_current(const Printer *printer, const char *key)
 {
-    const KilnConfigNode *node =
-        kiln_node_find(teller->config != NULL ? teller->config->root : teller->values, key);
+    const KilnConfigNode *node = kiln_node_find(printer->values, key);
     KilnError err = { 0 };
 
     if (node == NULL)
-        kiln_text_append(teller->text, "not there");
-    else if (teller->config != NULL && kiln_config_resolve(teller->config, node, &node, &err) < 0)
-        kiln_text_printf(teller->text, "error: %.*s", (int)strcspn(err.text, "\n"), err.text);
+        kiln_text_append(printer->text, "not there");
+    else if (printer->config != NULL && kiln_config_resolve(printer->config, node, &node, &err) < 0)
+        kiln_text_printf(printer->text, "error: %.*s", (int)strcspn(err.text, "\n"), err.text);
     else
-        say_value(teller->text, teller->config, node, ITEMS_IN_HEAD);
+        print_value(printer->text, printer->config, node, ITEMS_IN_HEAD);
 }
 
-/* The value of a step, in one line that is not too long; the columns it takes. */
-static int step_value(const KilnValueChange *step, KilnText *ret)
+/* The value of a change on one line, shortened; the columns it takes. */
+static int change_value(const KilnValueChange *change, KilnText *ret)
 {
     size_t at = 0;
     int columns = 0;
 
     kiln_text_clear(ret);
-    if (step->value != NULL)
-        say_value(ret, NULL, step->value, ITEMS_IN_STEP);
+    if (change->value != NULL)
+        print_value(ret, NULL, change->value, ITEMS_IN_CHANGE);
     while (at < ret->length) {
         uint32_t c;
         size_t n = kiln_utf8_next(ret->data + at, ret->length - at, &c);
         int width = kiln_utf8_width(c);
 
-        if (columns + width > WIDEST) {
+        if (columns + width > MAX_COLUMNS) {
             ret->length = at;
             ret->data[at] = '\0';
             kiln_text_append(ret, "...");
@@ -135,120 +126,117 @@ static int step_value(const KilnValueChange *step, KilnText *ret)
     return columns;
 }
 
-/* ---- Stories ------------------------------------------------------------------------------ */
-
-static void tell_story(Teller *teller, const char *key, int indent);
+/* ---- Histories ---------------------------------------------------------------------------- */
 
 /* "  set to  0.1  conf/config.yaml:3:5", the value in a column of `width`. */
-static void tell_step(const Teller *teller, const KilnValueChange *step, bool first, int indent,
-                      int width)
+static void print_change(const Printer *printer, const KilnValueChange *change, bool first,
+                         int indent, int width)
 {
-    const char *word = step->value != NULL ? (first ? "set to" : "over")
-                       : step->why != NULL ? "dropped"
-                                           : "removed";
+    const char *word = change->value != NULL ? (first ? "set to" : "over")
+                       : change->why != NULL ? "dropped"
+                                             : "removed";
     KilnText value = { 0 };
-    int columns = step_value(step, &value);
+    int columns = change_value(change, &value);
 
-    kiln_text_printf(teller->text, "%*s%-8s%s%*s  %s", indent, "", word,
-                     value.data != NULL ? value.data : "", width - columns, "", step->place);
-    if (step->tag != NULL)
-        kiln_text_printf(teller->text, " (%s)", step->tag);
-    if (step->why != NULL)
-        kiln_text_printf(teller->text, ": %s", step->why);
-    kiln_text_char(teller->text, '\n');
-    teller->text->failed |= value.failed;
+    kiln_text_printf(printer->text, "%*s%-8s%s%*s  %s", indent, "", word,
+                     value.data != NULL ? value.data : "", width - columns, "", change->origin);
+    if (change->tag != NULL)
+        kiln_text_printf(printer->text, " (%s)", change->tag);
+    if (change->why != NULL)
+        kiln_text_printf(printer->text, ": %s", change->why);
+    kiln_text_char(printer->text, '\n');
+    printer->text->failed |= value.failed;
     kiln_text_release(&value);
 }
 
-static bool was_told(Teller *teller, const char *key)
-{
-    for (size_t i = 0; i < teller->n_told; i++)
-        if (strcmp(teller->told[i], key) == 0)
-            return true;
-    if (teller->n_told == MOST_TOLD)
-        return true;
-    teller->told[teller->n_told++] = key;
-    return false;
-}
-
-static void tell_steps(Teller *teller, const KilnValueHistory *history, int indent)
+static int widest_value(const KilnValueHistory *history)
 {
     KilnText value = { 0 };
     int width = 0;
 
     for (size_t i = 0; i < history->count; i++) {
-        int columns = step_value(&history->steps[i], &value);
+        int columns = change_value(&history->changes[i], &value);
 
         width = columns > width ? columns : width;
     }
     kiln_text_release(&value);
-    for (size_t i = 0; i < history->count; i++) {
-        const KilnValueChange *step = &history->steps[i];
-
-        tell_step(teller, step, i == 0, indent, width);
-        for (size_t j = 0; i == 0 && step->refers != NULL && step->refers[j] != NULL; j++)
-            tell_story(teller, step->refers[j], indent + 2);
-    }
+    return width;
 }
 
-/* The key with its value, and below it what happened to it; once. */
-static void tell_story(Teller *teller, const char *key, int indent)
+/* Marks the key as printed. True when it was before, or when too many were. */
+static bool was_printed(Printer *printer, const char *key)
 {
-    const KilnValueHistory *history = find_story(teller->histories, key);
+    for (size_t i = 0; i < printer->n_printed; i++)
+        if (strcmp(printer->printed[i], key) == 0)
+            return true;
+    if (printer->n_printed == MAX_PRINTED)
+        return true;
+    printer->printed[printer->n_printed++] = key;
+    return false;
+}
 
-    kiln_text_printf(teller->text, "%*s%s: ", indent, "", key);
-    say_present(teller, key);
-    if (was_told(teller, key)) {
-        kiln_text_append(teller->text, " (see above)\n");
+/* The key with its value, then its changes and those of the keys that it refers to; once. */
+static void print_history(Printer *printer, const char *key, int indent)
+{
+    const KilnValueHistory *history = kiln_histories_find(printer->histories, key);
+
+    kiln_text_printf(printer->text, "%*s%s: ", indent, "", key);
+    print_current(printer, key);
+    if (was_printed(printer, key)) {
+        kiln_text_append(printer->text, " (see above)\n");
         return;
     }
-    kiln_text_char(teller->text, '\n');
-    if (history != NULL)
-        tell_steps(teller, history, indent + 2);
+    kiln_text_char(printer->text, '\n');
+    const int width = history != NULL ? widest_value(history) : 0;
+    for (size_t i = 0; history != NULL && i < history->count; i++) {
+        const KilnValueChange *change = &history->changes[i];
+
+        print_change(printer, change, i == 0, indent + 2, width);
+        for (size_t j = 0; i == 0 && change->references != NULL && change->references[j] != NULL;
+             j++)
+            print_history(printer, change->references[j], indent + 4);
+    }
 }
 
-static bool hides(const Teller *teller, const char *key)
+static bool is_hidden(const Printer *printer, const char *key)
 {
-    char part[KILN_PATH_PART];
-
-    return teller->config != NULL && kiln_path_next(&key, part) &&
-           kiln_config_hides(teller->config, part);
+    return printer->config != NULL && kiln_config_hides(printer->config, key);
 }
 
-/* All keys at and below `key`; false when there is none. */
-static bool tell_below(Teller *teller, const char *key)
+/* `key` and all keys inside it; false when there is none. */
+static bool print_inside(Printer *printer, const char *key)
 {
     bool found = false;
 
-    for (size_t i = 0; i < teller->histories->count; i++) {
-        const KilnValueHistory *history = &teller->histories->list[i];
+    for (size_t i = 0; i < printer->histories->count; i++) {
+        const KilnValueHistory *history = &printer->histories->list[i];
 
-        if (!is_below(history->key, key, NULL) || (*key == '\0' && hides(teller, history->key)))
+        if (!is_inside(history->key, key, NULL) ||
+            (*key == '\0' && is_hidden(printer, history->key)))
             continue;
-        teller->n_told = 0;
-        tell_story(teller, history->key, 0);
+        printer->n_printed = 0;
+        print_history(printer, history->key, 0);
         found = true;
     }
     return found;
 }
 
-/* ---- Keys that have no story --------------------------------------------------------------- */
+/* ---- Keys without a history --------------------------------------------------------------- */
 
-/* `task.model.depth` where task.model is ${model}: the key that it is. */
-static const char *referred(Teller *teller, const KilnValueHistory *history, const char *key,
-                            const char *rest)
+/* For `task.model.depth` where task.model is ${model}: "model.depth". */
+static const char *follow_reference(Printer *printer, const KilnValueHistory *history,
+                                    const char *key, const char *rest)
 {
-    const KilnValueChange *step = &history->steps[0];
-    const char *target;
+    const KilnValueChange *change = &history->changes[0];
 
-    if (step->value == NULL || step->refers == NULL || step->refers[0] == NULL ||
-        step->refers[1] != NULL)
+    if (change->value == NULL || change->references == NULL || change->references[0] == NULL ||
+        change->references[1] != NULL)
         return NULL;
-    target = kiln_arena_printf(teller->histories->arena, "%s%s", step->refers[0], rest);
-    if (target == NULL)
-        return NULL;
-    kiln_text_printf(teller->text, "%s is %s, by %s in %s\n", key, target, step->value->text,
-                     step->place);
+    const char *target = kiln_arena_printf(printer->histories->arena, "%s%s", change->references[0],
+                                           rest);
+    if (target != NULL)
+        kiln_text_printf(printer->text, "%s is %s, by %s in %s\n", key, target, change->value->text,
+                         change->origin);
     return target;
 }
 
@@ -259,17 +247,17 @@ static const char *last_part(const char *key)
     return dot != NULL ? dot + 1 : key;
 }
 
-/* The last name alone is a usual way to ask: keys that end in it. */
-static void suggest(const Teller *teller, const char *key, KilnError *err)
+/* People often give the last name alone: suggest keys that end in it. */
+static void suggest(const Printer *printer, const char *key, KilnError *err)
 {
     KilnText text = { 0 };
     size_t found = 0;
 
     kiln_text_append(&text, err->text);
-    for (size_t i = 0; i < teller->histories->count && found < 3; i++) {
-        const char *other = teller->histories->list[i].key;
+    for (size_t i = 0; i < printer->histories->count && found < 3; i++) {
+        const char *other = printer->histories->list[i].key;
 
-        if (strcmp(last_part(other), last_part(key)) == 0 && !hides(teller, other))
+        if (strcmp(last_part(other), last_part(key)) == 0 && !is_hidden(printer, other))
             kiln_text_printf(&text, "%s'%s'", found++ == 0 ? "; did you mean " : " or ", other);
     }
     if (found > 0 && !text.failed)
@@ -277,70 +265,61 @@ static void suggest(const Teller *teller, const char *key, KilnError *err)
     kiln_text_release(&text);
 }
 
-static KilnStatus unknown(const Teller *teller, const char *key, KilnError *err)
+static KilnStatus unknown_key(const Printer *printer, const char *key, KilnError *err)
 {
     const KilnConfigNode *node = NULL;
     KilnError local = { 0 };
 
     err = err != NULL ? err : &local;
-    if (teller->config == NULL)
-        kiln_resolve_missing(teller->values, key, err);
-    else if (kiln_config_find(teller->config, key, &node, err) >= 0)
-        kiln_error_set(err, KILN_E_KEY, "there is nothing to tell about '%s'", key);
+    if (printer->config == NULL)
+        kiln_resolve_missing(printer->values, key, err);
+    else if (kiln_config_find(printer->config, key, &node, err) >= 0)
+        kiln_error_set(err, KILN_E_KEY, "'%s' has no history", key);
     if (strstr(err->text, "did you mean") == NULL)
-        suggest(teller, key, err);
+        suggest(printer, key, err);
     return err->status;
 }
 
-static KilnStatus tell_key(Teller *teller, const char *key, int depth, KilnError *err)
+static KilnStatus print_key(Printer *printer, const char *key, int depth, KilnError *err)
 {
-    const char *rest = "", *target;
-    const KilnValueHistory *above;
+    const char *rest = "", *target = NULL;
 
-    if (tell_below(teller, key))
+    if (print_inside(printer, key))
         return KILN_OK;
-    above = find_above(teller->histories, key, &rest);
-    target = above != NULL && depth < KILN_INTERPOLATION_DEPTH ? referred(teller, above, key, rest)
-                                                               : NULL;
+    const KilnValueHistory *parent = find_parent(printer->histories, key, &rest);
+    if (parent != NULL && depth < KILN_INTERPOLATION_DEPTH)
+        target = follow_reference(printer, parent, key, rest);
     if (target != NULL)
-        return tell_key(teller, target, depth + 1, err);
-    /* A list's item, or something in what was taken away. */
-    const KilnConfigNode *node =
-        kiln_node_find(teller->config != NULL ? teller->config->root : teller->values, key);
-    if (above == NULL || (node == NULL && above->there))
-        return unknown(teller, key, err);
-    teller->n_told = 0;
-    tell_story(teller, above->key, 0);
+        return print_key(printer, target, depth + 1, err);
+    /* The key may be an item of a list, or in something that was removed. */
+    if (parent == NULL || (parent->is_set && kiln_node_find(printer->values, key) == NULL))
+        return unknown_key(printer, key, err);
+    printer->n_printed = 0;
+    print_history(printer, parent->key, 0);
     return KILN_OK;
 }
 
 KilnStatus kiln_histories_explain(const KilnValueHistories *histories, const KilnConfig *config,
-                                  const KilnConfigNode *values, const char *key, KilnText *text,
+                                  const KilnConfigNode *values, const char *key, char **ret,
                                   KilnError *err)
 {
-    Teller teller = { .histories = histories, .config = config, .values = values, .text = text };
+    KilnText text = { 0 };
+    Printer printer = { .histories = histories, .config = config, .values = values, .text = &text };
     const char *own = kiln_own_path(histories->arena, key);
+    KilnStatus status = own != NULL ? print_key(&printer, own, 0, err)
+                                    : kiln_error_nomem(err, strlen(key));
 
-    if (own == NULL)
-        return kiln_error_nomem(err, strlen(key));
-    return tell_key(&teller, own, 0, err);
+    return kiln_text_finish(&text, status, ret, err);
 }
 
 KilnStatus kiln_config_explain(const KilnConfig *config, const char *key, char **ret,
                                KilnError *err)
 {
     KilnValueHistories histories = { 0 };
-    KilnText text = { 0 };
     KilnStatus status = kiln_histories_collect(config, &histories, err);
 
-    if (status >= 0)
-        status = kiln_histories_explain(&histories, config, NULL, key != NULL ? key : "", &text,
-                                        err);
-    char *taken = status >= 0 ? kiln_text_take(&text) : NULL;
-    if (status >= 0 && taken == NULL)
-        status = kiln_error_nomem(err, 1);
-    if (status >= 0)
-        *ret = taken;
-    kiln_text_release(&text);
-    return status;
+    if (status < 0)
+        return status;
+    return kiln_histories_explain(&histories, config, config->root, key != NULL ? key : "", ret,
+                                  err);
 }

@@ -1,30 +1,29 @@
-/* Writes and reads origins.yaml, the histories of a run's values. */
+/* Writes and reads origins.yaml, and explains past runs from it. */
+#include "config/provenance/origins_file.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
+#include "config/composed.h"
+#include "config/tree/tree.h"
 #include "config/yaml/output.h"
 #include "config/yaml/yaml_reader.h"
-#include "config/kiln_node/run_files.h"
-#include "config/composed.h"
-#include "config/provenance/value_history.h"
 #include "config/yaml/yaml_writer.h"
 
 /* ---- Writing --------------------------------------------------------------------------- */
 
-/* A value in one line, in flow style: {a: 1, b: [x]}; its entries from the one at `first`. */
-static void flow(KilnText *text, const KilnConfigNode *node, size_t first)
+/* A value on one line, in flow style: {a: 1, b: [x]}; its entries from index `first` on. */
+static void write_flow(KilnText *text, const KilnConfigNode *node, size_t first)
 {
     bool map = node->kind == KILN_NODE_MAP;
 
     if (node->kind == KILN_NODE_SCALAR) {
-        if (node->scalar == KILN_SCALAR_STR || node->scalar == KILN_SCALAR_INTERPOLATION) {
+        if (node->scalar == KILN_SCALAR_STR || node->scalar == KILN_SCALAR_INTERPOLATION ||
+            node->scalar == KILN_SCALAR_MISSING)
             kiln_write_quoted(text, node->text);
-        } else if (node->scalar == KILN_SCALAR_MISSING) {
-            kiln_text_append(text, "'?\?\?'");
-        } else {
+        else
             kiln_write_scalar(text, node);
-        }
         return;
     }
     kiln_text_char(text, map ? '{' : '[');
@@ -34,68 +33,43 @@ static void flow(KilnText *text, const KilnConfigNode *node, size_t first)
             kiln_write_quoted(text, node->entries[i].key);
             kiln_text_append(text, ": ");
         }
-        flow(text, node->entries[i].value, 0);
+        write_flow(text, node->entries[i].value, 0);
     }
     kiln_text_char(text, map ? '}' : ']');
 }
 
-/* The step, of which `older` (NULL: none) is the one before. A list that was appended to has
- * its new items alone, or ten thousand appends would fill the disk. */
-static void write_step(const KilnValueChange *step, const KilnValueChange *older, KilnText *text)
+static void write_field(KilnText *text, const char *name, const char *value)
 {
-    const KilnConfigNode *value = step->value;
+    if (value == NULL)
+        return;
+    kiln_text_printf(text, ", %s: ", name);
+    kiln_write_quoted(text, value);
+}
+
+/* `older` is the change before; NULL: none. Of a list that was appended to, only the new items are
+ * written: whole lists would make ten thousand appends fill the disk. */
+static void write_change(const KilnValueChange *change, const KilnValueChange *older,
+                         KilnText *text)
+{
+    const KilnConfigNode *value = change->value;
 
     if (value != NULL && value->shared && older != NULL && value->replaced == older->value) {
         kiln_text_append(text, "  - {more: ");
-        flow(text, value, older->value->count);
+        write_flow(text, value, older->value->count);
     } else if (value != NULL) {
         kiln_text_append(text, "  - {value: ");
-        flow(text, value, 0);
+        write_flow(text, value, 0);
     } else {
         kiln_text_append(text, "  - {removed: true");
     }
-    kiln_text_append(text, ", from: ");
-    kiln_write_quoted(text, step->place);
-    if (step->tag != NULL) {
-        kiln_text_append(text, ", tag: ");
-        kiln_write_quoted(text, step->tag);
-    }
-    if (step->why != NULL) {
-        kiln_text_append(text, ", why: ");
-        kiln_write_quoted(text, step->why);
-    }
-    for (size_t i = 0; step->refers != NULL && step->refers[i] != NULL; i++) {
+    write_field(text, "from", change->origin);
+    write_field(text, "tag", change->tag);
+    write_field(text, "why", change->why);
+    for (size_t i = 0; change->references != NULL && change->references[i] != NULL; i++) {
         kiln_text_append(text, i == 0 ? ", refers: [" : ", ");
-        kiln_write_quoted(text, step->refers[i]);
+        kiln_write_quoted(text, change->references[i]);
     }
-    kiln_text_append(text, step->refers != NULL ? "]}\n" : "}\n");
-}
-
-static bool is_hidden(const KilnConfig *config, const char *key)
-{
-    char part[KILN_PATH_PART];
-
-    return kiln_path_next(&key, part) && kiln_config_hides(config, part);
-}
-
-void kiln_histories_write(const KilnValueHistories *histories, const KilnConfig *config,
-                          KilnText *text)
-{
-    size_t start = text->length;
-
-    for (size_t i = 0; i < histories->count; i++) {
-        const KilnValueHistory *history = &histories->list[i];
-
-        if (is_hidden(config, history->key))
-            continue;
-        kiln_write_string(text, history->key);
-        kiln_text_append(text, ":\n");
-        for (size_t j = 0; j < history->count; j++)
-            write_step(&history->steps[j], j + 1 < history->count ? &history->steps[j + 1] : NULL,
-                       text);
-    }
-    if (text->length == start)
-        kiln_text_append(text, "{}\n");
+    kiln_text_append(text, change->references != NULL ? "]}\n" : "}\n");
 }
 
 KilnStatus kiln_config_origins_yaml(const KilnConfig *config, const char *before, char **ret,
@@ -103,28 +77,23 @@ KilnStatus kiln_config_origins_yaml(const KilnConfig *config, const char *before
 {
     KilnValueHistories histories = { 0 };
     KilnText text = { 0 };
-    char *taken;
     KilnStatus status = before != NULL ? kiln_histories_resume(config, before, &histories, err)
                                        : kiln_histories_collect(config, &histories, err);
 
-    if (status < 0)
-        return status;
-    kiln_histories_write(&histories, config, &text);
-    taken = kiln_text_take(&text);
-    if (taken == NULL)
-        return kiln_error_nomem(err, 1);
-    *ret = taken;
-    return KILN_OK;
-}
+    for (size_t i = 0; status >= 0 && i < histories.count; i++) {
+        const KilnValueHistory *history = &histories.list[i];
 
-KilnStatus kiln_config_origins_check(const char *path, KilnError *err)
-{
-    KilnArena arena = { 0 };
-    KilnValueHistories histories = { 0 };
-    KilnStatus status = kiln_histories_read(&arena, path, &histories, err);
-
-    kiln_arena_release(&arena);
-    return status;
+        if (kiln_config_hides_path(config, history->key))
+            continue;
+        kiln_write_string(&text, history->key);
+        kiln_text_append(&text, ":\n");
+        for (size_t j = 0; j < history->count; j++)
+            write_change(&history->changes[j],
+                         j + 1 < history->count ? &history->changes[j + 1] : NULL, &text);
+    }
+    if (text.length == 0)
+        kiln_text_append(&text, "{}\n");
+    return kiln_text_finish(&text, status, ret, err);
 }
 
 /* ---- Reading ----------------------------------------------------------------------------- */
@@ -132,8 +101,8 @@ KilnStatus kiln_config_origins_check(const char *path, KilnError *err)
 static KilnStatus damaged(const KilnConfigNode *at, KilnError *err)
 {
     kiln_error_set(err, KILN_E_FORMAT,
-                   "this is not what kiln writes into a run folder: expected a mapping from keys "
-                   "to lists of {value: ..., from: ...}");
+                   "not an origins.yaml of kiln: expected a mapping from keys to lists of "
+                   "{value: ..., from: ...}");
     return kiln_error_at(err, &at->origin);
 }
 
@@ -144,38 +113,39 @@ static const char *text_at(const KilnConfigNode *map, const char *key)
     return node != NULL && node->kind == KILN_NODE_SCALAR ? node->text : NULL;
 }
 
-static KilnStatus read_step(KilnValueHistories *histories, KilnValueHistory *history,
-                            const KilnConfigNode *from, KilnError *err)
+static KilnStatus read_references(KilnArena *arena, const KilnConfigNode *list, const char ***ret,
+                                  KilnError *err)
 {
-    const KilnConfigNode *refers = kiln_node_get(from, "refers");
-    KilnValueChange *step = kiln_history_add_change(histories, history);
-
-    if (step == NULL)
-        return kiln_error_nomem(err, sizeof(*step));
-    step->value = kiln_node_get(from, "value");
-    step->place = text_at(from, "from");
-    step->why = text_at(from, "why");
-    step->tag = text_at(from, "tag");
-    if (step->place == NULL || (step->value == NULL && kiln_node_get(from, "more") == NULL &&
-                                text_at(from, "removed") == NULL))
-        return damaged(from, err);
-    if (refers == NULL || refers->kind != KILN_NODE_LIST)
+    if (list == NULL || list->kind != KILN_NODE_LIST)
         return KILN_OK;
-    step->refers = kiln_arena_alloc(histories->arena, (refers->count + 1) * sizeof(*step->refers));
-    if (step->refers == NULL)
-        return kiln_error_nomem(err, sizeof(*step));
-    for (size_t i = 0; i < refers->count; i++) {
-        if (refers->entries[i].value->kind != KILN_NODE_SCALAR)
-            return damaged(refers, err);
-        step->refers[i] = refers->entries[i].value->text;
+    const char **keys = kiln_arena_alloc(arena, (list->count + 1) * sizeof(*keys));
+    if (keys == NULL)
+        return kiln_error_nomem(err, list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        keys[i] = list->entries[i].value->text;
+        if (keys[i] == NULL)
+            return damaged(list, err);
     }
-    step->refers[refers->count] = NULL;
+    *ret = keys;
     return KILN_OK;
 }
 
-/* The list `before` with the items of `more` after its own. */
-static KilnStatus lengthen(KilnArena *arena, const KilnConfigNode *before,
-                           const KilnConfigNode *more, KilnValueChange *ret, KilnError *err)
+static KilnStatus read_change(KilnArena *arena, const KilnConfigNode *from, KilnValueChange *ret,
+                              KilnError *err)
+{
+    ret->value = kiln_node_get(from, "value");
+    ret->origin = text_at(from, "from");
+    ret->why = text_at(from, "why");
+    ret->tag = text_at(from, "tag");
+    if (ret->origin == NULL || (ret->value == NULL && kiln_node_get(from, "more") == NULL &&
+                                text_at(from, "removed") == NULL))
+        return damaged(from, err);
+    return read_references(arena, kiln_node_get(from, "refers"), &ret->references, err);
+}
+
+/* The list `before` with the items of `more` appended. */
+static KilnStatus append_more(KilnArena *arena, const KilnConfigNode *before,
+                              const KilnConfigNode *more, KilnValueChange *ret, KilnError *err)
 {
     KilnConfigNode *list = kiln_arena_alloc(arena, sizeof(*list));
     bool ok = list != NULL;
@@ -192,106 +162,113 @@ static KilnStatus lengthen(KilnArena *arena, const KilnConfigNode *before,
     return ok ? KILN_OK : kiln_error_nomem(err, sizeof(*list));
 }
 
-/* Put together the lists of which the file has the new items alone, the oldest first. */
-static KilnStatus read_more(const KilnValueHistories *histories, const KilnValueHistory *history,
-                            const KilnConfigNode *steps, KilnError *err)
+/* Complete the lists of which the file has only the new items, oldest first. */
+static KilnStatus complete_lists(KilnArena *arena, const KilnValueHistory *history,
+                                 const KilnConfigNode *changes, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
     for (size_t i = history->count; i-- > 0 && status >= 0;) {
-        const KilnConfigNode *more = kiln_node_get(steps->entries[i].value, "more");
-        const KilnConfigNode *before = i + 1 < history->count ? history->steps[i + 1].value : NULL;
+        const KilnConfigNode *more = kiln_node_get(changes->entries[i].value, "more");
+        const KilnConfigNode *before = i + 1 < history->count ? history->changes[i + 1].value
+                                                              : NULL;
 
-        if (more == NULL || history->steps[i].value != NULL)
+        if (more == NULL || history->changes[i].value != NULL)
             continue;
         if (before == NULL || before->kind != KILN_NODE_LIST || more->kind != KILN_NODE_LIST)
             return damaged(more, err);
-        status = lengthen(histories->arena, before, more, &history->steps[i], err);
+        status = append_more(arena, before, more, &history->changes[i], err);
     }
     return status;
 }
 
-static KilnStatus read_story(KilnValueHistories *histories, const KilnEntry *entry, KilnError *err)
+static KilnStatus read_history(KilnValueHistories *histories, const KilnEntry *entry,
+                               KilnError *err)
 {
-    KilnValueHistory *history = kiln_histories_add(histories, entry->key);
+    const KilnConfigNode *changes = entry->value;
     KilnStatus status = KILN_OK;
 
+    if (changes->kind != KILN_NODE_LIST || changes->count == 0)
+        return damaged(changes, err);
+    KilnValueHistory *history = kiln_histories_add(histories, entry->key, changes->count);
     if (history == NULL)
         return kiln_error_nomem(err, sizeof(*history));
-    if (entry->value->kind != KILN_NODE_LIST || entry->value->count == 0)
-        return damaged(entry->value, err);
-    for (size_t i = 0; i < entry->value->count && status >= 0; i++)
-        status = read_step(histories, history, entry->value->entries[i].value, err);
+    while (history->count < changes->count && status >= 0) {
+        const size_t i = history->count++;
+
+        status = read_change(histories->arena, changes->entries[i].value, &history->changes[i],
+                             err);
+    }
     if (status >= 0)
-        status = read_more(histories, history, entry->value, err);
-    history->there = history->count > 0 && history->steps[0].value != NULL;
+        status = complete_lists(histories->arena, history, changes, err);
+    history->is_set = history->changes[0].value != NULL;
     return status;
 }
 
-/* The YAML file as a mapping, whose nodes live in the arena. */
+/* A YAML file that holds a mapping. */
 static KilnStatus read_map(KilnArena *arena, const char *path, KilnConfigNode **ret, KilnError *err)
 {
-    KilnMaker maker = { .arena = arena, .origin = { .source = kiln_arena_strdup(arena, path) } };
-    char *text = NULL;
-    size_t size = 0;
-    KilnStatus status = maker.origin.source == NULL
-                            ? kiln_error_nomem(err, strlen(path))
-                            : kiln_file_read(path, KILN_YAML_BYTES, &text, &size, err);
+    KilnStatus status = kiln_yaml_read_file(arena, path, ret, err);
 
-    if (status >= 0)
-        status = kiln_yaml_read(&maker, text, size, false, ret, err);
-    free(text);
     if (status >= 0 && (*ret == NULL || (*ret)->kind != KILN_NODE_MAP))
         return kiln_error_set(err, KILN_E_FORMAT, "%s: expected a mapping", path);
     return status;
 }
 
-KilnStatus kiln_histories_read(KilnArena *arena, const char *path, KilnValueHistories *ret,
-                               KilnError *err)
+static KilnStatus read_histories(KilnArena *arena, const char *path, KilnValueHistories *ret,
+                                 KilnError *err)
 {
-    KilnValueHistories histories = { .arena = arena };
     KilnConfigNode *map = NULL;
     KilnStatus status = read_map(arena, path, &map, err);
 
+    *ret = (KilnValueHistories) { .arena = arena };
     for (size_t i = 0; status >= 0 && i < map->count; i++)
-        status = read_story(&histories, &map->entries[i], err);
-    if (status >= 0)
-        *ret = histories;
+        status = read_history(ret, &map->entries[i], err);
     return status;
 }
 
-/* ---- A run that goes on ------------------------------------------------------------------- */
-
-/* Set, or taken away, by the command line: see kiln_origin_write. */
-static bool is_argument(const KilnValueChange *step)
+KilnStatus kiln_config_origins_check(const char *path, KilnError *err)
 {
-    return kiln_starts_with(step->place, "argument ");
+    KilnArena arena = { 0 };
+    KilnValueHistories histories;
+    KilnStatus status = read_histories(&arena, path, &histories, err);
+
+    kiln_arena_release(&arena);
+    return status;
 }
 
-static KilnValueHistory *find(const KilnValueHistories *histories, const char *key)
+/* ---- Resumed runs ------------------------------------------------------------------------- */
+
+/* The first `n` changes of `from`, then those of `to`. */
+static bool prepend_changes(KilnArena *arena, KilnValueHistory *to, const KilnValueHistory *from,
+                            size_t n)
 {
-    for (size_t i = 0; i < histories->count; i++)
-        if (strcmp(histories->list[i].key, key) == 0)
-            return &histories->list[i];
-    return NULL;
+    KilnValueChange *changes = kiln_arena_alloc(arena, (n + to->count) * sizeof(*changes));
+
+    if (changes == NULL)
+        return false;
+    memcpy(changes, from->changes, n * sizeof(*changes));
+    memcpy(changes + n, to->changes, to->count * sizeof(*changes));
+    to->changes = changes;
+    to->count += n;
+    to->is_set = from->is_set;
+    return true;
 }
 
-/* The first `n` steps of `from` in front of those of `to`. */
-static bool put_first(KilnValueHistories *histories, KilnValueHistory *to,
-                      const KilnValueHistory *from, size_t n)
+static bool resume_history(KilnValueHistories *run, const KilnValueHistory *now)
 {
-    const KilnValueHistory old = *to;
-    bool ok = true;
+    KilnValueHistory *before = kiln_histories_find(run, now->key);
+    size_t n = 0;
 
-    *to = (KilnValueHistory) { .key = old.key, .there = from->there };
-    for (size_t i = 0; i < n + old.count && ok; i++) {
-        KilnValueChange *step = kiln_history_add_change(histories, to);
-
-        ok = step != NULL;
-        if (ok)
-            *step = i < n ? from->steps[i] : old.steps[i - n];
-    }
-    return ok;
+    while (n < now->count && kiln_starts_with(now->changes[n].origin, "argument "))
+        n++;
+    /* A run that is resumed twice by the same arguments has the change already. */
+    if (n == 0 || (before != NULL && before->count > 0 &&
+                   strcmp(before->changes[0].origin, now->changes[0].origin) == 0))
+        return true;
+    if (before == NULL)
+        before = kiln_histories_add(run, now->key, 0);
+    return before != NULL && prepend_changes(run->arena, before, now, n);
 }
 
 KilnStatus kiln_histories_resume(const KilnConfig *config, const char *path,
@@ -299,68 +276,38 @@ KilnStatus kiln_histories_resume(const KilnConfig *config, const char *path,
 {
     KilnValueHistories now = { 0 }, run = { 0 };
     KilnStatus status = kiln_histories_collect(config, &now, err);
-    bool ok = true;
 
     if (status >= 0)
-        status = kiln_histories_read(config->arena, path, &run, err);
-    for (size_t i = 0; i < now.count && ok && status >= 0; i++) {
-        const KilnValueHistory *history = &now.list[i];
-        KilnValueHistory *before = find(&run, history->key);
-        size_t n = 0;
-
-        while (n < history->count && is_argument(&history->steps[n]))
-            n++;
-        /* It may be there already: a run is resumed twice by the same words. */
-        if (n == 0 || (before != NULL && before->count > 0 &&
-                       strcmp(before->steps[0].place, history->steps[0].place) == 0))
-            continue;
-        if (before == NULL)
-            before = kiln_histories_add(&run, history->key);
-        ok = before != NULL && put_first(&run, before, history, n);
-    }
-    if (status >= 0 && !ok)
-        status = kiln_error_nomem(err, sizeof(KilnValueHistory));
+        status = read_histories(config->arena, path, &run, err);
+    for (size_t i = 0; i < now.count && status >= 0; i++)
+        if (!resume_history(&run, &now.list[i]))
+            status = kiln_error_nomem(err, sizeof(KilnValueHistory));
     if (status >= 0)
         *ret = run;
     return status;
 }
 
-/* ---- A past run --------------------------------------------------------------------------- */
-
-static KilnStatus tell(KilnArena *arena, const char *origins, const char *values, const char *key,
-                       KilnText *text, KilnError *err)
-{
-    KilnValueHistories histories = { 0 };
-    KilnConfigNode *root = NULL;
-    KilnStatus status = kiln_histories_read(arena, origins, &histories, err);
-
-    if (status >= 0)
-        status = read_map(arena, values, &root, err);
-    if (status >= 0)
-        status = kiln_histories_explain(&histories, NULL, root, key, text, err);
-    if (err != NULL)
-        err->origin = (KilnOrigin) { 0 }; /* it ends with the arena */
-    return status;
-}
+/* ---- Past runs ---------------------------------------------------------------------------- */
 
 KilnStatus kiln_run_explain(const char *dir, const char *key, char **ret, KilnError *err)
 {
     KilnArena arena = { 0 };
-    KilnText text = { 0 };
-    char *origins = kiln_path_join(dir, ".kiln/origins.yaml");
-    char *values = kiln_path_join(dir, ".kiln/config.yaml");
-    KilnStatus status = origins == NULL || values == NULL
-                            ? kiln_error_nomem(err, strlen(dir))
-                            : tell(&arena, origins, values, key, &text, err);
-    char *taken = status >= 0 ? kiln_text_take(&text) : NULL;
+    KilnValueHistories histories;
+    KilnConfigNode *values = NULL;
+    char *origins_path = kiln_path_join(dir, ".kiln/origins.yaml");
+    char *values_path = kiln_path_join(dir, ".kiln/config.yaml");
+    KilnStatus status = origins_path != NULL && values_path != NULL
+                            ? read_histories(&arena, origins_path, &histories, err)
+                            : kiln_error_nomem(err, strlen(dir));
 
-    if (status >= 0 && taken == NULL)
-        status = kiln_error_nomem(err, 1);
     if (status >= 0)
-        *ret = taken;
-    kiln_text_release(&text);
+        status = read_map(&arena, values_path, &values, err);
+    if (status >= 0)
+        status = kiln_histories_explain(&histories, NULL, values, key, ret, err);
+    if (err != NULL)
+        err->origin = (KilnOrigin) { 0 }; /* its text ends with the arena */
     kiln_arena_release(&arena);
-    free(origins);
-    free(values);
+    free(origins_path);
+    free(values_path);
     return status;
 }

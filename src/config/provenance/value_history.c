@@ -3,70 +3,46 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "config/interpolate/interpolate.h"
 #include "config/tree/edit.h"
 #include "config/provenance/origin.h"
 #include "config/composed.h"
 
-enum { MOST_REFERENCES = 16 };
+enum { MAX_REFERENCES = 16 };
 
 typedef struct Collector {
     const KilnConfig *config;
     KilnValueHistories *histories;
 } Collector;
 
-/* ---- Growing --------------------------------------------------------------------------- */
-
-/* A larger copy of `items`, each of `size` bytes; NULL when memory ran out. */
-static void *grow(KilnValueHistories *histories, const void *items, size_t count, size_t size)
+KilnValueHistory *kiln_histories_add(KilnValueHistories *histories, const char *key, size_t size)
 {
-    void *more = kiln_arena_alloc(histories->arena, (count + 1) * 2 * size);
+    KilnValueChange *changes = kiln_arena_alloc(histories->arena, (size + 1) * sizeof(*changes));
 
-    histories->failed |= more == NULL;
-    if (more != NULL && count > 0)
-        memcpy(more, items, count * size);
-    return more;
-}
-
-KilnValueHistory *kiln_histories_add(KilnValueHistories *histories, const char *key)
-{
-    if (histories->count == histories->capacity) {
-        KilnValueHistory *list = grow(histories, histories->list, histories->count, sizeof(*list));
-
-        if (list == NULL)
-            return NULL;
-        histories->capacity = (histories->count + 1) * 2;
-        histories->list = list;
+    if (changes == NULL || !KILN_ARENA_RESERVE(histories->arena, histories->list,
+                                               histories->capacity, histories->count + 1)) {
+        histories->failed = true;
+        return NULL;
     }
     KilnValueHistory *history = &histories->list[histories->count++];
-    *history = (KilnValueHistory) { .key = key, .there = true };
+    *history = (KilnValueHistory) { .key = key, .is_set = true, .changes = changes };
     return history;
 }
 
-/* A story holds 0, 2, 6, 14, ... steps before it has to grow. */
-static bool is_full(size_t count)
+KilnValueHistory *kiln_histories_find(const KilnValueHistories *histories, const char *key)
 {
-    return ((count + 2) & (count + 1)) == 0;
-}
-
-KilnValueChange *kiln_history_add_change(KilnValueHistories *histories, KilnValueHistory *history)
-{
-    if (is_full(history->count)) {
-        KilnValueChange *steps = grow(histories, history->steps, history->count, sizeof(*steps));
-
-        if (steps == NULL)
-            return NULL;
-        history->steps = steps;
-    }
-    history->steps[history->count] = (KilnValueChange) { 0 };
-    return &history->steps[history->count++];
+    for (size_t i = 0; i < histories->count; i++)
+        if (strcmp(histories->list[i].key, key) == 0)
+            return &histories->list[i];
+    return NULL;
 }
 
 /* ---- References -------------------------------------------------------------------------- */
 
-/* The key that the ${path} at `text` leads to from `node`; NULL when it is no such thing. */
-static const char *reference(const Collector *collector, const KilnConfigNode *node,
-                             const char *text)
+/* The key that the ${path} at `text` leads to from `node`; NULL for any other ${...}. */
+static const char *referenced_key(const Collector *collector, const KilnConfigNode *node,
+                                  const char *text)
 {
     size_t n = strcspn(text + 2, "}:$ {");
     const char *whole = text[2 + n] == '}'
@@ -88,9 +64,9 @@ static void find_references(const Collector *collector, const KilnConfigNode *no
 {
     bool text = node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION;
 
-    for (const char *p = text ? strstr(node->text, "${") : NULL; p != NULL && *n < MOST_REFERENCES;
+    for (const char *p = text ? strstr(node->text, "${") : NULL; p != NULL && *n < MAX_REFERENCES;
          p = strstr(p + 2, "${")) {
-        const char *key = reference(collector, node, p);
+        const char *key = referenced_key(collector, node, p);
         bool known = key == NULL || *key == '\0';
 
         for (size_t i = 0; i < *n && !known; i++)
@@ -102,78 +78,103 @@ static void find_references(const Collector *collector, const KilnConfigNode *no
         find_references(collector, node->entries[i].value, ret, n);
 }
 
-/* ---- Steps ------------------------------------------------------------------------------- */
+static const char **references_of(const Collector *collector, const KilnConfigNode *node)
+{
+    const char *found[MAX_REFERENCES + 1] = { NULL };
+    size_t n = 0;
 
-static const char *place_of(const Collector *collector, const KilnOrigin *origin)
+    find_references(collector, node, found, &n);
+    if (n == 0)
+        return NULL;
+    const char **copy = kiln_arena_alloc(collector->histories->arena, (n + 1) * sizeof(*found));
+    collector->histories->failed |= copy == NULL;
+    return copy != NULL ? memcpy(copy, found, (n + 1) * sizeof(*found)) : NULL;
+}
+
+/* ---- Changes ----------------------------------------------------------------------------- */
+
+static const char *origin_text(const Collector *collector, const KilnOrigin *origin)
 {
     KilnText text = { 0 };
-    const char *copy;
 
     kiln_origin_write(&text, origin);
-    copy = kiln_arena_strdup(collector->histories->arena, text.data != NULL ? text.data : "");
+    const char *copy = kiln_arena_strdup(collector->histories->arena,
+                                         text.data != NULL ? text.data : "");
     collector->histories->failed |= copy == NULL || text.failed;
     kiln_text_release(&text);
     return copy != NULL ? copy : "";
 }
 
+static size_t count_values(const KilnConfigNode *node)
+{
+    size_t n = 0;
+
+    for (; node != NULL; node = node->replaced)
+        n++;
+    return n;
+}
+
+/* How many changes add_removals makes. */
+static size_t count_removals(const KilnConfig *config, const char *key)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < config->n_removed; i++)
+        if (strcmp(config->removed[i].path, key) == 0)
+            n += 1 + count_values(config->removed[i].value);
+    return n;
+}
+
+/* References are printed for the value in force only: the first. */
 static void add_values(const Collector *collector, KilnValueHistory *history,
                        const KilnConfigNode *node)
 {
     for (; node != NULL; node = node->replaced) {
-        KilnValueChange *step = kiln_history_add_change(collector->histories, history);
-        const char *refers[MOST_REFERENCES + 1] = { NULL };
-        size_t n = 0;
+        bool first = history->count == 0;
 
-        if (step == NULL)
-            return;
-        step->value = node;
-        step->place = place_of(collector, &node->origin);
-        if (node->mark != KILN_EDIT_NONE)
-            step->tag = kiln_edit_tag(node->mark);
-        if (history->count == 1) /* those of what is in force are told, no others */
-            find_references(collector, node, refers, &n);
-        if (n == 0)
-            continue;
-        step->refers = kiln_arena_alloc(collector->histories->arena, (n + 1) * sizeof(*refers));
-        if (step->refers != NULL)
-            memcpy(step->refers, refers, (n + 1) * sizeof(*refers));
-        collector->histories->failed |= step->refers == NULL;
+        history->changes[history->count++] = (KilnValueChange) {
+            .value = node,
+            .origin = origin_text(collector, &node->origin),
+            .tag = node->mark != KILN_EDIT_NONE ? kiln_edit_tag(node->mark) : NULL,
+            .references = first ? references_of(collector, node) : NULL,
+        };
     }
 }
 
-/* How often the key was taken away, newest first, and what it had been until then. */
+/* The removals of the key, newest first, each with the values that the key had until then. */
 static void add_removals(const Collector *collector, KilnValueHistory *history)
 {
     for (size_t i = collector->config->n_removed; i-- > 0;) {
         const KilnRemoved *removed = &collector->config->removed[i];
-        KilnValueChange *step;
 
         if (strcmp(removed->path, history->key) != 0)
             continue;
-        step = kiln_history_add_change(collector->histories, history);
-        if (step == NULL)
-            return;
-        step->place = place_of(collector, &removed->origin);
-        step->why = removed->why;
+        history->changes[history->count++] = (KilnValueChange) {
+            .origin = origin_text(collector, &removed->origin),
+            .why = removed->why,
+        };
         add_values(collector, history, removed->value);
     }
 }
 
-static void add_story(const Collector *collector, const KilnConfigNode *node)
+/* `node` is NULL for a key that was only removed. */
+static KilnValueHistory *add_history(const Collector *collector, const char *key,
+                                     const KilnConfigNode *node)
 {
-    KilnValueHistory *history = kiln_histories_add(collector->histories,
-                                                   kiln_node_path(collector->config, node));
+    size_t size = count_values(node) + count_removals(collector->config, key);
+    KilnValueHistory *history = kiln_histories_add(collector->histories, key, size);
 
-    if (history == NULL)
-        return;
-    add_values(collector, history, node);
-    add_removals(collector, history);
+    if (history != NULL) {
+        add_values(collector, history, node);
+        add_removals(collector, history);
+    }
+    return history;
 }
 
-/* ---- The tree ------------------------------------------------------------------------------ */
+/* ---- The tree ---------------------------------------------------------------------------- */
 
-/* Does an item have anything to tell that its list does not? */
-static bool tells_more(const KilnConfigNode *list)
+/* Do items come from elsewhere than their list? */
+static bool has_own_histories(const KilnConfigNode *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         const KilnConfigNode *item = list->entries[i].value;
@@ -191,34 +192,25 @@ static void collect(const Collector *collector, const KilnConfigNode *node)
     bool map = node->kind == KILN_NODE_MAP && node->count > 0;
 
     if ((!map || node->replaced != NULL) && node->parent != NULL)
-        add_story(collector, node);
-    if (!map && !(node->kind == KILN_NODE_LIST && tells_more(node)))
+        (void)add_history(collector, kiln_node_path(collector->config, node), node);
+    if (!map && !(node->kind == KILN_NODE_LIST && has_own_histories(node)))
         return;
     for (size_t i = 0; i < node->count; i++)
         collect(collector, node->entries[i].value);
 }
 
-static bool has_story(const KilnValueHistories *histories, const char *key)
-{
-    for (size_t i = 0; i < histories->count; i++)
-        if (strcmp(histories->list[i].key, key) == 0)
-            return true;
-    return false;
-}
-
 static void collect_removed(const Collector *collector)
 {
-    for (size_t i = 0; i < collector->config->n_removed; i++) {
-        const char *key = collector->config->removed[i].path;
-        KilnValueHistory *history;
+    const KilnConfig *config = collector->config;
 
-        if (has_story(collector->histories, key))
+    for (size_t i = 0; i < config->n_removed; i++) {
+        const char *key = config->removed[i].path;
+
+        if (kiln_histories_find(collector->histories, key) != NULL)
             continue;
-        history = kiln_histories_add(collector->histories, key);
-        if (history == NULL)
-            return;
-        history->there = kiln_node_find(collector->config->root, key) != NULL;
-        add_removals(collector, history);
+        KilnValueHistory *history = add_history(collector, key, NULL);
+        if (history != NULL)
+            history->is_set = kiln_node_find(config->root, key) != NULL;
     }
 }
 

@@ -1,9 +1,10 @@
-/* Lists and keys that are changed, not overlaid. */
+/* Appends to lists, removes from them, replaces and deletes keys. */
 #include "config/tree/edit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "config/composed.h"
 
@@ -28,14 +29,13 @@ KilnEdit kiln_edit_find(const char *tag)
 
 /* ---- Lists ------------------------------------------------------------------------ */
 
-static bool is_empty_place(const KilnConfigNode *node)
+static bool is_empty(const KilnConfigNode *node)
 {
     return node->kind == KILN_NODE_SCALAR &&
            (node->scalar == KILN_SCALAR_NULL || node->scalar == KILN_SCALAR_MISSING);
 }
 
-/* The list that stands in the entry, through interpolations; *ret is NULL for an
- * empty place. */
+/* The list of an entry, through interpolations; *ret is NULL when it is empty. */
 static KilnStatus find_list(const KilnConfig *config, const KilnConfigNode *written,
                             const KilnConfigNode **ret, KilnError *err)
 {
@@ -45,7 +45,7 @@ static KilnStatus find_list(const KilnConfig *config, const KilnConfigNode *writ
 
     if (status < 0)
         return status;
-    *ret = is_empty_place(node) ? NULL : node;
+    *ret = is_empty(node) ? NULL : node;
     if (*ret == NULL || node->kind == KILN_NODE_LIST)
         return KILN_OK;
     kiln_node_where(config, written, node, where, sizeof(where));
@@ -82,8 +82,7 @@ static bool append_items(KilnConfig *config, KilnConfigNode *list, const KilnCon
     return true;
 }
 
-/* Append to a list that was appended to before: the time that it takes, and what its history
- * takes, do not grow with the list. */
+/* Append again to a list, in time and memory that do not grow with the list. */
 static KilnStatus grow_list(KilnConfig *config, KilnConfigNode *list, const KilnConfigNode *more,
                             KilnError *err)
 {
@@ -130,8 +129,8 @@ static bool holds(const KilnConfig *config, const KilnConfigNode *list, const Ki
     return false;
 }
 
-/* There is no such item: say which there are. */
-static KilnStatus no_item(const KilnConfig *config, const KilnConfigNode *place,
+/* Report that there is no such item, and which there are. */
+static KilnStatus no_item(const KilnConfig *config, const KilnConfigNode *written,
                           const KilnConfigNode *list, const KilnConfigNode *item, KilnError *err)
 {
     const char **names = calloc(list->count + 1, sizeof(*names)), *near = NULL;
@@ -146,7 +145,7 @@ static KilnStatus no_item(const KilnConfig *config, const KilnConfigNode *place,
     for (size_t i = 0; i < n && i < 20; i++)
         kiln_text_printf(&text, "%s%s", i == 0 ? "; it has " : ", ", names[i]);
     kiln_error_set(err, KILN_E_KEY, "%s has no item %s to remove%s%s%s%s",
-                   kiln_node_path(config, place),
+                   kiln_node_path(config, written),
                    item->kind == KILN_NODE_SCALAR ? item->text : kiln_node_kind_name(item),
                    near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
                    near != NULL ? "'?" : "", near == NULL && text.data != NULL ? text.data : "");
@@ -183,8 +182,8 @@ KilnStatus kiln_list_remove(KilnConfig *config, KilnConfigNode *parent, KilnEntr
     return KILN_OK;
 }
 
-/* Does the list, as far as its history goes, only add to what lies below it? */
-static bool is_open(const KilnConfigNode *node)
+/* Do the list and its history only edit the default? */
+static bool only_edits(const KilnConfigNode *node)
 {
     for (; node != NULL; node = node->replaced)
         if (node->kind != KILN_NODE_LIST ||
@@ -193,10 +192,10 @@ static bool is_open(const KilnConfigNode *node)
     return true;
 }
 
-KilnStatus kiln_list_underlay(KilnConfig *config, KilnConfigNode *node, const KilnConfigNode *value,
-                              KilnError *err)
+KilnStatus kiln_list_add_default(KilnConfig *config, KilnConfigNode *node,
+                                 const KilnConfigNode *value, KilnError *err)
 {
-    if (value->kind != KILN_NODE_LIST || !is_open(node))
+    if (value->kind != KILN_NODE_LIST || !only_edits(node))
         return KILN_OK;
     if (!kiln_list_own(config->arena, node))
         return kiln_error_nomem(err, sizeof(*node));
@@ -219,15 +218,10 @@ KilnStatus kiln_list_underlay(KilnConfig *config, KilnConfigNode *node, const Ki
 
 KilnStatus kiln_removal_add(KilnConfig *config, const KilnRemoved *removal, KilnError *err)
 {
-    KilnRemoved *removed = kiln_arena_alloc(config->arena,
-                                            (config->n_removed + 1) * sizeof(*removed));
-
-    if (removed == NULL)
-        return kiln_error_nomem(err, sizeof(*removed));
-    if (config->n_removed > 0)
-        memcpy(removed, config->removed, config->n_removed * sizeof(*removed));
-    removed[config->n_removed++] = *removal;
-    config->removed = removed;
+    if (!KILN_ARENA_RESERVE(config->arena, config->removed, config->removed_capacity,
+                            config->n_removed + 1))
+        return kiln_error_nomem(err, sizeof(*removal));
+    config->removed[config->n_removed++] = *removal;
     return KILN_OK;
 }
 
@@ -245,16 +239,17 @@ KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent, KilnEnt
     return status;
 }
 
-static KilnStatus nothing_there(const KilnConfig *config, const KilnConfigNode *map,
-                                const char *key, KilnEdit mark, KilnError *err)
+static KilnStatus no_value(const KilnConfig *config, const KilnConfigNode *map, const char *key,
+                           KilnEdit mark, KilnError *err)
 {
     const char *near = kiln_node_nearest(map, key), *path = kiln_node_path(config, map);
     const char *dot = *path != '\0' ? "." : "";
 
-    return kiln_error_set(
-        err, KILN_E_KEY, "%s%s%s: %s finds nothing there%s%s%s%s%s", path, dot, key, tags[mark],
-        near != NULL ? "; did you mean '" : "", near != NULL ? path : "", near != NULL ? dot : "",
-        near != NULL ? near : "", near != NULL ? "'?" : "; what is not there needs no tag");
+    if (near == NULL)
+        return kiln_error_set(err, KILN_E_KEY, "%s%s%s: no value to %s; a new key needs no tag",
+                              path, dot, key, tags[mark]);
+    return kiln_error_set(err, KILN_E_KEY, "%s%s%s: no value to %s; did you mean '%s%s%s'?", path,
+                          dot, key, tags[mark], path, dot, near);
 }
 
 static KilnStatus put_new(KilnConfig *config, KilnConfigNode *map, const char *key,
@@ -263,7 +258,7 @@ static KilnStatus put_new(KilnConfig *config, KilnConfigNode *map, const char *k
     KilnConfigNode *list = value;
 
     if (value->mark == KILN_EDIT_DELETE || value->mark == KILN_EDIT_REMOVE)
-        return nothing_there(config, map, key, value->mark, err);
+        return no_value(config, map, key, value->mark, err);
     if (value->mark == KILN_EDIT_APPEND && value->kind != KILN_NODE_LIST) {
         list = new_list(config, value);
         if (list == NULL || !append_items(config, list, value))
@@ -301,7 +296,7 @@ KilnStatus kiln_edit_settle(const KilnConfig *config, const KilnConfigNode *valu
 
         status = kiln_edit_settle(config, entry->value, err);
         if (status >= 0 && (mark == KILN_EDIT_REMOVE || mark == KILN_EDIT_DELETE)) {
-            kiln_error_set(err, KILN_E_KEY, "%s: %s finds nothing there",
+            kiln_error_set(err, KILN_E_KEY, "%s: no value to %s",
                            kiln_node_path(config, entry->value), tags[mark]);
             status = kiln_error_at(err, &entry->value->origin);
         }

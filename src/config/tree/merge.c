@@ -1,4 +1,4 @@
-/* Merges trees. */
+/* Merges one tree into another. */
 #include "config/tree/merge.h"
 
 #include <string.h>
@@ -15,20 +15,17 @@ static bool is_scalar(const KilnConfigNode *node, KilnScalar type)
 KilnStatus kiln_merge_fits(const KilnConfig *config, const KilnConfigNode *dest,
                            const KilnConfigNode *src, const char *key, KilnError *err)
 {
-    const KilnConfigNode *map;
+    char where[512] = "";
 
     if (dest->kind == src->kind || dest->kind == KILN_NODE_SCALAR || src->kind == KILN_NODE_SCALAR)
         return KILN_OK;
-    map = dest->kind == KILN_NODE_MAP ? dest : src;
-    char where[512] = "";
     kiln_node_where(config, dest, dest, where, sizeof(where));
-    kiln_error_set(err, KILN_E_TYPE, "%s: %s can't be laid over %s (%s); give both the same shape",
-                   key, map == src ? "a mapping" : "a list", map == src ? "a list" : "a mapping",
-                   where);
-    return KILN_E_TYPE;
+    return kiln_error_set(err, KILN_E_TYPE,
+                          "%s: %s cannot be merged into %s (%s); give both the same shape", key,
+                          kiln_node_kind_name(src), kiln_node_kind_name(dest), where);
 }
 
-/* A mapping over a reference to a mapping extends a copy of what is referred to. */
+/* A mapping merged into a reference to a mapping extends a copy of the target. */
 static KilnStatus expand_reference(KilnConfig *config, KilnEntry *entry, KilnConfigNode *dest,
                                    KilnError *err)
 {
@@ -37,7 +34,7 @@ static KilnStatus expand_reference(KilnConfig *config, KilnEntry *entry, KilnCon
 
     if (kiln_config_resolve(config, entry->value, &target, NULL) < 0 ||
         target->kind != KILN_NODE_MAP)
-        return KILN_OK; /* leads nowhere yet: it is replaced */
+        return KILN_OK; /* no such target yet: the mapping replaces the reference */
     copy = kiln_node_copy(config->arena, target);
     if (copy == NULL)
         return kiln_error_nomem(err, sizeof(*copy));
@@ -76,7 +73,7 @@ static bool has_argument(const KilnConfigNode *node)
     return false;
 }
 
-/* Take out what no argument gave; of mappings that hold both, a part. */
+/* Delete what no argument gave; of mappings that hold both, a part. */
 static KilnStatus drop_options(KilnConfig *config, KilnConfigNode *map, const KilnConfigNode *to,
                                const char *why, const KilnConfigNode *src, KilnError *err)
 {
@@ -113,7 +110,7 @@ KilnStatus kiln_merge_retarget(KilnConfig *config, KilnConfigNode *map, const Ki
 
 /* ---- Merging ------------------------------------------------------------------------- */
 
-static KilnStatus told_at(KilnErrors *errors, KilnError *err, const KilnOrigin *origin)
+static KilnStatus report_at(KilnErrors *errors, KilnError *err, const KilnOrigin *origin)
 {
     if (err->origin.source == NULL && err->status != KILN_E_NOMEM)
         kiln_error_at(err, origin);
@@ -144,7 +141,7 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
 
     if (value->mark != KILN_EDIT_NONE) {
         status = kiln_edit_apply(config, dest, from->key, from->key_origin, value, &err);
-        return status < 0 ? told_at(errors, &err, &value->origin) : KILN_OK;
+        return status < 0 ? report_at(errors, &err, &value->origin) : KILN_OK;
     }
     if (entry == NULL)
         return add_entry(config, dest, from, errors);
@@ -159,7 +156,7 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
         return kiln_merge(config, entry->value, value, errors);
     status = kiln_merge_fits(config, entry->value, value, from->key, &err);
     if (status < 0)
-        return told_at(errors, &err, &value->origin);
+        return report_at(errors, &err, &value->origin);
     kiln_node_replace(entry, dest, value);
     return KILN_OK;
 }

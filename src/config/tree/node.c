@@ -1,4 +1,4 @@
-/* Reading a tree: children by name, paths, and where a value came from. */
+/* Reads trees: children by name, paths, and where a value came from. */
 #include "config/tree/node.h"
 
 #include <stdio.h>
@@ -43,9 +43,9 @@ void kiln_config_warnings(const KilnConfig *config, KilnErrors *errors)
     for (KilnWarning *warning = *config->warnings; warning != NULL; warning = warning->next) {
         KilnError err = { 0 };
 
-        if (warning->told)
+        if (warning->reported)
             continue;
-        warning->told = true;
+        warning->reported = true;
         kiln_error_set(&err, KILN_OK, "%s", warning->text);
         kiln_error_at(&err, &warning->origin);
         kiln_errors_warn(errors, &err);
@@ -95,29 +95,26 @@ static bool same_origin(const KilnOrigin *a, const KilnOrigin *b)
            strcmp(a->source, b->source) == 0;
 }
 
-/* To the end of the history, once: bottom layers are laid again and again. */
-static KilnStatus push_bottom(KilnConfig *config, KilnConfigNode *top, KilnConfigNode *value,
-                              KilnError *err)
+/* Append to the end of the history, once: the defaults layer is merged again and again. */
+static KilnStatus append_default(KilnConfig *config, KilnConfigNode *top, KilnConfigNode *value,
+                                 KilnError *err)
 {
-    KilnConfigNode *node = top;
-    KilnStatus status;
+    KilnConfigNode *last = NULL;
 
-    for (;; node = node->replaced) {
+    for (KilnConfigNode *node = top; node != NULL; last = node, node = node->replaced)
         if (node == value || (same_origin(&node->origin, &value->origin) &&
                               node->kind == value->kind && kiln_node_equal(node, value)))
             return KILN_OK;
-        if (node->replaced == NULL)
-            break;
-    }
-    status = kiln_list_underlay(config, top, value, err);
-    node->replaced = value;
+    KilnStatus status = kiln_list_add_default(config, top, value, err);
+    last->replaced = value;
     return status;
 }
 
-KilnStatus kiln_node_underlay(KilnConfig *config, KilnConfigNode *map, const char *key,
-                              KilnOrigin key_origin, KilnConfigNode *value, KilnError *err)
+KilnStatus kiln_node_add_default(KilnConfig *config, KilnConfigNode *map, const char *key,
+                                 KilnOrigin key_origin, KilnConfigNode *value, KilnError *err)
 {
     KilnEntry *entry = kiln_node_entry(map, key);
+    KilnStatus status = KILN_OK;
 
     if (entry == NULL) {
         const char *copy = kiln_arena_strdup(config->arena, key);
@@ -128,15 +125,12 @@ KilnStatus kiln_node_underlay(KilnConfig *config, KilnConfigNode *map, const cha
     }
     if (entry->value == value)
         return KILN_OK;
-    if (entry->value->kind == KILN_NODE_MAP && value->kind == KILN_NODE_MAP) {
-        KilnStatus status = KILN_OK;
-
-        for (size_t i = 0; i < value->count && status >= 0; i++)
-            status = kiln_node_underlay(config, entry->value, value->entries[i].key,
-                                        value->entries[i].key_origin, value->entries[i].value, err);
-        return status;
-    }
-    return push_bottom(config, entry->value, value, err);
+    if (entry->value->kind != KILN_NODE_MAP || value->kind != KILN_NODE_MAP)
+        return append_default(config, entry->value, value, err);
+    for (size_t i = 0; i < value->count && status >= 0; i++)
+        status = kiln_node_add_default(config, entry->value, value->entries[i].key,
+                                       value->entries[i].key_origin, value->entries[i].value, err);
+    return status;
 }
 
 /* ", through ${lr} in conf/x.yaml:3:5 and ${rate} in ...": the interpolations between
@@ -158,7 +152,7 @@ static void append_hops(const KilnConfig *config, const KilnConfigNode *node,
     }
 }
 
-/* "with ${x} from conf/x.yaml:3:5" for what was put in at the "${" at `start`. */
+/* "with ${x} from conf/x.yaml:3:5" for the "${" at `start`. */
 static void append_part(const KilnConfig *config, const KilnConfigNode *node, const char *start,
                         KilnText *text)
 {
@@ -175,7 +169,7 @@ static void append_part(const KilnConfig *config, const KilnConfigNode *node, co
     kiln_origin_write(text, &value->origin);
 }
 
-/* Where the parts came from of a value that was put together from text and ${...}. */
+/* The origins of the parts of a value that combines text and ${...}. */
 static void append_parts(const KilnConfig *config, const KilnConfigNode *node,
                          const KilnConfigNode *value, KilnText *text)
 {
@@ -206,26 +200,26 @@ void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
     kiln_text_release(&text);
 }
 
-static bool has_place(const KilnConfigNode *node)
+static bool is_written(const KilnConfigNode *node)
 {
     return node->origin.line > 0 || node->layer == KILN_LAYER_ARGUMENT;
 }
 
-/* The nearest node that somebody wrote: a mapping's _target_ is where it was chosen. */
-static const KilnConfigNode *written_near(const KilnConfigNode *node)
+/* The nearest node around it that somebody wrote; for a component, its _target_. */
+static const KilnConfigNode *nearest_written(const KilnConfigNode *node)
 {
     for (; node != NULL; node = node->parent) {
         const KilnConfigNode *target = kiln_node_get(node, "_target_");
 
-        if (target != NULL && has_place(target))
+        if (target != NULL && is_written(target))
             return target;
-        if (has_place(node))
+        if (is_written(node))
             return node;
     }
     return NULL;
 }
 
-/* What took the key away at which only a default is left; NULL: nothing did. */
+/* The removal that left only a default at this key; NULL: none. */
 static const KilnRemoved *find_removal(const KilnConfig *config, const KilnConfigNode *node)
 {
     const char *path = kiln_node_path(config, node);
@@ -240,18 +234,18 @@ KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node
                             const KilnConfigNode *value, KilnError *err)
 {
     const KilnConfigNode *at = value != NULL ? value : node;
-    const KilnRemoved *removed = at != NULL && !has_place(at) ? find_removal(config, at) : NULL;
+    const KilnRemoved *removed = at != NULL && !is_written(at) ? find_removal(config, at) : NULL;
     KilnOrigin origin = err->origin;
     KilnText text = { 0 };
 
-    if (at != NULL && !has_place(at))
-        at = written_near(node != NULL && has_place(node) ? node : at);
+    if (at != NULL && !is_written(at))
+        at = nearest_written(node != NULL && is_written(node) ? node : at);
     kiln_text_append(&text, err->text);
     if (value != NULL)
         append_parts(config, node, value, &text);
     append_hops(config, node, value, "\n  through ", "\n  and ", &text);
     if (removed != NULL)
-        kiln_text_printf(&text, "\n  it is gone by %s", removed->origin.source);
+        kiln_text_printf(&text, "\n  removed by %s", removed->origin.source);
     else if (at != value && value != NULL && value->kind == KILN_NODE_SCALAR &&
              value->origin.source != NULL)
         kiln_text_printf(&text, "\n  from %s", value->origin.source);

@@ -4,36 +4,19 @@
 
 #include "config/interpolate/interpolate.h"
 #include "config/tree/tree.h"
-
-/* References behind each other; a checked config has no circle of them. */
-enum { MOST_HOPS = 64 };
-
-/* The node itself, or what its reference means. */
-static const KilnConfigNode *follow(const KilnConfig *config, const KilnConfigNode *node)
-{
-    const KilnConfigNode *target = node;
-
-    for (int hops = 0; target != NULL && hops < MOST_HOPS; hops++) {
-        node = target;
-        target = kiln_interpolation_target(config, node);
-    }
-    return node;
-}
+#include "config/yaml/output.h"
 
 const char *kiln_config_source(const KilnConfig *config, const char *key)
 {
-    const KilnConfigNode *node = kiln_config_root(config);
-    const char *rest = key;
-    char part[KILN_PATH_PART];
+    const KilnConfigNode *node = NULL, *target = NULL;
 
-    while (node != NULL && kiln_path_next(&rest, part)) {
-        const KilnEntry *entry = kiln_node_entry(node, part);
-
-        node = entry != NULL ? follow(config, entry->value) : NULL;
-    }
-    const bool decides = node != NULL && node->kind == KILN_NODE_SCALAR;
-    const char *path = decides ? kiln_node_path(config, node) : NULL;
-    return path != NULL ? path : key;
+    if (kiln_config_find(config, key, &node, NULL) < 0)
+        return key;
+    for (int i = 0;
+         i < KILN_INTERPOLATION_DEPTH && (target = kiln_interpolation_target(config, node)) != NULL;
+         i++)
+        node = target;
+    return node->kind == KILN_NODE_SCALAR ? kiln_node_path(config, node) : key;
 }
 
 /* The entry at `key`, as written; NULL: there is none. */
@@ -63,8 +46,7 @@ KilnStatus kiln_config_change(KilnConfig *config, const char *key, const char *v
     if (source == NULL)
         return kiln_error_nomem(err, strlen(by));
     if (entry == NULL || entry->value->kind != KILN_NODE_SCALAR)
-        return kiln_error_set(err, KILN_E_KEY, "%s: is no value of the config that can be changed",
-                              key);
+        return kiln_error_set(err, KILN_E_KEY, "%s: the config has no such value to change", key);
     KilnStatus status = kiln_node_parse(kiln_config_arena(config), value, source, &node, err);
     if (status < 0)
         return status;

@@ -1,4 +1,4 @@
-/* Building and changing trees of nodes. */
+/* Builds and changes trees of nodes. */
 #include "config/tree/tree.h"
 
 #include <stdlib.h>
@@ -44,13 +44,13 @@ KilnConfigNode *kiln_node_string(const KilnMaker *maker, const char *text)
 
 /* ---- Entries ---------------------------------------------------------------------- */
 
-/* A mapping with more room than this finds its keys by hash: open addressing, the slots
- * stand after the entries and hold an entry's position + 1, 0 where free. */
-enum { MOST_SCANNED = 16, SLOTS_PER_ENTRY = 2 };
+/* A mapping with more capacity than this finds its keys by hash (open addressing). The slots follow
+ * the entries; they hold an entry's index + 1, or 0 when free. */
+enum { MAX_SCANNED = 16, SLOTS_PER_ENTRY = 2 };
 
 static bool is_hashed(const KilnConfigNode *node)
 {
-    return node->kind == KILN_NODE_MAP && node->capacity > MOST_SCANNED;
+    return node->kind == KILN_NODE_MAP && node->capacity > MAX_SCANNED;
 }
 
 static uint32_t *slots_of(const KilnConfigNode *node)
@@ -58,7 +58,7 @@ static uint32_t *slots_of(const KilnConfigNode *node)
     return (uint32_t *)(node->entries + node->capacity);
 }
 
-/* The slot of the key's first entry, or the free one that its next entry takes. */
+/* The slot of the key's entry, or the free one for it. */
 static uint32_t *find_slot(const KilnConfigNode *node, const char *key)
 {
     uint32_t *slots = slots_of(node);
@@ -87,7 +87,7 @@ static void hash_entries(KilnConfigNode *node)
         hash_entry(node, i);
 }
 
-/* Room for `capacity` entries, with the present ones in it. */
+/* Allocate room for `capacity` entries and copy the current ones. */
 static bool set_capacity(KilnArena *arena, KilnConfigNode *node, size_t capacity)
 {
     KilnConfigNode old = *node;
@@ -190,7 +190,7 @@ bool kiln_node_own_entries(KilnArena *arena, KilnConfigNode *node)
     return true;
 }
 
-/* Let the node's own copies stand in its entries. */
+/* Replace the items by copies. */
 static bool copy_items(KilnArena *arena, KilnConfigNode *node)
 {
     for (size_t i = 0; i < node->count; i++) {
@@ -250,6 +250,15 @@ bool kiln_list_own(KilnArena *arena, KilnConfigNode *list)
         return true;
     list->shared = false;
     return kiln_node_own_entries(arena, list) && copy_items(arena, list);
+}
+
+size_t kiln_node_size(const KilnConfigNode *node)
+{
+    size_t n = 1;
+
+    for (size_t i = 0; i < node->count; i++)
+        n += kiln_node_size(node->entries[i].value);
+    return n;
 }
 
 const char *kiln_node_kind_name(const KilnConfigNode *node)

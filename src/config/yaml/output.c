@@ -1,11 +1,12 @@
-/* A config, or a part of it, as text. */
-#include <stdio.h>
+/* Finds nodes for output and writes configs, or parts of them, as YAML. */
+#include "config/yaml/output.h"
+
 #include <string.h>
 
-#include "base/text.h"
-#include "config/interpolate/interpolate.h"
-#include "config/yaml/output.h"
 #include "config/composed.h"
+#include "config/interpolate/interpolate.h"
+#include "config/provenance/origin.h"
+#include "config/tree/tree.h"
 #include "config/yaml/yaml_writer.h"
 
 bool kiln_config_hides(const KilnConfig *config, const char *key)
@@ -18,19 +19,36 @@ bool kiln_config_hides(const KilnConfig *config, const char *key)
     return false;
 }
 
-static void say_removed(const KilnRemoved *removed, KilnError *err)
+bool kiln_config_hides_path(const KilnConfig *config, const char *path)
 {
-    const KilnOrigin *at = &removed->origin;
-    char place[64] = "";
+    char key[KILN_PATH_PART];
 
-    if (at->line > 0)
-        snprintf(place, sizeof(place), ":%d:%d", at->line, at->column);
+    return kiln_path_next(&path, key) && kiln_config_hides(config, key);
+}
+
+/* ---- Finding ---------------------------------------------------------------------------- */
+
+static void report_removed(const KilnRemoved *removed, KilnError *err)
+{
+    KilnText at = { 0 };
+
+    kiln_origin_write(&at, &removed->origin);
+    const char *origin = at.data != NULL ? at.data : removed->origin.source;
     if (removed->why != NULL)
-        kiln_error_set(err, KILN_E_KEY, "'%s' was dropped: %s at %s%s", removed->path, removed->why,
-                       at->source, place);
+        kiln_error_set(err, KILN_E_KEY, "'%s' was dropped: %s at %s", removed->path, removed->why,
+                       origin);
     else
-        kiln_error_set(err, KILN_E_KEY, "'%s' was removed by %s%s", removed->path, at->source,
-                       place);
+        kiln_error_set(err, KILN_E_KEY, "'%s' was removed by %s", removed->path, origin);
+    kiln_text_release(&at);
+}
+
+static KilnStatus no_such_key(const KilnConfig *config, const char *key, KilnError *err)
+{
+    kiln_resolve_missing(config->root, key, err);
+    for (size_t i = 0; i < config->n_removed; i++)
+        if (strcmp(config->removed[i].path, key) == 0)
+            report_removed(&config->removed[i], err);
+    return KILN_E_KEY;
 }
 
 KilnStatus kiln_config_find(const KilnConfig *config, const char *key, const KilnConfigNode **ret,
@@ -43,68 +61,37 @@ KilnStatus kiln_config_find(const KilnConfig *config, const char *key, const Kil
     char last[KILN_PATH_PART] = "";
     const char *rest = key, *before = key;
     const KilnConfigNode *parent = config->root;
-    KilnStatus status;
 
     if (key == NULL || *key == '\0') {
         *ret = config->root;
         return KILN_OK;
     }
-    /* The last part as it is written, what is in front of it through interpolations. */
+    /* Only what precedes the last part is resolved. */
     for (const char *p = key; kiln_path_next(&p, last); rest = p)
         before = rest;
     if (before != key) {
         const char *path = kiln_arena_strndup(config->arena, key, (size_t)(before - key));
-
-        if (path == NULL)
-            return kiln_error_nomem(err, strlen(key));
-        status = kiln_resolve_path(&resolving, config->root, path, &parent);
+        KilnStatus status = path != NULL
+                                ? kiln_resolve_path(&resolving, config->root, path, &parent)
+                                : kiln_error_nomem(err, strlen(key));
         if (status < 0)
             return status;
     }
     const KilnEntry *entry = parent != NULL && *rest == '\0' ? kiln_node_entry(parent, last) : NULL;
     if (entry == NULL && parent == config->root && kiln_is_foreign_node(last, strlen(last)))
         entry = kiln_node_entry(parent, "kiln");
-    if (entry == NULL) {
-        kiln_resolve_missing(config->root, key, resolving.err);
-        for (size_t i = 0; i < config->n_removed; i++)
-            if (strcmp(config->removed[i].path, key) == 0)
-                say_removed(&config->removed[i], resolving.err);
-        return KILN_E_KEY;
-    }
+    if (entry == NULL)
+        return no_such_key(config, key, resolving.err);
     *ret = entry->value;
     return KILN_OK;
 }
 
-static KilnStatus take(KilnText *text, KilnStatus status, char **ret, KilnError *err)
-{
-    char *taken = status >= 0 ? kiln_text_take(text) : NULL;
+/* ---- Writing ----------------------------------------------------------------------------- */
 
-    if (status >= 0 && taken == NULL)
-        status = kiln_error_nomem(err, 1);
-    if (status >= 0)
-        *ret = taken;
-    else
-        kiln_text_release(text);
-    return status;
-}
-
-static bool hides_own(const char *key)
-{
-    size_t n = strcspn(key, ".[");
-
-    return !(n == strlen("kiln") && strncmp(key, "kiln", n) == 0) && !kiln_is_foreign_node(key, n);
-}
-
-static bool hides_job(const KilnConfig *config, const char *key)
+static bool is_not_own(const KilnConfig *config, const char *key)
 {
     (void)config;
     return strcmp(key, "kiln") != 0;
-}
-
-KilnStatus kiln_config_yaml(const KilnConfig *config, const char *key, bool resolve, char **ret,
-                            KilnError *err)
-{
-    return kiln_config_part_yaml(config, KILN_CONFIG_JOB, key, resolve, ret, err);
 }
 
 static KilnStatus write_part(KilnYamlWriter *writer, KilnConfigPart part, const char *key,
@@ -112,13 +99,16 @@ static KilnStatus write_part(KilnYamlWriter *writer, KilnConfigPart part, const 
 {
     static bool (*const hidden[])(const KilnConfig *, const char *) = {
         [KILN_CONFIG_JOB] = kiln_config_hides,
-        [KILN_CONFIG_OWN] = hides_job,
+        [KILN_CONFIG_OWN] = is_not_own,
         [KILN_CONFIG_ALL] = NULL,
     };
     const KilnConfigNode *node = NULL;
     KilnStatus status = kiln_config_find(writer->config, key, &node, err);
+    const char *own = key != NULL ? kiln_own_path(writer->config->arena, key) : NULL;
+    char first[KILN_PATH_PART];
 
-    if (status >= 0 && part == KILN_CONFIG_OWN && key != NULL && hides_own(key))
+    if (status >= 0 && part == KILN_CONFIG_OWN && own != NULL &&
+        !(kiln_path_next(&own, first) && strcmp(first, "kiln") == 0))
         status = kiln_error_set(err, KILN_E_KEY,
                                 "'%s' is not in the node kiln; --cfg job or --cfg all has it", key);
     if (status < 0)
@@ -128,29 +118,59 @@ static KilnStatus write_part(KilnYamlWriter *writer, KilnConfigPart part, const 
 }
 
 KilnStatus kiln_config_part_yaml(const KilnConfig *config, KilnConfigPart part, const char *key,
-                                 bool resolve, char **ret, KilnError *err)
+                                 bool resolve, bool origins, char **ret, KilnError *err)
 {
-    KilnText text = { 0 };
-    KilnYamlWriter writer = { .text = &text, .config = config, .resolve = resolve };
-
-    return take(&text, write_part(&writer, part, key, err), ret, err);
-}
-
-KilnStatus kiln_config_origins_part(const KilnConfig *config, KilnConfigPart part, const char *key,
-                                    bool resolve, char **ret, KilnError *err)
-{
-    KilnText text = { 0 }, remarked = { 0 };
+    KilnText text = { 0 }, commented = { 0 };
     KilnOriginComments comments = { 0 };
     KilnYamlWriter writer = {
-        .text = &text, .config = config, .resolve = resolve, .comments = &comments
+        .text = &text, .config = config, .resolve = resolve, .comments = origins ? &comments : NULL
     };
     KilnStatus status = write_part(&writer, part, key, err);
 
+    if (!origins)
+        return kiln_text_finish(&text, status, ret, err);
     if (status >= 0)
-        kiln_origin_comments_write(&comments, &text, &remarked);
+        kiln_origin_comments_write(&comments, &text, &commented);
     kiln_origin_comments_release(&comments);
     kiln_text_release(&text);
-    return take(&remarked, status, ret, err);
+    return kiln_text_finish(&commented, status, ret, err);
+}
+
+KilnStatus kiln_config_yaml(const KilnConfig *config, const char *key, bool resolve, char **ret,
+                            KilnError *err)
+{
+    return kiln_config_part_yaml(config, KILN_CONFIG_JOB, key, resolve, false, ret, err);
+}
+
+KilnStatus kiln_config_overrides_yaml(const KilnConfig *config, char **ret, KilnError *err)
+{
+    KilnText text = { 0 };
+
+    for (size_t i = 0; i < config->n_arguments; i++) {
+        kiln_text_append(&text, "- ");
+        kiln_write_string(&text, config->arguments[i]);
+        kiln_text_char(&text, '\n');
+    }
+    if (config->n_arguments == 0)
+        kiln_text_append(&text, "[]\n");
+    return kiln_text_finish(&text, KILN_OK, ret, err);
+}
+
+KilnStatus kiln_config_job_yaml(const KilnConfig *config, char **ret, KilnError *err)
+{
+    KilnText text = { 0 };
+    KilnYamlWriter writer = { .text = &text,
+                              .config = config,
+                              .resolve = true,
+                              .references = true,
+                              .hidden = kiln_config_hides };
+
+    return kiln_text_finish(&text, kiln_write_node(&writer, config->root, err), ret, err);
+}
+
+KilnStatus kiln_config_own_yaml(const KilnConfig *config, char **ret, KilnError *err)
+{
+    return kiln_config_part_yaml(config, KILN_CONFIG_OWN, NULL, false, false, ret, err);
 }
 
 KilnStatus kiln_config_text(const KilnConfig *config, const char *key, char **ret, KilnError *err)
@@ -174,5 +194,5 @@ KilnStatus kiln_config_text(const KilnConfig *config, const char *key, char **re
         return kiln_error_at(err, &node->origin);
     }
     kiln_text_append(&text, node->text);
-    return take(&text, KILN_OK, ret, err);
+    return kiln_text_finish(&text, KILN_OK, ret, err);
 }

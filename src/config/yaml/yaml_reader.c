@@ -1,11 +1,13 @@
-/* Reads YAML events into nodes: origins, limits, anchors, keys. Types of
- * scalars are scalar.c's. */
+/* Reads YAML events into nodes: origins, limits, anchors, keys. scalar.c decides the types of
+ * scalars. */
 #include "config/yaml/yaml_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
+#include "base/system/file.h"
+#include "base/text.h"
 #include "config/tree/edit.h"
 #include "config/yaml/merge_key.h"
 #include "config/yaml/scalar.h"
@@ -21,11 +23,11 @@ typedef struct Reader {
     yaml_parser_t parser;
     yaml_event_t event;
     KilnMaker maker;
-    bool one_place;
+    bool one_origin;
     const char *text;
     size_t size, nodes;
-    int lists;       /* that the value at hand stands in */
-    Anchor *anchors; /* newest first: a name may be given again */
+    int lists;       /* around the current value */
+    Anchor *anchors; /* newest first: a name may be reused */
     KilnError *err;
 } Reader;
 
@@ -33,20 +35,23 @@ static KilnOrigin origin_of(const Reader *reader, yaml_mark_t mark)
 {
     KilnOrigin origin = reader->maker.origin;
 
-    if (!reader->one_place) {
+    if (!reader->one_origin) {
         origin.line = (int)mark.line + 1;
         origin.column = (int)mark.column + 1;
     }
     return origin;
 }
 
-static KilnStatus fail(Reader *reader, yaml_mark_t mark, KilnStatus status, const char *what)
+KILN_PRINTF(4, 5)
+static KilnStatus fail(Reader *reader, yaml_mark_t mark, KilnStatus status, const char *format, ...)
 {
     KilnOrigin origin = origin_of(reader, mark);
+    va_list args;
 
-    kiln_error_set(reader->err, status, "%s", what);
-    kiln_error_at(reader->err, &origin);
-    return status;
+    va_start(args, format);
+    kiln_error_vset(reader->err, status, format, args);
+    va_end(args);
+    return kiln_error_at(reader->err, &origin);
 }
 
 static KilnStatus no_memory(Reader *reader)
@@ -54,12 +59,11 @@ static KilnStatus no_memory(Reader *reader)
     return kiln_error_nomem(reader->err, sizeof(KilnConfigNode));
 }
 
-/* libyaml gives no mark for bytes that are no UTF-8: count lines. */
+/* libyaml gives no mark for bytes that are not UTF-8: count lines. */
 static KilnStatus bad_bytes(Reader *reader)
 {
     yaml_mark_t mark = { 0 };
     size_t end = reader->parser.problem_offset;
-    KilnError text = { 0 };
 
     for (size_t i = 0; i < end && i < reader->size; i++) {
         bool line = reader->text[i] == '\n';
@@ -67,11 +71,10 @@ static KilnStatus bad_bytes(Reader *reader)
         mark.line += line;
         mark.column = line ? 0 : mark.column + (((unsigned char)reader->text[i] & 0xc0) != 0x80);
     }
-    kiln_error_set(&text, KILN_E_SYNTAX,
-                   "byte %zu is no text: %s. A config is YAML in UTF-8; is this another kind of "
-                   "file?",
-                   end, reader->parser.problem);
-    return fail(reader, mark, KILN_E_SYNTAX, text.text);
+    return fail(reader, mark, KILN_E_SYNTAX,
+                "byte %zu is not text: %s. A config is YAML in UTF-8; is this another kind of "
+                "file?",
+                end, reader->parser.problem);
 }
 
 static KilnStatus syntax_error(Reader *reader)
@@ -85,7 +88,7 @@ static KilnStatus syntax_error(Reader *reader)
     if (parser->error == YAML_READER_ERROR)
         return bad_bytes(reader);
     kiln_syntax_hint_describe(parser, reader->text, reader->size, &text, &mark);
-    return fail(reader, mark, KILN_E_SYNTAX, text.text);
+    return fail(reader, mark, KILN_E_SYNTAX, "%s", text.text);
 }
 
 static KilnStatus next(Reader *reader)
@@ -111,79 +114,57 @@ static KilnStatus anchor_add(Reader *reader, const yaml_char_t *name, Anchor **r
     return KILN_OK;
 }
 
-static size_t count_nodes(const KilnConfigNode *node)
-{
-    size_t n = 1;
-
-    for (size_t i = 0; i < node->count; i++)
-        n += count_nodes(node->entries[i].value);
-    return n;
-}
-
 static KilnStatus check_count(Reader *reader, size_t more)
 {
     reader->nodes += more;
     if (reader->nodes > KILN_YAML_NODES)
         return fail(reader, reader->event.start_mark, KILN_E_RANGE,
-                    "more than 200000 values (with aliases expanded): too many for a config; data "
-                    "belongs into a file of its own");
+                    "more than 200000 values (with aliases expanded): too many for a config; put "
+                    "data into a file of its own");
     return KILN_OK;
 }
 
 static KilnStatus read_alias(Reader *reader, KilnConfigNode **ret)
 {
     const char *name = (const char *)reader->event.data.alias.anchor;
-    KilnError text = { 0 };
+    const Anchor *anchor = reader->anchors;
 
-    for (Anchor *anchor = reader->anchors; anchor != NULL; anchor = anchor->next) {
-        KilnStatus status;
-
-        if (strcmp(anchor->name, name) != 0)
-            continue;
-        if (anchor->node == NULL)
-            break;
-        status = check_count(reader, count_nodes(anchor->node));
-        if (status < 0)
-            return status;
-        anchor->node->aliased = true;
-        *ret = kiln_node_copy(reader->maker.arena, anchor->node);
-        return *ret != NULL ? KILN_OK : no_memory(reader);
-    }
-    kiln_error_set(&text, KILN_E_KEY, "*%s: there is no anchor &%s before it%s", name, name,
-                   reader->anchors != NULL ? " that is complete" : "");
-    return fail(reader, reader->event.start_mark, KILN_E_KEY, text.text);
+    while (anchor != NULL && strcmp(anchor->name, name) != 0)
+        anchor = anchor->next;
+    if (anchor == NULL || anchor->node == NULL)
+        return fail(reader, reader->event.start_mark, KILN_E_KEY,
+                    "*%s: there is no anchor &%s before it%s", name, name,
+                    reader->anchors != NULL ? " that is complete" : "");
+    KilnStatus status = check_count(reader, kiln_node_size(anchor->node));
+    if (status < 0)
+        return status;
+    anchor->node->aliased = true;
+    *ret = kiln_node_copy(reader->maker.arena, anchor->node);
+    return *ret != NULL ? KILN_OK : no_memory(reader);
 }
 
 /* ---- Values --------------------------------------------------------------- */
 
-/* The part of a standard tag behind "tag:yaml.org,2002:"; NULL when there is no
- * tag (or "!", which says nothing); "?" for any other. */
+/* The name of a standard tag, "int"; NULL when there is no tag, "!", which means nothing, or one
+ * of ours (check_mark handles those); "?" for any other. */
 static const char *tag_of(const yaml_char_t *tag)
 {
     static const char prefix[] = "tag:yaml.org,2002:";
+    const char *text = (const char *)tag;
 
-    if (tag == NULL || *tag == '\0')
+    if (tag == NULL || *tag == '\0' || strcmp(text, "!") == 0 ||
+        kiln_edit_find(text) != KILN_EDIT_NONE)
         return NULL;
-    if (strcmp((const char *)tag, "!") == 0)
-        return NULL;
-    if (kiln_edit_find((const char *)tag) != KILN_EDIT_NONE)
-        return NULL; /* read_marked's */
-    if (strncmp((const char *)tag, prefix, sizeof(prefix) - 1) == 0)
-        return (const char *)tag + sizeof(prefix) - 1;
-    return "?";
+    return kiln_starts_with(text, prefix) ? text + sizeof(prefix) - 1 : "?";
 }
 
 static KilnStatus bad_tag(Reader *reader, const yaml_char_t *tag, const char *why)
 {
-    KilnError text = { 0 };
-
     const char *standard = tag_of(tag);
+    const bool known = standard != NULL && strcmp(standard, "?") != 0;
 
-    if (standard != NULL && strcmp(standard, "?") != 0)
-        kiln_error_set(&text, KILN_E_TYPE, "tag !!%s %s", standard, why);
-    else
-        kiln_error_set(&text, KILN_E_TYPE, "tag %s %s", (const char *)tag, why);
-    return fail(reader, reader->event.start_mark, KILN_E_TYPE, text.text);
+    return fail(reader, reader->event.start_mark, KILN_E_TYPE, "tag %s%s %s", known ? "!!" : "",
+                known ? standard : (const char *)tag, why);
 }
 
 static KilnStatus apply_tag(Reader *reader, const char *tag, KilnConfigNode *node)
@@ -246,17 +227,21 @@ static KilnStatus read_scalar(Reader *reader, KilnConfigNode **ret)
     return node->text != NULL ? KILN_OK : no_memory(reader);
 }
 
-static const yaml_char_t *written_tag(const yaml_event_t *event)
+typedef struct Properties {
+    const yaml_char_t *anchor, *tag;
+} Properties;
+
+static Properties properties_of(const yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_SCALAR_EVENT:
-        return event->data.scalar.tag;
+        return (Properties) { event->data.scalar.anchor, event->data.scalar.tag };
     case YAML_MAPPING_START_EVENT:
-        return event->data.mapping_start.tag;
+        return (Properties) { event->data.mapping_start.anchor, event->data.mapping_start.tag };
     case YAML_SEQUENCE_START_EVENT:
-        return event->data.sequence_start.tag;
+        return (Properties) { event->data.sequence_start.anchor, event->data.sequence_start.tag };
     default:
-        return NULL;
+        return (Properties) { NULL, NULL };
     }
 }
 
@@ -280,10 +265,9 @@ static KilnStatus read_list(Reader *reader, int depth, KilnConfigNode *list)
     return status;
 }
 
-/* A key, read as a scalar; text keys and others that look alike are one. */
+/* A key, read as a scalar; `1` and `'1'` are the same key. */
 static KilnStatus read_key(Reader *reader, const KilnConfigNode *map, KilnConfigNode **ret)
 {
-    KilnError text = { 0 };
     const KilnEntry *other;
     KilnStatus status;
 
@@ -292,7 +276,7 @@ static KilnStatus read_key(Reader *reader, const KilnConfigNode *map, KilnConfig
                     "a key must be a plain value, not a list, a mapping or an alias");
     if (kiln_edit_find((const char *)reader->event.data.scalar.tag) != KILN_EDIT_NONE)
         return bad_tag(reader, reader->event.data.scalar.tag,
-                       "stands behind the key's colon, in front of the value");
+                       "belongs after the key's colon, before the value");
     status = read_scalar(reader, ret);
     if (status < 0)
         return status;
@@ -301,14 +285,14 @@ static KilnStatus read_key(Reader *reader, const KilnConfigNode *map, KilnConfig
     other = kiln_node_entry(map, (*ret)->text);
     if (other == NULL)
         return KILN_OK;
-    kiln_error_set(&text, KILN_E_KEY, "key '%s' is there twice; the first is in line %d",
-                   (*ret)->text, other->key_origin.line);
-    return fail(reader, reader->event.start_mark, KILN_E_KEY, text.text);
+    return fail(reader, reader->event.start_mark, KILN_E_KEY,
+                "duplicate key '%s'; the first is in line %d", (*ret)->text,
+                other->key_origin.line);
 }
 
 static KilnStatus read_map(Reader *reader, int depth, KilnConfigNode *map)
 {
-    KilnConfigNode *merged = NULL; /* list of what stands behind << */
+    KilnConfigNode *merged = NULL; /* the values of << */
     KilnStatus status;
 
     while ((status = next(reader)) >= 0 && reader->event.type != YAML_MAPPING_END_EVENT) {
@@ -346,7 +330,7 @@ static KilnStatus read_map(Reader *reader, int depth, KilnConfigNode *map)
 static KilnStatus read_collection(Reader *reader, int depth, KilnConfigNode **ret)
 {
     bool is_map = reader->event.type == YAML_MAPPING_START_EVENT;
-    const yaml_char_t *written = written_tag(&reader->event);
+    const yaml_char_t *written = properties_of(&reader->event).tag;
     const char *tag = tag_of(written);
     KilnConfigNode *node;
 
@@ -362,33 +346,27 @@ static KilnStatus read_collection(Reader *reader, int depth, KilnConfigNode **re
     return is_map ? read_map(reader, depth, node) : read_list(reader, depth, node);
 }
 
-/* A tag that says what the value does to the one that it meets. */
-static KilnStatus check_mark(Reader *reader, KilnEdit mark)
+/* A tag that says how the value merges: !append. */
+static KilnStatus check_mark(Reader *reader, KilnEdit mark, const yaml_char_t *tag)
 {
     const yaml_event_t *event = &reader->event;
 
     if (mark == KILN_EDIT_NONE)
         return KILN_OK;
     if (reader->lists > 0)
-        return bad_tag(reader, written_tag(event),
-                       "stands behind a key; inside a list nothing is merged");
+        return bad_tag(reader, tag, "belongs after a key; nothing is merged inside a list");
     if (mark == KILN_EDIT_DELETE &&
         (event->type != YAML_SCALAR_EVENT || event->data.scalar.length > 0))
-        return bad_tag(reader, written_tag(event), "takes no value: `key: !delete`");
+        return bad_tag(reader, tag, "takes no value: `key: !delete`");
     return KILN_OK;
 }
 
-/* The value whose first event is at hand. */
+/* The value that begins with the current event. */
 static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret)
 {
     const yaml_event_t *event = &reader->event;
-    const yaml_char_t *name = event->type == YAML_SCALAR_EVENT ? event->data.scalar.anchor
-                              : event->type == YAML_MAPPING_START_EVENT
-                                  ? event->data.mapping_start.anchor
-                              : event->type == YAML_SEQUENCE_START_EVENT
-                                  ? event->data.sequence_start.anchor
-                                  : NULL;
-    KilnEdit mark = kiln_edit_find((const char *)written_tag(event));
+    const Properties properties = properties_of(event);
+    const KilnEdit mark = kiln_edit_find((const char *)properties.tag);
     Anchor *anchor = NULL;
     KilnStatus status = check_count(reader, 1);
 
@@ -398,9 +376,9 @@ static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret)
                  "nested deeper than 64 levels: too deep for a config; is a bracket left open, "
                  "or is this data?");
     if (status >= 0)
-        status = check_mark(reader, mark);
-    if (status >= 0 && name != NULL)
-        status = anchor_add(reader, name, &anchor);
+        status = check_mark(reader, mark, properties.tag);
+    if (status >= 0 && properties.anchor != NULL)
+        status = anchor_add(reader, properties.anchor, &anchor);
     if (status < 0)
         return status;
     if (event->type == YAML_ALIAS_EVENT)
@@ -416,52 +394,68 @@ static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret)
 
 static KilnStatus read_document(Reader *reader, KilnConfigNode **ret)
 {
-    KilnConfigNode *node = NULL;
     KilnStatus status = next(reader); /* stream start */
 
     if (status >= 0)
         status = next(reader);
-    if (status >= 0 && reader->event.type != YAML_STREAM_END_EVENT) {
-        status = next(reader);
-        if (status >= 0)
-            status = read_node(reader, 1, &node);
-        if (status >= 0)
-            status = next(reader); /* document end */
-        if (status >= 0)
-            status = next(reader);
-        if (status >= 0 && reader->event.type != YAML_STREAM_END_EVENT)
-            status = fail(reader, reader->event.start_mark, KILN_E_SYNTAX,
-                          "a second document (---): a config file holds one");
-    }
+    if (status < 0 || reader->event.type == YAML_STREAM_END_EVENT)
+        return status;
+    status = next(reader);
     if (status >= 0)
-        *ret = node;
+        status = read_node(reader, 1, ret);
+    if (status >= 0)
+        status = next(reader); /* document end */
+    if (status >= 0)
+        status = next(reader);
+    if (status >= 0 && reader->event.type != YAML_STREAM_END_EVENT)
+        status = fail(reader, reader->event.start_mark, KILN_E_SYNTAX,
+                      "a second document (---): a config file holds one");
     return status;
 }
 
-KilnStatus kiln_yaml_read(const KilnMaker *maker, const char *text, size_t size, bool one_place,
+KilnStatus kiln_yaml_read(const KilnMaker *maker, const char *text, size_t size, bool one_origin,
                           KilnConfigNode **ret, KilnError *err)
 {
     KilnError local = { 0 };
     Reader reader = { .maker = *maker,
-                      .one_place = one_place,
+                      .one_origin = one_origin,
                       .text = text,
                       .size = size,
                       .err = err != NULL ? err : &local };
+    KilnConfigNode *node = NULL;
     KilnStatus status;
 
     if (size > KILN_YAML_BYTES) {
         kiln_error_set(
-            reader.err, KILN_E_RANGE,
-            "larger than 4 MiB: too large for a config; data belongs into a file of its own");
-        kiln_error_at(reader.err, &maker->origin);
+            err, KILN_E_RANGE,
+            "larger than 4 MiB: too large for a config; put data into a file of its own");
+        kiln_error_at(err, &maker->origin);
         return KILN_E_RANGE;
     }
     if (yaml_parser_initialize(&reader.parser) == 0)
         return kiln_error_nomem(err, sizeof(reader.parser));
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text, size);
-    status = read_document(&reader, ret);
+    status = read_document(&reader, &node);
     yaml_event_delete(&reader.event);
     yaml_parser_delete(&reader.parser);
+    if (status >= 0)
+        *ret = node;
+    return status;
+}
+
+KilnStatus kiln_yaml_read_file(KilnArena *arena, const char *path, KilnConfigNode **ret,
+                               KilnError *err)
+{
+    KilnMaker maker = { .arena = arena, .origin = { .source = kiln_arena_strdup(arena, path) } };
+    char *text = NULL;
+    size_t size = 0;
+    KilnStatus status = maker.origin.source != NULL
+                            ? kiln_file_read(path, KILN_YAML_BYTES, &text, &size, err)
+                            : kiln_error_nomem(err, strlen(path));
+
+    if (status >= 0)
+        status = kiln_yaml_read(&maker, text, size, false, ret, err);
+    free(text);
     return status;
 }
 
@@ -474,11 +468,10 @@ KilnStatus kiln_node_parse(KilnArena *arena, const char *yaml, const char *sourc
     KilnConfigNode *node = NULL;
     KilnStatus status = kiln_yaml_read(&maker, yaml, strlen(yaml), true, &node, err);
 
-    if (status >= 0 && node == NULL) {
+    if (status >= 0 && node == NULL)
         node = kiln_node_scalar(&maker, KILN_SCALAR_NULL, "null");
-        if (node == NULL)
-            return kiln_error_nomem(err, sizeof(*node));
-    }
+    if (status >= 0 && node == NULL)
+        return kiln_error_nomem(err, sizeof(*node));
     if (status >= 0)
         *ret = node;
     return status;

@@ -6,7 +6,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
-#include "config/provenance/value_history.h"
+#include "config/provenance/origins_file.h"
 
 /* Everything below these keys belongs to the run, not to what is trained. */
 static const char *const left_out[] = { "kiln", "callbacks", "logger", "ckpt_path", "resume" };
@@ -31,7 +31,7 @@ static KilnStatus collect_stories(const KilnConfig *config, const char *origins,
 /* By the words of kiln_origin_write, which origins.yaml has, too. */
 static bool is_default(const KilnValueChange *step)
 {
-    return kiln_starts_with(step->place, "default of ");
+    return kiln_starts_with(step->origin, "default of ");
 }
 
 /* "[32, 64]" or "0.1", resolved, in `arena`; NULL when it is no value of one line. */
@@ -71,9 +71,9 @@ static bool same_value(const KilnConfigNode *a, const KilnConfigNode *b)
 /* Is it at its component's default, or no value at all? */
 static bool uninteresting(const KilnValueHistory *story)
 {
-    const KilnValueChange *newest = &story->steps[0], *oldest = &story->steps[story->count - 1];
+    const KilnValueChange *newest = &story->changes[0], *oldest = &story->changes[story->count - 1];
 
-    if (!story->there || newest->value == NULL || is_default(newest) ||
+    if (!story->is_set || newest->value == NULL || is_default(newest) ||
         newest->value->kind == KILN_NODE_MAP)
         return true;
     return oldest->value != NULL && is_default(oldest) && same_value(newest->value, oldest->value);
@@ -93,9 +93,9 @@ static bool is_default_component(const KilnValueHistories *stories, const KilnVa
         if (other->count == 0 || strncmp(other->key, story->key, parent) != 0 ||
             other->key[parent] != '\0')
             continue;
-        const KilnConfigNode *oldest = other->steps[other->count - 1].value;
+        const KilnConfigNode *oldest = other->changes[other->count - 1].value;
         return oldest != NULL && oldest->layer == KILN_LAYER_DEFAULT &&
-               same_value(oldest, story->steps[0].value);
+               same_value(oldest, story->changes[0].value);
     }
     return false;
 }
@@ -103,10 +103,10 @@ static bool is_default_component(const KilnValueHistories *stories, const KilnVa
 /* `optimizer.lr: ${lr}`: listed once, under the key that has the value. */
 static bool told_elsewhere(const KilnValueHistory *story)
 {
-    const KilnConfigNode *value = story->steps[0].value;
+    const KilnConfigNode *value = story->changes[0].value;
 
     return value->kind == KILN_NODE_SCALAR && value->text != NULL && value->text[0] == '$' &&
-           story->steps[0].refers != NULL;
+           story->changes[0].references != NULL;
 }
 
 static void classify(KilnHparam *hparam)
@@ -197,7 +197,7 @@ KilnStatus kiln_differences_collect(const KilnConfig *config, const char *origin
         if (story->count == 0 || of_the_place(story->key) || uninteresting(story) ||
             is_default_component(&stories, story) || told_elsewhere(story))
             continue;
-        const char *place = story->steps[0].place;
+        const char *place = story->changes[0].origin;
         KilnDifference difference = {
             .key = name_of(story->key, arena),
             .value = value_of(config, story->key, arena),

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "config/kiln_node/run_files.h"
+#include "config/compose.h"
 #include "train/loader/data_summary.h"
 #include "train/analysis/hparams.h"
 #include "train/run/run_folder.h"
@@ -95,7 +95,7 @@ void kiln_run_predict_command(const KilnTrainer *trainer, const char *checkpoint
 
 /* ---- What was asked for -------------------------------------------------------------------- */
 
-enum { MOST_CHOICES = 64, WIDE = 60, KEY_MOST = 40, VALUE_MOST = 24 };
+enum { WIDE = 60, KEY_MOST = 40, VALUE_MOST = 24 };
 
 /* "task vision  model mlp": the groups of one option; of a run that goes on, whose config has no
  * groups, its components. */
@@ -113,14 +113,14 @@ static void add_choice(Choices *line, const char *group, const char *option)
 
 static void print_choices(KilnTrainer *trainer, const KilnDifference *list, size_t n_list)
 {
-    KilnGroupSelection choices[MOST_CHOICES];
-    const size_t n = kiln_config_selections(trainer->config, choices, KILN_COUNT(choices));
+    const KilnSelection *selection;
     Choices line = { 0 };
+    size_t n = 0;
 
-    for (size_t i = 0; i < n && i < KILN_COUNT(choices); i++)
-        if (choices[i].option != NULL && strchr(choices[i].group, '/') == NULL &&
-            strcmp(choices[i].group, "callbacks") != 0 && strcmp(choices[i].group, "trainer") != 0)
-            add_choice(&line, choices[i].group, choices[i].option);
+    for (; (selection = kiln_config_selection(trainer->config, n)) != NULL; n++)
+        if (selection->option != NULL && strchr(selection->key, '/') == NULL &&
+            strcmp(selection->key, "callbacks") != 0 && strcmp(selection->key, "trainer") != 0)
+            add_choice(&line, selection->key, selection->option);
     for (size_t i = 0; i < n_list && n == 0; i++) {
         const char *slash = strchr(list[i].value, '/');
 

@@ -8,7 +8,8 @@
 #include "base/system/file.h"
 #include "base/system/sync.h"
 #include "base/text.h"
-#include "config/kiln_node/run_files.h"
+#include "config/provenance/origins_file.h"
+#include "config/yaml/output.h"
 #include "train/checkpoint/resume.h"
 
 #define UNFINISHED ".new"

@@ -37,17 +37,17 @@ class BadInput(kilntest.Case):
 
     def test_other_bytes(self):
         cases = [
-            (bytes(range(256)) * 20, "c/config.yaml:1:1: byte 0 is no text", "is this another kind of file?"),
-            (b"\x7fELF\x02\x01\x01\0", "c/config.yaml:1:1: byte 0 is no text"),
-            (b"\x89PNG\r\n\x1a\n\0\0\0", "byte 0 is no text"),
-            (b"a: 1\nb: caf\xe9\n", "c/config.yaml:2:7: byte 11 is no text", "YAML in UTF-8"),
-            (b"a: 1\0b\n", "c/config.yaml:1:5: byte 4 is no text"),
+            (bytes(range(256)) * 20, "c/config.yaml:1:1: byte 0 is not text", "is this another kind of file?"),
+            (b"\x7fELF\x02\x01\x01\0", "c/config.yaml:1:1: byte 0 is not text"),
+            (b"\x89PNG\r\n\x1a\n\0\0\0", "byte 0 is not text"),
+            (b"a: 1\nb: caf\xe9\n", "c/config.yaml:2:7: byte 11 is not text", "YAML in UTF-8"),
+            (b"a: 1\0b\n", "c/config.yaml:1:5: byte 4 is not text"),
             (b'a: "\\0"\n', "text with a NUL character"),
             (b"a: {b: [c\n", "c/config.yaml:1:8: this [ is not closed"),
             (b"a: b: c\n", "c/config.yaml:1:5: a second ': ' in the line"),
             (b"a: ${f: 1}\n", "an interpolation with ': ' in it must be quoted"),
             (b"a: [${b}]\n", "inside [...] and {...} an interpolation must be quoted"),
-            (b"- a\n- b\n", "a list can't be the whole config"),
+            (b"- a\n- b\n", "a list cannot be the whole config"),
             (b"just text\n", "expected a mapping (key: value), got text"),
         ]
         for data, *says in cases:
@@ -67,7 +67,7 @@ class BadInput(kilntest.Case):
     def test_large_file(self):
         path = self.write("c/config.yaml", "")
         os.truncate(path, 1 << 30)
-        self.refused("c/config.yaml: has 1024.0 MiB, a config at most 4; data belongs into a file of its own")
+        self.refused("c/config.yaml: has 1024.0 MiB, a config at most 4; put data into a file of its own")
 
     def test_depth(self):
         for text in ["x: " + "[" * 10000 + "]" * 10000, "x: " + "{a: " * 10000 + "1" + "}" * 10000,
@@ -80,10 +80,10 @@ class BadInput(kilntest.Case):
                           "c/config.yaml:6:11: more than 200000 values (with aliases expanded)")
         self.refused_text(bomb("{x: 1}", lambda s: "{" + s + "}", lambda n: [f"k{i}: *{n}" for i in range(9)]),
                           "more than 200000 values")
-        self.refused_text("x: [" + "1," * 300000 + "1]", "more than 200000 values", "data belongs into a file")
+        self.refused_text("x: [" + "1," * 300000 + "1]", "more than 200000 values", "put data into a file")
         self.write("c/g/a.yaml", "".join(f"k{i}: [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" for i in range(4000)))
         self.refused_text("defaults: [" + ", ".join(f"g/a@k{i}" for i in range(40)) + "]\n",
-                          "c/g/a.yaml: the config has more than 1000000 values with it")
+                          "c/g/a.yaml: the config exceeds 1000000 values with it")
 
     def test_defaults(self):
         self.write("c/a.yaml", "defaults: [b]\n")

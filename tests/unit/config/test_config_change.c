@@ -81,7 +81,7 @@ static void test_append(void **unused)
     check(ARGUMENTS("model+=1"), "", "to add a key write +model.NAME=...");
     check(ARGUMENTS("tagz+=1"), "", "did you mean 'tags'? Or to add a new list write +tagz=[...]");
     check(ARGUMENTS("model/x+=1"), "", "'model/x' is written like a group");
-    check(ARGUMENTS("tags+=1,2"), "", "tags has several values, which a single run can't take");
+    check(ARGUMENTS("tags+=1,2"), "", "tags has several values, but a single run takes one");
 }
 
 static void test_remove(void **unused)

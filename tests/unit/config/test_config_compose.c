@@ -1,7 +1,7 @@
 /* Composing: defaults lists, packages, overrides, errors told together. */
 #include "tests/support/config_tree.h"
 
-#include "config/kiln_node/run_files.h"
+#include "config/defaults/group_files.h"
 
 static const TreeFile files[] = {
     { "config.yaml", "defaults:\n"
@@ -108,7 +108,8 @@ static void test_errors(void **unused)
         { { "lr.x=3", NULL }, "argument 1 `lr.x=3`: lr is a number, it has no key 'x'\n" },
         { { "train.opt.lr.x=3", NULL }, "train.opt.lr refers to another node (${lr})" },
         { { "tags.7=3", NULL }, "tags is a list of 2 items, '7' is none of them" },
-        { { "tags={a:1}", NULL }, "tags: a mapping can't be laid over a list (from T/config.yaml" },
+        { { "tags={a:1}", NULL },
+          "tags: a mapping cannot be merged into a list (from T/config.yaml" },
         { { "net=[1]", NULL }, "there is no config 'net/1'" },
         { { "+lr=3", NULL },
           "argument 1 `+lr=3`: lr is there already (from T/config.yaml:6:5); "
@@ -132,8 +133,8 @@ static void test_errors(void **unused)
         { { "net=null", NULL }, "~group removes a group" },
         { { "++net=small", NULL }, "add a group with +" },
         { { "lr=1,2", NULL }, "argument 1 `lr=1,2`: lr has several values" },
-        { { "lr=range(3)", NULL }, "which a single run can't take" },
-        { { "net=small,large", NULL }, "which a single run can't take" },
+        { { "lr=range(3)", NULL }, "but a single run takes one" },
+        { { "net=small,large", NULL }, "but a single run takes one" },
         { { "kiln.job.chdir=perhaps", NULL },
           "argument 1 `kiln.job.chdir=perhaps`: kiln.job.chdir: expected true, false or null" },
         { { "hydra/launcher=nosuch", NULL }, "there is no option 'nosuch'; options of" },
@@ -168,7 +169,7 @@ static void test_bad_files(void **unused)
           "T/config.yaml:2:9: inside [...] and {...} an interpolation must be quoted" },
         { "config.yaml", "hello\n",
           "T/config.yaml:1:1: expected a mapping (key: value), got text" },
-        { "config.yaml", "- 1\n", "T/config.yaml: a list can't be the whole config" },
+        { "config.yaml", "- 1\n", "T/config.yaml: a list cannot be the whole config" },
         { "config.yaml", "defaults: {net: small}\n",
           "T/config.yaml:1:11: defaults: expected a list like" },
         { "config.yaml", "defaults:\n  - net: small\n  - net: no\n",
@@ -191,12 +192,12 @@ static void test_bad_files(void **unused)
         { "config.yaml", "defaults:\n  - net: small\n  - opt: ${nett}\n",
           "there is no key 'nett'; did you mean 'net'?" },
         { "config.yaml", "defaults:\n  - _self_\n  - opt@list: sgd\nlist: [1]\n",
-          "list: a mapping can't be laid over a list (from T/config.yaml:4:7)" },
+          "list: a mapping cannot be merged into a list (from T/config.yaml:4:7)" },
         { "config.yaml", "hydra: 5\n", "T/config.yaml:1:8: kiln: expected a mapping" },
         { "config.yaml", "defaults:\n  - exp/bad\n",
           "T/exp/bad.yaml:1:1: header '# @package a b'" },
         { "config.yaml", "defaults:\n  - exp/searchpath\n",
-          "kiln.searchpath can be set in the primary config only" },
+          "kiln.searchpath can be set only in the primary config" },
         { "other.yaml", "a: 1\n", NULL },
     };
 

@@ -1,7 +1,10 @@
 /* Where values come from: explain, origins, bottom layers, choices. */
 #include "tests/support/config_tree.h"
 
-#include "config/kiln_node/run_files.h"
+#include "config/compose.h"
+#include "config/defaults/group_files.h"
+#include "config/provenance/origins_file.h"
+#include "config/yaml/output.h"
 #include "config/tree/tree.h"
 
 static const TreeFile files[] = {
@@ -23,8 +26,8 @@ static KilnStatus defaults_layer(void *ctx, KilnConfig *config, KilnErrors *erro
 
     ++*(int *)ctx;
     if (status >= 0)
-        status = kiln_node_underlay(config, kiln_config_root(config), "net", origin, defaults,
-                                    &err);
+        status = kiln_node_add_default(config, kiln_config_root(config), "net", origin, defaults,
+                                       &err);
     return status < 0 ? kiln_errors_add(errors, &err) : KILN_OK;
 }
 
@@ -263,7 +266,6 @@ static void test_run_files(void **unused)
     const char *const overrides[] = { "lr=0.5", "tags=['1',\"it's\"]", NULL };
     KilnConfig *config = NULL;
     char *messages = NULL, *text = NULL;
-    KilnGroupSelection choices[4];
 
     (void)unused;
     assert_int_equal(tree_compose(&tree, NULL, overrides, &config, &messages), KILN_OK);
@@ -292,9 +294,9 @@ static void test_run_files(void **unused)
     assert_non_null(strstr(text, "    task:\n      - lr=0.5\n"));
     assert_non_null(strstr(text, "      net: a\n"));
     free(text);
-    assert_int_equal(kiln_config_selections(config, choices, KILN_COUNT(choices)), 1);
-    assert_string_equal(choices[0].group, "net");
-    assert_string_equal(choices[0].option, "a");
+    assert_string_equal(kiln_config_selection(config, 0)->key, "net");
+    assert_string_equal(kiln_config_selection(config, 0)->option, "a");
+    assert_null(kiln_config_selection(config, 1));
     kiln_config_free(config);
     tree_remove(&tree);
 }

@@ -72,21 +72,21 @@ static void test_mistakes(void **unused)
         { GLOBAL "plain: !append [1]\n", "T/exp/e.yaml:2:8: plain is an integer, not a list (from "
                                          "T/config.yaml:3:8); only lists can be appended to and "
                                          "removed from\n" },
-        { GLOBAL "opt: {momentm: !delete }\n", "T/exp/e.yaml:2:16: opt.momentm: !delete finds "
-                                               "nothing there; did you mean 'opt.momentum'?\n" },
-        { GLOBAL "zzzzzz: !remove [1]\n", "zzzzzz: !remove finds nothing there; what is not there "
-                                          "needs no tag\n" },
-        { GLOBAL "new: {x: {y: !delete }}\n", "T/exp/e.yaml:2:14: new.x.y: !delete finds nothing "
-                                              "there\n" },
+        { GLOBAL "opt: {momentm: !delete }\n", "T/exp/e.yaml:2:16: opt.momentm: no value "
+                                               "to !delete; did you mean 'opt.momentum'?\n" },
+        { GLOBAL "zzzzzz: !remove [1]\n", "zzzzzz: no value to !remove; a new key needs no tag\n" },
+        { GLOBAL "new: {x: {y: !delete }}\n", "T/exp/e.yaml:2:14: new.x.y: no value to !delete\n" },
         { GLOBAL "tags: !delete x\n", "tag !delete takes no value" },
         { GLOBAL "tags: !delete [x]\n", "tag !delete takes no value" },
-        { GLOBAL "tags: [!append x]\n", "tag !append stands behind a key; inside a list" },
-        { GLOBAL "tags: [{x: !delete }]\n", "tag !delete stands behind a key; inside a list" },
-        { GLOBAL "!append tags: x\n", "tag !append stands behind the key's colon" },
+        { GLOBAL "tags: [!append x]\n",
+          "tag !append belongs after a key; nothing is merged inside a list" },
+        { GLOBAL "tags: [{x: !delete }]\n",
+          "tag !delete belongs after a key; nothing is merged inside a list" },
+        { GLOBAL "!append tags: x\n", "tag !append belongs after the key's colon" },
         { GLOBAL "tags: !extend [x]\n", "tag !extend does not fit a list; a config has !append" },
         { GLOBAL "tags: !extend x\n", "tag !extend is not known; a config has !append" },
         { GLOBAL "defaults: !append [opt: sgd]\n", "defaults: !append can't stand here" },
-        { GLOBAL "--- !replace\nx: 1\n", "!replace can't stand in front of the whole config" },
+        { GLOBAL "--- !replace\nx: 1\n", "!replace cannot apply to the whole config" },
     };
 
     (void)unused;

@@ -81,21 +81,21 @@ static void test_errors(void **unused)
     static const struct {
         const char *text, *want;
     } cases[] = {
-        { "a: 1\nb: 2\na: 3\n", "f.yaml:3:1: key 'a' is there twice; the first is in line 1" },
+        { "a: 1\nb: 2\na: 3\n", "f.yaml:3:1: duplicate key 'a'; the first is in line 1" },
         { "a: [1, 2\nb: 3\n", "f.yaml:2:2: not YAML: " },
         { "a: \"\\q\"\n", "f.yaml:1:5: not YAML: " },
         { "a: 1\n---\nb: 1\n", "f.yaml:2:1: a second document" },
         { "a: *x\n", "f.yaml:1:4: *x: there is no anchor &x" },
         { "a: &a [*a]\n", "f.yaml:1:8: *a: there is no anchor &a" },
         { "? [a]\n: 1\n", "f.yaml:1:3: a key must be a plain value" },
-        { "1: a\n'1': b\n", "f.yaml:2:1: key '1' is there twice" },
+        { "1: a\n'1': b\n", "f.yaml:2:1: duplicate key '1'" },
         { "~: 1\n", "f.yaml:1:1: a key must not be null" },
         { "a: !foo 1\n", "f.yaml:1:4: tag !foo is not known" },
         { "a: !!int x\n", "f.yaml:1:4: tag !!int does not fit" },
         { "a: !!set {}\n", "f.yaml:1:4: tag !!set does not fit a mapping" },
         { "a: {<<: 3}\n", "f.yaml:1:5: << takes a mapping" },
         { "a: \"x\\0y\"\n", "f.yaml:1:4: text with a NUL" },
-        { "\xc3\xa9: 1\nb: \xff\n", "f.yaml:2:4: byte 9 is no text" },
+        { "\xc3\xa9: 1\nb: \xff\n", "f.yaml:2:4: byte 9 is not text" },
     };
 
     (void)unused;
