@@ -1,4 +1,4 @@
-/* One batch: memory for it, its samples, and those that are left out. */
+/* Fills one batch: its memory, its samples, padding, and skipped samples. */
 #include "train/loader/batch_fill.h"
 
 #include <stdio.h>
@@ -18,62 +18,62 @@ static KilnStatus check_sizes(const KilnLoaderSpec *spec, KilnError *err)
                               (long long)spec->batch_size);
     if (spec->dataset.count < 0 || spec->dataset.count > (int64_t)UINT32_MAX)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "a data set of %lld samples; at most %lld are possible",
+                              "the data set has %lld samples; at most %lld are possible",
                               (long long)spec->dataset.count, (long long)UINT32_MAX);
     if (spec->n_buckets > KILN_MAX_BUCKETS)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "datamodule.buckets has %zu lengths; at most %d "
-                              "are possible",
+                              "datamodule.buckets has %zu lengths; at most %d are possible",
                               spec->n_buckets, (int)KILN_MAX_BUCKETS);
     for (size_t b = 1; b < spec->n_buckets; b++)
         if (spec->buckets[b] <= spec->buckets[b - 1])
             return kiln_error_set(err, KILN_E_RANGE,
-                                  "datamodule.buckets must rise, but %lld comes after %lld",
+                                  "datamodule.buckets must increase, but %lld comes after %lld",
                                   (long long)spec->buckets[b], (long long)spec->buckets[b - 1]);
     return KILN_OK;
 }
 
-/* The length of the longest sample, which all features that vary must agree on. */
-static KilnStatus find_longest(KilnFilling *filling, KilnError *err)
+/* Find the length of the longest sample, the same for all varying features. */
+static KilnStatus find_longest(KilnBatchSource *source, KilnError *err)
 {
-    for (size_t f = 0; f < filling->spec.n_features; f++) {
-        const KilnFeature *feature = &filling->spec.features[f];
+    for (size_t f = 0; f < source->spec.n_features; f++) {
+        const KilnFeature *feature = &source->spec.features[f];
 
         if (!feature->varies)
             continue;
         if (feature->shape.rank < 1 || feature->shape.dim[0] < 1 ||
-            (filling->longest > 0 && feature->shape.dim[0] != filling->longest))
+            (source->longest > 0 && feature->shape.dim[0] != source->longest))
             return kiln_error_set(err, KILN_E_SHAPE,
-                                  "features that vary need a first axis, and all the same longest "
-                                  "length; feature %s differs",
+                                  "varying features need a first axis of the same maximum length; "
+                                  "feature %s differs",
                                   feature->name);
-        filling->longest = feature->shape.dim[0];
+        source->longest = feature->shape.dim[0];
     }
-    if (filling->longest > 0 && filling->dataset.length == NULL)
+    if (source->longest > 0 && source->dataset.length == NULL)
         return kiln_error_set(err, KILN_E_MISSING,
-                              "the datamodule has features that vary and tells no lengths "
+                              "the datamodule has varying features but reports no lengths "
                               "(KilnDataset.length)");
     return KILN_OK;
 }
 
-static KilnStatus find_bytes(KilnFilling *filling, KilnError *err)
+static KilnStatus find_bytes(KilnBatchSource *source, KilnError *err)
 {
-    for (size_t f = 0; f < filling->spec.n_features; f++) {
-        const KilnFeature *feature = &filling->spec.features[f];
+    for (size_t f = 0; f < source->spec.n_features; f++) {
+        const KilnFeature *feature = &source->spec.features[f];
         int64_t count = kiln_shape_count(&feature->shape);
 
-        if (count < 0 || count > INT64_MAX / 64 / filling->batch_size)
+        if (count < 0 || count > INT64_MAX / 64 / source->batch_size)
             return kiln_error_set(err, KILN_E_RANGE,
                                   "feature %s is too large for batches of %lld samples",
-                                  feature->name, (long long)filling->batch_size);
-        filling->bytes[f] = (size_t)count * kiln_dtype_size(feature->dtype);
+                                  feature->name, (long long)source->batch_size);
+        source->bytes[f] = (size_t)count * kiln_dtype_size(feature->dtype);
     }
     return KILN_OK;
 }
 
-KilnStatus kiln_filling_init(KilnFilling *filling, const KilnLoaderSpec *spec, KilnError *err)
+KilnStatus kiln_batch_source_init(KilnBatchSource *source, const KilnLoaderSpec *spec,
+                                  KilnError *err)
 {
-    *filling = (KilnFilling) {
+    *source = (KilnBatchSource) {
         .dataset = spec->dataset,
         .datamodule = spec->datamodule,
         .buckets = spec->buckets,
@@ -85,44 +85,44 @@ KilnStatus kiln_filling_init(KilnFilling *filling, const KilnLoaderSpec *spec, K
     };
     KilnStatus status = check_sizes(spec, err);
     if (status >= 0)
-        status = kiln_loader_spec_features(spec, &filling->spec, err);
+        status = kiln_loader_spec_features(spec, &source->spec, err);
     if (status < 0)
         return status;
     const KilnFeature *label = kiln_spec_label(spec->data);
-    filling->label = label != NULL ? (size_t)(label - spec->data->features)
-                                   : filling->spec.n_features;
-    filling->soft = filling->spec.n_features;
-    for (size_t f = 0; f < filling->spec.n_features; f++)
-        if (filling->spec.features[f].dtype != spec->data->features[f].dtype)
-            filling->soft = f;
-    filling->batch_size = kiln_loader_spec_batch(spec);
-    status = find_longest(filling, err);
-    return status >= 0 ? find_bytes(filling, err) : status;
+    source->label = label != NULL ? (size_t)(label - spec->data->features)
+                                  : source->spec.n_features;
+    source->soft = source->spec.n_features;
+    for (size_t f = 0; f < source->spec.n_features; f++)
+        if (source->spec.features[f].dtype != spec->data->features[f].dtype)
+            source->soft = f;
+    source->batch_size = kiln_loader_spec_batch_size(spec);
+    status = find_longest(source, err);
+    return status >= 0 ? find_bytes(source, err) : status;
 }
 
-int64_t kiln_filling_sample_bytes(const KilnFilling *filling)
+int64_t kiln_batch_source_sample_bytes(const KilnBatchSource *source)
 {
     size_t bytes = sizeof(KilnSkip) + sizeof(int64_t) + 2 * sizeof(int32_t);
 
-    for (size_t f = 0; f < filling->spec.n_features; f++)
-        bytes += filling->bytes[f];
+    for (size_t f = 0; f < source->spec.n_features; f++)
+        bytes += source->bytes[f];
     return (int64_t)bytes;
 }
 
-KilnStatus kiln_slot_init(KilnSlot *slot, const KilnFilling *filling, KilnError *err)
+KilnStatus kiln_batch_slot_init(KilnBatchSlot *slot, const KilnBatchSource *source, KilnError *err)
 {
-    const size_t size = (size_t)filling->batch_size;
+    const size_t size = (size_t)source->batch_size;
 
     slot->reading = -1;
     slot->samples = calloc(size, sizeof(*slot->samples));
     slot->skips = calloc(size, sizeof(*slot->skips));
     slot->labels = calloc(size, sizeof(*slot->labels));
-    slot->lengths = filling->longest > 0 ? calloc(size, sizeof(*slot->lengths)) : NULL;
+    slot->lengths = source->longest > 0 ? calloc(size, sizeof(*slot->lengths)) : NULL;
     if (slot->samples == NULL || slot->skips == NULL || slot->labels == NULL ||
-        (filling->longest > 0 && slot->lengths == NULL))
+        (source->longest > 0 && slot->lengths == NULL))
         return kiln_error_nomem(err, size * sizeof(*slot->skips));
-    for (size_t f = 0; f < filling->spec.n_features; f++) {
-        size_t rounded = (filling->bytes[f] * size + 64) / 64 * 64;
+    for (size_t f = 0; f < source->spec.n_features; f++) {
+        size_t rounded = (source->bytes[f] * size + 64) / 64 * 64;
 
         slot->data[f] = aligned_alloc(64, rounded);
         if (slot->data[f] == NULL)
@@ -132,16 +132,16 @@ KilnStatus kiln_slot_init(KilnSlot *slot, const KilnFilling *filling, KilnError 
     return KILN_OK;
 }
 
-void kiln_slot_forget_skips(KilnSlot *slot)
+void kiln_batch_slot_clear_skips(KilnBatchSlot *slot)
 {
     for (size_t i = 0; i < slot->n_skips; i++)
         free(slot->skips[i].message);
     slot->n_skips = 0;
 }
 
-void kiln_slot_release(KilnSlot *slot)
+void kiln_batch_slot_release(KilnBatchSlot *slot)
 {
-    kiln_slot_forget_skips(slot);
+    kiln_batch_slot_clear_skips(slot);
     free(slot->samples);
     free(slot->skips);
     free(slot->labels);
@@ -162,7 +162,7 @@ void kiln_sample_text(const KilnDataset *dataset, int64_t sample, char *ret, siz
         snprintf(ret, room, "sample %lld", (long long)sample);
 }
 
-static void skip_sample(KilnSlot *slot, const KilnDataset *dataset, int64_t sample,
+static void skip_sample(KilnBatchSlot *slot, const KilnDataset *dataset, int64_t sample,
                         KilnStatus status)
 {
     const char *name = dataset->name != NULL ? dataset->name(dataset->ctx, sample) : NULL;
@@ -176,12 +176,12 @@ static void skip_sample(KilnSlot *slot, const KilnDataset *dataset, int64_t samp
         (KilnSkip) { .sample = sample, .status = status, .message = kiln_text_take(&text) };
 }
 
-/* Bytes of a sample in this batch. */
-static size_t row_bytes(const KilnSlot *slot, const KilnFilling *filling, size_t f)
+/* Bytes of a feature per sample in this batch. */
+static size_t row_bytes(const KilnBatchSlot *slot, const KilnBatchSource *source, size_t f)
 {
-    return filling->spec.features[f].varies
-               ? filling->bytes[f] / (size_t)filling->longest * (size_t)slot->length
-               : filling->bytes[f];
+    return source->spec.features[f].varies
+               ? source->bytes[f] / (size_t)source->longest * (size_t)slot->length
+               : source->bytes[f];
 }
 
 /* Fill n elements with a value. */
@@ -197,124 +197,123 @@ static void put_value(void *to, KilnDType dtype, double value, size_t n)
     }
 }
 
-/* What is behind a sample of `length` in the features that vary. */
-static void pad(KilnSlot *slot, const KilnFilling *filling, int64_t row, int64_t length)
+/* Pad the varying features of a sample that has `length`. */
+static void pad(KilnBatchSlot *slot, const KilnBatchSource *source, int64_t row, int64_t length)
 {
-    for (size_t f = 0; f < filling->spec.n_features; f++) {
-        const KilnFeature *feature = &filling->spec.features[f];
+    for (size_t f = 0; f < source->spec.n_features; f++) {
+        const KilnFeature *feature = &source->spec.features[f];
         const size_t size = kiln_dtype_size(feature->dtype);
 
         if (!feature->varies)
             continue;
-        size_t whole = row_bytes(slot, filling, f);
-        size_t used = filling->bytes[f] / (size_t)filling->longest * (size_t)length;
+        size_t whole = row_bytes(slot, source, f);
+        size_t used = source->bytes[f] / (size_t)source->longest * (size_t)length;
         put_value((char *)slot->data[f] + (size_t)row * whole + used, feature->dtype, feature->pad,
                   (whole - used) / size);
     }
 }
 
-/* A class that the data don't have would make the loss NaN, or train an output that means nothing.
- */
-static KilnStatus check_label(const KilnFilling *filling, int64_t index, const KilnSample *sample,
-                              KilnError *err)
+/* Refuse a class that the data don't have: the loss would be NaN or an unused output trained. */
+static KilnStatus check_label(const KilnBatchSource *source, int64_t index,
+                              const KilnSample *sample, KilnError *err)
 {
     char text[256];
 
-    if (filling->label == filling->spec.n_features)
+    if (source->label == source->spec.n_features)
         return KILN_OK;
-    const int32_t label = *(const int32_t *)sample->data[filling->label];
-    if (label < filling->spec.n_classes)
+    const int32_t label = *(const int32_t *)sample->data[source->label];
+    if (label < source->spec.n_classes)
         return KILN_OK;
-    kiln_sample_text(&filling->dataset, index, text, sizeof(text));
-    return kiln_error_set(
-        err, KILN_E_RANGE, "%s has label %d, but the data have %lld classes: 0 to %lld", text,
-        label, (long long)filling->spec.n_classes, (long long)filling->spec.n_classes - 1);
+    kiln_sample_text(&source->dataset, index, text, sizeof(text));
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "%s has label %d, but the data have %lld classes: 0 to %lld", text, label,
+                          (long long)source->spec.n_classes, (long long)source->spec.n_classes - 1);
 }
 
-/* Read a sample behind those of the slot. */
-static KilnStatus add_sample(KilnSlot *slot, const KilnFilling *filling, int64_t epoch,
+/* Read a sample into the slot's next row. */
+static KilnStatus add_sample(KilnBatchSlot *slot, const KilnBatchSource *source, int64_t epoch,
                              int64_t index)
 {
-    const KilnDataset *dataset = &filling->dataset;
+    const KilnDataset *dataset = &source->dataset;
     KilnSample sample = { .data = { NULL } };
     KilnRng rng;
 
-    for (size_t f = 0; f < filling->spec.n_features; f++)
-        sample.data[f] = f == filling->soft ? (void *)&slot->labels[slot->size]
-                                            : (char *)slot->data[f] +
-                                                  (size_t)slot->size * row_bytes(slot, filling, f);
-    if (filling->longest > 0)
+    for (size_t f = 0; f < source->spec.n_features; f++)
+        sample.data[f] = f == source->soft ? (void *)&slot->labels[slot->size]
+                                           : (char *)slot->data[f] +
+                                                 (size_t)slot->size * row_bytes(slot, source, f);
+    if (source->longest > 0)
         sample.length = dataset->length(dataset->ctx, index);
-    kiln_rng_init(&rng, filling->seed, KILN_RNG_AUGMENT, (uint32_t)epoch, (uint64_t)index);
+    kiln_rng_init(&rng, source->seed, KILN_RNG_AUGMENT, (uint32_t)epoch, (uint64_t)index);
     slot->error.text[0] = '\0';
-    KilnStatus status = KILN_CALLED(filling->datamodule, "dataset.get",
+    KilnStatus status = KILN_CALLED(source->datamodule, "dataset.get",
                                     dataset->get(dataset->ctx, index, &rng, &sample, &slot->error),
                                     &slot->error);
     if (status >= 0)
-        status = check_label(filling, index, &sample, &slot->error);
+        status = check_label(source, index, &sample, &slot->error);
     if (status < 0)
         return status;
-    if (filling->longest > 0) {
-        pad(slot, filling, slot->size, sample.length);
+    if (source->longest > 0) {
+        pad(slot, source, slot->size, sample.length);
         slot->lengths[slot->size] = (int32_t)sample.length;
     }
     slot->samples[slot->size++] = index;
     return status;
 }
 
-/* The length that n samples from `first` on are padded to: that of their bucket. */
-static KilnStatus find_length(KilnSlot *slot, const KilnFilling *filling,
-                              const KilnLoaderOrder *order, int64_t first, int64_t n)
+/* Set the length that n samples from `first` on are padded to: their bucket's. */
+static KilnStatus find_length(KilnBatchSlot *slot, const KilnBatchSource *source,
+                              const KilnBatchOrder *order, int64_t first, int64_t n)
 {
-    const KilnDataset *dataset = &filling->dataset;
+    const KilnDataset *dataset = &source->dataset;
     int64_t most = 0;
 
     slot->length = 0;
-    for (int64_t i = first; filling->longest > 0 && i < first + n; i++) {
-        int64_t index = kiln_loader_order_sample(order, i);
+    for (int64_t i = first; source->longest > 0 && i < first + n; i++) {
+        int64_t index = kiln_batch_order_sample(order, i);
         int64_t length = dataset->length(dataset->ctx, index);
         char sample[256];
 
         most = length > most ? length : most;
-        if (length >= 0 && length <= filling->longest)
+        if (length >= 0 && length <= source->longest)
             continue;
         kiln_sample_text(dataset, index, sample, sizeof(sample));
         return kiln_error_set(&slot->error, KILN_E_RANGE,
-                              "%s has length %lld; the data are declared with 0 to %lld", sample,
-                              (long long)length, (long long)filling->longest);
+                              "%s has length %lld; the datamodule declares 0 to %lld", sample,
+                              (long long)length, (long long)source->longest);
     }
-    size_t bucket = kiln_bucket_of(filling->buckets, filling->n_buckets, most);
-    if (filling->longest > 0)
-        slot->length = bucket < filling->n_buckets && filling->buckets[bucket] < filling->longest
-                           ? filling->buckets[bucket]
-                           : filling->longest;
+    size_t bucket = kiln_bucket_of(source->buckets, source->n_buckets, most);
+    if (source->longest > 0)
+        slot->length = bucket < source->n_buckets && source->buckets[bucket] < source->longest
+                           ? source->buckets[bucket]
+                           : source->longest;
     return KILN_OK;
 }
 
-void kiln_slot_fill(KilnSlot *slot, const KilnFilling *filling, const KilnLoaderOrder *order,
-                    int64_t epoch)
+void kiln_batch_slot_fill(KilnBatchSlot *slot, const KilnBatchSource *source,
+                          const KilnBatchOrder *order, int64_t epoch)
 {
     int64_t first, size;
 
     slot->size = 0;
-    kiln_loader_order_batch(order, slot->batch, &first, &size);
-    slot->status = find_length(slot, filling, order, first, size);
+    kiln_batch_order_batch(order, slot->batch, &first, &size);
+    slot->status = find_length(slot, source, order, first, size);
     for (int64_t i = first; i < first + size && slot->status >= 0; i++) {
-        int64_t index = kiln_loader_order_sample(order, i);
+        int64_t index = kiln_batch_order_sample(order, i);
 
-        if (filling->given_up(filling->ctx)) {
+        if (source->cancelled(source->ctx)) {
             slot->status = kiln_error_set(&slot->error, KILN_E_INTERRUPTED,
-                                          "stopped while reading data");
+                                          "interrupted while reading data");
             break;
         }
         __atomic_store_n(&slot->reading, index, __ATOMIC_RELAXED);
-        KilnStatus status = add_sample(slot, filling, epoch, index);
-        if (status == KILN_E_SKIP || (status < 0 && filling->tolerant && status != KILN_E_NOMEM))
-            skip_sample(slot, &filling->dataset, index, status);
+        KilnStatus status = add_sample(slot, source, epoch, index);
+        if (status == KILN_E_SKIP || (status < 0 && source->tolerant && status != KILN_E_NOMEM))
+            skip_sample(slot, &source->dataset, index, status);
         else if (status < 0)
             slot->status = status;
     }
     __atomic_store_n(&slot->reading, -1, __ATOMIC_RELAXED);
     if (slot->status >= 0)
-        slot->status = kiln_slot_transform(slot, filling, epoch, &slot->error);
+        slot->status = kiln_batch_slot_transform(slot, source, epoch, &slot->error);
 }

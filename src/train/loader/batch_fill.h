@@ -1,42 +1,42 @@
-/* Filling one batch: reading its samples into place. Knows nothing of threads. */
+/* Fills one batch with samples; loader.c runs this in its worker threads. */
 #ifndef KILN_TRAIN_LOADER_BATCH_FILL_H
 #define KILN_TRAIN_LOADER_BATCH_FILL_H
 
 #include "train/loader/batch_order.h"
 
-/* A sample that was left out, until the caller's thread hears of it. */
+/* A skipped sample, until the caller's thread reports it. */
 typedef struct KilnSkip {
     int64_t sample;
     KilnStatus status;
-    char *message; /* NULL: memory was out */
+    char *message; /* NULL: memory ran out */
 } KilnSkip;
 
-/* A batch and its memory. */
-typedef struct KilnSlot {
+/* The memory of a batch. */
+typedef struct KilnBatchSlot {
     void *data[KILN_MAX_FEATURES];
-    int64_t batch;    /* which one it holds or is being filled with */
+    int64_t batch;    /* index of the batch that it holds or is being filled with */
     int64_t size;     /* samples in it */
-    int64_t *samples; /* [batch_size], which ones */
-    int32_t *labels;  /* [batch_size], classes before they become soft labels; NULL: they don't */
-    int32_t *lengths; /* [batch_size]; NULL: no feature varies */
-    int64_t length;   /* that features are padded to; 0: none varies */
+    int64_t *samples; /* [batch_size], their indices in the dataset */
+    int32_t *labels;  /* [batch_size], classes before they become soft labels */
+    int32_t *lengths; /* [batch_size]; NULL: no feature varies in length */
+    int64_t length;   /* the length that varying features are padded to; 0: none varies */
     KilnSkip *skips;  /* [batch_size] */
     size_t n_skips;
     KilnStatus status;
     KilnError error;
-    bool ready;      /* the ring's */
-    int64_t reading; /* the sample that is being read now, atomic; -1: none */
-} KilnSlot;
+    bool ready;      /* loader.c: filled, under its mutex */
+    int64_t reading; /* index of the sample being read, atomic; -1: none */
+} KilnBatchSlot;
 
-/* What batches are filled from. */
-typedef struct KilnFilling {
+/* Where the samples of batches come from, and how they are read and transformed. */
+typedef struct KilnBatchSource {
     KilnDataset dataset;
-    const KilnInstance *datamodule;  /* that the dataset belongs to; NULL: none */
-    KilnDataSpec spec;               /* of the batches */
-    size_t bytes[KILN_MAX_FEATURES]; /* of one sample, the longest there can be */
-    size_t label;                    /* the feature with the class, soft or not; n_features: none */
-    size_t soft;                     /* the feature with soft labels; n_features: none */
-    int64_t longest;                 /* of features that vary; 0: none does */
+    const KilnInstance *datamodule;  /* owner of the dataset; NULL: none */
+    KilnDataSpec spec;               /* of batches, after batch transforms */
+    size_t bytes[KILN_MAX_FEATURES]; /* of the longest possible sample */
+    size_t label;                    /* index of the label feature; n_features: none */
+    size_t soft;                     /* index of the soft labels; n_features: none */
+    int64_t longest;                 /* length of varying features; 0: none varies */
     const int64_t *buckets;
     size_t n_buckets;
     KilnInstance *const *transforms;
@@ -44,24 +44,24 @@ typedef struct KilnFilling {
     int64_t batch_size;
     uint64_t seed;
     bool tolerant;
-    bool (*given_up)(const void *ctx); /* nobody waits for the batch; asked between samples */
+    bool (*cancelled)(const void *ctx); /* checked between samples: stop filling the batch */
     const void *ctx;
-} KilnFilling;
+} KilnBatchSource;
 
-/* Refuses what is too large. */
-KILN_NODISCARD KilnStatus kiln_filling_init(KilnFilling *filling, const KilnLoaderSpec *spec,
-                                            KilnError *err);
-/* Bytes of a slot, by sample. */
-int64_t kiln_filling_sample_bytes(const KilnFilling *filling);
-/* Release it also after a failure. */
-KILN_NODISCARD KilnStatus kiln_slot_init(KilnSlot *slot, const KilnFilling *filling,
-                                         KilnError *err);
-void kiln_slot_release(KilnSlot *slot);
-void kiln_slot_forget_skips(KilnSlot *slot);
-/* Fill slot with its batch of `epoch`; slot->status and error say how it went. KILN_E_INTERRUPTED:
- * it was given up, and is to be filled again. */
-void kiln_slot_fill(KilnSlot *slot, const KilnFilling *filling, const KilnLoaderOrder *order,
-                    int64_t epoch);
+/* KILN_E_RANGE when batches would be too large. */
+KILN_NODISCARD KilnStatus kiln_batch_source_init(KilnBatchSource *source,
+                                                 const KilnLoaderSpec *spec, KilnError *err);
+/* Bytes of a slot per sample. */
+int64_t kiln_batch_source_sample_bytes(const KilnBatchSource *source);
+/* Allocate a slot. Release it also after a failure. */
+KILN_NODISCARD KilnStatus kiln_batch_slot_init(KilnBatchSlot *slot, const KilnBatchSource *source,
+                                               KilnError *err);
+void kiln_batch_slot_release(KilnBatchSlot *slot);
+void kiln_batch_slot_clear_skips(KilnBatchSlot *slot);
+/* Fill the slot with batch slot->batch of `epoch`; sets slot->status and slot->error.
+ * KILN_E_INTERRUPTED: cancelled, must be filled again. */
+void kiln_batch_slot_fill(KilnBatchSlot *slot, const KilnBatchSource *source,
+                          const KilnBatchOrder *order, int64_t epoch);
 /* "sample 7 (cat/007.png)" */
 void kiln_sample_text(const KilnDataset *dataset, int64_t sample, char *ret, size_t room);
 

@@ -1,4 +1,4 @@
-/* The order of samples, and its division into batches. */
+/* Computes the order of an epoch's samples and divides it into batches, by length if wanted. */
 #include "train/loader/batch_order.h"
 
 #include "base/call.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POLL_EVERY = 1 << 12 }; /* lengths */
-static const char *const ordering = "laying down the order of samples";
+enum { POLL_EVERY = 1 << 12 };                          /* lengths */
+static const char *const ordering = "ordering samples"; /* for polls */
 
 static const KilnSamplerOps *ops_of(const KilnInstance *sampler)
 {
@@ -27,7 +27,8 @@ static KilnSampling sampling_of(const KilnLoaderSpec *spec, const KilnDataset *d
     };
 }
 
-/* Memory that is taken before the run's forecast can be made. */
+/* Refuse a sampler that needs more memory than there is: it allocates before the run's memory
+ * estimate. */
 static KilnStatus check_memory(const KilnLoaderSpec *spec, const KilnSampling *sampling,
                                KilnError *err)
 {
@@ -44,7 +45,7 @@ static KilnStatus check_memory(const KilnLoaderSpec *spec, const KilnSampling *s
         return KILN_OK;
     return kiln_error_set(
         err, KILN_E_NOMEM,
-        "sampler %s needs %s of memory for %s samples, and %s are available; use fewer training "
+        "sampler %s needs %s of memory for %s samples, but %s are available; use fewer training "
         "samples, or sampler shuffle",
         kiln_instance_name(spec->sampler), kiln_bytes_text((double)needed, need),
         kiln_commas_text(spec->dataset.count, count),
@@ -60,8 +61,8 @@ KilnStatus kiln_sampler_setup(const KilnLoaderSpec *spec, KilnError *err)
     if (spec->by_length && ops_of(spec->sampler)->draws)
         return kiln_error_set(err, KILN_E_RANGE,
                               "datamodule.buckets need a sampler that takes the same samples in "
-                              "every epoch, so that all epochs have as many batches; %s draws "
-                              "others: use shuffle",
+                              "every epoch, so that all epochs have the same number of batches; "
+                              "%s draws different ones: use shuffle",
                               kiln_instance_name(spec->sampler));
     KilnStatus status = check_memory(spec, &sampling, err);
     if (status < 0 || ops_of(spec->sampler)->setup == NULL)
@@ -84,7 +85,7 @@ static int64_t samples_of(const KilnLoaderSpec *spec)
     return count;
 }
 
-int64_t kiln_loader_spec_batch(const KilnLoaderSpec *spec)
+int64_t kiln_loader_spec_batch_size(const KilnLoaderSpec *spec)
 {
     int64_t count = samples_of(spec);
 
@@ -102,30 +103,30 @@ size_t kiln_bucket_of(const int64_t *buckets, size_t n, int64_t length)
 
 static int64_t batches_of(const KilnLoaderSpec *spec, int64_t samples)
 {
-    int64_t size = kiln_loader_spec_batch(spec);
+    int64_t size = kiln_loader_spec_batch_size(spec);
 
     return (samples + (spec->drop_last ? 0 : size - 1)) / size;
 }
 
-/* Samplers that do not draw take the same samples in every epoch: those of the first are
- * counted. -1: memory is out, or the user wants to stop. */
+/* Count batches by the samples of epoch 0: samplers that do not draw take the same in every epoch.
+ * -1: memory ran out, or the user wants to stop. */
 static int64_t batches_by_length(const KilnLoaderSpec *spec)
 {
     const KilnDataset *dataset = &spec->dataset;
     int64_t count = samples_of(spec), batches = 0;
     int64_t *counts = calloc(spec->n_buckets + 1, sizeof(*counts));
-    KilnLoaderOrder order = {
+    KilnBatchOrder order = {
         .sampler = spec->sampler,
         .sampling = sampling_of(spec, dataset),
         .count = count,
         .samples = spec->sampler != NULL ? malloc((size_t)count * sizeof(uint32_t) + 1) : NULL,
     };
     bool good = counts != NULL && (spec->sampler == NULL || order.samples != NULL) &&
-                kiln_loader_order_begin(&order, 0, NULL) >= 0;
+                kiln_batch_order_begin(&order, 0, NULL) >= 0;
 
     for (int64_t i = 0; i < count && good; i++) {
         good = i % POLL_EVERY != 0 || !kiln_poll(spec->poll, "reading lengths", i, count);
-        int64_t length = dataset->length(dataset->ctx, kiln_loader_order_sample(&order, i));
+        int64_t length = dataset->length(dataset->ctx, kiln_batch_order_sample(&order, i));
 
         counts[kiln_bucket_of(spec->buckets, spec->n_buckets, length)]++;
     }
@@ -153,7 +154,7 @@ int64_t kiln_loader_spec_batches(const KilnLoaderSpec *spec)
 
 /* ---- An epoch's order ------------------------------------------------------------- */
 
-static KilnStatus init_buckets(KilnLoaderOrder *order, const KilnLoaderSpec *spec, KilnError *err)
+static KilnStatus init_buckets(KilnBatchOrder *order, const KilnLoaderSpec *spec, KilnError *err)
 {
     const size_t open = (spec->n_buckets + 1) * (size_t)order->batch_size;
 
@@ -172,14 +173,14 @@ static KilnStatus init_buckets(KilnLoaderOrder *order, const KilnLoaderSpec *spe
                : kiln_error_nomem(err, open * sizeof(*order->open));
 }
 
-KilnStatus kiln_loader_order_init(KilnLoaderOrder *order, const KilnLoaderSpec *spec,
-                                  const KilnDataset *dataset, KilnError *err)
+KilnStatus kiln_batch_order_init(KilnBatchOrder *order, const KilnLoaderSpec *spec,
+                                 const KilnDataset *dataset, KilnError *err)
 {
-    *order = (KilnLoaderOrder) {
+    *order = (KilnBatchOrder) {
         .sampler = spec->sampler,
         .sampling = sampling_of(spec, dataset),
         .count = samples_of(spec),
-        .batch_size = kiln_loader_spec_batch(spec),
+        .batch_size = kiln_loader_spec_batch_size(spec),
         .n_batches = kiln_loader_spec_batches(spec),
     };
     const size_t bytes = (size_t)order->count * sizeof(*order->samples);
@@ -190,17 +191,18 @@ KilnStatus kiln_loader_order_init(KilnLoaderOrder *order, const KilnLoaderSpec *
     return spec->by_length ? init_buckets(order, spec, err) : KILN_OK;
 }
 
-void kiln_loader_order_release(KilnLoaderOrder *order)
+void kiln_batch_order_release(KilnBatchOrder *order)
 {
     free(order->drawn);
     free(order->starts);
     free(order->open);
     free(order->samples);
-    *order = (KilnLoaderOrder) { 0 };
+    *order = (KilnBatchOrder) { 0 };
 }
 
-/* Move an open batch behind those that are laid down; the limit may not want it. */
-static void lay_down(KilnLoaderOrder *order, int64_t *batches, const uint32_t *open, int64_t size)
+/* Append an open batch to the order, unless the limit of batches is reached. */
+static void append_batch(KilnBatchOrder *order, int64_t *batches, const uint32_t *open,
+                         int64_t size)
 {
     if (*batches >= order->n_batches)
         return;
@@ -209,9 +211,9 @@ static void lay_down(KilnLoaderOrder *order, int64_t *batches, const uint32_t *o
     ++*batches;
 }
 
-/* Go through the sampler's order: a bucket with a batch full gives it. Then, unless they are
- * dropped, those that are not full, short samples first. */
-static void group_by_length(KilnLoaderOrder *order, int64_t *sizes)
+/* Distribute the sampler's order to buckets; a bucket's batch is appended when it is full. Batches
+ * that are not full come last, short samples first; n_batches excludes them with drop_last. */
+static void group_by_length(KilnBatchOrder *order, int64_t *sizes)
 {
     const KilnDataset *dataset = order->sampling.dataset;
     int64_t batches = 0;
@@ -225,16 +227,16 @@ static void group_by_length(KilnLoaderOrder *order, int64_t *sizes)
 
         open[sizes[b]++] = order->drawn[i];
         if (sizes[b] == order->batch_size) {
-            lay_down(order, &batches, open, sizes[b]);
+            append_batch(order, &batches, open, sizes[b]);
             sizes[b] = 0;
         }
     }
     for (size_t b = 0; b <= order->n_buckets; b++)
         if (sizes[b] > 0)
-            lay_down(order, &batches, order->open + b * (size_t)order->batch_size, sizes[b]);
+            append_batch(order, &batches, order->open + b * (size_t)order->batch_size, sizes[b]);
 }
 
-KilnStatus kiln_loader_order_begin(KilnLoaderOrder *order, int64_t epoch, KilnError *err)
+KilnStatus kiln_batch_order_begin(KilnBatchOrder *order, int64_t epoch, KilnError *err)
 {
     uint32_t *drawn = order->drawn != NULL ? order->drawn : order->samples;
     int64_t sizes[KILN_MAX_BUCKETS + 1] = { 0 };
@@ -246,7 +248,7 @@ KilnStatus kiln_loader_order_begin(KilnLoaderOrder *order, int64_t epoch, KilnEr
     } else if (order->drawn != NULL)
         for (int64_t i = 0; i < order->count; i++)
             drawn[i] = (uint32_t)i;
-    /* What a sampler that was stopped left is not looked at. */
+    /* A sampler that was stopped has left the order incomplete. */
     KilnStatus status = kiln_poll_check(order->sampling.poll, ordering, order->count, order->count,
                                         err);
     if (status < 0 || order->drawn == NULL)
@@ -255,8 +257,8 @@ KilnStatus kiln_loader_order_begin(KilnLoaderOrder *order, int64_t epoch, KilnEr
     return kiln_poll_check(order->sampling.poll, ordering, order->count, order->count, err);
 }
 
-void kiln_loader_order_batch(const KilnLoaderOrder *order, int64_t batch, int64_t *ret_first,
-                             int64_t *ret_size)
+void kiln_batch_order_batch(const KilnBatchOrder *order, int64_t batch, int64_t *ret_first,
+                            int64_t *ret_size)
 {
     if (order->starts != NULL) {
         *ret_first = order->starts[batch];
@@ -269,7 +271,7 @@ void kiln_loader_order_batch(const KilnLoaderOrder *order, int64_t batch, int64_
     *ret_size = left < order->batch_size ? left : order->batch_size;
 }
 
-int64_t kiln_loader_order_sample(const KilnLoaderOrder *order, int64_t i)
+int64_t kiln_batch_order_sample(const KilnBatchOrder *order, int64_t i)
 {
     return order->samples != NULL ? (int64_t)order->samples[i] : i;
 }

@@ -1,4 +1,4 @@
-/* Batch transforms: what they make of the data's features, and their application. */
+/* Batch transforms: the features of transformed batches, and applying the transforms. */
 #include "train/loader/batch_transform.h"
 
 #include "base/call.h"
@@ -16,8 +16,8 @@ static KilnStatus soften_label(const KilnInstance *transform, KilnDataSpec *spec
 
     if (label == NULL || spec->n_classes < 2)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "batch_transform %s blends labels: it needs a feature \"label\", one "
-                              "i32 class a sample, of at least 2 classes",
+                              "batch_transform %s blends labels: it needs a feature \"label\" with "
+                              "one i32 class per sample and at least 2 classes",
                               kiln_instance_name(transform));
     label->dtype = KILN_F32;
     label->shape = KILN_SHAPE(spec->n_classes);
@@ -46,36 +46,36 @@ KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec, KilnDataSpec *r
     return KILN_OK;
 }
 
-/* Row i of the shares is 1 at its class. */
-static KilnStatus write_shares(const KilnSlot *slot, const KilnFilling *filling, KilnError *err)
+/* Write the labels as one-hot rows, which transforms then blend. */
+static KilnStatus write_one_hot(const KilnBatchSlot *slot, const KilnBatchSource *source,
+                                KilnError *err)
 {
-    const int64_t n = filling->spec.n_classes;
-    float *shares = slot->data[filling->soft];
+    const int64_t n = source->spec.n_classes;
+    float *rows = slot->data[source->soft];
 
-    memset(shares, 0, (size_t)(slot->size * n) * sizeof(*shares));
+    memset(rows, 0, (size_t)(slot->size * n) * sizeof(*rows));
     for (int64_t i = 0; i < slot->size; i++) {
         char sample[256];
 
         if (slot->labels[i] >= 0 && slot->labels[i] < n) {
-            shares[i * n + slot->labels[i]] = 1.0f;
+            rows[i * n + slot->labels[i]] = 1.0f;
             continue;
         }
-        kiln_sample_text(&filling->dataset, slot->samples[i], sample, sizeof(sample));
+        kiln_sample_text(&source->dataset, slot->samples[i], sample, sizeof(sample));
         return kiln_error_set(err, KILN_E_RANGE,
-                              "the label of %s is %d; with batch_transforms that blend labels it "
-                              "must be one of the %lld classes, from 0",
+                              "the label of %s is %d; batch_transforms that blend labels need one "
+                              "of the %lld classes, from 0",
                               sample, (int)slot->labels[i], (long long)n);
     }
     return KILN_OK;
 }
 
-static KilnBatchView view_of(const KilnSlot *slot, const KilnFilling *filling)
+static KilnBatchView view_of(const KilnBatchSlot *slot, const KilnBatchSource *source)
 {
-    KilnBatchView view = { .spec = filling->spec, .size = slot->size };
-    const KilnFeature *label = kiln_spec_feature(&filling->spec, "label");
+    KilnBatchView view = { .spec = source->spec, .size = slot->size };
+    const KilnFeature *label = kiln_spec_feature(&source->spec, "label");
 
-    view.label = label != NULL ? (size_t)(label - filling->spec.features)
-                               : filling->spec.n_features;
+    view.label = label != NULL ? (size_t)(label - source->spec.features) : source->spec.n_features;
     for (size_t f = 0; f < view.spec.n_features; f++)
         if (view.spec.features[f].varies)
             view.spec.features[f].shape.dim[0] = slot->length;
@@ -83,21 +83,21 @@ static KilnBatchView view_of(const KilnSlot *slot, const KilnFilling *filling)
     return view;
 }
 
-KilnStatus kiln_slot_transform(KilnSlot *slot, const KilnFilling *filling, int64_t epoch,
-                               KilnError *err)
+KilnStatus kiln_batch_slot_transform(KilnBatchSlot *slot, const KilnBatchSource *source,
+                                     int64_t epoch, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
-    if (filling->n_transforms == 0 || slot->size == 0)
+    if (source->n_transforms == 0 || slot->size == 0)
         return KILN_OK;
-    if (filling->soft < filling->spec.n_features)
-        status = write_shares(slot, filling, err);
-    KilnBatchView view = view_of(slot, filling);
-    for (size_t i = 0; i < filling->n_transforms && status >= 0; i++) {
-        KilnInstance *transform = filling->transforms[i];
+    if (source->soft < source->spec.n_features)
+        status = write_one_hot(slot, source, err);
+    KilnBatchView view = view_of(slot, source);
+    for (size_t i = 0; i < source->n_transforms && status >= 0; i++) {
+        KilnInstance *transform = source->transforms[i];
         KilnRng rng;
 
-        kiln_rng_init(&rng, filling->seed, KILN_RNG_BATCH, (uint32_t)epoch,
+        kiln_rng_init(&rng, source->seed, KILN_RNG_BATCH, (uint32_t)epoch,
                       (uint64_t)slot->batch | (uint64_t)i << 56);
         status = KILN_CALLED(transform, "apply",
                              ops_of(transform)->apply(transform, &view, &rng, err), err);

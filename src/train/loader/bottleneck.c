@@ -1,4 +1,4 @@
-/* Telling the user when loading is the bottleneck, from what the loader measured. */
+/* Detects from the loader's times that data loading is the bottleneck, and advises. */
 #include "train/loader/bottleneck.h"
 
 #include "base/call.h"
@@ -7,65 +7,63 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Waiting counts from this share of the time on, and from this long. */
-static const double notable_share = 0.2, notable_s = 1.0;
+/* Advice needs at least this fraction of the epoch and this many seconds of waiting. */
+static const double min_fraction = 0.2, min_wait_s = 1.0;
 
-enum { WORKERS_MOST = 256 }; /* that trainer.num_workers allows */
+enum { MAX_WORKERS = 256 }; /* that trainer.num_workers allows */
 
-/* The workers that would keep up: each batch takes fill_s / filled of one of them, and the steps
- * take one every (seconds - waited) / batches. 0: no number would. */
-static int workers_needed(const KilnLoadingRate *schedule)
+/* The number of workers that keeps up: a batch takes one of them fill_s / filled seconds, and
+ * training takes a batch every (seconds - waited) / batches. 0: more than allowed. */
+static int workers_needed(const KilnLoadingRate *rate)
 {
-    const KilnLoaderTimes *times = &schedule->times;
-    const double step_s = (schedule->seconds - times->waited_s) / (double)times->taken;
+    const KilnLoaderTimes *times = &rate->times;
+    const double step_s = (rate->seconds - times->waited_s) / (double)times->taken;
     const double batch_s = times->fill_s / (double)times->filled;
     const double needed = ceil(batch_s / step_s);
 
-    return needed > WORKERS_MOST        ? 0
-           : needed > schedule->workers ? (int)needed
-                                        : schedule->workers + 1;
+    return needed > MAX_WORKERS ? 0 : needed > rate->workers ? (int)needed : rate->workers + 1;
 }
 
-bool kiln_loading_advice(const KilnLoadingRate *schedule, bool cache, char *ret, size_t room)
+bool kiln_loading_advice(const KilnLoadingRate *rate, bool cache, char *ret, size_t room)
 {
-    const KilnLoaderTimes *times = &schedule->times;
+    const KilnLoaderTimes *times = &rate->times;
 
-    if (times->taken < 1 || times->filled < 1 || times->waited_s < notable_s ||
-        times->waited_s < notable_share * schedule->seconds)
+    if (times->taken < 1 || times->filled < 1 || times->waited_s < min_wait_s ||
+        times->waited_s < min_fraction * rate->seconds)
         return false;
-    const int needed = workers_needed(schedule);
+    const int needed = workers_needed(rate);
     const double busy = times->fill_s > 0.0 ? times->cpu_s / times->fill_s : 0.0; /* of a core */
     int length = snprintf(
         ret, room,
         "the steps waited for data %.0f %% of the epoch: a batch takes %.3g ms to load and %.3g ms "
         "to train on",
-        100.0 * times->waited_s / schedule->seconds, 1e3 * times->fill_s / (double)times->filled,
-        1e3 * (schedule->seconds - times->waited_s) / (double)times->taken);
+        100.0 * times->waited_s / rate->seconds, 1e3 * times->fill_s / (double)times->filled,
+        1e3 * (rate->seconds - times->waited_s) / (double)times->taken);
     char *end = ret + (length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1);
     const size_t left = room - (size_t)(end - ret);
-    if (needed > 0 && busy * (double)needed <= (double)schedule->processors)
+    if (needed > 0 && busy * (double)needed <= (double)rate->processors)
         snprintf(end, left, "; trainer.num_workers=%d would keep up (now %d)%s", needed,
-                 schedule->workers, cache ? ", or datamodule.cache=DIR" : "");
-    else if (schedule->workers < schedule->processors)
-        snprintf(end, left, "; trainer.num_workers=%d would help (now %d)%s", schedule->processors,
-                 schedule->workers, cache ? ", datamodule.cache=DIR more" : "");
+                 rate->workers, cache ? ", or datamodule.cache=DIR" : "");
+    else if (rate->workers < rate->processors)
+        snprintf(end, left, "; trainer.num_workers=%d would help (now %d)%s", rate->processors,
+                 rate->workers, cache ? ", datamodule.cache=DIR more" : "");
     else
         snprintf(end, left,
                  "; more workers would not help, as there are %d processors: make samples cheaper "
                  "to read%s",
-                 schedule->processors,
+                 rate->processors,
                  cache ? " (datamodule.cache=DIR)" : " (smaller files, fewer transforms)");
     return true;
 }
 
-static void say(void *ctx, const char *message)
+static void warn(void *ctx, const char *message)
 {
     KilnTrainer *trainer = ctx;
 
     kiln_output_print(&trainer->output, "warning: %s", message);
 }
 
-/* Whether the data module can keep what it decoded, and is not told to yet. */
+/* Whether the datamodule has an option `cache` that is not set. */
 static bool could_cache(const KilnInstance *datamodule)
 {
     const char *opts = kiln_opts(datamodule);
@@ -78,7 +76,7 @@ static bool could_cache(const KilnInstance *datamodule)
     return false;
 }
 
-/* Processors that the process may use, as far as known. */
+/* The number of processors that the process may use. */
 static int processors_of(const KilnTrainer *trainer)
 {
     const KilnProcessors *have = &trainer->processors;
@@ -90,7 +88,7 @@ static int processors_of(const KilnTrainer *trainer)
 void kiln_loading_report(KilnTrainer *trainer, KilnLoader *loader, double seconds)
 {
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
-    KilnLoadingRate schedule = {
+    KilnLoadingRate rate = {
         .seconds = seconds,
         .workers = (int)trainer->options.trainer->num_workers,
         .processors = processors_of(trainer),
@@ -99,13 +97,13 @@ void kiln_loading_report(KilnTrainer *trainer, KilnLoader *loader, double second
 
     if (ops->report != NULL) {
         kiln_call_enter(trainer->datamodule, "report");
-        ops->report(trainer->datamodule, say, trainer);
+        ops->report(trainer->datamodule, warn, trainer);
         kiln_call_leave();
     }
-    kiln_loader_times(loader, &schedule.times);
-    trainer->timing.waited_s += schedule.times.waited_s;
+    kiln_loader_times(loader, &rate.times);
+    trainer->timing.waited_s += rate.times.waited_s;
     if (trainer->data.bottleneck_reported ||
-        !kiln_loading_advice(&schedule, could_cache(trainer->datamodule), line, sizeof(line)))
+        !kiln_loading_advice(&rate, could_cache(trainer->datamodule), line, sizeof(line)))
         return;
     trainer->data.bottleneck_reported = true;
     kiln_output_print(&trainer->output, "%s", line);

@@ -1,5 +1,4 @@
-/* What a run says of its data loading: when it is what the steps wait for, and what the
- * datamodule has to report. */
+/* Reports data loading: advice when it is the bottleneck, and the datamodule's own messages. */
 #ifndef KILN_TRAIN_LOADER_BOTTLENECK_H
 #define KILN_TRAIN_LOADER_BOTTLENECK_H
 
@@ -12,9 +11,9 @@ typedef struct KilnLoadingRate {
     int workers, processors;
 } KilnLoadingRate;
 
-/* What the steps wait for, as a line; false: not for data, or too short to tell. `cache`: the
- * datamodule has an option of that name. */
-bool kiln_loading_advice(const KilnLoadingRate *schedule, bool cache, char *ret, size_t room);
+/* Write advice to `ret` if training waits for data; false when it does not or the epoch was too
+ * short. `cache`: the datamodule's option `cache` would help. */
+bool kiln_loading_advice(const KilnLoadingRate *rate, bool cache, char *ret, size_t room);
 /* After the training batches of an epoch, which took `seconds`. */
 void kiln_loading_report(KilnTrainer *trainer, KilnLoader *loader, double seconds);
 

@@ -1,4 +1,4 @@
-/* Collects what the datamodule declares and left out, and puts it into words and JSON. */
+/* Writes the data summary as text and JSON, from what the datamodule declares. */
 #include "train/loader/data_summary.h"
 
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 
 /* ---- What was left out --------------------------------------------------------------- */
 
-enum { MOST = 32 }; /* reasons that are told apart */
+enum { MAX_OMISSIONS = 32 }; /* kinds and reasons that are listed */
 
 typedef struct Omissions {
-    KilnOmission list[MOST];
+    KilnOmission list[MAX_OMISSIONS];
     size_t n;
-    KilnArena arena; /* of their texts */
+    KilnArena arena; /* owns their texts */
 } Omissions;
 
 static void add_omission(void *ctx, const KilnOmission *more)
@@ -36,12 +36,12 @@ static void add_omission(void *ctx, const KilnOmission *more)
         .example = kiln_arena_strdup(&all->arena, more->example),
         .reason = kiln_arena_strdup(&all->arena, more->reason),
     };
-    if (all->n < MOST && own.what != NULL && own.example != NULL && own.reason != NULL)
+    if (all->n < MAX_OMISSIONS && own.what != NULL && own.example != NULL && own.reason != NULL)
         all->list[all->n++] = own;
 }
 
-/* Release the arena of what it returns. */
-static Omissions omissions_of(const KilnTrainer *trainer)
+/* Ask the datamodule what it left out. The caller releases the arena. */
+static Omissions read_omissions(const KilnTrainer *trainer)
 {
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
     Omissions all = { 0 };
@@ -87,7 +87,7 @@ static void put_samples(KilnText *text, const KilnTrainer *trainer)
 
 enum { NAMES_WIDTH = 56 }; /* bytes of class names on a line */
 
-/* "3: cat, dog, horse", or as many as a line holds: "1,000: tench, ..., toilet tissue". */
+/* "3: cat, dog, horse", or as many as fit on a line: "1,000: tench, ..., toilet tissue". */
 static void put_classes(KilnText *text, const KilnDataSpec *spec)
 {
     const int64_t n = spec->n_classes;
@@ -120,9 +120,9 @@ static void put_features(KilnText *text, const KilnDataSpec *spec)
     }
 }
 
-/* The line that `text` holds, if it holds any; empties it. */
-static void say(void (*line)(void *ctx, const char *name, const char *text), void *ctx,
-                const char *name, KilnText *text)
+/* Emit `text` as a line unless it is empty, and clear it. */
+static void emit(void (*line)(void *ctx, const char *name, const char *text), void *ctx,
+                 const char *name, KilnText *text)
 {
     if (text->length > 0)
         line(ctx, name, text->data);
@@ -133,19 +133,19 @@ void kiln_data_summary_lines(const KilnTrainer *trainer,
                              void (*line)(void *ctx, const char *name, const char *text), void *ctx)
 {
     const KilnDataSpec *spec = &trainer->data.spec;
-    Omissions left_out = omissions_of(trainer);
+    Omissions left_out = read_omissions(trainer);
     KilnText text = { 0 };
 
     put_samples(&text, trainer);
-    say(line, ctx, "samples", &text);
+    emit(line, ctx, "samples", &text);
     if (spec->n_classes > 0)
         put_classes(&text, spec);
-    say(line, ctx, "classes", &text);
+    emit(line, ctx, "classes", &text);
     put_features(&text, spec);
-    say(line, ctx, "a sample", &text);
+    emit(line, ctx, "a sample", &text);
     for (size_t i = 0; i < left_out.n; i++) {
         put_omission(&text, &left_out.list[i]);
-        say(line, ctx, "left out", &text);
+        emit(line, ctx, "left out", &text);
     }
     kiln_text_release(&text);
     kiln_arena_release(&left_out.arena);
@@ -153,7 +153,7 @@ void kiln_data_summary_lines(const KilnTrainer *trainer,
 
 void kiln_data_summary_warn(KilnTrainer *trainer)
 {
-    Omissions left_out = omissions_of(trainer);
+    Omissions left_out = read_omissions(trainer);
     KilnText text = { 0 };
 
     for (size_t i = 0; i < left_out.n; i++) {
@@ -210,7 +210,7 @@ json_t *kiln_data_summary_json(const KilnTrainer *trainer)
 {
     const KilnDataSpec *spec = &trainer->data.spec;
     json_t *classes = json_array(), *omitted = json_array();
-    Omissions left_out = omissions_of(trainer);
+    Omissions left_out = read_omissions(trainer);
 
     for (int64_t i = 0; i < spec->n_classes; i++)
         kiln_json_add(&classes, kiln_json_text(spec->class_names[i]));

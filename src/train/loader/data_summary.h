@@ -1,5 +1,5 @@
-/* What the data of a run is: the samples of its splits, the classes, what a sample is, and what
- * the datamodule left out. The same for every datamodule. */
+/* Summarizes a run's data: samples per split, classes, features, and what the datamodule left
+ * out. */
 #ifndef KILN_TRAIN_LOADER_DATA_SUMMARY_H
 #define KILN_TRAIN_LOADER_DATA_SUMMARY_H
 
@@ -7,13 +7,13 @@
 
 #include "train/trainer.h"
 
-/* Its lines, each a short name and a text. Splits that were not opened are not in them. */
+/* Call `line` for each line of the summary, a short name and a text. Only opened splits count. */
 void kiln_data_summary_lines(const KilnTrainer *trainer,
                              void (*line)(void *ctx, const char *name, const char *text),
                              void *ctx);
-/* For summary.json; owned by the caller. NULL when memory is out. */
+/* The same for summary.json; owned by the caller. NULL when memory runs out. */
 json_t *kiln_data_summary_json(const KilnTrainer *trainer);
-/* Warn of what was left out alone, for commands without a first screen. */
+/* Only warn of what was left out, for commands that print no summary. */
 void kiln_data_summary_warn(KilnTrainer *trainer);
 
 #endif

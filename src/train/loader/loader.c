@@ -1,4 +1,4 @@
-/* The threaded loader: a ring of batches that workers fill in turn. */
+/* The threaded loader: a ring of slots that workers fill with batches in order. */
 #include "train/loader/loader.h"
 
 #include <errno.h>
@@ -12,34 +12,34 @@
 #include "base/system/thread_signals.h"
 #include "train/loader/batch_fill.h"
 
-enum { BUNDLE_BYTES = 1 << 17, BUNDLE_MOST = 32 /* batches */ };
+enum { BUNDLE_BYTES = 1 << 17, MAX_BUNDLE = 32 /* batches */ };
 
 struct KilnLoader {
-    KilnFilling filling;
-    KilnLoaderOrder order;
-    KilnLeftOut *left_out;
+    KilnBatchSource source;
+    KilnBatchOrder order;
+    KilnOnSkip *on_skip;
     void *ctx;
     const volatile int *stop, *pause;
-    unsigned char *told; /* a bit a sample, made with the first one left out */
+    unsigned char *reported; /* one bit per sample: its skip was reported; NULL: none yet */
     int64_t epoch;
     int64_t taken; /* the next batch for the caller */
-    int64_t first; /* that this epoch was begun with */
+    int64_t first; /* the batch that this epoch was started with */
     double waited_s;
-    KilnSlot *held; /* what the caller has now */
-    KilnSlot *slots;
+    KilnBatchSlot *held; /* the slot of the caller's current batch */
+    KilnBatchSlot *slots;
     int64_t n_slots;
-    int64_t bundle; /* as many slots are free before workers are woken */
+    int64_t bundle; /* workers are woken when this many slots are free */
 
-    /* Everything from here on, and slots' batch and ready, under the mutex. */
+    /* The mutex protects everything below, and batch and ready of slots. */
     pthread_mutex_t mutex;
     pthread_cond_t room, filled;
     int64_t claimed;    /* the next batch for a worker */
     int64_t free_up_to; /* batches below it may be claimed */
-    int busy;           /* workers that fill a slot */
-    int alive;          /* workers that can still fill one */
-    int64_t n_filled;   /* batches since the start of the epoch, */
-    double fill_s;      /* that took so long, */
-    double cpu_s;       /* and what the workers had used of the processors at its start */
+    int busy;           /* workers that are filling a slot */
+    int alive;          /* workers that have not ended */
+    int64_t n_filled;   /* batches filled since the epoch's start */
+    double fill_s;      /* spent on that */
+    double cpu_s;       /* CPU time of the workers at the epoch's start */
     bool quit;
     pthread_t *threads;
     int n_threads;
@@ -50,19 +50,19 @@ static bool is_set(const volatile int *flag)
     return flag != NULL && *flag != 0;
 }
 
-/* Whoever takes batches is wanted elsewhere. */
-static bool called_away(const KilnLoader *loader)
+/* Whether the caller of kiln_loader_next must get control back. */
+static bool must_return(const KilnLoader *loader)
 {
     return is_set(loader->stop) || is_set(loader->pause);
 }
 
-/* A batch that a worker fills can be waited for later; one that is filled between steps can't, and
- * the loader's end waits for both. */
-static bool given_up(const void *ctx)
+/* Whether to stop filling a batch: without workers when the caller must get control back, with
+ * workers only when the loader is freed (a stopped caller can take the batch later). */
+static bool cancelled(const void *ctx)
 {
     const KilnLoader *loader = ctx;
 
-    return loader->n_threads == 0 ? called_away(loader)
+    return loader->n_threads == 0 ? must_return(loader)
                                   : __atomic_load_n(&loader->quit, __ATOMIC_RELAXED);
 }
 
@@ -73,25 +73,26 @@ int64_t kiln_loader_batches(const KilnLoader *loader)
 
 /* ---- Workers ---------------------------------------------------------------------- */
 
-/* What a worker is at, for the case that it ends there. */
+/* What a worker is working on, for worker_ended. */
 typedef struct Work {
     KilnLoader *loader;
-    KilnSlot *slot; /* NULL: nothing */
+    KilnBatchSlot *slot;
 } Work;
 
-/* A datamodule ended the thread (pthread_exit, pthread_cancel): nobody must wait for it. */
+/* Cleanup when a datamodule ends the thread (pthread_exit, pthread_cancel), so that nobody waits
+ * for it. */
 static void worker_ended(void *arg)
 {
     Work *work = arg;
     KilnLoader *loader = work->loader;
-    KilnSlot *slot = work->slot;
+    KilnBatchSlot *slot = work->slot;
     char sample[256];
 
-    kiln_sample_text(&loader->filling.dataset, __atomic_load_n(&slot->reading, __ATOMIC_RELAXED),
+    kiln_sample_text(&loader->source.dataset, __atomic_load_n(&slot->reading, __ATOMIC_RELAXED),
                      sample, sizeof(sample));
     pthread_mutex_lock(&loader->mutex);
     slot->status = kiln_error_set(&slot->error, KILN_E_INTERNAL,
-                                  "a loader thread ended while it read %s: the datamodule must "
+                                  "a loader thread ended while reading %s: the datamodule must "
                                   "return from `get`, not end its thread",
                                   sample);
     slot->ready = true;
@@ -121,7 +122,7 @@ static void *run_worker(void *arg)
         pthread_mutex_unlock(&loader->mutex);
         double start = kiln_clock();
         pthread_cleanup_push(worker_ended, &work);
-        kiln_slot_fill(work.slot, &loader->filling, &loader->order, loader->epoch);
+        kiln_batch_slot_fill(work.slot, &loader->source, &loader->order, loader->epoch);
         pthread_cleanup_pop(0);
         pthread_mutex_lock(&loader->mutex);
         work.slot->ready = true;
@@ -134,7 +135,7 @@ static void *run_worker(void *arg)
     return NULL;
 }
 
-/* Workers leave signals to the thread that runs the loop. */
+/* Workers block signals: the training thread handles them. */
 static KilnStatus start_workers(KilnLoader *loader, int workers, KilnError *err)
 {
     sigset_t before;
@@ -159,7 +160,7 @@ static KilnStatus start_workers(KilnLoader *loader, int workers, KilnError *err)
     return KILN_OK;
 }
 
-/* ---- Making and freeing -------------------------------------------------------------- */
+/* ---- Creating and freeing ------------------------------------------------------------ */
 
 static KilnStatus allocate(KilnLoader *loader, KilnError *err)
 {
@@ -169,36 +170,36 @@ static KilnStatus allocate(KilnLoader *loader, KilnError *err)
     if (loader->slots == NULL)
         return kiln_error_nomem(err, (size_t)loader->n_slots * sizeof(*loader->slots));
     for (int64_t i = 0; i < loader->n_slots && status >= 0; i++)
-        status = kiln_slot_init(&loader->slots[i], &loader->filling, err);
+        status = kiln_batch_slot_init(&loader->slots[i], &loader->source, err);
     return status;
 }
 
-/* Small batches are filled in bundles: to wake a worker for each would take longer than
- * the step. */
-static int64_t bundle_of(const KilnFilling *filling)
+/* Small batches are filled in bundles: waking a worker for each would take longer than a step. */
+static int64_t bundle_of(const KilnBatchSource *source)
 {
-    const int64_t fit = BUNDLE_BYTES / (filling->batch_size * kiln_filling_sample_bytes(filling));
+    const int64_t fit = BUNDLE_BYTES /
+                        (source->batch_size * kiln_batch_source_sample_bytes(source));
 
-    return fit < 1 ? 1 : fit > BUNDLE_MOST ? BUNDLE_MOST : fit;
+    return fit < 1 ? 1 : fit > MAX_BUNDLE ? MAX_BUNDLE : fit;
 }
 
-/* One with the caller, a bundle that is ready, one in the hands of each worker; and a
- * bundle to come where it is more than one. */
-static int64_t slots_of(const KilnFilling *filling, int workers)
+/* Slots: one with the caller, one with each worker, a bundle that is ready, and another bundle that
+ * is being filled where bundles are larger than one. */
+static int64_t slots_of(const KilnBatchSource *source, int workers)
 {
-    const int64_t bundle = bundle_of(filling);
+    const int64_t bundle = bundle_of(source);
 
     return workers > 0 ? workers + 1 + bundle + (bundle > 1 ? bundle : 0) : 1;
 }
 
 int64_t kiln_loader_spec_bytes(const KilnLoaderSpec *spec)
 {
-    KilnFilling filling;
+    KilnBatchSource source;
 
-    if (kiln_filling_init(&filling, spec, NULL) < 0)
+    if (kiln_batch_source_init(&source, spec, NULL) < 0)
         return 0;
-    return slots_of(&filling, spec->workers) * filling.batch_size *
-               kiln_filling_sample_bytes(&filling) +
+    return slots_of(&source, spec->workers) * source.batch_size *
+               kiln_batch_source_sample_bytes(&source) +
            kiln_loader_spec_order_bytes(spec);
 }
 
@@ -220,19 +221,19 @@ KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnErr
 
     if (loader == NULL)
         return kiln_error_nomem(err, sizeof(*loader));
-    loader->left_out = spec->left_out;
+    loader->on_skip = spec->on_skip;
     loader->ctx = spec->ctx;
     loader->stop = spec->stop;
     loader->pause = spec->pause;
     init_locks(loader);
-    KilnStatus status = kiln_filling_init(&loader->filling, spec, err);
-    loader->filling.given_up = given_up;
-    loader->filling.ctx = loader;
+    KilnStatus status = kiln_batch_source_init(&loader->source, spec, err);
+    loader->source.cancelled = cancelled;
+    loader->source.ctx = loader;
     if (status >= 0)
-        status = kiln_loader_order_init(&loader->order, spec, &loader->filling.dataset, err);
+        status = kiln_batch_order_init(&loader->order, spec, &loader->source.dataset, err);
     if (status >= 0) {
-        loader->n_slots = slots_of(&loader->filling, spec->workers);
-        loader->bundle = bundle_of(&loader->filling);
+        loader->n_slots = slots_of(&loader->source, spec->workers);
+        loader->bundle = bundle_of(&loader->source);
         loader->claimed = loader->order.n_batches;
         status = allocate(loader, err);
     }
@@ -260,17 +261,17 @@ void kiln_loader_free(KilnLoader *loader)
     pthread_cond_destroy(&loader->room);
     pthread_mutex_destroy(&loader->mutex);
     for (int64_t i = 0; loader->slots != NULL && i < loader->n_slots; i++)
-        kiln_slot_release(&loader->slots[i]);
+        kiln_batch_slot_release(&loader->slots[i]);
     free(loader->slots);
     free(loader->threads);
-    kiln_loader_order_release(&loader->order);
-    free(loader->told);
+    kiln_batch_order_release(&loader->order);
+    free(loader->reported);
     free(loader);
 }
 
 /* ---- An epoch --------------------------------------------------------------------- */
 
-/* Seconds that the workers worked, all together. */
+/* CPU seconds of all workers together. */
 static double workers_cpu(const KilnLoader *loader)
 {
     double sum = 0.0;
@@ -305,11 +306,11 @@ KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first, K
 
     if (first < 0 || first > n_batches)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "an epoch has %lld batches and can't be begun with number %lld; "
-                              "the data set or batch_size is another than before",
+                              "an epoch has %lld batches and can't start at number %lld; the data "
+                              "set or batch_size has changed",
                               (long long)n_batches, (long long)first);
     pthread_mutex_lock(&loader->mutex);
-    loader->claimed = n_batches; /* nothing more of the epoch before */
+    loader->claimed = n_batches; /* no more of the previous epoch */
     while (loader->busy > 0)
         pthread_cond_wait(&loader->filled, &loader->mutex);
     loader->epoch = epoch;
@@ -319,10 +320,10 @@ KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first, K
     loader->cpu_s = workers_cpu(loader);
     loader->held = NULL;
     for (int64_t i = 0; i < loader->n_slots; i++) {
-        kiln_slot_forget_skips(&loader->slots[i]);
+        kiln_batch_slot_clear_skips(&loader->slots[i]);
         loader->slots[i].ready = false;
     }
-    KilnStatus status = kiln_loader_order_begin(&loader->order, epoch, err);
+    KilnStatus status = kiln_batch_order_begin(&loader->order, epoch, err);
     if (status >= 0) {
         loader->claimed = first;
         loader->free_up_to = first + loader->n_slots;
@@ -332,25 +333,25 @@ KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first, K
     return status;
 }
 
-/* Tell of each sample once in the life of the loader. */
-static void report_skips(KilnLoader *loader, KilnSlot *slot)
+/* Report each skipped sample once in the loader's lifetime. */
+static void report_skips(KilnLoader *loader, KilnBatchSlot *slot)
 {
-    if (slot->n_skips > 0 && loader->told == NULL)
-        loader->told = calloc((size_t)loader->filling.dataset.count / 8 + 1, 1);
-    for (size_t i = 0; i < slot->n_skips && loader->told != NULL; i++) {
+    if (slot->n_skips > 0 && loader->reported == NULL)
+        loader->reported = calloc((size_t)loader->source.dataset.count / 8 + 1, 1);
+    for (size_t i = 0; i < slot->n_skips && loader->reported != NULL; i++) {
         const KilnSkip *skip = &slot->skips[i];
-        unsigned char *byte = &loader->told[skip->sample / 8];
+        unsigned char *byte = &loader->reported[skip->sample / 8];
         unsigned bit = 1u << (skip->sample % 8);
 
-        if ((*byte & bit) == 0 && loader->left_out != NULL && skip->message != NULL)
-            loader->left_out(loader->ctx, skip->sample, skip->status, skip->message);
+        if ((*byte & bit) == 0 && loader->on_skip != NULL && skip->message != NULL)
+            loader->on_skip(loader->ctx, skip->sample, skip->status, skip->message);
         *byte = (unsigned char)(*byte | bit);
     }
-    kiln_slot_forget_skips(slot);
+    kiln_batch_slot_clear_skips(slot);
 }
 
-/* The caller is through with the batch that it has. */
-static void give_back_held(KilnLoader *loader)
+/* Free the slot of the caller's previous batch. */
+static void release_held(KilnLoader *loader)
 {
     if (loader->held == NULL)
         return;
@@ -361,14 +362,14 @@ static void give_back_held(KilnLoader *loader)
         pthread_cond_signal(&loader->room);
 }
 
-/* A moment from now on the clock of `filled`. */
-static struct timespec soon(void)
+/* The time of the next look at stop and pause, on the clock of `filled`. */
+static struct timespec next_poll(void)
 {
-    enum { MOMENT_NS = 100000000 };
+    enum { POLL_NS = 100000000 };
     struct timespec at;
 
     clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_nsec += MOMENT_NS;
+    at.tv_nsec += POLL_NS;
     if (at.tv_nsec >= 1000000000) {
         at.tv_nsec -= 1000000000;
         at.tv_sec++;
@@ -376,28 +377,28 @@ static struct timespec soon(void)
     return at;
 }
 
-/* Wait, with the mutex, until the slot holds batch `taken`, filled. */
-static KilnStatus wait_for_batch(KilnLoader *loader, const KilnSlot *slot, KilnError *err)
+/* Wait, with the mutex held, until the slot holds batch `taken`. */
+static KilnStatus wait_for_batch(KilnLoader *loader, const KilnBatchSlot *slot, KilnError *err)
 {
     if (slot->ready && slot->batch == loader->taken)
         return KILN_OK;
     const double start = kiln_clock();
     while (!slot->ready || slot->batch != loader->taken) {
-        if (called_away(loader))
+        if (must_return(loader))
             return kiln_error_set(err, KILN_E_INTERRUPTED, "stopped while waiting for data");
         if (loader->alive == 0)
             return kiln_error_set(err, KILN_E_INTERNAL, "all loader threads have ended");
-        struct timespec until = soon();
+        struct timespec until = next_poll();
         (void)pthread_cond_timedwait(&loader->filled, &loader->mutex, &until);
     }
     loader->waited_s += kiln_clock() - start;
     return KILN_OK;
 }
 
-/* The slot with batch `taken`. */
-static KilnStatus take_slot(KilnLoader *loader, KilnSlot **ret, KilnError *err)
+/* Get the slot with batch `taken`; without workers fill it. */
+static KilnStatus take_slot(KilnLoader *loader, KilnBatchSlot **ret, KilnError *err)
 {
-    KilnSlot *slot = &loader->slots[loader->taken % loader->n_slots];
+    KilnBatchSlot *slot = &loader->slots[loader->taken % loader->n_slots];
     KilnStatus status;
 
     *ret = slot;
@@ -405,17 +406,17 @@ static KilnStatus take_slot(KilnLoader *loader, KilnSlot **ret, KilnError *err)
         const double start = kiln_clock();
 
         slot->batch = loader->taken;
-        kiln_slot_fill(slot, &loader->filling, &loader->order, loader->epoch);
+        kiln_batch_slot_fill(slot, &loader->source, &loader->order, loader->epoch);
         loader->n_filled++;
         loader->fill_s += kiln_clock() - start;
         loader->waited_s = loader->fill_s;
         if (slot->status != KILN_E_INTERRUPTED)
             return KILN_OK;
-        kiln_slot_forget_skips(slot);
+        kiln_batch_slot_clear_skips(slot);
         return kiln_error_set(err, slot->status, "%s", slot->error.text);
     }
     pthread_mutex_lock(&loader->mutex);
-    give_back_held(loader);
+    release_held(loader);
     status = wait_for_batch(loader, slot, err);
     if (status >= 0)
         loader->held = slot;
@@ -428,7 +429,7 @@ KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err)
     KilnBatch batch = { .index = loader->taken };
 
     while (loader->taken < loader->order.n_batches && batch.size == 0) {
-        KilnSlot *slot;
+        KilnBatchSlot *slot;
         KilnStatus status = take_slot(loader, &slot, err);
 
         if (status < 0)

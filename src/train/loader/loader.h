@@ -1,6 +1,7 @@
-/* Batches of a dataset, filled ahead of use by worker threads. The batches of an
- * epoch are a pure function of seed and epoch: they come in the same order and
- * have the same bytes for any number of workers. */
+/* Loads batches of a dataset ahead of use in worker threads. The batches of an epoch depend only on
+ * seed and epoch: their order and bytes are the same for any number of workers. loader.c has the
+ * threads; batch_order.c decides which samples are in a batch, batch_fill.c reads them,
+ * batch_transform.c transforms the batch. */
 #ifndef KILN_TRAIN_LOADER_LOADER_H
 #define KILN_TRAIN_LOADER_LOADER_H
 
@@ -8,78 +9,79 @@
 
 typedef struct KilnLoader KilnLoader;
 
-/* Told, from the thread that calls kiln_loader_next, of a sample that is left out. */
-typedef void KilnLeftOut(void *ctx, int64_t sample, KilnStatus status, const char *message);
+/* Called for a sample that is skipped, in the thread that calls kiln_loader_next. */
+typedef void KilnOnSkip(void *ctx, int64_t sample, KilnStatus status, const char *message);
 
 typedef struct KilnLoaderSpec {
     const KilnDataSpec *data;       /* borrowed for the call */
     KilnDataset dataset;            /* must outlive the loader */
-    const KilnInstance *datamodule; /* that it belongs to, for reports; NULL: none */
+    const KilnInstance *datamodule; /* its owner, for error messages; NULL: none */
     int64_t batch_size;
-    int64_t limit; /* batches an epoch; -1: all */
+    int64_t limit; /* batches per epoch; -1: all */
     uint64_t seed;
     bool drop_last;
-    KilnInstance *sampler; /* set up by kiln_sampler_setup; borrowed. NULL: all in order */
+    KilnInstance *sampler; /* set up by kiln_sampler_setup; borrowed. NULL: sequential */
     KilnInstance *const *batch_transforms; /* borrowed */
     size_t n_batch_transforms;
-    const int64_t *buckets; /* rising lengths that batches are padded to; borrowed */
+    const int64_t *buckets; /* increasing lengths that batches are padded to; borrowed */
     size_t n_buckets;
-    bool by_length; /* a batch holds samples of one bucket, instead of the sampler's order */
-    int workers;    /* 0: batches are filled by kiln_loader_next */
-    /* Samples that can't be read are left out, whatever is wrong with them (but memory). */
+    bool by_length; /* group samples of one bucket into a batch */
+    int workers;    /* 0: kiln_loader_next fills batches itself */
+    /* Skip samples that can't be read for any reason but memory. */
     bool tolerant;
-    KilnLeftOut *left_out; /* once for each sample. May be NULL */
-    void *ctx;             /* of left_out */
-    /* While not zero, waiting for a batch ends with KILN_E_INTERRUPTED. May be NULL. */
+    KilnOnSkip *on_skip; /* called once per sample. May be NULL */
+    void *ctx;           /* of on_skip */
+    /* While not zero, kiln_loader_next returns KILN_E_INTERRUPTED instead of waiting. May be
+     * NULL. */
     const volatile int *stop;
-    const volatile int *pause; /* the same; the caller will come again. May be NULL */
-    const KilnPoll *poll;      /* for samplers, and counting lengths. May be NULL */
+    const volatile int *pause; /* the same, but the caller will call again. May be NULL */
+    const KilnPoll *poll;      /* for samplers and for reading lengths. May be NULL */
 } KilnLoaderSpec;
 
-/* A filled batch; its bytes stay until the next call on the loader. */
+/* A filled batch, valid until the next call on the loader. */
 typedef struct KilnBatch {
-    int64_t index;          /* in the epoch, counting batches whose samples were all left out */
+    int64_t index;          /* in the epoch, counting batches whose samples were all skipped */
     int64_t size;           /* samples; 0: the epoch is over */
-    const int64_t *samples; /* which ones: [size] indices in the dataset */
+    const int64_t *samples; /* [size] indices in the dataset */
     void *data[KILN_MAX_FEATURES];
-    int64_t length;         /* of the first axis of features that vary; 0: as the feature says */
+    int64_t length;         /* of the first axis of varying features; 0: as the feature says */
     const int32_t *lengths; /* [size], of the samples; NULL: no feature varies */
 } KilnBatch;
 
-/* Show a sampler its data; also when it is NULL. KILN_E_NOMEM, before it takes memory, when there
- * is too little for it. */
+/* Set up spec->sampler, if any. KILN_E_NOMEM, before it allocates, when there is too little memory
+ * for it. (batch_order.c) */
 KILN_NODISCARD KilnStatus kiln_sampler_setup(const KilnLoaderSpec *spec, KilnError *err);
-/* The features of its batches: the data's, as batch transforms change them. Those are set up. */
+/* Set up the batch transforms; *ret becomes the features of batches: the data's features as the
+ * transforms change them. (batch_transform.c) */
 KILN_NODISCARD KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec, KilnDataSpec *ret,
                                                     KilnError *err);
-/* What a loader of this spec will have: batches an epoch, samples in the largest, and the
- * bytes that it allocates. */
+/* Of a loader with this spec: batches per epoch, samples in the largest batch, and the bytes that
+ * it allocates. */
 int64_t kiln_loader_spec_batches(const KilnLoaderSpec *spec);
-int64_t kiln_loader_spec_batch(const KilnLoaderSpec *spec);
+int64_t kiln_loader_spec_batch_size(const KilnLoaderSpec *spec);
 int64_t kiln_loader_spec_bytes(const KilnLoaderSpec *spec);
-/* Of these, what the order of an epoch takes. */
+/* The part of these bytes for the order of an epoch. */
 int64_t kiln_loader_spec_order_bytes(const KilnLoaderSpec *spec);
 /* Allocates all batches, and starts the workers. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret,
                                           KilnError *err);
 /* Accepts NULL. */
 void kiln_loader_free(KilnLoader *loader);
-/* Batches an epoch. */
+/* Batches per epoch. */
 int64_t kiln_loader_batches(const KilnLoader *loader);
-/* Begin with batch `first` of `epoch`; what was not yet taken of an epoch
- * before is dropped. KILN_E_INTERRUPTED when spec.poll says to stop. */
+/* Start at batch `first` of `epoch`; batches of an earlier epoch that were not taken are discarded.
+ * KILN_E_INTERRUPTED when spec.poll says to stop. */
 KILN_NODISCARD KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first,
                                             KilnError *err);
-/* Wait for the next batch. The error of a sample comes with the batch that it
- * belongs to. */
+/* Wait for the next batch. A sample's error is returned when its batch is due. */
 KILN_NODISCARD KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err);
 
 /* Measured since kiln_loader_start. */
 typedef struct KilnLoaderTimes {
-    int64_t taken, filled; /* batches that the caller took, and that were filled */
-    double waited_s;       /* the caller waited for them, */
-    double fill_s, cpu_s;  /* filling them took, and the processors worked at it (0 without
-                            * workers: not known) */
+    int64_t taken, filled; /* batches taken by the caller, and filled */
+    double waited_s;       /* that the caller waited for batches */
+    double fill_s;         /* spent filling batches, all workers together */
+    double cpu_s;          /* CPU time of the workers; 0 without workers: unknown */
 } KilnLoaderTimes;
 
 void kiln_loader_times(KilnLoader *loader, KilnLoaderTimes *ret);

@@ -1,4 +1,4 @@
-/* The data of a run: the sets of samples of its splits, their limits, and what loads them. */
+/* The data of a run: the sets of samples of its splits, their limits and their loaders. */
 #include "train/loader/splits.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static const KilnDataModuleOps *data_ops(const KilnTrainer *trainer)
 
 /* ---- Sets ------------------------------------------------------------------------------ */
 
-/* Names stand behind those of metrics. */
+/* A set's name becomes part of metric names (val/loss/night). */
 static KilnStatus check_name(const KilnTrainer *trainer, const KilnSplitSets *sets, size_t set,
                              KilnSplit split, KilnError *err)
 {
@@ -27,24 +27,24 @@ static KilnStatus check_name(const KilnTrainer *trainer, const KilnSplitSets *se
     if (!taken && (set == 0 || name[0] != '\0') && strpbrk(name, "/ \t\n") == NULL)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_RANGE,
-                          "datamodule %s: %s set %zu is named \"%s\": expected a name of its own "
-                          "without slashes and blanks, for it stands behind the names of metrics",
+                          "datamodule %s: %s set %zu is named \"%s\": expected a unique name "
+                          "without slashes and blanks, as it becomes part of metric names",
                           kiln_instance_name(trainer->datamodule), kiln_split_name(split), set + 1,
                           name);
 }
 
 static KilnStatus check_sets(const KilnTrainer *trainer, KilnSplit split, size_t n, KilnError *err)
 {
-    const size_t most = split == KILN_TRAIN ? 1 : KILN_MAX_SETS;
+    const size_t max = split == KILN_TRAIN ? 1 : KILN_MAX_SETS;
 
-    if (n >= 1 && n <= most)
+    if (n >= 1 && n <= max)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_RANGE,
                           "datamodule %s has %zu sets of %s samples; 1 to %zu are possible",
-                          kiln_instance_name(trainer->datamodule), n, kiln_split_name(split), most);
+                          kiln_instance_name(trainer->datamodule), n, kiln_split_name(split), max);
 }
 
-/* How many sets a split has, and their names. */
+/* Ask the datamodule for the number of a split's sets and their names. */
 static KilnStatus name_sets(KilnTrainer *trainer, KilnSplit split, KilnError *err)
 {
     const KilnDataModuleOps *ops = data_ops(trainer);
@@ -58,7 +58,7 @@ static KilnStatus name_sets(KilnTrainer *trainer, KilnSplit split, KilnError *er
     for (size_t i = 0; status >= 0 && i < n; i++) {
         sets->list[i].name = names != NULL ? names[i] : "";
         if (split == KILN_TRAIN && trainer->stage == KILN_STAGE_VALIDATE)
-            sets->list[i].name = "train"; /* what is logged of it is no validation's */
+            sets->list[i].name = "train"; /* its metrics are not the validation set's */
         status = check_name(trainer, sets, i, split, err);
         sets->n = i + 1;
     }
@@ -75,7 +75,7 @@ static KilnQuantity limit_of(const KilnTrainer *trainer, KilnSplit split)
                                                 : options->limit_test_batches;
 }
 
-/* What is limited to nothing is not looked at. */
+/* A split that is limited to nothing stays closed. */
 KilnStatus kiln_trainer_open_split(KilnTrainer *trainer, KilnSplit split, KilnError *err)
 {
     const KilnDataModuleOps *ops = data_ops(trainer);
@@ -107,7 +107,7 @@ KilnSplit kiln_trainer_eval_split(const KilnTrainer *trainer, KilnPhase phase)
     return phase == KILN_PHASE_TEST ? KILN_TEST : KILN_VAL;
 }
 
-/* All batches of a set; evaluation takes all samples in order. */
+/* The spec of a set's loader, without a limit. Evaluation takes all samples in order. */
 static KilnLoaderSpec set_spec(const KilnTrainer *trainer, KilnSplit split, size_t set)
 {
     const bool overfits = trainer->options.trainer->overfit_batches.value > 0.0;
@@ -172,7 +172,8 @@ KilnBatch kiln_trainer_shape_batch(const KilnTrainer *trainer, KilnSplit split, 
     KilnLoaderSpec spec = set_spec(trainer, split, set);
 
     return (KilnBatch) {
-        .size = spec.dataset.count > 0 ? kiln_loader_spec_batch(&spec) : trainer->data.batch_size,
+        .size = spec.dataset.count > 0 ? kiln_loader_spec_batch_size(&spec)
+                                       : trainer->data.batch_size,
     };
 }
 
@@ -207,7 +208,7 @@ KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split, s
     KilnLoaderSpec spec = set_spec(trainer, split, set);
 
     spec.limit = kiln_trainer_set_batches(trainer, split, set);
-    spec.left_out = warn_of_sample;
+    spec.on_skip = warn_of_sample;
     spec.ctx = trainer;
     return spec;
 }
@@ -231,7 +232,7 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, size_t set
 
 /* ---- Set-up ---------------------------------------------------------------------------- */
 
-/* What a callback says of how many batches make a step. */
+/* Read the accumulation of batches that a callback schedules (gradient_accumulation_scheduler). */
 static KilnStatus set_accumulation(KilnTrainer *trainer, KilnError *err)
 {
     const KilnInstance *from = NULL;
@@ -243,13 +244,13 @@ static KilnStatus set_accumulation(KilnTrainer *trainer, KilnError *err)
         if (ops->accumulation == NULL)
             continue;
         if (from != NULL || trainer->schedule.accumulate != 1 || kiln_trainer_is_manual(trainer))
-            return kiln_error_set(err, KILN_E_RANGE, "%s says how many batches make a step, %s",
+            return kiln_error_set(err, KILN_E_RANGE, "%s sets how many batches make a step, %s",
                                   kiln_instance_path(callback),
-                                  from != NULL ? "and another callback does, too: leave one out"
+                                  from != NULL ? "and so does another callback: remove one of them"
                                   : kiln_trainer_is_manual(trainer)
                                       ? "but the task drives its own steps (manual optimization)"
-                                      : "and so does trainer.accumulate_grad_batches: leave one of "
-                                        "them out");
+                                      : "and so does trainer.accumulate_grad_batches: remove one "
+                                        "of them");
         from = callback;
         kiln_call_enter(callback, "accumulation");
         trainer->schedule.n_changes = ops->accumulation(callback, &trainer->schedule.changes);
@@ -258,8 +259,8 @@ static KilnStatus set_accumulation(KilnTrainer *trainer, KilnError *err)
     return KILN_OK;
 }
 
-/* How the loop goes, from the data there is. */
-static KilnStatus set_pace(KilnTrainer *trainer, KilnError *err)
+/* Make the loop's schedule from the number of batches. */
+static KilnStatus set_schedule(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = kiln_trainer_check_limit(trainer, KILN_TRAIN, 0, err);
 
@@ -272,7 +273,7 @@ static KilnStatus set_pace(KilnTrainer *trainer, KilnError *err)
     return status >= 0 ? set_accumulation(trainer, err) : status;
 }
 
-/* What is known of the batches of training before anything is read. */
+/* Set up the sampler and the features of training batches. */
 static KilnStatus set_up_batches(KilnTrainer *trainer, KilnError *err)
 {
     KilnLoaderSpec spec = set_spec(trainer, KILN_TRAIN, 0);
@@ -282,13 +283,13 @@ static KilnStatus set_up_batches(KilnTrainer *trainer, KilnError *err)
         status = kiln_loader_spec_features(&spec, &trainer->data.train_spec, err);
     if (status >= 0 && kiln_loader_spec_batches(&spec) < 1)
         status = kiln_error_set(err, KILN_E_RANGE,
-                                "datamodule.drop_last leaves nothing to train on: an epoch of %lld "
-                                "samples has no full batch of %lld; lower datamodule.batch_size",
+                                "datamodule.drop_last leaves no batch to train on: an epoch has "
+                                "%lld samples, a batch %lld; lower datamodule.batch_size",
                                 (long long)spec.dataset.count, (long long)trainer->data.batch_size);
     return status;
 }
 
-/* The splits of a fit, as they are now. */
+/* Open the splits of a fit and set up training on them. */
 static KilnStatus set_up_fit(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = kiln_trainer_open_split(trainer, KILN_TRAIN, err);
@@ -303,7 +304,7 @@ static KilnStatus set_up_fit(KilnTrainer *trainer, KilnError *err)
                                 kiln_instance_name(trainer->datamodule));
     if (status >= 0)
         status = set_up_batches(trainer, err);
-    return status >= 0 ? set_pace(trainer, err) : status;
+    return status >= 0 ? set_schedule(trainer, err) : status;
 }
 
 static KilnStatus check_reload(const KilnTrainer *trainer, KilnError *err)
@@ -313,13 +314,13 @@ static KilnStatus check_reload(const KilnTrainer *trainer, KilnError *err)
     if (options->reload_dataloaders_every_n_epochs == 0 || data_ops(trainer)->reload != NULL)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_RANGE,
-                          "trainer.reload_dataloaders_every_n_epochs=%lld: datamodule %s has data "
-                          "that does not change and can't look at it anew",
+                          "trainer.reload_dataloaders_every_n_epochs=%lld: datamodule %s can't "
+                          "reload its data",
                           (long long)options->reload_dataloaders_every_n_epochs,
                           kiln_instance_name(trainer->datamodule));
 }
 
-/* To predict a split it is prepared as for evaluation. */
+/* The stage that the datamodule prepares for: predicting a split reads it as evaluation does. */
 static KilnStage data_stage(const KilnTrainer *trainer, const KilnDataSpec *remembered)
 {
     if (trainer->stage != KILN_STAGE_PREDICT || remembered != NULL)
@@ -358,7 +359,7 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
     return status >= 0 && stage == KILN_STAGE_FIT ? set_up_fit(trainer, err) : status;
 }
 
-/* Without loaders and datasets. */
+/* Free all loaders and forget the datasets. */
 static void close_splits(KilnTrainer *trainer)
 {
     for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
@@ -385,7 +386,7 @@ KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
         status = set_up_fit(trainer, err);
     trainer->data.loaded_epoch = due;
     kiln_preparation_end(trainer);
-    return status < 0 ? kiln_error_prefix(err, "data loaded anew for epoch %lld: ", (long long)due)
+    return status < 0 ? kiln_error_prefix(err, "reloading data for epoch %lld: ", (long long)due)
                       : KILN_OK;
 }
 

@@ -109,7 +109,7 @@ static KilnLoaderSpec spec_of(Predictor *predictor, size_t set)
     if (predictor->input == NULL)
         return spec;
     spec.tolerant = true;
-    spec.left_out = note_unread;
+    spec.on_skip = note_unread;
     spec.ctx = predictor;
     return spec;
 }

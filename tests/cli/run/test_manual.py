@@ -86,7 +86,7 @@ class Gan(Case):
                      says=["trainer.accumulate_grad_batches: task gan drives its own steps"])
         self.refused(*GAN, "trainer.gradient_clip_val=1", says=["trainer.gradient_clip_val: task gan drives"])
         self.refused(*GAN, "+callbacks.a={_target_: gradient_accumulation_scheduler, scheduling: {0: 2}}",
-                     says=["callbacks.a says how many batches make a step, but the task drives its own"])
+                     says=["callbacks.a sets how many batches make a step, but the task drives its own"])
         self.refused(*GAN, "+task.generator_optimizer.groups.a={params: ['discriminator.*']}",
                      says=["task.generator_optimizer.groups.a.params"])
 

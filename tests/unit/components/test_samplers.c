@@ -238,7 +238,7 @@ static void test_samplers_stop(void **unused)
         spec.poll = &poll;
         loader = loader_of(&spec);
         assert_int_equal(kiln_loader_start(loader, 3, 0, &err), KILN_E_INTERRUPTED);
-        assert_non_null(strstr(err.text, "interrupted while laying down the order"));
+        assert_non_null(strstr(err.text, "interrupted while ordering samples"));
         stopped = false;
         assert_int_equal(read_ids(loader, 3, got, 2 * COUNT), n);
         assert_memory_equal(got, want, (size_t)n * sizeof(*want));

@@ -492,16 +492,16 @@ static void test_lengths_refused(void **unused)
     assert_int_equal(kiln_loader_next(loader, &batch, &err), KILN_OK);
     assert_int_equal(kiln_loader_next(loader, &batch, &err), KILN_E_RANGE);
     assert_non_null(
-        strstr(err.text, "sample 12 has length 41; the data are declared with 0 to 40"));
+        strstr(err.text, "sample 12 has length 41; the datamodule declares 0 to 40"));
     kiln_loader_free(loader);
 
     spec.dataset.length = NULL;
     assert_int_equal(kiln_loader_new(&spec, &loader, &err), KILN_E_MISSING);
-    assert_non_null(strstr(err.text, "tells no lengths"));
+    assert_non_null(strstr(err.text, "reports no lengths"));
     spec = text_spec(1, 2, true);
     spec.buckets = falling;
     assert_int_equal(kiln_loader_new(&spec, &loader, &err), KILN_E_RANGE);
-    assert_non_null(strstr(err.text, "must rise, but 8 comes after 8"));
+    assert_non_null(strstr(err.text, "must increase, but 8 comes after 8"));
     spec = text_spec(1, 3, true);
     spec.sampler = weighted.instance;
     assert_int_equal(kiln_sampler_setup(&spec, &err), KILN_E_RANGE);

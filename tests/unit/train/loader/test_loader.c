@@ -179,7 +179,7 @@ static void test_samples_left_out(void **unused)
         KilnLoaderSpec spec = spec_of(&numbers, workers, shuffle.instance);
 
         seen.warnings = 0;
-        spec.left_out = left_out;
+        spec.on_skip = left_out;
         spec.ctx = &seen;
         KilnLoader *loader = loader_of(&spec);
         for (int64_t i = 0; i < 3; i++) {
@@ -387,7 +387,7 @@ static void test_stop_while_reading(void **unused)
         spec.dataset.get = slow_get;
         spec.stop = &stop;
         spec.pause = &pause;
-        spec.left_out = left_out;
+        spec.on_skip = left_out;
         spec.ctx = &seen;
         KilnLoader *loader = loader_of(&spec);
         assert_int_equal(read_epoch(loader, 0, 0, &epoch, &err), KILN_E_INTERRUPTED);

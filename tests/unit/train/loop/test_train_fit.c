@@ -72,7 +72,7 @@ static void test_refused_before_writing(void **unused)
         { "task.misfit=true", KILN_E_SHAPE, "training step" },
         { "datamodule.train_count=0", KILN_E_MISSING, "no training samples" },
         { "datamodule.drop_last=true datamodule.train_count=7", KILN_E_RANGE,
-          "no full batch of 8; lower datamodule.batch_size" },
+          "a batch 8; lower datamodule.batch_size" },
         { "datamodule.sampler={_target_:weighted,weights:[1,2,3]}", KILN_E_RANGE,
           "3 weights are given for 2 classes" },
         { "callbacks.model_checkpoint.monitor=val/acuracy", KILN_E_KEY, "mean val/accuracy?" },

@@ -229,7 +229,7 @@ static void test_names_refused(void **unused)
         asked.names[0] = cases[i].first;
         asked.names[1] = cases[i].second;
         assert_int_equal(fit("run", SETS, &result, &err), KILN_E_RANGE);
-        assert_non_null(strstr(err.text, "expected a name of its own"));
+        assert_non_null(strstr(err.text, "expected a unique name"));
     }
     asked.n = KILN_MAX_SETS + 1;
     KilnRunResult result;

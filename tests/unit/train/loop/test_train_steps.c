@@ -456,7 +456,7 @@ static void test_accumulation_refused(void **unused)
                          "{_target_:callback/gradient_accumulation_scheduler,scheduling:{0:3}}",
                          &result, &err),
                      KILN_E_RANGE);
-    assert_non_null(strstr(err.text, "callbacks.acc says how many batches make a step, and so does "
+    assert_non_null(strstr(err.text, "callbacks.acc sets how many batches make a step, and so does "
                                      "trainer.accumulate_grad_batches"));
 }
 
