@@ -505,7 +505,7 @@ static void test_lengths_refused(void **unused)
     spec = text_spec(1, 3, true);
     spec.sampler = weighted.instance;
     assert_int_equal(kiln_sampler_setup(&spec, &err), KILN_E_RANGE);
-    assert_non_null(strstr(err.text, "weighted draws others: use shuffle"));
+    assert_non_null(strstr(err.text, "weighted draws different ones: use shuffle"));
     built_free(&weighted);
 }
 

@@ -306,7 +306,7 @@ static void test_a_thread_that_ends(void **unused)
         spec.dataset.get = wicked_get;
         KilnLoader *loader = loader_of(&spec);
         assert_int_equal(read_epoch(loader, 0, 0, &epoch, &err), KILN_E_INTERNAL);
-        assert_non_null(strstr(err.text, "a loader thread ended while it read sample 20 (zero)"));
+        assert_non_null(strstr(err.text, "a loader thread ended while reading sample 20 (zero)"));
         assert_int_equal(epoch.samples, 16);
         if (workers == 1) { /* nobody is left */
             assert_int_equal(read_epoch(loader, 1, 4, &epoch, &err), KILN_E_INTERNAL);

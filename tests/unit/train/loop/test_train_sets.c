@@ -286,7 +286,7 @@ static void test_reload_refused(void **unused)
     (void)unused;
     assert_int_equal(fit("run", "trainer.reload_dataloaders_every_n_epochs=1", &result, &err),
                      KILN_E_RANGE);
-    assert_non_null(strstr(err.text, "datamodule test_points has data that does not change"));
+    assert_non_null(strstr(err.text, "datamodule test_points can't reload its data"));
 }
 
 #define SETS_TEST(name) cmocka_unit_test_setup_teardown(name, start, remove_work)
