@@ -88,6 +88,9 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ) $(ISA_OBJ)
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/init.o $(B)/gen/scripts.o
 UNIT_SRC := $(sort $(shell find tests/unit -name 'test_*.c'))
 UNITS := $(UNIT_SRC:%.c=$(B)/%)
+# What tests share: linked into each unit test, and the networks into the benchmarks.
+SUPPORT_SRC := $(sort $(wildcard tests/support/*.c tests/support/*/*.c tests/nets/*.c))
+SUPPORT_OBJ := $(SUPPORT_SRC:%.c=$(B)/%.o)
 PLUGINS := $(B)/examples/plugin/resmlp.so
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
@@ -196,9 +199,14 @@ $(B)/kiln.pc: tools/kiln.pc.in FORCE
 		-e 's|@RUNPATH@|$(if $(filter /usr,$(PREFIX)),, -Wl$(comma)-rpath$(comma)$${libdir})|' \
 		-e 's,@VERSION@,$(shell sed -n 's/.*KILN_VERSION "\(.*\)"/\1/p' src/kiln/base.h),' $< >$@
 
-$(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/libkiln.a
+$(B)/tests/libtestsupport.a: $(SUPPORT_OBJ)
+	@rm -f $@
+	$(call say,AR  )
+	$(Q)ar rcs $@ $^
+$(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/libtestsupport.a $(B)/libkiln.a
 	$(call say,LINK)
-	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$(notdir $@)) -rdynamic -o $@ $< -Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$(notdir $@)) -rdynamic -o $@ $< $(B)/tests/libtestsupport.a \
+		-Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS) -lcmocka
 # Counts the allocations that kiln's own code makes.
 LDFLAGS_test_alloc := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 LDFLAGS_test_save_nomem := $(LDFLAGS_test_alloc)
@@ -265,10 +273,11 @@ bench-loop: all
 bench-config: all $(B)/bench/compose $(B)/bench/sweep_inside
 	@python3 bench/compose.py
 	@python3 bench/sweep.py
-$(B)/bench/%: bench/%.c $(B)/libkiln.a
+$(B)/bench/%: bench/%.c $(B)/tests/libtestsupport.a $(B)/libkiln.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(LDFLAGS) -o $@ $< -Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(LDFLAGS) -o $@ $< $(B)/tests/libtestsupport.a \
+		-Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS)
 
 EXAMPLES := $(patsubst %/,%,$(sort $(wildcard examples/*/)))
 install: all
@@ -301,8 +310,8 @@ install: all
 
 # ---- Keeping clean ----------------------------------------------------------------
 
-SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(wildcard examples/*/*.c tests/fuzz/*.c)
-HEADERS := $(sort $(shell find src tests/support tests/fuzz -name '*.h'))
+SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(SUPPORT_SRC) $(wildcard examples/*/*.c tests/fuzz/*.c)
+HEADERS := $(sort $(shell find src tests/support tests/nets tests/fuzz -name '*.h'))
 
 format:
 	@clang-format -i $(SOURCES) $(HEADERS)
@@ -329,4 +338,4 @@ help:
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'
 	@echo 'make format | check-format | lint | check-layers | check-headers | clean'
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(ISA_OBJ:.o=.d) $(FUZZERS:=.d) $(PLUGINS:.so=.d)
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(SUPPORT_OBJ:.o=.d) $(ISA_OBJ:.o=.d) $(FUZZERS:=.d) $(PLUGINS:.so=.d)

@@ -1,6 +1,6 @@
 /* The LSTM of tests and benchmarks: as class Lstm of bench/peer.py. */
-#ifndef KILN_TEST_NETS_LSTM_H
-#define KILN_TEST_NETS_LSTM_H
+#ifndef KILN_TESTS_NETS_LSTM_H
+#define KILN_TESTS_NETS_LSTM_H
 
 #include "kiln/nn.h"
 
@@ -9,25 +9,10 @@ typedef struct LstmNet {
     KilnLinear head;
 } LstmNet;
 
-static inline KilnStatus lstm_net_init(LstmNet *net, const KilnScope *scope, int64_t width,
-                                       int64_t layers, int64_t classes, KilnError *err)
-{
-    const KilnRecurrentSpec spec = {
-        .in = width, .hidden = width, .layers = layers, .batch_first = true
-    };
-    KilnStatus status = kiln_nn_lstm_init(&net->lstm, scope, "lstm", spec, err);
-
-    if (status == KILN_OK)
-        status = kiln_nn_linear_init(&net->head, scope, "head", width, classes, true, err);
-    return status;
-}
+KilnStatus lstm_net_init(LstmNet *net, const KilnScope *scope, int64_t width, int64_t layers,
+                         int64_t classes, KilnError *err);
 
 /* Mean cross-entropy of a class for each step: x [B, T, width], labels i32 [B, T]. */
-static inline KilnTensor *lstm_net_loss(const LstmNet *net, KilnTensor *x, KilnTensor *labels)
-{
-    KilnTensor *y = kiln_nn_recurrent(&net->lstm, x, (KilnRecurrentStart) { 0 }).y;
-
-    return kiln_cross_entropy(kiln_nn_linear(&net->head, y), labels, (KilnCrossEntropy) { 0 });
-}
+KilnTensor *lstm_net_loss(const LstmNet *net, KilnTensor *x, KilnTensor *labels);
 
 #endif

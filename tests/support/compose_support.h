@@ -1,77 +1,23 @@
-/* Composing small trees in tests: one config.yaml in a folder of its own. */
-#ifndef TESTS_UNIT_COMPOSE_SUPPORT_H
-#define TESTS_UNIT_COMPOSE_SUPPORT_H
+/* Composes one config.yaml in a folder of its own. */
+#ifndef KILN_TESTS_SUPPORT_COMPOSE_SUPPORT_H
+#define KILN_TESTS_SUPPORT_COMPOSE_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "base/system/file.h"
-#include "base/text.h"
-#include "config/tree/node.h"
+#include "registry/registry.h"
 
 /* A folder for one test; removed by folder_remove. */
-static inline char *folder_make(void)
-{
-    char *folder = kiln_strdup("/tmp/kiln-test-XXXXXX");
+char *folder_make(void);
 
-    assert_non_null(folder);
-    assert_non_null(mkdtemp(folder));
-    return folder;
-}
-
-static inline void folder_remove(char *folder)
-{
-    assert_int_equal(kiln_path_remove(folder, NULL), KILN_OK);
-    free(folder);
-}
+void folder_remove(char *folder);
 
 /* Write folder/name. */
-static inline void file_put(const char *folder, const char *name, const char *text)
-{
-    char *path = kiln_path_join(folder, name);
-
-    assert_non_null(path);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-    free(path);
-}
+void file_put(const char *folder, const char *name, const char *text);
 
 /* Compose `yaml` with `overrides`; *ret stays NULL on failure. */
-static inline KilnStatus compose_yaml(const char *yaml, const char *const *overrides,
-                                      const KilnRegistry *registry, const KilnSection *sections,
-                                      KilnConfig **ret, KilnErrors *errors)
-{
-    char *folder = folder_make();
-    KilnComposeRequest request = {
-        .config_path = folder, .overrides = overrides, .registry = registry, .sections = sections
-    };
-
-    file_put(folder, "config.yaml", yaml);
-    *ret = NULL;
-    KilnStatus status = kiln_compose(&request, ret, errors);
-    folder_remove(folder);
-    return status;
-}
+KilnStatus compose_yaml(const char *yaml, const char *const *overrides,
+                        const KilnRegistry *registry, const KilnSection *sections, KilnConfig **ret,
+                        KilnErrors *errors);
 
 /* All messages of a collection, one below the other; owned by the caller. */
-static inline char *errors_join(const KilnErrors *errors)
-{
-    KilnText text = { 0 };
-
-    for (size_t i = 0; i < kiln_errors_count(errors); i++)
-        kiln_text_printf(&text, "%s\n", kiln_errors_text(errors, i));
-    char *joined = kiln_text_take(&text);
-    assert_non_null(joined);
-    return joined;
-}
+char *errors_join(const KilnErrors *errors);
 
 #endif

@@ -50,8 +50,41 @@ static inline bool leaf_wants_grad(char kind)
         .rank = 0                                                                                  \
     }
 
-/* Inline, for a test may include samples for a few of their builders. */
-#define BUILD(name) static inline KilnTensor *name(KilnTensor *const *leaf, const int64_t *arg)
+#define BUILD(name) static KilnTensor *name(KilnTensor *const *leaf, const int64_t *arg)
 #define UNUSED_ARG (void)arg
+
+/* The samples of one operation. */
+typedef struct Samples {
+    const Case *cases;
+    size_t count;
+} Samples;
+
+/* Export cases_NAME as the samples of kiln_op_NAME; OF: cases_OTHER. */
+#define SAMPLES(name) SAMPLES_OF(name, name)
+#define SAMPLES_OF(name, other)                                                                    \
+    const Samples samples_##name = { cases_##other, KILN_COUNT(cases_##other) };
+
+/* Builders of operations on one tensor, and on two that broadcast. */
+#define BUILD_ONE(name, ...)                                                                       \
+    BUILD(build_##name)                                                                            \
+    {                                                                                              \
+        KilnTensor *x = leaf[0];                                                                   \
+        UNUSED_ARG;                                                                                \
+        return __VA_ARGS__;                                                                        \
+    }
+#define BUILD_TWO(name, ...)                                                                       \
+    BUILD(build_##name)                                                                            \
+    {                                                                                              \
+        KilnTensor *a = leaf[0], *b = leaf[1];                                                     \
+        UNUSED_ARG;                                                                                \
+        return __VA_ARGS__;                                                                        \
+    }
+/* Cases of an operation on one tensor. */
+#define CASES_ONE(name, leaves)                                                                    \
+    static const Case cases_##name[] = {                                                           \
+        { #name, build_##name, leaves, .shape = { SHAPE(3, 7, 5) } },                              \
+        { #name ", large", build_##name, leaves, .shape = { SHAPE(101, 211) } },                   \
+    };                                                                                             \
+    SAMPLES(name)
 
 #endif

@@ -1,5 +1,6 @@
 /* Attention and rotary positions on both backends against values and gradients that
  * PyTorch computed once (tests/record/attention.py). */
+#include "tests/support/cmocka.h"
 #include "tests/support/torch_groups.h"
 
 #include "tests/data/ops/attention.h"

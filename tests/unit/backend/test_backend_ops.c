@@ -1,17 +1,11 @@
 /* The CPU backend beyond single operations (those are in test_ops.c): layouts that
  * several share, the choice of algorithms, masks, NaN, threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "tests/support/backend_support.h"
-#include "tests/support/ops/conv.h"
-#include "tests/support/ops/elementwise.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/cpu_variants.h"
+#include "tests/support/ops/samples.h"
 
 /* Leaves: x, conv weight, norm weight, norm bias, running mean, running var. What
  * lies between the convolutions runs in their layout. */

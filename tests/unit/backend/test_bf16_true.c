@@ -1,11 +1,17 @@
 /* Networks whose parameters, gradients, statistics and optimizer state are bf16 in
  * memory, against PyTorch's recorded curves (tests/record/bf16.py). */
-#include "tests/support/nn_support.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "graph/backend.h"
 #include "graph/passes/pass_list.h"
 #include "nn/params.h"
 #include "tensor/bf16.h"
+#include "tests/support/built_component.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/recorded_file.h"
 
 enum { STEPS = 50, BATCH = 64, SIDE = 8, CHANNELS = 3, INPUTS = 32, CLASSES = 10 };
 
@@ -117,9 +123,9 @@ static Net *net_new(const char *name, const char *optimizer, const char *lr, Kil
     must(kiln_params_seal(net->params, &err), &err);
     fill(net->params);
     snprintf(option, sizeof(option), "lr=%s", lr);
-    must(build(&net->built, KILN_KIND_OPTIMIZER, optimizer, options, 2, &err), &err);
-    net->ops = kiln_instance_component(net->built.self)->ops.optimizer;
-    net->n_slots = net->ops->slots(net->built.self, net->names);
+    must(build_words(&net->built, KILN_KIND_OPTIMIZER, optimizer, options, 2, &err), &err);
+    net->ops = kiln_instance_component(net->built.instance)->ops.optimizer;
+    net->n_slots = net->ops->slots(net->built.instance, net->names);
     net->end = kiln_params_size(net->params);
     for (size_t i = 0; i < net->n_slots; i++)
         net->slots[i] = calloc((size_t)net->end, kiln_dtype_size(dtype));
@@ -143,7 +149,7 @@ static void net_free(Net *net)
 /* One step as the trainer records it. */
 static double net_step(Net *net, int64_t step)
 {
-    const double lr = net->ops->common(net->built.self).lr;
+    const double lr = net->ops->common(net->built.instance).lr;
     const KilnDType dtype = kiln_params_dtype(net->params);
     KilnGraph *graph = net->graph;
     KilnError err = { 0 };
@@ -151,9 +157,9 @@ static double net_step(Net *net, int64_t step)
     kiln_graph_begin(graph);
     KilnTensor *loss = loss_of(net);
     kiln_graph_backward(graph, loss);
-    size_t n = net->ops->hyper(net->built.self, lr, step + 1, net->numbers);
+    size_t n = net->ops->hyper(net->built.instance, lr, step + 1, net->numbers);
     net->rates[0] = 1.0f;
-    net->rates[1] = (float)net->ops->common(net->built.self).weight_decay;
+    net->rates[1] = (float)net->ops->common(net->built.instance).weight_decay;
     KilnFlat flat = {
         .param = kiln_params_flat_values(net->params, graph),
         .grad = kiln_params_flat_gradients(net->params, graph),
@@ -165,7 +171,7 @@ static double net_step(Net *net, int64_t step)
         if (net->names[i] != NULL)
             flat.slots[i] = kiln_graph_variable(graph, dtype, KILN_SHAPE(net->end), net->slots[i],
                                                 false, NULL);
-    net->ops->update(net->built.self, &flat);
+    net->ops->update(net->built.instance, &flat);
     must(kiln_graph_run(graph, &loss, 1, &err), &err);
     return kiln_tensor_scalar(loss);
 }

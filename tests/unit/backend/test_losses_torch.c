@@ -1,5 +1,6 @@
 /* Losses, moving and picking by index on both backends against values and gradients
  * that PyTorch computed once (tests/record/losses.py). */
+#include "tests/support/cmocka.h"
 #include "tests/support/torch_groups.h"
 
 #include "tests/data/ops/losses.h"

@@ -1,20 +1,22 @@
 /* Maps on the CPU backend: every code on extreme values against the reference, types,
  * epilogues piece by piece; and that fusion makes maps that compute the same. */
-#include "tests/support/backend_support.h"
-
 #include <float.h>
+#include <math.h>
+#include <string.h>
 
 #include "backend/cpu/elementwise/map.h"
 #include "graph/plan/plan.h"
 #include "tensor/bf16.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/cpu_variants.h"
 
 /* ---- Codes on extreme values ------------------------------------------------------- */
 
-static const float extremes[] = {
+static const float extreme_values[] = {
     NAN,    INFINITY, -INFINITY, 0.0f,   -0.0f, 1.0f,   -1.0f, 0.5f,   -0.5f,   2.0f, -2.5f,
     1e-40f, -1e-40f,  1e-6f,     -1e-6f, 88.0f, -88.0f, 1e10f, -1e10f, FLT_MIN, 3.0f, 20.5f,
 };
-enum { EXTREMES = KILN_COUNT(extremes), COMBINATIONS = EXTREMES * EXTREMES * EXTREMES };
+enum { EXTREMES = KILN_COUNT(extreme_values), COMBINATIONS = EXTREMES * EXTREMES * EXTREMES };
 
 static const char *code_name(int code)
 {
@@ -67,9 +69,9 @@ static void check_code(KilnBackend *cpu, KilnBackend *ref, int code)
     };
 
     for (int i = 0; i < COMBINATIONS; i++) {
-        x[0][i] = extremes[i % EXTREMES];
-        x[1][i] = extremes[i / EXTREMES % EXTREMES];
-        x[2][i] = extremes[i / EXTREMES / EXTREMES];
+        x[0][i] = extreme_values[i % EXTREMES];
+        x[1][i] = extreme_values[i / EXTREMES % EXTREMES];
+        x[2][i] = extreme_values[i / EXTREMES / EXTREMES];
     }
     run_map(cpu, &map, inputs, COMBINATIONS, got);
     run_map(ref, &map, inputs, COMBINATIONS, want);
@@ -85,8 +87,8 @@ static void test_extremes(void **unused)
     KilnBackend *ref = ref_new();
 
     (void)unused;
-    for (size_t w = 0; w < KILN_COUNT(ways); w++) {
-        KilnBackend *cpu = way_new(&ways[w]);
+    for (size_t w = 0; w < cpu_variants_count; w++) {
+        KilnBackend *cpu = cpu_variant_new(&cpu_variants[w]);
 
         for (int code = 0; code < KILN_MAP_CODE_COUNT; code++)
             check_code(cpu, ref, code);

@@ -2,18 +2,21 @@
  * plain C reference, values and gradients, over shapes that are awkward for
  * vectors, blocks and threads; and the gradients against finite differences in
  * f64. */
-#include "tests/support/ops/all.h"
+#include <stdlib.h>
 
 #include "graph/gradcheck.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/cpu_variants.h"
+#include "tests/support/ops/samples.h"
 
 /* ---- Backends against each other -------------------------------------------------- */
 
 static void test_backends(void **unused)
 {
     (void)unused;
-    for (size_t i = 0; i < KILN_COUNT(rows); i++)
-        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++)
-            check_case(&rows[i].cases[k]);
+    for (size_t i = 0; i < op_samples_count; i++)
+        for (size_t k = 0; k < samples_to_run(i); k++)
+            check_case(&op_samples[i].samples->cases[k]);
 }
 
 /* ---- Gradients against finite differences ----------------------------------------- */
@@ -95,10 +98,10 @@ static void test_gradients(void **unused)
     (void)unused;
     if (kiln_backend_ref_f64_new(&backend, &err) < 0)
         fail_msg("%s", err.text);
-    for (size_t i = 0; i < KILN_COUNT(rows); i++)
-        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++)
-            if (has_differences(&rows[i].cases[k]))
-                check_gradient(backend, &rows[i].cases[k]);
+    for (size_t i = 0; i < op_samples_count; i++)
+        for (size_t k = 0; k < samples_to_run(i); k++)
+            if (has_differences(&op_samples[i].samples->cases[k]))
+                check_gradient(backend, &op_samples[i].samples->cases[k]);
     kiln_backend_free(backend);
 }
 
@@ -134,16 +137,16 @@ static void test_coverage(void **unused)
     KilnBackend *ref = ref_new(), *cpu = cpu_new(1, KILN_CONVOLUTION_DIRECT);
 
     (void)unused;
-    assert_int_equal(KILN_COUNT(rows), kiln_ops_count);
-    for (size_t i = 0; i < KILN_COUNT(rows); i++) {
-        const KilnOp *op = rows[i].op;
+    assert_int_equal(op_samples_count, kiln_ops_count);
+    for (size_t i = 0; i < op_samples_count; i++) {
+        const KilnOp *op = op_samples[i].op;
         bool recorded = false, differences = false;
 
         assert_ptr_equal(op, kiln_ops[i]);
-        for (size_t k = 0; k < rows[i].count; k++)
-            if (records(ref, &rows[i].cases[k], op)) {
+        for (size_t k = 0; k < op_samples[i].samples->count; k++)
+            if (records(ref, &op_samples[i].samples->cases[k], op)) {
                 recorded = true;
-                differences = differences || has_differences(&rows[i].cases[k]);
+                differences = differences || has_differences(&op_samples[i].samples->cases[k]);
             }
         if (!recorded)
             fail_msg("no sample of %s records it", op->name);

@@ -1,7 +1,11 @@
 /* Every operation's samples in mixed precision against f32, and on variables of bf16. */
-#include "tests/support/ops/all.h"
+#include <stdlib.h>
+#include <string.h>
 
 #include "tensor/bf16.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/cpu_variants.h"
+#include "tests/support/ops/samples.h"
 
 /* The same values, as the product with 1 gives them: mixed precision keeps them
  * as bf16. */
@@ -113,15 +117,15 @@ static void test_bf16(void **unused)
 
     (void)unused;
     without->bf16 = false;
-    for (size_t i = 0; i < KILN_COUNT(rows); i++)
-        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++) {
-            Case c = rows[i].cases[k];
+    for (size_t i = 0; i < op_samples_count; i++)
+        for (size_t k = 0; k < samples_to_run(i); k++) {
+            Case c = op_samples[i].samples->cases[k];
             Result want;
 
             if (left_out(&c))
                 continue;
             /* The logarithm of the base magnifies the rounding of an exponent. */
-            c.tolerance = rows[i].op == &kiln_op_power ? 5e-2 : 2e-2;
+            c.tolerance = op_samples[i].op == &kiln_op_power ? 5e-2 : 2e-2;
             run_narrow(ref, KILN_PRECISION_32, &c, &want);
             if (!is_large(&c)) /* those are for blocks and threads, which it has not */
                 check_run(&want, run_narrow, ref, KILN_BF16_MIXED, "reference, bf16", &c);
@@ -258,9 +262,9 @@ static void test_variables(void **unused)
     KilnBackend *ref = ref_new(), *three = cpu_new(3, KILN_CONVOLUTION_DIRECT);
 
     (void)unused;
-    for (size_t i = 0; i < KILN_COUNT(rows); i++)
-        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++) {
-            Case c = rows[i].cases[k];
+    for (size_t i = 0; i < op_samples_count; i++)
+        for (size_t k = 0; k < samples_to_run(i); k++) {
+            Case c = op_samples[i].samples->cases[k];
             Result want;
 
             if (is_large(&c))
@@ -269,7 +273,7 @@ static void test_variables(void **unused)
             c.tolerance = 0x1p-7;
             check_run(&want, run_kept, three, KILN_PRECISION_32, "cpu, f32 on variables of bf16",
                       &c);
-            c.tolerance = rows[i].op == &kiln_op_power ? 5e-2 : 2e-2;
+            c.tolerance = op_samples[i].op == &kiln_op_power ? 5e-2 : 2e-2;
             check_run(&want, run_kept, ref, KILN_BF16_TRUE, "reference, bf16-true", &c);
             check_run(&want, run_kept, three, KILN_BF16_TRUE, "cpu, bf16-true", &c);
             result_free(&want);

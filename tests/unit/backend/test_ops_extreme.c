@@ -1,8 +1,11 @@
 /* Every operation's samples with leaves that are not aligned, and with NaN and
  * infinities in them. */
-#include "tests/support/ops/all.h"
-
+#include <math.h>
 #include <stdio.h>
+
+#include "tests/support/cmocka.h"
+#include "tests/support/cpu_variants.h"
+#include "tests/support/ops/samples.h"
 
 enum { MOST_ODD = 4000 };
 
@@ -49,10 +52,10 @@ static void check_unaligned(KilnBackend *ref, KilnBackend *cpu, const Case *c)
 {
     Result want, got;
 
-    odd.unaligned = true;
+    extremes.unaligned = true;
     run_case(ref, c, &want);
     run_case(cpu, c, &got);
-    odd.unaligned = false;
+    extremes.unaligned = false;
     compare(c, "leaves not aligned", &want, &got);
     result_free(&want);
     result_free(&got);
@@ -64,16 +67,16 @@ static void check_extremes(KilnBackend *ref, KilnBackend *cpu, const Case *c)
 
     check_unaligned(ref, cpu, c);
     for (size_t v = 0; v < KILN_COUNT(values) && !c->skips; v++)
-        for (odd.leaf = 0; c->leaves[odd.leaf] != '\0'; odd.leaf++) {
+        for (extremes.leaf = 0; c->leaves[extremes.leaf] != '\0'; extremes.leaf++) {
             char how[64];
 
-            if (leaf_dtype(c->leaves[odd.leaf], KILN_F32) != KILN_F32)
+            if (leaf_dtype(c->leaves[extremes.leaf], KILN_F32) != KILN_F32)
                 continue;
-            odd.value = values[v];
-            snprintf(how, sizeof(how), "%g in leaf %d", values[v], odd.leaf);
+            extremes.value = values[v];
+            snprintf(how, sizeof(how), "%g in leaf %d", values[v], extremes.leaf);
             check_not_hidden(ref, cpu, c, how);
         }
-    odd.value = 0.0;
+    extremes.value = 0.0;
 }
 
 /* Leaves at odd addresses, and NaN and infinities in each of them. */
@@ -82,10 +85,10 @@ static void test_extremes(void **unused)
     KilnBackend *ref = ref_new(), *cpu = cpu_new(2, KILN_CONVOLUTION_DIRECT);
 
     (void)unused;
-    for (size_t i = 0; i < KILN_COUNT(rows); i++)
-        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++)
-            if (small(&rows[i].cases[k]))
-                check_extremes(ref, cpu, &rows[i].cases[k]);
+    for (size_t i = 0; i < op_samples_count; i++)
+        for (size_t k = 0; k < samples_to_run(i); k++)
+            if (small(&op_samples[i].samples->cases[k]))
+                check_extremes(ref, cpu, &op_samples[i].samples->cases[k]);
     kiln_backend_free(cpu);
     kiln_backend_free(ref);
 }

@@ -1,9 +1,12 @@
 /* Every operation's samples in other sizes: one row, one channel, primes, nothing,
  * and more elements than there may be. What fits must give on the CPU backend what it
  * gives on the reference; what does not must be refused with a message. */
-#include "tests/support/ops/all.h"
-
 #include <stdio.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
+#include "tests/support/cpu_variants.h"
+#include "tests/support/ops/samples.h"
 
 enum { MOST_SIZES = MAX_LEAVES * KILN_MAX_RANK };
 #ifdef __SANITIZE_ADDRESS__
@@ -112,9 +115,9 @@ static bool check_size(KilnBackend *ref, KilnBackend *cpu, KilnGraph *graph, con
     snprintf(how, sizeof(how), "%lld for %lld", (long long)to, (long long)from);
     run_case(ref, &other, &want);
     run_case(cpu, &other, &got);
-    odd.least = 1.0; /* of few values the gradients may cancel */
+    extremes.min = 1.0; /* of few values the gradients may cancel */
     compare(&other, how, &want, &got);
-    odd.least = 0.0;
+    extremes.min = 0.0;
     result_free(&want);
     result_free(&got);
     return true;
@@ -125,20 +128,21 @@ static void check_sizes(int64_t to)
     KilnBackend *ref = ref_new(), *cpu = cpu_new(1, KILN_CONVOLUTION_DIRECT);
     KilnGraph *graph = graph_new(ref);
 
-    for (size_t i = 0; i < KILN_COUNT(rows); i++) {
+    for (size_t i = 0; i < op_samples_count; i++) {
         int ran = 0, axes = 0;
 
-        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++) {
+        for (size_t k = 0; k < samples_to_run(i); k++) {
             int64_t sizes[MOST_SIZES];
-            const int n = sizes_of(&rows[i].cases[k], sizes);
+            const int n = sizes_of(&op_samples[i].samples->cases[k], sizes);
 
             for (int s = 0; s < n; s++)
-                ran += check_size(ref, cpu, graph, &rows[i].cases[k], sizes[s], to);
+                ran += check_size(ref, cpu, graph, &op_samples[i].samples->cases[k], sizes[s], to);
             axes += n;
         }
         /* What it broadcasts to stands in its arguments. */
-        if (axes > 0 && ran == 0 && rows[i].op != &kiln_op_broadcast)
-            fail_msg("no sample of %s fits with a size of %lld", rows[i].op->name, (long long)to);
+        if (axes > 0 && ran == 0 && op_samples[i].op != &kiln_op_broadcast)
+            fail_msg("no sample of %s fits with a size of %lld", op_samples[i].op->name,
+                     (long long)to);
     }
     kiln_graph_free(graph);
     kiln_backend_free(cpu);
@@ -182,9 +186,9 @@ static void test_empty_leaves(void **unused)
     KilnGraph *graph = graph_new(ref);
 
     (void)unused;
-    for (size_t i = 0; i < KILN_COUNT(rows); i++)
-        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++)
-            check_empty(graph, &rows[i].cases[k]);
+    for (size_t i = 0; i < op_samples_count; i++)
+        for (size_t k = 0; k < samples_to_run(i); k++)
+            check_empty(graph, &op_samples[i].samples->cases[k]);
     kiln_graph_free(graph);
     kiln_backend_free(ref);
 }
@@ -298,17 +302,17 @@ static void test_huge(void **unused)
     KilnGraph *graph = graph_new(ref);
 
     (void)unused;
-    for (size_t i = 0; i < KILN_COUNT(rows); i++) {
+    for (size_t i = 0; i < op_samples_count; i++) {
         int refused = 0, axes = 0;
 
-        for (size_t k = 0; k < rows[i].count && first_with_its_cases(i); k++) {
+        for (size_t k = 0; k < samples_to_run(i); k++) {
             int64_t sizes[MOST_SIZES];
 
-            axes += sizes_of(&rows[i].cases[k], sizes);
-            refused += check_huge(graph, &rows[i].cases[k]);
+            axes += sizes_of(&op_samples[i].samples->cases[k], sizes);
+            refused += check_huge(graph, &op_samples[i].samples->cases[k]);
         }
         if (axes > 0 && refused == 0)
-            fail_msg("no size is too large for %s", rows[i].op->name);
+            fail_msg("no size is too large for %s", op_samples[i].op->name);
     }
     kiln_graph_free(graph);
     kiln_backend_free(ref);

@@ -1,7 +1,11 @@
 /* Networks in bf16: fifty steps of a small ResNet and a small GPT go the way of f32. */
-#include "tests/support/nn_support.h"
+#include <math.h>
+#include <stdlib.h>
+
 #include "tests/nets/adam.h"
 #include "tests/nets/gpt.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/recorded_file.h"
 
 enum { STEPS = 50, BATCH = 8, CONTEXT = 16, SIDE = 16, IMAGES = 16, CLASSES = 10 };
 enum { RESNET_LAYERS = 6 };

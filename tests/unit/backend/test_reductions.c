@@ -1,9 +1,13 @@
 /* Reductions whose results are joined from parts, where parts are infinite, empty (of -inf
  * alone), far apart or not a number: the CPU backend against the reference. And counts of
  * reductions over values in blocked layouts. */
-#include "tests/support/backend_support.h"
-
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
+#include "tests/support/cpu_variants.h"
 
 /* ---- Joined parts ---------------------------------------------------------------- */
 
@@ -135,14 +139,14 @@ static void test_joined_parts(void **unused)
     KilnBackend *ref = ref_new();
 
     (void)unused;
-    for (size_t w = 0; w < KILN_COUNT(ways); w++) {
-        KilnBackend *cpu = way_new(&ways[w]);
+    for (size_t w = 0; w < cpu_variants_count; w++) {
+        KilnBackend *cpu = cpu_variant_new(&cpu_variants[w]);
 
         for (size_t op = 0; op < KILN_COUNT(ops); op++)
             for (size_t v = 0; v < KILN_COUNT(views); v++)
                 for (size_t f = 0; f < KILN_COUNT(fills); f++)
                     for (int rows = 0; rows < 2; rows++)
-                        check_parts(ref, cpu, ways[w].name, op, v, f, rows != 0);
+                        check_parts(ref, cpu, cpu_variants[w].name, op, v, f, rows != 0);
         kiln_backend_free(cpu);
     }
     kiln_backend_free(ref);
@@ -185,16 +189,16 @@ static void test_all_of_an_image(void **unused)
     KilnBackend *ref = ref_new();
 
     (void)unused;
-    for (size_t w = 0; w < KILN_COUNT(ways); w++)
+    for (size_t w = 0; w < cpu_variants_count; w++)
         for (size_t i = 0; i < KILN_COUNT(all); i++) {
-            KilnBackend *cpu = way_new(&ways[w]);
+            KilnBackend *cpu = cpu_variant_new(&cpu_variants[w]);
             const double want = of_image(ref, KILN_PRECISION_32, all[i]);
 
             for (int precision = KILN_PRECISION_32; precision <= KILN_BF16_MIXED; precision++) {
                 const double got = of_image(cpu, (KilnPrecision)precision, all[i]);
 
                 if (fabs(got - want) > 1e-2 * want)
-                    fail_msg("%s, %s, reduction %d: expected %g, got %g", ways[w].name,
+                    fail_msg("%s, %s, reduction %d: expected %g, got %g", cpu_variants[w].name,
                              precision == KILN_BF16_MIXED ? "bf16" : "f32", (int)i, want, got);
             }
             kiln_backend_free(cpu);

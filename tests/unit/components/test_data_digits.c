@@ -1,12 +1,10 @@
 /* The datamodule digits: what it draws, that it repeats itself, its input. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "tests/support/cmocka.h"
 #include "tests/support/data_fixture.h"
 
 #define PIXELS (28 * 28)

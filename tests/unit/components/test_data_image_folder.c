@@ -1,14 +1,12 @@
 /* The datamodule image_folder. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
+#include "base/system/file.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/data_fixture.h"
 
 static const KilnDataContext fit = { .stage = KILN_STAGE_FIT, .seed = 1 };
@@ -57,7 +55,7 @@ static void put_small_set(void)
 static KilnStatus open_folder(const char *more, const KilnDataContext *context, Built *built,
                               KilnError *err)
 {
-    char options[700];
+    char options[1500];
 
     snprintf(options, sizeof(options), "root: %s%s%s", fixture_path("data"),
              more[0] != '\0' ? ", " : "", more);

@@ -1,13 +1,13 @@
 /* The datamodule mnist, and reading idx files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <libdeflate.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/system/file.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/data_fixture.h"
 
 #define REAL "../shared/data/mnist"

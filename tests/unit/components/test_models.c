@@ -1,6 +1,13 @@
 /* Networks against torchvision and PyTorch: names and shapes of the state dict,
  * logits, loss, gradients and running statistics; and what they refuse. */
-#include "tests/support/nn_support.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/built_component.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/recorded_file.h"
 #include "train/loop/module_step.h"
 
 /* A model with its parameters, ready for a step. */
@@ -15,11 +22,11 @@ static KilnStatus network_setup(Network *net, const char *model, char *const *op
                                 KilnShape in, int64_t classes, KilnError *err)
 {
     *net = (Network) { 0 };
-    if (build(&net->built, KILN_KIND_MODEL, model, options, n, err) < 0)
+    if (build_words(&net->built, KILN_KIND_MODEL, model, options, n, err) < 0)
         fail_msg("%s", err->text);
     assert_int_equal(kiln_params_new(1, &net->params, err), KILN_OK);
     KilnScope root = kiln_params_root(net->params);
-    return kiln_model_setup(net->built.self, &root, &in, classes, err);
+    return kiln_model_setup(net->built.instance, &root, &in, classes, err);
 }
 
 static void network_free(Network *net)
@@ -139,7 +146,7 @@ static KilnTensor *forward(Network *net, bool training, KilnShape shape, const f
 
     kiln_step_begin(&step, KILN_PHASE_FIT, training, &batch, 1, 0);
     KilnTensor *x = kiln_graph_input(net->graph, KILN_F32, shape, images);
-    return kiln_model_forward(net->built.self, &step, x);
+    return kiln_model_forward(net->built.instance, &step, x);
 }
 
 static void check_logits(const char *what, const Record *record, KilnTensor *logits)
@@ -338,7 +345,7 @@ static void test_refused_options(void **unused)
         Built built;
 
         snprintf(option, sizeof(option), "%s", cases[i].option);
-        if (build(&built, KILN_KIND_MODEL, cases[i].model, options, 1, &err) >= 0)
+        if (build_words(&built, KILN_KIND_MODEL, cases[i].model, options, 1, &err) >= 0)
             fail_msg("case %zu is not refused", i);
         if (strstr(err.text, cases[i].part) == NULL)
             fail_msg("case %zu: '%s' is not in: %s", i, cases[i].part, err.text);
@@ -419,8 +426,8 @@ static void test_vision_refuses_data(void **unused)
             fail_msg("%s", err.text);
         assert_int_equal(kiln_params_new(1, &params, &err), KILN_OK);
         KilnScope root = kiln_params_root(params);
-        KilnStatus got = kiln_instance_component(built.self)
-                             ->ops.module->setup(built.self, &root, &cases[i].data, &err);
+        KilnStatus got = kiln_instance_component(built.instance)
+                             ->ops.module->setup(built.instance, &root, &cases[i].data, &err);
         if (got != cases[i].want || strstr(err.text, cases[i].part) == NULL)
             fail_msg("case %zu: status %d, want %d: %s", i, got, cases[i].want, err.text);
         if (got == KILN_OK) /* names carry no prefix */

@@ -1,7 +1,10 @@
 /* Samplers: which samples an epoch has, in which order, however many threads load them. */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "tests/support/loader_support.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/numbers_data.h"
 
 static void set_up(const KilnLoaderSpec *spec)
 {

@@ -1,11 +1,8 @@
 /* The transforms. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <math.h>
+#include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/support/data_fixture.h"
 
 typedef struct Transform {
@@ -21,7 +18,7 @@ static void transform_open(Transform *t, const char *name, const char *options, 
     KilnError err = { 0 };
 
     *t = (Transform) { 0 };
-    if (build(KILN_KIND_TRANSFORM, name, options, &t->built, &err) < 0)
+    if (build_yaml(&t->built, KILN_KIND_TRANSFORM, name, options, &err) < 0)
         fail_msg("%s", err.text);
     kiln_rng_init(&t->rng, 3, KILN_RNG_AUGMENT, 0, 0);
     assert_int_equal(kiln_image_resize_buffer(&t->image, h, w, c, NULL), KILN_OK);

@@ -1,4 +1,8 @@
 /* Arguments that change lists, replace mappings, count from the end, or are plain text. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
 #include "tests/support/config_tree.h"
 
 static const TreeFile files[] = {

@@ -1,7 +1,11 @@
 /* Composing: defaults lists, packages, overrides, errors told together. */
-#include "tests/support/config_tree.h"
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/system/file.h"
 #include "config/defaults/group_files.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/config_tree.h"
 
 static const TreeFile files[] = {
     { "config.yaml", "defaults:\n"

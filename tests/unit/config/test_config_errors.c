@@ -1,11 +1,16 @@
 /* Collections of errors: order, limits; and the excerpts that are drawn for them. */
-#include "tests/support/config_tree.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/system/file.h"
 #include "base/utf8.h"
-#include "config/provenance/source_snippet.h"
-#include "config/provenance/origin.h"
 #include "config/composed.h"
 #include "config/override/token.h"
+#include "config/provenance/origin.h"
+#include "config/provenance/source_snippet.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/config_tree.h"
 
 /* ---- Excerpts ---------------------------------------------------------------------- */
 

@@ -1,7 +1,11 @@
 /* ${eval:...}: values and types as Python's, and the messages of mistakes. */
-#include "tests/support/config_tree.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/config_tree.h"
 
 static const char config[] = "a: 3\nb: 0\nf: 0.5\nt: text\nflag: true\nn: null\nl: [1, 2]\nm: ???\n"
                              "sub: {x: 7, y: '${eval:${.x} + ${..a}}'}\nbig: 9223372036854775807\n"

@@ -1,11 +1,15 @@
 /* Where values come from: explain, origins, bottom layers, choices. */
-#include "tests/support/config_tree.h"
+#include <stdlib.h>
+#include <string.h>
 
 #include "config/compose.h"
 #include "config/defaults/group_files.h"
 #include "config/provenance/origins_file.h"
 #include "config/yaml/output.h"
 #include "config/tree/tree.h"
+#include "base/system/file.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/config_tree.h"
 
 static const TreeFile files[] = {
     { "config.yaml", "defaults:\n  - net: a\n  - _self_\nlr: 0.1\nrate: ${lr}\n"

@@ -1,7 +1,11 @@
 /* Interpolation, resolvers, and the parts of a config as text. */
-#include "tests/support/config_tree.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/config_tree.h"
 
 static const TreeFile files[] = {
     { "config.yaml", "a: 1\n"

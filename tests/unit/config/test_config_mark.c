@@ -1,4 +1,8 @@
 /* !append, !remove, !replace and !delete in files: what they do, and what they tell. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
 #include "tests/support/config_tree.h"
 
 static const char base[] = "defaults: [opt: sgd, _self_, exp: null]\ntags: [a, b]\nplain: 1\n"

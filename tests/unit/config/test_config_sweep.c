@@ -1,6 +1,10 @@
 /* Arguments of a sweep taken apart into axes. Expected values are those of Hydra 1.3. */
-#include "config/sweep/sweep_arguments.h"
+#include <stdlib.h>
+#include <string.h>
+
 #include "config/composed.h"
+#include "config/sweep/sweep_arguments.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/config_tree.h"
 
 static const TreeFile files[] = {

@@ -1,13 +1,18 @@
 /* The cache on disk: entries, damage, several processes at once, a disk that is full. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "tests/support/cmocka.h"
 #include "tests/support/data_fixture.h"
 
 enum { COUNT = 40, BYTES = 3000 };

@@ -1,18 +1,15 @@
 /* Planning and execution, on a mock backend: reuse of plans, dead code,
  * liveness, work in place, aliases, layouts, the order of updates. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "graph/layers.h"
 #include "graph/passes/pass_list.h"
 #include "graph/plan/profile.h"
-#include "tests/support/graph_mock.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/mock_backend.h"
 
 /* All passes but those of planning. */
 static const unsigned rewriting = (1u << KILN_PASS_layouts) - 1;

@@ -1,16 +1,12 @@
 /* Random steps through the planner, on the mock backend, against the same
  * steps computed at once: whatever is shared, converted or left out, the
  * results must not change. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "tests/support/graph_mock.h"
 #include "kiln/rng.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/mock_backend.h"
 
 enum { STEPS = 600, NODES = 40, SIZE = 6, VARIABLES = 3 };
 

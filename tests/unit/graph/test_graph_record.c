@@ -1,14 +1,10 @@
 /* Recording: shapes that come out, messages when they don't fit, poison. Runs
  * nothing, so it needs no kernels. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "tests/support/graph_mock.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/mock_backend.h"
 
 static Mock mock = { .base = { .ops = &mock_ops, .float_type = KILN_F32, .threads = 1 } };
 static KilnGraph *graph;

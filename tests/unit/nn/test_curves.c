@@ -1,14 +1,20 @@
 /* Fifty steps of training against PyTorch's (tests/record/curves.py): an MLP, a
  * ResNet-18, a GPT and an LSTM, in f32 and with bf16 inside; and each pass over their steps
  * left out. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "graph/graph.h"
 #include "graph/passes/passes.h"
-#include "tests/support/nn_support.h"
 #include "tests/nets/adam.h"
 #include "tests/nets/gpt.h"
 #include "tests/nets/lstm.h"
 #include "tests/nets/resnet.h"
 #include "tests/nets/sgd.h"
+#include "tests/support/built_component.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/recorded_file.h"
 #include "train/loop/module_step.h"
 
 enum { STEPS = 50, BATCHES = 4 };
@@ -89,9 +95,9 @@ static KilnStatus mlp_init(Net *net, const KilnScope *root, KilnError *err)
     const KilnShape sample = KILN_SHAPE(14, 14, 1);
     char hidden[] = "hidden=[128,128]";
     char *const options[] = { hidden };
-    KilnStatus status = build(&net->mlp, KILN_KIND_MODEL, "mlp", options, 1, err);
+    KilnStatus status = build_words(&net->mlp, KILN_KIND_MODEL, "mlp", options, 1, err);
 
-    return status < 0 ? status : kiln_model_setup(net->mlp.self, root, &sample, 10, err);
+    return status < 0 ? status : kiln_model_setup(net->mlp.instance, root, &sample, 10, err);
 }
 
 static KilnTensor *mlp_loss(Net *net, uint32_t batch)
@@ -103,7 +109,7 @@ static KilnTensor *mlp_loss(Net *net, uint32_t batch)
     kiln_step_begin(&step, KILN_PHASE_FIT, true, &size, 1, 0);
     x = values(net, 1000 + batch, KILN_SHAPE(64, 14, 14, 1));
     labels = classes(net, &net->labels, 1100 + batch, 10, KILN_SHAPE(64));
-    return kiln_cross_entropy(kiln_model_forward(net->mlp.self, &step, x), labels,
+    return kiln_cross_entropy(kiln_model_forward(net->mlp.instance, &step, x), labels,
                               (KilnCrossEntropy) { 0 });
 }
 

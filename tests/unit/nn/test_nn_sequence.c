@@ -1,7 +1,12 @@
 /* Recurrent layers, attention and transformers against PyTorch
  * (tests/record/sequence.py): outputs and gradients; and the initial values'
  * distributions. */
-#include "tests/support/nn_support.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
+#include "tests/support/recorded_file.h"
 
 enum { MOST_OUTPUTS = 3 };
 

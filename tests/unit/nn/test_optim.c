@@ -1,9 +1,14 @@
 /* Optimizers and schedulers against PyTorch's recorded curves, and the options
  * that they refuse. */
-#include "tests/support/nn_support.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "graph/backend.h"
 #include "nn/parameter_groups.h"
+#include "tests/support/built_component.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/recorded_file.h"
 
 /* ---- Optimizers ---------------------------------------------------------------- */
 
@@ -39,10 +44,10 @@ static void descent_open(Descent *d, const char *name, int64_t n, char *const *o
 
     *d = (Descent) { .n = n, .backend = backend_new(cpu) };
     assert_true(d->n <= MOST);
-    if (build(&d->built, KILN_KIND_OPTIMIZER, name, options, n_options, &err) < 0)
+    if (build_words(&d->built, KILN_KIND_OPTIMIZER, name, options, n_options, &err) < 0)
         fail_msg("%s", err.text);
-    d->ops = kiln_instance_component(d->built.self)->ops.optimizer;
-    d->slots = d->ops->slots(d->built.self, d->names);
+    d->ops = kiln_instance_component(d->built.instance)->ops.optimizer;
+    d->slots = d->ops->slots(d->built.instance, d->names);
     /* The first step must not read what these two keep. */
     for (int i = 0; i < MOST && (strcmp(name, "sgd") == 0 || strcmp(name, "adagrad") == 0); i++)
         d->state[0][i] = NAN;
@@ -60,8 +65,8 @@ static void descent_close(Descent *d)
 static KilnFlat descent_flat(Descent *d, float *value, float *gradient, int64_t step)
 {
     const KilnShape shape = KILN_SHAPE(d->n);
-    double lr = d->ops->common(d->built.self).lr;
-    size_t n = d->ops->hyper(d->built.self, lr, step + 1, d->numbers);
+    double lr = d->ops->common(d->built.instance).lr;
+    size_t n = d->ops->hyper(d->built.instance, lr, step + 1, d->numbers);
     KilnFlat flat = {
         .param = kiln_graph_variable(d->graph, KILN_F32, shape, value, false, NULL),
         .grad = kiln_graph_variable(d->graph, KILN_F32, shape, gradient, false, NULL),
@@ -79,7 +84,7 @@ static KilnFlat descent_flat(Descent *d, float *value, float *gradient, int64_t 
 static void descent_step(Descent *d, int64_t step)
 {
     const int64_t end = d->n;
-    const float rates[] = { 1.0f, (float)d->ops->common(d->built.self).weight_decay };
+    const float rates[] = { 1.0f, (float)d->ops->common(d->built.instance).weight_decay };
     KilnError err = { 0 };
 
     for (uint32_t i = 0; i < (uint32_t)d->n; i++)
@@ -89,7 +94,7 @@ static void descent_step(Descent *d, int64_t step)
     KilnFlat flat = descent_flat(d, d->value, d->gradient, step);
     flat.segment_ends = kiln_graph_input(d->graph, KILN_I64, KILN_SHAPE(1), &end);
     flat.rates = kiln_graph_input(d->graph, KILN_F32, KILN_SHAPE(1, 2), rates);
-    d->ops->update(d->built.self, &flat);
+    d->ops->update(d->built.instance, &flat);
     if (kiln_graph_run(d->graph, NULL, 0, &err) < 0)
         fail_msg("%s", err.text);
 }
@@ -173,7 +178,7 @@ static void net_open(Net *net, const Record *record, bool cpu)
     fill_params(net->params);
     descent_open(&net->d, record->word[1], kiln_params_size(net->params), record->word + 4,
                  record->words - 4, cpu);
-    KilnOptimizerCommon common = net->d.ops->common(net->d.built.self);
+    KilnOptimizerCommon common = net->d.ops->common(net->d.built.instance);
     if (kiln_segments_new(net->params, NULL, &common, net->d.ops->per_parameter, &net->segments,
                           &err) < 0)
         fail_msg("%s", err.text);
@@ -213,7 +218,7 @@ static double net_step(Net *net, int64_t step)
         flat.scale = kiln_clip_factor(kiln_l2_norm(flat.grad), net->limit);
     else if (strcmp(net->clip, "value") == 0)
         kiln_clamp_update(flat.grad, net->limit);
-    net->d.ops->update(net->d.built.self, &flat);
+    net->d.ops->update(net->d.built.instance, &flat);
     if (kiln_graph_run(graph, &loss, 1, &err) < 0)
         fail_msg("%s", err.text);
     return kiln_tensor_scalar(loss);
@@ -230,7 +235,7 @@ static void check_net(Record *record, bool cpu, size_t number)
 
         if (fabs(got - want) > 1e-4 * want)
             fail_msg("case %zu (%s), step %d: loss %.9g, want %.9g", number,
-                     kiln_instance_name(net.d.built.self), (int)step, got, want);
+                     kiln_instance_name(net.d.built.instance), (int)step, got, want);
     }
     for (size_t k = 0; record_line(record) && record_is(record, "param"); k++)
         for (size_t i = 0; i + 1 < record->words; i++) {
@@ -239,7 +244,7 @@ static void check_net(Record *record, bool cpu, size_t number)
 
             if (fabs(got - record_f64(record, i + 1)) > 2e-4)
                 fail_msg("case %zu (%s), %s[%zu]: %.9g, want %s", number,
-                         kiln_instance_name(net.d.built.self), kiln_param_name(param), i, got,
+                         kiln_instance_name(net.d.built.instance), kiln_param_name(param), i, got,
                          record->word[i + 1]);
         }
     net_close(&net);
@@ -304,10 +309,10 @@ static KilnStatus runs_text(const char *optimizer, char *const *options, size_t 
         kiln_param_new(&scope, "scale", KILN_SCALAR, (KilnInit) { .a = 1.0 }, &scalar, err),
         KILN_OK);
     assert_int_equal(kiln_params_seal(params, err), KILN_OK);
-    if (build(&built, KILN_KIND_OPTIMIZER, optimizer, options, n, err) < 0)
+    if (build_words(&built, KILN_KIND_OPTIMIZER, optimizer, options, n, err) < 0)
         fail_msg("%s", err->text);
-    const KilnOptimizerOps *ops = kiln_instance_component(built.self)->ops.optimizer;
-    KilnOptimizerCommon common = ops->common(built.self);
+    const KilnOptimizerOps *ops = kiln_instance_component(built.instance)->ops.optimizer;
+    KilnOptimizerCommon common = ops->common(built.instance);
     KilnStatus status = kiln_segments_new(params, NULL, &common, ops->per_parameter, &segments,
                                           err);
     buf[0] = '\0';
@@ -423,8 +428,8 @@ static void test_scheduler_curves(void **unused)
         KilnError err = { 0 };
 
         assert_true(record_is(&record, "scheduler"));
-        if (build(&built, KILN_KIND_SCHEDULER, record.word[1], record.word + 2, record.words - 2,
-                  &err) < 0)
+        if (build_words(&built, KILN_KIND_SCHEDULER, record.word[1], record.word + 2,
+                        record.words - 2, &err) < 0)
             fail_msg("%s", err.text);
         assert_true(record_line(&record));
         if (record_is(&record, "metric")) {
@@ -434,7 +439,7 @@ static void test_scheduler_curves(void **unused)
             assert_true(record_line(&record));
         }
         assert_true(record_is(&record, "factors"));
-        check_factors(&record, built.self, metric, cases);
+        check_factors(&record, built.instance, metric, cases);
         assert_true(record_line(&record) && record_is(&record, "end"));
         built_free(&built);
         cases++;
@@ -482,10 +487,10 @@ static void test_scheduler_edges(void **unused)
         KilnError err = { 0 };
 
         snprintf(option, sizeof(option), "%s", cases[i].option);
-        if (build(&built, KILN_KIND_SCHEDULER, cases[i].name, options, 1, &err) < 0)
+        if (build_words(&built, KILN_KIND_SCHEDULER, cases[i].name, options, 1, &err) < 0)
             fail_msg("%s", err.text);
-        double got =
-            kiln_instance_component(built.self)->ops.scheduler->factor(built.self, &cases[i].at);
+        double got = kiln_instance_component(built.instance)
+                         ->ops.scheduler->factor(built.instance, &cases[i].at);
         if (fabs(got - cases[i].want) > 1e-12)
             fail_msg("case %zu: %g, want %g", i, got, cases[i].want);
         built_free(&built);
@@ -523,10 +528,10 @@ static void test_refused_runs(void **unused)
         KilnError err = { 0 };
 
         snprintf(option, sizeof(option), "%s", cases[i].option);
-        if (build(&built, KILN_KIND_SCHEDULER, cases[i].name, options, 1, &err) < 0)
+        if (build_words(&built, KILN_KIND_SCHEDULER, cases[i].name, options, 1, &err) < 0)
             fail_msg("%s", err.text);
-        const KilnSchedulerOps *ops = kiln_instance_component(built.self)->ops.scheduler;
-        KilnStatus status = ops->check(built.self, &cases[i].at, &err);
+        const KilnSchedulerOps *ops = kiln_instance_component(built.instance)->ops.scheduler;
+        KilnStatus status = ops->check(built.instance, &cases[i].at, &err);
         if ((status < 0) != (cases[i].want != NULL))
             fail_msg("case %zu: status %d: %s", i, (int)status, err.text);
         if (status < 0 && strstr(err.text, cases[i].want) == NULL)
@@ -575,8 +580,8 @@ static void test_refused_options(void **unused)
 
         snprintf(first, sizeof(first), "%s", cases[i].first);
         snprintf(second, sizeof(second), "%s", cases[i].second != NULL ? cases[i].second : "");
-        if (build(&built, cases[i].kind, cases[i].name, options, cases[i].second != NULL ? 2 : 1,
-                  &err) >= 0)
+        if (build_words(&built, cases[i].kind, cases[i].name, options,
+                        cases[i].second != NULL ? 2 : 1, &err) >= 0)
             fail_msg("case %zu is not refused", i);
         if (strstr(err.text, cases[i].part) == NULL)
             fail_msg("case %zu: '%s' is not in: %s", i, cases[i].part, err.text);

@@ -1,8 +1,13 @@
 /* Plugins: the example, and everything that must be refused without a crash. */
-#include "tests/support/toy_components.h"
-
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/system/file.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/toy_components.h"
 
 static char *folder;
 

@@ -1,4 +1,8 @@
 /* Building components from a tree, and taking them down. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
 #include "tests/support/toy_components.h"
 
 typedef struct Counted {

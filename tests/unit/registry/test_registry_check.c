@@ -1,4 +1,8 @@
 /* Checking whole trees: what is found, what is said, in which order. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
 #include "tests/support/toy_components.h"
 
 #define ROOT "task: {_target_: toy}\nmodel: {_target_: net}\nlr: 0.1\n"

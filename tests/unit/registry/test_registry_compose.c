@@ -1,4 +1,8 @@
 /* What options tables put below a composed tree. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
 #include "tests/support/toy_components.h"
 
 static KilnRegistry *registry;

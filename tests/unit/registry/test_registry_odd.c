@@ -1,6 +1,9 @@
 /* Random trees, most of them nonsense: composing, checking and building end in
  * an error or a component, never in a crash; and what passes the check can be
  * built. */
+#include <string.h>
+
+#include "tests/support/cmocka.h"
 #include "tests/support/toy_components.h"
 
 enum { TREES = 2000, DEEPEST = 4 };

@@ -1,4 +1,8 @@
 /* Former names of options: accepted with a warning that names the line. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
 #include "tests/support/toy_components.h"
 
 #define ROOT "task: {_target_: toy}\nmodel: {_target_: net}\nlr: 0.1\nlogger: {a: {_target_: rich, "

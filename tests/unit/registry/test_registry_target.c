@@ -1,7 +1,9 @@
 /* Finding components by kind and name, and by what _target_ says. */
-#include "tests/support/toy_components.h"
+#include <string.h>
 
 #include "registry/builtin.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/toy_components.h"
 
 static void test_sorted(void **unused)
 {

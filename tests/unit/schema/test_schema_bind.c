@@ -1,14 +1,11 @@
 /* From checked trees to options structs and back to nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "schema/bind.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/toy_components.h"
 
 /* The options in `yaml`; freed with drop. */

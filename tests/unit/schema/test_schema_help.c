@@ -1,14 +1,9 @@
 /* Options tables as text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "schema/options_help.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/toy_components.h"
 
 /* The table on a page of that width; owned by the caller. */

@@ -1,15 +1,11 @@
 /* JSON Schema of options tables: each type, shape and mark in a row. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "registry/config_schema.h"
 #include "schema/json_schema.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/toy_components.h"
 
 static size_t toy_count(void)

@@ -1,14 +1,10 @@
 /* The self-check of options tables. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "schema/table.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/toy_components.h"
 
 typedef struct Opts {

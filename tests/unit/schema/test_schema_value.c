@@ -1,16 +1,11 @@
 /* Reading one scalar as the value of one option. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "schema/bind.h"
-#include "schema/table.h"
 #include "schema/field_value.h"
+#include "schema/table.h"
+#include "tests/support/cmocka.h"
 #include "tests/support/toy_components.h"
 
 static void test_read(void **unused)

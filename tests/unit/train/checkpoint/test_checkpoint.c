@@ -1,14 +1,21 @@
 /* Checkpoints: exact resume from every step, atomic saving, damaged folders,
  * other models, which are kept, and how they are found. */
 #define _XOPEN_SOURCE 700 /* utimes */
-#include "tests/support/train_support.h"
-
+#include <jansson.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <unistd.h>
 
+#include "base/system/file.h"
 #include "base/text.h"
 #include "kiln/run.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
 
 enum { STEPS = 15 }; /* three epochs of five batches, the last of which is small */
 
@@ -57,10 +64,10 @@ static void test_resume_is_exact(void **unused)
             char name[32], overrides[256];
 
             snprintf(name, sizeof(name), "cut%zu-%d", i, step);
-            probe.stop_at = step;
+            recorder.stop_at = step;
             fit_well(name, optimizers[i], "interrupted");
-            assert_null(strstr(probe.hooks, "train_end"));
-            probe.stop_at = 0;
+            assert_null(strstr(recorder.hooks, "train_end"));
+            recorder.stop_at = 0;
             snprintf(overrides, sizeof(overrides), "%s ckpt_path=%s/%s", optimizers[i], work, name);
             fit_well(name, overrides[0] == ' ' ? overrides + 1 : overrides, "finished");
             assert_same_run(whole, name);
@@ -89,9 +96,9 @@ static void test_resume_in_a_group(void **unused)
             char name[32], overrides[256];
 
             snprintf(name, sizeof(name), "cut%zu-%d", i, batch);
-            probe.stop_at_batch = batch;
+            recorder.stop_at_batch = batch;
             fit_well(name, options[i], "interrupted");
-            probe.stop_at_batch = 0;
+            recorder.stop_at_batch = 0;
             snprintf(overrides, sizeof(overrides), "%s ckpt_path=%s/%s", options[i], work, name);
             fit_well(name, overrides, "finished");
             assert_same_run(whole, name);
@@ -135,9 +142,9 @@ static void test_format_1_goes_on(void **unused)
         char name[32], overrides[256];
 
         snprintf(name, sizeof(name), "cut%d", step);
-        probe.stop_at = step;
+        recorder.stop_at = step;
         fit_well(name, "", "interrupted");
-        probe.stop_at = 0;
+        recorder.stop_at = 0;
         write_format_1(name);
         snprintf(overrides, sizeof(overrides), "ckpt_path=%s/%s", work, name);
         fit_well(name, overrides, "finished");
@@ -175,9 +182,9 @@ static void test_resume_into_another_folder(void **unused)
 
         snprintf(name, sizeof(name), "cut%d", step);
         snprintf(on, sizeof(on), "on%d", step);
-        probe.stop_at = step;
+        recorder.stop_at = step;
         fit_well(name, "optimizer.lr=0.3 trainer.max_epochs=6", "interrupted");
-        probe.stop_at = 0;
+        recorder.stop_at = 0;
         snprintf(overrides, sizeof(overrides),
                  "optimizer.lr=0.3 trainer.max_epochs=6 ckpt_path=%s/%s", work, name);
         fit_well(on, overrides, "finished");
@@ -185,7 +192,7 @@ static void test_resume_into_another_folder(void **unused)
         assert_same_metrics("whole", on);
         snprintf(overrides, sizeof(overrides), "%s/checkpoints/best/model.safetensors", on);
         assert_same_file("whole/checkpoints/best/model.safetensors", overrides);
-        assert_non_null(strstr(probe.printed, "going on from"));
+        assert_non_null(strstr(recorder.printed, "going on from"));
     }
 }
 
@@ -199,10 +206,10 @@ static void test_more_epochs(void **unused)
     snprintf(overrides, sizeof(overrides), "task.scheduler=null ckpt_path=%s/part", work);
     fit_well("part", overrides, "finished");
     assert_same_run("whole", "part");
-    probe.printed[0] = '\0';
+    recorder.printed[0] = '\0';
     snprintf(overrides, sizeof(overrides), "task.scheduler=null ckpt_path=%s/part seed=2", work);
     fit_well("other", overrides, "finished");
-    assert_non_null(strstr(probe.printed, "warning: seed was 1"));
+    assert_non_null(strstr(recorder.printed, "warning: seed was 1"));
 }
 
 /* ---- Saving fails ------------------------------------------------------------------- */
@@ -220,10 +227,10 @@ static void test_disk_full(void **unused)
         char name[32];
 
         snprintf(name, sizeof(name), "run%d", step);
-        probe.disk_full_at = step;
+        recorder.disk_full_at = step;
         KilnStatus status = fit(name, every_step, &result, &err);
         limit_files(RLIM_INFINITY);
-        probe.disk_full_at = 0;
+        recorder.disk_full_at = 0;
         assert_int_equal(status, KILN_E_IO);
         assert_non_null(strstr(err.text, "was not saved"));
         snprintf(path, sizeof(path), "%s/%s/checkpoints/last", work, name);

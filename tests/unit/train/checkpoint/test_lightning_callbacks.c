@@ -2,9 +2,16 @@
  * against what Lightning's callbacks did with the same options and metrics
  * (tests/record/lightning_callbacks.py). */
 #include <dirent.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-#include "tests/support/train_support.h"
-
+#include "base/system/file.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
 #include "train/optim/averaged_weights.h"
 #include "train/trainer.h"
 
@@ -204,7 +211,7 @@ static int load_recorded(void **unused)
 {
     (void)unused;
     recorded = json_load_file("tests/data/train/lightning.json", 0, NULL);
-    more_components = scripted;
+    extra_components = scripted;
     return recorded == NULL;
 }
 

@@ -1,9 +1,16 @@
 /* Allocations of saving: when any one of them fails, or all from there on, the run ends with an
  * error or as if nothing had been, and what it leaves goes on to the same bytes. kiln's own calls
  * of malloc, calloc and realloc are counted (the linker sends them here), and those of jansson. */
-#include "tests/support/train_support.h"
-
+#include <jansson.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
+#include "train/trainer.h"
 
 #define RUN_TEST(test) cmocka_unit_test_setup_teardown(test, make_work, remove_work)
 
@@ -153,7 +160,7 @@ static void test_each_allocation(void **unused)
     const long step = want != NULL && strcmp(want, "all") == 0 ? 1 : 7;
 
     (void)unused;
-    more_components = components;
+    extra_components = components;
     fail_at = 0;
     all = false;
     fit_well("whole", ARGS, "finished");

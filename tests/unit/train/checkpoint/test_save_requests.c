@@ -1,7 +1,15 @@
 /* Checkpoints by their owners: who keeps which, what is tidied up, what components put into them,
  * and what comes back. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
 #include "train/checkpoint/checkpoint.h"
-#include "tests/support/train_support.h"
+#include "train/trainer.h"
 
 #define RUN_TEST(test) cmocka_unit_test_setup_teardown(test, make_work, remove_work)
 
@@ -228,7 +236,7 @@ static json_t *state_of(const char *checkpoint)
 static void test_two_owners_of_one_folder(void **unused)
 {
     (void)unused;
-    more_components = savers;
+    extra_components = savers;
     fit_well("run", ONE("every:5,keep:2") TWO("every:3,keep:2"), "finished");
     /* a: 10, 15; b: 12, 15; the last is a's and b's */
     assert_string_equal(folders("run"),
@@ -257,7 +265,7 @@ static void test_state_comes_back(void **unused)
     char overrides[512];
 
     (void)unused;
-    more_components = savers;
+    extra_components = savers;
     fit_well("whole", ONE("every:2,keep:3") TWO("every:5"), "finished");
     const SaverState whole = seen;
     assert_int_equal(whole.bytes[4], 15);
@@ -265,9 +273,9 @@ static void test_state_comes_back(void **unused)
         char name[32];
 
         snprintf(name, sizeof(name), "cut%d", step);
-        probe.stop_at = step;
+        recorder.stop_at = step;
         fit_well(name, ONE("every:2,keep:3") TWO("every:5"), "interrupted");
-        probe.stop_at = 0;
+        recorder.stop_at = 0;
         snprintf(overrides, sizeof(overrides), "%s ckpt_path=%s/%s",
                  ONE("every:2,keep:3") TWO("every:5"), work, name);
         fit_well(name, overrides, "finished");
@@ -288,7 +296,7 @@ static void test_weights_alone(void **unused)
     char overrides[512];
 
     (void)unused;
-    more_components = savers;
+    extra_components = savers;
     fit_well("run", ONE("every:5,keep:1,weights_only:true") TWO("every:3,keep:1"), "finished");
     fit_well("thin", ONE("every:4,keep:1,weights_only:true"), "finished");
     assert_true(exists("run/checkpoints/epoch=002-step=15/trainer.safetensors")); /* whole for b */
@@ -307,10 +315,10 @@ static void test_strays_are_tidied_by_their_owner(void **unused)
     char overrides[512], from[256], to[256];
 
     (void)unused;
-    more_components = savers;
-    probe.stop_at = 7;
+    extra_components = savers;
+    recorder.stop_at = 7;
     fit_well("run", options, "interrupted");
-    probe.stop_at = 0;
+    recorder.stop_at = 0;
     /* As a kill may leave it: a folder that a published, and halves; and what others put there. */
     snprintf(from, sizeof(from), "%s/run/checkpoints/epoch=000-step=5", work);
     for (int i = 0; i < 2; i++) {
@@ -342,7 +350,7 @@ static void test_damaged_files_of_components(void **unused)
     char overrides[512];
 
     (void)unused;
-    more_components = savers;
+    extra_components = savers;
     fit_well("run", ONE("every:5,keep:1"), "finished");
     snprintf(overrides, sizeof(overrides), "%s/run/checkpoints/last/callbacks.a.txt", work);
     assert_int_equal(kiln_file_write_plain(overrides, "after 14", NULL), KILN_OK);

@@ -1,7 +1,9 @@
 /* What the loader makes of samples in a batch: transforms of batches, and samples of
  * different lengths. */
 #include <math.h>
+#include <string.h>
 
+#include "tests/support/cmocka.h"
 #include "tests/support/data_fixture.h"
 #include "train/loader/loader.h"
 
@@ -12,7 +14,7 @@ static Built build_one(KilnKind kind, const char *name, const char *options)
     KilnError err = { 0 };
     Built built;
 
-    if (build(kind, name, options, &built, &err) < 0)
+    if (build_yaml(&built, kind, name, options, &err) < 0)
         fail_msg("%s: %s", name, err.text);
     return built;
 }
@@ -491,8 +493,7 @@ static void test_lengths_refused(void **unused)
     assert_int_equal(kiln_loader_start(loader, 0, 0, &err), KILN_OK);
     assert_int_equal(kiln_loader_next(loader, &batch, &err), KILN_OK);
     assert_int_equal(kiln_loader_next(loader, &batch, &err), KILN_E_RANGE);
-    assert_non_null(
-        strstr(err.text, "sample 12 has length 41; the datamodule declares 0 to 40"));
+    assert_non_null(strstr(err.text, "sample 12 has length 41; the datamodule declares 0 to 40"));
     kiln_loader_free(loader);
 
     spec.dataset.length = NULL;

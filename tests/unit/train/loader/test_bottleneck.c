@@ -1,6 +1,9 @@
 /* Telling that data loading is the bottleneck: the line, and that its number is right. */
-#include "tests/support/train_support.h"
+#include <stdio.h>
+#include <string.h>
 
+#include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
 #include "train/loader/bottleneck.h"
 
 static void test_advice(void **unused)
@@ -53,8 +56,8 @@ static void fit_slowly(const char *run, int workers)
              "datamodule.train_count=512 datamodule.sample_ms=3 "
              "trainer.num_workers=%d",
              workers);
-    probe.printed[0] = '\0';
-    probe.batch_ms = 8;
+    recorder.printed[0] = '\0';
+    recorder.batch_ms = 8;
     fit_well(run, overrides, "finished");
 }
 
@@ -63,7 +66,7 @@ static void test_the_number_is_right(void **unused)
 {
     (void)unused;
     fit_slowly("slow", 1);
-    const char *line = strstr(probe.printed, "the steps waited for data ");
+    const char *line = strstr(recorder.printed, "the steps waited for data ");
     assert_non_null(line);
     const char *number = strstr(line, "trainer.num_workers=");
     assert_non_null(number);
@@ -71,9 +74,9 @@ static void test_the_number_is_right(void **unused)
     assert_in_range(workers, 2, 5); /* 3, on a machine with nothing else to do */
     assert_non_null(strstr(number, " would keep up (now 1)"));
     fit_slowly("fast", workers);
-    assert_null(strstr(probe.printed, "waited for data"));
+    assert_null(strstr(recorder.printed, "waited for data"));
     fit_slowly("none", 0);
-    assert_non_null(strstr(probe.printed, "(now 0)"));
+    assert_non_null(strstr(recorder.printed, "(now 0)"));
 }
 
 int main(void)

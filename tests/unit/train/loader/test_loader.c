@@ -1,8 +1,11 @@
 /* The loader: order, bytes, workers, resume, samples left out, errors. */
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
-#include "tests/support/loader_support.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/numbers_data.h"
 
 static Built shuffle; /* the sampler */
 

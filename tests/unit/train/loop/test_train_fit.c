@@ -1,6 +1,13 @@
 /* Whole runs: the run folder, stopping, failing, testing and
  * predicting. Checkpoints are in test_checkpoint.c. */
-#include "tests/support/train_support.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
 
 static void test_run_folder(void **unused)
 {
@@ -44,8 +51,8 @@ static void test_run_folder(void **unused)
                      11);
     assert_string_equal(json_string_value(json_object_get(best, "mode")), "min");
     json_decref(summary);
-    assert_non_null(strstr(probe.printed, "test/accuracy"));
-    assert_non_null(strstr(probe.printed, work));
+    assert_non_null(strstr(recorder.printed, "test/accuracy"));
+    assert_non_null(strstr(recorder.printed, work));
 }
 
 static void test_same_twice(void **unused)
@@ -130,7 +137,7 @@ static void test_nan_stops(void **unused)
                      KILN_E_NUMERIC);
     assert_non_null(strstr(err.text, "the loss is NaN at epoch 0, step "));
     assert_non_null(strstr(err.text, "lower learning rate"));
-    assert_non_null(strstr(probe.hooks, "exception teardown"));
+    assert_non_null(strstr(recorder.hooks, "exception teardown"));
     summary = summary_of("run");
     assert_string_equal(json_string_value(json_object_get(summary, "status")), "failed");
     assert_string_equal(json_string_value(json_object_get(summary, "reason")), err.text);
@@ -147,7 +154,7 @@ static void test_broken_and_left_out_samples(void **unused)
     assert_int_equal(fit("broken", "datamodule.broken_at=7", &result, &err), KILN_E_FORMAT);
     assert_non_null(strstr(err.text, "point 7 is broken"));
     fit_well("skipped", "datamodule.skip_at=7 trainer.max_epochs=2", "finished");
-    first = strstr(probe.printed, "warning: sample left out: point 7 is unreadable");
+    first = strstr(recorder.printed, "warning: sample left out: point 7 is unreadable");
     assert_non_null(first);
 }
 
@@ -184,7 +191,7 @@ static void test_without_validation_and_test(void **unused)
 {
     (void)unused;
     fit_well("run", "datamodule.val_count=0 datamodule.test_count=0", "finished");
-    assert_non_null(strstr(probe.printed, "does not validate"));
+    assert_non_null(strstr(recorder.printed, "does not validate"));
     assert_true(exists("run/checkpoints/last/state.json"));
     assert_false(exists("run/checkpoints/best"));
 }

@@ -1,9 +1,15 @@
 /* Modules that drive their own steps: what is updated, by which optimizer, with which plans; and
  * that a run of them goes on exactly. */
-#include "tests/support/train_support.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "graph/graph.h"
 #include "tensor/safetensors.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
 #include "train/trainer.h"
 
 static void assert_same_end(const char *a, const char *b)
@@ -198,7 +204,7 @@ static int start(void **state)
 {
     static const KilnComponent *const own[] = { &two_component, &wrong_component, NULL };
 
-    more_components = own;
+    extra_components = own;
     memset(&ways, 0, sizeof(ways));
     return make_work(state);
 }
@@ -310,9 +316,9 @@ static void check_resume(const char *overrides)
 
         snprintf(cut, sizeof(cut), "cut-%d", batch);
         ways.batch = 0;
-        probe.stop_at_batch = batch;
+        recorder.stop_at_batch = batch;
         fit_well(cut, overrides, "interrupted");
-        probe.stop_at_batch = 0;
+        recorder.stop_at_batch = 0;
         ways.batch = batch; /* a real module would know from the trainer or its state */
         snprintf(on, sizeof(on), "%s ckpt_path=%s/%s", overrides, work, cut);
         fit_well(cut, on, "finished");

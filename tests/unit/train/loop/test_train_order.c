@@ -1,6 +1,12 @@
 /* The order of all hooks, as Lightning 2.6 has it but for what docs/lightning.md tells: a trace of
  * a plain callback (C), the module (M), one that monitors (W) and one that saves (K). */
-#include "tests/support/train_support.h"
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
+#include "train/trainer.h"
 
 /* ---- The trace -------------------------------------------------------------------------- */
 
@@ -146,7 +152,7 @@ static KilnStatus batch_end(const char *who, KilnTrainer *trainer, KilnError *er
 
     note(who, "train_batch_end");
     if (batch == trace.stop_at)
-        probe.stop = 1;
+        recorder.stop = 1;
     if (batch == trace.fail_at && strcmp(who, "C") == 0)
         return kiln_error_set(err, KILN_E_RANGE, "no more");
     return KILN_OK;
@@ -219,7 +225,7 @@ static void assert_trace(const char *want)
 static int start(void **state)
 {
     memset(&trace, 0, sizeof(trace));
-    more_components = traced;
+    extra_components = traced;
     return make_work(state);
 }
 

@@ -1,5 +1,12 @@
 /* Several sets of samples in a split, and data that is loaded anew while a run trains. */
-#include "tests/support/train_support.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
 
 /* ---- Data ---------------------------------------------------------------------------------- */
 
@@ -117,7 +124,7 @@ static int start(void **state)
 {
     static const KilnComponent *const own[] = { &sets_component, &see_component, NULL };
 
-    more_components = own;
+    extra_components = own;
     asked = (struct Asked) { .names = { "", "far", "more" }, .n = 2 };
     seen[0] = '\0';
     return make_work(state);
@@ -265,9 +272,9 @@ static void test_reload_and_resume(void **unused)
         char cut[32], path[96];
 
         snprintf(cut, sizeof(cut), "cut-%d", batch);
-        probe.stop_at_batch = batch;
+        recorder.stop_at_batch = batch;
         fit_well(cut, RELOADS, "interrupted");
-        probe.stop_at_batch = 0;
+        recorder.stop_at_batch = 0;
         asked.text[0] = '\0';
         snprintf(on, sizeof(on), RELOADS "ckpt_path=%s/%s", work, cut);
         fit_well(cut, on, "finished");

@@ -1,6 +1,13 @@
 /* Which batches make an optimizer step, and of what: accumulated gradients against PyTorch's,
  * batches that a module leaves out, gradients that wait at the end of an epoch. */
-#include "tests/support/train_support.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
 
 #include "tests/data/accumulation.h"
 
@@ -330,9 +337,9 @@ static void test_left_out(void **unused)
             char cut[32];
 
             snprintf(cut, sizeof(cut), "cut%zu-%d", i, batch);
-            probe.stop_at_batch = batch;
+            recorder.stop_at_batch = batch;
             fit_well(cut, options, "interrupted");
-            probe.stop_at_batch = 0;
+            recorder.stop_at_batch = 0;
             snprintf(on, sizeof(on), "%s ckpt_path=%s/%s", options, work, cut);
             fit_well(cut, on, "finished");
             assert_same_end(whole, cut);
@@ -423,9 +430,9 @@ static void test_accumulation_changes(void **unused)
         char cut[32];
 
         snprintf(cut, sizeof(cut), "cut-%d", batch);
-        probe.stop_at_batch = batch;
+        recorder.stop_at_batch = batch;
         fit_well(cut, options, "interrupted");
-        probe.stop_at_batch = 0;
+        recorder.stop_at_batch = 0;
         snprintf(on, sizeof(on), "%s ckpt_path=%s/%s", options, work, cut);
         fit_well(cut, on, "finished");
         assert_same_end("whole", cut);
@@ -465,7 +472,7 @@ static int start(void **state)
     static const KilnComponent *const own[] = { &grid_component, &net_component, &picky_component,
                                                 &refusing_component, NULL };
 
-    more_components = own;
+    extra_components = own;
     current_batch = 0;
     return make_work(state);
 }

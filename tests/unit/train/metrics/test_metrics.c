@@ -1,7 +1,8 @@
 /* Metrics against values that scikit-learn, torchmetrics, sacrebleu and seqeval gave
  * (tests/record/metrics.py), built by name through the registry and fed through the
- * public header alone; the same to the bit for any batch size. */
+ * public header alone; the same bytes for any batch size. */
 #include <math.h>
+#include <string.h>
 
 #include "tests/support/data_fixture.h"
 
@@ -44,7 +45,7 @@ static void build_well(const char *metric, const char *options, Built *ret)
 {
     KilnError err = { 0 };
 
-    if (build(KILN_KIND_METRIC, metric, options, ret, &err) < 0)
+    if (build_yaml(ret, KILN_KIND_METRIC, metric, options, &err) < 0)
         fail_msg("%s {%s}: %s", metric, options, err.text);
 }
 

@@ -1,8 +1,14 @@
 /* Optimizers, schedules with state, clipping and averaged weights in whole runs:
  * what a run that was cut and resumed ends with, and what a run refuses. */
-#include "tests/support/train_support.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "base/system/file.h"
 #include "tensor/safetensors.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
 
 static void assert_same_end(const char *a, const char *b)
 {
@@ -48,9 +54,9 @@ static void check_resume(const char *name, const char *overrides)
         char cut[32], on[512];
 
         snprintf(cut, sizeof(cut), "%s-%d", name, cuts[i]);
-        probe.stop_at = cuts[i];
+        recorder.stop_at = cuts[i];
         fit_well(cut, overrides, "interrupted");
-        probe.stop_at = 0;
+        recorder.stop_at = 0;
         snprintf(on, sizeof(on), "%s ckpt_path=%s/%s", overrides, work, cut);
         fit_well(cut, on, "finished");
         assert_same_end(name, cut);
@@ -166,16 +172,16 @@ static void test_average_comes_and_goes(void **unused)
 
     (void)unused;
     fit_well("whole", none, "finished");
-    probe.stop_at = 7;
+    recorder.stop_at = 7;
     fit_well("cut", "task.scheduler=null +callbacks.ema={_target_:ema,decay:0.8}", "interrupted");
-    probe.stop_at = 0;
+    recorder.stop_at = 0;
     snprintf(on, sizeof(on), "%s ckpt_path=%s/cut", none, work);
     fit_well("cut", on, "finished");
     assert_same_file("whole/checkpoints/last/model.safetensors",
                      "cut/checkpoints/last/model.safetensors");
-    probe.stop_at = 7;
+    recorder.stop_at = 7;
     fit_well("other", none, "interrupted");
-    probe.stop_at = 0;
+    recorder.stop_at = 0;
     snprintf(on, sizeof(on), "%s +callbacks.ema={_target_:ema,decay:0.8} ckpt_path=%s/other", none,
              work);
     fit_well("other", on, "finished");
