@@ -1,4 +1,4 @@
-/* The command line, taken apart by the table of flags: strict and with suggestions. */
+/* Parses the command line by the table of flags (cli/flags.c). */
 #include "cli/args.h"
 
 #include <stdlib.h>
@@ -11,14 +11,19 @@
 static KilnStatus flag_store(const KilnFlag *flag, const char *value, KilnArgs *args,
                              KilnError *err)
 {
-    void *place = (char *)args + flag->offset;
+    void *member = (char *)args + flag->offset;
+    const char **list = member;
+    size_t n = 0;
 
     if (flag->takes == KILN_FLAG_SWITCH) {
-        *(bool *)place = true;
+        *(bool *)member = true;
         return KILN_OK;
     }
-    const char **list = place;
-    size_t n = 0;
+    if (strcmp(flag->name, "--cfg") == 0 && strcmp(value, "hydra") == 0)
+        value = "kiln"; /* as Hydra calls it */
+    KilnStatus status = kiln_flag_check(flag, value, err);
+    if (status < 0)
+        return status;
     if (flag->takes != KILN_FLAG_MANY && list[0] != NULL)
         return kiln_error_set(err, KILN_E_USAGE, "%s is given twice", flag->name);
     if (flag->takes == KILN_FLAG_MANY)
@@ -31,46 +36,19 @@ static KilnStatus flag_store(const KilnFlag *flag, const char *value, KilnArgs *
     return KILN_OK;
 }
 
-/* ~key deletes, so a lone dash or a negative number is no flag either. */
+/* A lone dash and a negative number are no flags. */
 static bool is_flag(const char *word)
 {
     return word[0] == '-' && word[1] != '\0' && !(word[1] >= '0' && word[1] <= '9');
 }
 
-/* No override, so behind --explain it can only be one more key. */
+/* Whether a word after --explain is one more key, and no override. */
 static bool is_key(const char *word)
 {
     return *word != '\0' && strpbrk(word, "=~+") == NULL;
 }
 
-static bool is_topic(const char *word)
-{
-    const char *topic;
-
-    for (size_t i = 0; word != NULL && (topic = kiln_flag_topic(i)) != NULL; i++)
-        if (strcmp(word, topic) == 0)
-            return true;
-    return false;
-}
-
-static KilnStatus check_info(const char *info, KilnError *err)
-{
-    const char *topics[16];
-    size_t n = 0;
-
-    if (info == NULL || is_topic(info))
-        return KILN_OK;
-    while (n < KILN_COUNT(topics) && (topics[n] = kiln_flag_topic(n)) != NULL)
-        n++;
-    const char *near = kiln_nearest(info, topics, n);
-    return kiln_error_set(err, KILN_E_USAGE,
-                          "--info=%s: expected all, config, defaults, defaults-tree, plugins or "
-                          "searchpath%s%s%s",
-                          info, near != NULL ? "; did you mean " : "", near != NULL ? near : "",
-                          near != NULL ? "?" : "");
-}
-
-/* Flags of which one can be given: each prints and stops, or says what runs. */
+/* Refuse flags that exclude each other. */
 static KilnStatus check_one_of(const KilnArgs *args, KilnError *err)
 {
     const struct {
@@ -86,12 +64,13 @@ static KilnStatus check_one_of(const KilnArgs *args, KilnError *err)
           { "--explain", args->explain[0] != NULL },
           { "--resume", args->resume != NULL } },
         { { "--quiet", args->quiet }, { "--verbose", args->verbose } },
+        { { "--svg", args->svg != NULL }, { "--phase", args->phase != NULL } },
     };
 
     for (size_t i = 0; i < KILN_COUNT(rivals); i++) {
         const char *first = NULL;
 
-        for (size_t k = 0; k < KILN_COUNT(rivals[i]); k++) {
+        for (size_t k = 0; k < KILN_COUNT(rivals[i]) && rivals[i][k].name != NULL; k++) {
             if (!rivals[i][k].given)
                 continue;
             if (first != NULL)
@@ -104,7 +83,7 @@ static KilnStatus check_one_of(const KilnArgs *args, KilnError *err)
     return KILN_OK;
 }
 
-/* Flags that mean something only beside another one. */
+/* Refuse flags without the flag that they need. */
 static KilnStatus check_companions(const KilnArgs *args, KilnError *err)
 {
     if (args->resolve && args->cfg == NULL && !args->help)
@@ -128,37 +107,22 @@ static KilnStatus check_companions(const KilnArgs *args, KilnError *err)
                               "--retry-failed");
     if (args->resume != NULL &&
         (args->config_path != NULL || args->config_name != NULL || args->config_dirs[0] != NULL))
-        return kiln_error_set(err, KILN_E_USAGE,
-                              "--resume takes the config files that the sweep began with; leave "
-                              "--config-path, --config-name and --config-dir out");
+        return kiln_error_set(
+            err, KILN_E_USAGE,
+            "--resume uses the config files that the sweep was started with; leave "
+            "out --config-path, --config-name and --config-dir");
     return KILN_OK;
 }
 
-/* Rules for values and between flags. */
-static KilnStatus check_flags(KilnArgs *args, KilnError *err)
-{
-    KilnStatus status;
-
-    if (args->cfg != NULL && strcmp(args->cfg, "hydra") == 0)
-        args->cfg = "kiln";
-    if (args->cfg != NULL && strcmp(args->cfg, "job") != 0 && strcmp(args->cfg, "kiln") != 0 &&
-        strcmp(args->cfg, "all") != 0)
-        return kiln_error_set(err, KILN_E_USAGE,
-                              "--cfg %s: expected --cfg job, --cfg kiln or --cfg all", args->cfg);
-    status = check_info(args->info, err);
-    if (status >= 0)
-        status = check_one_of(args, err);
-    return status >= 0 ? check_companions(args, err) : status;
-}
-
-/* The value of the flag at argv[*i], which moves to the word that holds it. */
+/* The value of the flag at argv[*i]; *i moves to the word that holds it. */
 static const char *flag_value(const KilnFlag *flag, const char *value, int argc, char **argv,
                               int *i)
 {
     if (value != NULL || flag->takes == KILN_FLAG_SWITCH)
         return value;
-    if (flag->takes == KILN_FLAG_TOPIC && (*i + 1 == argc || !is_topic(argv[*i + 1])))
-        return kiln_flag_topic(0);
+    if (flag->takes == KILN_FLAG_OPTIONAL &&
+        (*i + 1 == argc || kiln_flag_check(flag, argv[*i + 1], NULL) < 0))
+        return "all";
     return argv[++*i];
 }
 
@@ -188,14 +152,16 @@ KilnStatus kiln_args_parse(const char *command, int argc, char **argv, KilnArgs 
             status = kiln_flag_unknown(command, argv[i], err);
         else if (flag->takes == KILN_FLAG_SWITCH && value != NULL)
             status = kiln_error_set(err, KILN_E_USAGE, "%s takes no value", flag->name);
-        else if (flag->takes != KILN_FLAG_SWITCH && flag->takes != KILN_FLAG_TOPIC &&
+        else if (flag->takes != KILN_FLAG_SWITCH && flag->takes != KILN_FLAG_OPTIONAL &&
                  value == NULL && i + 1 == argc)
             status = kiln_error_set(err, KILN_E_USAGE, "%s needs a value", flag->name);
         else
             status = flag_store(flag, flag_value(flag, value, argc, argv, &i), &args, err);
     }
     if (status >= 0)
-        status = check_flags(&args, err);
+        status = check_one_of(&args, err);
+    if (status >= 0)
+        status = check_companions(&args, err);
     if (status < 0) {
         kiln_args_release(&args);
         return status;
@@ -205,10 +171,10 @@ KilnStatus kiln_args_parse(const char *command, int argc, char **argv, KilnArgs 
 }
 
 KilnStatus kiln_args_guess(const char *command, int argc, char **argv, KilnArgs *ret,
-                           const char **ret_waiting)
+                           const KilnFlag **ret_waiting)
 {
     KilnArgs args = { 0 };
-    const char *waiting = NULL;
+    const KilnFlag *waiting = NULL;
 
     args.words = calloc((size_t)argc + 1, sizeof(*args.words));
     if (args.words == NULL)
@@ -220,7 +186,7 @@ KilnStatus kiln_args_guess(const char *command, int argc, char **argv, KilnArgs 
         if (!is_flag(argv[i]))
             args.words[args.n_words++] = argv[i];
         else if (flag != NULL && flag->takes != KILN_FLAG_SWITCH && value == NULL && i + 1 == argc)
-            waiting = flag->name;
+            waiting = flag;
         else if (flag != NULL)
             (void)flag_store(flag, flag_value(flag, value, argc, argv, &i), &args, NULL);
     }
@@ -241,7 +207,7 @@ bool kiln_word_is_path(const char *word)
     const char *equals = strchr(word, '='), *slash = strchr(word, '/');
 
     if (equals == NULL)
-        return strchr("+~", word[0]) == NULL; /* a key to add or delete; "" is no word */
+        return strchr("+~", word[0]) == NULL; /* no key to add or delete; "" is none */
     return slash != NULL && slash < equals && (kiln_is_file(word) || kiln_is_dir(word));
 }
 

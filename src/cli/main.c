@@ -1,4 +1,5 @@
-/* The program: `kiln COMMAND ...`, or a command by the program's own name. */
+/* The program: `kiln COMMAND ...`, or `train ...` by the program's own name. Finds the command in
+ * its table and runs it; cli/commands/ has one file for each. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,51 +10,49 @@
 #include "cli/screen/screen.h"
 #include "cli/screen/streams.h"
 
-typedef struct Command {
-    const char *name;
-    int (*run)(KilnArgs *args);
-    bool computes;
-    const char *usage, *summary;
-} Command;
-
-static const Command commands[] = {
-    { "train", kiln_command_train, true, "train [OVERRIDE...]", "compose a config and train it" },
-    { "eval", kiln_command_eval, true, "eval RUN [split=val|train] [plots=DIR] [OVERRIDE...]",
+static const KilnCommand commands[] = {
+    { "train", kiln_command_train, true, "[resume=RUN] [OVERRIDE...]",
+      "compose a config and train it" },
+    { "eval", kiln_command_eval, true, "RUN [split=test|val|train] [plots=DIR] [OVERRIDE...]",
       "test or validate a checkpoint" },
     { "predict", kiln_command_predict, true,
-      "predict RUN INPUT|split=test [output=FILE] [OVERRIDE...]",
+      "RUN INPUT [split=test|val|train] [output=FILE] [OVERRIDE...]",
       "one line of JSON for each image" },
-    { "graph", kiln_command_graph, true, "graph [OVERRIDE...] [--svg FILE]",
+    { "graph", kiln_command_graph, true, "[OVERRIDE...]",
       "the planned step: operations, time, memory" },
-    { "ckpt", kiln_command_ckpt, false, "ckpt ls|show|verify|diff [RUN...]",
+    { "ckpt", kiln_command_ckpt, false, "ls|show|verify|diff [RUN...]",
       "list, show, check and compare checkpoints" },
-    { "verify-resume", kiln_command_verify_resume, false, "verify-resume [-n N] [OVERRIDE...]",
-      "kill a run at random moments: does it end as if it was not?" },
-    { "tune", kiln_command_tune, true, "tune [lr] [batch_size] [OVERRIDE...]",
+    { "verify-resume", kiln_command_verify_resume, false, "[OVERRIDE...]",
+      "kill and resume a run: does it end with the same bytes?" },
+    { "tune", kiln_command_tune, true, "[lr] [batch_size] [OVERRIDE...]",
       "find a learning rate and a batch size" },
-    { "replay", kiln_command_replay, true, "replay RUN|FILE [OVERRIDE...]",
+    { "replay", kiln_command_replay, true, "RUN|FILE [OVERRIDE...]",
       "train the last batches of a flight record again" },
-    { "list", kiln_command_list, false, "list [GROUP]", "components and their options" },
-    { "show", kiln_command_show, false, "show NAME", "one component: options, examples, files" },
-    { "schema", kiln_command_schema, false, "schema [--json] [GROUP]",
-      "what config files may say, for people or editors" },
-    { "init", kiln_command_init, false, "init DIR",
-      "write a starting project with a commented conf/" },
-    { "completion", kiln_command_completion, false, "completion bash|zsh|fish",
-      "a script that teaches the shell to complete" },
-    { "explain", kiln_command_explain, false, "explain RUN [KEY...]",
+    { "list", kiln_command_list, false, "", "all components" },
+    { "show", kiln_command_show, false, "NAME", "a component, group, section or config file" },
+    { "schema", kiln_command_schema, false, "[GROUP]",
+      "a JSON Schema of config files, for editors" },
+    { "init", kiln_command_init, false, "DIR", "write a starting project with a commented conf/" },
+    { "completion", kiln_command_completion, false, "bash|zsh|fish",
+      "print a completion script for a shell" },
+    { "explain", kiln_command_explain, false, "RUN [KEY...]",
       "where the values of a past run came from" },
-    { "top", kiln_command_top, false, "top [--once]", "the runs that are live on this machine" },
-    { "version", kiln_command_version, false, "version",
+    { "top", kiln_command_top, false, "", "the live runs on this machine" },
+    { "version", kiln_command_version, false, "",
       "version of the program and of its plugin interface" },
 };
 
-const char *kiln_command_name(size_t i, const char **ret_summary)
+const KilnCommand *kiln_command_at(size_t i)
 {
-    if (i >= KILN_COUNT(commands))
-        return NULL;
-    *ret_summary = commands[i].summary;
-    return commands[i].name;
+    return i < KILN_COUNT(commands) ? &commands[i] : NULL;
+}
+
+const KilnCommand *kiln_command_find(const char *name)
+{
+    for (size_t i = 0; i < KILN_COUNT(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
 }
 
 static void print_usage(FILE *stream)
@@ -61,15 +60,7 @@ static void print_usage(FILE *stream)
     fputs("usage: kiln COMMAND [FLAG...] [KEY=VALUE...]\n\ncommands:\n", stream);
     for (size_t i = 0; i < KILN_COUNT(commands); i++)
         fprintf(stream, "  %-14s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n`kiln COMMAND --help` teaches each; `train ...` is `kiln train ...`.\n", stream);
-}
-
-static const Command *command_find(const char *name)
-{
-    for (size_t i = 0; i < KILN_COUNT(commands); i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
-    return NULL;
+    fputs("\n`kiln COMMAND --help` explains each; `train ...` is `kiln train ...`.\n", stream);
 }
 
 static int unknown_command(const char *name)
@@ -87,24 +78,23 @@ static int unknown_command(const char *name)
     return 2;
 }
 
-static int command_help(const Command *command)
+static int command_help(const KilnCommand *command)
 {
     KilnPage page = kiln_screen_page();
 
-    kiln_command_help(&page, command->name, command->usage, command->summary);
+    kiln_command_help(&page, command);
     return kiln_screen_print(&page);
 }
 
-/* argv + skip are the command's arguments. */
-static int run_command(const Command *command, int argc, char **argv, int skip)
+/* Run a command; its arguments begin at argv + skip. */
+static int run_command(const KilnCommand *command, int argc, char **argv, int skip)
 {
     KilnError err = { 0 };
     KilnArgs args;
+    KilnStatus parsed = kiln_args_parse(command->name, argc - skip, argv + skip, &args, &err);
 
-    if (kiln_args_parse(command->name, argc - skip, argv + skip, &args, &err) < 0) {
-        kiln_screen_error(command->name, &err);
-        return kiln_screen_exit_status(err.status);
-    }
+    if (parsed < 0)
+        return kiln_screen_result(command->name, parsed, &err);
     kiln_crash_report(command->name);
     bool jobs_planned = args.plan && args.multirun;
     if (command->computes && !args.help && !args.version && !jobs_planned && args.cfg == NULL &&
@@ -126,7 +116,7 @@ int main(int argc, char **argv)
 {
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *self = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "kiln";
-    const Command *command = command_find(self);
+    const KilnCommand *command = kiln_command_find(self);
 
     kiln_streams_open();
     if (command != NULL)
@@ -142,7 +132,7 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "complete") == 0)
         return kiln_command_complete(argc - 2, argv + 2);
-    command = command_find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
+    command = kiln_command_find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
     if (command == NULL)
         return unknown_command(argv[1]);
     return run_command(command, argc, argv, 2);

@@ -1,19 +1,20 @@
-/* The commands of the program: each takes its arguments and returns the exit
- * status of the process. */
+/* The commands of the program, one file each in this folder: `kiln graph` is graph.c. Each takes
+ * its arguments and returns the exit status of the process. cli/main.c has the table. */
 #ifndef KILN_CLI_COMMANDS_COMMANDS_H
 #define KILN_CLI_COMMANDS_COMMANDS_H
 
 #include "cli/args.h"
 #include "kiln/config.h"
 
-/* The config in a run's .kiln folder that commands go on from. */
-#define KILN_JOB_CONFIG "job"
-
 int kiln_command_train(KilnArgs *args);
-/* train -m, --plan, --resume: many jobs. */
+/* train -m, --plan and --resume: many jobs. */
 int kiln_command_sweep(KilnArgs *args);
 /* train --plan of one run, whose config has been checked. */
 int kiln_command_plan(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry);
+/* train --info: search path, defaults list, plugins. */
+int kiln_command_info(const KilnArgs *args, const KilnRegistry *registry);
+/* train --help: usage, groups, and the options of the selected components. */
+int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry);
 int kiln_command_eval(KilnArgs *args);
 int kiln_command_predict(KilnArgs *args);
 int kiln_command_graph(KilnArgs *args);
@@ -29,39 +30,21 @@ int kiln_command_top(KilnArgs *args);
 int kiln_command_explain(KilnArgs *args);
 int kiln_command_version(KilnArgs *args);
 int kiln_command_completion(KilnArgs *args);
-/* What the scripts of the shells call at a Tab: `complete bash BREAKS LINE`,
- * `complete fish LINE`, `complete zsh WORD...`. Always 0, never a message. */
+/* What the shells' completion scripts call at a Tab: `complete bash BREAKS LINE`,
+ * `complete fish LINE`, `complete zsh WORD...`. Always 0, and no messages. */
 int kiln_command_complete(int argc, char **argv);
-/* The i-th command and its summary; NULL behind the last. */
-const char *kiln_command_name(size_t i, const char **ret_summary);
 
-/* A registry with the plugins of the command line; the error is printed. */
-KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret);
-/* What the command line asks to be composed; borrows from args. */
-KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry *registry);
-/* Compose (and, with `check`, check) what the command line says; everything
- * found wrong is printed. */
-KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry, bool check,
-                                KilnConfig **ret);
-/* The same of a request; `run`: the run folder that its config comes from, NULL: the user's own
- * config. */
-KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeRequest *request,
-                                        bool check, const char *run, KilnConfig **ret);
-/* The config of the run that args->run names, with the words on top; *ret_run is its folder,
- * absolute, owned by the caller. Errors are printed. */
-KilnStatus kiln_command_resumed(const KilnArgs *args, const KilnRegistry *registry, bool check,
-                                KilnConfig **ret, char **ret_run);
-/* The config that made a checkpoint, with the words as overrides; errors are printed. */
-KilnStatus kiln_command_remembered(const KilnArgs *args, const KilnRegistry *registry,
-                                   const char *checkpoint, KilnConfig **ret);
-/* Take RUN or ckpt_path=RUN from the words, as args->run. */
-void kiln_command_take_run(KilnArgs *args);
-/* The checkpoint that args->run names: absolute, owned by the caller. The plugins of its run are
- * taken as those of `args` if these have none. Errors are printed. */
-KilnStatus kiln_command_checkpoint(KilnArgs *args, char **ret);
-/* --info of train: search path, defaults list, plugins. */
-int kiln_command_info(const KilnArgs *args, const KilnRegistry *registry);
-/* --help of train: usage, groups, and the options of what is chosen. */
-int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry);
+typedef struct KilnCommand {
+    const char *name;
+    int (*run)(KilnArgs *args);
+    bool computes;     /* it runs a network, unless flags make it print something instead */
+    const char *usage; /* of its words: "RUN [plots=DIR] [OVERRIDE...]"; completion reads it too */
+    const char *summary;
+} KilnCommand;
+
+/* The i-th command of the table in cli/main.c; NULL after the last. */
+const KilnCommand *kiln_command_at(size_t i);
+/* NULL: there is no such command. */
+const KilnCommand *kiln_command_find(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* complete: candidates for the word at the cursor, in the form that the calling shell's
- * script hands on. completion: those scripts. */
+/* kiln complete: prints candidates for the word at the cursor, in the form that the shell's script
+ * expects. kiln completion: prints those scripts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 /* ---- Printing ------------------------------------------------------------------------------ */
 
-/* A line holds one candidate, so none with a line break can be one. */
+/* Candidates are printed one a line, so text with control characters cannot be one. */
 static bool printable(const char *text)
 {
     for (; *text != '\0'; text++)
@@ -20,8 +20,8 @@ static bool printable(const char *text)
     return true;
 }
 
-/* Bash replaces what stands behind line->kept, and adds the closing quote itself, and no
- * blank: that is part of the candidate. */
+/* Bash replaces the text after line->kept and adds the closing quote, but no blank: that is part of
+ * the candidate. */
 static void print_bash(const KilnCandidate *candidate, const KilnLine *line)
 {
     KilnText text = { 0 };
@@ -34,7 +34,7 @@ static void print_bash(const KilnCandidate *candidate, const KilnLine *line)
     kiln_text_release(&text);
 }
 
-/* For _describe: a colon ends the word, and a mark in front says whether it goes on. */
+/* For _describe: a colon ends the word; the first character is + when the word continues. */
 static void print_zsh(const KilnCandidate *candidate)
 {
     putchar(candidate->open ? '+' : ' ');
@@ -48,7 +48,7 @@ static void print_zsh(const KilnCandidate *candidate)
     putchar('\n');
 }
 
-/* Fish sees by the last character whether the word goes on. */
+/* Fish tells by the last character whether the word continues. */
 static void print_fish(const KilnCandidate *candidate)
 {
     bool note = candidate->note != NULL && printable(candidate->note);
@@ -74,7 +74,7 @@ static void print_all(const KilnCandidates *candidates, KilnShell shell, const K
 
 /* ---- Commands ------------------------------------------------------------------------------ */
 
-/* The words of zsh come apart and without quotes, the others' as a line. */
+/* Zsh passes separate words without quotes, the others a line. */
 static bool read_line(KilnArena *arena, int argc, char **argv, KilnShell *ret_shell, KilnLine *ret)
 {
     if (argc == 3 && strcmp(argv[0], "bash") == 0) {
@@ -130,6 +130,5 @@ int kiln_command_completion(KilnArgs *args)
         }
     kiln_error_set(&err, KILN_E_USAGE, "%s%s%sexpected the name of a shell: bash, zsh or fish",
                    word[0] != '\0' ? "'" : "", word, word[0] != '\0' ? "': " : "");
-    kiln_screen_error(args->command, &err);
-    return kiln_screen_exit_status(err.status);
+    return kiln_screen_result(args->command, err.status, &err);
 }

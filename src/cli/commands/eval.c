@@ -1,4 +1,4 @@
-/* eval and predict: what a checkpoint can do, with the config that made it. */
+/* kiln eval and kiln predict: run a checkpoint with the config that made it. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,14 +6,17 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/open_config.h"
+#include "cli/open_run.h"
 #include "cli/screen/screen.h"
 #include "cli/screen/streams.h"
 #include "kiln/run.h"
+#include "sweep/sweep.h"
 
 typedef KilnStatus Action(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env,
                           KilnError *err);
 
-/* Everything around an action: registry, remembered config, signals, errors. */
+/* Open the checkpoint that args->run names and its config, and run the action on them. */
 static int with_checkpoint(KilnArgs *args, Action *action)
 {
     KilnConsole console;
@@ -26,7 +29,7 @@ static int with_checkpoint(KilnArgs *args, Action *action)
     if (status >= 0)
         status = kiln_command_registry(args, &registry);
     if (status >= 0)
-        status = kiln_command_remembered(args, registry, checkpoint, &config);
+        status = kiln_command_compose_checkpoint(args, registry, checkpoint, &config);
     if (status >= 0) {
         KilnRunEnv env = {
             .registry = registry,
@@ -58,7 +61,7 @@ static KilnStatus evaluate(KilnArgs *args, KilnConfig *config, const KilnRunEnv 
     return status;
 }
 
-/* Read split=NAME, if it is given. */
+/* Take split=NAME from the words. */
 static KilnStatus take_split(KilnArgs *args, bool *ret_given, KilnError *err)
 {
     const char *name = kiln_args_take(args, "split");
@@ -75,42 +78,39 @@ static KilnStatus take_split(KilnArgs *args, bool *ret_given, KilnError *err)
     return KILN_OK;
 }
 
-/* After what a command takes, overrides alone may be left. */
+/* Refuse words that are no overrides. */
 static KilnStatus check_words(KilnArgs *args, KilnError *err)
 {
     const char *word = kiln_args_take_path(args);
 
     return word == NULL ? KILN_OK
                         : kiln_error_set(err, KILN_E_USAGE,
-                                         "%s: one word too many (`kiln %s --help`); an override is "
-                                         "KEY=VALUE",
+                                         "%s: unexpected word; an override is KEY=VALUE (see "
+                                         "`kiln %s --help`)",
                                          word, args->command);
 }
 
-/* Override `option` of the callback `name`, which the run has or gets, by `value` (NULL: leave it).
- */
+/* Run the action with the callback `name` added, its `option` set to `value` (NULL: unset). */
 static int with_callback(KilnArgs *args, const char *name, const char *option, const char *value,
                          Action *action)
 {
-    KilnText target = { 0 }, set = { 0 };
+    KilnText target = { 0 }, key = { 0 }, set = { 0 };
     KilnError err = { 0 };
-    KilnStatus status;
 
     kiln_text_printf(&target, "++callbacks.%s._target_=callback/%s", name, name);
-    kiln_text_printf(&set, "++callbacks.%s.%s='", name, option);
-    for (const char *p = value; p != NULL && *p != '\0'; p++)
-        kiln_text_printf(&set, *p == '\'' ? "\\%c" : "%c", *p);
-    kiln_text_append(&set, "'");
-    status = target.failed || set.failed ? kiln_error_nomem(&err, 1) : KILN_OK;
+    kiln_text_printf(&key, "++callbacks.%s.%s", name, option);
+    if (value != NULL && !key.failed)
+        kiln_override_quote(&set, key.data, value);
+    KilnStatus status = target.failed || key.failed || set.failed ? kiln_error_nomem(&err, 1)
+                                                                  : KILN_OK;
     if (status >= 0 && value != NULL)
         status = kiln_args_add(args, set.data, &err);
     if (status >= 0)
         status = kiln_args_add(args, target.data, &err);
-    if (status < 0)
-        kiln_screen_error(args->command, &err);
-    const int exit_status = status < 0 ? kiln_screen_exit_status(status)
+    const int exit_status = status < 0 ? kiln_screen_result(args->command, status, &err)
                                        : with_checkpoint(args, action);
     kiln_text_release(&target);
+    kiln_text_release(&key);
     kiln_text_release(&set);
     return exit_status;
 }
@@ -124,10 +124,8 @@ int kiln_command_eval(KilnArgs *args)
     kiln_command_take_run(args);
     if (status >= 0)
         status = check_words(args, &err);
-    if (status < 0) {
-        kiln_screen_error(args->command, &err);
-        return kiln_screen_exit_status(status);
-    }
+    if (status < 0)
+        return kiln_screen_result(args->command, status, &err);
     const char *plots = kiln_args_take(args, "plots");
     return plots != NULL ? with_callback(args, "prediction_plots", "dir", plots, evaluate)
                          : with_checkpoint(args, evaluate);
@@ -147,7 +145,7 @@ static KilnStatus predict(KilnArgs *args, KilnConfig *config, const KilnRunEnv *
     return kiln_run_predict(config, &out, args->split, args->input, err);
 }
 
-/* INPUT, input=INPUT or split=NAME. */
+/* Take INPUT, input=INPUT or split=NAME from the words. */
 static KilnStatus take_input(KilnArgs *args, KilnError *err)
 {
     bool split;
@@ -161,7 +159,7 @@ static KilnStatus take_input(KilnArgs *args, KilnError *err)
     return kiln_error_set(err, KILN_E_USAGE,
                           "%s: `kiln predict RUN INPUT`, INPUT being an image or a folder of them; "
                           "split=test (or val, train) takes the samples of the datamodule",
-                          split ? "input and split are both given" : "input or split is missing");
+                          split ? "both input and split are given" : "input or split is missing");
 }
 
 int kiln_command_predict(KilnArgs *args)
@@ -172,10 +170,8 @@ int kiln_command_predict(KilnArgs *args)
     KilnStatus status = take_input(args, &err);
     if (status >= 0)
         status = check_words(args, &err);
-    if (status < 0) {
-        kiln_screen_error(args->command, &err);
-        return kiln_screen_exit_status(status);
-    }
+    if (status < 0)
+        return kiln_screen_result(args->command, status, &err);
     return with_callback(args, "prediction_writer", "path", kiln_args_take(args, "output"),
                          predict);
 }

@@ -7,8 +7,6 @@
 #include "cli/screen/screen.h"
 #include "config/provenance/origins_file.h"
 
-/* ---- The command ---------------------------------------------------------------------------- */
-
 static KilnStatus explain(const char *run, const char *const *keys, KilnError *err)
 {
     static const char *const all[] = { "", NULL };
@@ -39,8 +37,6 @@ int kiln_command_explain(KilnArgs *args)
         status = kiln_run_find(args->words[0], kiln_runs_folder(args), &run, &err);
     if (status >= 0)
         status = explain(run, args->words + 1, &err);
-    if (status < 0)
-        kiln_screen_error(args->command, &err);
     free(run);
-    return kiln_screen_exit_status(status);
+    return kiln_screen_result(args->command, status, &err);
 }

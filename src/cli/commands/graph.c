@@ -1,47 +1,42 @@
-/* kiln graph: plan a training step, try it, and show it. */
+/* kiln graph: plans a training step, measures it, and prints or draws it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
 #include "base/parse.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/graph/graph_view.h"
+#include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "train/analysis/timing_run.h"
 #include "train/assemble.h"
 #include "train/trainer.h"
 
-/* First without looking at the clock between calls: caches and pages are cold. */
-static const double warm_up_seconds = 0.2, probe_seconds = 0.8;
+/* The first seconds run without profiling, until caches and pages are warm. */
+static const double warm_up_seconds = 0.2, measured_seconds = 0.8;
 
-typedef struct Wishes {
-    int64_t depth;
-    KilnStepPhase only; /* KILN_STEP_PHASES: all */
-} Wishes;
+typedef struct Selection {
+    int64_t depth;       /* of layers' names; 0: every call */
+    KilnStepPhase phase; /* KILN_STEP_PHASES: all */
+} Selection;
 
-static KilnStatus read_wishes(const KilnArgs *args, Wishes *ret, KilnError *err)
+static KilnStatus read_selection(const KilnArgs *args, Selection *ret, KilnError *err)
 {
-    *ret = (Wishes) { .only = KILN_STEP_PHASES };
+    *ret = (Selection) { .phase = KILN_STEP_PHASES };
     if (args->depth != NULL &&
         (kiln_parse_i64(args->depth, &ret->depth, NULL) < 0 || ret->depth < 0 || ret->depth > 64))
         return kiln_error_set(err, KILN_E_USAGE,
-                              "--depth %s: expected a number of parts of a layer's name, from 1, "
-                              "or 0 for all",
+                              "--depth %s: expected how many parts of a layer's name to use, from "
+                              "1 to 64, or 0 for all",
                               args->depth);
-    if (args->phase == NULL)
-        return KILN_OK;
-    for (int phase = 0; phase < KILN_STEP_PHASES; phase++)
+    for (int phase = 0; phase < KILN_STEP_PHASES && args->phase != NULL; phase++)
         if (strcmp(args->phase, kiln_step_phase_name((KilnStepPhase)phase)) == 0)
-            ret->only = (KilnStepPhase)phase;
-    if (ret->only == KILN_STEP_PHASES)
-        return kiln_error_set(err, KILN_E_USAGE, "--phase %s: expected forward, backward or update",
-                              args->phase);
+            ret->phase = (KilnStepPhase)phase;
     return KILN_OK;
 }
 
-/* The plan of a whole batch's training step. */
+/* The plan of a full batch's training step. */
 static const KilnPlan *training_plan(const KilnGraph *graph)
 {
     const KilnPlan *best = NULL;
@@ -69,89 +64,91 @@ static void describe(const KilnTrainer *trainer, const KilnStepView *view, KilnT
                      trainer->threads == 1 ? "" : "s");
 }
 
-/* Where the user says, through links too: --svg /dev/stdout. */
-static KilnStatus write_picture(const char *path, const char *text, KilnError *err)
+/* Written in place, not by rename, so that --svg /dev/stdout works. */
+static KilnStatus write_picture(const char *path, const KilnStepView *view, KilnError *err)
 {
+    KilnText svg = { 0 };
+
+    kiln_step_svg(view, &svg);
+    if (svg.failed) {
+        kiln_text_release(&svg);
+        return kiln_error_nomem(err, 1);
+    }
     FILE *file = fopen(path, "we");
-    KilnStatus status = file != NULL && fputs(text, file) != EOF ? KILN_OK
-                                                                 : kiln_error_errno(err, path);
+    KilnStatus status = file != NULL && fputs(svg.data, file) != EOF ? KILN_OK
+                                                                     : kiln_error_errno(err, path);
 
     if (file != NULL && fclose(file) != 0 && status >= 0)
         status = kiln_error_errno(err, path);
+    kiln_text_release(&svg);
     return status;
 }
 
-static KilnStatus show(const KilnArgs *args, const Wishes *wishes, KilnStepView *view,
-                       const char *title, KilnError *err)
+static KilnStatus print_table(const Selection *selection, const KilnStepView *view, KilnError *err)
 {
-    KilnText svg = { 0 };
     KilnPage page = kiln_screen_page();
-    KilnStatus status = KILN_OK;
 
-    view->title = title;
-    if (args->svg != NULL) {
-        kiln_step_svg(view, wishes->only, &svg);
-        status = svg.failed ? kiln_error_nomem(err, svg.length)
-                            : write_picture(args->svg, svg.data, err);
-        kiln_text_release(&svg);
-        return status;
-    }
-    kiln_page_words(&page, 0, title);
+    kiln_page_words(&page, 0, view->title);
     kiln_page_end(&page);
     kiln_text_char(&page.text, '\n');
-    if (wishes->depth > 0)
-        kiln_step_groups_table(view, wishes->only, &page);
+    if (selection->depth > 0)
+        kiln_step_groups_table(view, selection->phase, &page);
     else
-        kiln_step_table(view, wishes->only, &page);
+        kiln_step_table(view, selection->phase, &page);
     return kiln_screen_print(&page) == 0 ? KILN_OK : kiln_error_nomem(err, 1);
 }
 
 static KilnStatus measure(KilnTrainer *trainer, KilnError *err)
 {
-    KilnTimingRun probe;
+    KilnTimingRun timing;
     KilnStatus status = kiln_trainer_allocate(trainer, err);
 
     trainer->graph->profile = false;
     if (status >= 0)
-        status = kiln_trainer_timing_run(trainer, warm_up_seconds, &probe, err);
+        status = kiln_trainer_timing_run(trainer, warm_up_seconds, &timing, err);
     trainer->graph->profile = true;
-    return status >= 0 ? kiln_trainer_timing_run(trainer, probe_seconds, &probe, err) : status;
+    return status >= 0 ? kiln_trainer_timing_run(trainer, measured_seconds, &timing, err) : status;
 }
 
-static KilnStatus graph(const KilnArgs *args, const Wishes *wishes, KilnTrainer *trainer,
-                        KilnConfig *config, const KilnRunEnv *env, KilnError *err)
+static KilnStatus show(const KilnArgs *args, const Selection *selection, KilnTrainer *trainer,
+                       KilnError *err)
 {
     KilnStepView view = { 0 };
     KilnText title = { 0 };
-    KilnStatus status = kiln_trainer_dry_build(trainer, config, env, KILN_STAGE_FIT, NULL, err);
+    KilnStatus status;
 
-    if (status >= 0)
-        status = measure(trainer, err);
-    if (status < 0)
-        return status;
-    if (!kiln_step_view(training_plan(trainer->graph), (int)wishes->depth, &view))
+    if (!kiln_step_view(training_plan(trainer->graph), (int)selection->depth, &view))
         return kiln_error_nomem(err, 1);
     describe(trainer, &view, &title);
-    status = title.failed ? kiln_error_nomem(err, 1) : show(args, wishes, &view, title.data, err);
+    view.title = title.data;
+    if (title.failed)
+        status = kiln_error_nomem(err, 1);
+    else
+        status = args->svg != NULL ? write_picture(args->svg, &view, err)
+                                   : print_table(selection, &view, err);
     kiln_text_release(&title);
     kiln_step_view_release(&view);
     return status;
 }
 
-static KilnStatus run(const KilnArgs *args, const KilnRegistry *registry, KilnConfig *config,
-                      KilnError *err)
+static KilnStatus graph(const KilnArgs *args, const KilnRegistry *registry, KilnConfig *config,
+                        KilnError *err)
 {
     KilnConsole console = kiln_screen_console(stderr);
     KilnRunEnv env = { .registry = registry, .console = &console, .overrides = args->words };
     KilnTrainer *trainer = calloc(1, sizeof(*trainer));
-    Wishes wishes;
-    KilnStatus status = read_wishes(args, &wishes, err);
+    Selection selection;
+    KilnStatus status = read_selection(args, &selection, err);
 
+    if (trainer == NULL)
+        return kiln_error_nomem(err, sizeof(*trainer));
     if (status >= 0)
-        status = trainer != NULL ? graph(args, &wishes, trainer, config, &env, err)
-                                 : kiln_error_nomem(err, sizeof(*trainer));
-    if (trainer != NULL)
-        kiln_trainer_release(trainer);
+        status = kiln_trainer_dry_build(trainer, config, &env, KILN_STAGE_FIT, NULL, err);
+    if (status >= 0)
+        status = measure(trainer, err);
+    if (status >= 0)
+        status = show(args, &selection, trainer, err);
+    kiln_trainer_release(trainer);
     free(trainer);
     return status;
 }
@@ -165,12 +162,10 @@ int kiln_command_graph(KilnArgs *args)
 
     if (status >= 0)
         status = kiln_command_compose(args, registry, true, &config);
-    if (status >= 0) {
-        status = run(args, registry, config, &err);
-        if (status < 0)
-            kiln_screen_error(args->command, &err);
-    }
+    if (status >= 0)
+        status = graph(args, registry, config, &err);
+    const int exit_status = kiln_screen_result(args->command, status, &err);
     kiln_config_free(config);
     kiln_registry_free(registry);
-    return kiln_screen_exit_status(status);
+    return exit_status;
 }

@@ -8,6 +8,7 @@
 #include "base/system/file.h"
 #include "cli/commands/commands.h"
 #include "cli/init_files.h"
+#include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "kiln/run.h"
 #include "registry/config_schema.h"

@@ -1,5 +1,6 @@
-/* kiln replay: trains the last batches of a flight record again, and says where the first NaN or
- * infinity came from, or whether the same losses and gradients came out. */
+/* kiln replay: trains the last batches of a flight record again and reports where the first NaN or
+ * infinity came from, or whether the losses and gradients are the same. callbacks/flight_recorder.c
+ * makes the record, kiln/files/flight.h is its format. */
 #define _XOPEN_SOURCE 700 /* realpath, mkdtemp */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,31 +16,32 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/foreign.h"
 #include "cli/find_run.h"
+#include "cli/foreign.h"
+#include "cli/open_config.h"
+#include "cli/open_run.h"
 #include "cli/screen/screen.h"
 #include "cli/screen/streams.h"
 #include "kiln/files/flight.h"
 #include "kiln/run.h"
-#include "sweep/sweep.h"
 #include "train/checkpoint/checkpoint.h"
 
-enum { SHOWN = 16 /* batches */, SAMPLES = 8, WORDS = 16 };
+enum { SHOWN = 16 /* batches */, SAMPLES = 8 };
 
 typedef struct Replay {
     KilnArgs *args;
     KilnFlight *flight;
-    char *run;              /* the folder that the record lies in, absolute */
+    char *run;              /* the folder that holds the record, absolute */
     char *checkpoint;       /* to start from; NULL: the beginning */
-    char scratch[64];       /* where the replay is a run */
-    char record[96];        /* its own flight record */
-    KilnFlightBatch target; /* the batch to get to */
+    char scratch[64];       /* the replay's own run folder */
+    char record[96];        /* the replay's own flight record */
+    KilnFlightBatch target; /* the last batch to train */
     KilnFlight *made;       /* what the replay recorded; NULL: nothing yet */
 } Replay;
 
-/* ---- What is to be replayed ------------------------------------------------------------ */
+/* ---- The record and where to start ------------------------------------------------------- */
 
-/* The first batch whose loss was no number, else the last. */
+/* The first batch with a loss that is not finite, else the last batch. */
 static KilnFlightBatch target_of(const KilnFlight *flight)
 {
     const size_t n = kiln_flight_count(flight);
@@ -53,7 +55,7 @@ static KilnFlightBatch target_of(const KilnFlight *flight)
     return kiln_flight_at(flight, n - 1);
 }
 
-/* The path of the record: the file itself, or that of a run. */
+/* The path of the record that a word names: a file, or the record of a run. */
 static KilnStatus find_record(const Replay *replay, const char *word, char **ret, KilnError *err)
 {
     char *run = NULL, *inside = NULL;
@@ -65,8 +67,8 @@ static KilnStatus find_record(const Replay *replay, const char *word, char **ret
         status = kiln_error_nomem(err, strlen(run));
     if (status >= 0 && inside != NULL && !kiln_is_file(inside))
         status = kiln_error_set(err, KILN_E_MISSING,
-                                "%s: has no flight.kiln: the run went without the callback "
-                                "flight_recorder (callbacks=flight_recorder), or ended well",
+                                "%s: has no flight.kiln: the run had no callback flight_recorder "
+                                "(callbacks=flight_recorder), or it ended well",
                                 run);
     if (status >= 0 && (*ret = realpath(inside != NULL ? inside : word, NULL)) == NULL)
         status = kiln_error_errno(err, word);
@@ -83,7 +85,7 @@ static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
     if (status >= 0)
         status = kiln_flight_open(path, &replay->flight, err);
     if (status >= 0 && kiln_flight_count(replay->flight) == 0)
-        status = kiln_error_set(err, KILN_E_FORMAT, "%s: no batch was begun", word);
+        status = kiln_error_set(err, KILN_E_FORMAT, "%s: records no batch", word);
     if (status >= 0) {
         *strrchr(path, '/') = '\0';
         replay->run = path;
@@ -94,7 +96,7 @@ static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
     return status;
 }
 
-/* Batches that the checkpoint was taken behind; -1: it can't be gone on from. */
+/* The number of batches before a checkpoint; -1: it cannot be resumed. */
 static int64_t batches_of(const char *checkpoint)
 {
     char *path = kiln_path_join(checkpoint, KILN_CHECKPOINT_STATE);
@@ -111,7 +113,7 @@ static int64_t batches_of(const char *checkpoint)
     return n;
 }
 
-/* The nearest checkpoint in front of the batch. */
+/* The last checkpoint before the target batch. */
 static KilnStatus find_checkpoint(Replay *replay, KilnError *err)
 {
     char *folder = kiln_path_join(replay->run, "checkpoints"), **names = NULL;
@@ -144,7 +146,7 @@ static KilnStatus find_checkpoint(Replay *replay, KilnError *err)
     return KILN_OK;
 }
 
-/* ---- Telling ----------------------------------------------------------------------------- */
+/* ---- Printing ---------------------------------------------------------------------------- */
 
 static void print_where(const KilnFlightBatch *batch)
 {
@@ -180,7 +182,7 @@ static void print_record(const Replay *replay)
     print_samples(replay);
 }
 
-/* The norms that differ most, of what both have; NULL: all are equal. */
+/* The parameter whose gradient norms differ most; NULL: all are equal. */
 static const char *worst_norm(const Replay *replay, const KilnFlightBatch *a,
                               const KilnFlightBatch *b, double ret[2])
 {
@@ -208,7 +210,7 @@ static bool same(double a, double b)
     return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b));
 }
 
-/* The batch of that number in a record; false: it is not in it. */
+/* Find a batch by its number; false: it is not in the record. */
 static bool batch_in(const KilnFlight *flight, int64_t batches, KilnFlightBatch *ret)
 {
     for (size_t i = 0; flight != NULL && i < kiln_flight_count(flight); i++) {
@@ -219,7 +221,8 @@ static bool batch_in(const KilnFlight *flight, int64_t batches, KilnFlightBatch 
     return false;
 }
 
-/* Both runs batch by batch, the last ones in full; returns how many differ, -1: none is in both. */
+/* Print the last batches of both records side by side, and all that differ. Returns how many
+ * differ; -1: no batch is in both. */
 static int compare(const Replay *replay)
 {
     const size_t n = kiln_flight_count(replay->flight);
@@ -249,10 +252,11 @@ static int compare(const Replay *replay)
     return compared > 0 ? differ : -1;
 }
 
-/* ---- The replay is a run in a scratch folder ------------------------------------------------- */
+/* ---- The replay: a run in a scratch folder ----------------------------------------------------
+ */
 
-/* Values that are no numbers, among those of the batch that begins: bad data. */
-static void look_at_data(const KilnTrainer *trainer)
+/* Report samples of the batch that begins whose data holds NaN or infinity. */
+static void check_data(const KilnTrainer *trainer)
 {
     const KilnDataSpec *spec = kiln_trainer_spec(trainer);
     int64_t n = 0;
@@ -278,7 +282,8 @@ static void look_at_data(const KilnTrainer *trainer)
     }
 }
 
-/* In front of each batch. From the first recorded one on every result is looked at. */
+/* Called before each batch; false ends the replay. From the first recorded batch on, the result of
+ * every operation is checked. */
 static bool may_continue(void *ctx, KilnTrainer *trainer)
 {
     Replay *replay = ctx;
@@ -287,7 +292,7 @@ static bool may_continue(void *ctx, KilnTrainer *trainer)
     if (batches >= kiln_flight_at(replay->flight, 0).batches)
         trainer->graph->detect_anomaly = true;
     if (batches == replay->target.batches)
-        look_at_data(trainer);
+        check_data(trainer);
     if (batches <= replay->target.batches)
         return true;
     (void)!kiln_flight_open(replay->record, &replay->made, NULL);
@@ -302,37 +307,20 @@ static KilnStatus compose(const Replay *replay, const KilnRegistry *registry, Ki
         "trainer.enable_progress_bar=false",
         "trainer.enable_model_summary=false",
         "trainer.num_sanity_val_steps=0",
+        "ckpt_path=null",
+        NULL,
     };
-    const KilnArgs *args = replay->args;
-    const char **overrides = calloc(args->n_words + WORDS, sizeof(*overrides));
-    KilnComposeRequest request = kiln_command_request(args, registry);
-    KilnText dir = { 0 }, from = { 0 };
-    char *folder = kiln_path_join(replay->run, ".kiln");
-    KilnStatus status = KILN_E_NOMEM;
-    size_t n = 0;
+    const KilnRunRequest request = {
+        .run = replay->run,
+        .before = plain,
+        .run_dir = replay->scratch,
+        .checkpoint = replay->checkpoint,
+    };
 
-    kiln_override_quote(&dir, "kiln.run.dir", replay->scratch);
-    if (replay->checkpoint != NULL)
-        kiln_override_quote(&from, "ckpt_path", replay->checkpoint);
-    if (overrides != NULL && folder != NULL && !dir.failed && !from.failed) {
-        for (size_t i = 0; i < KILN_COUNT(plain); i++)
-            overrides[n++] = plain[i];
-        for (size_t i = 0; i < args->n_words; i++)
-            overrides[n++] = args->words[i];
-        overrides[n++] = dir.data;
-        overrides[n++] = from.data != NULL ? from.data : "ckpt_path=null";
-        request.config_path = folder;
-        request.config_name = KILN_JOB_CONFIG;
-        request.overrides = overrides;
-        status = kiln_command_compose_request(args, &request, true, replay->run, ret);
-    }
-    kiln_text_release(&dir);
-    kiln_text_release(&from);
-    free(overrides);
-    free(folder);
-    return status;
+    return kiln_command_compose_run(replay->args, registry, &request, true, ret);
 }
 
+/* Print the verdict. Returns the exit status. */
 static int judge(Replay *replay, KilnStatus status, const KilnError *err)
 {
     if (replay->made == NULL)
@@ -343,20 +331,18 @@ static int judge(Replay *replay, KilnStatus status, const KilnError *err)
         printf("reproduced: %s\n", err->text);
         return 0;
     }
-    if (status < 0) {
-        kiln_screen_error(replay->args->command, err);
-        return kiln_screen_exit_status(status);
-    }
-    printf(differ == 0 ? "equal: every loss and gradient norm came out as it was recorded\n"
+    if (status < 0)
+        return kiln_screen_result(replay->args->command, status, err);
+    printf(differ == 0 ? "equal: every loss and gradient norm is as recorded\n"
            : differ > 0
                ? "%d batches differ: another machine, other data, another program, or a run "
-                 "that went on with other overrides?\n"
+                 "resumed with other overrides?\n"
                : "no batch of the record was replayed to its end\n",
            differ);
     return differ == 0 ? 0 : 1;
 }
 
-/* In a process of its own: what crashed once will crash again. */
+/* Runs in a process of its own: what crashed once will crash again. */
 static int replay_here(Replay *replay)
 {
     KilnRegistry *registry = NULL;
@@ -383,8 +369,8 @@ static int replay_here(Replay *replay)
     return result;
 }
 
-/* What a replay that crashed was at. */
-static int tell_crash(Replay *replay, int signal)
+/* Report where the replay crashed. */
+static int report_crash(Replay *replay, int signal)
 {
     KilnFlightBatch last = { 0 };
 
@@ -392,7 +378,7 @@ static int tell_crash(Replay *replay, int signal)
     if (kiln_flight_open(replay->record, &replay->made, NULL) >= 0 &&
         kiln_flight_count(replay->made) > 0) {
         last = kiln_flight_at(replay->made, kiln_flight_count(replay->made) - 1);
-        printf(" %s ", last.ended ? "behind" : "in");
+        printf(" %s ", last.ended ? "after" : "in");
         print_where(&last);
     }
     printf("\n");
@@ -412,11 +398,11 @@ static int replay_apart(Replay *replay)
         _exit(kiln_streams_close(replay->args->command, result));
     }
     if (child < 0 || waitpid(child, &status, 0) != child) {
-        fprintf(stderr, "%s: error: no process for the replay: %s\n", replay->args->command,
-                strerror(errno));
+        fprintf(stderr, "%s: error: cannot start a process for the replay: %s\n",
+                replay->args->command, strerror(errno));
         return 1;
     }
-    return WIFSIGNALED(status) ? tell_crash(replay, WTERMSIG(status)) : WEXITSTATUS(status);
+    return WIFSIGNALED(status) ? report_crash(replay, WTERMSIG(status)) : WEXITSTATUS(status);
 }
 
 static int replay_all(Replay *replay, const char *word, KilnError *err)
@@ -432,10 +418,8 @@ static int replay_all(Replay *replay, const char *word, KilnError *err)
              tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (status >= 0 && mkdtemp(replay->scratch) == NULL)
         status = kiln_error_errno(err, replay->scratch);
-    if (status < 0) {
-        kiln_screen_error(replay->args->command, err);
-        return kiln_screen_exit_status(status);
-    }
+    if (status < 0)
+        return kiln_screen_result(replay->args->command, status, err);
     snprintf(replay->record, sizeof(replay->record), "%s/flight.kiln", replay->scratch);
     print_record(replay);
     const int result = replay_apart(replay);
@@ -447,15 +431,13 @@ int kiln_command_replay(KilnArgs *args)
 {
     Replay replay = { .args = args };
     KilnError err = { 0 };
-
     const char *word = kiln_args_take_path(args);
 
     if (word == NULL) {
         kiln_error_set(&err, KILN_E_USAGE,
                        "which run? `kiln replay RUN`, RUN being a run folder, a checkpoint, last, "
                        "best or a flight record");
-        kiln_screen_error(args->command, &err);
-        return kiln_screen_exit_status(err.status);
+        return kiln_screen_result(args->command, err.status, &err);
     }
     const int result = replay_all(&replay, word, &err);
     kiln_flight_close(replay.flight);

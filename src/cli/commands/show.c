@@ -1,60 +1,48 @@
-/* show: one component, group, section or config file, with examples. */
+/* kiln show: one component, group, section or config file, with examples. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
-#include "cli/help/config_users.h"
+#include "base/array.h"
 #include "cli/commands/commands.h"
+#include "cli/help/config_users.h"
 #include "cli/help/example.h"
+#include "cli/help/selection.h"
+#include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "config/compose.h"
 #include "config/yaml/yaml_writer.h"
 #include "kiln/metric.h"
-#include "kiln/run.h"
 #include "registry/config_schema.h"
-#include "schema/options_help.h"
-#include "schema/table.h"
 
 typedef struct Show {
     KilnPage *page;
     const KilnComposeRequest *request;
-    const char *word;               /* what is asked for */
+    const char *word;               /* the name on the command line */
     const KilnConfig *config;       /* the primary config; NULL: it does not compose */
-    const KilnComponent *component; /* what it is, if it is one */
+    const KilnComponent *component; /* the named one; NULL: none */
     bool found;                     /* the word is a config file */
 } Show;
 
-static void append_table(KilnPage *page, const KilnField *fields)
-{
-    KilnHelpTable table = { .fields = fields, .prefix = "", .indent = 2 };
-
-    if (kiln_table_count(fields) == 0)
-        kiln_page_line(page, 2, "none");
-    kiln_help_table(page, &table);
-}
-
 /* ---- Components ------------------------------------------------------------------------- */
 
-/* The option of a group that is chosen now; NULL: none. */
-static const char *chosen_option(const Show *show, const char *group, size_t length)
+/* Append the selected option of a group to a file's defaults list. */
+static void append_selected(const Show *show, KilnText *file, const char *group, size_t length)
 {
-    const KilnSelection *selection;
+    const KilnSelection *now;
 
     for (size_t i = 0;
-         show->config != NULL && (selection = kiln_config_selection(show->config, i)) != NULL; i++)
-        if (strlen(selection->key) == length && strncmp(selection->key, group, length) == 0)
-            return selection->option;
-    return NULL;
+         show->config != NULL && (now = kiln_config_selection(show->config, i)) != NULL; i++)
+        if (strlen(now->key) == length && strncmp(now->key, group, length) == 0 &&
+            now->option != NULL && now->option[0] != '[')
+            kiln_text_printf(file, "  defaults:\n    - %s\n", now->option);
 }
 
-/* What is chosen now, and the component beside it. */
-static void append_beside(const Show *show, KilnText *file, const char *key, const char *dot)
+/* A file of a group that adds the component below a key: callbacks.early_stopping. */
+static void append_below_key(const Show *show, KilnText *file, const char *key, const char *dot)
 {
-    const char *now = chosen_option(show, key, (size_t)(dot - key));
     int indent = 2;
 
-    if (now != NULL && now[0] != '[')
-        kiln_text_printf(file, "  defaults:\n    - %s\n", now);
+    append_selected(show, file, key, (size_t)(dot - key));
     for (const char *part = dot; part != NULL; indent += 2) {
         const char *next = strchr(part + 1, '.');
         size_t length = next != NULL ? (size_t)(next - part - 1) : strlen(part + 1);
@@ -65,41 +53,36 @@ static void append_beside(const Show *show, KilnText *file, const char *key, con
     kiln_example_file(file, show->component, indent);
 }
 
-/* The file is one of a group where the kind has one, else it goes below a key. */
-static void append_example(Show *show, const KilnComponentSlot *place)
+/* A config file that selects the component, with all its options. */
+static void append_example(const Show *show, const KilnComponentSlot *slot)
 {
-    const KilnComponent *component = show->component;
-    const char *dot = place->key.data != NULL ? strchr(place->key.data, '.') : NULL;
+    const char *key = slot->key.data, *dot = strchr(key, '.');
     KilnText file = { 0 };
 
-    if (place->listed) {
-        kiln_page_heading(show->page, "example: an item of %s", place->key.data);
-        kiln_example_file(&file, component, 4);
+    if (slot->listed) {
+        kiln_page_heading(show->page, "example: an item of %s", key);
+        kiln_example_file(&file, show->component, 4);
         if (!file.failed)
             memcpy(file.data + 2, "- ", 2);
-    } else if (dot != NULL && !kiln_starts_with(place->key.data, "kiln.")) {
-        kiln_page_heading(show->page, "example: conf/%.*s/mine.yaml", (int)(dot - place->key.data),
-                          place->key.data);
-        append_beside(show, &file, place->key.data, dot);
+    } else if (dot != NULL && !kiln_starts_with(key, "kiln.")) {
+        kiln_page_heading(show->page, "example: conf/%.*s/mine.yaml", (int)(dot - key), key);
+        append_below_key(show, &file, key, dot);
     } else {
         kiln_page_heading(show->page, "example: conf/%s%s/mine.yaml", dot != NULL ? "kiln/" : "",
-                          dot != NULL ? dot + 1 : place->key.data);
-        kiln_example_file(&file, component, 2);
+                          dot != NULL ? dot + 1 : key);
+        kiln_example_file(&file, show->component, 2);
     }
-    if (file.failed)
-        show->page->text.failed = true;
-    else
-        kiln_text_append(&show->page->text, file.data);
+    kiln_text_append(&show->page->text, file.data != NULL ? file.data : "");
+    show->page->text.failed |= file.failed;
     kiln_text_release(&file);
 }
 
-/* One line that changes an option, one that sweeps over it. What is kiln's own is the
- * same for all runs of a sweep. */
-static void append_lines(Show *show, const KilnComponentSlot *place, const char *words,
-                         const char *value)
+/* One line that changes an option, and one that sweeps it. Options of kiln's own are the same for
+ * all runs of a sweep. */
+static void append_lines(const Show *show, const KilnComponentSlot *slot, const char *words,
+                         const KilnField *field, const char *value)
 {
-    const KilnField *field = place->listed ? NULL : kiln_example_field(show->component->fields);
-    const char *key = place->key.data;
+    const char *key = slot->key.data;
     KilnText *text = &show->page->text;
     bool own = kiln_starts_with(key, "kiln.");
 
@@ -112,27 +95,27 @@ static void append_lines(Show *show, const KilnComponentSlot *place, const char 
                          value);
 }
 
-static void append_try(Show *show, const KilnComponentSlot *place)
+static void append_try(const Show *show, const KilnComponentSlot *slot)
 {
-    const KilnField *field = place->listed ? NULL : kiln_example_field(show->component->fields);
+    const KilnField *field = slot->listed ? NULL : kiln_example_field(show->component->fields);
     KilnText words = { 0 }, value = { 0 };
 
     kiln_page_heading(show->page, "try");
-    kiln_text_append(&words, place->choose.data);
-    if (!place->listed)
-        kiln_example_required(&words, show->component->fields, place->key.data);
+    kiln_text_append(&words, slot->overrides.data);
+    if (!slot->listed)
+        kiln_example_required(&words, show->component->fields, slot->key.data);
     if (field != NULL)
         kiln_example_value(&value, field);
     if (words.failed || value.failed)
         show->page->text.failed = true;
     else
-        append_lines(show, place, words.data, value.data);
+        append_lines(show, slot, words.data, field, value.data);
     kiln_text_release(&words);
     kiln_text_release(&value);
 }
 
-/* What a metric counts that no task of kiln's own gives; NULL: one does. */
-static const char *without_task(const KilnComponent *component)
+/* The inputs of a metric that no built-in task provides; NULL: one does. */
+static const char *plugin_inputs(const KilnComponent *component)
 {
     if (component->kind != KILN_KIND_METRIC)
         return NULL;
@@ -148,60 +131,63 @@ static const char *without_task(const KilnComponent *component)
     }
 }
 
-static void append_use(Show *show, const KilnComponentSlot *place)
+static void append_use(const Show *show)
 {
-    const char *counted = without_task(show->component);
+    const char *inputs = plugin_inputs(show->component);
+    KilnComponentSlot slot = { 0 };
 
-    if (counted != NULL) {
+    if (inputs != NULL) {
         kiln_page_heading(show->page, "used by");
-        kiln_text_printf(
-            &show->page->text,
-            "  a task from a plugin that gives it %s (kiln/metric.h); kiln's own tasks "
-            "give classes\n",
-            counted);
+        kiln_text_printf(&show->page->text,
+                         "  a task from a plugin that gives it %s (kiln/metric.h); kiln's own "
+                         "tasks give classes\n",
+                         inputs);
         return;
     }
-    append_example(show, place);
-    append_try(show, place);
-}
-
-static KilnStatus show_component(Show *show, KilnError *err)
-{
-    const KilnComponent *c = show->component;
-    KilnComponentSlot place = { 0 };
-
-    kiln_page_heading(show->page, "%s/%s: %s", kiln_kind_name(c->kind), c->name, c->summary);
-    kiln_page_heading(show->page, "options");
-    append_table(show->page, c->fields);
-    kiln_place_find(show->config, show->request->registry, show->request->sections, c, &place);
-    if (place.key.failed || place.choose.failed) {
+    kiln_component_slot_find(show->config, show->request->registry, show->request->sections,
+                             show->component, &slot);
+    if (slot.key.failed || slot.overrides.failed) {
         show->page->text.failed = true;
     } else {
-        append_use(show, &place);
+        append_example(show, &slot);
+        append_try(show, &slot);
     }
-    kiln_place_release(&place);
-    kiln_page_heading(show->page, "chosen by");
-    return kiln_config_users_print(show->page, show->request, c, err);
+    kiln_component_slot_release(&slot);
+}
+
+static void append_heading(const Show *show, const KilnComponent *c)
+{
+    kiln_page_heading(show->page, "%s/%s: %s", kiln_kind_name(c->kind), c->name, c->summary);
+}
+
+static KilnStatus show_component(const Show *show, KilnError *err)
+{
+    append_heading(show, show->component);
+    kiln_page_heading(show->page, "options");
+    kiln_selection_options(show->page, show->component->fields, "", NULL);
+    append_use(show);
+    kiln_page_heading(show->page, "selected by");
+    return kiln_config_users_print(show->page, show->request, show->component, err);
 }
 
 /* ---- Groups, sections, files ---------------------------------------------------------------- */
 
-static KilnStatus show_group(Show *show, const KilnGroupType *type, KilnError *err)
+static KilnStatus show_group(const Show *show, const KilnGroupType *type, KilnError *err)
 {
     const KilnRegistry *registry = show->request->registry;
     bool typed = type->form == KILN_GROUP_COMPONENT || type->form == KILN_GROUP_MAP;
 
     if (type->form == KILN_GROUP_SECTION) {
         kiln_page_heading(show->page, "%s: %s", show->word, type->section->summary);
-        append_table(show->page, type->section->fields);
+        kiln_selection_options(show->page, type->section->fields, "", NULL);
     }
     for (size_t i = 0; typed && i < kiln_registry_count(registry); i++) {
         const KilnComponent *c = kiln_registry_at(registry, i);
 
         if (c->kind != type->kind)
             continue;
-        kiln_page_heading(show->page, "%s/%s: %s", kiln_kind_name(c->kind), c->name, c->summary);
-        append_table(show->page, c->fields);
+        append_heading(show, c);
+        kiln_selection_options(show->page, c->fields, "", NULL);
     }
     kiln_page_heading(show->page, "files");
     KilnStatus status = kiln_config_users_print_group(show->page, show->request, show->word, err);
@@ -210,7 +196,7 @@ static KilnStatus show_group(Show *show, const KilnGroupType *type, KilnError *e
     return status;
 }
 
-static void append_yaml(Show *show, const char *key, const KilnConfigNode *node)
+static void append_yaml(const Show *show, const char *key, const KilnConfigNode *node)
 {
     KilnEntry entry = { .key = key, .value = (KilnConfigNode *)node };
     KilnConfigNode map = { .kind = KILN_NODE_MAP, .entries = &entry, .count = 1 };
@@ -244,7 +230,7 @@ static void visit_file(void *ctx, const char *group, const char *option, const K
     append_yaml(show, NULL, file->content);
 }
 
-/* ---- Finding what is meant ------------------------------------------------------------------ */
+/* ---- Finding the name ----------------------------------------------------------------------- */
 
 /* "callbacks/early_stopping" and "task/vision" name components by their groups. */
 static const KilnComponent *in_group(const Show *show)
@@ -264,47 +250,55 @@ static const KilnComponent *in_group(const Show *show)
     return found;
 }
 
+/* All names that could be meant. */
+typedef struct Names {
+    KilnArena arena;
+    const char **list;
+    size_t n, capacity;
+} Names;
+
+/* Add "group/option", "option" and "group". */
+static void add_names(Names *names, const char *group, const char *option)
+{
+    if (!KILN_ARENA_RESERVE(&names->arena, names->list, names->capacity, names->n + 3))
+        return;
+    const char *const added[] = { kiln_arena_printf(&names->arena, "%s/%s", group, option),
+                                  kiln_arena_strdup(&names->arena, option),
+                                  kiln_arena_strdup(&names->arena, group) };
+
+    for (size_t i = 0; i < KILN_COUNT(added); i++)
+        if (added[i] != NULL)
+            names->list[names->n++] = added[i];
+}
+
 static void visit_name(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
 {
     (void)file;
     if (group[0] != '\0')
-        kiln_text_printf(ctx, "%s/%s\n%s\n%s\n", group, option, option, group);
+        add_names(ctx, group, option);
 }
 
-/* The nearest of files, components and groups. */
 static KilnStatus unknown(const Show *show, KilnError *err)
 {
     const KilnRegistry *registry = show->request->registry;
-    KilnText names = { 0 };
-    const char **list = NULL;
-    size_t n = 0, count = 0;
+    Names names = { 0 };
     KilnStatus status = kiln_compose_files(show->request, visit_name, &names, err);
 
-    if (status < 0) {
-        kiln_text_release(&names);
-        return status;
-    }
-    for (size_t i = 0; i < kiln_registry_count(registry); i++) {
-        const KilnComponent *c = kiln_registry_at(registry, i);
+    if (status >= 0) {
+        for (size_t i = 0; i < kiln_registry_count(registry); i++) {
+            const KilnComponent *c = kiln_registry_at(registry, i);
 
-        kiln_text_printf(&names, "%s/%s\n%s\n%s\n", kiln_kind_name(c->kind), c->name, c->name,
-                         kiln_kind_name(c->kind));
+            add_names(&names, kiln_kind_name(c->kind), c->name);
+        }
+        const char *nearest = kiln_nearest(show->word, names.list, names.n);
+        status = kiln_error_set(err, KILN_E_KEY,
+                                "there is no component, group, section or config file "
+                                "\"%.80s\"%s%s%s; `kiln list` lists components, `train --help` "
+                                "groups",
+                                show->word, nearest != NULL ? "; did you mean \"" : "",
+                                nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
     }
-    for (const char *p = names.data; p != NULL && *p != '\0'; p++)
-        n += *p == '\n';
-    list = calloc(n + 1, sizeof(*list));
-    for (char *p = names.data; list != NULL && p != NULL && count < n; p += strlen(p) + 1) {
-        list[count++] = p;
-        *strchr(p, '\n') = '\0';
-    }
-    const char *near = list != NULL ? kiln_nearest(show->word, list, count) : NULL;
-    status = kiln_error_set(err, KILN_E_KEY,
-                            "there is no component, group, section or config file \"%.80s\"%s%s%s; "
-                            "kiln list shows components, kiln schema groups",
-                            show->word, near != NULL ? "; did you mean \"" : "",
-                            near != NULL ? near : "", near != NULL ? "\"?" : "");
-    free(list);
-    kiln_text_release(&names);
+    kiln_arena_release(&names.arena);
     return status;
 }
 
@@ -334,22 +328,15 @@ static KilnStatus show_word(Show *show, KilnError *err)
     return unknown(show, err);
 }
 
-/* What stands in the primary config, when that composes. */
-static KilnConfig *present_config(const KilnComposeRequest *request)
+static KilnStatus print(const KilnComposeRequest *request, const char *word, KilnError *err)
 {
+    KilnPage page = kiln_screen_page();
     KilnErrors *errors = NULL;
     KilnConfig *config = NULL;
 
     if (kiln_errors_new(&errors) >= 0 && kiln_compose(request, &config, errors) < 0)
-        config = NULL;
+        config = NULL; /* help works without it */
     kiln_errors_free(errors);
-    return config;
-}
-
-static KilnStatus print(const KilnComposeRequest *request, const char *word, KilnError *err)
-{
-    KilnPage page = kiln_screen_page();
-    KilnConfig *config = present_config(request);
     Show show = { .page = &page, .request = request, .word = word, .config = config };
     KilnStatus status = show_word(&show, err);
 
@@ -365,20 +352,21 @@ int kiln_command_show(KilnArgs *args)
 {
     KilnRegistry *registry = NULL;
     KilnError err = { 0 };
-    KilnStatus status = kiln_command_registry(args, &registry);
+    KilnStatus status = KILN_OK;
 
-    if (status < 0)
-        return kiln_screen_exit_status(status);
-    KilnComposeRequest request = kiln_command_request(args, registry);
-    request.overrides = NULL; /* the word is a name */
     if (args->n_words != 1)
         status = kiln_error_set(&err, KILN_E_USAGE,
                                 "show takes one name (model/resnet, optimizer, trainer), not %zu",
                                 args->n_words);
-    else
+    if (status >= 0)
+        status = kiln_command_registry(args, &registry);
+    if (status >= 0) {
+        KilnComposeRequest request = kiln_command_request(args, registry);
+
+        request.overrides = NULL; /* the word is a name */
         status = print(&request, args->words[0], &err);
-    if (status < 0)
-        kiln_screen_error(args->command, &err);
+    }
+    const int exit_status = kiln_screen_result(args->command, status, &err);
     kiln_registry_free(registry);
-    return kiln_screen_exit_status(status);
+    return exit_status;
 }

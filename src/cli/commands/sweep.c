@@ -1,4 +1,5 @@
-/* train -m: sweeps. What a job does is here: fit its frozen config. */
+/* kiln train -m: sweeps, and the body of their jobs, which fit a frozen config. The sweep itself:
+ * sweep/sweep.h. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/foreign.h"
+#include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "kiln/run.h"
 #include "sweep/sweep.h"
@@ -19,7 +21,7 @@
 typedef struct Job {
     const KilnArgs *args;
     const KilnRegistry *registry;
-    const char *dir; /* of the sweep that is resumed; NULL: it begins */
+    const char *dir; /* of the sweep that is resumed; NULL: a new one */
 } Job;
 
 static void progress(void *ctx, const KilnRunProgress *progress)
@@ -38,7 +40,7 @@ static void progress(void *ctx, const KilnRunProgress *progress)
                          progress->n_metrics);
 }
 
-/* What is wrong with a frozen config goes to the job's log and to the launcher. */
+/* Compose and check a job's frozen config. Errors go to the job's log and to the launcher. */
 static KilnStatus compose(const Job *job, const KilnSweepTask *task, const char *const *overrides,
                           KilnConfig **ret)
 {
@@ -67,7 +69,7 @@ static KilnStatus compose(const Job *job, const KilnSweepTask *task, const char 
     return status;
 }
 
-/* The exit status of a job that failed before its run began; its limit of memory holds by then. */
+/* The exit status of a job that failed before its run started; its memory limit applies already. */
 static int status_before(KilnStatus status)
 {
     return status == KILN_E_NOMEM ? KILN_JOB_EXIT_NOMEM : KILN_JOB_EXIT_FAILED;
@@ -106,7 +108,7 @@ static int run_job(void *ctx, const KilnSweepTask *task)
     KilnConfig *config = NULL;
     int exit_status = KILN_JOB_EXIT_NOMEM;
 
-    kiln_call_clear(); /* the launcher's, which forked this process */
+    kiln_call_clear(); /* forget the launcher's call, which forked this process */
     kiln_override_quote(&dir, "kiln.run.dir", task->dir);
     kiln_override_quote(&checkpoint, "ckpt_path", task->dir);
     if (!dir.failed && !checkpoint.failed) {
@@ -140,8 +142,8 @@ static int plan(const KilnArgs *args, const KilnSweepRequest *request)
     kiln_screen_errors(args->command, errors);
     if (left_out > 0)
         fprintf(stderr,
-                "%s: of keys with more than %d values that many were checked, spread evenly; the "
-                "other %zu are checked when the sweep starts\n",
+                "%s: at most %d values of a key were checked, evenly spread; the other %zu are "
+                "checked when the sweep starts\n",
                 args->command, KILN_PLAN_VALUES, left_out);
     kiln_errors_free(errors);
     return kiln_screen_exit_status(status);
@@ -160,7 +162,7 @@ static int run(const KilnArgs *args, const KilnSweepRequest *request)
     if (status < 0)
         return kiln_screen_exit_status(status);
     if (result.jobs == 0)
-        fprintf(stderr, "%s: this sweep has no jobs: a key has no values\n", args->command);
+        fprintf(stderr, "%s: the sweep has no jobs: a key has no values\n", args->command);
     return kiln_screen_signal_status() != 0 ? kiln_screen_signal_status() : result.failed > 0;
 }
 
@@ -189,9 +191,9 @@ static int sweep(const KilnArgs *args, const char *resume, const char *const *pl
     return exit_status;
 }
 
-/* Plugins by absolute paths, for a later --resume; a name that the loader is to search
- * stays as it is. */
-static int begin(KilnArgs *args)
+/* Start a sweep. Plugins get absolute paths, for a later --resume; names that the loader searches
+ * for stay. */
+static int start_sweep(KilnArgs *args)
 {
     char *paths[KILN_MAX_REPEATED + 1] = { NULL };
     const char *plugins[KILN_MAX_REPEATED + 1] = { NULL };
@@ -206,8 +208,8 @@ static int begin(KilnArgs *args)
     return status;
 }
 
-/* The plugins that the sweep began with, and the folder. */
-static KilnStatus go_there(KilnArgs *args, const KilnSweepMemory *memory, KilnError *err)
+/* Take the plugins and the working folder of the sweep that is resumed. */
+static KilnStatus restore(KilnArgs *args, const KilnSweepMemory *memory, KilnError *err)
 {
     KilnText from = { 0 };
 
@@ -220,22 +222,20 @@ static KilnStatus go_there(KilnArgs *args, const KilnSweepMemory *memory, KilnEr
     if (status < 0 || chdir(memory->cwd) == 0)
         return status;
     status = kiln_error_errno(err, memory->cwd);
-    (void)kiln_error_prefix(err, "the folder in which the sweep began: ");
+    (void)kiln_error_prefix(err, "the folder in which the sweep was started: ");
     return status;
 }
 
-/* Where and with what the sweep began. */
-static int go_on(KilnArgs *args)
+/* Resume a sweep, where and with what it was started. */
+static int resume_sweep(KilnArgs *args)
 {
     KilnSweepMemory memory;
     KilnError err = { 0 };
     KilnStatus status = kiln_sweep_remember(args->resume, &memory, &err);
 
-    if (status < 0) {
-        kiln_screen_error(args->command, &err);
-        return kiln_screen_exit_status(status);
-    }
-    status = go_there(args, &memory, &err);
+    if (status < 0)
+        return kiln_screen_result(args->command, status, &err);
+    status = restore(args, &memory, &err);
     if (status < 0)
         kiln_screen_error(args->command, &err);
     int exit_status = status < 0 ? 1 : sweep(args, memory.dir, NULL);
@@ -245,5 +245,5 @@ static int go_on(KilnArgs *args)
 
 int kiln_command_sweep(KilnArgs *args)
 {
-    return args->resume != NULL ? go_on(args) : begin(args);
+    return args->resume != NULL ? resume_sweep(args) : start_sweep(args);
 }

@@ -1,11 +1,14 @@
-/* train: compose, check, print what was asked for, or run. */
+/* kiln train: composes a config, checks it, and trains, or prints the config as --cfg, --explain,
+ * --info and --help ask. The training run itself: train/run/run.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands/commands.h"
-#include "cli/foreign.h"
 #include "cli/find_run.h"
+#include "cli/foreign.h"
+#include "cli/open_config.h"
+#include "cli/open_run.h"
 #include "cli/screen/screen.h"
 #include "config/compose.h"
 #include "config/yaml/output.h"
@@ -13,7 +16,7 @@
 #include "registry/option_defaults.h"
 #include "registry/registry.h"
 
-/* What resolving warned of. */
+/* Print the warnings of resolving. */
 static void print_warnings(const KilnArgs *args, const KilnConfig *config)
 {
     KilnErrors *errors = NULL;
@@ -63,8 +66,8 @@ static KilnStatus print_explanations(const KilnArgs *args, const KilnConfig *con
     return KILN_OK;
 }
 
-/* Say what a run would refuse in the config that was printed. A tree that is not about training is
- * only composed. */
+/* Report what a run would refuse in the config that was printed. A tree that is not about training
+ * is not checked. */
 static KilnStatus check_shown(const KilnArgs *args, KilnConfig *config,
                               const KilnRegistry *registry)
 {
@@ -75,7 +78,7 @@ static KilnStatus check_shown(const KilnArgs *args, KilnConfig *config,
     KilnStatus status = kiln_errors_new(&errors);
     if (status < 0)
         return status;
-    fflush(stdout); /* messages come after what they are about */
+    fflush(stdout); /* messages come after the config that they are about */
     status = kiln_config_check(config, registry, errors);
     kiln_screen_errors(args->command, errors);
     kiln_errors_free(errors);
@@ -118,18 +121,16 @@ static int train(const KilnArgs *args, const KilnRegistry *registry)
     int exit_status;
 
     KilnStatus status = args->run != NULL
-                            ? kiln_command_resumed(args, registry, !show, &config, &resume)
+                            ? kiln_command_compose_resumed(args, registry, !show, &config, &resume)
                             : kiln_command_compose(args, registry, !show, &config);
-    if (status < 0) {
-        exit_status = kiln_screen_exit_status(status);
-    } else if (show) {
+    if (status >= 0 && show) {
         status = args->cfg != NULL ? print_config(args, config, &err)
                                    : print_explanations(args, config, &err);
-        if (status < 0)
-            kiln_screen_error(args->command, &err);
-        else if (args->cfg != NULL)
+        if (status >= 0 && args->cfg != NULL)
             status = check_shown(args, config, registry);
-        exit_status = kiln_screen_exit_status(status);
+    }
+    if (status < 0 || show) {
+        exit_status = kiln_screen_result(args->command, status, &err);
     } else {
         exit_status = args->plan ? kiln_command_plan(args, config, registry)
                                  : run(args, config, registry, resume);
@@ -139,7 +140,7 @@ static int train(const KilnArgs *args, const KilnRegistry *registry)
     return exit_status;
 }
 
-/* Does the config say `kiln.mode: MULTIRUN`? What is wrong with it is told later. */
+/* Whether the config sets `kiln.mode: MULTIRUN`. Its errors are reported later. */
 static bool mode_is_multirun(const KilnArgs *args, const KilnRegistry *registry)
 {
     KilnComposeRequest request = kiln_command_request(args, registry);
@@ -165,7 +166,7 @@ int kiln_command_train(KilnArgs *args)
 
     args->run = kiln_args_take(args, "resume");
     if (args->run != NULL && args->multirun) {
-        fprintf(stderr, "%s: resume=%s goes on with one run; a sweep goes on by -m --resume DIR\n",
+        fprintf(stderr, "%s: error: resume=%s resumes one run; -m --resume DIR resumes a sweep\n",
                 args->command, args->run);
         return 2;
     }

@@ -1,14 +1,15 @@
-/* --info: what a config was composed from, and what the program knows. */
+/* train --info: the search path, the defaults list and the plugins of a config. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands/commands.h"
+#include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "config/provenance/info.h"
 #include "kiln/run.h"
 
-static bool asks(const KilnArgs *args, const char *what)
+static bool wants(const KilnArgs *args, const char *what)
 {
     return strcmp(args->info, what) == 0 || strcmp(args->info, "all") == 0;
 }
@@ -18,7 +19,7 @@ static void heading(KilnText *text, const char *title)
     kiln_text_printf(text, "%s%s\n\n", text->length > 0 ? "\n" : "", title);
 }
 
-static void say_plugins(const KilnArgs *args, const KilnRegistry *registry, KilnText *text)
+static void append_plugins(const KilnArgs *args, const KilnRegistry *registry, KilnText *text)
 {
     heading(text, "Plugins");
     for (size_t i = 0; args->plugins[i] != NULL; i++)
@@ -36,7 +37,7 @@ static void say_plugins(const KilnArgs *args, const KilnRegistry *registry, Kiln
     }
 }
 
-static KilnStatus say_config(const KilnConfig *config, KilnText *text, KilnError *err)
+static KilnStatus append_config(const KilnConfig *config, KilnText *text, KilnError *err)
 {
     char *yaml = NULL;
     KilnStatus status = kiln_config_yaml(config, NULL, false, &yaml, err);
@@ -49,24 +50,24 @@ static KilnStatus say_config(const KilnConfig *config, KilnText *text, KilnError
     return status;
 }
 
-static KilnStatus say_composed(const KilnArgs *args, const KilnConfig *config, KilnText *text,
-                               KilnError *err)
+static KilnStatus append_composed(const KilnArgs *args, const KilnConfig *config, KilnText *text,
+                                  KilnError *err)
 {
-    bool all = asks(args, "config");
+    bool all = wants(args, "config");
 
-    if (all || asks(args, "searchpath")) {
+    if (all || wants(args, "searchpath")) {
         heading(text, "Search path, first hit wins");
         kiln_info_searchpath(config, text);
     }
-    if (asks(args, "defaults-tree")) {
+    if (wants(args, "defaults-tree")) {
         heading(text, "Defaults tree");
         kiln_info_tree(config, text);
     }
-    if (all || asks(args, "defaults")) {
+    if (all || wants(args, "defaults")) {
         heading(text, "Defaults list, in the order of merging: later ones win");
         kiln_info_defaults(config, text);
     }
-    return all ? say_config(config, text, err) : KILN_OK;
+    return all ? append_config(config, text, err) : KILN_OK;
 }
 
 int kiln_command_info(const KilnArgs *args, const KilnRegistry *registry)
@@ -76,19 +77,17 @@ int kiln_command_info(const KilnArgs *args, const KilnRegistry *registry)
     KilnError err = { 0 };
     KilnStatus status = KILN_OK;
 
-    if (asks(args, "plugins"))
-        say_plugins(args, registry, &text);
+    if (wants(args, "plugins"))
+        append_plugins(args, registry, &text);
     if (strcmp(args->info, "plugins") != 0) {
         status = kiln_command_compose(args, registry, false, &config);
-        if (status >= 0) {
-            status = say_composed(args, config, &text, &err);
-            if (status < 0)
-                kiln_screen_error(args->command, &err);
-        }
+        if (status >= 0)
+            status = append_composed(args, config, &text, &err);
     }
     if (!text.failed && text.length > 0)
         fputs(text.data, stdout);
     kiln_text_release(&text);
+    const int exit_status = kiln_screen_result(args->command, status, &err);
     kiln_config_free(config);
-    return kiln_screen_exit_status(status);
+    return exit_status;
 }

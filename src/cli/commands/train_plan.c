@@ -1,4 +1,5 @@
-/* train --plan: the network on shapes alone, what it needs, and how long it takes. */
+/* train --plan: builds the network on shapes alone and prints its layers, FLOPs and memory; a
+ * second of training gives the time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,7 @@
 #include "train/assemble.h"
 #include "train/loader/data_summary.h"
 
-/* How long steps are tried. */
-static const double probe_seconds = 1.0;
+static const double measured_seconds = 1.0;
 
 static void put_layers(KilnPage *page, const KilnTrainer *trainer)
 {
@@ -48,7 +48,7 @@ static void put_data(KilnPage *page, const KilnTrainer *trainer)
     kiln_data_summary_lines(trainer, put_data_line, page);
 }
 
-/* Of a full batch, as far as there are so many. */
+/* A full batch, or all samples when there are fewer. */
 static int64_t step_samples(const KilnTrainer *trainer)
 {
     const int64_t all = kiln_trainer_train_samples(trainer);
@@ -99,7 +99,7 @@ static void put_memory(KilnPage *page, const KilnMemoryEstimate *memory)
     put_bytes(page, "program and data", memory->program + memory->growth);
     put_bytes(page, "peak", kiln_memory_estimate_peak(memory));
     if (memory->memory_known)
-        put_pair(page, "can be had", "%12s of the %s %s",
+        put_pair(page, "available", "%12s of the %s %s",
                  kiln_bytes_text((double)memory->memory.available, a),
                  memory->memory.process ? "process's"
                  : memory->memory.group ? "control group's"
@@ -108,32 +108,32 @@ static void put_memory(KilnPage *page, const KilnMemoryEstimate *memory)
     put_bytes(page, "a checkpoint", memory->checkpoint);
 }
 
-static void put_time(KilnPage *page, const KilnTrainer *trainer, const KilnTimingRun *probe)
+static void put_time(KilnPage *page, const KilnTrainer *trainer, const KilnTimingRun *timing)
 {
     const KilnMemoryEstimate *memory = &trainer->memory;
     int64_t steps = kiln_trainer_split_batches(trainer, KILN_TRAIN);
-    double rate = (memory->flops + memory->flops_backward) / probe->step_s;
+    double rate = (memory->flops + memory->flops_backward) / timing->step_s;
     char a[KILN_UNIT_TEXT], b[KILN_UNIT_TEXT];
 
-    kiln_page_heading(page, "time, from %lld step%s", (long long)probe->steps,
-                      probe->steps == 1 ? "" : "s");
-    put_pair(page, "a step", "%s: %s samples/s, %s FLOP/s", kiln_seconds_text(probe->step_s, a),
-             kiln_commas_text((int64_t)((double)step_samples(trainer) / probe->step_s), b),
+    kiln_page_heading(page, "time, from %lld step%s", (long long)timing->steps,
+                      timing->steps == 1 ? "" : "s");
+    put_pair(page, "a step", "%s: %s samples/s, %s FLOP/s", kiln_seconds_text(timing->step_s, a),
+             kiln_commas_text((int64_t)((double)step_samples(trainer) / timing->step_s), b),
              kiln_quantity_text(rate, (char[KILN_UNIT_TEXT]) { 0 }));
-    put_pair(page, "an epoch", "%s: %s steps%s", kiln_seconds_text(probe->epoch_s, a),
-             kiln_commas_text(steps, b), probe->eval_s > 0.0 ? ", and validation" : "");
-    if (isfinite(probe->run_s))
-        put_pair(page, "the run", "%s: %s steps", kiln_seconds_text(probe->run_s, a),
-                 kiln_commas_text(probe->run_steps, b));
+    put_pair(page, "an epoch", "%s: %s steps%s", kiln_seconds_text(timing->epoch_s, a),
+             kiln_commas_text(steps, b), timing->eval_s > 0.0 ? ", and validation" : "");
+    if (isfinite(timing->run_s))
+        put_pair(page, "the run", "%s: %s steps", kiln_seconds_text(timing->run_s, a),
+                 kiln_commas_text(timing->run_steps, b));
     else
         put_pair(page, "the run",
-                 "no end: neither trainer.max_epochs nor trainer.max_steps is "
-                 "set");
+                 "without end: neither trainer.max_epochs nor trainer.max_steps "
+                 "is set");
 }
 
 /* ---- The command ---------------------------------------------------------------------------- */
 
-/* Print what is there so far, and begin anew. */
+/* Print the page so far and start a new one. */
 static int flush(KilnPage *page)
 {
     KilnPage next = kiln_screen_page();
@@ -148,7 +148,7 @@ static KilnStatus plan(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
                        KilnError *err)
 {
     KilnPage page = kiln_screen_page();
-    KilnTimingRun probe;
+    KilnTimingRun timing;
     KilnStatus status = kiln_trainer_dry_build(trainer, config, env, KILN_STAGE_FIT, NULL, err);
 
     if (status >= 0) {
@@ -162,10 +162,10 @@ static KilnStatus plan(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
     if (status >= 0)
         status = KILN_CALL(trainer, setup, err);
     if (status >= 0)
-        status = kiln_trainer_timing_run(trainer, probe_seconds, &probe, err);
-    if (status >= 0 && probe.steps > 0) {
+        status = kiln_trainer_timing_run(trainer, measured_seconds, &timing, err);
+    if (status >= 0 && timing.steps > 0) {
         fputc('\n', stdout);
-        put_time(&page, trainer, &probe);
+        put_time(&page, trainer, &timing);
     }
     flush(&page);
     return status;
@@ -180,10 +180,9 @@ int kiln_command_plan(const KilnArgs *args, KilnConfig *config, const KilnRegist
     KilnStatus status = trainer != NULL ? plan(trainer, config, &env, &err)
                                         : kiln_error_nomem(&err, sizeof(*trainer));
 
-    if (status < 0)
-        kiln_screen_error(args->command, &err);
+    const int exit_status = kiln_screen_result(args->command, status, &err);
     if (trainer != NULL)
         kiln_trainer_release(trainer);
     free(trainer);
-    return kiln_screen_exit_status(status);
+    return exit_status;
 }

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
+#include "cli/open_config.h"
 #include "cli/verify/differences.h"
 #include "cli/verify/kill_points.h"
 #include "cli/screen/screen.h"

@@ -1,4 +1,4 @@
-/* Collects candidates for completion, files among them. */
+/* Collects completion candidates. */
 #include "cli/complete/candidates.h"
 
 #include <stdlib.h>
@@ -6,24 +6,15 @@
 
 #include "base/system/file.h"
 #include "base/text.h"
+#include "kiln/array.h"
 
 static void append(KilnCandidates *candidates, bool open, const char *text, const char *note)
 {
     text = text != NULL ? kiln_arena_strdup(&candidates->arena, text) : NULL;
     note = note != NULL ? kiln_arena_strdup(&candidates->arena, note) : NULL;
-    if (text == NULL)
-        return;
-    if (candidates->count == candidates->capacity) {
-        size_t capacity = candidates->capacity > 0 ? candidates->capacity * 2 : 64;
-        KilnCandidate *list = realloc(candidates->list, capacity * sizeof(*list));
-
-        if (list == NULL)
-            return;
-        candidates->list = list;
-        candidates->capacity = capacity;
-    }
-    candidates->list[candidates->count++] =
-        (KilnCandidate) { .text = text, .note = note, .open = open };
+    if (text != NULL && KILN_RESERVE(candidates->list, candidates->capacity, candidates->count + 1))
+        candidates->list[candidates->count++] =
+            (KilnCandidate) { .text = text, .note = note, .open = open };
 }
 
 void kiln_candidates_add(KilnCandidates *candidates, bool open, const char *text, const char *note)
@@ -48,7 +39,7 @@ const char *kiln_home_path(KilnArena *arena, const char *path)
     return whole != NULL ? whole : path;
 }
 
-/* One name of a folder. `shown`: the folder as it is typed, with what stands before. */
+/* Add one name of a folder. `shown`: the folder as it is typed, after the text before it. */
 static void add_path(KilnCandidates *candidates, const char *shown, const char *folder,
                      const char *name, const char *end)
 {

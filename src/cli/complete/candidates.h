@@ -1,4 +1,4 @@
-/* What can stand at the cursor: candidates, which several sources add. */
+/* The list of completion candidates. */
 #ifndef KILN_CLI_COMPLETE_CANDIDATES_H
 #define KILN_CLI_COMPLETE_CANDIDATES_H
 
@@ -7,11 +7,11 @@
 typedef struct KilnCandidate {
     const char *text; /* the whole word */
     const char *note; /* one line about it; NULL: none */
-    bool open;        /* the word goes on behind it: no blank follows */
+    bool open;        /* the word continues: no blank follows */
 } KilnCandidate;
 
-/* Zeroed but for `typed` it is ready. When memory is out candidates are missing, which
- * is no error here. */
+/* Ready when zeroed and `typed` is set. Candidates are missing when memory runs out, which is no
+ * error here. */
 typedef struct KilnCandidates {
     const char *typed; /* the word up to the cursor, without quotes; borrowed */
     KilnArena arena;   /* of the texts */
@@ -19,11 +19,11 @@ typedef struct KilnCandidates {
     size_t count, capacity;
 } KilnCandidates;
 
-/* Add `text` if it goes on from what is typed and is not there yet. Text and note are
- * copied; a NULL text is nothing. */
+/* Add `text` if it starts with what is typed and is not in the list. Text and note are copied; NULL
+ * text is skipped. */
 void kiln_candidates_add(KilnCandidates *candidates, bool open, const char *text, const char *note);
-/* Add files and folders that go on from `path`, with `before` in front. `end`: only
- * files whose names end so, and folders; "/": only folders; "": all. */
+/* Add `before` + path for files and folders whose paths start with `path`. `end` restricts files by
+ * their names' ends; "/": only folders; "": all. */
 void kiln_candidates_paths(KilnCandidates *candidates, const char *before, const char *path,
                            const char *end);
 void kiln_candidates_release(KilnCandidates *candidates);

@@ -1,10 +1,11 @@
-/* Composes what a half-typed command line says, as far as it goes. */
+/* Composes the config that an unfinished command line describes. */
 #include "cli/complete/complete_context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/system/file.h"
 #include "base/text.h"
 #include "cli/complete/candidates.h"
@@ -17,28 +18,14 @@
 
 /* ---- Words that compose ---------------------------------------------------------------- */
 
-typedef struct Trial {
-    KilnCompletionContext *context;
-    const char **words;
-    bool *taken;
-    size_t *order; /* in which words are tried: places in `words` */
-    size_t count;
-} Trial;
-
-static bool compose(Trial *trial)
+static bool compose(KilnCompletionContext *context, const char *const *words)
 {
-    KilnCompletionContext *context = trial->context;
-    const char **words = kiln_arena_alloc(&context->arena, (trial->count + 1) * sizeof(*words));
     KilnComposeRequest request = context->request;
     KilnConfig *config = NULL;
     KilnErrors *errors = NULL;
-    size_t n = 0;
 
-    if (words == NULL || kiln_errors_new(&errors) < 0)
+    if (kiln_errors_new(&errors) < 0)
         return false;
-    for (size_t i = 0; i < trial->count; i++)
-        if (trial->taken[i])
-            words[n++] = trial->words[i];
     request.overrides = words;
     KilnStatus status = kiln_compose(&request, &config, errors);
     kiln_errors_free(errors);
@@ -49,44 +36,28 @@ static bool compose(Trial *trial)
     return true;
 }
 
-/* Take words from..to of the order if they compose with those that are taken; of those that do not
- * as many as possible. A wrong word among many costs few compositions so. */
-static bool take(Trial *trial, size_t from, size_t to)
+/* Compose with all words, or else with those that compose with the ones before them. */
+static void compose_words(KilnCompletionContext *context, const char *const *words, size_t n)
 {
-    for (size_t i = from; i < to; i++)
-        trial->taken[trial->order[i]] = true;
-    if (compose(trial))
-        return true;
-    for (size_t i = from; i < to; i++)
-        trial->taken[trial->order[i]] = false;
-    if (to - from < 2)
-        return false;
-    size_t middle = from + (to - from) / 2;
-    bool first = take(trial, from, middle);
-    return take(trial, middle, to) || first;
-}
+    const char **taken = kiln_arena_alloc(&context->arena, (n + 1) * sizeof(*taken));
+    size_t n_taken = 0;
 
-/* Of model.hidden=[8] and model=resnet, which do not fit each other, the choice of the
- * option counts: groups are tried first. */
-static void take_words(Trial *trial)
-{
-    size_t n = 0;
-
-    for (int dotted = 0; dotted < 2; dotted++)
-        for (size_t i = 0; i < trial->count; i++) {
-            size_t length = strcspn(trial->words[i], "=");
-
-            if ((memchr(trial->words[i], '.', length) != NULL) == (dotted == 1))
-                trial->order[n++] = i;
-        }
-    take(trial, 0, trial->count);
-    if (trial->context->config == NULL)
-        compose(trial);
+    if (taken == NULL || compose(context, words))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        taken[n_taken] = words[i];
+        if (compose(context, taken))
+            n_taken++;
+        else
+            taken[n_taken] = NULL;
+    }
+    if (context->config == NULL)
+        compose(context, taken);
 }
 
 /* ---- Sweeps ------------------------------------------------------------------------------ */
 
-/* Length of the text in front of the first comma that no bracket or quote holds. */
+/* Length of the text before the first comma that is not in brackets or quotes. */
 static size_t first_length(const char *text)
 {
     int depth = 0;
@@ -126,7 +97,7 @@ static const char *first_value(KilnArena *arena, const char *word)
                              first);
 }
 
-/* ---- The scene --------------------------------------------------------------------------- */
+/* ---- The context ------------------------------------------------------------------------- */
 
 /* The word by which a command names a past run; NULL: none. */
 static const char *run_word(const KilnArgs *args, const char *command)
@@ -143,8 +114,8 @@ static const char *run_word(const KilnArgs *args, const char *command)
     return NULL;
 }
 
-/* The folder of the config that a run or checkpoint remembers; NULL: none. */
-static const char *remembered(KilnArena *arena, const KilnArgs *args, const char *command)
+/* The folder of the config of the run or checkpoint that the words name; NULL: none. */
+static const char *past_config(KilnArena *arena, const KilnArgs *args, const char *command)
 {
     bool evaluates = strcmp(command, "eval") == 0 || strcmp(command, "predict") == 0;
     bool runs = strcmp(command, "train") == 0 || strcmp(command, "explain") == 0 ||
@@ -183,8 +154,21 @@ static KilnRegistry *make_registry(KilnArena *arena, const KilnArgs *args)
         return NULL;
     for (size_t i = 0; args->plugins[i] != NULL; i++)
         if (kiln_registry_load(registry, kiln_home_path(arena, args->plugins[i]), NULL) < 0)
-            continue; /* its components are not offered */
+            continue; /* without its components */
     return registry;
+}
+
+/* Whether a word is an override of the config, and not the command's own argument. */
+static bool is_override(const char *word, const char *command, bool past)
+{
+    static const char *const own[] = { "input=", "output=", "resume=", "split=", "plots=" };
+
+    for (size_t i = 0; i < KILN_COUNT(own); i++)
+        if (kiln_starts_with(word, own[i]))
+            return false;
+    if (strcmp(command, "explain") == 0 || (past && kiln_starts_with(word, "ckpt_path=")))
+        return false;
+    return strcmp(command, "train") == 0 || !kiln_word_is_path(word);
 }
 
 void kiln_completion_context_set(const KilnArgs *args, const char *command,
@@ -192,35 +176,34 @@ void kiln_completion_context_set(const KilnArgs *args, const char *command,
 {
     *ret = (KilnCompletionContext) { 0 };
     KilnArena *arena = &ret->arena;
-    const char *own = remembered(arena, args, command);
-    Trial trial = { .context = ret };
+    const char *past = past_config(arena, args, command);
+    const char **words = kiln_arena_alloc(arena, (args->n_words + 1) * sizeof(*words));
+    size_t n = 0;
 
     ret->registry = make_registry(arena, args);
     ret->request = (KilnComposeRequest) {
-        .config_path = own != NULL                 ? own
+        .config_path = past != NULL                ? past
                        : args->config_path != NULL ? kiln_home_path(arena, args->config_path)
                                                    : NULL,
-        .config_name = own != NULL ? NULL : args->config_name,
+        .config_name = past != NULL ? NULL : args->config_name,
         .config_dirs = home_paths(arena, args->config_dirs),
         .registry = ret->registry,
         .sections = kiln_run_sections(),
     };
-    trial.words = kiln_arena_alloc(arena, (args->n_words + 1) * sizeof(*trial.words));
-    trial.taken = kiln_arena_alloc(arena, args->n_words + 1);
-    trial.order = kiln_arena_alloc(arena, (args->n_words + 1) * sizeof(*trial.order));
-    if (trial.words == NULL || trial.taken == NULL || trial.order == NULL)
+    if (words == NULL)
         return;
-    for (size_t i = 0; i < args->n_words && strcmp(command, "explain") != 0; i++) {
-        const char *word = first_value(arena, args->words[i]);
+    /* Groups first: of model.hidden=[8] and model=resnet, which exclude each other, the group
+     * counts. */
+    for (int dotted = 0; dotted < 2; dotted++)
+        for (size_t i = 0; i < args->n_words; i++) {
+            const char *word = args->words[i];
 
-        if (word != NULL && !kiln_starts_with(word, "input=") &&
-            !kiln_starts_with(word, "output=") && !kiln_starts_with(word, "resume=") &&
-            !kiln_starts_with(word, "split=") && !kiln_starts_with(word, "plots=") &&
-            !(strcmp(command, "train") != 0 && kiln_word_is_path(args->words[i])) &&
-            !(own != NULL && kiln_starts_with(word, "ckpt_path=")))
-            trial.words[trial.count++] = word;
-    }
-    take_words(&trial);
+            if ((memchr(word, '.', strcspn(word, "=")) != NULL) == (dotted == 1) &&
+                is_override(word, command, past != NULL) &&
+                (words[n] = first_value(arena, word)) != NULL)
+                n++;
+        }
+    compose_words(ret, words, n);
 }
 
 void kiln_completion_context_release(KilnCompletionContext *context)
@@ -233,47 +216,33 @@ void kiln_completion_context_release(KilnCompletionContext *context)
 
 /* ---- Options ----------------------------------------------------------------------------- */
 
-static size_t add_names(const char **list, size_t n, const char *const *names)
-{
-    for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
-        size_t k = 0;
-
-        while (k < n && strcmp(list[k], names[i]) != 0)
-            k++;
-        if (k == n)
-            list[n++] = names[i];
-    }
-    return n;
-}
-
-/* Files and components, and what the composed config finds besides in folders of its own
- * (kiln.searchpath). */
+/* Files and components, and what the composed config finds besides in kiln.searchpath. */
 const char **kiln_completion_context_options(KilnCompletionContext *context, const char *group,
                                              bool groups)
 {
+    KilnArena *arena = &context->arena;
     char **found = NULL;
-    const char **more = NULL, **list;
-    size_t count = 0, n = 0;
+    const char **more = NULL, **list = NULL;
+    size_t count = 0, n = 0, capacity = 0;
 
     if (context->config != NULL)
         more = kiln_search_options(&context->config->search, group, groups);
-    while (more != NULL && more[n] != NULL)
-        n++;
     if (kiln_compose_options(&context->request, group, groups, &found, &count, NULL) < 0)
-        found = NULL;
-    list = kiln_arena_alloc(&context->arena, (count + n + 1) * sizeof(*list));
-    n = 0;
-    for (size_t i = 0; list != NULL && i < count; i++)
-        if ((list[n] = kiln_arena_strdup(&context->arena, found[i])) != NULL)
-            n++;
-    if (found != NULL)
-        kiln_names_free(found, count);
-    if (list != NULL)
-        n = add_names(list, n, more);
-    return n > 0 ? list : NULL;
+        count = 0;
+    for (size_t i = 0; i < count || (more != NULL && *more != NULL); i++) {
+        const char *name = i < count ? kiln_arena_strdup(arena, found[i]) : *more++;
+        size_t k = 0;
+
+        while (k < n && name != NULL && strcmp(list[k], name) != 0)
+            k++;
+        if (k == n && name != NULL && KILN_ARENA_RESERVE(arena, list, capacity, n + 2))
+            list[n++] = name;
+    }
+    kiln_names_free(found, count);
+    return list; /* the rest is zero */
 }
 
-/* The first comment that is no header, from YAML text. */
+/* The first comment of YAML text that is no header. */
 static const char *first_comment(KilnArena *arena, const char *text)
 {
     while (text[0] == '#') {

@@ -1,5 +1,4 @@
-/* What the words on a half-typed command line compose to: the ground on which
- * completion stands. */
+/* The config that an unfinished command line composes to; completion offers what it holds. */
 #ifndef KILN_CLI_COMPLETE_COMPLETE_CONTEXT_H
 #define KILN_CLI_COMPLETE_COMPLETE_CONTEXT_H
 
@@ -14,19 +13,17 @@ typedef struct KilnCompletionContext {
     KilnConfig *config;         /* NULL: nothing composes */
 } KilnCompletionContext;
 
-/* Compose with the flags and words of `args`, which are borrowed. Words that do not
- * compose are left out; of a sweep's values the first is taken. `command`: "eval" and
- * "predict" have the config that the checkpoint remembers, "explain" a run folder's. */
+/* Compose with the flags and words of `args`, which are borrowed. Words that do not compose are
+ * left out; a sweep counts with its first value. Commands on a past run have that run's config. */
 void kiln_completion_context_set(const KilnArgs *args, const char *command,
                                  KilnCompletionContext *ret);
 void kiln_completion_context_release(KilnCompletionContext *context);
 
-/* Names in the config's search path: options of a group, or with `groups` the groups
- * below it. NULL-terminated, in the arena; NULL: none. */
+/* The options of a group, or with `groups` the groups below it. NULL-terminated, in the arena;
+ * NULL: none. */
 const char **kiln_completion_context_options(KilnCompletionContext *context, const char *group,
                                              bool groups);
-/* The first comment of an option's file, or what its component says of itself; in the
- * arena; NULL: nothing. */
+/* The first comment of an option's file, or its component's summary; in the arena; NULL: none. */
 const char *kiln_completion_context_option_note(KilnCompletionContext *context, const char *group,
                                                 const char *option);
 

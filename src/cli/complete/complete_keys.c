@@ -1,4 +1,4 @@
-/* Completes the names in overrides: groups, and keys of the composed tree. */
+/* Completes the names of overrides: groups, and keys of the composed tree. */
 #include "cli/complete/complete_keys.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* ---- Keys ---------------------------------------------------------------------------------- */
 
-/* Can the grammar of overrides write the name? */
+/* Whether the grammar of overrides can write the name. */
 static bool writable(const char *name)
 {
     static const char letters[] =
@@ -19,8 +19,8 @@ static bool writable(const char *name)
     return name[0] != '\0' && name[strspn(name, letters)] == '\0';
 }
 
-/* Has it something below that can be named on its own? */
-static bool goes_on(const KilnConfigNode *node, KilnKeyUse use)
+/* Whether keys below the node can be named. */
+static bool has_keys(const KilnConfigNode *node, KilnKeyUse use)
 {
     if (node->kind == KILN_NODE_MAP && use == KILN_KEY_ADD)
         return true;
@@ -50,7 +50,7 @@ static void add_key(KilnCompletionContext *context, KilnCandidates *candidates, 
 {
     KilnArena *arena = &context->arena;
 
-    if (!kiln_starts_with(path, candidates->typed)) /* before a note is made */
+    if (!kiln_starts_with(path, candidates->typed)) /* cheap, before a note is made */
         return;
     const KilnField *field = kiln_config_field(context->config, context->registry, key);
     const char *note = key_note(context, field, node);
@@ -62,11 +62,11 @@ static void add_key(KilnCompletionContext *context, KilnCandidates *candidates, 
     else if (use == KILN_KEY_SET &&
              (node->kind != KILN_NODE_MAP || node->count == 0 || (component && strchr(key, '.'))))
         kiln_candidates_add(candidates, true, kiln_arena_printf(arena, "%s=", path), note);
-    if (goes_on(node, use))
+    if (has_keys(node, use))
         kiln_candidates_add(candidates, true, kiln_arena_printf(arena, "%s.", path), note);
 }
 
-/* The node whose children are meant: through references only where they are read. */
+/* The node whose children are completed; references are followed only to read. */
 static const KilnConfigNode *parent_at(KilnCompletionContext *context, const char *path,
                                        KilnKeyUse use)
 {
@@ -97,7 +97,7 @@ void kiln_complete_keys(KilnCompletionContext *context, KilnCandidates *candidat
         const KilnEntry *entry = &node->entries[i];
         const char *name = entry->key != NULL ? entry->key : kiln_arena_printf(arena, "%zu", i);
 
-        /* _target_ and its like are rarely meant. */
+        /* _target_ and the like are offered only after an underscore. */
         if (name == NULL || !writable(name) || (name[0] == '_' && last[0] != '_'))
             continue;
         const char *path = kiln_arena_printf(arena, "%s%.*s%s", before, (int)(last - typed), typed,
@@ -111,9 +111,9 @@ void kiln_complete_keys(KilnCompletionContext *context, KilnCandidates *candidat
 
 /* ---- Groups -------------------------------------------------------------------------------- */
 
-/* Groups that the defaults list has: `end` behind them. */
-static void add_chosen(KilnCompletionContext *context, KilnCandidates *candidates,
-                       const char *before, const char *end)
+/* Add the groups of the defaults list, followed by `end`. */
+static void add_selected(KilnCompletionContext *context, KilnCandidates *candidates,
+                         const char *before, const char *end)
 {
     const KilnSelection *selection;
 
@@ -125,7 +125,7 @@ static void add_chosen(KilnCompletionContext *context, KilnCandidates *candidate
                               selection->option != NULL ? selection->option : "none"));
 }
 
-/* All groups that there are, by one level. */
+/* Add all groups, by one level. */
 static void add_groups(KilnCompletionContext *context, KilnCandidates *candidates,
                        const char *before, const char *typed)
 {
@@ -164,7 +164,7 @@ static void complete_name(KilnCompletionContext *context, KilnCandidates *candid
     if (use == KILN_KEY_ADD || context->config == NULL || kiln_starts_with(typed, "kiln/"))
         add_groups(context, candidates, sign, typed);
     else if (strcmp(sign, "++") != 0)
-        add_chosen(context, candidates, sign, use == KILN_KEY_NAME ? "" : "=");
+        add_selected(context, candidates, sign, use == KILN_KEY_NAME ? "" : "=");
     kiln_complete_keys(context, candidates, sign, typed, use);
 }
 

@@ -1,7 +1,9 @@
-/* Takes a half-typed shell line apart, and quotes for it. */
+/* Splits and quotes shell lines. */
 #include "cli/complete/complete_line.h"
 
 #include <string.h>
+
+#include "base/array.h"
 
 static const char blanks[] = " \t\n";
 
@@ -13,7 +15,7 @@ typedef struct Reader {
     KilnText word;      /* as far as it is read */
     bool in_word, skip; /* skip: the word is the file of a redirection */
     size_t quote_at;    /* length of the word where the last quote opened */
-    size_t break_at;    /* the same behind the last break */
+    size_t break_at;    /* the same after the last break */
     size_t capacity;
     bool failed;
 } Reader;
@@ -25,16 +27,8 @@ static void end_word(Reader *reader, bool last)
     if (!reader->in_word && !last)
         return;
     if (last || !reader->skip) {
-        if (line->count == reader->capacity) {
-            size_t capacity = reader->capacity > 0 ? reader->capacity * 2 : 32;
-            char **words = kiln_arena_alloc(reader->arena, capacity * sizeof(*words));
-
-            if (words != NULL && line->count > 0)
-                memcpy(words, line->words, line->count * sizeof(*words));
-            line->words = words;
-            reader->capacity = capacity;
-            reader->failed = words == NULL;
-        }
+        reader->failed = !KILN_ARENA_RESERVE(reader->arena, line->words, reader->capacity,
+                                             line->count + 1);
         if (!reader->failed)
             line->words[line->count++] = kiln_arena_strndup(
                 reader->arena, reader->word.data != NULL ? reader->word.data : "",
@@ -49,7 +43,7 @@ static void end_word(Reader *reader, bool last)
     reader->break_at = 0;
 }
 
-/* Does a backslash in front of `next` take its meaning away? */
+/* Whether a backslash before `next` escapes it. */
 static bool escapes(const Reader *reader, char next)
 {
     if (reader->line.quote == '\'')
@@ -59,7 +53,7 @@ static bool escapes(const Reader *reader, char next)
     return true;
 }
 
-/* 2>FILE, <FILE: the number goes, and so will the file. */
+/* 2>FILE, <FILE: drop the number, and skip the file. */
 static void redirect(Reader *reader)
 {
     const char *word = reader->word.data;
@@ -82,7 +76,7 @@ static void unquoted(Reader *reader, char c)
     } else if (c == '<' || c == '>') {
         redirect(reader);
     } else {
-        /* Readline keeps some breaks with the text behind them. */
+        /* Readline keeps some breaks with the text after them. */
         if (strchr(reader->breaks, c) != NULL)
             reader->break_at = reader->word.length + (strchr("@$", c) == NULL);
         kiln_text_char(&reader->word, c);

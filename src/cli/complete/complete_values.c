@@ -1,5 +1,4 @@
-/* Completes the values of overrides: options of groups, choices, files, and what stands
- * there now. */
+/* Completes the values of overrides: options of groups, choices, files, the current value. */
 #include "cli/complete/complete_keys.h"
 
 #include <string.h>
@@ -12,10 +11,10 @@
 typedef struct Value {
     KilnCompletionContext *context;
     KilnCandidates *candidates;
-    const char *before; /* of the word, up to the item that is typed */
-    const char *whole;  /* of the word, up to the value */
+    const char *before; /* the word up to the last item of the value */
+    const char *whole;  /* the word up to the value */
     const char *key;    /* without sign */
-    const char *text;   /* the value as far as it is typed */
+    const char *text;   /* the value so far */
     const char *item;   /* its last item */
     bool bracket;       /* within [ or (: something must follow */
     char sign;          /* + and - of key+=item and key-=item; 0: none */
@@ -23,7 +22,7 @@ typedef struct Value {
 
 /* ---- Texts --------------------------------------------------------------------------------- */
 
-/* Text that the grammar reads back as it is. */
+/* Whether the grammar reads the text back without quotes. */
 static bool is_plain(const char *text)
 {
     return text[0] != '\0' && strpbrk(text, " \t\n,[](){}'\"\\=$") == NULL;
@@ -63,7 +62,7 @@ const char *kiln_complete_value_text(KilnArena *arena, const KilnConfig *config,
 
 /* ---- Candidates ---------------------------------------------------------------------------- */
 
-/* Is `name` one of the items in front of the one that is typed? */
+/* Whether `name` is one of the items before the last. */
 static bool given_before(const Value *value, const char *name)
 {
     const char *bracket = strpbrk(value->text, "[("), *p = value->text;
@@ -90,7 +89,7 @@ static void add_item(const Value *value, const char *name, const char *note)
                             note);
 }
 
-/* A value as a whole, which is only offered in the place of the whole. */
+/* Add a whole value; it is not offered as an item of a list. */
 static void add_whole(const Value *value, const char *text, const char *note)
 {
     if (text != NULL)
@@ -118,7 +117,7 @@ static void add_components(const Value *value, KilnKind kind, bool with_kind)
 
 /* ---- Groups -------------------------------------------------------------------------------- */
 
-/* A group here: in the defaults list, or named with + or where nothing composes. */
+/* Whether the key is a group: one of the defaults list, or with + or without a config any. */
 static bool is_group(const Value *value, const char *group)
 {
     KilnCompletionContext *context = value->context;
@@ -135,7 +134,7 @@ static bool is_group(const Value *value, const char *group)
            kiln_completion_context_options(context, group, true) != NULL;
 }
 
-/* Options by one level: resnet, and mnist/ for what lies below. */
+/* Options by one level: resnet, and mnist/ for those in a folder. */
 static void complete_option(Value *value, const char *group)
 {
     KilnCompletionContext *context = value->context;
@@ -162,7 +161,7 @@ static void complete_option(Value *value, const char *group)
 
 /* ---- Keys ---------------------------------------------------------------------------------- */
 
-/* What is there now, to be changed; else the default. */
+/* Add the current value, to be edited, else the default. */
 static void complete_present(const Value *value, const KilnField *field, const KilnConfigNode *node)
 {
     KilnArena *arena = &value->context->arena;
@@ -182,7 +181,7 @@ static void complete_bool(const Value *value, const char *help)
     add_item(value, "false", help);
 }
 
-/* _target_: components of the kind that must stand there, or now does. */
+/* _target_: components of the kind that the option takes, or that the current one has. */
 static void complete_target(const Value *value, const char *parent, const KilnConfigNode *node)
 {
     const KilnField *field = kiln_config_field(value->context->config, value->context->registry,
@@ -239,7 +238,7 @@ static void complete_field(const Value *value, const KilnField *field, const Kil
     }
 }
 
-/* key-=item: what can be taken away. */
+/* key-=item: items that can be removed. */
 static void complete_items(const Value *value, const KilnConfigNode *list)
 {
     for (size_t i = 0; list != NULL && list->kind == KILN_NODE_LIST && i < list->count; i++) {
@@ -278,7 +277,7 @@ static void complete_key_value(const Value *value)
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
-/* Behind the last comma or opening bracket of what is typed. */
+/* The text after the last comma or opening bracket. */
 static const char *last_item(const char *text, bool *ret_bracket)
 {
     const char *item = text;

@@ -1,111 +1,39 @@
-/* Finds out what is asked for where the cursor stands: a command, a flag, its value, an
- * argument, an override. */
+/* Completes a command, a flag, a flag's value or a command's words. What these can be is read from
+ * the usage texts in cli/flags.c and cli/main.c: "[plots=DIR]" completes to folders. */
 #include "cli/complete/complete_words.h"
 
 #include <string.h>
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/complete/complete_keys.h"
 #include "cli/complete/complete_context.h"
+#include "cli/complete/complete_keys.h"
 #include "cli/flags.h"
 #include "kiln/run.h"
 #include "registry/registry.h"
 
 typedef struct Cursor {
-    const char *command;
-    KilnArgs args; /* of the words in front of the cursor */
+    const KilnCommand *command;
+    KilnArgs args; /* of the words before the cursor */
     KilnCandidates *candidates;
     KilnCompletionContext context;
+    bool composed; /* the context is set */
 } Cursor;
 
-static void add_all(Cursor *cursor, const char *before, const char *const *names)
+static KilnCompletionContext *context(Cursor *cursor)
 {
-    KilnArena *arena = &cursor->candidates->arena;
-
-    for (; *names != NULL; names++)
-        kiln_candidates_add(cursor->candidates, false,
-                            kiln_arena_printf(arena, "%s%s", before, *names), NULL);
+    if (!cursor->composed)
+        kiln_completion_context_set(&cursor->args, cursor->command->name, &cursor->context);
+    cursor->composed = true;
+    return &cursor->context;
 }
 
-/* ---- Flags --------------------------------------------------------------------------------- */
+/* ---- Names of groups, files and components ------------------------------------------------- */
 
-static void complete_flag(Cursor *cursor)
-{
-    const KilnFlag *flag;
-
-    for (size_t i = 0; (flag = kiln_flag_at(cursor->command, i)) != NULL; i++)
-        kiln_candidates_add(cursor->candidates, false, flag->name, flag->text);
-}
-
-static void complete_topic(Cursor *cursor, const char *before)
-{
-    KilnArena *arena = &cursor->candidates->arena;
-    const char *topic;
-
-    for (size_t i = 0; (topic = kiln_flag_topic(i)) != NULL; i++)
-        kiln_candidates_add(cursor->candidates, false,
-                            kiln_arena_printf(arena, "%s%s", before, topic), NULL);
-}
-
-static void complete_flag_value(Cursor *cursor, const char *flag, const char *before,
-                                const char *typed)
-{
-    static const char *const cfg[] = { "job", "kiln", "all", NULL };
-    static const char *const phases[] = { "forward", "backward", "update", NULL };
-    static const char *const newest[] = { "last", NULL };
-
-    if (strcmp(flag, "--cfg") == 0) {
-        add_all(cursor, before, cfg);
-    } else if (strcmp(flag, "--info") == 0) {
-        complete_topic(cursor, before);
-    } else if (strcmp(flag, "--phase") == 0) {
-        add_all(cursor, before, phases);
-    } else if (strcmp(flag, "--depth") == 0) {
-        return; /* a number */
-    } else if (strcmp(flag, "--svg") == 0) {
-        kiln_candidates_paths(cursor->candidates, before, typed, "");
-    } else if (strcmp(flag, "--plugin") == 0) {
-        kiln_candidates_paths(cursor->candidates, before, typed, ".so");
-    } else if (strcmp(flag, "--config-path") == 0 || strcmp(flag, "--config-dir") == 0) {
-        kiln_candidates_paths(cursor->candidates, before, typed, "/");
-    } else if (strcmp(flag, "--resume") == 0) {
-        add_all(cursor, before, newest);
-        kiln_candidates_paths(cursor->candidates, before, typed, "/");
-    } else {
-        kiln_completion_context_set(&cursor->args, cursor->command, &cursor->context);
-        if (strcmp(flag, "--config-name") == 0) {
-            const char **names = kiln_completion_context_options(&cursor->context, "", false);
-
-            if (names != NULL)
-                add_all(cursor, before, names);
-        } else { /* --explain, --package */
-            kiln_complete_keys(&cursor->context, cursor->candidates, before, typed, KILN_KEY_NAME);
-        }
-    }
-}
-
-/* ---- Arguments of the commands that are no overrides --------------------------------------- */
-
-/* The groups that have components, as `list` names them. */
-static void complete_list(Cursor *cursor)
-{
-    const KilnRegistry *registry = cursor->context.registry;
-
-    for (size_t i = 0; registry != NULL && i < kiln_registry_count(registry); i++) {
-        KilnKind kind = kiln_registry_at(registry, i)->kind;
-
-        kiln_candidates_add(cursor->candidates, false,
-                            kind == KILN_KIND_MODULE     ? "task"
-                            : kind == KILN_KIND_CALLBACK ? "callbacks"
-                                                         : kiln_kind_name(kind),
-                            NULL);
-    }
-}
-
-/* Folders of config files by one level, and with `files` these: experiment/mnist/cnn. */
+/* Folders of config files by one level, and with `files` the files: experiment/mnist/cnn. */
 static void complete_files(Cursor *cursor, bool files)
 {
+    KilnCompletionContext *composed = context(cursor);
     KilnCandidates *candidates = cursor->candidates;
     KilnArena *arena = &candidates->arena;
     const char *typed = candidates->typed, *slash = strrchr(typed, '/');
@@ -114,30 +42,29 @@ static void complete_files(Cursor *cursor, bool files)
 
     if (group == NULL)
         return;
-    const char **groups = kiln_completion_context_options(&cursor->context, group, true);
-    const char **options = files ? kiln_completion_context_options(&cursor->context, group, false)
-                                 : NULL;
+    const char **groups = kiln_completion_context_options(composed, group, true);
+    const char **options = files ? kiln_completion_context_options(composed, group, false) : NULL;
     length += slash != NULL;
     for (; options != NULL && *options != NULL; options++)
         kiln_candidates_add(candidates, false,
                             kiln_arena_printf(arena, "%.*s%s", (int)length, typed, *options),
-                            kiln_completion_context_option_note(&cursor->context, group, *options));
+                            kiln_completion_context_option_note(composed, group, *options));
     for (; groups != NULL && *groups != NULL; groups++) {
         const char *path = kiln_arena_printf(arena, "%.*s%s", (int)length, typed, *groups);
 
         if (path == NULL || (strcmp(path, "kiln") == 0 && *typed == '\0'))
             continue;
         kiln_candidates_add(candidates, false, path, "group");
-        if (files || kiln_completion_context_options(&cursor->context, path, true) != NULL)
+        if (files || kiln_completion_context_options(composed, path, true) != NULL)
             kiln_candidates_add(candidates, true, kiln_arena_printf(arena, "%s/", path), "group");
     }
 }
 
-/* Components (model/resnet), sections (trainer), and what complete_files offers. */
-static void complete_show(Cursor *cursor)
+/* Names that `kiln show` takes: config files, components (model/resnet), sections (trainer). */
+static void complete_names(Cursor *cursor)
 {
     KilnCandidates *candidates = cursor->candidates;
-    const KilnRegistry *registry = cursor->context.registry;
+    const KilnRegistry *registry = context(cursor)->registry;
     bool deep = strchr(candidates->typed, '/') != NULL;
 
     complete_files(cursor, true);
@@ -155,201 +82,180 @@ static void complete_show(Cursor *cursor)
             kiln_candidates_add(candidates, false, section->key, section->summary);
 }
 
-/* Arguments that name groups and components, which are the same for all words. */
-static void complete_name(Cursor *cursor)
+/* ---- Usage texts --------------------------------------------------------------------------- */
+
+static bool is(const char *part, size_t length, const char *name)
 {
-    kiln_completion_context_set(&cursor->args, cursor->command, &cursor->context);
-    if (strcmp(cursor->command, "list") == 0)
-        complete_list(cursor);
-    else if (strcmp(cursor->command, "schema") == 0)
-        complete_files(cursor, false);
-    else
-        complete_show(cursor);
+    return strlen(name) == length && strncmp(part, name, length) == 0;
 }
 
-/* How many words before the cursor are paths. */
-static size_t paths_before(const Cursor *cursor)
+/* Complete one part of a usage text, a name or a placeholder. `before` is the text of the word
+ * before it ("--cfg=", "plots="). */
+static void complete_part(Cursor *cursor, const char *part, size_t length, const char *before)
+{
+    KilnCandidates *candidates = cursor->candidates;
+    const char *typed = candidates->typed + strlen(before);
+
+    if (length > 3 && strncmp(part + length - 3, "...", 3) == 0)
+        length -= 3;
+    if (kiln_usage_is_name(part)) {
+        kiln_candidates_add(
+            candidates, false,
+            kiln_arena_printf(&candidates->arena, "%s%.*s", before, (int)length, part), NULL);
+    } else if (is(part, length, "DIR")) {
+        kiln_candidates_paths(candidates, before, typed, "/");
+    } else if (is(part, length, "FILE") || is(part, length, "INPUT")) {
+        kiln_candidates_paths(candidates, before, typed, "");
+    } else if (is(part, length, "FILE.so")) {
+        kiln_candidates_paths(candidates, before, typed, ".so");
+    } else if (is(part, length, "RUN")) {
+        kiln_candidates_add(candidates, false,
+                            kiln_arena_printf(&candidates->arena, "%slast", before),
+                            "the newest run");
+        if (before[0] == '\0') /* train resumes runs, not checkpoints */
+            kiln_candidates_add(candidates, false, "best", "the newest run's best checkpoint");
+        kiln_candidates_paths(candidates, before, typed, "/");
+    } else if (is(part, length, "NAME")) {
+        complete_names(cursor);
+    } else if (is(part, length, "GROUP")) {
+        complete_files(cursor, false);
+    } else if (is(part, length, "KEY")) {
+        kiln_complete_keys(context(cursor), candidates, before, typed, KILN_KEY_NAME);
+    } else if (is(part, length, "OVERRIDE")) {
+        kiln_complete_override(context(cursor), candidates);
+    } else if (is(part, length, "CONFIG")) {
+        const char **names = kiln_completion_context_options(context(cursor), "", false);
+
+        for (; names != NULL && *names != NULL; names++)
+            kiln_candidates_add(candidates, false,
+                                kiln_arena_printf(&candidates->arena, "%s%s", before, *names),
+                                NULL);
+    }
+}
+
+static void complete_parts(Cursor *cursor, const char *usage, size_t size, const char *before)
+{
+    const char *text = kiln_arena_strndup(&cursor->candidates->arena, usage, size), *part;
+    size_t length;
+
+    while (text != NULL && (part = kiln_usage_next(&text, "[|]", &length)) != NULL)
+        complete_part(cursor, part, length, before);
+}
+
+/* Whether one of the words before the cursor starts with `text`. */
+static bool is_given(const Cursor *cursor, const char *text)
+{
+    for (size_t i = 0; i < cursor->args.n_words; i++)
+        if (kiln_starts_with(cursor->args.words[i], text))
+            return true;
+    return false;
+}
+
+/* How many of the command's words without = are there. Between overrides only paths count. */
+static size_t words_given(const Cursor *cursor)
 {
     size_t n = 0;
 
+    if (strstr(cursor->command->usage, "OVERRIDE") == NULL)
+        return cursor->args.n_words;
     for (size_t i = 0; i < cursor->args.n_words; i++)
         n += kiln_word_is_path(cursor->args.words[i]);
-    return n;
+    return n + is_given(cursor, "ckpt_path=");
 }
 
-/* RUN: run folders, checkpoints, names for the newest; with `files` records too. */
-static void complete_run(Cursor *cursor, bool files)
+/* Complete "key=" and, behind it, its values. False: the word has another key. */
+static bool complete_assignment(Cursor *cursor, const char *part, size_t length)
 {
     KilnCandidates *candidates = cursor->candidates;
+    size_t key = strcspn(part, "=") + 1;
+    const char *before = kiln_arena_strndup(&candidates->arena, part, key);
 
-    kiln_candidates_add(candidates, false, "last", "the newest run");
-    kiln_candidates_add(candidates, false, "best", "the newest run's best checkpoint");
-    kiln_candidates_paths(candidates, "", candidates->typed, files ? "" : "/");
-}
-
-/* A run or a flight record, then overrides. */
-static void complete_replay(Cursor *cursor)
-{
-    if (paths_before(cursor) == 0) {
-        complete_run(cursor, true);
-        return;
-    }
-    kiln_completion_context_set(&cursor->args, cursor->command, &cursor->context);
-    kiln_complete_override(&cursor->context, cursor->candidates);
-}
-
-static void complete_explain(Cursor *cursor)
-{
-    if (cursor->args.n_words == 0) {
-        complete_run(cursor, false);
-        return;
-    }
-    kiln_completion_context_set(&cursor->args, cursor->command, &cursor->context);
-    kiln_complete_keys(&cursor->context, cursor->candidates, "", cursor->candidates->typed,
-                       KILN_KEY_NAME);
-}
-
-/* RUN of eval and predict, then predict's INPUT, as long as they are not given by name. */
-static void complete_past(Cursor *cursor)
-{
-    size_t n = paths_before(cursor);
-    bool predicts = strcmp(cursor->command, "predict") == 0;
-    bool named = false, input = !predicts;
-
-    for (size_t i = 0; i < cursor->args.n_words; i++) {
-        named = named || kiln_starts_with(cursor->args.words[i], "ckpt_path=");
-        input = input || kiln_starts_with(cursor->args.words[i], "input=") ||
-                kiln_starts_with(cursor->args.words[i], "split=");
-    }
-    n += named;
-    if (n == 0)
-        complete_run(cursor, false);
-    else if (n == 1 && !input)
-        kiln_candidates_paths(cursor->candidates, "", cursor->candidates->typed, "");
-}
-
-/* A word that is no override: `word`=PATH. True when its value is being typed. */
-static bool complete_own(KilnCandidates *candidates, const char *word, const char *note,
-                         const char *ending)
-{
-    kiln_candidates_add(candidates, true, word, note);
-    if (!kiln_starts_with(candidates->typed, word))
+    if (before == NULL || !kiln_starts_with(candidates->typed, before)) {
+        kiln_candidates_add(candidates, true, before, NULL);
         return false;
-    kiln_candidates_paths(candidates, word, candidates->typed + strlen(word), ending);
+    }
+    complete_parts(cursor, part + key, length - key, before);
     return true;
 }
 
-static bool complete_split(KilnCandidates *candidates)
-{
-    if (!kiln_starts_with(candidates->typed, "split=")) {
-        kiln_candidates_add(candidates, true, "split=", "whose samples: test, val, train");
-        return false;
-    }
-    kiln_candidates_add(candidates, false, "split=test", "the test samples");
-    kiln_candidates_add(candidates, false, "split=val", "those to validate on");
-    kiln_candidates_add(candidates, false, "split=train", "those to train on, not augmented");
-    return true;
-}
-
-static void complete_override(Cursor *cursor)
-{
-    KilnCandidates *candidates = cursor->candidates;
-    bool past = strcmp(cursor->command, "eval") == 0 || strcmp(cursor->command, "predict") == 0;
-
-    if (past && complete_split(candidates))
-        return;
-    if (past)
-        complete_past(cursor);
-    if (strcmp(cursor->command, "predict") == 0 &&
-        (complete_own(candidates, "input=", "a PNG file, or a folder of them", "") ||
-         complete_own(candidates, "output=", "the file to write: .jsonl, .csv, .safetensors", "")))
-        return;
-    if (strcmp(cursor->command, "eval") == 0 &&
-        complete_own(candidates, "plots=", "a folder for pictures", "/"))
-        return;
-    if (strcmp(cursor->command, "train") == 0 &&
-        complete_own(candidates, "resume=", "go on in a run folder, with its config", "/")) {
-        kiln_candidates_add(candidates, false, "resume=last", "the newest run");
-        return;
-    }
-    kiln_completion_context_set(&cursor->args, cursor->command, &cursor->context);
-    kiln_complete_override(&cursor->context, candidates);
-}
-
-/* ckpt ACTION RUN...; ls takes folders of runs. */
-static void complete_ckpt(Cursor *cursor)
-{
-    static const char *const actions[] = { "ls", "show", "verify", "diff", NULL };
-
-    if (cursor->args.n_words == 0)
-        add_all(cursor, "", actions);
-    else if (strcmp(cursor->args.words[0], "ls") == 0)
-        kiln_candidates_paths(cursor->candidates, "", cursor->candidates->typed, "/");
-    else
-        complete_run(cursor, false);
-}
-
+/* Complete the words of a command by its usage. Words without = have a place, optional lower-case
+ * names and key=VALUE have none. */
 static void complete_argument(Cursor *cursor)
 {
-    static const char *const shells[] = { "bash", "zsh", "fish", NULL };
-    static const char *const searches[] = { "lr", "batch_size", NULL };
-    const char *command = cursor->command;
+    const char *usage = cursor->command->usage, *part;
+    const size_t given = words_given(cursor);
+    size_t length, place = 0;
 
-    if (strcmp(command, "tune") == 0)
-        add_all(cursor, "", searches);
-    if (strcmp(command, "train") == 0 || strcmp(command, "graph") == 0 ||
-        strcmp(command, "verify-resume") == 0 || strcmp(command, "eval") == 0 ||
-        strcmp(command, "tune") == 0 || strcmp(command, "predict") == 0)
-        complete_override(cursor);
-    else if (strcmp(command, "explain") == 0)
-        complete_explain(cursor);
-    else if (strcmp(command, "replay") == 0)
-        complete_replay(cursor);
-    else if (strcmp(command, "ckpt") == 0)
-        complete_ckpt(cursor);
-    else if (cursor->args.n_words > 0)
-        return; /* the others take one */
-    else if (strcmp(command, "list") == 0 || strcmp(command, "schema") == 0 ||
-             strcmp(command, "show") == 0)
-        complete_name(cursor);
-    else if (strcmp(command, "completion") == 0)
-        add_all(cursor, "", shells);
-    else if (strcmp(command, "init") == 0)
-        kiln_candidates_paths(cursor->candidates, "", cursor->candidates->typed, "/");
+    if (strstr(usage, "INPUT") != NULL && complete_assignment(cursor, "input=INPUT", 11))
+        return;
+    while ((part = kiln_usage_next(&usage, " ", &length)) != NULL) {
+        const bool optional = part[0] == '[';
+
+        part += optional;
+        length -= 2 * (size_t)optional;
+        if (memchr(part, '=', length) != NULL) {
+            if (complete_assignment(cursor, part, length))
+                return;
+        } else if (is(part, length, "OVERRIDE...") || (optional && kiln_usage_is_name(part))) {
+            complete_parts(cursor, part, length, "");
+        } else {
+            const bool repeats = length > 3 && strncmp(part + length - 3, "...", 3) == 0;
+            const bool named = is(part, length, "INPUT") &&
+                               (is_given(cursor, "input=") || is_given(cursor, "split="));
+
+            if (!named && (place == given || (repeats && given > place)))
+                complete_parts(cursor, part, length, "");
+            place++;
+        }
+        if (place > given && strstr(cursor->command->usage, "OVERRIDE") == NULL)
+            return; /* the next words have other places */
+    }
 }
 
-/* ---- Words --------------------------------------------------------------------------------- */
+/* ---- Flags and commands ---------------------------------------------------------------------- */
+
+static void complete_flag(Cursor *cursor)
+{
+    const KilnFlag *flag;
+
+    for (size_t i = 0; (flag = kiln_flag_at(cursor->command->name, i)) != NULL; i++)
+        kiln_candidates_add(cursor->candidates, false, flag->name, flag->help);
+}
 
 static void complete_command(KilnCandidates *candidates)
 {
-    const char *name, *summary;
+    const KilnCommand *command;
 
-    for (size_t i = 0; (name = kiln_command_name(i, &summary)) != NULL; i++)
-        kiln_candidates_add(candidates, false, name, summary);
+    for (size_t i = 0; (command = kiln_command_at(i)) != NULL; i++)
+        kiln_candidates_add(candidates, false, command->name, command->summary);
     kiln_candidates_add(candidates, false, "--help", "the commands");
     kiln_candidates_add(candidates, false, "--version", NULL);
 }
 
-static void complete_with(Cursor *cursor, const char *waiting)
+/* `waiting`: the flag whose value is the word at the cursor; NULL: none. */
+static void complete_word(Cursor *cursor, const KilnFlag *waiting)
 {
-    const char *typed = cursor->candidates->typed, *value = NULL;
-    const KilnFlag *flag = kiln_flag_find(cursor->command, typed, &value);
+    KilnCandidates *candidates = cursor->candidates;
+    const char *typed = candidates->typed, *value = NULL;
+    const KilnFlag *flag = kiln_flag_find(cursor->command->name, typed, &value);
 
     if (waiting != NULL)
-        complete_flag_value(cursor, waiting, "", typed);
-    if (waiting != NULL && (strcmp(waiting, "--info") != 0 || cursor->candidates->count > 0))
-        return; /* --info may stand alone */
-    if (flag != NULL && value != NULL) {
-        const char *before = kiln_arena_strndup(&cursor->candidates->arena, typed,
-                                                (size_t)(value - typed));
+        complete_parts(cursor, waiting->value, strlen(waiting->value), "");
+    if (waiting != NULL && (waiting->takes != KILN_FLAG_OPTIONAL || candidates->count > 0))
+        return;
+    if (flag != NULL && flag->value != NULL && value != NULL) {
+        const char *before = kiln_arena_strndup(&candidates->arena, typed, (size_t)(value - typed));
+
         if (before != NULL)
-            complete_flag_value(cursor, flag->name, before, value);
+            complete_parts(cursor, flag->value, strlen(flag->value), before);
     } else if (typed[0] == '-') {
         complete_flag(cursor);
     } else {
         complete_argument(cursor);
     }
 }
+
+/* ---- Words ----------------------------------------------------------------------------------- */
 
 static const char *base_name(const char *path)
 {
@@ -358,8 +264,7 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* Where the program stands among the words: behind VAR=x, sudo, time. By another name
- * it is the first. */
+/* The index of the program's name: after VAR=x, sudo, time; 0 under another name. */
 static size_t find_program(char **words, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -371,23 +276,21 @@ static size_t find_program(char **words, size_t count)
 void kiln_complete_words(char **words, size_t count, KilnCandidates *candidates)
 {
     Cursor cursor = { .candidates = candidates };
-    const char *waiting = NULL;
+    const KilnFlag *waiting = NULL;
 
     if (count < 2)
         return;
     size_t first = find_program(words, count - 1) + 1;
-    cursor.command = "train";
-    if (strcmp(base_name(words[first - 1]), "kiln") == 0) {
-        if (first + 1 == count) {
-            complete_command(candidates);
-            return;
-        }
-        cursor.command = words[first++];
-    }
-    if (kiln_args_guess(cursor.command, (int)(count - 1 - first), words + first, &cursor.args,
-                        &waiting) < 0)
+    const bool is_kiln = strcmp(base_name(words[first - 1]), "kiln") == 0;
+    if (is_kiln && first + 1 == count) {
+        complete_command(candidates);
         return;
-    complete_with(&cursor, waiting);
+    }
+    cursor.command = kiln_command_find(is_kiln ? words[first++] : "train");
+    if (cursor.command == NULL || kiln_args_guess(cursor.command->name, (int)(count - 1 - first),
+                                                  words + first, &cursor.args, &waiting) < 0)
+        return;
+    complete_word(&cursor, waiting);
     kiln_args_release(&cursor.args);
     kiln_completion_context_release(&cursor.context);
 }

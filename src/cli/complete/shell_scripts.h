@@ -1,4 +1,4 @@
-/* The scripts that teach shells to complete, inside the program. */
+/* The completion scripts of the shells, inside the program. */
 #ifndef KILN_CLI_COMPLETE_SHELL_SCRIPTS_H
 #define KILN_CLI_COMPLETE_SHELL_SCRIPTS_H
 

@@ -1,15 +1,14 @@
-/* The planned step as a table. */
+/* Prints a planned step as a table. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "cli/graph/graph_view.h"
 
-/* Columns in the order in which they stand; `keep` says how long they stay where the
- * page is narrow: the smallest goes first. */
+/* A column; on a narrow page the columns with the lowest rank are left out first. */
 typedef struct Column {
     const char *title;
-    int width, keep;
+    int width, rank;
     bool number; /* aligned right */
 } Column;
 
@@ -39,22 +38,22 @@ static int width_of(const Layout *layout)
     return sum - 2;
 }
 
-/* Leave out columns until the rest fits. */
+/* Leaves out columns until the rest fits. */
 static void fit(Layout *layout, int width)
 {
     while (width_of(layout) > width) {
-        Column *least = NULL;
+        Column *lowest = NULL;
 
         for (int i = 0; i < layout->n; i++) {
             Column *column = &layout->columns[i];
 
-            if (column->width > 0 && column->keep < 9 &&
-                (least == NULL || column->keep < least->keep))
-                least = column;
+            if (column->width > 0 && column->rank < 9 &&
+                (lowest == NULL || column->rank < lowest->rank))
+                lowest = column;
         }
-        if (least == NULL)
+        if (lowest == NULL)
             return;
-        least->width = 0;
+        lowest->width = 0;
     }
 }
 
@@ -128,7 +127,7 @@ static bool shown(const KilnStepView *view, size_t i, KilnStepPhase only)
     return only == KILN_STEP_PHASES || kiln_step_phase(&view->calls[i]) == only;
 }
 
-/* Headings where the phase or the layer changes. */
+/* Prints headings where the phase or the layer changes. */
 static void put_heading(const KilnStepView *view, size_t i, long before, KilnPage *page)
 {
     KilnStepPhase phase = kiln_step_phase(&view->calls[i]);

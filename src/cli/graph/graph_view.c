@@ -1,4 +1,4 @@
-/* Sorting the calls of a plan into groups. */
+/* Groups the calls of a plan by layer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +38,8 @@ static void cut(const char *layer, int depth, char *ret)
         }
 }
 
-/* The nearest call of the same phase that belongs to a layer, before (step -1) or
- * behind (step 1) number i; NULL: none. */
+/* The layer of the nearest call of the same phase that has one, before (step -1) or after (step 1)
+ * call i; NULL: none. */
 static const char *layer_near(const KilnStepView *view, size_t i, int step)
 {
     KilnStepPhase phase = kiln_step_phase(&view->calls[i]);
@@ -55,9 +55,8 @@ static const char *layer_near(const KilnStepView *view, size_t i, int step)
     return NULL;
 }
 
-/* Between two layers an operation goes with the first of them, and so does its
- * gradient, which comes before that layer's. What stands at the end of all layers is
- * the loss. */
+/* An operation between two layers belongs to the first of them, and so does its gradient, which
+ * comes before that layer's. Operations after the last layer are the loss. */
 static void name_group(const KilnStepView *view, size_t i, int depth, char *ret)
 {
     const KilnCallReport *call = &view->calls[i];
@@ -69,14 +68,14 @@ static void name_group(const KilnStepView *view, size_t i, int depth, char *ret)
         return;
     }
     if (layer[0] == '\0') {
-        const char *before = layer_near(view, i, -1), *behind = layer_near(view, i, 1);
+        const char *before = layer_near(view, i, -1), *after = layer_near(view, i, 1);
 
-        layer = phase == KILN_STEP_FORWARD ? (behind == NULL   ? NULL
+        layer = phase == KILN_STEP_FORWARD ? (after == NULL    ? NULL
                                               : before != NULL ? before
-                                                               : behind)
-                                           : (before == NULL   ? NULL
-                                              : behind != NULL ? behind
-                                                               : before);
+                                                               : after)
+                                           : (before == NULL  ? NULL
+                                              : after != NULL ? after
+                                                              : before);
     }
     if (layer != NULL)
         cut(layer, depth, ret);

@@ -1,4 +1,4 @@
-/* The planned step as kiln graph shows it: calls in groups of layers. */
+/* A planned step as `kiln graph` shows it: calls grouped by layer. */
 #ifndef KILN_CLI_GRAPH_GRAPH_VIEW_H
 #define KILN_CLI_GRAPH_GRAPH_VIEW_H
 
@@ -17,14 +17,14 @@ const char *kiln_step_phase_name(KilnStepPhase phase);
 
 enum { KILN_GROUP_NAME = 128 };
 
-/* The calls of one layer, or of all below one prefix. */
+/* The calls of one layer, or of all layers below one prefix. */
 typedef struct KilnCallGroup {
     char name[KILN_GROUP_NAME];
     double seconds[KILN_STEP_PHASES]; /* of one step */
     int calls[KILN_STEP_PHASES];
 } KilnCallGroup;
 
-/* A plan with its calls sorted into groups, in order of first appearance. */
+/* A plan's calls and their groups, in order of first appearance. */
 typedef struct KilnStepView {
     const KilnPlan *plan;
     KilnCallReport *calls; /* in order of execution */
@@ -37,20 +37,20 @@ typedef struct KilnStepView {
 } KilnStepView;
 
 KilnStepPhase kiln_step_phase(const KilnCallReport *call);
-/* Seconds of one run. */
+/* Mean seconds of one execution. */
 double kiln_call_seconds(const KilnCallReport *call);
 
-/* Look at a plan; layers are put together that agree in their first `depth` parts (0:
- * all parts). Operations outside of layers go with the layer that they follow, and
- * their gradients with that layer's. False: memory is out. */
+/* Group a plan's calls: layers that agree in the first `depth` parts of their names form one group
+ * (0: all parts). An operation outside of layers belongs to the layer before it, its gradient to
+ * that layer's gradients. False: out of memory. */
 bool kiln_step_view(const KilnPlan *plan, int depth, KilnStepView *ret);
 void kiln_step_view_release(KilnStepView *view);
 
-/* A table of every call, of one phase or all (KILN_STEP_PHASES). */
+/* Append a table of every call, of one phase or all (KILN_STEP_PHASES). */
 void kiln_step_table(const KilnStepView *view, KilnStepPhase only, KilnPage *page);
-/* One line for each group. */
+/* Append a table with one row for each group. */
 void kiln_step_groups_table(const KilnStepView *view, KilnStepPhase only, KilnPage *page);
-/* The picture. */
-void kiln_step_svg(const KilnStepView *view, KilnStepPhase only, KilnText *svg);
+/* Append a picture of the step's memory. */
+void kiln_step_svg(const KilnStepView *view, KilnText *svg);
 
 #endif

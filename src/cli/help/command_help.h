@@ -1,10 +1,12 @@
-/* What commands are for, as text. */
+/* The --help pages of commands. */
 #ifndef KILN_CLI_HELP_COMMAND_HELP_H
 #define KILN_CLI_HELP_COMMAND_HELP_H
 
 #include "base/page.h"
+#include "cli/commands/commands.h"
 
-/* Usage of a command (not train, whose help is composed), what it does, examples and flags. */
-void kiln_command_help(KilnPage *page, const char *name, const char *usage, const char *summary);
+/* Append the usage of a command, what it does, examples and flags. The help of train is composed:
+ * cli/commands/train_help.c. */
+void kiln_command_help(KilnPage *page, const KilnCommand *command);
 
 #endif

@@ -1,40 +1,40 @@
-/* Finds config files and lists them on a page. */
+/* Finds the config files that select a component. */
 #include "cli/help/config_users.h"
 
 #include <string.h>
 
 #include "registry/registry.h"
 
-typedef struct Choosers {
+typedef struct Users {
     KilnPage *page;
     const KilnRegistry *registry;
-    const KilnComponent *component; /* sought in files */
-    const char *group;              /* whose files are listed */
-    KilnText chosen;                /* files that name the component: "model/resnet", a line each */
+    const KilnComponent *component; /* wanted; NULL: all files of `group` */
+    const char *group;
+    KilnText direct; /* files that name the component: "model/resnet", a line each */
     bool found;
-} Choosers;
+} Users;
 
 static const char *source_of(const KilnConfigFile *file)
 {
     return file->content->layer == KILN_LAYER_DEFAULT ? "without a file" : file->source;
 }
 
-static bool names_component(const KilnConfigNode *node, const Choosers *c)
+static bool names_component(const KilnConfigNode *node, const Users *users)
 {
     const KilnConfigNode *target = kiln_node_get(node, "_target_");
     const KilnComponent *component = NULL;
 
     if (target != NULL && target->kind == KILN_NODE_SCALAR &&
-        kiln_registry_target(c->registry, target->text, KILN_KIND_ANY, &component, NULL) >= 0 &&
-        component == c->component)
+        kiln_registry_target(users->registry, target->text, KILN_KIND_ANY, &component, NULL) >= 0 &&
+        component == users->component)
         return true;
     for (size_t i = 0; i < node->count; i++)
-        if (names_component(node->entries[i].value, c))
+        if (names_component(node->entries[i].value, users))
             return true;
     return false;
 }
 
-/* "model/resnet" in a defaults list: `- model: resnet`, `- override /model: resnet`. */
+/* Whether a defaults list has "model/resnet": `- model: resnet`, `- override /model: resnet`. */
 static bool lists_file(const KilnConfigNode *defaults, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -57,7 +57,7 @@ static bool lists_file(const KilnConfigNode *defaults, const char *path)
     return false;
 }
 
-static void append_file(Choosers *c, const char *group, const char *option, const char *what)
+static void append_file(Users *users, const char *group, const char *option, const char *what)
 {
     KilnText left = { 0 };
 
@@ -67,37 +67,37 @@ static void append_file(Choosers *c, const char *group, const char *option, cons
                          strchr(group, '/') != NULL ? "/" : "");
     kiln_text_append(&left, option);
     if (!left.failed)
-        kiln_page_pair(c->page, 36, left.data, what);
+        kiln_page_pair(users->page, 36, left.data, what);
     kiln_text_release(&left);
-    c->found = true;
+    users->found = true;
 }
 
 static void visit_direct(void *ctx, const char *group, const char *option,
                          const KilnConfigFile *file)
 {
-    Choosers *c = ctx;
+    Users *users = ctx;
 
-    if (!names_component(file->content, c))
+    if (!names_component(file->content, users))
         return;
-    append_file(c, group, option, source_of(file));
+    append_file(users, group, option, source_of(file));
     if (group[0] != '\0')
-        kiln_text_printf(&c->chosen, "%s/%s\n", group, option);
+        kiln_text_printf(&users->direct, "%s/%s\n", group, option);
 }
 
-/* Files whose defaults list has one of those. */
+/* Files whose defaults lists select one of those. */
 static void visit_indirect(void *ctx, const char *group, const char *option,
                            const KilnConfigFile *file)
 {
-    Choosers *c = ctx;
+    Users *users = ctx;
 
-    for (const char *line = c->chosen.data; line != NULL && *line != '\0';) {
+    for (const char *line = users->direct.data; line != NULL && *line != '\0';) {
         size_t n = strcspn(line, "\n");
         KilnText path = { 0 }, what = { 0 };
 
         kiln_text_append_n(&path, line, n);
         if (!path.failed && lists_file(file->defaults, path.data)) {
-            kiln_text_printf(&what, "%s chooses %s", file->source, path.data);
-            append_file(c, group, option, what.failed ? "" : what.data);
+            kiln_text_printf(&what, "%s selects %s", file->source, path.data);
+            append_file(users, group, option, what.failed ? "" : what.data);
         }
         kiln_text_release(&path);
         kiln_text_release(&what);
@@ -108,34 +108,34 @@ static void visit_indirect(void *ctx, const char *group, const char *option,
 KilnStatus kiln_config_users_print(KilnPage *page, const KilnComposeRequest *request,
                                    const KilnComponent *component, KilnError *err)
 {
-    Choosers c = { .page = page, .registry = request->registry, .component = component };
-    KilnStatus status = kiln_compose_files(request, visit_direct, &c, err);
+    Users users = { .page = page, .registry = request->registry, .component = component };
+    KilnStatus status = kiln_compose_files(request, visit_direct, &users, err);
 
     if (status >= 0)
-        status = kiln_compose_files(request, visit_indirect, &c, err);
-    if (!c.found)
+        status = kiln_compose_files(request, visit_indirect, &users, err);
+    if (!users.found)
         kiln_page_line(page, 2, "no config file");
-    kiln_text_release(&c.chosen);
+    kiln_text_release(&users.direct);
     return status;
 }
 
 static void visit_member(void *ctx, const char *group, const char *option,
                          const KilnConfigFile *file)
 {
-    Choosers *c = ctx;
-    size_t n = strlen(c->group);
+    Users *users = ctx;
+    size_t n = strlen(users->group);
 
-    if (strncmp(group, c->group, n) == 0 && (group[n] == '\0' || group[n] == '/'))
-        append_file(c, group, option, source_of(file));
+    if (strncmp(group, users->group, n) == 0 && (group[n] == '\0' || group[n] == '/'))
+        append_file(users, group, option, source_of(file));
 }
 
 KilnStatus kiln_config_users_print_group(KilnPage *page, const KilnComposeRequest *request,
                                          const char *group, KilnError *err)
 {
-    Choosers c = { .page = page, .group = group };
-    KilnStatus status = kiln_compose_files(request, visit_member, &c, err);
+    Users users = { .page = page, .group = group };
+    KilnStatus status = kiln_compose_files(request, visit_member, &users, err);
 
-    if (!c.found)
+    if (!users.found)
         kiln_page_line(page, 2, "no config file");
     return status;
 }

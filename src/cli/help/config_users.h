@@ -1,11 +1,11 @@
-/* Config files on a page of help: the words that choose them, and where they are. */
+/* Lists config files on a page of help: those that select a component, and those of a group. */
 #ifndef KILN_CLI_HELP_CONFIG_USERS_H
 #define KILN_CLI_HELP_CONFIG_USERS_H
 
 #include "base/page.h"
 #include "kiln/config.h"
 
-/* The files that name a component, and those whose defaults lists choose such a file:
+/* The files that name a component, then the files whose defaults lists select one of those:
  * "  model=resnet    conf/model/resnet.yaml". */
 KILN_NODISCARD KilnStatus kiln_config_users_print(KilnPage *page, const KilnComposeRequest *request,
                                                   const KilnComponent *component, KilnError *err);

@@ -1,4 +1,4 @@
-/* Makes examples from options tables. What it writes must compose. */
+/* Makes examples from options tables. All of them compose (tests/cli/help/test_show.py). */
 #include "cli/help/example.h"
 
 #include <math.h>
@@ -17,31 +17,26 @@ static bool in_range(const KilnField *field, double value)
     return value >= field->min && value <= field->max;
 }
 
-/* Another number near the default, as people would try it: twice, half, ... An odd count stays
- * odd: sizes of kernels must be. */
+/* Another number near the default, as people would try it: twice, half, ... An odd integer stays
+ * odd, as kernel sizes must. */
 static bool other_number(KilnText *text, const KilnField *field)
 {
-    const double tries[] = { 0.1, 10, 100, 2, 1, 0.5, 0 };
     char digits[KILN_BOUND_TEXT];
-    double now = 0, found = NAN;
+    double now = 0;
     bool known = field->value != NULL && kiln_parse_f64(field->value, &now, NULL) >= 0 && now > 0;
     bool whole = field->type == KILN_TYPE_I64 || field->type == KILN_TYPE_SIZE;
+    double odd = known && whole && fmod(now, 2) == 1 ? now + 2 : NAN;
+    const double tries[] = {
+        odd, known ? now * 2 : NAN, known ? now / 2 : NAN, 0.1, 10, 100, 2, 1, 0.5, 0
+    };
 
-    const bool odd = known && whole && fmod(now, 2) == 1;
-
-    if (odd && in_range(field, now + 2))
-        found = now + 2;
-    else if (known && in_range(field, now * 2))
-        found = now * 2;
-    else if (known && in_range(field, now / 2) && (!whole || floor(now / 2) == now / 2))
-        found = now / 2;
-    for (size_t i = 0; i < KILN_COUNT(tries) && isnan(found); i++)
-        if (in_range(field, tries[i]) && tries[i] != now && (!whole || floor(tries[i]) == tries[i]))
-            found = tries[i];
-    if (isnan(found))
-        return false;
-    kiln_text_append(text, kiln_value_bound(found, digits));
-    return true;
+    for (size_t i = 0; i < KILN_COUNT(tries); i++)
+        if (in_range(field, tries[i]) && tries[i] != now &&
+            (!whole || floor(tries[i]) == tries[i])) {
+            kiln_text_append(text, kiln_value_bound(tries[i], digits));
+            return true;
+        }
+    return false;
 }
 
 static bool other_choice(KilnText *text, const KilnField *field)
@@ -96,8 +91,8 @@ const KilnField *kiln_example_field(const KilnField *fields)
     return found;
 }
 
-/* A value that stands for one of the user's own. Keys of a mapping of numbers are numbers, of
- * epochs say. */
+/* Append a placeholder for a value of the user's. Keys of a mapping of numbers are numbers, such as
+ * epochs. */
 static void placeholder(KilnText *text, const KilnField *field)
 {
     KilnField item = *field;
@@ -168,25 +163,25 @@ void kiln_example_file(KilnText *text, const KilnComponent *component, int inden
     append_fields(text, component->fields, indent);
 }
 
-/* ---- Places ---------------------------------------------------------------------------- */
+/* ---- Slots ----------------------------------------------------------------------------- */
 
-typedef struct Seek {
+typedef struct Search {
     const KilnComponent *component;
     KilnText *key;
-} Seek;
+} Search;
 
-static void seek(void *ctx, const KilnConfigNode *node, const char *path,
-                 const KilnComponent *component)
+static void visit(void *ctx, const KilnConfigNode *node, const char *path,
+                  const KilnComponent *component)
 {
-    const Seek *s = ctx;
+    const Search *search = ctx;
 
-    if (component == s->component && s->key->length == 0 && node->parent != NULL &&
+    if (component == search->component && search->key->length == 0 && node->parent != NULL &&
         node->parent->kind == KILN_NODE_MAP)
-        kiln_text_append(s->key, path);
+        kiln_text_append(search->key, path);
 }
 
-/* A component with a list or mapping for components of the kind (a datamodule with
- * transforms); the option, and *ret_owner. NULL: none. */
+/* The option of a component (*ret_owner) that holds a list or mapping of components of the kind,
+ * such as a datamodule's transforms; NULL: none. */
 static const KilnField *list_for(const KilnRegistry *registry, KilnKind kind,
                                  const KilnComponent **ret_owner)
 {
@@ -203,7 +198,7 @@ static const KilnField *list_for(const KilnRegistry *registry, KilnKind kind,
     return NULL;
 }
 
-/* The row of the root's table for components of the kind; NULL: none. */
+/* The option of the top level that holds components of the kind; NULL: none. */
 static const KilnField *root_row(const KilnSection *sections, KilnKind kind)
 {
     for (; sections != NULL && sections->key != NULL; sections++)
@@ -214,35 +209,35 @@ static const KilnField *root_row(const KilnSection *sections, KilnKind kind)
     return NULL;
 }
 
-static void place_new(const KilnRegistry *registry, const KilnSection *sections,
-                      const KilnComponent *component, KilnComponentSlot *ret);
+static void slot_new(const KilnRegistry *registry, const KilnSection *sections,
+                     const KilnComponent *component, KilnComponentSlot *ret);
 
-/* A place in the list or mapping `list` of another component. */
-static void place_within(const KilnRegistry *registry, const KilnSection *sections,
-                         const KilnComponent *component, const KilnComponent *owner,
-                         const KilnField *list, KilnComponentSlot *ret)
+/* A slot in the list or mapping `list` of another component. */
+static void slot_within(const KilnRegistry *registry, const KilnSection *sections,
+                        const KilnComponent *component, const KilnComponent *owner,
+                        const KilnField *list, KilnComponentSlot *ret)
 {
     const char *kind = kiln_kind_name(component->kind), *name = component->name;
     KilnComponentSlot outer = { 0 };
 
-    place_new(registry, sections, owner, &outer);
+    slot_new(registry, sections, owner, &outer);
     kiln_text_printf(&ret->key, "%s.%s", outer.key.data, list->name);
     ret->listed = list->shape == KILN_LIST;
     if (ret->listed) {
-        kiln_text_append(&ret->choose, outer.choose.data);
-        kiln_example_required(&ret->choose, owner->fields, outer.key.data);
-        kiln_text_printf(&ret->choose, " '%s=[{_target_: %s/%s", ret->key.data, kind, name);
-        append_required(&ret->choose, component->fields, ", ", ": ");
-        kiln_text_append(&ret->choose, "}]'");
+        kiln_text_append(&ret->overrides, outer.overrides.data);
+        kiln_example_required(&ret->overrides, owner->fields, outer.key.data);
+        kiln_text_printf(&ret->overrides, " '%s=[{_target_: %s/%s", ret->key.data, kind, name);
+        append_required(&ret->overrides, component->fields, ", ", ": ");
+        kiln_text_append(&ret->overrides, "}]'");
     } else {
         kiln_text_printf(&ret->key, ".%s", name);
-        kiln_text_printf(&ret->choose, "%s +%s=%s", outer.choose.data, ret->key.data, name);
+        kiln_text_printf(&ret->overrides, "%s +%s=%s", outer.overrides.data, ret->key.data, name);
     }
-    kiln_place_release(&outer);
+    kiln_component_slot_release(&outer);
 }
 
-static void place_new(const KilnRegistry *registry, const KilnSection *sections,
-                      const KilnComponent *component, KilnComponentSlot *ret)
+static void slot_new(const KilnRegistry *registry, const KilnSection *sections,
+                     const KilnComponent *component, KilnComponentSlot *ret)
 {
     const KilnField *row = root_row(sections, component->kind);
     const char *kind = kiln_kind_name(component->kind), *name = component->name;
@@ -251,40 +246,40 @@ static void place_new(const KilnRegistry *registry, const KilnSection *sections,
 
     if (row != NULL && row->shape != KILN_ONE) {
         kiln_text_printf(&ret->key, "%s.%s", row->name, name);
-        kiln_text_printf(&ret->choose, " +%s.%s=%s", row->name, name, name);
+        kiln_text_printf(&ret->overrides, " +%s.%s=%s", row->name, name, name);
     } else if (row != NULL) {
         kiln_text_append(&ret->key, row->name);
-        kiln_text_printf(&ret->choose, " %s=%s", row->name, name);
+        kiln_text_printf(&ret->overrides, " %s=%s", row->name, name);
     } else if (component->kind == KILN_KIND_SWEEPER || component->kind == KILN_KIND_LAUNCHER) {
         kiln_text_printf(&ret->key, "kiln.%s", kind);
-        kiln_text_printf(&ret->choose, " kiln/%s=%s", kind, name);
-    } else if (component->kind == KILN_KIND_SAMPLER) { /* of every datamodule */
+        kiln_text_printf(&ret->overrides, " kiln/%s=%s", kind, name);
+    } else if (component->kind == KILN_KIND_SAMPLER) { /* any datamodule has one */
         kiln_text_printf(&ret->key, "datamodule.%s", kind);
-        kiln_text_printf(&ret->choose, " datamodule.%s._target_=%s/%s", kind, kind, name);
+        kiln_text_printf(&ret->overrides, " datamodule.%s._target_=%s/%s", kind, kind, name);
     } else if (list != NULL) {
-        place_within(registry, sections, component, owner, list, ret);
+        slot_within(registry, sections, component, owner, list, ret);
     } else {
         kiln_text_append(&ret->key, kind);
-        kiln_text_printf(&ret->choose, " %s=%s", kind, name);
+        kiln_text_printf(&ret->overrides, " %s=%s", kind, name);
     }
 }
 
-void kiln_place_find(const KilnConfig *config, const KilnRegistry *registry,
-                     const KilnSection *sections, const KilnComponent *component,
-                     KilnComponentSlot *ret)
+void kiln_component_slot_find(const KilnConfig *config, const KilnRegistry *registry,
+                              const KilnSection *sections, const KilnComponent *component,
+                              KilnComponentSlot *ret)
 {
-    Seek s = { .component = component, .key = &ret->key };
+    Search search = { .component = component, .key = &ret->key };
 
     if (config != NULL)
-        kiln_selection_visit(config, registry, seek, &s);
+        kiln_selection_visit(config, registry, visit, &search);
     if (ret->key.length == 0)
-        place_new(registry, sections, component, ret);
+        slot_new(registry, sections, component, ret);
     else
-        kiln_text_append(&ret->choose, "");
+        kiln_text_append(&ret->overrides, "");
 }
 
-void kiln_place_release(KilnComponentSlot *place)
+void kiln_component_slot_release(KilnComponentSlot *slot)
 {
-    kiln_text_release(&place->key);
-    kiln_text_release(&place->choose);
+    kiln_text_release(&slot->key);
+    kiln_text_release(&slot->overrides);
 }

@@ -1,12 +1,15 @@
-/* Walks over a composed config and tells what it holds. */
+/* Walks a composed config and prints what it holds. */
 #include "cli/help/selection.h"
 
 #include <string.h>
 
-#include "base/text.h"
 #include "config/yaml/output.h"
 #include "config/yaml/yaml_writer.h"
 #include "registry/registry.h"
+#include "schema/options_help.h"
+#include "schema/table.h"
+
+/* ---- Components ---------------------------------------------------------------------- */
 
 typedef struct Walk {
     const KilnConfig *config;
@@ -40,6 +43,8 @@ void kiln_selection_visit(const KilnConfig *config, const KilnRegistry *registry
     walk(&w, kiln_config_root(config), true);
 }
 
+/* ---- Values -------------------------------------------------------------------------- */
+
 void kiln_selection_value(KilnText *text, const KilnConfig *config, const KilnConfigNode *node)
 {
     const KilnConfigNode *value = NULL;
@@ -62,7 +67,7 @@ void kiln_selection_value(KilnText *text, const KilnConfig *config, const KilnCo
     kiln_text_char(text, map ? '}' : ']');
 }
 
-/* Does the node hold the default, whoever wrote it? */
+/* Whether the node has the option's default value, also when a file sets it. */
 static bool is_default(const KilnField *field, const KilnConfigNode *node, const char *shown)
 {
     if (node->layer == KILN_LAYER_DEFAULT)
@@ -72,7 +77,8 @@ static bool is_default(const KilnField *field, const KilnConfigNode *node, const
             (node->kind == KILN_NODE_SCALAR && strcmp(field->value, node->text) == 0));
 }
 
-void kiln_selection_note(void *ctx, const KilnField *field, const char *path, KilnText *ret)
+/* A KilnHelpNote. */
+static void note_value(void *ctx, const KilnField *field, const char *path, KilnText *ret)
 {
     const KilnConfig *config = ctx;
     const KilnConfigNode *node = NULL, *value = NULL;
@@ -93,4 +99,22 @@ void kiln_selection_note(void *ctx, const KilnField *field, const char *path, Ki
         kiln_text_printf(ret, "now %s, %s", shown.data, where);
     }
     kiln_text_release(&shown);
+}
+
+void kiln_selection_options(KilnPage *page, const KilnField *fields, const char *path,
+                            const KilnConfig *config)
+{
+    KilnText prefix = { 0 };
+
+    kiln_text_printf(&prefix, "%s%s", path, path[0] != '\0' ? "." : "");
+    KilnHelpTable table = { .fields = fields,
+                            .prefix = prefix.data != NULL ? prefix.data : "",
+                            .indent = 2,
+                            .note = config != NULL ? note_value : NULL,
+                            .ctx = (void *)config };
+
+    if (kiln_table_count(fields) == 0)
+        kiln_page_line(page, 2, "no options");
+    kiln_help_table(page, &table);
+    kiln_text_release(&prefix);
 }

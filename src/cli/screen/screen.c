@@ -1,4 +1,4 @@
-/* The console over a stdio stream, signals, and the printing of errors. */
+/* The console over a stdio stream, signal handlers, and error messages. */
 #include "cli/screen/screen.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "config/tree/node.h"
 #include "config/provenance/origin.h"
 
-/* The terminal of the run, whose last line may be open; -1: none. For signal handlers, too. */
+/* The terminal of the run, whose last line may be unfinished; -1: none. Read by signal handlers. */
 static volatile int terminal_fd = -1;
 
 static void write_stream(void *ctx, const char *text)
@@ -44,8 +44,8 @@ static int measure_stream(void *ctx)
     return terminal_width(ctx);
 }
 
-/* As the locale says; the program itself keeps the "C" locale, for numbers. */
-static bool speaks_utf8(void)
+/* Reads the locale from the environment; the program itself keeps the "C" locale, for numbers. */
+static bool has_utf8(void)
 {
     static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
 
@@ -67,7 +67,7 @@ KilnConsole kiln_screen_console(FILE *stream)
     return (KilnConsole) {
         .terminal = terminal,
         .colour = terminal && (no_color == NULL || no_color[0] == '\0'),
-        .utf8 = terminal && speaks_utf8(),
+        .utf8 = terminal && has_utf8(),
         .width = terminal ? terminal_width(stream) : 100,
         .ctx = stream,
         .write = write_stream,
@@ -105,8 +105,10 @@ int kiln_screen_print(KilnPage *page)
     return whole ? 0 : 1;
 }
 
-/* A signal handler has no other way to reach the run. */
-static volatile int stop_signal, save_asked;
+/* ---- Signals ------------------------------------------------------------------------ */
+
+/* File-scope because a signal handler has no other way to reach the run. */
+static volatile int stop_signal, save_requested;
 static volatile int64_t stop_ms;
 
 static int64_t clock_ms(void)
@@ -117,8 +119,8 @@ static int64_t clock_ms(void)
     return (int64_t)at.tv_sec * 1000 + at.tv_nsec / 1000000;
 }
 
-/* What comes at once a second time was sent once, to the process and to its group (`timeout`
- * does). The system repeats SIGXCPU and SIGPIPE by itself. */
+/* A second signal ends the process, except one that arrives within 100 ms: `timeout` sends one to
+ * the process and one to its group. The system repeats SIGXCPU and SIGPIPE by itself. */
 static void on_stop(int number)
 {
     enum { SAME_MS = 100 };
@@ -138,7 +140,7 @@ static void on_stop(int number)
 static void on_save(int number)
 {
     (void)number;
-    save_asked = 1;
+    save_requested = 1;
 }
 
 static void handle(int number, void (*handler)(int))
@@ -162,8 +164,8 @@ KilnSignals kiln_screen_catch_signals(void)
             handle(stops[i], on_stop);
     }
     handle(SIGUSR1, on_save);
-    handle(SIGXFSZ, SIG_IGN); /* writing fails, and says so */
-    return (KilnSignals) { .stop = &stop_signal, .save = &save_asked };
+    handle(SIGXFSZ, SIG_IGN); /* the write fails and is reported */
+    return (KilnSignals) { .stop = &stop_signal, .save = &save_requested };
 }
 
 int kiln_screen_signal_status(void)
@@ -177,7 +179,7 @@ enum { MOST_SHOWN = 100 };
 
 typedef enum Severity { SEVERITY_ERROR, SEVERITY_WARNING } Severity;
 
-/* `piece` in a style of the terminal, as far as it has any. */
+/* Append `piece`, in a terminal style where there are colours. */
 static void styled(KilnText *text, const KilnConsole *console, const char *style, const char *piece,
                    size_t n)
 {
@@ -186,21 +188,21 @@ static void styled(KilnText *text, const KilnConsole *console, const char *style
     kiln_text_append(text, console->colour ? "\033[0m" : "");
 }
 
-/* The first line, the excerpt below it, then what else there is to say. */
+/* The message's first line, the source snippet, then the rest of the message. */
 static void write_message(KilnText *text, const KilnConsole *console, const char *command,
                           Severity severity, const char *message, const KilnOrigin *origin)
 {
     static const char *const words[] = { "error:", "warning:" };
     static const char *const styles[] = { "\033[1;31m", "\033[1;33m" };
-    size_t place = kiln_origin_prefix(message, origin);
-    size_t line = place + strcspn(message + place, "\n"); /* a place may have line breaks too */
+    size_t prefix = kiln_origin_prefix(message, origin);
+    size_t line = prefix + strcspn(message + prefix, "\n"); /* a file name may have line breaks */
 
     kiln_text_printf(text, "%s: ", command);
     styled(text, console, styles[severity], words[severity], strlen(words[severity]));
     kiln_text_char(text, ' ');
-    if (place > 0)
-        styled(text, console, "\033[1m", message, place);
-    kiln_text_append_n(text, message + place, line - place);
+    if (prefix > 0)
+        styled(text, console, "\033[1m", message, prefix);
+    kiln_text_append_n(text, message + prefix, line - prefix);
     kiln_text_char(text, '\n');
     kiln_source_snippet_write(text, origin, console->width, console->colour);
     if (message[line] == '\n')
@@ -230,7 +232,7 @@ static void write_count(KilnText *text, size_t n, const char *what)
     kiln_text_printf(text, "%zu %s%s", n, what, n == 1 ? "" : "s");
 }
 
-/* "train: 3 errors, 1 warning", when that is more than what anybody sees at once. */
+/* "train: 3 errors, 1 warning", when there are several. */
 static void write_summary(KilnText *text, const char *command, const KilnErrors *errors)
 {
     size_t count = kiln_errors_count(errors), left_out = kiln_errors_left_out(errors);
@@ -269,6 +271,13 @@ void kiln_screen_errors(const char *command, const KilnErrors *errors)
 int kiln_screen_exit_status(KilnStatus status)
 {
     return status >= 0 ? 0 : status == KILN_E_USAGE ? 2 : 1;
+}
+
+int kiln_screen_result(const char *command, KilnStatus status, const KilnError *err)
+{
+    if (status < 0 && err->status < 0)
+        kiln_screen_error(command, err);
+    return kiln_screen_exit_status(status);
 }
 
 int kiln_screen_run_status(KilnStatus status)

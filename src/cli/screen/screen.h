@@ -1,5 +1,4 @@
-/* What the commands share of the screen and the process: the console, signals,
- * and the printing of errors. */
+/* What all commands share: the console, signals, error messages and exit statuses. */
 #ifndef KILN_CLI_SCREEN_SCREEN_H
 #define KILN_CLI_SCREEN_SCREEN_H
 
@@ -9,40 +8,43 @@
 #include "kiln/config.h"
 #include "kiln/trainer.h"
 
-/* A console over `stream`: a terminal when it is one and TERM is not "dumb";
- * colours unless NO_COLOR is set. */
+/* A console over `stream`. It counts as a terminal unless TERM is "dumb", and has colours unless
+ * NO_COLOR is set. */
 KilnConsole kiln_screen_console(FILE *stream);
-/* The same for a run, as --quiet and --verbose want it; NULL: silent. `console` is filled. */
+/* The same for a run with --quiet and --verbose: fills `console` and returns it, or NULL for
+ * silence. */
 const KilnConsole *kiln_screen_run_console(FILE *stream, bool quiet, bool verbose,
                                            KilnConsole *console);
-/* An empty page for stdout, as wide as the terminal that it is, 100 columns elsewhere. */
+/* An empty page for stdout, as wide as the terminal, or 100 columns when stdout is none. */
 KilnPage kiln_screen_page(void);
-/* Print the page on stdout and release it; says so when memory ran out meanwhile.
- * The exit status of the process, 0 or 1. */
+/* Print the page on stdout and release it. Returns the exit status of the process: 0, or 1 after a
+ * message when memory ran out. */
 int kiln_screen_print(KilnPage *page);
-/* What signals ask of a run, for its KilnRunEnv. */
+/* Requests that signals make, for a run's KilnRunEnv. */
 typedef struct KilnSignals {
-    const volatile int *stop; /* the number of the signal that asks it to stop */
-    volatile int *save;       /* SIGUSR1 came */
+    const volatile int *stop; /* the number of the signal that requests a stop; 0: none */
+    volatile int *save;       /* 1: SIGUSR1 requests a checkpoint */
 } KilnSignals;
-/* SIGINT, SIGTERM, SIGHUP, SIGXCPU and SIGPIPE ask it to stop; a second one of the first three
- * ends the process at once. SIGUSR1 asks it to save and go on. */
+/* Install the signal handlers. SIGINT, SIGTERM, SIGHUP, SIGXCPU and SIGPIPE request a stop; a
+ * second one of the first three ends the process at once. SIGUSR1 requests a checkpoint. The run
+ * polls the requests between batches: train/loop/stop_requests.c. */
 KilnSignals kiln_screen_catch_signals(void);
-/* 128 + the signal that came, 0 when none did. */
+/* 128 + the signal that requested a stop; 0: none. */
 int kiln_screen_signal_status(void);
-/* Have the OpenMP library's idle threads give way soon, unless the user has set
- * how they wait: starts the program anew with that setting, or returns when it
- * is there. */
+/* Shorten how long idle OpenMP threads spin, unless the user has set how they wait. The library
+ * reads the setting before main, so this executes the program again, or returns when it is set. */
 void kiln_screen_settle_threads(char **argv);
-/* "train: error: MESSAGE" on stderr, "train" being `command`, with the line that it is
- * about and a caret below the place. err->origin must still be there: print before
- * the config is freed. */
+/* Print "train: error: MESSAGE" on stderr ("train" is `command`), with the source line and a caret
+ * below the position. Borrows err->origin: print before the config is freed. */
 void kiln_screen_error(const char *command, const KilnError *err);
-/* The same for each of several, the first hundred of them, and how many there are. */
+/* Print the first hundred errors, and how many there are. */
 void kiln_screen_errors(const char *command, const KilnErrors *errors);
-/* 0, 1 (the user's mistake) or 2 (wrong command line). */
+/* The exit status of the process: 0, 1 (the command failed) or 2 (wrong command line). */
 int kiln_screen_exit_status(KilnStatus status);
-/* The same for a run that had begun: 3 (a number that is not finite), 4 (reading or writing
+/* The same for a command that ends with `status`; prints the error, unless err is empty because it
+ * has been printed. */
+int kiln_screen_result(const char *command, KilnStatus status, const KilnError *err);
+/* The exit status of a run that had started: 3 (a number that is not finite), 4 (reading or writing
  * failed), 5 (out of memory), 1 (anything else). */
 int kiln_screen_run_status(KilnStatus status);
 

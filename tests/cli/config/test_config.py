@@ -81,9 +81,10 @@ class Printing(Case):
         out, _ = self.run_kiln("list", program="kiln")
         self.assertIn("resnet", out)
         self.assertIn("early_stopping", out)
-        out, _ = self.run_kiln("list", "model", program="kiln")
+        out, _ = self.run_kiln("show", "model", program="kiln")
         self.assertIn("depth", out)
         self.assertNotIn("early_stopping", out)
+        self.refused("list", "model", program="kiln", says=["kiln show model"], status=2)
         out, _ = self.run_kiln("version", program="kiln")
         self.assertRegex(out, r"kiln \d+\.\d+")
 

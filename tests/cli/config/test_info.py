@@ -46,7 +46,7 @@ class Cfg(kilntest.Case):
 
     def test_wrong_command_lines(self):
         for words, says in [
-            (["--cfg", "jobs"], "expected --cfg job, --cfg kiln or --cfg all"),
+            (["--cfg", "jobs"], "expected one of job, kiln, all"),
             (["--resolve"], "--resolve goes with --cfg"),
             (["--package", "db"], "--package goes with --cfg"),
             (["--info", "--cfg", "job"], "give one of them"),

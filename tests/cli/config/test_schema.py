@@ -74,7 +74,7 @@ class Schemas(Case):
         key = (group, flags)
         known = self.__dict__.setdefault("known", {})
         if key not in known:
-            out, _ = self.run_kiln("schema", "--json", *([group] if group else []), *flags, program="kiln")
+            out, _ = self.run_kiln("schema", *([group] if group else []), *flags, program="kiln")
             known[key] = json.loads(out)
             jsonschema.Draft7Validator.check_schema(known[key])
         return known[key]
@@ -157,7 +157,7 @@ class Schemas(Case):
         self.assertIn("betas", out)
         self.assertNotIn("resnet", out)
         self.refused("schema", "optimiser", program="kiln", says=["optimiser", "did you mean \"optimizer\"?"])
-        self.refused("schema", "--json", "optimiser", program="kiln", says=["optimizer"])
+        self.refused("schema", "optimiser", program="kiln", says=["optimizer"])
         self.refused("schema", "model", "task", program="kiln", says=["one group"], status=2)
 
 

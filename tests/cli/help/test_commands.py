@@ -133,9 +133,9 @@ class Checkpoints(Case):
         self.refused("eval", "ckpt_path=nowhere", program="kiln", says=["error: nowhere: there is no such folder"])
         self.refused(*TINY, "ckpt_path=nowhere", says=["ckpt_path=nowhere: there is no such folder"])
         self.refused(*TINY, "weights=last", says=["weights: last: there is no run folder"])
-        self.refused("eval", "last", "lr=1", "more", program="kiln", says=["more: one word too many"], status=2)
-        self.refused("predict", "last", "a.png", "b.png", program="kiln", says=["b.png: one word too many"], status=2)
-        self.refused("predict", "last", "a.png", "split=val", program="kiln", says=["are both given"], status=2)
+        self.refused("eval", "last", "lr=1", "more", program="kiln", says=["more: unexpected word"], status=2)
+        self.refused("predict", "last", "a.png", "b.png", program="kiln", says=["b.png: unexpected word"], status=2)
+        self.refused("predict", "last", "a.png", "split=val", program="kiln", says=["both input and split are given"], status=2)
 
     def test_predict_prints_a_line_for_each_image(self):
         self.run_kiln(*TINY, "kiln.run.dir=run")
@@ -181,7 +181,7 @@ class Plugins(Case):
         plugin = os.path.join(BUILD, "examples/plugin/resmlp.so")
         self.run_kiln("--plugin", plugin, *TINY[2:], "model=resmlp", "model.width=24", "kiln.run.dir=run")
         self.assertEqual(read_json(self.path("run/summary.json"))["status"], "finished")
-        out, _ = self.run_kiln("list", "model", "--plugin", plugin, program="kiln")
+        out, _ = self.run_kiln("list", "--plugin", plugin, program="kiln")
         self.assertIn("resmlp", out)
         self.refused("--plugin", plugin, "model=resmlp", "model.width=-1", says=["model.width"])
 

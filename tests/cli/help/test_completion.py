@@ -21,7 +21,7 @@ LINES = [
     ("kiln comp", "kiln completion "),
     ("kiln completion f", "kiln completion fish "),
     ("kiln --vers", "kiln --version "),
-    ("kiln list sched", "kiln list scheduler "),
+    ("kiln show sched", "kiln show scheduler"),
     ("kiln show model/re", "kiln show model/resnet "),
     ("kiln show callback/early", "kiln show callback/early_stopping "),
     ("kiln show experiment/mnist/c", "kiln show experiment/mnist/cnn "),
@@ -95,7 +95,7 @@ LINES = [
     ("~/bin/kiln train model=re", "~/bin/kiln train model=resnet "),
     ("SEED=1 train model=re", "SEED=1 train model=resnet "),
     # nothing to offer
-    ("kiln list model mod", "kiln list model mod"),
+    ("kiln list mod", "kiln list mod"),
     ("train model=nothing", "train model=nothing"),
     ("train model.depth.", "train model.depth."),
     ("kiln nothing ", "kiln nothing "),
@@ -360,7 +360,7 @@ class Shells:
                         f"PREFIX={prefix}"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         shell = self.started(path=prefix + "/bin", load=self.installed(prefix))
         self.assertEqual(shell.tab("train model=re"), "train model=resnet ")
-        self.assertEqual(shell.tab("kiln list sched"), "kiln list scheduler ")
+        self.assertEqual(shell.tab("kiln schema sched"), "kiln schema scheduler ")
 
 
 class Bash(Shells, Folder):

@@ -41,7 +41,7 @@ class Show(Case):
         self.assertIn("  depth: 18", page["example"])
         self.assertEqual(page["try"], ["  train model=resnet model.depth=34",
                                        "  train -m model=resnet model.depth=18,34"])
-        chosen = [line.split()[0] for line in page["chosen by"]]
+        chosen = [line.split()[0] for line in page["selected by"]]
         self.assertEqual(chosen, ["model=resnet", "experiment=cifar10/resnet18"])
         self.assertEqual(self.show("resnet"), out)
 
@@ -93,7 +93,7 @@ class Show(Case):
         self.write("conf/recipe.yaml", "defaults:\n  - model: mine\n")
         out = self.show("mlp")
         self.assertRegex(out, r"(?m)^  model=mine +conf/model/mine.yaml$")
-        self.assertRegex(out, r"(?m)^  recipe +conf/recipe.yaml chooses model/mine$")
+        self.assertRegex(out, r"(?m)^  recipe +conf/recipe.yaml selects model/mine$")
         out = self.show("resmlp", "--plugin", PLUGIN)
         self.assertRegex(out, r"(?m)^  model=resmlp +without a file$")
         self.refused("show", "resmlp", program="kiln", says=["resmlp"])

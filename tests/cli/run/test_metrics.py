@@ -94,7 +94,7 @@ class Metrics(Case):
             out, _ = self.run_kiln("show", f"metric/{name}", program="kiln")
             self.assertIn("a task from a plugin that gives it", out)
             self.assertNotIn("task=vision", out)
-        self.assertIn("slot_f1", self.run_kiln("list", "metric", program="kiln")[0])
+        self.assertIn("slot_f1", self.run_kiln("show", "metric", program="kiln")[0])
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
-/* train --help: how to use it, which groups there are, what is chosen now; with
- * arguments, the options of what they choose. */
+/* train --help: usage, groups, the selected components and values; with arguments, the options of
+ * what they select. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
-#include "cli/help/selection.h"
 #include "cli/commands/commands.h"
 #include "cli/flags.h"
+#include "cli/help/selection.h"
+#include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "config/yaml/output.h"
 #include "config/compose.h"
 #include "kiln/run.h"
 #include "registry/registry.h"
-#include "schema/options_help.h"
 #include "schema/table.h"
 
 /* Where the right columns start. */
@@ -24,7 +24,7 @@ typedef struct Help {
     const KilnRegistry *registry;
     const KilnConfig *config; /* NULL: it does not compose */
     const KilnComposeRequest *request;
-    bool asked; /* append_chosen: what the arguments name, not the rest */
+    bool named; /* append_options: what the arguments name, not the rest */
     bool any;   /* a component has been shown */
 } Help;
 
@@ -36,21 +36,21 @@ static void append_usage(KilnPage *page)
         "train model=resnet lr=0.1",
         "another option of a group, another value",
         "train model.dropout=0.1 seed=7",
-        "any option of what is chosen",
+        "any option of a selected component",
         "train +note=x '~callbacks.progress_bar'",
         "add a key, delete a key",
         "train experiment=mnist/cnn datamodule.root=DIR",
-        "a recipe: several choices at once",
+        "a recipe: several groups and values at once",
         "train resume=last",
-        "go on with the newest run, in its folder, with its config",
+        "resume the newest run, in its folder, with its config",
         "train resume=RUN trainer.max_epochs=20",
-        "go on with another, with overrides on top",
+        "resume another one, with overrides on top",
         "train ckpt_path=last",
         "a new run from the newest one's last checkpoint",
         "train -m model=mlp,cnn lr=0.1,0.01",
         "a sweep: one run for each combination",
         "train model=resnet --help",
-        "the options of what is chosen",
+        "the options of what the words select",
     };
 
     kiln_page_words(page, 7, "usage: train [GROUP=OPTION...] [KEY=VALUE...] [FLAG...]");
@@ -76,11 +76,11 @@ static const KilnSelection *selection_of(const Help *help, const char *group)
     return selection;
 }
 
-/* Is `option` what stands in the choice: "mlp", or one of "[a, b]"? */
-static bool is_chosen(const KilnSelection *choice, const char *option)
+/* Whether `option` is the selected one ("mlp") or one of several ("[a, b]"). */
+static bool is_selected(const KilnSelection *selection, const char *option)
 {
     size_t length = strlen(option);
-    const char *at = choice != NULL && choice->option != NULL ? choice->option : "";
+    const char *at = selection != NULL && selection->option != NULL ? selection->option : "";
 
     for (at += strspn(at, "[, "); *at != '\0'; at += strspn(at, "], ")) {
         size_t word = strcspn(at, "], ");
@@ -92,10 +92,10 @@ static bool is_chosen(const KilnSelection *choice, const char *option)
     return false;
 }
 
-/* Words for the options in the folder `path`, as `group` has them: mnist/cnn. */
-static void append_options(KilnText *words, const Help *help, const char *group, const char *path)
+/* Append the options in the folder `path`, named as in `group`: mnist/cnn. */
+static void append_names(KilnText *words, const Help *help, const char *group, const char *path)
 {
-    const KilnSelection *choice = selection_of(help, group);
+    const KilnSelection *selection = selection_of(help, group);
     const char *below = path + strlen(group);
     char **names = NULL;
     size_t count = 0;
@@ -109,13 +109,13 @@ static void append_options(KilnText *words, const Help *help, const char *group,
                          below[0] == '/' ? "/" : "", names[i]);
         if (!option.failed)
             kiln_text_printf(words, "%s%s ", option.data,
-                             is_chosen(choice, option.data) ? "*" : "");
+                             is_selected(selection, option.data) ? "*" : "");
         kiln_text_release(&option);
     }
     kiln_names_free(names, count);
 }
 
-/* Folders inside one that is chosen from are part of its options' names
+/* Folders inside a group of the defaults list are part of its options' names
  * (experiment=mnist/cnn); others are groups of their own. */
 static void append_group(const Help *help, KilnText *words, const char *group, const char *path)
 {
@@ -123,7 +123,7 @@ static void append_group(const Help *help, KilnText *words, const char *group, c
     char **folders = NULL;
     size_t count = 0;
 
-    append_options(words, help, group, path);
+    append_names(words, help, group, path);
     if (kiln_compose_options(help->request, path, true, &folders, &count, NULL) < 0)
         return;
     for (size_t i = 0; i < count; i++) {
@@ -150,7 +150,7 @@ static void append_groups(const Help *help)
     char **groups = NULL;
     size_t count = 0;
 
-    kiln_page_heading(help->page, "groups and their options: GROUP=OPTION (* is chosen now)");
+    kiln_page_heading(help->page, "groups and their options: GROUP=OPTION (* is selected)");
     if (kiln_compose_options(help->request, "", true, &groups, &count, NULL) < 0)
         return;
     for (size_t i = 0; i < count; i++) {
@@ -165,7 +165,7 @@ static void append_groups(const Help *help)
     kiln_names_free(groups, count);
 }
 
-/* ---- What is chosen ------------------------------------------------------------------ */
+/* ---- Components and values ----------------------------------------------------------- */
 
 static void append_component(void *ctx, const KilnConfigNode *node, const char *path,
                              const KilnComponent *component)
@@ -177,7 +177,7 @@ static void append_component(void *ctx, const KilnConfigNode *node, const char *
     if (kiln_starts_with(path, "kiln."))
         return;
     if (!help->any)
-        kiln_page_heading(help->page, "components chosen now");
+        kiln_page_heading(help->page, "selected components");
     help->any = true;
     kiln_text_printf(&what, "%s: %s", component->name, component->summary);
     if (!what.failed)
@@ -200,13 +200,13 @@ static void append_users(KilnText *text, const KilnConfig *config, const KilnCon
         append_users(text, config, node->entries[i].value, name);
 }
 
-/* The variables at the top: "  lr=0.05    used by optimizer.lr". */
+/* The values at the top level: "  lr=0.05    used by optimizer.lr". */
 static void append_variables(const Help *help)
 {
     const KilnConfigNode *root = kiln_config_root(help->config);
     const KilnField *fields = kiln_run_sections()[0].fields;
 
-    kiln_page_heading(help->page, "values at the top, as they are now");
+    kiln_page_heading(help->page, "values at the top level");
     for (size_t i = 0; i < root->count; i++) {
         const KilnEntry *entry = &root->entries[i];
         const KilnField *field = kiln_table_find(fields, entry->key);
@@ -241,9 +241,9 @@ static void append_overview(Help *help)
     kiln_page_pair(help->page, 50, "kiln show GROUP/OPTION", "one component, with examples");
 }
 
-/* ---- Options of what is chosen ---------------------------------------------------------- */
+/* ---- Options ----------------------------------------------------------------------------- */
 
-/* Is `path` at or below `key`, or the other way round? */
+/* Whether `path` is at, above or below `key`. */
 static bool related(const char *path, const char *key, size_t length)
 {
     size_t n = strlen(path);
@@ -253,8 +253,8 @@ static bool related(const char *path, const char *key, size_t length)
            (n == length || (n > length ? path[length] : key[n]) == '.');
 }
 
-/* Is the part of the tree at `path` what an argument is about? */
-static bool is_asked(const Help *help, const char *path)
+/* Whether an argument is about the part of the tree at `path`. */
+static bool is_named(const Help *help, const char *path)
 {
     for (size_t i = 0; i < help->args->n_words; i++) {
         const char *word = help->args->words[i] + strspn(help->args->words[i], "+~");
@@ -265,64 +265,45 @@ static bool is_asked(const Help *help, const char *path)
     return false;
 }
 
-static void append_table(const Help *help, const char *path, const KilnField *fields)
-{
-    KilnText prefix = { 0 };
-
-    kiln_text_printf(&prefix, "%s%s", path, path[0] != '\0' ? "." : "");
-    KilnHelpTable table = { .fields = fields,
-                            .prefix = prefix.data != NULL ? prefix.data : "",
-                            .indent = 2,
-                            .note = kiln_selection_note,
-                            .ctx = (void *)help->config };
-    kiln_help_table(help->page, &table);
-    kiln_text_release(&prefix);
-}
-
 static void append_component_options(void *ctx, const KilnConfigNode *node, const char *path,
                                      const KilnComponent *component)
 {
     const Help *help = ctx;
 
     (void)node;
-    if (is_asked(help, path) != help->asked)
+    if (is_named(help, path) != help->named)
         return;
     kiln_page_heading(help->page, "%s: %s/%s, %s", path, kiln_kind_name(component->kind),
                       component->name, component->summary);
-    if (kiln_table_count(component->fields) > 0)
-        append_table(help, path, component->fields);
-    else
-        kiln_page_line(help->page, 2, "no options");
+    kiln_selection_options(help->page, component->fields, path, help->config);
 }
 
 static void append_section_options(const Help *help)
 {
     for (const KilnSection *section = kiln_run_sections(); section->key != NULL; section++) {
-        const char *name = section->key[0] != '\0' ? section->key : "(top level)";
-
-        if (is_asked(help, section->key) != help->asked)
+        if (is_named(help, section->key) != help->named)
             continue;
-        kiln_page_heading(help->page, "%s: %s", name, section->summary);
-        append_table(help, section->key, section->fields);
+        kiln_page_heading(help->page, "%s: %s",
+                          section->key[0] != '\0' ? section->key : "(top level)", section->summary);
+        kiln_selection_options(help->page, section->fields, section->key, help->config);
     }
 }
 
-/* What the arguments are about comes first. */
-static void append_chosen(Help *help)
+/* The options that the arguments name, then the rest. */
+static void append_options(Help *help)
 {
-    KilnPage *page = help->page;
-
-    kiln_page_words(page, 0,
-                    "Options of what is chosen: KEY=VALUE changes one. Columns: option, type, "
-                    "default, help. `train --help` without arguments shows groups and flags.");
+    kiln_page_words(help->page, 0,
+                    "Options of the selected components: KEY=VALUE changes one. Columns: option, "
+                    "type, default, help. `train --help` without arguments shows groups and "
+                    "flags.");
     for (int first = 1; first >= 0; first--) {
-        help->asked = first == 1;
+        help->named = first == 1;
         kiln_selection_visit(help->config, help->registry, append_component_options, help);
         append_section_options(help);
     }
 }
 
-/* Is it a config that trains, or a tree of somebody's own? */
+/* Whether the config is about training, and not a tree of somebody's own. */
 static bool trains(const KilnConfig *config)
 {
     const KilnConfigNode *root = kiln_config_root(config);
@@ -341,7 +322,7 @@ int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry)
     };
 
     if (status >= 0 && args->n_words > 0 && trains(config))
-        append_chosen(&help);
+        append_options(&help);
     else
         append_overview(&help);
     kiln_config_free(config);

@@ -1,0 +1,24 @@
+/* What a command that needs a config does first: loads plugins, composes and checks the config. */
+#ifndef KILN_CLI_OPEN_CONFIG_H
+#define KILN_CLI_OPEN_CONFIG_H
+
+#include "cli/args.h"
+#include "kiln/config.h"
+
+/* All these functions print their errors. */
+
+/* A registry with the plugins of the command line, owned by the caller. */
+KILN_NODISCARD KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret);
+/* The request for the config that the command line describes; borrows from args. */
+KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry *registry);
+/* Compose that config and, with `check`, check it. Owned by the caller. */
+KILN_NODISCARD KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry,
+                                               bool check, KilnConfig **ret);
+/* The same for any request. `run` is the run folder that the config comes from, whose outputs are
+ * checked too (cli/foreign.h); NULL: the user's own config. */
+KILN_NODISCARD KilnStatus kiln_command_compose_request(const KilnArgs *args,
+                                                       const KilnComposeRequest *request,
+                                                       bool check, const char *run,
+                                                       KilnConfig **ret);
+
+#endif

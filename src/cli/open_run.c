@@ -1,0 +1,209 @@
+/* Opens the config of a past run, with overrides on top. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "cli/open_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/file.h"
+#include "base/text.h"
+#include "cli/find_run.h"
+#include "cli/foreign.h"
+#include "cli/open_config.h"
+#include "cli/screen/screen.h"
+#include "kiln/run.h"
+#include "sweep/sweep.h"
+
+KilnStatus kiln_command_compose_run(const KilnArgs *args, const KilnRegistry *registry,
+                                    const KilnRunRequest *request, bool check, KilnConfig **ret)
+{
+    size_t n = 0, n_before = 0;
+
+    while (request->before != NULL && request->before[n_before] != NULL)
+        n_before++;
+    const char **overrides = calloc(n_before + args->n_words + 3, sizeof(*overrides));
+    char *folder = kiln_path_join(request->run, ".kiln");
+    KilnText dir = { 0 }, checkpoint = { 0 };
+    KilnStatus status = KILN_E_NOMEM;
+
+    if (request->run_dir != NULL)
+        kiln_override_quote(&dir, "kiln.run.dir", request->run_dir);
+    if (request->checkpoint != NULL)
+        kiln_override_quote(&checkpoint, "ckpt_path", request->checkpoint);
+    if (overrides != NULL && folder != NULL && !dir.failed && !checkpoint.failed) {
+        KilnComposeRequest compose = kiln_command_request(args, registry);
+
+        for (; n < n_before; n++)
+            overrides[n] = request->before[n];
+        for (size_t i = 0; i < args->n_words; i++)
+            overrides[n++] = args->words[i];
+        if (dir.data != NULL)
+            overrides[n++] = dir.data;
+        overrides[n] = checkpoint.data;
+        compose.config_path = request->folder != NULL ? request->folder : folder;
+        compose.config_name = request->folder != NULL ? request->name : KILN_JOB_CONFIG;
+        compose.overrides = overrides;
+        status = kiln_command_compose_request(args, &compose, check, request->run, ret);
+    } else {
+        KilnError err = { 0 };
+
+        kiln_error_nomem(&err, strlen(request->run));
+        kiln_screen_error(args->command, &err);
+    }
+    kiln_text_release(&dir);
+    kiln_text_release(&checkpoint);
+    free(overrides);
+    free(folder);
+    return status;
+}
+
+/* ---- train resume=RUN -------------------------------------------------------------------- */
+
+/* Refuse overrides of what a resumed run takes from its folder. */
+static KilnStatus check_words(const KilnArgs *args, KilnError *err)
+{
+    static const struct {
+        const char *key, *why;
+    } settled[] = {
+        { "ckpt_path", "it continues from its own checkpoint; for another one of the run give "
+                       "resume=RUN/checkpoints/NAME, for a new run from any checkpoint give "
+                       "ckpt_path=... without resume=" },
+        { "weights", "it has its weights; for a new run with other weights give weights=... "
+                     "without resume=" },
+        { "kiln.run.dir", "it stays in its folder; for a new run from its checkpoint give "
+                          "ckpt_path=... without resume=" },
+    };
+
+    for (size_t i = 0; i < args->n_words; i++) {
+        const char *key = args->words[i] + strspn(args->words[i], "+~");
+
+        for (size_t j = 0; j < KILN_COUNT(settled); j++)
+            if (strcspn(key, "=") == strlen(settled[j].key) &&
+                kiln_starts_with(key, settled[j].key))
+                return kiln_error_set(err, KILN_E_USAGE, "%s does not go with resume=%s: %s",
+                                      args->words[i], args->run, settled[j].why);
+    }
+    return KILN_OK;
+}
+
+/* The checkpoint that resume=CHECKPOINT names; NULL when the word names a run. */
+static char *checkpoint_of(const char *word)
+{
+    char *state = kiln_path_join(word, "state.json"), *checkpoint = NULL;
+
+    if (state != NULL && kiln_is_file(state))
+        (void)!kiln_checkpoint_resolve(word, "", &checkpoint, NULL);
+    free(state);
+    return checkpoint;
+}
+
+KilnStatus kiln_command_compose_resumed(const KilnArgs *args, const KilnRegistry *registry,
+                                        bool check, KilnConfig **ret, char **ret_run)
+{
+    char *found = NULL, *run = NULL, *checkpoint = checkpoint_of(args->run);
+    KilnError err = { 0 };
+    KilnStatus status = kiln_run_find(args->run, kiln_runs_folder(args), &found, &err);
+
+    if (status >= 0 && (run = realpath(found, NULL)) == NULL)
+        status = kiln_error_errno(&err, found);
+    if (status >= 0)
+        status = check_words(args, &err);
+    if (status >= 0 && check)
+        status = kiln_foreign_links(args, run, &err);
+    if (status < 0) {
+        kiln_screen_error(args->command, &err);
+    } else {
+        const KilnRunRequest request = { .run = run, .run_dir = run, .checkpoint = checkpoint };
+
+        status = kiln_command_compose_run(args, registry, &request, check, ret);
+    }
+    free(checkpoint);
+    free(found);
+    if (status < 0)
+        free(run);
+    else
+        *ret_run = run;
+    return status;
+}
+
+/* ---- Checkpoints ------------------------------------------------------------------------- */
+
+void kiln_command_take_run(KilnArgs *args)
+{
+    args->run = kiln_args_take(args, "ckpt_path");
+    if (args->run == NULL)
+        args->run = kiln_args_take_path(args);
+}
+
+/* "RUN" of "RUN/checkpoints/NAME". */
+static const char *run_of(const char *checkpoint, char run[4096])
+{
+    snprintf(run, 4096, "%s", checkpoint);
+    for (int i = 0; i < 2 && strrchr(run, '/') != NULL; i++)
+        *strrchr(run, '/') = '\0';
+    return run;
+}
+
+KilnStatus kiln_command_checkpoint(KilnArgs *args, char **ret)
+{
+    KilnError err = { 0 };
+    char run[4096];
+    KilnStatus status;
+
+    if (args->run == NULL)
+        status = kiln_error_set(&err, KILN_E_USAGE,
+                                "which run? `kiln %s RUN`, RUN being a run folder, a checkpoint, "
+                                "last or best (ckpt_path=RUN is the same)",
+                                args->command);
+    else
+        status = kiln_checkpoint_resolve(args->run, kiln_runs_folder(args), ret, &err);
+    if (status >= 0)
+        status = kiln_foreign_run_plugins(args, run_of(*ret, run), &err);
+    if (status < 0)
+        kiln_screen_error(args->command, &err);
+    return status;
+}
+
+/* Whether the job config in `folder` has the values of the resolved config at `path`. */
+static bool is_config_of(const char *folder, const char *path, const KilnRegistry *registry)
+{
+    static const size_t largest = (size_t)1 << 26;
+    const KilnComposeRequest request = {
+        .config_path = folder,
+        .config_name = KILN_JOB_CONFIG,
+        .registry = registry,
+        .sections = kiln_run_sections(),
+    };
+    char *job = NULL, *resolved = NULL;
+    KilnConfig *config = NULL;
+    KilnErrors *errors = NULL;
+    size_t size;
+    const bool same = kiln_errors_new(&errors) >= 0 &&
+                      kiln_compose(&request, &config, errors) >= 0 &&
+                      kiln_config_yaml(config, NULL, true, &job, NULL) >= 0 &&
+                      kiln_file_read(path, largest, &resolved, &size, NULL) >= 0 &&
+                      strcmp(job, resolved) == 0;
+
+    kiln_config_free(config);
+    kiln_errors_free(errors);
+    free(job);
+    free(resolved);
+    return same;
+}
+
+KilnStatus kiln_command_compose_checkpoint(const KilnArgs *args, const KilnRegistry *registry,
+                                           const char *checkpoint, KilnConfig **ret)
+{
+    char run[4096];
+    KilnRunRequest request = { .run = run_of(checkpoint, run), .checkpoint = checkpoint };
+    char *job = kiln_path_join(run, ".kiln"), *resolved = kiln_path_join(checkpoint, "config.yaml");
+
+    /* In the run's job config values still refer to each other, so that an override of one reaches
+     * all; but the run may have been resumed with other values since the checkpoint. */
+    if (job == NULL || resolved == NULL || !is_config_of(job, resolved, registry))
+        request.folder = checkpoint;
+    free(job);
+    free(resolved);
+    return kiln_command_compose_run(args, registry, &request, true, ret);
+}
