@@ -257,8 +257,8 @@ power-cut: all
 # killed at each of its system calls: it resumes or starts again. Takes half an hour.
 faults: all $(B)/tests/unit/train/checkpoint/test_save_nomem
 	@KILN_FAULTS=all $(B)/tests/unit/train/checkpoint/test_save_nomem
-	@KILN_FAULTS=all python3 tests/cli/faults/test_begin.py $(B)
-	@KILN_FAULTS=all python3 tests/cli/faults/test_injected.py $(B)
+	@KILN_FAULTS=all python3 tests/cli/faults/test_kill_at_start.py $(B)
+	@KILN_FAULTS=all python3 tests/cli/faults/test_failing_syscalls.py $(B)
 
 # SECONDS each; FUZZ=yaml,override only these.
 fuzz:

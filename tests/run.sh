@@ -22,7 +22,7 @@ programs() {
 }
 # Begin with those known to take long, so that none of them is left at the end.
 sort_slow() {
-    awk '/test_(ops|sweep|train|curves|bf16|precision_nets|passes|plan|tune|planted|manual|commands|docs)/ { print; next }
+    awk '/test_(ops|sweep|train|run_fit|hook_order|curves|bf16|precision_nets|graph_passes|plan|tune|mistakes_in|manual|commands|docs)/ { print; next }
          { rest = rest $0 "\n" } END { printf "%s", rest }'
 }
 # The levels of processor features that this machine has, but its highest, which all other steps use.
@@ -45,7 +45,7 @@ if [ $release -eq 0 ]; then
     for level in $(lower_levels); do
         export KILN_ISA="$level"
         units build/release "$level " test_ops test_ops_bf16 test_ops_extreme test_reductions test_backend_ops \
-            test_backend_torch test_bf16_true test_precision test_precision_nets test_embedding \
+            test_ops_torch test_bf16_true test_precision test_precision_nets test_embedding \
             test_graph_passes test_map test_nn_sequence test_optim
         unset KILN_ISA
     done

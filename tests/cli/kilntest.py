@@ -1,5 +1,5 @@
-"""What the whole-program tests share: running the built program in a folder of
-its own, as a user does. The first argument of a test script is the build folder."""
+"""Shared by the program tests: runs the built program in a scratch folder, as a user does. The first argument of a test
+script is the build folder."""
 import json
 import os
 import struct

@@ -1,5 +1,5 @@
-"""Reads YAML as OmegaConf does and compares values with their types; what the replayed table of Hydra's
-answers and the differential tester share."""
+"""Reads YAML as OmegaConf does, and compares values and their types. Shared by tests/cli/config/test_hydra_language.py and
+tests/peers/hydra_diff.py."""
 import math
 import re
 

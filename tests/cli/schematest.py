@@ -1,4 +1,4 @@
-"""What tests of schemas share: YAML read as kiln reads it, and validating."""
+"""Shared by tests of schemas: reads YAML as kiln does and validates it."""
 import re
 
 import jsonschema

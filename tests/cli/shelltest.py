@@ -1,4 +1,4 @@
-"""Shells at a terminal of their own, driven key by key: what a user sees after Tab."""
+"""Runs shells on a pseudo-terminal, key by key: what a user sees after Tab."""
 import fcntl
 import os
 import pty

@@ -2,7 +2,7 @@
 
     PEER/bin/python tests/record/language.py        (a Python with hydra-core 1.3)
 
-writes tests/data/language.json, which tests/cli/config/test_language.py replays against kiln. A case is a name,
+writes tests/data/language.json, which tests/cli/config/test_hydra_language.py replays against kiln. A case is a name,
 files ("config" is the primary one; ".yaml" is left out), arguments, and why kiln answers otherwise where
 it does (then the test holds that it still differs)."""
 import json

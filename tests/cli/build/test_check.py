@@ -1,5 +1,4 @@
-"""What `make check` is made of: steps that go on after a failure, levels of processor features, and objects that
-other warnings leave alone."""
+"""Tests `make check` itself: steps continue after a failure, processor levels are listed, warnings flags rebuild nothing."""
 import pathlib
 import sys
 

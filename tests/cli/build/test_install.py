@@ -1,5 +1,5 @@
-"""What `make install` leaves is whole: programs and plugins build and run from there, shared and static, and its pages
-lead to nothing that is not there."""
+"""`make install`: programs and plugins build and run from the installed files, shared and static, and no link in the
+installed pages is broken."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""Composing, printing and refusing configs from the command line."""
+"""Composes, prints and rejects configs from the command line."""
 import pathlib
 import sys
 

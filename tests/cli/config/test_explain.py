@@ -1,4 +1,4 @@
-"""Where values come from: --explain, --cfg job --origins, kiln explain RUN."""
+"""Where values were set: --explain, --cfg job --origins, kiln explain RUN."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""--cfg, --info: what is printed of a config and of what it is made from."""
+"""--cfg and --info: the printed config and its sources."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""kiln schema: the JSON Schema takes what kiln takes, and refuses what it refuses."""
+"""kiln schema: the JSON Schema accepts and rejects the same configs as kiln."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and other requests to stop are answered at once, however long a batch takes."""
+"""Ctrl-C and other stop requests are answered at once, however long a batch takes."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""Plugins that are wrong: what the program says of a crash, and of a failure without a reason."""
+"""Faulty plugins: what the program reports after a crash, or after a failure without a reason."""
 import pathlib
 import sys
 

@@ -1,9 +1,9 @@
-"""Power cuts: what had reached the disk of a running program, on another disk, goes on to the same bytes.
+"""Power cuts: a run resumes from what had reached the disk, and produces identical bytes.
 
 A run or sweep writes to an ext4 image on a loop device. At a random moment the program is stopped, and the image is
 copied as it is: what the file system still held in memory is missing, as after a cut. The copy is mounted in the
-image's place (its journal is replayed), and the run is resumed there, or started again where it had not begun.
-KILN_CUTS says how many of each kind (make power-cut CUTS=50); KILN_TEST_SEED draws other moments."""
+image's place (its journal is replayed), and the run is resumed there, or started again if it had not begun.
+KILN_CUTS is the number of cuts of each kind (make power-cut CUTS=50); KILN_TEST_SEED changes the times."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""Flight records: what is kept, also after a kill, and what `kiln replay` finds in it."""
+"""Flight records: what they contain, also after a kill, and what `kiln replay` finds in them."""
 import pathlib
 import sys
 

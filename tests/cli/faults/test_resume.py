@@ -1,4 +1,4 @@
-"""resume=RUN, kiln ckpt and kiln verify-resume, as their users call them."""
+"""resume=RUN, kiln ckpt and kiln verify-resume, as users call them."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""docs/security.md, sentence by sentence: what a run folder from elsewhere may do."""
+"""Each promise of docs/security.md: what a run folder from elsewhere may do."""
 import pathlib
 import sys
 

@@ -1,5 +1,4 @@
-"""Completion: the candidates themselves, and what bash, zsh and fish make of them when Tab
-is pressed at a terminal."""
+"""Completion: the candidates, and what bash, zsh and fish show when Tab is pressed at a terminal."""
 import pathlib
 import sys
 

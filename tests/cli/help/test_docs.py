@@ -1,12 +1,12 @@
 """Every code block of README.md, docs/ and the other pages, and every example of --help, as a reader would run it in bash.
 
 An indented block whose first word is a program is a shell script; with `$ ` it is a transcript, whose commands run
-(and must fail where `error:` follows). Fences say what they hold: sh, zsh, fish, console, yaml (is parsed), c (is
-compiled), text. `<!-- not run: WHY -->` above a block leaves it out.
+(and must fail if `error:` follows). Fences name their language: sh, zsh, fish, console, yaml (parsed), c (compiled),
+text. `<!-- not run: WHY -->` above a block skips it.
 
-Each page has a folder of its own with what the pages take for granted: a run (outputs/2026-11-20/21-03-11, which RUN
-names), images and idx files (DIR, data/mnist, x.png), a sweep (multirun/2026-11-20/21-03-11), a plugin (mine.so). Runs are cut short: SHORTENED is put in front
-of the words of commands that train, so that what a page says itself counts."""
+Each page runs in its own folder, which has what the pages assume: a run (outputs/2026-11-20/21-03-11, which RUN
+names), images and idx files (DIR, data/mnist, x.png), a sweep (multirun/2026-11-20/21-03-11), a plugin (mine.so). Runs are
+short: SHORTENED precedes the arguments of commands that train, so that a page's own arguments win."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""Help that teaches: of the program, of train, of every other command."""
+"""--help of the program, of train and of every other command."""
 import pathlib
 import sys
 

@@ -1,5 +1,4 @@
-"""kiln init: the written project composes, trains, fits its schemas, and its README
-tells the truth."""
+"""kiln init: the new project composes, trains and matches its schemas, and its README is correct."""
 import pathlib
 import sys
 

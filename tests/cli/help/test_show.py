@@ -1,4 +1,4 @@
-"""kiln show: what it says of a component can be copied and works."""
+"""kiln show: what it prints about a component can be copied and works."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""Callbacks that keep, stop, average and write, as a user runs them."""
+"""Callbacks that save checkpoints, stop runs, average weights and write files."""
 import pathlib
 import sys
 

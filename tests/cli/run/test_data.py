@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a run says of its data: samples, classes, shape, and what was left out; and data that is too much."""
+"""What a run reports about its data: samples, classes, shapes and skipped samples; and data that exceeds memory."""
 import pathlib
 import sys
 

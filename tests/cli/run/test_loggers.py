@@ -1,4 +1,4 @@
-"""What loggers leave in the run folder, also when the run was killed in between."""
+"""Files that loggers write into the run folder, also when the run is killed."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""Modules that drive their own steps: two networks that train each other, and one without gradients."""
+"""Manual optimization: two networks that train each other, and one without gradients."""
 import pathlib
 import sys
 

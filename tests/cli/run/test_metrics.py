@@ -1,4 +1,4 @@
-"""Metrics chosen on the command line: what is logged, refused, shown."""
+"""Metrics selected on the command line: what is logged, rejected and shown."""
 import pathlib
 import sys
 

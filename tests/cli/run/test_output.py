@@ -1,4 +1,4 @@
-"""Standard output that cannot be written: a full device, a pipe that is closed, a stream that is missing."""
+"""Standard output that cannot be written: a full device, a closed pipe, a missing stream."""
 import pathlib
 import sys
 

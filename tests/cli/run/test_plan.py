@@ -1,4 +1,4 @@
-"""train --plan, kiln graph, the profile, and how many threads a run takes."""
+"""train --plan, kiln graph, the profile, and the number of threads of a run."""
 import pathlib
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kiln predict: which files it writes, and what is in a row."""
+"""kiln predict: the files it writes and the columns of a row."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""Training runs on the drawn digits: the run folder, repeating, resuming, stopping."""
+"""Training runs on the drawn digits: the run folder, repetition, resuming, stopping."""
 import pathlib
 import sys
 

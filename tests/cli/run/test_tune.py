@@ -1,4 +1,4 @@
-"""Finding learning rate and batch size, averaging, finetuning and pruning: runs as a user starts them."""
+"""Learning rate and batch size search, weight averaging, finetuning and pruning."""
 import pathlib
 import sys
 

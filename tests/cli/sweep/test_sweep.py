@@ -1,4 +1,4 @@
-"""Sweeps: planning, freezing, running several jobs, jobs that go wrong, going on."""
+"""Sweeps: planning, freezing, parallel jobs, failed jobs, resuming."""
 import pathlib
 import sys
 

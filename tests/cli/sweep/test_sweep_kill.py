@@ -1,5 +1,4 @@
-"""kill -9 of a launcher and its workers at random moments: going on gives what an
-undisturbed sweep gives."""
+"""Kills a launcher and its workers (SIGKILL) at random times: the resumed sweep has the results of an undisturbed one."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""A FIFO or device in the place of a file: the program says what it is, and never waits for it."""
+"""A FIFO or device instead of a file: the program reports what it is and never waits for it."""
 import pathlib
 import sys
 

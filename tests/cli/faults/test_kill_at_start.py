@@ -1,6 +1,5 @@
-"""A run or sweep that is killed while it sets up its folder: wherever that was, it can be resumed or started again
-under the same name. strace kills at a chosen system call: at every sixth, or with KILN_FAULTS=all (make faults) at
-each."""
+"""Kills a run or sweep, with strace, at a system call while it creates its folder. Afterwards it can be resumed or started
+again under the same name. Tests every sixth call; KILN_FAULTS=all (make faults) tests all."""
 import pathlib
 import sys
 

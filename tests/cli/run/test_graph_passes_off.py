@@ -1,5 +1,5 @@
-"""trainer.passes_off and trainer.recompute: every network that ships trains to the
-same losses with each pass left out, and with none at all."""
+"""trainer.passes_off and trainer.recompute: every built-in network trains to the same losses with each pass off, and with
+all passes off."""
 import pathlib
 import sys
 

@@ -1,5 +1,5 @@
-"""Files that are no config, and configs without end: always a message that says the
-limit or the mistake and what to do, never a crash, never a hang."""
+"""Limits of config files: wrong encodings, missing files, and configs beyond the limits of size and depth. Each is rejected
+with a message that names the limit. (test_malicious_input.py covers all inputs and bounds their time and memory.)"""
 import pathlib
 import sys
 
@@ -21,7 +21,7 @@ def bomb(first, item, items):
     return "\n".join(lines) + "\n"
 
 
-class BadInput(kilntest.Case):
+class ConfigLimits(kilntest.Case):
     def refused(self, *says, name="config", args=(), **options):
         out, err = self.run_kiln("--cfg", "job", "--resolve", "--config-path", "c", "--config-name", name,
                                  *args, status=1, timeout=60, **options)

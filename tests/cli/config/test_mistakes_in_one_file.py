@@ -1,5 +1,6 @@
-"""Mistakes planted one at a time into a whole config: each is found before anything
-runs, at the right line, with the nearest valid name where there is one."""
+"""Puts one mistake at a time into each line of a single, complete config file: misspelled keys, wrong values, wrong
+shapes. Each is reported before the run, at the right line, with the nearest valid name.
+(test_mistakes_in_project.py does the same with groups, defaults lists and arguments.)"""
 import pathlib
 import sys
 
@@ -90,7 +91,7 @@ def wrong_values(line):
     return []
 
 
-class Planted(Case):
+class MistakesInOneFile(Case):
     def setUp(self):
         super().setUp()
         text, _ = self.run_kiln(*CHOSEN, "--cfg", "job")

@@ -1,4 +1,4 @@
-"""Mistakes of a new user, and what the message says: tests/data/mistakes.json."""
+"""The exact messages for common mistakes of new users, from tests/data/mistakes.json."""
 import pathlib
 import sys
 

@@ -1,5 +1,5 @@
-"""Hydra's answers to small configs, recorded by tests/record/language.py: kiln gives the same values, or
-refuses as Hydra does."""
+"""Replays Hydra's answers to small configs (recorded by tests/record/language.py): kiln gives the same values, or
+rejects what Hydra rejects."""
 import pathlib
 import sys
 

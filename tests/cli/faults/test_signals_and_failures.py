@@ -1,5 +1,5 @@
-"""Signals and faults: a run that is stopped, or that something breaks under, leaves its state in a
-checkpoint where that can be, says what, where and what next, and can go on from there."""
+"""Signals during a run, and failures of memory, data, loggers and disks: the run saves a checkpoint if it can, reports what
+happened, where and what to do next, and can be resumed."""
 import pathlib
 import sys
 
@@ -20,7 +20,7 @@ RUN = ["model=mlp", "model.hidden=[8]", "datamodule=faulty", "trainer.threads=1"
        "callbacks.model_checkpoint.monitor=null"]
 
 
-class Faults(Braked):
+class SignalsAndFailures(Braked):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()

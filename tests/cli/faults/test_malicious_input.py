@@ -1,5 +1,6 @@
-"""Input that is damaged, endless or meant to harm: always a message and status 1 or 2, in seconds, and in
-bounded memory; never a crash, never a hang."""
+"""Damaged, endless or malicious input of every sort: files, YAML, the config language, arguments and plugins. Each gives a
+message and status 1 or 2 within seconds and in bounded memory; none crashes or hangs.
+(test_config_limits.py checks the messages of the limits.)"""
 import pathlib
 import sys
 
@@ -26,7 +27,7 @@ def limit():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-class Hostile(Case):
+class MaliciousInput(Case):
     def compose(self, *args, folder="c", flags=("--cfg", "job", "--resolve"), **options):
         """(status, stdout, stderr); fails the test when it hangs or dies."""
         where = ["--config-path", folder] if folder else []
@@ -62,7 +63,7 @@ class Hostile(Case):
         return self.refuse(says=says)
 
 
-class Files(Hostile):
+class Files(MaliciousInput):
     def test_binary_garbage(self):
         for seed in range(20):
             data = bytes((i * i * 31 + i * (seed + 7) + seed) % 256 for i in range(1000 + seed))
@@ -194,7 +195,7 @@ class Files(Hostile):
         self.assertEqual(status, 0)
 
 
-class Yaml(Hostile):
+class Yaml(MaliciousInput):
     def test_alias_bomb(self):
         lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
         lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
@@ -243,7 +244,7 @@ class Yaml(Hostile):
         self.accept(says="last: 0")
 
 
-class Language(Hostile):
+class Language(MaliciousInput):
     def test_cyclic_defaults(self):
         self.refuse_file("defaults: [config]\n", "config")
         self.write("c/config.yaml", "defaults: [a]\n")
@@ -288,7 +289,7 @@ class Language(Hostile):
         self.accept(env={**os.environ, "KILN_ODD": "x" * 100_000}, says="xxx")
 
 
-class Arguments(Hostile):
+class Arguments(MaliciousInput):
     def setUp(self):
         super().setUp()
         self.write("c/config.yaml", "a: 1\nn: {x: 2}\n")
@@ -348,7 +349,7 @@ class Arguments(Hostile):
         self.refuse("--package", "a." * 10_000, says="a.")
 
 
-class Plugins(Hostile):
+class Plugins(MaliciousInput):
     def test_not_a_plugin(self):
         self.write("c/config.yaml", "a: 1\n")
         self.write("p.so", "text\n")

@@ -1,9 +1,9 @@
-"""Mistakes planted one at a time into a complete project: each must be found before
-anything runs, with its file and line, and with the name that was meant.
+"""Puts one mistake at a time into a project of several files: options, targets, defaults lists, interpolations, YAML
+syntax and arguments. Each must be reported before the run, with its file, its line and the intended name.
+(test_mistakes_in_one_file.py covers each line of one file.)
 
-The project's files come from the program itself (--cfg job), so that every option of
-every component that is used stands in a file. A plant changes one line, or adds one
-argument; where it is and what was meant is known from how it was planted."""
+The program writes the project's files (--cfg job), so that they contain every option of every component in use. A
+mistake changes one line or adds one argument, so its location and the intended name are known."""
 import pathlib
 import sys
 
@@ -87,7 +87,7 @@ def project():
     return files
 
 
-class Plant:
+class Mistake:
     """One mistake: `file` has `text` instead, or the arguments are `args`. One of `places`
     must be in the message, and `meant`, unless it is None."""
 
@@ -147,7 +147,7 @@ CHOICE_TYPOS = {
 }
 
 
-class Planter:
+class MistakeMaker:
     def __init__(self, files):
         self.files = files
         self.plants = []
@@ -157,11 +157,11 @@ class Planter:
         the lines `places`."""
         lines = self.files[file].splitlines(True)
         lines[number - 1:number] = [new + "\n"] if isinstance(new, str) else [n + "\n" for n in new]
-        self.plants.append(Plant(kind, [f"{file}:{n}:" for n in places or [number]], meant, file, "".join(lines)))
+        self.plants.append(Mistake(kind, [f"{file}:{n}:" for n in places or [number]], meant, file, "".join(lines)))
 
     def argument(self, kind, args, meant=None, place=None):
         args = [args] if isinstance(args, str) else args
-        self.plants.append(Plant(kind, place or f"argument {len(args)} `{args[-1]}`", meant, args=args))
+        self.plants.append(Mistake(kind, place or f"argument {len(args)} `{args[-1]}`", meant, args=args))
 
     def lines(self, file):
         """Number, indentation, key and value of each line `key: value` of a file."""
@@ -365,7 +365,7 @@ class Planter:
         return self.plants
 
 
-class Planted(unittest.TestCase):
+class MistakesInProject(unittest.TestCase):
     def check(self, files, plant):
         """What is wrong with the answer to a plant; None: nothing."""
         with tempfile.TemporaryDirectory(prefix="kiln-test-") as folder:
@@ -392,7 +392,7 @@ class Planted(unittest.TestCase):
 
     def test_the_project_is_sound(self):
         files = project()
-        self.assertEqual(self.check(files, Plant("nothing", "")), "exit status 0")
+        self.assertEqual(self.check(files, Mistake("nothing", "")), "exit status 0")
         with tempfile.TemporaryDirectory(prefix="kiln-test-") as folder:
             for name, text in files.items():
                 path = os.path.join(folder, name)
@@ -404,7 +404,7 @@ class Planted(unittest.TestCase):
 
     def test_every_plant_is_found(self):
         files = project()
-        plants = Planter(files).all()
+        plants = MistakeMaker(files).all()
         self.assertGreater(len(plants), 400)
         if SHORT:
             plants = plants[::7]

@@ -1,4 +1,4 @@
-"""Keys that nothing reads, in trees as users have them."""
+"""Reports keys that nothing reads, in config trees like those of users."""
 import pathlib
 import sys
 

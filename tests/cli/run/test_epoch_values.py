@@ -1,4 +1,4 @@
-"""The values of an epoch: the mean of its steps, wherever a user meets it, and the epoch that a test belongs to."""
+"""An epoch's value is the mean of its steps wherever a user reads it, and a test belongs to the right epoch."""
 import pathlib
 import sys
 

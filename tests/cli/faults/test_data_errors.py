@@ -1,4 +1,4 @@
-"""Bad data, bad checkpoints, full disks: a clear message, status 1, nothing half-written."""
+"""Bad data, bad checkpoints and full disks: a clear message, status 1 and no partial files."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""Callbacks that measure a run and watch over it: throughput, device_stats, spike_detection."""
+"""Callbacks that monitor a run: throughput, device_stats, spike_detection."""
 import pathlib
 import sys
 

@@ -1,6 +1,6 @@
-"""Failing system calls: whichever fails, with whichever error, a run ends well and as if nothing had been, or says what
-is wrong and can be resumed to the same weights, or started again. strace lets a chosen call of a small run fail: a
-sample of them, the same each time, or with KILN_FAULTS=all (make faults) each."""
+"""Makes system calls of a small run fail, with strace, one at a time and with each possible error. The run completes with
+the same result, or reports the error and can be resumed to the same weights or started again. Tests a fixed sample of
+the calls; KILN_FAULTS=all (make faults) tests all."""
 import pathlib
 import sys
 

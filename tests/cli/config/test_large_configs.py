@@ -1,4 +1,4 @@
-"""Very many arguments, keys and items: time and memory grow with their number, not with its square."""
+"""Many arguments, keys and items: time and memory grow linearly, not quadratically."""
 import pathlib
 import sys
 
