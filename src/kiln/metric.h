@@ -1,7 +1,6 @@
-/* Metrics: numbers that say how good predictions are, exact over an epoch. A metric is
- * a component that counts into a tally; the host keeps the tally, so that one metric
- * can be counted in training and in validation at the same time, starts each epoch at
- * zero, and is saved and restored in mid-epoch without a line in the component. */
+/* Metrics, exact over an epoch. A metric is a component that accumulates into a state which kiln
+ * stores: separately for training and validation, reset for each epoch, and saved and restored
+ * inside an epoch without any code in the component. */
 #ifndef KILN_METRIC_H
 #define KILN_METRIC_H
 
@@ -9,7 +8,7 @@
 
 /* ---- What metrics count ------------------------------------------------------ */
 
-/* What a metric takes; the members of KilnMetricRows that are set for it. */
+/* The input of a metric: which members of KilnMetricRows are set. */
 typedef enum KilnMetricInput {
     KILN_METRIC_CLASSES,  /* scores [count, width] and labels [count] */
     KILN_METRIC_VALUES,   /* scores (predictions) and targets, [count, width] each */
@@ -24,38 +23,38 @@ typedef struct KilnSequence {
     const char *text;
 } KilnSequence;
 
-/* Some rows; all is borrowed for the call. */
+/* Rows for a metric; everything is borrowed for the call. */
 typedef struct KilnMetricRows {
     int64_t count; /* rows: samples, tokens, pixels; documents of rankings; sequences */
-    /* Of classes: logits, or logarithms of probabilities. A single one (width 1) is the
-     * logit of class 1 of two. */
+    /* For classes: logits or log-probabilities. A single one (width 1) is the logit of class 1 of
+     * two. */
     const float *scores;
     const int32_t *labels;
     const float *targets;
-    /* Documents of each query, in order; groups are whole in a call. */
+    /* Documents per query, in order; a call has whole groups. */
     const int64_t *group_sizes;
     int64_t n_groups;
     const KilnSequence *sequences, *references;
     int64_t n_references; /* of each sequence */
 } KilnMetricRows;
 
-/* What all rows of a tally have in common. */
+/* What all rows of a metric state have in common. */
 typedef struct KilnMetricForm {
-    int64_t width; /* scores of a row; 0 for sequences */
-    /* Names of classes, or of the ids in sequences; NULL: they are called by their
-     * numbers. Borrowed while the tally lives. */
+    int64_t width; /* scores per row; 0 for sequences */
+    /* Names of classes, or of the ids in sequences; NULL: numbers. Borrowed for the state's
+     * lifetime. */
     const char *const *names;
     int64_t n_names;
 } KilnMetricForm;
 
-/* Classes that rows of this form tell apart: width, and 2 of a single logit. */
+/* The number of classes of such rows: width, or 2 for a single logit. */
 KILN_API int64_t kiln_form_classes(const KilnMetricForm *form);
-/* The name of class or id `i`, in `buf` when it has none but its number. */
+/* The name of class or id `i`; its number, written to `buf`, if it has no name. */
 KILN_API const char *kiln_form_name(const KilnMetricForm *form, int64_t i, char buf[24]);
 
-/* ---- Tallies ------------------------------------------------------------------- */
+/* ---- Metric states -------------------------------------------------------------- */
 
-/* What one metric has counted since it was reset. */
+/* What one metric has accumulated since the last reset. */
 typedef struct KilnMetricState KilnMetricState;
 
 /* One result. A metric's own value has the name "". */
@@ -64,36 +63,36 @@ typedef struct KilnMetricStateValue {
     double value;
 } KilnMetricStateValue;
 
-/* An empty tally of `metric` (borrowed, of kind metric). KILN_E_SHAPE when the metric
- * has no use for rows of this form. Owned by the caller. */
+/* An empty state of `metric` (borrowed, of kind metric). KILN_E_SHAPE if the metric cannot use rows
+ * of this form. Owned by the caller. */
 KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_new(KilnInstance *metric,
                                                          const KilnMetricForm *form,
                                                          KilnMetricState **ret, KilnError *err);
 /* Accepts NULL. */
 KILN_API void kiln_metric_state_free(KilnMetricState *state);
-/* Count rows. How rows are spread over calls does not change the result. KILN_E_SHAPE
- * when a member is missing that the metric takes, KILN_E_RANGE for a label that is no
- * class. After a failure the tally must be reset. */
+/* Add rows. How rows are split over calls does not change the result. KILN_E_SHAPE if a required
+ * member is missing, KILN_E_RANGE for a label that is not a class. After a failure the state must
+ * be reset. */
 KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_update(KilnMetricState *state,
                                                             const KilnMetricRows *rows,
                                                             KilnError *err);
-/* The results so far; counting may go on. NaN where nothing was counted that would
- * decide the value. Borrowed until the next call on `tally`. */
+/* The results so far; more rows may follow. NaN for an undefined value. Borrowed until the next
+ * call on `state`. */
 KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_compute(KilnMetricState *state,
                                                              const KilnMetricStateValue **ret,
                                                              size_t *ret_count, KilnError *err);
-/* Forget what was counted; memory is kept. */
+/* Reset to zero rows; memory is kept. */
 KILN_API void kiln_metric_state_reset(KilnMetricState *state);
-/* Rows counted since. */
+/* Rows since the last reset. */
 KILN_API int64_t kiln_metric_state_rows(const KilnMetricState *state);
 
 /* ---- Metrics ---------------------------------------------------------------------- */
 
-/* What is counted of a class. */
+/* Counts for one class. */
 typedef struct KilnClassCount {
-    int64_t hits;      /* rows of this class that were predicted as it */
-    int64_t predicted; /* rows that were predicted as it */
-    int64_t actual;    /* rows of it */
+    int64_t hits;      /* rows of this class that were predicted as this class */
+    int64_t predicted; /* rows that were predicted as this class */
+    int64_t actual;    /* rows of this class */
 } KilnClassCount;
 
 /* A score and what it was given for. */
