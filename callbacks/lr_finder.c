@@ -133,10 +133,10 @@ static bool take(State *state, int64_t i, double loss)
 
 static bool report(void *ctx, int64_t i, double loss)
 {
-    const bool goes_on = take(ctx, i, loss);
+    const bool should_continue = take(ctx, i, loss);
 
     tell(ctx);
-    return goes_on;
+    return should_continue;
 }
 
 /* ---- The suggestion --------------------------------------------------------------------- */

@@ -1,33 +1,33 @@
-/* What a logger is told, and what it must do so that the files of a run that was
- * killed and resumed equal those of one that was not. */
+/* Loggers: what they receive, and what they must do so that a killed and resumed run leaves the
+ * same files as an uninterrupted one. */
 #ifndef KILN_LOGGER_H
 #define KILN_LOGGER_H
 
 #include "kiln/component.h"
 #include "kiln/state.h"
 
-/* A metric as it was logged last. */
+/* The last logged value of a metric. */
 typedef struct KilnMetric {
     const char *name;
     double value;
     unsigned flags;      /* KilnLogFlags */
-    int64_t epoch, step; /* when */
+    int64_t epoch, step; /* of the value */
 } KilnMetric;
 
-/* A moment of a run, with the values that were logged at it. Every row has all of these, so
- * that the x axis is the reader's choice. */
+/* A row: the values that were logged at one position of a run. Every row has all of these columns,
+ * so readers can choose the x axis. */
 typedef struct KilnLogRow {
     const char *phase; /* "fit" with its validations' means, "validate" and "test" */
     int64_t epoch;     /* from 0 */
     int64_t step;      /* optimizer steps done */
     int64_t batch;     /* batches done in this epoch of this phase */
     int64_t samples;   /* samples trained on since the start of the run */
-    double wall_time;  /* seconds since 1970; measured, thus another in every run */
+    double wall_time;  /* seconds since 1970; measured, so different in every run */
     const KilnMetric *metrics;
     size_t n;
 } KilnLogRow;
 
-/* A value of the config that is not its component's default. */
+/* A hyperparameter: a config value that differs from its component's default. */
 typedef struct KilnHparam {
     const char *name;  /* "optimizer.lr"; "model" for the component itself */
     const char *value; /* as YAML writes it */
@@ -37,9 +37,9 @@ typedef struct KilnHparam {
 
 typedef struct KilnLogRun {
     const char *dir;        /* the run folder, absolute */
-    bool resumed;           /* it goes on from a checkpoint... */
-    int64_t step;           /* ...of this step; 0 for a new run */
-    const KilnState *state; /* what state_dict gave for that checkpoint; NULL: nothing */
+    bool resumed;           /* the run continues from a checkpoint */
+    int64_t step;           /* of that checkpoint; 0 for a new run */
+    const KilnState *state; /* the result of state_dict for that checkpoint; NULL: none */
     const char *config;     /* resolved, YAML */
     const KilnHparam *hparams;
     size_t n_hparams;
@@ -47,13 +47,12 @@ typedef struct KilnLogRun {
     size_t n_metrics;
 } KilnLogRun;
 
-/* Counts of values between edges: bin i holds edges[i] <= x < edges[i + 1], the last one its
- * upper edge too. */
+/* Counts of values: bin i counts edges[i] <= x < edges[i + 1], the last bin also its upper edge. */
 typedef struct KilnHistogram {
     const double *edges;   /* n_bins + 1 */
     const int64_t *counts; /* n_bins */
     size_t n_bins;
-    int64_t count; /* finite values; others are not in it */
+    int64_t count; /* finite values; others are not counted */
     double min, max, sum, sum_squares;
 } KilnHistogram;
 
@@ -63,12 +62,12 @@ typedef struct KilnPixels {
     const uint8_t *data;
 } KilnPixels;
 
-/* All optional but open and log_metrics. Whatever fails stops the run with its error. Rows
- * come in order; several in a row may be of the same moment (all but wall_time and metrics
- * are equal). */
+/* All functions are optional except open and log_metrics. A failure stops the run with its error.
+ * Rows arrive in order; consecutive rows may have the same position (equal except for wall_time and
+ * metrics). */
 struct KilnLoggerOps {
-    /* The run folder exists. `run` lives until close. When the run goes on from a checkpoint, what
-     * was written behind that checkpoint must go: the loop logs it again. */
+    /* The run folder exists. `run` lives until close. If the run continues from a checkpoint,
+     * remove everything written after that checkpoint: the loop logs it again. */
     KilnStatus (*open)(KilnInstance *self, const KilnLogRun *run, KilnError *err);
     KilnStatus (*log_metrics)(KilnInstance *self, const KilnLogRow *row, KilnError *err);
     /* `at` has no metrics. */
@@ -78,17 +77,17 @@ struct KilnLoggerOps {
                             const KilnPixels *pixels, KilnError *err);
     KilnStatus (*log_text)(KilnInstance *self, const KilnLogRow *at, const char *name,
                            const char *text, KilnError *err);
-    /* Everything so far must have been handed to the system after this; called before each
-     * checkpoint. What the checkpoint counts on is then brought to disk by the names in `files`. */
+    /* Write everything buffered to the files; called before each checkpoint. kiln then syncs
+     * `files` to disk. */
     KilnStatus (*flush)(KilnInstance *self, KilnError *err);
-    /* Where in its files it is, for the checkpoint: no measured value, nor anything whose
-     * length depends on one, for checkpoints of equal runs are equal. Called behind flush. */
+    /* Save the position in the files to a checkpoint, after flush. It must not depend on measured
+     * values or their lengths, since equal runs have equal checkpoints. */
     void (*state_dict)(KilnInstance *self, KilnState *state);
     /* The end: `status` as in summary.json (finished, stopped, interrupted, failed), `metrics`
      * the last value of each. */
     KilnStatus (*close)(KilnInstance *self, const char *status, const KilnMetric *metrics, size_t n,
                         KilnError *err);
-    /* Names of its files below the run folder ("metrics.csv"), NULL-terminated; NULL: none. */
+    /* Its files in the run folder ("metrics.csv"), NULL-terminated; NULL: none. */
     const char *const *files;
 };
 

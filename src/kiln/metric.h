@@ -95,69 +95,71 @@ typedef struct KilnClassCount {
     int64_t actual;    /* rows of this class */
 } KilnClassCount;
 
-/* A score and what it was given for. */
+/* A score and its target. */
 typedef struct KilnRanked {
     double score, target;
 } KilnRanked;
 
 struct KilnMetricOps {
     KilnMetricInput takes;
-    KilnMode mode;  /* MAX: larger values are better, MIN: smaller ones; AUTO: neither is known */
-    bool is_matrix; /* its values are cells, which have KILN_LOG_CELL */
+    KilnMode mode;  /* MAX: larger values are better, MIN: smaller ones; AUTO: unknown */
+    bool is_matrix; /* its values are cells of a matrix and get KILN_LOG_CELL */
     /* Optional. Refuse a form: KILN_E_SHAPE. */
     KilnStatus (*check)(KilnInstance *self, const KilnMetricForm *form, KilnError *err);
-    /* Count rows into the arrays below. */
+    /* Accumulate rows into the state's arrays. */
     KilnStatus (*update)(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err);
-    /* Report values; of an empty tally the same names, as far as they are known, and NaN. */
+    /* Report values with kiln_metric_state_report; for an empty state the same names, as far as
+     * they are known, with NaN. */
     KilnStatus (*compute)(KilnInstance *self, KilnMetricState *state, KilnError *err);
-    /* With kiln_classes_... as the three above: the value of a class. */
+    /* If the three functions above are kiln_classes_...: the value of a class. */
     double (*of_class)(KilnClassCount count);
-    /* With kiln_rest_update, kiln_rest_compute and kiln_rest_memory: the value of a class from its
-     * rows, the most probable first; their target is 1 when they are of the class. NaN: it has
-     * none, and averages leave it out. */
+    /* With kiln_rest_update, kiln_rest_compute and kiln_rest_memory: the value of a class from all
+     * rows, the most probable first; the target is 1 for rows of the class. NaN: undefined;
+     * averages leave it out. */
     double (*of_ranked)(const KilnRanked *items, int64_t n);
-    /* Of metrics that keep all rows of an epoch: bytes that so many take, and that computing
-     * with them takes besides, for the forecast of a run's memory. */
+    /* For metrics that keep all rows of an epoch: the bytes that `rows` rows take, and the
+     * additional bytes for computing, for the memory estimate. */
     int64_t (*memory)(const KilnInstance *self, const KilnMetricForm *form, int64_t rows,
                       int64_t *ret_computing);
 };
 
-/* What a metric may ask of and say to its tally. */
+/* The form of a state's rows. */
 KILN_API const KilnMetricForm *kiln_metric_state_form(const KilnMetricState *state);
-/* `n` numbers that were 0 when the tally was reset. A later call with a larger n adds
- * zeros behind them and may move them. A checkpoint keeps them. A tally has at most 7
- * arrays, of different names below 32 bytes ("rows" is the tally's own). */
+/* The array `name` of `n` numbers, initially 0. A later call with a larger n appends zeros and may
+ * move the array. Checkpoints save it. A state has at most 7 arrays; names are shorter than 32
+ * bytes, and "rows" is reserved. */
 KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_counts(KilnMetricState *state,
                                                             const char *name, int64_t n,
                                                             int64_t **ret, KilnError *err);
 KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_sums(KilnMetricState *state, const char *name,
                                                           int64_t n, double **ret, KilnError *err);
-/* A list that was empty when the tally was reset, of f32, i32 or u8: append n items, */
+/* Append n items to the list `name`, initially empty, of f32, i32 or u8. */
 KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_append(KilnMetricState *state,
                                                             const char *name, KilnDType dtype,
                                                             const void *items, int64_t n,
                                                             KilnError *err);
-/* and all of them, borrowed until the next append; *ret_count may be 0. */
+/* All items of that list, borrowed until the next append; *ret_count may be 0. */
 KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_list(const KilnMetricState *state,
                                                           const char *name, KilnDType dtype,
                                                           const void **ret, int64_t *ret_count,
                                                           KilnError *err);
-/* In compute: a value. `name` NULL is the metric's own; others go behind a slash
+/* In compute: report a value. NULL is the metric's own value; another name is appended after a
+ * slash
  * ("val/f1/cat"). Copied. */
 KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_report(KilnMetricState *state,
                                                             const char *name, double value,
                                                             KilnError *err);
 
-/* A mean in a tally: the sum and the count, to add to. Adding number by number makes the
- * result the same for any size of batches. */
+/* A mean in a metric state: the sum and the count. Adding the numbers one by one gives the same
+ * result for any batch size. */
 typedef struct KilnMean {
     double *sum;
     int64_t *count;
 } KilnMean;
 KILN_API KILN_NODISCARD KilnStatus kiln_mean_open(KilnMetricState *state, KilnMean *ret,
                                                   KilnError *err);
-/* The mean so far; NaN of nothing. */
+/* The mean so far; NaN if the count is 0. */
 KILN_API double kiln_mean_value(KilnMean mean);
 /* A metric's compute that reports it. */
 KILN_API KILN_NODISCARD KilnStatus kiln_mean_compute(KilnInstance *self, KilnMetricState *state,
@@ -165,36 +167,35 @@ KILN_API KILN_NODISCARD KilnStatus kiln_mean_compute(KilnInstance *self, KilnMet
 
 /* ---- In a module's step --------------------------------------------------------------- */
 
-/* Count a step's rows for `metric` and log its values at the end of the epoch, as
- * "train/NAME", "val/NAME" or "test/NAME" by the step's kind, where NAME is the last
- * part of the metric's path in the config ("task.metrics.top5": top5).
+/* Add a step's rows to `metric`, and log its values at the end of the epoch as "train/NAME",
+ * "val/NAME" or "test/NAME", where NAME is the last part of the metric's path in the config
+ * ("task.metrics.top5": top5).
  *
  * scores: f32 [..., width], or [rows] for width 1.
- * truth: i32 labels, one for each row, for metrics of classes; f32 in the shape of
- * scores for metrics of values. Of flags only KILN_LOG_PROG_BAR has a meaning; it shows
- * the metric's own value. Metrics of rankings and sequences have no tensors: they are
- * counted through kiln_metric_state_update. */
+ * truth: i32 labels, one per row, for metrics of classes; f32 in the shape of scores for metrics of
+ * values. flags: KILN_LOG_PROG_BAR shows the metric's own value; others are ignored. Metrics of
+ * rankings and sequences do not take tensors: use kiln_metric_state_update. */
 KILN_API void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores,
                                KilnTensor *truth, unsigned flags);
 
-/* ---- What many metrics of classes share ---------------------------------------------------- */
+/* ---- Functions for metrics of classes ------------------------------------------------------ */
 
-/* The class with the highest score; the lowest such class when several have it. Of a
- * single logit 1 above 0. NaN counts as highest, as in torch.argmax. */
+/* The class with the highest score, and the lowest such class in a tie; for a single logit, 1 if it
+ * is above 0. NaN counts as the highest, as in torch.argmax. */
 KILN_API int64_t kiln_row_argmax(const float *scores, int64_t width);
-/* The probabilities of all classes (softmax; sigmoid of a single logit), in double. */
+/* The probabilities of all classes (softmax, or sigmoid for a single logit), in double. */
 KILN_API void kiln_row_probabilities(const float *scores, int64_t width, double *ret);
 /* -log of the probability of `label`. */
 KILN_API double kiln_row_nll(const float *scores, int64_t width, int64_t label);
-/* The label of row `i` as a class: *ret is false for `ignore` (NULL: none), which leaves
- * the row out; KILN_E_RANGE for what is no class. */
+/* Whether row `i` counts: false for the label `ignore` (NULL: none); KILN_E_RANGE for a label that
+ * is not a class. */
 KILN_API KILN_NODISCARD KilnStatus kiln_row_counts(const KilnMetricForm *form,
                                                    const KilnMetricRows *rows, int64_t i,
                                                    const int64_t *ignore, bool *ret,
                                                    KilnError *err);
 
-/* How values of classes become one: sklearn.metrics' names and meanings. Classes that
- * neither occur nor are predicted take no part. */
+/* How to average over classes: names and meanings of sklearn.metrics. Classes that neither occur
+ * nor are predicted are left out. */
 typedef enum KilnAverage {
     KILN_AVERAGE_MICRO,
     KILN_AVERAGE_MACRO,
@@ -209,8 +210,8 @@ typedef struct KilnClassOptions {
 } KilnClassOptions;
 KILN_API extern const KilnField kiln_class_fields[4];
 
-/* Hooks of metrics that are a ratio of counts in each class: KilnMetricOps.of_class says
- * which, the options are KilnClassOptions. */
+/* Functions for metrics that are a ratio of counts per class (KilnMetricOps.of_class), with
+ * KilnClassOptions as options. */
 KILN_API KILN_NODISCARD KilnStatus kiln_classes_check(KilnInstance *self,
                                                       const KilnMetricForm *form, KilnError *err);
 KILN_API KILN_NODISCARD KilnStatus kiln_classes_update(KilnInstance *self, KilnMetricState *state,
@@ -220,19 +221,19 @@ KILN_API KILN_NODISCARD KilnStatus kiln_classes_compute(KilnInstance *self, Kiln
 /* a / b; 0 when b is 0. */
 KILN_API double kiln_ratio(int64_t a, int64_t b);
 
-/* ---- What metrics of order share ---------------------------------------------------- */
+/* ---- Functions for ranking metrics -------------------------------------------------- */
 
-/* Sort by score, the highest first; equal ones keep their order, NaN comes last. */
+/* Sort by score, the highest first; ties keep their order, NaN comes last. */
 KILN_API KILN_NODISCARD KilnStatus kiln_ranked_sort(KilnRanked *items, int64_t n, KilnError *err);
-/* Of sorted items: how many from `at` on have the same score. */
+/* The number of sorted items from `at` on with the same score. */
 KILN_API int64_t kiln_ranked_ties(const KilnRanked *items, int64_t n, int64_t at);
-/* Area under the precision-recall steps, sum of (R_i - R_i-1) P_i over distinct scores
- * (sklearn.metrics.average_precision_score); targets above 0 are relevant. NaN when none is. */
+/* The area under the precision-recall steps, the sum of (R_i - R_i-1) P_i over distinct scores
+ * (sklearn.metrics.average_precision_score); targets above 0 are relevant. NaN if none is. */
 KILN_API double kiln_ranked_precision(const KilnRanked *items, int64_t n);
 
-/* Hooks of metrics of classes that need all rows of the epoch: KilnMetricOps.of_ranked of
- * each class against the rest; with two classes the value of class 1 is the metric's. The
- * options are KilnClassOptions, with their own table: average is macro or weighted. */
+/* Functions for metrics of classes that need all rows of the epoch: KilnMetricOps.of_ranked for
+ * each class against the rest; with two classes, the value of class 1. The options are
+ * KilnClassOptions with this table: average is macro or weighted. */
 KILN_API extern const KilnField kiln_rest_fields[4];
 KILN_API KILN_NODISCARD KilnStatus kiln_rest_update(KilnInstance *self, KilnMetricState *state,
                                                     const KilnMetricRows *rows, KilnError *err);
@@ -241,17 +242,17 @@ KILN_API KILN_NODISCARD KilnStatus kiln_rest_compute(KilnInstance *self, KilnMet
 KILN_API int64_t kiln_rest_memory(const KilnInstance *self, const KilnMetricForm *form,
                                   int64_t rows, int64_t *ret_computing);
 
-/* What a query without relevant documents counts, as an option's choices. */
+/* The value of a query without relevant documents, as choices of an option. */
 typedef enum KilnEmptyQuery {
     KILN_EMPTY_ZERO,
     KILN_EMPTY_ONE,
-    KILN_EMPTY_SKIP /* it is left out */
+    KILN_EMPTY_SKIP /* left out */
 } KilnEmptyQuery;
 KILN_API extern const KilnChoice kiln_empty_queries[4];
-/* The value of one query's documents, in their order; NaN when none is relevant. */
+/* Computes the value of one query's documents, in their order; NaN if none is relevant. */
 typedef KilnStatus KilnQueryValue(const void *context, KilnRanked *items, int64_t n, double *ret,
                                   KilnError *err);
-/* Add the value of each query to the tally's mean. */
+/* Add the value of each query to the state's mean. */
 KILN_API KILN_NODISCARD KilnStatus kiln_queries_add(KilnMetricState *state,
                                                     const KilnMetricRows *rows, int64_t empty,
                                                     KilnQueryValue *value, const void *context,

@@ -1,83 +1,78 @@
-/* Entry points for programs that embed kiln: what the commands of the command
- * line do, as functions. */
+/* Entry points for programs that embed kiln: fit, evaluate and predict, as the commands do. */
 #ifndef KILN_RUN_H
 #define KILN_RUN_H
 
 #include "kiln/config.h"
 #include "kiln/trainer.h"
 
-/* The options that a run has besides its components: the root's (task,
- * datamodule, callbacks, logger, seed, ckpt_path, test), `trainer`'s and
- * `kiln.run`'s. For KilnComposeRequest. */
+/* The sections of a run's config, for KilnComposeRequest: the root (task, datamodule, callbacks,
+ * logger, seed, ckpt_path, test), `trainer` and `kiln.run`. */
 KILN_API const KilnSection *kiln_run_sections(void);
 
-/* How far a run is, told after each epoch. */
+/* The progress of a run after an epoch. */
 typedef struct KilnRunProgress {
-    int64_t epoch, max_epochs; /* epochs done, and when training ends; -1: no limit */
-    int64_t step, max_steps;   /* likewise */
-    const KilnMetric *metrics; /* as they are now */
+    int64_t epoch, max_epochs; /* epochs done, and the limit; -1: none */
+    int64_t step, max_steps;   /* optimizer steps likewise */
+    const KilnMetric *metrics; /* current values */
     size_t n_metrics;
 } KilnRunProgress;
 
-/* What a run needs besides its config. */
+/* The environment of a run: what it needs besides its config. */
 typedef struct KilnRunEnv {
     const KilnRegistry *registry;
     const KilnConsole *console;   /* NULL: silent */
     const char *const *overrides; /* as given, for the run folder; NULL-terminated or NULL */
-    /* Set to non-zero (by a signal handler: to the signal's number) to stop cleanly with a
-     * checkpoint after the current batch. A thread of the run watches it and reports the request on
-     * the console and in train.log meanwhile. May be NULL. */
+    /* Set it to non-zero (a signal handler: to the signal's number) to stop the run with a
+     * checkpoint after the current batch. Meanwhile a thread of the run reports the request on the
+     * console and in train.log. May be NULL. */
     const volatile int *stop;
-    /* Set to non-zero to have a checkpoint saved after the current batch, and training go on; the
-     * run sets it back. May be NULL. */
+    /* Set it to non-zero to save a checkpoint after the current batch and continue; the run resets
+     * it. May be NULL. */
     volatile int *save;
     /* Called after each epoch. May be NULL. */
     void (*progress)(void *ctx, const KilnRunProgress *progress);
-    /* Called in front of each training batch: false ends the run there, as an interrupt does.
-     * May be NULL. */
+    /* Called before each training batch: false ends the run there, like an interrupt. May be NULL.
+     */
     bool (*may_continue)(void *ctx, KilnTrainer *trainer);
-    /* Takes what the run has for other programs (kiln_trainer_output): predictions. May be
-     * NULL. */
+    /* Receives output for other programs (kiln_trainer_output): predictions. May be NULL. */
     KilnStatus (*output)(void *ctx, const char *text, KilnError *err);
-    void *ctx; /* of these three */
-    /* What the sweep that this run is a job of ranks its jobs by, and its KilnMode: a mode that
-     * contradicts what the metric declares is refused. NULL: none. */
+    void *ctx; /* of these three functions */
+    /* In a sweep: the metric that ranks its jobs, and the KilnMode; a mode that contradicts the
+     * metric's declaration is refused. NULL: none. */
     const char *ranked_by;
     int64_t ranked_mode;
-    /* The folder that kiln.run.dir names is there, with the config in its .kiln: it is
-     * used as it is (a job of a sweep). */
+    /* The folder kiln.run.dir exists, with the config in its .kiln, and is used as it is (a job of
+     * a sweep). */
     bool prepared;
-    /* Go on in this run folder, absolute, whose config `config` is, with `overrides` on top: from
-     * its last checkpoint, or from the beginning when it has none. ckpt_path says another
-     * checkpoint. NULL: another run. */
+    /* Resume in this run folder (absolute), whose config with `overrides` is `config`: from
+     * ckpt_path, or its last checkpoint, or the beginning if it has none. NULL: a new run. */
     const char *resume;
 } KilnRunEnv;
 
-/* How a run ended; also one that failed. */
+/* How a run ended, also after a failure. */
 typedef struct KilnRunResult {
-    char run_dir[4096]; /* "": it failed before there was a run folder */
+    char run_dir[4096]; /* "": it failed before it made a run folder */
     char status[16];    /* "finished", "stopped" (by a callback), "interrupted", "failed" */
 } KilnRunResult;
 
-/* Train, validate and test what a checked config says; writes the run folder. */
+/* Train, validate and test as a checked config says; writes the run folder. */
 KILN_API KILN_NODISCARD KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env,
                                                 KilnRunResult *ret, KilnError *err);
-/* Test the checkpoint that config's ckpt_path names, or validate it: KILN_TEST or KILN_VAL, with
- * that split's hooks and names of metrics. KILN_TRAIN: validate it on all training samples, in
- * order and not augmented, as a set called "train" ("val/loss/train"). Metrics go, as JSON text,
- * to `ret_json` (owned by the caller, may be NULL). */
+/* Test (KILN_TEST) or validate (KILN_VAL) the checkpoint that the config's ckpt_path names, with
+ * that split's hooks and metric names. KILN_TRAIN validates it on all training samples, in order
+ * and without augmentation, as a set named "train" ("val/loss/train"). *ret_json gets the metrics
+ * as JSON text (owned by the caller, may be NULL). */
 KILN_API KILN_NODISCARD KilnStatus kiln_run_eval(KilnConfig *config, const KilnRunEnv *env,
                                                  KilnSplit split, char **ret_json, KilnError *err);
-/* Run the network on `input` (a file or folder), or, when that is NULL, on all sets of `split`, as
- * evaluation reads them, one behind the other. What it predicts is for the config's callbacks:
- * prediction_writer, or one of the program's own. What of an input can't be read is left out, and
- * the error at the end. */
+/* Run the network on `input` (a file or folder), or, if that is NULL, on all sets of `split` in
+ * turn, as evaluation reads them. The config's callbacks receive the predictions:
+ * prediction_writer, or your own. Unreadable samples of an input are left out, and are an error at
+ * the end. */
 KILN_API KILN_NODISCARD KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env,
                                                     KilnSplit split, const char *input,
                                                     KilnError *err);
-/* Absolute path of the checkpoint folder that `ckpt_path` means: a checkpoint
- * folder, a run folder (its last), "last" or "best" (of the newest run below
- * `runs`). Owned by the caller (free). */
+/* The absolute path of the checkpoint folder that `ckpt_path` names: a checkpoint folder, a run
+ * folder (its last), "last" or "best" (of the newest run in `runs`). Owned by the caller (free). */
 KILN_API KILN_NODISCARD KilnStatus kiln_checkpoint_resolve(const char *ckpt_path, const char *runs,
                                                            char **ret, KilnError *err);
 

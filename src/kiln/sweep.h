@@ -1,15 +1,16 @@
-/* Sweeps: what they vary, and the components that choose the jobs and run them. */
+/* Sweeps: the space that they vary, sweepers, which choose its points, and launchers, which run the
+ * jobs. */
 #ifndef KILN_SWEEP_H
 #define KILN_SWEEP_H
 
 #include "kiln/config.h"
 
-/* What one override of a sweep gives its key. */
+/* The values of one override of a sweep. */
 typedef struct KilnAxis {
-    const char *key;              /* "lr", "+model.depth", "db@src": what stands before = */
+    const char *key;              /* "lr", "+model.depth", "db@src": the text before = */
     const char *const *overrides; /* whole arguments of single runs: "lr=0.1", "lr=0.01" */
     size_t count;                 /* 1 for an override with one value */
-    size_t zipped;                /* axes of the same number, not 0, vary together */
+    size_t zipped;                /* axes with the same number, not 0, vary together */
 } KilnAxis;
 
 /* All axes of a sweep, in the order of the arguments. */
@@ -21,10 +22,10 @@ typedef struct KilnSpace {
 /* ---- Sweepers: which points of the space become jobs ---------------------------- */
 
 struct KilnSweeperOps {
-    /* How many jobs there are; SIZE_MAX when they can't be counted. */
+    /* The number of jobs; SIZE_MAX if it is too large to count. */
     size_t (*count)(const KilnInstance *self, const KilnSpace *space);
-    /* The point of job `job` (below count): choice[i] is the value of axis i. The same
-     * job has the same point whenever it is asked for. */
+    /* The point of job `job` (below count): choice[i] is the index of axis i's value. The same job
+     * always has the same point. */
     KilnStatus (*point)(const KilnInstance *self, const KilnSpace *space, size_t job,
                         size_t *choice, KilnError *err);
 };
@@ -36,9 +37,9 @@ typedef enum KilnJobStatus {
     KILN_JOB_RUNNING,
     KILN_JOB_OK,
     KILN_JOB_FAILED,     /* it ended with an error, or crashed */
-    KILN_JOB_KILLED,     /* from outside; it is not its fault, and it can go on */
+    KILN_JOB_KILLED,     /* from outside; it can be resumed */
     KILN_JOB_TIMEOUT,    /* it ran longer than the launcher allows */
-    KILN_JOB_INTERRUPTED /* it was asked to stop, and did; it can go on */
+    KILN_JOB_INTERRUPTED /* it stopped on request; it can be resumed */
 } KilnJobStatus;
 
 /* How a job ended. */
@@ -54,43 +55,43 @@ enum {
     KILN_JOB_EXIT_NUMERIC = 3, /* a loss was not a finite number */
     KILN_JOB_EXIT_IO = 4,
     KILN_JOB_EXIT_NOMEM = 5,
-    KILN_JOB_EXIT_SIGNAL = 128 /* plus the number of the signal that it stopped for */
+    KILN_JOB_EXIT_SIGNAL = 128 /* plus the number of the signal that stopped it */
 };
 
-/* What a launcher is given. Jobs are known by their numbers. */
+/* What a launcher calls. Jobs are identified by number. */
 typedef struct KilnLaunch {
     void *ctx;
-    /* Take the next job that waits; false: none is left. */
+    /* Take the next waiting job; false: none is left. */
     bool (*next)(void *ctx, size_t *ret_job);
-    /* The job's whole work, in a process of its own that ends afterwards with the
-     * exit status that this returns. What it writes to `report` goes to reported(). */
+    /* Do the whole job, in its own process, which then ends with the returned exit status. Pass
+     * what it writes to `report` to reported(). */
     int (*run)(void *ctx, size_t job, int report);
     KilnStatus (*started)(void *ctx, size_t job, int64_t pid, KilnError *err);
     void (*reported)(void *ctx, size_t job, const char *bytes, size_t size);
     KilnStatus (*ended)(void *ctx, size_t job, const KilnJobEnd *end, KilnError *err);
-    /* To be called some times a second while jobs run: the display. */
+    /* Call it several times a second while jobs run, for the display. */
     void (*tick)(void *ctx);
-    /* Not 0: start no more jobs, and stop those that run so that they can go on. */
+    /* Not 0: start no more jobs, and stop the running ones with a checkpoint. */
     const volatile int *stop;
 } KilnLaunch;
 
 struct KilnLauncherOps {
     /* Jobs that share this machine's processors at a time, at least 1. */
     size_t (*n_jobs)(const KilnInstance *self);
-    /* Run jobs until none is left or `stop` is set; none runs afterwards, however
-     * this ends. A job that fails is no error. */
+    /* Run jobs until none is left or `stop` is set. No job runs after it returns, even with an
+     * error. A failed job is not an error. */
     KilnStatus (*launch)(KilnInstance *self, const KilnLaunch *launch, KilnError *err);
 };
 
 /* ---- Options ---------------------------------------------------------------------- */
 
-/* kiln.sweep, without its subdir, which is each job's own. */
+/* kiln.sweep, without its subdir, which differs per job. */
 typedef struct KilnSweepOptions {
     char *dir;
     int64_t max_jobs;
 } KilnSweepOptions;
 
-/* kiln.sweeper, besides the options of the component that it names. */
+/* kiln.sweeper, without the options of the component that it names. */
 typedef struct KilnRankOptions {
     char *_target_; /* the component */
     char *metric;

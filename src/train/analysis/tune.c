@@ -227,12 +227,12 @@ static KilnStatus try_steps(KilnTrainer *trainer, KilnTuneTrial *trial, KilnErro
 {
     KilnLoader *loader = NULL;
     double start = 0.0;
-    bool goes_on = true;
+    bool may_continue = true;
     KilnStatus status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
 
     if (status >= 0)
         status = kiln_loader_start(loader, 0, 0, err);
-    while (status >= 0 && goes_on && trainer->at.step < trial->steps) {
+    while (status >= 0 && may_continue && trainer->at.step < trial->steps) {
         const int64_t step = trainer->at.step;
         KilnBatch batch;
         bool broken = false;
@@ -248,10 +248,11 @@ static KilnStatus try_steps(KilnTrainer *trainer, KilnTuneTrial *trial, KilnErro
             trial->samples += batch.size;
         else
             start = kiln_clock();
-        goes_on = !broken;
+        may_continue = !broken;
         if (trial->report != NULL && (broken || trainer->at.step > step))
-            goes_on = trial->report(trial->ctx, step, broken ? (double)NAN : trainer->live.loss) &&
-                      !broken;
+            may_continue = trial->report(trial->ctx, step,
+                                         broken ? (double)NAN : trainer->live.loss) &&
+                           !broken;
     }
     trial->seconds = trial->samples > 0 ? kiln_clock() - start : 0.0;
     return status;

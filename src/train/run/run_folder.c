@@ -295,21 +295,21 @@ static KilnStatus make(KilnTrainer *trainer, KilnText *made, KilnError *err)
 KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char *checkpoint, KilnError *err)
 {
     const char *dir = trainer->options.run->dir;
-    const bool goes_on = trainer->env->prepared || trainer->env->resume != NULL ||
-                         kiln_run_folder_holds(dir, checkpoint);
+    const bool may_continue = trainer->env->prepared || trainer->env->resume != NULL ||
+                              kiln_run_folder_holds(dir, checkpoint);
     char *top = kiln_dir_existing(dir);
     KilnText made = { 0 };
     KilnStatus status = top != NULL ? kiln_dir_make_parent(dir, err)
                                     : kiln_error_nomem(err, strlen(dir));
 
-    if (status >= 0 && goes_on)
+    if (status >= 0 && may_continue)
         kiln_text_append(&made, dir);
     else if (status >= 0)
         status = make(trainer, &made, err);
     if (status >= 0) {
         trainer->run_dir = made.failed ? NULL : realpath(made.data, NULL);
         status = trainer->run_dir == NULL ? kiln_error_errno(err, dir)
-                 : goes_on                ? go_on(trainer, top, err)
+                 : may_continue           ? go_on(trainer, top, err)
                                           : begin(trainer, top, err);
     }
     kiln_text_release(&made);
