@@ -1,11 +1,12 @@
-/* Finds what a group's files are about, and describes it as JSON Schema. */
+/* Finds what a group's files configure, and describes it as JSON Schema (schema/json_schema.c). */
 #include "registry/config_schema.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/system/file.h"
 #include "base/text.h"
+#include "config/tree/tree.h"
 #include "schema/json_schema.h"
 #include "schema/table.h"
 
@@ -53,14 +54,11 @@ static KilnStatus unknown_group(const KilnComposeRequest *request, const char *g
     kiln_text_printf(&text, "there is no group \"%.80s\"", group);
     if (near != NULL)
         kiln_text_printf(&text, "; did you mean \"%s\"?", near);
-    kiln_text_append(&text, "\n  there are: ");
+    kiln_text_append(&text, "\n  groups: ");
     for (size_t i = 0; i < count; i++)
         kiln_text_printf(&text, "%s%s", i > 0 ? ", " : "", names[i]);
-    status = text.failed ? kiln_error_nomem(err, 0)
-                         : kiln_error_set(err, KILN_E_KEY, "%s", text.data);
-    kiln_text_release(&text);
     kiln_names_free(names, count);
-    return status;
+    return kiln_text_to_error(&text, KILN_E_KEY, err);
 }
 
 /* The row of the root's table that has the group's name; NULL: none. */
@@ -88,7 +86,7 @@ static const KilnSection *group_section(const KilnComposeRequest *request, const
     return NULL;
 }
 
-/* Groups that say by their name what they are. */
+/* The type of a group that its name tells. */
 static bool named_type(const KilnComposeRequest *request, const char *group, KilnGroupType *ret)
 {
     const KilnField *field = root_field(request, group);
@@ -135,7 +133,7 @@ static void add_options(const KilnComposeRequest *request, const char *group, co
                         json_t *ret)
 {
     char **names = NULL;
-    size_t count = 0, skip = strlen(group);
+    size_t count = 0;
 
     for (int folders = 0; folders < 2; folders++) {
         if (kiln_compose_options(request, path, folders == 1, &names, &count, NULL) < 0)
@@ -147,52 +145,49 @@ static void add_options(const KilnComposeRequest *request, const char *group, co
             if (!name.failed && folders == 1)
                 add_options(request, group, name.data, ret);
             else if (!name.failed)
-                json_array_append_new(ret, json_string(name.data + skip + 1));
+                json_array_append_new(ret, json_string(name.data + strlen(group) + 1));
             kiln_text_release(&name);
         }
         kiln_names_free(names, count);
     }
 }
 
-/* An entry's value: an option, which may be one of a file yet to be written; several;
- * or none. */
+/* An entry's value: an option (perhaps of a file yet to be written), several, or none. */
 static json_t *option_json(const KilnComposeRequest *request, const char *group)
 {
-    json_t *known = json_array(), *value;
+    json_t *known = json_array(), *any = json_array();
 
     add_options(request, group, group, known);
-    value = json_pack("{s:[{s:[s,s]}, {s:s, s:{s:s}}]}", "anyOf", "type", "string", "null", "type",
-                      "array", "items", "type", "string");
     if (json_array_size(known) > 0)
-        json_array_insert_new(json_object_get(value, "anyOf"), 0,
-                              json_pack("{s:O}", "enum", known));
+        kiln_json_add(&any, json_pack("{s:O}", "enum", known));
     json_decref(known);
-    return value;
+    kiln_json_add(&any, json_pack("{s:[s,s]}", "type", "string", "null"));
+    kiln_json_add(&any, json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string"));
+    return json_pack("{s:o}", "anyOf", any);
 }
 
-/* GROUP: OPTION for every group, and the same with `override /` in front. */
-static json_t *choices_json(const KilnComposeRequest *request)
+/* GROUP: OPTION for every group, and the same with `override /` before it. */
+static json_t *selections_json(const KilnComposeRequest *request)
 {
-    json_t *choices = json_object();
+    json_t *selections = json_object();
     char **names = NULL;
     size_t count = 0;
 
     if (kiln_compose_options(request, "", true, &names, &count, NULL) < 0)
-        return choices;
+        return selections;
     for (size_t i = 0; i < count; i++) {
-        json_t *option = strcmp(names[i], "kiln") != 0 ? option_json(request, names[i]) : NULL;
         KilnText override = { 0 };
 
+        if (strcmp(names[i], "kiln") == 0)
+            continue;
+        json_t *option = option_json(request, names[i]);
         kiln_text_printf(&override, "override /%s", names[i]);
-        if (option != NULL && !override.failed) {
-            json_object_set(choices, names[i], option);
-            json_object_set(choices, override.data, option);
-        }
+        kiln_json_put(&selections, names[i], json_incref(option));
+        kiln_json_put(&selections, override.failed ? "" : override.data, option);
         kiln_text_release(&override);
-        json_decref(option);
     }
     kiln_names_free(names, count);
-    return choices;
+    return selections;
 }
 
 /* `defaults:` of a file: names of files, and one GROUP: OPTION each. */
@@ -202,54 +197,49 @@ static json_t *defaults_json(const KilnComposeRequest *request)
         "{s:s, s:s, s:{s:[{s:s}, {s:s, s:i, s:i, s:o, s:{s:[s,s,s]}}]}}", "description",
         "the files that this one is merged from, in order: GROUP: OPTION, a file's name, _self_",
         "type", "array", "items", "anyOf", "type", "string", "type", "object", "minProperties", 1,
-        "maxProperties", 1, "properties", choices_json(request), "additionalProperties", "type",
+        "maxProperties", 1, "properties", selections_json(request), "additionalProperties", "type",
         "string", "array", "null");
 }
 
 /* ---- Documents ---------------------------------------------------------------------------- */
 
-/* The table at `name` within `properties`, made when it is not there: a mapping of any
- * keys, which may also be null or an interpolation. */
-static json_t *open_table(json_t *properties, const char *name, size_t length)
+/* The table at `name` within `properties`, made if missing: a mapping of any keys, null, or an
+ * interpolation. */
+static json_t *open_table(json_t *properties, const char *name)
 {
-    char *key = strndup(name, length);
-    json_t *there = key != NULL ? json_object_get(properties, key) : NULL;
+    json_t *table = json_object_get(properties, name);
 
-    if (key != NULL && there == NULL &&
-        json_object_set_new(properties, key,
-                            json_pack("{s:[{s:s, s:{}, s:b}, {s:s}, {s:s}]}", "anyOf", "type",
-                                      "object", "properties", "additionalProperties", true, "type",
-                                      "null", "$ref", "#/definitions/interpolation")) == 0)
-        there = json_object_get(properties, key);
-    free(key);
-    return json_array_get(json_object_get(there, "anyOf"), 0);
+    if (table == NULL) {
+        table = json_pack("{s:[{s:s, s:{}, s:b}, {s:s}, {s:s}]}", "anyOf", "type", "object",
+                          "properties", "additionalProperties", true, "type", "null", "$ref",
+                          "#/definitions/interpolation");
+        if (json_object_set_new(properties, name, table) != 0)
+            return NULL;
+    }
+    return json_array_get(json_object_get(table, "anyOf"), 0);
 }
 
-/* A section's table at its place: `kiln.run` is `run` in the table `kiln`, which may be
- * a section too. */
+/* Put a section's table at its key: `kiln.run` is `run` in the table `kiln`, which may be a section
+ * too. */
 static bool put_section(KilnJsonSchema *schema, json_t *properties, const KilnSection *section)
 {
-    json_t *own = kiln_json_table(schema, section->fields, false, section->open);
-    json_t *table = NULL;
-    bool good = own != NULL;
+    json_t *own = kiln_json_table(schema, section->fields, false, section->open), *table = NULL;
+    char part[KILN_PATH_PART];
 
-    for (const char *key = section->key; good && *key != '\0'; key += strspn(key, ".")) {
-        size_t length = strcspn(key, ".");
-
-        table = open_table(properties, key, length);
+    for (const char *rest = section->key; properties != NULL && kiln_path_next(&rest, part);) {
+        table = open_table(properties, part);
         properties = json_object_get(table, "properties");
-        key += length;
     }
-    good = good && properties != NULL &&
-           json_object_update(properties, json_object_get(own, "properties")) == 0 &&
-           json_object_set(table, "additionalProperties",
-                           json_object_get(own, "additionalProperties")) == 0 &&
-           json_object_set_new(table, "description", json_string(section->summary)) == 0;
+    bool good = own != NULL && properties != NULL &&
+                json_object_update(properties, json_object_get(own, "properties")) == 0 &&
+                json_object_set(table, "additionalProperties",
+                                json_object_get(own, "additionalProperties")) == 0 &&
+                json_object_set_new(table, "description", json_string(section->summary)) == 0;
     json_decref(own);
     return good;
 }
 
-/* Groups at the top that hold one component each, and are no row of the root's table. */
+/* Put the top groups that hold one component each and are no row of the root's table. */
 static bool put_groups(const KilnComposeRequest *request, KilnJsonSchema *schema,
                        json_t *properties)
 {
@@ -258,17 +248,17 @@ static bool put_groups(const KilnComposeRequest *request, KilnJsonSchema *schema
     bool good = kiln_compose_options(request, "", true, &names, &count, NULL) >= 0;
 
     for (size_t i = 0; i < count && good; i++) {
-        KilnField field = { .name = names[i],
-                            .type = KILN_TYPE_COMPONENT,
-                            .optional = true,
-                            .value = "null",
-                            .help = "chosen from the group of that name" };
         KilnGroupType type;
 
         if (json_object_get(properties, names[i]) != NULL ||
             !named_type(request, names[i], &type) || type.form != KILN_GROUP_COMPONENT)
             continue;
-        field.component_kind = type.kind;
+        const KilnField field = { .name = names[i],
+                                  .type = KILN_TYPE_COMPONENT,
+                                  .optional = true,
+                                  .value = "null",
+                                  .help = "selected from the group of that name",
+                                  .component_kind = type.kind };
         good = json_object_set_new(properties, names[i], kiln_json_value(schema, &field)) == 0;
     }
     kiln_names_free(names, count);
@@ -284,8 +274,7 @@ static json_t *root_json(const KilnComposeRequest *request, KilnJsonSchema *sche
     bool good = properties != NULL && put_groups(request, schema, properties);
 
     for (const KilnSection *s = request->sections; s != NULL && s->key != NULL && good; s++)
-        if (s->key[0] != '\0')
-            good = put_section(schema, properties, s);
+        good = s->key[0] == '\0' || put_section(schema, properties, s);
     if (good)
         return table;
     json_decref(table);
@@ -315,6 +304,7 @@ KilnStatus kiln_group_schema(const KilnComposeRequest *request, const char *grou
     KilnJsonSchema schema = { 0 };
     KilnGroupType type;
     KilnText title = { 0 };
+    char *text = NULL;
     KilnStatus status = kiln_group_type(request, group, &type, err);
 
     if (status < 0)
@@ -323,13 +313,10 @@ KilnStatus kiln_group_schema(const KilnComposeRequest *request, const char *grou
         schema.components = request->registry->items;
         schema.count = request->registry->count;
     }
-    if (group[0] == '\0')
-        kiln_text_append(&title, "kiln: a config");
-    else
-        kiln_text_printf(&title, "kiln: a file of group %s", group);
+    kiln_text_append(&title, group[0] == '\0' ? "kiln: a config" : "kiln: a file of group ");
+    kiln_text_append(&title, group);
     schema.defaults = defaults_json(request);
-    char *text = NULL;
-    if (schema.defaults != NULL && !title.failed)
+    if (!title.failed)
         text = kiln_json_document(&schema, title.data, type_json(request, &schema, &type));
     json_decref(schema.defaults);
     kiln_text_release(&title);

@@ -1,4 +1,5 @@
-/* Builds JSON Schemas from options tables. */
+/* Builds JSON Schemas from options tables. Out of memory is a NULL that spreads to the whole
+ * document (base/json.h). */
 #include "schema/json_schema.h"
 
 #include <math.h>
@@ -7,33 +8,15 @@
 
 #include "base/json.h"
 #include "base/parse.h"
-#include "base/text.h"
-#include "config/tree/node.h"
+#include "config/override/value.h"
+#include "schema/table.h"
 
 #define INTERPOLATION "interpolation"
 /* Text that may stand for any value: with ${...} in it, ???, and the empty text that
  * editors make of `key: !delete`. */
-#define PATTERN "[$][{]|^[?]{3}$|^$"
-
-/* Put `value` (stolen) into the object; false when either is NULL or memory is out. */
-static bool put(json_t *object, const char *key, json_t *value)
-{
-    return object != NULL && value != NULL && json_object_set_new(object, key, value) == 0;
-}
-
-static bool add(json_t *array, json_t *value)
-{
-    return array != NULL && value != NULL && json_array_append_new(array, value) == 0;
-}
-
-/* The value when `good`, else nothing. */
-static json_t *checked(json_t *value, bool good)
-{
-    if (good)
-        return value;
-    json_decref(value);
-    return NULL;
-}
+#define ANY_VALUE "[$][{]|^[?]{3}$|^$"
+#define DURATION                                                                                   \
+    "^([0-9]*[.]?[0-9]+(d|h|m|min|s|sec|ms|us))+$|^([0-9]+:){0,2}[0-9]+:[0-9]+([.][0-9]+)?$"
 
 static json_t *reference(const char *name)
 {
@@ -46,159 +29,129 @@ static json_t *kind_reference(KilnJsonSchema *schema, KilnKind kind)
     return reference(kiln_kind_name(kind));
 }
 
-static json_t *number(double value)
+static json_t *type(const char *name)
 {
-    bool whole = fabs(value) <= 9007199254740992.0 && floor(value) == value;
-
-    return whole ? json_integer((json_int_t)value) : json_real(value);
+    return json_pack("{s:s}", "type", name);
 }
 
-/* ---- Defaults ----------------------------------------------------------------------- */
-
-static json_t *node_json(const KilnConfigNode *node);
-
-static json_t *scalar_json(const KilnConfigNode *node)
-{
-    int64_t integer;
-    double real;
-
-    switch (node->scalar) {
-    case KILN_SCALAR_NULL:
-        return json_null();
-    case KILN_SCALAR_BOOL:
-        return json_boolean(strcmp(node->text, "true") == 0);
-    case KILN_SCALAR_INT:
-        if (kiln_parse_i64(node->text, &integer, NULL) >= 0)
-            return json_integer(integer);
-        return json_string(node->text);
-    case KILN_SCALAR_FLOAT:
-        if (kiln_parse_f64(node->text, &real, NULL) >= 0 && isfinite(real))
-            return json_real(real);
-        return json_string(node->text);
-    default:
-        return json_string(node->text);
-    }
-}
-
-static json_t *children_json(const KilnConfigNode *node)
-{
-    bool map = node->kind == KILN_NODE_MAP, good = true;
-    json_t *all = map ? json_object() : json_array();
-
-    for (size_t i = 0; i < node->count && good; i++) {
-        json_t *child = node_json(node->entries[i].value);
-
-        good = map ? put(all, node->entries[i].key, child) : add(all, child);
-    }
-    return checked(all, good);
-}
-
-static json_t *node_json(const KilnConfigNode *node)
-{
-    return node->kind == KILN_NODE_SCALAR ? scalar_json(node) : children_json(node);
-}
-
-static json_t *default_json(const KilnField *field)
-{
-    KilnArena arena = { 0 };
-    KilnConfigNode *node = NULL;
-    json_t *value = NULL;
-
-    if (kiln_node_parse(&arena, field->value, "default", &node, NULL) >= 0)
-        value = node_json(node);
-    kiln_arena_release(&arena);
-    return value;
-}
-
-/* ---- Values ------------------------------------------------------------------------- */
-
-/* Words of YAML 1.1 that other readers take for text. */
 static json_t *pattern(const char *text)
 {
     return json_pack("{s:s, s:s}", "type", "string", "pattern", text);
 }
 
-static json_t *bounded(const char *type, const KilnField *field)
-{
-    json_t *value = json_pack("{s:s}", "type", type);
-    bool good = value != NULL;
+/* ---- Values ------------------------------------------------------------------------- */
 
-    if (good && !isinf(field->min))
-        good = put(value, "minimum", number(field->min));
-    if (good && !isinf(field->max))
-        good = put(value, "maximum", number(field->max));
-    return checked(value, good);
+static json_t *default_json(const KilnField *field)
+{
+    KilnArena arena = { 0 };
+    KilnConfigNode *node = NULL;
+    KilnText text = { 0 };
+    json_t *value = NULL;
+
+    if (kiln_node_parse(&arena, field->value, "default", &node, NULL) >= 0)
+        kiln_value_json(node, &text);
+    if (text.length > 0 && !text.failed) {
+        value = json_loads(text.data, JSON_DECODE_ANY, NULL);
+        if (value == NULL) /* .inf, which JSON does not have */
+            value = json_string(field->value);
+    }
+    kiln_text_release(&text);
+    kiln_arena_release(&arena);
+    return value;
+}
+
+static void put_bound(json_t **value, const char *name, double bound)
+{
+    bool whole = fabs(bound) <= 9007199254740992.0 && floor(bound) == bound;
+
+    if (!isinf(bound))
+        kiln_json_put(value, name, whole ? json_integer((json_int_t)bound) : json_real(bound));
+}
+
+static json_t *bounded(const char *name, const KilnField *field)
+{
+    json_t *value = type(name);
+
+    put_bound(&value, "minimum", field->min);
+    put_bound(&value, "maximum", field->max);
+    return value;
 }
 
 /* Names of choices as YAML reads them: 18 is a number there, and `on` may be a bool. */
 static json_t *choices_json(const KilnField *field)
 {
     json_t *names = json_array();
-    bool good = names != NULL;
     int64_t integer;
 
-    for (const KilnChoice *c = field->choices; c->name != NULL && good; c++) {
+    for (const KilnChoice *c = field->choices; c->name != NULL; c++) {
         bool on = strcmp(c->name, "on") == 0 || strcmp(c->name, "yes") == 0;
         bool off = strcmp(c->name, "off") == 0 || strcmp(c->name, "no") == 0;
 
         if (kiln_parse_i64(c->name, &integer, NULL) >= 0)
-            good = add(names, json_integer(integer));
+            kiln_json_add(&names, json_integer(integer));
         else if (strcmp(c->name, "true") == 0 || strcmp(c->name, "false") == 0)
-            good = add(names, json_boolean(c->name[0] == 't'));
+            kiln_json_add(&names, json_boolean(c->name[0] == 't'));
         else
-            good = add(names, json_string(c->name)) &&
-                   (!(on || off) || add(names, json_boolean(on)));
+            kiln_json_add(&names, json_string(c->name));
+        if (on || off)
+            kiln_json_add(&names, json_boolean(on));
     }
-    return checked(json_pack("{s:o*}", "enum", names), good);
+    return json_pack("{s:o}", "enum", names);
 }
 
-#define DURATION                                                                                   \
-    "^([0-9]*[.]?[0-9]+(d|h|m|min|s|sec|ms|us))+$|^([0-9]+:){0,2}[0-9]+:[0-9]+([.][0-9]+)?$"
-
-/* Numbers cannot tell 1 from 1.0 here: a count and a share are told apart when a config is
- * checked. */
-static bool add_quantity(json_t *any, const KilnField *field)
+/* JSON Schema cannot distinguish 1 from 1.0: which is a count and which a fraction is seen when a
+ * config is checked. */
+static void add_quantity(json_t **any, const KilnField *field)
 {
-    bool good = true;
-
     if ((field->allowed & KILN_ALLOW_COUNT) != 0)
-        good = add(any, json_pack("{s:s, s:i}", "type", "integer", "minimum", 0));
-    if (good && (field->allowed & KILN_ALLOW_FRACTION) != 0)
-        good = add(any, json_pack("{s:s, s:i, s:i}", "type", "number", "minimum", 0, "maximum", 1));
-    if (good && (field->allowed & KILN_ALLOW_DURATION) != 0)
-        good = add(any, pattern(DURATION));
-    if (good && (field->allowed & KILN_ALLOW_BOOL) != 0)
-        good = add(any, json_pack("{s:s}", "type", "boolean"));
-    return good;
+        kiln_json_add(any, json_pack("{s:s, s:i}", "type", "integer", "minimum", 0));
+    if ((field->allowed & KILN_ALLOW_FRACTION) != 0)
+        kiln_json_add(any,
+                      json_pack("{s:s, s:i, s:i}", "type", "number", "minimum", 0, "maximum", 1));
+    if ((field->allowed & KILN_ALLOW_DURATION) != 0)
+        kiln_json_add(any, pattern(DURATION));
+    if ((field->allowed & KILN_ALLOW_BOOL) != 0)
+        kiln_json_add(any, type("boolean"));
 }
 
-/* Append what one value may be to `any`. */
-static bool add_type(KilnJsonSchema *schema, json_t *any, const KilnField *field)
+/* What one value of a type may be besides its JSON type: text that YAML or kiln reads as such. */
+static const char *written_as(KilnType type)
+{
+    switch (type) {
+    case KILN_TYPE_BOOL: /* words of YAML 1.1 */
+        return "^([Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$";
+    case KILN_TYPE_I64:
+        return "^[-+]?[0-9]+(_[0-9]+)+$";
+    case KILN_TYPE_F64:
+        return "^[-+]?[0-9]+(_[0-9]+)+([.][0-9_]*)?$";
+    case KILN_TYPE_DURATION:
+        return DURATION;
+    case KILN_TYPE_SIZE:
+        return "^[0-9]*[.]?[0-9]+([KMGT]i?B?|kB|B)$";
+    default:
+        return NULL;
+    }
+}
+
+static json_t *type_json(KilnJsonSchema *schema, const KilnField *field)
 {
     switch (field->type) {
     case KILN_TYPE_BOOL:
-        return add(any, json_pack("{s:s}", "type", "boolean")) &&
-               add(any, pattern("^([Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$"));
+        return type("boolean");
     case KILN_TYPE_I64:
-        return add(any, bounded("integer", field)) && add(any, pattern("^[-+]?[0-9]+(_[0-9]+)+$"));
-    case KILN_TYPE_F64:
-        return add(any, bounded("number", field)) &&
-               add(any, pattern("^[-+]?[0-9]+(_[0-9]+)+([.][0-9_]*)?$"));
-    case KILN_TYPE_DURATION:
-        return add(any, bounded("number", field)) && add(any, pattern(DURATION));
     case KILN_TYPE_SIZE:
-        return add(any, bounded("integer", field)) &&
-               add(any, pattern("^[0-9]*[.]?[0-9]+([KMGT]i?B?|kB|B)$"));
-    case KILN_TYPE_QUANTITY:
-        return add_quantity(any, field);
+        return bounded("integer", field);
+    case KILN_TYPE_F64:
+    case KILN_TYPE_DURATION:
+        return bounded("number", field);
     case KILN_TYPE_ENUM:
-        return add(any, choices_json(field));
+        return choices_json(field);
     case KILN_TYPE_STRUCT:
-        return add(any, kiln_json_table(schema, field->fields, false, false));
+        return kiln_json_table(schema, field->fields, false, false);
     case KILN_TYPE_COMPONENT:
-        return add(any, kind_reference(schema, field->component_kind));
+        return kind_reference(schema, field->component_kind);
     default:
-        return add(any, json_pack("{s:[s,s,s]}", "type", "string", "number", "boolean"));
+        return json_pack("{s:[s,s,s]}", "type", "string", "number", "boolean");
     }
 }
 
@@ -206,12 +159,17 @@ static bool add_type(KilnJsonSchema *schema, json_t *any, const KilnField *field
 static json_t *item_json(KilnJsonSchema *schema, const KilnField *field, bool null)
 {
     json_t *any = json_array();
-    bool good = add_type(schema, any, field);
 
-    if (good && null)
-        good = add(any, json_pack("{s:s}", "type", "null"));
-    good = good && add(any, reference(INTERPOLATION));
-    return checked(json_pack("{s:o*}", "anyOf", any), good);
+    if (field->type == KILN_TYPE_QUANTITY)
+        add_quantity(&any, field);
+    else
+        kiln_json_add(&any, type_json(schema, field));
+    if (written_as(field->type) != NULL)
+        kiln_json_add(&any, pattern(written_as(field->type)));
+    if (null)
+        kiln_json_add(&any, type("null"));
+    kiln_json_add(&any, reference(INTERPOLATION));
+    return json_pack("{s:o}", "anyOf", any);
 }
 
 /* A list or mapping of items, or an interpolation. */
@@ -219,156 +177,124 @@ static json_t *many_json(KilnJsonSchema *schema, const KilnField *field)
 {
     bool map = field->shape == KILN_MAP;
     json_t *item = item_json(schema, field, map || field->optional);
-    json_t *all = map ? json_pack("{s:[s,s], s:o}", "type", "object", "null",
-                                  "additionalProperties", item)
-                      : json_pack("{s:s, s:o}", "type", "array", "items", item);
 
-    return all == NULL ? NULL : json_pack("{s:[o, o]}", "anyOf", all, reference(INTERPOLATION));
+    return json_pack(
+        "{s:[o, o]}", "anyOf",
+        map ? json_pack("{s:[s,s], s:o}", "type", "object", "null", "additionalProperties", item)
+            : json_pack("{s:s, s:o}", "type", "array", "items", item),
+        reference(INTERPOLATION));
 }
 
 json_t *kiln_json_value(KilnJsonSchema *schema, const KilnField *field)
 {
     json_t *value = field->shape == KILN_ONE ? item_json(schema, field, field->optional)
                                              : many_json(schema, field);
-    bool needed = field->value == NULL && field->type != KILN_TYPE_STRUCT;
-    bool good = put(
-        value, "description",
-        json_sprintf("%s%s", field->help != NULL ? field->help : "", needed ? " (required)" : ""));
+    bool required = field->value == NULL && field->type != KILN_TYPE_STRUCT;
 
-    if (good && field->value != NULL)
-        good = put(value, "default", default_json(field));
-    return checked(value, good);
+    kiln_json_put(&value, "description",
+                  json_sprintf("%s%s", field->help != NULL ? field->help : "",
+                               required ? " (required)" : ""));
+    if (field->value != NULL)
+        kiln_json_put(&value, "default", default_json(field));
+    return value;
 }
 
 /* ---- Tables --------------------------------------------------------------------------- */
 
-static const KilnField *field_named(const KilnField *fields, const char *name)
-{
-    for (; fields->type != KILN_TYPE_END; fields++)
-        if (strcmp(fields->name, name) == 0)
-            return fields;
-    return NULL;
-}
-
-/* A former name takes what the present one takes. */
+/* A former name accepts what the present one does. */
 static json_t *former_json(KilnJsonSchema *schema, const KilnField *fields, const KilnField *former)
 {
-    const KilnField *now = field_named(fields, former->renamed);
+    const KilnField *now = kiln_table_find(fields, former->renamed);
     json_t *value = now != NULL ? kiln_json_value(schema, now) : json_object();
 
-    return checked(value, put(value, "deprecationMessage",
-                              json_sprintf("its name is %s now", former->renamed)));
+    kiln_json_put(&value, "deprecationMessage",
+                  json_sprintf("its name is %s now", former->renamed));
+    return value;
 }
 
-static bool put_fields(KilnJsonSchema *schema, json_t *properties, const KilnField *fields)
+/* The properties of a table. `file`: it is a whole file, which may have a defaults list. */
+static json_t *properties_json(KilnJsonSchema *schema, const KilnField *fields, bool file)
 {
-    bool good = properties != NULL;
+    json_t *properties = json_object();
 
-    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END && good; f++)
-        good = put(properties, f->name,
-                   f->renamed != NULL ? former_json(schema, fields, f)
-                                      : kiln_json_value(schema, f));
-    return good;
+    if (file)
+        kiln_json_put(&properties, "defaults", reference("defaults"));
+    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++)
+        kiln_json_put(&properties, f->name,
+                      f->renamed != NULL ? former_json(schema, fields, f)
+                                         : kiln_json_value(schema, f));
+    return properties;
 }
 
 json_t *kiln_json_table(KilnJsonSchema *schema, const KilnField *fields, bool file, bool open)
 {
-    json_t *properties = json_object();
-    bool good = !file || put(properties, "defaults", reference("defaults"));
-
-    good = good && put_fields(schema, properties, fields);
-    return checked(json_pack("{s:s, s:o*, s:b}", "type", "object", "properties", properties,
-                             "additionalProperties", open),
-                   good);
+    return json_pack("{s:s, s:o, s:b}", "type", "object", "properties",
+                     properties_json(schema, fields, file), "additionalProperties", open);
 }
 
 /* ---- Components ------------------------------------------------------------------------- */
 
-/* The names by which a kind's components can be meant: resnet, model/resnet. */
-static bool add_names(json_t *names, const KilnComponent *component)
+/* Append the names of a component: model/resnet, resnet. */
+static void add_names(json_t **names, const KilnComponent *component)
 {
-    return add(names, json_sprintf("%s/%s", kiln_kind_name(component->kind), component->name)) &&
-           add(names, json_string(component->name));
+    kiln_json_add(names, json_sprintf("%s/%s", kiln_kind_name(component->kind), component->name));
+    kiln_json_add(names, json_string(component->name));
 }
 
 static json_t *names_json(const KilnJsonSchema *schema, KilnKind kind)
 {
     json_t *names = json_array();
-    bool good = names != NULL;
 
-    for (size_t i = 0; i < schema->count && good; i++)
+    for (size_t i = 0; i < schema->count; i++)
         if (schema->components[i]->kind == kind)
-            good = add_names(names, schema->components[i]);
-    return checked(json_pack("{s:o*}", "enum", names), good);
-}
-
-static json_t *target_json(const KilnJsonSchema *schema, KilnKind kind)
-{
-    return json_pack("{s:s, s:[o, o]}", "description", "the component that this is", "anyOf",
-                     names_json(schema, kind), reference(INTERPOLATION));
+            add_names(&names, schema->components[i]);
+    return json_pack("{s:o}", "enum", names);
 }
 
 /* Where _target_ names the component: its options and no others. */
 static json_t *component_rule(KilnJsonSchema *schema, const KilnComponent *component, bool file)
 {
-    json_t *then = kiln_json_table(schema, component->fields, file, false);
-    json_t *names = json_array();
-    bool good = add_names(names, component);
+    json_t *properties = properties_json(schema, component->fields, file), *names = json_array();
 
-    good = good && put(json_object_get(then, "properties"), "_target_", json_true());
-    good = good && put(then, "title", json_string(component->name)) &&
-           put(then, "description", json_string(component->summary));
-    if (!good) {
-        json_decref(names);
-        json_decref(then);
-        return NULL;
-    }
-    return json_pack("{s:{s:[s], s:{s:{s:o}}}, s:o}", "if", "required", "_target_", "properties",
-                     "_target_", "enum", names, "then", then);
+    add_names(&names, component);
+    kiln_json_put(&properties, "_target_", json_true());
+    return json_pack("{s:{s:[s], s:{s:{s:o}}}, s:{s:s, s:o, s:b, s:s, s:s}}", "if", "required",
+                     "_target_", "properties", "_target_", "enum", names, "then", "type", "object",
+                     "properties", properties, "additionalProperties", false, "title",
+                     component->name, "description", component->summary);
 }
 
-/* What an option may be in any component of the kind: one more alternative. */
-static bool put_alternative(json_t *properties, const char *name, json_t *value)
+/* One more alternative of what an option may be in any component of the kind. */
+static void put_alternative(json_t **properties, const char *name, json_t *value)
 {
-    json_t *there = json_object_get(properties, name);
-    json_t *any = there != NULL ? json_object_get(there, "anyOf") : NULL;
+    json_t *any = json_object_get(json_object_get(*properties, name), "anyOf");
 
-    if (value == NULL)
-        return false;
-    if (there == NULL)
-        return put(properties, name, json_pack("{s:[o]}", "anyOf", value));
     for (size_t i = 0; i < json_array_size(any); i++)
-        if (json_equal(json_array_get(any, i), value)) {
-            json_decref(value);
-            return true;
-        }
-    return add(any, value);
+        if (json_equal(json_array_get(any, i), value))
+            return;
+    if (any == NULL)
+        kiln_json_put(properties, name, json_pack("{s:[O]}", "anyOf", value));
+    else if (json_array_append(any, value) != 0)
+        kiln_json_put(properties, name, NULL);
 }
 
-/* Where _target_ is not there: the options of all components of the kind. */
+/* Where _target_ is missing: the options of all components of the kind. */
 static json_t *any_rule(KilnJsonSchema *schema, KilnKind kind, bool file)
 {
-    json_t *properties = json_object();
-    bool good = !file || put(properties, "defaults", reference("defaults"));
+    json_t *properties = properties_json(schema, NULL, file), *value;
+    const char *name;
 
-    for (size_t i = 0; i < schema->count && good; i++) {
-        const KilnComponent *c = schema->components[i];
-        json_t *own = json_object();
-
-        if (c->kind != kind) {
-            json_decref(own);
+    for (size_t i = 0; i < schema->count; i++) {
+        if (schema->components[i]->kind != kind)
             continue;
+        json_t *own = properties_json(schema, schema->components[i]->fields, false);
+        if (own == NULL)
+            kiln_json_put(&properties, "", NULL);
+        json_object_foreach(own, name, value)
+        {
+            put_alternative(&properties, name, value);
         }
-        good = put_fields(schema, own, c->fields);
-        for (void *at = json_object_iter(own); at != NULL && good;
-             at = json_object_iter_next(own, at))
-            good = put_alternative(properties, json_object_iter_key(at),
-                                   json_incref(json_object_iter_value(at)));
         json_decref(own);
-    }
-    if (!good) {
-        json_decref(properties);
-        return NULL;
     }
     return json_pack("{s:{s:{s:[s]}}, s:{s:o, s:b}}", "if", "not", "required", "_target_", "then",
                      "properties", properties, "additionalProperties", false);
@@ -377,26 +303,21 @@ static json_t *any_rule(KilnJsonSchema *schema, KilnKind kind, bool file)
 json_t *kiln_json_component(KilnJsonSchema *schema, KilnKind kind, bool file)
 {
     json_t *rules = json_array();
-    bool good = add(rules, any_rule(schema, kind, file));
 
-    for (size_t i = 0; i < schema->count && good; i++)
+    kiln_json_add(&rules, any_rule(schema, kind, file));
+    for (size_t i = 0; i < schema->count; i++)
         if (schema->components[i]->kind == kind)
-            good = add(rules, component_rule(schema, schema->components[i], file));
-    if (!good) {
-        json_decref(rules);
-        return NULL;
-    }
-    return json_pack("{s:s, s:{s:o}, s:o}", "type", "object", "properties", "_target_",
-                     target_json(schema, kind), "allOf", rules);
+            kiln_json_add(&rules, component_rule(schema, schema->components[i], file));
+    return json_pack("{s:s, s:{s:{s:s, s:[o, o]}}, s:o}", "type", "object", "properties",
+                     "_target_", "description", "the component that this is", "anyOf",
+                     names_json(schema, kind), reference(INTERPOLATION), "allOf", rules);
 }
 
 json_t *kiln_json_component_map(KilnJsonSchema *schema, KilnKind kind, bool file)
 {
-    json_t *all = json_pack("{s:s, s:{s:[o, {s:s}]}}", "type", "object", "additionalProperties",
-                            "anyOf", kind_reference(schema, kind), "type", "null");
-
-    return checked(all, !file || put(all, "properties",
-                                     json_pack("{s:o}", "defaults", reference("defaults"))));
+    return json_pack("{s:s, s:o, s:{s:[o, {s:s}]}}", "type", "object", "properties",
+                     properties_json(schema, NULL, file), "additionalProperties", "anyOf",
+                     kind_reference(schema, kind), "type", "null");
 }
 
 /* A component by its name alone, or as a mapping. */
@@ -406,43 +327,39 @@ static json_t *definition(KilnJsonSchema *schema, KilnKind kind)
                      kiln_json_component(schema, kind, false), reference(INTERPOLATION));
 }
 
-static bool put_definitions(KilnJsonSchema *schema, json_t *definitions)
+static json_t *definitions_json(KilnJsonSchema *schema)
 {
-    bool good = put(definitions, INTERPOLATION,
-                    json_pack("{s:s, s:s, s:s}", "description",
-                              "a reference to another value: ${lr}; or ??? for one to be given",
-                              "type", "string", "pattern", PATTERN));
+    json_t *definitions =
+        json_pack("{s:{s:s, s:s, s:s}, s:O}", INTERPOLATION, "description",
+                  "a reference to another value: ${lr}; or ??? for a required one", "type",
+                  "string", "pattern", ANY_VALUE, "defaults", schema->defaults);
 
-    good = good && put(definitions, "defaults", json_incref(schema->defaults));
-    /* One definition may ask for a kind that has been passed already. */
-    for (bool more = true; more && good;) {
+    /* One definition may refer to a kind that was passed already. */
+    for (bool more = true; more && definitions != NULL;) {
         more = false;
-        for (int k = 0; k < KILN_KIND_COUNT && good; k++) {
+        for (int k = 0; k < KILN_KIND_COUNT; k++) {
             const char *name = kiln_kind_name((KilnKind)k);
 
             if (!schema->referred[k] || json_object_get(definitions, name) != NULL)
                 continue;
-            good = put(definitions, name, definition(schema, (KilnKind)k));
+            kiln_json_put(&definitions, name, definition(schema, (KilnKind)k));
             more = true;
         }
     }
-    return good;
+    return definitions;
 }
 
 char *kiln_json_document(KilnJsonSchema *schema, const char *title, json_t *root)
 {
-    json_t *definitions = json_object();
     json_t *document = json_pack("{s:s, s:s}", "$schema", "http://json-schema.org/draft-07/schema#",
                                  "title", title);
-    bool good = root != NULL && put_definitions(schema, definitions);
     char *text = NULL;
 
-    good = good && document != NULL && json_object_update(document, root) == 0 &&
-           json_object_set(document, "definitions", definitions) == 0;
-    if (good)
+    if (root != NULL && document != NULL && json_object_update(document, root) == 0) {
+        kiln_json_put(&document, "definitions", definitions_json(schema));
         text = kiln_json_dump(document, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+    }
     json_decref(root);
-    json_decref(definitions);
     json_decref(document);
     return text;
 }
