@@ -5,15 +5,16 @@
 
 #include "base/call.h"
 #include "base/text.h"
+#include "kiln/array.h"
 #include "registry/instance.h"
 #include "registry/registry.h"
 #include "schema/bind.h"
 #include "schema/table.h"
 #include "schema/field_value.h"
 
-/* Interpolation can name the same node in many places, each of which gets an
- * instance of its own: this bounds what a small file can ask for. */
-enum { MOST_INSTANCES = 10000 };
+/* Each reference to a node builds an instance of its own, so a small file could describe a huge
+ * tree; this is the limit. */
+enum { MAX_INSTANCES = 10000 };
 
 typedef struct Builder {
     const KilnConfig *config;
@@ -27,126 +28,84 @@ static KilnStatus build(Builder *builder, const KilnConfigNode *node, const char
 
 /* ---- Children --------------------------------------------------------------------- */
 
-static bool is_null(const KilnConfigNode *node)
-{
-    return node == NULL || (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL);
-}
-
-/* An option's node, resolved; absent ones are their default's. NULL for none. */
-static KilnStatus field_node(const Builder *builder, const char *path, const KilnConfigNode *map,
-                             const KilnField *field, const KilnConfigNode **ret, KilnError *err)
-{
-    const KilnConfigNode *written = kiln_node_get(map, field->name);
-    KilnConfigNode *parsed = NULL;
-
-    *ret = NULL;
-    if (written == NULL && field->value != NULL) {
-        KilnStatus status = kiln_node_parse(kiln_config_arena(builder->config), field->value,
-                                            "default", &parsed, err);
-        if (status < 0)
-            return status;
-        written = parsed;
-    }
-    if (written == NULL)
-        return kiln_error_set(err, KILN_E_MISSING, "%s.%s: required value missing (%s)", path,
-                              field->name, field->help);
-    return kiln_config_resolve(builder->config, written, ret, err);
-}
-
-static bool has_shape(const KilnField *field, const KilnConfigNode *node)
-{
-    return field->shape == KILN_ONE ||
-           node->kind == (field->shape == KILN_LIST ? KILN_NODE_LIST : KILN_NODE_MAP);
-}
-
-/* "PARENT.NAME", "PARENT.NAME[I]" or "PARENT.NAME.KEY"; owned by the caller. */
-static char *child_path(const char *parent, const char *name, const KilnEntry *entry, size_t i)
+/* "PARENT.NAME", "PARENT.NAME[I]" or "PARENT.NAME.KEY", in the config's arena. */
+static const char *child_path(const Builder *builder, const char *parent, const char *name,
+                              const KilnEntry *entry, size_t i)
 {
     KilnText text = { 0 };
 
-    kiln_text_printf(&text, "%s%s%s", parent, parent[0] != '\0' ? "." : "", name);
-    if (entry != NULL && entry->key != NULL)
-        kiln_text_printf(&text, ".%s", entry->key);
-    else if (entry != NULL)
-        kiln_text_printf(&text, "[%zu]", i);
-    return kiln_text_take(&text);
+    kiln_text_append(&text, parent);
+    kiln_key_push(&text, name, 0);
+    if (entry != NULL)
+        kiln_key_push(&text, entry->key, i);
+    return kiln_text_to_arena(&text, kiln_config_arena(builder->config));
 }
 
-/* An option of components: in the options struct itself or in one nested in it. */
-typedef struct Place {
+/* An option of components, in the options struct itself or in one nested in it. */
+typedef struct Slot {
     const KilnField *field;
     const KilnConfigNode *node; /* resolved; NULL: none */
     char *base;                 /* the struct that has the member */
-    const char *path;           /* of the struct; in the config's arena, or borrowed */
-} Place;
+    const char *path;           /* of the struct */
+} Slot;
 
-typedef struct Places {
-    Place *items;
+typedef struct Slots {
+    Slot *items;
     size_t count, capacity;
-    size_t most; /* upper bound of the children in all of them */
-} Places;
+    size_t max_children; /* in all of them */
+} Slots;
 
-static KilnStatus add_place(Places *places, Place place, KilnError *err)
+static KilnStatus add_slot(Slots *slots, Slot slot, KilnError *err)
 {
-    if (places->count == places->capacity) {
-        size_t capacity = places->capacity * 2 + 8;
-        Place *items = realloc(places->items, capacity * sizeof(*items));
-
-        if (items == NULL)
-            return kiln_error_nomem(err, capacity * sizeof(*items));
-        places->items = items;
-        places->capacity = capacity;
-    }
-    places->items[places->count++] = place;
-    if (!is_null(place.node))
-        places->most += place.field->shape == KILN_ONE ? 1 : place.node->count;
+    if (!KILN_RESERVE(slots->items, slots->capacity, slots->count + 1))
+        return kiln_error_nomem(err, sizeof(slot));
+    slots->items[slots->count++] = slot;
+    if (!kiln_node_is_null(slot.node))
+        slots->max_children += slot.field->shape == KILN_ONE ? 1 : slot.node->count;
     return KILN_OK;
 }
 
-static KilnStatus find_places(Builder *builder, const KilnField *fields, char *base,
-                              const KilnConfigNode *map, const char *path, Places *places,
-                              KilnError *err);
+static KilnStatus find_slots(Builder *builder, const KilnField *fields, char *base,
+                             const KilnConfigNode *map, const char *path, Slots *slots,
+                             KilnError *err);
 
-/* The places in one nested struct, or in each of a list or mapping of them. */
+/* The slots in one nested struct, or in each of a list or mapping of them. */
 static KilnStatus find_nested(Builder *builder, const KilnField *field, char *base,
-                              const KilnConfigNode *node, const char *path, Places *places,
+                              const KilnConfigNode *node, const char *path, Slots *slots,
                               KilnError *err)
 {
     bool map = field->shape == KILN_MAP;
     size_t stride = map ? field->pair_size : field->item_size;
-    KilnArena *arena = kiln_config_arena(builder->config);
     char *value = base + field->offset;
     KilnStatus status = KILN_OK;
 
     if (field->shape != KILN_ONE || field->optional)
         memcpy(&value, base + field->offset, sizeof(value));
-    if (value == NULL || is_null(node))
+    if (value == NULL || kiln_node_is_null(node))
         return KILN_OK;
-    path = kiln_arena_printf(arena, "%s.%s", path, field->name);
-    if (path == NULL)
-        return kiln_error_nomem(err, 1);
     if (field->shape == KILN_ONE)
-        return find_places(builder, field->fields, value, node, path, places, err);
+        return find_slots(builder, field->fields, value, node, path, slots, err);
     for (size_t i = 0; i < node->count && status == KILN_OK; i++) {
         const KilnEntry *entry = &node->entries[i];
         const KilnConfigNode *item = NULL;
-        const char *where = map ? kiln_arena_printf(arena, "%s.%s", path, entry->key)
-                                : kiln_arena_printf(arena, "%s[%zu]", path, i);
+        KilnText text = { 0 };
 
-        status = kiln_config_resolve(builder->config, entry->value, &item, err);
-        if (status == KILN_OK && where == NULL)
-            status = kiln_error_nomem(err, 1);
+        kiln_text_append(&text, path);
+        kiln_key_push(&text, entry->key, i);
+        const char *inner = kiln_text_to_arena(&text, kiln_config_arena(builder->config));
+        status = inner != NULL ? kiln_config_resolve(builder->config, entry->value, &item, err)
+                               : kiln_error_nomem(err, 1);
         if (status == KILN_OK)
-            status = find_places(builder, field->fields,
-                                 value + i * stride + (map ? field->value_offset : 0), item, where,
-                                 places, err);
+            status = find_slots(builder, field->fields,
+                                value + i * stride + (map ? field->value_offset : 0), item, inner,
+                                slots, err);
     }
     return status;
 }
 
-static KilnStatus find_places(Builder *builder, const KilnField *fields, char *base,
-                              const KilnConfigNode *map, const char *path, Places *places,
-                              KilnError *err)
+static KilnStatus find_slots(Builder *builder, const KilnField *fields, char *base,
+                             const KilnConfigNode *map, const char *path, Slots *slots,
+                             KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
@@ -156,104 +115,99 @@ static KilnStatus find_places(Builder *builder, const KilnField *fields, char *b
 
         if ((f->type != KILN_TYPE_COMPONENT && f->type != KILN_TYPE_STRUCT) || f->renamed != NULL)
             continue;
-        status = field_node(builder, path, map, f, &node, err);
-        if (status < 0)
-            return status;
-        status = f->type == KILN_TYPE_COMPONENT
-                     ? add_place(places, (Place) { f, node, base, path }, err)
-                     : find_nested(builder, f, base, node, path, places, err);
+        const char *key = child_path(builder, path, f->name, NULL, 0);
+        status = key != NULL
+                     ? kiln_option_value(builder->config, kiln_config_arena(builder->config), key,
+                                         map, f, &node, err)
+                     : kiln_error_nomem(err, 1);
+        if (status == KILN_OK)
+            status = f->type == KILN_TYPE_COMPONENT
+                         ? add_slot(slots, (Slot) { f, node, base, path }, err)
+                         : find_nested(builder, f, base, node, key, slots, err);
     }
     return status;
 }
 
-/* Build one child behind those that `instance` has; null adds none. */
-static KilnStatus add_child(Builder *builder, KilnInstance *instance, const Place *place,
+/* Build one child and append it to those of `instance`; null adds none. */
+static KilnStatus add_child(Builder *builder, KilnInstance *instance, const Slot *slot,
                             const KilnEntry *entry, size_t i, KilnError *err)
 {
-    const KilnField *field = place->field;
-    const KilnConfigNode *node = place->node;
+    const KilnField *field = slot->field;
+    const KilnConfigNode *node = slot->node;
     KilnStatus status = KILN_OK;
-    KilnInstance *child = NULL;
-    char *path;
 
-    if (entry != NULL) {
+    if (entry != NULL)
         status = kiln_config_resolve(builder->config, entry->value, &node, err);
-        if (status < 0)
-            return status;
-    }
-    if (is_null(node) &&
-        (field->shape == KILN_MAP || (field->shape == KILN_ONE && field->optional)))
-        return KILN_OK;
-    path = child_path(place->path, field->name, entry, i);
+    if (status < 0 || (kiln_node_is_null(node) &&
+                       (field->shape == KILN_MAP || (field->shape == KILN_ONE && field->optional))))
+        return status;
+    const char *path = child_path(builder, slot->path, field->name, entry, i);
     if (path == NULL)
-        return kiln_error_nomem(err, strlen(place->path));
-    if (is_null(node))
-        status = kiln_error_set(err, KILN_E_TYPE, "%s: expected %s, got null", path,
-                                kiln_value_kind(field->component_kind));
-    else
-        status = build(builder, node, path, field->component_kind, &child, err);
-    free(path);
-    if (status == KILN_OK)
-        instance->children[instance->child_count++] = child;
+        return kiln_error_nomem(err, strlen(slot->path));
+    if (kiln_node_is_null(node))
+        return kiln_error_set(err, KILN_E_TYPE, "%s: expected %s, got null", path,
+                              kiln_value_kind(field->component_kind));
+    status = build(builder, node, path, field->component_kind,
+                   &instance->children[instance->child_count], err);
+    instance->child_count += status == KILN_OK;
     return status;
 }
 
 /* Let the member of the options struct point to the children from `first` on. */
-static void hand_over(const KilnInstance *instance, const Place *place, size_t first)
+static void set_member(const KilnInstance *instance, const Slot *slot, size_t first)
 {
-    const KilnField *field = place->field;
+    const KilnField *field = slot->field;
     size_t count = instance->child_count - first;
-    bool null = count == 0 && (!field->optional || is_null(place->node));
+    KilnInstance **list = &instance->children[first];
 
     if (field->shape == KILN_ONE) {
-        KilnInstance *child = count > 0 ? instance->children[first] : NULL;
-
-        memcpy(place->base + field->offset, &child, sizeof(child));
-    } else {
-        KilnInstance **list = null ? NULL : &instance->children[first];
-
-        memcpy(place->base + field->offset, &list, sizeof(list));
-        memcpy(place->base + field->count_offset, &count, sizeof(count));
+        memcpy(slot->base + field->offset, list, sizeof(*list)); /* NULL without a child */
+        return;
     }
+    if (count == 0 && (!field->optional || kiln_node_is_null(slot->node)))
+        list = NULL;
+    memcpy(slot->base + field->offset, &list, sizeof(list));
+    memcpy(slot->base + field->count_offset, &count, sizeof(count));
 }
 
-static KilnStatus build_place(Builder *builder, KilnInstance *instance, const Place *place,
-                              KilnError *err)
+static KilnStatus build_slot(Builder *builder, KilnInstance *instance, const Slot *slot,
+                             KilnError *err)
 {
-    const KilnField *field = place->field;
-    const KilnConfigNode *node = place->node;
+    const KilnField *field = slot->field;
+    const KilnConfigNode *node = slot->node;
     size_t first = instance->child_count;
     KilnStatus status = KILN_OK;
 
-    if (!is_null(node) && !has_shape(field, node))
-        return kiln_error_set(err, KILN_E_TYPE, "%s.%s: expected a %s", place->path, field->name,
-                              field->shape == KILN_LIST ? "list" : "mapping");
     if (field->shape == KILN_ONE)
-        status = add_child(builder, instance, place, NULL, 0, err);
+        status = add_child(builder, instance, slot, NULL, 0, err);
+    else if (!kiln_node_is_null(node) &&
+             node->kind != (field->shape == KILN_LIST ? KILN_NODE_LIST : KILN_NODE_MAP))
+        status = kiln_error_set(err, KILN_E_TYPE, "%s.%s: expected a %s", slot->path, field->name,
+                                field->shape == KILN_LIST ? "list" : "mapping");
     else
-        for (size_t i = 0; !is_null(node) && i < node->count && status == KILN_OK; i++)
-            status = add_child(builder, instance, place, &node->entries[i], i, err);
+        for (size_t i = 0; !kiln_node_is_null(node) && i < node->count && status == KILN_OK; i++)
+            status = add_child(builder, instance, slot, &node->entries[i], i, err);
     if (status == KILN_OK)
-        hand_over(instance, place, first);
+        set_member(instance, slot, first);
     return status;
 }
 
 static KilnStatus build_children(Builder *builder, KilnInstance *instance,
                                  const KilnConfigNode *map, KilnError *err)
 {
-    Places places = { 0 };
-    KilnStatus status = find_places(builder, instance->component->fields, instance->opts, map,
-                                    instance->path, &places, err);
+    Slots slots = { 0 };
+    KilnStatus status = find_slots(builder, instance->component->fields, instance->opts, map,
+                                   instance->path, &slots, err);
 
-    /* All at once, so that lists can point into it. */
+    /* One array, in which the lists of options point. */
     if (status == KILN_OK) {
-        instance->children = calloc(places.most + 1, sizeof(KilnInstance *));
+        instance->children = calloc(slots.max_children + 1, sizeof(KilnInstance *));
         if (instance->children == NULL)
-            status = kiln_error_nomem(err, places.most * sizeof(KilnInstance *));
+            status = kiln_error_nomem(err, slots.max_children * sizeof(KilnInstance *));
     }
-    for (size_t i = 0; i < places.count && status == KILN_OK; i++)
-        status = build_place(builder, instance, &places.items[i], err);
-    free(places.items);
+    for (size_t i = 0; i < slots.count && status == KILN_OK; i++)
+        status = build_slot(builder, instance, &slots.items[i], err);
+    free(slots.items);
     return status;
 }
 
@@ -277,10 +231,10 @@ static KilnStatus allocate(const KilnComponent *component, const char *path, Kil
     return KILN_OK;
 }
 
-/* Say who refuses, and where it stands. */
-static KilnStatus refused(const Builder *builder, const KilnInstance *instance,
-                          const KilnConfigNode *node, const char *option, KilnError *why,
-                          KilnError *err)
+/* Complete the component's own error: its key and its origin. */
+static KilnStatus refuse(const Builder *builder, const KilnInstance *instance,
+                         const KilnConfigNode *node, const char *option, KilnError *why,
+                         KilnError *err)
 {
     if (option != NULL)
         kiln_error_prefix(why, "%s.%s: ", instance->path, option);
@@ -305,7 +259,7 @@ static KilnStatus fill(Builder *builder, KilnInstance *instance, const KilnConfi
         kiln_call_enter(instance, "check");
         inner.status = kiln_call_result(component->check(instance->opts, &option, &inner), &inner);
         if (inner.status < 0)
-            return refused(builder, instance, node, option, &inner, err);
+            return refuse(builder, instance, node, option, &inner, err);
     }
     if (status == KILN_OK)
         status = build_children(builder, instance, map, err);
@@ -314,7 +268,7 @@ static KilnStatus fill(Builder *builder, KilnInstance *instance, const KilnConfi
     instance->started = true;
     if (component->init != NULL)
         inner.status = KILN_CALLED(instance, "init", component->init(instance, &inner), &inner);
-    return inner.status < 0 ? refused(builder, instance, node, NULL, &inner, err) : KILN_OK;
+    return inner.status < 0 ? refuse(builder, instance, node, NULL, &inner, err) : KILN_OK;
 }
 
 /* `node` is resolved and not null. */
@@ -325,10 +279,10 @@ static KilnStatus build(Builder *builder, const KilnConfigNode *node, const char
     KilnInstance *instance = NULL;
     KilnError inner = { 0 };
 
-    if (builder->depth == KILN_MAX_NESTING || builder->built == MOST_INSTANCES)
+    if (builder->depth == KILN_MAX_NESTING || builder->built == MAX_INSTANCES)
         return kiln_error_set(err, KILN_E_RANGE,
                               "%.200s: more than %d components within components, or %d in all",
-                              path, KILN_MAX_NESTING, MOST_INSTANCES);
+                              path, KILN_MAX_NESTING, MAX_INSTANCES);
     KilnStatus status = kiln_node_component(builder->config, builder->registry, node, kind,
                                             &component, &inner);
     if (status < 0)
@@ -358,7 +312,7 @@ KilnStatus kiln_config_build(const KilnConfig *config, const char *key,
 
     if (status < 0)
         return status;
-    if (is_null(node))
+    if (kiln_node_is_null(node))
         return kiln_error_set(err, KILN_E_MISSING, "%s: there is no %s to build", key,
                               kiln_kind_name(kind));
     return build(&builder, node, key, kind, ret, err);
@@ -375,22 +329,21 @@ KilnStatus kiln_config_build_map(const KilnConfig *config, const char *key,
 
     if (status < 0)
         return status;
-    if (!is_null(map) && map->kind != KILN_NODE_MAP)
+    size_t max = kiln_node_is_null(map) ? 0 : map->count;
+    if (!kiln_node_is_null(map) && map->kind != KILN_NODE_MAP)
         return kiln_error_set(err, KILN_E_TYPE, "%s: expected a mapping of %ss", key,
                               kiln_kind_name(kind));
-    size_t most = is_null(map) ? 0 : map->count;
-    KilnInstance **instances = calloc(most > 0 ? most : 1, sizeof(KilnInstance *));
+    KilnInstance **instances = calloc(max + 1, sizeof(KilnInstance *));
     if (instances == NULL)
-        return kiln_error_nomem(err, most * sizeof(KilnInstance *));
-    for (size_t i = 0; i < most && status == KILN_OK; i++) {
+        return kiln_error_nomem(err, max * sizeof(KilnInstance *));
+    for (size_t i = 0; i < max && status == KILN_OK; i++) {
         status = kiln_config_resolve(config, map->entries[i].value, &node, err);
-        if (status < 0 || is_null(node))
+        if (status < 0 || kiln_node_is_null(node))
             continue;
-        char *path = child_path("", key, &map->entries[i], i);
+        const char *path = child_path(&builder, "", key, &map->entries[i], i);
         status = path != NULL ? build(&builder, node, path, kind, &instances[n], err)
                               : kiln_error_nomem(err, strlen(key));
         n += status == KILN_OK;
-        free(path);
     }
     if (status < 0) {
         kiln_instances_free(instances, n);

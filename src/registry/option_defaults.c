@@ -1,4 +1,4 @@
-/* Lays options tables' defaults below the tree. */
+/* Puts the defaults of options tables below the values of the tree. */
 #include "registry/option_defaults.h"
 
 #include <stdlib.h>
@@ -7,46 +7,43 @@
 #include "base/text.h"
 #include "config/compose.h"
 #include "config/tree/tree.h"
+#include "kiln/array.h"
 #include "registry/registry.h"
 #include "registry/rename.h"
 #include "schema/table.h"
 
 typedef struct Walk {
-    KilnOptionDefaults *defaults_layer;
+    KilnOptionDefaults *defaults;
     KilnConfig *config;
-    KilnErrors *errors; /* warnings, and what does not end the walk */
-    KilnStatus status;  /* of the first of those */
-    KilnError err;      /* the first that ended the walk */
+    KilnErrors *errors; /* warnings, and errors after which the walk continues */
+    KilnStatus status;  /* of the first of those errors */
+    KilnError err;      /* the error that ended the walk */
 } Walk;
 
-/* ---- Which mapping has whose defaults ----------------------------------------- */
+/* ---- Which mapping has which defaults layer ----------------------------------- */
 
-static KilnDefaultsLayer *find_laid(const KilnOptionDefaults *defaults_layer,
-                                    const KilnConfigNode *map)
+static KilnDefaultsLayer *find_layer(const KilnOptionDefaults *defaults, const KilnConfigNode *map)
 {
-    for (size_t i = 0; i < defaults_layer->count; i++)
-        if (defaults_layer->layers[i].map == map)
-            return &defaults_layer->layers[i];
+    for (size_t i = 0; i < defaults->count; i++)
+        if (defaults->layers[i].map == map)
+            return &defaults->layers[i];
     return NULL;
 }
 
-static KilnDefaultsLayer *add_laid(Walk *walk, const KilnConfigNode *map)
+/* The mapping's layer, perhaps a new one; NULL when memory is out. */
+static KilnDefaultsLayer *open_layer(Walk *walk, const KilnConfigNode *map)
 {
-    KilnOptionDefaults *defaults_layer = walk->defaults_layer;
+    KilnOptionDefaults *defaults = walk->defaults;
+    KilnDefaultsLayer *layer = find_layer(defaults, map);
 
-    if (defaults_layer->count == defaults_layer->capacity) {
-        size_t capacity = defaults_layer->capacity > 0 ? defaults_layer->capacity * 2 : 32;
-        KilnDefaultsLayer *layers = realloc(defaults_layer->layers, capacity * sizeof(*layers));
-
-        if (layers == NULL) {
-            kiln_error_nomem(&walk->err, capacity * sizeof(*layers));
-            return NULL;
-        }
-        defaults_layer->layers = layers;
-        defaults_layer->capacity = capacity;
+    if (layer != NULL)
+        return layer;
+    if (!KILN_RESERVE(defaults->layers, defaults->capacity, defaults->count + 1)) {
+        kiln_error_nomem(&walk->err, sizeof(*layer));
+        return NULL;
     }
-    defaults_layer->layers[defaults_layer->count] = (KilnDefaultsLayer) { .map = map };
-    return &defaults_layer->layers[defaults_layer->count++];
+    defaults->layers[defaults->count] = (KilnDefaultsLayer) { .map = map };
+    return &defaults->layers[defaults->count++];
 }
 
 /* ---- Default nodes --------------------------------------------------------------- */
@@ -82,7 +79,7 @@ static const char *target_text(const KilnConfigNode *node)
     return target != NULL && target->kind == KILN_NODE_SCALAR ? target->text : NULL;
 }
 
-/* A default component's options do not belong below another component. */
+/* The options of a default component do not apply to another component. */
 static bool other_component(const KilnConfigNode *have, const KilnConfigNode *value)
 {
     const char *a = target_text(have), *b = target_text(value);
@@ -135,7 +132,7 @@ static void underlay_field(Walk *walk, KilnConfigNode *map, const KilnField *fie
         underlay_struct(walk, have, field->fields, source);
 }
 
-/* ---- Taking defaults away again ---------------------------------------------------- */
+/* ---- Removing defaults ------------------------------------------------------------ */
 
 static bool only_defaults(const KilnConfigNode *node)
 {
@@ -153,8 +150,8 @@ static bool is_from(const KilnConfigNode *node, const char *source)
            strcmp(node->origin.source, source) == 0;
 }
 
-/* The component changed: what the former one's table laid here goes, except
- * where something was written into it. */
+/* The component changed: remove the defaults of the former one's table, except where something was
+ * written into them. */
 static void remove_defaults(KilnConfigNode *map, const char *source)
 {
     for (size_t i = map->count; i-- > 0;) {
@@ -176,17 +173,16 @@ static void remove_defaults(KilnConfigNode *map, const char *source)
 
 /* ---- Tables ------------------------------------------------------------------------- */
 
-/* The table of `map`: laid below it, or below the struct that it is in. */
-static const KilnField *table_of(const KilnOptionDefaults *defaults_layer,
-                                 const KilnConfigNode *map)
+/* The table of `map`: its own, or that of the struct that it is in. */
+static const KilnField *table_of(const KilnOptionDefaults *defaults, const KilnConfigNode *map)
 {
-    const KilnDefaultsLayer *layers = find_laid(defaults_layer, map);
+    const KilnDefaultsLayer *layer = find_layer(defaults, map);
     const KilnConfigNode *parent = map->parent;
 
-    if (layers != NULL || parent == NULL)
-        return layers != NULL ? layers->fields : NULL;
+    if (layer != NULL || parent == NULL)
+        return layer != NULL ? layer->fields : NULL;
     bool item = parent->kind == KILN_NODE_LIST;
-    const KilnField *around = table_of(defaults_layer, parent);
+    const KilnField *around = table_of(defaults, parent);
     for (size_t i = 0; around != NULL && i < parent->count; i++) {
         const KilnField *field = parent->entries[i].value == map && !item
                                      ? kiln_table_find(around, parent->entries[i].key)
@@ -199,33 +195,31 @@ static const KilnField *table_of(const KilnOptionDefaults *defaults_layer,
     return NULL;
 }
 
-const KilnField *kiln_option_defaults_renamed(const KilnOptionDefaults *defaults_layer,
+const KilnField *kiln_option_defaults_renamed(const KilnOptionDefaults *defaults,
                                               const KilnConfigNode *map, const char *key)
 {
-    const KilnField *fields = table_of(defaults_layer, map);
+    const KilnField *fields = table_of(defaults, map);
 
     return fields != NULL ? kiln_table_renamed(fields, key) : NULL;
 }
 
 /* ---- Walking ------------------------------------------------------------------------ */
 
-static bool lay_table(Walk *walk, KilnConfigNode *map, const void *owner, const char *source,
-                      const KilnField *fields)
+static bool apply_table(Walk *walk, KilnConfigNode *map, const void *owner, const char *source,
+                        const KilnField *fields)
 {
-    KilnDefaultsLayer *layers = find_laid(walk->defaults_layer, map);
-    bool fresh = layers == NULL || layers->owner != owner;
+    KilnDefaultsLayer *layer = open_layer(walk, map);
 
-    if (layers == NULL)
-        layers = add_laid(walk, map);
-    else if (fresh && layers->source != NULL)
-        remove_defaults(map, layers->source);
-    if (layers == NULL)
+    if (layer == NULL)
         return false;
-    *layers = (KilnDefaultsLayer) { map, owner, source, fields, walk->defaults_layer->pass };
+    bool fresh = layer->source == NULL || layer->owner != owner;
+    if (fresh && layer->source != NULL)
+        remove_defaults(map, layer->source);
+    *layer = (KilnDefaultsLayer) { map, owner, source, fields, walk->defaults->pass };
     KilnStatus status = kiln_rename_options(walk->config, map, fields, walk->errors);
     if (status < 0)
         walk->status = status;
-    /* An option that an override took away falls back to its default. */
+    /* An option that an override deleted falls back to its default. */
     for (size_t i = 0; i < kiln_table_count(fields) && walk->err.status == KILN_OK; i++)
         if (fields[i].renamed == NULL && (fresh || fields[i].type == KILN_TYPE_STRUCT ||
                                           kiln_node_get(map, fields[i].name) == NULL))
@@ -235,23 +229,19 @@ static bool lay_table(Walk *walk, KilnConfigNode *map, const void *owner, const 
 
 static void remember_unknown(Walk *walk, const KilnConfigNode *map, KilnError *err)
 {
-    KilnOptionDefaults *defaults_layer = walk->defaults_layer;
-    KilnDefaultsLayer *layers = find_laid(defaults_layer, map);
+    KilnDefaultsLayer *layer = open_layer(walk, map);
 
-    if (layers == NULL)
-        layers = add_laid(walk, map);
-    if (layers != NULL)
-        layers->pass = defaults_layer->pass; /* once in a pass */
-
-    if (defaults_layer->unknown == NULL && kiln_errors_new(&defaults_layer->unknown) < 0)
+    if (layer != NULL)
+        layer->pass = walk->defaults->pass; /* once in a pass */
+    if (walk->defaults->unknown == NULL && kiln_errors_new(&walk->defaults->unknown) < 0)
         return;
     kiln_error_placed(err, kiln_node_path(walk->config, map));
-    kiln_errors_add(defaults_layer->unknown, err);
+    kiln_errors_add(walk->defaults->unknown, err);
 }
 
 static void walk_fields(Walk *walk, KilnConfigNode *map, const KilnField *fields, int depth);
 
-static void lay_component(Walk *walk, KilnConfigNode *map, KilnKind kind, int depth)
+static void apply_component(Walk *walk, KilnConfigNode *map, KilnKind kind, int depth)
 {
     const KilnComponent *component;
     KilnError err = { 0 };
@@ -261,8 +251,8 @@ static void lay_component(Walk *walk, KilnConfigNode *map, KilnKind kind, int de
                        kiln_node_path(walk->config, map), KILN_MAX_NESTING);
         return;
     }
-    if (kiln_node_component(walk->config, walk->defaults_layer->registry, map, kind, &component,
-                            &err) < 0) {
+    if (kiln_node_component(walk->config, walk->defaults->registry, map, kind, &component, &err) <
+        0) {
         remember_unknown(walk, map, &err);
         return;
     }
@@ -270,7 +260,7 @@ static void lay_component(Walk *walk, KilnConfigNode *map, KilnKind kind, int de
                                            kiln_kind_name(component->kind), component->name);
     if (source == NULL)
         kiln_error_nomem(&walk->err, 64);
-    else if (lay_table(walk, map, component, source, component->fields))
+    else if (apply_table(walk, map, component, source, component->fields))
         walk_fields(walk, map, component->fields, depth + 1);
 }
 
@@ -292,7 +282,7 @@ static KilnConfigNode *named_mapping(Walk *walk, const KilnConfigNode *name)
     return map;
 }
 
-static void walk_place(Walk *walk, KilnEntry *entry, KilnKind kind, int depth)
+static void walk_component(Walk *walk, KilnEntry *entry, KilnKind kind, int depth)
 {
     const KilnConfigNode *node = entry->value;
 
@@ -304,14 +294,14 @@ static void walk_place(Walk *walk, KilnEntry *entry, KilnKind kind, int depth)
         entry->value = map;
     }
     if (entry->value->kind == KILN_NODE_MAP)
-        lay_component(walk, entry->value, kind, depth);
+        apply_component(walk, entry->value, kind, depth);
 }
 
 /* One value of a field that holds components, or structs that may. */
 static void walk_value(Walk *walk, const KilnField *field, KilnEntry *entry, int depth)
 {
     if (field->type == KILN_TYPE_COMPONENT)
-        walk_place(walk, entry, field->component_kind, depth);
+        walk_component(walk, entry, field->component_kind, depth);
     else if (entry->value->kind == KILN_NODE_MAP)
         walk_fields(walk, entry->value, field->fields, depth);
 }
@@ -336,20 +326,20 @@ static void walk_fields(Walk *walk, KilnConfigNode *map, const KilnField *fields
     }
 }
 
-/* Components in places that no table knows: groups that are only referred to. */
+/* Components that no table leads to: groups that are only referred to. */
 static void walk_rest(Walk *walk, KilnConfigNode *node)
 {
     if (kiln_node_get(node, KILN_TARGET_KEY) != NULL) {
-        const KilnDefaultsLayer *layers = find_laid(walk->defaults_layer, node);
+        const KilnDefaultsLayer *layer = find_layer(walk->defaults, node);
 
-        if (layers == NULL || layers->pass != walk->defaults_layer->pass)
-            lay_component(walk, node, KILN_KIND_ANY, 0);
+        if (layer == NULL || layer->pass != walk->defaults->pass)
+            apply_component(walk, node, KILN_KIND_ANY, 0);
     }
     for (size_t i = 0; i < node->count && walk->err.status == KILN_OK; i++)
         walk_rest(walk, node->entries[i].value);
 }
 
-/* The section's mapping, made if need be; NULL when something else stands there. */
+/* The section's mapping, made if missing; NULL when the key has another value. */
 static KilnConfigNode *section_map(Walk *walk, const KilnSection *section, const char *source)
 {
     KilnMaker maker = { kiln_config_arena(walk->config), { .source = source }, KILN_LAYER_DEFAULT };
@@ -385,7 +375,7 @@ static void walk_section(Walk *walk, const KilnSection *section)
     }
     KilnConfigNode *map = section_map(walk, section, source);
     if (map != NULL)
-        lay_table(walk, map, section, source, section->fields);
+        apply_table(walk, map, section, source, section->fields);
 }
 
 bool kiln_option_defaults_is_about(const KilnConfig *config, const KilnSection *sections)
@@ -402,20 +392,20 @@ bool kiln_option_defaults_is_about(const KilnConfig *config, const KilnSection *
     return true;
 }
 
-KilnStatus kiln_option_defaults_apply(KilnOptionDefaults *defaults_layer, KilnConfig *config,
+KilnStatus kiln_option_defaults_apply(KilnOptionDefaults *defaults, KilnConfig *config,
                                       KilnErrors *errors)
 {
     const KilnSection *sections = kiln_config_sections(config);
-    Walk walk = { .defaults_layer = defaults_layer, .config = config, .errors = errors };
+    Walk walk = { .defaults = defaults, .config = config, .errors = errors };
     bool all = kiln_option_defaults_is_about(config, sections);
 
-    kiln_errors_free(defaults_layer->unknown);
-    defaults_layer->unknown = NULL;
-    defaults_layer->pass++;
+    kiln_errors_free(defaults->unknown);
+    defaults->unknown = NULL;
+    defaults->pass++;
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
         if (walk.err.status == KILN_OK && (all || s->hidden))
             walk_section(&walk, s);
-    if (defaults_layer->registry != NULL && walk.err.status == KILN_OK) {
+    if (defaults->registry != NULL && walk.err.status == KILN_OK) {
         for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
             KilnConfigNode *map = kiln_node_find(kiln_config_root(config), s->key);
 
@@ -427,9 +417,9 @@ KilnStatus kiln_option_defaults_apply(KilnOptionDefaults *defaults_layer, KilnCo
     return walk.err.status < 0 ? kiln_errors_add(errors, &walk.err) : walk.status;
 }
 
-void kiln_option_defaults_release(KilnOptionDefaults *defaults_layer)
+void kiln_option_defaults_release(KilnOptionDefaults *defaults)
 {
-    kiln_errors_free(defaults_layer->unknown);
-    free(defaults_layer->layers);
-    *defaults_layer = (KilnOptionDefaults) { 0 };
+    kiln_errors_free(defaults->unknown);
+    free(defaults->layers);
+    *defaults = (KilnOptionDefaults) { 0 };
 }

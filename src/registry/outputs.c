@@ -1,4 +1,4 @@
-/* Which outputs of a config lead out of its run folder, and which of these this user allowed. */
+/* Outputs of a config that lead out of its run folder, and those that this user allowed. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "registry/outputs.h"
 
@@ -12,27 +12,20 @@
 
 typedef struct Outputs {
     const char *run;    /* real path */
-    KilnErrors *errors; /* NULL: all are allowed from now on */
+    KilnErrors *errors; /* NULL: allow all outputs from now on */
     KilnStatus status;
 } Outputs;
 
-/* Where a value leads, without links; owned by the caller. NULL: memory is out. */
-static char *real_path(const char *value)
+/* Where a path leads, without links; owned by the caller. NULL: memory is out. */
+static char *real_path(const char *path)
 {
-    const char *home = getenv("HOME");
-    KilnText whole = { 0 };
+    char *whole = kiln_path_expand(path), *real = whole != NULL ? kiln_path_real(whole) : NULL;
 
-    if (home != NULL && (strcmp(value, "~") == 0 || kiln_starts_with(value, "~/"))) {
-        kiln_text_append(&whole, home);
-        value++;
-    }
-    kiln_text_append(&whole, value);
-    char *path = !whole.failed ? kiln_path_real(whole.data) : NULL;
-    kiln_text_release(&whole);
-    return path;
+    free(whole);
+    return real;
 }
 
-static bool lies_in(const char *path, const char *run)
+static bool is_below(const char *path, const char *run)
 {
     const size_t length = strlen(run);
 
@@ -45,8 +38,8 @@ static void refuse(Outputs *outputs, const char *key, const char *path, const Ki
     KilnError err = { 0 };
 
     kiln_error_set(&err, KILN_E_RANGE,
-                   "%.300s: the config in %.600s would write to %.600s, out of that folder: "
-                   "give %.300s on the command line, or let it with --trust",
+                   "%.300s: the config in %.600s would write to %.600s, outside of that folder: "
+                   "give %.300s on the command line, or allow it with --trust",
                    key, outputs->run, path, key);
     (void)kiln_error_at(&err, &value->origin);
     kiln_errors_add(outputs->errors, &err);
@@ -64,7 +57,7 @@ static void visit(void *ctx, const char *key, const KilnConfigNode *written,
     const KilnTrust trust = { { "output", outputs->run, path } };
     if (path == NULL)
         outputs->status = KILN_E_NOMEM;
-    else if (lies_in(path, outputs->run))
+    else if (is_below(path, outputs->run))
         ; /* its own */
     else if (outputs->errors == NULL)
         kiln_trust_allow(&trust);

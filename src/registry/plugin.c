@@ -11,13 +11,14 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "kiln.h"
+#include "kiln/array.h"
 #include "registry/elf.h"
 
 #define ENTRY "kiln_plugin_v1"
 
 typedef const KilnPluginInfo *PluginFunction(void);
 
-/* dlsym yields an object pointer; POSIX says that it converts to a function's. */
+/* dlsym returns an object pointer; POSIX lets it convert to a function pointer. */
 static PluginFunction *plugin_function(void *library)
 {
     PluginFunction *function = NULL;
@@ -27,11 +28,10 @@ static PluginFunction *plugin_function(void *library)
     return function;
 }
 
-/* The sizes that the number of the ABI stands for. Where one of these fails, a struct that plugins
- * fill in or are handed has changed: raise KILN_ABI (once between two releases), then write the
- * new size here. */
-_Static_assert(KILN_ABI == 5, "another ABI: look at all sizes below");
-#define KILN_SIZE(T, bytes) _Static_assert(sizeof(T) == (bytes), #T " has another size: see above")
+/* Sizes of structs that plugins fill in or receive, for this KILN_ABI. When one of these fails, a
+ * struct has changed: raise KILN_ABI (once between two releases), then write the new size here. */
+_Static_assert(KILN_ABI == 5, "new ABI: check all sizes below");
+#define KILN_SIZE(T, bytes) _Static_assert(sizeof(T) == (bytes), #T " has a new size: see above")
 KILN_SIZE(KilnDataModuleOps, 80);
 KILN_SIZE(KilnModuleOps, 64);
 KILN_SIZE(KilnModelOps, 16);
@@ -59,19 +59,31 @@ KILN_SIZE(KilnLogRow, 64);
 _Static_assert(sizeof((const uint32_t[])KILN_OPS_SIZES) == KILN_KIND_COUNT * sizeof(uint32_t),
                "a kind of component has no entry in KILN_OPS_SIZES");
 
-/* A table of functions that is shorter or longer than here would be read beside it. */
-static KilnStatus check_ops_sizes(const KilnPluginInfo *info, KilnError *err)
+/* A struct of another size would be read beyond its end. */
+static KilnStatus check_size(const KilnPluginInfo *info, const char *what, const char *of,
+                             size_t has, size_t expected, KilnError *err)
+{
+    if (has == expected)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_PLUGIN,
+                          "its %s%s has %zu bytes, this program's %zu (kiln %.20s against %s): "
+                          "rebuild the plugin",
+                          what, of, has, expected, info->version != NULL ? info->version : "?",
+                          KILN_VERSION);
+}
+
+static KilnStatus check_sizes(const KilnPluginInfo *info, KilnError *err)
 {
     static const uint32_t here[] = KILN_OPS_SIZES;
+    KilnStatus status = check_size(info, "KilnComponent", "", info->component_size,
+                                   sizeof(KilnComponent), err);
 
-    for (size_t i = 0; i < KILN_COUNT(here); i++)
-        if (info->ops_sizes[i] != here[i])
-            return kiln_error_set(err, KILN_E_PLUGIN,
-                                  "its functions of a %s have %u bytes, this program's %u (kiln "
-                                  "%.20s against %s): rebuild the plugin",
-                                  kiln_kind_name((KilnKind)i), info->ops_sizes[i], here[i],
-                                  info->version != NULL ? info->version : "?", KILN_VERSION);
-    return KILN_OK;
+    if (status >= 0)
+        status = check_size(info, "KilnField", "", info->field_size, sizeof(KilnField), err);
+    for (size_t i = 0; i < KILN_COUNT(here) && status >= 0; i++)
+        status = check_size(info, "table of functions of a ", kiln_kind_name((KilnKind)i),
+                            info->ops_sizes[i], here[i], err);
+    return status;
 }
 
 static KilnStatus check_info(const KilnPluginInfo *info, KilnError *err)
@@ -85,19 +97,7 @@ static KilnStatus check_info(const KilnPluginInfo *info, KilnError *err)
                               "built for ABI %u, this program has %u: rebuild the plugin with this "
                               "program's headers",
                               info->abi, KILN_ABI);
-    if (info->component_size != sizeof(KilnComponent))
-        return kiln_error_set(err, KILN_E_PLUGIN,
-                              "its KilnComponent has %u bytes, this program's %zu (kiln %.20s "
-                              "against %s): rebuild the plugin",
-                              info->component_size, sizeof(KilnComponent),
-                              info->version != NULL ? info->version : "?", KILN_VERSION);
-    if (info->field_size != sizeof(KilnField))
-        return kiln_error_set(err, KILN_E_PLUGIN,
-                              "its KilnField has %u bytes, this program's %zu (kiln %.20s against "
-                              "%s): rebuild the plugin",
-                              info->field_size, sizeof(KilnField),
-                              info->version != NULL ? info->version : "?", KILN_VERSION);
-    if (check_ops_sizes(info, err) < 0)
+    if (check_sizes(info, err) < 0)
         return KILN_E_PLUGIN;
     if (info->components == NULL || info->n_components == 0 || info->components[0] == NULL)
         return kiln_error_set(err, KILN_E_PLUGIN, "it has no components");
@@ -128,7 +128,7 @@ static KilnStatus register_library(KilnRegistry *registry, void *library,
     return status;
 }
 
-/* What dlopen said, without the path in front that the caller names too. */
+/* dlopen's message, without the path at its start, which the caller adds. */
 static KilnStatus not_loaded(const char *path, KilnError *err)
 {
     const char *why = dlerror();
@@ -146,7 +146,7 @@ static KilnStatus not_loaded(const char *path, KilnError *err)
                           why);
 }
 
-/* dlopen looks for names without a slash in the system's folders. */
+/* dlopen searches for names without a slash in the system's folders. */
 static KilnStatus open_library(const char *path, void **ret, KilnError *err)
 {
     char *local = kiln_path_join(strchr(path, '/') != NULL ? "" : "./", path);
@@ -170,28 +170,11 @@ static KilnStatus open_library(const char *path, void **ret, KilnError *err)
     return status;
 }
 
-/* Append a path, which is consumed, to a NULL-terminated list. */
-static KilnStatus add_path(char ***list, char *path, KilnError *err)
-{
-    size_t n = 0;
-
-    while (*list != NULL && (*list)[n] != NULL)
-        n++;
-    char **more = path != NULL ? realloc(*list, (n + 2) * sizeof(*more)) : NULL;
-    if (more == NULL) {
-        free(path);
-        return kiln_error_nomem(err, (n + 2) * sizeof(*more));
-    }
-    *list = more;
-    more[n] = path;
-    more[n + 1] = NULL;
-    return KILN_OK;
-}
-
-/* A folder conf/ beside the plugin holds config files for it. */
+/* Register the folder conf/ next to the plugin, if there is one: config files for it. */
 static KilnStatus add_conf(KilnRegistry *registry, const char *path, KilnError *err)
 {
     const char *slash = strrchr(path, '/');
+    const size_t n = registry->folder_count;
     KilnText conf = { 0 };
 
     kiln_text_append_n(&conf, path, slash != NULL ? (size_t)(slash - path) + 1 : 0);
@@ -200,10 +183,16 @@ static KilnStatus add_conf(KilnRegistry *registry, const char *path, KilnError *
         kiln_text_release(&conf);
         return KILN_OK;
     }
-    return add_path(&registry->folders, kiln_text_take(&conf), err);
+    char *folder = kiln_text_take(&conf);
+    if (folder == NULL || !KILN_RESERVE(registry->folders, registry->folder_capacity, n + 2)) {
+        free(folder);
+        return kiln_error_nomem(err, strlen(path));
+    }
+    registry->folders[registry->folder_count++] = folder; /* new entries are NULL: the list's end */
+    return KILN_OK;
 }
 
-/* The loader runs the plugin's own code, too: what crashes in it is reported as its. */
+/* dlopen runs code of the plugin, so a crash in here is reported as the plugin's. */
 static KilnStatus load(KilnRegistry *registry, const char *path, KilnPlugin *plugin, KilnError *err)
 {
     kiln_call_enter_component(NULL, plugin->path, "load");
@@ -217,27 +206,24 @@ static KilnStatus load(KilnRegistry *registry, const char *path, KilnPlugin *plu
 
 KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path, KilnError *err)
 {
-    size_t bytes = (registry->plugin_count + 1) * sizeof(*registry->plugins);
-    KilnPlugin plugin = { .path = realpath(path, NULL) },
-               *plugins = realloc(registry->plugins, bytes);
+    KilnPlugin plugin = { .path = realpath(path, NULL) };
     KilnError inner = { 0 };
+    KilnStatus status;
 
-    if (plugins == NULL) {
-        free(plugin.path);
-        return kiln_error_nomem(err, bytes);
-    }
-    registry->plugins = plugins;
-    KilnStatus status = plugin.path != NULL
-                            ? load(registry, path, &plugin, &inner)
-                            : kiln_error_set(&inner, KILN_E_PLUGIN, "%s",
-                                             errno == ENOENT ? "there is no such file"
-                                                             : strerror(errno));
+    if (plugin.path == NULL)
+        status = kiln_error_set(&inner, KILN_E_PLUGIN, "%s",
+                                errno == ENOENT ? "there is no such file" : strerror(errno));
+    else if (!KILN_RESERVE(registry->plugins, registry->plugin_capacity,
+                           registry->plugin_count + 1))
+        status = kiln_error_nomem(&inner, sizeof(plugin));
+    else
+        status = load(registry, path, &plugin, &inner);
     if (status < 0) {
         if (plugin.library != NULL)
             dlclose(plugin.library);
         free(plugin.path);
         return kiln_error_set(err, status, "plugin %.400s: %.1500s", path, inner.text);
     }
-    plugins[registry->plugin_count++] = plugin;
+    registry->plugins[registry->plugin_count++] = plugin;
     return add_conf(registry, path, err);
 }

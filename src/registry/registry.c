@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kiln/array.h"
 #include "registry/builtin.h"
 #include "schema/table.h"
 
@@ -13,29 +14,22 @@ static int compare(KilnKind kind, const char *name, const KilnComponent *with)
     return kind != with->kind ? (kind < with->kind ? -1 : 1) : strcmp(name, with->name);
 }
 
-/* Where the component is, or where it belongs. */
-static size_t lower_bound(const KilnRegistry *registry, KilnKind kind, const char *name)
+const KilnComponent *kiln_registry_find(const KilnRegistry *registry, KilnKind kind,
+                                        const char *name)
 {
     size_t low = 0, high = registry->count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
+        int order = compare(kind, name, registry->items[middle]);
 
-        if (compare(kind, name, registry->items[middle]) > 0)
+        if (order == 0)
+            return registry->items[middle];
+        if (order > 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low;
-}
-
-const KilnComponent *kiln_registry_find(const KilnRegistry *registry, KilnKind kind,
-                                        const char *name)
-{
-    size_t i = lower_bound(registry, kind, name);
-
-    if (i < registry->count && compare(kind, name, registry->items[i]) == 0)
-        return registry->items[i];
     return NULL;
 }
 
@@ -49,37 +43,11 @@ const KilnComponent *kiln_registry_at(const KilnRegistry *registry, size_t i)
     return i < registry->count ? registry->items[i] : NULL;
 }
 
-static KilnStatus reserve(KilnRegistry *registry, size_t more, KilnError *err)
+static int compare_items(const void *a, const void *b)
 {
-    size_t capacity = registry->count + more;
+    const KilnComponent *const *x = a, *const *y = b;
 
-    if (capacity <= registry->capacity)
-        return KILN_OK;
-    const KilnComponent **items = realloc(registry->items, capacity * sizeof(*items));
-    if (items == NULL)
-        return kiln_error_nomem(err, capacity * sizeof(*items));
-    registry->items = items;
-    registry->capacity = capacity;
-    return KILN_OK;
-}
-
-static void insert(KilnRegistry *registry, const KilnComponent *component)
-{
-    size_t at = lower_bound(registry, component->kind, component->name);
-
-    memmove(&registry->items[at + 1], &registry->items[at],
-            (registry->count - at) * sizeof(*registry->items));
-    registry->items[at] = component;
-    registry->count++;
-}
-
-static void take_out(KilnRegistry *registry, const KilnComponent *component)
-{
-    size_t at = lower_bound(registry, component->kind, component->name);
-
-    registry->count--;
-    memmove(&registry->items[at], &registry->items[at + 1],
-            (registry->count - at) * sizeof(*registry->items));
+    return compare((*x)->kind, (*x)->name, *y);
 }
 
 KilnStatus kiln_registry_add(KilnRegistry *registry, const KilnComponent *const *components,
@@ -89,34 +57,30 @@ KilnStatus kiln_registry_add(KilnRegistry *registry, const KilnComponent *const 
 
     while (components[n] != NULL)
         n++;
-    KilnStatus status = reserve(registry, n, err);
-    if (status < 0)
-        return status;
+    if (!KILN_RESERVE(registry->items, registry->capacity, registry->count + n))
+        return kiln_error_nomem(err, n * sizeof(*registry->items));
     for (size_t i = 0; i < n; i++) {
         const KilnComponent *c = components[i];
+        bool in_use = kiln_registry_find(registry, c->kind, c->name) != NULL;
 
-        if (kiln_registry_find(registry, c->kind, c->name) != NULL) {
-            while (i-- > 0)
-                take_out(registry, components[i]);
+        for (size_t j = 0; j < i; j++)
+            in_use = in_use || compare(c->kind, c->name, components[j]) == 0;
+        if (in_use)
             return kiln_error_set(err, KILN_E_PLUGIN,
                                   "%s/%s is registered already: give the component another name",
                                   kiln_kind_name(c->kind), c->name);
-        }
-        insert(registry, c);
     }
+    memcpy(registry->items + registry->count, components, n * sizeof(*components));
+    registry->count += n;
+    qsort(registry->items, registry->count, sizeof(*registry->items), compare_items);
     return KILN_OK;
-}
-
-static bool has_operations(const KilnComponent *component)
-{
-    /* The union's members are all pointers to const structs. */
-    return component->ops.callback != NULL;
 }
 
 KilnStatus kiln_component_check(const KilnComponent *component, KilnError *err)
 {
     if ((int)component->kind < 0 || component->kind >= KILN_KIND_COUNT)
-        return kiln_error_set(err, KILN_E_PLUGIN, "a component's kind is %d, which kiln has not",
+        return kiln_error_set(err, KILN_E_PLUGIN,
+                              "a component's kind is %d, which kiln does not know",
                               (int)component->kind);
     const char *kind = kiln_kind_name(component->kind);
     if (!kiln_is_snake_case(component->name))
@@ -125,7 +89,7 @@ KilnStatus kiln_component_check(const KilnComponent *component, KilnError *err)
     if (component->summary == NULL || component->summary[0] == '\0')
         return kiln_error_set(err, KILN_E_PLUGIN, "%s/%s: it has no summary", kind,
                               component->name);
-    if (!has_operations(component))
+    if (component->ops.callback == NULL) /* of any kind: the union's members are all pointers */
         return kiln_error_set(err, KILN_E_PLUGIN, "%s/%s: its operations (ops.%s) are missing",
                               kind, component->name, kind);
     KilnStatus status = kiln_table_check(component->fields, component->n_fields,
@@ -160,13 +124,6 @@ const KilnPlugin *kiln_registry_plugin_of(const KilnRegistry *registry,
     return NULL;
 }
 
-static void free_paths(char **paths)
-{
-    for (size_t i = 0; paths != NULL && paths[i] != NULL; i++)
-        free(paths[i]);
-    free(paths);
-}
-
 void kiln_registry_free(KilnRegistry *registry)
 {
     if (registry == NULL)
@@ -175,7 +132,9 @@ void kiln_registry_free(KilnRegistry *registry)
         dlclose(registry->plugins[i].library);
         free(registry->plugins[i].path);
     }
-    free_paths(registry->folders);
+    for (size_t i = 0; i < registry->folder_count; i++)
+        free(registry->folders[i]);
+    free(registry->folders);
     free(registry->plugins);
     free(registry->items);
     free(registry);

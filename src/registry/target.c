@@ -20,32 +20,16 @@ KilnKind kiln_kind_find(const char *name, size_t length)
     return KILN_KIND_ANY;
 }
 
-/* Names of a kind's components (of all kinds with KILN_KIND_ANY) in one text:
- * "cnn, linear, mlp". */
-static void append_names(KilnText *text, const KilnRegistry *registry, KilnKind kind)
+/* Names of a kind's components (of all with KILN_KIND_ANY), in order; their number. `names` has
+ * room for all. */
+static size_t list_names(const KilnRegistry *registry, KilnKind kind, const char **names)
 {
-    const char *separator = "";
-
-    for (size_t i = 0; i < registry->count; i++)
-        if (kind == KILN_KIND_ANY || registry->items[i]->kind == kind) {
-            kiln_text_printf(text, "%s%s", separator, registry->items[i]->name);
-            separator = ", ";
-        }
-}
-
-static const char *nearest(const KilnRegistry *registry, KilnKind kind, const char *name)
-{
-    const char **names = calloc(registry->count + 1, sizeof(*names)), *near = NULL;
     size_t n = 0;
 
-    if (names == NULL)
-        return NULL; /* the message does without */
     for (size_t i = 0; i < registry->count; i++)
         if (kind == KILN_KIND_ANY || registry->items[i]->kind == kind)
             names[n++] = registry->items[i]->name;
-    near = kiln_nearest(name, names, n);
-    free(names);
-    return near;
+    return n;
 }
 
 /* The first kind that has a component of that name; KILN_KIND_ANY: none. */
@@ -60,10 +44,11 @@ static KilnKind kind_with(const KilnRegistry *registry, const char *name)
 static KilnStatus unknown(const KilnRegistry *registry, KilnKind kind, const char *name,
                           KilnError *err)
 {
-    const char *near = nearest(registry, kind, name);
+    const char **names = calloc(registry->count + 1, sizeof(*names));
+    size_t n = names != NULL ? list_names(registry, kind, names) : 0;
+    const char *near = kiln_nearest(name, names, n);
     KilnKind other = kind_with(registry, name);
     KilnText text = { 0 };
-    KilnStatus status;
 
     kiln_text_printf(&text, "there is no %s \"%.80s\"",
                      kind == KILN_KIND_ANY ? "component" : kiln_kind_name(kind), name);
@@ -71,16 +56,12 @@ static KilnStatus unknown(const KilnRegistry *registry, KilnKind kind, const cha
         kiln_text_printf(&text, ", it is %s", kiln_value_kind(other));
     else if (near != NULL)
         kiln_text_printf(&text, "; did you mean \"%s\"?", near);
-    if (kind != KILN_KIND_ANY) {
-        kiln_text_append(&text, "\n  there are: ");
-        append_names(&text, registry, kind);
-    } else if (near == NULL) {
+    if (kind == KILN_KIND_ANY && near == NULL)
         kiln_text_append(&text, "; kiln list shows all");
-    }
-    status = text.failed ? kiln_error_nomem(err, 0)
-                         : kiln_error_set(err, KILN_E_KEY, "%s", text.data);
-    kiln_text_release(&text);
-    return status;
+    for (size_t i = 0; kind != KILN_KIND_ANY && i < n; i++)
+        kiln_text_printf(&text, "%s%s", i == 0 ? "\n  there are: " : ", ", names[i]);
+    free(names);
+    return kiln_text_to_error(&text, KILN_E_KEY, err);
 }
 
 static KilnStatus of_kind(const KilnRegistry *registry, KilnKind kind, const char *name,

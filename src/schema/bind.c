@@ -1,7 +1,6 @@
-/* Loads a checked subtree into a component's options struct through libcyaml,
- * and frees it; the only file that knows libcyaml. libcyaml is not asked to
- * check anything: it gets a canonical document in which every value was
- * already read strictly (see docs/design.md). */
+/* Loads a checked subtree into a component's options struct through libcyaml, and frees it; the
+ * only file that knows libcyaml. libcyaml checks nothing: its input is a canonical document in
+ * which every value was already read strictly (document.c, docs/design.md). */
 #include "schema/bind.h"
 
 #include <cyaml/cyaml.h>
@@ -128,7 +127,7 @@ static cyaml_schema_field_t *add_table(Schema *schema, const KilnField *fields)
 
     for (const KilnField *f = fields; table != NULL && f != NULL && f->type != KILN_TYPE_END; f++) {
         if (f->type == KILN_TYPE_COMPONENT || f->renamed != NULL)
-            continue; /* the builder's affair; of no meaning here */
+            continue; /* the builder fills in components */
         *to = (cyaml_schema_field_t) { .key = f->name, .data_offset = (uint32_t)f->offset };
         if (f->shape == KILN_ONE)
             to->value = one_value(schema, f);

@@ -1,16 +1,18 @@
-/* Writes a subtree as the canonical document that libcyaml loads: every value is read
- * strictly here, defaults are put in, interpolations resolved. */
+/* Writes a subtree as the canonical document that libcyaml loads (bind.c): values are read
+ * strictly, defaults are filled in, interpolations resolved. */
 #include "schema/document.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/file.h"
+#include "schema/bind.h"
 #include "schema/table.h"
 #include "schema/field_value.h"
 
 /* ---- Scalars ------------------------------------------------------------------------ */
 
-/* One character of valid UTF-8 at *p, which is moved behind it. */
+/* One character of valid UTF-8 at *p, which moves to the next. */
 static unsigned long next_character(const char **p)
 {
     const unsigned char *s = (const unsigned char *)*p;
@@ -43,23 +45,18 @@ static void emit_text(KilnText *text, const char *value)
 
 static KilnStatus emit_path(KilnText *text, const char *value, KilnError *err)
 {
-    KilnText whole = { 0 };
+    const char *home = getenv("HOME");
+    char *whole = NULL;
 
-    if (strcmp(value, "~") == 0 || kiln_starts_with(value, "~/")) {
-        const char *home = getenv("HOME");
-
-        if (home == NULL || home[0] == '\0')
-            return kiln_error_set(err, KILN_E_MISSING,
-                                  "%s: HOME is not set, so ~ can't be expanded", value);
-        kiln_text_append(&whole, home);
-        value++;
-    }
-    kiln_text_append(&whole, value);
-    if (whole.failed)
-        text->failed = true;
-    else
-        emit_text(text, whole.data);
-    kiln_text_release(&whole);
+    if ((strcmp(value, "~") == 0 || kiln_starts_with(value, "~/")) &&
+        (home == NULL || home[0] == '\0'))
+        return kiln_error_set(err, KILN_E_MISSING, "%s: HOME is not set, so ~ can't be expanded",
+                              value);
+    whole = kiln_path_expand(value);
+    if (whole != NULL)
+        emit_text(text, whole);
+    text->failed = text->failed || whole == NULL;
+    free(whole);
     return KILN_OK;
 }
 
@@ -72,11 +69,16 @@ typedef struct Emit {
     KilnError *err;
 } Emit;
 
-/* Put the value's key in front of the message. */
+static const char *key_of(const Emit *emit)
+{
+    return emit->path.data != NULL ? emit->path.data : "";
+}
+
+/* Prefix the value's key to the message. */
 static KilnStatus at(const Emit *emit, KilnStatus status)
 {
     if (status < 0)
-        kiln_error_prefix(emit->err, "%s: ", emit->path.data != NULL ? emit->path.data : "");
+        kiln_error_prefix(emit->err, "%s: ", key_of(emit));
     return status;
 }
 
@@ -117,19 +119,6 @@ static KilnStatus emit_scalar(Emit *emit, const KilnField *field, const KilnConf
 
 static KilnStatus emit_table(Emit *emit, const KilnConfigNode *map, const KilnField *fields);
 
-/* The message of a node that does not resolve names its key itself. */
-static KilnStatus resolve(const Emit *emit, const KilnConfigNode *node, const KilnConfigNode **ret)
-{
-    *ret = node;
-    if (emit->config == NULL)
-        return KILN_OK;
-    *ret = NULL;
-    KilnStatus status = kiln_config_resolve(emit->config, node, ret, emit->err);
-    if (status == KILN_OK && *ret == NULL)
-        status = at(emit, kiln_error_set(emit->err, KILN_E_MISSING, "there is no such value"));
-    return status;
-}
-
 static KilnStatus emit_one(Emit *emit, const KilnField *field, const KilnConfigNode *node)
 {
     return field->type == KILN_TYPE_STRUCT && node->kind == KILN_NODE_MAP
@@ -140,7 +129,8 @@ static KilnStatus emit_one(Emit *emit, const KilnField *field, const KilnConfigN
 static KilnStatus emit_item(Emit *emit, const KilnField *item, const KilnEntry *entry)
 {
     const KilnConfigNode *node;
-    KilnStatus status = resolve(emit, entry->value, &node);
+    KilnStatus status = kiln_value_resolve(emit->config, key_of(emit), entry->value, &node,
+                                           emit->err);
 
     if (status < 0)
         return status;
@@ -175,33 +165,17 @@ static KilnStatus emit_many(Emit *emit, const KilnField *field, const KilnConfig
     return status;
 }
 
-/* The option's node, resolved; `written` NULL: its default. */
-static KilnStatus option_node(Emit *emit, const KilnField *field, const KilnConfigNode *written,
-                              const KilnConfigNode **ret)
-{
-    KilnConfigNode *parsed = NULL;
-    KilnStatus status;
-
-    if (written != NULL)
-        return resolve(emit, written, ret);
-    if (field->value == NULL)
-        return at(emit, kiln_error_set(emit->err, KILN_E_MISSING, "required value missing (%s)",
-                                       field->help));
-    status = kiln_node_parse(&emit->arena, field->value, "default", &parsed, emit->err);
-    return status < 0 ? at(emit, status) : resolve(emit, parsed, ret);
-}
-
 /* "name: value", or nothing for null; `start` is where the table begins. */
-static KilnStatus emit_option(Emit *emit, const KilnField *field, const KilnConfigNode *written,
+static KilnStatus emit_option(Emit *emit, const KilnField *field, const KilnConfigNode *map,
                               size_t start)
 {
     const KilnConfigNode *node = NULL;
-    KilnStatus status = option_node(emit, field, written, &node);
+    KilnStatus status = kiln_option_value(emit->config, &emit->arena, key_of(emit), map, field,
+                                          &node, emit->err);
 
     if (status < 0)
         return status;
-    bool null = field->optional && node->kind == KILN_NODE_SCALAR &&
-                node->scalar == KILN_SCALAR_NULL;
+    bool null = field->optional && kiln_node_is_null(node);
     if (field->optional && field->shape != KILN_ONE)
         kiln_text_char(&emit->to->given, null ? 'n' : 'y');
     if (null)
@@ -222,7 +196,7 @@ static KilnStatus emit_table(Emit *emit, const KilnConfigNode *map, const KilnFi
         if (f->type == KILN_TYPE_COMPONENT || f->renamed != NULL)
             continue;
         size_t before = kiln_key_push(&emit->path, f->name, 0);
-        status = emit_option(emit, f, kiln_node_get(map, f->name), start);
+        status = emit_option(emit, f, map, start);
         kiln_key_pop(&emit->path, before);
     }
     kiln_text_char(&emit->to->text, '}');

@@ -8,6 +8,7 @@
 
 #include "base/parse.h"
 #include "config/yaml/scalar.h"
+#include "schema/table.h"
 
 void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size)
 {
@@ -62,92 +63,40 @@ static void expected_bounds(KilnText *text, double min, double max)
         kiln_text_printf(text, " of at most %s", high);
 }
 
-/* "a count (3), a share from 0 to 1 (0.25) or a time (90s, 00:15:00)" */
+/* "a count (3), a fraction from 0.0 to 1.0 (0.25) or a duration (90s, 1h30m, 00:15:00)" */
 static void expected_quantity(KilnText *text, unsigned allowed)
 {
-    static const struct {
-        unsigned allowed;
-        const char *what;
-    } all[] = { { KILN_ALLOW_BOOL, "true or false" },
-                { KILN_ALLOW_COUNT, "a count (3)" },
-                { KILN_ALLOW_FRACTION, "a fraction from 0.0 to 1.0 (0.25)" },
-                { KILN_ALLOW_DURATION, "a duration (90s, 1h30m, 00:15:00)" } };
-    unsigned left = allowed;
+    for (size_t i = 0; i < KILN_QUANTITY_FORMS; i++) {
+        const KilnQuantityForm *form = &kiln_quantity_forms[i];
 
-    for (size_t i = 0; i < KILN_COUNT(all); i++) {
-        if ((allowed & all[i].allowed) == 0)
+        if ((allowed & form->allowed) == 0)
             continue;
-        left &= ~all[i].allowed;
-        kiln_text_printf(text, "%s%s", all[i].what,
-                         left == 0                  ? ""
-                         : (left & (left - 1)) == 0 ? " or "
-                                                    : ", ");
+        allowed &= ~form->allowed;
+        kiln_text_printf(text, "%s%s", form->one,
+                         allowed == 0                     ? ""
+                         : (allowed & (allowed - 1)) == 0 ? " or "
+                                                          : ", ");
     }
 }
 
 void kiln_value_expected(KilnText *text, const KilnField *field)
 {
-    switch (field->type) {
-    case KILN_TYPE_BOOL:
-        kiln_text_append(text, "true or false");
-        break;
-    case KILN_TYPE_I64:
-        kiln_text_append(text, "an integer");
+    const KilnTypeInfo *info = kiln_type_info(field->type);
+
+    if (info->one != NULL)
+        kiln_text_append(text, info->one);
+    if (info->bounded)
         expected_bounds(text, field->min, field->max);
-        break;
-    case KILN_TYPE_F64:
-        kiln_text_append(text, "a number");
-        expected_bounds(text, field->min, field->max);
-        break;
-    case KILN_TYPE_DURATION:
-        kiln_text_append(text, "a duration (90s, 1h30m, 00:15:00)");
-        expected_bounds(text, field->min, field->max);
-        break;
-    case KILN_TYPE_SIZE:
-        kiln_text_append(text, "a size (512, 64MiB, 2GB)");
-        expected_bounds(text, field->min, field->max);
-        break;
-    case KILN_TYPE_QUANTITY:
+    if (field->type == KILN_TYPE_QUANTITY)
         expected_quantity(text, field->allowed);
-        break;
-    case KILN_TYPE_STRUCT:
-        kiln_text_append(text, "a mapping of options");
-        break;
-    case KILN_TYPE_STR:
-        kiln_text_append(text, "text");
-        break;
-    case KILN_TYPE_PATH:
-        kiln_text_append(text, "a path");
-        break;
-    case KILN_TYPE_ENUM:
-        kiln_text_append(text, "one of ");
+    if (field->type == KILN_TYPE_ENUM)
         for (const KilnChoice *c = field->choices; c->name != NULL; c++)
-            kiln_text_printf(text, "%s%s", c == field->choices ? "" : ", ", c->name);
-        break;
-    case KILN_TYPE_COMPONENT:
+            kiln_text_printf(text, "%s%s", c == field->choices ? "one of " : ", ", c->name);
+    if (field->type == KILN_TYPE_COMPONENT)
         kiln_text_printf(text, "%s (a name, or a mapping with _target_)",
                          kiln_value_kind(field->component_kind));
-        break;
-    case KILN_TYPE_END:
-        break;
-    }
     if (field->optional)
         kiln_text_append(text, " or null");
-}
-
-/* Several values of a type, as in "a list of integers". */
-static const char *plural(const KilnField *field)
-{
-    static const char *const texts[] = {
-        [KILN_TYPE_BOOL] = "booleans",        [KILN_TYPE_I64] = "integers",
-        [KILN_TYPE_F64] = "numbers",          [KILN_TYPE_STR] = "texts",
-        [KILN_TYPE_PATH] = "paths",           [KILN_TYPE_ENUM] = "choices",
-        [KILN_TYPE_DURATION] = "durations",   [KILN_TYPE_SIZE] = "sizes",
-        [KILN_TYPE_QUANTITY] = "quantities",  [KILN_TYPE_STRUCT] = "mappings",
-        [KILN_TYPE_COMPONENT] = "components",
-    };
-
-    return texts[field->type];
 }
 
 KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *node,
@@ -159,7 +108,8 @@ KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *
     kiln_value_got(node, got, sizeof(got));
     return kiln_error_set(err, KILN_E_TYPE, "expected %s of %s%s%s, got %s",
                           field->shape == KILN_MAP ? "a mapping" : "a list",
-                          component ? kiln_kind_name(field->component_kind) : plural(field),
+                          component ? kiln_kind_name(field->component_kind)
+                                    : kiln_type_info(field->type)->many,
                           component ? "s" : "", field->optional ? " or null" : "", got);
 }
 
@@ -167,8 +117,8 @@ KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *
 
 enum { HINT_TEXT = 160 };
 
-/* The node was put together from text and ${...}: it stands nowhere in the tree. */
-static bool is_made(const KilnConfigNode *node)
+/* Was the node composed from text with ${...}? Then it is nowhere in the tree. */
+static bool is_composed(const KilnConfigNode *node)
 {
     for (size_t i = 0; node->parent != NULL && i < node->parent->count; i++)
         if (node->parent->entries[i].value == node)
@@ -213,16 +163,16 @@ static const char *meant_boolean(const char *text)
     return NULL;
 }
 
-/* Text where a bool or number belongs. */
+/* For text where a bool or number is expected. */
 static void hint_text(const KilnField *field, const KilnConfigNode *node, char hint[HINT_TEXT])
 {
     const char *boolean;
 
     if (reads_as(field->type, node->text)) {
-        if (is_made(node))
+        if (is_composed(node))
             snprintf(hint, HINT_TEXT,
-                     "; a value put together from ${...} is text, "
-                     "${oc.decode:...} around it reads it");
+                     "; a value composed from ${...} is text, "
+                     "${oc.decode:...} around it converts it");
         else if (node->quoted)
             snprintf(hint, HINT_TEXT, "; it is text because of the quotes, write %.40s",
                      node->text);
@@ -233,7 +183,7 @@ static void hint_text(const KilnField *field, const KilnConfigNode *node, char h
         snprintf(hint, HINT_TEXT, "; write %s", boolean);
 }
 
-/* 1e3 and 3.0 where an integer belongs. */
+/* For 1e3 and 3.0 where an integer is expected. */
 static void hint_float(const KilnConfigNode *node, char hint[HINT_TEXT])
 {
     double value;
@@ -257,7 +207,7 @@ static void hint_for(const KilnField *field, const KilnConfigNode *node, char hi
         snprintf(hint, HINT_TEXT, "; write %s", node->text[0] == '1' ? "true" : "false");
 }
 
-/* "expected ..., got ..."; with a wrong type the bounds do not matter yet. */
+/* "expected ..., got ..."; without bounds where the type is wrong. */
 static KilnStatus refuse(const KilnField *field, const KilnConfigNode *node, KilnStatus status,
                          const char *hint, KilnError *err)
 {
@@ -287,71 +237,34 @@ static bool truth(const char *text)
            strcasecmp(text, "on") == 0;
 }
 
-static KilnStatus read_integer(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
-                               KilnError *err)
-{
-    int64_t value;
-
-    if (node->scalar != KILN_SCALAR_INT)
-        return refuse(field, node, KILN_E_TYPE, "", err);
-    if (kiln_parse_i64(node->text, &value, NULL) < 0 ||
-        !((double)value >= field->min && (double)value <= field->max))
-        return refuse(field, node, KILN_E_RANGE, "", err);
-    ret->integer = value;
-    return KILN_OK;
-}
-
+/* A value with bounds. */
 static KilnStatus read_number(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
                               KilnError *err)
 {
+    const bool with_unit = field->type == KILN_TYPE_DURATION || field->type == KILN_TYPE_SIZE;
+    KilnStatus status;
     double value;
 
-    if (node->scalar != KILN_SCALAR_INT && node->scalar != KILN_SCALAR_FLOAT)
+    if (node->scalar != KILN_SCALAR_INT &&
+        (node->scalar != KILN_SCALAR_FLOAT || field->type == KILN_TYPE_I64) &&
+        (node->scalar != KILN_SCALAR_STR || !with_unit))
         return refuse(field, node, KILN_E_TYPE, "", err);
-    if (kiln_parse_f64(node->text, &value, NULL) < 0 ||
-        !(value >= field->min && value <= field->max))
-        return refuse(field, node, KILN_E_RANGE, "", err);
-    ret->number = value;
-    return KILN_OK;
+    if (field->type == KILN_TYPE_DURATION)
+        status = kiln_parse_duration(node->text, &ret->number, NULL) < 0 ? KILN_E_TYPE : KILN_OK;
+    else if (field->type == KILN_TYPE_SIZE)
+        status = kiln_parse_size(node->text, &ret->integer, NULL);
+    else if (field->type == KILN_TYPE_I64)
+        status = kiln_parse_i64(node->text, &ret->integer, NULL) < 0 ? KILN_E_RANGE : KILN_OK;
+    else
+        status = kiln_parse_f64(node->text, &ret->number, NULL) < 0 ? KILN_E_RANGE : KILN_OK;
+    value = field->type == KILN_TYPE_I64 || field->type == KILN_TYPE_SIZE ? (double)ret->integer
+                                                                          : ret->number;
+    if (status == KILN_OK && !(value >= field->min && value <= field->max))
+        status = KILN_E_RANGE;
+    return status < 0 ? refuse(field, node, status, "", err) : KILN_OK;
 }
 
-static bool is_measure(const KilnConfigNode *node)
-{
-    return node->scalar == KILN_SCALAR_INT || node->scalar == KILN_SCALAR_FLOAT ||
-           node->scalar == KILN_SCALAR_STR;
-}
-
-static KilnStatus read_duration(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
-                                KilnError *err)
-{
-    double seconds;
-
-    if (!is_measure(node) || kiln_parse_duration(node->text, &seconds, NULL) < 0)
-        return refuse(field, node, KILN_E_TYPE, "", err);
-    if (!(seconds >= field->min && seconds <= field->max))
-        return refuse(field, node, KILN_E_RANGE, "", err);
-    ret->number = seconds;
-    return KILN_OK;
-}
-
-static KilnStatus read_size(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
-                            KilnError *err)
-{
-    KilnStatus status;
-    int64_t bytes;
-
-    if (!is_measure(node))
-        return refuse(field, node, KILN_E_TYPE, "", err);
-    status = kiln_parse_size(node->text, &bytes, NULL);
-    if (status < 0)
-        return refuse(field, node, status, "", err);
-    if (!((double)bytes >= field->min && (double)bytes <= field->max))
-        return refuse(field, node, KILN_E_RANGE, "", err);
-    ret->integer = bytes;
-    return KILN_OK;
-}
-
-/* As it is written: 1 is a count and 1.0 a share, as in Lightning's options. */
+/* The form decides: 1 is a count and 1.0 a fraction, as in Lightning's options. */
 static KilnStatus read_quantity(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
                                 KilnError *err)
 {
@@ -449,20 +362,14 @@ KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, K
                                                   : refuse(field, node, KILN_E_TYPE, "", err);
         break;
     case KILN_TYPE_I64:
-        status = read_integer(field, node, &value, err);
-        break;
     case KILN_TYPE_F64:
+    case KILN_TYPE_DURATION:
+    case KILN_TYPE_SIZE:
         status = read_number(field, node, &value, err);
         break;
     case KILN_TYPE_STR:
     case KILN_TYPE_PATH:
         status = read_text(field, node, &value, err);
-        break;
-    case KILN_TYPE_DURATION:
-        status = read_duration(field, node, &value, err);
-        break;
-    case KILN_TYPE_SIZE:
-        status = read_size(field, node, &value, err);
         break;
     case KILN_TYPE_QUANTITY:
         status = read_quantity(field, node, &value, err);

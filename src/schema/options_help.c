@@ -5,30 +5,7 @@
 #include <string.h>
 
 #include "schema/field_value.h"
-
-static const char *type_name(const KilnField *field)
-{
-    switch (field->type) {
-    case KILN_TYPE_BOOL:
-        return "bool";
-    case KILN_TYPE_I64:
-        return "int";
-    case KILN_TYPE_F64:
-        return "float";
-    case KILN_TYPE_PATH:
-        return "path";
-    case KILN_TYPE_DURATION:
-        return "duration";
-    case KILN_TYPE_SIZE:
-        return "size";
-    case KILN_TYPE_STRUCT:
-        return "mapping";
-    case KILN_TYPE_COMPONENT:
-        return kiln_kind_name(field->component_kind);
-    default:
-        return "text";
-    }
-}
+#include "schema/table.h"
 
 /* A bound as people write it: 0.5, 1e9 for a one with nine zeros, 90s of a duration. */
 static void append_bound(KilnText *text, const KilnField *f, double bound)
@@ -58,27 +35,14 @@ static void describe_range(KilnText *text, const KilnField *f)
         append_bound(text, f, f->max);
 }
 
-static bool has_range(const KilnField *f)
-{
-    return f->type == KILN_TYPE_I64 || f->type == KILN_TYPE_F64 || f->type == KILN_TYPE_DURATION ||
-           f->type == KILN_TYPE_SIZE;
-}
-
-/* "count|share|time" */
+/* "count|fraction|duration" */
 static void describe_quantity(KilnText *text, const KilnField *f)
 {
-    static const struct {
-        unsigned allowed;
-        const char *name;
-    } all[] = { { KILN_ALLOW_BOOL, "bool" },
-                { KILN_ALLOW_COUNT, "count" },
-                { KILN_ALLOW_FRACTION, "fraction" },
-                { KILN_ALLOW_DURATION, "duration" } };
     const char *between = "";
 
-    for (size_t i = 0; i < KILN_COUNT(all); i++)
-        if ((f->allowed & all[i].allowed) != 0) {
-            kiln_text_printf(text, "%s%s", between, all[i].name);
+    for (size_t i = 0; i < KILN_QUANTITY_FORMS; i++)
+        if ((f->allowed & kiln_quantity_forms[i].allowed) != 0) {
+            kiln_text_printf(text, "%s%s", between, kiln_quantity_forms[i].name);
             between = "|";
         }
 }
@@ -92,10 +56,12 @@ void kiln_help_type(KilnText *text, const KilnField *f)
             kiln_text_printf(text, "%s%s", c == f->choices ? "" : "|", c->name);
     } else if (f->type == KILN_TYPE_QUANTITY) {
         describe_quantity(text, f);
+    } else if (f->type == KILN_TYPE_COMPONENT) {
+        kiln_text_append(text, kiln_kind_name(f->component_kind));
     } else {
-        kiln_text_append(text, type_name(f));
+        kiln_text_append(text, kiln_type_info(f->type)->name);
     }
-    if (has_range(f))
+    if (kiln_type_info(f->type)->bounded)
         describe_range(text, f);
     if (f->optional)
         kiln_text_append(text, " or null");

@@ -1,4 +1,4 @@
-/* Self-check of options tables: a wrong row is found when the table is
+/* Facts about options tables, and their self-check: a wrong row is an error when the table is
  * registered, not when somebody uses the option. */
 #include "schema/table.h"
 
@@ -8,6 +8,34 @@
 #include "base/text.h"
 #include "config/tree/node.h"
 #include "schema/field_value.h"
+
+const KilnTypeInfo *kiln_type_info(KilnType type)
+{
+    static const KilnTypeInfo all[] = {
+        [KILN_TYPE_END] = { 0 },
+        [KILN_TYPE_BOOL] = { "bool", "true or false", "booleans", sizeof(bool), false },
+        [KILN_TYPE_I64] = { "int", "an integer", "integers", sizeof(int64_t), true },
+        [KILN_TYPE_F64] = { "float", "a number", "numbers", sizeof(double), true },
+        [KILN_TYPE_STR] = { "text", "text", "texts", sizeof(char *), false },
+        [KILN_TYPE_PATH] = { "path", "a path", "paths", sizeof(char *), false },
+        [KILN_TYPE_ENUM] = { "choice", NULL, "choices", sizeof(int64_t), false },
+        [KILN_TYPE_DURATION] = { "duration", "a duration (90s, 1h30m, 00:15:00)", "durations",
+                                 sizeof(double), true },
+        [KILN_TYPE_SIZE] = { "size", "a size (512, 64MiB, 2GB)", "sizes", sizeof(int64_t), true },
+        [KILN_TYPE_QUANTITY] = { "quantity", NULL, "quantities", sizeof(KilnQuantity), false },
+        [KILN_TYPE_STRUCT] = { "mapping", "a mapping of options", "mappings", 0, false },
+        [KILN_TYPE_COMPONENT] = { "component", NULL, "components", sizeof(void *), false },
+    };
+
+    return (size_t)type < KILN_COUNT(all) ? &all[type] : &all[KILN_TYPE_END];
+}
+
+const KilnQuantityForm kiln_quantity_forms[KILN_QUANTITY_FORMS] = {
+    { KILN_ALLOW_BOOL, "bool", "true or false" },
+    { KILN_ALLOW_COUNT, "count", "a count (3)" },
+    { KILN_ALLOW_FRACTION, "fraction", "a fraction from 0.0 to 1.0 (0.25)" },
+    { KILN_ALLOW_DURATION, "duration", "a duration (90s, 1h30m, 00:15:00)" },
+};
 
 size_t kiln_table_count(const KilnField *fields)
 {
@@ -51,7 +79,7 @@ KilnField kiln_field_item(const KilnField *field)
 {
     KilnField item = *field;
 
-    /* A component's entry in a mapping can be taken out by null. */
+    /* null removes a component from a mapping. */
     item.optional = field->type == KILN_TYPE_COMPONENT && field->shape == KILN_MAP;
     item.shape = KILN_ONE;
     return item;
@@ -64,12 +92,12 @@ bool kiln_is_snake_case(const char *name)
     return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
 }
 
-/* A table being checked, and those around it. */
+/* A table that is being checked. */
 typedef struct Table {
     const KilnField *fields;
-    size_t n; /* rows, KILN_FIELD_END among them */
+    size_t n; /* rows, with KILN_FIELD_END */
     size_t opts_size;
-    const char *path; /* "window." in front of its options' names */
+    const char *path; /* "window.", the prefix of its options' names */
     int depth;
     size_t *rows; /* of all tables */
 } Table;
@@ -77,28 +105,6 @@ typedef struct Table {
 static KilnStatus bad(const Table *table, const KilnField *field, const char *what, KilnError *err)
 {
     return kiln_error_set(err, KILN_E_PLUGIN, "option %s%s: %s", table->path, field->name, what);
-}
-
-/* Of one value of a type; 0: any. */
-static size_t type_size(KilnType type)
-{
-    switch (type) {
-    case KILN_TYPE_BOOL:
-        return sizeof(bool);
-    case KILN_TYPE_I64:
-    case KILN_TYPE_ENUM:
-    case KILN_TYPE_SIZE:
-        return sizeof(int64_t);
-    case KILN_TYPE_F64:
-    case KILN_TYPE_DURATION:
-        return sizeof(double);
-    case KILN_TYPE_QUANTITY:
-        return sizeof(KilnQuantity);
-    case KILN_TYPE_STRUCT:
-        return 0;
-    default:
-        return sizeof(void *);
-    }
 }
 
 static bool is_pointer(const KilnField *f)
@@ -116,40 +122,34 @@ static bool inside(size_t offset, size_t size, size_t total)
 
 static KilnStatus check_layout(const Table *table, const KilnField *f, KilnError *err)
 {
-    size_t one = type_size(f->type);
+    size_t one = kiln_type_info(f->type)->size;
 
     if ((int)f->type < KILN_TYPE_END || f->type > KILN_TYPE_COMPONENT || (int)f->shape < KILN_ONE ||
         f->shape > KILN_MAP)
-        return bad(table, f, "its type or shape is none that kiln knows", err);
+        return bad(table, f, "kiln does not know its type or shape", err);
     if (f->item_size == 0 || (one != 0 && f->item_size != one))
         return bad(table, f, "the size of a value (item_size) is not its type's", err);
     if (f->size != (is_pointer(f) ? sizeof(void *) : f->item_size) ||
         !inside(f->offset, f->size, table->opts_size))
-        return bad(table, f, "its member does not lie within the options struct (opts_size)", err);
+        return bad(table, f, "its member is not within the options struct (opts_size)", err);
     if (f->shape != KILN_ONE && !inside(f->count_offset, sizeof(size_t), table->opts_size))
-        return bad(table, f, "its count does not lie within the options struct (opts_size)", err);
+        return bad(table, f, "its count is not within the options struct (opts_size)", err);
     if (f->shape == KILN_MAP && f->type != KILN_TYPE_COMPONENT &&
         (f->value_offset < sizeof(char *) || !inside(f->value_offset, f->item_size, f->pair_size)))
-        return bad(table, f, "key and value do not lie within a pair (pair_size)", err);
+        return bad(table, f, "key and value are not within a pair (pair_size)", err);
     return KILN_OK;
-}
-
-static bool has_bounds(KilnType type)
-{
-    return type == KILN_TYPE_I64 || type == KILN_TYPE_F64 || type == KILN_TYPE_DURATION ||
-           type == KILN_TYPE_SIZE;
 }
 
 static KilnStatus check_limits(const Table *table, const KilnField *f, KilnError *err)
 {
-    if (has_bounds(f->type) && !(f->min <= f->max))
+    if (kiln_type_info(f->type)->bounded && !(f->min <= f->max))
         return bad(table, f, "its lower bound is above the upper one", err);
     if (f->type == KILN_TYPE_QUANTITY &&
         (f->allowed & (KILN_ALLOW_COUNT | KILN_ALLOW_FRACTION | KILN_ALLOW_DURATION)) == 0)
         return bad(table, f, "it allows neither counts, fractions nor durations", err);
     if (f->type == KILN_TYPE_COMPONENT &&
         ((int)f->component_kind < 0 || f->component_kind >= KILN_KIND_COUNT))
-        return bad(table, f, "its kind of component is none that kiln knows", err);
+        return bad(table, f, "kiln does not know its kind of component", err);
     if (f->type != KILN_TYPE_ENUM)
         return KILN_OK;
     if (f->choices == NULL || (f->n_choices == 1 && f->choices[0].name == NULL))
@@ -162,7 +162,7 @@ static KilnStatus check_limits(const Table *table, const KilnField *f, KilnError
     for (const KilnChoice *c = f->choices; c->name != NULL; c++)
         for (const KilnChoice *d = f->choices; d != c; d++)
             if (strcmp(c->name, d->name) == 0)
-                return bad(table, f, "a choice is there twice", err);
+                return bad(table, f, "two choices have the same name", err);
     return KILN_OK;
 }
 
@@ -175,7 +175,7 @@ static bool refers(const KilnConfigNode *node)
 static KilnStatus check_default_value(const KilnField *f, const KilnConfigNode *node,
                                       KilnError *err);
 
-/* A default struct: its keys are options, what stands there fits. */
+/* The default of a struct: its keys are options, its values fit. */
 static KilnStatus check_default_struct(const KilnField *f, const KilnConfigNode *node,
                                        KilnError *err)
 {
@@ -187,7 +187,7 @@ static KilnStatus check_default_struct(const KilnField *f, const KilnConfigNode 
         const KilnField *option = kiln_table_find(f->fields, node->entries[i].key);
 
         if (option == NULL)
-            return kiln_error_set(err, KILN_E_KEY, "%s is none of its options",
+            return kiln_error_set(err, KILN_E_KEY, "%s is not one of its options",
                                   node->entries[i].key);
         status = check_default_value(option, node->entries[i].value, err);
     }
@@ -245,13 +245,6 @@ static KilnStatus check_default(const Table *table, const KilnField *f, KilnErro
     return status;
 }
 
-static KilnStatus check_renamed(const Table *table, const KilnField *f, KilnError *err)
-{
-    return kiln_table_find(table->fields, f->renamed) != NULL
-               ? KILN_OK
-               : bad(table, f, "it is a former name of no option", err);
-}
-
 static KilnStatus check_table(const Table *table, KilnError *err);
 
 static KilnStatus check_nested(const Table *table, const KilnField *f, KilnError *err)
@@ -281,7 +274,9 @@ static KilnStatus check_row(const Table *table, const KilnField *f, KilnError *e
     if (f->help == NULL || f->help[0] == '\0')
         return bad(table, f, "it has no help text", err);
     if (f->renamed != NULL)
-        return check_renamed(table, f, err);
+        return kiln_table_find(table->fields, f->renamed) != NULL
+                   ? KILN_OK
+                   : bad(table, f, "it is the former name of no option", err);
     status = check_layout(table, f, err);
     if (status == KILN_OK)
         status = check_limits(table, f, err);
@@ -290,7 +285,7 @@ static KilnStatus check_row(const Table *table, const KilnField *f, KilnError *e
     return status == KILN_OK ? check_default(table, f, err) : status;
 }
 
-/* Nothing may be looked for behind the end of the array. */
+/* Nothing may be read after the end of the array. */
 static KilnStatus check_end(const Table *table, KilnError *err)
 {
     const char *of = table->path[0] != '\0' ? " of " : "";
@@ -328,7 +323,7 @@ static KilnStatus check_table(const Table *table, KilnError *err)
                                   i + 1, f->name != NULL ? f->name : "");
         for (size_t j = 0; j < i; j++)
             if (strcmp(fields[j].name, f->name) == 0)
-                return bad(table, f, "it is there twice", err);
+                return bad(table, f, "two options have this name", err);
         status = check_row(table, f, err);
     }
     return status;

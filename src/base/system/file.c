@@ -40,6 +40,19 @@ static char *parent_of(const char *path)
     return kiln_text_take(&text);
 }
 
+char *kiln_path_expand(const char *path)
+{
+    const char *home = getenv("HOME");
+    KilnText whole = { 0 };
+
+    if (home != NULL && path[0] == '~' && (path[1] == '\0' || path[1] == '/')) {
+        kiln_text_append(&whole, home);
+        path++;
+    }
+    kiln_text_append(&whole, path);
+    return kiln_text_take(&whole);
+}
+
 char *kiln_path_real(const char *path)
 {
     char *real = realpath(path, NULL), *parent = parent_of(path), *whole = NULL;

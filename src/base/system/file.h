@@ -43,6 +43,9 @@ bool kiln_is_dir(const char *path);
 bool kiln_is_file(const char *path);
 /* "dir/name" ("name" when dir is "" or "."), owned by the caller; NULL when memory is out. */
 char *kiln_path_join(const char *dir, const char *name);
+/* `path` with $HOME for a leading "~" or "~/", as it is where HOME is not set; owned by the caller,
+ * NULL when memory is out. */
+char *kiln_path_expand(const char *path);
 /* The absolute path without links, as far as it leads through what is there; owned by the caller.
  * NULL when memory is out. */
 char *kiln_path_real(const char *path);

@@ -143,7 +143,7 @@ static void test_refused(void **unused)
         { "-DINFO_MAGIC=1", "does not describe a kiln plugin" },
         { "-DINFO_COMPONENT=8", "its KilnComponent has 8 bytes, this program's " },
         { "-DINFO_FIELD=8", "its KilnField has 8 bytes, this program's " },
-        { "-DINFO_OPS={8}", "its functions of a datamodule have 8 bytes, this program's " },
+        { "-DINFO_OPS={8}", "its table of functions of a datamodule has 8 bytes, this program's " },
         { "-DINFO_LIST=NULL", "it has no components" },
         { "-DINFO_LIST=&list[2]", "it has no components" },
         { "-DLIST_END", "its list of components has no end: write NULL as its last entry" },

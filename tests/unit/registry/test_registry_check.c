@@ -191,7 +191,7 @@ static void test_what_to_write_instead(void **unused)
         { ROOT, "model.depth=3.0", "got 3.0; write 3\n" },
         { ROOT, "model.depth='3'", "got \"3\"; it is text because of the quotes, write 3\n" },
         { ROOT, "lr='0.1'", "got \"0.1\"; it is text because of the quotes, write 0.1\n" },
-        { ROOT "x: 1\n", "lr=0.${x}", "got \"0.1\"; a value put together from ${...} is text" },
+        { ROOT "x: 1\n", "lr=0.${x}", "got \"0.1\"; a value composed from ${...} is text" },
         { ROOT, "task.optimizer.nesterov='yes please'", "got \"yes please\"; write true\n" },
         { ROOT, "task.optimizer.nesterov=Flase", "got \"Flase\"; write false\n" },
         { ROOT, "task.optimizer.nesterov=1", "got 1; write true\n" },

@@ -68,8 +68,8 @@ static void test_numbers(void **unused)
     SPOIL("offset", "options struct", f.offset = sizeof(Opts));
     SPOIL("huge offset", "options struct", f.offset = SIZE_MAX - 3);
     SPOIL("size", "options struct", f.size = 4);
-    SPOIL("type", "none that kiln knows", f.type = (KilnType)99);
-    SPOIL("shape", "none that kiln knows", f.shape = (KilnShapeOf)9);
+    SPOIL("type", "kiln does not know its type", f.type = (KilnType)99);
+    SPOIL("shape", "kiln does not know its type", f.shape = (KilnShapeOf)9);
     SPOIL("pair", "within a pair", f.shape = KILN_MAP, f.pair_size = 8, f.value_offset = 8);
     SPOIL("value in the key", "within a pair", f.shape = KILN_MAP, f.pair_size = 16);
     SPOIL("map", NULL, f.shape = KILN_MAP, f.pair_size = 16, f.value_offset = 8,
@@ -96,11 +96,11 @@ static void test_other_types(void **unused)
     SPOIL("choice", NULL, f.type = KILN_TYPE_ENUM, CHOICES(toy_modes), f.value = "max");
     SPOIL("no choices", "no choices", f.type = KILN_TYPE_ENUM, CHOICES(none));
     SPOIL("NULL choices", "no choices", f.type = KILN_TYPE_ENUM, f.choices = NULL);
-    SPOIL("choice twice", "twice", f.type = KILN_TYPE_ENUM, CHOICES(twice), f.value = "a");
+    SPOIL("choice twice", "same name", f.type = KILN_TYPE_ENUM, CHOICES(twice), f.value = "a");
     SPOIL("list", NULL, f.shape = KILN_LIST, f.value = "[1, 5]");
     SPOIL("list item", "got 9", f.shape = KILN_LIST, f.value = "[1, 9]");
     SPOIL("no list", "expected a list", f.shape = KILN_LIST, f.value = "1");
-    SPOIL("count", "count does not lie", f.shape = KILN_LIST, f.count_offset = sizeof(Opts) - 1);
+    SPOIL("count", "count is not within", f.shape = KILN_LIST, f.count_offset = sizeof(Opts) - 1);
     SPOIL("duration", NULL, f.type = KILN_TYPE_DURATION, f.value = "00:00:04");
     SPOIL("duration", "got 6", f.type = KILN_TYPE_DURATION, f.value = "6");
     SPOIL("duration", "lower bound", f.type = KILN_TYPE_DURATION, f.min = 7);
@@ -135,7 +135,7 @@ static void test_nested_tables(void **unused)
     outer.value = "{i: 6}";
     refused("default", outer, "option i: its default {i: 6}: expected an integer from 1 to 5");
     outer.value = "{j: 4}";
-    refused("default", outer, "j is none of its options");
+    refused("default", outer, "j is not one of its options");
     outer.value = "3";
     refused("default", outer, "expected a mapping");
     outer.value = "{}";
@@ -143,7 +143,7 @@ static void test_nested_tables(void **unused)
     refused("row", outer, "option i.i: it has no help text");
     inner[0].help = "text";
     inner[0].offset = 1;
-    refused("member", outer, "option i.i: its member does not lie");
+    refused("member", outer, "option i.i: its member is not within");
     circle[0].fields = circle;
     circle[0].n_fields = KILN_COUNT(circle);
     circle[0].offset = 0;
@@ -160,7 +160,7 @@ static void test_whole_tables(void **unused)
     (void)unused;
     assert_int_equal(kiln_table_check(NULL, 0, 0, &err), KILN_OK);
     assert_int_equal(kiln_table_check(twice, KILN_COUNT(twice), sizeof(Opts), &err), KILN_E_PLUGIN);
-    assert_non_null(strstr(err.text, "option i: it is there twice"));
+    assert_non_null(strstr(err.text, "option i: two options have this name"));
     for (size_t i = 0; i < KILN_COUNT(endless); i++) {
         snprintf(names[i], sizeof(names[i]), "n%zu", i);
         endless[i] = good;
